@@ -1,0 +1,22 @@
+"""Graph convolution of Kipf and Welling (ICLR 2017)."""
+from __future__ import annotations
+
+from torch import Tensor
+
+from graphgym_srnc.backbones.base import Block, Encoder, EncoderSpec, Sparse, Weight
+
+
+class GCNLayer(Weight):
+    r""":math:`\tilde D^{-1/2}(A+I)\tilde D^{-1/2} H W + b`."""
+
+    def __init__(self, in_dim: int, out_dim: int, spec: EncoderSpec, last: bool) -> None:
+        super().__init__(in_dim, out_dim)
+
+    def forward(self, h: Sparse | Tensor, block: Block) -> Tensor:
+        return block.propagate(h, self.weight) + self.bias
+
+
+class GCN(Encoder):
+    """Layers of :class:`GCNLayer`."""
+
+    operator, layer = "gcn", GCNLayer

@@ -1,0 +1,33 @@
+"""A multi-layer perceptron: the control that never looks at an edge."""
+from __future__ import annotations
+
+from torch import Tensor
+
+from graphgym_srnc.backbones.base import Block, Encoder, EncoderSpec, Sparse, View, Weight
+from graphgym_srnc.backbones.graph import Graph
+
+
+class LinearLayer(Weight):
+    """:math:`H W + b`."""
+
+    def __init__(self, in_dim: int, out_dim: int, spec: EncoderSpec, last: bool) -> None:
+        super().__init__(in_dim, out_dim)
+
+    def forward(self, h: Sparse | Tensor, block: Block | None) -> Tensor:
+        return h @ self.weight + self.bias
+
+
+class _Own(Block):
+    """A node's own state is all that a layer reads."""
+
+    def __init__(self) -> None:
+        super().__init__(adjacency=None)
+
+
+class MLP(Encoder):
+    """Layers of :class:`LinearLayer`."""
+
+    layer = LinearLayer
+
+    def view(self, graph: Graph, nodes: Tensor | None = None) -> View:
+        return View(graph.x if nodes is None else graph.x[nodes], [_Own()] * len(self.layers))

@@ -1,0 +1,24 @@
+"""GraphSAGE with the mean aggregator, of Hamilton, Ying and Leskovec (NeurIPS 2017)."""
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from graphgym_srnc.backbones.base import Block, Encoder, EncoderSpec, Sparse, Weight
+
+
+class SAGELayer(Weight):
+    r""":math:`D^{-1}A H W + H W_\text{root} + b`."""
+
+    def __init__(self, in_dim: int, out_dim: int, spec: EncoderSpec, last: bool) -> None:
+        super().__init__(in_dim, out_dim)
+        self.root_weight = nn.Parameter(nn.init.xavier_uniform_(torch.empty(in_dim, out_dim)))
+
+    def forward(self, h: Sparse | Tensor, block: Block) -> Tensor:
+        return block.propagate(h, self.weight) + block.root(h) @ self.root_weight + self.bias
+
+
+class SAGE(Encoder):
+    """Layers of :class:`SAGELayer`."""
+
+    operator, layer = "mean", SAGELayer

@@ -1,0 +1,72 @@
+"""A constant sparse matrix on the fast path: CSR in both directions, made once, differentiable in its dense factor."""
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from torch import Tensor
+
+# Constant matrices reach torch through here alone, from scipy, which keeps them valid; torch warns at the first one it is given.
+warnings.filterwarnings("ignore", message="Sparse (CSR tensor support is in beta|invariant checks are implicitly disabled)")
+
+
+class Sparse:
+    """A constant matrix ``[R, C]`` with ``S @ H`` for dense ``H`` ``[C, K]``; the gradient flows to ``H`` alone.
+
+    torch's own product of a CSR matrix transposes it again in every backward pass; here the transpose is made once, at the
+    first backward pass.
+    """
+
+    def __init__(self, matrix: sp.spmatrix | sp.sparray, device: torch.device | str = "cpu") -> None:
+        self.matrix = sp.csr_array(matrix, dtype=np.float32)
+        self.matrix.sort_indices()
+        self.device = torch.device(device)
+        self._forward: Tensor | None = None
+        self._backward: Tensor | None = None
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.matrix.shape
+
+    @property
+    def nnz(self) -> int:
+        return self.matrix.nnz
+
+    @property
+    def csr(self) -> Tensor:
+        """The matrix as a torch CSR tensor."""
+        if self._forward is None:
+            self._forward = _to_torch(self.matrix, self.device)
+        return self._forward
+
+    @property
+    def csr_transposed(self) -> Tensor:
+        """The transposed matrix as a torch CSR tensor."""
+        if self._backward is None:
+            self._backward = _to_torch(self.matrix.T.tocsr(), self.device)
+        return self._backward
+
+    def __matmul__(self, dense: Tensor) -> Tensor:
+        return _Product.apply(dense, self)
+
+    def __getitem__(self, rows: Tensor) -> "Sparse":
+        return Sparse(self.matrix[rows.cpu().numpy()], self.device)
+
+
+class _Product(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, dense: Tensor, matrix: Sparse) -> Tensor:
+        ctx.matrix = matrix
+        return matrix.csr @ dense
+
+    @staticmethod
+    def backward(ctx, gradient: Tensor) -> tuple[Tensor, None]:
+        return ctx.matrix.csr_transposed @ gradient.contiguous(), None
+
+
+def _to_torch(matrix: sp.csr_array, device: torch.device) -> Tensor:
+    # 32-bit indices halve the index traffic of a product that is bound by memory; no graph here has 2^31 edges.
+    index = [torch.from_numpy(part.astype(np.int32)) for part in (matrix.indptr, matrix.indices)]
+    return torch.sparse_csr_tensor(*index, torch.from_numpy(matrix.data), size=matrix.shape).to(device)

@@ -1,0 +1,1 @@
+"""The command line. Nothing heavy is imported until a command runs."""

@@ -1,0 +1,60 @@
+"""``graphgym-srnc data``: which data sets there are, and a shift at a glance before any training."""
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+
+def add_parser(subparsers: argparse._SubParsersAction) -> None:
+    """Add ``data list`` and ``data show``."""
+    parser = subparsers.add_parser("data", help="list data sets, or show a shift before any training")
+    actions = parser.add_subparsers(dest="action", required=True, metavar="{list,show}")
+    actions.add_parser("list", help="names that dataset.name may have, and which are here").add_argument(
+        "--root", default="", help="data folder (default: $GRAPHGYM_SRNC_DATA or ./datasets)")
+    show = actions.add_parser("show", help="graphs, splits, label distributions and what looks odd")
+    show.add_argument("--cfg", metavar="FILE", help="a yaml file, or the name of a shipped config")
+    show.add_argument("--out", metavar="FILE", help="also draw the label distributions, e.g. shift.png")
+    show.add_argument("overrides", nargs="*", metavar="key value", help="config keys to change, e.g. open_set.num_unseen 2")
+
+
+def main(args: argparse.Namespace) -> None:
+    """Run the action."""
+    list_data(args.root) if args.action == "list" else show(args.cfg, args.overrides, args.out)
+
+
+def list_data(root: str) -> None:
+    """Print each data set's name, whether its raw files are here, and where they belong."""
+    from graphgym_srnc.shifts import _datasets, names
+
+    home = _datasets.data_folder(root)
+    rows = [("dataset.name", "here", "raw files")]
+    for name in _datasets.known_names():
+        family, member = _datasets.resolve(name)
+        place = Path(family.lower()) / _datasets.FAMILIES[family][member]
+        found = next((folder / place for folder in (home, _datasets.cache_folder()) if any((folder / place).glob("*"))), None)
+        rows.append((name, "yes" if found else "no", str(found or home / place)))
+    widths = [max(map(len, column)) for column in zip(*rows)]
+    for row in rows:
+        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip())
+    print("\nA member's name alone is enough where it is clear: Cora is Planetoid/Cora, Photo is Amazon/Photo. Class/Member of\n"
+          "torch_geometric.datasets works too, if it is one graph.\n"
+          f"dataset.format is one of {', '.join(names())}; synthetic needs no files, file reads your own.")
+
+
+def show(cfg: str | None, overrides: list[str], out: str | None) -> None:
+    """Print the shift that a config describes, and draw it if ``out`` names a file.
+
+    Raises:
+        InputError: a bad config, bad data, or a picture that cannot be written.
+    """
+    from graphgym_srnc.errors import InputError
+    from graphgym_srnc.gym import build_task, load_config
+    from graphgym_srnc.report import shift
+
+    if out and (Path(out).suffix.lower() not in (".png", ".pdf", ".svg") or not Path(out).absolute().parent.is_dir()):
+        raise InputError("--out", out, "a .png, .pdf or .svg file in a folder that exists")
+    summary = shift.describe(build_task(load_config(cfg, overrides)))
+    shift.show(summary)
+    if out:
+        shift.figure(summary).savefig(out)
+        print(f"drew {out}")

@@ -1,0 +1,81 @@
+"""How far the runs are: bars on a terminal, a line now and then elsewhere."""
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from types import TracebackType
+from typing import Any, TextIO
+
+EVERY = 10.0
+"""Seconds between two plain lines of progress."""
+
+
+class Progress:
+    """Progress over runs and episodes; use it as a context.
+
+    Args:
+        total: number of runs.
+        out: where to write; bars are drawn only if it is a terminal.
+    """
+
+    def __init__(self, total: int, out: TextIO | None = None) -> None:
+        self.total, self.out = total, out or sys.stdout
+        self.status, self.begun, self.done = "", time.monotonic(), 0
+        self._bars: Any = None
+        self._stop = threading.Event()
+
+    def __enter__(self) -> Progress:
+        if self.out.isatty():
+            from rich.console import Console
+            from rich.progress import BarColumn, MofNCompleteColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
+            from rich.progress import Progress as Bars
+            self._bars = Bars(SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
+                              console=Console(file=self.out), transient=True)
+            self._runs = self._bars.add_task("runs", total=self.total)
+            self._episodes = self._bars.add_task("", total=None, visible=False)
+            self._bars.start()
+        else:
+            # Pre-training is one long call, so only another thread can tell that it goes on.
+            self._thread = threading.Thread(target=self._tick, daemon=True)
+            self._thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._stop.set()
+        if self._bars is not None:
+            self._bars.stop()
+        else:
+            self._thread.join()
+
+    def start(self, name: str) -> None:
+        """A run begins."""
+        self.name, self.status, self.begun = name, "pre-training", time.monotonic()
+        if self._bars is not None:
+            self._bars.reset(self._episodes, description=f"{name}: pre-training", total=None, visible=True)
+
+    def episode(self, number: int, most: int, text: str) -> None:
+        """An episode of the run is done, of at most so many after episode 0."""
+        self.status = f"episode {number} of {most} done, {text}"
+        if self._bars is not None:
+            self._bars.update(self._episodes, description=f"{self.name}: {text}", completed=number + 1, total=most + 1)
+
+    def finish(self, line: str) -> None:
+        """The run is done; its line stays on the screen."""
+        self.done, self.status = self.done + 1, ""
+        self.say(line)
+        if self._bars is not None:
+            self._bars.update(self._runs, completed=self.done)
+            self._bars.update(self._episodes, visible=False)
+
+    def say(self, line: str) -> None:
+        """Print a line that stays."""
+        if self._bars is not None:
+            self._bars.console.print(line, markup=False, highlight=False, soft_wrap=True)
+        else:
+            print(line, file=self.out, flush=True)
+
+    def _tick(self) -> None:
+        while not self._stop.wait(EVERY):
+            if self.status:
+                self.say(f"run {self.done + 1} of {self.total}, {self.name}: {self.status}, {time.monotonic() - self.begun:.0f} s")

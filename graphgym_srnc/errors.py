@@ -1,0 +1,18 @@
+"""The one error that a user sees for bad input: it names the key, the value given and what is allowed."""
+from __future__ import annotations
+
+from typing import Any
+
+
+class InputError(ValueError):
+    """Bad input, told in one line before any long work.
+
+    Args:
+        key: the config key, file or argument at fault, e.g. ``open_set.unseen``.
+        value: the value given.
+        allowed: what would have been right, in words.
+    """
+
+    def __init__(self, key: str, value: Any, allowed: str) -> None:
+        self.key, self.value, self.allowed = key, value, allowed
+        super().__init__(f"{key}: got {value!r}; allowed: {allowed}")

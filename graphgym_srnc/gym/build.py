@@ -1,0 +1,52 @@
+"""From a config to a task and a method."""
+from __future__ import annotations
+
+from functools import partial
+
+from torch_geometric.graphgym.optim import create_optimizer
+from yacs.config import CfgNode
+
+from graphgym_srnc import methods, shifts
+from graphgym_srnc.errors import InputError
+from graphgym_srnc.gym.config import activate, check, values
+from graphgym_srnc.gym.encoder import encoder_spec
+from graphgym_srnc.methods.base import MakeOptimizer, Method, adam
+from graphgym_srnc.task import ShiftTask
+
+
+def build_task(cfg: CfgNode) -> ShiftTask:
+    """The scenario ``dataset.format`` on the data set ``dataset.name``.
+
+    Raises:
+        InputError: the shift cannot be made as asked.
+    """
+    build = shifts.find(cfg.dataset.format)
+    options = values(cfg, cfg.dataset.format, build)
+    if options.get("split_seed") == -1:
+        options["split_seed"] = cfg.seed
+    return build(name=cfg.dataset.name, root=cfg.dataset.dir, **options)
+
+
+def build_method(cfg: CfgNode, task: ShiftTask | None = None) -> Method:
+    """The method ``train.mode`` with encoders of ``cfg.gnn`` and the optimiser of ``cfg.optim``; makes the config GraphGym's own.
+
+    Args:
+        cfg: a config whose ``train.mode`` is a method.
+        task: the scenario, refused here if the method needs what it lacks.
+
+    Raises:
+        InputError: the config or the task does not suit the method.
+    """
+    check(cfg)
+    method = methods.find(cfg.train.mode)
+    if task is not None and method.oracle and task.oracle is None:
+        raise InputError("train.mode", cfg.train.mode, f"a method without full class visibility, since {task.name} has no oracle")
+    activate(cfg)
+    return method(encoder=encoder_spec(cfg), make_optimizer=make_optimizer(cfg.optim), **values(cfg, cfg.train.mode, method))
+
+
+def make_optimizer(optim: CfgNode) -> MakeOptimizer:
+    """What makes GraphGym's optimiser of a config's ``optim`` block; its Adam in the faster form that gives equal steps."""
+    if optim.optimizer == "adam":
+        return partial(adam, lr=optim.base_lr, weight_decay=optim.weight_decay)
+    return partial(create_optimizer, cfg=optim)

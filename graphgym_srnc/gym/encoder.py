@@ -1,0 +1,99 @@
+"""Any layer that is registered with GraphGym as an encoder of ours, and the choice between it and the fast path."""
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor, nn
+from torch_geometric.data import Data
+from torch_geometric.graphgym import register
+from torch_geometric.graphgym.config import cfg
+from torch_geometric.graphgym.init import init_weights
+from torch_geometric.graphgym.models.layer import GeneralLayer, new_layer_config
+from torch_geometric.utils import from_scipy_sparse_matrix
+from yacs.config import CfgNode
+
+from graphgym_srnc.backbones import BACKBONES, Encoder, EncoderSpec, Graph
+from graphgym_srnc.backbones.graph import Block, View
+from graphgym_srnc.errors import InputError
+
+
+def encoder_spec(cfg: CfgNode) -> EncoderSpec:
+    """The recipe for encoders that ``cfg.gnn`` and ``dataset.normalize`` give."""
+    gnn = cfg.gnn
+    return EncoderSpec(kind=gnn.layer_type, layers=gnn.layers_mp, hidden=gnn.dim_inner, dropout=gnn.dropout, act=gnn.act,
+                       heads=gnn.att_heads, features=cfg.dataset.normalize, make=make_encoder)
+
+
+def is_fast(cfg: CfgNode, kind: str) -> bool:
+    """Whether a layer type runs on the fast path, which has neither batch nor l2 normalisation between layers."""
+    return kind in BACKBONES and not (cfg.gnn.batchnorm or cfg.gnn.l2norm)
+
+
+def make_encoder(spec: EncoderSpec, in_dim: int, out_dim: int) -> Encoder:
+    """The fast path where it does what the global config asks for, else GraphGym's own layers."""
+    if is_fast(cfg, spec.kind):
+        return BACKBONES[spec.kind](spec, in_dim, out_dim)
+    return GymEncoder(spec, in_dim, out_dim)
+
+
+def dense_features(graph: Graph) -> Tensor:
+    """The scaled features of a graph as a dense matrix ``[V, F]``, as PyG's layers want them."""
+    return graph.x if isinstance(graph.x, Tensor) else torch.from_numpy(graph.x.matrix.toarray()).to(graph.device)
+
+
+def edge_index(graph: Graph) -> Tensor:
+    """The edges of a graph in both directions and without self-loops, ``[2, E]``."""
+    return from_scipy_sparse_matrix(graph.adjacency("raw").matrix)[0].to(graph.device)
+
+
+@dataclass
+class GymBlock(Block):
+    """The whole graph for one of GraphGym's layers; ``own`` ``[n]`` selects the output nodes afterwards."""
+
+    data: Data | None = None
+
+
+class GymLayer(nn.Module):
+    """GraphGym's ``GeneralLayer`` (layer, batch norm, dropout, activation, l2 norm); the last one is the bare layer and a bias.
+
+    Raises:
+        InputError: GraphGym knows no such layer or activation.
+    """
+
+    def __init__(self, in_dim: int, out_dim: int, spec: EncoderSpec, last: bool) -> None:
+        super().__init__()
+        for key, name, known in (("gnn.layer_type", spec.kind, register.layer_dict), ("gnn.act", spec.act, register.act_dict)):
+            if name not in known:
+                raise InputError(key, name, ", ".join(sorted(known)))
+        config = replace(new_layer_config(in_dim, out_dim, 1, has_act=True, has_bias=not last, cfg=cfg), dropout=spec.dropout,
+                         act=spec.act, dim_inner=spec.hidden)
+        self.layer = register.layer_dict[spec.kind](config) if last else GeneralLayer(spec.kind, config)
+        self.bias = nn.Parameter(torch.zeros(out_dim)) if last else None
+        self.layer.apply(init_weights)
+
+    def forward(self, h: Tensor, block: GymBlock) -> Tensor:
+        batch = copy.copy(block.data)
+        batch.x = h
+        out = self.layer(batch).x
+        if self.bias is not None:
+            out = out + self.bias
+        return out if block.own is None else out[block.own]
+
+
+class GymEncoder(Encoder):
+    """A stack of :class:`GymLayer`; always computes the whole graph."""
+
+    layer = GymLayer
+
+    def __init__(self, spec: EncoderSpec, in_dim: int, out_dim: int) -> None:
+        super().__init__(spec, in_dim, out_dim)
+        # GraphGym's layers hold their own dropout and activation.
+        self.spec, self.act = replace(spec, dropout=0.0), nn.Identity()
+
+    def view(self, graph: Graph, nodes: Tensor | None = None) -> View:
+        data = Data(x=dense_features(graph), edge_index=edge_index(graph), num_nodes=graph.num_nodes)
+        blocks = [GymBlock(None, None, data=data) for _ in self.layers]
+        blocks[-1].own = nodes
+        return View(data.x, blocks)

@@ -1,0 +1,57 @@
+"""Clusters and classes: the map between them, and posteriors carried over it."""
+from __future__ import annotations
+
+import torch
+from scipy.optimize import linear_sum_assignment
+from torch import Tensor
+
+
+def alignment_cost(p: Tensor, log_q: Tensor) -> Tensor:
+    r"""Cost of calling cluster :math:`k` class :math:`n` (Eq. assignment), the divergence of two columns over source nodes.
+
+    .. math:: T_{k,n} = \text{KL}(P_{\cdot n} \Vert Q_{\cdot k}) = \frac{\sum_i P_{in} (\log P_{in} - \log Q_{ik})}{\sum_i P_{in}}
+
+    Args:
+        p: class posteriors, one-hot where labelled, ``[n, N]``.
+        log_q: log posteriors of the clusters on the same nodes, ``[n, C]``.
+
+    Returns:
+        :math:`T`, ``[C, N]``.
+    """
+    entropy = torch.special.xlogy(p, p).sum(0)
+    return (entropy - log_q.T @ p) / p.sum(0).clamp(min=1e-12)
+
+
+def align(cost: Tensor) -> tuple[Tensor, float]:
+    """The one-to-one map of least total cost (Hungarian method).
+
+    Args:
+        cost: :math:`T`, ``[C, N]``, with :math:`C \\ge N`.
+
+    Returns:
+        The class of each cluster, ``[C]``, with :math:`N` (the unknown class) for clusters left over, and the mean cost of
+        the pairs.
+    """
+    clusters, classes = linear_sum_assignment(cost.cpu().numpy())
+    mapping = torch.full((cost.size(0),), cost.size(1), dtype=torch.long, device=cost.device)
+    mapping[torch.from_numpy(clusters).to(cost.device)] = torch.from_numpy(classes).to(cost.device)
+    return mapping, float(cost[clusters, classes].mean())
+
+
+def map_clusters(log_q: Tensor, mapping: Tensor, num_outputs: int) -> Tensor:
+    """Log posteriors of clusters ``[n, C]`` as log posteriors of classes ``[n, num_outputs]``; probabilities of clusters that share
+    a class add up. Computed in log space: a saturated posterior keeps its gradient."""
+    columns = []
+    for k in range(num_outputs):
+        mine = (mapping == k).nonzero().ravel()
+        columns.append(log_q[:, mine].logsumexp(1) if mine.numel() != 1 else log_q[:, mine[0]])
+    return torch.stack(columns, 1)
+
+
+def evidence_lower_bound(log_q: Tensor, log_p: Tensor) -> Tensor:
+    r"""The bound of the convergence paragraph (Eq. VEM), :math:`\mathbb E_Q[\log P - \log Q]` = -KL(Q || P), a mean over nodes.
+
+    Args:
+        log_q, log_p: log posteriors of cluster GNN and classifier in the label space, ``[n, N(+1)]``.
+    """
+    return (log_q.exp() * (log_p - log_q)).nan_to_num(nan=0.0).sum(1).mean()

@@ -1,0 +1,28 @@
+"""Methods, found by folder: each module here that is not ``base`` nor private defines one :class:`Method` of its own name."""
+from __future__ import annotations
+
+import pkgutil
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from graphgym_srnc.errors import InputError
+
+if TYPE_CHECKING:
+    from graphgym_srnc.methods.base import Method
+
+
+def names() -> list[str]:
+    """The name of every method, sorted; imports none of them."""
+    return sorted(m.name for m in pkgutil.iter_modules(__path__) if m.name != "base" and not m.name.startswith("_"))
+
+
+def find(name: str) -> type[Method]:
+    """The class of a method, e.g. ``ERM`` of ``erm``.
+
+    Raises:
+        InputError: there is no method of that name.
+    """
+    if name not in names():
+        raise InputError("train.mode", name, f"standard, {', '.join(names())}")
+    module = import_module(f"{__name__}.{name}")
+    return next(value for key, value in vars(module).items() if key.lower() == name and isinstance(value, type))

@@ -1,0 +1,120 @@
+"""The cluster GNN: modularity on the target graph, kept close to the classes on the source."""
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from graphgym_srnc import backbones
+from graphgym_srnc.backbones import EncoderSpec, Graph
+from graphgym_srnc.losses.alignment import align, alignment_cost, map_clusters
+from graphgym_srnc.losses.modularity import collapse_loss, modularity_loss
+from graphgym_srnc.methods.base import adam
+
+USED_SHARE = 0.01
+"""A cluster that is the first choice of fewer nodes than this share counts as unused."""
+
+
+class ClusterGNN(nn.Module):
+    r""":math:`\text{GNN}_\Phi` with its optimiser and its map from clusters to classes.
+
+    Args:
+        spec: the encoder.
+        num_clusters: :math:`C`.
+        num_outputs: classes that a cluster may stand for, :math:`N` or, with the unknown class, :math:`N + 1`.
+        source, target: both graphs; the same object in open-set shift.
+        resolution, collapse: weights of the degree term and of the collapse term, see :mod:`graphgym_srnc.losses.modularity`.
+        modularity_weight: weight of :math:`\mathcal L_{\Phi,T}`.
+        lr, weight_decay: of Adam.
+    """
+
+    def __init__(self, spec: EncoderSpec, num_clusters: int, num_outputs: int, source: Graph, target: Graph, *, resolution: float,
+                 collapse: float, modularity_weight: float, lr: float, weight_decay: float) -> None:
+        super().__init__()
+        self.source, self.target, self.num_outputs = source, target, num_outputs
+        self.adjacency, self.degree = target.adjacency("raw"), target.degree
+        self.resolution, self.collapse, self.modularity_weight = resolution, collapse, modularity_weight
+        self.encoder = backbones.build(spec, target.num_features, num_clusters)
+        self.optimizer = adam(self.encoder.parameters(), lr, weight_decay)
+        self.register_buffer("mapping", torch.arange(num_clusters).clamp(max=num_outputs - 1))
+
+    def target_loss(self, log_q: Tensor) -> Tensor:
+        r""":math:`\mathcal L_{\Phi,T}` of log posteriors of the target graph, ``[V, C]``."""
+        q = log_q.exp()
+        loss = modularity_loss(q, self.adjacency, self.degree, self.resolution)
+        return self.modularity_weight * (loss + self.collapse * collapse_loss(q))
+
+    def pretrain(self, steps: int) -> float:
+        r"""Minimise :math:`\mathcal L_{\Phi,T}` (line 2 of Algorithm 1) and return it."""
+        self.encoder.train()
+        view, loss = self.encoder.view(self.target), torch.zeros(())
+        for _ in range(steps):
+            loss = self.target_loss(self.encoder(view).log_softmax(1))
+            self._step(loss)
+        return float(loss.detach())
+
+    def pretrain_on_source(self, nodes: Tensor, label: Tensor, steps: int) -> float:
+        """Fit the source labels instead, so that cluster k stands for class k from the start; returns the cross-entropy."""
+        self.encoder.train()
+        view, loss = self.encoder.view(self.source, nodes), torch.zeros(())
+        for _ in range(steps):
+            loss = F.cross_entropy(self.encoder(view), label)
+            self._step(loss)
+        return float(loss.detach())
+
+    @torch.no_grad()
+    def align(self, nodes: Tensor, p: Tensor) -> float:
+        """Give each cluster its class by the divergences over source nodes ``[n]`` with class posteriors ``[n, N]`` (Eq. assignment).
+
+        Returns:
+            The mean divergence of the pairs.
+        """
+        cost = alignment_cost(p, self.log_posterior(self.source)[nodes])
+        self.mapping, mean = align(cost)
+        return mean
+
+    def update(self, nodes: Tensor, p: Tensor, steps: int, batch: int) -> dict[str, float]:
+        r""":math:`T` steps of :math:`\mathcal L_\Phi = \mathcal L_{\Phi,T} + \mathcal L_{\Phi,\theta,S}` (lines 6 to 8 of Algorithm 1).
+
+        Args:
+            nodes, p: source nodes ``[n]`` and their class posteriors ``[n, N(+1)]``; no nodes = no regulariser.
+            steps: :math:`T`.
+            batch: :math:`B`, source nodes drawn per step; 0 = all.
+        """
+        self.encoder.train()
+        on_target = self.encoder.view(self.target)
+        on_source = None if self.source is self.target or not len(nodes) else self.encoder.view(self.source, nodes)
+        terms: dict[str, Tensor] = {}
+        for _ in range(steps):
+            log_q = self.encoder(on_target).log_softmax(1)
+            terms = {"cluster_target": self.target_loss(log_q)}
+            if len(nodes):
+                drawn = torch.randperm(len(nodes))[:batch or None]
+                log_q_source = log_q[nodes[drawn]] if on_source is None else self.encoder(on_source).log_softmax(1)[drawn]
+                terms["cluster_source"] = F.kl_div(map_clusters(log_q_source, self.mapping, self.num_outputs)[:, :p.size(1)], p[drawn],
+                                                   reduction="batchmean")
+            self._step(sum(terms.values()))
+        return {name: float(term.detach()) for name, term in terms.items()}
+
+    @torch.no_grad()
+    def log_posterior(self, graph: Graph) -> Tensor:
+        r""":math:`\log Q_\Phi` of all nodes of a graph, ``[V, C]`` (Eq. cluster)."""
+        self.encoder.eval()
+        return self.encoder(self.encoder.view(graph)).log_softmax(1)
+
+    def log_class_posterior(self, graph: Graph) -> Tensor:
+        """The same in the label space, ``[V, N(+1)]``."""
+        return map_clusters(self.log_posterior(graph), self.mapping, self.num_outputs)
+
+    def state(self) -> dict[str, float]:
+        """Modularity of the hard clusters on the target and how many of them are in use."""
+        cluster = self.log_posterior(self.target).argmax(1)
+        count = torch.bincount(cluster, minlength=len(self.mapping))
+        hard = F.one_hot(cluster, len(self.mapping)).float()
+        return {"modularity": -float(modularity_loss(hard, self.adjacency, self.degree)),
+                "used_clusters": int((count >= max(1, USED_SHARE * len(cluster))).sum())}
+
+    def _step(self, loss: Tensor) -> None:
+        self.optimizer.zero_grad()
+        loss.backward()
+        self.optimizer.step()

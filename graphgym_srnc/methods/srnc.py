@@ -1,0 +1,335 @@
+"""Shift-Robust Node Classification: a classifier and cluster GNNs that teach each other by turns (Algorithm 1 of the paper)."""
+from __future__ import annotations
+
+import copy
+from dataclasses import replace
+from functools import partial
+from typing import Any, Callable
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+from torch_geometric.data import Data
+
+from graphgym_srnc import backbones
+from graphgym_srnc.backbones import Graph
+from graphgym_srnc.errors import InputError
+from graphgym_srnc.losses.alignment import evidence_lower_bound
+from graphgym_srnc.losses.modularity import newman_resolution
+from graphgym_srnc.methods._cluster_gnn import ClusterGNN
+from graphgym_srnc.methods.base import Method, best_threshold, fit_labels
+from graphgym_srnc.task import ShiftTask
+
+LADDER = (1.0, 1.5, 2.0, 3.0, 5.0, 8.0, 12.0)
+"""Resolutions that the rule tries."""
+
+
+class SRNC(Method):
+    r"""The paper's algorithm; every option beyond the paper is off by default.
+
+    Args:
+        num_clusters: :math:`C`; 0 = max(16, 3(N + 1)) in open-set shift. Close-set shift always has :math:`C = N`.
+        pretrain_steps: steps of the classifier in episode 0.
+        cluster_pretrain_steps: steps of each cluster GNN in episode 0.
+        rounds: episodes after episode 0, for each resolution.
+        cluster_steps: :math:`T`, steps of each cluster GNN per episode.
+        source_batch: :math:`B`, source nodes drawn per such step; 0 = all.
+        steps: steps of the classifier per episode.
+        alpha: :math:`\alpha`, weight of pseudo-labels on unlabelled source nodes.
+        source_regularizer: whether :math:`\mathcal L_{\Phi,\theta,S}` is used (an ablation of the paper's appendix).
+        source_posterior: ``labels`` = regularise on labelled source nodes; ``classifier`` = on all source nodes, by
+            :math:`P_\theta` where there is no label.
+        pseudo_labels: ``cluster``, or ``classifier`` for the ablation without :math:`\Phi`.
+        unknown_share: in that ablation, the share of pseudo-labels that are unknown.
+        cluster_init: ``modularity`` (the paper's order), ``source`` (fit the source labels first) or ``auto``: ``source`` in
+            close-set shift, where the paper's order collapses.
+        cluster_hidden: width of cluster GNNs; 0 = that of the classifier.
+        cluster_lr: learning rate of cluster GNNs.
+        cluster_weight_decay: weight decay of cluster GNNs.
+        cluster_features: how cluster GNNs scale features: ``row``, ``l2`` or ``none``.
+        resolutions: :math:`\gamma`, weights of the degree term of modularity, each tried in turn for ``rounds`` episodes; empty =
+            by the rule of :meth:`choose_resolutions`.
+        candidates: how many resolutions the rule keeps.
+        collapse: weight of DMoN's collapse term.
+        modularity_weight: weight of :math:`\mathcal L_{\Phi,T}` against :math:`\mathcal L_{\Phi,\theta,S}`.
+        members: number of cluster GNNs; their class posteriors are averaged.
+        product: exponent of the classifier's posterior that multiplies the pseudo-label posterior; 0 = the paper.
+        drop_unsure: share of target nodes with the least sure pseudo-labels that are never drawn.
+        target_ratio: target nodes drawn per episode, in multiples of :math:`|D^s|`.
+        hard_labels: take the likeliest pseudo-label rather than a sample.
+        calibrated: whether the cut between known and unknown is moved on validation, as the baselines' thresholds are.
+        smoothing: steps of personalised PageRank (restart 0.1) over the predicted posterior.
+    """
+
+    def __init__(self, *, num_clusters: int = 16, pretrain_steps: int = 100, cluster_pretrain_steps: int = 150, rounds: int = 5,
+                 cluster_steps: int = 20, source_batch: int = 32, steps: int = 60, alpha: float = 0.0, source_regularizer: bool = True,
+                 source_posterior: str = "labels", pseudo_labels: str = "cluster", unknown_share: float = 0.5,
+                 cluster_init: str = "auto", cluster_hidden: int = 0, cluster_lr: float = 0.01, cluster_weight_decay: float = 0.0,
+                 cluster_features: str = "l2", resolutions: list[float] = [1.0], candidates: int = 3,  # noqa: B006
+                 collapse: float = 1.0, modularity_weight: float = 1.0, members: int = 1, product: float = 0.0,
+                 drop_unsure: float = 0.0, target_ratio: float = 1.0, hard_labels: bool = False, calibrated: bool = False,
+                 smoothing: int = 0, **base) -> None:
+        super().__init__(**base)
+        options = {name: value for name, value in locals().items() if name not in ("self", "base", "__class__")}
+        _check(options)
+        for name, value in options.items():
+            setattr(self, name, value)
+        self.episodes = rounds * max(1, len(resolutions))
+        self.register_buffer("number", torch.tensor(0))
+        self.register_buffer("threshold", torch.tensor(0.0))
+        self.register_buffer("knows_unknown", torch.tensor(False))
+
+    def start(self, task: ShiftTask) -> dict[str, float]:
+        """Episode 0: pre-train the classifier on the source and the cluster GNNs on the target (lines 1 and 2 of Algorithm 1)."""
+        self.task = task
+        self.source, self.target = (backbones.prepare(graph, self.encoder.features) for graph in (task.source, task.target))
+        self.cluster_source, self.cluster_target = (backbones.prepare(g, self.cluster_features) for g in (task.source, task.target))
+        self.labels = task.source.y[task.train]
+        self.one_hot = F.one_hot(self.labels, task.num_known).float()
+        if not task.open_set:
+            self.num_clusters = task.num_known
+        elif not self.num_clusters:
+            self.num_clusters = max(16, 3 * task.num_outputs)
+        if not task.num_known <= self.num_clusters <= task.target.num_nodes:
+            raise InputError("srnc.num_clusters", self.num_clusters, f"{task.num_known} (known classes) .. {task.target.num_nodes} (nodes)")
+
+        self.classifier = backbones.build(self.encoder, self.source.num_features, task.num_outputs)
+        optimizer = self.make_optimizer(self.classifier.parameters())
+        losses = {"source": fit_labels(self.classifier, optimizer, self.source, task.train, self.labels, self.pretrain_steps, task.num_known)}
+        self.pretrained = copy.deepcopy(self.classifier.state_dict())
+        self.resolutions = list(self.resolutions) or self.choose_resolutions()
+        self.episodes = self.rounds * len(self.resolutions)
+        return losses | self.begin(self.resolutions[0])
+
+    def episode(self) -> dict[str, float]:
+        """One turn of the while loop of Algorithm 1."""
+        task, figures = self.task, {}
+        stage, turn = divmod(int(self.number), self.rounds)
+        if turn == 0 and stage > 0:
+            figures |= self.begin(self.resolutions[stage])
+        if turn == 0:
+            # The classifier has not seen the unknown class yet; its logit starts level with the others.
+            with torch.no_grad():
+                self.classifier.output_bias[task.num_known:] = 0
+            self.optimizer = self.make_optimizer(self.classifier.parameters())
+
+        # Lines 5 to 9: update the cluster GNNs for T steps.
+        if self.pseudo_labels == "cluster":
+            nodes, p = self.source_posteriors()
+            turns = []
+            for cluster in self.clusters:
+                cost = cluster.align(task.train, self.one_hot)
+                turns.append(cluster.update(nodes, p, self.cluster_steps, self.source_batch) | cluster.state() | {"alignment_cost": cost})
+            figures |= {name: sum(t[name] for t in turns) / len(turns) for name in turns[0]}
+
+        # Lines 10 and 11: draw target nodes and their pseudo-labels.
+        q = self.pseudo_posterior()
+        nodes, label = self.draw_target(q)
+        # Lines 12 to 14: update the classifier.
+        figures |= self.update_classifier(nodes, label) | {"resolution": self.resolutions[stage]}
+        if task.open_set:
+            figures["pseudo_unknown_share"] = float((label == task.num_known).float().mean())
+        self.number += 1
+        self.knows_unknown.fill_(task.open_set)
+        figures["bound"] = self.bound()
+        self.diagnose(figures)
+        return figures
+
+    def begin(self, resolution: float) -> dict[str, float]:
+        """Start from the pre-trained classifier and cluster GNNs pre-trained at one resolution."""
+        self.classifier.load_state_dict(self.pretrained)
+        self.knows_unknown.fill_(False)
+        if self.pseudo_labels == "classifier":
+            self.clusters = nn.ModuleList()
+            return {}
+        self.clusters = nn.ModuleList(self.cluster_gnn(resolution) for _ in range(self.members))
+        from_source = self.cluster_init == "source" or self.cluster_init == "auto" and not self.task.open_set
+        losses = [cluster.pretrain_on_source(self.task.train, self.labels, self.cluster_pretrain_steps) if from_source
+                  else cluster.pretrain(self.cluster_pretrain_steps) for cluster in self.clusters]
+        states = [cluster.state() for cluster in self.clusters]
+        figures = {"cluster_pretraining": sum(losses) / len(losses)}
+        figures |= {name: sum(state[name] for state in states) / len(states) for name in states[0]}
+        return figures
+
+    def cluster_gnn(self, resolution: float) -> ClusterGNN:
+        """A new cluster GNN: the classifier's kind of layer with SELU and a self-skip, as in DMoN."""
+        spec = replace(self.encoder, hidden=self.cluster_hidden or self.encoder.hidden, act="selu", skip=True, features=self.cluster_features)
+        return ClusterGNN(spec, self.num_clusters, self.task.num_outputs, self.cluster_source, self.cluster_target, resolution=resolution,
+                          collapse=self.collapse, modularity_weight=self.modularity_weight, lr=self.cluster_lr,
+                          weight_decay=self.cluster_weight_decay)
+
+    def choose_resolutions(self) -> list[float]:
+        """The rule for the resolution, which reads no label of a masked class.
+
+        Close-set shift: Newman's estimate from the source labels. Open-set shift: one cluster GNN is pre-trained at each step of
+        a ladder; resolutions at which fewer clusters are in use than there are classes to tell apart, with room for the masked
+        ones, are left out, and the ``candidates`` smallest of the rest are tried in turn, the trainer choosing on validation.
+        """
+        task = self.task
+        if not task.open_set:
+            return [newman_resolution(task.source.edge_index, self.cluster_source.degree, task.train, self.labels)]
+        chosen: list[float] = []
+        for resolution in LADDER:
+            cluster = self.cluster_gnn(resolution)
+            cluster.pretrain(self.cluster_pretrain_steps)
+            if cluster.state()["used_clusters"] >= min(1.25 * task.num_outputs, self.num_clusters):
+                chosen.append(resolution)
+            if len(chosen) == self.candidates:
+                break
+        return chosen or [LADDER[-1]]
+
+    def source_posteriors(self) -> tuple[Tensor, Tensor]:
+        r"""Source nodes ``[n]`` and the posteriors ``[n, N(+1)]`` that :math:`\mathcal L_{\Phi,\theta,S}` pulls cluster GNNs to."""
+        if not self.source_regularizer:
+            return self.task.train[:0], self.one_hot[:0]
+        if self.source_posterior == "labels":
+            return self.task.train, self.one_hot
+        p = self.class_posterior(self.task.source)
+        p[self.task.train] = F.pad(self.one_hot, (0, p.size(1) - self.one_hot.size(1)))
+        return torch.arange(len(p)), p
+
+    @torch.no_grad()
+    def class_posterior(self, graph: Data) -> Tensor:
+        r""":math:`P_\theta` ``[V, N(+1)]``; until it has been trained on pseudo-labels it gives the unknown class nothing."""
+        logits = super().predict(graph)
+        if not self.knows_unknown:
+            logits[:, self.task.num_known:] = -torch.inf
+        return logits.softmax(1)
+
+    @torch.no_grad()
+    def pseudo_posterior(self) -> Tensor:
+        r"""What pseudo-labels of the target are drawn from, ``[V, N(+1)]``: the mean class posterior of the cluster GNNs.
+
+        With ``product`` it is multiplied by :math:`P_\theta`. Without :math:`\Phi` it is the classifier's own prediction, and the
+        least sure nodes are unknown.
+        """
+        task = self.task
+        p = self.class_posterior(task.target)
+        if self.pseudo_labels == "classifier":
+            q = F.one_hot(p[:, :task.num_known].argmax(1), task.num_outputs).float()
+            if task.open_set:
+                confidence = p[:, :task.num_known].amax(1)
+                unsure = confidence < confidence[task.pool].quantile(self.unknown_share)
+                q[unsure] = F.one_hot(torch.tensor(task.num_known), task.num_outputs).float()
+            return q
+        q = self.cluster_posterior(self.cluster_target)
+        if not self.product:
+            return q
+        if task.open_set and not self.knows_unknown:
+            # The classifier knows no unknown class yet: it may only share out what Q leaves to the known ones.
+            p = torch.cat([p[:, :task.num_known] * (1 - q[:, task.num_known:]), q[:, task.num_known:]], 1)
+        return F.normalize(q * p.clamp(min=1e-6) ** self.product, p=1, dim=1)
+
+    def cluster_posterior(self, graph: Graph) -> Tensor:
+        r""":math:`Q_\Phi` in the label space, ``[V, N(+1)]``, a mean over members; clusters left over by the alignment are unknown."""
+        return torch.stack([cluster.log_class_posterior(graph).exp() for cluster in self.clusters]).mean(0)
+
+    def draw_target(self, q: Tensor) -> tuple[Tensor, Tensor]:
+        r"""Target nodes, drawn uniformly, and pseudo-labels from ``q`` ``[V, N(+1)]``; both ``[|D^s|]`` by default (line 11)."""
+        pool = self.task.pool
+        if self.drop_unsure:
+            sure = q[pool].amax(1).argsort(descending=True, stable=True)
+            pool = pool[sure[:max(1, round(len(pool) * (1 - self.drop_unsure)))]]
+        nodes = pool[torch.randperm(len(pool))[:round(self.target_ratio * len(self.task.train))]]
+        return nodes, q[nodes].argmax(1) if self.hard_labels else torch.multinomial(q[nodes], 1).view(-1)
+
+    def update_classifier(self, nodes: Tensor, label: Tensor) -> dict[str, float]:
+        r"""Minimise :math:`\mathcal L_\theta = \mathcal L_{\theta,S} + \mathcal L_{\theta,\Phi,T} + \alpha \mathcal L_{\theta,\Phi,S}`,
+        each a mean over its nodes, for ``steps`` steps."""
+        batches = {"classifier_source": (self.classifier.view(self.source, self.task.train), self.labels, 1.0),
+                   "classifier_target": (self.classifier.view(self.target, nodes), label, 1.0)}
+        if self.alpha and self.pseudo_labels == "cluster":
+            unlabelled = torch.ones(self.source.num_nodes, dtype=torch.bool)
+            unlabelled[self.task.train] = False
+            drawn = unlabelled.nonzero().view(-1)
+            drawn = drawn[torch.randperm(len(drawn))[:len(self.task.train)]]
+            with torch.no_grad():
+                sampled = torch.multinomial(self.cluster_posterior(self.cluster_source)[drawn], 1).view(-1)
+            batches["classifier_unlabelled"] = (self.classifier.view(self.source, drawn), sampled, self.alpha)
+        self.classifier.train()
+        terms: dict[str, Tensor] = {}
+        for _ in range(self.steps):
+            terms = {name: weight * F.cross_entropy(self.classifier(view), y) for name, (view, y, weight) in batches.items()}
+            self.optimizer.zero_grad()
+            sum(terms.values()).backward()
+            self.optimizer.step()
+        return {name: float(term.detach()) for name, term in terms.items()}
+
+    @torch.no_grad()
+    def bound(self) -> float:
+        """The evidence lower bound on the labelled source nodes after the episode (Eq. VEM); 0 without cluster GNNs."""
+        if not self.clusters:
+            return 0.0
+        log_q = self.cluster_posterior(self.cluster_source)[self.task.train].clamp(min=1e-12).log()
+        return float(evidence_lower_bound(log_q, super().predict(self.task.source)[self.task.train].log_softmax(1)))
+
+    def diagnose(self, figures: dict[str, float]) -> None:
+        """Say aloud when the cluster GNNs cannot do their part."""
+        if not self.clusters:
+            return
+        told = []
+        if figures["used_clusters"] < self.task.num_outputs:
+            told.append(f"cluster GNN collapsed: {figures['used_clusters']:.1f} clusters in use for {self.task.num_outputs} classes")
+        if figures["modularity"] < 0.05:
+            told.append(f"cluster GNN found no communities: modularity {figures['modularity']:.3f}")
+        self.warnings += [f"resolution {figures['resolution']:g}: {text}" for text in told]
+
+    @torch.no_grad()
+    def predict(self, graph: Data) -> Tensor:
+        """Log posteriors of the classifier, ``[V, N(+1)]``; before episode 1 the unknown class has none."""
+        p = self.class_posterior(graph)
+        smooth, adjacency = p, backbones.prepare(graph, self.encoder.features).adjacency("gcn") if self.smoothing else None
+        for _ in range(self.smoothing):
+            smooth = 0.9 * (adjacency @ smooth) + 0.1 * p
+        return F.normalize(smooth, p=1, dim=1).clamp(min=1e-12).log()
+
+    def calibrate(self, scores: Tensor, label: Tensor) -> None:
+        if self.calibrated and self.task.open_set:
+            confidence, prediction = self.margin(scores)
+            self.threshold.fill_(best_threshold(confidence, prediction, label, self.task.num_known, prior=0.0))
+
+    def decide(self, scores: Tensor) -> Tensor:
+        if not self.task.open_set:
+            return scores.argmax(1)
+        confidence, prediction = self.margin(scores)
+        return torch.where(confidence < self.threshold, self.task.num_known, prediction)
+
+    def margin(self, scores: Tensor) -> tuple[Tensor, Tensor]:
+        """How far the likeliest known class is above the unknown one, ``[n]``, and that class, ``[n]``."""
+        top, prediction = scores[:, :self.task.num_known].max(1)
+        return top - scores[:, self.task.num_known], prediction
+
+    @torch.no_grad()
+    def views(self) -> dict[str, Callable[[Data], tuple[Tensor, Tensor]]]:
+        def embed(model: nn.Module, features: str, graph: Data) -> tuple[Tensor, Tensor]:
+            model.eval()
+            with torch.no_grad():
+                logits, hidden = model.embed(model.view(backbones.prepare(graph, features)))
+            return hidden, logits.argmax(1)
+
+        views = {"classifier": partial(embed, self.classifier, self.encoder.features)}
+        if self.clusters:
+            views["cluster_gnn"] = partial(embed, self.clusters[0].encoder, self.cluster_features)
+        return views
+
+
+def _check(options: dict[str, Any]) -> None:
+    """Refuse option values that make no sense, by name."""
+    choices = {"source_posterior": ("labels", "classifier"), "pseudo_labels": ("cluster", "classifier"),
+               "cluster_init": ("auto", "modularity", "source"), "cluster_features": ("row", "l2", "none")}
+    for name, allowed in choices.items():
+        if options[name] not in allowed:
+            raise InputError(f"srnc.{name}", options[name], ", ".join(allowed))
+    for name in ("rounds", "steps", "members", "candidates"):
+        if options[name] < 1:
+            raise InputError(f"srnc.{name}", options[name], "1 or more")
+    for name in ("num_clusters", "pretrain_steps", "cluster_pretrain_steps", "cluster_steps", "source_batch", "cluster_hidden", "alpha",
+                 "cluster_weight_decay", "collapse", "modularity_weight", "product", "smoothing"):
+        if options[name] < 0:
+            raise InputError(f"srnc.{name}", options[name], "0 or more")
+    for name in ("unknown_share", "drop_unsure"):
+        if not 0 <= options[name] < 1:
+            raise InputError(f"srnc.{name}", options[name], "a share in [0, 1)")
+    for name, values in (("cluster_lr", [options["cluster_lr"]]), ("target_ratio", [options["target_ratio"]]), ("resolutions", options["resolutions"])):
+        if any(value <= 0 for value in values):
+            raise InputError(f"srnc.{name}", options[name], "above 0")

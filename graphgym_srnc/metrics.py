@@ -1,0 +1,50 @@
+"""Scores of a prediction: F1s, recalls, the unknown class, and clustering accuracy."""
+from __future__ import annotations
+
+import numpy as np
+import torch
+from scipy.optimize import linear_sum_assignment
+from sklearn.metrics import confusion_matrix as _confusion_matrix
+from sklearn.metrics import normalized_mutual_info_score
+from torch import Tensor
+
+
+def confusion_matrix(prediction: Tensor, label: Tensor, num_outputs: int) -> Tensor:
+    """Counts ``[num_outputs, num_outputs]``: row = true class, column = predicted class."""
+    flat = label * num_outputs + prediction
+    return torch.bincount(flat, minlength=num_outputs ** 2).reshape(num_outputs, num_outputs)
+
+
+def classification_scores(prediction: Tensor, label: Tensor, num_known: int, open_set: bool) -> dict[str, float]:
+    r"""Micro-F1, Macro-F1 and macro recall over the classes present, and recall and precision of the unknown class.
+
+    In single-label classification Micro-F1 is the accuracy. ``macro_recall`` is what the paper prints as "Macro-F1":
+    :math:`\frac{1}{N_\text{test}} \sum_i |\hat y = y = i| / |y = i|`; ``macro_f1`` averages the F1 of each class. Classes
+    with neither a true nor a predicted node do not count (scikit-learn's rule).
+
+    Args:
+        prediction: predicted classes, ``[n]``, in ``0 .. num_known`` (``num_known`` = unknown).
+        label: true classes, ``[n]``.
+        num_known: :math:`N`.
+        open_set: whether there is an unknown class to score.
+    """
+    counts = confusion_matrix(prediction, label, num_known + int(open_set)).double()
+    hit, true, predicted = counts.diagonal(), counts.sum(1), counts.sum(0)
+    recall = hit / true.clamp(min=1)
+    f1 = 2 * hit / (true + predicted).clamp(min=1)
+    scores = {
+        "micro_f1": float(hit.sum() / true.sum()),
+        "macro_f1": float(f1[(true + predicted) > 0].mean()),
+        "macro_recall": float(recall[true > 0].mean()),
+    }
+    if open_set:
+        scores["unknown_recall"] = float(recall[num_known])
+        scores["unknown_precision"] = float(hit[num_known] / predicted[num_known].clamp(min=1))
+    return scores
+
+
+def clustering_scores(cluster: Tensor, label: Tensor) -> dict[str, float]:
+    """ACC (best one-to-one map of clusters to classes, Hungarian) and NMI (arithmetic) of a clustering, both ``[n]``."""
+    table = _confusion_matrix(np.unique(label, return_inverse=True)[1], np.unique(cluster, return_inverse=True)[1])
+    rows, columns = linear_sum_assignment(-table)
+    return {"acc": float(table[rows, columns].sum() / table.sum()), "nmi": float(normalized_mutual_info_score(label, cluster))}

@@ -1,0 +1,337 @@
+"""Run directories in GraphGym's own layout, written atomically; a finished result is never lost by accident.
+
+``<out_dir>/<name>/config.yaml``, ``<name>/<seed>/result.json`` (the whole record), ``<name>/<seed>/{train,val,test}/stats.json``
+and ``<name>/agg/{train,val,test}/{stats,best}.json``. All but ``result.json`` follows from it and can be written again.
+"""
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import math
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+from importlib import metadata
+from pathlib import Path
+from typing import Any, Iterator, Mapping, Sequence
+
+from graphgym_srnc.errors import InputError
+
+Result = dict[str, Any]
+
+FORMAT = 1
+SPLITS = ("train", "val", "test")
+LOSSES = ("loss", "source", "classifier_source")
+"""What GraphGym's ``loss`` is: the term of that name, else the cross-entropy on source labels."""
+
+VOLATILE = frozenset({"seed", "out_dir", "run_dir", "cfg_dest", "print", "params", "share", "tensorboard_each_run", "tensorboard_agg",
+                      "dataset.dir"})
+"""Config keys, or whole blocks, that may differ between the runs of one experiment."""
+
+
+class Experiment:
+    """The runs of one config, one directory per seed.
+
+    Args:
+        out_dir: the directory of all experiments.
+        name: the name of this one, a plain file name.
+        config: every setting, as nested dictionaries.
+        text: the same as it is to be written to ``config.yaml``.
+
+    Raises:
+        InputError: the name is not a plain file name, or the place cannot be written to.
+    """
+
+    def __init__(self, out_dir: str | os.PathLike, name: str, config: Mapping[str, Any], text: str = "") -> None:
+        check_name(name)
+        self.out_dir, self.name, self.text = Path(out_dir), name, text
+        self.path = self.out_dir / name
+        self.config = json.loads(json.dumps(config, default=str))
+        self.digest = digest(self.config)
+        self._replaced: list[int] = []
+        _check_place(self.path)
+
+    def plan(self, seeds: Sequence[int], resume: bool = False, overwrite: bool = False) -> list[int]:
+        """The seeds to run, in order; nothing is written or deleted yet.
+
+        Args:
+            seeds: the seeds asked for.
+            resume: leave out the seeds that are finished.
+            overwrite: run all; each old result goes when its successor has begun.
+
+        Raises:
+            InputError: results are there and neither flag is given, they belong to another config and ``overwrite`` is not
+                given, or a directory was not written by this program.
+        """
+        if min(seeds) < 0:
+            raise InputError("seed", min(seeds), "0 or more")
+        found, finished = self._seeds(), self.results()
+        other = {seed: result for seed, result in finished.items() if result["digest"] != self.digest}
+        if overwrite:
+            self._replaced = sorted(other)
+            return list(seeds)
+        if other:
+            raise InputError("out_dir", str(self.path), "another --name, or --overwrite, since it holds results of another config ("
+                             + _difference(next(iter(other.values()))["config"], self.config) + ")")
+        foreign = [seed for seed in seeds if seed in found and not (self.path / str(seed) / "run.json").is_file()]
+        if foreign:
+            raise InputError("out_dir", str(self.path / str(foreign[0])),
+                             "another --name, or --overwrite, since this program did not write that directory")
+        present = [seed for seed in seeds if seed in found]
+        if present and not resume:
+            state = "finished" if any(seed in finished for seed in present) else "half-written"
+            raise InputError("out_dir", str(self.path), f"--resume to run only what is missing, --overwrite to run all again, or another"
+                             f" --name, since it holds {state} runs (seeds {', '.join(map(str, present))})")
+        return [seed for seed in seeds if seed not in finished]
+
+    def begin(self, seed: int) -> Path:
+        """Make the empty directory of a run, and return it.
+
+        Raises:
+            InputError: it cannot be made.
+        """
+        try:
+            for old in [*self._replaced, seed]:
+                if (self.path / str(old)).exists():
+                    shutil.rmtree(self.path / str(old))
+            self._replaced = []
+            run = self.path / str(seed)
+            run.mkdir(parents=True)
+            write_text(self.path / "config.yaml", self.text)
+            write_text(run / "run.json", json.dumps({"seed": seed, "digest": self.digest}) + "\n")
+        except OSError as error:
+            raise InputError("out_dir", str(self.path), f"a directory that can be written to ({error.strerror})") from error
+        return run
+
+    def finish(self, seed: int, result: Result) -> Result:
+        """Write all that a run leaves behind, ``result.json`` last, and return it as it is read back.
+
+        Args:
+            seed: the seed of the run.
+            result: at least ``history`` (per episode ``number``, ``losses``, ``train``, ``val``, ``test``, ``seconds``),
+                ``selected``, ``lr`` and ``params``.
+        """
+        run = self.path / str(seed)
+        result = {"format": FORMAT, "seed": seed, "digest": self.digest, **result, **environment(), "config": self.config}
+        terms = _terms([result])
+        for split in SPLITS:
+            write_text(run / split / "stats.json", _lines(_rows(result, split, len(result["history"]), terms)))
+        write_text(run / "result.json", json.dumps(result, indent=1, default=_plain) + "\n")
+        return read_result(run)
+
+    def results(self) -> dict[int, Result]:
+        """The finished runs by seed, whatever their config; half-written ones are left out."""
+        return read_results(self.path)
+
+    def aggregate(self, digits: int = 4) -> dict[int, Result]:
+        """Write ``agg/`` over all finished runs of this config, and return them.
+
+        GraphGym's ``agg_runs`` wants as many lines of each seed. A run that stopped early goes on to use the weights of its
+        selected episode, so that episode's line is repeated, with ``held`` = 1, up to the longest run.
+
+        Args:
+            digits: decimals, GraphGym's ``cfg.round``.
+        """
+        results = {seed: result for seed, result in self.results().items() if result["digest"] == self.digest}
+        length = max((len(result["history"]) for result in results.values()), default=0)
+        terms = _terms(results.values())
+        for split in SPLITS if results else ():
+            rows = {seed: _rows(result, split, length, terms) for seed, result in results.items()}
+            for seed, lines in rows.items():
+                stats = self.path / str(seed) / split / "stats.json"
+                if not stats.is_file() or stats.read_text(encoding="utf-8") != _lines(lines):
+                    write_text(stats, _lines(lines))
+            best = [next(line for line in lines if line["epoch"] == results[seed]["selected"]) for seed, lines in rows.items()]
+            write_text(self.path / "agg" / split / "stats.json", _lines(_mean_std(turn, digits) for turn in zip(*rows.values())))
+            write_text(self.path / "agg" / split / "best.json", _lines([_mean_std(best, digits)]))
+        return results
+
+    def _seeds(self) -> list[int]:
+        return _seeds(self.path)
+
+
+def check_name(name: str) -> None:
+    """Refuse a name that is not a plain file name, or that GraphGym keeps for itself.
+
+    Raises:
+        InputError: it is empty, hidden, ``agg``, too long, or holds a separator or a control character.
+    """
+    if not name or name.startswith(".") or name == "agg" or len(name) > 200 or any(c in '/\\:*?"<>|' or not c.isprintable() for c in name):
+        raise InputError("name", name, "a plain file name other than 'agg'")
+
+
+def digest(config: Mapping[str, Any]) -> str:
+    """SHA-256 of a config without its ``VOLATILE`` keys: equal for all runs of one experiment."""
+    kept = {key: value for key, value in flatten(config).items() if not _volatile(key)}
+    return hashlib.sha256(json.dumps(kept, sort_keys=True, default=str).encode()).hexdigest()
+
+
+def read_result(run: Path) -> Result | None:
+    """The record of a finished run, or None where ``result.json`` is absent, torn or not what it says it is."""
+    try:
+        result = json.loads((run / "result.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    whole = isinstance(result, dict) and result.get("format") == FORMAT and str(result.get("seed")) == run.name and result.get("history")
+    return result if whole and result.get("digest") == digest(result.get("config", {})) else None
+
+
+def read_results(path: Path) -> dict[int, Result]:
+    """The finished runs in the directory of an experiment, by seed."""
+    results = {seed: read_result(path / str(seed)) for seed in _seeds(path)}
+    return {seed: result for seed, result in results.items() if result is not None}
+
+
+def read_lines(path: Path) -> list[dict[str, Any]]:
+    """The objects of a file with one JSON object per line; none where there is no such file."""
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.is_file() else []
+
+
+def experiments(out_dir: str | os.PathLike) -> Iterator[tuple[str, dict[int, Result]]]:
+    """Name and finished runs of each experiment in a directory, by name."""
+    root = Path(out_dir)
+    for path in sorted(root.iterdir()) if root.is_dir() else ():
+        results = read_results(path)
+        if results:
+            yield path.name, results
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """Write a file so that it holds either its old content or all of the new, also after a crash."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with open(temporary, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+    if os.name == "posix":
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+def write_text(path: Path, text: str) -> None:
+    """:func:`write_bytes` of UTF-8 text."""
+    write_bytes(path, text.encode())
+
+
+def peak_memory() -> float | None:
+    """The largest resident set of this process so far, in MiB; None where the system does not tell."""
+    if os.name != "posix":
+        return None
+    import resource
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (2 ** 20 if sys.platform == "darwin" else 2 ** 10)
+
+
+@functools.cache
+def environment() -> dict[str, Any]:
+    """Versions of Python and the packages that make the numbers, and the git commit of this package where there is one."""
+    versions = {"python": platform.python_version()}
+    for package in ("graphgym-srnc", "torch", "torch-geometric", "numpy", "scipy", "scikit-learn"):
+        try:
+            versions[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            versions[package] = None
+    return {"versions": versions, "commit": _commit(), "platform": platform.platform()}
+
+
+def _commit() -> str | None:
+    def git(*words: str) -> str:
+        here = str(Path(__file__).parent)
+        return subprocess.run(["git", "-C", here, *words], capture_output=True, text=True, check=True, timeout=10).stdout
+
+    try:
+        # A package installed inside somebody else's repository is not of its commit.
+        git("ls-files", "--error-unmatch", Path(__file__).name)
+        return git("describe", "--always", "--dirty", "--abbrev=40", "--exclude=*").strip()
+    except (OSError, subprocess.SubprocessError):
+        return None
+
+
+def _check_place(path: Path) -> None:
+    if path.is_symlink() or any(child.is_symlink() for child in (path / str(seed) for seed in _seeds(path))):
+        raise InputError("out_dir", str(path), "a real directory, no link")
+    place = path.absolute()
+    while not place.exists():
+        place = place.parent
+    try:
+        if not place.is_dir():
+            raise NotADirectoryError(20, "Not a directory")
+        tempfile.TemporaryFile(dir=place).close()
+    except OSError as error:
+        raise InputError("out_dir", str(path), f"a directory that can be written to ({error.strerror}: {place})") from error
+
+
+def _seeds(path: Path) -> list[int]:
+    names = [child.name for child in path.iterdir()] if path.is_dir() else []
+    return sorted(int(name) for name in names if name.isdecimal() and name == str(int(name)))
+
+
+def _difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
+    old, new = flatten(old), flatten(new)
+    keys = [key for key in sorted(old | new) if old.get(key) != new.get(key) and not _volatile(key)]
+    told = [f"{key}: {old.get(key)!r} there, {new.get(key)!r} now" for key in keys[:3]]
+    return "; ".join(told + [f"{len(keys) - 3} more"] * (len(keys) > 3))
+
+
+def flatten(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested dictionaries as one with dotted keys."""
+    flat = {}
+    for key, value in config.items():
+        flat |= flatten(value, f"{prefix}{key}.") if isinstance(value, Mapping) else {prefix + key: value}
+    return flat
+
+
+def _volatile(key: str) -> bool:
+    return key in VOLATILE or key.split(".")[0] in VOLATILE
+
+
+def _terms(results: Any) -> list[str]:
+    # Means over seeds need the same keys on all lines.
+    return sorted({term for result in results for episode in result["history"] for term in episode["losses"]})
+
+
+def _rows(result: Result, split: str, length: int, terms: Sequence[str]) -> list[dict[str, float]]:
+    history, rows = result["history"], []
+    for number in range(length):
+        episode = history[number if number < len(history) else result["selected"]]
+        losses, scores = episode["losses"], episode[split]
+        if not scores:
+            continue
+        row = {"epoch": number}
+        if split == "train":
+            row["loss"] = next((losses[term] for term in LOSSES if term in losses), math.nan)
+        row |= {"lr": result["lr"], "params": result["params"], "time_iter": episode["seconds"], "held": int(number >= len(history))}
+        row |= {"accuracy": scores["micro_f1"], **scores}
+        if split == "train":
+            row |= {term: losses.get(term, math.nan) for term in terms if term not in row}
+        rows.append(row)
+    return rows
+
+
+def _mean_std(rows: Sequence[Mapping[str, float]], digits: int) -> dict[str, float]:
+    out: dict[str, float] = {"epoch": rows[0]["epoch"]}
+    for key in rows[0]:
+        if key != "epoch":
+            mean = math.fsum(row[key] for row in rows) / len(rows)
+            out[key] = round(mean, digits)
+            out[f"{key}_std"] = round(math.sqrt(math.fsum((row[key] - mean) ** 2 for row in rows) / len(rows)), digits)
+    return out
+
+
+def _lines(rows: Any) -> str:
+    return "".join(json.dumps(row, default=_plain) + "\n" for row in rows)
+
+
+def _plain(value: Any) -> Any:
+    return value.tolist() if hasattr(value, "tolist") else str(value)

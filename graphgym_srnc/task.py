@@ -1,0 +1,152 @@
+"""A shift scenario, frozen: two graphs, who is labelled, who is scored, and what stays hidden."""
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from typing import Any, Mapping
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from graphgym_srnc.errors import InputError
+
+HIDDEN = -1
+"""Label of a node whose class a method must not see."""
+
+
+@dataclass(frozen=True, eq=False)
+class ShiftTask:
+    """Source and target graph, index sets and the label space of one scenario.
+
+    Both graphs carry ``x`` ``[V, F]``, ``edge_index`` ``[2, E]`` and ``y`` ``[V]`` with classes ``0 .. num_known - 1`` and
+    ``num_known`` for the unknown class. They may also carry ``y_true`` ``[V]``, the original classes, which only reports read.
+
+    Args:
+        name: the scenario and the data set, e.g. ``open_set/Cora``.
+        source: the graph with labels; in open-set shift the same object as ``target``.
+        target: the graph that predictions are wanted for.
+        train: ids of the labelled source nodes :math:`D^s`, ``[|D^s|]``.
+        val: ids of the validation nodes in ``validation`` (the target graph unless ``val_graph`` says otherwise).
+        test: ids of the scored nodes in ``target``.
+        pool: ids of the unlabelled target nodes that pseudo-labels may be drawn from.
+        num_known: :math:`N`, the number of classes with labels in the source.
+        open_set: whether the target may hold the unknown class, whose label is :math:`N`.
+        val_graph: the graph of the validation nodes where it is neither source nor target.
+        source_val: ids of labelled source nodes held out for selection on the source, may be empty.
+        class_names: one name per known class, may be empty.
+        info: what the shift wants to be known of the split, e.g. the masked classes.
+        oracle: the same split with every class visible (the IID upper bound), where there is one.
+
+    Raises:
+        InputError: an index set is empty or out of range, labels fall outside the label space, sets overlap, or features
+            are not finite.
+    """
+
+    name: str
+    source: Data
+    target: Data
+    train: Tensor
+    val: Tensor
+    test: Tensor
+    pool: Tensor
+    num_known: int
+    open_set: bool
+    val_graph: Data | None = None
+    source_val: Tensor = field(default_factory=lambda: torch.empty(0, dtype=torch.long))
+    class_names: tuple[str, ...] = ()
+    info: Mapping[str, Any] = field(default_factory=dict)
+    oracle: "ShiftTask | None" = None
+
+    def __post_init__(self) -> None:
+        if self.num_known < 2:
+            raise InputError("num_known", self.num_known, "at least 2 known classes")
+        for role, graph in self.graphs().items():
+            _check_graph(role, graph, self.num_known + int(self.open_set))
+        for key, graph in (("train", self.source), ("source_val", self.source), ("val", self.validation),
+                           ("test", self.target), ("pool", self.target)):
+            nodes = getattr(self, key)
+            if nodes.numel() == 0 and key != "source_val":
+                raise InputError(key, "no node", "at least one node")
+            if nodes.numel() and not 0 <= int(nodes.min()) <= int(nodes.max()) < graph.num_nodes:
+                raise InputError(key, [int(nodes.min()), int(nodes.max())], f"node ids in 0 .. {graph.num_nodes - 1}")
+            if nodes.unique().numel() != nodes.numel():
+                raise InputError(key, "a node twice", "each node once")
+        labels = self.source.y[self.train]
+        missing = sorted(set(range(self.num_known)) - set(labels.unique().tolist()))
+        if missing:
+            raise InputError("train", f"no labelled node of class {missing}", "a labelled node for each known class")
+        if int(labels.min()) < 0 or int(labels.max()) >= self.num_known:
+            raise InputError("train", int(labels.max()), f"labels in 0 .. {self.num_known - 1} on training nodes")
+        owners = {"train": self.source, "val": self.validation, "test": self.target, "pool": self.target}
+        for a, b in (("train", "val"), ("train", "test"), ("train", "pool"), ("val", "test")):
+            common = torch.isin(getattr(self, a), getattr(self, b)).sum() if owners[a] is owners[b] else 0
+            if common:
+                raise InputError(f"{a} and {b}", f"{int(common)} common nodes", "disjoint sets")
+
+    @property
+    def unknown(self) -> int | None:
+        """The label of the unknown class, :math:`N`, or None in close-set shift."""
+        return self.num_known if self.open_set else None
+
+    @property
+    def num_outputs(self) -> int:
+        """Number of classes a prediction may name: :math:`N + 1` in open-set shift, else :math:`N`."""
+        return self.num_known + int(self.open_set)
+
+    @property
+    def validation(self) -> Data:
+        """The graph that holds the validation nodes."""
+        return self.target if self.val_graph is None else self.val_graph
+
+    def graphs(self) -> dict[str, Data]:
+        """The distinct graphs by role; one object that plays two roles is listed once."""
+        graphs = {"source": self.source}
+        if self.target is not self.source:
+            graphs["target"] = self.target
+        if self.validation is not self.source and self.validation is not self.target:
+            graphs["validation"] = self.validation
+        return graphs
+
+    def blind(self) -> "ShiftTask":
+        """The task as a method may see it: features, edges and the training labels; every other label is ``HIDDEN``."""
+        hidden: dict[int, Data] = {}
+        for graph in self.graphs().values():
+            y = torch.full((graph.num_nodes,), HIDDEN, dtype=torch.long)
+            if graph is self.source:
+                y[self.train] = graph.y[self.train]
+            hidden[id(graph)] = Data(x=graph.x, edge_index=graph.edge_index, y=y, num_nodes=graph.num_nodes)
+        blind = object.__new__(ShiftTask)
+        for name, value in vars(self).items():
+            object.__setattr__(blind, name, value)
+        object.__setattr__(blind, "source", hidden[id(self.source)])
+        object.__setattr__(blind, "target", hidden[id(self.target)])
+        object.__setattr__(blind, "val_graph", None if self.val_graph is None else hidden[id(self.val_graph)])
+        object.__setattr__(blind, "info", {})
+        object.__setattr__(blind, "oracle", None)
+        return blind
+
+    def fingerprint(self) -> str:
+        """SHA-256 of graphs, labels and index sets: two results are comparable pair by pair iff this is equal."""
+        digest = hashlib.sha256(f"{self.num_known},{self.open_set}".encode())
+        tensors = [getattr(self, key) for key in ("train", "val", "test", "pool", "source_val")]
+        for graph in self.graphs().values():
+            tensors += [graph.edge_index, graph.y, graph.x.coalesce().values() if graph.x.is_sparse else graph.x]
+        for tensor in tensors:
+            digest.update(str(tuple(tensor.shape)).encode())
+            digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
+        return digest.hexdigest()
+
+
+def _check_graph(role: str, graph: Data, num_outputs: int) -> None:
+    if graph.num_nodes == 0 or graph.x is None or graph.x.size(0) == 0:
+        raise InputError(f"{role} graph", "no nodes or no features", "a graph with at least one node and a feature matrix x [V, F]")
+    if not torch.isfinite(graph.x).all():
+        raise InputError(f"{role} graph x", "NaN or Inf", "finite features")
+    edges = graph.edge_index
+    if edges.numel() and not 0 <= int(edges.min()) <= int(edges.max()) < graph.num_nodes:
+        raise InputError(f"{role} graph edge_index", [int(edges.min()), int(edges.max())], f"node ids in 0 .. {graph.num_nodes - 1}")
+    if graph.y is None or tuple(graph.y.shape) != (graph.num_nodes,):
+        raise InputError(f"{role} graph y", None if graph.y is None else tuple(graph.y.shape), f"one label a node, shape [{graph.num_nodes}]")
+    if int(graph.y.max()) >= num_outputs or int(graph.y.min()) < HIDDEN:
+        raise InputError(f"{role} graph y", int(graph.y.max()), f"labels in 0 .. {num_outputs - 1}, or {HIDDEN} where hidden")

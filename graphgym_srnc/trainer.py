@@ -1,0 +1,128 @@
+"""The only loop over episodes: evaluates, selects, stops, restores the best state, and refuses NaN."""
+from __future__ import annotations
+
+import copy
+import math
+import time
+from dataclasses import dataclass, field
+from typing import Callable, Sequence
+
+import torch
+
+from graphgym_srnc.errors import InputError
+from graphgym_srnc.methods.base import Method
+from graphgym_srnc.metrics import classification_scores
+from graphgym_srnc.task import ShiftTask
+
+SELECTIONS = ("target_val", "source_val", "last")
+
+
+@dataclass
+class Episode:
+    """One turn: its number (0 = pre-training), loss terms, scores on validation and test, and seconds of training."""
+
+    number: int
+    losses: dict[str, float]
+    val: dict[str, float]
+    test: dict[str, float]
+    seconds: float
+
+
+@dataclass
+class RunRecord:
+    """All that a run leaves behind; ``scores`` are those of the selected episode."""
+
+    task: str
+    fingerprint: str
+    selection: str
+    history: list[Episode] = field(default_factory=list)
+    best: int = 0
+    stopped: str = ""
+    warnings: list[str] = field(default_factory=list)
+
+    @property
+    def val(self) -> dict[str, float]:
+        return self.history[self.best].val
+
+    @property
+    def test(self) -> dict[str, float]:
+        return self.history[self.best].test
+
+
+Callback = Callable[[Episode, Method, ShiftTask], None]
+
+
+def fit(method: Method, task: ShiftTask, *, seed: int = 0, max_episodes: int = -1, patience: int = 0, selection: str = "target_val",
+        callbacks: Sequence[Callback] = ()) -> RunRecord:
+    """Train a method on a task; afterwards it holds the weights of the selected episode.
+
+    Args:
+        method: what to train; it is shown ``task.blind()`` (of ``task.oracle`` if it asks for that).
+        task: the scenario.
+        seed: seeds the weights and every random draw of training, but not the split.
+        max_episodes: at most so many after episode 0; -1 = as many as the method asks for.
+        patience: stop after so many episodes in a row without a better selection score; 0 = never. The paper's "while
+            Micro-F1 on validation increases" is 1.
+        selection: ``target_val`` (Micro-F1 on the validation nodes, as in the paper), ``source_val`` (the same on held-out
+            source nodes) or ``last``.
+        callbacks: called after each episode with it, the method and the task.
+
+    Raises:
+        InputError: ``selection`` is unknown, or the task lacks what it needs.
+        FloatingPointError: a loss term is NaN or infinite; names method, episode and term.
+    """
+    name = type(method).__name__
+    if selection not in SELECTIONS:
+        raise InputError("train.selection", selection, ", ".join(SELECTIONS))
+    if selection == "source_val" and not task.source_val.numel():
+        raise InputError("train.selection", selection, "a task with held-out source nodes, or target_val, or last")
+    if method.oracle:
+        if task.oracle is None:
+            raise InputError("train.mode", name, f"a method without full class visibility, since {task.name} has no oracle")
+        task = task.oracle
+    torch.manual_seed(seed)
+    record = RunRecord(task=task.name, fingerprint=task.fingerprint(), selection=selection)
+    blind = task.blind()
+    best_score, best_state = -math.inf, None
+    last = method.episodes if max_episodes < 0 else min(max_episodes, method.episodes)
+    for number in range(last + 1):
+        begin = time.perf_counter()
+        losses = method.start(blind) if number == 0 else method.episode()
+        seconds = time.perf_counter() - begin
+        for term, value in losses.items():
+            if not math.isfinite(value):
+                raise FloatingPointError(f"{name}, episode {number}: {term} is {value}")
+        val, test, score = _evaluate(method, task, blind, selection)
+        episode = Episode(number, losses, val, test, seconds)
+        record.history.append(episode)
+        if selection == "last" or score > best_score:
+            best_score, record.best = score, number
+            best_state = copy.deepcopy(method.state_dict()) if number < last else None
+        for callback in callbacks:
+            callback(episode, method, task)
+        if patience and number - record.best >= patience:
+            record.stopped = f"no better {selection} Micro-F1 for {patience} episode(s)"
+            break
+    else:
+        record.stopped = f"all {last} episode(s) done"
+    if best_state is not None:
+        method.load_state_dict(best_state)
+    record.warnings = list(method.warnings)
+    return record
+
+
+def _evaluate(method: Method, task: ShiftTask, blind: ShiftTask, selection: str) -> tuple[dict[str, float], dict[str, float], float]:
+    on_target = method.predict(blind.target)
+    on_val = on_target if blind.validation is blind.target else method.predict(blind.validation)
+    label = task.validation.y[task.val]
+    method.calibrate(on_val[task.val], label)
+
+    def scores(prediction: torch.Tensor, label: torch.Tensor) -> dict[str, float]:
+        return classification_scores(prediction, label, task.num_known, task.open_set)
+
+    val = scores(method.decide(on_val[task.val]), label)
+    test = scores(method.decide(on_target[task.test]), task.target.y[task.test])
+    if selection != "source_val":
+        return val, test, val["micro_f1"]
+    on_source = method.predict(blind.source)[task.source_val]
+    return val, test, scores(method.decide(on_source), task.source.y[task.source_val])["micro_f1"]

@@ -1,0 +1,58 @@
+"""All metadata of the package; pyproject.toml holds the settings of tools only."""
+import re
+from pathlib import Path
+
+from setuptools import find_packages, setup
+
+HERE = Path(__file__).parent
+VERSION = re.search(r'^__version__ = "(.+)"$', (HERE / "graphgym_srnc/__init__.py").read_text(encoding="utf-8"), re.M)[1]
+README = HERE / "README.md"
+
+EXTRAS = {
+    "ogb": ["ogb>=1.3.6"],
+    "ray": ["ray[default]>=2.9"],
+    "dev": ["build>=1.0.3", "networkx>=3.0", "pytest>=8.0", "pytest-xdist>=3.5", "ruff>=0.5"],
+}
+
+setup(
+    name="graphgym-srnc",
+    version=VERSION,
+    description="Node classification under distribution shift (SRNC and its rivals) as a plug-in of PyTorch Geometric's GraphGym",
+    long_description=README.read_text(encoding="utf-8") if README.exists() else "",
+    long_description_content_type="text/markdown",
+    author="The graphgym-srnc authors",
+    license="MIT",
+    license_files=["LICENSE"],
+    keywords=["graph neural networks", "distribution shift", "open-set", "node classification", "GraphGym", "PyTorch Geometric"],
+    classifiers=[
+        "Development Status :: 4 - Beta",
+        "Intended Audience :: Science/Research",
+        "Operating System :: OS Independent",
+        "Programming Language :: Python :: 3 :: Only",
+        "Topic :: Scientific/Engineering :: Artificial Intelligence",
+    ],
+    python_requires=">=3.10",
+    # configs_gym/ stays where GraphGym's users look for it and is shipped as data of a sub-package.
+    packages=[*find_packages(include=["graphgym_srnc", "graphgym_srnc.*"]), "graphgym_srnc.configs_gym"],
+    package_dir={"graphgym_srnc.configs_gym": "configs_gym"},
+    package_data={"graphgym_srnc.configs_gym": ["**/*.yaml", "**/*.txt"]},
+    install_requires=[
+        # Not torch-geometric[graphgym]: that extra pins protobuf<4.21 and leaves out tensorboardX, which GraphGym's agg_runs needs.
+        "torch>=2.13",
+        "torch-geometric>=2.8",
+        "yacs>=0.1.8",
+        "pyyaml>=6.0.1",
+        "pytorch-lightning>=2.4",
+        "torchmetrics>=1.4",
+        "tensorboard>=2.17",
+        "tensorboardX>=2.6.2.2",
+        "scikit-learn>=1.4.2",
+        "scipy>=1.12",
+        "numpy>=1.26.4",
+        "pandas>=2.1.4",
+        "rich>=13.7",
+        "matplotlib>=3.8",
+    ],
+    extras_require={**EXTRAS, "all": sorted({requirement for extra in EXTRAS.values() for requirement in extra})},
+    entry_points={"console_scripts": ["graphgym-srnc = graphgym_srnc.cli.main:main"]},
+)

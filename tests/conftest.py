@@ -1,0 +1,62 @@
+"""Small tasks made in memory, and a GraphGym that each test finds and leaves as it was."""
+from __future__ import annotations
+
+import copy
+
+import pytest
+import torch
+from torch_geometric.data import Data
+
+from graphgym_srnc.task import ShiftTask
+
+torch.set_num_threads(1)
+
+
+def make_graph(num_nodes: int = 90, num_classes: int = 3, num_features: int = 12, seed: int = 0) -> Data:
+    """A planted partition with features that tell the class."""
+    generator = torch.Generator().manual_seed(seed)
+    y = torch.arange(num_nodes) % num_classes
+    chance = torch.where(y[:, None] == y, 0.15, 0.01)
+    edge_index = (torch.rand(num_nodes, num_nodes, generator=generator) < chance).nonzero().T
+    x = torch.rand(num_nodes, num_features, generator=generator) + 2 * torch.eye(num_features)[y]
+    return Data(x=x, edge_index=edge_index, y=y)
+
+
+def make_task(num_known: int = 2, open_set: bool = True, unknown_nodes: bool = True, two_graphs: bool = False,
+              oracle: bool = True) -> ShiftTask:
+    """A task of 90 nodes a graph; without ``unknown_nodes`` the unknown class stays empty."""
+    classes = num_known + int(open_set and unknown_nodes)
+    source = make_graph(num_classes=classes)
+    target = make_graph(num_classes=classes, seed=1) if two_graphs else source
+    order = torch.randperm(90, generator=torch.Generator().manual_seed(0))
+    train = torch.cat([order[source.y[order] == c][:5] for c in range(num_known)])
+    rest = order if two_graphs else order[~torch.isin(order, train)]
+    full = None
+    if oracle:
+        every = torch.cat([order[source.y[order] == c][:5] for c in range(classes)])
+        left = order if two_graphs else order[~torch.isin(order, every)]
+        full = ShiftTask("tiny", source, target, every, left[:25], left[25:], left[25:], classes, False)
+    return ShiftTask("tiny", source, target, train, rest[:25], rest[25:], rest[25:], num_known, open_set, oracle=full)
+
+
+@pytest.fixture
+def task() -> ShiftTask:
+    """An open-set task with two known classes."""
+    return make_task()
+
+
+@pytest.fixture
+def gym():
+    """The adapter; GraphGym's global config and registries are put back afterwards."""
+    from torch_geometric.graphgym import register
+    from torch_geometric.graphgym.config import cfg
+
+    import graphgym_srnc.gym as gym
+
+    registries = {name: value for name, value in vars(register).items() if name.endswith("_dict")}
+    saved, before = {name: dict(value) for name, value in registries.items()}, copy.deepcopy(cfg)
+    yield gym
+    for name, value in registries.items():
+        value.clear()
+        value.update(saved[name])
+    gym.activate(before)

@@ -1,0 +1,235 @@
+"""The command line as a user types it: results kept, errors in one line, nothing written by a command that cannot run."""
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+
+from graphgym_srnc import store
+from graphgym_srnc.cli.main import COMMANDS, build_parser, main
+from graphgym_srnc.cli.progress import Progress
+
+TINY = ["synthetic.num_nodes", "300", "synthetic.num_val", "60", "synthetic.num_test", "100", "gnn.dim_inner", "8",
+        "train.max_episodes", "1"]
+ERM = ["train.mode", "erm", "erm.steps", "5", *TINY]
+SRC = Path(__file__).parent.parent
+
+
+@pytest.fixture(autouse=True)
+def unchanged_globals():
+    """A command run in this process leaves torch and GraphGym as they were."""
+    from torch_geometric.graphgym.config import cfg
+    threads, config = torch.get_num_threads(), cfg.clone()
+    yield
+    torch.set_num_threads(threads)
+    torch.use_deterministic_algorithms(False)
+    cfg.clear()
+    cfg.update(config)
+
+
+def command(*words: str) -> list[str]:
+    return [sys.executable, "-m", "graphgym_srnc", *words]
+
+
+def environment() -> dict[str, str]:
+    return os.environ | {"PYTHONPATH": os.pathsep.join([str(SRC), os.environ.get("PYTHONPATH", "")]), "OMP_NUM_THREADS": "1"}
+
+
+def erm(out: Path, *words: str) -> int:
+    return main(["run", "--out-dir", str(out), "--no-figures", "--no-tensorboard", *words, *ERM])
+
+
+def scores(out: Path, name: str = "default") -> dict[int, dict]:
+    return {seed: result["test"] for seed, result in store.read_results(out / name).items()}
+
+
+def stamps(path: Path) -> dict[str, int]:
+    return {str(file.relative_to(path)): file.stat().st_mtime_ns for file in path.rglob("*") if file.is_file()}
+
+
+def test_help_loads_nothing_heavy():
+    code = ("import sys; from graphgym_srnc.cli.main import build_parser; build_parser().format_help();"
+            "heavy = {'torch', 'torch_geometric', 'numpy', 'scipy', 'sklearn', 'rich', 'matplotlib', 'yaml', 'tensorboard'};"
+            "print(sorted(heavy & set(sys.modules)))")
+    out = subprocess.run([sys.executable, "-c", code], env=environment(), capture_output=True, text=True, check=True)
+    assert out.stdout.strip() == "[]"
+
+
+def test_help_and_version(capsys):
+    for words in (["--help"], ["--version"], *([name, "--help"] for name in COMMANDS)):
+        with pytest.raises(SystemExit) as stop:
+            main(words)
+        assert stop.value.code == 0
+    assert "graphgym-srnc 0." in capsys.readouterr().out
+    assert "overrides" in vars(build_parser().parse_args(["run"]))
+
+
+def test_a_run_leaves_the_whole_record(tmp_path, capsys):
+    words = ["run", "--repeat", "2", "--out-dir", str(tmp_path), *ERM]
+    assert main(words) == 0
+    out = capsys.readouterr().out
+    home = tmp_path / "default"
+    assert "seed 0: episode" in out and "seed 1: episode" in out and "Micro-F1" in out and "\x1b" not in out
+    for name in ("config.yaml", "summary.csv", "summary.md", "agg/test/best.json", "0/val/stats.json", "0/figures/confusion-selected.png"):
+        assert (home / name).is_file(), name
+    assert list((home / "0").glob("events.out.tfevents.*")) and not (home / "1" / "figures").exists()
+    result = store.read_result(home / "1")
+    assert {"method", "backbone", "task", "split", "fingerprint", "selection", "selected", "stopped", "warnings", "val", "test", "history",
+            "seconds", "peak_memory_mib", "versions", "commit", "params", "lr", "threads", "config", "digest"} <= set(result)
+    assert result["method"] == "erm" and len(result["history"]) == 2 and result["config"]["gnn"]["dim_inner"] == 8
+    assert f"test micro-F1 {100 * result['test']['micro_f1']:.1f}" in out
+    assert "srnc" not in result["config"] and "file" not in result["config"]
+    line = json.loads((home / "1" / "train" / "stats.json").read_text().splitlines()[0])
+    assert line["epoch"] == 0 and line["loss"] == result["history"][0]["losses"]["source"] and 0 < line["accuracy"] <= 1
+
+
+def test_results_are_kept_resumed_and_overwritten(tmp_path, capsys):
+    assert erm(tmp_path, "--repeat", "2") == 0
+    before, first = stamps(tmp_path), scores(tmp_path)
+    capsys.readouterr()
+    assert erm(tmp_path, "--repeat", "3") == 2
+    captured = capsys.readouterr()
+    assert captured.err.count("\n") == 1 and captured.err.startswith("error: ") and "--resume" in captured.err and "default" in captured.err
+    assert stamps(tmp_path) == before
+
+    # A torn record and a new seed are run; the finished one stays as it is.
+    torn = tmp_path / "default" / "1" / "result.json"
+    torn.write_text(torn.read_text()[:50])
+    assert erm(tmp_path, "--repeat", "3", "--resume") == 0
+    after = stamps(tmp_path)
+    assert after["default/0/result.json"] == before["default/0/result.json"]
+    assert scores(tmp_path)[1] == first[1] and len(scores(tmp_path)) == 3
+    assert erm(tmp_path, "--repeat", "3", "--resume", "train.patience", "1") == 2
+    assert "train.patience: 0 there, 1 now" in capsys.readouterr().err
+
+    assert erm(tmp_path, "--repeat", "1", "--overwrite") == 0
+    assert stamps(tmp_path)["default/0/result.json"] != before["default/0/result.json"]
+    assert scores(tmp_path)[0] == first[0] and len(scores(tmp_path)) == 3
+
+
+@pytest.mark.parametrize("words, key", [
+    (["--cfg", "no/such"], "--cfg"), (["gnn.no_such", "1"], "gnn.no_such"), (["gnn.dim_inner", "wide"], "gnn.dim_inner"),
+    (["gnn.dim_inner"], "overrides"), (["train.mode", "no_such"], "train.mode"), (["dataset.format", "no_such"], "dataset.format"),
+    (["--repeat", "0"], "--repeat"), (["--name", "../up"], "name"), (["--name", "a/b"], "name"),
+    (["synthetic.num_unseen", "6"], "num_unseen"), (["--figure-every", "-1"], "--figure-every"),
+])
+def test_bad_input_is_one_line_and_nothing_is_written(tmp_path, capsys, words, key):
+    assert main(["run", "--out-dir", str(tmp_path / "deep" / "results"), *ERM, *words]) == 2
+    err = capsys.readouterr().err
+    assert err.count("\n") == 1 and err.startswith("error: ") and key in err
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_unwritable_place_is_told_before_any_work(tmp_path, capsys, monkeypatch):
+    (tmp_path / "file").write_text("mine")
+    monkeypatch.setattr("graphgym_srnc.gym.build_task", lambda cfg: pytest.fail("worked before it looked"))
+    assert erm(tmp_path / "file") == 2
+    assert "can be written" in capsys.readouterr().err and (tmp_path / "file").read_text() == "mine"
+
+
+def test_unknown_options_and_stray_words_are_refused(capsys):
+    for words in (["run", "--no-such"], ["run", "--rep", "3"], ["options", "train", "stray"], ["run", "--resume", "--overwrite"], []):
+        with pytest.raises(SystemExit) as stop:
+            main(words)
+        assert stop.value.code == 2
+    assert "unrecognized arguments: --no-such" in capsys.readouterr().err
+
+
+def test_a_method_that_refuses_its_task_leaves_nothing(tmp_path, capsys, monkeypatch):
+    from graphgym_srnc.errors import InputError
+    from graphgym_srnc.methods.erm import ERM as Method
+
+    def refuse(self, task):
+        raise InputError("erm.steps", 5, "something else")
+
+    monkeypatch.setattr(Method, "start", refuse)
+    assert erm(tmp_path / "results") == 2
+    assert "erm.steps" in capsys.readouterr().err and not list(tmp_path.iterdir())
+
+
+def test_other_errors_are_raised_and_finished_runs_stay(tmp_path, monkeypatch):
+    from graphgym_srnc.methods.erm import ERM as Method
+    start = Method.start
+
+    def fail(self, task):
+        return {"source": float("nan")} if torch.initial_seed() == 1 else start(self, task)
+
+    monkeypatch.setattr(Method, "start", fail)
+    with pytest.raises(FloatingPointError, match="ERM, episode 0: source"):
+        erm(tmp_path, "--repeat", "3")
+    assert list(scores(tmp_path)) == [0] and (tmp_path / "default" / "summary.csv").is_file()
+
+
+def test_warnings_reach_screen_and_record(tmp_path, capsys, monkeypatch):
+    from graphgym_srnc.methods.erm import ERM as Method
+    episode = Method.episode
+
+    def warn(self):
+        self.warnings = ["the cluster GNN collapsed: 1 of 7 clusters used"]
+        return episode(self)
+
+    monkeypatch.setattr(Method, "episode", warn)
+    assert erm(tmp_path) == 0
+    out = capsys.readouterr().out
+    assert "warning: seed 0: the cluster GNN collapsed" in out and "1 of 1 run(s) gave a warning" in out
+    assert store.read_result(tmp_path / "default" / "0")["warnings"] == ["the cluster GNN collapsed: 1 of 7 clusters used"]
+
+
+def test_the_distance_to_the_oracle_is_in_the_table(tmp_path, capsys):
+    assert main(["run", "--name", "iid", "--out-dir", str(tmp_path), "--no-figures", "--no-tensorboard", *TINY, "train.mode", "iid"]) == 0
+    assert erm(tmp_path) == 0
+    assert "default: ΔF1 is Micro-F1 of iid minus its own on 1 common split(s)." in capsys.readouterr().out
+
+
+def test_graphgym_own_training_is_stored_alike(tmp_path):
+    words = [*TINY, "optim.max_epoch", "2", "accelerator", "cpu"]
+    assert main(["run", "--cfg", "testing/standard", "--out-dir", str(tmp_path), *words]) == 0
+    result = store.read_result(tmp_path / "standard" / "0")
+    assert (result["method"], result["selection"], result["selected"], len(result["history"])) == ("standard", "last", 1, 2)
+    tested = store.read_lines(tmp_path / "standard" / "0" / "test" / "stats.json")
+    assert [line["epoch"] for line in tested] == [1] and tested[0]["micro_f1"] == result["test"]["micro_f1"]
+
+
+def test_ctrl_c_keeps_finished_runs(tmp_path):
+    words = command("run", "--repeat", "500", "--out-dir", str(tmp_path), "--no-figures", "--no-tensorboard", *ERM)
+    # A shell's background job would hand its ignored signal down.
+    process = subprocess.Popen(words, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                               preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
+    try:
+        while process.poll() is None and not (tmp_path / "default" / "1" / "result.json").is_file():
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    kept = scores(tmp_path)
+    assert process.returncode == 130 and err.strip().splitlines()[-1].startswith("interrupted") and "Traceback" not in err
+    assert 2 <= len(kept) < 500 and "Micro-F1" in out and (tmp_path / "default" / "summary.csv").is_file()
+    assert erm(tmp_path, "--repeat", str(len(kept) + 1), "--resume") == 0
+    assert {seed: scores(tmp_path)[seed] for seed in kept} == kept and len(scores(tmp_path)) == len(kept) + 1
+
+
+def test_options_lists_keys_and_choices(capsys):
+    assert main(["options"]) == 0
+    out = capsys.readouterr().out
+    assert "methods (train.mode): standard, erm" in out and "synthetic.num_nodes" in out and "gcnconv" in out
+    assert main(["options", "erm"]) == 0
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == ["key", "erm.steps", "erm.rounds"]
+    assert main(["options", "no_such"]) == 2
+
+
+def test_plain_progress_tells_of_a_long_start(monkeypatch, capsys):
+    monkeypatch.setattr("graphgym_srnc.cli.progress.EVERY", 0.01)
+    with Progress(2) as progress:
+        progress.start("seed 7")
+        while "pre-training" not in (seen := capsys.readouterr().out):
+            time.sleep(0.01)
+        progress.finish("done")
+    assert "run 1 of 2, seed 7: pre-training" in seen

@@ -1,0 +1,342 @@
+"""The adapter: config made from signatures, yaml as a difference, builders, any registered layer, GraphGym left alone."""
+from __future__ import annotations
+
+import copy
+import json
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+import yaml
+from conftest import make_task
+from torch_geometric.data import Data
+from torch_geometric.graphgym import register
+from torch_geometric.graphgym.config import CN, set_cfg
+from torch_geometric.graphgym.config import cfg as global_cfg
+from torch_geometric.graphgym.models.layer import GeneralLayer, new_layer_config
+
+from graphgym_srnc import backbones, methods, shifts
+from graphgym_srnc.backbones import prepare
+from graphgym_srnc.errors import InputError
+from graphgym_srnc.gym.config import _docs, _signature
+from graphgym_srnc.gym.encoder import GymEncoder, encoder_spec
+
+ROOT = Path(__file__).parents[1]
+
+
+def test_blocks_are_the_signatures(gym):
+    schema = gym.schema()
+    assert set(schema) == {"train", "dataset", *shifts.names(), *methods.names()}
+    assert not set(shifts.names()) & set(methods.names())
+    for block, options in schema.items():
+        assert all(option.key in global_cfg[block] for option in options)
+    steps = next(option for option in schema["erm"] if option.key == "steps")
+    assert steps.type is int and steps.doc.startswith("gradient steps")
+
+
+def test_no_block_takes_a_key_of_graphgym(gym):
+    register.config_dict.clear()
+    stock = CN()
+    set_cfg(stock)
+    assert not set(stock) & {*shifts.names(), *methods.names()}
+    assert not any(option.key in stock[block] for block in ("train", "dataset") for option in gym.schema()[block])
+
+
+def test_every_option_has_a_doc(gym):
+    silent = [f"{block}.{option.key}" for block, options in gym.schema().items() for option in options if not option.doc]
+    assert not silent
+
+
+def test_docs_and_signature():
+    def function(*, name: str = "Cora", a: int = 1, b: float = 0.5, pick: tuple = (), encoder: object = None, **base):
+        """What it does.
+
+        Args:
+            a, b: two
+                lines.
+            pick: a list.
+
+        Raises:
+            InputError: never.
+        """
+
+    assert _docs(function) == {"a": "two lines.", "b": "two lines.", "pick": "a list."}
+    assert [(o.key, o.type, o.default) for o in _signature(function)] == [("a", int, 1), ("b", float, 0.5), ("pick", tuple, ())]
+
+
+@pytest.mark.parametrize(("key", "value", "want"), [
+    ("optim.base_lr", "1", 1.0), ("optim.base_lr", "1e-3", 0.001), ("optim.base_lr", 1, 1.0), ("gnn.dim_inner", "64", 64),
+    ("gnn.dim_inner", 64, 64), ("train.auto_resume", "true", True), ("train.auto_resume", False, False), ("dataset.name", "007", "007"),
+    ("dataset.name", "1e5", "1e5"), ("dataset.name", 2024, "2024"), ("optim.steps", "[1, 2]", [1, 2]), ("optim.steps", [1, 2], [1, 2]),
+    ("dataset.split", "[1, 0, 0]", [1.0, 0.0, 0.0]), ("custom_metrics", "[micro_f1]", ["micro_f1"]),
+])
+def test_override_takes_the_type_of_its_key(gym, key, value, want):
+    cfg = gym.load_config(None, [key, value])
+    for part in key.split("."):
+        cfg = cfg[part]
+    assert cfg == want and type(cfg) is type(want)
+
+
+@pytest.mark.parametrize(("key", "value", "words"), [
+    ("erm.stepz", "3", "erm.steps"), ("stepz", "3", "known key"), ("gnn", "3", "known key"), ("erm.steps.x", "3", "known key"),
+    ("erm.steps", "3.5", "an integer"), ("erm.steps", "many", "an integer"), ("erm.steps", "true", "an integer"),
+    ("optim.base_lr", "fast", "a number"), ("optim.base_lr", "nan", "a number"), ("optim.base_lr", "inf", "a number"),
+    ("gnn.batchnorm", "1", "true or false"), ("optim.steps", "3", "a list"), ("optim.steps", "[a]", "an integer"),
+    ("optim.steps", "[1", "a list"),
+    ("train.mode", "magic", "standard, erm"), ("dataset.format", "PyG", "synthetic"), ("gnn.layer_type", "nolayer", "gcnconv"),
+    ("gnn.act", "wiggle", "relu"), ("gnn.dropout", "1", "0 to"), ("gnn.layers_mp", "0", "1 or more"),
+    ("train.selection", "test", "target_val"),
+    ("dataset.normalize", "rows", "row, l2, none"), ("optim.optimizer", "adamax", "adam"), ("optim.scheduler", "cos", "none"),
+    ("gnn.stage_type", "skipsum", "stack"), ("dataset.task", "edge", "node"), ("seed", "-1", "0 to"),
+    ("train.max_episodes", "-2", "-1 or more"), ("pgl.enlarging", "0", None), ("accelerator", "cuda", "auto, cpu"),
+])
+def test_bad_value_names_its_key(gym, key, value, words):
+    mode = [] if key == "train.mode" else ["train.mode", "pgl"]
+    with pytest.raises(InputError) as error:
+        gym.load_config(None, [*mode, key, value])
+    assert error.value.key == key and (words is None or words in error.value.allowed)
+
+
+def test_odd_overrides(gym):
+    with pytest.raises(InputError, match="pairs"):
+        gym.load_config(None, ["seed"])
+
+
+def test_yaml_is_a_difference_and_overrides_win(gym, tmp_path):
+    path = tmp_path / "mine.yaml"
+    path.write_text("seed: 7\ngnn:\n  dim_inner: 8\noptim:\ndataset:\n  name: 1e5\ntrain: {mode: erm}\n")
+    cfg = gym.load_config(path, ["seed", "9"])
+    assert (cfg.seed, cfg.gnn.dim_inner, cfg.dataset.name, cfg.train.mode) == (9, 8, "1e5", "erm")
+    assert cfg.gnn.dropout == gym.load_config().gnn.dropout == 0.5
+    assert gym.load_config(str(path.with_suffix(""))).seed == 7
+
+
+@pytest.mark.parametrize("text", ["a: [", "- a\n- b", "\xff\xfe", "text"])
+def test_unreadable_yaml(gym, tmp_path, text):
+    path = tmp_path / "bad.yaml"
+    path.write_bytes(text.encode("latin-1"))
+    with pytest.raises(InputError, match="--cfg"):
+        gym.load_config(path)
+
+
+def test_yaml_runs_no_code(gym, tmp_path):
+    for name, text in (("a.yaml", f"seed: !!python/object/apply:os.mkdir ['{tmp_path}/made']"),
+                       ("b.py", f"import os; os.mkdir('{tmp_path}/made')")):
+        (tmp_path / name).write_text(text)
+        with pytest.raises(InputError):
+            gym.load_config(tmp_path / name)
+    assert not (tmp_path / "made").exists()
+
+
+def test_unknown_config_name_offers_near_ones(gym):
+    with pytest.raises(InputError, match="open_set/cora-srnc"):
+        gym.load_config("open_set/cora-srcn")
+
+
+def test_dumped_config_loads_again(gym, tmp_path):
+    cfg = gym.load_config("testing/erm", ["seed", "3"])
+    (tmp_path / "config.yaml").write_text(cfg.dump())
+    assert gym.load_config(tmp_path / "config.yaml") == cfg
+    assert yaml.safe_load(cfg.dump())["seed"] == 3
+
+
+def test_data_folder(gym, monkeypatch):
+    monkeypatch.setenv("GRAPHGYM_SRNC_DATA", "/somewhere")
+    assert gym.load_config().dataset.dir == "/somewhere"
+    assert gym.load_config(None, ["dataset.dir", "/mine"]).dataset.dir == "/mine"
+    monkeypatch.delenv("GRAPHGYM_SRNC_DATA")
+    assert gym.load_config().dataset.dir == "./datasets"
+
+
+def test_load_config_leaves_the_global_config_alone(gym):
+    before = copy.deepcopy(global_cfg)
+    cfg = gym.load_config("testing/erm", ["seed", "5"])
+    assert global_cfg == before
+    gym.activate(cfg)
+    assert global_cfg == cfg and global_cfg.gnn is not cfg.gnn
+    gym.activate(global_cfg)
+    assert global_cfg == cfg
+
+
+def test_split_seed_follows_the_seed_unless_given(gym):
+    def prints(*overrides):
+        return gym.build_task(gym.load_config("testing/erm", list(overrides))).fingerprint()
+
+    assert prints("seed", "3") == prints("synthetic.split_seed", "3") != prints("seed", "4")
+    assert prints("seed", "3", "synthetic.split_seed", "1") == prints("seed", "4", "synthetic.split_seed", "1")
+
+
+def test_build_method_takes_every_key(gym, task):
+    words = "erm.steps 3 gnn.dim_inner 24 gnn.layers_mp 3 gnn.dropout 0.25 gnn.act elu gnn.att_heads 4 dataset.normalize l2"
+    cfg = gym.load_config("testing/erm", [*words.split(), "optim.base_lr", "0.5", "optim.weight_decay", "0.25"])
+    method = gym.build_method(cfg, task)
+    spec = method.encoder
+    assert (method.steps, spec.hidden, spec.layers, spec.dropout, spec.act, spec.heads, spec.features) == (3, 24, 3, 0.25, "elu", 4, "l2")
+    group = method.make_optimizer([torch.nn.Parameter(torch.zeros(1))]).param_groups[0]
+    assert (group["lr"], group["weight_decay"]) == (0.5, 0.25)
+
+
+def test_optimizer_of_graphgym(gym, task):
+    register.register_optimizer("plain", lambda params, base_lr: torch.optim.SGD(params, lr=base_lr))
+    for name in ("sgd", "plain"):
+        method = gym.build_method(gym.load_config("testing/erm", ["optim.optimizer", name]), task)
+        assert isinstance(method.make_optimizer(torch.nn.Linear(1, 1).parameters()), torch.optim.SGD)
+
+
+def test_own_adam_is_graphgyms_adam(gym):
+    from torch_geometric.graphgym.optim import create_optimizer
+
+    from graphgym_srnc.gym.build import make_optimizer
+    cfg, weights = gym.load_config("testing/erm"), []
+    for make in (make_optimizer(cfg.optim), lambda parameters: create_optimizer(parameters, cfg.optim)):
+        weight = torch.nn.Parameter(torch.ones(3))
+        optimizer = make([weight])
+        for _ in range(5):
+            optimizer.zero_grad()
+            (weight ** 3).sum().backward()
+            optimizer.step()
+        weights.append(weight.detach())
+    assert torch.allclose(*weights, atol=1e-7)
+
+
+def test_oracle_method_needs_an_oracle(gym):
+    with pytest.raises(InputError, match="oracle"):
+        gym.build_method(gym.load_config("testing/iid"), make_task(oracle=False))
+
+
+class EdgeMean(torch.nn.Module):
+    """A layer that a user might register: the mean over neighbours, then a linear map."""
+
+    def __init__(self, layer_config, **kwargs):
+        super().__init__()
+        self.map = torch.nn.Linear(layer_config.dim_in, layer_config.dim_out, bias=layer_config.has_bias)
+
+    def forward(self, batch):
+        row, column = batch.edge_index
+        total = torch.zeros_like(batch.x).index_add(0, row, batch.x[column])
+        batch.x = self.map(total / torch.bincount(row, minlength=len(total)).clamp(min=1)[:, None])
+        return batch
+
+
+@pytest.mark.parametrize("mode", methods.names())
+@pytest.mark.parametrize("layer", ["generalconv", "ginconv", "edgemean"])
+def test_any_registered_layer_trains(gym, task, mode, layer):
+    register.register_layer("edgemean", EdgeMean)
+    cfg = gym.load_config(f"testing/{mode}", ["gnn.layer_type", layer])
+    method, record = gym.fit(cfg, task)
+    assert any(isinstance(module, GymEncoder) for module in method.modules())
+    assert record.history and 0 <= record.test["micro_f1"] <= 1
+
+
+def make_encoder(gym, *overrides, out_dim=4):
+    cfg = gym.load_config("testing/erm", list(overrides))
+    gym.activate(cfg)
+    return backbones.build(encoder_spec(cfg), 12, out_dim)
+
+
+def test_gym_encoder_keeps_the_contract(gym, task):
+    graph, nodes = prepare(task.source, "row"), torch.tensor([3, 1, 4])
+    before = task.source.clone()
+    encoder = make_encoder(gym, "gnn.layer_type", "generalconv", "gnn.dropout", "0").eval()
+    logits, hidden = encoder.embed(encoder.view(graph))
+    assert logits.shape == (90, 4) and hidden.shape == (90, 16) and bool((hidden >= 0).all()) and bool((logits < 0).any())
+    view = encoder.view(graph, nodes)
+    assert torch.equal(encoder(view), logits[nodes]) and torch.equal(encoder(view), encoder(view))
+    with torch.no_grad():
+        encoder.output_bias[2] += 10
+    assert torch.allclose(encoder(view) - logits[nodes], torch.tensor([0.0, 0, 10, 0]), atol=1e-4)
+    assert torch.equal(before.x, task.source.x) and torch.equal(before.edge_index, task.source.edge_index)
+    for layers, skip in ((1, False), (3, False), (3, True)):
+        other = backbones.build(replace(encoder_spec(global_cfg), layers=layers, skip=skip), 12, 5)
+        assert other(other.view(graph, nodes)).shape == (3, 5)
+
+
+def test_gym_encoder_is_graphgyms_layer(gym, task):
+    encoder = make_encoder(gym, "gnn.layer_type", "sageconv", "gnn.batchnorm", "True", "gnn.l2norm", "True", "gnn.dropout", "0")
+    assert isinstance(encoder, GymEncoder)
+    theirs = GeneralLayer("sageconv", new_layer_config(12, 16, 1, has_act=True, has_bias=False, cfg=global_cfg))
+    theirs.load_state_dict(encoder.layers[0].layer.state_dict())
+    view = encoder.view(prepare(task.source, "row"))
+    batch = Data(x=view.x, edge_index=view.blocks[0].data.edge_index)
+    assert torch.equal(encoder.embed(view)[1], theirs(batch).x)
+
+
+def test_fast_path_where_it_does_what_is_asked(gym):
+    for kind, cls in backbones.BACKBONES.items():
+        assert type(make_encoder(gym, "gnn.layer_type", kind, out_dim=4)) is cls
+        assert type(make_encoder(gym, "gnn.layer_type", kind, "gnn.batchnorm", "True")) is GymEncoder
+
+
+def test_fast_gcn_agrees_with_graphgyms(gym, task):
+    fast = make_encoder(gym, "gnn.layer_type", "gcnconv").eval()
+    slow = GymEncoder(fast.spec, 12, 4).eval()
+    with torch.no_grad():
+        for a, b in zip(fast.layers, slow.layers):
+            conv = (b.layer.layer if isinstance(b.layer, GeneralLayer) else b.layer).model
+            conv.lin.weight.copy_(a.weight.T)
+            (conv.bias if b.bias is None else b.bias).copy_(torch.rand_like(a.bias))
+            a.bias.copy_(conv.bias if b.bias is None else b.bias)
+    graph = prepare(task.source, "row")
+    assert torch.allclose(fast(fast.view(graph)), slow(slow.view(graph)), atol=1e-5)
+
+
+def run_python(code: str, **environment: str) -> str:
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, cwd=ROOT, timeout=120,
+                          env={**os.environ, "OMP_NUM_THREADS": "1", **environment})
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+STOCK = """
+import json, logging, os, sys, torch
+if os.environ.get("PLUGIN"):
+    import graphgym_srnc.gym
+from torch_geometric.data import Data
+from torch_geometric.graphgym import register, set_cfg, load_cfg, create_model, train, create_loader, cfg
+from torch_geometric.graphgym.imports import pl
+from torch_geometric.graphgym.train import GraphGymDataModule
+from types import SimpleNamespace
+
+class Own(list):
+    _data = property(lambda self: self[0])
+
+def load_own(format, name, dataset_dir):
+    if format == "own":
+        generator = torch.Generator().manual_seed(0)
+        masks = {f"{split}_mask": torch.arange(60) % 3 == i for i, split in enumerate(("train", "val", "test"))}
+        return Own([Data(x=torch.rand(60, 8, generator=generator), edge_index=torch.randint(60, (2, 200), generator=generator),
+                         y=torch.arange(60) // 20, **masks)])
+register.register_loader("own", load_own)
+os.chdir(sys.argv[-1] if len(sys.argv) > 1 else os.environ["WORK"])
+with open("stock.yaml", "w") as file:
+    file.write("dataset: {format: own, name: x}\\noptim: {max_epoch: 3}\\ngnn: {layers_post_mp: 1}\\naccelerator: cpu\\n"
+               "train: {enable_ckpt: false}\\n")
+load_cfg(cfg, SimpleNamespace(cfg_file="stock.yaml", opts=[]))
+logging.disable(logging.CRITICAL)
+pl.seed_everything(0)
+datamodule = GraphGymDataModule()
+model = create_model()
+cfg.params = 0
+train(model, datamodule, trainer_config={"enable_progress_bar": False, "logger": False})
+rows = [json.loads(line) for split in ("train", "val", "test") for line in open(f"results/{split}/stats.json")]
+rows = [{key: row[key] for key in ("epoch", "loss", "accuracy")} for row in rows]
+print("RESULT" + json.dumps([rows, cfg, sorted(register.layer_dict), sorted(register.act_dict)], default=str))
+"""
+
+
+def test_graphgym_is_unchanged(tmp_path):
+    results = []
+    for plugin in ("", "1"):
+        work = tmp_path / f"work{plugin}"
+        work.mkdir()
+        out = run_python(STOCK, PLUGIN=plugin, WORK=str(work))
+        results.append(json.loads(out.split("RESULT")[1]))
+    (rows, stock, layers, acts), (own_rows, own, own_layers, own_acts) = results
+    assert rows == own_rows and len(rows) == 3 + 4 + 1
+    assert acts == own_acts and set(own_layers) - set(layers) == {"sgconv"}
+    for block, keys in stock.items():
+        assert own[block] == keys if not isinstance(keys, dict) else keys.items() <= own[block].items()

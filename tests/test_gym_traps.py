@@ -1,0 +1,253 @@
+"""GraphGym's traps, one test each: first that the trap is there, then that the adapter does not fall into it."""
+from __future__ import annotations
+
+import ast
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from conftest import make_task
+from torch_geometric.graphgym import register
+from torch_geometric.graphgym.config import CN, load_cfg, set_cfg, set_out_dir, set_run_dir
+from torch_geometric.graphgym.config import cfg as global_cfg
+from torch_geometric.graphgym.loader import create_dataset, load_dataset, set_dataset_info
+from torch_geometric.graphgym.logger import create_logger
+from torch_geometric.graphgym.loss import compute_loss
+from torch_geometric.graphgym.model_builder import create_model
+from torch_geometric.graphgym.models.gnn import GNN
+from torch_geometric.graphgym.train import GraphGymDataModule
+from torch_geometric.graphgym.train import train as graphgym_train
+from torch_geometric.graphgym.utils import get_current_gpu_usage
+from torch_geometric.loader import DataLoader
+
+from graphgym_srnc import shifts
+from graphgym_srnc.errors import InputError
+from graphgym_srnc.gym.modules import METRICS, TaskDataset, open_set_ce
+from graphgym_srnc.metrics import classification_scores
+from graphgym_srnc.store import Experiment
+
+PACKAGE = Path(__file__).parents[1] / "graphgym_srnc"
+QUIET = {"enable_progress_bar": False, "enable_model_summary": False, "logger": False}
+
+
+@pytest.fixture
+def standard(gym, tmp_path, monkeypatch):
+    """GraphGym's global config for plain training of our encoder on a tiny shift."""
+    monkeypatch.chdir(tmp_path)
+    gym.activate(gym.load_config("testing/standard", ["accelerator", "cpu", "train.enable_ckpt", "False", "out_dir", str(tmp_path)]))
+    global_cfg.params = 0
+    return global_cfg
+
+
+def lines(path):
+    return [json.loads(line) for line in Path(path).read_text().splitlines()]
+
+
+def batch_of(task, split="train"):
+    batch = next(iter(DataLoader(TaskDataset(task, "row"))))
+    batch.split = split
+    return batch
+
+
+def test_config_dict_is_ignored_unless_set_cfg_runs_again(gym):
+    def late(cfg):
+        cfg.late = 1
+
+    register.register_config("late", late)
+    assert "late" not in global_cfg
+    assert "late" in gym.load_config() and gym.load_config().late == 1
+    assert "srnc" in global_cfg and global_cfg.train.mode == "standard"
+    fresh = CN()
+    set_cfg(fresh)
+    assert "srnc" in fresh and "late" in fresh
+
+
+def test_two_label_values_become_one_output(standard):
+    task = make_task(num_known=2, open_set=False)
+    set_dataset_info(TaskDataset(task, "row"))
+    assert standard.share.dim_out == 2
+    standard.model.type, standard.gnn.head = "gnn", "node"
+    assert create_model()(batch_of(task))[0].shape == (10, 1)
+    standard.gnn.head = "open_set_node"
+    assert create_model()(batch_of(task))[0].shape == (10, 2)
+    standard.model.type = "srnc_encoder"
+    pred, true = create_model()(batch_of(task))
+    assert pred.shape == (10, 2) and torch.isfinite(compute_loss(pred, true)[0])
+
+
+def test_dim_out_counts_distinct_labels(standard):
+    task = make_task(num_known=2, open_set=True, unknown_nodes=False)
+    assert task.source.y.unique().numel() == 2
+    set_dataset_info(TaskDataset(task, "row"))
+    assert standard.share.dim_out == 3 and standard.share.dim_in == 12
+    assert create_model()(batch_of(task))[0].shape == (10, 3)
+
+
+def test_sanity_check_writes_a_record_of_an_untrained_model(gym, standard, tmp_path):
+    for name, train in (("stock", graphgym_train), ("ours", gym.train)):
+        standard.run_dir = str(tmp_path / name)
+        datamodule = GraphGymDataModule()
+        train(create_model(), datamodule, trainer_config=QUIET)
+    assert [row["epoch"] for row in lines(tmp_path / "stock/val/stats.json")] == [0, 0, 1, 2]
+    assert [row["epoch"] for row in lines(tmp_path / "ours/val/stats.json")] == [0, 1, 2]
+    assert set(METRICS) <= set(lines(tmp_path / "ours/val/stats.json")[0])
+
+
+def test_trainer_test_scores_the_last_weights(gym, standard, tmp_path, task):
+    gym.train_standard(standard, tmp_path / "plain")
+    assert [row["epoch"] for row in lines(tmp_path / "plain/test/stats.json")] == [3]
+    _, record = gym.fit(gym.load_config("testing/erm", ["erm.rounds", "4", "train.max_episodes", "-1"]), task)
+    val = [episode.val["micro_f1"] for episode in record.history]
+    assert val[record.best] == max(val) and record.test == record.history[record.best].test
+
+
+def test_gpu_mem_reads_a_key_that_does_not_exist(gym):
+    global_cfg.gpu_mem = True
+    assert get_current_gpu_usage() == -1
+    del global_cfg["device"]
+    with pytest.raises(AttributeError):
+        get_current_gpu_usage()
+
+
+def test_set_out_dir_and_set_run_dir_delete_results(gym, standard, tmp_path):
+    for make in (lambda: set_out_dir(str(tmp_path), "old.yaml"), lambda: set_run_dir(str(tmp_path / "old"))):
+        kept = tmp_path / "old/0/result.json"
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        kept.write_text("{}")
+        make()
+        assert not kept.exists()
+    kept.write_text("{}")
+    gym.train_standard(standard, kept.parent)
+    assert kept.read_text() == "{}"
+
+
+def test_nothing_here_calls_what_deletes_results():
+    for path in PACKAGE.rglob("*.py"):
+        names = {node.id if isinstance(node, ast.Name) else node.attr for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+                 if isinstance(node, (ast.Name, ast.Attribute))}
+        assert not names & {"set_out_dir", "set_run_dir", "makedirs_rm_exist"}, path
+
+
+def test_number_like_strings_become_numbers(gym, tmp_path):
+    path = tmp_path / "2024.yaml"
+    path.write_text("dataset: {name: 2024}\n")
+    with pytest.raises(ValueError, match="Type mismatch"):
+        load_cfg(global_cfg, type("Args", (), {"cfg_file": str(path), "opts": []}))
+    assert gym.load_config(path).dataset.name == "2024"
+    assert gym.load_config(None, ["dataset.name", "1e3"]).dataset.name == "1e3"
+
+
+def test_gnn_forward_overwrites_the_batch(standard, task):
+    batch = batch_of(task)
+    before = batch.x.clone()
+    network = register.network_dict["srnc_encoder"](12, 3).eval()
+    assert torch.equal(network(batch)[0], network(batch)[0]) and torch.equal(batch.x, before)
+    GNN(12, 3)(batch)
+    assert batch.x.shape != before.shape
+
+
+@pytest.mark.parametrize("two_graphs", [False, True])
+def test_there_are_three_loaders_in_order(standard, two_graphs):
+    task = make_task(two_graphs=two_graphs)
+    dataset = TaskDataset(task, "row")
+    set_dataset_info(dataset)
+    assert standard.share.num_splits == 3 and [logger.name for logger in create_logger()] == ["train", "val", "test"]
+    data, start = dataset[0], 90 * two_graphs
+    for split, offset in (("train", 0), ("val", start), ("test", start)):
+        assert data[f"{split}_mask"].nonzero()[:, 0].tolist() == sorted((getattr(task, split) + offset).tolist())
+    assert data.num_nodes == 90 * (1 + two_graphs) and torch.equal(data.y[start:], task.target.y)
+    assert data.edge_index.max() < data.num_nodes
+    loaders = GraphGymDataModule().loaders
+    assert len(loaders) == 3 and all(loader.dataset.task.num_known >= 2 for loader in loaders)
+
+
+def test_foreign_loaders_are_not_shadowed(gym):
+    mine = object()
+    register.register_loader("rival", lambda format, name, dataset_dir: mine if format == "rival" else None)
+    global_cfg.dataset.format = "rival"
+    assert load_dataset() is mine
+    assert register.loader_dict["graphgym_srnc"]("PyG", "Cora", "nowhere") is None
+    assert "PyG" not in shifts.names() and "OGB" not in shifts.names()
+
+
+def test_a_rival_that_takes_everything_does_not_get_ours(gym, standard):
+    register.register_loader("greedy", lambda format, name, dataset_dir: object())
+    assert isinstance(create_dataset(), TaskDataset)
+
+
+def test_loss_is_silent_unless_named(standard):
+    pred, true = torch.randn(5, 3), torch.tensor([0, 1, 2, -1, 0])
+    loss, score = open_set_ce(pred, true)
+    assert torch.allclose(loss, torch.nn.functional.cross_entropy(pred[true >= 0], true[true >= 0]))
+    assert torch.allclose(score.exp().sum(1), torch.ones(5))
+    standard.model.loss_fun = "cross_entropy"
+    assert open_set_ce(pred, true) is None
+
+
+def test_metrics_are_ours(standard):
+    score, label = torch.randn(40, 4), torch.randint(4, (40,))
+    want = classification_scores(score.argmax(1), label, 3, True)
+    for name in METRICS:
+        assert register.metric_dict[name]([label[:10], label[10:]], [score[:10], score[10:]], task_type="classification_multi") \
+            == pytest.approx(want[name], abs=1e-4)
+    assert register.metric_dict["micro_f1"]([torch.tensor([0, 1])], [torch.tensor([0.2, 0.9])]) == 1.0
+
+
+def test_stock_gnn_trains_on_our_shift(gym, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    run = tmp_path / "run"
+    gym.train_standard(gym.load_config("testing/standard", ["model.type", "gnn", "gnn.layer_type", "sgconv", "gnn.batchnorm", "True"]), run)
+    assert len(lines(run / "val/stats.json")) == 3 and list(tmp_path.iterdir()) == [run]
+    assert isinstance(load_dataset(), TaskDataset)
+
+
+def test_train_dict_has_graphgps_signature(gym, standard):
+    loaders, loggers = GraphGymDataModule().loaders, create_logger()
+    standard.train.mode, standard.erm.steps = "erm", 3
+    record = register.train_dict["erm"](loggers, loaders, None, None, None)
+    rows = lines(Path(standard.run_dir) / "val/stats.json")
+    assert [row["epoch"] for row in rows] == list(range(len(record.history))) and rows[0]["accuracy"] == rows[0]["micro_f1"]
+    assert "source" in lines(Path(standard.run_dir) / "train/stats.json")[0]
+
+
+def test_a_main_py_trains_our_methods_by_our_train(gym, standard):
+    standard.train.mode, standard.erm.steps = "erm", 3
+    datamodule = GraphGymDataModule()
+    gym.train(create_model(), datamodule)
+    assert len(lines(Path(standard.run_dir) / "test/stats.json")) == 2
+
+
+def test_our_loops_refuse_foreign_loaders(gym, standard):
+    loader = DataLoader([torch.zeros(1)])
+    with pytest.raises(InputError, match="dataset.format"):
+        register.train_dict["erm"]([], [loader] * 3, None, None, None)
+
+
+def test_train_dict_keeps_a_rival(gym):
+    from graphgym_srnc.gym.modules import register_modules
+    from graphgym_srnc.gym.training import register_train
+    register.train_dict["erm"] = register.layer_dict["sgconv"] = "theirs"
+    register_train()
+    register_modules()
+    assert register.train_dict["erm"] == register.layer_dict["sgconv"] == "theirs"
+
+
+def test_agg_runs_never_aggregates_test(gym, tmp_path):
+    from torch_geometric.graphgym.utils.agg_runs import agg_runs
+    for seed in (0, 1):
+        for split in ("train", "val", "test"):
+            path = tmp_path / str(seed) / split / "stats.json"
+            path.parent.mkdir(parents=True)
+            path.write_text(json.dumps({"epoch": 0, "accuracy": 0.5 + seed / 4}) + "\n")
+    agg_runs(str(tmp_path))
+    assert sorted(path.name for path in (tmp_path / "agg").iterdir()) == ["train", "val"]
+    ours = Experiment(tmp_path, "ours", {})
+    for seed in (0, 1):
+        ours.begin(seed)
+        scores = {"micro_f1": 0.5 + seed / 4}
+        episode = {"number": 0, "losses": {"loss": 1.0}, "train": scores, "val": scores, "test": scores, "seconds": 0.0}
+        ours.finish(seed, {"history": [episode], "selected": 0, "lr": 0.01, "params": 1})
+    ours.aggregate()
+    agg_runs(str(ours.path))
+    assert lines(ours.path / "agg/test/best.json")[0]["accuracy"] == lines(ours.path / "agg/val/best.json")[0]["accuracy"] == 0.625

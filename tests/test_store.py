@@ -1,0 +1,201 @@
+"""The store keeps what is finished, sees what is half-written, and writes what GraphGym reads."""
+from __future__ import annotations
+
+import json
+import shutil
+
+import pytest
+
+from graphgym_srnc import store
+from graphgym_srnc.errors import InputError
+
+CONFIG = {"seed": 0, "out_dir": "results", "train": {"mode": "erm", "patience": 0}, "dataset": {"name": "toy", "dir": "here"}}
+
+
+def record(scores: list[float], **other) -> dict:
+    """A run whose episodes have these validation scores; the best is the selected one."""
+    history = [{"number": number, "losses": {"source": 1.0 / (number + 1)} | ({"cluster": 2.0} if number else {}),
+                "train": {"micro_f1": 1.0}, "val": {"micro_f1": score, "macro_f1": score / 2},
+                "test": {"micro_f1": score - 0.1, "macro_f1": score / 3}, "seconds": 0.5} for number, score in enumerate(scores)]
+    best = scores.index(max(scores))
+    return {"method": "erm", "backbone": "gcnconv", "task": "toy", "split": "s0", "fingerprint": "s0", "selection": "target_val",
+            "selected": best, "stopped": "all", "warnings": [], "val": history[best]["val"], "test": history[best]["test"],
+            "history": history, "lr": 0.01, "params": 10, "threads": 1, "seconds": 1.0, "info": {}} | other
+
+
+def experiment(root, name: str = "toy", **changes) -> store.Experiment:
+    return store.Experiment(root, name, CONFIG | changes, "seed: 0\n")
+
+
+def run(exp: store.Experiment, seed: int, scores: list[float]) -> dict:
+    exp.begin(seed)
+    return exp.finish(seed, record(scores))
+
+
+def tree(path) -> dict[str, bytes]:
+    return {str(file.relative_to(path)): file.read_bytes() for file in path.rglob("*") if file.is_file()}
+
+
+def test_a_result_reads_back_whole(tmp_path):
+    exp = experiment(tmp_path)
+    assert exp.plan([0]) == [0] and not list(tmp_path.iterdir())
+    written = run(exp, 0, [0.5, 0.7])
+    read = store.read_result(tmp_path / "toy" / "0")
+    assert read == written and read["seed"] == 0 and read["config"]["train"]["mode"] == "erm"
+    assert read["digest"] == store.digest(CONFIG) and read["versions"]["torch"] and read["history"][1]["losses"]["cluster"] == 2.0
+    assert (tmp_path / "toy" / "config.yaml").read_text() == "seed: 0\n"
+
+
+def test_digest_ignores_seed_and_place_only():
+    assert store.digest(CONFIG) == store.digest(CONFIG | {"seed": 9, "out_dir": "x", "dataset": {"name": "toy", "dir": "there"}})
+    assert store.digest(CONFIG) != store.digest(CONFIG | {"train": {"mode": "erm", "patience": 1}})
+
+
+def test_finished_results_need_a_flag(tmp_path):
+    run(experiment(tmp_path), 0, [0.5])
+    before = tree(tmp_path)
+    with pytest.raises(InputError, match=r"toy.*--resume.*--overwrite.*finished.*seeds 0"):
+        experiment(tmp_path).plan([0, 1])
+    assert experiment(tmp_path).plan([0, 1], resume=True) == [1]
+    assert experiment(tmp_path).plan([0, 1], overwrite=True) == [0, 1]
+    assert experiment(tmp_path).plan([1, 2]) == [1, 2]
+    assert tree(tmp_path) == before
+
+
+def test_another_config_under_one_name_is_refused(tmp_path):
+    run(experiment(tmp_path), 0, [0.5])
+    other = experiment(tmp_path, train={"mode": "srnc", "patience": 0})
+    for resume in (False, True):
+        with pytest.raises(InputError, match="train.mode: 'erm' there, 'srnc' now"):
+            other.plan([1], resume=resume)
+
+
+def test_overwrite_replaces_a_run_only_when_its_successor_begins(tmp_path):
+    run(experiment(tmp_path), 0, [0.5])
+    run(experiment(tmp_path), 1, [0.5])
+    exp = experiment(tmp_path)
+    exp.plan([0, 1], overwrite=True)
+    run(exp, 0, [0.9])
+    assert {seed: result["val"]["micro_f1"] for seed, result in exp.results().items()} == {0: 0.9, 1: 0.5}
+    other = experiment(tmp_path, train={"mode": "srnc", "patience": 0})
+    assert other.plan([0], overwrite=True) == [0] and len(exp.results()) == 2
+    run(other, 0, [0.3])
+    assert list(other.results()) == [0]
+
+
+@pytest.mark.parametrize("damage", ["absent", "torn", "edited", "other seed"])
+def test_a_half_written_run_is_seen_and_run_again(tmp_path, damage):
+    run(experiment(tmp_path), 0, [0.5])
+    run(experiment(tmp_path), 1, [0.6])
+    file = tmp_path / "toy" / "1" / "result.json"
+    if damage == "absent":
+        file.unlink()
+    elif damage == "torn":
+        file.write_bytes(file.read_bytes()[:100])
+    elif damage == "edited":
+        file.write_text(file.read_text().replace('"mode": "erm"', '"mode": "pgl"'))
+    else:
+        shutil.copy(tmp_path / "toy" / "0" / "result.json", file)
+    assert list(experiment(tmp_path).results()) == [0]
+    with pytest.raises(InputError, match="half-written runs"):
+        experiment(tmp_path).plan([1])
+    exp = experiment(tmp_path)
+    assert exp.plan([0, 1], resume=True) == [1]
+    run(exp, 1, [0.6])
+    assert list(exp.results()) == [0, 1]
+
+
+def test_a_foreign_directory_is_left_alone(tmp_path):
+    stats = tmp_path / "toy" / "0" / "val" / "stats.json"
+    stats.parent.mkdir(parents=True)
+    stats.write_text('{"epoch": 0, "accuracy": 1.0}\n')
+    for resume in (False, True):
+        with pytest.raises(InputError, match="did not write"):
+            experiment(tmp_path).plan([0], resume=resume)
+    assert stats.is_file()
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "../up", "a/b", "a\\b", ".hidden", "agg", "a\0b", "a\nb", "x" * 201])
+def test_names_that_would_leave_the_directory_are_refused(tmp_path, name):
+    with pytest.raises(InputError, match="name"):
+        experiment(tmp_path, name)
+
+
+def test_links_are_refused(tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "toy").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(InputError, match="no link"):
+        experiment(tmp_path)
+
+
+def test_a_place_that_cannot_be_written_to_is_told_at_once(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match="Not a directory"):
+        experiment(tmp_path / "file" / "deeper")
+
+    def refuse(**_):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(store.tempfile, "TemporaryFile", refuse)
+    with pytest.raises(InputError, match="Permission denied"):
+        experiment(tmp_path)
+
+
+def test_negative_seeds_are_refused(tmp_path):
+    with pytest.raises(InputError, match="seed"):
+        experiment(tmp_path).plan([-1, 0])
+
+
+def test_a_failed_write_leaves_the_old_file_and_no_litter(tmp_path, monkeypatch):
+    file = tmp_path / "a.txt"
+    store.write_text(file, "old")
+
+    def fail(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(store.os, "fsync", fail)
+    with pytest.raises(OSError, match="No space"):
+        store.write_text(file, "new")
+    assert tree(tmp_path) == {"a.txt": b"old"}
+
+
+def test_aggregates_have_mean_and_population_std_of_the_selected_episodes(tmp_path):
+    exp = experiment(tmp_path)
+    for seed, scores in {0: [0.5, 0.7], 1: [0.6, 0.9, 0.8]}.items():
+        run(exp, seed, scores)
+    assert list(exp.aggregate()) == [0, 1]
+    best = json.loads((tmp_path / "toy" / "agg" / "test" / "best.json").read_text())
+    assert best["micro_f1"] == pytest.approx(0.7) and best["micro_f1_std"] == pytest.approx(0.1) and best["epoch"] == 1
+    lines = [json.loads(line) for line in (tmp_path / "toy" / "agg" / "val" / "stats.json").read_text().splitlines()]
+    # The shorter run goes on with the weights of its best episode.
+    assert [line["accuracy"] for line in lines] == pytest.approx([0.55, 0.8, 0.75]) and lines[2]["held"] == 0.5
+
+
+def test_graphgym_reads_our_directories(tmp_path):
+    pytest.importorskip("pandas")
+    from torch_geometric.graphgym.utils.agg_runs import agg_batch, agg_runs
+    for name, runs in {"toy-lr=0.1": {0: [0.5, 0.7], 1: [0.6, 0.9, 0.8]}, "toy-lr=0.2": {0: [0.4], 1: [0.8]}}.items():
+        exp = experiment(tmp_path, name)
+        for seed, scores in runs.items():
+            run(exp, seed, scores)
+        exp.aggregate()
+        ours = tree(exp.path / "agg")
+        agg_runs(str(exp.path), "auto")
+        theirs = {split: json.loads((exp.path / "agg" / split / "best.json").read_text()) for split in ("train", "val")}
+        for split, best in theirs.items():
+            mine = json.loads(ours[f"{split}/best.json"])
+            assert {key: mine[key] for key in best if key not in ("cluster", "cluster_std", "epoch")} == pytest.approx(
+                {key: best[key] for key in best if key not in ("cluster", "cluster_std", "epoch")})
+        assert (exp.path / "agg" / "test" / "best.json").read_bytes() == ours["test/best.json"]
+    agg_batch(str(tmp_path), "auto")
+    table = (tmp_path / "agg" / "test_best.csv").read_text().splitlines()
+    assert len(table) == 3 and "micro_f1" in table[0] and table[1].startswith("0.1")
+    assert len((tmp_path / "agg" / "train_bestepoch.csv").read_text().splitlines()) == 3
+
+
+def test_experiments_are_found(tmp_path):
+    run(experiment(tmp_path, "a"), 0, [0.5])
+    run(experiment(tmp_path, "b"), 3, [0.5])
+    (tmp_path / "c").mkdir()
+    assert [(name, list(results)) for name, results in store.experiments(tmp_path)] == [("a", [0]), ("b", [3])]
+    assert list(store.experiments(tmp_path / "nowhere")) == []
