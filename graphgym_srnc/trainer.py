@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import math
 import time
 from dataclasses import dataclass, field
@@ -83,9 +84,8 @@ def fit(method: Method, task: ShiftTask, *, seed: int = 0, max_episodes: int = -
     torch.manual_seed(seed)
     record = RunRecord(task=task.name, fingerprint=task.fingerprint(), selection=selection)
     blind = task.blind()
-    best_score, best_state = -math.inf, None
-    last = method.episodes if max_episodes < 0 else min(max_episodes, method.episodes)
-    for number in range(last + 1):
+    best_score, best_state = -math.inf, {}
+    for number in itertools.count():
         begin = time.perf_counter()
         losses = method.start(blind) if number == 0 else method.episode()
         seconds = time.perf_counter() - begin
@@ -97,16 +97,17 @@ def fit(method: Method, task: ShiftTask, *, seed: int = 0, max_episodes: int = -
         record.history.append(episode)
         if selection == "last" or score > best_score:
             best_score, record.best = score, number
-            best_state = copy.deepcopy(method.state_dict()) if number < last else None
+            best_state = copy.deepcopy(method.state_dict())
         for callback in callbacks:
             callback(episode, method, task)
         if patience and number - record.best >= patience:
             record.stopped = f"no better {selection} Micro-F1 for {patience} episode(s)"
             break
-    else:
-        record.stopped = f"all {last} episode(s) done"
-    if best_state is not None:
-        method.load_state_dict(best_state)
+        # Only after its start a method may know how many episodes it wants.
+        if number >= (method.episodes if max_episodes < 0 else min(max_episodes, method.episodes)):
+            record.stopped = f"all {number} episode(s) done"
+            break
+    method.load_state_dict(best_state)
     record.warnings = list(method.warnings)
     return record
 

@@ -20,7 +20,7 @@ from graphgym_srnc.methods._cluster_gnn import ClusterGNN
 from graphgym_srnc.methods.base import Method, best_threshold, fit_labels
 from graphgym_srnc.task import ShiftTask
 
-LADDER = (1.0, 1.5, 2.0, 3.0, 5.0, 8.0, 12.0)
+LADDER = (1.0, 2.0, 3.0, 5.0, 8.0, 12.0)
 """Resolutions that the rule tries."""
 
 

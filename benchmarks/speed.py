@@ -1,0 +1,166 @@
+"""Speed and memory beside stock GraphGym's, side by side in one run: ``python benchmarks/speed.py --out docs/performance.md``.
+
+Ours and stock take turns, so that whatever else the machine does meets both, and a ratio is the median over the turns of
+stock divided by ours. This file imports neither torch nor the package: a child's peak memory begins at its parent's.
+"""
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+HERE = Path(__file__).resolve().parent
+PLANETOID = {"cora": "Cora", "citeseer": "CiteSeer", "pubmed": "PubMed"}
+LARGE = "arxiv-size"
+CONFIGS = {"srnc": 5.0, "srnc-plus": 2.0}
+"""Our configs of a whole run, and how many times faster than stock each is meant to be."""
+MARKS = ("<!-- table of benchmarks/speed.py -->", "<!-- end of table -->")
+
+
+@dataclass
+class Row:
+    """One comparison: figures of ours and of stock, taken by turns, and the ratio that was aimed at (0 = none)."""
+
+    name: str
+    unit: str
+    ours: list[float]
+    stock: list[float]
+    aim: float = 0.0
+
+    def cells(self) -> tuple[str, ...]:
+        ratios = sorted(stock / ours for ours, stock in zip(self.ours, self.stock))
+        spread = f"{ratios[0]:.1f} to {ratios[-1]:.1f}" if len(ratios) > 1 else ""
+        return (self.name, f"{median(self.ours):.4g} {self.unit}", f"{median(self.stock):.4g} {self.unit}", f"{median(ratios):.1f}", spread,
+                f"{self.aim:g}" if self.aim else "")
+
+
+@dataclass
+class Child:
+    """What a finished process took, and what it printed."""
+
+    seconds: float
+    mib: float
+    output: str
+
+
+def run(*command: object, threads: int, **environment: str) -> Child:
+    """Run a Python command to its end, imports included.
+
+    Raises:
+        SystemExit: the command failed; tells what it said last.
+    """
+    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
+        begin = time.perf_counter()
+        path = os.pathsep.join(filter(None, [str(HERE.parent), os.environ.get("PYTHONPATH")]))
+        child = subprocess.Popen([sys.executable, *map(str, command)], stdout=out, stderr=err, env={
+            **os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": str(threads), **environment})
+        _, status, usage = os.wait4(child.pid, 0)
+        child.returncode, seconds = os.waitstatus_to_exitcode(status), time.perf_counter() - begin
+        out.seek(0), err.seek(0)
+        if child.returncode:
+            raise SystemExit(f"{' '.join(map(str, command))} failed:\n{err.read()[-2000:]}")
+        return Child(seconds, usage.ru_maxrss / (2 ** 20 if sys.platform == "darwin" else 2 ** 10), out.read())
+
+
+def compare_step(graph: str, args: argparse.Namespace) -> list[Row]:
+    """A training step with loss on the labelled nodes, as our methods take it, and with loss on every node."""
+    large = graph == LARGE
+    size = ("--rounds", args.rounds, "--block", 1 if large else 5, "--threads", args.threads)
+    taken = json.loads(run(HERE / "step.py", PLANETOID.get(graph, graph), *size, threads=args.threads).output)
+    taken = {name: [1000 * seconds for seconds in each] for name, each in taken.items()}
+    return [Row(f"training step, {graph}, loss on {nodes}", "ms", taken[key], taken["stock"], aim=3.0)
+            for key, nodes in (("labelled", "labelled nodes"), ("all", "all nodes"))]
+
+
+def compare_memory(graph: str, args: argparse.Namespace) -> list[Row]:
+    """Peak memory of processes that do nothing but take a few steps."""
+    def peak(contestant: str) -> list[float]:
+        return [run(HERE / "step.py", graph, "--contestants", contestant, "--rounds", 2, "--block", 1, "--threads", args.threads,
+                    threads=args.threads).mib]
+    of_stock = peak("stock")
+    return [Row(f"peak memory of steps, {graph}, loss on {nodes}", "MiB", peak(key), of_stock)
+            for key, nodes in (("labelled", "labelled nodes"), ("all", "all nodes"))]
+
+
+def compare_run(graph: str, args: argparse.Namespace, data: Path) -> list[Row]:
+    """Whole processes: our ``run`` of one seed, from the raw files to the table, against GraphGym's training for 200 epochs."""
+    name, done = PLANETOID[graph], {key: [] for key in ("stock", *CONFIGS)}
+    with tempfile.TemporaryDirectory() as folder:
+        # PyG writes its processed files beside the raw ones; they stay there from the first repeat on.
+        shutil.copytree(data / "planetoid" / name / "raw", Path(folder, name, name, "raw"))
+        for repeat in range(args.repeats):
+            done["stock"].append(run(HERE / "stock.py", name, folder, Path(folder, f"stock{repeat}"), args.threads, threads=args.threads))
+            for config in CONFIGS:
+                done[config].append(run("-m", "graphgym_srnc", "run", "--cfg", f"open_set/{graph}-{config}", "--repeat", 1, "--out-dir",
+                                        Path(folder, f"ours{repeat}"), "--no-tensorboard", "--no-figures", "num_threads", args.threads,
+                                        threads=args.threads, GRAPHGYM_SRNC_DATA=str(data)))
+    times = [Row(f"whole run, {graph}, {config}", "s", [c.seconds for c in done[config]], [c.seconds for c in done["stock"]], aim)
+             for config, aim in CONFIGS.items()]
+    return times + [Row(f"peak memory of whole run, {graph}, {config}", "MiB", [c.mib for c in done[config]],
+                        [c.mib for c in done["stock"]]) for config in CONFIGS]
+
+
+def render(rows: list[Row]) -> str:
+    """The rows as a markdown table whose columns line up."""
+    table = [("", "ours", "stock", "stock / ours", "over the turns", "aim"), *(row.cells() for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*table)]
+    lines = ["| " + " | ".join(cell.ljust(w) if i == 0 else cell.rjust(w) for i, (cell, w) in enumerate(zip(cells, widths))) + " |"
+             for cells in table]
+    rule = "|" + "|".join(":" + "-" * (w + 1) if i == 0 else "-" * (w + 1) + ":" for i, w in enumerate(widths)) + "|"
+    return "\n".join([lines[0], rule, *lines[1:]]) + "\n"
+
+
+def write(path: Path, text: str) -> None:
+    """Put a text between the marks of a file, or make the file of it."""
+    before, after = "", ""
+    if path.exists():
+        before, found, rest = path.read_text(encoding="utf-8").partition(MARKS[0])
+        if not found or MARKS[1] not in rest:
+            raise SystemExit(f"{path} has no lines {MARKS[0]} and {MARKS[1]}; it stays as it is")
+        after = rest.partition(MARKS[1])[2]
+    path.write_text(f"{before}{MARKS[0]}\n{text}{MARKS[1]}{after or os.linesep}", encoding="utf-8")
+
+
+def main() -> None:
+    """Measure what is asked for, print the table as it grows, and write it at the end."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", choices=("step", "run"), help="training steps (and their memory), or whole processes")
+    parser.add_argument("--graphs", nargs="+", choices=(*PLANETOID, LARGE), default=[*PLANETOID, LARGE])
+    parser.add_argument("--repeats", type=int, default=3, help="whole runs of each (default: 3)")
+    parser.add_argument("--rounds", type=int, default=20, help="turns of steps (default: 20)")
+    parser.add_argument("--threads", type=int, default=2, help="threads of both (default: 2)")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="a markdown file to write the table to, between its marks")
+    args = parser.parse_args()
+    data, rows = Path(os.environ.get("GRAPHGYM_SRNC_DATA") or "datasets").expanduser().absolute(), []
+    jobs = [job for job in ("step", "run") if args.only in (None, job)]
+    for job, graph in [(job, graph) for job in jobs for graph in args.graphs]:
+        if job == "run" and graph == LARGE:
+            continue
+        if graph != LARGE and not (data / "planetoid" / PLANETOID[graph] / "raw").is_dir():
+            print(f"{job}, {graph}: left out, no {data / 'planetoid' / PLANETOID[graph] / 'raw'} (GRAPHGYM_SRNC_DATA names the folder)")
+            continue
+        new = compare_step(graph, args) if job == "step" else compare_run(graph, args, data)
+        if job == "step" and graph == LARGE:
+            new += compare_memory(graph, args)
+        print(render(new), flush=True)
+        rows += new
+    if not rows:
+        raise SystemExit("nothing was measured")
+    counts = [f"{args.threads} thread(s)"] + [f"{count} turns of {what}" for job, count, what in
+                                              (("step", args.rounds, "steps"), ("run", args.repeats, "whole runs")) if job in jobs]
+    text = f"{', '.join(counts)}; medians, and the ratio's range over the turns.\n\n{render(rows)}"
+    print(text)
+    if args.out:
+        write(args.out, text)
+
+
+if __name__ == "__main__":
+    main()

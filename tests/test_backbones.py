@@ -1,0 +1,257 @@
+"""Encoders against PyG's layers; views, operators and the sparse product against dense ones."""
+from __future__ import annotations
+
+import networkx as nx
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+from conftest import make_graph
+from torch import nn
+from torch_geometric.data import Data
+from torch_geometric.nn import GATConv, GCNConv, SAGEConv, SGConv
+from torch_geometric.nn.conv.gcn_conv import gcn_norm
+from torch_geometric.utils import is_undirected, to_dense_adj, to_undirected
+
+from graphgym_srnc import backbones
+from graphgym_srnc.backbones.base import dropout
+from graphgym_srnc.backbones.graph import Graph
+from graphgym_srnc.backbones.sparse import Sparse
+from graphgym_srnc.errors import InputError
+
+KINDS = sorted(backbones.BACKBONES)
+
+
+def make(density: float = 1.0, num_nodes: int = 90) -> Data:
+    """An undirected graph of whose features a share is not zero."""
+    data = make_graph(num_nodes=num_nodes, num_features=40)
+    data.edge_index = to_undirected(data.edge_index[:, data.edge_index[0] != data.edge_index[1]])
+    data.x = data.x * (torch.rand(data.x.shape, generator=torch.Generator().manual_seed(2)) < density)
+    return data
+
+
+DENSE, SPARSE = make(), make(0.1)
+
+
+def encoder(kind: str, seed: int = 0, **changes) -> backbones.Encoder:
+    """An encoder of 40 features to 3 logits, biases not zero, in eval mode."""
+    torch.manual_seed(seed)
+    model = backbones.build(backbones.EncoderSpec(**{"kind": kind, "hidden": 16, "heads": 4, "features": "none"} | changes), 40, 3).eval()
+    for name, parameter in model.named_parameters():
+        if name.endswith("bias"):
+            nn.init.normal_(parameter)
+    return model
+
+
+def logits(model: backbones.Encoder, data: Data, nodes: torch.Tensor | None = None) -> torch.Tensor:
+    with torch.no_grad():
+        return model(model.view(Graph(data, model.spec.features), nodes))
+
+
+def pyg_layer(layer: nn.Module, kind: str, last: bool) -> nn.Module:
+    """PyG's layer with the weights of ours."""
+    (inside, outside), heads = layer.weight.shape, getattr(layer, "heads", 1)
+    state = {"gcnconv": lambda: {"lin.weight": layer.weight.T},
+             "sageconv": lambda: {"lin_l.weight": layer.weight.T, "lin_l.bias": layer.bias, "lin_r.weight": layer.root_weight.T},
+             "gatconv": lambda: {"lin.weight": layer.weight.T, "att_dst": layer.target[None], "att_src": layer.neighbour[None]},
+             "mlp": lambda: {"weight": layer.weight.T}}[kind]()
+    twin = {"gcnconv": lambda: GCNConv(inside, outside), "sageconv": lambda: SAGEConv(inside, outside, aggr="mean"),
+            "gatconv": lambda: GATConv(inside, outside // heads, heads=heads, concat=not last, add_self_loops=True),
+            "mlp": lambda: nn.Linear(inside, outside)}[kind]()
+    twin.load_state_dict(state if kind == "sageconv" else state | {"bias": layer.bias})
+    return twin
+
+
+@pytest.mark.parametrize("data", [DENSE, SPARSE], ids=["dense", "sparse"])
+@pytest.mark.parametrize("layers, act, skip", [(1, "relu", False), (2, "relu", False), (2, "selu", True), (3, "tanh", False)])
+@pytest.mark.parametrize("kind", ["gcnconv", "sageconv", "gatconv", "mlp"])
+def test_encoder_is_pygs_stack(kind, layers, act, skip, data):
+    model = encoder(kind, layers=layers, act=act, skip=skip)
+    h = data.x
+    for i, layer in enumerate(model.layers):
+        last = i == layers - 1
+        twin, edges = pyg_layer(layer, kind, last), () if kind == "mlp" else (data.edge_index,)
+        out = twin(h, *edges)
+        if skip and i > 0:
+            out = out + h @ model.skips[i - 1].weight.T
+        h = getattr(torch, act, getattr(nn.functional, act))(out)
+    assert torch.allclose(logits(model, data), out, atol=2e-5)
+
+
+@pytest.mark.parametrize("data", [DENSE, SPARSE], ids=["dense", "sparse"])
+@pytest.mark.parametrize("layers", [1, 2, 3])
+def test_sgc_is_pygs(layers, data):
+    model = encoder("sgconv", layers=layers)
+    twin = SGConv(40, 3, K=layers)
+    twin.load_state_dict({"lin.weight": model.layers[0].weight.T, "lin.bias": model.output_bias})
+    assert torch.allclose(logits(model, data), twin(data.x, data.edge_index), atol=2e-5)
+
+
+@pytest.mark.parametrize("features, expected", [
+    ("none", lambda x: x), ("l2", lambda x: x / np.linalg.norm(x, axis=1, keepdims=True)),
+    ("row", lambda x: x / np.abs(x).sum(1, keepdims=True))])
+def test_features_are_scaled(features, expected):
+    x = DENSE.x.clone()
+    x[:, 0] *= -1
+    assert np.allclose(Graph(Data(x=x, edge_index=DENSE.edge_index), features).x.numpy(), expected(x.numpy()), atol=1e-6)
+
+
+def test_a_node_without_features_stays_zero():
+    x = torch.cat([DENSE.x[:-1], torch.zeros(1, 40)])
+    for features in ("none", "l2", "row"):
+        assert (Graph(Data(x=x, edge_index=DENSE.edge_index), features).x[-1] == 0).all()
+
+
+@pytest.mark.parametrize("density", [1.0, 0.1, 0.01])
+@pytest.mark.parametrize("layers", [1, 2, 3])
+@pytest.mark.parametrize("kind", KINDS)
+def test_view_of_some_nodes_is_rows_of_the_whole(kind, layers, density):
+    model, data = encoder(kind, layers=layers, skip=True), make(density, 300)
+    assert isinstance(Graph(data, "none").x, Sparse) == (density < 0.2)
+    whole, order = logits(model, data), torch.randperm(300, generator=torch.Generator().manual_seed(1))
+    for nodes in (order[:1], order[:7], order[:150], order):
+        assert torch.allclose(logits(model, data, nodes), whole[nodes], atol=2e-5)
+
+
+@pytest.mark.parametrize("kind", ["gcnconv", "sageconv"])
+def test_both_branches_of_a_restricted_view(kind):
+    generator, ring = torch.Generator().manual_seed(0), torch.arange(100)
+    x = torch.rand(100, 300, generator=generator) * (torch.rand(100, 300, generator=generator) < 0.05)
+    graph = Graph(Data(x=x, edge_index=torch.stack([ring, (ring + 1) % 100])), "none")
+    model = backbones.build(backbones.EncoderSpec(kind=kind, layers=1), 300, 3)
+    whole, made = model(model.view(graph)), set()
+    for nodes in (ring[:1], ring[::9], ring):
+        view = model.view(graph, nodes)
+        made.add(view.blocks[0].product is not None)
+        assert torch.allclose(model(view), whole[nodes], atol=1e-5)
+    assert made == {True, False}
+
+
+@pytest.mark.parametrize("data", [DENSE, SPARSE], ids=["dense", "sparse"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_gradients_of_a_view_are_those_of_the_whole(kind, data):
+    model, graph, nodes = encoder(kind, skip=True), Graph(data, "none"), torch.tensor([3, 77, 12])
+    grads = [torch.autograd.grad(out.square().sum(), list(model.parameters()))
+             for out in (model(model.view(graph))[nodes], model(model.view(graph, nodes)))]
+    for whole, part in zip(*grads):
+        assert torch.allclose(whole, part, rtol=1e-4, atol=1e-4) and whole.abs().sum() > 0
+
+
+def test_embed_gives_the_hidden_state():
+    model = encoder("mlp")
+    out, hidden = model.embed(model.view(Graph(DENSE, "none")))
+    assert torch.allclose(hidden, torch.relu(DENSE.x @ model.layers[0].weight + model.layers[0].bias), atol=1e-5)
+    assert torch.allclose(out, hidden @ model.layers[1].weight + model.layers[1].bias, atol=1e-5)
+
+
+def test_sparse_product_and_gradient():
+    matrix = sp.random_array((30, 20), density=0.2, rng=np.random.default_rng(0), dtype=np.float32)
+    h = torch.randn(20, 5, requires_grad=True, generator=torch.Generator().manual_seed(0))
+    scale, dense = torch.arange(150.0).reshape(30, 5), torch.from_numpy(matrix.toarray())
+    ours, theirs = Sparse(matrix) @ h, dense @ h
+    assert torch.allclose(ours, theirs, atol=1e-5)
+    assert torch.allclose(*(torch.autograd.grad((out * scale).sum(), h)[0] for out in (ours, theirs)), atol=1e-3)
+    rows = torch.tensor([4, 4, 0])
+    assert torch.equal(torch.from_numpy(Sparse(matrix)[rows].matrix.toarray()), dense[rows])
+
+
+def test_operators():
+    graph, n = Graph(DENSE), 90
+    index, weight = gcn_norm(DENSE.edge_index, num_nodes=n)
+    twin = nx.Graph(DENSE.edge_index.T.tolist())
+    a = nx.to_numpy_array(twin, nodelist=range(n))
+    expected = {"raw": a, "gcn": to_dense_adj(index, edge_attr=weight)[0].numpy(), "mean": a / a.sum(1, keepdims=True), "loops": a + np.eye(n)}
+    for kind, matrix in expected.items():
+        assert np.allclose(graph.adjacency(kind).matrix.toarray(), matrix, atol=1e-6), kind
+    assert graph.degree.tolist() == [twin.degree[v] for v in range(n)]
+    assert np.allclose(graph.propagated("gcn", 2).numpy(), expected["gcn"] @ expected["gcn"] @ graph.x.numpy(), atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_edges_are_read_as_a_simple_undirected_graph(kind):
+    one_way = DENSE.edge_index[:, DENSE.edge_index[0] < DENSE.edge_index[1]]
+    loops = torch.arange(0, 90, 3).repeat(2, 1)
+    odd = torch.cat([one_way, one_way[:, :20], one_way[:, 10:40].flip(0), loops, loops], 1)
+    assert not is_undirected(odd)
+    model = encoder(kind)
+    assert torch.equal(logits(model, Data(x=DENSE.x, edge_index=odd)), logits(model, DENSE))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_isolated_nodes_and_no_edges(kind):
+    model, data = encoder(kind), Data(x=DENSE.x, edge_index=DENSE.edge_index[:, (DENSE.edge_index > 4).all(0)])
+    alone = logits(model, Data(x=DENSE.x, edge_index=DENSE.edge_index[:, :0]))
+    out = logits(model, data)
+    assert torch.isfinite(out).all() and torch.isfinite(alone).all()
+    assert torch.allclose(out[:5], alone[:5], atol=1e-5) and torch.allclose(logits(model, data, torch.arange(5)), alone[:5], atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_permuted_nodes_permute_logits(kind):
+    order = torch.randperm(90, generator=torch.Generator().manual_seed(3))
+    moved = Data(x=DENSE.x[order], edge_index=order.argsort()[DENSE.edge_index])
+    model = encoder(kind)
+    assert torch.allclose(logits(model, moved), logits(model, DENSE)[order], atol=2e-5)
+
+
+@pytest.mark.parametrize("features", ["none", "row", "l2"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_inputs_are_left_as_they_were(kind, features):
+    data = make(0.5)
+    before = {key: value.clone() for key, value in data.to_dict().items()}
+    model = encoder(kind, features=features).train()
+    graph = Graph(data, features)
+    for nodes in (None, torch.arange(9)):
+        view = model.view(graph, nodes)
+        first, _ = model.eval()(view), model.train()(view).sum().backward()
+        assert torch.equal(model.eval()(view), first)
+    assert before.keys() == data.to_dict().keys() and all(torch.equal(value, data[key]) for key, value in before.items())
+
+
+def test_dropout():
+    torch.manual_seed(0)
+    h = torch.rand(500, 401) + 1
+    assert dropout(h, 0.0) is h
+    for p in (0.25, 0.5, 0.6):
+        out = dropout(h, p)
+        kept = out != 0
+        assert float(kept.float().mean()) == pytest.approx(1 - p, abs=0.006)
+        assert float(out.mean() / h.mean()) == pytest.approx(1, abs=0.02)
+        assert (out / h)[kept].unique().numel() < 5 and float((out / h)[kept].mean()) == pytest.approx(1 / (1 - p), rel=0.01)
+        assert abs(float(torch.corrcoef(kept.float().T[:2])[0, 1])) < 0.15
+    assert not torch.equal(dropout(h, 0.5), dropout(h, 0.5))
+    torch.manual_seed(1)
+    first = dropout(h, 0.5)
+    torch.manual_seed(1)
+    assert torch.equal(first, dropout(h, 0.5))
+
+
+@pytest.mark.parametrize("kind", ["gcnconv", "sageconv", "gatconv", "mlp"])
+def test_dropout_is_for_training_only(kind):
+    model, graph = encoder(kind), Graph(DENSE, "none")
+    view = model.view(graph)
+    assert torch.equal(model(view), model(view))
+    assert not torch.equal(model.train()(view), model(view))
+    still = encoder(kind, dropout=0.0)
+    assert torch.equal(still.train()(view), still.eval()(view))
+
+
+def test_prepared_once_while_alive():
+    data = make()
+    graph = backbones.prepare(data, "row")
+    assert backbones.prepare(data, "row") is graph and backbones.prepare(data, "l2") is not graph
+    assert backbones.prepare(make(), "row") is not graph
+
+
+@pytest.mark.parametrize("key, changes", [("gnn.layer_type", {"kind": "nonesuch"}), ("gnn.act", {"act": "nonesuch"}),
+                                          ("gnn.dim_inner", {"kind": "gatconv", "hidden": 15})])
+def test_bad_specs(key, changes):
+    with pytest.raises(InputError) as error:
+        backbones.build(backbones.EncoderSpec(**changes), 4, 2)
+    assert error.value.key == key
+
+
+def test_bad_feature_scaling():
+    with pytest.raises(InputError) as error:
+        Graph(DENSE, "nonesuch")
+    assert error.value.key == "features"

@@ -1,0 +1,180 @@
+"""Losses against networkx, scipy, PyG's dense layer and plain numpy."""
+from __future__ import annotations
+
+from itertools import combinations, permutations
+
+import networkx as nx
+import numpy as np
+import pytest
+import torch
+from scipy.stats import entropy
+from torch_geometric.nn import DMoNPooling
+
+from graphgym_srnc.backbones.sparse import Sparse
+from graphgym_srnc.losses.alignment import align, alignment_cost, evidence_lower_bound, map_clusters
+from graphgym_srnc.losses.modularity import collapse_loss, modularity_loss, newman_resolution
+
+KARATE = nx.karate_club_graph()
+RANDOM = nx.gnp_random_graph(60, 0.1, seed=1)
+
+
+def matrices(graph: nx.Graph) -> tuple[Sparse, torch.Tensor]:
+    a = nx.to_scipy_sparse_array(graph, weight=None, dtype=np.float32, format="csr")
+    return Sparse(a), torch.from_numpy(a.sum(1))
+
+
+def posterior(*shape: int, seed: int = 0, dtype: torch.dtype = torch.float32) -> torch.Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=dtype).softmax(-1)
+
+
+@pytest.mark.parametrize("graph", [KARATE, RANDOM])
+@pytest.mark.parametrize("resolution", [0.3, 1.0, 2.5])
+def test_hard_modularity_is_networkx(graph, resolution):
+    adjacency, degree = matrices(graph)
+    cluster = np.random.RandomState(0).randint(0, 4, len(graph))
+    q = torch.eye(5)[cluster]
+    parts = [set(np.flatnonzero(cluster == k)) for k in range(4)]
+    expected = nx.community.modularity(graph, parts, weight=None, resolution=resolution)
+    assert float(modularity_loss(q, adjacency, degree, resolution)) == pytest.approx(-expected, abs=1e-6)
+
+
+def test_modularity_of_the_karate_clubs_split():
+    adjacency, degree = matrices(KARATE)
+    club = torch.tensor([KARATE.nodes[v]["club"] == "Officer" for v in KARATE])
+    assert float(modularity_loss(torch.eye(2)[club.long()], adjacency, degree)) == pytest.approx(-0.3582, abs=1e-4)
+
+
+@pytest.mark.parametrize("resolution", [1.0, 1.7])
+def test_soft_modularity_is_the_trace(resolution):
+    adjacency, degree = matrices(KARATE)
+    q, a = posterior(len(KARATE), 6), nx.to_numpy_array(KARATE, weight=None)
+    d = a.sum(1)
+    b = a - resolution * np.outer(d, d) / d.sum()
+    expected = -np.trace(q.numpy().T @ b @ q.numpy()) / d.sum()
+    assert float(modularity_loss(q, adjacency, degree, resolution)) == pytest.approx(expected, abs=1e-6)
+
+
+def test_modularity_gradient():
+    a = torch.from_numpy(nx.to_numpy_array(KARATE, weight=None))
+    logits = torch.randn(len(KARATE), 3, dtype=torch.double, generator=torch.Generator().manual_seed(0), requires_grad=True)
+    assert torch.autograd.gradcheck(lambda z: 3 * modularity_loss(z.softmax(1), a, a.sum(1), 1.4), logits)
+    adjacency, degree = matrices(KARATE)
+    ours = torch.autograd.grad(modularity_loss(logits.float().softmax(1), adjacency, degree, 1.4), logits)[0]
+    q, d = logits.softmax(1), a.sum(1)
+    dense = -torch.trace(q.T @ (a - 1.4 * torch.outer(d, d) / d.sum()) @ q) / d.sum()
+    assert torch.allclose(ours, torch.autograd.grad(dense, logits)[0], atol=1e-7)
+
+
+def test_modularity_and_collapse_are_dmon():
+    torch.manual_seed(0)
+    pool, x = DMoNPooling(8, 4), torch.randn(len(RANDOM), 8)
+    q, _, _, spectral, _, cluster = pool(x, torch.from_numpy(nx.to_numpy_array(RANDOM)).float())
+    adjacency, degree = matrices(RANDOM)
+    q = q.detach()
+    assert float(modularity_loss(q[0], adjacency, degree)) == pytest.approx(float(spectral), abs=1e-6)
+    assert float(collapse_loss(q[0])) == pytest.approx(float(cluster), abs=1e-6)
+
+
+def test_no_edges_no_modularity():
+    adjacency, degree = matrices(nx.empty_graph(5))
+    q = posterior(5, 3).requires_grad_()
+    loss = modularity_loss(q, adjacency, degree)
+    loss.backward()
+    assert float(loss) == 0 and (q.grad == 0).all()
+
+
+def test_collapse_loss_at_its_extremes():
+    assert float(collapse_loss(torch.eye(4).repeat(5, 1))) == pytest.approx(0, abs=1e-6)
+    assert float(collapse_loss(torch.eye(4)[torch.zeros(20, dtype=torch.long)])) == pytest.approx(1, abs=1e-6)
+    q = posterior(20, 9)
+    assert float(collapse_loss(q)) == pytest.approx(3 / 20 * np.linalg.norm(q.numpy().sum(0)) - 1, abs=1e-6)
+
+
+def labelled_graph(p_in: float, p_out: float, seed: int = 0) -> tuple[nx.Graph, torch.Tensor, torch.Tensor, np.ndarray]:
+    """An SBM, its edges in both directions, degrees, and labels."""
+    graph = nx.stochastic_block_model([40, 30, 20], [[p_in if a == b else p_out for a in range(3)] for b in range(3)], seed=seed)
+    edges = torch.tensor([(u, v) for u, v in graph.edges] + [(v, u) for u, v in graph.edges]).T
+    return graph, edges, torch.tensor([float(graph.degree[v]) for v in range(90)]), np.repeat([0, 1, 2], [40, 30, 20])
+
+
+def test_newman_resolution_is_brute_force():
+    graph, edges, degree, label = labelled_graph(0.3, 0.03)
+    nodes = np.random.RandomState(0).choice(90, 50, replace=False)
+    known = {int(v): label[v] for v in nodes}
+    inside = [known[u] == known[v] for u, v in combinations(known, 2) if graph.has_edge(u, v)]
+    volume = np.array([sum(graph.degree[v] for v in known if known[v] == c) for c in range(3)])
+    h, e = np.mean(inside), sum((volume / volume.sum()) ** 2)
+    expected = (h / e - (1 - h) / (1 - e)) / np.log((h / e) / ((1 - h) / (1 - e)))
+    ours = newman_resolution(edges, degree, torch.from_numpy(nodes), torch.from_numpy(label[nodes]))
+    assert ours == pytest.approx(expected, rel=1e-5) and expected > 0
+
+
+def test_newman_resolution_without_a_sign():
+    _, edges, degree, label = labelled_graph(0.3, 0.03)
+    nodes, classes = torch.arange(90), torch.from_numpy(label)
+    assert newman_resolution(edges[:, :0], degree, nodes, classes) == 1
+    assert newman_resolution(edges, degree, nodes[[0, 41]], classes[[0, 41]]) == 1
+    _, mixed, degree, _ = labelled_graph(0.02, 0.3)
+    assert newman_resolution(mixed, degree, nodes, classes) == 1
+    _, split, degree, _ = labelled_graph(0.3, 0.0)
+    assert newman_resolution(split, degree, nodes, classes) == 1
+
+
+def test_alignment_cost_is_scipys_entropy():
+    p, q = posterior(12, 3), posterior(12, 5, seed=1)
+    cost = alignment_cost(p, q.log()).numpy()
+    for k in range(5):
+        for n in range(3):
+            share = p[:, n].numpy() / p[:, n].numpy().sum()
+            # scipy scales both columns to sum to one.
+            loop = sum(p[i, n] * (np.log(p[i, n]) - np.log(q[i, k])) for i in range(12)) / p[:, n].sum()
+            scipys = entropy(share, q[:, k].numpy()) + np.log(p[:, n].numpy().sum() / q[:, k].numpy().sum())
+            assert cost[k, n] == pytest.approx(float(loop), abs=1e-5) == pytest.approx(float(scipys), abs=1e-5)
+
+
+def test_alignment_cost_of_labels():
+    label = torch.tensor([0, 0, 1, 2, 2, 2])
+    log_q = posterior(6, 4).log()
+    cost = alignment_cost(torch.eye(3)[label], log_q)
+    for k in range(4):
+        for n in range(3):
+            assert float(cost[k, n]) == pytest.approx(-float(log_q[label == n, k].mean()), abs=1e-6)
+
+
+@pytest.mark.parametrize("clusters, classes", [(3, 3), (5, 4), (6, 2), (5, 3)])
+def test_align_is_brute_force(clusters, classes):
+    for seed in range(5):
+        cost = torch.rand(clusters, classes, generator=torch.Generator().manual_seed(seed))
+        best = min(permutations(range(clusters), classes), key=lambda chosen: sum(float(cost[k, n]) for n, k in enumerate(chosen)))
+        mapping, mean = align(cost)
+        assert mapping.tolist() == [best.index(k) if k in best else classes for k in range(clusters)]
+        assert mean == pytest.approx(np.mean([float(cost[k, n]) for n, k in enumerate(best)]), abs=1e-6)
+
+
+@pytest.mark.parametrize("mapping, outputs", [([2, 0, 2, 1, 2], 3), ([1, 0, 2], 3), ([0, 1, 1, 0, 0], 2)])
+def test_map_clusters_adds_probabilities(mapping, outputs):
+    q = posterior(7, len(mapping))
+    expected = np.stack([q.numpy()[:, np.array(mapping) == n].sum(1) for n in range(outputs)], 1)
+    assert np.allclose(map_clusters(q.log(), torch.tensor(mapping), outputs).exp().numpy(), expected, atol=1e-6)
+
+
+def test_map_clusters_of_no_cluster_is_impossible():
+    log_q = posterior(4, 2).log()
+    assert (map_clusters(log_q, torch.tensor([0, 1]), 3)[:, 2] == -torch.inf).all()
+
+
+def test_saturated_posterior_keeps_its_gradient():
+    logits = torch.tensor([[200.0, 0.0, -200.0, 0.0]], requires_grad=True)
+    log_c = map_clusters(logits.log_softmax(1), torch.tensor([0, 1, 2, 2]), 3)
+    (-log_c[0, 2]).backward()
+    assert torch.isfinite(log_c).all() and torch.isfinite(logits.grad).all()
+    assert logits.grad[0].tolist() == pytest.approx([1, 0, 0, -1], abs=1e-6)
+
+
+def test_evidence_lower_bound():
+    q, p = posterior(8, 4), posterior(8, 4, seed=1)
+    expected = np.mean([-entropy(a, b) for a, b in zip(q.double().numpy(), p.double().numpy())])
+    assert float(evidence_lower_bound(q.log(), p.log())) == pytest.approx(expected, abs=1e-6) and expected < 0
+    assert float(evidence_lower_bound(q.log(), q.log())) == 0
+    hard = torch.eye(4)[torch.arange(8) % 4]
+    assert float(evidence_lower_bound(hard.log(), p.log())) == pytest.approx(float((hard * p.log()).sum(1).mean()), abs=1e-6)

@@ -1,0 +1,169 @@
+"""The loop over episodes: what it selects, when it stops, what it restores, and what it refuses."""
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import pytest
+import torch
+from conftest import make_task
+from torch import Tensor
+
+from graphgym_srnc import trainer
+from graphgym_srnc.errors import InputError
+from graphgym_srnc.methods.base import Method
+from graphgym_srnc.methods.iid import IID
+from graphgym_srnc.shifts import synthetic
+from graphgym_srnc.task import HIDDEN
+
+CURVE = (0.2, 0.4, 0.4, 0.12, 0.8, 0.0)
+"""Share of right answers on the nodes that selection looks at, by episode."""
+
+
+class Scripted(Method):
+    """Right on as large a share of the nodes as its script says, so that the best episode is known in advance."""
+
+    def __init__(self, task, curve=CURVE, nodes=None, losses=None, grows=0) -> None:
+        super().__init__()
+        self.truth, self.curve, self.nodes = task, curve, task.val if nodes is None else nodes
+        self.losses, self.grows, self.episodes = losses or {}, grows, len(curve) - 1
+        self.register_buffer("number", torch.tensor(-1))
+        self.seen = []
+
+    def start(self, task) -> dict[str, float]:
+        self.seen.append(task)
+        self.episodes += self.grows
+        return self.episode()
+
+    def episode(self) -> dict[str, float]:
+        self.number += 1
+        return {"plain": 1.0} | self.losses.get(int(self.number), {})
+
+    def predict(self, graph) -> Tensor:
+        label = self.truth.source.y.clone()
+        wrong = self.nodes[round(self.curve[min(int(self.number), len(self.curve) - 1)] * len(self.nodes)):]
+        label[wrong] = (label[wrong] + 1) % self.truth.num_outputs
+        return torch.eye(self.truth.num_outputs)[label]
+
+
+def with_source_val(task):
+    return dataclasses.replace(task, source_val=task.test[:20], test=task.test[20:])
+
+
+def test_keeps_the_first_best_episode(task):
+    method = Scripted(task)
+    record = trainer.fit(method, task)
+    assert [episode.val["micro_f1"] for episode in record.history] == pytest.approx(CURVE)
+    assert [episode.number for episode in record.history] == list(range(6))
+    assert record.best == 4 == int(method.number) and record.val == record.history[4].val and record.test == record.history[4].test
+    assert record.stopped == "all 5 episode(s) done" and record.selection == "target_val"
+    assert record.task == task.name and record.fingerprint == task.fingerprint()
+
+
+@pytest.mark.parametrize("patience, episodes, best", [(1, 3, 1), (2, 4, 1), (3, 6, 4), (0, 6, 4)])
+def test_patience(task, patience, episodes, best):
+    method = Scripted(task)
+    record = trainer.fit(method, task, patience=patience)
+    assert (len(record.history), record.best, int(method.number)) == (episodes, best, best)
+    assert record.stopped == (f"no better target_val Micro-F1 for {patience} episode(s)" if episodes < 6 else "all 5 episode(s) done")
+
+
+@pytest.mark.parametrize("asked, done", [(-1, 5), (0, 0), (1, 1), (99, 5)])
+def test_max_episodes(task, asked, done):
+    record = trainer.fit(Scripted(task), task, max_episodes=asked)
+    assert len(record.history) == done + 1 and record.stopped == f"all {done} episode(s) done"
+
+
+def test_a_method_may_ask_for_more_episodes_when_it_starts(task):
+    assert len(trainer.fit(Scripted(task, grows=2), task).history) == 8
+
+
+def test_last_keeps_the_last(task):
+    method = Scripted(task)
+    record = trainer.fit(method, task, selection="last", patience=1)
+    assert record.best == 5 == int(method.number) and len(record.history) == 6
+
+
+def test_source_val_looks_at_source_nodes(task):
+    task = with_source_val(task)
+    method = Scripted(task, nodes=task.source_val)
+    record = trainer.fit(method, task, selection="source_val")
+    assert record.best == 4 and all(episode.val["micro_f1"] == 1 for episode in record.history)
+    assert trainer.fit(Scripted(task, nodes=task.source_val), task).best == 0
+
+
+def test_scores_are_of_their_nodes(task):
+    record = trainer.fit(Scripted(task, nodes=task.test, curve=(0.3,)), task)
+    assert record.val["micro_f1"] == 1 and record.test["micro_f1"] == pytest.approx(round(0.3 * len(task.test)) / len(task.test))
+
+
+def test_validation_graph_of_its_own():
+    task = make_task(two_graphs=True)
+    task = dataclasses.replace(task, val_graph=task.source, source_val=torch.tensor([], dtype=torch.long),
+                               val=torch.arange(90)[~torch.isin(torch.arange(90), task.train)][:10])
+    graphs = []
+
+    class Spy(Scripted):
+        def predict(self, graph) -> Tensor:
+            graphs.append(graph)
+            return super().predict(graph)
+
+    method = Spy(task, curve=(1.0,))
+    assert trainer.fit(method, task).val["micro_f1"] == 1
+    blind = method.seen[0]
+    assert any(g is blind.target for g in graphs) and any(g is blind.validation for g in graphs)
+
+
+def test_methods_see_the_blind_task(task):
+    method = Scripted(task)
+    trainer.fit(method, task)
+    hidden = torch.ones(90, dtype=torch.bool)
+    hidden[task.train] = False
+    assert (method.seen[0].source.y[hidden] == HIDDEN).all() and method.seen[0].oracle is None
+
+
+def test_callbacks_see_every_episode(task):
+    seen = []
+    method = Scripted(task)
+    record = trainer.fit(method, task, callbacks=[lambda *args: seen.append((*args, int(args[1].number)))] * 2)
+    assert [(e.number, number) for e, _, _, number in seen] == [(i, i) for i in range(6) for _ in range(2)]
+    assert all(m is method and t is task for _, m, t, _ in seen) and [e for e, *_ in seen[::2]] == record.history
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize("number", [0, 3])
+def test_a_loss_that_is_no_number_stops_the_run(task, number, value):
+    with pytest.raises(FloatingPointError, match=rf"Scripted, episode {number}: cluster_target is -?(nan|inf)"):
+        trainer.fit(Scripted(task, losses={number: {"cluster_target": value}}), task)
+
+
+def test_warnings_and_seconds_are_kept(task):
+    method = Scripted(task)
+    method.warnings.append("beware")
+    record = trainer.fit(method, task)
+    assert record.warnings == ["beware"] and all(episode.seconds >= 0 for episode in record.history)
+
+
+def test_oracle_is_shown_every_class(task):
+    method = IID(steps=1, rounds=0)
+    record = trainer.fit(method, task)
+    assert method.task.num_known == 3 and not method.task.open_set and record.fingerprint == task.oracle.fingerprint()
+    assert "unknown_recall" not in record.test
+
+
+@pytest.mark.parametrize("key, method, options", [
+    ("train.mode", IID, {}), ("train.selection", Scripted, {"selection": "test"}), ("train.selection", Scripted, {"selection": "source_val"})])
+def test_bad_input(key, method, options):
+    task = make_task(oracle=False)
+    with pytest.raises(InputError) as error:
+        trainer.fit(method() if method is IID else method(task), task, **options)
+    assert error.value.key == key
+
+
+@pytest.mark.xfail(strict=True, raises=RuntimeError, reason="trainer.fit looks for source_val before it turns to the oracle, which has none")
+def test_oracle_without_source_val_is_refused():
+    task = synthetic.build(mode="close_set", num_nodes=200, num_classes=2, num_features=30, labels_per_class=10, num_val=30, num_test=50)
+    assert task.source_val.numel() and not task.oracle.source_val.numel()
+    with pytest.raises(InputError) as error:
+        trainer.fit(IID(steps=1, rounds=1), task, selection="source_val")
+    assert error.value.key == "train.selection"
