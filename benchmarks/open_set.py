@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import math
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -69,6 +70,8 @@ METRICS = {"micro_f1": "Micro-F1", "macro_recall": "macro recall", "macro_f1": "
 
 Results = dict[int, dict[str, Any]]
 
+running: set[subprocess.Popen] = set()
+
 
 class Cell(NamedTuple):
     """One experiment: its folder under ``--out-dir``, its name, its config, what it changes there, and its seeds."""
@@ -125,6 +128,7 @@ def run(cells: Sequence[Cell], args: argparse.Namespace) -> int:
             print(f"{cell.name}: {error}", file=sys.stderr)
     print(f"{len(cells)} experiments: {len(cells) - len(waiting) - failed} done, {len(waiting)} to run", flush=True)
     pool = ThreadPoolExecutor(args.jobs)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         futures = [pool.submit(execute, cell, args) for cell in waiting]
         for number, future in enumerate(as_completed(futures), 1):
@@ -132,7 +136,9 @@ def run(cells: Sequence[Cell], args: argparse.Namespace) -> int:
             failed += not right
             print(f"[{number}/{len(futures)}] {line}", flush=True)
     finally:
-        pool.shutdown(cancel_futures=True)
+        pool.shutdown(wait=False, cancel_futures=True)
+        for process in list(running):
+            process.terminate()
     return failed
 
 
@@ -141,13 +147,19 @@ def execute(cell: Cell, args: argparse.Namespace) -> tuple[bool, str]:
     begin = time.perf_counter()
     command = [sys.executable, "-m", "graphgym_srnc", "run", "--cfg", cell.cfg, "--name", cell.name, "--out-dir",
                str(args.out_dir / cell.folder), "--repeat", str(len(cell.seeds)), "--resume", "--no-figures", "--no-tensorboard"]
-    done = subprocess.run(command + cell.words(args.set), env=os.environ | {"OMP_NUM_THREADS": "1"}, capture_output=True, text=True)
-    told = f"{cell.name}: {time.perf_counter() - begin:.0f} s"
-    if done.returncode:
-        return False, f"{told}, FAILED ({done.returncode}): {' | '.join(done.stderr.strip().splitlines()[-3:])}"
+    process = subprocess.Popen(command + cell.words(args.set), env=os.environ | {"OMP_NUM_THREADS": "1"}, text=True,
+                               stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    running.add(process)
+    error = process.communicate()[1].strip()
+    running.discard(process)
+    line = f"{cell.name}: {time.perf_counter() - begin:.0f} s"
+    if process.returncode:
+        return False, f"{line}, FAILED ({process.returncode}): {' | '.join(error.splitlines()[-3:])}"
     results = cell.results(args)
+    if len(results) < len(cell.seeds):
+        return False, f"{line}, FAILED: the config was changed meanwhile"
     warned = sum(bool(result["warnings"]) for result in results.values())
-    return True, f"{told}, {len(results)} runs, validation {validation(results):.1f}" + (f", {warned} with a warning" if warned else "")
+    return True, f"{line}, {len(results)} runs, validation {validation(results):.1f}" + (f", {warned} with a warning" if warned else "")
 
 
 def validation(results: Results) -> float:
@@ -186,8 +198,8 @@ def tuned(args: argparse.Namespace) -> str:
             best[:-1] = [None] * len(graphs)
         else:
             best[-1] = None
-        lines = [[told(setting), *("**{:.1f}**{}".format(*cell) if best[j] == i else "{:.1f}{}".format(*cell)
-                                   for j, cell in enumerate(zip(scores[i], marks[i])))] for i, setting in enumerate(settings)]
+        lines = [[told(setting), *("-" if math.isnan(score) else f"**{score:.1f}**{mark}" if best[j] == i else f"{score:.1f}{mark}"
+                                   for j, (score, mark) in enumerate(zip(scores[i], marks[i])))] for i, setting in enumerate(settings)]
         out += f"### {ROWS[row][0]}" + (", one setting for all graphs" if row in COMMON else "") + "\n\n"
         out += markdown(["setting", *map(GRAPHS.get, graphs), "mean"], lines)
     return out
@@ -268,7 +280,8 @@ def graph_table(graph: str, args: argparse.Namespace) -> str:
         lines.append([*line, f"{mean(drop):.1f}" if drop and row != "iid" else "-", "{:.1f} / {:.1f}".format(*paper) if paper else "-",
                       f"{mean([result['seconds'] for result in results.values()]):.1f}",
                       ", ".join(f"{key.rpartition('.')[2]} {first[key]}" for key in [*keys, "gnn.dim_inner"])])
-    out = f"## {GRAPHS[graph]}\n\n" + markdown(["method", "n", *METRICS.values(), "ΔF1", "paper Micro / Macro", "s a run", "setting"], lines)
+    head = ["method", "n", *METRICS.values(), "ΔF1", "paper Micro / Macro", "s a run", "setting"]
+    out = f"## {GRAPHS[graph]}\n\n" + markdown(head, lines)
     out += paired(rows, args.test) if args.test in rows else ""
     return out + "".join(f"{note}\n" for note in notes) + "\n" * bool(notes)
 
@@ -299,9 +312,9 @@ def table(args: argparse.Namespace) -> str:
     commits = sorted({str(result["commit"]) for result in results})
     versions = sorted({", ".join(f"{name} {v}" for name, v in result["versions"].items()) for result in results})
     return out + (
-        f"Test scores in %, mean ± population standard deviation over split seeds {REPORTED_SEEDS[0]} to {REPORTED_SEEDS[-1]}; macro recall is"
-        " what the paper calls Macro-F1. ΔF1: Micro-F1 of GCN (IID) less the row's, on the same splits. Tests: two-sided, on the same splits,"
-        " Holm's correction over the rows of a graph.\n\n"
+        f"Test scores in %, mean ± population standard deviation over split seeds {REPORTED_SEEDS[0]} to {REPORTED_SEEDS[-1]}; macro recall"
+        " is what the paper calls Macro-F1. ΔF1: Micro-F1 of GCN (IID) less the row's, on the same splits. Tests: two-sided, on the same"
+        " splits, Holm's correction over the rows of a graph.\n\n"
         f"Tuning: {' or '.join(map(str, budget))} settings a method and graph, by Micro-F1 on validation alone, split seeds"
         f" {TUNING_SEEDS[0]} to {TUNING_SEEDS[-1]}; {', '.join(ROWS[row][0] for row in COMMON)}: one setting for all graphs;"
         " SRNC Ep.1 and w.o. L_Φ,θ,S: SRNC's values.\n\n"
@@ -324,7 +337,8 @@ def clusters_table(args: argparse.Namespace) -> str:
         for metric, paper in zip(("micro_f1", "macro_recall"), PAPER_CLUSTERS[unseen]):
             values = differences(runs[few, unseen], runs[many, unseen], metric)
             error = spread(values)[1] / math.sqrt(len(values) - 1) if len(values) > 1 else math.nan
-            lines.append([unseen, METRICS[metric], len(values), f"{mean(values):+.2f} ± {error:.2f}", f"{sum(v > 0 for v in values)}/{len(values)}",
+            wins = sum(value > 0 for value in values)
+            lines.append([unseen, METRICS[metric], len(values), f"{mean(values):+.2f} ± {error:.2f}", f"{wins}/{len(values)}",
                           "{:.2g} / {:.2g}".format(*p_values(values)), f"{paper:+.2f}"])
     return out + f"{few} less {many} clusters on the same splits, ± standard error:\n\n" + markdown(
         ["unseen", "score", "n", "difference", "wins", "p Wilcoxon / t-test", "paper"], lines)
@@ -336,13 +350,14 @@ def main() -> int:
     parser.add_argument("--only", default="*", metavar="GRAPH:ROW,...", help=f"patterns; rows: {', '.join(ROWS)}")
     parser.add_argument("--out-dir", type=Path, default=Path("results/open_set"), help="directory of all results (default: %(default)s)")
     parser.add_argument("--jobs", type=int, default=2, help="processes at a time, one thread each (default: %(default)s)")
-    parser.add_argument("--set", nargs="*", default=[], metavar="KEY VALUE", help="overrides for every run; use another --out-dir with them")
+    parser.add_argument("--set", nargs="*", default=[], metavar="KEY VALUE", help="overrides for every run; want another --out-dir")
     parser.add_argument("--test", default="srnc-plus", choices=list(ROWS), help="the row that is tested against the others")
     parser.add_argument("--no-run", action="store_true", help="only print what is there")
     parser.add_argument("--out", type=Path, metavar="FILE", help="write the markdown here too")
     args = parser.parse_args()
-    cells = {"tune": [tuning_cell(graph, row, setting) for row in TUNE for setting in TUNE[row] for graph in GRAPHS if chosen(args.only, graph, row)],
-             "report": [reported_cell(graph, row) for graph in GRAPHS for row in ROWS if chosen(args.only, graph, row)],
+    pairs = [(graph, row) for graph in GRAPHS for row in ROWS if chosen(args.only, graph, row)]
+    cells = {"tune": [tuning_cell(graph, row, setting) for graph, row in pairs for setting in TUNE.get(row, [])],
+             "report": [reported_cell(graph, row) for graph, row in pairs],
              "clusters": [clusters_cell(c, unseen) for unseen in UNSEEN for c in CLUSTERS], "table": []}[args.command]
     failed = run(cells, args) if cells and not args.no_run else 0
     text = {"tune": tuned, "report": table, "clusters": clusters_table, "table": table}[args.command](args)
@@ -353,4 +368,7 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit("interrupted; the same command goes on from here")

@@ -38,8 +38,8 @@ class Row:
     def cells(self) -> tuple[str, ...]:
         ratios = sorted(stock / ours for ours, stock in zip(self.ours, self.stock))
         spread = f"{ratios[0]:.1f} to {ratios[-1]:.1f}" if len(ratios) > 1 else ""
-        return (self.name, f"{median(self.ours):.4g} {self.unit}", f"{median(self.stock):.4g} {self.unit}", f"{median(ratios):.1f}", spread,
-                f"{self.aim:g}" if self.aim else "")
+        return (self.name, *(f"{figure:,.{0 if figure >= 100 else 1}f} {self.unit}" for figure in (median(self.ours), median(self.stock))),
+                f"{median(ratios):.1f}", spread, f"{self.aim:g}" if self.aim else "")
 
 
 @dataclass
@@ -64,7 +64,8 @@ def run(*command: object, threads: int, **environment: str) -> Child:
             **os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": str(threads), **environment})
         _, status, usage = os.wait4(child.pid, 0)
         child.returncode, seconds = os.waitstatus_to_exitcode(status), time.perf_counter() - begin
-        out.seek(0), err.seek(0)
+        for stream in (out, err):
+            stream.seek(0)
         if child.returncode:
             raise SystemExit(f"{' '.join(map(str, command))} failed:\n{err.read()[-2000:]}")
         return Child(seconds, usage.ru_maxrss / (2 ** 20 if sys.platform == "darwin" else 2 ** 10), out.read())
@@ -73,7 +74,7 @@ def run(*command: object, threads: int, **environment: str) -> Child:
 def compare_step(graph: str, args: argparse.Namespace) -> list[Row]:
     """A training step with loss on the labelled nodes, as our methods take it, and with loss on every node."""
     large = graph == LARGE
-    size = ("--rounds", args.rounds, "--block", 1 if large else 5, "--threads", args.threads)
+    size = ("--rounds", min(args.rounds, 5) if large else args.rounds, "--block", 1 if large else 5, "--threads", args.threads)
     taken = json.loads(run(HERE / "step.py", PLANETOID.get(graph, graph), *size, threads=args.threads).output)
     taken = {name: [1000 * seconds for seconds in each] for name, each in taken.items()}
     return [Row(f"training step, {graph}, loss on {nodes}", "ms", taken[key], taken["stock"], aim=3.0)
@@ -120,13 +121,13 @@ def render(rows: list[Row]) -> str:
 
 def write(path: Path, text: str) -> None:
     """Put a text between the marks of a file, or make the file of it."""
-    before, after = "", ""
+    before, after = "", "\n"
     if path.exists():
         before, found, rest = path.read_text(encoding="utf-8").partition(MARKS[0])
         if not found or MARKS[1] not in rest:
             raise SystemExit(f"{path} has no lines {MARKS[0]} and {MARKS[1]}; it stays as it is")
         after = rest.partition(MARKS[1])[2]
-    path.write_text(f"{before}{MARKS[0]}\n{text}{MARKS[1]}{after or os.linesep}", encoding="utf-8")
+    path.write_text(f"{before}{MARKS[0]}\n{text}{MARKS[1]}{after}", encoding="utf-8")
 
 
 def main() -> None:
@@ -154,9 +155,8 @@ def main() -> None:
         rows += new
     if not rows:
         raise SystemExit("nothing was measured")
-    counts = [f"{args.threads} thread(s)"] + [f"{count} turns of {what}" for job, count, what in
-                                              (("step", args.rounds, "steps"), ("run", args.repeats, "whole runs")) if job in jobs]
-    text = f"{', '.join(counts)}; medians, and the ratio's range over the turns.\n\n{render(rows)}"
+    text = (f"Threads: {args.threads}. Turns: {args.rounds} of training steps ({min(args.rounds, 5)} on {LARGE}), {args.repeats} of whole "
+            f"runs. Medians, and the ratio's range over the turns.\n\n{render(rows)}")
     print(text)
     if args.out:
         write(args.out, text)

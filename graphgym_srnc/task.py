@@ -140,13 +140,16 @@ class ShiftTask:
 
 def _check_graph(role: str, graph: Data, num_outputs: int) -> None:
     if graph.num_nodes == 0 or graph.x is None or graph.x.size(0) == 0:
-        raise InputError(f"{role} graph", "no nodes or no features", "a graph with at least one node and a feature matrix x [V, F]")
+        raise InputError(f"{role} graph", "no nodes or no features", "at least one node and a feature matrix x [V, F]")
     if not torch.isfinite(graph.x).all():
         raise InputError(f"{role} graph x", "NaN or Inf", "finite features")
     edges = graph.edge_index
     if edges.numel() and not 0 <= int(edges.min()) <= int(edges.max()) < graph.num_nodes:
-        raise InputError(f"{role} graph edge_index", [int(edges.min()), int(edges.max())], f"node ids in 0 .. {graph.num_nodes - 1}")
+        ids = [int(edges.min()), int(edges.max())]
+        raise InputError(f"{role} graph edge_index", ids, f"node ids in 0 .. {graph.num_nodes - 1}")
     if graph.y is None or tuple(graph.y.shape) != (graph.num_nodes,):
-        raise InputError(f"{role} graph y", None if graph.y is None else tuple(graph.y.shape), f"one label a node, shape [{graph.num_nodes}]")
+        shape = None if graph.y is None else tuple(graph.y.shape)
+        raise InputError(f"{role} graph y", shape, f"one label a node, shape [{graph.num_nodes}]")
     if int(graph.y.max()) >= num_outputs or int(graph.y.min()) < HIDDEN:
-        raise InputError(f"{role} graph y", int(graph.y.max()), f"labels in 0 .. {num_outputs - 1}, or {HIDDEN} where hidden")
+        allowed = f"labels in 0 .. {num_outputs - 1}, or {HIDDEN} where hidden"
+        raise InputError(f"{role} graph y", [int(graph.y.min()), int(graph.y.max())], allowed)

@@ -75,12 +75,12 @@ def fit(method: Method, task: ShiftTask, *, seed: int = 0, max_episodes: int = -
     name = type(method).__name__
     if selection not in SELECTIONS:
         raise InputError("train.selection", selection, ", ".join(SELECTIONS))
-    if selection == "source_val" and not task.source_val.numel():
-        raise InputError("train.selection", selection, "a task with held-out source nodes, or target_val, or last")
     if method.oracle:
         if task.oracle is None:
             raise InputError("train.mode", name, f"a method without full class visibility, since {task.name} has no oracle")
         task = task.oracle
+    if selection == "source_val" and not task.source_val.numel():
+        raise InputError("train.selection", selection, "a task with held-out source nodes, or target_val, or last")
     torch.manual_seed(seed)
     record = RunRecord(task=task.name, fingerprint=task.fingerprint(), selection=selection)
     blind = task.blind()

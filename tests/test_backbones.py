@@ -160,7 +160,8 @@ def test_operators():
     index, weight = gcn_norm(DENSE.edge_index, num_nodes=n)
     twin = nx.Graph(DENSE.edge_index.T.tolist())
     a = nx.to_numpy_array(twin, nodelist=range(n))
-    expected = {"raw": a, "gcn": to_dense_adj(index, edge_attr=weight)[0].numpy(), "mean": a / a.sum(1, keepdims=True), "loops": a + np.eye(n)}
+    expected = {"raw": a, "gcn": to_dense_adj(index, edge_attr=weight)[0].numpy(), "mean": a / a.sum(1, keepdims=True),
+                "loops": a + np.eye(n)}
     for kind, matrix in expected.items():
         assert np.allclose(graph.adjacency(kind).matrix.toarray(), matrix, atol=1e-6), kind
     assert graph.degree.tolist() == [twin.degree[v] for v in range(n)]

@@ -178,3 +178,9 @@ def test_evidence_lower_bound():
     assert float(evidence_lower_bound(q.log(), q.log())) == 0
     hard = torch.eye(4)[torch.arange(8) % 4]
     assert float(evidence_lower_bound(hard.log(), p.log())) == pytest.approx(float((hard * p.log()).sum(1).mean()), abs=1e-6)
+
+
+def test_a_class_without_mass_costs_nothing():
+    p = torch.cat([posterior(6, 2), torch.zeros(6, 1)], 1)
+    cost = alignment_cost(p, posterior(6, 3).log())
+    assert torch.isfinite(cost).all() and (cost[:, 2] == 0).all()

@@ -152,7 +152,8 @@ def test_oracle_is_shown_every_class(task):
 
 
 @pytest.mark.parametrize("key, method, options", [
-    ("train.mode", IID, {}), ("train.selection", Scripted, {"selection": "test"}), ("train.selection", Scripted, {"selection": "source_val"})])
+    ("train.mode", IID, {}), ("train.selection", Scripted, {"selection": "test"}),
+    ("train.selection", Scripted, {"selection": "source_val"})])
 def test_bad_input(key, method, options):
     task = make_task(oracle=False)
     with pytest.raises(InputError) as error:
@@ -160,7 +161,6 @@ def test_bad_input(key, method, options):
     assert error.value.key == key
 
 
-@pytest.mark.xfail(strict=True, raises=RuntimeError, reason="trainer.fit looks for source_val before it turns to the oracle, which has none")
 def test_oracle_without_source_val_is_refused():
     task = synthetic.build(mode="close_set", num_nodes=200, num_classes=2, num_features=30, labels_per_class=10, num_val=30, num_test=50)
     assert task.source_val.numel() and not task.oracle.source_val.numel()

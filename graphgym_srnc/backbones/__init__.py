@@ -20,10 +20,12 @@ def build(spec: EncoderSpec, in_dim: int, out_dim: int) -> Encoder:
     """An encoder of a spec from ``in_dim`` features to ``out_dim`` logits.
 
     Raises:
-        InputError: the kind or the activation is unknown.
+        InputError: the kind or the activation is unknown, or dropout is no probability.
     """
     if spec.act not in ACTIVATIONS:
         raise InputError("gnn.act", spec.act, ", ".join(ACTIVATIONS))
+    if not 0 <= spec.dropout < 1:
+        raise InputError("gnn.dropout", spec.dropout, "a probability in [0, 1)")
     if spec.make is not None:
         return spec.make(spec, in_dim, out_dim)
     if spec.kind not in BACKBONES:

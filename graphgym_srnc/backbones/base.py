@@ -8,8 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from graphgym_srnc.backbones.graph import Block, Graph, View, make_view
-from graphgym_srnc.backbones.sparse import Sparse
+from graphgym_srnc.backbones.graph import Graph, View, make_view
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "relu": torch.relu, "selu": F.selu, "elu": F.elu, "tanh": torch.tanh, "swish": F.silu,
@@ -22,7 +21,7 @@ def dropout(h: Tensor, p: float) -> Tensor:
 
     One random byte an entry decides, and random bytes come eight at a time.
     """
-    cut = round(p * 256)
+    cut = min(round(p * 256), 255)
     if cut == 0:
         return h
     words = torch.empty((h.numel() + 7) // 8, dtype=torch.int64, device=h.device).random_(-2 ** 63, None)
@@ -90,7 +89,10 @@ class Encoder(nn.Module):
         return self.embed(view)[0]
 
     def embed(self, view: View) -> tuple[Tensor, Tensor]:
-        """Logits ``[n, out_dim]`` and the last hidden state ``[n', H]`` of the nodes that the last layer reads."""
+        """Logits ``[n, out_dim]`` and the last hidden state ``[n', H]`` of the nodes that the last layer reads.
+
+        An encoder of one layer has no hidden state; its logits stand in for it.
+        """
         hidden, out = view.x, None
         for i, (layer, block) in enumerate(zip(self.layers, view.blocks)):
             if i > 0:
@@ -98,7 +100,7 @@ class Encoder(nn.Module):
             out = layer(hidden, block)
             if i > 0 and self.skips is not None:
                 out = out + self.skips[i - 1](block.root(hidden))
-        return out, hidden
+        return out, hidden if len(self.layers) > 1 else out
 
 
 class Weight(nn.Module):

@@ -5,7 +5,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from graphgym_srnc.backbones.base import Block, Encoder, EncoderSpec, Sparse, Weight
+from graphgym_srnc.backbones.base import Encoder, EncoderSpec, Weight
+from graphgym_srnc.backbones.graph import Block
+from graphgym_srnc.backbones.sparse import Sparse
 from graphgym_srnc.errors import InputError
 
 
@@ -30,7 +32,7 @@ class GATLayer(Weight):
         score = F.leaky_relu(score, 0.2)
         rows = block.adjacency.shape[0]
         # Subtracting the largest score of a row leaves its softmax as it is and keeps exp in range.
-        top = score.new_full((rows, self.heads), -torch.inf).index_reduce_(0, row, score.detach(), "amax")
+        top = score.new_full((rows, self.heads), -torch.inf).scatter_reduce_(0, row[:, None].expand_as(score), score.detach(), "amax")
         weight = (score - top[row]).exp()
         total = weight.new_zeros(rows, self.heads).index_add(0, row, weight)
         out = z.new_zeros(rows, *z.shape[1:]).index_add(0, row, weight[..., None] * z[column])

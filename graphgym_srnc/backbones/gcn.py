@@ -3,7 +3,9 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from graphgym_srnc.backbones.base import Block, Encoder, EncoderSpec, Sparse, Weight
+from graphgym_srnc.backbones.base import Encoder, EncoderSpec, Weight
+from graphgym_srnc.backbones.graph import Block
+from graphgym_srnc.backbones.sparse import Sparse
 
 
 class GCNLayer(Weight):

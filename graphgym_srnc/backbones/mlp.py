@@ -3,8 +3,9 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from graphgym_srnc.backbones.base import Block, Encoder, EncoderSpec, Sparse, View, Weight
-from graphgym_srnc.backbones.graph import Graph
+from graphgym_srnc.backbones.base import Encoder, EncoderSpec, Weight
+from graphgym_srnc.backbones.graph import Block, Graph, View
+from graphgym_srnc.backbones.sparse import Sparse
 
 
 class LinearLayer(Weight):

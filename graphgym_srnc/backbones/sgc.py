@@ -5,8 +5,8 @@ from dataclasses import replace
 
 from torch import Tensor
 
-from graphgym_srnc.backbones.base import Block, Encoder, EncoderSpec, Sparse, View
-from graphgym_srnc.backbones.graph import Graph
+from graphgym_srnc.backbones.base import Encoder, EncoderSpec
+from graphgym_srnc.backbones.graph import Graph, View
 from graphgym_srnc.backbones.mlp import LinearLayer, _Own
 
 

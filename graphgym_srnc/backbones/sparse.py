@@ -8,9 +8,6 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-# Constant matrices reach torch through here alone, from scipy, which keeps them valid; torch warns at the first one it is given.
-warnings.filterwarnings("ignore", message="Sparse (CSR tensor support is in beta|invariant checks are implicitly disabled)")
-
 
 class Sparse:
     """A constant matrix ``[R, C]`` with ``S @ H`` for dense ``H`` ``[C, K]``; the gradient flows to ``H`` alone.
@@ -69,4 +66,7 @@ class _Product(torch.autograd.Function):
 def _to_torch(matrix: sp.csr_array, device: torch.device) -> Tensor:
     # 32-bit indices halve the index traffic of a product that is bound by memory; no graph here has 2^31 edges.
     index = [torch.from_numpy(part.astype(np.int32)) for part in (matrix.indptr, matrix.indices)]
-    return torch.sparse_csr_tensor(*index, torch.from_numpy(matrix.data), size=matrix.shape).to(device)
+    with warnings.catch_warnings():
+        # torch calls CSR a beta and its unchecked indices a risk; scipy keeps them valid.
+        warnings.filterwarnings("ignore", message="Sparse (CSR|invariant)")
+        return torch.sparse_csr_tensor(*index, torch.from_numpy(matrix.data), size=matrix.shape).to(device)

@@ -73,7 +73,7 @@ def newman_resolution(edge_index: Tensor, degree: Tensor, nodes: Tensor, label: 
     """
     classes = label.new_full((degree.numel(),), -1)
     classes[nodes] = label
-    ends = classes[edge_index]
+    ends = classes[edge_index[:, edge_index[0] != edge_index[1]]]
     ends = ends[:, (ends >= 0).all(0)]
     if ends.size(1) < 2:
         return 1.0

@@ -1,7 +1,7 @@
 """The contract of a method. ``erm.py`` is the shortest example: copy it to add one of your own."""
 from __future__ import annotations
 
-from typing import Any, Callable, Iterable
+from typing import Callable, Iterable
 
 import torch
 from torch import Tensor, nn
@@ -103,15 +103,16 @@ def best_threshold(confidence: Tensor, prediction: Tensor, label: Tensor, unknow
         prior: the cut that holds without validation; given one, the cut nearest to it is taken among those that are at most one
             (paired) standard error worse than the best, so that few validation nodes cannot move it far.
     """
-    confidence, order = confidence.double().sort()
+    confidence, order = confidence.sort()
     gain = ((label == unknown).long() - (prediction == label).long())[order]
     correct, changed = (F.pad(step.cumsum(0), (1, 0)) for step in (gain, gain.abs()))
-    cuts = torch.cat([confidence[:1] - 1, (confidence[1:] + confidence[:-1]) / 2, confidence[-1:] + 1])
-    # Nodes of equal confidence are cut together.
+    # Cut i names the i least sure nodes unknown: any threshold above the i-th confidence, up to and with the next, does so.
+    low, high = F.pad(confidence, (1, 0), value=-torch.inf), F.pad(confidence, (0, 1), value=torch.inf)
     correct[1:-1][confidence[1:] == confidence[:-1]] = -len(label)
     best = int(correct.argmax())
     if prior is None:
-        return float(cuts[best])
+        return float(high[best])
     lost = (correct[best] - correct).double()
     error = ((changed - changed[best]).abs() - lost ** 2 / len(label)).clamp(min=0).sqrt()
-    return float(cuts[((cuts - prior).abs().masked_fill(lost > error, torch.inf)).argmin()])
+    cuts = torch.full_like(high, prior).clamp(torch.nextafter(low, torch.full_like(low, torch.inf)), high)
+    return float(cuts[(cuts - prior).abs().masked_fill(lost > error, torch.inf).argmin()])

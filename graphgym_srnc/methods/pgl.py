@@ -50,8 +50,8 @@ class PGL(Method):
         return self._train(empty, empty, empty)
 
     def episode(self) -> dict[str, float]:
-        self.number += 1
         confidence, prediction = self._known(self.predict(self.task.target)[self.task.pool]).max(1)
+        self.number += 1
         order = confidence.argsort(descending=True)
         share = min(1.0, int(self.number) * self.enlarging) * len(order)
         known, unknown = order[:int(share * self.confident)], order[len(order) - int(share * (1 - self.confident)):]

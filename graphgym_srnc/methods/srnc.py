@@ -91,15 +91,18 @@ class SRNC(Method):
         elif not self.num_clusters:
             self.num_clusters = max(16, 3 * task.num_outputs)
         if not task.num_known <= self.num_clusters <= task.target.num_nodes:
-            raise InputError("srnc.num_clusters", self.num_clusters, f"{task.num_known} (known classes) .. {task.target.num_nodes} (nodes)")
+            allowed = f"{task.num_known} (known classes) to {task.target.num_nodes} (nodes)"
+            raise InputError("srnc.num_clusters", self.num_clusters, allowed)
+        if not task.open_set and self.cluster_init == "modularity":
+            self.warnings.append("cluster_init modularity: in close-set shift the paper's order leaves clusters that are not the classes")
 
         self.classifier = backbones.build(self.encoder, self.source.num_features, task.num_outputs)
         optimizer = self.make_optimizer(self.classifier.parameters())
-        losses = {"source": fit_labels(self.classifier, optimizer, self.source, task.train, self.labels, self.pretrain_steps, task.num_known)}
+        source = fit_labels(self.classifier, optimizer, self.source, task.train, self.labels, self.pretrain_steps, task.num_known)
         self.pretrained = copy.deepcopy(self.classifier.state_dict())
         self.resolutions = list(self.resolutions) or self.choose_resolutions()
         self.episodes = self.rounds * len(self.resolutions)
-        return losses | self.begin(self.resolutions[0])
+        return {"source": source} | self.begin(self.resolutions[0])
 
     def episode(self) -> dict[str, float]:
         """One turn of the while loop of Algorithm 1."""
@@ -119,7 +122,8 @@ class SRNC(Method):
             turns = []
             for cluster in self.clusters:
                 cost = cluster.align(task.train, self.one_hot)
-                turns.append(cluster.update(nodes, p, self.cluster_steps, self.source_batch) | cluster.state() | {"alignment_cost": cost})
+                terms = cluster.update(nodes, p, self.cluster_steps, self.source_batch)
+                turns.append(terms | cluster.state() | {"alignment_cost": cost})
             figures |= {name: sum(t[name] for t in turns) / len(turns) for name in turns[0]}
 
         # Lines 10 and 11: draw target nodes and their pseudo-labels.
@@ -153,7 +157,8 @@ class SRNC(Method):
 
     def cluster_gnn(self, resolution: float) -> ClusterGNN:
         """A new cluster GNN: the classifier's kind of layer with SELU and a self-skip, as in DMoN."""
-        spec = replace(self.encoder, hidden=self.cluster_hidden or self.encoder.hidden, act="selu", skip=True, features=self.cluster_features)
+        hidden = self.cluster_hidden or self.encoder.hidden
+        spec = replace(self.encoder, hidden=hidden, act="selu", skip=True, features=self.cluster_features)
         return ClusterGNN(spec, self.num_clusters, self.task.num_outputs, self.cluster_source, self.cluster_target, resolution=resolution,
                           collapse=self.collapse, modularity_weight=self.modularity_weight, lr=self.cluster_lr,
                           weight_decay=self.cluster_weight_decay)
@@ -330,6 +335,6 @@ def _check(options: dict[str, Any]) -> None:
     for name in ("unknown_share", "drop_unsure"):
         if not 0 <= options[name] < 1:
             raise InputError(f"srnc.{name}", options[name], "a share in [0, 1)")
-    for name, values in (("cluster_lr", [options["cluster_lr"]]), ("target_ratio", [options["target_ratio"]]), ("resolutions", options["resolutions"])):
-        if any(value <= 0 for value in values):
+    for name in ("cluster_lr", "target_ratio", "resolutions"):
+        if any(value <= 0 for value in (options[name] if name == "resolutions" else [options[name]])):
             raise InputError(f"srnc.{name}", options[name], "above 0")
