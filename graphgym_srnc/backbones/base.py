@@ -25,7 +25,8 @@ def dropout(h: Tensor, p: float) -> Tensor:
     if cut == 0:
         return h
     words = torch.empty((h.numel() + 7) // 8, dtype=torch.int64, device=h.device).random_(-2 ** 63, None)
-    return h * ((words.view(torch.uint8)[:h.numel()].view(h.shape) >= cut) * (256 / (256 - cut)))
+    kept = words.view(torch.uint8)[:h.numel()].view(h.shape) >= cut
+    return h * kept.to(h.dtype).mul_(256 / (256 - cut))
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ class GCNLayer(Weight):
         super().__init__(in_dim, out_dim)
 
     def forward(self, h: Sparse | Tensor, block: Block) -> Tensor:
-        return block.propagate(h, self.weight) + self.bias
+        return block.propagate(h, self.weight).add_(self.bias)
 
 
 class GCN(Encoder):

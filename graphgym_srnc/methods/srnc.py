@@ -241,20 +241,24 @@ class SRNC(Method):
     def update_classifier(self, nodes: Tensor, label: Tensor) -> dict[str, float]:
         r"""Minimise :math:`\mathcal L_\theta = \mathcal L_{\theta,S} + \mathcal L_{\theta,\Phi,T} + \alpha \mathcal L_{\theta,\Phi,S}`,
         each a mean over its nodes, for ``steps`` steps."""
-        batches = {"classifier_source": (self.classifier.view(self.source, self.task.train), self.labels, 1.0),
-                   "classifier_target": (self.classifier.view(self.target, nodes), label, 1.0)}
+        parts = [("classifier_source", self.source, self.task.train, self.labels, 1.0),
+                 ("classifier_target", self.target, nodes, label, 1.0)]
         if self.alpha and self.pseudo_labels == "cluster":
-            unlabelled = torch.ones(self.source.num_nodes, dtype=torch.bool)
-            unlabelled[self.task.train] = False
-            drawn = unlabelled.nonzero().view(-1)
-            drawn = drawn[torch.randperm(len(drawn))[:len(self.task.train)]]
-            with torch.no_grad():
-                sampled = torch.multinomial(self.cluster_posterior(self.cluster_source)[drawn], 1).view(-1)
-            batches["classifier_unlabelled"] = (self.classifier.view(self.source, drawn), sampled, self.alpha)
+            drawn = torch.randperm(self.source.num_nodes)
+            drawn = drawn[~torch.isin(drawn, self.task.train)][:len(self.task.train)]
+            q = self.cluster_posterior(self.cluster_source)[drawn].detach()
+            parts.append(("classifier_unlabelled", self.source, drawn, torch.multinomial(q, 1).view(-1), self.alpha))
+        # Nodes of one graph share one view: their neighbourhoods overlap.
+        batches = []
+        for graph in [self.source] if self.source is self.target else [self.source, self.target]:
+            mine = [part for part in parts if part[1] is graph]
+            batches.append((self.classifier.view(graph, torch.cat([part[2] for part in mine])), mine))
         self.classifier.train()
         terms: dict[str, Tensor] = {}
         for _ in range(self.steps):
-            terms = {name: weight * F.cross_entropy(self.classifier(view), y) for name, (view, y, weight) in batches.items()}
+            for view, mine in batches:
+                logits = self.classifier(view).split([len(part[2]) for part in mine])
+                terms |= {name: weight * F.cross_entropy(z, y) for z, (name, _, _, y, weight) in zip(logits, mine)}
             self.optimizer.zero_grad()
             sum(terms.values()).backward()
             self.optimizer.step()

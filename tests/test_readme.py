@@ -1,0 +1,183 @@
+"""What the README and docs/data.md show does what they say: their snippets run, small, and their commands name what exists."""
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+import torch
+
+from graphgym_srnc import methods, shifts, trainer
+from graphgym_srnc.backbones import BACKBONES
+from graphgym_srnc.cli.main import build_parser, main
+from graphgym_srnc.shifts import _datasets, synthetic
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+TINY = ["gnn.dim_inner", "8", "train.max_episodes", "1", "synthetic.num_nodes", "300", "synthetic.num_features", "40",
+        "srnc.cluster_pretrain_steps", "5", "srnc.pretrain_steps", "5", "srnc.cluster_steps", "2", "srnc.steps", "3"]
+
+
+def blocks(language: str, text: str = README) -> list[str]:
+    """The fenced blocks of a language."""
+    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.M | re.S)
+
+
+def block(words: str) -> str:
+    """The one Python block that holds some words."""
+    found = [code for code in blocks("python") if words in code]
+    assert len(found) == 1, words
+    return found[0]
+
+
+def commands(text: str = README) -> list[list[str]]:
+    """The words of every command of ours in a shell block."""
+    lines = [part.partition("#")[0] for code in blocks("bash", text) for line in code.splitlines() for part in line.split("&&")]
+    return [words[1:] for words in map(shlex.split, lines) if words[:1] == ["graphgym-srnc"]]
+
+
+def small_graph(num_nodes: int = 120):
+    """A graph that a user might have."""
+    build = shifts.find("synthetic")
+    graph = build(num_nodes=num_nodes, num_classes=4, num_features=30, num_val=20, num_test=30, labels_per_class=5).target
+    return graph.x, graph.edge_index, graph.y_true
+
+
+@pytest.fixture
+def copied(tmp_path, monkeypatch):
+    """Puts a block with its file's name on top into a folder that counts as part of the package."""
+    def copy(package, words: str) -> str:
+        code = block(words)
+        name = re.match(rf"# graphgym_srnc/{package.__name__.rpartition('.')[2]}/(\w+)\.py\n", code)[1]
+        (tmp_path / f"{name}.py").write_text(code, encoding="utf-8")
+        monkeypatch.setattr(package, "__path__", [*package.__path__, str(tmp_path)])
+        return name
+    return copy
+
+
+def test_it_is_short_and_speaks_of_nothing_else():
+    assert len(README.splitlines()) <= 200 + README[README.index("<!-- results:begin"):README.index("<!-- results:end")].count("\n")
+    assert not re.search(r"/work/|/home/|/root/", README)
+
+
+def test_links_lead_somewhere():
+    for page in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]:
+        for link in re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8")):
+            assert (page.parent / link).exists(), f"{page.name}: {link}"
+
+
+def test_commands_are_understood(gym, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.yaml").write_text(blocks("yaml")[0])
+    assert len(commands()) >= 7
+    for words in commands():
+        args, rest = build_parser().parse_known_args(words)
+        assert not [word for word in rest if word.startswith("--")], words
+        gym.load_config(args.cfg, [*args.overrides, *rest])
+
+
+def test_keys_in_the_text_exist(gym):
+    cfg, own = gym.load_config(), set(gym.schema()) | {"gnn", "optim"}
+    # docs/performance.md is of benchmarks; the others speak of config keys and of files, the latter with a suffix.
+    for page in [ROOT / "README.md", ROOT / "docs/algorithm.md", ROOT / "docs/data.md"]:
+        for key in re.findall(r"`([a-z_]+\.[a-z_]+)(?: [^`]+)?`", page.read_text(encoding="utf-8")):
+            section, name = key.split(".")
+            if section in own and name != "py" and key != "trainer.fit" and key not in ("energy.steps", "erased.share"):
+                assert name in cfg[section], f"{page.name}: {key}"
+
+
+def test_own_graph(gym, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    x, edges, y = small_graph()
+    exec(block("mine.pt"), {"features": x, "edges": edges, "labels": y})
+    (tmp_path / "mine.yaml").write_text(blocks("yaml")[0])
+    mine = [words for words in commands() if "mine" in " ".join(words)]
+    assert len(mine) == 2
+    for words in mine:
+        words[words.index("--repeat") + 1] = "1"
+        assert main([*words, "--no-figures", "--no-tensorboard", *TINY, "srnc.members", "2", "srnc.resolutions", "[2]",
+                     "file.labels_per_class", "5"]) == 0
+    assert "mine-plus" in capsys.readouterr().out
+    assert (tmp_path / "results/mine/agg/test/best.json").is_file() and (tmp_path / "results/mine-plus/0/result.json").is_file()
+
+
+def test_python_api(gym, monkeypatch, capsys):
+    real = gym.load_config
+    monkeypatch.setattr(gym, "load_config", lambda name, words: real(name, [*words, *TINY]))
+    space: dict = {}
+    code = block("gym.fit")
+    assert "num_nodes=1000" in code and "rounds=2" in code
+    exec(code.replace("num_nodes=1000", "num_nodes=300").replace("rounds=2", "rounds=1, cluster_pretrain_steps=5, steps=3"), space)
+    assert isinstance(space["record"], trainer.RunRecord) and len(space["record"].history) == 2
+    assert space["cfg"].gnn.layer_type == "sageconv" and "tensor" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("mode", ["open_set", "close_set"])
+def test_added_method(gym, copied, mode):
+    name = copied(methods, "methods/energy.py")
+    cfg = gym.load_config(None, ["train.mode", name, f"{name}.steps", "40", "synthetic.mode", mode, "synthetic.signal", "0.7", *TINY])
+    method, record = gym.fit(cfg, gym.build_task(cfg))
+    assert type(method).__name__ == "Energy" and method.steps == 40 and len(record.history) == 1
+    assert record.test["micro_f1"] > 0.3
+    assert bool(torch.isfinite(method.threshold)) == (mode == "open_set")
+
+
+def test_added_shift(gym, copied, monkeypatch):
+    topics = synthetic.class_topics(3, 40, 0.5, synthetic._splits.generator(0, 9))
+    graph = synthetic.dcsbm(num_nodes=300, shares=torch.ones(3).numpy() / 3, topics=topics, rng=synthetic._splits.generator(0, 8))
+    monkeypatch.setattr(_datasets, "load", lambda name, root: _datasets.clean(graph))
+    name = copied(shifts, "shifts/erased.py")
+    cfg = gym.load_config(None, ["dataset.format", name, "dataset.name", "Photo", f"{name}.share", "0.25", *TINY])
+    task = gym.build_task(cfg)
+    lost = ((task.target.x == 0).all(0) & (task.source.x != 0).any(0)).sum()
+    assert task.name == "erased/Photo" and 0 < lost <= 10 and torch.equal(task.source.y, task.target.y)
+    assert len(gym.fit(cfg, task)[1].history) == 2
+
+
+def test_added_backbone(gym, monkeypatch):
+    monkeypatch.setattr("graphgym_srnc.backbones.BACKBONES", BACKBONES)
+    try:
+        exec(block("class HighPass"), {"__name__": "highpass"})
+        for mode in ("srnc", "erm"):
+            cfg = gym.load_config(None, ["gnn.layer_type", "highpass", "train.mode", mode, "erm.steps", "3", *TINY])
+            method, _ = gym.fit(cfg, gym.build_task(cfg))
+            assert type(method.classifier).__name__ == "HighPass"
+    finally:
+        BACKBONES.pop("highpass", None)
+
+
+def test_main_py_of_graphgym(gym, tmp_path, monkeypatch):
+    from torch_geometric.graphgym.config import assert_cfg, cfg, set_cfg
+    from torch_geometric.graphgym.model_builder import create_model
+    from torch_geometric.graphgym.train import GraphGymDataModule
+
+    from graphgym_srnc.errors import InputError
+    monkeypatch.chdir(tmp_path)
+    space: dict = {}
+    exec(block("import graphgym_srnc.gym "), space)
+    cfg.clear()
+    set_cfg(cfg)
+    cfg.merge_from_list(["dataset.format", "synthetic", "train.mode", "srnc", "accelerator", "cpu", *TINY])
+    assert_cfg(cfg)
+    cfg.run_dir, cfg.params = str(tmp_path), 0
+    datamodule = GraphGymDataModule()
+    with pytest.raises(InputError, match="optim.scheduler"):
+        space["train"](create_model(), datamodule)
+    cfg.optim.scheduler = "none"
+    space["train"](create_model(), datamodule)
+    assert (tmp_path / "test/stats.json").is_file()
+
+
+def test_every_file_form(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    page = (ROOT / "docs/data.md").read_text(encoding="utf-8")
+    for code in blocks("python", page):
+        exec(code, {})
+    build = shifts.find("file")
+    single = re.search(r"`file\.path (\S+) file\.features (\S+)\s+file\.labels (\S+)`", page)
+    drawn = [build(path=path, labels_per_class=5, num_unseen=1) for path in ("graph.pt", "graph.npz", "benchmark.npz")]
+    drawn.append(build(path=single[1], features=single[2], labels=single[3], labels_per_class=5, num_unseen=1))
+    assert len({task.source.edge_index.size(1) for task in drawn}) == 1 and all(task.num_known == 2 for task in drawn)
+    given = build(path="tables")
+    assert given.class_names == ("art", "bio", "law") and given.train.tolist() == list(range(20)) and len(given.test) == 20
