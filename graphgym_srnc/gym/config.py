@@ -1,6 +1,7 @@
 """Configuration: GraphGym's own keys, one block per method and shift made from its signature, and yaml files that say a difference."""
 from __future__ import annotations
 
+import contextlib
 import difflib
 import inspect
 import math
@@ -252,7 +253,7 @@ def _coerce(key: str, value: Any, default: Any) -> Any:
 
 
 def _guess(text: str) -> Any:
-    try:
-        return int(text)
-    except ValueError:
-        return text
+    for parse in (int, float):
+        with contextlib.suppress(ValueError):
+            return parse(text)
+    return text
