@@ -59,6 +59,8 @@ class SRNC(Method):
         hard_labels: take the likeliest pseudo-label rather than a sample.
         calibrated: whether the cut between known and unknown is moved on validation, as the baselines' thresholds are.
         smoothing: steps of personalised PageRank (restart 0.1) over the predicted posterior.
+        self_training: episodes at the end of each resolution in which a new classifier learns from the sure ones among the last
+            one's own decisions on the whole target.
     """
 
     def __init__(self, *, num_clusters: int = 16, pretrain_steps: int = 100, cluster_pretrain_steps: int = 150, rounds: int = 5,
@@ -68,13 +70,13 @@ class SRNC(Method):
                  cluster_features: str = "l2", resolutions: list[float] = [1.0], candidates: int = 3,  # noqa: B006
                  collapse: float = 1.0, modularity_weight: float = 1.0, members: int = 1, product: float = 0.0,
                  drop_unsure: float = 0.0, target_ratio: float = 1.0, hard_labels: bool = False, calibrated: bool = False,
-                 smoothing: int = 0, **base) -> None:
+                 smoothing: int = 0, self_training: int = 0, **base) -> None:
         super().__init__(**base)
         options = {name: value for name, value in locals().items() if name not in ("self", "base", "__class__")}
         _check(options)
         for name, value in options.items():
             setattr(self, name, value)
-        self.episodes = rounds * max(1, len(resolutions))
+        self.episodes = (rounds + self_training) * max(1, len(resolutions))
         self.register_buffer("number", torch.tensor(0))
         self.register_buffer("threshold", torch.tensor(0.0))
         self.register_buffer("knows_unknown", torch.tensor(False))
@@ -100,14 +102,15 @@ class SRNC(Method):
         optimizer = self.make_optimizer(self.classifier.parameters())
         source = fit_labels(self.classifier, optimizer, self.source, task.train, self.labels, self.pretrain_steps, task.num_known)
         self.pretrained = copy.deepcopy(self.classifier.state_dict())
+        self.probes: dict[float, ClusterGNN] = {}
         self.resolutions = list(self.resolutions) or self.choose_resolutions()
-        self.episodes = self.rounds * len(self.resolutions)
+        self.episodes = (self.rounds + self.self_training) * len(self.resolutions)
         return {"source": source} | self.begin(self.resolutions[0])
 
     def episode(self) -> dict[str, float]:
         """One turn of the while loop of Algorithm 1."""
         task, figures = self.task, {}
-        stage, turn = divmod(int(self.number), self.rounds)
+        stage, turn = divmod(int(self.number), self.rounds + self.self_training)
         if turn == 0 and stage > 0:
             figures |= self.begin(self.resolutions[stage])
         if turn == 0:
@@ -115,29 +118,19 @@ class SRNC(Method):
             with torch.no_grad():
                 self.classifier.output_bias[task.num_known:] = 0
             self.optimizer = self.make_optimizer(self.classifier.parameters())
-
-        # Lines 5 to 9: update the cluster GNNs for T steps.
-        if self.pseudo_labels == "cluster":
-            nodes, p = self.source_posteriors()
-            turns = []
-            for cluster in self.clusters:
-                cost = cluster.align(task.train, self.one_hot)
-                terms = cluster.update(nodes, p, self.cluster_steps, self.source_batch)
-                turns.append(terms | cluster.state() | {"alignment_cost": cost})
-            figures |= {name: sum(t[name] for t in turns) / len(turns) for name in turns[0]}
-
-        # Lines 10 and 11: draw target nodes and their pseudo-labels.
-        q = self.pseudo_posterior()
-        nodes, label = self.draw_target(q)
-        # Lines 12 to 14: update the classifier.
-        figures |= self.update_classifier(nodes, label) | {"resolution": self.resolutions[stage]}
+        if turn < self.rounds:
+            figures |= self.update_clusters(self.resolutions[stage])  # lines 5 to 9
+            nodes, label = self.draw_target(self.pseudo_posterior())  # lines 10 and 11
+        else:
+            nodes, label = self.own_labels()
+            self.classifier.load_state_dict(backbones.build(self.encoder, self.source.num_features, task.num_outputs).state_dict())
+            self.optimizer = self.make_optimizer(self.classifier.parameters())
+        figures |= self.update_classifier(nodes, label)  # lines 12 to 14
         if task.open_set:
             figures["pseudo_unknown_share"] = float((label == task.num_known).float().mean())
         self.number += 1
         self.knows_unknown.fill_(task.open_set)
-        figures["bound"] = self.bound()
-        self.diagnose(figures)
-        return figures
+        return figures | {"resolution": self.resolutions[stage], "bound": self.bound()}
 
     def begin(self, resolution: float) -> dict[str, float]:
         """Start from the pre-trained classifier and cluster GNNs pre-trained at one resolution."""
@@ -146,22 +139,23 @@ class SRNC(Method):
         if self.pseudo_labels == "classifier":
             self.clusters = nn.ModuleList()
             return {}
-        self.clusters = nn.ModuleList(self.cluster_gnn(resolution) for _ in range(self.members))
-        from_source = self.cluster_init == "source" or self.cluster_init == "auto" and not self.task.open_set
-        losses = [cluster.pretrain_on_source(self.task.train, self.labels, self.cluster_pretrain_steps) if from_source
-                  else cluster.pretrain(self.cluster_pretrain_steps) for cluster in self.clusters]
-        states = [cluster.state() for cluster in self.clusters]
-        figures = {"cluster_pretraining": sum(losses) / len(losses)}
-        figures |= {name: sum(state[name] for state in states) / len(states) for name in states[0]}
-        return figures
+        probe = self.probes.get(resolution)
+        self.clusters = nn.ModuleList(self.pretrained_cluster_gnn(resolution) if i or probe is None else probe for i in range(self.members))
+        return mean([cluster.state() for cluster in self.clusters])
 
-    def cluster_gnn(self, resolution: float) -> ClusterGNN:
-        """A new cluster GNN: the classifier's kind of layer with SELU and a self-skip, as in DMoN."""
+    def pretrained_cluster_gnn(self, resolution: float) -> ClusterGNN:
+        """A cluster GNN of the classifier's kind of layer with SELU and a self-skip, as in DMoN; trained on modularity, or from the
+        source labels where ``cluster_init`` says so."""
         hidden = self.cluster_hidden or self.encoder.hidden
         spec = replace(self.encoder, hidden=hidden, act="selu", skip=True, features=self.cluster_features)
-        return ClusterGNN(spec, self.num_clusters, self.task.num_outputs, self.cluster_source, self.cluster_target, resolution=resolution,
-                          collapse=self.collapse, modularity_weight=self.modularity_weight, lr=self.cluster_lr,
-                          weight_decay=self.cluster_weight_decay)
+        cluster = ClusterGNN(spec, self.num_clusters, self.task.num_outputs, self.cluster_source, self.cluster_target,
+                             resolution=resolution, collapse=self.collapse, modularity_weight=self.modularity_weight, lr=self.cluster_lr,
+                             weight_decay=self.cluster_weight_decay)
+        if self.cluster_init == "source" or self.cluster_init == "auto" and not self.task.open_set:
+            cluster.pretrain_on_source(self.task.train, self.labels, self.cluster_pretrain_steps)
+        else:
+            cluster.pretrain(self.cluster_pretrain_steps)
+        return cluster
 
     def choose_resolutions(self) -> list[float]:
         """The rule for the resolution, which reads no label of a masked class.
@@ -173,15 +167,32 @@ class SRNC(Method):
         task = self.task
         if not task.open_set:
             return [newman_resolution(task.source.edge_index, self.cluster_source.degree, task.train, self.labels)]
-        chosen: list[float] = []
         for resolution in LADDER:
-            cluster = self.cluster_gnn(resolution)
-            cluster.pretrain(self.cluster_pretrain_steps)
-            if cluster.state()["used_clusters"] >= min(1.25 * task.num_outputs, self.num_clusters):
-                chosen.append(resolution)
-            if len(chosen) == self.candidates:
+            probe = self.pretrained_cluster_gnn(resolution)
+            if probe.state()["used_clusters"] >= min(1.25 * task.num_outputs, self.num_clusters):
+                self.probes[resolution] = probe
+            if len(self.probes) == self.candidates:
                 break
-        return chosen or [LADDER[-1]]
+        return list(self.probes) or [LADDER[-1]]
+
+    def update_clusters(self, resolution: float) -> dict[str, float]:
+        """Align each cluster GNN and train it for T steps; says aloud when one cannot do its part."""
+        if not self.clusters:
+            return {}
+        nodes, p = self.source_posteriors()
+        turns = []
+        for cluster in self.clusters:
+            cost = cluster.align(self.task.train, self.one_hot)
+            terms = cluster.update(nodes, p, self.cluster_steps, self.source_batch)
+            turns.append(terms | cluster.state() | {"alignment_cost": cost})
+        figures = mean(turns)
+        told = []
+        if figures["used_clusters"] < self.task.num_outputs:
+            told.append(f"cluster GNN collapsed: {figures['used_clusters']:.1f} clusters in use for {self.task.num_outputs} classes")
+        if figures["modularity"] < 0.05:
+            told.append(f"cluster GNN found no communities: modularity {figures['modularity']:.3f}")
+        self.warnings += [f"resolution {resolution:g}: {text}" for text in told]
+        return figures
 
     def source_posteriors(self) -> tuple[Tensor, Tensor]:
         r"""Source nodes ``[n]`` and the posteriors ``[n, N(+1)]`` that :math:`\mathcal L_{\Phi,\theta,S}` pulls cluster GNNs to."""
@@ -238,6 +249,14 @@ class SRNC(Method):
         nodes = pool[torch.randperm(len(pool))[:round(self.target_ratio * len(self.task.train))]]
         return nodes, q[nodes].argmax(1) if self.hard_labels else torch.multinomial(q[nodes], 1).view(-1)
 
+    def own_labels(self) -> tuple[Tensor, Tensor]:
+        """All target nodes but the least sure, and the classes that the classifier itself decides on; both ``[n]``."""
+        scores = self.predict(self.task.target)[self.task.pool]
+        scores[:, self.task.num_known:] += self.threshold
+        top, label = scores.topk(2)
+        sure = (top[:, 0] - top[:, 1]).argsort(descending=True, stable=True)[:max(1, round(len(scores) * (1 - self.drop_unsure)))]
+        return self.task.pool[sure], label[sure, 0]
+
     def update_classifier(self, nodes: Tensor, label: Tensor) -> dict[str, float]:
         r"""Minimise :math:`\mathcal L_\theta = \mathcal L_{\theta,S} + \mathcal L_{\theta,\Phi,T} + \alpha \mathcal L_{\theta,\Phi,S}`,
         each a mean over its nodes, for ``steps`` steps."""
@@ -271,17 +290,6 @@ class SRNC(Method):
             return 0.0
         log_q = self.cluster_posterior(self.cluster_source)[self.task.train].clamp(min=1e-12).log()
         return float(evidence_lower_bound(log_q, super().predict(self.task.source)[self.task.train].log_softmax(1)))
-
-    def diagnose(self, figures: dict[str, float]) -> None:
-        """Say aloud when the cluster GNNs cannot do their part."""
-        if not self.clusters:
-            return
-        told = []
-        if figures["used_clusters"] < self.task.num_outputs:
-            told.append(f"cluster GNN collapsed: {figures['used_clusters']:.1f} clusters in use for {self.task.num_outputs} classes")
-        if figures["modularity"] < 0.05:
-            told.append(f"cluster GNN found no communities: modularity {figures['modularity']:.3f}")
-        self.warnings += [f"resolution {figures['resolution']:g}: {text}" for text in told]
 
     @torch.no_grad()
     def predict(self, graph: Data) -> Tensor:
@@ -322,6 +330,11 @@ class SRNC(Method):
         return views
 
 
+def mean(figures: list[dict[str, float]]) -> dict[str, float]:
+    """The mean of each figure over members."""
+    return {name: sum(f[name] for f in figures) / len(figures) for name in figures[0]}
+
+
 def _check(options: dict[str, Any]) -> None:
     """Refuse option values that make no sense, by name."""
     choices = {"source_posterior": ("labels", "classifier"), "pseudo_labels": ("cluster", "classifier"),
@@ -333,7 +346,8 @@ def _check(options: dict[str, Any]) -> None:
         if options[name] < 1:
             raise InputError(f"srnc.{name}", options[name], "1 or more")
     for name in ("num_clusters", "pretrain_steps", "cluster_pretrain_steps", "cluster_steps", "source_batch", "cluster_hidden", "alpha",
-                 "cluster_weight_decay", "collapse", "modularity_weight", "product", "smoothing"):
+                 "cluster_weight_decay", "collapse", "modularity_weight", "product", "smoothing",
+                 "self_training"):
         if options[name] < 0:
             raise InputError(f"srnc.{name}", options[name], "0 or more")
     for name in ("unknown_share", "drop_unsure"):
