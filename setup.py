@@ -43,7 +43,6 @@ setup(
         "yacs>=0.1.8",
         "pyyaml>=6.0.1",
         "pytorch-lightning>=2.4",
-        "torchmetrics>=1.4",
         "tensorboard>=2.17",
         "tensorboardX>=2.6.2.2",
         "scikit-learn>=1.4.2",

@@ -46,7 +46,7 @@ TUNE: dict[str, list[dict[str, Any]]] = {
     "pgl-gcn": [{"pgl.enlarging": a, "pgl.confident": b} for a, b in ((0.2, 0.4), (0.2, 0.6), (0.2, 0.8), (0.1, 0.6))],
     "srnc-no-phi": [{"srnc.unknown_share": share} for share in (0.2, 0.3, 0.4, 0.5)],
     "srnc": [{"srnc.cluster_steps": t, "srnc.source_batch": b} for t, b in ((5, 32), (20, 32), (20, 80), (50, 32))],
-    "srnc-plus": [{"srnc.smoothing": steps, "srnc.drop_unsure": share} for steps in (3, 10) for share in (0.3, 0.5)],
+    "srnc-plus": [{"dataset.normalize": scale, "srnc.drop_unsure": share} for scale in ("row", "l2") for share in (0.3, 0.5)],
 }
 COMMON = ("srnc-plus",)
 """Rows with one setting for all graphs."""

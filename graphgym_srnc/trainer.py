@@ -108,7 +108,7 @@ def fit(method: Method, task: ShiftTask, *, seed: int = 0, max_episodes: int = -
             record.stopped = f"all {number} episode(s) done"
             break
     method.load_state_dict(best_state)
-    record.warnings = list(method.warnings)
+    record.warnings = list(dict.fromkeys(method.warnings))
     return record
 
 

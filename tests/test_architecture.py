@@ -23,7 +23,7 @@ INSIDE = {
 
 OUTSIDE = {
     "__init__": set(), "errors": set(), "store": set(), "losses": {"torch", "scipy", "numpy"}, "task": {"torch", "torch_geometric"},
-    "backbones": {"torch", "torch_geometric", "numpy", "scipy"}, "metrics": {"torch", "torchmetrics", "sklearn", "scipy", "numpy"},
+    "backbones": {"torch", "torch_geometric", "numpy", "scipy"}, "metrics": {"torch", "sklearn", "scipy", "numpy"},
     "methods": {"torch", "torch_geometric", "numpy", "scipy"}, "trainer": {"torch"}, "grid": set(), "__main__": set(),
 }
 """Third-party packages of the parts that have to stay pure."""
