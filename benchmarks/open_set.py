@@ -43,7 +43,7 @@ ROWS: dict[str, tuple[str, str, dict[str, Any]]] = {
 TUNE: dict[str, list[dict[str, Any]]] = {
     "iid": [{"iid.steps": steps, "gnn.dropout": p} for steps in (100, 200) for p in (0.5, 0.8)],
     "erm": [{"erm.steps": steps, "gnn.dropout": p} for steps in (100, 200) for p in (0.5, 0.8)],
-    "pgl-gcn": [{"pgl.enlarging": a, "pgl.confident": b} for a, b in ((0.2, 0.4), (0.2, 0.6), (0.2, 0.8), (0.1, 0.6))],
+    "pgl-gcn": [{"pgl.enlarging": a, "pgl.confident": b} for a, b in ((0.2, 0.2), (0.2, 0.4), (0.2, 0.6), (0.1, 0.4))],
     "srnc-no-phi": [{"srnc.unknown_share": share} for share in (0.2, 0.3, 0.4, 0.5)],
     "srnc": [{"srnc.cluster_steps": t, "srnc.source_batch": b} for t, b in ((5, 32), (20, 32), (20, 80), (50, 32))],
     "srnc-plus": [{"dataset.normalize": scale, "srnc.drop_unsure": share} for scale in ("row", "l2") for share in (0.3, 0.5)],
