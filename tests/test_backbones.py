@@ -255,4 +255,12 @@ def test_bad_specs(key, changes):
 def test_bad_feature_scaling():
     with pytest.raises(InputError) as error:
         Graph(DENSE, "nonesuch")
-    assert error.value.key == "features"
+    assert error.value.key == "dataset.normalize"
+
+
+def test_auto_centres_dense_columns_only():
+    sparse, dense = make_graph(), make_graph()
+    sparse.x, dense.x = (torch.rand(sparse.num_nodes, 40) < 0.05).float(), torch.rand(sparse.num_nodes, 40) + 1
+    assert (Graph(sparse, "auto").x.matrix != Graph(sparse, "l2").x.matrix).nnz == 0
+    centred = dense.x - dense.x.mean(0)
+    assert torch.allclose(Graph(dense, "auto").x, centred / centred.norm(dim=1, keepdim=True), atol=1e-6)

@@ -90,7 +90,7 @@ def test_override_takes_the_type_of_its_key(gym, key, value, want):
     ("train.mode", "magic", "standard, erm"), ("dataset.format", "PyG", "synthetic"), ("gnn.layer_type", "nolayer", "gcnconv"),
     ("gnn.act", "wiggle", "relu"), ("gnn.dropout", "1", "0 to"), ("gnn.layers_mp", "0", "1 or more"),
     ("train.selection", "test", "target_val"),
-    ("dataset.normalize", "rows", "row, l2, none"), ("optim.optimizer", "adamax", "adam"), ("optim.scheduler", "cos", "none"),
+    ("dataset.normalize", "rows", "row, l2, auto, none"), ("optim.optimizer", "adamax", "adam"), ("optim.scheduler", "cos", "none"),
     ("gnn.stage_type", "skipsum", "stack"), ("dataset.task", "edge", "node"), ("seed", "-1", "0 to"),
     ("train.max_episodes", "-2", "-1 or more"), ("pgl.enlarging", "0", None), ("accelerator", "cuda", "auto, cpu"),
 ])

@@ -4,7 +4,7 @@ from __future__ import annotations
 from graphgym_srnc.backbones.base import ACTIVATIONS, Encoder, EncoderSpec
 from graphgym_srnc.backbones.gat import GAT
 from graphgym_srnc.backbones.gcn import GCN
-from graphgym_srnc.backbones.graph import Graph, prepare
+from graphgym_srnc.backbones.graph import FEATURES, Graph, prepare
 from graphgym_srnc.backbones.mlp import MLP
 from graphgym_srnc.backbones.sage import SAGE
 from graphgym_srnc.backbones.sgc import SGC
@@ -13,7 +13,7 @@ from graphgym_srnc.errors import InputError
 BACKBONES: dict[str, type[Encoder]] = {"gcnconv": GCN, "sageconv": SAGE, "gatconv": GAT, "sgconv": SGC, "mlp": MLP}
 """The fast path, by GraphGym's ``gnn.layer_type``."""
 
-__all__ = ["ACTIVATIONS", "BACKBONES", "Encoder", "EncoderSpec", "Graph", "build", "prepare"]
+__all__ = ["ACTIVATIONS", "BACKBONES", "FEATURES", "Encoder", "EncoderSpec", "Graph", "build", "prepare"]
 
 
 def build(spec: EncoderSpec, in_dim: int, out_dim: int) -> Encoder:

@@ -40,7 +40,7 @@ class EncoderSpec:
         dropout: dropout on hidden layers.
         act: activation of hidden layers, a key of ``ACTIVATIONS``.
         heads: attention heads of ``gatconv``; ``hidden`` is shared among them.
-        features: how features are scaled: ``row``, ``l2`` or ``none``.
+        features: how features are scaled: ``row``, ``l2``, ``auto`` or ``none``, see :class:`Graph`.
         skip: add a linear map of a node's own hidden state to each layer but the first.
         make: builds an encoder of another kind from ``(spec, in_dim, out_dim)``.
     """

@@ -17,6 +17,9 @@ from graphgym_srnc.errors import InputError
 SPARSE_BELOW = 0.2
 """Share of non-zero features under which the sparse product beats the dense one (measured: about 0.2 to 0.3 on CPU)."""
 
+FEATURES = ("row", "l2", "auto", "none")
+"""How features may be scaled, see :class:`Graph`."""
+
 _prepared: "weakref.WeakValueDictionary[tuple[int, str], Graph]" = weakref.WeakValueDictionary()
 
 
@@ -34,7 +37,8 @@ class Graph:
 
     Args:
         data: a graph with ``x`` ``[V, F]`` and ``edge_index`` ``[2, E]``, read as undirected, unweighted, without self-loops.
-        features: ``row`` (each row divided by its sum of absolute values), ``l2`` (by its Euclidean length) or ``none``.
+        features: ``row`` (each row divided by its sum of absolute values), ``l2`` (by its Euclidean length), ``auto`` (``l2``, of
+            columns less their mean where features are dense) or ``none``.
 
     Raises:
         InputError: ``features`` is unknown.
@@ -167,16 +171,17 @@ def make_view(graph: Graph, kind: str, layers: int, nodes: Tensor | None, precom
 
 
 def _normalised_features(x: Tensor, features: str) -> "Sparse | Tensor":
-    if features not in ("row", "l2", "none"):
-        raise InputError("features", features, "row, l2, none")
-    dense = x.to_dense() if x.layout != torch.strided else x
-    dense = dense.float()
+    if features not in FEATURES:
+        raise InputError("dataset.normalize", features, ", ".join(FEATURES))
+    dense = (x.to_dense() if x.layout != torch.strided else x).float()
+    sparse = (dense != 0).float().mean() < SPARSE_BELOW
+    if features == "auto":
+        # What dense rows have in common would drown what sets them apart; sparse rows have little in common.
+        dense = dense if sparse else dense - dense.mean(0)
     if features != "none":
         length = dense.abs().sum(1) if features == "row" else dense.norm(dim=1)
         dense = dense / length.clamp(min=1e-12)[:, None]
-    if (dense != 0).float().mean() < SPARSE_BELOW:
-        return Sparse(sp.csr_array(dense.cpu().numpy()), x.device)
-    return dense.contiguous()
+    return Sparse(sp.csr_array(dense.cpu().numpy()), x.device) if sparse else dense.contiguous()
 
 
 def _gcn(a: sp.csr_array) -> sp.csr_array:

@@ -18,7 +18,7 @@ from yacs.config import CfgNode
 
 import graphgym_srnc
 from graphgym_srnc import methods, shifts
-from graphgym_srnc.backbones import ACTIVATIONS, BACKBONES
+from graphgym_srnc.backbones import ACTIVATIONS, BACKBONES, FEATURES
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.gym.encoder import is_fast
 from graphgym_srnc.trainer import SELECTIONS
@@ -46,7 +46,7 @@ OWN = {
         Option("max_episodes", int, -1, "At most so many episodes after episode 0; -1 = as many as the method asks for."),
         Option("patience", int, 0, "Stop after so many episodes in a row without a better score; 0 = never."),
     ],
-    "dataset": [Option("normalize", str, "none", "How features are scaled: row (sum 1), l2 (length 1) or none.")],
+    "dataset": [Option("normalize", str, "none", "Scaling of features: row (sum 1), l2 (length 1), auto (l2, dense ones centred), none.")],
 }
 
 
@@ -143,7 +143,7 @@ def check(cfg: CfgNode) -> None:
     if not stock and not is_fast(cfg, cfg.gnn.layer_type):
         acts &= set(register.act_dict)
     choices = {
-        "dataset.task": ("node",), "dataset.normalize": ("row", "l2", "none"), "train.selection": SELECTIONS,
+        "dataset.task": ("node",), "dataset.normalize": FEATURES, "train.selection": SELECTIONS,
         "gnn.layer_type": sorted(register.layer_dict if stock else {*BACKBONES, *register.layer_dict}), "gnn.act": sorted(acts),
         "optim.optimizer": sorted(register.optimizer_dict), "model.type": sorted(register.network_dict),
         "optim.scheduler": sorted(filter(None, register.scheduler_dict)), "gnn.head": sorted({"default", *register.head_dict}),

@@ -12,7 +12,7 @@ from torch.nn import functional as F
 from torch_geometric.data import Data
 
 from graphgym_srnc import backbones
-from graphgym_srnc.backbones import Graph
+from graphgym_srnc.backbones import FEATURES, Graph
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.losses.alignment import evidence_lower_bound
 from graphgym_srnc.losses.modularity import newman_resolution
@@ -46,7 +46,7 @@ class SRNC(Method):
         cluster_hidden: width of cluster GNNs; 0 = that of the classifier.
         cluster_lr: learning rate of cluster GNNs.
         cluster_weight_decay: weight decay of cluster GNNs.
-        cluster_features: how cluster GNNs scale features: ``row``, ``l2`` or ``none``.
+        cluster_features: how cluster GNNs scale features: ``row``, ``l2``, ``auto`` or ``none``.
         resolutions: :math:`\gamma`, weights of the degree term of modularity, each tried in turn for ``rounds`` episodes; empty =
             by the rule of :meth:`choose_resolutions`.
         candidates: how many resolutions the rule keeps.
@@ -67,7 +67,7 @@ class SRNC(Method):
                  cluster_steps: int = 20, source_batch: int = 32, steps: int = 60, alpha: float = 0.0, source_regularizer: bool = True,
                  source_posterior: str = "labels", pseudo_labels: str = "cluster", unknown_share: float = 0.5,
                  cluster_init: str = "auto", cluster_hidden: int = 0, cluster_lr: float = 0.01, cluster_weight_decay: float = 0.0,
-                 cluster_features: str = "l2", resolutions: list[float] = [1.0], candidates: int = 3,  # noqa: B006
+                 cluster_features: str = "auto", resolutions: list[float] = [1.0], candidates: int = 3,  # noqa: B006
                  collapse: float = 1.0, modularity_weight: float = 1.0, members: int = 1, product: float = 0.0,
                  drop_unsure: float = 0.0, target_ratio: float = 1.0, hard_labels: bool = False, calibrated: bool = False,
                  smoothing: int = 0, self_training: int = 0, **base) -> None:
@@ -338,7 +338,7 @@ def mean(figures: list[dict[str, float]]) -> dict[str, float]:
 def _check(options: dict[str, Any]) -> None:
     """Refuse option values that make no sense, by name."""
     choices = {"source_posterior": ("labels", "classifier"), "pseudo_labels": ("cluster", "classifier"),
-               "cluster_init": ("auto", "modularity", "source"), "cluster_features": ("row", "l2", "none")}
+               "cluster_init": ("auto", "modularity", "source"), "cluster_features": FEATURES}
     for name, allowed in choices.items():
         if options[name] not in allowed:
             raise InputError(f"srnc.{name}", options[name], ", ".join(allowed))
