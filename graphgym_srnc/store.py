@@ -19,6 +19,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, Iterator, Mapping, Sequence
 
+from graphgym_srnc import __version__
 from graphgym_srnc.errors import InputError
 
 Result = dict[str, Any]
@@ -236,8 +237,8 @@ def peak_memory() -> float | None:
 @functools.cache
 def environment() -> dict[str, Any]:
     """Versions of Python and the packages that make the numbers, and the git commit of this package where there is one."""
-    versions = {"python": platform.python_version()}
-    for package in ("graphgym-srnc", "torch", "torch-geometric", "numpy", "scipy", "scikit-learn"):
+    versions = {"python": platform.python_version(), "graphgym-srnc": __version__}
+    for package in ("torch", "torch-geometric", "numpy", "scipy", "scikit-learn"):
         try:
             versions[package] = metadata.version(package)
         except metadata.PackageNotFoundError:
