@@ -29,7 +29,7 @@ ARXIV = {"nodes": 169_343, "edges": 1_166_243, "features": 128, "classes": 40, "
 def load(graph: str) -> tuple[Data, Tensor, int]:
     """A graph, its labelled nodes ``[n]`` and the number of outputs: the open-set split of a real one, or a large one made here."""
     if graph != "arxiv-size":
-        task = shifts.find("open_set")(name=graph, split_seed=0)
+        task = shifts.find("open_set")(name=graph, split_seed=0, num_unseen=1)
         return task.source, task.train, task.num_outputs
     rng = np.random.RandomState(0)
     shares, topics = synthetic.class_shares(ARXIV["classes"], 3.0, rng), np.ones((ARXIV["classes"], 2))
