@@ -533,7 +533,8 @@ def test_no_false_alarm():
 
 @pytest.mark.parametrize("key, value", [
     ("srnc.source_posterior", "x"), ("srnc.pseudo_labels", "x"), ("srnc.cluster_init", "x"), ("srnc.cluster_features", "x"),
-    ("srnc.rounds", 0), ("srnc.steps", 0), ("srnc.members", 0), ("srnc.candidates", 0), ("srnc.num_clusters", -1),
+    ("srnc.rounds", 0), ("srnc.pretrain_steps", 0), ("erm.steps", 0), ("iid.steps", 0), ("pgl.steps", 0), ("srnc.steps", 0),
+    ("srnc.members", 0), ("srnc.candidates", 0), ("srnc.num_clusters", -1),
     ("srnc.cluster_steps", -1), ("srnc.source_batch", -1), ("srnc.alpha", -0.1), ("srnc.collapse", -1.0), ("srnc.product", -1.0),
     ("srnc.smoothing", -1), ("srnc.unknown_share", 1.0), ("srnc.drop_unsure", 1.0), ("srnc.cluster_lr", 0.0), ("srnc.target_ratio", 0.0),
     ("srnc.resolutions", [1.0, 0.0]),

@@ -6,6 +6,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from graphgym_srnc import backbones
+from graphgym_srnc.errors import InputError
 from graphgym_srnc.methods.base import Method, best_threshold, fit_labels
 from graphgym_srnc.task import ShiftTask
 
@@ -23,6 +24,8 @@ class ERM(Method):
 
     def __init__(self, *, steps: int = 100, rounds: int = 1, **base) -> None:
         super().__init__(**base)
+        if steps < 1:
+            raise InputError("erm.steps", steps, "1 or more")
         self.steps, self.episodes = steps, rounds
         self.register_buffer("threshold", torch.tensor(0.0))
 

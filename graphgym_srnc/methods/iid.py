@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from graphgym_srnc import backbones
+from graphgym_srnc.errors import InputError
 from graphgym_srnc.methods.base import Method, fit_labels
 from graphgym_srnc.task import ShiftTask
 
@@ -18,6 +19,8 @@ class IID(Method):
 
     def __init__(self, *, steps: int = 100, rounds: int = 1, **base) -> None:
         super().__init__(**base)
+        if steps < 1:
+            raise InputError("iid.steps", steps, "1 or more")
         self.steps, self.episodes = steps, rounds
 
     def start(self, task: ShiftTask) -> dict[str, float]:

@@ -30,6 +30,8 @@ class PGL(Method):
     def __init__(self, *, enlarging: float = 0.1, confident: float = 0.6, unknown_loss: str = "extra_class", steps: int = 100,
                  **base) -> None:
         super().__init__(**base)
+        if steps < 1:
+            raise InputError("pgl.steps", steps, "1 or more")
         if not 0 < enlarging <= 1:
             raise InputError("pgl.enlarging", enlarging, "a share in (0, 1]")
         if not 0 <= confident <= 1:

@@ -342,10 +342,10 @@ def _check(options: dict[str, Any]) -> None:
     for name, allowed in choices.items():
         if options[name] not in allowed:
             raise InputError(f"srnc.{name}", options[name], ", ".join(allowed))
-    for name in ("rounds", "steps", "members", "candidates"):
+    for name in ("rounds", "steps", "pretrain_steps", "members", "candidates"):
         if options[name] < 1:
             raise InputError(f"srnc.{name}", options[name], "1 or more")
-    for name in ("num_clusters", "pretrain_steps", "cluster_pretrain_steps", "cluster_steps", "source_batch", "cluster_hidden", "alpha",
+    for name in ("num_clusters", "cluster_pretrain_steps", "cluster_steps", "source_batch", "cluster_hidden", "alpha",
                  "cluster_weight_decay", "collapse", "modularity_weight", "product", "smoothing",
                  "self_training"):
         if options[name] < 0:
