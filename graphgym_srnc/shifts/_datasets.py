@@ -28,6 +28,9 @@ FAMILIES: dict[str, dict[str, str]] = {
 }
 """Family, members, and where a member's raw files lie below ``<root>/<family in lower case>``."""
 
+KEPT = ("x", "edge_index", "y", "node_year", "train_mask", "val_mask", "test_mask")
+"""What the file of a parsed graph holds; a file from a version with other fields is not read."""
+
 CLASS_NAMES = {
     "Planetoid/Cora": ("Theory", "Reinforcement Learning", "Genetic Algorithms", "Neural Networks", "Probabilistic Methods", "Case Based",
                        "Rule Learning"),
@@ -154,8 +157,10 @@ def clean(data: Data, key: str = "dataset.name") -> Data:
     if not both.numel():
         raise InputError(f"{key}: edge_index", "no edge", "a graph with at least one edge between two nodes")
     cleaned = {"self_loops": int(loops.sum()), "duplicates": int((~loops).sum()) - single.size(1), "one_way": both.size(1) - single.size(1)}
-    masks = {mask: data[mask] for mask in ("train_mask", "val_mask", "test_mask") if mask in data}
-    return Data(x=x, edge_index=both, y=y.reshape(-1).long(), num_nodes=nodes, cleaned=cleaned, **masks)
+    others = {key: data[key] for key in ("train_mask", "val_mask", "test_mask") if key in data}
+    if "node_year" in data:
+        others["node_year"] = data.node_year.reshape(-1).long()
+    return Data(x=x, edge_index=both, y=y.reshape(-1).long(), num_nodes=nodes, cleaned=cleaned, **others)
 
 
 def tensors_only() -> AbstractContextManager:
@@ -249,7 +254,7 @@ def _processed(family: str, member: str, home: Path) -> Path | None:
     """File of the parsed graph, for OGB only: its text files take long to parse."""
     files = [file for file in _files(home / FAMILIES.get(family, {}).get(member, ""))] if family == "OGB" else []
     stamp = [(str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in files]
-    return cache_folder() / f"{member}-{sha256(repr(stamp).encode()).hexdigest()[:16]}.pt" if stamp else None
+    return cache_folder() / f"{member}-{sha256(repr((KEPT, stamp)).encode()).hexdigest()[:16]}.pt" if stamp else None
 
 
 def _cached(cache: Path | None) -> Data | None:
@@ -262,7 +267,7 @@ def _store(data: Data, cache: Path | None) -> None:
     import torch
     if cache is None or cache.exists():
         return
-    tensors: dict[str, Any] = {key: data[key] for key in ("x", "edge_index", "y", "train_mask", "val_mask", "test_mask") if key in data}
+    tensors: dict[str, Any] = {key: data[key] for key in KEPT if key in data}
     part = cache.with_name(f".{cache.name}.{os.getpid()}")
     try:
         cache.parent.mkdir(parents=True, exist_ok=True)

@@ -1,0 +1,142 @@
+"""Localised training data: the labelled nodes of a class lie around one node instead of all over the graph."""
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from torch import Tensor
+
+from graphgym_srnc.errors import InputError
+from graphgym_srnc.shifts import _datasets, _splits
+from graphgym_srnc.task import ShiftTask
+
+SPLITS = ("auto", "public", "random")
+TOLERANCE = 1e-9
+"""Personalised PageRank is iterated until it changes by less than this in total."""
+
+
+def build(*, name: str = "Cora", root: str = "", split_seed: int = 0, restart: float = 0.1, labels_per_class: int = 20,
+          num_unseen: int = 0, unseen: list[int] = [], split: str = "auto", num_val: int = 500, num_test: int = 1000,  # noqa: B006
+          verify: bool = True) -> ShiftTask:
+    """Label, in each class, the nodes nearest to one random node (Zhu et al., Shift-Robust GNNs, NeurIPS 2021).
+
+    For each class a random node of it is the seed, and the ``labels_per_class`` nodes of the class with the largest personalised
+    PageRank from that seed are the training nodes; where fewer can be reached from it, random nodes of the class fill up. Seeds and
+    training nodes are neither validation nor test. PageRank is the paper's, on :math:`D^{-1}A`; the code that its authors published
+    ships ready-made node lists, taken as the nodes whose PageRank vectors are nearest in Euclidean distance.
+
+    Classes may be masked as in open-set shift. The oracle sees every class and has as many training nodes of each, drawn uniformly.
+
+    Args:
+        name: data set, e.g. ``Cora``, ``CitationFull/DBLP``, ``Photo``, ``ogbn-arxiv``; see ``graphgym-srnc data list``.
+        root: data folder.
+        split_seed: decides seeds, masked classes and drawn nodes.
+        restart: probability that a walk goes back to the seed, above 0 and below 1; the larger, the nearer the training nodes.
+        labels_per_class: training nodes of each known class.
+        num_unseen: number of classes to mask, drawn from ``split_seed``; 0 = close-set shift.
+        unseen: original ids of the classes to mask; overrides ``num_unseen``.
+        split: validation and test nodes are the data set's own (``public``), drawn (``random``), or the former where there are any
+            (``auto``). Where a data set has several public splits, ``split_seed`` chooses.
+        num_val: validation nodes of a random split, less on a small graph.
+        num_test: test nodes of a random split, less on a small graph; -1 = all other nodes, in any split.
+        verify: compare Planetoid's pickles with their public SHA-256 before they are read.
+
+    Raises:
+        InputError: unknown data set or split, wrong classes, a value out of its range, or too few nodes.
+    """
+    if split not in SPLITS:
+        raise InputError("localized.split", split, ", ".join(SPLITS))
+    if not 0 < restart < 1:
+        raise InputError("localized.restart", restart, "more than 0, less than 1")
+    if labels_per_class < 1:
+        raise InputError("localized.labels_per_class", labels_per_class, "1 or more")
+    data = _datasets.load(name, root, verify)
+    classes = data.y[data.y >= 0].unique().tolist()
+    masked = _splits.choose_unseen(classes, num_unseen, unseen, split_seed, "localized")
+    val = test = None
+    has_public = "val_mask" in data and "test_mask" in data
+    if split == "public" and not has_public:
+        raise InputError("localized.split", split, f"random: {name} has no public validation and test nodes")
+    if split != "random" and has_public:
+        val, test = ((mask if mask.dim() == 1 else mask[:, split_seed % mask.size(1)]).nonzero().view(-1)
+                     for mask in (data.val_mask, data.test_mask))
+        val, test = (nodes[data.y[nodes] >= 0] for nodes in (val, test))
+    given = {"val": val, "test": test}
+    sizes = {"num_val": num_val, "num_test": num_test, "split_seed": split_seed, "section": "localized"}
+    uniform = _splits.draw(data.y, masked, labels_per_class=labels_per_class, **sizes, **given)
+    free = data.y.clone()
+    for nodes in given.values():
+        if nodes is not None:
+            free[nodes] = -1
+    everywhere = torch.cat([uniform.train, uniform.extra]).sort().values
+    train, seeds, filled = _localized(data.edge_index, free, masked, restart, labels_per_class, split_seed)
+    if num_test == _splits.REST:
+        given["test"] = None
+    # Validation and test hold the training nodes neither of the task nor of its oracle, so that both have the same.
+    rest = data.y.index_fill(0, torch.cat([train, everywhere]), -1)
+    val, test = _splits.draw_val_test(rest, **sizes, **given)
+    full_name = "/".join(filter(None, _datasets.resolve(name)))
+    info = {"data": full_name, "split": "random" if given["val"] is None else "public", "split_seed": split_seed, "restart": restart,
+            "seeds": seeds, "filled": filled}
+
+    def make(title: str, hidden: list[int], nodes: Tensor) -> ShiftTask:
+        return _splits.open_set_task(title, data, hidden, _splits.Nodes(nodes, val, test, val[:0]), open_set=bool(hidden),
+                                     class_names=_datasets.CLASS_NAMES.get(full_name, ()), info=info)
+
+    task = make(f"localized/{name}", masked, train)
+    # A masked class of one node has none to spare for training.
+    complete = data.y[everywhere].unique().tolist() == classes
+    return replace(task, oracle=make(f"localized/{name}/oracle", [], everywhere)) if complete else task
+
+
+def personalised_pagerank(edge_index: Tensor, num_nodes: int, seeds: Tensor, restart: float) -> np.ndarray:
+    r"""Shares ``[S, V]`` of the steps that a walk from each seed spends at each node, before it restarts with probability ``restart``.
+
+    Row :math:`s` solves :math:`\pi = a e_s + (1 - a)\, \pi D^{-1} A` by power iteration, in time O(S·E) a step and without a dense
+    matrix of nodes by nodes; the error falls by the factor :math:`1 - a` a step.
+
+    Args:
+        edge_index: an undirected graph, ``[2, E]``.
+        num_nodes: :math:`V`.
+        seeds: nodes to start from, ``[S]``.
+        restart: :math:`a`, above 0 and below 1.
+    """
+    row, column = edge_index.numpy()
+    degree = np.bincount(row, minlength=num_nodes)
+    step = sp.csr_matrix(((1 - restart) / degree[row], (column, row)), shape=(num_nodes, num_nodes))
+    home = np.zeros((num_nodes, len(seeds)))
+    home[seeds.numpy(), np.arange(len(seeds))] = restart
+    share, moved, reached = home, home, 0
+    # With a large restart the sum converges before the walk has been everywhere, and far nodes would have no order.
+    while moved.sum(0).max() > TOLERANCE or np.count_nonzero(share) > reached:
+        reached = np.count_nonzero(share)
+        moved = step @ moved
+        share = share + moved
+    return share.T
+
+
+def _localized(edge_index: Tensor, y: Tensor, masked: list[int], restart: float, count: int,
+               split_seed: int) -> tuple[Tensor, list[int], int]:
+    """Training nodes, the seed of each known class, and how many training nodes no walk from their seed reaches.
+
+    Args:
+        edge_index: the graph, ``[2, E]``.
+        y: classes, ``[V]``, -1 where a node may not be labelled; ``count`` nodes or more of each known class.
+        masked: classes to leave out.
+        restart: see :func:`personalised_pagerank`.
+        count: training nodes of each class.
+        split_seed: decides the seeds and what ties and gaps are filled with.
+    """
+    order = torch.from_numpy(_splits.generator(split_seed, 3).permutation(len(y)))
+    of_class = [order[y[order] == c] for c in y[y >= 0].unique().tolist() if c not in masked]
+    seeds = torch.stack([nodes[0] for nodes in of_class])
+    near = torch.from_numpy(personalised_pagerank(edge_index, len(y), seeds, restart))
+    chosen, filled = [], 0
+    for own, nodes in zip(near, of_class):
+        # A stable sort leaves nodes out of reach, whose share is 0, in random order.
+        best = nodes[own[nodes].argsort(descending=True, stable=True)[:count]]
+        filled += int((own[best] == 0).sum())
+        chosen.append(best)
+    return torch.cat(chosen).sort().values, seeds.tolist(), filled

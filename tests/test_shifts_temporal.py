@@ -1,0 +1,280 @@
+"""Shift over time: who is labelled until when, graphs inside graphs, and the graph that is made on the years of ogbn-arxiv."""
+from __future__ import annotations
+
+import gzip
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch_geometric.utils import is_undirected
+
+from graphgym_srnc import shifts
+from graphgym_srnc.errors import InputError
+from graphgym_srnc.report.shift import describe
+from graphgym_srnc.shifts import _arxiv_histogram, _arxiv_like, _datasets, _splits
+from graphgym_srnc.shifts.temporal import BOUNDS, NODES
+
+temporal = shifts.find("temporal")
+DATA = Path(os.environ.get("GRAPHGYM_SRNC_DATA") or Path(__file__).parents[2] / "shared" / "data")
+RAW = DATA / "ogbn_arxiv" / "raw"
+SMALL = {"name": "arxiv_like", "scale": 0.02}
+
+
+def papers(scale: float = 0.05, seed: int = 0, **options):
+    rng = _splits.generator(seed, 0)
+    return _arxiv_like.arxiv_like(*_arxiv_like.years_and_labels(scale, 2010, rng), rng=rng, **options)
+
+
+def edges(graph, nodes) -> set[tuple[int, int]]:
+    """Edges among some nodes, with each node's number among them."""
+    place = nodes.cumsum(0) - 1
+    return set(zip(*place[graph.edge_index[:, nodes[graph.edge_index].all(0)]].tolist()))
+
+
+def write_arxiv(folder: Path, years: np.ndarray, classes: int = 3) -> Path:
+    """The files of ogbn-arxiv with a ring of few papers in them."""
+    count, order = len(years), np.arange(len(years))
+    tables = {"raw/edge": np.stack([order, (order + 1) % count], 1), "raw/node-feat": np.eye(count),
+              "raw/node-label": order[:, None] % classes,
+              "raw/num-node-list": [[count]], "raw/num-edge-list": [[count]], "raw/node_year": years[:, None],
+              "split/time/train": order[:-2, None], "split/time/valid": order[-2:-1, None], "split/time/test": order[-1:, None]}
+    for name, table in tables.items():
+        path = folder / "ogb" / "ogbn_arxiv" / f"{name}.csv.gz"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with gzip.open(path, "wt") as file:
+            np.savetxt(file, np.asarray(table), fmt="%g", delimiter=",")
+    return folder
+
+
+@pytest.fixture
+def arxiv(tmp_path, monkeypatch):
+    """A writer of small files of ogbn-arxiv, and the root they lie in."""
+    pytest.importorskip("ogb")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    _datasets.load.cache_clear()
+    yield lambda years, **options: str(write_arxiv(tmp_path / "data", np.array(years), **options))
+    _datasets.load.cache_clear()
+
+
+@pytest.mark.parametrize("split, period", [(split, period + 1) for split in BOUNDS for period in range(len(BOUNDS[split]) - 2)])
+def test_bounds(split, period):
+    task = temporal(**SMALL, split=split, period=period)
+    source_end, val_end, *ends = BOUNDS[split]
+    begin, end = [val_end, *ends][period - 1:period + 1]
+    source, validation, target = task.source, task.validation, task.target
+    assert [int(graph.node_year.max()) for graph in (source, validation, target)] == [source_end, val_end, end]
+    for graph, nodes, years in ((validation, task.val, (source_end, val_end)), (target, task.test, (begin, end))):
+        inside = (graph.node_year > years[0]) & (graph.node_year <= years[1])
+        assert torch.equal(nodes, inside.nonzero().view(-1))
+    assert torch.equal(task.pool, (target.node_year > source_end).nonzero().view(-1))
+    assert torch.isin(task.test, task.pool).all()
+    everything = torch.cat([task.train, task.source_val]).sort().values
+    assert torch.equal(everything, torch.arange(source.num_nodes))
+    assert len(task.source_val) == round(0.2 * source.num_nodes)
+    assert (task.num_known, task.open_set, len(task.class_names)) == (40, False, 40)
+    assert task.name == f"temporal/arxiv_like/{begin + 1}-{end}"
+
+
+def test_each_graph_is_induced_on_the_next_one():
+    task = temporal(**SMALL, period=2)
+    for small, large in ((task.source, task.validation), (task.validation, task.target)):
+        nodes = large.node_year <= small.node_year.max()
+        assert torch.equal(small.x, large.x[nodes]) and torch.equal(small.y, large.y[nodes])
+        assert set(zip(*small.edge_index.tolist())) == edges(large, nodes)
+        assert is_undirected(small.edge_index)
+
+
+def test_periods_share_their_source():
+    one, three = (temporal(**SMALL, period=period) for period in (1, 3))
+    assert torch.equal(one.source.x, three.source.x) and torch.equal(one.train, three.train)
+    assert torch.equal(one.source_val, three.source_val) and torch.equal(one.val, three.val)
+    ogb = temporal(**SMALL, split="ogb")
+    assert torch.equal(ogb.target.x, three.target.x) and torch.equal(ogb.target.edge_index, three.target.edge_index)
+
+
+def test_decided_by_its_seed_alone():
+    torch.manual_seed(1), np.random.seed(1)
+    states = torch.get_rng_state(), np.random.get_state()[1].copy()
+    first = temporal(**SMALL, split_seed=3)
+    assert torch.equal(states[0], torch.get_rng_state()) and (states[1] == np.random.get_state()[1]).all()
+    again, other = temporal(**SMALL, split_seed=3), temporal(**SMALL, split_seed=4)
+    assert first.fingerprint() == again.fingerprint() != other.fingerprint()
+    assert first.oracle.fingerprint() == again.oracle.fingerprint()
+
+
+def test_the_held_out_share():
+    assert not len(temporal(**SMALL, source_val_share=0.0).source_val)
+    task = temporal(**SMALL, source_val_share=0.99)
+    assert len(task.train) == 40 and len(task.source.y[task.train].unique()) == 40
+
+
+def test_oracle_labels_half_of_the_period():
+    task = temporal(**SMALL, period=3)
+    oracle = task.oracle
+    old = (oracle.target.node_year <= 2010).nonzero().view(-1)
+    assert oracle.source is oracle.target and torch.equal(oracle.target.edge_index, task.target.edge_index)
+    assert set(oracle.train.tolist()) == {*old.tolist(), *oracle.train[torch.isin(oracle.train, task.test)].tolist()}
+    assert len(oracle.train) == len(old) + len(task.test) // 2
+    parts = torch.cat([oracle.train[torch.isin(oracle.train, task.test)], oracle.val, oracle.test]).sort().values
+    assert torch.equal(parts, task.test) and len(oracle.val) == -(-len(task.test) // 10)
+
+
+def test_masked_classes_stay_in_the_graphs_without_a_label():
+    task = temporal(**SMALL, unseen=[28, 16])
+    assert task.open_set and task.num_known == 38 and task.info["unseen"] == [16, 28]
+    assert task.class_names[16] == "cs.GR" and len(task.class_names) == 38
+    for graph in task.graphs().values():
+        assert torch.equal(graph.y == task.unknown, torch.isin(graph.y_true, torch.tensor([16, 28])))
+        assert (graph.y == task.unknown).any()
+    labelled = torch.cat([task.train, task.source_val])
+    assert torch.equal(labelled.sort().values, (task.source.y < 38).nonzero().view(-1))
+    assert (task.target.y[task.test] == task.unknown).any()
+    assert task.oracle.num_known == 40 and not task.oracle.open_set and task.oracle.class_names[16] == "cs.CV"
+    assert "unseen cs.CV" in describe(task)["labels"]
+    drawn = temporal(**SMALL, num_unseen=5)
+    assert drawn.num_known == 35 and drawn.info["unseen"] == temporal(**SMALL, num_unseen=5, period=2).info["unseen"]
+    close = temporal(**SMALL)
+    assert torch.equal(close.target.edge_index, task.target.edge_index) and torch.equal(close.test, task.test)
+
+
+@pytest.mark.parametrize("options", [{}, {"num_unseen": 4}])
+def test_a_method_sees_training_labels_only(options):
+    task = temporal(**SMALL, **options)
+    blind = task.blind()
+    seen = (blind.source.y >= 0).nonzero().view(-1)
+    assert torch.equal(seen, task.train) and torch.equal(blind.source.y[seen], task.source.y[seen])
+    assert (blind.target.y == -1).all() and (blind.validation.y == -1).all()
+    for graph in blind.graphs().values():
+        assert set(graph.keys()) == {"x", "edge_index", "y", "num_nodes"}
+    assert blind.info == {} and blind.oracle is None
+
+
+def test_scale_keeps_years_and_classes():
+    share = 1 / 16
+    year, label = _arxiv_like.years_and_labels(share, 2010, _splits.generator(0, 0))
+    every, _ = _arxiv_histogram.years_and_labels()
+    per_year = [np.bincount(years, minlength=2021) for years in (year, every)]
+    late = slice(2011, None)
+    assert (per_year[0][late] == np.round(share * per_year[1][late])).all()
+    assert abs(len(year) - share * len(every)) < 80
+    assert (np.bincount(label[year <= 2010], minlength=40) >= 2).all()
+    shares = [np.bincount(labels[years > 2014], minlength=40) / (years > 2014).sum()
+              for years, labels in ((year, label), _arxiv_histogram.years_and_labels())]
+    assert np.abs(shares[0] - shares[1]).max() < 0.01
+    task = temporal(name="arxiv_like", scale=0.001)
+    assert task.num_known == 40 and (task.source.y.bincount() >= 2).all()
+
+
+def test_the_whole_histogram_is_that_of_the_paper():
+    year, label = _arxiv_like.years_and_labels(1.0, 2010, _splits.generator(0, 0))
+    assert len(year) == 169_343 and len(set(_arxiv_histogram.CLASS_NAMES)) == 40
+    assert tuple(np.bincount(np.searchsorted(BOUNDS["srnc"], year))) == NODES
+    assert (year <= 2011).sum() == 17_401
+    ordered = np.lexsort((year, label))
+    for mine, public in zip((year, label), _arxiv_histogram.years_and_labels()):
+        assert (mine[ordered] == public).all()
+
+
+@pytest.mark.skipif(not RAW.is_dir(), reason=f"no files of ogbn-arxiv in {RAW}")
+def test_the_histogram_is_that_of_the_files():
+    year, label = (np.loadtxt(RAW / f"{name}.csv.gz", dtype=np.int64) for name in ("node_year", "node-label"))
+    ordered = np.lexsort((year, label))
+    for real, public in zip((year, label), _arxiv_histogram.years_and_labels()):
+        assert (real[ordered] == public).all()
+
+
+def test_fields_hold_each_class_once():
+    assert sorted(sum(_arxiv_like.FIELDS, ())) == sorted(_arxiv_histogram.CLASS_NAMES)
+
+
+def test_papers_cite_earlier_ones_of_their_own_kind():
+    graph = papers(1 / 8)
+    citing, cited = graph.edge_index
+    assert (graph.node_year[citing] >= graph.node_year[cited]).all() and (citing != cited).all()
+    pairs = set(zip(citing.tolist(), cited.tolist()))
+    assert len(pairs) == graph.num_edges and not pairs & {(b, a) for a, b in pairs}
+    assert float((graph.y[citing] == graph.y[cited]).float().mean()) == pytest.approx(0.64, abs=0.03)
+    assert 2 * graph.num_edges / graph.num_nodes == pytest.approx(12.8, abs=0.6)
+    lag = (graph.node_year[citing] - graph.node_year[cited]).float()
+    assert 1 < float(lag.mean()) < 4 and float((lag <= 3).float().mean()) > 0.6
+    assert len(graph.y.unique()) == 40 and graph.x.shape[1] == 128 and torch.isfinite(graph.x).all()
+    incoming = torch.bincount(cited, minlength=graph.num_nodes)
+    assert incoming.max() > 20 * incoming.float().mean()
+
+
+def test_topics_appear_over_the_years():
+    graph = papers(0.1)
+    old = graph.topic[graph.node_year <= 2010].unique()
+    new = [float((~torch.isin(graph.topic[(graph.node_year > a) & (graph.node_year <= b)], old)).float().mean())
+           for a, b in ((2010, 2014), (2014, 2016), (2016, 2018), (2018, 2020))]
+    assert new == sorted(new) and new[0] < 0.25 < new[-1]
+    topic, papers_of = np.unique(graph.topic.numpy(), return_counts=True)
+    assert 100 <= len(topic) <= 110 and papers_of.min() >= 1
+
+
+def test_a_share_of_papers_is_about_another_class_of_the_field():
+    graph = papers(0.1)
+    topic_class = torch.stack([torch.bincount(graph.y[graph.topic == t], minlength=40).argmax() for t in range(110)])
+    elsewhere = topic_class[graph.topic] != graph.y
+    assert float(elsewhere.float().mean()) == pytest.approx(0.25, abs=0.05)
+    assert float((topic_class[papers(0.1, borrowed=0.0).topic] != graph.y).float().mean()) < 0.05
+
+
+def test_generator_knobs():
+    few, many = papers(citations=3.0), papers(citations=9.0)
+    assert few.num_edges < 0.5 * many.num_edges
+    loyal = papers(borrowed=0.0, in_topic=1.0, in_class=0.0, in_field=0.0)
+    assert (loyal.y[loyal.edge_index[0]] == loyal.y[loyal.edge_index[1]]).all()
+    assert papers(num_features=16).x.shape[1] == 16 and int(papers(num_topics=40).topic.max()) == 39
+
+
+def test_real_files_keep_their_years(arxiv, monkeypatch):
+    root = arxiv([2005] * 30 + [2012] * 20 + [2013] * 10 + [2015] * 12 + [2016] * 8 + [2018] * 15 + [2020] * 5)
+    task = temporal(name="ogbn-arxiv", root=root, split="eerm")
+    assert (task.source.num_nodes, len(task.val), len(task.test), task.target.num_nodes) == (30, 30, 20, 80)
+    assert task.num_known == 3 and task.class_names == () and task.info["cleaned"]["one_way"] == 100
+    assert task.source.num_edges == 2 * 29
+    _datasets.load.cache_clear()
+    monkeypatch.setattr(_datasets, "_read", lambda *args: pytest.fail("parsed twice"))
+    assert temporal(name="OGB/ogbn-arxiv", root=root, split="eerm").fingerprint() == task.fingerprint()
+    assert len(temporal(name="ogbn-arxiv", root=root, split="ogb").test) == 5
+    with pytest.raises(InputError, match=r"dataset.name.*12974.*\(30, 30, 20, 15, 5\).*2005: 30, 2012: 20"):
+        temporal(name="ogbn-arxiv", root=root)
+    monkeypatch.setattr("graphgym_srnc.shifts.temporal.NODES", (30, 30, 20, 15, 5))
+    assert len(temporal(name="ogbn-arxiv", root=root, period=3).test) == 5
+    with pytest.raises(InputError, match="temporal.scale.*only arxiv_like"):
+        temporal(name="ogbn-arxiv", root=root, scale=0.5)
+
+
+def test_a_class_without_a_source_node_has_to_be_masked(arxiv):
+    root = arxiv([2005] * 4 + [2013] * 20 + [2016] * 20, classes=5)
+    with pytest.raises(InputError, match=r"temporal.unseen.*\[4\].*until 2011"):
+        temporal(name="ogbn-arxiv", root=root, split="eerm")
+    task = temporal(name="ogbn-arxiv", root=root, split="eerm", unseen=[4])
+    assert task.num_known == 4 and (task.target.y[task.test] == 4).any()
+
+
+@pytest.mark.parametrize("years, part", [([2005] * 20 + [2016] * 20, "validation nodes of 2012-2014"),
+                                         ([2005] * 20 + [2013] * 20, "test nodes of 2015-2016")])
+def test_a_period_without_papers(arxiv, years, part):
+    with pytest.raises(InputError, match=f"dataset.name.*{part}.*2005: 20"):
+        temporal(name="ogbn-arxiv", root=arxiv(years), split="eerm")
+
+
+@pytest.mark.parametrize("options, words", [
+    ({"split": "gnnsafe"}, "temporal.split.*srnc, eerm, ogb"),
+    ({"period": 0}, r"temporal.period.*1 \(2015-2016\), 2 \(2017-2018\), 3 \(2019-2020\)"),
+    ({"period": 4}, "temporal.period"),
+    ({"period": 2, "split": "ogb"}, r"temporal.period.*1 \(2019-2020\)"),
+    ({"scale": 0.0}, "temporal.scale"), ({"scale": 1.5}, "temporal.scale"),
+    ({"source_val_share": 1.0}, "temporal.source_val_share"), ({"source_val_share": -0.1}, "temporal.source_val_share"),
+    ({"num_unseen": 39}, "temporal.num_unseen"), ({"num_unseen": -1}, "temporal.num_unseen"),
+    ({"unseen": [40]}, "temporal.unseen"), ({"unseen": [1, 1]}, "temporal.unseen"),
+    ({"split_seed": -1}, "split_seed"), ({"name": ""}, "dataset.name.*ogbn-arxiv or arxiv_like"),
+    ({"name": "Cora"}, "dataset.name.*ogbn-arxiv or arxiv_like"), ({"name": "ogbn-products"}, "dataset.name.*ogbn-arxiv or arxiv_like"),
+])
+def test_bad_options(options, words):
+    with pytest.raises(InputError, match=words):
+        temporal(**{**SMALL, **options})
