@@ -1,0 +1,165 @@
+"""Kernel mean matching: weights under which the source sample looks like the target sample."""
+from __future__ import annotations
+
+import math
+from typing import Callable, Iterator, Sequence
+
+import torch
+from torch import Tensor
+
+from graphgym_srnc.errors import InputError
+
+_BLOCK = 2 ** 23
+"""Kernel entries computed at a time: 32 MB in float32."""
+
+
+@torch.no_grad()
+def kmm_weights(z_source: Tensor, z_target: Tensor, label: Tensor, b_min: float = 0.2, b_max: float = math.inf,
+                gammas: Sequence[float] = (1.0, 0.1, 0.001), max_steps: int = 2000, tol: float = 1e-7) -> Tensor:
+    r"""Weights of the labelled source nodes that match the kernel mean of the target, class totals kept.
+
+    .. math:: \min_\beta \tfrac12 \beta^\top K \beta + f^\top \beta \quad \text{s.t.} \quad b_\text{min} \le \beta_i \le b_\text{max}, \quad
+              \sum_{i \in c} \beta_i = |c| \text{ for each class } c
+
+    .. math:: K_{ij} = k(z_i, z_j), \quad f_i = -\frac{M}{M'} \sum_j k(z_i, z'_j), \quad
+              k(a, b) = \frac{1}{U} \sum_u e^{-\gamma_u \lVert a - b \rVert^2}
+
+    Solved by accelerated projected gradient with restarts, one product with :math:`K` a step. :math:`K` is stored once, in float32
+    (:math:`4 M^2` bytes) unless the samples are small; everything else is :math:`O(M)` and small blocks.
+
+    Args:
+        z_source: features of the labelled nodes, ``[M, d]``.
+        z_target: features of the target sample, ``[M', d]``.
+        label: classes, ``[M]``; any integers.
+        b_min, b_max: bounds of a weight.
+        gammas: :math:`\gamma_u`.
+        max_steps: steps at most.
+        tol: stop when a step moves the weights by less than this share of their norm.
+
+    Returns:
+        :math:`\beta`, ``[M]``, of the type of ``z_source``, with mean 1.
+
+    Raises:
+        InputError: ``b_min`` outside [0, 1) or ``b_max`` below 1, where all weights equal to 1 would not be allowed.
+
+    Source: Huang et al. (NeurIPS 2006); Zhu et al. (NeurIPS 2021) for kernel, bounds and class totals; Beck and Teboulle (SIIMS 2009)
+    and O'Donoghue and Candes (Found. Comput. Math. 2015) for the solver.
+    """
+    if not 0 <= b_min < 1:
+        raise InputError("b_min", b_min, "at least 0 and below 1")
+    if not b_max >= 1:
+        raise InputError("b_max", b_max, "at least 1")
+    size, small = len(z_source), len(z_source) + len(z_target) <= 4096
+    kernel = z_source.new_empty(size, size, dtype=torch.double if small else torch.float)
+    # In d = beta - 1, which sums to zero over each class, the objective is 1/2 d'Kd + slope'd: no large terms that cancel.
+    slope = z_source.new_zeros(size, dtype=torch.double)
+    centre = z_source.mean(0)
+    z_source, z_target = (z_source - centre).to(kernel.dtype), (z_target - centre).to(kernel.dtype)
+    for rows, block in _kernel_rows(z_source, z_source, gammas):
+        kernel[rows] = block
+        slope[rows] += block.sum(1, dtype=torch.double)
+    for rows, block in _kernel_rows(z_source, z_target, gammas):
+        slope[rows] -= size / len(z_target) * block.sum(1, dtype=torch.double)
+    classes = label.unique(return_inverse=True)[1]
+    weights = 1 + _minimise(kernel, slope, classes, b_min - 1, b_max - 1, max_steps, tol)
+    return weights.clamp(b_min, b_max).to(centre.dtype)
+
+
+def _kernel_rows(a: Tensor, b: Tensor, gammas: Sequence[float]) -> Iterator[tuple[slice, Tensor]]:
+    """The kernel of all rows of ``a`` with all of ``b``, some rows at a time."""
+    norm, step = b.square().sum(1), max(1, _BLOCK // len(b))
+    for start in range(0, len(a), step):
+        part = a[start:start + step]
+        squared = torch.addmm(norm, part, b.T, alpha=-2).add_(part.square().sum(1, keepdim=True)).clamp_(min=0)
+        block = torch.zeros_like(squared)
+        for gamma in gammas:
+            block += (squared * -gamma).exp_()
+        yield slice(start, start + step), block.div_(len(gammas))
+
+
+def _minimise(kernel: Tensor, slope: Tensor, classes: Tensor, low: float, high: float, max_steps: int, tol: float) -> Tensor:
+    """The minimum of 1/2 d'Kd + slope'd over ``low <= d <= high`` with class sums of zero."""
+    def times(d: Tensor) -> Tensor:
+        return (kernel @ d.to(kernel.dtype)).double()
+
+    slope, curvature = _balance(slope, classes), _curvature(times, classes)
+    best = look = torch.zeros_like(slope)
+    product_best = product_look = torch.zeros_like(slope)
+    value, pace = 0.0, 1.0
+    for _ in range(max_steps):
+        new = project(look - (product_look + slope) / curvature, classes, low, high)
+        if float((new - look).norm()) <= tol * len(slope) ** 0.5:
+            return new
+        product = times(new)
+        value_new = float(new @ (product / 2 + slope))
+        if value_new > value:
+            # Too much momentum, or, without any, a curvature that power iteration has underrated.
+            curvature = curvature * 2 if pace == 1 else curvature
+            look, product_look, pace = best, product_best, 1.0
+            continue
+        if float((look - new) @ (new - best)) > 0:
+            pace = 1.0
+        faster = (1 + (1 + 4 * pace * pace) ** 0.5) / 2
+        momentum = (pace - 1) / faster
+        # K is linear: its product with the point ahead costs nothing.
+        look, product_look = new + momentum * (new - best), product + momentum * (product - product_best)
+        best, product_best, value, pace = new, product, value_new, faster
+    return best
+
+
+def _balance(v: Tensor, classes: Tensor) -> Tensor:
+    """Each entry less the mean of its class: the part of a gradient along which class sums stay."""
+    sizes = classes.bincount()
+    return v - (v.new_zeros(len(sizes)).index_add_(0, classes, v) / sizes)[classes]
+
+
+def _curvature(times: Callable[[Tensor], Tensor], classes: Tensor) -> float:
+    """The largest eigenvalue of K among vectors with class sums of zero, the only directions there are: far below that of K itself,
+    whose first eigenvector is nearly constant. By power iteration."""
+    # A fixed vector, so that no random generator moves; irregular, so that no eigenvector is orthogonal to it.
+    vector = torch.sin(torch.arange(1, len(classes) + 1, device=classes.device, dtype=torch.double) ** 2)
+    value = 0.0
+    for _ in range(20):
+        vector = _balance(vector, classes)
+        vector = vector / vector.norm().clamp(min=1e-300)
+        product = times(vector)
+        value, vector = float(vector @ product), product
+    # Of features that are all alike only rounding is left, and must not be blown up.
+    return max(1.05 * value, 1e-6 * len(classes))
+
+
+def project(v: Tensor, classes: Tensor, low: float, high: float = math.inf) -> Tensor:
+    r"""The nearest point with :math:`\text{low} \le d_i \le \text{high}` and a sum of zero over each class.
+
+    .. math:: d_i = \text{clip}(v_i - \tau_c, \text{low}, \text{high}), \quad \textstyle\sum_{i \in c} d_i = 0
+
+    Without an upper bound the multiplier :math:`\tau_c` comes from one sort, else from bisection; all classes at once.
+
+    Args:
+        v: any point, ``[M]``, in float64.
+        classes: the class of each entry, ``[M]``, in ``0 .. N - 1``, none empty.
+        low, high: bounds, ``low <= 0 <= high``.
+
+    Source: Held et al. (Math. Programming 1974) for the simplex.
+    """
+    sizes = classes.bincount()
+    zero = v.new_zeros(len(sizes))
+    if math.isinf(high):
+        order = v.argsort(descending=True)
+        order = order[classes[order].argsort(stable=True)]
+        group, first = classes[order], sizes.cumsum(0) - sizes
+        # With the k largest entries of a class free, the rest at the bound: sum(free - tau) + low (|c| - k) = 0.
+        above = v[order] - low
+        total = above.cumsum(0)
+        total = total - (total - above)[first][group] + low * sizes.to(v.dtype)[group]
+        count = torch.arange(1, len(v) + 1, device=v.device) - first[group]
+        free = zero.index_add(0, group, (above * count > total).to(v.dtype)).long().clamp(min=1)
+        tau = total[first + free - 1] / free
+        return (v - low - tau[classes]).clamp(min=0) + low
+    lower = zero.scatter_reduce(0, classes, v, "amin", include_self=False) - high
+    upper = zero.scatter_reduce(0, classes, v, "amax", include_self=False) - low
+    for _ in range(60):
+        tau = (lower + upper) / 2
+        excess = zero.index_add(0, classes, (v - tau[classes]).clamp(low, high)) > 0
+        lower, upper = torch.where(excess, tau, lower), torch.where(excess, upper, tau)
+    return (v - ((lower + upper) / 2)[classes]).clamp(low, high)

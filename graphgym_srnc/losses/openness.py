@@ -1,0 +1,161 @@
+"""Open-set recognition from logits: scores that are larger for known classes, OpenMax, and DOC's thresholds."""
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import torch
+from scipy.stats import weibull_min
+from torch import Tensor
+from torch.nn import functional as F
+
+_EUCLIDEAN = 1 / 200
+"""Weight of Euclid's distance beside the cosine distance, that of the authors' code."""
+
+
+def max_softmax(logits: Tensor) -> Tensor:
+    r"""Largest class probability, :math:`\max_c p_c`: ``[n, N]`` to ``[n]`` (Hendrycks and Gimpel, ICLR 2017)."""
+    return logits.softmax(1).amax(1)
+
+
+def max_logit(logits: Tensor) -> Tensor:
+    r"""Largest logit, :math:`\max_c f_c`: ``[n, N]`` to ``[n]`` (Hendrycks et al., ICML 2022)."""
+    return logits.amax(1)
+
+
+def neg_entropy(logits: Tensor) -> Tensor:
+    r"""Negative entropy of the class probabilities, :math:`\sum_c p_c \log p_c`: ``[n, N]`` to ``[n]``, from :math:`-\log N` to 0."""
+    log_p = logits.log_softmax(1)
+    return (log_p.exp() * log_p).nan_to_num(nan=0.0).sum(1)
+
+
+def energy(logits: Tensor, temperature: float = 1.0) -> Tensor:
+    r"""Negative free energy, :math:`T \log \sum_c e^{f_c / T}`: ``[n, N]`` to ``[n]`` (Liu et al., NeurIPS 2020)."""
+    return temperature * (logits / temperature).logsumexp(1)
+
+
+def propagate(score: Tensor, mean_adjacency: Any, steps: int = 2, keep: float = 0.5) -> Tensor:
+    r"""Scores smoothed over the graph, by repeating :math:`e \leftarrow \alpha e + (1 - \alpha) D^{-1} A e`.
+
+    A row of :math:`D^{-1} A` that sums to less than one gives what is missing to the node itself, so a node without neighbours keeps
+    its score.
+
+    Args:
+        score: :math:`e`, ``[V]``.
+        mean_adjacency: :math:`D^{-1} A` without self-loops, ``[V, V]``; anything whose ``@`` takes ``[V, 1]``.
+        steps: how often.
+        keep: :math:`\alpha`.
+
+    Returns:
+        The smoothed scores, ``[V]``.
+
+    Source: GNNSafe, Wu et al. (ICLR 2023).
+    """
+    score = score[:, None]
+    missing = 1 - mean_adjacency @ torch.ones_like(score)
+    for _ in range(steps):
+        score = keep * score + (1 - keep) * (mean_adjacency @ score + missing * score)
+    return score[:, 0]
+
+
+def fit_openmax(logits: Tensor, label: Tensor, tail: int = 20) -> dict[str, Tensor]:
+    r"""The mean logits of each class, and a Weibull distribution of the largest distances to them.
+
+    .. math:: \mu_c = \overline{f(x_i)}, \quad d_c(x) = \frac{\lVert f(x) - \mu_c \rVert_2}{200} + 1 - \cos(f(x), \mu_c)
+
+    The mean is over the nodes of the class that are classified correctly (all of its nodes if none is), the fit over the largest
+    :math:`\min(\text{tail}, n_c / 2)` distances, three at least. A class whose distances admit no fit (fewer than three, all zero or
+    all equal) takes the fit of all classes together, and if there is none either, a scale of infinity: it never yields to the unknown.
+
+    Args:
+        logits: logits of the training nodes, ``[n, N]``.
+        label: their classes, ``[n]``.
+        tail: how many distances at most.
+
+    Returns:
+        ``centre`` ``[N, N]``, ``shape`` ``[N]`` and ``scale`` ``[N]``, all detached.
+
+    Source: Bendale and Boult (CVPR 2016). Their libMR shifts a tail by its smallest value before the fit; here it starts at zero.
+    """
+    logits = logits.detach()
+    correct, centre = logits.argmax(1) == label, torch.zeros_like(logits[0]).repeat(logits.size(1), 1)
+    members = []
+    for c in range(logits.size(1)):
+        mine = (label == c) & correct
+        mine = mine if mine.any() else label == c
+        if mine.any():
+            centre[c] = logits[mine].mean(0)
+        members.append(mine)
+    distance = _distance(logits, centre)
+    own = [distance[mine, c] for c, mine in enumerate(members)]
+    pooled = _fit_tail(torch.cat(own), tail) or (1.0, float("inf"))
+    shape, scale = logits.new_tensor([_fit_tail(part, tail) or pooled for part in own]).T
+    return {"centre": centre, "shape": shape, "scale": scale}
+
+
+def openmax(logits: Tensor, model: dict[str, Tensor], alpha: int = 10) -> Tensor:
+    r"""Class probabilities with room for the unknown: logits of the first classes give way as the node lies far from their means.
+
+    .. math:: w_c = 1 - \frac{\alpha - r_c}{\alpha} F_c(d_c), \quad \hat f_c = w_c f_c, \quad \hat f_\text{unknown} = \sum_c (1 - w_c) f_c
+
+    with :math:`r_c` = 0 for the largest logit, 1 for the next, to :math:`\alpha - 1`; :math:`w_c = 1` beyond; :math:`F_c` the Weibull CDF.
+
+    Args:
+        logits: ``[n, N]``.
+        model: what ``fit_openmax`` returns.
+        alpha: how many classes give way, :math:`N` at most.
+
+    Returns:
+        Probabilities ``[n, N + 1]``, the unknown class last.
+
+    Source: Bendale and Boult (CVPR 2016), Algorithm 2.
+    """
+    alpha = min(alpha, logits.size(1))
+    rank = logits.argsort(dim=1, descending=True, stable=True).argsort(1)
+    outside = 1 - (-(_distance(logits, model["centre"]) / model["scale"]) ** model["shape"]).exp()
+    yielded = (alpha - rank).clamp(min=0) / alpha * outside * logits
+    return torch.cat([logits - yielded, yielded.sum(1, keepdim=True)], 1).softmax(1)
+
+
+def doc_thresholds(prob: Tensor, label: Tensor) -> Tensor:
+    r"""DOC's threshold of each class: a node is unknown if every class gives it less than the threshold of that class.
+
+    .. math:: t_c = \max(0.5, 1 - 3 \sigma_c), \quad \sigma_c^2 = \overline{(p_c(x_i) - 1)^2}
+
+    :math:`\sigma_c` is the deviation about 1 of the probabilities of the class's own nodes together with their mirror images
+    :math:`1 + (1 - p)`.
+
+    Args:
+        prob: sigmoid outputs on training nodes, ``[n, N]``.
+        label: their classes, ``[n]``.
+
+    Returns:
+        :math:`t`, ``[N]``; 0.5 for a class without nodes.
+
+    Source: Shu et al. (EMNLP 2017).
+    """
+    own = prob.gather(1, label[:, None])[:, 0]
+    zero = prob.new_zeros(prob.size(1))
+    count = zero.index_add(0, label, torch.ones_like(own))
+    deviation = (zero.index_add(0, label, (own - 1).square()) / count.clamp(min=1)).sqrt()
+    return torch.where(count > 0, 1 - 3 * deviation, zero).clamp(min=0.5)
+
+
+def _distance(logits: Tensor, centre: Tensor) -> Tensor:
+    cosine = F.normalize(logits) @ F.normalize(centre).T
+    return _EUCLIDEAN * torch.cdist(logits, centre, compute_mode="donot_use_mm_for_euclid_dist") + (1 - cosine).clamp(min=0)
+
+
+def _fit_tail(distance: Tensor, tail: int) -> tuple[float, float] | None:
+    """Shape and scale of a Weibull distribution of the largest distances, or None where they admit none."""
+    size = min(tail, max(len(distance) // 2, 3))
+    largest = distance.double().sort(descending=True).values[:size]
+    largest = largest[largest > 1e-9].cpu().numpy()
+    # The likelihood of equal distances grows without end with the shape.
+    if len(largest) < 3 or largest.max() - largest.min() < 1e-6 * largest.max():
+        return None
+    with warnings.catch_warnings():
+        # The search tries shapes whose likelihood overflows, and turns back.
+        warnings.simplefilter("ignore", RuntimeWarning)
+        shape, _, scale = weibull_min.fit(largest, floc=0)
+    return float(shape), float(scale)

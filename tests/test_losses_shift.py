@@ -1,0 +1,360 @@
+"""Losses and scores of the methods beside SRNC against numpy, scipy, scikit-learn and loops."""
+from __future__ import annotations
+
+import math
+import time
+
+import numpy as np
+import pytest
+import torch
+from scipy import optimize, special, stats
+from scipy.spatial import distance
+from sklearn.metrics import log_loss, roc_auc_score
+
+from graphgym_srnc.errors import InputError
+from graphgym_srnc.losses import kmm, openness
+from graphgym_srnc.losses.adversarial import domain_loss, ganin_schedule, reverse_gradient
+from graphgym_srnc.losses.kmm import kmm_weights, project
+from graphgym_srnc.losses.mmd import mmd
+from graphgym_srnc.losses.moments import cmd, coral
+
+
+def normal(*shape: int, seed: int = 0, dtype: torch.dtype = torch.double) -> torch.Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=dtype)
+
+
+X, Y = normal(30, 4).tanh(), (1.5 * normal(20, 4, seed=1) + 0.3).tanh()
+
+
+@pytest.mark.parametrize("order, width", [(1, 1.0), (2, 1.0), (5, 1.0), (5, 2.0), (3, 0.5)])
+def test_cmd_is_the_moments_written_out(order, width):
+    x, y = X.numpy(), Y.numpy()
+    expected = np.linalg.norm(x.mean(0) - y.mean(0)) / width
+    for k in range(2, order + 1):
+        expected += np.linalg.norm(stats.moment(x, k, axis=0) - stats.moment(y, k, axis=0)) / width ** k
+    assert float(cmd(X, Y, order, width)) == pytest.approx(expected, rel=1e-8)
+    assert float(cmd(Y, X, order, width)) == pytest.approx(expected, rel=1e-8)
+
+
+@pytest.mark.parametrize("bad", [{"order": 0}, {"width": 0.0}, {"width": -1.0}, {"width": math.nan}])
+def test_cmd_refuses(bad):
+    with pytest.raises(InputError, match=next(iter(bad))):
+        cmd(X, Y, **bad)
+
+
+def test_cmd_shrinks_under_gradient_steps():
+    shift = torch.zeros(4, dtype=torch.double, requires_grad=True)
+    scale = torch.ones(4, dtype=torch.double, requires_grad=True)
+    optimizer = torch.optim.Adam([shift, scale], lr=0.05)
+    raw = normal(30, 4)
+
+    def gaps() -> list[float]:
+        h = (scale * raw + shift).tanh().detach().numpy()
+        return [np.linalg.norm(h.mean(0) - Y.numpy().mean(0))] + [
+            np.linalg.norm(stats.moment(h, k, axis=0) - stats.moment(Y.numpy(), k, axis=0)) for k in (2, 4)]
+
+    before = gaps()
+    for _ in range(60):
+        optimizer.zero_grad()
+        cmd((scale * raw + shift).tanh(), Y).backward()
+        optimizer.step()
+    assert all(after < 0.5 * first for after, first in zip(gaps(), before))
+
+
+def test_coral_is_numpys_covariance():
+    # A mean far from zero tells a covariance from a second moment.
+    x, y = X + 5, Y - 3
+    expected = np.sum((np.cov(x.numpy().T) - np.cov(y.numpy().T)) ** 2) / (4 * 4 ** 2)
+    assert float(coral(x, y)) == pytest.approx(expected, rel=1e-9)
+    assert float(coral(x, y)) == pytest.approx(float(coral(X, Y)), rel=1e-9)
+    assert float(coral((X + 100).float(), (Y + 100).float())) == pytest.approx(expected, rel=1e-3)
+
+
+def test_coral_refuses_one_row():
+    with pytest.raises(InputError, match="two nodes"):
+        coral(X, Y[:1])
+
+
+def test_mmd_is_a_double_loop():
+    x, y, scales = X.numpy(), Y.numpy(), (0.25, 0.5, 1.0, 2.0, 4.0)
+    joint = np.concatenate([x, y])
+    spread = np.mean([np.sum((a - b) ** 2) for a in joint for b in joint])
+
+    def mean(left, right):
+        return np.mean([np.mean([np.exp(-np.sum((a - b) ** 2) / (2 * s * spread)) for s in scales]) for a in left for b in right])
+
+    expected = mean(x, x) + mean(y, y) - 2 * mean(x, y)
+    assert float(mmd(X, Y)) == pytest.approx(expected, rel=1e-8)
+    assert float(mmd((X + 50).float(), (Y + 50).float())) == pytest.approx(expected, rel=1e-3)
+    assert float(mmd(X, Y, scales=(1.0,))) != pytest.approx(expected, rel=1e-2)
+
+
+def test_mmd_knows_equal_from_different():
+    same, other = normal(300, 3, seed=2), normal(300, 3, seed=3)
+    assert 0 <= float(mmd(same, other)) < 0.02 < 0.1 < float(mmd(same, other + 1))
+    assert float(mmd(same, same)) == pytest.approx(0, abs=1e-12)
+
+
+def test_mmd_gradient_takes_the_bandwidth_as_constant():
+    x = X.clone().requires_grad_()
+    ours = torch.autograd.grad(mmd(x, Y), x)[0]
+    joint = torch.cat([X, Y])
+    spread = torch.cdist(joint, joint).square().mean()
+
+    def fixed(x):
+        def k(a, b):
+            squared = (a[:, None] - b).square().sum(2)
+            return sum((-squared / (2 * s * spread)).exp().mean() for s in (0.25, 0.5, 1.0, 2.0, 4.0)) / 5
+        return k(x, x) + k(Y, Y) - 2 * k(x, Y)
+
+    assert torch.allclose(ours, torch.autograd.grad(fixed(x), x)[0], atol=1e-12)
+
+
+@pytest.mark.parametrize("loss", [cmd, coral, mmd])
+def test_gradients_are_finite_at_equality(loss):
+    for sample in (X.float(), torch.zeros(6, 3), torch.full((6, 3), 0.3)):
+        x = sample.clone().requires_grad_()
+        value = loss(x, sample)
+        value.backward()
+        assert value.item() == pytest.approx(0, abs=1e-5) and torch.isfinite(x.grad).all()
+
+
+@pytest.mark.parametrize("loss", [lambda x: cmd(x, Y), lambda x: coral(x, Y)])
+def test_moments_gradcheck(loss):
+    assert torch.autograd.gradcheck(loss, X.clone().requires_grad_())
+
+
+@pytest.mark.parametrize("weight", [0.0, 0.3, 2.0, torch.tensor(0.7)])
+def test_reversed_gradient(weight):
+    h, head = normal(5, 3).requires_grad_(), normal(3, seed=1).requires_grad_()
+    assert torch.equal(reverse_gradient(h, weight), h)
+    ((reverse_gradient(h, weight) @ head) ** 2).sum().backward()
+    plain_h, plain_head = h.detach().clone().requires_grad_(), head.detach().clone().requires_grad_()
+    ((plain_h @ plain_head) ** 2).sum().backward()
+    assert torch.allclose(h.grad, -float(weight) * plain_h.grad) and torch.equal(head.grad, plain_head.grad)
+
+
+def test_ganin_schedule():
+    assert ganin_schedule(0) == 0 and ganin_schedule(1) == pytest.approx(0.99990920)
+    assert [ganin_schedule(p, 4.0) for p in (0.2, 0.7)] == pytest.approx([np.tanh(0.4), np.tanh(1.4)])
+
+
+def test_domain_loss_is_sklearns():
+    source, target = normal(7), 2 * normal(11, seed=1)
+    expected = (log_loss(np.ones(7), special.expit(source.numpy()), labels=[0, 1])
+                + log_loss(np.zeros(11), special.expit(target.numpy()), labels=[0, 1]))
+    assert float(domain_loss(source, target)) == pytest.approx(expected)
+    assert torch.isfinite(domain_loss(torch.tensor([-1e4]), torch.tensor([1e4])))
+
+
+def quadratic(z_source: np.ndarray, z_target: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """K and f of kernel mean matching, by scipy's distances."""
+    def k(a, b):
+        squared = distance.cdist(a, b, "sqeuclidean")
+        return (np.exp(-squared) + np.exp(-0.1 * squared) + np.exp(-0.001 * squared)) / 3
+    return k(z_source, z_source), -len(z_source) / len(z_target) * k(z_source, z_target).sum(1)
+
+
+@pytest.mark.parametrize("b_min, b_max", [(0.2, math.inf), (0.0, math.inf), (0.2, 2.0), (0.5, 1.3)])
+@pytest.mark.parametrize("classes", [1, 3])
+def test_kmm_is_scipys_minimum(b_min, b_max, classes):
+    z_source, z_target = normal(40, 3), normal(60, 3, seed=1) + 0.8
+    label = torch.arange(40) ** 2 % 7 % classes * 5
+    ours = kmm_weights(z_source, z_target, label, b_min, b_max, tol=1e-12, max_steps=50000).numpy()
+    kernel, f = quadratic(z_source.numpy(), z_target.numpy())
+    members = [(label == c).numpy() for c in label.unique()]
+    scipys = optimize.minimize(
+        lambda b: b @ kernel @ b / 2 + f @ b, np.ones(40), jac=lambda b: kernel @ b + f, method="SLSQP",
+        bounds=[(b_min, None if math.isinf(b_max) else b_max)] * 40, options={"ftol": 1e-13, "maxiter": 1000},
+        constraints=[{"type": "eq", "fun": lambda b, mine=mine: b[mine].sum() - mine.sum(), "jac": lambda b, mine=mine: mine * 1.0}
+                     for mine in members])
+    value = ours @ kernel @ ours / 2 + f @ ours
+    assert value <= scipys.fun + 1e-6 * abs(scipys.fun)
+    assert value == pytest.approx(scipys.fun, rel=1e-6) and ours == pytest.approx(scipys.x, abs=2e-2)
+    assert ours.min() >= b_min and ours.max() <= b_max
+    for mine in members:
+        assert ours[mine].sum() == pytest.approx(mine.sum(), abs=1e-9)
+
+
+@pytest.mark.parametrize("b_max", [math.inf, 3.0])
+def test_kmm_meets_the_optimality_conditions(b_max):
+    z_source, z_target, label = normal(400, 4), normal(300, 4, seed=1) + 0.5, torch.arange(400) % 4
+    b = kmm_weights(z_source, z_target, label, b_max=b_max, tol=1e-11, max_steps=20000)
+    kernel, f = quadratic(z_source.numpy(), z_target.numpy())
+    gradient = kernel @ b.numpy() + f
+    for c in range(4):
+        mine = (label == c).numpy()
+        at, slope = b.numpy()[mine], gradient[mine]
+        free = (at > 0.2 + 1e-6) & (at < b_max - 1e-6)
+        level = slope[free].mean()
+        assert np.allclose(slope[free], level, atol=1e-3) and (slope[at <= 0.2 + 1e-6] >= level - 1e-3).all()
+        assert (slope[at >= b_max - 1e-6] <= level + 1e-3).all()
+
+
+def test_kmm_recovers_a_density_ratio():
+    z_source, z_target = normal(800, 1), 0.7 * normal(800, 1, seed=1) + 0.6
+    b = kmm_weights(z_source, z_target, torch.zeros(800, dtype=torch.long), b_min=0.0)
+    ratio = stats.norm.pdf(z_source[:, 0], 0.6, 0.7) / stats.norm.pdf(z_source[:, 0])
+    # Single weights are noise, since K is nearly singular: nodes side by side are compared together.
+    order = np.argsort(z_source[:, 0].numpy())
+    ours, truth = b.numpy()[order].reshape(40, 20).mean(1), ratio[order].reshape(40, 20).mean(1)
+    assert np.corrcoef(ours, truth)[0, 1] > 0.9
+    moved = (b[:, None] * z_source).mean(0)
+    assert float((moved - z_target.mean(0)).abs()) < 0.03 < 0.5 < float((z_source.mean(0) - z_target.mean(0)).abs())
+
+
+def test_kmm_of_one_distribution_is_uniform():
+    z = normal(50, 3)
+    assert torch.allclose(kmm_weights(z, z, torch.arange(50) % 2), torch.ones(50, dtype=torch.double), atol=1e-6)
+    assert torch.allclose(kmm_weights(z, normal(50, 3, seed=1), torch.arange(50)), torch.ones(50, dtype=torch.double))
+    assert torch.allclose(kmm_weights(z, normal(50, 3, seed=1), torch.arange(50) % 2, b_max=1.0), torch.ones(50, dtype=torch.double))
+
+
+def test_kmm_of_2000_nodes_is_quick_and_as_good_in_float32():
+    z_source, z_target = normal(2000, 32, dtype=torch.float), normal(2000, 32, seed=1, dtype=torch.float) + 0.2
+    label = torch.arange(2000) % 7
+    start = time.perf_counter()
+    exact = kmm_weights(z_source, z_target, label)
+    # The target twice is the same problem, now beyond the size that is solved in float64; features far from zero lose nothing.
+    twice = kmm_weights(z_source + 100, z_target.repeat(2, 1) + 100, label)
+    assert time.perf_counter() - start < 30
+    assert exact.dtype == torch.float and float(exact.min()) >= 0.2 and float(exact.max()) > 1.5
+    assert torch.allclose(torch.zeros(7).index_add_(0, label, twice), label.bincount().float(), rtol=1e-5)
+    assert torch.allclose(exact, twice, atol=1e-2)
+    kernel, f = quadratic(z_source.double().numpy(), z_target.double().numpy())
+    value, other = (w @ kernel @ w / 2 + f @ w for w in (exact.double().numpy(), twice.double().numpy()))
+    assert other == pytest.approx(value, rel=1e-6) and value < kernel.sum() / 2 + f.sum()
+
+
+def test_kmm_in_blocks_is_the_same(monkeypatch):
+    z_target, label = normal(50, 4, seed=1), torch.arange(30) % 3
+    whole = kmm_weights(X, z_target, label)
+    monkeypatch.setattr(kmm, "_BLOCK", 350)
+    assert torch.allclose(kmm_weights(X, z_target, label), whole, atol=1e-9)
+    order = torch.randperm(30, generator=torch.Generator().manual_seed(0))
+    assert torch.allclose(kmm_weights(X[order], z_target, label[order]), whole[order], atol=1e-3)
+
+
+def test_kmm_of_features_all_alike_is_uniform():
+    for features in (torch.ones(40, 3), torch.full((40, 3), 0.1), torch.zeros(40, 3)):
+        b = kmm_weights(features, normal(30, 3, dtype=torch.float), torch.arange(40) % 2)
+        assert torch.allclose(b, torch.ones(40), atol=1e-3)
+
+
+def test_kmm_leaves_the_random_generator_and_the_graph_alone():
+    z, state = X.clone().requires_grad_(), torch.get_rng_state()
+    assert not kmm_weights(z, Y, torch.zeros(30, dtype=torch.long)).requires_grad
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+@pytest.mark.parametrize("bad", [{"b_min": 1.0}, {"b_min": -0.1}, {"b_max": 0.9}, {"b_max": math.nan}, {"b_min": math.nan}])
+def test_kmm_refuses(bad):
+    with pytest.raises(InputError, match=next(iter(bad))):
+        kmm_weights(X, Y, torch.zeros(30, dtype=torch.long), **bad)
+
+
+@pytest.mark.parametrize("high", [math.inf, 0.4])
+@pytest.mark.parametrize("seed", range(5))
+def test_projection_is_a_brute_force_program(high, seed):
+    v, classes = 2 * normal(9, seed=seed), torch.tensor([0, 1, 1, 0, 2, 1, 1, 0, 0])
+    ours = project(v, classes, -0.8, high).numpy()
+    expected = optimize.minimize(
+        lambda d: ((d - v.numpy()) ** 2).sum(), np.zeros(9), jac=lambda d: 2 * (d - v.numpy()), method="SLSQP",
+        bounds=[(-0.8, None if math.isinf(high) else high)] * 9, options={"ftol": 1e-14},
+        constraints=[{"type": "eq", "fun": lambda d, mine=(classes == c).numpy(): d[mine].sum()} for c in range(3)])
+    assert ours == pytest.approx(expected.x, abs=1e-5)
+    assert project(torch.from_numpy(ours), classes, -0.8, high).numpy() == pytest.approx(ours, abs=1e-12)
+
+
+def test_scores_of_logits():
+    logits = 3 * normal(25, 6)
+    p = special.softmax(logits.numpy(), 1)
+    assert openness.max_softmax(logits).numpy() == pytest.approx(p.max(1))
+    assert openness.max_logit(logits).numpy() == pytest.approx(logits.numpy().max(1))
+    assert openness.neg_entropy(logits).numpy() == pytest.approx(-stats.entropy(p, axis=1))
+    for t in (1.0, 0.5, 10.0):
+        assert openness.energy(logits, t).numpy() == pytest.approx(t * special.logsumexp(logits.numpy() / t, axis=1))
+    assert float(openness.neg_entropy(torch.tensor([[0.0, -torch.inf]]))) == 0
+
+
+@pytest.mark.parametrize("steps, keep", [(0, 0.5), (1, 0.5), (2, 0.5), (5, 0.1)])
+def test_propagate_is_dense(steps, keep):
+    a = (np.random.RandomState(0).rand(12, 12) < 0.3).astype(float)
+    a = np.triu(a, 1) + np.triu(a, 1).T
+    a[3], a[:, 3] = 0, 0
+    degree = a.sum(1)
+    mean = a / np.maximum(degree, 1)[:, None]
+    score, expected = normal(12), normal(12).numpy()
+    for _ in range(steps):
+        around = mean @ expected
+        expected = np.where(degree > 0, keep * expected + (1 - keep) * around, expected)
+    assert openness.propagate(score, torch.from_numpy(mean), steps, keep).numpy() == pytest.approx(expected)
+    assert openness.propagate(score, torch.from_numpy(mean).to_sparse(), steps, keep).numpy() == pytest.approx(expected)
+    assert float(openness.propagate(score, torch.from_numpy(mean), steps, keep)[3]) == pytest.approx(float(score[3]))
+
+
+def planted(nodes: int, seed: int, noise: float = 1.0) -> tuple[torch.Tensor, torch.Tensor]:
+    """Logits of four known classes."""
+    label = torch.arange(nodes) % 4
+    return 6 * torch.eye(4, dtype=torch.double)[label] + noise * normal(nodes, 4, seed=seed), label
+
+
+@pytest.mark.parametrize("tail, alpha", [(20, 10), (5, 2), (8, 1)])
+def test_openmax_is_a_loop(tail, alpha):
+    (logits, label), test = planted(120, 0), 4 * normal(30, 4, seed=5)
+    label[0] = 1
+    ours = openness.openmax(test, openness.fit_openmax(logits, label, tail), alpha).numpy()
+    f, y = logits.numpy(), label.numpy()
+
+    def d(a, b):
+        return distance.euclidean(a, b) / 200 + distance.cosine(a, b)
+
+    centres, fits = [], []
+    for c in range(4):
+        mine = f[(y == c) & (f.argmax(1) == c)]
+        centres.append(mine.mean(0))
+        largest = sorted(d(row, centres[c]) for row in mine)[-min(tail, len(mine) // 2):]
+        fits.append(stats.weibull_min.fit(largest, floc=0))
+    for row, probability in zip(test.numpy(), ours):
+        new, unknown = row.copy(), 0.0
+        for i, c in enumerate(np.argsort(-row)[:min(alpha, 4)]):
+            w = 1 - (min(alpha, 4) - i) / min(alpha, 4) * stats.weibull_min.cdf(d(row, centres[c]), *fits[c])
+            new[c], unknown = row[c] * w, unknown + row[c] * (1 - w)
+        assert probability == pytest.approx(special.softmax(np.append(new, unknown)), abs=1e-6)
+
+
+def test_openmax_finds_a_planted_unknown_class():
+    model = openness.fit_openmax(*planted(400, 0))
+    known, label = planted(200, 1)
+    unknown = torch.tensor([3.0, 3.0, 3.0, 0.0], dtype=torch.double) + normal(200, 4, seed=2)
+    p_known, p_unknown = openness.openmax(known, model), openness.openmax(unknown, model)
+    assert p_known.shape == (200, 5) and torch.allclose(p_known.sum(1), torch.ones(200, dtype=torch.double))
+    assert float((p_known.argmax(1) == label).double().mean()) > 0.8
+    assert float((p_unknown.argmax(1) == 4).double().mean()) > 0.9
+    assert roc_auc_score([0] * 200 + [1] * 200, torch.cat([p_known, p_unknown])[:, 4]) > 0.95
+
+
+def test_openmax_of_classes_too_small_to_fit():
+    logits, label = planted(80, 0)
+    keep = (label != 3).nonzero().ravel()
+    model = openness.fit_openmax(logits[keep], label[keep])
+    assert (model["centre"][3] == 0).all() and all(torch.isfinite(value).all() for value in model.values())
+    one = torch.cat([keep, (label == 3).nonzero().ravel()[:1]])
+    single = openness.fit_openmax(logits[one], label[one])
+    assert torch.equal(single["centre"][3], logits[one[-1]]) and (single["scale"] > 0).all()
+    for same in (torch.eye(3), torch.zeros(3, 3), torch.eye(3).repeat(5, 1)):
+        flat = openness.fit_openmax(same, torch.arange(len(same)) % 3)
+        p = openness.openmax(same, flat)
+        assert torch.isfinite(p).all() and (flat["scale"] == torch.inf).all()
+        assert torch.allclose(p, torch.cat([same, torch.zeros(len(same), 1)], 1).softmax(1))
+
+
+def test_doc_thresholds_are_numpys():
+    prob, label = normal(60, 4).sigmoid() * 0.5 + 0.5, torch.arange(60) % 3
+    prob[label == 0] = 1 - 0.1 * (1 - prob[label == 0])
+    ours = openness.doc_thresholds(prob, label).numpy()
+    for c in range(3):
+        own = prob[label == c, c].numpy()
+        sigma = np.std(np.concatenate([own, 1 + (1 - own)]))
+        assert ours[c] == pytest.approx(max(0.5, 1 - 3 * sigma))
+    assert ours[0] > 0.8 and ours[3] == 0.5
