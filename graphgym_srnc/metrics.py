@@ -4,8 +4,8 @@ from __future__ import annotations
 import numpy as np
 import torch
 from scipy.optimize import linear_sum_assignment
+from sklearn.metrics import average_precision_score, normalized_mutual_info_score, roc_auc_score, roc_curve
 from sklearn.metrics import confusion_matrix as _confusion_matrix
-from sklearn.metrics import normalized_mutual_info_score
 from torch import Tensor
 
 
@@ -41,6 +41,25 @@ def classification_scores(prediction: Tensor, label: Tensor, num_known: int, ope
         scores["unknown_recall"] = float(recall[num_known])
         scores["unknown_precision"] = float(hit[num_known] / predicted[num_known].clamp(min=1))
     return scores
+
+
+def detection_scores(confidence: Tensor, unknown: Tensor) -> dict[str, float]:
+    """How well a confidence tells unknown nodes from known ones, whatever the threshold; empty where there is but one kind.
+
+    ``unknown_auroc``: the chance that an unknown node looks less sure than a known one. ``unknown_aupr``: average precision with
+    unknown as the positive class. ``unknown_fpr95``: share of unknown nodes that are let through as known at the cut that lets
+    95 % of the known nodes through (smaller is better).
+
+    Args:
+        confidence: how sure it is that a node is of a known class, ``[n]``.
+        unknown: whether it is of the unknown class, ``[n]``.
+    """
+    sure, unknown = confidence.double().numpy(), unknown.numpy()
+    if unknown.all() or not unknown.any():
+        return {}
+    let_through, kept, _ = roc_curve(~unknown, sure, drop_intermediate=False)
+    return {"unknown_auroc": float(roc_auc_score(unknown, -sure)), "unknown_aupr": float(average_precision_score(unknown, -sure)),
+            "unknown_fpr95": float(let_through[kept >= 0.95].min())}
 
 
 def clustering_scores(cluster: Tensor, label: Tensor) -> dict[str, float]:

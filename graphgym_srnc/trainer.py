@@ -9,13 +9,15 @@ from dataclasses import dataclass, field
 from typing import Callable, Sequence
 
 import torch
+from torch_geometric.data import Data
+from torch_geometric.utils import degree, remove_self_loops, to_undirected
 
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.methods.base import Method
-from graphgym_srnc.metrics import classification_scores
+from graphgym_srnc.metrics import classification_scores, detection_scores
 from graphgym_srnc.task import ShiftTask
 
-SELECTIONS = ("target_val", "source_val", "last")
+SELECTIONS = ("target_val", "source_val", "target_modularity", "last")
 
 
 @dataclass
@@ -54,7 +56,7 @@ Callback = Callable[[Episode, Method, ShiftTask], None]
 
 
 def fit(method: Method, task: ShiftTask, *, seed: int = 0, max_episodes: int = -1, patience: int = 0, selection: str = "target_val",
-        callbacks: Sequence[Callback] = ()) -> RunRecord:
+        min_agreement: float = 0.6, callbacks: Sequence[Callback] = ()) -> RunRecord:
     """Train a method on a task; afterwards it holds the weights of the selected episode.
 
     Args:
@@ -65,7 +67,10 @@ def fit(method: Method, task: ShiftTask, *, seed: int = 0, max_episodes: int = -
         patience: stop after so many episodes in a row without a better selection score; 0 = never. The paper's "while
             Micro-F1 on validation increases" is 1.
         selection: ``target_val`` (Micro-F1 on the validation nodes, as in the paper), ``source_val`` (the same on held-out
-            source nodes) or ``last``.
+            source nodes), ``target_modularity`` (Newman's modularity of the predicted classes on the target graph, which takes no
+            label) or ``last``.
+        min_agreement: with ``target_modularity``, an episode that agrees with episode 0, the plain GNN, on a smaller share of the
+            target nodes is not selected: modularity is as high for communities that are not the classes.
         callbacks: called after each episode with it, the method and the task.
 
     Raises:
@@ -79,11 +84,13 @@ def fit(method: Method, task: ShiftTask, *, seed: int = 0, max_episodes: int = -
         if task.oracle is None:
             raise InputError("train.mode", name, f"a method without full class visibility, since {task.name} has no oracle")
         task = task.oracle
+    if not 0 <= min_agreement <= 1:
+        raise InputError("train.min_agreement", min_agreement, "a share in [0, 1]")
     if selection == "source_val" and not task.source_val.numel():
         raise InputError("train.selection", selection, "a task with held-out source nodes, or target_val, or last")
     torch.manual_seed(seed)
     record = RunRecord(task=task.name, fingerprint=task.fingerprint(), selection=selection)
-    blind = task.blind()
+    blind, select = task.blind(), Selector(task, selection, min_agreement)
     best_score, best_state = -math.inf, {}
     for number in itertools.count():
         begin = time.perf_counter()
@@ -92,8 +99,8 @@ def fit(method: Method, task: ShiftTask, *, seed: int = 0, max_episodes: int = -
         for term, value in losses.items():
             if not math.isfinite(value):
                 raise FloatingPointError(f"{name}, episode {number}: {term} is {value}")
-        val, test, score = _evaluate(method, task, blind, selection)
-        episode = Episode(number, losses, val, test, seconds)
+        val, test, score, told = select(method, blind)
+        episode = Episode(number, losses | told, val, test, seconds)
         record.history.append(episode)
         if selection == "last" or score > best_score:
             best_score, record.best = score, number
@@ -112,18 +119,56 @@ def fit(method: Method, task: ShiftTask, *, seed: int = 0, max_episodes: int = -
     return record
 
 
-def _evaluate(method: Method, task: ShiftTask, blind: ShiftTask, selection: str) -> tuple[dict[str, float], dict[str, float], float]:
-    on_target = method.predict(blind.target)
-    on_val = on_target if blind.validation is blind.target else method.predict(blind.validation)
-    label = task.validation.y[task.val]
-    method.calibrate(on_val[task.val], label)
+class Selector:
+    """Scores a method after an episode, and says how good a choice the episode is.
 
-    def scores(prediction: torch.Tensor, label: torch.Tensor) -> dict[str, float]:
-        return classification_scores(prediction, label, task.num_known, task.open_set)
+    Args:
+        task: the scenario.
+        selection, min_agreement: see :func:`fit`.
+    """
 
-    val = scores(method.decide(on_val[task.val]), label)
-    test = scores(method.decide(on_target[task.test]), task.target.y[task.test])
-    if selection != "source_val":
-        return val, test, val["micro_f1"]
-    on_source = method.predict(blind.source)[task.source_val]
-    return val, test, scores(method.decide(on_source), task.source.y[task.source_val])["micro_f1"]
+    def __init__(self, task: ShiftTask, selection: str, min_agreement: float) -> None:
+        self.task, self.selection, self.min_agreement = task, selection, min_agreement
+        self.plain: torch.Tensor | None = None
+        if selection == "target_modularity":
+            self.classes = Classes(task.target)
+
+    def __call__(self, method: Method, blind: ShiftTask) -> tuple[dict[str, float], dict[str, float], float, dict[str, float]]:
+        """Scores on validation and test, the score to select by, and what is to be told beside the loss terms."""
+        task = self.task
+        on_target = method.predict(blind.target)
+        on_val = on_target if blind.validation is blind.target else method.predict(blind.validation)
+        label = task.validation.y[task.val]
+        method.calibrate(on_val[task.val], label)
+
+        def rate(scores: torch.Tensor, label: torch.Tensor) -> dict[str, float]:
+            found = classification_scores(method.decide(scores), label, task.num_known, task.open_set)
+            return found | (detection_scores(method.confidence(scores), label == task.num_known) if task.open_set else {})
+
+        val, test = rate(on_val[task.val], label), rate(on_target[task.test], task.target.y[task.test])
+        if self.selection == "source_val":
+            on_source = method.predict(blind.source)[task.source_val]
+            return val, test, rate(on_source, task.source.y[task.source_val])["micro_f1"], {}
+        if self.selection != "target_modularity":
+            return val, test, val["micro_f1"], {}
+        prediction = method.decide(on_target)
+        self.plain = prediction if self.plain is None else self.plain
+        agreement = float((prediction == self.plain).float().mean())
+        modularity = self.classes.modularity(prediction)
+        return val, test, modularity if agreement >= self.min_agreement else -math.inf, {"agreement": agreement,
+                                                                                        "class_modularity": modularity}
+
+
+class Classes:
+    """Newman's modularity of a labelling of one graph (PNAS 2006), edges read as undirected, unweighted and without self-loops."""
+
+    def __init__(self, graph: Data) -> None:
+        self.edges = to_undirected(remove_self_loops(graph.edge_index)[0], num_nodes=graph.num_nodes)
+        self.degree = degree(self.edges[0], graph.num_nodes, torch.double)
+
+    def modularity(self, label: torch.Tensor) -> float:
+        r""":math:`\sum_c (m_c / m - (d_c / 2m)^2)` of labels ``[V]``."""
+        volume = self.degree.sum().clamp(min=1)
+        inside = (label[self.edges[0]] == label[self.edges[1]]).sum() / volume
+        shares = torch.zeros(int(label.max()) + 1, dtype=torch.double).index_add_(0, label, self.degree) / volume
+        return float(inside - shares.square().sum())

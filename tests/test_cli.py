@@ -219,9 +219,10 @@ def test_ctrl_c_keeps_finished_runs(tmp_path):
 def test_options_lists_keys_and_choices(capsys):
     assert main(["options"]) == 0
     out = capsys.readouterr().out
-    assert "methods (train.mode): standard, erm" in out and "synthetic.num_nodes" in out and "gcnconv" in out
+    assert "methods (train.mode): standard, a2gnn, cmd" in out and "synthetic.num_nodes" in out and "gcnconv" in out
     assert main(["options", "erm"]) == 0
-    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == ["key", "erm.steps", "erm.rounds"]
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == ["key", "erm.steps", "erm.rounds", "erm.score",
+                                                                                     "erm.temperature", "erm.perturbation", "erm.smoothing"]
     assert main(["options", "no_such"]) == 2
 
 

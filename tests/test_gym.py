@@ -87,7 +87,7 @@ def test_override_takes_the_type_of_its_key(gym, key, value, want):
     ("optim.base_lr", "fast", "a number"), ("optim.base_lr", "nan", "a number"), ("optim.base_lr", "inf", "a number"),
     ("gnn.batchnorm", "1", "true or false"), ("optim.steps", "3", "a list"), ("optim.steps", "[a]", "an integer"),
     ("optim.steps", "[1", "a list"),
-    ("train.mode", "magic", "standard, erm"), ("dataset.format", "PyG", "synthetic"), ("gnn.layer_type", "nolayer", "gcnconv"),
+    ("train.mode", "magic", "standard, a2gnn"), ("dataset.format", "PyG", "synthetic"), ("gnn.layer_type", "nolayer", "gcnconv"),
     ("gnn.act", "wiggle", "relu"), ("gnn.dropout", "1", "0 to"), ("gnn.layers_mp", "0", "1 or more"),
     ("train.selection", "test", "target_val"),
     ("dataset.normalize", "rows", "row, l2, auto, none"), ("optim.optimizer", "adamax", "adam"), ("optim.scheduler", "cos", "none"),
@@ -268,7 +268,8 @@ def test_gym_encoder_is_graphgyms_layer(gym, task):
 def test_fast_path_where_it_does_what_is_asked(gym):
     for kind, cls in backbones.BACKBONES.items():
         assert type(make_encoder(gym, "gnn.layer_type", kind, out_dim=4)) is cls
-        assert type(make_encoder(gym, "gnn.layer_type", kind, "gnn.batchnorm", "True")) is GymEncoder
+        if kind != "dgi":  # which GraphGym does not have
+            assert type(make_encoder(gym, "gnn.layer_type", kind, "gnn.batchnorm", "True")) is GymEncoder
 
 
 def test_fast_gcn_agrees_with_graphgyms(gym, task):

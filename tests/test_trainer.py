@@ -31,6 +31,7 @@ class Scripted(Method):
         self.seen = []
 
     def start(self, task) -> dict[str, float]:
+        self.setup(task)
         self.seen.append(task)
         self.episodes += self.grows
         return self.episode()
@@ -44,6 +45,12 @@ class Scripted(Method):
         wrong = self.nodes[round(self.curve[min(int(self.number), len(self.curve) - 1)] * len(self.nodes)):]
         label[wrong] = (label[wrong] + 1) % self.truth.num_outputs
         return torch.eye(self.truth.num_outputs)[label]
+
+    def calibrate(self, scores, label) -> None:
+        """Nothing is cut."""
+
+    def decide(self, scores) -> Tensor:
+        return scores.argmax(1)
 
 
 def with_source_val(task):

@@ -1,7 +1,10 @@
 """Encoders of nodes. A backbone of your own is one file here with a subclass of :class:`Encoder`, and one line below."""
 from __future__ import annotations
 
+from dataclasses import replace
+
 from graphgym_srnc.backbones.base import ACTIVATIONS, Encoder, EncoderSpec
+from graphgym_srnc.backbones.dgi import DGI
 from graphgym_srnc.backbones.gat import GAT
 from graphgym_srnc.backbones.gcn import GCN
 from graphgym_srnc.backbones.graph import FEATURES, Graph, prepare
@@ -10,10 +13,10 @@ from graphgym_srnc.backbones.sage import SAGE
 from graphgym_srnc.backbones.sgc import SGC
 from graphgym_srnc.errors import InputError
 
-BACKBONES: dict[str, type[Encoder]] = {"gcnconv": GCN, "sageconv": SAGE, "gatconv": GAT, "sgconv": SGC, "mlp": MLP}
+BACKBONES: dict[str, type[Encoder]] = {"gcnconv": GCN, "sageconv": SAGE, "gatconv": GAT, "sgconv": SGC, "mlp": MLP, "dgi": DGI}
 """The fast path, by GraphGym's ``gnn.layer_type``."""
 
-__all__ = ["ACTIVATIONS", "BACKBONES", "FEATURES", "Encoder", "EncoderSpec", "Graph", "build", "prepare"]
+__all__ = ["ACTIVATIONS", "BACKBONES", "FEATURES", "Encoder", "EncoderSpec", "Graph", "build", "prepare", "pretrained"]
 
 
 def build(spec: EncoderSpec, in_dim: int, out_dim: int) -> Encoder:
@@ -31,3 +34,9 @@ def build(spec: EncoderSpec, in_dim: int, out_dim: int) -> Encoder:
     if spec.kind not in BACKBONES:
         raise InputError("gnn.layer_type", spec.kind, ", ".join(BACKBONES))
     return BACKBONES[spec.kind](spec, in_dim, out_dim)
+
+
+def pretrained(spec: EncoderSpec, target: Graph) -> EncoderSpec:
+    """The spec with whatever its kind learns from the unlabelled target graph before training; most kinds learn nothing."""
+    learn = getattr(BACKBONES.get(spec.kind), "pretrain", None)
+    return spec if learn is None or spec.base is not None else replace(spec, base=learn(spec, target))

@@ -43,6 +43,7 @@ class EncoderSpec:
         features: how features are scaled: ``row``, ``l2``, ``auto`` or ``none``, see :class:`Graph`.
         skip: add a linear map of a node's own hidden state to each layer but the first.
         make: builds an encoder of another kind from ``(spec, in_dim, out_dim)``.
+        base: what :func:`graphgym_srnc.backbones.pretrained` puts under the encoder, e.g. a trained DGI.
     """
 
     kind: str = "gcnconv"
@@ -54,13 +55,14 @@ class EncoderSpec:
     features: str = "row"
     skip: bool = False
     make: "Callable[[EncoderSpec, int, int], Encoder] | None" = None
+    base: nn.Module | None = None
 
 
 class Encoder(nn.Module):
     """A stack of message-passing layers whose last one gives the logits.
 
     ``forward(view)`` returns logits ``[n, out_dim]`` of the nodes of a view; :meth:`embed` returns the last hidden state
-    (after activation) beside them. A view is made once for a set of nodes and serves any number of steps.
+    ``[n, hidden_dim]`` beside them. A view is made once for a set of nodes and serves any number of steps.
     Subclasses name their ``operator`` (see :meth:`Graph.adjacency`) and their ``layer``, a module
     ``layer(in_dim, out_dim, spec, last)`` with ``forward(h, block)``.
     """
@@ -76,6 +78,7 @@ class Encoder(nn.Module):
         self.layers = nn.ModuleList(type(self).layer(a, b, spec, i == spec.layers - 1) for i, (a, b) in enumerate(zip(widths, widths[1:])))
         self.skips = nn.ModuleList(nn.Linear(a, b, bias=False) for a, b in zip(widths[1:-1], widths[2:])) if spec.skip else None
         self.act = ACTIVATIONS[spec.act]
+        self.hidden_dim = spec.hidden if len(self.layers) > 1 else out_dim
 
     @property
     def output_bias(self) -> Tensor:
@@ -87,13 +90,18 @@ class Encoder(nn.Module):
         return make_view(graph, self.operator, len(self.layers), nodes, self.precompute)
 
     def forward(self, view: View) -> Tensor:
-        return self.embed(view)[0]
+        return self._run(view)[0]
 
     def embed(self, view: View) -> tuple[Tensor, Tensor]:
-        """Logits ``[n, out_dim]`` and the last hidden state ``[n', H]`` of the nodes that the last layer reads.
+        """Logits ``[n, out_dim]`` and last hidden state ``[n, H]``, after activation and dropout, of the nodes of a view.
 
         An encoder of one layer has no hidden state; its logits stand in for it.
         """
+        out, hidden = self._run(view)
+        return out, view.blocks[-1].root(hidden) if len(self.layers) > 1 else out
+
+    def _run(self, view: View) -> tuple[Tensor, Tensor]:
+        """Logits, and the input of the last layer."""
         hidden, out = view.x, None
         for i, (layer, block) in enumerate(zip(self.layers, view.blocks)):
             if i > 0:
@@ -101,7 +109,7 @@ class Encoder(nn.Module):
             out = layer(hidden, block)
             if i > 0 and self.skips is not None:
                 out = out + self.skips[i - 1](block.root(hidden))
-        return out, hidden if len(self.layers) > 1 else out
+        return out, hidden
 
 
 class Weight(nn.Module):

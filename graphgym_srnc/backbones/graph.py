@@ -1,6 +1,7 @@
 """A graph made ready for encoders: features in their cheaper form, normalised adjacencies, computation views; each made once."""
 from __future__ import annotations
 
+import copy
 import weakref
 from dataclasses import dataclass
 from functools import cached_property
@@ -68,6 +69,14 @@ class Graph:
     def degree(self) -> Tensor:
         """Node degrees in :math:`A`, ``[V]``."""
         return torch.from_numpy(np.diff(self.adjacency("raw").matrix.indptr).astype(np.float32)).to(self.device)
+
+    def reweighted(self, weight: np.ndarray) -> "Graph":
+        """The same graph with a weight on each entry of :math:`A` in row order, ``[2m]``; operators follow, features are shared."""
+        raw = self.adjacency("raw").matrix
+        other = copy.copy(self)
+        other._products = {}
+        other._operators = {"raw": Sparse(sp.csr_array((weight, raw.indices, raw.indptr), shape=raw.shape), self.device)}
+        return other
 
     def propagated(self, kind: str, power: int = 1) -> Sparse | Tensor:
         """:math:`\\hat A^k X`, constant, made once."""
@@ -191,7 +200,8 @@ def _gcn(a: sp.csr_array) -> sp.csr_array:
 
 
 def _mean(a: sp.csr_array) -> sp.csr_array:
-    return (sp.diags_array(1 / np.maximum(np.diff(a.indptr), 1).astype(np.float32)) @ a).tocsr()
+    total = np.asarray(a.sum(1), dtype=np.float32).ravel()
+    return (sp.diags_array(1 / np.where(total > 0, total, 1)) @ a).tocsr()
 
 
 _OPERATORS = {"raw": lambda a: a, "gcn": _gcn, "mean": _mean, "loops": lambda a: (a + sp.eye_array(a.shape[0], dtype=np.float32)).tocsr()}

@@ -42,7 +42,8 @@ SHARED = ("name", "root")
 OWN = {
     "train": [
         Option("mode", str, "standard", "standard (GraphGym's own training) or the name of a method."),
-        Option("selection", str, "target_val", "What the best episode is chosen by: target_val, source_val or last."),
+        Option("selection", str, "target_val", "What the best episode is chosen by: target_val, source_val, target_modularity or last."),
+        Option("min_agreement", float, 0.6, "With target_modularity, least share of target nodes on which an episode and episode 0 agree."),
         Option("max_episodes", int, -1, "At most so many episodes after episode 0; -1 = as many as the method asks for."),
         Option("patience", int, 0, "Stop after so many episodes in a row without a better score; 0 = never."),
     ],
@@ -164,9 +165,14 @@ def check(cfg: CfgNode) -> None:
 
 
 def _signature(function: Callable) -> list[Option]:
-    docs = _docs(function)
-    return [Option(p.name, type(p.default), p.default, docs.get(p.name, "")) for p in inspect.signature(function).parameters.values()
-            if p.kind is p.KEYWORD_ONLY and p.name not in SHARED and type(p.default) in (bool, int, float, str, list, tuple)]
+    """The options of a shift, or of a method: its own ones first, then what it inherits."""
+    found: dict[str, Option] = {}
+    for part in [p for p in function.__mro__ if "__init__" in vars(p)] if isinstance(function, type) else [function]:
+        docs = _docs(part)
+        for p in inspect.signature(part).parameters.values():
+            if p.kind is p.KEYWORD_ONLY and p.name not in SHARED and type(p.default) in (bool, int, float, str, list, tuple):
+                found.setdefault(p.name, Option(p.name, type(p.default), p.default, docs.get(p.name, "")))
+    return list(found.values())
 
 
 def _docs(function: Callable) -> dict[str, str]:

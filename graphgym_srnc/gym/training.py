@@ -27,7 +27,7 @@ def fit(cfg: CfgNode, task: ShiftTask, callbacks: Sequence[trainer.Callback] = (
     """Train the method of a config on a task by the config's own rules; gives the trained method and its record."""
     method = build_method(cfg, task)
     record = trainer.fit(method, task, seed=cfg.seed, max_episodes=cfg.train.max_episodes, patience=cfg.train.patience,
-                         selection=cfg.train.selection, callbacks=callbacks)
+                         selection=cfg.train.selection, min_agreement=cfg.train.min_agreement, callbacks=callbacks)
     return method, record
 
 

@@ -9,7 +9,7 @@ from graphgym_srnc import backbones
 from graphgym_srnc.backbones import EncoderSpec, Graph
 from graphgym_srnc.losses.alignment import align, alignment_cost, map_clusters
 from graphgym_srnc.losses.modularity import collapse_loss, modularity_loss
-from graphgym_srnc.methods.base import adam
+from graphgym_srnc.methods.base import adam, minimise
 
 USED_SHARE = 0.01
 """A cluster that is the first choice of fewer nodes than this share counts as unused."""
@@ -44,23 +44,16 @@ class ClusterGNN(nn.Module):
         loss = modularity_loss(q, self.adjacency, self.degree, self.resolution)
         return self.modularity_weight * (loss + self.collapse * collapse_loss(q))
 
-    def pretrain(self, steps: int) -> float:
-        r"""Minimise :math:`\mathcal L_{\Phi,T}` (line 2 of Algorithm 1) and return it."""
-        self.encoder.train()
-        view, loss = self.encoder.view(self.target), torch.zeros(())
-        for _ in range(steps):
-            loss = self.target_loss(self.encoder(view).log_softmax(1))
-            self._step(loss)
-        return float(loss.detach())
+    def pretrain(self, steps: int) -> dict[str, float]:
+        r"""Minimise :math:`\mathcal L_{\Phi,T}` (line 2 of Algorithm 1)."""
+        view = self.encoder.view(self.target)
+        return minimise(self.encoder, self.optimizer,
+                        lambda: {"cluster_target": self.target_loss(self.encoder(view).log_softmax(1))}, steps)
 
-    def pretrain_on_source(self, nodes: Tensor, label: Tensor, steps: int) -> float:
-        """Fit the source labels instead, so that cluster k stands for class k from the start; returns the cross-entropy."""
-        self.encoder.train()
-        view, loss = self.encoder.view(self.source, nodes), torch.zeros(())
-        for _ in range(steps):
-            loss = F.cross_entropy(self.encoder(view), label)
-            self._step(loss)
-        return float(loss.detach())
+    def pretrain_on_source(self, nodes: Tensor, label: Tensor, steps: int) -> dict[str, float]:
+        """Fit the source labels instead, so that cluster k stands for class k from the start."""
+        view = self.encoder.view(self.source, nodes)
+        return minimise(self.encoder, self.optimizer, lambda: {"cluster_source": F.cross_entropy(self.encoder(view), label)}, steps)
 
     @torch.no_grad()
     def align(self, nodes: Tensor, p: Tensor) -> float:
@@ -81,11 +74,10 @@ class ClusterGNN(nn.Module):
             steps: :math:`T`.
             batch: :math:`B`, source nodes drawn per step; 0 = all.
         """
-        self.encoder.train()
         on_target = self.encoder.view(self.target)
         on_source = None if self.source is self.target or not len(nodes) else self.encoder.view(self.source, nodes)
-        terms: dict[str, Tensor] = {}
-        for _ in range(steps):
+
+        def losses() -> dict[str, Tensor]:
             log_q = self.encoder(on_target).log_softmax(1)
             terms = {"cluster_target": self.target_loss(log_q)}
             if len(nodes):
@@ -93,8 +85,9 @@ class ClusterGNN(nn.Module):
                 log_q_source = log_q[nodes[drawn]] if on_source is None else self.encoder(on_source).log_softmax(1)[drawn]
                 terms["cluster_source"] = F.kl_div(map_clusters(log_q_source, self.mapping, self.num_outputs)[:, :p.size(1)], p[drawn],
                                                    reduction="batchmean")
-            self._step(sum(terms.values()))
-        return {name: float(term.detach()) for name, term in terms.items()}
+            return terms
+
+        return minimise(self.encoder, self.optimizer, losses, steps)
 
     @torch.no_grad()
     def log_posterior(self, graph: Graph) -> Tensor:
@@ -113,8 +106,3 @@ class ClusterGNN(nn.Module):
         hard = F.one_hot(cluster, len(self.mapping)).float()
         return {"modularity": -float(modularity_loss(hard, self.adjacency, self.degree)),
                 "used_clusters": int((count >= max(1, USED_SHARE * len(cluster))).sum())}
-
-    def _step(self, loss: Tensor) -> None:
-        self.optimizer.zero_grad()
-        loss.backward()
-        self.optimizer.step()

@@ -1,14 +1,17 @@
-"""The contract of a method. ``erm.py`` is the shortest example: copy it to add one of your own."""
+"""The contract of a method, and what methods share. ``erm.py`` is the shortest example: copy it to add one of your own."""
 from __future__ import annotations
 
-from typing import Callable, Iterable
+from typing import Any, Callable, Iterable
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 from torch_geometric.data import Data
 
-from graphgym_srnc.backbones import Encoder, EncoderSpec, Graph, prepare
+from graphgym_srnc.backbones import Encoder, EncoderSpec, Graph, build, prepare, pretrained
+from graphgym_srnc.backbones.graph import View
+from graphgym_srnc.errors import InputError
+from graphgym_srnc.methods._scores import SCORES, known_confidence
 from graphgym_srnc.task import ShiftTask
 
 MakeOptimizer = Callable[[Iterable[nn.Parameter]], torch.optim.Optimizer]
@@ -22,13 +25,17 @@ def adam(parameters: Iterable[nn.Parameter], lr: float = 0.01, weight_decay: flo
 class Method(nn.Module):
     """One way to classify the nodes of a target graph under shift.
 
-    The signature of a subclass is its config schema: every keyword with a scalar default becomes ``cfg.<method>.<keyword>``.
-    The trainer calls :meth:`start` once (the paper's episode 0), then :meth:`episode` by turns, and between them
-    :meth:`predict`, :meth:`calibrate` and :meth:`decide`. A method sees ``task.blind()`` only.
+    The signatures of a subclass and its bases are its config schema: every keyword with a scalar default becomes
+    ``cfg.<method>.<keyword>``. The trainer calls :meth:`start` once (the paper's episode 0), then :meth:`episode` by turns, and
+    between them :meth:`predict`, :meth:`calibrate` and :meth:`decide`. A method sees ``task.blind()`` only.
 
     Args:
-        encoder: the backbone that :meth:`build` makes encoders of.
+        encoder: the backbone that :meth:`new_classifier` makes encoders of.
         make_optimizer: optimiser of the classifier from its parameters.
+        smoothing: steps of personalised PageRank (restart 0.1) over the predicted posterior; 0 = none.
+
+    Raises:
+        InputError: an option makes no sense.
     """
 
     episodes: int = 0
@@ -37,10 +44,17 @@ class Method(nn.Module):
     oracle: bool = False
     """True if the method is to be given ``task.oracle``, the task with every class visible."""
 
-    def __init__(self, *, encoder: EncoderSpec = EncoderSpec(), make_optimizer: MakeOptimizer = adam) -> None:
+    def __init__(self, *, encoder: EncoderSpec = EncoderSpec(), make_optimizer: MakeOptimizer = adam, smoothing: int = 0) -> None:
         super().__init__()
-        self.encoder, self.make_optimizer = encoder, make_optimizer
+        self.require("smoothing", smoothing, smoothing >= 0, "0 or more")
+        self.encoder, self.make_optimizer, self.smoothing = encoder, make_optimizer, smoothing
         self.warnings: list[str] = []
+        self.register_buffer("threshold", torch.tensor(0.0))
+
+    def require(self, option: str, value: Any, right: bool, allowed: str) -> None:
+        """Refuse the value of an option by its config key."""
+        if not right:
+            raise InputError(f"{type(self).__name__.lower()}.{option}", value, allowed)
 
     def start(self, task: ShiftTask) -> dict[str, float]:
         """Build and pre-train on a blind task; return the loss terms of episode 0."""
@@ -50,22 +64,143 @@ class Method(nn.Module):
         """Run one episode; return every loss term and diagnostic figure of it."""
         raise NotImplementedError
 
+    def setup(self, task: ShiftTask) -> None:
+        """Make ready what every method needs: both graphs, the training labels, and an encoder that knows the target if it wants to."""
+        self.task, self.labels = task, task.source.y[task.train]
+        self.source, self.target = (prepare(graph, self.encoder.features) for graph in (task.source, task.target))
+        self.encoder = pretrained(self.encoder, self.target)
+
+    def new_classifier(self, num_outputs: int) -> Encoder:
+        """An untrained encoder with that many logits."""
+        return build(self.encoder, self.source.num_features, num_outputs)
+
     @torch.no_grad()
-    def predict(self, graph: Data) -> Tensor:
-        """Scores ``[V, N]`` or ``[V, N + 1]`` of all nodes of any graph with the same features; by default ``self.classifier``'s."""
+    def logits(self, graph: Data) -> Tensor:
+        """Logits ``[V, N(+1)]`` of all nodes of any graph with the same features; by default ``self.classifier``'s."""
         self.classifier.eval()
         return self.classifier(self.classifier.view(prepare(graph, self.encoder.features)))
 
+    def predict(self, graph: Data) -> Tensor:
+        """Scores ``[V, N]`` or ``[V, N + 1]``: the logits, or logarithms of the smoothed posterior where there is ``smoothing``."""
+        logits = self.logits(graph)
+        return self.smooth(logits.softmax(1), graph).clamp(min=1e-12).log() if self.smoothing else logits
+
+    @torch.no_grad()
+    def smooth(self, p: Tensor, graph: Data) -> Tensor:
+        r"""``smoothing`` steps of :math:`P \leftarrow 0.9 \hat A P + 0.1 P_0` over a posterior ``[V, K]``, rows summing to one."""
+        smooth, adjacency = p, prepare(graph, self.encoder.features).adjacency("gcn") if self.smoothing else None
+        for _ in range(self.smoothing):
+            smooth = 0.9 * (adjacency @ smooth) + 0.1 * p
+        return F.normalize(smooth, p=1, dim=1)
+
+    def confidence(self, scores: Tensor) -> Tensor:
+        """How sure it is that a node is of a known class, ``[n]``, from scores ``[n, N(+1)]``; by default the largest softmax of a
+        known class. In open-set shift the threshold and the AUROC of the unknown class are those of this figure."""
+        return scores.softmax(1)[:, :self.task.num_known].amax(1)
+
     def calibrate(self, scores: Tensor, label: Tensor) -> None:
         """Cut what must be cut with validation labels, from validation scores ``[n, N(+1)]`` and labels ``[n]``."""
+        if self.task.open_set:
+            known = scores[:, :self.task.num_known].argmax(1)
+            self.threshold.fill_(best_threshold(self.confidence(scores), known, label, self.task.num_known))
 
     def decide(self, scores: Tensor) -> Tensor:
-        """Classes ``[n]`` from scores ``[n, N(+1)]``; the default takes the largest."""
-        return scores.argmax(1)
+        """Classes ``[n]`` from scores ``[n, N(+1)]``: the likeliest known class, or unknown below the threshold."""
+        known = scores[:, :self.task.num_known].argmax(1)
+        return torch.where(self.confidence(scores) < self.threshold, self.task.num_known, known) if self.task.open_set else known
 
     def views(self) -> dict[str, Callable[[Data], tuple[Tensor, Tensor]]]:
         """What there is to draw, by name: each function gives an embedding ``[V, H]`` and a group ``[V]`` of every node."""
         return {}
+
+
+class Supervised(Method):
+    """A method that trains one classifier on a sum of losses; a subclass says which in :meth:`losses`.
+
+    Args:
+        steps: gradient steps of an episode.
+        rounds: episodes after episode 0, each continuing the training; the trainer keeps the best.
+        score: in open-set shift, how sure the classifier is of a known class: ``max_softmax``, ``max_logit``, ``entropy``,
+            ``energy``, ``gnnsafe`` (energy propagated over the graph), ``odin`` or ``openmax``, see
+            :mod:`graphgym_srnc.methods._scores`.
+        temperature: of ``energy``, ``gnnsafe`` and ``odin``.
+        perturbation: step of ``odin`` along the sign of the gradient of what the encoder reads.
+    """
+
+    def __init__(self, *, steps: int = 100, rounds: int = 1, score: str = "max_softmax", temperature: float = 1.0,
+                 perturbation: float = 0.01, **base) -> None:
+        super().__init__(**base)
+        self.require("steps", steps, steps >= 1, "1 or more")
+        self.require("rounds", rounds, rounds >= 0, "0 or more")
+        self.require("score", score, score in SCORES, ", ".join(SCORES))
+        self.require("temperature", temperature, temperature > 0, "above 0")
+        self.require("perturbation", perturbation, perturbation >= 0, "0 or more")
+        self.steps, self.episodes = steps, rounds
+        self.score, self.temperature, self.perturbation = score, temperature, perturbation
+
+    def start(self, task: ShiftTask) -> dict[str, float]:
+        self.setup(task)
+        self.classifier = self.new_classifier(task.num_known)
+        self.on_source, self.taken = self.classifier.view(self.source, task.train), 0
+        self.begin()
+        self.optimizer = self.make_optimizer(p for p in self.parameters() if p.requires_grad)
+        return self.episode()
+
+    def episode(self) -> dict[str, float]:
+        def losses() -> dict[str, Tensor]:
+            self.taken += 1
+            return self.losses()
+
+        return minimise(self, self.optimizer, losses, self.steps)
+
+    @property
+    def progress(self) -> float:
+        """Share of all gradient steps that are done, 0 at the first one."""
+        return (self.taken - 1) / (self.steps * (self.episodes + 1))
+
+    def begin(self) -> None:
+        """Make what the losses need beside the classifier; modules that are made here are trained with it."""
+
+    def losses(self) -> dict[str, Tensor]:
+        """The terms of the objective by name; their sum is minimised."""
+        raise NotImplementedError
+
+    def target_view(self, count: int = 0) -> View:
+        """A view of ``count`` nodes of the target's pool, drawn once, or of the whole pool (0)."""
+        pool = self.task.pool
+        if 0 < count < len(pool):
+            return self.classifier.view(self.target, pool[torch.randperm(len(pool))[:count]].sort().values)
+        # Of a whole graph there are faster views than of all its nodes one by one.
+        return self.classifier.view(self.target, None if len(pool) == self.target.num_nodes else pool)
+
+    @torch.no_grad()
+    def predict(self, graph: Data) -> Tensor:
+        """Scores ``[V, N]``; another score than ``max_softmax`` adds a last column, minus itself: the larger, the more unknown."""
+        scores = super().predict(graph)
+        if not self.task.open_set or self.score == "max_softmax":
+            return scores
+        sure = known_confidence(self.score, self.classifier, prepare(graph, self.encoder.features), self.source, self.task.train,
+                                self.labels, self.temperature, self.perturbation)
+        return torch.cat([scores, -sure[:, None]], 1)
+
+    def confidence(self, scores: Tensor) -> Tensor:
+        return -scores[:, -1] if scores.size(1) > self.task.num_known else super().confidence(scores)
+
+
+def minimise(model: nn.Module, optimizer: torch.optim.Optimizer, losses: Callable[[], dict[str, Tensor]], steps: int) -> dict[str, float]:
+    """Take gradient steps on the sum of the terms that ``losses()`` gives, with the model in training mode.
+
+    Returns:
+        The terms at the last step.
+    """
+    terms: dict[str, Tensor] = {}
+    model.train()
+    for _ in range(steps):
+        terms = losses()
+        optimizer.zero_grad()
+        sum(terms.values()).backward()
+        optimizer.step()
+    return {name: float(term.detach()) for name, term in terms.items()}
 
 
 def fit_labels(model: Encoder, optimizer: torch.optim.Optimizer, graph: Graph, nodes: Tensor, labels: Tensor, steps: int,
@@ -82,14 +217,8 @@ def fit_labels(model: Encoder, optimizer: torch.optim.Optimizer, graph: Graph, n
     Returns:
         The last loss.
     """
-    view, loss = model.view(graph, nodes), torch.tensor(float("nan"))
-    model.train()
-    for _ in range(steps):
-        loss = F.cross_entropy(model(view)[:, :num_classes], labels)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-    return float(loss.detach())
+    view = model.view(graph, nodes)
+    return minimise(model, optimizer, lambda: {"source": F.cross_entropy(model(view)[:, :num_classes], labels)}, steps)["source"]
 
 
 def best_threshold(confidence: Tensor, prediction: Tensor, label: Tensor, unknown: int, prior: float | None = None) -> float:

@@ -6,9 +6,7 @@ from torch import Tensor
 from torch.nn import functional as F
 from torch_geometric.data import Data
 
-from graphgym_srnc import backbones
-from graphgym_srnc.errors import InputError
-from graphgym_srnc.methods.base import Method, best_threshold, fit_labels
+from graphgym_srnc.methods.base import Method, fit_labels, minimise
 from graphgym_srnc.task import ShiftTask
 
 
@@ -30,29 +28,22 @@ class PGL(Method):
     def __init__(self, *, enlarging: float = 0.1, confident: float = 0.6, unknown_loss: str = "extra_class", steps: int = 100,
                  **base) -> None:
         super().__init__(**base)
-        if steps < 1:
-            raise InputError("pgl.steps", steps, "1 or more")
-        if not 0 < enlarging <= 1:
-            raise InputError("pgl.enlarging", enlarging, "a share in (0, 1]")
-        if not 0 <= confident <= 1:
-            raise InputError("pgl.confident", confident, "a share in [0, 1]")
-        if unknown_loss not in ("none", "uniform", "extra_class"):
-            raise InputError("pgl.unknown_loss", unknown_loss, "none, uniform, extra_class")
+        self.require("steps", steps, steps >= 1, "1 or more")
+        self.require("enlarging", enlarging, 0 < enlarging <= 1, "a share in (0, 1]")
+        self.require("confident", confident, 0 <= confident <= 1, "a share in [0, 1]")
+        self.require("unknown_loss", unknown_loss, unknown_loss in ("none", "uniform", "extra_class"), "none, uniform, extra_class")
         self.enlarging, self.confident, self.unknown_loss, self.steps = enlarging, confident, unknown_loss, steps
         self.episodes = round(1 / enlarging)
-        self.register_buffer("threshold", torch.tensor(0.0))
         self.register_buffer("number", torch.tensor(0))
 
     def start(self, task: ShiftTask) -> dict[str, float]:
-        self.task = task
+        self.setup(task)
         self.number.zero_()
-        self.source = backbones.prepare(task.source, self.encoder.features)
-        self.target = backbones.prepare(task.target, self.encoder.features)
         empty = task.pool[:0]
         return self._train(empty, empty, empty)
 
     def episode(self) -> dict[str, float]:
-        confidence, prediction = self._known(self.predict(self.task.target)[self.task.pool]).max(1)
+        confidence, prediction = self.predict(self.task.target)[self.task.pool].softmax(1)[:, :self.task.num_known].max(1)
         self.number += 1
         order = confidence.argsort(descending=True)
         share = min(1.0, int(self.number) * self.enlarging) * len(order)
@@ -62,42 +53,29 @@ class PGL(Method):
     def _train(self, nodes: Tensor, labels: Tensor, unknown: Tensor) -> dict[str, float]:
         task = self.task
         extra = self.unknown_loss == "extra_class" and task.open_set
-        self.classifier = backbones.build(self.encoder, self.source.num_features, task.num_known + int(extra))
-        optimizer = self.make_optimizer(self.classifier.parameters())
+        self.classifier = self.new_classifier(task.num_known + int(extra))
+        optimizer = self.make_optimizer(p for p in self.classifier.parameters() if p.requires_grad)
         if not task.open_set or self.unknown_loss == "none":
             unknown = unknown[:0]
-        source = task.source.y[task.train]
         if not len(nodes) + len(unknown):
-            return {"source": fit_labels(self.classifier, optimizer, self.source, task.train, source, self.steps, task.num_known)}
+            return {"source": fit_labels(self.classifier, optimizer, self.source, task.train, self.labels, self.steps, task.num_known)}
         on_source = self.classifier.view(self.source, task.train)
         on_target = self.classifier.view(self.target, torch.cat([nodes, unknown]))
-        self.classifier.train()
-        for _ in range(self.steps):
-            terms = {"source": F.cross_entropy(self.classifier(on_source), source)}
+
+        def losses() -> dict[str, Tensor]:
+            terms = {"source": F.cross_entropy(self.classifier(on_source), self.labels)}
             known, rest = self.classifier(on_target).split([len(nodes), len(unknown)])
             if len(nodes):
                 terms["pseudo_known"] = F.cross_entropy(known, labels)
             if len(unknown):
                 wanted = torch.full((len(rest),), task.num_known) if extra else rest.new_full(rest.shape, 1 / rest.size(1))
                 terms["pseudo_unknown"] = F.cross_entropy(rest, wanted)
-            optimizer.zero_grad()
-            sum(terms.values()).backward()
-            optimizer.step()
-        return {name: float(term.detach()) for name, term in terms.items()} | {"pseudo_labels": len(nodes), "pseudo_unknowns": len(unknown)}
+            return terms
 
-    def _known(self, scores: Tensor) -> Tensor:
-        """Probabilities of the known classes, ``[n, N]``; an unknown logit takes its share of the mass away."""
-        return scores.softmax(1)[:, :self.task.num_known]
+        terms = minimise(self.classifier, optimizer, losses, self.steps)
+        return terms | {"pseudo_labels": len(nodes), "pseudo_unknowns": len(unknown)}
 
-    def predict(self, graph: Data) -> Tensor:
-        scores = super().predict(graph)
+    def logits(self, graph: Data) -> Tensor:
+        logits = super().logits(graph)
         # Before there are pseudo-unknown nodes the extra logit is untrained.
-        return scores[:, :self.task.num_known] if self.number == 0 else scores
-
-    def calibrate(self, scores: Tensor, label: Tensor) -> None:
-        if self.task.open_set:
-            self.threshold.fill_(best_threshold(*self._known(scores).max(1), label, self.task.unknown))
-
-    def decide(self, scores: Tensor) -> Tensor:
-        confidence, prediction = self._known(scores).max(1)
-        return torch.where(confidence < self.threshold, self.task.num_known, prediction)
+        return logits[:, :self.task.num_known] if self.number == 0 else logits

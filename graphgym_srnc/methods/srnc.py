@@ -17,7 +17,7 @@ from graphgym_srnc.errors import InputError
 from graphgym_srnc.losses.alignment import evidence_lower_bound
 from graphgym_srnc.losses.modularity import newman_resolution
 from graphgym_srnc.methods._cluster_gnn import ClusterGNN
-from graphgym_srnc.methods.base import Method, best_threshold, fit_labels
+from graphgym_srnc.methods.base import Method, best_threshold, fit_labels, minimise
 from graphgym_srnc.task import ShiftTask
 
 LADDER = (1.0, 2.0, 3.0, 5.0, 8.0, 12.0)
@@ -54,13 +54,13 @@ class SRNC(Method):
         modularity_weight: weight of :math:`\mathcal L_{\Phi,T}` against :math:`\mathcal L_{\Phi,\theta,S}`.
         members: number of cluster GNNs; their class posteriors are averaged.
         product: exponent of the classifier's posterior that multiplies the pseudo-label posterior; 0 = the paper.
-        drop_unsure: share of target nodes with the least sure pseudo-labels that are never drawn.
+        drop_unsure: in open-set shift, the share of target nodes with the least sure pseudo-labels that are never drawn. In close-set
+            shift those are the very nodes that the shift has moved, and all are drawn.
         target_ratio: target nodes drawn per episode, in multiples of :math:`|D^s|`.
         hard_labels: take the likeliest pseudo-label rather than a sample.
         calibrated: whether the cut between known and unknown is moved on validation, as the baselines' thresholds are.
-        smoothing: steps of personalised PageRank (restart 0.1) over the predicted posterior.
-        self_training: episodes at the end of each resolution in which a new classifier learns from the sure ones among the last
-            one's own decisions on the whole target.
+        self_training: in open-set shift, episodes at the end of each resolution in which a new classifier learns from the sure ones
+            among the last one's own decisions on the whole target.
     """
 
     def __init__(self, *, num_clusters: int = 16, pretrain_steps: int = 100, cluster_pretrain_steps: int = 150, rounds: int = 5,
@@ -70,23 +70,24 @@ class SRNC(Method):
                  cluster_features: str = "auto", resolutions: list[float] = [1.0], candidates: int = 3,  # noqa: B006
                  collapse: float = 1.0, modularity_weight: float = 1.0, members: int = 1, product: float = 0.0,
                  drop_unsure: float = 0.0, target_ratio: float = 1.0, hard_labels: bool = False, calibrated: bool = False,
-                 smoothing: int = 0, self_training: int = 0, **base) -> None:
+                 self_training: int = 0, **base) -> None:
         super().__init__(**base)
         options = {name: value for name, value in locals().items() if name not in ("self", "base", "__class__")}
-        _check(options)
+        self.check(options)
         for name, value in options.items():
             setattr(self, name, value)
         self.episodes = (rounds + self_training) * max(1, len(resolutions))
         self.register_buffer("number", torch.tensor(0))
-        self.register_buffer("threshold", torch.tensor(0.0))
         self.register_buffer("knows_unknown", torch.tensor(False))
 
     def start(self, task: ShiftTask) -> dict[str, float]:
         """Episode 0: pre-train the classifier on the source and the cluster GNNs on the target (lines 1 and 2 of Algorithm 1)."""
-        self.task = task
-        self.source, self.target = (backbones.prepare(graph, self.encoder.features) for graph in (task.source, task.target))
+        self.setup(task)
+        if not task.open_set:
+            self.drop_unsure, self.self_training = 0.0, 0
+        if self.encoder.base is not None:
+            self.cluster_features = self.encoder.features  # what lies under the encoder was trained with them
         self.cluster_source, self.cluster_target = (backbones.prepare(g, self.cluster_features) for g in (task.source, task.target))
-        self.labels = task.source.y[task.train]
         self.one_hot = F.one_hot(self.labels, task.num_known).float()
         if not task.open_set:
             self.num_clusters = task.num_known
@@ -98,7 +99,7 @@ class SRNC(Method):
         if not task.open_set and self.cluster_init == "modularity":
             self.warnings.append("cluster_init modularity: in close-set shift the paper's order leaves clusters that are not the classes")
 
-        self.classifier = backbones.build(self.encoder, self.source.num_features, task.num_outputs)
+        self.classifier = self.new_classifier(task.num_outputs)
         optimizer = self.make_optimizer(self.classifier.parameters())
         source = fit_labels(self.classifier, optimizer, self.source, task.train, self.labels, self.pretrain_steps, task.num_known)
         self.pretrained = copy.deepcopy(self.classifier.state_dict())
@@ -123,7 +124,7 @@ class SRNC(Method):
             nodes, label = self.draw_target(self.pseudo_posterior())  # lines 10 and 11
         else:
             nodes, label = self.own_labels()
-            self.classifier.load_state_dict(backbones.build(self.encoder, self.source.num_features, task.num_outputs).state_dict())
+            self.classifier.load_state_dict(self.new_classifier(task.num_outputs).state_dict())
             self.optimizer = self.make_optimizer(self.classifier.parameters())
         figures |= self.update_classifier(nodes, label)  # lines 12 to 14
         if task.open_set:
@@ -207,7 +208,7 @@ class SRNC(Method):
     @torch.no_grad()
     def class_posterior(self, graph: Data) -> Tensor:
         r""":math:`P_\theta` ``[V, N(+1)]``; until it has been trained on pseudo-labels it gives the unknown class nothing."""
-        logits = super().predict(graph)
+        logits = self.logits(graph)
         if not self.knows_unknown:
             logits[:, self.task.num_known:] = -torch.inf
         return logits.softmax(1)
@@ -272,16 +273,15 @@ class SRNC(Method):
         for graph in [self.source] if self.source is self.target else [self.source, self.target]:
             mine = [part for part in parts if part[1] is graph]
             batches.append((self.classifier.view(graph, torch.cat([part[2] for part in mine])), mine))
-        self.classifier.train()
-        terms: dict[str, Tensor] = {}
-        for _ in range(self.steps):
+
+        def losses() -> dict[str, Tensor]:
+            terms = {}
             for view, mine in batches:
                 logits = self.classifier(view).split([len(part[2]) for part in mine])
                 terms |= {name: weight * F.cross_entropy(z, y) for z, (name, _, _, y, weight) in zip(logits, mine)}
-            self.optimizer.zero_grad()
-            sum(terms.values()).backward()
-            self.optimizer.step()
-        return {name: float(term.detach()) for name, term in terms.items()}
+            return terms
+
+        return minimise(self.classifier, self.optimizer, losses, self.steps)
 
     @torch.no_grad()
     def bound(self) -> float:
@@ -289,32 +289,21 @@ class SRNC(Method):
         if not self.clusters:
             return 0.0
         log_q = self.cluster_posterior(self.cluster_source)[self.task.train].clamp(min=1e-12).log()
-        return float(evidence_lower_bound(log_q, super().predict(self.task.source)[self.task.train].log_softmax(1)))
+        return float(evidence_lower_bound(log_q, self.logits(self.task.source)[self.task.train].log_softmax(1)))
 
     @torch.no_grad()
     def predict(self, graph: Data) -> Tensor:
         """Log posteriors of the classifier, ``[V, N(+1)]``; before episode 1 the unknown class has none."""
-        p = self.class_posterior(graph)
-        smooth, adjacency = p, backbones.prepare(graph, self.encoder.features).adjacency("gcn") if self.smoothing else None
-        for _ in range(self.smoothing):
-            smooth = 0.9 * (adjacency @ smooth) + 0.1 * p
-        return F.normalize(smooth, p=1, dim=1).clamp(min=1e-12).log()
+        return self.smooth(self.class_posterior(graph), graph).clamp(min=1e-12).log()
 
     def calibrate(self, scores: Tensor, label: Tensor) -> None:
         if self.calibrated and self.task.open_set:
-            confidence, prediction = self.margin(scores)
-            self.threshold.fill_(best_threshold(confidence, prediction, label, self.task.num_known, prior=0.0))
+            prediction = scores[:, :self.task.num_known].argmax(1)
+            self.threshold.fill_(best_threshold(self.confidence(scores), prediction, label, self.task.num_known, prior=0.0))
 
-    def decide(self, scores: Tensor) -> Tensor:
-        if not self.task.open_set:
-            return scores.argmax(1)
-        confidence, prediction = self.margin(scores)
-        return torch.where(confidence < self.threshold, self.task.num_known, prediction)
-
-    def margin(self, scores: Tensor) -> tuple[Tensor, Tensor]:
-        """How far the likeliest known class is above the unknown one, ``[n]``, and that class, ``[n]``."""
-        top, prediction = scores[:, :self.task.num_known].max(1)
-        return top - scores[:, self.task.num_known], prediction
+    def confidence(self, scores: Tensor) -> Tensor:
+        """How far the likeliest known class is above the unknown one, ``[n]``; the threshold is 0 unless ``calibrated``."""
+        return scores[:, :self.task.num_known].amax(1) - scores[:, self.task.num_known]
 
     @torch.no_grad()
     def views(self) -> dict[str, Callable[[Data], tuple[Tensor, Tensor]]]:
@@ -329,30 +318,24 @@ class SRNC(Method):
             views["cluster_gnn"] = partial(embed, self.clusters[0].encoder, self.cluster_features)
         return views
 
+    def check(self, options: dict[str, Any]) -> None:
+        """Refuse option values that make no sense, by name."""
+        choices = {"source_posterior": ("labels", "classifier"), "pseudo_labels": ("cluster", "classifier"),
+                   "cluster_init": ("auto", "modularity", "source"), "cluster_features": FEATURES}
+        for name, allowed in choices.items():
+            self.require(name, options[name], options[name] in allowed, ", ".join(allowed))
+        for name in ("rounds", "steps", "pretrain_steps", "members", "candidates"):
+            self.require(name, options[name], options[name] >= 1, "1 or more")
+        for name in ("num_clusters", "cluster_pretrain_steps", "cluster_steps", "source_batch", "cluster_hidden", "alpha",
+                     "cluster_weight_decay", "collapse", "modularity_weight", "product", "self_training"):
+            self.require(name, options[name], options[name] >= 0, "0 or more")
+        for name in ("unknown_share", "drop_unsure"):
+            self.require(name, options[name], 0 <= options[name] < 1, "a share in [0, 1)")
+        for name in ("cluster_lr", "target_ratio", "resolutions"):
+            numbers = options[name] if name == "resolutions" else [options[name]]
+            self.require(name, options[name], all(value > 0 for value in numbers), "above 0")
+
 
 def mean(figures: list[dict[str, float]]) -> dict[str, float]:
     """The mean of each figure over members."""
     return {name: sum(f[name] for f in figures) / len(figures) for name in figures[0]}
-
-
-def _check(options: dict[str, Any]) -> None:
-    """Refuse option values that make no sense, by name."""
-    choices = {"source_posterior": ("labels", "classifier"), "pseudo_labels": ("cluster", "classifier"),
-               "cluster_init": ("auto", "modularity", "source"), "cluster_features": FEATURES}
-    for name, allowed in choices.items():
-        if options[name] not in allowed:
-            raise InputError(f"srnc.{name}", options[name], ", ".join(allowed))
-    for name in ("rounds", "steps", "pretrain_steps", "members", "candidates"):
-        if options[name] < 1:
-            raise InputError(f"srnc.{name}", options[name], "1 or more")
-    for name in ("num_clusters", "cluster_pretrain_steps", "cluster_steps", "source_batch", "cluster_hidden", "alpha",
-                 "cluster_weight_decay", "collapse", "modularity_weight", "product", "smoothing",
-                 "self_training"):
-        if options[name] < 0:
-            raise InputError(f"srnc.{name}", options[name], "0 or more")
-    for name in ("unknown_share", "drop_unsure"):
-        if not 0 <= options[name] < 1:
-            raise InputError(f"srnc.{name}", options[name], "a share in [0, 1)")
-    for name in ("cluster_lr", "target_ratio", "resolutions"):
-        if any(value <= 0 for value in (options[name] if name == "resolutions" else [options[name]])):
-            raise InputError(f"srnc.{name}", options[name], "above 0")

@@ -10,9 +10,10 @@ from typing import Any, Mapping, Sequence, TextIO
 
 from graphgym_srnc import store
 
-METRICS = ("micro_f1", "macro_f1", "macro_recall", "unknown_recall", "unknown_precision")
+METRICS = ("micro_f1", "macro_f1", "macro_recall", "unknown_recall", "unknown_precision", "unknown_auroc", "unknown_aupr", "unknown_fpr95")
 HEADS = {"name": "experiment", "method": "method", "backbone": "backbone", "runs": "runs", "micro_f1": "Micro-F1", "macro_f1": "Macro-F1",
-         "macro_recall": "macro recall", "unknown_recall": "unknown recall", "unknown_precision": "unknown precision", "drop": "ΔF1"}
+         "macro_recall": "macro recall", "unknown_recall": "unknown recall", "unknown_precision": "unknown precision",
+         "unknown_auroc": "unknown AUROC", "drop": "ΔF1"}
 NOTE = "Test scores in %, mean ± population standard deviation over runs (n in the divisor)."
 
 Row = dict[str, Any]
