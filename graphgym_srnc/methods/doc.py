@@ -1,0 +1,68 @@
+"""DOC (Shu et al., EMNLP 2017): a sigmoid per class, each with a threshold of its own, so that a node may belong to none."""
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+from torch_geometric.data import Data
+
+from graphgym_srnc.losses.openness import doc_thresholds
+from graphgym_srnc.methods.base import Supervised
+
+
+class DOC(Supervised):
+    r"""One-against-the-rest classifiers on the labelled source nodes, with the summed binary cross-entropy of all of them.
+
+    .. math:: \mathcal L = \frac1M \sum_i \sum_{c=1}^N \text{BCE}(\sigma(f_c(x_i)), [y_i = c]), \quad
+        \text{confidence}(x) = \max_c \left(\sigma(f_c(x)) - t_c\right)
+
+    :math:`t_c = \max(0.5, 1 - 3 \sigma_c)` is fitted to the probabilities of the training nodes of class :math:`c` after training.
+    The paper's own rule, unknown where every class is below its threshold, is a cut at confidence 0; the cut is then moved on
+    validation, as for all methods. The class named is that of the largest probability.
+
+    With ``smoothing`` each classifier's two probabilities are smoothed; other scores than its own make no sense here, so ``score``
+    stays as it is.
+
+    Args:
+        balanced: in each class weigh positive nodes by the number of negative nodes over that of positive ones, as gDOC does.
+    """
+
+    def __init__(self, *, balanced: bool = True, **base) -> None:
+        super().__init__(**base)
+        self.require("score", self.score, self.score == "max_softmax", "max_softmax, which stands for the method's own rule")
+        self.balanced = balanced
+
+    def losses(self) -> dict[str, Tensor]:
+        return {"source": one_against_rest(self.classifier(self.on_source), self.labels, self.balanced)}
+
+    @torch.no_grad()
+    def predict(self, graph: Data) -> Tensor:
+        """Logits of the sigmoids ``[V, N]``; in open-set shift a last column, minus the confidence."""
+        scores = self._scores(graph)
+        if not self.task.open_set:
+            return scores
+        on_source = scores if graph is self.task.source else self._scores(self.task.source)
+        cut = doc_thresholds(on_source[self.task.train].sigmoid(), self.labels)
+        return torch.cat([scores, -(scores.sigmoid() - cut).amax(1, keepdim=True)], 1)
+
+    def _scores(self, graph: Data) -> Tensor:
+        logits = self.logits(graph)
+        if not self.smoothing:
+            return logits
+        # Yes and no of all classifiers make one distribution, of which smoothing keeps each classifier's share.
+        share = torch.cat([logits.sigmoid(), (-logits).sigmoid()], 1) / logits.size(1)
+        return (self.smooth(share, graph)[:, :logits.size(1)] * logits.size(1)).logit(eps=1e-6)
+
+
+def one_against_rest(logits: Tensor, label: Tensor, balanced: bool) -> Tensor:
+    """Binary cross-entropy of a sigmoid per class: sum over classes, mean over nodes.
+
+    Args:
+        logits: ``[n, N]``.
+        label: classes, ``[n]``.
+        balanced: weigh a class's positive nodes by how many negative ones there are for each.
+    """
+    wanted = F.one_hot(label, logits.size(1)).to(logits.dtype)
+    positive = wanted.sum(0)
+    weight = (len(label) - positive) / positive.clamp(min=1) if balanced else None
+    return F.binary_cross_entropy_with_logits(logits, wanted, reduction="sum", pos_weight=weight) / len(label)

@@ -1,0 +1,161 @@
+"""G2Pxy (Zhang et al., IJCAI 2023): an unknown class that is learnt from mixtures of hidden states of known classes."""
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+from torch_geometric.data import Data
+
+from graphgym_srnc.backbones import Encoder, build
+from graphgym_srnc.methods.base import Method, Supervised
+from graphgym_srnc.task import ShiftTask
+
+
+class G2Pxy(Supervised):
+    r"""A linear classifier of :math:`N + 1` classes on the encoder's hidden states :math:`z`; in episode 0 it learns the known classes,
+    afterwards the last one stands for what proxies of the unknown look like.
+
+    Nodes without a label take the class that the classifier of episode 0 gives them. Each step draws, at most ``ratio`` times the
+    number of labelled nodes, with fresh :math:`\lambda \sim \text{Beta}(1, 1)`,
+
+    - inter-class proxies :math:`\lambda z_i + (1 - \lambda) z_j` of adjacent nodes of different classes (of random training nodes of
+      different classes where no such nodes are adjacent), and
+    - external proxies :math:`(1 + \lambda) z_b - \lambda c_k`, with :math:`b` among the ``boundary`` share of nodes of class :math:`k`
+      that the classifier of episode 0 is least sure of, and :math:`c_k` the mean of the class's training nodes: a mixture that goes
+      on from the centre past the boundary. The authors' :math:`z_b - c_k` has left the place where the class lies.
+
+    .. math:: \mathcal L = \text{CE}_{N+1} + w_1 \text{CE}(f \text{ without the true class}, N + 1) + w_2 \text{CE}(\text{inter}, N + 1)
+        + w_3 \text{CE}(\text{external}, N + 1)
+
+    Its confidence is :math:`\log p_\text{best known class} - \log p_{N+1}`, so its own rule is a cut at 0, which is then moved on
+    validation as for all methods. Beside that the authors see training nodes alone, of which one half makes proxies and the other half
+    gives the losses, and they join proxies to the graph before a last layer. In close-set shift it is a plain GNN.
+
+    Args:
+        proxy_dim: size of :math:`z`.
+        ratio: most proxies of each kind a step, over the number of labelled nodes.
+        boundary: share of a class's nodes that are its boundary.
+        masked_weight: :math:`w_1`.
+        inter_weight: :math:`w_2`.
+        external_weight: :math:`w_3`.
+    """
+
+    def __init__(self, *, proxy_dim: int = 128, ratio: float = 1.0, boundary: float = 0.1, masked_weight: float = 1.0,
+                 inter_weight: float = 0.01, external_weight: float = 0.01, **base) -> None:
+        super().__init__(**base)
+        self.require("proxy_dim", proxy_dim, proxy_dim >= 1, "1 or more")
+        self.require("ratio", ratio, ratio > 0, "above 0")
+        self.require("boundary", boundary, 0 < boundary <= 1, "a share in (0, 1]")
+        weights = {"masked_weight": masked_weight, "inter_weight": inter_weight, "external_weight": external_weight}
+        for name, value in weights.items():
+            self.require(name, value, value >= 0, "0 or more")
+        self.require("score", self.score, self.score == "max_softmax", "max_softmax, which stands for the method's own rule")
+        self.proxy_dim, self.ratio, self.boundary = proxy_dim, ratio, boundary
+        self.masked_weight, self.inter_weight, self.external_weight = weights.values()
+        self.register_buffer("number", torch.tensor(-1))
+
+    def new_classifier(self, num_outputs: int) -> Encoder:
+        """The encoder of hidden states; the classes are the head's."""
+        return build(self.encoder, self.source.num_features, self.proxy_dim)
+
+    def start(self, task: ShiftTask) -> dict[str, float]:
+        self.number.fill_(-1)
+        return super().start(task)
+
+    def begin(self) -> None:
+        self.head = nn.Linear(self.proxy_dim, self.task.num_outputs)
+
+    def episode(self) -> dict[str, float]:
+        self.number += 1
+        if self.number == 1 and self.task.open_set:
+            self._name_parents()
+        return super().episode()
+
+    def losses(self) -> dict[str, Tensor]:
+        task = self.task
+        if self.number == 0 or not task.open_set:
+            return {"source": F.cross_entropy(self.head(self.classifier(self.on_source))[:, :task.num_known], self.labels)}
+        z = self.classifier(self.on_graph)
+        logits, count = self.head(z[task.train]), max(1, round(self.ratio * len(task.train)))
+        pairs = self.pairs
+        if not pairs.size(1):
+            pairs = task.train[random_pairs(self.labels, count)]
+        elif pairs.size(1) > count:
+            pairs = pairs[:, torch.randint(pairs.size(1), (count,), device=z.device)]
+        outer = self.outer if len(self.outer) <= count else self.outer[torch.randint(len(self.outer), (count,), device=z.device)]
+        centre = class_centres(z[task.train], self.labels, task.num_known)[self.named[outer]]
+        # Beta(1, 1) is the uniform distribution.
+        inter = mix(z[pairs[0]], z[pairs[1]], torch.rand(pairs.size(1), 1, device=z.device))
+        external = mix(z[outer], centre, 1 + torch.rand(len(outer), 1, device=z.device))
+        return {"source": F.cross_entropy(logits, self.labels), "masked": self.masked_weight * masked_cross_entropy(logits, self.labels),
+                "inter": self.inter_weight * unknown_cross_entropy(self.head(inter)),
+                "external": self.external_weight * unknown_cross_entropy(self.head(external))}
+
+    @torch.no_grad()
+    def _name_parents(self) -> None:
+        """The classes, adjacent pairs and boundary nodes that proxies are made of; from the classifier as episode 0 left it."""
+        task = self.task
+        self.eval()
+        self.on_graph = self.classifier.view(self.source)
+        confidence, self.named = self.head(self.classifier(self.on_graph))[:, :task.num_known].softmax(1).max(1)
+        self.named[task.train] = self.labels
+        raw = self.source.adjacency("raw").matrix
+        row = np.repeat(np.arange(raw.shape[0]), np.diff(raw.indptr))
+        edges = torch.from_numpy(np.stack([row, raw.indices])[:, row < raw.indices].astype(np.int64)).to(confidence.device)
+        self.pairs = edges[:, self.named[edges[0]] != self.named[edges[1]]]
+        self.outer = boundary_nodes(confidence, self.named, self.boundary)
+
+    @torch.no_grad()
+    def logits(self, graph: Data) -> Tensor:
+        logits = self.head(super().logits(graph))
+        # Before there are proxies the last logit is untrained.
+        return logits[:, :self.task.num_known] if self.number == 0 else logits
+
+    def confidence(self, scores: Tensor) -> Tensor:
+        known = self.task.num_known
+        if scores.size(1) == known:
+            return Method.confidence(self, scores)
+        return scores[:, :known].amax(1) - scores[:, known]
+
+
+def masked_cross_entropy(logits: Tensor, label: Tensor) -> Tensor:
+    """Cross-entropy of the last class where a node's own class is left out, of logits ``[n, N + 1]`` and classes ``[n]``."""
+    own = F.one_hot(label, logits.size(1)).bool()
+    return unknown_cross_entropy(logits.masked_fill(own, float("-inf")))
+
+
+def unknown_cross_entropy(logits: Tensor) -> Tensor:
+    """Cross-entropy of the last class, mean over nodes, of logits ``[n, N + 1]``."""
+    return -logits.log_softmax(1)[:, -1].mean()
+
+
+def mix(first: Tensor, second: Tensor, share: Tensor) -> Tensor:
+    """The mixture ``[n, K]`` of two states ``[n, K]``, with ``share`` ``[n, 1]`` of the first; above 1 it lies beyond the first."""
+    return share * first + (1 - share) * second
+
+
+def class_centres(z: Tensor, label: Tensor, num_classes: int) -> Tensor:
+    """Mean state of each class, ``[N, K]``, of states ``[n, K]`` and classes ``[n]``; each class has a node."""
+    total = z.new_zeros(num_classes, z.size(1)).index_add(0, label, z)
+    return total / torch.bincount(label, minlength=num_classes)[:, None]
+
+
+def boundary_nodes(confidence: Tensor, label: Tensor, share: float) -> Tensor:
+    """Ids of the least sure ``share`` of each class's nodes, one at least, of confidences and classes ``[V]``."""
+    order = confidence.argsort(stable=True)
+    order = order[label[order].argsort(stable=True)]
+    size = torch.bincount(label)
+    rank = torch.arange(len(order), device=order.device) - (size.cumsum(0) - size)[label[order]]
+    return order[rank < (size * share).ceil()[label[order]]]
+
+
+def random_pairs(label: Tensor, count: int) -> Tensor:
+    """Random pairs ``[2, count]`` of positions in ``label`` ``[n]`` with different classes; there are two classes or more."""
+    order = label.argsort(stable=True)
+    size = torch.bincount(label)
+    first = torch.randint(len(label), (count,), device=label.device)
+    # Of positions sorted by class, those after a class's block, taken cyclically, are all of other classes.
+    own = label[first]
+    step = (torch.rand(count, device=label.device) * (len(label) - size[own])).long()
+    return torch.stack([first, order[(size.cumsum(0)[own] + step) % len(label)]])

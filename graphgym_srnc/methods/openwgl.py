@@ -1,0 +1,129 @@
+"""OpenWGL (Wu et al., ICDM 2020): a variational graph autoencoder whose classifier is kept unsure of unlabelled nodes."""
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+from torch_geometric.data import Data
+
+from graphgym_srnc.backbones import Encoder, build
+from graphgym_srnc.methods.base import Supervised
+
+START = -1.0
+"""Logarithm of a deviation where the encoder's output is zero. From deviations of one, beside means near zero, a few hundred steps
+would not find the signal in the noise."""
+
+
+class OpenWGL(Supervised):
+    r"""Every node has a normal distribution :math:`z_i \sim \mathcal N(\mu_i, \text{diag}(\sigma_i^2))`, the encoder's output, and a
+    linear classifier reads a draw of it.
+
+    The loss is cross-entropy and :math:`\text{KL}(z_i \| \mathcal N(0, I))` on training nodes, the autoencoder's binary cross-entropy
+    of :math:`z_i^\top z_j` on the target's edges and as many random pairs, and :math:`\sum_c p_c \log p_c` on unlabelled nodes with
+    :math:`1/N < \max_c p_c < 0.5`, whose probabilities it flattens (with two classes there are no such nodes; in close-set shift it is
+    off). At test the class probabilities are a mean over draws that all nodes share, so that a prediction is not random.
+
+    The authors take ``hidden`` 32, Adam at 0.001 and 3000 steps; here learning rate and steps are those of the other methods
+    unless a config says otherwise. Their encoder has two output layers, which are here the halves of one, and deviations start at one,
+    here at :math:`1/e`.
+
+    Args:
+        latent: size of :math:`z`.
+        kl_weight, edge_weight, uncertainty_weight: weights of the three terms beside cross-entropy.
+        max_edges: on a larger graph so many edges are drawn for each step.
+        samples: draws at test.
+        cut: ``validation`` (the threshold of the best Micro-F1, as for all methods) or ``mean`` (the authors': half-way between the
+            mean confidence of known and of unknown validation nodes; ``validation`` where there is no unknown one).
+    """
+
+    def __init__(self, *, latent: int = 16, kl_weight: float = 1.0, edge_weight: float = 1.0, uncertainty_weight: float = 1.0,
+                 max_edges: int = 20000, samples: int = 100, cut: str = "validation", **base) -> None:
+        super().__init__(**base)
+        for name, value in (("latent", latent), ("max_edges", max_edges), ("samples", samples)):
+            self.require(name, value, value >= 1, "1 or more")
+        weights = {"kl_weight": kl_weight, "edge_weight": edge_weight, "uncertainty_weight": uncertainty_weight}
+        for name, value in weights.items():
+            self.require(name, value, value >= 0, "0 or more")
+        self.require("cut", cut, cut in ("validation", "mean"), "validation, mean")
+        self.require("score", self.score, self.score == "max_softmax", "max_softmax, of the probabilities' mean over draws")
+        self.latent, self.max_edges, self.samples, self.cut = latent, max_edges, samples, cut
+        self.kl_weight, self.edge_weight, self.uncertainty_weight = weights.values()
+
+    def new_classifier(self, num_outputs: int) -> Encoder:
+        """The encoder of means and logarithms of deviations; the classes are the head's."""
+        return build(self.encoder, self.source.num_features, 2 * self.latent)
+
+    def begin(self) -> None:
+        self.head = nn.Linear(self.latent, self.task.num_known)
+        raw = self.target.adjacency("raw").matrix
+        row = np.repeat(np.arange(raw.shape[0]), np.diff(raw.indptr))
+        # Each edge once: the operator is symmetric and without self-loops.
+        self.edges = torch.from_numpy(np.stack([row, raw.indices])[:, row < raw.indices].astype(np.int64)).to(self.target.device)
+        self.on_target = self.classifier.view(self.target)
+
+    def losses(self) -> dict[str, Tensor]:
+        mean, log_sigma = self._normal(self.classifier(self.on_target))
+        z = draw(mean, log_sigma)
+        if self.source is self.target:
+            train = [part[self.task.train] for part in (mean, log_sigma, z)]
+        else:
+            train = list(self._normal(self.classifier(self.on_source)))
+            train.append(draw(*train))
+        terms = {"source": F.cross_entropy(self.head(train[2]), self.labels), "kl": self.kl_weight * kl_divergence(*train[:2])}
+        if self.edge_weight and self.edges.size(1):
+            edges = self.edges
+            if edges.size(1) > self.max_edges:
+                edges = edges[:, torch.randint(edges.size(1), (self.max_edges,), device=edges.device)]
+            others = torch.randint(len(z), edges.shape, device=edges.device)
+            terms["edges"] = self.edge_weight * edge_loss(z, edges, others)
+        if self.uncertainty_weight and self.task.open_set:
+            terms["uncertainty"] = self.uncertainty_weight * uncertainty_loss(self.head(z[self.task.pool]))
+        return terms
+
+    @torch.no_grad()
+    def logits(self, graph: Data) -> Tensor:
+        """Logarithms of the class probabilities' mean over draws, ``[V, N]``."""
+        mean, log_sigma = self._normal(super().logits(graph))
+        noise = torch.randn(self.samples, self.latent, generator=torch.Generator().manual_seed(0)).to(mean)
+        sigma, p = log_sigma.exp(), 0
+        for eps in noise:
+            p = p + self.head(mean + eps * sigma).softmax(1)
+        return (p / self.samples).clamp(min=1e-12).log()
+
+    def calibrate(self, scores: Tensor, label: Tensor) -> None:
+        unknown = label == self.task.num_known
+        if self.cut == "validation" or not self.task.open_set or unknown.all() or not unknown.any():
+            return super().calibrate(scores, label)
+        confidence = self.confidence(scores)
+        self.threshold.fill_((confidence[unknown].mean() + confidence[~unknown].mean()) / 2)
+
+    def _normal(self, out: Tensor) -> tuple[Tensor, Tensor]:
+        mean, log_sigma = out.split(self.latent, 1)
+        # The KL term would overflow long before a deviation that large is of any use.
+        return mean, (log_sigma + START).clamp(max=10)
+
+
+def draw(mean: Tensor, log_sigma: Tensor) -> Tensor:
+    """A draw of a normal distribution for each node, differentiable in its parameters, all ``[n, K]``."""
+    return mean + torch.randn_like(mean) * log_sigma.exp()
+
+
+def kl_divergence(mean: Tensor, log_sigma: Tensor) -> Tensor:
+    """Divergence from the standard normal distribution, mean over nodes and dimensions, of parameters ``[n, K]``."""
+    return ((2 * log_sigma).exp() / 2 + mean ** 2 / 2 - 0.5 - log_sigma).mean()
+
+
+def edge_loss(z: Tensor, edges: Tensor, others: Tensor) -> Tensor:
+    """Binary cross-entropy of inner products: yes to ``edges``, no to ``others``, both ``[2, m]``; mean over all pairs."""
+    products = [(z[i] * z[j]).sum(1) for i, j in (edges, others)]
+    return (F.softplus(-products[0]).sum() + F.softplus(products[1]).sum()) / (edges.size(1) + others.size(1))
+
+
+def uncertainty_loss(logits: Tensor) -> Tensor:
+    """Negative entropy, mean over the nodes whose largest probability is above 1/N and below 0.5; 0 where there are none."""
+    log_p = logits.log_softmax(1)
+    p = log_p.exp()
+    best = p.detach().amax(1)
+    chosen = ((best > 1 / logits.size(1)) & (best < 0.5)).to(p.dtype)
+    return ((p * log_p).sum(1) * chosen).sum() / chosen.sum().clamp(min=1)

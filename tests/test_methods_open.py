@@ -1,0 +1,342 @@
+"""DOC, OpenWGL and G2Pxy: each term of their losses, their options, and what they make of an easy graph."""
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from conftest import make_task
+
+from graphgym_srnc import methods, trainer
+from graphgym_srnc.backbones import EncoderSpec
+from graphgym_srnc.errors import InputError
+from graphgym_srnc.losses.openness import doc_thresholds
+from graphgym_srnc.methods import doc, g2pxy, openwgl
+from graphgym_srnc.shifts import synthetic
+
+NAMES = ("doc", "openwgl", "g2pxy")
+
+
+def toy(mode: str = "open_set", **options):
+    fields = {"num_nodes": 160, "num_classes": 3, "num_unseen": 1, "num_features": 30, "labels_per_class": 8, "num_val": 30, "num_test": 60}
+    return synthetic.build(mode=mode, split_seed=0, **fields | options)
+
+
+def easy(mode: str = "open_set"):
+    return toy(mode, num_nodes=300, num_classes=4, avg_degree=10.0, homophily=0.95, signal=0.6, num_features=60, class_imbalance=1.0)
+
+
+def make(name: str, hidden: int = 8, kind: str = "gcnconv", **options) -> methods.base.Method:
+    return methods.find(name)(encoder=EncoderSpec(kind=kind, hidden=hidden, heads=2), **{"steps": 4, "rounds": 2} | options)
+
+
+def started(task, name: str, episodes: int = 0, **options) -> methods.base.Method:
+    torch.manual_seed(0)
+    method = make(name, **options)
+    method.start(task.blind())
+    for _ in range(episodes):
+        method.episode()
+    return method
+
+
+@pytest.fixture
+def rng() -> np.random.RandomState:
+    return np.random.RandomState(0)
+
+
+def sigmoid(x: np.ndarray) -> np.ndarray:
+    return 1 / (1 + np.exp(-x))
+
+
+def softmax(x: np.ndarray) -> np.ndarray:
+    e = np.exp(x - x.max(1, keepdims=True))
+    return e / e.sum(1, keepdims=True)
+
+
+# ---- all three ----
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_same_seed_same_bits(name):
+    runs = []
+    for seed in (3, 3, 4):
+        torch.rand(1 + len(runs))
+        method = make(name)
+        record = trainer.fit(method, toy(), seed=seed)
+        runs.append(([episode.losses for episode in record.history], method.predict(toy().target)))
+        assert torch.equal(runs[-1][1], method.predict(toy().target))
+    assert runs[0][0] == runs[1][0] and torch.equal(runs[0][1], runs[1][1])
+    assert runs[0][0] != runs[2][0]
+
+
+@pytest.mark.parametrize("mode", ["open_set", "close_set"])
+@pytest.mark.parametrize("name", NAMES)
+def test_learns_an_easy_graph(name, mode):
+    record = trainer.fit(make(name, hidden=32, steps=80), easy(mode))
+    assert record.test["micro_f1"] > 0.8
+
+
+@pytest.mark.parametrize("name, columns", [("doc", 3), ("openwgl", 2), ("g2pxy", 3)])
+def test_columns_of_an_open_set(name, columns):
+    method = started(toy(), name, episodes=1)
+    scores = method.predict(toy().target)
+    assert scores.shape == (160, columns)
+    method.threshold.fill_(float(method.confidence(scores).median()))
+    decided = method.decide(scores)
+    assert 70 <= int((decided == 2).sum()) <= 80
+    assert torch.equal(decided[decided < 2], scores[:, :2].argmax(1)[decided < 2])
+
+
+@pytest.mark.parametrize("name, terms", [("doc", {"source"}), ("openwgl", {"source", "kl", "edges"}), ("g2pxy", {"source"})])
+def test_close_set_has_no_unknown(name, terms):
+    task = toy("close_set")
+    method = make(name)
+    record = trainer.fit(method, task, selection="last")
+    assert all(episode.losses.keys() == terms for episode in record.history)
+    scores = method.predict(task.target)
+    assert scores.shape[1] == task.num_known and int(method.decide(scores).max()) < task.num_known
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_smoothing(name):
+    task = toy()
+    method, plain = started(task, name, episodes=1, smoothing=3), started(task, name, episodes=1)
+    scores = method.predict(task.target)
+    assert torch.isfinite(scores).all() and scores.shape == plain.predict(task.target).shape
+    assert not torch.equal(scores, plain.predict(task.target))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_graph_without_edges(name):
+    task = make_task()
+    for graph in task.graphs().values():
+        graph.edge_index = graph.edge_index[:, :0]
+    method = make(name)
+    record = trainer.fit(method, task)
+    assert torch.isfinite(method.predict(task.target)).all() and len(record.history) == 3
+
+
+@pytest.mark.parametrize("name, mode, terms", [
+    ("openwgl", "open_set", {"source", "kl", "edges", "uncertainty"}), ("g2pxy", "open_set", {"source", "masked", "inter", "external"})])
+def test_terms_of_an_open_set(name, mode, terms):
+    record = trainer.fit(make(name), toy(mode), selection="last")
+    assert record.history[-1].losses.keys() == terms
+
+
+@pytest.mark.parametrize("key, value", [
+    ("doc.score", "energy"), ("openwgl.score", "odin"), ("g2pxy.score", "openmax"), ("openwgl.latent", 0), ("openwgl.kl_weight", -1.0),
+    ("openwgl.edge_weight", -1.0), ("openwgl.uncertainty_weight", -1.0), ("openwgl.max_edges", 0), ("openwgl.samples", 0),
+    ("openwgl.cut", "median"), ("g2pxy.proxy_dim", 0), ("g2pxy.ratio", 0.0), ("g2pxy.boundary", 0.0), ("g2pxy.boundary", 1.5),
+    ("g2pxy.masked_weight", -0.1), ("g2pxy.inter_weight", -0.1), ("g2pxy.external_weight", -0.1), ("g2pxy.steps", 0)])
+def test_bad_option_values(key, value):
+    name, option = key.split(".")
+    with pytest.raises(InputError) as error:
+        methods.find(name)(**{option: value})
+    assert error.value.key == key and error.value.value == value
+
+
+# ---- DOC ----
+
+
+@pytest.mark.parametrize("balanced", [False, True])
+def test_one_against_rest_is_brute_force(rng, balanced):
+    logits, label = rng.randn(9, 3), np.array([0, 0, 0, 0, 1, 1, 2, 1, 0])
+    expected = 0.0
+    for i in range(9):
+        for c in range(3):
+            p, positive = sigmoid(logits[i, c]), (label == c).sum()
+            weight = (9 - positive) / positive if balanced else 1
+            expected -= weight * math.log(p) if label[i] == c else math.log(1 - p)
+    found = doc.one_against_rest(torch.tensor(logits), torch.tensor(label), balanced)
+    assert float(found) == pytest.approx(expected / 9)
+
+
+def test_one_against_rest_with_a_class_without_nodes():
+    assert torch.isfinite(doc.one_against_rest(torch.randn(4, 3), torch.tensor([0, 0, 1, 1]), True))
+
+
+@pytest.mark.parametrize("smoothing", [0, 2])
+def test_doc_confidence(smoothing):
+    task = toy()
+    method = started(task, "doc", episodes=1, smoothing=smoothing)
+    scores = method.predict(task.target)
+    p = method.logits(task.target).sigmoid()
+    if smoothing:
+        # Restart 0.1 over the symmetric operator, each classifier's yes over its yes and no.
+        adjacency = method.target.adjacency("gcn").matrix.toarray()
+        yes, no = p.numpy(), 1 - p.numpy()
+        for _ in range(smoothing):
+            yes, no = (0.9 * adjacency @ now + 0.1 * first for now, first in ((yes, p.numpy()), (no, 1 - p.numpy())))
+        p = torch.tensor(yes / (yes + no))
+    cut = doc_thresholds(p[task.train], task.source.y[task.train])
+    assert torch.allclose(scores[:, :2].sigmoid(), p, atol=1e-5)
+    assert torch.allclose(method.confidence(scores), (p - cut).amax(1), atol=1e-5)
+    method.threshold.zero_()
+    assert torch.equal(method.decide(scores) == 2, ((scores[:, :2].sigmoid() - cut) < 0).all(1))
+
+
+# ---- OpenWGL ----
+
+
+def test_openwgl_kl_is_brute_force(rng):
+    mean, log_sigma = rng.randn(5, 4), rng.randn(5, 4)
+    normal = torch.distributions.Normal
+    expected = torch.distributions.kl_divergence(normal(torch.tensor(mean), torch.tensor(np.exp(log_sigma))), normal(0.0, 1.0)).mean()
+    assert float(openwgl.kl_divergence(torch.tensor(mean), torch.tensor(log_sigma))) == pytest.approx(float(expected))
+    assert float(openwgl.kl_divergence(torch.zeros(2, 3), torch.zeros(2, 3))) == 0
+
+
+def test_openwgl_edge_loss_is_brute_force(rng):
+    z, edges, others = rng.randn(6, 3), rng.randint(6, size=(2, 7)), rng.randint(6, size=(2, 7))
+    losses = [-math.log(sigmoid(z[i] @ z[j])) for i, j in edges.T] + [-math.log(1 - sigmoid(z[i] @ z[j])) for i, j in others.T]
+    found = openwgl.edge_loss(torch.tensor(z), torch.tensor(edges), torch.tensor(others))
+    assert float(found) == pytest.approx(np.mean(losses))
+
+
+def test_openwgl_uncertainty_is_brute_force(rng):
+    logits = np.concatenate([rng.randn(30, 4), np.zeros((1, 4))])
+    p = softmax(logits)
+    chosen = [row for row in p if 1 / 4 < row.max() < 0.5]
+    assert 0 < len(chosen) < 30
+    expected = np.mean([sum(q * math.log(q) for q in row) for row in chosen])
+    assert float(openwgl.uncertainty_loss(torch.tensor(logits))) == pytest.approx(expected)
+    assert float(openwgl.uncertainty_loss(torch.randn(50, 2))) == 0
+
+
+def test_openwgl_draws_have_their_parameters():
+    torch.manual_seed(0)
+    mean, log_sigma = torch.tensor([[1.0, -2.0]]).repeat(20000, 1), torch.tensor([[0.0, -1.0]]).repeat(20000, 1)
+    z = openwgl.draw(mean, log_sigma)
+    assert torch.allclose(z.mean(0), mean[0], atol=0.03) and torch.allclose(z.std(0), log_sigma[0].exp(), atol=0.03)
+
+
+def test_openwgl_averages_over_shared_draws():
+    task = toy()
+    method = started(task, "openwgl", samples=5, latent=3)
+    p = method.predict(task.target).exp().numpy()
+    assert np.allclose(p.sum(1), 1, atol=1e-5)
+    with torch.no_grad():
+        out = method.classifier(method.on_target).numpy().astype(float)
+        weight, bias = method.head.weight.numpy().astype(float), method.head.bias.numpy().astype(float)
+    mean, sigma = out[:, :3], np.exp(out[:, 3:] + openwgl.START)
+    noise = torch.randn(5, 3, generator=torch.Generator().manual_seed(0)).numpy()
+    assert np.allclose(p, np.mean([softmax((mean + eps * sigma) @ weight.T + bias) for eps in noise], 0), atol=1e-5)
+
+
+def test_openwgl_edges_are_those_of_the_target():
+    task = toy()
+    method = started(task, "openwgl")
+    pairs = {tuple(sorted(pair)) for pair in task.target.edge_index.T.tolist() if pair[0] != pair[1]}
+    assert set(map(tuple, method.edges.T.tolist())) == pairs and method.edges.size(1) == len(pairs)
+    few = started(task, "openwgl", max_edges=5, edge_weight=1.0)
+    assert math.isfinite(few.episode()["edges"])
+
+
+def test_openwgl_cuts_half_way():
+    task = toy()
+    method = started(task, "openwgl", cut="mean")
+    scores, label = method.predict(task.target)[task.val], torch.arange(len(task.val)) % 3
+    method.calibrate(scores, label)
+    confidence = np.exp(scores.numpy()).max(1) / np.exp(scores.numpy()).sum(1)
+    half = (confidence[label.numpy() == 2].mean() + confidence[label.numpy() < 2].mean()) / 2
+    assert float(method.threshold) == pytest.approx(half, abs=1e-6)
+    cuts = []
+    for method.cut in ("mean", "validation"):
+        method.calibrate(scores, label.clamp(max=1))
+        cuts.append(float(method.threshold))
+    assert cuts[0] == cuts[1] <= confidence.min()
+
+
+# ---- G2Pxy ----
+
+
+def test_g2pxy_losses_are_brute_force(rng):
+    logits, label = rng.randn(8, 4), rng.randint(3, size=8)
+    masked = []
+    for row, y in zip(logits, label):
+        kept = np.delete(row, y)
+        masked.append(math.log(np.exp(kept).sum()) - row[3])
+    assert float(g2pxy.masked_cross_entropy(torch.tensor(logits), torch.tensor(label))) == pytest.approx(np.mean(masked))
+    expected = -np.log(softmax(logits)[:, 3]).mean()
+    assert float(g2pxy.unknown_cross_entropy(torch.tensor(logits))) == pytest.approx(expected)
+
+
+def test_g2pxy_masked_loss_has_a_finite_gradient():
+    logits = torch.randn(6, 3, requires_grad=True)
+    label = torch.tensor([0, 1, 0, 1, 0, 1])
+    g2pxy.masked_cross_entropy(logits, label).backward()
+    assert torch.isfinite(logits.grad).all() and (logits.grad[torch.arange(6), label] == 0).all()
+
+
+def test_g2pxy_mix_lies_on_the_line():
+    centre, boundary = torch.tensor([[1.0, 1.0]]), torch.tensor([[3.0, 1.0]])
+    assert g2pxy.mix(boundary, centre, torch.tensor([[0.25]])).tolist() == [[1.5, 1.0]]
+    assert g2pxy.mix(boundary, centre, torch.tensor([[1.5]])).tolist() == [[4.0, 1.0]]
+
+
+def test_g2pxy_centres_and_boundary_are_brute_force(rng):
+    label = np.concatenate([[0, 1, 2], rng.randint(3, size=40)])
+    z, confidence = rng.randn(43, 5), rng.rand(43)
+    centres = g2pxy.class_centres(torch.tensor(z), torch.tensor(label), 3)
+    assert np.allclose(centres, [z[label == c].mean(0) for c in range(3)])
+    for share in (0.01, 0.3, 1.0):
+        expected = set()
+        for c in range(3):
+            mine = np.flatnonzero(label == c)
+            # One rounding, as the method's: single precision, upwards.
+            count = math.ceil(np.float32(len(mine)) * np.float32(share))
+            expected |= set(mine[confidence[mine].argsort()][:count].tolist())
+        assert set(g2pxy.boundary_nodes(torch.tensor(confidence), torch.tensor(label), share).tolist()) == expected
+
+
+def test_g2pxy_random_pairs_reach_every_other_class():
+    torch.manual_seed(0)
+    label = torch.tensor([2, 0, 1, 0, 2, 2])
+    pairs = g2pxy.random_pairs(label, 3000)
+    found = set(map(tuple, pairs.T.tolist()))
+    assert found == {(i, j) for i in range(6) for j in range(6) if label[i] != label[j]}
+
+
+def test_g2pxy_parents():
+    task = toy()
+    method = started(task, "g2pxy")
+    p = method.predict(task.target).softmax(1)
+    assert p.size(1) == 2
+    method.episode()
+    named = p.argmax(1)
+    named[task.train] = task.source.y[task.train]
+    assert torch.equal(method.named, named)
+    pairs = {tuple(sorted(pair)) for pair in task.source.edge_index.T.tolist() if named[pair[0]] != named[pair[1]]}
+    assert set(map(tuple, method.pairs.T.tolist())) == pairs
+    for c in range(2):
+        outer = torch.isin(torch.arange(160), method.outer)
+        mine, rest = (named == c) & outer, (named == c) & ~outer
+        assert 0 < int(mine.sum()) <= math.ceil(0.1 * int((named == c).sum()) + 1e-4)
+        assert p.amax(1)[mine].max() <= p.amax(1)[rest].min()
+
+
+def test_g2pxy_confidence_is_a_log_ratio():
+    task = toy()
+    method = started(task, "g2pxy", episodes=1)
+    scores = method.predict(task.target)
+    log_p = scores.log_softmax(1)
+    assert torch.allclose(method.confidence(scores), log_p[:, :2].amax(1) - log_p[:, 2], atol=1e-5)
+
+
+def test_g2pxy_proxies_teach_the_unknown():
+    task = easy()
+    method = started(task, "g2pxy", hidden=32, steps=60, inter_weight=1.0, external_weight=1.0)
+    method.steps = 1
+    first = method.episode()
+    method.steps = 60
+    last = method.episode()
+    assert last["inter"] < first["inter"] and last["external"] < first["external"]
+
+
+def test_g2pxy_starts_anew():
+    task = toy()
+    method = started(task, "g2pxy", episodes=2)
+    assert int(method.number) == 2
+    method.start(task.blind())
+    assert int(method.number) == 0 and method.predict(task.target).shape == (160, 2)
