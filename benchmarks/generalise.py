@@ -18,7 +18,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any, NamedTuple, Sequence
 
-METHODS = {"erm": "open_set/cora-erm", "pgl": "open_set/cora-pgl", "srnc-plus": "open_set/cora-srnc-plus"}
+METHODS = {"erm": "paper/open_set/cora-erm", "pgl": "paper/open_set/cora-pgl", "srnc-plus": "paper/open_set/cora-srnc-plus"}
 OURS = "srnc-plus"
 NODES = {4: 2000, 7: 3000, 10: 3000, 15: 4000, 20: 4000}
 

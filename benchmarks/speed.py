@@ -100,9 +100,9 @@ def compare_run(graph: str, args: argparse.Namespace, data: Path) -> list[Row]:
         for repeat in range(args.repeats):
             done["stock"].append(run(HERE / "stock.py", name, folder, Path(folder, f"stock{repeat}"), args.threads, threads=args.threads))
             for config in CONFIGS:
-                done[config].append(run("-m", "graphgym_srnc", "run", "--cfg", f"open_set/{graph}-{config}", "--repeat", 1, "--out-dir",
-                                        Path(folder, f"ours{repeat}"), "--no-tensorboard", "--no-figures", "num_threads", args.threads,
-                                        threads=args.threads, GRAPHGYM_SRNC_DATA=str(data)))
+                done[config].append(run("-m", "graphgym_srnc", "run", "--cfg", f"paper/open_set/{graph}-{config}", "--repeat", 1,
+                                        "--out-dir", Path(folder, f"ours{repeat}"), "--no-tensorboard", "--no-figures",
+                                        "num_threads", args.threads, threads=args.threads, GRAPHGYM_SRNC_DATA=str(data)))
     times = [Row(f"whole run, {graph}, {config}", "s", [c.seconds for c in done[config]], [c.seconds for c in done["stock"]], aim)
              for config, aim in CONFIGS.items()]
     return times + [Row(f"peak memory of whole run, {graph}, {config}", "MiB", [c.mib for c in done[config]],

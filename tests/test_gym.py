@@ -133,8 +133,8 @@ def test_yaml_runs_no_code(gym, tmp_path):
 
 
 def test_unknown_config_name_offers_near_ones(gym):
-    with pytest.raises(InputError, match="open_set/cora-srnc"):
-        gym.load_config("open_set/cora-srcn")
+    with pytest.raises(InputError, match="paper/open_set/cora-srnc"):
+        gym.load_config("paper/open_set/cora-srcn")
 
 
 def test_dumped_config_loads_again(gym, tmp_path):

@@ -62,7 +62,7 @@ def test_installed_package_finds_its_configs(wheel, tmp_path):
     site, elsewhere = tmp_path / "site", tmp_path / "elsewhere"
     wheel.extractall(site)
     elsewhere.mkdir()
-    code = ("from graphgym_srnc.gym import *; cfg = load_config('open_set/cora-srnc'); print(config_root());"
+    code = ("from graphgym_srnc.gym import *; cfg = load_config('paper/open_set/cora-srnc'); print(config_root());"
             "print(cfg.dataset.name, len(config_names()))")
     done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, cwd=elsewhere,
                           env={**os.environ, "PYTHONPATH": str(site)})

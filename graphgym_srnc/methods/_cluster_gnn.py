@@ -51,9 +51,9 @@ class ClusterGNN(nn.Module):
                         lambda: {"cluster_target": self.target_loss(self.encoder(view).log_softmax(1))}, steps)
 
     def pretrain_on_source(self, nodes: Tensor, label: Tensor, steps: int) -> dict[str, float]:
-        """Fit the source labels instead, so that cluster k stands for class k from the start."""
-        view = self.encoder.view(self.source, nodes)
-        return minimise(self.encoder, self.optimizer, lambda: {"cluster_source": F.cross_entropy(self.encoder(view), label)}, steps)
+        """Fit the source labels instead, as a classifier is fitted, so that cluster k stands for class k from the start."""
+        view, optimizer = self.encoder.view(self.source, nodes), adam(self.encoder.parameters())
+        return minimise(self.encoder, optimizer, lambda: {"cluster_source": F.cross_entropy(self.encoder(view), label)}, steps)
 
     @torch.no_grad()
     def align(self, nodes: Tensor, p: Tensor) -> float:

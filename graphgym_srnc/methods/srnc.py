@@ -30,7 +30,8 @@ class SRNC(Method):
     Args:
         num_clusters: :math:`C`; 0 = max(16, 3(N + 1)) in open-set shift. Close-set shift always has :math:`C = N`.
         pretrain_steps: steps of the classifier in episode 0.
-        cluster_pretrain_steps: steps of each cluster GNN in episode 0.
+        cluster_pretrain_steps: steps of each cluster GNN in episode 0, on modularity.
+        cluster_source_steps: the same on the source labels, where ``cluster_init`` starts from them.
         rounds: episodes after episode 0, for each resolution.
         cluster_steps: :math:`T`, steps of each cluster GNN per episode.
         source_batch: :math:`B`, source nodes drawn per such step; 0 = all.
@@ -52,7 +53,8 @@ class SRNC(Method):
         candidates: how many resolutions the rule keeps.
         collapse: weight of DMoN's collapse term.
         modularity_weight: weight of :math:`\mathcal L_{\Phi,T}` against :math:`\mathcal L_{\Phi,\theta,S}`.
-        members: number of cluster GNNs; their class posteriors are averaged.
+        members: number of cluster GNNs, whose class posteriors are averaged. Where ``cluster_init`` starts them from the source labels
+            there is one: all would begin as the same classifier.
         product: exponent of the classifier's posterior that multiplies the pseudo-label posterior; 0 = the paper.
         drop_unsure: in open-set shift, the share of target nodes with the least sure pseudo-labels that are never drawn. In close-set
             shift those are the very nodes that the shift has moved, and all are drawn.
@@ -63,12 +65,12 @@ class SRNC(Method):
             among the last one's own decisions on the whole target.
     """
 
-    def __init__(self, *, num_clusters: int = 16, pretrain_steps: int = 100, cluster_pretrain_steps: int = 150, rounds: int = 5,
-                 cluster_steps: int = 20, source_batch: int = 32, steps: int = 60, alpha: float = 0.0, source_regularizer: bool = True,
-                 source_posterior: str = "labels", pseudo_labels: str = "cluster", unknown_share: float = 0.5,
-                 cluster_init: str = "auto", cluster_hidden: int = 0, cluster_lr: float = 0.01, cluster_weight_decay: float = 0.0,
-                 cluster_features: str = "auto", resolutions: list[float] = [1.0], candidates: int = 3,  # noqa: B006
-                 collapse: float = 1.0, modularity_weight: float = 1.0, members: int = 1, product: float = 0.0,
+    def __init__(self, *, num_clusters: int = 16, pretrain_steps: int = 100, cluster_pretrain_steps: int = 150,
+                 cluster_source_steps: int = 60, rounds: int = 5, cluster_steps: int = 20, source_batch: int = 32, steps: int = 60,
+                 alpha: float = 0.0, source_regularizer: bool = True, source_posterior: str = "labels", pseudo_labels: str = "cluster",
+                 unknown_share: float = 0.5, cluster_init: str = "auto", cluster_hidden: int = 0, cluster_lr: float = 0.01,
+                 cluster_weight_decay: float = 0.0, cluster_features: str = "auto", resolutions: list[float] = [1.0],  # noqa: B006
+                 candidates: int = 3, collapse: float = 1.0, modularity_weight: float = 1.0, members: int = 1, product: float = 0.0,
                  drop_unsure: float = 0.0, target_ratio: float = 1.0, hard_labels: bool = False, calibrated: bool = False,
                  self_training: int = 0, **base) -> None:
         super().__init__(**base)
@@ -85,6 +87,9 @@ class SRNC(Method):
         self.setup(task)
         if not task.open_set:
             self.drop_unsure, self.self_training = 0.0, 0
+        self.from_source = self.cluster_init == "source" or self.cluster_init == "auto" and not task.open_set
+        if self.from_source:
+            self.members = 1
         if self.encoder.base is not None:
             self.cluster_features = self.encoder.features  # what lies under the encoder was trained with them
         self.cluster_source, self.cluster_target = (backbones.prepare(g, self.cluster_features) for g in (task.source, task.target))
@@ -152,8 +157,8 @@ class SRNC(Method):
         cluster = ClusterGNN(spec, self.num_clusters, self.task.num_outputs, self.cluster_source, self.cluster_target,
                              resolution=resolution, collapse=self.collapse, modularity_weight=self.modularity_weight, lr=self.cluster_lr,
                              weight_decay=self.cluster_weight_decay)
-        if self.cluster_init == "source" or self.cluster_init == "auto" and not self.task.open_set:
-            cluster.pretrain_on_source(self.task.train, self.labels, self.cluster_pretrain_steps)
+        if self.from_source:
+            cluster.pretrain_on_source(self.task.train, self.labels, self.cluster_source_steps)
         else:
             cluster.pretrain(self.cluster_pretrain_steps)
         return cluster
@@ -326,7 +331,7 @@ class SRNC(Method):
             self.require(name, options[name], options[name] in allowed, ", ".join(allowed))
         for name in ("rounds", "steps", "pretrain_steps", "members", "candidates"):
             self.require(name, options[name], options[name] >= 1, "1 or more")
-        for name in ("num_clusters", "cluster_pretrain_steps", "cluster_steps", "source_batch", "cluster_hidden", "alpha",
+        for name in ("num_clusters", "cluster_pretrain_steps", "cluster_source_steps", "cluster_steps", "source_batch", "cluster_hidden", "alpha",
                      "cluster_weight_decay", "collapse", "modularity_weight", "product", "self_training"):
             self.require(name, options[name], options[name] >= 0, "0 or more")
         for name in ("unknown_share", "drop_unsure"):
