@@ -178,7 +178,7 @@ def table_text(table: str, args: argparse.Namespace) -> tuple[str, list[dict[str
         notes.append("Validation: papers of 2011 to 2014, which choose the episode of every row, as in the paper; the oracle's are of the"
                      " period. The graph is synthetic: years and classes are those of an eighth of ogbn-arxiv's papers, features and"
                      " citations are made. The paper's numbers are of the real graph and hidden 256: compare the order of the rows, not"
-                     " their height.")
+                     " their height. The paper's SRNC stands beside the row in its order; Ep.1 and w.o. Φ here vary the source-first one.")
     return out + "\n".join(notes) + "\n\n", every
 
 

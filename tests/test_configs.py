@@ -62,7 +62,8 @@ def test_close_set_config_says_what_its_name_says(name):
     else:
         # No label of the target is used before the test, but by the oracle.
         assert cfg.dataset.format == "cross_graph" and cfg.cross_graph.num_val == 0 and cfg.cross_graph.source != cfg.cross_graph.target
-        assert cfg.train.selection == {"srnc": "last", "iid": "target_val"}.get(cfg.train.mode, "source_val")
+        assert cfg.train.selection == {"srnc": "last", "srnc-paper": "last", "iid": "target_val", "srnc-plus": "target_modularity"}.get(
+            method, "source_val")
 
 
 @pytest.mark.parametrize("clusters", [7, 16])

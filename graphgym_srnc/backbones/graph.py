@@ -183,14 +183,20 @@ def _normalised_features(x: Tensor, features: str) -> "Sparse | Tensor":
     if features not in FEATURES:
         raise InputError("dataset.normalize", features, ", ".join(FEATURES))
     dense = (x.to_dense() if x.layout != torch.strided else x).float()
-    sparse = (dense != 0).float().mean() < SPARSE_BELOW
+    if int(dense.count_nonzero()) < SPARSE_BELOW * dense.numel():
+        matrix = sp.csr_array(dense.cpu().numpy())
+        if features != "none":
+            size = abs(matrix) if features == "row" else matrix * matrix
+            length = np.asarray(size.sum(1), dtype=np.float32).ravel() ** (1 if features == "row" else 0.5)
+            matrix.data /= np.repeat(np.maximum(length, 1e-12), np.diff(matrix.indptr))
+        return Sparse(matrix, x.device)
     if features == "auto":
         # What dense rows have in common would drown what sets them apart; sparse rows have little in common.
-        dense = dense if sparse else dense - dense.mean(0)
+        dense = dense - dense.mean(0)
     if features != "none":
         length = dense.abs().sum(1) if features == "row" else dense.norm(dim=1)
         dense = dense / length.clamp(min=1e-12)[:, None]
-    return Sparse(sp.csr_array(dense.cpu().numpy()), x.device) if sparse else dense.contiguous()
+    return dense.contiguous()
 
 
 def _gcn(a: sp.csr_array) -> sp.csr_array:

@@ -331,8 +331,8 @@ class SRNC(Method):
             self.require(name, options[name], options[name] in allowed, ", ".join(allowed))
         for name in ("rounds", "steps", "pretrain_steps", "members", "candidates"):
             self.require(name, options[name], options[name] >= 1, "1 or more")
-        for name in ("num_clusters", "cluster_pretrain_steps", "cluster_source_steps", "cluster_steps", "source_batch", "cluster_hidden", "alpha",
-                     "cluster_weight_decay", "collapse", "modularity_weight", "product", "self_training"):
+        for name in ("num_clusters", "cluster_pretrain_steps", "cluster_source_steps", "cluster_steps", "source_batch",
+                     "cluster_hidden", "alpha", "cluster_weight_decay", "collapse", "modularity_weight", "product", "self_training"):
             self.require(name, options[name], options[name] >= 0, "0 or more")
         for name in ("unknown_share", "drop_unsure"):
             self.require(name, options[name], 0 <= options[name] < 1, "a share in [0, 1)")
