@@ -29,7 +29,7 @@ ROWS = {"features": "node features", "deepwalk": "DeepWalk", "node2vec": "node2v
         "srnc-no-source": "SRNC w.o. L_Φ,θ,S", "srnc": "SRNC"}
 
 SRNC: dict[str, dict[str, Any]] = {"srnc-no-source": {"srnc.source_regularizer": False}, "srnc": {}}
-"""What the rows of the cluster GNN change in ``open_set/<graph>-srnc``; the others are embeddings."""
+"""What the rows of the cluster GNN change in ``paper/open_set/<graph>-srnc``; the others are embeddings."""
 
 PAPER = {"cora": {"features": (33.80, 13.70), "deepwalk": (47.70, 37.26), "node2vec": (48.90, 40.24), "dgi": (70.56, 51.93),
                   "srnc-no-source": (70.20, 53.33), "srnc": (74.25, 56.87)},
@@ -57,7 +57,7 @@ class Job(NamedTuple):
         """The config of the task and, for the cluster GNN, of its training."""
         from graphgym_srnc.gym import load_config
         changes = SRNC.get(self.row, {}) | {"srnc.num_clusters": clusters, "seed": self.seed, "num_threads": 1}
-        return load_config(f"open_set/{self.graph}-srnc", [str(word) for item in changes.items() for word in item] + list(self.words))
+        return load_config(f"paper/open_set/{self.graph}-srnc", [str(word) for item in changes.items() for word in item] + list(self.words))
 
     def digest(self) -> str:
         """Of all settings, so that a result of other ones is not taken for it."""

@@ -140,7 +140,7 @@ class ShiftTask:
             tensors += [graph.edge_index, graph.y, graph.x.coalesce().values() if graph.x.is_sparse else graph.x]
         for tensor in tensors:
             digest.update(str(tuple(tensor.shape)).encode())
-            digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
+            digest.update(tensor.detach().cpu().contiguous().numpy())  # by its buffer, without a copy
         return digest.hexdigest()
 
 

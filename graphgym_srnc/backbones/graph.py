@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 from torch import Tensor
+from torch.utils.weak import WeakIdKeyDictionary
 from torch_geometric.data import Data
 
 from graphgym_srnc.backbones.sparse import Sparse
@@ -20,6 +21,9 @@ SPARSE_BELOW = 0.2
 
 FEATURES = ("row", "l2", "auto", "none")
 """How features may be scaled, see :class:`Graph`."""
+
+_scaled: WeakIdKeyDictionary = WeakIdKeyDictionary()
+"""Scaled features by the matrix they were made of, its version and the scaling: a graph that several tasks hold is scaled once."""
 
 _prepared: "weakref.WeakValueDictionary[tuple[int, str], Graph]" = weakref.WeakValueDictionary()
 
@@ -47,7 +51,11 @@ class Graph:
 
     def __init__(self, data: Data, features: str = "row") -> None:
         self.data, self.num_nodes, self.device = data, data.num_nodes, data.x.device
-        self.x = _normalised_features(data.x, features)
+        made = _scaled.setdefault(data.x, {})
+        key = (data.x._version, features)
+        if key not in made:
+            made[key] = _normalised_features(data.x, features)
+        self.x = made[key]
         self._operators: dict[str, Sparse] = {}
         self._powers: dict[int, Sparse | Tensor] = {}
         self._products: dict[str, Sparse | Tensor] = {}

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from graphgym_srnc.trainer import Episode
 
 EPILOG = """\
-Settings come last, as words by turns: graphgym-srnc run --cfg open_set/cora-srnc --repeat 10 gnn.dim_inner 64 train.patience 1
+Settings come last, as words by turns: graphgym-srnc run --cfg paper/open_set/cora-srnc --repeat 10 gnn.dim_inner 64 train.patience 1
 Results go to <out-dir>/<name>/; a finished run is kept unless --overwrite is given, and Ctrl-C keeps the runs that are done.
 `graphgym-srnc options` lists every key."""
 
@@ -27,7 +27,7 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
     parser = subparsers.add_parser("run", help="train and score a config over several seeds", epilog=EPILOG, allow_abbrev=False,
                                    formatter_class=argparse.RawDescriptionHelpFormatter,
                                    usage="graphgym-srnc run [options] [key value ...]")
-    parser.add_argument("--cfg", metavar="FILE|NAME", help="a yaml file, or the name of a shipped one such as open_set/cora-srnc;"
+    parser.add_argument("--cfg", metavar="FILE|NAME", help="a yaml file, or the name of a shipped one such as paper/open_set/cora-srnc;"
                         " without it the embedded default runs")
     parser.add_argument("--repeat", type=int, default=1, metavar="R",
                         help="number of runs, with seeds cfg.seed, cfg.seed + 1, ... (default: 1)")

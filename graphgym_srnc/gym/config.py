@@ -79,7 +79,7 @@ def load_config(cfg_file_or_name: str | os.PathLike | None = None, overrides: Se
     """A new config: GraphGym's defaults, then ours, then a yaml file, then overrides; checked as a whole.
 
     Args:
-        cfg_file_or_name: a yaml file, or the name of one that ships with the package, e.g. ``open_set/cora-srnc``; None = our
+        cfg_file_or_name: a yaml file, or the name of one that ships with the package, e.g. ``paper/open_set/cora-srnc``; None = our
             defaults.
         overrides: keys and values by turns, e.g. ``["gnn.dim_inner", "64"]``.
 
@@ -124,7 +124,7 @@ def config_root() -> Path:
 
 
 def config_names() -> list[str]:
-    """Names of all shipped configs, e.g. ``open_set/cora-srnc``, sorted."""
+    """Names of all shipped configs, e.g. ``paper/open_set/cora-srnc``, sorted."""
     root = config_root()
     return sorted(path.relative_to(root).with_suffix("").as_posix() for path in root.rglob("*.yaml"))
 
