@@ -9,7 +9,7 @@ from sklearn.cluster import KMeans
 from torch_geometric.data import Data
 from torch_geometric.utils import stochastic_blockmodel_graph
 
-from graphgym_srnc.clustering import KINDS, constrained_kmeans, embed
+from graphgym_srnc.clustering import KINDS, constrained_kmeans, embed, split_unknown
 from graphgym_srnc.clustering.skipgram import skip_gram
 from graphgym_srnc.clustering.walks import random_walks
 from graphgym_srnc.errors import InputError
@@ -166,3 +166,14 @@ def test_unknown_embedding():
         embed(data, "line")
     with pytest.raises(InputError, match="walks.walks"):
         embed(data, "deepwalk", walks=0)
+
+
+def test_split_unknown_keeps_known_classes_and_splits_the_rest():
+    x, y = blobs()
+    named = torch.where(y < 2, y, 2)
+    cluster = split_unknown(named, 2, x, 4)
+    assert torch.equal(cluster[y < 2], named[y < 2]) and set(cluster[y >= 2].tolist()) == {2, 3}
+    assert clustering_scores(cluster, y) == {"acc": 1.0, "nmi": 1.0}
+    assert torch.equal(split_unknown(named, 2, x, 2), named) and torch.equal(split_unknown(y, 4, x, 7), y)
+    named[y >= 2], named[-1] = 0, 2
+    assert torch.equal(split_unknown(named, 2, x, 7), named)

@@ -2,6 +2,6 @@
 from __future__ import annotations
 
 from graphgym_srnc.clustering.embeddings import KINDS, embed
-from graphgym_srnc.clustering.kmeans import Clustering, constrained_kmeans
+from graphgym_srnc.clustering.kmeans import Clustering, constrained_kmeans, split_unknown
 
-__all__ = ["KINDS", "Clustering", "constrained_kmeans", "embed"]
+__all__ = ["KINDS", "Clustering", "constrained_kmeans", "embed", "split_unknown"]

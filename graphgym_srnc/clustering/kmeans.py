@@ -60,6 +60,26 @@ def constrained_kmeans(x: Tensor, num_clusters: int, nodes: Tensor | None = None
     return Clustering(torch.from_numpy(cluster), torch.from_numpy(centroids), inertia)
 
 
+def split_unknown(named: Tensor, unknown: int, hidden: Tensor, num_clusters: int, seed: int = 0) -> Tensor:
+    """The classes that a method names, and k-means by cosine among the nodes that it calls unknown.
+
+    Args:
+        named: classes, ``[V]``, with ``unknown`` for nodes of no known class.
+        unknown: label of the unknown class, :math:`N`.
+        hidden: a state of each node, ``[V, H]``, e.g. that of a cluster GNN.
+        num_clusters: :math:`C`, of which :math:`C - N` split the unknown nodes, or one where that leaves none.
+        seed: of k-means.
+
+    Returns:
+        Clusters ``[V]``: known classes keep their number, the others follow from ``unknown`` on.
+    """
+    cluster, rest = named.clone(), (named == unknown).nonzero().view(-1)
+    count = min(max(num_clusters - unknown, 1), len(rest))
+    if count > 1:
+        cluster[rest] = unknown + constrained_kmeans(hidden[rest], count, spherical=True, seed=seed).cluster
+    return cluster
+
+
 def _lloyd(points: np.ndarray, centroids: np.ndarray, fixed: tuple[np.ndarray, np.ndarray], max_steps: int,
            spherical: bool) -> tuple[np.ndarray, np.ndarray, float]:
     """Assign and average by turns until no point moves."""
