@@ -16,7 +16,7 @@ from graphgym_srnc.backbones import FEATURES, Graph
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.losses.alignment import evidence_lower_bound
 from graphgym_srnc.losses.modularity import newman_resolution
-from graphgym_srnc.methods._cluster_gnn import ClusterGNN
+from graphgym_srnc.methods._cluster_gnn import USED_SHARE, ClusterGNN
 from graphgym_srnc.methods.base import Method, best_threshold, fit_labels, minimise
 from graphgym_srnc.task import ShiftTask
 
@@ -193,8 +193,10 @@ class SRNC(Method):
             turns.append(terms | cluster.state() | {"alignment_cost": cost})
         figures = mean(turns)
         told = []
-        if figures["used_clusters"] < self.task.num_outputs:
-            told.append(f"cluster GNN collapsed: {figures['used_clusters']:.1f} clusters in use for {self.task.num_outputs} classes")
+        # A class that few labels have may well be that rare in the target, too.
+        common = int((torch.bincount(self.labels) >= USED_SHARE * len(self.labels)).sum()) + int(self.task.open_set)
+        if figures["used_clusters"] < common:
+            told.append(f"cluster GNN collapsed: {figures['used_clusters']:.1f} clusters in use for {common} classes")
         if figures["modularity"] < 0.05:
             told.append(f"cluster GNN found no communities: modularity {figures['modularity']:.3f}")
         self.warnings += [f"resolution {resolution:g}: {text}" for text in told]

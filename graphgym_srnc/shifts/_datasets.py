@@ -140,7 +140,7 @@ def clean(data: Data, key: str = "dataset.name") -> Data:
     x, edge_index, y = data.x, data.edge_index, data.y
     if x is None or x.dim() != 2 or 0 in x.shape:
         raise InputError(f"{key}: x", None if x is None else tuple(x.shape), "features [V, F] of at least one node")
-    x = (x if x.layout == torch.strided else x.to_dense()).float()
+    x = (x if x.layout == torch.strided else x.to_dense()).float().contiguous()
     if not all_finite(x):
         raise InputError(f"{key}: x", f"NaN or Inf in {int((~torch.isfinite(x)).any(1).sum())} node(s)", "finite features")
     if edge_index is None or edge_index.dim() != 2 or edge_index.size(0) != 2 or edge_index.is_floating_point():
