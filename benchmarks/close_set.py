@@ -197,7 +197,7 @@ def text(args: argparse.Namespace) -> str:
 
 
 def begin() -> int:
-    options = parser(__doc__, ("tune", "report", "table"), ROWS, "results/close_set", "srnc")
+    options = parser(__doc__, ("tune", "report", "table"), ROWS, "results/close_set", "srnc-plus")
     options.add_argument("tables", nargs="?", choices=list(TABLES), help="default: both")
     options.add_argument("--backbones", action="store_true", help="also three rows with SAGE, GAT and SGC")
     args = options.parse_args()

@@ -54,7 +54,7 @@ ROWS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "gnnsafe": ("GCN + GNNSafe", "erm", {"erm.score": "gnnsafe", "erm.temperature": 1.0}),
     "odin": ("GCN + ODIN", "erm", {"erm.score": "odin", "erm.temperature": 10.0, "erm.perturbation": 0.01}),
     "openmax": ("GCN + OpenMax", "erm", {"erm.score": "openmax"}),
-    "doc": ("DOC", "doc", {}),
+    "doc": ("gDOC", "doc", {}),
     "openwgl": ("OpenWGL", "openwgl", {}),
     "g2pxy": ("G2Pxy", "g2pxy", {}),
     "pgl-gcn": ("PGL+GCN", "pgl", {}),

@@ -69,8 +69,8 @@ def fit(method: Method, task: ShiftTask, *, seed: int = 0, max_episodes: int = -
         selection: ``target_val`` (Micro-F1 on the validation nodes, as in the paper), ``source_val`` (the same on held-out
             source nodes), ``target_modularity`` (Newman's modularity of the predicted classes on the target graph, which takes no
             label) or ``last``.
-        min_agreement: with ``target_modularity``, an episode that agrees with episode 0, the plain GNN, on a smaller share of the
-            target nodes is not selected: modularity is as high for communities that are not the classes.
+        min_agreement: with ``target_modularity``, an episode that agrees with episode 0 (the plain GNN, in SRNC) on a smaller share of
+            the target nodes is not selected: modularity is as high for communities that are not the classes.
         callbacks: called after each episode with it, the method and the task.
 
     Raises:
@@ -108,7 +108,7 @@ def fit(method: Method, task: ShiftTask, *, seed: int = 0, max_episodes: int = -
         for callback in callbacks:
             callback(episode, method, task)
         if patience and number - record.best >= patience:
-            record.stopped = f"no better {selection} Micro-F1 for {patience} episode(s)"
+            record.stopped = f"no better score by {selection} for {patience} episode(s)"
             break
         # Only after its start a method may know how many episodes it wants.
         if number >= (method.episodes if max_episodes < 0 else min(max_episodes, method.episodes)):

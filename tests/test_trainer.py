@@ -4,9 +4,10 @@ from __future__ import annotations
 import dataclasses
 import math
 
+import networkx as nx
 import pytest
 import torch
-from conftest import make_task
+from conftest import make_graph, make_task
 from torch import Tensor
 
 from graphgym_srnc import trainer
@@ -72,7 +73,7 @@ def test_patience(task, patience, episodes, best):
     method = Scripted(task)
     record = trainer.fit(method, task, patience=patience)
     assert (len(record.history), record.best, int(method.number)) == (episodes, best, best)
-    assert record.stopped == (f"no better target_val Micro-F1 for {patience} episode(s)" if episodes < 6 else "all 5 episode(s) done")
+    assert record.stopped == (f"no better score by target_val for {patience} episode(s)" if episodes < 6 else "all 5 episode(s) done")
 
 
 @pytest.mark.parametrize("asked, done", [(-1, 5), (0, 0), (1, 1), (99, 5)])
@@ -174,3 +175,80 @@ def test_oracle_without_source_val_is_refused():
     with pytest.raises(InputError) as error:
         trainer.fit(IID(steps=1, rounds=1), task, selection="source_val")
     assert error.value.key == "train.selection"
+
+
+# ---- selection by the modularity of the predicted classes ----
+
+
+def partition(edges: torch.Tensor, label: torch.Tensor) -> float:
+    """Newman's modularity by networkx."""
+    graph = nx.Graph(edges[:, edges[0] != edges[1]].T.tolist())
+    graph.add_nodes_from(range(len(label)))
+    return nx.community.modularity(graph, [{v for v in range(len(label)) if label[v] == c} for c in label.unique().tolist()])
+
+
+@pytest.mark.parametrize("classes", [1, 3, 7])
+def test_modularity_is_networkx(classes):
+    graph = make_graph()
+    loops, again = torch.arange(0, 90, 4).repeat(2, 1), graph.edge_index[:, 5:40]
+    # Edges in one direction, some twice, some in both, and a node without any.
+    graph.edge_index = torch.cat([graph.edge_index[:, graph.edge_index[0] < graph.edge_index[1]], again, loops], 1)
+    graph.edge_index = graph.edge_index[:, (graph.edge_index != 7).all(0)]
+    for label in (graph.y % classes, torch.randint(classes, (90,), generator=torch.Generator().manual_seed(0)) * 2):
+        assert trainer.Classes(graph).modularity(label) == pytest.approx(partition(graph.edge_index, label), abs=1e-9)
+    graph.edge_index = graph.edge_index[:, :0]
+    assert trainer.Classes(graph).modularity(graph.y) == 0
+
+
+class Labellings(Scripted):
+    """Predicts one labelling after another."""
+
+    def __init__(self, task, *labels) -> None:
+        super().__init__(task, curve=[0.0] * len(labels))
+        self.labels_of = labels
+
+    def predict(self, graph) -> Tensor:
+        return torch.eye(self.truth.num_outputs)[self.labels_of[int(self.number)]]
+
+
+def labellings(task) -> list[Tensor]:
+    """A plain one, a better one, and one of yet higher modularity that has swapped its classes."""
+    truth, draw = task.target.y, torch.rand(90, generator=torch.Generator().manual_seed(0))
+    blurred = [torch.where(draw < share, (truth + 1) % 3, truth) for share in (0.4, 0.1, 0.25)]
+    return [*blurred[:2], (truth + 1) % 3, blurred[2]]
+
+
+def test_target_modularity_selects_by_edges_alone(task):
+    labels = labellings(task)
+    method = Labellings(task, *labels)
+    record = trainer.fit(method, task, selection="target_modularity")
+    told = [{key: episode.losses[key] for key in ("agreement", "class_modularity")} for episode in record.history]
+    for figures, label in zip(told, labels):
+        assert figures["agreement"] == pytest.approx(float((label == labels[0]).float().mean()))
+        assert figures["class_modularity"] == pytest.approx(partition(task.target.edge_index, label), abs=1e-9)
+    assert all(episode.losses["plain"] == 1 for episode in record.history) and told[0]["agreement"] == 1
+    modularity = [figures["class_modularity"] for figures in told]
+    assert modularity[2] > modularity[1] > modularity[3] > modularity[0] and told[2]["agreement"] < 0.6 < told[1]["agreement"]
+    assert record.best == 1 == int(method.number)
+    wrong = dataclasses.replace(task, source=task.source.clone(), oracle=None)
+    wrong.source.y[task.val] = (wrong.source.y[task.val] + 1) % 3
+    wrong = dataclasses.replace(wrong, target=wrong.source)
+    assert trainer.fit(Labellings(task, *labels), wrong, selection="target_modularity").best == 1
+
+
+def test_guard_of_target_modularity(task):
+    labels = labellings(task)
+    agreement = float((labels[1] == labels[0]).float().mean())
+    for least, best in ((0.0, 2), (agreement - 1e-3, 1), (agreement + 1e-3, 3), (1.0, 0)):
+        assert trainer.fit(Labellings(task, *labels), task, selection="target_modularity", min_agreement=least).best == best, least
+
+
+def test_other_selections_tell_no_modularity(task):
+    assert trainer.fit(Labellings(task, *labellings(task)), task).history[1].losses.keys() == {"plain"}
+
+
+@pytest.mark.parametrize("value", [-0.1, 1.1, math.nan])
+def test_bad_guard(task, value):
+    with pytest.raises(InputError) as error:
+        trainer.fit(Scripted(task), task, selection="target_modularity", min_agreement=value)
+    assert error.value.key == "train.min_agreement"

@@ -57,7 +57,6 @@ class Graph:
             made[key] = _normalised_features(data.x, features)
         self.x = made[key]
         self._operators: dict[str, Sparse] = {}
-        self._powers: dict[int, Sparse | Tensor] = {}
         self._products: dict[str, Sparse | Tensor] = {}
 
     @property

@@ -28,17 +28,22 @@ def list_data(root: str) -> None:
 
     home = _datasets.data_folder(root)
     rows = [("dataset.name", "here", "raw files")]
+    networks = [(f"cross_graph: {name}", Path("citation") / f"{name}.mat") for name in ("acmv9", "citationv1", "dblpv7")]
     for name in _datasets.known_names():
         family, member = _datasets.resolve(name)
         place = Path(family.lower()) / _datasets.FAMILIES[family][member]
         found = next((folder / place for folder in (home, _datasets.cache_folder()) if any((folder / place).glob("*"))), None)
+        rows.append((name, "yes" if found else "no", str(found or home / place)))
+    for name, place in networks:
+        found = next((folder / place for folder in (home, _datasets.cache_folder()) if (folder / place).is_file()), None)
         rows.append((name, "yes" if found else "no", str(found or home / place)))
     widths = [max(map(len, column)) for column in zip(*rows)]
     for row in rows:
         print("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip())
     print("\nA member's name alone is enough where it is clear: Cora is Planetoid/Cora, Photo is Amazon/Photo. Class/Member of\n"
           "torch_geometric.datasets works too, if it is one graph.\n"
-          f"dataset.format is one of {', '.join(names())}; synthetic needs no files, file reads your own.")
+          f"dataset.format is one of {', '.join(names())}; synthetic needs no files, nor does\n"
+          "temporal with dataset.name arxiv_like; file reads your own, and cross_graph any two of your own.")
 
 
 def show(cfg: str | None, overrides: list[str], out: str | None) -> None:

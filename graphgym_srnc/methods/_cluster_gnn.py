@@ -9,7 +9,7 @@ from graphgym_srnc import backbones
 from graphgym_srnc.backbones import EncoderSpec, Graph
 from graphgym_srnc.losses.alignment import align, alignment_cost, map_clusters
 from graphgym_srnc.losses.modularity import collapse_loss, modularity_loss
-from graphgym_srnc.methods.base import adam, minimise
+from graphgym_srnc.methods.base import MakeOptimizer, adam, minimise
 
 USED_SHARE = 0.01
 """A cluster that is the first choice of fewer nodes than this share counts as unused."""
@@ -50,9 +50,9 @@ class ClusterGNN(nn.Module):
         return minimise(self.encoder, self.optimizer,
                         lambda: {"cluster_target": self.target_loss(self.encoder(view).log_softmax(1))}, steps)
 
-    def pretrain_on_source(self, nodes: Tensor, label: Tensor, steps: int) -> dict[str, float]:
-        """Fit the source labels instead, as a classifier is fitted, so that cluster k stands for class k from the start."""
-        view, optimizer = self.encoder.view(self.source, nodes), adam(self.encoder.parameters())
+    def pretrain_on_source(self, nodes: Tensor, label: Tensor, steps: int, make_optimizer: MakeOptimizer = adam) -> dict[str, float]:
+        """Fit the source labels instead, with a classifier's optimiser, so that cluster k stands for class k from the start."""
+        view, optimizer = self.encoder.view(self.source, nodes), make_optimizer(self.encoder.parameters())
         return minimise(self.encoder, optimizer, lambda: {"cluster_source": F.cross_entropy(self.encoder(view), label)}, steps)
 
     @torch.no_grad()

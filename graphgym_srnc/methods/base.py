@@ -122,7 +122,7 @@ class Supervised(Method):
         rounds: episodes after episode 0, each continuing the training; the trainer keeps the best.
         score: in open-set shift, how sure the classifier is of a known class: ``max_softmax``, ``max_logit``, ``entropy``,
             ``energy``, ``gnnsafe`` (energy propagated over the graph), ``odin`` or ``openmax``, see
-            :mod:`graphgym_srnc.methods._scores`.
+            :mod:`graphgym_srnc.methods._scores`. Only ``max_softmax`` sees ``smoothing``; the others are of the raw logits.
         temperature: of ``energy``, ``gnnsafe`` and ``odin``.
         perturbation: step of ``odin`` along the sign of the gradient of what the encoder reads.
     """

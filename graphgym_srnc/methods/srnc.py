@@ -25,7 +25,8 @@ LADDER = (1.0, 2.0, 3.0, 5.0, 8.0, 12.0)
 
 
 class SRNC(Method):
-    r"""The paper's algorithm; every option beyond the paper is off by default.
+    r"""The paper's algorithm. Options beyond the paper are off by default, but for DMoN's collapse term, no weight decay of the cluster
+    GNNs, and the order of pre-training in close-set shift.
 
     Args:
         num_clusters: :math:`C`; 0 = max(16, 3(N + 1)) in open-set shift. Close-set shift always has :math:`C = N`.
@@ -111,7 +112,8 @@ class SRNC(Method):
         self.probes: dict[float, ClusterGNN] = {}
         self.resolutions = list(self.resolutions) or self.choose_resolutions()
         self.episodes = (self.rounds + self.self_training) * len(self.resolutions)
-        return {"source": source} | self.begin(self.resolutions[0])
+        # What the task has switched is told, since the config says otherwise.
+        return {"source": source, "num_clusters": self.num_clusters, "members": self.members} | self.begin(self.resolutions[0])
 
     def episode(self) -> dict[str, float]:
         """One turn of the while loop of Algorithm 1."""
@@ -158,7 +160,7 @@ class SRNC(Method):
                              resolution=resolution, collapse=self.collapse, modularity_weight=self.modularity_weight, lr=self.cluster_lr,
                              weight_decay=self.cluster_weight_decay)
         if self.from_source:
-            cluster.pretrain_on_source(self.task.train, self.labels, self.cluster_source_steps)
+            cluster.pretrain_on_source(self.task.train, self.labels, self.cluster_source_steps, self.make_optimizer)
         else:
             cluster.pretrain(self.cluster_pretrain_steps)
         return cluster

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import numpy as np
+import torch
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -13,7 +14,8 @@ class StruRW(Supervised):
     r"""The plain GNN on a source graph whose edges between classes a and b weigh :math:`1 - \lambda + \lambda \, B^T_{ab} / B^S_{ab}`.
 
     :math:`B_{ab}` is the share of node pairs of classes a and b that are linked: in the source by label (by prediction where there
-    is none), in the target by prediction. After each episode the weights are estimated anew. This is the authors' StruRW-ERM.
+    is none), in the target by prediction. After each episode the weights are estimated anew. This is the authors' StruRW-ERM. A backbone
+    that reads no edge weights (an MLP, attention) gains nothing, of which a warning tells.
 
     Args:
         strength: :math:`\lambda`.
@@ -37,6 +39,7 @@ class StruRW(Supervised):
         self.warm = True
         return super().episode() | figures
 
+    @torch.no_grad()
     def reweight(self) -> dict[str, float]:
         """Weigh the source's edges by what the classifier says of the target."""
         at_source = self.logits(self.task.source)[:, :self.task.num_known].argmax(1)
@@ -48,7 +51,10 @@ class StruRW(Supervised):
         row, column = entries(self.source)
         label = at_source.numpy()
         weight = 1 - self.strength + self.strength * ratio[label[row], label[column]]
+        before = self.classifier.eval()(self.on_source)
         self.on_source = self.classifier.view(self.source.reweighted(weight.astype(np.float32)), self.task.train)
+        if np.ptp(weight) > 0 and torch.equal(before, self.classifier(self.on_source)):
+            self.warnings.append(f"strurw: {self.encoder.kind} reads no edge weights, this is the plain GNN")
         return {"mean_edge_weight": float(weight.mean()) if len(weight) else 1.0}
 
 
