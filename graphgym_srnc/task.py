@@ -134,12 +134,15 @@ class ShiftTask:
 
     @cached_property
     def _digest(self) -> str:
-        digest = hashlib.sha256(f"{self.num_known},{self.open_set}".encode())
+        roles = [next(role for role, graph in self.graphs().items() if graph is wanted) for wanted in (self.target, self.validation)]
+        digest = hashlib.sha256(f"{self.num_known},{self.open_set},{roles}".encode())
         tensors = [getattr(self, key) for key in ("train", "val", "test", "pool", "source_val")]
         for graph in self.graphs().values():
-            tensors += [graph.edge_index, graph.y, graph.x.coalesce().values() if graph.x.is_sparse else graph.x]
+            x = graph.x
+            tensors += [graph.edge_index, graph.y]
+            tensors += [x] if x.layout == torch.strided else [x.to_sparse_coo().coalesce().indices(), x.to_sparse_coo().coalesce().values()]
         for tensor in tensors:
-            digest.update(str(tuple(tensor.shape)).encode())
+            digest.update(f"{tuple(tensor.shape)},{tensor.dtype}".encode())
             digest.update(tensor.detach().cpu().contiguous().numpy())  # by its buffer, without a copy
         return digest.hexdigest()
 

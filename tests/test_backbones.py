@@ -1,12 +1,15 @@
 """Encoders against PyG's layers; views, operators and the sparse product against dense ones."""
 from __future__ import annotations
 
+import copy
+import gc
+
 import networkx as nx
 import numpy as np
 import pytest
 import scipy.sparse as sp
 import torch
-from conftest import make_graph
+from conftest import make_graph, make_task
 from torch import nn
 from torch_geometric.data import Data
 from torch_geometric.nn import GATConv, GCNConv, SAGEConv, SGConv
@@ -14,6 +17,7 @@ from torch_geometric.nn.conv.gcn_conv import gcn_norm
 from torch_geometric.utils import is_undirected, to_dense_adj, to_undirected
 
 from graphgym_srnc import backbones
+from graphgym_srnc.backbones import graph as graph_module
 from graphgym_srnc.backbones.base import dropout
 from graphgym_srnc.backbones.graph import Graph
 from graphgym_srnc.backbones.sparse import Sparse
@@ -265,3 +269,49 @@ def test_auto_centres_dense_columns_only():
     assert (Graph(sparse, "auto").x.matrix != Graph(sparse, "l2").x.matrix).nnz == 0
     centred = dense.x - dense.x.mean(0)
     assert torch.allclose(Graph(dense, "auto").x, centred / centred.norm(dim=1, keepdim=True), atol=1e-6)
+
+
+@pytest.mark.parametrize("density", [1.0, 0.1])
+def test_scaled_features_are_shared(density):
+    data = make(density)
+    task = make_task()
+    first, other = Graph(data, "l2"), Graph(Data(x=data.x, edge_index=data.edge_index[:, :40]), "l2")
+    assert first is not other and first.x is other.x and Graph(data, "row").x is not first.x
+    assert Graph(Data(x=data.x.clone(), edge_index=data.edge_index), "l2").x is not first.x
+    assert backbones.prepare(task.blind().source).x is backbones.prepare(task.oracle.blind().source).x is Graph(task.source).x
+
+
+@pytest.mark.parametrize("features", ["none", "row", "l2", "auto"])
+@pytest.mark.parametrize("density", [1.0, 0.1])
+def test_scaled_features_are_renewed_after_a_change_in_place(density, features):
+    data = make(density)
+    before = copy.deepcopy(Graph(data, features).x)
+    data.x[:, 3] += 2
+    after, fresh = (Graph(Data(x=x, edge_index=data.edge_index), features).x for x in (data.x, data.x.clone()))
+    was, now, wanted = (part.matrix.toarray() if isinstance(part, Sparse) else part.numpy() for part in (before, after, fresh))
+    assert (now == wanted).all() and not np.allclose(was, now)
+    assert Graph(data, features).x is after
+
+
+def test_scaled_features_live_as_long_as_what_they_were_made_of():
+    data = make()
+    Graph(data)
+    held = len(graph_module._scaled)
+    del data
+    gc.collect()
+    assert len(graph_module._scaled) < held
+
+
+@pytest.mark.parametrize("features", ["row", "l2", "auto"])
+def test_sparse_scaling_is_the_dense_formula(features):
+    x = make(0.1).x * torch.where(torch.rand(90, 40, generator=torch.Generator().manual_seed(5)) < 0.5, -1.0, 3.0)
+    x[4], x[5] = 0, 0
+    x[5, 7] = -2.0
+    graph = Graph(Data(x=x, edge_index=DENSE.edge_index), features)
+    assert isinstance(graph.x, Sparse)
+    order = 1 if features == "row" else 2
+    length = np.linalg.norm(x.numpy(), ord=order, axis=1, keepdims=True)
+    assert np.allclose(graph.x.matrix.toarray(), x.numpy() / np.where(length > 0, length, 1), atol=1e-6)
+    assert graph.x.matrix[5, 7] == -1 and graph.x.matrix[[4]].nnz == 0
+    coo = Graph(Data(x=x.to_sparse(), edge_index=DENSE.edge_index, num_nodes=90), features)
+    assert (coo.x.matrix != graph.x.matrix).nnz == 0

@@ -6,6 +6,7 @@ from itertools import permutations
 import numpy as np
 import pytest
 import torch
+from sklearn import metrics as scikit
 from sklearn.metrics import accuracy_score, confusion_matrix, f1_score, normalized_mutual_info_score, precision_score, recall_score
 
 from graphgym_srnc import metrics
@@ -59,3 +60,53 @@ def test_clusters_are_known_up_to_names():
     label = draw(4, 2)[0]
     scores = metrics.clustering_scores(torch.tensor([12, 3, 7, 0])[label], label)
     assert scores == pytest.approx({"acc": 1, "nmi": 1})
+
+
+def confidences(seed: int, ties: bool, nodes: int = 80) -> tuple[torch.Tensor, torch.Tensor]:
+    """Confidences, somewhat lower for unknown nodes, and who is unknown."""
+    generator = torch.Generator().manual_seed(seed)
+    unknown = torch.rand(nodes, generator=generator) < 0.3
+    sure = torch.rand(nodes, generator=generator) - 0.3 * unknown
+    return (sure * 6).round() / 6 if ties else sure, unknown
+
+
+@pytest.mark.parametrize("ties", [False, True])
+@pytest.mark.parametrize("seed", range(4))
+def test_detection_scores_are_brute_force(seed, ties):
+    sure, unknown = confidences(seed, ties)
+    scores, known, others = metrics.detection_scores(sure, unknown), sure[~unknown].tolist(), sure[unknown].tolist()
+    pairs = [1.0 if a > b else 0.5 if a == b else 0.0 for a in known for b in others]
+    assert scores["unknown_auroc"] == pytest.approx(np.mean(pairs)) and 0.5 < np.mean(pairs) < 1
+    passed = []
+    for cut in [*sure.tolist(), 2.0]:
+        if np.mean([c >= cut for c in known]) >= 0.95:
+            passed.append(np.mean([c >= cut for c in others]))
+    assert scores["unknown_fpr95"] == pytest.approx(min(passed)) and 0 < min(passed) < 1
+    # Each cut that takes in more unknown nodes counts with its precision and with what it adds to recall.
+    area, recall = 0.0, 0.0
+    for cut in sorted(set(sure.tolist())):
+        hit, found = sum(c <= cut for c in others), int((sure <= cut).sum())
+        area, recall = area + hit / found * (hit / len(others) - recall), hit / len(others)
+    assert scores["unknown_aupr"] == pytest.approx(area)
+
+
+def test_detection_scores_are_scikit_learns():
+    sure, unknown = confidences(0, False)
+    scores = metrics.detection_scores(sure, unknown)
+    assert scores["unknown_auroc"] == pytest.approx(scikit.roc_auc_score(unknown, -sure))
+    assert scores["unknown_aupr"] == pytest.approx(scikit.average_precision_score(unknown, -sure))
+    assert metrics.detection_scores(5 * sure - 3, unknown) == pytest.approx(scores, abs=1e-6)
+
+
+def test_detection_scores_at_the_ends():
+    unknown = torch.arange(10) < 4
+    best = {"unknown_auroc": 1, "unknown_aupr": 1, "unknown_fpr95": 0}
+    assert metrics.detection_scores((~unknown).float(), unknown) == pytest.approx(best)
+    worst = metrics.detection_scores(unknown.float(), unknown)
+    assert worst["unknown_auroc"] == 0 and worst["unknown_fpr95"] == 1
+    assert metrics.detection_scores(torch.zeros(10), unknown)["unknown_auroc"] == 0.5
+
+
+@pytest.mark.parametrize("unknown", [torch.zeros(5, dtype=torch.bool), torch.ones(5, dtype=torch.bool)])
+def test_one_kind_of_nodes_is_not_told_apart(unknown):
+    assert metrics.detection_scores(torch.rand(5), unknown) == {}

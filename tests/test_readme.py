@@ -1,8 +1,13 @@
 """What the README and docs/data.md show does what they say: their snippets run, small, and their commands name what exists."""
 from __future__ import annotations
 
+import json
+import os
 import re
 import shlex
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,6 +16,7 @@ import torch
 from graphgym_srnc import methods, shifts, trainer
 from graphgym_srnc.backbones import BACKBONES
 from graphgym_srnc.cli.main import build_parser, main
+from graphgym_srnc.errors import InputError
 from graphgym_srnc.shifts import _datasets, synthetic
 
 ROOT = Path(__file__).parents[1]
@@ -83,7 +89,7 @@ def test_keys_in_the_text_exist(gym):
     for page in [ROOT / "README.md", ROOT / "docs/algorithm.md", ROOT / "docs/data.md"]:
         for key in re.findall(r"`([a-z_]+\.[a-z_]+)(?: [^`]+)?`", page.read_text(encoding="utf-8")):
             section, name = key.split(".")
-            if section in own and name != "py" and key != "trainer.fit" and key not in ("energy.steps", "erased.share"):
+            if section in own and name != "py" and key != "trainer.fit" and key != "erased.share":
                 assert name in cfg[section], f"{page.name}: {key}"
 
 
@@ -115,12 +121,36 @@ def test_python_api(gym, monkeypatch, capsys):
 
 @pytest.mark.parametrize("mode", ["open_set", "close_set"])
 def test_added_method(gym, copied, mode):
-    name = copied(methods, "methods/energy.py")
-    cfg = gym.load_config(None, ["train.mode", name, f"{name}.steps", "40", "synthetic.mode", mode, "synthetic.signal", "0.7", *TINY])
-    method, record = gym.fit(cfg, gym.build_task(cfg))
-    assert type(method).__name__ == "Energy" and method.steps == 40 and len(record.history) == 1
-    assert record.test["micro_f1"] > 0.3
-    assert bool(torch.isfinite(method.threshold)) == (mode == "open_set")
+    name, entropy = copied(methods, "methods/entmin.py"), []
+    for weight in ("0", "2"):
+        words = ["train.mode", name, f"{name}.steps", "40", f"{name}.weight", weight, "synthetic.mode", mode, "synthetic.signal", "0.7"]
+        cfg = gym.load_config(None, [*words, *TINY, "synthetic.num_classes", "3", "synthetic.num_unseen", "1"])
+        method, record = gym.fit(cfg, gym.build_task(cfg))
+        assert type(method).__name__ == "EntMin" and (method.weight, method.steps, len(record.history)) == (float(weight), 40, 2)
+        assert record.test["micro_f1"] > 0.3 and (record.history[-1].losses["entropy"] > 0) == (weight == "2")
+        assert ("unknown_auroc" in record.test) == (mode == "open_set")
+        p = method.logits(method.task.target).softmax(1)[method.task.pool]
+        entropy.append(float(-(p * p.log()).sum(1).mean()))
+    assert entropy[1] < 0.7 * entropy[0]
+    with pytest.raises(InputError, match="entmin.weight"):
+        gym.load_config(None, ["train.mode", name, f"{name}.weight", "-1"])
+
+
+def test_added_method_by_the_command_line(tmp_path):
+    """Two files and one command, in a package of one's own."""
+    for folder in ("graphgym_srnc", "configs_gym"):
+        shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
+    (tmp_path / "graphgym_srnc/methods/entmin.py").write_text(block("methods/entmin.py"), encoding="utf-8")
+    config, = [code for code in blocks("yaml") if "entmin" in code]
+    (tmp_path / "entmin.yaml").write_text(config, encoding="utf-8")
+    words = shlex.split(re.search(r"`graphgym-srnc (run --cfg entmin\.yaml)`", README)[1])
+    done = subprocess.run([sys.executable, "-m", "graphgym_srnc", *words, "--no-figures", "--no-tensorboard"], cwd=tmp_path,
+                          env=os.environ | {"PYTHONPATH": str(tmp_path)}, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    result = json.loads((tmp_path / "results/entmin/0/result.json").read_text())
+    assert "entmin" in done.stdout and result["config"]["entmin"]["weight"] == 0.2
+    assert all(episode["losses"].keys() == {"source", "entropy"} for episode in result["history"]) and len(result["history"]) == 3
+    assert (tmp_path / "results/entmin/agg/test/best.json").is_file()
 
 
 def test_added_shift(gym, copied, monkeypatch):
@@ -152,7 +182,6 @@ def test_main_py_of_graphgym(gym, tmp_path, monkeypatch):
     from torch_geometric.graphgym.model_builder import create_model
     from torch_geometric.graphgym.train import GraphGymDataModule
 
-    from graphgym_srnc.errors import InputError
     monkeypatch.chdir(tmp_path)
     space: dict = {}
     exec(block("import graphgym_srnc.gym "), space)

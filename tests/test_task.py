@@ -2,13 +2,14 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 
 import pytest
 import torch
 from torch_geometric.data import Data
 
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.task import HIDDEN, ShiftTask
+from graphgym_srnc.task import HIDDEN, ShiftTask, all_finite
 
 EDGES = torch.tensor([[0, 1, 2, 3, 4, 5], [1, 0, 3, 2, 5, 4]])
 
@@ -87,3 +88,71 @@ def test_fingerprint_is_of_content():
 def test_task_is_frozen():
     with pytest.raises(dataclasses.FrozenInstanceError):
         task().num_known = 3
+
+
+def edges(*pairs) -> torch.Tensor:
+    return torch.tensor(pairs).T
+
+
+CHANGES = {
+    "a label": {"graph": graph(y=(0, 0, 1, 1, 2, 1))},
+    "an edge": {"graph": graph(edge_index=edges((0, 1), (1, 0), (2, 3), (3, 2), (4, 5), (5, 3)))},
+    "the direction of an edge": {"graph": graph(edge_index=EDGES.flip(0)[:, :5])},
+    "no edge": {"graph": graph(edge_index=EDGES[:, :0])},
+    "a feature": {"graph": graph(x=torch.arange(12.0).reshape(6, 2).index_put((torch.tensor(3), torch.tensor(1)), torch.tensor(7.0001)))},
+    "the shape of features": {"graph": graph(x=torch.arange(12.0).reshape(6, 2).repeat(1, 2))},
+    "train": {"train": torch.tensor([0, 3]), "test": torch.tensor([5]), "pool": torch.tensor([1, 4, 5])},
+    "val": {"val": torch.tensor([1])},
+    "test": {"test": torch.tensor([3])},
+    "pool": {"pool": torch.tensor([1, 3, 4])},
+    "held-out nodes": {"source_val": torch.tensor([1])},
+    "the order of nodes": {"val": torch.tensor([4, 1])},
+    "one more class": {"num_known": 2, "open_set": True, "graph": graph(y=(0, 0, 1, 1, 2, -1))},
+    "a second graph": {"target": graph()},
+    "a third graph": {"target": graph(), "val_graph": graph()},
+}
+
+
+@pytest.mark.parametrize("what", CHANGES)
+def test_fingerprint_differs_with(what):
+    first, changed = task(), task(**CHANGES[what])
+    assert changed.fingerprint() != first.fingerprint() == task().fingerprint()
+    assert changed.fingerprint() == task(**CHANGES[what]).fingerprint()
+
+
+def test_all_changes_have_fingerprints_of_their_own():
+    assert len({task(**changes).fingerprint() for changes in CHANGES.values()}) == len(CHANGES)
+
+
+def test_fingerprint_is_of_the_label_space():
+    closed = {"graph": graph(y=(0, 0, 1, 1, 0, 1))}
+    assert task(**closed).fingerprint() != task(**closed, open_set=False).fingerprint()
+
+
+def test_fingerprint_is_stable():
+    first = task()
+    assert first.fingerprint() == first.fingerprint() == task(graph=graph(y_true=torch.arange(6)), class_names=("a", "b")).fingerprint()
+    strided = torch.arange(12.0).reshape(2, 6).T
+    assert not strided.is_contiguous()
+    assert task(graph=graph(x=strided)).fingerprint() == task(graph=graph(x=strided.contiguous())).fingerprint()
+
+
+@pytest.mark.parametrize("bad", [[math.nan], [math.inf], [-math.inf], [math.inf, -math.inf], [math.nan, math.inf, -math.inf]], ids=str)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_what_is_not_finite_is_found(bad, dtype):
+    x = torch.rand(50, 20, dtype=dtype)
+    assert all_finite(x)
+    x[torch.arange(len(bad)) * 7, 3] = torch.tensor(bad, dtype=dtype)
+    assert not all_finite(x)
+    with pytest.raises(InputError) as error:
+        task(graph=graph(x=x[[0, 7, 14, 1, 2, 3]]))
+    assert error.value.key == "source graph x"
+
+
+@pytest.mark.parametrize("value", [3e38, -3e38])
+def test_large_values_are_finite(value):
+    x = torch.full((40, 10), value)
+    assert math.isinf(float(x.sum())) and all_finite(x)
+    x[5, 5] = math.inf
+    assert not all_finite(x)
+    assert task(graph=graph(x=torch.full((6, 2), value))).num_known == 2

@@ -23,7 +23,7 @@ FEATURES = ("row", "l2", "auto", "none")
 """How features may be scaled, see :class:`Graph`."""
 
 _scaled: WeakIdKeyDictionary = WeakIdKeyDictionary()
-"""Scaled features by the matrix they were made of, its version and the scaling: a graph that several tasks hold is scaled once."""
+"""Version and scaled features by the matrix they were made of and the scaling: a matrix that several tasks hold is scaled once."""
 
 _prepared: "weakref.WeakValueDictionary[tuple[int, str], Graph]" = weakref.WeakValueDictionary()
 
@@ -51,11 +51,10 @@ class Graph:
 
     def __init__(self, data: Data, features: str = "row") -> None:
         self.data, self.num_nodes, self.device = data, data.num_nodes, data.x.device
-        made = _scaled.setdefault(data.x, {})
-        key = (data.x._version, features)
-        if key not in made:
-            made[key] = _normalised_features(data.x, features)
-        self.x = made[key]
+        made, version = _scaled.setdefault(data.x, {}), 0 if data.x.is_inference() else data.x._version
+        if features not in made or made[features][0] != version:
+            made[features] = version, _normalised_features(data.x, features)
+        self.x = made[features][1]
         self._operators: dict[str, Sparse] = {}
         self._products: dict[str, Sparse | Tensor] = {}
 

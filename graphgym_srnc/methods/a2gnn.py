@@ -51,7 +51,9 @@ class A2GNN(Supervised):
     @torch.no_grad()
     def logits(self, graph: Data) -> Tensor:
         """Logits after the hops of the source on the source graph, and of the target on any other."""
-        at_source = graph is self.task.source and self.task.source is not self.task.target
+        # A blind task shares its tensors with the task itself, but not its graphs.
+        source, two = self.task.source, self.task.source is not self.task.target
+        at_source = two and graph.x is source.x and graph.edge_index is source.edge_index
         return hop(super().logits(graph), prepare(graph, self.encoder.features), self.source_hops if at_source else self.target_hops)
 
 

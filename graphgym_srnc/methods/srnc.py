@@ -77,8 +77,8 @@ class SRNC(Method):
         super().__init__(**base)
         options = {name: value for name, value in locals().items() if name not in ("self", "base", "__class__")}
         self.check(options)
-        for name, value in options.items():
-            setattr(self, name, value)
+        self.options = options
+        self.reset()
         self.episodes = (rounds + self_training) * max(1, len(resolutions))
         self.register_buffer("number", torch.tensor(0))
         self.register_buffer("knows_unknown", torch.tensor(False))
@@ -86,6 +86,8 @@ class SRNC(Method):
     def start(self, task: ShiftTask) -> dict[str, float]:
         """Episode 0: pre-train the classifier on the source and the cluster GNNs on the target (lines 1 and 2 of Algorithm 1)."""
         self.setup(task)
+        self.reset()
+        self.number.zero_()
         if not task.open_set:
             self.drop_unsure, self.self_training = 0.0, 0
         self.from_source = self.cluster_init == "source" or self.cluster_init == "auto" and not task.open_set
@@ -114,6 +116,11 @@ class SRNC(Method):
         self.episodes = (self.rounds + self.self_training) * len(self.resolutions)
         # What the task has switched is told, since the config says otherwise.
         return {"source": source, "num_clusters": self.num_clusters, "members": self.members} | self.begin(self.resolutions[0])
+
+    def reset(self) -> None:
+        """Take the options as they were given; a task may switch some of them for itself."""
+        for name, value in self.options.items():
+            setattr(self, name, value)
 
     def episode(self) -> dict[str, float]:
         """One turn of the while loop of Algorithm 1."""

@@ -1,0 +1,119 @@
+"""Every method on every shift with every backbone: two episodes run, keep their promises, and see no label that they may not see."""
+from __future__ import annotations
+
+import math
+from functools import partial
+
+import numpy as np
+import pytest
+import torch
+from conftest import make_graph
+from test_methods import make, some
+from torch_geometric.data import Data
+
+from graphgym_srnc import backbones, methods, shifts, trainer
+from graphgym_srnc.backbones import dgi
+from graphgym_srnc.shifts import _datasets
+from graphgym_srnc.task import HIDDEN, ShiftTask
+
+SIZES = {"labels_per_class": 5, "num_val": 20, "num_test": 30}
+SMALL = SIZES | {"num_nodes": 90, "num_classes": 3, "num_unseen": 1, "num_features": 12}
+PAIR = {"source": "a.npz", "target": "b.npz"}
+PERIOD = {"name": "arxiv_like", "scale": 0.002}
+TOYS = {
+    "open_set": ("open_set", {"name": "Photo", "num_unseen": 1, **SIZES}),
+    "localized": ("localized", {"name": "Photo", **SIZES}),
+    "synthetic": ("synthetic", {"mode": "open_set", **SMALL}),
+    "synthetic-close": ("synthetic", {"mode": "close_set", **SMALL}),
+    "file": ("file", {"path": "given.npz"}),
+    "cross_graph": ("cross_graph", PAIR),
+    "cross_graph-masked": ("cross_graph", PAIR | {"num_unseen": 1}),
+    "temporal": ("temporal", PERIOD),
+    "temporal-masked": ("temporal", PERIOD | {"num_unseen": 2}),
+}
+"""The smallest task of each shift, with and without an unknown class where it has both."""
+WITH_UNKNOWN = ("open_set", "synthetic", "file", "cross_graph-masked", "temporal-masked")
+NO_ORACLE = ("file",)
+"""Toys with a class that no node may teach."""
+TWO_GRAPHS = ("synthetic-close", "cross_graph", "cross_graph-masked", "temporal", "temporal-masked")
+TINY = {"steps": 2, "pretrain_steps": 2, "cluster_pretrain_steps": 2, "cluster_source_steps": 2, "cluster_steps": 1, "num_clusters": 0,
+        "samples": 3, "proxy_dim": 8}
+"""Options that make a method quick, where it has them, beside those of ``make``."""
+
+
+@pytest.fixture(scope="module")
+def toys(tmp_path_factory) -> dict[str, ShiftTask]:
+    """Each task, made once."""
+    folder = tmp_path_factory.mktemp("graphs")
+    for seed, name in enumerate("ab"):
+        graph = make_graph(seed=seed)
+        graph.y[80:] = HIDDEN
+        np.savez(folder / f"{name}.npz", **graph.to_dict())
+    # Of the last class there is no training node.
+    node = torch.arange(90)
+    masks = {"train_mask": (node < 30) & (graph.y < 2), "val_mask": (node >= 30) & (node < 50), "test_mask": (node >= 50) & (node < 80)}
+    np.savez(folder / "given.npz", **graph.to_dict(), **masks)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_datasets, "load", lambda *args: _datasets.clean(make_graph()))
+        return {name: shifts.find(shift)(root=str(folder), **options) for name, (shift, options) in TOYS.items()}
+
+
+@pytest.fixture
+def started(monkeypatch):
+    """The tasks that methods are shown; Infomax is trained for few steps."""
+    shown = []
+    for cls in map(methods.find, methods.names()):
+        monkeypatch.setattr(cls, "start", lambda self, task, start=cls.start: (shown.append(task), start(self, task))[1])
+    monkeypatch.setattr(dgi, "train_infomax", partial(dgi.train_infomax, steps=2))
+    return shown
+
+
+def check_blind(blind: ShiftTask, full: ShiftTask) -> None:
+    """The labels of training nodes are all that is left."""
+    assert blind.oracle is None and not blind.info and blind.graphs().keys() == full.graphs().keys()
+    for role, graph in blind.graphs().items():
+        allowed = torch.full((full.graphs()[role].num_nodes,), HIDDEN)
+        if role == "source":
+            allowed[full.train] = full.source.y[full.train]
+        assert torch.equal(graph.y, allowed), role
+        assert set(graph.keys()) == {"x", "edge_index", "y", "num_nodes"}, role
+
+
+def test_every_shift_has_a_toy():
+    for name in shifts.names():
+        assert name in {shift for shift, _ in TOYS.values()}, f"no toy task of the shift {name}"
+
+
+@pytest.mark.parametrize("toy", TOYS)
+def test_toys_are_what_they_stand_for(toys, toy):
+    task = toys[toy]
+    assert (task.open_set, task.source is not task.target) == (toy in WITH_UNKNOWN, toy in TWO_GRAPHS)
+    assert (task.oracle is None) == (toy in NO_ORACLE)
+    assert bool((task.target.y[task.test] == task.num_known).any()) == task.open_set
+
+
+@pytest.mark.parametrize("kind", sorted(backbones.BACKBONES))
+@pytest.mark.parametrize("toy", TOYS)
+@pytest.mark.parametrize("name", methods.names())
+def test_contract(toys, started, name, toy, kind):
+    task, method = toys[toy], make(name, kind, hidden=4, **some(methods.find(name), TINY))
+    if method.oracle and toy in NO_ORACLE:
+        pytest.skip(f"{toy} has no oracle")
+    full = task.oracle if method.oracle else task
+    record = trainer.fit(method, task, max_episodes=2)
+    blind, = started
+    check_blind(blind, full)
+    assert record.fingerprint == full.fingerprint() and torch.equal(blind.train, full.train)
+    assert (blind.num_known, blind.open_set) == (full.num_known, full.open_set)
+    assert len(record.history) == 3 and all(episode.losses for episode in record.history)
+    assert all(math.isfinite(value) for episode in record.history for value in episode.losses.values())
+    for graph in (full.source, full.target, full.validation):
+        check_predictions(method, full, graph)
+
+
+def check_predictions(method: methods.base.Method, task: ShiftTask, graph: Data) -> None:
+    scores = method.predict(graph)
+    assert scores.shape[0] == graph.num_nodes and scores.shape[1] in (task.num_known, task.num_outputs)
+    assert torch.isfinite(scores).all() and not scores.requires_grad
+    decided = method.decide(scores)
+    assert decided.shape == (graph.num_nodes,) and 0 <= int(decided.min()) <= int(decided.max()) < task.num_outputs
