@@ -12,6 +12,9 @@ from torch_geometric.data import Data
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.task import ShiftTask
 
+SPLITS = ("auto", "public", "random")
+"""Where validation and test nodes come from."""
+
 REST = -1
 """Instead of a count: as many as there are."""
 
@@ -48,6 +51,33 @@ def choose_unseen(classes: Sequence[int], num_unseen: int, unseen: Sequence[int]
     if not 0 <= num_unseen <= len(classes) - 2:
         raise InputError(f"{section}.num_unseen", num_unseen, f"0 .. {len(classes) - 2}: two of {len(classes)} classes must stay known")
     return sorted(int(c) for c in generator(split_seed, 0).permutation(list(classes))[:num_unseen])
+
+
+def check_split(split: str, section: str) -> None:
+    """Refuse a kind of split that does not exist, before any data is read."""
+    if split not in SPLITS:
+        raise InputError(f"{section}.split", split, ", ".join(SPLITS))
+
+
+def public(data: Data, split: str, split_seed: int, section: str, name: str) -> tuple[Tensor | None, Tensor | None]:
+    """The data set's own validation and test nodes, or None for both where they are to be drawn.
+
+    Args:
+        data: a graph, with ``val_mask`` and ``test_mask`` ``[V]`` or, one column a split, ``[V, K]``, if it has public splits.
+        split: ``public``, ``random``, or ``auto`` for the former where there are any.
+        split_seed: chooses among several public splits.
+        section, name: config section and data set that errors name.
+
+    Raises:
+        InputError: ``public`` without public nodes.
+    """
+    has_public = "val_mask" in data and "test_mask" in data
+    if split == "public" and not has_public:
+        raise InputError(f"{section}.split", split, f"random: {name} has no public validation and test nodes")
+    if split == "random" or not has_public:
+        return None, None
+    masks = (mask if mask.dim() == 1 else mask[:, split_seed % mask.size(1)] for mask in (data.val_mask, data.test_mask))
+    return tuple((mask & (data.y >= 0)).nonzero().view(-1) for mask in masks)
 
 
 def draw(y: Tensor, unseen: Sequence[int], *, labels_per_class: int, num_val: int, num_test: int, split_seed: int, section: str,

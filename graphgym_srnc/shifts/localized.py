@@ -12,7 +12,6 @@ from graphgym_srnc.errors import InputError
 from graphgym_srnc.shifts import _datasets, _splits
 from graphgym_srnc.task import ShiftTask
 
-SPLITS = ("auto", "public", "random")
 TOLERANCE = 1e-9
 """Personalised PageRank is iterated until it changes by less than this in total."""
 
@@ -46,8 +45,7 @@ def build(*, name: str = "Cora", root: str = "", split_seed: int = 0, restart: f
     Raises:
         InputError: unknown data set or split, wrong classes, a value out of its range, or too few nodes.
     """
-    if split not in SPLITS:
-        raise InputError("localized.split", split, ", ".join(SPLITS))
+    _splits.check_split(split, "localized")
     if not 0 < restart < 1:
         raise InputError("localized.restart", restart, "more than 0, less than 1")
     if labels_per_class < 1:
@@ -55,14 +53,7 @@ def build(*, name: str = "Cora", root: str = "", split_seed: int = 0, restart: f
     data = _datasets.load(name, root, verify)
     classes = data.y[data.y >= 0].unique().tolist()
     masked = _splits.choose_unseen(classes, num_unseen, unseen, split_seed, "localized")
-    val = test = None
-    has_public = "val_mask" in data and "test_mask" in data
-    if split == "public" and not has_public:
-        raise InputError("localized.split", split, f"random: {name} has no public validation and test nodes")
-    if split != "random" and has_public:
-        val, test = ((mask if mask.dim() == 1 else mask[:, split_seed % mask.size(1)]).nonzero().view(-1)
-                     for mask in (data.val_mask, data.test_mask))
-        val, test = (nodes[data.y[nodes] >= 0] for nodes in (val, test))
+    val, test = _splits.public(data, split, split_seed, "localized", name)
     given = {"val": val, "test": test}
     sizes = {"num_val": num_val, "num_test": num_test, "split_seed": split_seed, "section": "localized"}
     uniform = _splits.draw(data.y, masked, labels_per_class=labels_per_class, **sizes, **given)

@@ -1,11 +1,8 @@
 """Open-set shift: some classes of one graph lose their labels and become the unknown class of validation and test."""
 from __future__ import annotations
 
-from graphgym_srnc.errors import InputError
 from graphgym_srnc.shifts import _datasets, _splits
 from graphgym_srnc.task import ShiftTask
-
-SPLITS = ("auto", "public", "random")
 
 
 def build(*, name: str = "Cora", root: str = "", split_seed: int = 0, num_unseen: int = 3, unseen: list[int] = [],  # noqa: B006
@@ -32,19 +29,11 @@ def build(*, name: str = "Cora", root: str = "", split_seed: int = 0, num_unseen
     Raises:
         InputError: unknown data set or split, wrong classes, or too few nodes.
     """
-    if split not in SPLITS:
-        raise InputError("open_set.split", split, ", ".join(SPLITS))
+    _splits.check_split(split, "open_set")
     data = _datasets.load(name, root, verify)
     classes = data.y[data.y >= 0].unique().tolist()
     masked = _splits.choose_unseen(classes, num_unseen, unseen, split_seed, "open_set")
-    val = test = None
-    has_public = "val_mask" in data and "test_mask" in data
-    if split == "public" and not has_public:
-        raise InputError("open_set.split", split, f"random: {name} has no public validation and test nodes")
-    if split != "random" and has_public:
-        val, test = ((mask if mask.dim() == 1 else mask[:, split_seed % mask.size(1)]).nonzero().view(-1)
-                     for mask in (data.val_mask, data.test_mask))
-        val, test = (nodes[data.y[nodes] >= 0] for nodes in (val, test))
+    val, test = _splits.public(data, split, split_seed, "open_set", name)
     nodes = _splits.draw(data.y, masked, labels_per_class=labels_per_class, num_val=num_val, num_test=num_test, split_seed=split_seed,
                          section="open_set", val=val, test=test)
     full_name = "/".join(filter(None, _datasets.resolve(name)))
