@@ -72,6 +72,7 @@ ROWS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "srnc-paper": ("SRNC, the paper's order", "srnc-paper", {}),
     "srnc": ("SRNC, source first", "srnc", {}),
     "srnc-plus": ("SRNC+", "srnc-plus", {}),
+    "srnc-plus-ppr3": ("SRNC+ with 3 steps of PPR", "srnc-plus", {"srnc.smoothing": 3}),
 }
 OTHER_BACKBONES = {f"{row}-{short}": (f"{ROWS[row][0]}, {short.upper()}", ROWS[row][1], {"gnn.layer_type": layer})
                    for row in ("erm", "cmd", "srnc-plus")
