@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from typing import Callable, Sequence
 
 import torch
-from torch_geometric.data import Data
-from torch_geometric.utils import degree, remove_self_loops, to_undirected
 
+from graphgym_srnc.backbones import prepare
 from graphgym_srnc.errors import InputError
+from graphgym_srnc.losses.modularity import modularity
 from graphgym_srnc.methods.base import Method
 from graphgym_srnc.metrics import classification_scores, detection_scores
 from graphgym_srnc.task import ShiftTask
@@ -130,8 +130,6 @@ class Selector:
     def __init__(self, task: ShiftTask, selection: str, min_agreement: float) -> None:
         self.task, self.selection, self.min_agreement = task, selection, min_agreement
         self.plain: torch.Tensor | None = None
-        if selection == "target_modularity":
-            self.classes = Classes(task.target)
 
     def __call__(self, method: Method, blind: ShiftTask) -> tuple[dict[str, float], dict[str, float], float, dict[str, float]]:
         """Scores on validation and test, the score to select by, and what is to be told beside the loss terms."""
@@ -154,21 +152,6 @@ class Selector:
         prediction = method.decide(on_target)
         self.plain = prediction if self.plain is None else self.plain
         agreement = float((prediction == self.plain).float().mean())
-        modularity = self.classes.modularity(prediction)
-        return val, test, modularity if agreement >= self.min_agreement else -math.inf, {"agreement": agreement,
-                                                                                        "class_modularity": modularity}
-
-
-class Classes:
-    """Newman's modularity of a labelling of one graph (PNAS 2006), edges read as undirected, unweighted and without self-loops."""
-
-    def __init__(self, graph: Data) -> None:
-        self.edges = to_undirected(remove_self_loops(graph.edge_index)[0], num_nodes=graph.num_nodes)
-        self.degree = degree(self.edges[0], graph.num_nodes, torch.double)
-
-    def modularity(self, label: torch.Tensor) -> float:
-        r""":math:`\sum_c (m_c / m - (d_c / 2m)^2)` of labels ``[V]``."""
-        volume = self.degree.sum().clamp(min=1)
-        inside = (label[self.edges[0]] == label[self.edges[1]]).sum() / volume
-        shares = torch.zeros(int(label.max()) + 1, dtype=torch.double).index_add_(0, label, self.degree) / volume
-        return float(inside - shares.square().sum())
+        graph = prepare(blind.target, method.encoder.features)
+        found = modularity(prediction, graph.adjacency("raw"), graph.degree)
+        return val, test, found if agreement >= self.min_agreement else -math.inf, {"agreement": agreement, "class_modularity": found}

@@ -76,6 +76,12 @@ class Graph:
         """Node degrees in :math:`A`, ``[V]``."""
         return torch.from_numpy(np.diff(self.adjacency("raw").matrix.indptr).astype(np.float32)).to(self.device)
 
+    @property
+    def edges(self) -> Tensor:
+        """Each edge of :math:`A` once, ``[2, m]``."""
+        pairs = np.stack(self.adjacency("raw").entries).astype(np.int64)
+        return torch.from_numpy(pairs[:, pairs[0] < pairs[1]]).to(self.device)
+
     def reweighted(self, weight: np.ndarray) -> "Graph":
         """The same graph with a weight on each entry of :math:`A` in row order, ``[2m]``; operators follow, features are shared."""
         raw = self.adjacency("raw").matrix
@@ -134,9 +140,7 @@ class Block:
     @cached_property
     def edges(self) -> tuple[Tensor, Tensor]:
         """Output and input node of each entry of the operator, both ``[E]``, sorted by output node."""
-        matrix = self.adjacency.matrix
-        row = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
-        return tuple(torch.from_numpy(part.astype(np.int64)).to(self.adjacency.device) for part in (row, matrix.indices))
+        return tuple(torch.from_numpy(part.astype(np.int64)).to(self.adjacency.device) for part in self.adjacency.entries)
 
     def root(self, h: "Sparse | Tensor") -> "Sparse | Tensor":
         """The rows of ``h`` ``[n_in, K]`` that belong to the output nodes, ``[n_out, K]``."""

@@ -33,6 +33,11 @@ class Sparse:
         return self.matrix.nnz
 
     @property
+    def entries(self) -> tuple[np.ndarray, np.ndarray]:
+        """Row and column of each entry, both ``[nnz]``, sorted by row."""
+        return np.repeat(np.arange(self.shape[0]), np.diff(self.matrix.indptr)), self.matrix.indices
+
+    @property
     def csr(self) -> Tensor:
         """The matrix as a torch CSR tensor."""
         if self._forward is None:

@@ -5,6 +5,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 
 def modularity_loss(q: Tensor, adjacency: Any, degree: Tensor, resolution: float = 1.0) -> Tensor:
@@ -44,6 +45,11 @@ class _Modularity(torch.autograd.Function):
     @staticmethod
     def backward(ctx, gradient: Tensor) -> tuple[Tensor, None, None, None]:
         return ctx.saved_tensors[0] * gradient, None, None, None
+
+
+def modularity(cluster: Tensor, adjacency: Any, degree: Tensor) -> float:
+    """Newman's modularity of a hard clustering ``[V]``; the graph as in :func:`modularity_loss`."""
+    return -float(modularity_loss(F.one_hot(cluster).to(degree.dtype), adjacency, degree))
 
 
 def collapse_loss(q: Tensor) -> Tensor:

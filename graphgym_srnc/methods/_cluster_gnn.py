@@ -8,7 +8,7 @@ from torch.nn import functional as F
 from graphgym_srnc import backbones
 from graphgym_srnc.backbones import EncoderSpec, Graph
 from graphgym_srnc.losses.alignment import align, alignment_cost, map_clusters
-from graphgym_srnc.losses.modularity import collapse_loss, modularity_loss
+from graphgym_srnc.losses.modularity import collapse_loss, modularity, modularity_loss
 from graphgym_srnc.methods.base import MakeOptimizer, adam, minimise
 
 USED_SHARE = 0.01
@@ -103,6 +103,5 @@ class ClusterGNN(nn.Module):
         """Modularity of the hard clusters on the target and how many of them are in use."""
         cluster = self.log_posterior(self.target).argmax(1)
         count = torch.bincount(cluster, minlength=len(self.mapping))
-        hard = F.one_hot(cluster, len(self.mapping)).float()
-        return {"modularity": -float(modularity_loss(hard, self.adjacency, self.degree)),
+        return {"modularity": modularity(cluster, self.adjacency, self.degree),
                 "used_clusters": int((count >= max(1, USED_SHARE * len(cluster))).sum())}

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import copy
+from typing import Callable
 
 import torch
 from torch import Tensor
@@ -17,31 +18,18 @@ SCORES = ("max_softmax", "max_logit", "entropy", "energy", "gnnsafe", "odin", "o
 al., 2023), largest softmax of a perturbed input (Liang et al., 2018), known share of OpenMax (Bendale and Boult, 2016)."""
 
 
-@torch.no_grad()
-def known_confidence(score: str, classifier: Encoder, graph: Graph, source: Graph, train: Tensor, label: Tensor, temperature: float,
-                     perturbation: float) -> Tensor:
-    """The score ``[V]`` of every node of a graph, larger = more surely known.
+CONFIDENCES: dict[str, Callable[[Tensor, float, Graph], Tensor]] = {
+    "max_logit": lambda logits, temperature, graph: openness.max_logit(logits),
+    "entropy": lambda logits, temperature, graph: openness.neg_entropy(logits),
+    "energy": lambda logits, temperature, graph: openness.energy(logits, temperature),
+    "gnnsafe": lambda logits, temperature, graph: openness.propagate(openness.energy(logits, temperature), graph.adjacency("mean")),
+}
+"""Scores ``[V]``, larger = more surely known, that follow from logits ``[V, N]``, the temperature and the graph."""
 
-    Args:
-        score: one of ``SCORES``.
-        classifier: a trained encoder with a logit a known class.
-        graph: the graph that is scored.
-        source, train, label: the labelled nodes, ``[n]``, that ``openmax`` fits its tails to.
-        temperature: of ``energy``, ``gnnsafe`` and ``odin``.
-        perturbation: step of ``odin``.
-    """
-    classifier.eval()
-    if score == "odin":
-        return odin(classifier, classifier.view(graph), temperature, perturbation)
-    logits = classifier(classifier.view(graph))
-    if score == "openmax":
-        tails = openness.fit_openmax(classifier(classifier.view(source, train)), label)
-        return 1 - openness.openmax(logits, tails)[:, -1]
-    if score == "gnnsafe":
-        return openness.propagate(openness.energy(logits, temperature), graph.adjacency("mean"))
-    if score == "energy":
-        return openness.energy(logits, temperature)
-    return {"max_softmax": openness.max_softmax, "max_logit": openness.max_logit, "entropy": openness.neg_entropy}[score](logits)
+
+def openmax(logits: Tensor, of_train: Tensor, label: Tensor) -> Tensor:
+    """1 less the unknown share of OpenMax, ``[V]``; its tails are fitted to logits ``[n, N]`` and classes ``[n]`` of training nodes."""
+    return 1 - openness.openmax(logits, openness.fit_openmax(of_train, label))[:, -1]
 
 
 def odin(classifier: Encoder, view: View, temperature: float, perturbation: float) -> Tensor:
@@ -54,4 +42,4 @@ def odin(classifier: Encoder, view: View, temperature: float, perturbation: floa
     with torch.enable_grad():
         logits = classifier(View(x.requires_grad_(), blocks)) / temperature
         gradient, = torch.autograd.grad(F.cross_entropy(logits, logits.detach().argmax(1), reduction="sum"), x)
-    return (classifier(View(x.detach() - perturbation * gradient.sign(), blocks)) / temperature).softmax(1).amax(1)
+    return openness.max_softmax(classifier(View(x.detach() - perturbation * gradient.sign(), blocks)) / temperature)

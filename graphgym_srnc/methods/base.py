@@ -11,7 +11,7 @@ from torch_geometric.data import Data
 from graphgym_srnc.backbones import Encoder, EncoderSpec, Graph, build, prepare, pretrained
 from graphgym_srnc.backbones.graph import View
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.methods._scores import SCORES, known_confidence
+from graphgym_srnc.methods._scores import CONFIDENCES, SCORES, odin, openmax
 from graphgym_srnc.task import ShiftTask
 
 MakeOptimizer = Callable[[Iterable[nn.Parameter]], torch.optim.Optimizer]
@@ -43,6 +43,9 @@ class Method(nn.Module):
 
     oracle: bool = False
     """True if the method is to be given ``task.oracle``, the task with every class visible."""
+
+    prior: float | None = None
+    """The cut that would hold without validation, if the method has one, see :func:`best_threshold`."""
 
     def __init__(self, *, encoder: EncoderSpec = EncoderSpec(), make_optimizer: MakeOptimizer = adam, smoothing: int = 0) -> None:
         super().__init__()
@@ -82,7 +85,10 @@ class Method(nn.Module):
 
     def predict(self, graph: Data) -> Tensor:
         """Scores ``[V, N]`` or ``[V, N + 1]``: the logits, or logarithms of the smoothed posterior where there is ``smoothing``."""
-        logits = self.logits(graph)
+        return self.scores(self.logits(graph), graph)
+
+    def scores(self, logits: Tensor, graph: Data) -> Tensor:
+        """What :meth:`predict` makes of the logits ``[V, N(+1)]`` of a graph."""
         return self.smooth(logits.softmax(1), graph).clamp(min=1e-12).log() if self.smoothing else logits
 
     @torch.no_grad()
@@ -102,7 +108,7 @@ class Method(nn.Module):
         """Cut what must be cut with validation labels, from validation scores ``[n, N(+1)]`` and labels ``[n]``."""
         if self.task.open_set:
             known = scores[:, :self.task.num_known].argmax(1)
-            self.threshold.fill_(best_threshold(self.confidence(scores), known, label, self.task.num_known))
+            self.threshold.fill_(best_threshold(self.confidence(scores), known, label, self.task.num_known, self.prior))
 
     def decide(self, scores: Tensor) -> Tensor:
         """Classes ``[n]`` from scores ``[n, N(+1)]``: the likeliest known class, or unknown below the threshold."""
@@ -115,7 +121,7 @@ class Method(nn.Module):
 
 
 class Supervised(Method):
-    """A method that trains one classifier on a sum of losses; a subclass says which in :meth:`losses`.
+    """A method that trains one classifier on a sum of losses; :meth:`losses` says which.
 
     Args:
         steps: gradient steps of an episode.
@@ -162,8 +168,8 @@ class Supervised(Method):
         """Make what the losses need beside the classifier; modules that are made here are trained with it."""
 
     def losses(self) -> dict[str, Tensor]:
-        """The terms of the objective by name; their sum is minimised."""
-        raise NotImplementedError
+        """The terms of the objective by name, whose sum is minimised; by default the cross-entropy on the labelled source nodes."""
+        return {"source": F.cross_entropy(self.classifier(self.on_source), self.labels)}
 
     def target_view(self, count: int = 0) -> View:
         """A view of ``count`` nodes of the target's pool, drawn once, or of the whole pool (0)."""
@@ -176,11 +182,17 @@ class Supervised(Method):
     @torch.no_grad()
     def predict(self, graph: Data) -> Tensor:
         """Scores ``[V, N]``; another score than ``max_softmax`` adds a last column, minus itself: the larger, the more unknown."""
-        scores = super().predict(graph)
+        logits = self.logits(graph)
+        scores = self.scores(logits, graph)
         if not self.task.open_set or self.score == "max_softmax":
             return scores
-        sure = known_confidence(self.score, self.classifier, prepare(graph, self.encoder.features), self.source, self.task.train,
-                                self.labels, self.temperature, self.perturbation)
+        own = prepare(graph, self.encoder.features)
+        if self.score == "odin":
+            sure = odin(self.classifier, self.classifier.view(own), self.temperature, self.perturbation)
+        elif self.score == "openmax":
+            sure = openmax(logits, self.logits(self.task.source)[self.task.train], self.labels)
+        else:
+            sure = CONFIDENCES[self.score](logits, self.temperature, own)
         return torch.cat([scores, -sure[:, None]], 1)
 
     def confidence(self, scores: Tensor) -> Tensor:

@@ -1,7 +1,6 @@
 """G2Pxy (Zhang et al., IJCAI 2023): an unknown class that is learnt from mixtures of hidden states of known classes."""
 from __future__ import annotations
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -100,9 +99,7 @@ class G2Pxy(Supervised):
         self.on_graph = self.classifier.view(self.source)
         confidence, self.named = self.head(self.classifier(self.on_graph))[:, :task.num_known].softmax(1).max(1)
         self.named[task.train] = self.labels
-        raw = self.source.adjacency("raw").matrix
-        row = np.repeat(np.arange(raw.shape[0]), np.diff(raw.indptr))
-        edges = torch.from_numpy(np.stack([row, raw.indices])[:, row < raw.indices].astype(np.int64)).to(confidence.device)
+        edges = self.source.edges
         self.pairs = edges[:, self.named[edges[0]] != self.named[edges[1]]]
         self.outer = boundary_nodes(confidence, self.named, self.boundary)
 

@@ -1,7 +1,6 @@
 """OpenWGL (Wu et al., ICDM 2020): a variational graph autoencoder whose classifier is kept unsure of unlabelled nodes."""
 from __future__ import annotations
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -56,10 +55,7 @@ class OpenWGL(Supervised):
 
     def begin(self) -> None:
         self.head = nn.Linear(self.latent, self.task.num_known)
-        raw = self.target.adjacency("raw").matrix
-        row = np.repeat(np.arange(raw.shape[0]), np.diff(raw.indptr))
-        # Each edge once: the operator is symmetric and without self-loops.
-        self.edges = torch.from_numpy(np.stack([row, raw.indices])[:, row < raw.indices].astype(np.int64)).to(self.target.device)
+        self.edges = self.target.edges
         self.on_target = self.classifier.view(self.target)
 
     def losses(self) -> dict[str, Tensor]:

@@ -17,7 +17,7 @@ from graphgym_srnc.errors import InputError
 from graphgym_srnc.losses.alignment import evidence_lower_bound
 from graphgym_srnc.losses.modularity import newman_resolution
 from graphgym_srnc.methods._cluster_gnn import USED_SHARE, ClusterGNN
-from graphgym_srnc.methods.base import Method, best_threshold, fit_labels, minimise
+from graphgym_srnc.methods.base import Method, fit_labels, minimise
 from graphgym_srnc.task import ShiftTask
 
 LADDER = (1.0, 2.0, 3.0, 5.0, 8.0, 12.0)
@@ -65,6 +65,8 @@ class SRNC(Method):
         self_training: in open-set shift, episodes at the end of each resolution in which a new classifier learns from the sure ones
             among the last one's own decisions on the whole target.
     """
+
+    prior = 0.0
 
     def __init__(self, *, num_clusters: int = 16, pretrain_steps: int = 100, cluster_pretrain_steps: int = 150,
                  cluster_source_steps: int = 60, rounds: int = 5, cluster_steps: int = 20, source_batch: int = 32, steps: int = 60,
@@ -313,9 +315,8 @@ class SRNC(Method):
         return self.smooth(self.class_posterior(graph), graph).clamp(min=1e-12).log()
 
     def calibrate(self, scores: Tensor, label: Tensor) -> None:
-        if self.calibrated and self.task.open_set:
-            prediction = scores[:, :self.task.num_known].argmax(1)
-            self.threshold.fill_(best_threshold(self.confidence(scores), prediction, label, self.task.num_known, prior=0.0))
+        if self.calibrated:
+            super().calibrate(scores, label)
 
     def confidence(self, scores: Tensor) -> Tensor:
         """How far the likeliest known class is above the unknown one, ``[n]``; the threshold is 0 unless ``calibrated``."""

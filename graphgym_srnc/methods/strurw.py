@@ -4,7 +4,6 @@ from __future__ import annotations
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 
 from graphgym_srnc.backbones import Graph
 from graphgym_srnc.methods.base import Supervised
@@ -31,9 +30,6 @@ class StruRW(Supervised):
     def begin(self) -> None:
         self.warm = False
 
-    def losses(self) -> dict[str, Tensor]:
-        return {"source": F.cross_entropy(self.classifier(self.on_source), self.labels)}
-
     def episode(self) -> dict[str, float]:
         figures = self.reweight() if self.warm else {}
         self.warm = True
@@ -48,7 +44,7 @@ class StruRW(Supervised):
         links = [link_shares(graph, label, self.task.num_known) for graph, label in ((self.source, at_source), (self.target, at_target))]
         ratio = np.clip(links[1] / np.maximum(links[0], 1e-12), 1 / self.max_ratio, self.max_ratio)
         ratio[(links[0] == 0) | (links[1] == 0)] = 1  # nothing can be said of pairs of classes that never meet
-        row, column = entries(self.source)
+        row, column = self.source.adjacency("raw").entries
         label = at_source.numpy()
         weight = 1 - self.strength + self.strength * ratio[label[row], label[column]]
         before = self.classifier.eval()(self.on_source)
@@ -58,15 +54,9 @@ class StruRW(Supervised):
         return {"mean_edge_weight": float(weight.mean()) if len(weight) else 1.0}
 
 
-def entries(graph: Graph) -> tuple[np.ndarray, np.ndarray]:
-    """Row and column of each entry of the adjacency, both ``[2m]``."""
-    matrix = graph.adjacency("raw").matrix
-    return np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr)), matrix.indices
-
-
 def link_shares(graph: Graph, label: Tensor, num_classes: int) -> np.ndarray:
     """Share of the node pairs of two classes that are linked, ``[N, N]``."""
-    row, column = entries(graph)
+    row, column = graph.adjacency("raw").entries
     label = label.numpy()
     count = np.bincount(label[row] * num_classes + label[column], minlength=num_classes ** 2).reshape(num_classes, num_classes)
     size = np.bincount(label, minlength=num_classes).astype(float)

@@ -76,7 +76,7 @@ def _find(member: str, root: str, key: str) -> Data:
             raise InputError(key, member, f"a network to download it from {URL} ({type(error).__name__} now), or put into {homes[0]} "
                              f"these files: {files}") from error
         data = _read.__wrapped__(file)  # only a file that is what it should be is kept
-        _datasets._keep(Path(folder), homes)
+        _datasets.keep(Path(folder), homes)
     return data
 
 

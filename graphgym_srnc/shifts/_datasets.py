@@ -111,7 +111,7 @@ def load(name: str, root: str = "", verify: bool = True) -> Data:
             link.symlink_to(file.resolve())
         cache = _processed(family, member, home)
         data = _cached(cache) or _read(base, name, member, staging, home, verify)
-        _keep(staging, homes)
+        keep(staging, homes)
         _store(data, cache)
     if family == "Planetoid" and member == "CiteSeer":
         # 15 papers are missing in the raw files; PyG fills them in without features, edges or a label and calls them class 0.
@@ -236,7 +236,7 @@ def _read(base: type, name: str, member: str, staging: Path, home: Path, verify:
     return data
 
 
-def _keep(staging: Path, homes: list[Path]) -> None:
+def keep(staging: Path, homes: list[Path]) -> None:
     """Move what was downloaded to the first folder that takes it; each file appears whole or not at all."""
     fresh = [file for file in _files(staging) if not file.is_symlink() and file.name != "RELEASE_v1.txt"]
     for home in homes if fresh else ():
