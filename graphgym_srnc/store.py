@@ -5,6 +5,7 @@ and ``<name>/agg/{train,val,test}/{stats,best}.json``. All but ``result.json`` f
 """
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import json
@@ -32,6 +33,10 @@ LOSSES = ("loss", "source", "classifier_source")
 VOLATILE = frozenset({"seed", "out_dir", "run_dir", "cfg_dest", "print", "params", "share", "tensorboard_each_run", "tensorboard_agg",
                       "dataset.dir"})
 """Config keys, or whole blocks, that may differ between the runs of one experiment."""
+
+
+class Busy(InputError):
+    """Another process is at a run."""
 
 
 class Experiment:
@@ -77,7 +82,7 @@ class Experiment:
             return list(seeds)
         if other:
             raise InputError("out_dir", str(self.path), "another --name, or --overwrite, since it holds results of another config ("
-                             + _difference(next(iter(other.values()))["config"], self.config) + ")")
+                             + _told(next(iter(other.values()))["config"], self.config) + ")")
         foreign = [seed for seed in seeds if seed in found and not (self.path / str(seed) / "run.json").is_file()]
         if foreign:
             raise InputError("out_dir", str(self.path / str(foreign[0])),
@@ -108,6 +113,60 @@ class Experiment:
             raise InputError("out_dir", str(self.path), f"a directory that can be written to ({error.strerror})") from error
         return run
 
+    @contextlib.contextmanager
+    def claim(self, seed: int) -> Iterator[None]:
+        """Hold a run against other processes that would start it; the system frees it when the process ends, however that may be.
+
+        Raises:
+            Busy: another process holds it.
+        """
+        from filelock import FileLock, Timeout
+        # Beside the experiments, since GraphGym takes whatever lies in the directory of one for a split or a run.
+        path = self.out_dir / ".locks" / f"{self.name}-{seed}"
+        made = [folder for folder in path.parents if not folder.exists()]
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            lock = FileLock(path, blocking=False)
+            lock.acquire()
+        except Timeout as error:
+            raise Busy("out_dir", str(self.path / str(seed)), "a run that no other process is at") from error
+        except OSError as error:
+            raise InputError("out_dir", str(self.path), f"a directory that can be written to ({error.strerror})") from error
+        try:
+            yield
+        finally:
+            if not self.path.exists():
+                # Nothing came of it: leave no trace. A process that waits for the removed file sees that and opens a new one.
+                path.unlink(missing_ok=True)
+                with contextlib.suppress(OSError):
+                    for folder in made:
+                        folder.rmdir()
+            lock.release()
+
+    def adopt(self, seed: int, found: Path) -> None:
+        """Take over a finished run of just this config from the directory of another experiment; the original stays.
+
+        Raises:
+            InputError: it is no such run.
+        """
+        result = read_result(found)
+        if result is None or result["digest"] != self.digest:
+            raise InputError("out_dir", str(found), f"a finished run of the config of {self.name}")
+        temporary = self.path / f".{seed}.tmp"
+        shutil.rmtree(temporary, ignore_errors=True)
+        shutil.copytree(found, temporary)
+        write_text(self.path / "config.yaml", self.text)
+        shutil.rmtree(self.path / str(seed), ignore_errors=True)
+        os.replace(temporary, self.path / str(seed))
+
+    def fail(self, seed: int, story: str) -> None:
+        """Leave in the directory of a run why it has no result; the next try removes it."""
+        if read_result(self.path / str(seed)) is None:
+            run = self.path / str(seed)
+            if not (run / "run.json").is_file():
+                run = self.begin(seed)
+            write_text(run / "error.txt", story)
+
     def finish(self, seed: int, result: Result) -> Result:
         """Write all that a run leaves behind, ``result.json`` last, and return it as it is read back.
 
@@ -123,6 +182,11 @@ class Experiment:
             write_text(run / split / "stats.json", _lines(_rows(result, split, len(result["history"]), terms)))
         write_text(run / "result.json", json.dumps(result, indent=1, default=_plain) + "\n")
         return read_result(run)
+
+    def result(self, seed: int) -> Result | None:
+        """The finished run of this config with a seed, or None."""
+        result = read_result(self.path / str(seed))
+        return result if result is not None and result["digest"] == self.digest else None
 
     def results(self) -> dict[int, Result]:
         """The finished runs by seed, whatever their config; half-written ones are left out."""
@@ -226,8 +290,17 @@ def write_text(path: Path, text: str) -> None:
     write_bytes(path, text.encode())
 
 
+def reset_peak_memory() -> None:
+    """Let :func:`peak_memory` begin anew, where the system can (Linux); elsewhere it stays that of the whole process."""
+    with contextlib.suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
+
+
 def peak_memory() -> float | None:
-    """The largest resident set of this process so far, in MiB; None where the system does not tell."""
+    """The largest resident set of this process since :func:`reset_peak_memory`, in MiB; None where the system does not tell."""
+    with contextlib.suppress(OSError, StopIteration):
+        status = Path("/proc/self/status").read_text(encoding="ascii")
+        return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM")) / 2 ** 10
     if os.name != "posix":
         return None
     import resource
@@ -278,11 +351,16 @@ def _seeds(path: Path) -> list[int]:
     return sorted(int(name) for name in names if name.isdecimal() and name == str(int(name)))
 
 
-def _difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
+def difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
+    """Old and new value of each key in which two configs differ, those apart that may differ between the runs of one experiment."""
     old, new = flatten(old), flatten(new)
-    keys = [key for key in sorted(old | new) if old.get(key) != new.get(key) and not _volatile(key)]
-    told = [f"{key}: {old.get(key)!r} there, {new.get(key)!r} now" for key in keys[:3]]
-    return "; ".join(told + [f"{len(keys) - 3} more"] * (len(keys) > 3))
+    return {key: (old.get(key), new.get(key)) for key in sorted(old | new) if old.get(key) != new.get(key) and not _volatile(key)}
+
+
+def _told(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
+    changes = difference(old, new)
+    told = [f"{key}: {there!r} there, {now!r} now" for key, (there, now) in list(changes.items())[:3]]
+    return "; ".join(told + [f"{len(changes) - 3} more"] * (len(changes) > 3))
 
 
 def flatten(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

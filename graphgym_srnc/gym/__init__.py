@@ -5,12 +5,12 @@ from torch_geometric.graphgym import register as _register
 from torch_geometric.graphgym.config import cfg as _cfg
 
 from graphgym_srnc.gym.build import build_method, build_task
-from graphgym_srnc.gym.config import Option, activate, add_options, config_names, config_root, load_config, schema
+from graphgym_srnc.gym.config import Option, activate, add_options, config_names, config_root, load_config, parse_config, schema
 from graphgym_srnc.gym.modules import TaskDataset, register_modules
 from graphgym_srnc.gym.training import fit, register_train, train, train_standard
 
 __all__ = ["Option", "TaskDataset", "activate", "build_method", "build_task", "config_names", "config_root", "fit", "load_config",
-           "schema", "train", "train_standard"]
+           "parse_config", "schema", "train", "train_standard"]
 
 register_modules()
 register_train()

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import functools
 import inspect
 import math
 import os
@@ -104,6 +105,11 @@ def load_config(cfg_file_or_name: str | os.PathLike | None = None, overrides: Se
     return cfg
 
 
+def parse_config(text: str) -> CfgNode:
+    """A whole config from what its ``dump()`` wrote, e.g. ``config.yaml``; it is not checked again."""
+    return CfgNode(yaml.safe_load(text))
+
+
 def activate(cfg: CfgNode) -> None:
     """Make a copy of a config GraphGym's global one, which its layers, loaders and loggers read."""
     nodes = cfg.clone()
@@ -164,6 +170,7 @@ def check(cfg: CfgNode) -> None:
             raise InputError(key, _get(cfg, key), f"{low} or more" if high == math.inf else f"{low} to {high}")
 
 
+@functools.cache
 def _signature(function: Callable) -> list[Option]:
     """The options of a shift, or of a method: its own ones first, then what it inherits."""
     found: dict[str, Option] = {}

@@ -43,6 +43,16 @@ def summarise(name: str, results: Mapping[int, store.Result], out_dir: str | os.
     return row
 
 
+def line(result: store.Result) -> str:
+    """A run in one line."""
+    test = {key: f"{100 * value:.1f}" for key, value in result["test"].items()}
+    told = (f"seed {result['seed']}: episode {result['selected']} of {len(result['history']) - 1}, "
+            f"val {100 * result['val']['micro_f1']:.1f}, test micro-F1 {test['micro_f1']}, macro recall {test['macro_recall']}")
+    if "unknown_recall" in test:
+        told += f", unknown recall {test['unknown_recall']}, precision {test['unknown_precision']}"
+    return f"{told}, {result['seconds']:.1f} s"
+
+
 def mean_std(values: Sequence[float]) -> tuple[float, float]:
     """Mean and population standard deviation (numpy's ``ddof=0``, as GraphGym's)."""
     mean = math.fsum(values) / len(values)

@@ -1,0 +1,1 @@
+"""Many runs: what a grid file asks for, and who runs it."""
