@@ -1,7 +1,9 @@
-"""What the benchmarks share: cells that run through the public command line, their statistics, and tables in Markdown."""
+"""What the benchmarks share: cells that run through the public command line, tests on common splits, and tables in Markdown."""
 from __future__ import annotations
 
 import argparse
+import csv
+import io
 import math
 import os
 import signal
@@ -12,6 +14,9 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any, Callable, Iterable, NamedTuple, Sequence
+
+from graphgym_srnc.report import statistics
+from graphgym_srnc.report.statistics import holm, mean, mean_std, p_value
 
 Results = dict[int, dict[str, Any]]
 Grid = dict[str, dict[str, Results]]
@@ -107,21 +112,10 @@ def validation(results: Results) -> float:
     return 100 * mean([result["val"]["micro_f1"] for result in results.values()])
 
 
-def mean(values: Iterable[float]) -> float:
-    values = list(values)
-    return math.fsum(values) / len(values) if values else math.nan
-
-
-def spread(values: Sequence[float]) -> tuple[float, float]:
-    """Mean and population standard deviation."""
-    m = mean(values)
-    return m, math.sqrt(mean([(value - m) ** 2 for value in values]))
-
-
 def scores(results: Results, metric: str) -> str:
     """A test score as mean ± standard deviation in %."""
     values = [100 * result["test"][metric] for result in results.values() if metric in result["test"]]
-    return "{:.1f} ± {:.1f}".format(*spread(values)) if values else "-"
+    return "{:.1f} ± {:.1f}".format(*mean_std(values)) if values else "-"
 
 
 def peak_memory(results: Iterable[dict[str, Any]]) -> float:
@@ -152,8 +146,8 @@ def by_split(results: Results) -> dict[str, dict[str, Any]]:
 
 def differences(ours: Results, theirs: Results, metric: str) -> list[float]:
     """Test score of ours less theirs in %, on each common split."""
-    mine, other = by_split(ours), by_split(theirs)
-    return [100 * (mine[split]["test"][metric] - other[split]["test"][metric]) for split in mine if split in other]
+    mine, other = ({split: 100 * r["test"][metric] for split, r in by_split(results).items()} for results in (ours, theirs))
+    return statistics.paired(mine, other)
 
 
 def wins(differences: Sequence[float]) -> str:
@@ -162,48 +156,27 @@ def wins(differences: Sequence[float]) -> str:
 
 def p_values(differences: Sequence[float]) -> tuple[float, float]:
     """Two-sided p of Wilcoxon's signed-rank test and of the paired t-test."""
-    from scipy.stats import ttest_1samp, wilcoxon
-    if len(differences) < 2:
-        return math.nan, math.nan
-    if len(set(differences)) == 1:  # no spread at all, of which the t-test can say nothing
-        return (1.0, 1.0) if differences[0] == 0 else (float(wilcoxon(differences).pvalue), 0.0)
-    return float(wilcoxon(differences).pvalue), float(ttest_1samp(differences, 0).pvalue)
-
-
-def holm(p: Sequence[float]) -> list[float]:
-    """Holm's step-down correction; what could not be tested does not count."""
-    out, most = [math.nan] * len(p), 0.0
-    order = sorted((i for i in range(len(p)) if not math.isnan(p[i])), key=p.__getitem__)
-    for rank, i in enumerate(order):
-        most = max(most, min(1.0, (len(order) - rank) * p[i]))
-        out[i] = most
-    return out
+    return p_value(differences, "wilcoxon"), p_value(differences, "t")
 
 
 def mean_ranks(grid: Grid, metric: str = "micro_f1") -> tuple[dict[str, float], str]:
-    """Mean rank of each row (1 = best) over all blocks and splits, and a line with Friedman's test of their equality.
-
-    Rows that lack a cell which another row has are left out.
-    """
-    from scipy.stats import friedmanchisquare, rankdata
+    """Mean rank of each row (1 = best) over the blocks and splits that all have, and a line with Friedman's test of their equality."""
     cells = {row: {(block, split): result["test"][metric] for block in blocks for split, result in by_split(blocks[block]).items()}
              for row, blocks in grid.items()}
-    most = max(map(len, cells.values()), default=0)
-    cells = {row: values for row, values in cells.items() if len(values) == most}
-    common = sorted(set.intersection(*map(set, cells.values()))) if cells else []
-    if len(cells) < 2 or not common:
+    rows, common = statistics.common_blocks(cells)
+    if len(rows) < 2 or not common:
         return {}, ""
-    ranks = rankdata([[-values[cell] for values in cells.values()] for cell in common], axis=1).mean(0)
-    line = f"Mean ranks of {len(cells)} rows over {len(common)} cells (block and split)."
+    cells = {row: cells[row] for row in rows}
+    line = f"Mean ranks of {len(rows)} rows over {len(common)} cells (block and split)."
     blocks = sorted({block for block, _ in common})
-    if len(cells) >= 3:
-        whole = friedmanchisquare(*([values[cell] for cell in common] for values in cells.values())).pvalue if len(common) > 1 else math.nan
-        line += f" Friedman's test: p = {whole:.2g} over the cells"
+    if len(rows) >= 3:
+        line += f" Friedman's test: p = {statistics.friedman(cells, common):.2g} over the cells"
         if len(blocks) > 1:
-            means = ([mean([values[cell] for cell in common if cell[0] == block]) for block in blocks] for values in cells.values())
-            line += f", {friedmanchisquare(*means).pvalue:.2g} over the means of the {len(blocks)} blocks"
+            means = {row: {block: mean([values[cell] for cell in common if cell[0] == block]) for block in blocks}
+                     for row, values in cells.items()}
+            line += f", {statistics.friedman(means, blocks):.2g} over the means of the {len(blocks)} blocks"
         line += "."
-    return dict(zip(cells, ranks)), line
+    return statistics.mean_ranks(cells, common), line
 
 
 def pooled(grid: Grid, ours: str, names: Callable[[str], str], skip: Sequence[str] = ("iid",)) -> str:
@@ -273,6 +246,32 @@ def tuned(args: argparse.Namespace, rows: dict[str, str], blocks: dict[str, str]
     return out
 
 
+CSV = ("table", "block", "row", "seed", "split", "episode", "micro_f1", "macro_f1", "macro_recall", "unknown_recall", "unknown_precision",
+       "unknown_auroc", "unknown_aupr", "unknown_fpr95", "val_micro_f1", "seconds", "warnings", "config", "commit")
+
+
+def save_csv(path: Path, table: str, grid: Grid) -> None:
+    """Write the scores of every run of a table, one a line; lines of other runs that are there already stay."""
+    from graphgym_srnc import store
+    lines = {}
+    if path.exists():
+        with open(path, newline="", encoding="utf-8") as file:
+            lines = {tuple(line[key] for key in CSV[:4]): line for line in csv.DictReader(file)}
+    for row, blocks in grid.items():
+        for block, results in blocks.items():
+            for seed, r in results.items():
+                line = {"table": table, "block": block, "row": row, "seed": seed, "split": r["split"][:12], "episode": r["selected"],
+                        **{key: f"{r['test'][key]:.4f}" for key in CSV[6:14] if key in r["test"]},
+                        "val_micro_f1": f"{r['val']['micro_f1']:.4f}", "seconds": f"{r['seconds']:.1f}", "warnings": len(r["warnings"]),
+                        "config": r["digest"][:12], "commit": str(r["commit"])[:7]}
+                lines[table, block, row, str(seed)] = line
+    out = io.StringIO()
+    writer = csv.DictWriter(out, CSV, restval="", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(lines[key] for key in sorted(lines, key=lambda key: (*key[:3], int(key[3]))))
+    store.write_text(path, out.getvalue())
+
+
 def provenance(results: Sequence[dict[str, Any]]) -> str:
     commits = sorted({str(result["commit"]) for result in results})
     versions = sorted({", ".join(f"{name} {v}" for name, v in result["versions"].items()) for result in results})
@@ -290,6 +289,7 @@ def parser(doc: str, commands: Sequence[str], rows: Iterable[str], out_dir: str,
     parser.add_argument("--test", default=test, choices=list(rows), help="the row that is tested against the others")
     parser.add_argument("--no-run", action="store_true", help="only print what is there")
     parser.add_argument("--out", type=Path, metavar="FILE", help="write the markdown here too")
+    parser.add_argument("--csv", type=Path, metavar="FILE", help="write the scores of every run here; other lines that are there stay")
     return parser
 
 

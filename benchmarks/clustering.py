@@ -2,6 +2,7 @@
 
     python benchmarks/clustering.py --out clustering.md           # 7 rows, 2 graphs, split seeds 0 to 9
     python benchmarks/clustering.py --runs 1 --only 'cora:*'
+    python benchmarks/clustering.py --no-run --records records && graphgym-srnc compare records --paper clustering --by paper clusters
 
 Three classes are masked and 20 nodes of each other class are labelled; labelled nodes are never scored. The paper says neither how many
 clusters it takes nor which nodes it scores, so both numbers of clusters and all three sets of nodes are here. Each run is a file in
@@ -20,6 +21,9 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any, NamedTuple, Sequence
 
+from graphgym_srnc.report.paper import CLUSTERING
+from graphgym_srnc.report.statistics import mean_std
+
 GRAPHS = {"cora": ("Cora", 7), "citeseer": ("CiteSeer", 6)}
 """Name in print and true number of classes."""
 
@@ -32,12 +36,6 @@ SRNC = ("srnc-no-source", "srnc", "srnc-plus")
 """Rows that train a method, of ``paper/clustering/<graph>-<row>``; the others are embeddings. The first two read the clusters of its
 cluster GNN. The last one takes the known classes that SRNC+ names as they are, and splits the nodes that it calls unknown by k-means on
 the hidden state of its first cluster GNN into as many clusters as are left."""
-
-PAPER = {"cora": {"features": (33.80, 13.70), "deepwalk": (47.70, 37.26), "node2vec": (48.90, 40.24), "dgi": (70.56, 51.93),
-                  "srnc-no-source": (70.20, 53.33), "srnc": (74.25, 56.87)},
-         "citeseer": {"features": (28.80, 11.85), "deepwalk": (22.48, 27.63), "node2vec": (21.81, 27.81), "dgi": (37.68, 42.20),
-                      "srnc-no-source": (43.50, 42.09), "srnc": (49.16, 46.22)}}
-"""ACC and NMI of the paper's appendix."""
 
 SCORED = ("all", "test", "unseen")
 
@@ -62,14 +60,18 @@ class Job(NamedTuple):
         name = f"paper/clustering/{self.graph}-{self.row if self.row in SRNC else 'srnc'}"
         return load_config(name, [str(word) for item in changes.items() for word in item] + list(self.words))
 
+    def settings(self, clusters: int) -> dict[str, Any]:
+        """All that decides the result."""
+        from graphgym_srnc.gym import schema
+        cfg = self.config(clusters)
+        read = {"dataset", cfg.dataset.format} | ({"train", cfg.train.mode} if self.row in SRNC else set())
+        dropped = set(schema()) - read
+        return {**{key: value for key, value in cfg.items() if key not in dropped}, "row": self.row, "kmeans": self.kmeans}
+
     def digest(self) -> str:
         """Of all settings, so that a result of other ones is not taken for it."""
         from graphgym_srnc import store
-        from graphgym_srnc.gym import schema
-        cfg = self.config(MANY)
-        read = {"dataset", cfg.dataset.format} | ({"train", cfg.train.mode} if self.row in SRNC else set())
-        dropped = set(schema()) - read
-        return store.digest({**{key: value for key, value in cfg.items() if key not in dropped}, "row": self.row, "kmeans": self.kmeans})
+        return store.digest(self.settings(MANY))
 
 
 def clusters_of(job: Job, task: Any, counts: Sequence[int]) -> dict[int, Any]:
@@ -154,10 +156,23 @@ def execute(jobs: Sequence[Job], args: argparse.Namespace) -> int:
     return failed
 
 
+def write_record(job: Job, result: dict[str, Any], folder: Path) -> None:
+    """A run as ``graphgym-srnc compare`` reads it, a record for each number of clusters; nothing in it was chosen on validation."""
+    from graphgym_srnc import store
+    for count, scores in result["scores"].items():
+        test = scores["all"] | {f"{metric}_{nodes}": value for nodes in SCORED[1:] for metric, value in scores[nodes].items()}
+        config = job.settings(int(count)) | {"clusters": int(count)}
+        record = {"format": store.FORMAT, "seed": job.seed, "digest": store.digest(config), "backbone": config["gnn"]["layer_type"],
+                  "method": "srnc" if job.row in SRNC else job.row, "task": f"open_set/{GRAPHS[job.graph][0]}", "split": result["split"],
+                  "selected": 0, "warnings": [], "val": {}, "test": test, "seconds": result["seconds"], "commit": result["commit"],
+                  "history": [{"number": 0, "losses": {}, "train": {}, "val": {}, "test": test}], "config": config}
+        store.write_text(folder / f"{job.graph}-{job.row}-clusters={count}" / str(job.seed) / "result.json", json.dumps(record, indent=1))
+
+
 def spread(values: Sequence[float]) -> str:
     """Mean ± population standard deviation, in %."""
-    m = math.fsum(values) / len(values)
-    return f"{100 * m:.1f} ± {100 * math.sqrt(math.fsum((value - m) ** 2 for value in values) / len(values)):.1f}"
+    mean, std = mean_std(values)
+    return f"{100 * mean:.1f} ± {100 * std:.1f}"
 
 
 def markdown(head: Sequence[str], lines: Sequence[Sequence[Any]]) -> str:
@@ -180,7 +195,7 @@ def table(jobs: Sequence[Job], args: argparse.Namespace) -> str:
                 scores = [result["scores"][str(count)] for result in results]
                 cells = [spread([s[nodes][metric] for s in scores]) for nodes in SCORED for metric in ("acc", "nmi")]
                 seconds = math.fsum(result["seconds"] for result in results) / len(results)
-                paper = "{:.2f} / {:.2f}".format(*PAPER[graph][row]) if row in PAPER[graph] else "-"
+                paper = " / ".join(f"{score.mean:.2f}" for score in CLUSTERING.find(printed, name).values()) or "-"
                 lines.append([printed, count, len(results), *cells, paper, f"{seconds:.0f}"])
         if lines:
             columns = [f"{metric} {nodes}" for nodes in SCORED for metric in ("ACC", "NMI")]
@@ -203,6 +218,7 @@ def main() -> int:
     parser.add_argument("--variant", default="constrained", choices=("constrained", "seeded"), help="of k-means")
     parser.add_argument("--spherical", action="store_true", help="k-means by cosine; wants other --results, as does --variant")
     parser.add_argument("--results", type=Path, default=Path("results/clustering"), help="folder of all runs (default: %(default)s)")
+    parser.add_argument("--records", type=Path, metavar="DIR", help="also write the runs there for `graphgym-srnc compare`")
     parser.add_argument("--no-run", action="store_true", help="only print what is there")
     parser.add_argument("--out", type=Path, metavar="FILE", help="write the markdown here too")
     args = parser.parse_args()
@@ -212,6 +228,10 @@ def main() -> int:
     if not jobs:
         parser.error(f"--only {args.only}: matches no row")
     failed = 0 if args.no_run else execute(jobs, args)
+    if args.records:
+        for job in jobs:
+            if result := read(job, args.results):
+                write_record(job, result, args.records)
     text = table(jobs, args)
     print(text, end="")
     if args.out:

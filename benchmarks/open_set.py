@@ -19,23 +19,24 @@ from _harness import (
     Results,
     chosen,
     differences,
-    holm,
     main,
     markdown,
-    mean,
     mean_ranks,
     p_values,
     parser,
     pooled,
     provenance,
+    save_csv,
     scores,
     serve,
     short,
-    spread,
     tuned,
     validation,
     wins,
 )
+
+from graphgym_srnc.report.paper import OPEN_SET
+from graphgym_srnc.report.statistics import holm, mean, mean_std
 
 GRAPHS = {"cora": "Cora", "citeseer": "CiteSeer", "pubmed": "PubMed"}
 TUNING_SEEDS, REPORTED_SEEDS = range(100, 103), range(10)
@@ -92,16 +93,7 @@ COMMON = ("energy", "gnnsafe", "odin", "srnc-plus")
 
 CLUSTERS, UNSEEN = (7, 16), (3, 1)
 
-# Table 1 of the paper: Micro-F1 and what it calls Macro-F1, the mean recall of the classes.
-PAPER: dict[str, dict[str, tuple[float, float]]] = {
-    "cora": {"iid": (80.8, 79.8), "pgl-gcn": (72.1, 70.9), "pgl-gat": (69.2, 67.4), "pgl-sage": (73.3, 71.8), "pgl-sgc": (68.9, 66.9),
-             "pgl-dgi": (70.2, 68.9), "srnc-no-phi": (71.7, 70.2), "srnc-ep1": (76.0, 75.2), "srnc": (77.4, 75.9)},
-    "citeseer": {"iid": (71.1, 68.3), "pgl-gcn": (67.0, 60.0), "pgl-gat": (65.4, 55.4), "pgl-sage": (67.2, 60.2), "pgl-sgc": (62.3, 56.4),
-                 "pgl-dgi": (62.9, 56.4), "srnc-no-phi": (65.5, 56.2), "srnc-ep1": (69.2, 60.4), "srnc": (70.7, 63.4)},
-    "pubmed": {"iid": (79.3, 78.8), "pgl-gcn": (63.6, 57.8), "pgl-gat": (63.1, 57.3), "pgl-sage": (66.1, 60.4), "pgl-sgc": (63.3, 57.2),
-               "pgl-dgi": (58.8, 47.0), "srnc-no-phi": (65.8, 60.5), "srnc-ep1": (67.3, 68.0), "srnc": (69.1, 69.4)},
-}
-# Its table of parameter sensitivity: 7 instead of 16 clusters, by the number of unseen classes.
+# The paper's table of parameter sensitivity: 7 instead of 16 clusters, by the number of unseen classes.
 PAPER_CLUSTERS = {3: (1.62, 1.15), 1: (4.73, 3.79)}
 
 METRICS = {"micro_f1": "Micro-F1", "macro_recall": "macro recall", "macro_f1": "Macro-F1"}
@@ -159,11 +151,11 @@ def graph_table(graph: str, rows: dict[str, Results], ours: str) -> str:
     lines, unknown = [], []
     for row, results in rows.items():
         drop = differences(rows.get("iid", {}), results, "micro_f1")
-        paper = PAPER[graph].get(row)
+        paper = OPEN_SET.find(names(row), GRAPHS[graph]).values()
         first = store.flatten(next(iter(results.values()))["config"])
         keys = [*TUNE.get(row, TUNE.get(ROWS[row][1], [{}]))[0], "gnn.dim_inner"]
         lines.append([names(row), len(results), *(scores(results, metric) for metric in METRICS),
-                      f"{mean(drop):.1f}" if drop and row != "iid" else "-", "{:.1f} / {:.1f}".format(*paper) if paper else "-",
+                      f"{mean(drop):.1f}" if drop and row != "iid" else "-", " / ".join(f"{score.mean:.1f}" for score in paper) or "-",
                       f"{mean([result['seconds'] for result in results.values()]):.1f}",
                       ", ".join(f"{key.rpartition('.')[2]} {first[key]}" for key in keys)])
         if row != "iid":
@@ -213,6 +205,8 @@ def table(args: argparse.Namespace) -> str:
     if not every:
         return "no results yet\n"
     grid = {row: grid[row] for row in ROWS if row in grid}
+    if args.csv:
+        save_csv(args.csv, "open_set", grid)
     return out + all_graphs(grid, args.test) + (
         f"Test scores in %, mean ± population standard deviation over split seeds {REPORTED_SEEDS[0]} to {REPORTED_SEEDS[-1]}; macro recall"
         " is what the paper calls Macro-F1. ΔF1: Micro-F1 of GCN (IID) less the row's, on the same splits. AUROC, AUPR (positive: unknown)"
@@ -230,7 +224,7 @@ def clusters_table(args: argparse.Namespace) -> str:
     for (c, unseen), results in runs.items():
         tests = [result["test"] for result in results.values()]
         used = [result["history"][result["selected"]]["losses"]["used_clusters"] for result in results.values()]
-        lines.append([unseen, c, len(results), *("{:.1f} ± {:.1f}".format(*spread([100 * test[m] for test in tests])) for m in METRICS),
+        lines.append([unseen, c, len(results), *("{:.1f} ± {:.1f}".format(*mean_std([100 * test[m] for test in tests])) for m in METRICS),
                       f"{mean(used):.1f}", f"{validation(results):.1f}"])
     out = markdown(["unseen", "clusters", "n", *METRICS.values(), "clusters in use", "validation"], lines)
     few, many = min(CLUSTERS), max(CLUSTERS)
@@ -238,7 +232,7 @@ def clusters_table(args: argparse.Namespace) -> str:
     for unseen in UNSEEN:
         for metric, paper in zip(("micro_f1", "macro_recall"), PAPER_CLUSTERS[unseen]):
             values = differences(runs[few, unseen], runs[many, unseen], metric)
-            error = spread(values)[1] / math.sqrt(len(values) - 1) if len(values) > 1 else math.nan
+            error = mean_std(values)[1] / math.sqrt(len(values) - 1) if len(values) > 1 else math.nan
             lines.append([unseen, METRICS[metric], len(values), f"{mean(values):+.2f} ± {error:.2f}", wins(values),
                           "{:.2g} / {:.2g}".format(*p_values(values)), f"{paper:+.2f}"])
     return out + f"{few} less {many} clusters on the same splits, ± standard error:\n\n" + markdown(

@@ -3,12 +3,12 @@ from __future__ import annotations
 
 import csv
 import io
-import math
 import os
 from pathlib import Path
 from typing import Any, Mapping, Sequence, TextIO
 
 from graphgym_srnc import store
+from graphgym_srnc.report.statistics import mean_std
 
 METRICS = ("micro_f1", "macro_f1", "macro_recall", "unknown_recall", "unknown_precision", "unknown_auroc", "unknown_aupr", "unknown_fpr95")
 HEADS = {"name": "experiment", "method": "method", "backbone": "backbone", "runs": "runs", "micro_f1": "Micro-F1", "macro_f1": "Macro-F1",
@@ -53,12 +53,6 @@ def line(result: store.Result) -> str:
     return f"{told}, {result['seconds']:.1f} s"
 
 
-def mean_std(values: Sequence[float]) -> tuple[float, float]:
-    """Mean and population standard deviation (numpy's ``ddof=0``, as GraphGym's)."""
-    mean = math.fsum(values) / len(values)
-    return mean, math.sqrt(math.fsum((value - mean) ** 2 for value in values) / len(values))
-
-
 def _drop(results: Mapping[int, store.Result], out_dir: str | os.PathLike) -> Row:
     candidates = []
     for name, others in store.experiments(out_dir):
@@ -91,16 +85,29 @@ def notes(rows: Sequence[Row]) -> list[str]:
 
 def to_text(rows: Sequence[Row]) -> str:
     """An aligned plain table."""
-    lines = [list(HEADS.values()), *map(cells, rows)]
-    widths = [max(map(len, column)) for column in zip(*lines)]
-    return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip() for line in lines) + "\n"
+    return aligned([list(HEADS.values()), *map(cells, rows)])
 
 
 def to_markdown(rows: Sequence[Row]) -> str:
     """A Markdown table with its notes below."""
-    lines = [list(HEADS.values()), ["---"] * len(HEADS), *map(cells, rows)]
-    escaped = (" | ".join(cell.replace("|", "\\|") for cell in line) for line in lines)
-    return "".join(f"| {line} |\n" for line in escaped) + "\n" + "".join(f"{note}\n" for note in notes(rows))
+    lines = [list(map(escape_markdown, line)) for line in (HEADS.values(), *map(cells, rows))]
+    return markdown(lines) + "\n" + "".join(f"{note}\n" for note in notes(rows))
+
+
+def aligned(lines: Sequence[Sequence[str]]) -> str:
+    """Lines of cells with their columns below each other."""
+    widths = [max(map(len, column)) for column in zip(*lines)]
+    return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip() for line in lines) + "\n"
+
+
+def markdown(lines: Sequence[Sequence[str]]) -> str:
+    """Lines of escaped cells as a Markdown table; the first is its head."""
+    return "".join(f"| {' | '.join(line)} |\n" for line in (lines[0], ["---"] * len(lines[0]), *lines[1:]))
+
+
+def escape_markdown(text: str) -> str:
+    """Text that ends no cell of a Markdown table and is no HTML."""
+    return text.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;")
 
 
 def to_csv(rows: Sequence[Row]) -> str:

@@ -1,0 +1,91 @@
+"""``graphgym-srnc compare``: finished runs of many experiments as one table, with tests, ranks and the paper's numbers."""
+from __future__ import annotations
+
+import argparse
+import contextlib
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from typing import Iterator
+
+    from graphgym_srnc.report.compare import Table
+
+EPILOG = """\
+KEY is any key of a config, or method, backbone or task; with --paper also paper, the row of the paper that a run stands beside.
+    graphgym-srnc compare results --metric micro_f1 macro_recall --against erm
+    graphgym-srnc compare results/open_set/report --paper open_set --out table.tex
+    graphgym-srnc compare results/my_grid --by gnn.layer_type --columns dataset.name --figure ranks.pdf
+Which setting a cell shows is chosen by validation scores alone. Runs are paired by the fingerprint of their split and their seed."""
+
+
+def add_parser(subparsers: argparse._SubParsersAction) -> None:
+    """Add the subcommand."""
+    from graphgym_srnc.report import paper, render, statistics
+    from graphgym_srnc.store import SPLITS
+    parser = subparsers.add_parser("compare", help="compare results: tables, paired tests, ranks, the paper's numbers", epilog=EPILOG,
+                                   allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folders", nargs="+", metavar="DIR", help="an experiment, a folder of them, or a folder of such folders")
+    parser.add_argument("--metric", nargs="+", default=[], metavar="NAME", help="scores to show; also seconds, peak_memory_mib and params"
+                        " (default: micro_f1, or those of the paper's table); the first one chooses settings")
+    parser.add_argument("--split", choices=SPLITS, default="test", help="nodes of the scores (default: test)")
+    parser.add_argument("--by", nargs="+", default=[], metavar="KEY", help="what tells rows apart (default: method, backbone if it varies)")
+    parser.add_argument("--columns", nargs="+", default=[], metavar="KEY", help="what tells columns apart (default: the task)")
+    parser.add_argument("--select", nargs="*", metavar="KEY", help="keys over which the best setting of a row on a column is chosen on"
+                        " validation (default: all that vary but those of the data); without a KEY runs of all settings are pooled")
+    parser.add_argument("--against", metavar="ROW", help="test every row against this one")
+    parser.add_argument("--test", choices=statistics.TESTS, default="wilcoxon", help="paired test (default: wilcoxon)")
+    parser.add_argument("--alpha", type=float, default=0.05, metavar="A", help="level of tests and intervals (default: 0.05)")
+    parser.add_argument("--intervals", action="store_true", help="bootstrap an interval for each mean")
+    parser.add_argument("--paper", choices=paper.TABLES, help="put the numbers of a table of the paper beside ours")
+    parser.add_argument("--format", choices=render.FORMATS, help="of the output (default: by the suffix of --out, else text)")
+    parser.add_argument("--out", metavar="FILE", help="write the output there instead, e.g. table.md, table.csv or table.tex")
+    parser.add_argument("--figure", metavar="FILE", help="draw the critical-difference diagram of the first metric, .png, .pdf or .svg")
+
+
+def main(args: argparse.Namespace) -> None:
+    """Read, compare, print; what was passed over is told on stderr.
+
+    Raises:
+        InputError: no results, an unknown key, metric or row, nothing to pair, or a file that cannot be written.
+    """
+    from graphgym_srnc.report import compare, render
+    form = args.format or render.SUFFIXES.get(Path(args.out or "").suffix.lower(), "text")
+    found = compare.collect(args.folders)
+    for remark in found.remarks():
+        print(f"note: {remark}", file=sys.stderr)
+    table = compare.table(found.runs, args.metric, args.split, args.by, args.columns, ("all",) if args.select is None else args.select,
+                          args.against, args.test, args.paper, args.alpha, args.intervals)
+    if args.figure:
+        _draw(table, args.figure)
+    if args.out:
+        from graphgym_srnc.store import write_text
+        with _writing("--out", args.out):
+            write_text(Path(args.out), render.FORMATS[form](table))
+    elif form == "text":
+        render.show(table, sys.stdout)
+    else:
+        print(render.FORMATS[form](table), end="")
+
+
+def _draw(table: Table, file: str) -> None:
+    from graphgym_srnc.errors import InputError
+    from graphgym_srnc.report import figures, render
+    metric = table.metrics[0]
+    ranking = table.rankings.get(metric)
+    if ranking is None:
+        raise InputError("--figure", file, "results in which two rows or more have splits and seeds in common")
+    title = f"{render.name(metric)} on {table.split}, {ranking.blocks} splits"
+    with _writing("--figure", file):
+        figures.save(figures.critical_difference_figure(ranking.ranks, ranking.difference, ranking.cliques, title), Path(file))
+
+
+@contextlib.contextmanager
+def _writing(option: str, file: str) -> Iterator[None]:
+    from graphgym_srnc.errors import InputError
+    try:
+        yield
+    except OSError as error:
+        raise InputError(option, file, f"a file that can be written ({error.strerror})") from error
+    print(f"wrote {file}")

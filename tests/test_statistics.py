@@ -1,0 +1,147 @@
+"""Statistics of repeated runs against enumeration, worked examples and other libraries."""
+from __future__ import annotations
+
+import itertools
+import math
+import statistics as stdlib
+
+import numpy as np
+import pytest
+import scipy.stats
+
+from graphgym_srnc.report import statistics
+
+# Demšar (JMLR 2006), table 6: AUC of four trees (plain, with m, with cf, with both) on 14 data sets. On the last but one the third and
+# the fourth are printed alike, but ranked 2 and 3.
+TREES = [(0.763, 0.768, 0.771, 0.798), (0.599, 0.591, 0.590, 0.569), (0.954, 0.971, 0.968, 0.967), (0.628, 0.661, 0.654, 0.657),
+         (0.882, 0.888, 0.886, 0.898), (0.936, 0.931, 0.916, 0.931), (0.661, 0.668, 0.609, 0.685), (0.583, 0.583, 0.563, 0.625),
+         (0.775, 0.838, 0.866, 0.875), (1.000, 1.000, 1.000, 1.000), (0.940, 0.962, 0.965, 0.962), (0.619, 0.666, 0.614, 0.669),
+         (0.972, 0.981, 0.9755, 0.975), (0.957, 0.978, 0.946, 0.970)]
+DEMSAR = {row: dict(enumerate(column)) for row, column in zip(("plain", "m", "cf", "both"), zip(*TREES))}
+
+
+def test_mean_and_deviation():
+    values = [0.7, 0.8, 0.6, 0.65]
+    assert statistics.mean_std(values) == pytest.approx((np.mean(values), np.std(values)))
+    assert math.isnan(statistics.mean([])) and statistics.mean_std([0.3]) == (0.3, 0.0)
+
+
+def test_an_interval_is_that_of_all_samples():
+    # Of symmetric values the bias and the acceleration are about zero, so the ends are quantiles over all 5^5 samples.
+    values = [0.70, 0.72, 0.75, 0.78, 0.80]
+    means = [stdlib.fmean(sample) for sample in itertools.product(values, repeat=5)]
+    assert statistics.bootstrap_interval(values) == pytest.approx(tuple(np.quantile(means, (0.025, 0.975))), abs=0.003)
+    narrow, wide = statistics.bootstrap_interval(values, 0.8), statistics.bootstrap_interval(values, 0.99)
+    assert wide[0] < narrow[0] < narrow[1] < wide[1]
+    assert statistics.bootstrap_interval(values) == statistics.bootstrap_interval(values)
+    assert all(map(math.isnan, statistics.bootstrap_interval([0.5]))) and statistics.bootstrap_interval([0.5] * 4) == (0.5, 0.5)
+
+
+def test_intervals_hold_the_mean_about_as_often_as_they_say():
+    rng = np.random.default_rng(0)
+    held = [low <= 0.7 <= high for low, high in (
+        statistics.bootstrap_interval(rng.normal(0.7, 0.05, 20).tolist(), 0.9, resamples=500) for _ in range(200))]
+    assert 0.82 < sum(held) / len(held) < 0.95
+
+
+def test_pairs_are_the_common_splits_and_equal_differences_tie():
+    ours, theirs = {"a": 0.9, "b": 0.55, "c": 0.5}, {"b": 0.45, "a": 0.8, "d": 0.1}
+    assert 0.9 - 0.8 != 0.55 - 0.45
+    first, second = statistics.paired(ours, theirs)
+    assert first == second == pytest.approx(0.1)
+
+
+def signed_rank_p(differences: list[float]) -> float:
+    """Wilcoxon's two-sided p by all signs of the ranks of what is not zero."""
+    values = [value for value in differences if value]
+    ranks = scipy.stats.rankdata(np.abs(values))
+    seen = sum(rank for rank, value in zip(ranks, values) if value > 0)
+    sums = [sum(rank for rank, sign in zip(ranks, signs) if sign) for signs in itertools.product((0, 1), repeat=len(values))]
+    above, below = sum(s >= seen - 1e-9 for s in sums), sum(s <= seen + 1e-9 for s in sums)
+    return min(1.0, 2 * min(above, below) / len(sums))
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_wilcoxon_is_exact_with_ties_and_zeros(seed):
+    rng = np.random.default_rng(seed)
+    values = np.round(rng.normal(0.01, 0.02, 4 + seed % 7), 2 if seed % 2 else 6).tolist()
+    assert statistics.p_value(values) == pytest.approx(signed_rank_p(values))
+
+
+def test_tests_on_worked_examples():
+    darwin = [6, 8, 14, 16, 23, 24, 28, 29, 41, -48, 49, 56, 60, -67, 75]
+    assert statistics.p_value(darwin) == pytest.approx(0.041259765625)
+    t = np.mean(darwin) * math.sqrt(15) / np.std(darwin, ddof=1)
+    assert statistics.p_value(darwin, "t") == pytest.approx(2 * scipy.stats.t.sf(t, 14)) == pytest.approx(0.0497, abs=5e-5)
+    tied = [0.01, 0.01, -0.02, 0.03, 0.03, 0.04, 0.0] * 5
+    assert statistics.p_value(tied) == pytest.approx(scipy.stats.wilcoxon(tied, method="asymptotic", correction=True).pvalue, rel=0.2)
+
+
+def test_tests_of_what_cannot_be_tested():
+    for test in statistics.TESTS:
+        assert math.isnan(statistics.p_value([], test)) and math.isnan(statistics.p_value([0.1], test))
+        assert statistics.p_value([0.0] * 5, test) == 1
+    assert statistics.p_value([0.1] * 6, "t") == 0 and statistics.p_value([0.1] * 6) == pytest.approx(2 ** -5)
+
+
+def test_holm():
+    assert statistics.holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    nan = math.nan
+    assert statistics.holm([0.02, nan, 0.5]) == pytest.approx([0.04, nan, 0.5], nan_ok=True)
+    assert statistics.holm([]) == [] and statistics.holm([0.7, 0.6]) == [1, 1]
+
+
+def test_holm_is_that_of_statsmodels():
+    multitest = pytest.importorskip("statsmodels.stats.multitest")
+    p = np.random.default_rng(0).uniform(0, 0.2, 9).tolist()
+    assert statistics.holm(p) == pytest.approx(multitest.multipletests(p, method="holm")[1])
+
+
+def test_ranks_of_demsar():
+    ranks = statistics.mean_ranks(DEMSAR, range(14))
+    assert ranks == pytest.approx({"plain": 3.143, "m": 2.000, "cf": 2.893, "both": 1.964}, abs=5e-4)
+    assert statistics.mean_ranks(DEMSAR, range(14), less=True)["m"] == pytest.approx(3)
+    chi2 = 12 * 14 / (4 * 5) * sum((rank - 2.5) ** 2 for rank in ranks.values())
+    assert chi2 == pytest.approx(9.28, abs=0.02)  # from ranks with three digits there
+    # scipy corrects for ties: the sum over blocks of t^3 - t, of ties of t rows, is 6 for a pair and 60 for all four.
+    ties = 3 * 6 + 60
+    assert statistics.friedman(DEMSAR, range(14)) == pytest.approx(scipy.stats.chi2.sf(chi2 / (1 - ties / (14 * 4 * 15)), 3))
+    difference, cliques = statistics.critical_difference(ranks, 14, 0.1)
+    assert difference == pytest.approx(2.291 * math.sqrt(4 * 5 / (6 * 14)), rel=1e-3)
+    # At 0.1 the plain tree is worse than the two that choose m; the data tell nothing else.
+    assert cliques == [["both", "m", "cf"], ["cf", "plain"]]
+
+
+def test_friedman_says_nothing_of_too_few():
+    assert math.isnan(statistics.friedman({"a": {0: 1, 1: 2}, "b": {0: 2, 1: 3}}, [0, 1]))
+    assert math.isnan(statistics.friedman({row: {0: 1} for row in "abc"}, [0]))
+    assert math.isnan(statistics.friedman({row: {0: 1, 1: 1} for row in "abc"}, [0, 1]))
+
+
+@pytest.mark.parametrize("k, q", [(2, 1.960), (3, 2.343), (4, 2.569), (5, 2.728), (10, 3.164)])
+def test_critical_differences_of_demsars_table(k, q):
+    difference, cliques = statistics.critical_difference({str(i): float(i) for i in range(k)}, 20)
+    assert difference == pytest.approx(q * math.sqrt(k * (k + 1) / 120), abs=1e-3)
+    assert all(float(clique[-1]) - float(clique[0]) < difference for clique in cliques)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_cliques_are_all_largest_groups(seed):
+    rng = np.random.default_rng(seed)
+    ranks = {f"m{i}": rank for i, rank in enumerate(rng.uniform(1, 7, 7).tolist())}
+    difference, cliques = statistics.critical_difference(ranks, 12)
+    alike = [set(group) for size in range(2, 8) for group in itertools.combinations(ranks, size)
+             if max(ranks[row] for row in group) - min(ranks[row] for row in group) < difference]
+    largest = [group for group in alike if not any(group < other for other in alike)]
+    assert sorted(map(sorted, cliques)) == sorted(map(sorted, largest))
+    assert all(clique == sorted(clique, key=ranks.get) for clique in cliques)
+
+
+def test_blocks_that_rows_have_in_common():
+    whole = dict.fromkeys(range(10), 0.5)
+    rows, blocks = statistics.common_blocks({"a": whole, "b": whole, "few": {0: 0.5}})
+    assert rows == ["a", "b"] and blocks == list(range(10))
+    rows, blocks = statistics.common_blocks({"a": whole, "b": whole, "nine": dict.fromkeys(range(1, 10), 0.5)})
+    assert rows == ["a", "b", "nine"] and blocks == list(range(1, 10))
+    assert statistics.common_blocks({}) == ([], [])
+    assert statistics.common_blocks({"a": {0: 1.0}, "b": {1: 1.0}})[1] == []
