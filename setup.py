@@ -10,7 +10,7 @@ README = HERE / "README.md"
 
 EXTRAS = {
     "ogb": ["ogb>=1.3.6"],
-    "ray": ["ray[default]>=2.9"],
+    "ray": ["ray>=2.50"],
     "dev": ["build>=1.0.3", "networkx>=3.0", "pytest>=8.0", "pytest-xdist>=3.5", "ruff>=0.5"],
 }
 
@@ -35,7 +35,7 @@ setup(
     # configs_gym/ stays where GraphGym's users look for it and is shipped as data of a sub-package.
     packages=[*find_packages(include=["graphgym_srnc", "graphgym_srnc.*"]), "graphgym_srnc.configs_gym"],
     package_dir={"graphgym_srnc.configs_gym": "configs_gym"},
-    package_data={"graphgym_srnc.configs_gym": ["**/*.yaml", "**/*.txt"]},
+    package_data={"graphgym_srnc.configs_gym": ["**/*.yaml", "**/*.txt"], "graphgym_srnc.report": ["*.html"]},
     install_requires=[
         # Not torch-geometric[graphgym]: that extra pins protobuf<4.21 and leaves out tensorboardX, which GraphGym's agg_runs needs.
         "torch>=2.13",
@@ -51,6 +51,10 @@ setup(
         "pandas>=2.1.4",
         "rich>=13.7",
         "matplotlib>=3.8",
+        "jinja2>=3.1.3",
+        "pebble>=5.0.7",
+        "psutil>=5.9.6",
+        "filelock>=3.13.1",
     ],
     extras_require={**EXTRAS, "all": sorted({requirement for extra in EXTRAS.values() for requirement in extra})},
     entry_points={"console_scripts": ["graphgym-srnc = graphgym_srnc.cli.main:main"]},

@@ -1,2 +1,29 @@
-"""Shift-robust node classification on PyTorch Geometric's GraphGym."""
+"""Shift-robust node classification on PyTorch Geometric's GraphGym; from Python, one estimator for each method.
+
+>>> from graphgym_srnc import SRNC, shifts
+>>> task = shifts.find("synthetic")(num_nodes=200, num_classes=4, num_unseen=1, num_features=40, labels_per_class=8, num_val=40)
+>>> model = SRNC(num_clusters=8, hidden=16, rounds=1, cluster_pretrain_steps=20).fit(task)
+>>> model.predict(task.target).shape, model.predict_proba(task.target).shape
+((200,), (200, 4))
+"""
+from __future__ import annotations
+
+from typing import Any
+
 __version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> Any:
+    """``load``, and an estimator by its name; made when asked for, because the package itself has to be imported fast."""
+    import graphgym_srnc.methods as methods
+    if name == "load" or name.lower() in methods.names():
+        import graphgym_srnc.api as api
+        found = api.load if name == "load" else api.estimator(name.lower())
+        if found.__name__ == name:
+            return found
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    import graphgym_srnc.api as api
+    return sorted({*globals(), *api.estimators(), "load"})

@@ -100,18 +100,24 @@ class Experiment:
         Raises:
             InputError: it cannot be made.
         """
+        run, new = self.path / str(seed), self.path / f".{seed}.new"
         try:
-            for old in [*self._replaced, seed]:
-                if (self.path / str(old)).exists():
-                    shutil.rmtree(self.path / str(old))
-            self._replaced = []
-            run = self.path / str(seed)
-            run.mkdir(parents=True)
-            write_text(self.path / "config.yaml", self.text)
-            write_text(run / "run.json", json.dumps({"seed": seed, "digest": self.digest}) + "\n")
+            self.clear()
+            self._remove(seed)
+            shutil.rmtree(new, ignore_errors=True)
+            write_text(new / "run.json", json.dumps({"seed": seed, "digest": self.digest}) + "\n")
+            self._write_config()
+            # At once, so that whatever happens no directory lies there of which it is not known whose it is.
+            os.replace(new, run)
         except OSError as error:
             raise InputError("out_dir", str(self.path), f"a directory that can be written to ({error.strerror})") from error
         return run
+
+    def clear(self) -> None:
+        """Remove the results of other configs that :meth:`plan` was told to overwrite."""
+        for seed in self._replaced:
+            self._remove(seed)
+        self._replaced = []
 
     @contextlib.contextmanager
     def claim(self, seed: int) -> Iterator[None]:
@@ -121,8 +127,8 @@ class Experiment:
             Busy: another process holds it.
         """
         from filelock import FileLock, Timeout
-        # Beside the experiments, since GraphGym takes whatever lies in the directory of one for a split or a run.
-        path = self.out_dir / ".locks" / f"{self.name}-{seed}"
+        # Inside the experiment, since GraphGym's agg_batch takes whatever lies beside one for another.
+        path = self.path / ".locks" / str(seed)
         made = [folder for folder in path.parents if not folder.exists()]
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -135,10 +141,10 @@ class Experiment:
         try:
             yield
         finally:
-            if not self.path.exists():
-                # Nothing came of it: leave no trace. A process that waits for the removed file sees that and opens a new one.
-                path.unlink(missing_ok=True)
-                with contextlib.suppress(OSError):
+            with contextlib.suppress(OSError):
+                if {child.name for child in self.path.iterdir()} == {path.parent.name}:
+                    # Nothing came of it: leave no trace. A process that waits for the removed file sees that and opens a new one.
+                    path.unlink()
                     for folder in made:
                         folder.rmdir()
             lock.release()
@@ -152,20 +158,27 @@ class Experiment:
         result = read_result(found)
         if result is None or result["digest"] != self.digest:
             raise InputError("out_dir", str(found), f"a finished run of the config of {self.name}")
-        temporary = self.path / f".{seed}.tmp"
-        shutil.rmtree(temporary, ignore_errors=True)
-        shutil.copytree(found, temporary)
-        write_text(self.path / "config.yaml", self.text)
-        shutil.rmtree(self.path / str(seed), ignore_errors=True)
-        os.replace(temporary, self.path / str(seed))
+        new = self.path / f".{seed}.new"
+        shutil.rmtree(new, ignore_errors=True)
+        shutil.copytree(found, new)
+        self._write_config()
+        self._remove(seed)
+        os.replace(new, self.path / str(seed))
 
     def fail(self, seed: int, story: str) -> None:
-        """Leave in the directory of a run why it has no result; the next try removes it."""
-        if read_result(self.path / str(seed)) is None:
-            run = self.path / str(seed)
+        """Leave in the directory of a run why it has no result; the next try removes it.
+
+        Raises:
+            InputError: it cannot be written.
+        """
+        run = self.path / str(seed)
+        if read_result(run) is None:
             if not (run / "run.json").is_file():
-                run = self.begin(seed)
-            write_text(run / "error.txt", story)
+                self.begin(seed)
+            try:
+                write_text(run / "error.txt", story)
+            except OSError as error:
+                raise InputError("out_dir", str(run), f"a directory that can be written to ({error.strerror})") from error
 
     def finish(self, seed: int, result: Result) -> Result:
         """Write all that a run leaves behind, ``result.json`` last, and return it as it is read back.
@@ -179,7 +192,7 @@ class Experiment:
         result = {"format": FORMAT, "seed": seed, "digest": self.digest, **result, **environment(), "config": self.config}
         terms = _terms([result])
         for split in SPLITS:
-            write_text(run / split / "stats.json", _lines(_rows(result, split, len(result["history"]), terms)))
+            write_text(run / split / "stats.json", _lines(_rows(result, split, len(result["history"]), terms)), durable=False)
         write_text(run / "result.json", json.dumps(result, indent=1, default=_plain) + "\n")
         return read_result(run)
 
@@ -207,16 +220,27 @@ class Experiment:
         for split in SPLITS if results else ():
             rows = {seed: _rows(result, split, length, terms) for seed, result in results.items()}
             for seed, lines in rows.items():
-                stats = self.path / str(seed) / split / "stats.json"
-                if not stats.is_file() or stats.read_text(encoding="utf-8") != _lines(lines):
-                    write_text(stats, _lines(lines))
+                _renew(self.path / str(seed) / split / "stats.json", _lines(lines))
             best = [next(line for line in lines if line["epoch"] == results[seed]["selected"]) for seed, lines in rows.items()]
-            write_text(self.path / "agg" / split / "stats.json", _lines(_mean_std(turn, digits) for turn in zip(*rows.values())))
-            write_text(self.path / "agg" / split / "best.json", _lines([_mean_std(best, digits)]))
+            _renew(self.path / "agg" / split / "stats.json", _lines(_mean_std(turn, digits) for turn in zip(*rows.values())))
+            _renew(self.path / "agg" / split / "best.json", _lines([_mean_std(best, digits)]))
         return results
 
     def _seeds(self) -> list[int]:
         return _seeds(self.path)
+
+    def _remove(self, seed: int) -> None:
+        # Under another name first: what a crash leaves of it is no run then.
+        run, old = self.path / str(seed), self.path / f".{seed}.old"
+        shutil.rmtree(old, ignore_errors=True)
+        if run.exists():
+            os.replace(run, old)
+            shutil.rmtree(old)
+
+    def _write_config(self) -> None:
+        path = self.path / "config.yaml"
+        if not path.is_file() or path.read_bytes() != self.text.encode():
+            write_text(path, self.text)
 
 
 def check_name(name: str) -> None:
@@ -226,7 +250,7 @@ def check_name(name: str) -> None:
         InputError: it is empty, hidden, ``agg``, too long, or holds a separator or a control character.
     """
     if not name or name.startswith(".") or name == "agg" or len(name) > 200 or any(c in '/\\:*?"<>|' or not c.isprintable() for c in name):
-        raise InputError("name", name, "a plain file name other than 'agg'")
+        raise InputError("name", name, "a plain file name other than 'agg', of at most 200 characters")
 
 
 def digest(config: Mapping[str, Any]) -> str:
@@ -239,10 +263,11 @@ def read_result(run: Path) -> Result | None:
     """The record of a finished run, or None where ``result.json`` is absent, torn or not what it says it is."""
     try:
         result = json.loads((run / "result.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return None
-    whole = isinstance(result, dict) and result.get("format") == FORMAT and str(result.get("seed")) == run.name and result.get("history")
-    return result if whole and result.get("digest") == digest(result.get("config", {})) else None
+    whole = (isinstance(result, dict) and result.get("format") == FORMAT and str(result.get("seed")) == run.name
+             and isinstance(result.get("config"), dict) and result.get("history"))
+    return result if whole and result.get("digest") == digest(result["config"]) else None
 
 
 def read_results(path: Path) -> dict[int, Result]:
@@ -265,19 +290,23 @@ def experiments(out_dir: str | os.PathLike) -> Iterator[tuple[str, dict[int, Res
             yield path.name, results
 
 
-def write_bytes(path: Path, content: bytes) -> None:
-    """Write a file so that it holds either its old content or all of the new, also after a crash."""
+def write_bytes(path: Path, content: bytes, durable: bool = True) -> None:
+    """Write a file so that it holds either its old content or all of the new, also after a crash.
+
+    Without ``durable`` that holds for a crash of the process alone: it saves the wait for the disk where a file can be made again.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         with open(temporary, "wb") as file:
             file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
+            if durable:
+                file.flush()
+                os.fsync(file.fileno())
         os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
-    if os.name == "posix":
+    if durable and os.name == "posix":
         folder = os.open(path.parent, os.O_RDONLY)
         try:
             os.fsync(folder)
@@ -285,9 +314,15 @@ def write_bytes(path: Path, content: bytes) -> None:
             os.close(folder)
 
 
-def write_text(path: Path, text: str) -> None:
+def write_text(path: Path, text: str, durable: bool = True) -> None:
     """:func:`write_bytes` of UTF-8 text."""
-    write_bytes(path, text.encode())
+    write_bytes(path, text.encode(), durable)
+
+
+def _renew(path: Path, text: str) -> None:
+    """Write a file that can be made again, unless it is there as it should be."""
+    if not path.is_file() or path.read_bytes() != text.encode():
+        write_text(path, text, durable=False)
 
 
 def reset_peak_memory() -> None:

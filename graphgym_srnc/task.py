@@ -17,6 +17,28 @@ HIDDEN = -1
 """Label of a node whose class a method must not see."""
 
 
+@dataclass(frozen=True)
+class Sizes:
+    """What is left of a task where a trained method only predicts: no graph (both are None), just the sizes its modules are made by.
+
+    Args:
+        num_features: :math:`F`.
+        num_known: :math:`N`.
+        open_set: whether there is an unknown class.
+    """
+
+    num_features: int
+    num_known: int
+    open_set: bool
+
+    source = target = None
+
+    @property
+    def num_outputs(self) -> int:
+        """Number of classes a prediction may name: :math:`N + 1` in open-set shift, else :math:`N`."""
+        return self.num_known + int(self.open_set)
+
+
 @dataclass(frozen=True, eq=False)
 class ShiftTask:
     """Source and target graph, index sets and the label space of one scenario.
@@ -39,6 +61,7 @@ class ShiftTask:
         class_names: one name per known class, may be empty.
         info: what the shift wants to be known of the split, e.g. the masked classes.
         oracle: the same split with every class visible (the IID upper bound), where there is one.
+        scored: False where validation and test nodes may be missing, as in a user's graph that is only to be predicted.
 
     Raises:
         InputError: an index set is empty or out of range, labels fall outside the label space, sets overlap, or features
@@ -59,6 +82,7 @@ class ShiftTask:
     class_names: tuple[str, ...] = ()
     info: Mapping[str, Any] = field(default_factory=dict)
     oracle: "ShiftTask | None" = None
+    scored: bool = True
 
     def __post_init__(self) -> None:
         if self.num_known < 2:
@@ -68,7 +92,7 @@ class ShiftTask:
         for key, graph in (("train", self.source), ("source_val", self.source), ("val", self.validation),
                            ("test", self.target), ("pool", self.target)):
             nodes = getattr(self, key)
-            if nodes.numel() == 0 and key != "source_val":
+            if nodes.numel() == 0 and key != "source_val" and (self.scored or key not in ("val", "test")):
                 raise InputError(key, "no node", "at least one node")
             if nodes.numel() and not 0 <= int(nodes.min()) <= int(nodes.max()) < graph.num_nodes:
                 raise InputError(key, [int(nodes.min()), int(nodes.max())], f"node ids in 0 .. {graph.num_nodes - 1}")
@@ -95,6 +119,16 @@ class ShiftTask:
     def num_outputs(self) -> int:
         """Number of classes a prediction may name: :math:`N + 1` in open-set shift, else :math:`N`."""
         return self.num_known + int(self.open_set)
+
+    @property
+    def num_features(self) -> int:
+        """Number of features of a node, :math:`F`."""
+        return self.source.x.size(1)
+
+    @property
+    def sizes(self) -> Sizes:
+        """What a trained method needs of the task to predict."""
+        return Sizes(self.num_features, self.num_known, self.open_set)
 
     @property
     def validation(self) -> Data:

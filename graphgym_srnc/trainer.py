@@ -55,14 +55,14 @@ class RunRecord:
 Callback = Callable[[Episode, Method, ShiftTask], None]
 
 
-def fit(method: Method, task: ShiftTask, *, seed: int = 0, max_episodes: int = -1, patience: int = 0, selection: str = "target_val",
+def fit(method: Method, task: ShiftTask, *, seed: int | None = 0, max_episodes: int = -1, patience: int = 0, selection: str = "target_val",
         min_agreement: float = 0.6, callbacks: Sequence[Callback] = ()) -> RunRecord:
     """Train a method on a task; afterwards it holds the weights of the selected episode.
 
     Args:
         method: what to train; it is shown ``task.blind()`` (of ``task.oracle`` if it asks for that).
         task: the scenario.
-        seed: seeds the weights and every random draw of training, but not the split.
+        seed: seeds the weights and every random draw of training, but not the split; None = torch's generator goes on as it is.
         max_episodes: at most so many after episode 0; -1 = as many as the method asks for.
         patience: stop after so many episodes in a row without a better selection score; 0 = never. The paper's "while
             Micro-F1 on validation increases" is 1.
@@ -88,7 +88,10 @@ def fit(method: Method, task: ShiftTask, *, seed: int = 0, max_episodes: int = -
         raise InputError("train.min_agreement", min_agreement, "a share in [0, 1]")
     if selection == "source_val" and not task.source_val.numel():
         raise InputError("train.selection", selection, "a task with held-out source nodes, or target_val, or last")
-    torch.manual_seed(seed)
+    if selection == "target_val" and not task.val.numel():
+        raise InputError("train.selection", selection, "a task with validation nodes, or target_modularity, or last")
+    if seed is not None:
+        torch.manual_seed(seed)
     record = RunRecord(task=task.name, fingerprint=task.fingerprint(), selection=selection)
     blind, select = task.blind(), Selector(task, selection, min_agreement)
     best_score, best_state = -math.inf, {}
@@ -137,21 +140,25 @@ class Selector:
         on_target = method.predict(blind.target)
         on_val = on_target if blind.validation is blind.target else method.predict(blind.validation)
         label = task.validation.y[task.val]
-        method.calibrate(on_val[task.val], label)
-
-        def rate(scores: torch.Tensor, label: torch.Tensor) -> dict[str, float]:
-            found = classification_scores(method.decide(scores), label, task.num_known, task.open_set)
-            return found | (detection_scores(method.confidence(scores), label == task.num_known) if task.open_set else {})
-
-        val, test = rate(on_val[task.val], label), rate(on_target[task.test], task.target.y[task.test])
+        if len(label):
+            method.calibrate(on_val[task.val], label)
+        val, test = rate(method, task, on_val[task.val], label), rate(method, task, on_target[task.test], task.target.y[task.test])
         if self.selection == "source_val":
             on_source = method.predict(blind.source)[task.source_val]
-            return val, test, rate(on_source, task.source.y[task.source_val])["micro_f1"], {}
+            return val, test, rate(method, task, on_source, task.source.y[task.source_val])["micro_f1"], {}
         if self.selection != "target_modularity":
-            return val, test, val["micro_f1"], {}
+            return val, test, val.get("micro_f1", -math.inf), {}
         prediction = method.decide(on_target)
         self.plain = prediction if self.plain is None else self.plain
         agreement = float((prediction == self.plain).float().mean())
         graph = prepare(blind.target, method.encoder.features)
         found = modularity(prediction, graph.adjacency("raw"), graph.degree)
         return val, test, found if agreement >= self.min_agreement else -math.inf, {"agreement": agreement, "class_modularity": found}
+
+
+def rate(method: Method, task: ShiftTask, scores: torch.Tensor, label: torch.Tensor) -> dict[str, float]:
+    """Every figure of a method's scores ``[n, N(+1)]`` on nodes with labels ``[n]``; none where there is no node."""
+    if not len(label):
+        return {}
+    found = classification_scores(method.decide(scores), label, task.num_known, task.open_set)
+    return found | (detection_scores(method.confidence(scores), label == task.num_known) if task.open_set else {})

@@ -2,6 +2,9 @@
 from __future__ import annotations
 
 import copy
+from pathlib import Path
+from typing import Iterator
+from uuid import uuid4
 
 import pytest
 import torch
@@ -37,6 +40,21 @@ def make_task(num_known: int = 2, open_set: bool = True, unknown_nodes: bool = T
         left = order if two_graphs else order[~torch.isin(order, every)]
         full = ShiftTask("tiny", source, target, every, left[:25], left[25:], left[25:], classes, False)
     return ShiftTask("tiny", source, target, train, rest[:25], rest[25:], rest[25:], num_known, open_set, oracle=full)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def caches(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """No test, nor a command that it starts, reads or fills the user's cache."""
+    folder = tmp_path_factory.mktemp("cache")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GRAPHGYM_SRNC_CACHE", str(folder))
+        yield folder
+
+
+@pytest.fixture(autouse=True)
+def own_cache(caches: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor does it find what another one computed, perhaps by functions that it had replaced."""
+    monkeypatch.setenv("GRAPHGYM_SRNC_CACHE", str(caches / uuid4().hex))
 
 
 @pytest.fixture

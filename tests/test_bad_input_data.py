@@ -167,7 +167,7 @@ def offline(monkeypatch):
 @pytest.mark.parametrize("name, files", [("Cora", ("planetoid/Cora/raw", "ind.cora.allx", "ind.cora.test.index")),
                                          ("Photo", ("amazon/Photo/raw", "amazon_electronics_photo.npz"))])
 def test_no_network_and_no_data_says_which_files_go_where(tmp_path, offline, monkeypatch, name, files):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("GRAPHGYM_SRNC_CACHE", str(tmp_path / "cache"))
     error = refused("dataset.name", open_set, name=name, root=str(tmp_path / "data"))
     assert str(tmp_path / "data") in error.allowed and all(file in error.allowed for file in files)
     assert not list(tmp_path.iterdir())

@@ -19,10 +19,9 @@ from torch_geometric.graphgym.config import CN, set_cfg
 from torch_geometric.graphgym.config import cfg as global_cfg
 from torch_geometric.graphgym.models.layer import GeneralLayer, new_layer_config
 
-from graphgym_srnc import backbones, methods, shifts
+from graphgym_srnc import backbones, methods, settings, shifts
 from graphgym_srnc.backbones import prepare
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.gym.config import _docs, _signature
 from graphgym_srnc.gym.encoder import GymEncoder, encoder_spec
 
 ROOT = Path(__file__).parents[1]
@@ -64,8 +63,8 @@ def test_docs_and_signature():
             InputError: never.
         """
 
-    assert _docs(function) == {"a": "two lines.", "b": "two lines.", "pick": "a list."}
-    assert [(o.key, o.type, o.default) for o in _signature(function)] == [("a", int, 1), ("b", float, 0.5), ("pick", tuple, ())]
+    assert settings.docs(function) == {"a": "two lines.", "b": "two lines.", "pick": "a list."}
+    assert [(o.key, o.type, o.default) for o in settings.options(function)] == [("a", int, 1), ("b", float, 0.5), ("pick", tuple, ())]
 
 
 @pytest.mark.parametrize(("key", "value", "want"), [

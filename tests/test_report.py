@@ -1,141 +1,14 @@
-"""Tables are right, TensorBoard reads back whole, and watching a run changes none of its numbers."""
+"""Tables are right."""
 from __future__ import annotations
 
 import csv
 import io
-import random
 
 import numpy as np
 import pytest
-import torch
-from torch_geometric.data import Data
 
-from graphgym_srnc import store, trainer
-from graphgym_srnc.errors import InputError
-from graphgym_srnc.methods.base import Method
-from graphgym_srnc.report import figures, table
-from graphgym_srnc.report.tensorboard import TensorBoard, classes, untouched
-from graphgym_srnc.task import ShiftTask
-
-
-def toy_task() -> ShiftTask:
-    generator = torch.Generator().manual_seed(0)
-    true = torch.arange(60) % 4
-    graph = Data(x=torch.eye(4)[true] + 0.3 * torch.rand(60, 4, generator=generator), y=true.clamp(max=2), y_true=true,
-                 edge_index=torch.randint(60, (2, 120), generator=generator))
-    nodes = torch.arange(60)
-    return ShiftTask("open_set/toy", graph, graph, train=nodes[:20][true[:20] < 2], val=nodes[20:40], test=nodes[40:], pool=nodes[20:],
-                     num_known=2, open_set=True, class_names=("left", "right"))
-
-
-class Noisy(Method):
-    """Draws from every random generator, so that a callback that does so too is found out."""
-
-    episodes = 3
-
-    def start(self, task: ShiftTask) -> dict[str, float]:
-        self.task, self.layer = task, torch.nn.Linear(4, 3)
-        return self.episode()
-
-    def episode(self) -> dict[str, float]:
-        self.train()
-        with torch.no_grad():
-            self.layer.weight += 0.5 * torch.randn(3, 4) + random.random() + np.random.rand()
-        self.warnings = ["the cluster GNN collapsed"]
-        return {"source": float(self.layer.weight.detach().norm()), "mode": float(self.layer.training)}
-
-    def predict(self, graph: Data) -> torch.Tensor:
-        self.eval()
-        torch.rand(1)
-        return self.layer(graph.x).detach()
-
-    def views(self):
-        return {"clusters": lambda graph: (torch.randn(graph.num_nodes, 5) + np.random.rand(), self.predict(graph).argmax(1))}
-
-
-def fit(callbacks=()) -> tuple[trainer.RunRecord, Noisy]:
-    random.seed(0)
-    np.random.seed(0)
-    method = Noisy()
-    return trainer.fit(method, toy_task(), seed=3, callbacks=callbacks), method
-
-
-def figures_of(record: trainer.RunRecord) -> list:
-    return [(episode.losses, episode.val, episode.test) for episode in record.history]
-
-
-def test_tensorboard_reads_back_everything(tmp_path):
-    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-    board = TensorBoard(tmp_path, figures=True, every=2)
-    record, method = fit([board])
-    board.finish(record, method, toy_task(), {"seed": 3, "gnn.dim_inner": 16, "open_set.unseen": [1, 2]})
-    board.close()
-    events = EventAccumulator(str(tmp_path), {"scalars": 0, "images": 0, "tensors": 0})
-    events.Reload()
-    for block in ("losses", "val", "test"):
-        for name in getattr(record.history[0], block):
-            read = [(event.step, event.value) for event in events.Scalars(f"{block}/{name}")]
-            assert read == [(e.number, pytest.approx(getattr(e, block)[name], rel=1e-6)) for e in record.history]
-    assert events.Scalars("final/test_micro_f1")[0].value == pytest.approx(record.test["micro_f1"])
-    assert [image.step for image in events.Images("clusters")] == [0, 2] == [image.step for image in events.Images("confusion")]
-    assert events.Images("selected/clusters")[0].encoded_image_string.startswith(b"\x89PNG")
-    assert b"collapsed" in events.Tensors("warnings/text_summary")[0].tensor_proto.string_val[0]
-    assert {"_hparams_/experiment", "_hparams_/session_start_info"} <= set(events.summary_metadata)
-    assert b"dim_inner" in events.summary_metadata["_hparams_/session_start_info"].plugin_data.content
-    assert sorted(file.name for file in (tmp_path / "figures").iterdir()) == [
-        f"{name}-{stem}.png" for name in ("clusters", "confusion") for stem in ("episode-000", "episode-002", "selected")]
-
-
-def test_watching_changes_no_number(tmp_path):
-    plain, _ = fit()
-    board = TensorBoard(tmp_path, figures=True, every=1, how="tsne")
-    watched, _ = fit([board])
-    board.close()
-    assert figures_of(plain) == figures_of(watched) and plain.best == watched.best
-
-
-def test_untouched_puts_training_modes_back():
-    method = fit()[1].train()
-    with untouched(method):
-        method.eval()
-    assert method.training and method.layer.training
-
-
-def test_no_events_and_no_figures_write_nothing(tmp_path):
-    board = TensorBoard(tmp_path, events=False, figures=False)
-    record, method = fit([board])
-    board.finish(record, method, toy_task(), {})
-    board.close()
-    assert not list(tmp_path.iterdir())
-
-
-def test_unseen_classes_are_told_apart():
-    label, names, unseen = classes(toy_task())
-    assert names == ["left", "right", "unseen 2", "unseen 3"] and unseen == [2, 3]
-    assert label.tolist() == (np.arange(60) % 4).tolist()
-
-
-def test_maps_and_figures():
-    rng = np.random.default_rng(0)
-    points = np.concatenate([rng.normal(size=(30, 6)), rng.normal(size=(30, 6)) + 9])
-    for how in figures.MAPS:
-        flat = figures.map_2d(points, how)
-        assert flat.shape == (60, 2) and np.array_equal(flat, figures.map_2d(points, how))
-        assert abs(flat[:30].mean(0) - flat[30:].mean(0)).max() > 2 * max(flat[:30, 0].std(), flat[30:, 0].std())
-    assert figures.map_2d(points[:, :1]).shape == (60, 2)
-    with pytest.raises(InputError, match="pca, tsne"):
-        figures.map_2d(points, "umap")
-    assert len(figures.sample(5000)) == 2000 and figures.sample(7).tolist() == list(range(7))
-    many = figures.embedding_figure(figures.map_2d(points), np.arange(60), np.arange(60) % 30, [f"class {i}" for i in range(30)])
-    assert figures.png(many).startswith(b"\x89PNG")
-    assert figures.png(figures.confusion_figure(np.zeros((30, 30), dtype=int), ["x"] * 30)).startswith(b"\x89PNG")
-
-
-def test_clusters_take_the_colour_of_their_class():
-    label = np.repeat([0, 1, 2], 20)
-    figure = figures.embedding_figure(np.zeros((60, 2)), np.repeat([7, 9, 4], 20), label, ["a", "b", "c"])
-    texts = [[text.get_text() for text in axes.get_legend().get_texts()] for axes in figure.axes]
-    assert texts == [["cluster 7", "cluster 9", "cluster 4"], ["a", "b", "c"]]
+from graphgym_srnc import store
+from graphgym_srnc.report import table
 
 
 def result(split: str, score: float, method: str = "srnc", backbone: str = "gcnconv", **other) -> dict:

@@ -205,7 +205,7 @@ def write_arxiv(folder: Path) -> None:
 
 def test_ogb_keeps_its_split_and_parses_once(tmp_path, monkeypatch):
     pytest.importorskip("ogb")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("GRAPHGYM_SRNC_CACHE", str(tmp_path / "cache"))
     write_arxiv(tmp_path)
     task = open_set(name="ogbn-arxiv", root=str(tmp_path), num_unseen=1, labels_per_class=5)
     assert task.info["split"] == "public" and task.test.tolist() == list(range(150, 200)) and len(task.val) == 30

@@ -48,7 +48,7 @@ def home(tmp_path, monkeypatch) -> str:
     monkeypatch.setattr(_citation, "NODES", SIZES)
     monkeypatch.setattr(_citation, "WORDS", WORDS)
     monkeypatch.setattr(_citation, "urlopen", unreachable)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("GRAPHGYM_SRNC_CACHE", str(tmp_path / "cache"))
     return str(tmp_path)
 
 

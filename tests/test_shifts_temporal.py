@@ -52,7 +52,7 @@ def write_arxiv(folder: Path, years: np.ndarray, classes: int = 3) -> Path:
 def arxiv(tmp_path, monkeypatch):
     """A writer of small files of ogbn-arxiv, and the root they lie in."""
     pytest.importorskip("ogb")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("GRAPHGYM_SRNC_CACHE", str(tmp_path / "cache"))
     _datasets.load.cache_clear()
     yield lambda years, **options: str(write_arxiv(tmp_path / "data", np.array(years), **options))
     _datasets.load.cache_clear()

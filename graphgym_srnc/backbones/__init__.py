@@ -16,7 +16,7 @@ from graphgym_srnc.errors import InputError
 BACKBONES: dict[str, type[Encoder]] = {"gcnconv": GCN, "sageconv": SAGE, "gatconv": GAT, "sgconv": SGC, "mlp": MLP, "dgi": DGI}
 """The fast path, by GraphGym's ``gnn.layer_type``."""
 
-__all__ = ["ACTIVATIONS", "BACKBONES", "FEATURES", "Encoder", "EncoderSpec", "Graph", "build", "prepare", "pretrained"]
+__all__ = ["ACTIVATIONS", "BACKBONES", "FEATURES", "Encoder", "EncoderSpec", "Graph", "blank", "build", "prepare", "pretrained"]
 
 
 def build(spec: EncoderSpec, in_dim: int, out_dim: int) -> Encoder:
@@ -40,3 +40,9 @@ def pretrained(spec: EncoderSpec, target: Graph) -> EncoderSpec:
     """The spec with whatever its kind learns from the unlabelled target graph before training; most kinds learn nothing."""
     learn = getattr(BACKBONES.get(spec.kind), "pretrain", None)
     return spec if learn is None or spec.base is not None else replace(spec, base=learn(spec, target))
+
+
+def blank(spec: EncoderSpec, in_dim: int) -> EncoderSpec:
+    """The spec with what its kind learns before training still unlearnt, to load trained weights into; most kinds learn nothing."""
+    learns = hasattr(BACKBONES.get(spec.kind), "pretrain")
+    return replace(spec, base=build(spec, in_dim, 1).base) if learns and spec.base is None else spec

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from graphgym_srnc import cache
 from graphgym_srnc.backbones.base import EncoderSpec
 from graphgym_srnc.backbones.graph import Block, Graph, View
 from graphgym_srnc.backbones.mlp import MLP, _Own
@@ -118,8 +119,14 @@ class DGI(MLP):
 
     @staticmethod
     def pretrain(spec: EncoderSpec, target: Graph) -> Infomax:
-        """The embedding that all encoders of a run share, as wide as their hidden layers."""
-        return train_infomax(target, spec.hidden)
+        """The embedding that all encoders of a run share, as wide as their hidden layers; on the CPU it is learnt once and kept."""
+        if target.device.type != "cpu":
+            return train_infomax(target, spec.hidden)
+        weights = cache.memoise("dgi", lambda: train_infomax(target, spec.hidden).state_dict(), (target.content, spec.hidden))
+        with torch.device("meta"):
+            model = Infomax(target.num_features, spec.hidden)
+        model.load_state_dict(weights, assign=True)
+        return model.eval()
 
     @torch.no_grad()
     def view(self, graph: Graph, nodes: Tensor | None = None) -> View:

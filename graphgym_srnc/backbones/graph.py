@@ -72,6 +72,11 @@ class Graph:
         return self._operators[kind]
 
     @property
+    def content(self) -> tuple[Tensor, Tensor]:
+        """The features and :math:`A`, which all that is made of the graph depends on."""
+        return self.x.csr if isinstance(self.x, Sparse) else self.x, self.adjacency("raw").csr
+
+    @property
     def degree(self) -> Tensor:
         """Node degrees in :math:`A`, ``[V]``."""
         return torch.from_numpy(np.diff(self.adjacency("raw").matrix.indptr).astype(np.float32)).to(self.device)

@@ -54,12 +54,12 @@ def show(cfg: str | None, overrides: list[str], out: str | None) -> None:
     """
     from graphgym_srnc.errors import InputError
     from graphgym_srnc.gym import build_task, load_config
-    from graphgym_srnc.report import shift
+    from graphgym_srnc.report import figures, shift
 
     if out and (Path(out).suffix.lower() not in (".png", ".pdf", ".svg") or not Path(out).absolute().parent.is_dir()):
         raise InputError("--out", out, "a .png, .pdf or .svg file in a folder that exists")
     summary = shift.describe(build_task(load_config(cfg, overrides)))
     shift.show(summary)
     if out:
-        shift.figure(summary).savefig(out)
+        figures.save(shift.figure(summary), Path(out))
         print(f"drew {out}")

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from graphgym_srnc.grid.jobs import Job, Outcome
     from graphgym_srnc.grid.plan import Cell
+    from graphgym_srnc.store import Experiment
 
 WAIT = 2.0
 """Seconds until runs that another process held are tried again."""
@@ -69,7 +70,7 @@ def main(args: argparse.Namespace) -> int:
     from graphgym_srnc.errors import InputError
     from graphgym_srnc.grid import plan, space
     from graphgym_srnc.gym import load_config
-    from graphgym_srnc.store import difference
+    from graphgym_srnc.store import check_name, difference
     for option, value, least in (("--repeat", args.repeat, 1), ("--jobs", args.jobs, 0), ("--time-limit", args.time_limit, 0),
                                  ("--memory-limit", args.memory_limit, 0), ("--retries", args.retries, 0)):
         if value < least:
@@ -77,14 +78,18 @@ def main(args: argparse.Namespace) -> int:
     file = plan.find(args.grid)
     spaces = space.read(file)
     aliases = [alias for alias in args.sample_alias.split(",") if alias]
+    if aliases and args.sample is None:
+        raise InputError("--sample-alias", args.sample_alias, "nothing without --sample")
     settings = space.settings(spaces) if args.sample is None else space.sample(spaces, args.sample, args.sample_seed, aliases)
     base = base_name(args.cfg)
-    out_dir = Path(args.out_dir or load_config(args.cfg, args.overrides).out_dir) / (args.name or f"{base}_grid_{file.stem}")
+    folder = args.name or f"{base}_grid_{file.stem}"
+    check_name(folder)
+    plain = load_config(args.cfg, args.overrides)
+    out_dir = Path(args.out_dir or plain.out_dir) / folder
     cells = plan.cells(settings, args.cfg, base, args.overrides, out_dir, args.repeat, args.resume, args.overwrite)
     workers = args.jobs or _cores()
     _announce(cells, out_dir, workers)
     if args.dry_run:
-        plain = load_config(args.cfg, args.overrides)
         for cell in cells:
             changes = ", ".join(f"{key} {new}" for key, (_, new) in difference(plain, cell.cfg).items()) or "the base config"
             print(f"{cell.place.name}: {changes}; seeds {cell.seeds[0]} to {cell.seeds[-1]}, {len(cell.missing)} to run")
@@ -93,14 +98,15 @@ def main(args: argparse.Namespace) -> int:
         adopted = plan.adopt(cells, out_dir)
         if adopted:
             print(f"{adopted} runs of the same config and seed were finished under another name and are taken over")
-    todo = plan.jobs(cells, {"tensorboard": not args.no_tensorboard}, args.figures)
+    for cell in cells:
+        cell.place.clear()
+    todo = plan.jobs(cells, {"tensorboard": not args.no_tensorboard}, args.figures, args.overwrite)
     try:
         failed = _run(todo, cells, _executor(args, workers))
     except KeyboardInterrupt as error:
         raise KeyboardInterrupt("finished runs are kept, --resume runs the others") from error
     finally:
-        for cell in cells:
-            cell.place.aggregate(cell.cfg.round)
+        _aggregate(cells, not args.no_tensorboard)
     if failed:
         print(f"{len(failed)} runs failed; why is in error.txt in their directories, --resume tries them again", file=sys.stderr)
     return min(len(failed), 1)
@@ -116,7 +122,7 @@ def _announce(cells: Sequence[Cell], out_dir: Path, workers: int) -> None:
     seconds, unknown = estimate(cells, known, workers)
     if missing:
         told = [f"about {span(seconds)}, judged by finished runs of the same method and data"] * (unknown < missing)
-        told += [f"for {unknown} there is none to judge by"] * bool(unknown)
+        told += [f"how long {unknown} of them take is not known, since none like them is finished"] * bool(unknown)
         print(f"{missing} to run, {workers} at a time: {', '.join(told)}", flush=True)
 
 
@@ -132,7 +138,11 @@ def _executor(args: argparse.Namespace, workers: int) -> Callable[[Sequence[Job]
 
 
 def _run(todo: list[Job], cells: Sequence[Cell], execute: Callable[[Sequence[Job]], Iterator[Outcome]]) -> list[Outcome]:
-    """Run jobs until each is done or has failed; returns the failures."""
+    """Run jobs until each is done or has failed; returns the failures.
+
+    Raises:
+        InputError: why a run failed could not be written, as on a full disk, where all others would fail too.
+    """
     from graphgym_srnc.cli.progress import Runs
     from graphgym_srnc.store import Busy
     places = {cell.place.name: cell.place for cell in cells}
@@ -151,11 +161,39 @@ def _run(todo: list[Job], cells: Sequence[Cell], execute: Callable[[Sequence[Job
                         with contextlib.suppress(Busy), places[job.name].claim(job.seed):
                             places[job.name].fail(job.seed, f"try {outcome.tries}: {outcome.story}\n")
                     progress.finish(f"{job.name}, {_line(outcome)}", outcome.state == "failed")
-            todo = held
-            if todo:
-                progress.say(f"another process is at {len(todo)} of these runs; waiting for it")
+            if held:
+                progress.say(f"another process is at {len(held)} of these runs; waiting for it")
+            todo = []
+            while held and not todo:
                 time.sleep(WAIT)
+                for job in [job for job in held if _free(places[job.name], job.seed)]:
+                    held.remove(job)
+                    if job.overwrite or places[job.name].result(job.seed) is None:
+                        todo.append(job)
+                    else:
+                        progress.finish(f"{job.name}, seed {job.seed}: done by another process")
+            todo += held
     return failed
+
+
+def _free(place: Experiment, seed: int) -> bool:
+    from graphgym_srnc.store import Busy
+    try:
+        with place.claim(seed):
+            return True
+    except Busy:
+        return False
+
+
+def _aggregate(cells: Sequence[Cell], tensorboard: bool) -> None:
+    from graphgym_srnc.report import events
+    try:
+        for cell in cells:
+            results = cell.place.aggregate(cell.cfg.round)
+            if tensorboard:
+                events.write_aggregate(cell.place.path, results)
+    except OSError as error:
+        print(f"agg/ is not renewed: {error}", file=sys.stderr)
 
 
 def _line(outcome: Outcome) -> str:

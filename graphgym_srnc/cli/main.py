@@ -9,7 +9,7 @@ from typing import Sequence
 from graphgym_srnc import __version__
 from graphgym_srnc.errors import InputError
 
-COMMANDS = ("run", "grid", "data", "options")
+COMMANDS = ("run", "grid", "compare", "report", "data", "options")
 """Each is a module here with ``add_parser(subparsers)`` and ``main(args) -> int | None``, light to import."""
 
 INTERRUPTED = 130

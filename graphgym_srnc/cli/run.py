@@ -76,7 +76,7 @@ def main(args: argparse.Namespace) -> int:
     except KeyboardInterrupt as error:
         raise KeyboardInterrupt("finished runs are kept, --resume runs the others") from error
     finally:
-        _table(experiment, cfg)
+        _table(experiment, cfg, args.no_tensorboard)
     return 0
 
 
@@ -85,10 +85,12 @@ def base_name(cfg_file: str | None) -> str:
     return last.removesuffix(".yaml").removesuffix(".yml")
 
 
-def _table(experiment: Experiment, cfg: CfgNode) -> None:
-    from graphgym_srnc.report import table
+def _table(experiment: Experiment, cfg: CfgNode, no_tensorboard: bool) -> None:
+    from graphgym_srnc.report import events, table
     results = experiment.aggregate(cfg.round)
     if results:
+        if not no_tensorboard:
+            events.write_aggregate(experiment.path, results)
         rows = [table.summarise(experiment.name, results, experiment.out_dir)]
         table.write(experiment.path, rows)
         table.show(rows, sys.stdout)

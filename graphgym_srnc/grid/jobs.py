@@ -15,6 +15,7 @@ class Job(NamedTuple):
         digest: the digest of the config, see ``store.Experiment``.
         varied: the settings in which the runs of this grid differ, by key.
         extras: what is written beside the record, as keywords of ``gym.runs.Extras``.
+        overwrite: run it even if it is finished.
     """
 
     out_dir: str
@@ -24,6 +25,7 @@ class Job(NamedTuple):
     digest: str
     varied: dict[str, Any]
     extras: dict[str, Any]
+    overwrite: bool = False
 
 
 class Limits(NamedTuple):

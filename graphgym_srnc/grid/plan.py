@@ -1,6 +1,7 @@
 """From a grid file to the runs that are missing: every config is made and checked before the first run starts."""
 from __future__ import annotations
 
+import contextlib
 import difflib
 import math
 from pathlib import Path
@@ -89,13 +90,14 @@ def adopt(found: Iterable[Cell], out_dir: Path) -> int:
         for seed in list(cell.missing):
             other = by_digest.get((cell.place.digest, seed))
             if other is not None and other.parent != cell.place.path:
-                cell.place.adopt(seed, other)
-                cell.missing.remove(seed)
-                adopted += 1
+                with contextlib.suppress(store.Busy), cell.place.claim(seed):
+                    cell.place.adopt(seed, other)
+                    cell.missing.remove(seed)
+                    adopted += 1
     return adopted
 
 
-def jobs(found: Sequence[Cell], extras: Mapping[str, Any], figures: bool = False) -> list[Job]:
+def jobs(found: Sequence[Cell], extras: Mapping[str, Any], figures: bool = False, overwrite: bool = False) -> list[Job]:
     """The runs that are missing, all seeds of one experiment after another; ``figures`` draws those of each first seed."""
     todo = []
     for cell in found:
@@ -103,7 +105,7 @@ def jobs(found: Sequence[Cell], extras: Mapping[str, Any], figures: bool = False
         shown = {"method": cfg.train.mode, "backbone": cfg.gnn.layer_type, "data": f"{cfg.dataset.format}/{cfg.dataset.name}"}
         shown |= {point.key: str(point.value) for point in cell.setting}
         todo += [Job(str(place.out_dir), place.name, seed, place.text, place.digest, shown | {"seed": seed},
-                     {**extras, "figures": figures and seed == cell.seeds[0]}) for seed in cell.missing]
+                     {**extras, "figures": figures and seed == cell.seeds[0]}, overwrite) for seed in cell.missing]
     return todo
 
 

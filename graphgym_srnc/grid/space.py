@@ -13,7 +13,7 @@ import math
 import random
 import re
 from pathlib import Path
-from typing import Iterable, NamedTuple, Sequence, Union
+from typing import NamedTuple, Sequence, Union
 
 import yaml
 
@@ -21,6 +21,9 @@ from graphgym_srnc.errors import InputError
 
 BASE = "cfg"
 """The key that names the base config."""
+
+MOST = 100_000
+"""Settings of a grid that is run as a whole."""
 
 Value = Union[str, tuple]
 
@@ -52,7 +55,7 @@ def read(path: Path) -> list[Space]:
         InputError: it cannot be read, a line is not a key, an alias and a list, or a key or alias stands twice in a space.
     """
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise InputError("--grid", str(path), f"a readable text file ({error})") from error
     spaces: list[Space] = [[]]
@@ -100,9 +103,16 @@ def size(space: Space) -> int:
     return math.prod(len(axis.values) for axis in space)
 
 
-def settings(spaces: Iterable[Space]) -> list[Setting]:
-    """Every combination in every space, the first axis of a space changing fastest, as in GraphGym."""
-    return [setting for space in spaces for setting in _product(space)]
+def settings(spaces: Sequence[Space]) -> list[Setting]:
+    """Every combination in every space, each once, the first axis of a space changing fastest, as in GraphGym.
+
+    Raises:
+        InputError: there are more than ``MOST``.
+    """
+    number = sum(map(size, spaces))
+    if number > MOST:
+        raise InputError("--grid", f"{number} settings", f"at most {MOST}, or --sample N to draw from them")
+    return list(dict.fromkeys(setting for space in spaces for setting in _product(space)))
 
 
 def _product(space: Space) -> list[Setting]:
@@ -177,5 +187,7 @@ def _word(point: Point) -> str:
     value = point.value
     if point.key == BASE:
         value = str(value).replace("\\", "/").rsplit("/", 1)[-1].removesuffix(".yaml").replace("-", "_")
-    text = ",".join(map(str, value)) if isinstance(value, tuple) else value
-    return re.sub(r'[\s/\\:*?"<>|=\x00-\x1f\[\]()\']+', "_", text) or "none"
+    if isinstance(value, tuple):
+        # As Python writes it: GraphGym evaluates what it can, and then sorts by it.
+        value = "".join(f"{item}," for item in value) or "()"
+    return re.sub(r'[\s/\\:*?"<>|=\x00-\x1f\[\]\']+', "_", value) or "none"

@@ -3,13 +3,10 @@ from __future__ import annotations
 
 import contextlib
 import difflib
-import functools
-import inspect
 import math
 import os
-import re
 from pathlib import Path
-from typing import Any, Callable, Iterator, NamedTuple, Sequence
+from typing import Any, Callable, Iterator, Sequence
 
 import yaml
 from torch_geometric.graphgym import register
@@ -17,28 +14,19 @@ from torch_geometric.graphgym.config import assert_cfg, set_cfg
 from torch_geometric.graphgym.config import cfg as global_cfg
 from yacs.config import CfgNode
 
-import graphgym_srnc
 from graphgym_srnc import methods, shifts
 from graphgym_srnc.backbones import ACTIVATIONS, BACKBONES, FEATURES
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.gym.encoder import is_fast
+from graphgym_srnc.settings import Option, config_root
+from graphgym_srnc.settings import options as options_of
 from graphgym_srnc.trainer import SELECTIONS
 
 DATA_DIR = "GRAPHGYM_SRNC_DATA"
 """Environment variable that holds ``dataset.dir`` where no config says otherwise."""
 
-
-class Option(NamedTuple):
-    """One config key of a block: its name, type, default and what its docstring says."""
-
-    key: str
-    type: type
-    default: Any
-    doc: str
-
-
-SHARED = ("name", "root")
-"""Keywords of a shift that come from ``dataset.name`` and ``dataset.dir``."""
+LOADER, DUMPER = getattr(yaml, "CSafeLoader", yaml.SafeLoader), getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+"""What reads and writes whole configs; those of libyaml, where it is there, are several times as fast."""
 
 OWN = {
     "train": [
@@ -57,8 +45,8 @@ def schema() -> dict[str, list[Option]]:
     blocks = dict(OWN)
     for name in shifts.names():
         blocks[name] = [o._replace(default=-1, doc=f"{o.doc} -1 = the run's seed.".strip()) if o.key == "split_seed" else o
-                        for o in _signature(shifts.find(name))]
-    return blocks | {name: _signature(methods.find(name)) for name in methods.names()}
+                        for o in options_of(shifts.find(name))]
+    return blocks | {name: options_of(methods.find(name)) for name in methods.names()}
 
 
 def add_options(cfg: CfgNode) -> None:
@@ -73,7 +61,7 @@ def add_options(cfg: CfgNode) -> None:
 
 def values(cfg: CfgNode, block: str, function: Callable) -> dict[str, Any]:
     """The keywords of a method or shift as a config has them, in the types of its signature."""
-    return {o.key: o.type(cfg[block][o.key]) for o in _signature(function)}
+    return {o.key: o.type(cfg[block][o.key]) for o in options_of(function)}
 
 
 def load_config(cfg_file_or_name: str | os.PathLike | None = None, overrides: Sequence[Any] = ()) -> CfgNode:
@@ -105,9 +93,14 @@ def load_config(cfg_file_or_name: str | os.PathLike | None = None, overrides: Se
     return cfg
 
 
+def dump_config(cfg: CfgNode) -> str:
+    """A whole config as yaml, just as ``cfg.dump()`` writes it; :func:`parse_config` reads it back."""
+    return yaml.dump(_plain(cfg), Dumper=DUMPER)
+
+
 def parse_config(text: str) -> CfgNode:
-    """A whole config from what its ``dump()`` wrote, e.g. ``config.yaml``; it is not checked again."""
-    return CfgNode(yaml.safe_load(text))
+    """A whole config from what :func:`dump_config` wrote, e.g. ``config.yaml``; it is not checked again."""
+    return CfgNode(yaml.load(text, LOADER))
 
 
 def activate(cfg: CfgNode) -> None:
@@ -121,12 +114,6 @@ def activate(cfg: CfgNode) -> None:
 def data_root(default: str) -> str:
     """The folder of data sets: the environment variable ``GRAPHGYM_SRNC_DATA`` or a default."""
     return os.environ.get(DATA_DIR) or default
-
-
-def config_root() -> Path:
-    """The folder of shipped configs: inside an installed package, beside it in a checkout."""
-    package = Path(graphgym_srnc.__file__).parent
-    return next(path for path in (package / "configs_gym", package.parent / "configs_gym") if path.is_dir())
 
 
 def config_names() -> list[str]:
@@ -170,32 +157,6 @@ def check(cfg: CfgNode) -> None:
             raise InputError(key, _get(cfg, key), f"{low} or more" if high == math.inf else f"{low} to {high}")
 
 
-@functools.cache
-def _signature(function: Callable) -> list[Option]:
-    """The options of a shift, or of a method: its own ones first, then what it inherits."""
-    found: dict[str, Option] = {}
-    for part in [p for p in function.__mro__ if "__init__" in vars(p)] if isinstance(function, type) else [function]:
-        docs = _docs(part)
-        for p in inspect.signature(part).parameters.values():
-            if p.kind is p.KEYWORD_ONLY and p.name not in SHARED and type(p.default) in (bool, int, float, str, list, tuple):
-                found.setdefault(p.name, Option(p.name, type(p.default), p.default, docs.get(p.name, "")))
-    return list(found.values())
-
-
-def _docs(function: Callable) -> dict[str, str]:
-    docs: dict[str, str] = {}
-    names: list[str] = []
-    for line in (inspect.getdoc(function) or "").partition("Args:\n")[2].splitlines():
-        if line and not line.startswith(" "):
-            break
-        entry = re.match(r" {4}(\w[\w, ]*): (.*)", line)
-        if entry:
-            names = entry[1].split(", ")
-        for name in names:
-            docs[name] = f"{docs.get(name, '')} {entry[2] if entry else line.strip()}".strip()
-    return docs
-
-
 def _find(name: str) -> Path:
     for path in (Path(name), Path(f"{name}.yaml"), config_root() / name, config_root() / f"{name}.yaml"):
         if path.is_file():
@@ -221,6 +182,10 @@ def _leaves(tree: dict[str, Any], block: str = "") -> Iterator[tuple[str, Any]]:
             yield from _leaves(value, f"{block}{key}.")
         else:
             yield f"{block}{key}", value
+
+
+def _plain(tree: Any) -> Any:
+    return {key: _plain(value) for key, value in tree.items()} if isinstance(tree, dict) else tree
 
 
 def _get(cfg: CfgNode, key: str) -> Any:

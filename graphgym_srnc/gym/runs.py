@@ -11,9 +11,10 @@ from yacs.config import CfgNode
 from graphgym_srnc import store
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.gym.build import build_task
-from graphgym_srnc.gym.config import activate, schema
+from graphgym_srnc.gym.config import activate, dump_config, schema
 from graphgym_srnc.gym.training import fit, train_standard
 from graphgym_srnc.methods.base import Method
+from graphgym_srnc.report import events
 from graphgym_srnc.report.tensorboard import TensorBoard, blind, untouched
 from graphgym_srnc.task import ShiftTask
 from graphgym_srnc.trainer import Episode
@@ -57,7 +58,7 @@ def experiment(cfg: CfgNode, name: str) -> store.Experiment:
     Blocks of other methods and shifts have no say; were they kept, a new method would make old results another config's.
     """
     unused = set(schema()) - {"train", "dataset", cfg.train.mode, cfg.dataset.format}
-    return store.Experiment(cfg.out_dir, name, {key: value for key, value in cfg.items() if key not in unused}, cfg.dump())
+    return store.Experiment(cfg.out_dir, name, {key: value for key, value in cfg.items() if key not in unused}, dump_config(cfg))
 
 
 def run(base: CfgNode, seed: int, place: store.Experiment, watch: Watch | None = None, extras: Extras | None = None) -> store.Result:
@@ -89,10 +90,14 @@ def run(base: CfgNode, seed: int, place: store.Experiment, watch: Watch | None =
     task = build_task(cfg)
     train = _standard if cfg.train.mode == "standard" else _method
     result = train(cfg, task, place, watch, extras)
-    return place.finish(seed, {
+    result = place.finish(seed, {
         "method": cfg.train.mode, "backbone": cfg.gnn.layer_type, "task": task.name, "split": task.fingerprint(), "info": dict(task.info),
         "lr": cfg.optim.base_lr, "threads": cfg.num_threads, "seconds": time.perf_counter() - begin, "peak_memory_mib": store.peak_memory(),
         **result})
+    if extras.tensorboard and cfg.train.mode == "standard":
+        # GraphGym's own training is not watched as it goes.
+        events.write_run(place.path / str(seed), result, _settings(cfg, extras))
+    return result
 
 
 def _method(cfg: CfgNode, task: ShiftTask, place: store.Experiment, watch: Watch, extras: Extras) -> store.Result:
@@ -113,7 +118,7 @@ def _method(cfg: CfgNode, task: ShiftTask, place: store.Experiment, watch: Watch
 
     try:
         method, record = fit(cfg, task, [after_episode])
-        board.finish(record, method, task.oracle if method.oracle else task, dict(extras.varied) or _settings(cfg))
+        board.finish(record, method, task.oracle if method.oracle else task, _settings(cfg, extras))
     finally:
         if board is not None:
             board.close()
@@ -149,6 +154,8 @@ def _scores(line: dict[str, float]) -> dict[str, float]:
     return scores | {"micro_f1": scores["accuracy"]} if "accuracy" in scores else scores
 
 
-def _settings(cfg: CfgNode) -> dict[str, Any]:
-    blocks = ("dataset", cfg.dataset.format, "train", cfg.train.mode, "gnn", "optim")
-    return {"seed": cfg.seed} | store.flatten({block: cfg[block] for block in blocks if block in cfg})
+def _settings(cfg: CfgNode, extras: Extras) -> dict[str, Any]:
+    """What tells a run from others in TensorBoard."""
+    blocks = (cfg.dataset.format, "train", cfg.train.mode, "gnn", "optim")
+    told = dict(extras.varied) or {"dataset.normalize": cfg.dataset.normalize, **store.flatten({b: cfg[b] for b in blocks if b in cfg})}
+    return {"seed": cfg.seed, **told}

@@ -15,13 +15,38 @@ USED_SHARE = 0.01
 """A cluster that is the first choice of fewer nodes than this share counts as unused."""
 
 
-class ClusterGNN(nn.Module):
-    r""":math:`\text{GNN}_\Phi` with its optimiser and its map from clusters to classes.
+class Clusters(nn.Module):
+    r""":math:`\text{GNN}_\Phi` and its map from clusters to classes; all that is needed to assign nodes.
 
     Args:
         spec: the encoder.
+        in_dim: number of features.
         num_clusters: :math:`C`.
         num_outputs: classes that a cluster may stand for, :math:`N` or, with the unknown class, :math:`N + 1`.
+    """
+
+    def __init__(self, spec: EncoderSpec, in_dim: int, num_clusters: int, num_outputs: int) -> None:
+        super().__init__()
+        self.num_outputs = num_outputs
+        self.encoder = backbones.build(spec, in_dim, num_clusters)
+        self.register_buffer("mapping", torch.arange(num_clusters).clamp(max=num_outputs - 1))
+
+    @torch.no_grad()
+    def log_posterior(self, graph: Graph) -> Tensor:
+        r""":math:`\log Q_\Phi` of all nodes of a graph, ``[V, C]`` (Eq. cluster)."""
+        self.encoder.eval()
+        return self.encoder(self.encoder.view(graph)).log_softmax(1)
+
+    def log_class_posterior(self, graph: Graph) -> Tensor:
+        """The same in the label space, ``[V, N(+1)]``."""
+        return map_clusters(self.log_posterior(graph), self.mapping, self.num_outputs)
+
+
+class ClusterGNN(Clusters):
+    r"""The same with its graphs and its optimiser, to be trained.
+
+    Args:
+        spec, num_clusters, num_outputs: see :class:`Clusters`.
         source, target: both graphs; the same object in open-set shift.
         resolution, collapse: weights of the degree term and of the collapse term, see :mod:`graphgym_srnc.losses.modularity`.
         modularity_weight: weight of :math:`\mathcal L_{\Phi,T}`.
@@ -30,13 +55,11 @@ class ClusterGNN(nn.Module):
 
     def __init__(self, spec: EncoderSpec, num_clusters: int, num_outputs: int, source: Graph, target: Graph, *, resolution: float,
                  collapse: float, modularity_weight: float, lr: float, weight_decay: float) -> None:
-        super().__init__()
-        self.source, self.target, self.num_outputs = source, target, num_outputs
+        super().__init__(spec, target.num_features, num_clusters, num_outputs)
+        self.source, self.target = source, target
         self.adjacency, self.degree = target.adjacency("raw"), target.degree
         self.resolution, self.collapse, self.modularity_weight = resolution, collapse, modularity_weight
-        self.encoder = backbones.build(spec, target.num_features, num_clusters)
         self.optimizer = adam(self.encoder.parameters(), lr, weight_decay)
-        self.register_buffer("mapping", torch.arange(num_clusters).clamp(max=num_outputs - 1))
 
     def target_loss(self, log_q: Tensor) -> Tensor:
         r""":math:`\mathcal L_{\Phi,T}` of log posteriors of the target graph, ``[V, C]``."""
@@ -88,16 +111,6 @@ class ClusterGNN(nn.Module):
             return terms
 
         return minimise(self.encoder, self.optimizer, losses, steps)
-
-    @torch.no_grad()
-    def log_posterior(self, graph: Graph) -> Tensor:
-        r""":math:`\log Q_\Phi` of all nodes of a graph, ``[V, C]`` (Eq. cluster)."""
-        self.encoder.eval()
-        return self.encoder(self.encoder.view(graph)).log_softmax(1)
-
-    def log_class_posterior(self, graph: Graph) -> Tensor:
-        """The same in the label space, ``[V, N(+1)]``."""
-        return map_clusters(self.log_posterior(graph), self.mapping, self.num_outputs)
 
     def state(self) -> dict[str, float]:
         """Modularity of the hard clusters on the target and how many of them are in use."""

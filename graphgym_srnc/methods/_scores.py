@@ -27,9 +27,9 @@ CONFIDENCES: dict[str, Callable[[Tensor, float, Graph], Tensor]] = {
 """Scores ``[V]``, larger = more surely known, that follow from logits ``[V, N]``, the temperature and the graph."""
 
 
-def openmax(logits: Tensor, of_train: Tensor, label: Tensor) -> Tensor:
-    """1 less the unknown share of OpenMax, ``[V]``; its tails are fitted to logits ``[n, N]`` and classes ``[n]`` of training nodes."""
-    return 1 - openness.openmax(logits, openness.fit_openmax(of_train, label))[:, -1]
+def openmax(logits: Tensor, tails: dict[str, Tensor]) -> Tensor:
+    """1 less the unknown share of OpenMax, ``[V]``, with the tails that ``fit_openmax`` found on training nodes."""
+    return 1 - openness.openmax(logits, tails)[:, -1]
 
 
 def odin(classifier: Encoder, view: View, temperature: float, perturbation: float) -> Tensor:

@@ -1,6 +1,7 @@
 """The contract of a method, and what methods share. ``erm.py`` is the shortest example: copy it to add one of your own."""
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Callable, Iterable
 
 import torch
@@ -8,11 +9,12 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch_geometric.data import Data
 
-from graphgym_srnc.backbones import Encoder, EncoderSpec, Graph, build, prepare, pretrained
+from graphgym_srnc.backbones import Encoder, EncoderSpec, Graph, blank, build, prepare, pretrained
 from graphgym_srnc.backbones.graph import View
 from graphgym_srnc.errors import InputError
+from graphgym_srnc.losses.openness import fit_openmax
 from graphgym_srnc.methods._scores import CONFIDENCES, SCORES, odin, openmax
-from graphgym_srnc.task import ShiftTask
+from graphgym_srnc.task import ShiftTask, Sizes
 
 MakeOptimizer = Callable[[Iterable[nn.Parameter]], torch.optim.Optimizer]
 
@@ -67,6 +69,13 @@ class Method(nn.Module):
         """Run one episode; return every loss term and diagnostic figure of it."""
         raise NotImplementedError
 
+    def build(self, task: ShiftTask | Sizes) -> None:
+        """Make the modules that predictions need, untrained, from the sizes of a task alone: what a trained model is loaded into.
+
+        Nothing else is needed to predict afterwards, so what predictions take from the training graph has to be a buffer.
+        """
+        self.task, self.encoder = task, blank(self.encoder, task.num_features)
+
     def setup(self, task: ShiftTask) -> None:
         """Make ready what every method needs: both graphs, the training labels, and an encoder that knows the target if it wants to."""
         self.task, self.labels = task, task.source.y[task.train]
@@ -75,7 +84,7 @@ class Method(nn.Module):
 
     def new_classifier(self, num_outputs: int) -> Encoder:
         """An untrained encoder with that many logits."""
-        return build(self.encoder, self.source.num_features, num_outputs)
+        return build(self.encoder, self.task.num_features, num_outputs)
 
     @torch.no_grad()
     def logits(self, graph: Data) -> Tensor:
@@ -115,9 +124,30 @@ class Method(nn.Module):
         known = scores[:, :self.task.num_known].argmax(1)
         return torch.where(self.confidence(scores) < self.threshold, self.task.num_known, known) if self.task.open_set else known
 
+    def posterior(self, scores: Tensor) -> Tensor:
+        r"""Probabilities ``[n, N]`` or, in open-set shift, ``[n, N + 1]`` from scores; the likeliest class is that of :meth:`decide`.
+
+        The known classes share what the softmax of their own scores gives them. The unknown class :math:`u` stands to the likeliest
+        known one as the threshold :math:`t` to the confidence :math:`s`, :math:`\log p_u - \max_c \log p_c = \ell(t) - \ell(s)`, with
+        :meth:`log_odds` :math:`\ell`.
+        """
+        log_p = scores[:, :self.task.num_known].double().log_softmax(1)
+        if not self.task.open_set:
+            return log_p.exp()
+        sure = self.confidence(scores)
+        lead = (self.log_odds(self.threshold.double()) - self.log_odds(sure.double())).clamp(-50, 50)
+        # At a tie, and where rounding makes one, the decision counts.
+        lead = torch.where(sure < self.threshold, lead.clamp(min=1e-9), lead.clamp(max=0))
+        return torch.cat([log_p, (log_p.amax(1) + lead)[:, None]], 1).softmax(1)
+
+    def log_odds(self, confidence: Tensor) -> Tensor:
+        r"""A confidence on the scale of log odds; by default that of a probability, :math:`\log s - \log(1 - s)`."""
+        return confidence.logit(eps=1e-12)
+
     def views(self) -> dict[str, Callable[[Data], tuple[Tensor, Tensor]]]:
         """What there is to draw, by name: each function gives an embedding ``[V, H]`` and a group ``[V]`` of every node."""
-        return {}
+        classifier = getattr(self, "classifier", None)
+        return {"classifier": partial(hidden_and_group, classifier, self.encoder.features)} if isinstance(classifier, Encoder) else {}
 
 
 class Supervised(Method):
@@ -144,9 +174,16 @@ class Supervised(Method):
         self.steps, self.episodes = steps, rounds
         self.score, self.temperature, self.perturbation = score, temperature, perturbation
 
+    def build(self, task: ShiftTask | Sizes) -> None:
+        super().build(task)
+        self.classifier = self.new_classifier(task.num_known)
+        if self.score == "openmax" and task.open_set:
+            for name, shape in (("centre", (task.num_known,) * 2), ("shape", task.num_known), ("scale", task.num_known)):
+                self.register_buffer(f"openmax_{name}", torch.ones(shape))
+
     def start(self, task: ShiftTask) -> dict[str, float]:
         self.setup(task)
-        self.classifier = self.new_classifier(task.num_known)
+        self.build(task)
         self.on_source, self.taken = self.classifier.view(self.source, task.train), 0
         self.begin()
         self.optimizer = self.make_optimizer(p for p in self.parameters() if p.requires_grad)
@@ -157,7 +194,9 @@ class Supervised(Method):
             self.taken += 1
             return self.losses()
 
-        return minimise(self, self.optimizer, losses, self.steps)
+        terms = minimise(self, self.optimizer, losses, self.steps)
+        self.remember()
+        return terms
 
     @property
     def progress(self) -> float:
@@ -165,7 +204,14 @@ class Supervised(Method):
         return (self.taken - 1) / (self.steps * (self.episodes + 1))
 
     def begin(self) -> None:
-        """Make what the losses need beside the classifier; modules that are made here are trained with it."""
+        """Make what the losses need beside the classifier; modules that are made here are trained with it, and needed by them alone."""
+
+    @torch.no_grad()
+    def remember(self) -> None:
+        """Keep what predictions need to know of the training nodes; called after each episode."""
+        if self.score == "openmax" and self.task.open_set:
+            for name, value in fit_openmax(self.logits(self.task.source)[self.task.train], self.labels).items():
+                getattr(self, f"openmax_{name}").copy_(value)
 
     def losses(self) -> dict[str, Tensor]:
         """The terms of the objective by name, whose sum is minimised; by default the cross-entropy on the labelled source nodes."""
@@ -190,13 +236,24 @@ class Supervised(Method):
         if self.score == "odin":
             sure = odin(self.classifier, self.classifier.view(own), self.temperature, self.perturbation)
         elif self.score == "openmax":
-            sure = openmax(logits, self.logits(self.task.source)[self.task.train], self.labels)
+            sure = openmax(logits, {name: getattr(self, f"openmax_{name}") for name in ("centre", "shape", "scale")})
         else:
             sure = CONFIDENCES[self.score](logits, self.temperature, own)
         return torch.cat([scores, -sure[:, None]], 1)
 
     def confidence(self, scores: Tensor) -> Tensor:
         return -scores[:, -1] if scores.size(1) > self.task.num_known else super().confidence(scores)
+
+    def log_odds(self, confidence: Tensor) -> Tensor:
+        return super().log_odds(confidence) if self.score == "max_softmax" else confidence
+
+
+@torch.no_grad()
+def hidden_and_group(model: Encoder, features: str, graph: Data) -> tuple[Tensor, Tensor]:
+    """The last hidden state ``[V, H]`` of all nodes of a graph, and the number of the largest logit ``[V]``."""
+    model.eval()
+    logits, hidden = model.embed(model.view(prepare(graph, features)))
+    return hidden, logits.argmax(1)
 
 
 def minimise(model: nn.Module, optimizer: torch.optim.Optimizer, losses: Callable[[], dict[str, Tensor]], steps: int) -> dict[str, float]:

@@ -8,6 +8,7 @@ from torch_geometric.data import Data
 
 from graphgym_srnc.losses.openness import doc_thresholds
 from graphgym_srnc.methods.base import Supervised
+from graphgym_srnc.task import ShiftTask, Sizes
 
 
 class DOC(Supervised):
@@ -32,6 +33,10 @@ class DOC(Supervised):
         self.require("score", self.score, self.score == "max_softmax", "max_softmax, which stands for the method's own rule")
         self.balanced = balanced
 
+    def build(self, task: ShiftTask | Sizes) -> None:
+        super().build(task)
+        self.register_buffer("limits", torch.full((task.num_known,), 0.5))
+
     def losses(self) -> dict[str, Tensor]:
         return {"source": one_against_rest(self.classifier(self.on_source), self.labels, self.balanced)}
 
@@ -39,11 +44,15 @@ class DOC(Supervised):
     def predict(self, graph: Data) -> Tensor:
         """Logits of the sigmoids ``[V, N]``; in open-set shift a last column, minus the confidence."""
         scores = self._scores(graph)
-        if not self.task.open_set:
-            return scores
-        on_source = scores if graph is self.task.source else self._scores(self.task.source)
-        cut = doc_thresholds(on_source[self.task.train].sigmoid(), self.labels)
-        return torch.cat([scores, -(scores.sigmoid() - cut).amax(1, keepdim=True)], 1)
+        return torch.cat([scores, -(scores.sigmoid() - self.limits).amax(1, keepdim=True)], 1) if self.task.open_set else scores
+
+    @torch.no_grad()
+    def remember(self) -> None:
+        if self.task.open_set:
+            self.limits.copy_(doc_thresholds(self._scores(self.task.source)[self.task.train].sigmoid(), self.labels))
+
+    def log_odds(self, confidence: Tensor) -> Tensor:
+        return confidence
 
     def _scores(self, graph: Data) -> Tensor:
         logits = self.logits(graph)

@@ -8,7 +8,7 @@ from torch_geometric.data import Data
 
 from graphgym_srnc.backbones import Encoder, build
 from graphgym_srnc.methods.base import Method, Supervised
-from graphgym_srnc.task import ShiftTask
+from graphgym_srnc.task import ShiftTask, Sizes
 
 
 class G2Pxy(Supervised):
@@ -56,14 +56,15 @@ class G2Pxy(Supervised):
 
     def new_classifier(self, num_outputs: int) -> Encoder:
         """The encoder of hidden states; the classes are the head's."""
-        return build(self.encoder, self.source.num_features, self.proxy_dim)
+        return build(self.encoder, self.task.num_features, self.proxy_dim)
 
     def start(self, task: ShiftTask) -> dict[str, float]:
         self.number.fill_(-1)
         return super().start(task)
 
-    def begin(self) -> None:
-        self.head = nn.Linear(self.proxy_dim, self.task.num_outputs)
+    def build(self, task: ShiftTask | Sizes) -> None:
+        super().build(task)
+        self.head = nn.Linear(self.proxy_dim, task.num_outputs)
 
     def episode(self) -> dict[str, float]:
         self.number += 1
@@ -114,6 +115,9 @@ class G2Pxy(Supervised):
         if scores.size(1) == known:
             return Method.confidence(self, scores)
         return scores[:, :known].amax(1) - scores[:, known]
+
+    def log_odds(self, confidence: Tensor) -> Tensor:
+        return confidence
 
 
 def masked_cross_entropy(logits: Tensor, label: Tensor) -> Tensor:

@@ -8,6 +8,7 @@ from torch_geometric.data import Data
 
 from graphgym_srnc.backbones import Encoder, build
 from graphgym_srnc.methods.base import Supervised
+from graphgym_srnc.task import ShiftTask, Sizes
 
 START = -1.0
 """Logarithm of a deviation where the encoder's output is zero. From deviations of one, beside means near zero, a few hundred steps
@@ -51,10 +52,13 @@ class OpenWGL(Supervised):
 
     def new_classifier(self, num_outputs: int) -> Encoder:
         """The encoder of means and logarithms of deviations; the classes are the head's."""
-        return build(self.encoder, self.source.num_features, 2 * self.latent)
+        return build(self.encoder, self.task.num_features, 2 * self.latent)
+
+    def build(self, task: ShiftTask | Sizes) -> None:
+        super().build(task)
+        self.head = nn.Linear(self.latent, task.num_known)
 
     def begin(self) -> None:
-        self.head = nn.Linear(self.latent, self.task.num_known)
         self.edges = self.target.edges
         self.on_target = self.classifier.view(self.target)
 

@@ -7,7 +7,7 @@ from torch.nn import functional as F
 from torch_geometric.data import Data
 
 from graphgym_srnc.methods.base import Method, fit_labels, minimise
-from graphgym_srnc.task import ShiftTask
+from graphgym_srnc.task import ShiftTask, Sizes
 
 
 class PGL(Method):
@@ -36,6 +36,11 @@ class PGL(Method):
         self.episodes = round(1 / enlarging)
         self.register_buffer("number", torch.tensor(0))
 
+    def build(self, task: ShiftTask | Sizes) -> None:
+        super().build(task)
+        self.extra = self.unknown_loss == "extra_class" and task.open_set
+        self.classifier = self.new_classifier(task.num_known + int(self.extra))
+
     def start(self, task: ShiftTask) -> dict[str, float]:
         self.setup(task)
         self.number.zero_()
@@ -52,8 +57,7 @@ class PGL(Method):
 
     def _train(self, nodes: Tensor, labels: Tensor, unknown: Tensor) -> dict[str, float]:
         task = self.task
-        extra = self.unknown_loss == "extra_class" and task.open_set
-        self.classifier = self.new_classifier(task.num_known + int(extra))
+        self.build(task)
         optimizer = self.make_optimizer(p for p in self.classifier.parameters() if p.requires_grad)
         if not task.open_set or self.unknown_loss == "none":
             unknown = unknown[:0]
@@ -68,7 +72,7 @@ class PGL(Method):
             if len(nodes):
                 terms["pseudo_known"] = F.cross_entropy(known, labels)
             if len(unknown):
-                wanted = torch.full((len(rest),), task.num_known) if extra else rest.new_full(rest.shape, 1 / rest.size(1))
+                wanted = torch.full((len(rest),), task.num_known) if self.extra else rest.new_full(rest.shape, 1 / rest.size(1))
                 terms["pseudo_unknown"] = F.cross_entropy(rest, wanted)
             return terms
 

@@ -5,10 +5,14 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from graphgym_srnc import cache
 from graphgym_srnc.backbones.sparse import Sparse
 from graphgym_srnc.losses import moments
 from graphgym_srnc.losses.kmm import kmm_weights
 from graphgym_srnc.methods.base import Supervised
+
+KEPT_FROM = 1000
+"""Nodes of a target graph from which it is quicker to look for weights that another run has found than to find them."""
 
 
 class SRGNN(Supervised):
@@ -41,7 +45,12 @@ class SRGNN(Supervised):
 
     def begin(self) -> None:
         self.on_target = self.target_view(self.target_nodes)
-        self.beta = self.node_weights()
+        if self.target.num_nodes < KEPT_FROM:
+            self.beta = self.node_weights()
+        else:
+            parts = (self.source.content, self.target.content, self.task.train, self.task.pool, self.labels,
+                     self.b_min, self.hops, self.kernel_dim, self.kernel_nodes)
+            self.beta = cache.memoise("kmm", lambda: {"beta": self.node_weights()}, parts)["beta"]
 
     def losses(self) -> dict[str, Tensor]:
         logits, source = self.classifier.embed(self.on_source)

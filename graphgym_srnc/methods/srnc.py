@@ -12,21 +12,21 @@ from torch.nn import functional as F
 from torch_geometric.data import Data
 
 from graphgym_srnc import backbones
-from graphgym_srnc.backbones import FEATURES, Graph
+from graphgym_srnc.backbones import FEATURES, EncoderSpec, Graph
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.losses.alignment import evidence_lower_bound
 from graphgym_srnc.losses.modularity import newman_resolution
-from graphgym_srnc.methods._cluster_gnn import USED_SHARE, ClusterGNN
-from graphgym_srnc.methods.base import Method, fit_labels, minimise
-from graphgym_srnc.task import ShiftTask
+from graphgym_srnc.methods._cluster_gnn import USED_SHARE, ClusterGNN, Clusters
+from graphgym_srnc.methods.base import Method, fit_labels, hidden_and_group, minimise
+from graphgym_srnc.task import ShiftTask, Sizes
 
 LADDER = (1.0, 2.0, 3.0, 5.0, 8.0, 12.0)
 """Resolutions that the rule tries."""
 
 
 class SRNC(Method):
-    r"""The paper's algorithm. Options beyond the paper are off by default, but for DMoN's collapse term, no weight decay of the cluster
-    GNNs, and the order of pre-training in close-set shift.
+    r"""Shift-Robust Node Classification, the paper's algorithm. Options beyond the paper are off by default, but for DMoN's collapse
+    term, no weight decay of the cluster GNNs, and the order of pre-training in close-set shift.
 
     Args:
         num_clusters: :math:`C`; 0 = max(16, 3(N + 1)) in open-set shift. Close-set shift always has :math:`C = N`.
@@ -85,24 +85,21 @@ class SRNC(Method):
         self.register_buffer("number", torch.tensor(0))
         self.register_buffer("knows_unknown", torch.tensor(False))
 
+    def build(self, task: ShiftTask | Sizes) -> None:
+        super().build(task)
+        self.adapt(task)
+        self.classifier = self.new_classifier(task.num_outputs)
+        members = 0 if self.pseudo_labels == "classifier" else self.members
+        self.clusters = nn.ModuleList(Clusters(self.cluster_encoder, task.num_features, self.num_clusters, task.num_outputs)
+                                      for _ in range(members))
+
     def start(self, task: ShiftTask) -> dict[str, float]:
         """Episode 0: pre-train the classifier on the source and the cluster GNNs on the target (lines 1 and 2 of Algorithm 1)."""
         self.setup(task)
-        self.reset()
         self.number.zero_()
-        if not task.open_set:
-            self.drop_unsure, self.self_training = 0.0, 0
-        self.from_source = self.cluster_init == "source" or self.cluster_init == "auto" and not task.open_set
-        if self.from_source:
-            self.members = 1
-        if self.encoder.base is not None:
-            self.cluster_features = self.encoder.features  # what lies under the encoder was trained with them
+        self.adapt(task)
         self.cluster_source, self.cluster_target = (backbones.prepare(g, self.cluster_features) for g in (task.source, task.target))
         self.one_hot = F.one_hot(self.labels, task.num_known).float()
-        if not task.open_set:
-            self.num_clusters = task.num_known
-        elif not self.num_clusters:
-            self.num_clusters = max(16, 3 * task.num_outputs)
         if not task.num_known <= self.num_clusters <= task.target.num_nodes:
             allowed = f"{task.num_known} (known classes) to {task.target.num_nodes} (nodes)"
             raise InputError("srnc.num_clusters", self.num_clusters, allowed)
@@ -123,6 +120,19 @@ class SRNC(Method):
         """Take the options as they were given; a task may switch some of them for itself."""
         for name, value in self.options.items():
             setattr(self, name, value)
+
+    def adapt(self, task: ShiftTask | Sizes) -> None:
+        """Take the options as they were given, and switch those that the kind of shift decides."""
+        self.reset()
+        if not task.open_set:
+            self.drop_unsure, self.self_training, self.num_clusters = 0.0, 0, task.num_known
+        elif not self.num_clusters:
+            self.num_clusters = max(16, 3 * task.num_outputs)
+        self.from_source = self.cluster_init == "source" or self.cluster_init == "auto" and not task.open_set
+        if self.from_source:
+            self.members = 1
+        if self.encoder.base is not None:
+            self.cluster_features = self.encoder.features  # what lies under the encoder was trained with them
 
     def episode(self) -> dict[str, float]:
         """One turn of the while loop of Algorithm 1."""
@@ -160,12 +170,15 @@ class SRNC(Method):
         self.clusters = nn.ModuleList(self.pretrained_cluster_gnn(resolution) if i or probe is None else probe for i in range(self.members))
         return mean([cluster.state() for cluster in self.clusters])
 
-    def pretrained_cluster_gnn(self, resolution: float) -> ClusterGNN:
-        """A cluster GNN of the classifier's kind of layer with SELU and a self-skip, as in DMoN; trained on modularity, or from the
-        source labels where ``cluster_init`` says so."""
+    @property
+    def cluster_encoder(self) -> EncoderSpec:
+        """The recipe of a cluster GNN: the classifier's kind of layer with SELU and a self-skip, as in DMoN."""
         hidden = self.cluster_hidden or self.encoder.hidden
-        spec = replace(self.encoder, hidden=hidden, act="selu", skip=True, features=self.cluster_features)
-        cluster = ClusterGNN(spec, self.num_clusters, self.task.num_outputs, self.cluster_source, self.cluster_target,
+        return replace(self.encoder, hidden=hidden, act="selu", skip=True, features=self.cluster_features)
+
+    def pretrained_cluster_gnn(self, resolution: float) -> ClusterGNN:
+        """A cluster GNN trained on modularity, or from the source labels where ``cluster_init`` says so."""
+        cluster = ClusterGNN(self.cluster_encoder, self.num_clusters, self.task.num_outputs, self.cluster_source, self.cluster_target,
                              resolution=resolution, collapse=self.collapse, modularity_weight=self.modularity_weight, lr=self.cluster_lr,
                              weight_decay=self.cluster_weight_decay)
         if self.from_source:
@@ -322,17 +335,22 @@ class SRNC(Method):
         """How far the likeliest known class is above the unknown one, ``[n]``; the threshold is 0 unless ``calibrated``."""
         return scores[:, :self.task.num_known].amax(1) - scores[:, self.task.num_known]
 
-    @torch.no_grad()
-    def views(self) -> dict[str, Callable[[Data], tuple[Tensor, Tensor]]]:
-        def embed(model: nn.Module, features: str, graph: Data) -> tuple[Tensor, Tensor]:
-            model.eval()
-            with torch.no_grad():
-                logits, hidden = model.embed(model.view(backbones.prepare(graph, features)))
-            return hidden, logits.argmax(1)
+    def log_odds(self, confidence: Tensor) -> Tensor:
+        return confidence
 
-        views = {"classifier": partial(embed, self.classifier, self.encoder.features)}
+    def cluster(self, graph: Data) -> Tensor:
+        """The likeliest cluster ``[V]`` of each node of any graph with the same features, by the first cluster GNN.
+
+        Raises:
+            InputError: there is none, in the ablation without it.
+        """
+        self.require("pseudo_labels", self.pseudo_labels, len(self.clusters) > 0, "cluster, where there are clusters")
+        return self.clusters[0].log_posterior(backbones.prepare(graph, self.cluster_features)).argmax(1)
+
+    def views(self) -> dict[str, Callable[[Data], tuple[Tensor, Tensor]]]:
+        views = super().views()
         if self.clusters:
-            views["cluster_gnn"] = partial(embed, self.clusters[0].encoder, self.cluster_features)
+            views["cluster_gnn"] = partial(hidden_and_group, self.clusters[0].encoder, self.cluster_features)
         return views
 
     def check(self, options: dict[str, Any]) -> None:

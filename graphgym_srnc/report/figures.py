@@ -1,18 +1,19 @@
-"""Pictures of a run: the confusion matrix, and an embedding coloured by group and by class. No pyplot, hence no global state."""
+"""The one style of all figures, and those that fit nowhere else: confusion, label shift, mean ranks. No pyplot, hence no window."""
 from __future__ import annotations
 
 import io
-from typing import TYPE_CHECKING, Sequence
+import math
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Mapping, Sequence
 
+import matplotlib
 import numpy as np
-from matplotlib.backends.backend_agg import FigureCanvasAgg
+from cycler import cycler
 from matplotlib.figure import Figure
-from scipy.optimize import linear_sum_assignment
 
 from graphgym_srnc.errors import InputError
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from graphgym_srnc.store import write_bytes
 
 PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#D9C400", "#332288", "#999933", "#882255", "#44AA99",
            "#AA4499")
@@ -20,127 +21,167 @@ PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#D
 blindnesses; a second turn changes the marker."""
 
 MARKERS = ("o", "^", "s", "D", "v")
-MAPS = ("pca", "tsne")
-MAX_POINTS = 2000
+INK, PALE = "#222222", "#BBBBBB"
+
+STYLE = {
+    "font.family": "sans-serif", "font.sans-serif": ["DejaVu Sans"], "font.size": 9, "axes.titlesize": 10, "figure.titlesize": 11,
+    "xtick.labelsize": 8, "ytick.labelsize": 8, "legend.fontsize": 8, "legend.frameon": False, "figure.dpi": 110, "axes.axisbelow": True,
+    "axes.spines.top": False, "axes.spines.right": False, "axes.prop_cycle": cycler(color=PALETTE), "axes.edgecolor": "#555555",
+    "grid.color": "#E2E2E2", "grid.linewidth": 0.6, "hatch.linewidth": 0.6, "figure.constrained_layout.use": True,
+    # A dollar in the name of a class is no formula.
+    "text.parse_math": False,
+    # Type 42 keeps the letters of a PDF letters; the salt makes the ids in an SVG the same each time.
+    "pdf.fonttype": 42, "svg.hashsalt": "graphgym-srnc",
+}
+
+UNDATED = {"png": "Software", "pdf": "CreationDate", "svg": "Date"}
+"""Formats, and what to leave out of each so that equal figures are equal files."""
 
 
+def style() -> AbstractContextManager:
+    """The style of all figures, as a context or a decorator; matplotlib's own settings are put back afterwards."""
+    return matplotlib.rc_context(STYLE)
+
+
+@style()
+def render(figure: Figure, kind: str = "png") -> bytes:
+    """A figure as a file of a kind in ``UNDATED``; the same bytes each time."""
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format=kind, metadata={UNDATED[kind]: None})
+    return buffer.getvalue()
+
+
+def save(figure: Figure, path: Path) -> Path:
+    """Write a figure, whole or not at all, in the format that the suffix names.
+
+    Raises:
+        InputError: the suffix is none of png, pdf and svg.
+    """
+    kind = path.suffix.lower().removeprefix(".")
+    if kind not in UNDATED:
+        raise InputError("figure", str(path), f"a file name that ends in {', '.join(f'.{known}' for known in UNDATED)}")
+    write_bytes(path, render(figure, kind))
+    return path
+
+
+def png(figure: Figure) -> bytes:
+    """A figure as a PNG file."""
+    return render(figure)
+
+
+def short(text: str, most: int = 18) -> str:
+    """A text of at most so many letters, on one line."""
+    text = " ".join(str(text).split())
+    return text if len(text) <= most else text[:most - 1] + "…"
+
+
+@style()
 def confusion_figure(counts: np.ndarray, names: Sequence[str], title: str = "") -> Figure:
     """The confusion matrix ``[C, C]``: row = true class, colour = share of the row, text = count."""
     counts = np.asarray(counts)
     size = len(counts)
     share = counts / np.maximum(counts.sum(1, keepdims=True), 1)
     side = max(4.2, 0.48 * size + 2.2)
-    figure = Figure(figsize=(side + 0.6, side), dpi=110, layout="constrained")
+    figure = Figure(figsize=(side + 0.6, side))
     axes = figure.subplots()
     image = axes.imshow(share, cmap="Blues", vmin=0, vmax=1)
     if size <= 24:
-        font = 9 if size <= 12 else 6.5
         for row, column in np.ndindex(size, size):
             if counts[row, column]:
-                ink = "white" if share[row, column] > 0.55 else "#222222"
-                axes.text(column, row, int(counts[row, column]), ha="center", va="center", fontsize=font, color=ink)
-    short = [name if len(name) <= 16 else name[:15] + "…" for name in names]
-    slanted = max(map(len, short)) > 3
-    axes.set_xticks(range(size), short, fontsize=8, rotation=40 if slanted else 0, ha="right" if slanted else "center",
+                axes.text(column, row, int(counts[row, column]), ha="center", va="center", fontsize=9 if size <= 12 else 6.5,
+                          color="white" if share[row, column] > 0.55 else INK)
+    labels = [short(name, 16) for name in names]
+    slanted = max(map(len, labels)) > 3
+    axes.set_xticks(range(size), labels, rotation=40 if slanted else 0, ha="right" if slanted else "center",
                     rotation_mode="anchor" if slanted else "default")
-    axes.set_yticks(range(size), short, fontsize=8)
-    axes.set_xlabel("predicted")
-    axes.set_ylabel("true")
-    axes.set_title(title, fontsize=10)
+    axes.set_yticks(range(size), labels)
+    axes.set(xlabel="predicted", ylabel="true", title=title)
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
-    bar = figure.colorbar(image, ax=axes, shrink=0.75)
-    bar.set_label("share of the true class", fontsize=9)
-    bar.ax.tick_params(labelsize=8)
+    bar = figure.colorbar(image, ax=axes, shrink=0.75, label="share of the true class")
     bar.outline.set_visible(False)
     return figure
 
 
-def embedding_figure(points: np.ndarray, group: np.ndarray, label: np.ndarray, class_names: Sequence[str], title: str = "",
-                     unseen: Sequence[int] = ()) -> Figure:
-    """One map twice, side by side: coloured by group (the clusters) and by class.
-
-    A group has the colour of the class that it overlaps with most, one to one (Hungarian), so that agreement shows as equal colour.
+@style()
+def label_shift_figure(counts: Mapping[str, Sequence[int]], names: Sequence[str], title: str = "") -> Figure:
+    """Bars of label distributions side by side, one group a class; hatched where a class is absent from the first, the training nodes.
 
     Args:
-        points: the map, ``[n, 2]``.
-        group: group of each node, ``[n]``.
-        label: class of each node, ``[n]``, in ``0 .. len(class_names) - 1``.
-        class_names: one name per class.
-        title: what stands above both panels.
-        unseen: the classes without labels in training, drawn as crosses.
+        counts: nodes of each class, ``[C]``, by what the nodes are, e.g. ``training nodes`` and ``target nodes``.
+        names: one name per class.
+        title: what stands above.
     """
-    groups, group = np.unique(group, return_inverse=True)
-    overlap = np.zeros((len(groups), len(class_names)), dtype=int)
-    np.add.at(overlap, (group, label), 1)
-    rows, columns = linear_sum_assignment(-overlap)
-    colour = dict(zip(rows.tolist(), columns.tolist()))
-    spare = iter(range(len(class_names), len(class_names) + len(groups)))
-    colour = {index: colour[index] if index in colour else next(spare) for index in range(len(groups))}
-    figure = Figure(figsize=(11.5, 5.2), dpi=110, layout="constrained")
-    left, right = figure.subplots(1, 2, sharex=True, sharey=True)
-    order = sorted(range(len(groups)), key=lambda index: colour[index])
-    _scatter(left, points, group, [(index, f"cluster {groups[index]}", colour[index], False) for index in order])
-    _scatter(right, points, label, [(index, name, index, index in unseen) for index, name in enumerate(class_names)])
-    left.set_title("by cluster", fontsize=10)
-    right.set_title("by class" + (" (× = unseen in training)" if len(unseen) else ""), fontsize=10)
-    figure.suptitle(title, fontsize=11)
+    trained = np.asarray(next(iter(counts.values()))) > 0
+    height = 0.8 / len(counts)
+    row = (0.12 + 0.13 * len(counts)) * (1 if len(names) <= 20 else 0.8)
+    figure = Figure(figsize=(6.4, min(1.6 + row * len(names), 30)), dpi=150)
+    axes = figure.subplots()
+    for index, (part, sizes) in enumerate(counts.items()):
+        total = max(int(np.sum(sizes)), 1)
+        place = np.arange(len(names)) + (index - (len(counts) - 1) / 2) * height
+        bars = axes.barh(place, 100 * np.asarray(sizes) / total, height=0.95 * height, color=PALETTE[index % len(PALETTE)],
+                         label=f"{short(part, 40)} ({total:,})", edgecolor="white", linewidth=0)
+        for bar, known in zip(bars, trained):
+            bar.set_hatch("" if known else "////")
+    axes.set_yticks(range(len(names)), [short(name, 30) for name in names])
+    axes.set_ylim(len(names) - 0.4, -0.6)
+    axes.set(xlabel="share of nodes (%)", title=title)
+    axes.grid(axis="x")
+    axes.tick_params(axis="y", length=0)
+    figure.legend(loc="outside lower center", ncols=2 if max(map(len, counts)) <= 25 else 1)
     return figure
 
 
-def _scatter(axes: Axes, points: np.ndarray, group: np.ndarray, items: Sequence[tuple[int, str, int, bool]]) -> None:
-    # Drawn in random order, or the last group would hide the others; the same order each time.
-    order = np.random.default_rng(0).permutation(len(points))
-    present = [item for item in items if (group == item[0]).any()]
-    style = {index: _style(shade, cross) for index, _, shade, cross in present}
-    size = 14 if len(points) < 800 else 8
-    for marker in dict.fromkeys(look["marker"] for look in style.values()):
-        own = [node for node in order.tolist() if style[group[node]]["marker"] == marker]
-        cross = marker == "x"
-        axes.scatter(points[own, 0], points[own, 1], c=[style[group[node]]["color"] for node in own], marker=marker, alpha=0.75,
-                     s=size * (1.6 if cross else 1), linewidths=0.9 if cross else 0)
-    handles = [axes.scatter([], [], **style[index], s=28, label=name if len(name) <= 18 else name[:17] + "…")
-               for index, name, _, _ in present[:24]]
-    if len(present) > 24:
-        handles.append(axes.scatter([], [], alpha=0, label=f"and {len(present) - 24} more"))
-    axes.legend(handles=handles, loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=8, frameon=False, handletextpad=0.3)
-    axes.set_xticks([])
-    axes.set_yticks([])
-    axes.spines[:].set_color("#BBBBBB")
+@style()
+def critical_difference_figure(ranks: Mapping[str, float], cd: float, cliques: Sequence[Sequence[str]], title: str = "") -> Figure:
+    """Mean ranks on an axis, the best on the left, with a bar over methods that do not differ significantly (Demšar, JMLR 2006).
 
-
-def _style(shade: int, cross: bool) -> dict[str, str]:
-    turn, colour = divmod(shade, len(PALETTE))
-    return {"color": PALETTE[colour], "marker": "x" if cross else MARKERS[turn % len(MARKERS)]}
-
-
-def map_2d(embedding: np.ndarray, how: str = "pca") -> np.ndarray:
-    """A map ``[n, 2]`` of vectors ``[n, H]`` by PCA or t-SNE; draws from no global random generator.
-
-    Raises:
-        InputError: ``how`` is unknown.
+    Args:
+        ranks: mean rank of each method, 1 = best; at least two.
+        cd: critical difference of two mean ranks; 0 or NaN where the test has none.
+        cliques: groups of methods that do not differ significantly.
+        title: what stands above.
     """
-    if how not in MAPS:
-        raise InputError("map", how, ", ".join(MAPS))
-    centred = embedding - embedding.mean(0)
-    left, scale, _ = np.linalg.svd(centred, full_matrices=False)
-    principal = left * scale
-    if how == "pca" or len(embedding) < 10:
-        return np.pad(principal, ((0, 0), (0, 2)))[:, :2]
-    from sklearn.manifold import TSNE
-    return TSNE(perplexity=min(30.0, (len(embedding) - 1) / 3), init="pca", random_state=0).fit_transform(principal[:, :50])
+    order = sorted(ranks, key=lambda name: (ranks[name], name))
+    has_cd, best = cd > 0, math.floor(ranks[order[0]])
+    worst = max(math.ceil(ranks[order[-1]]), best + math.ceil(cd if has_cd else 1))
+    half = (len(order) + 1) // 2
+    sides = {"left": order[:half], "right": order[:half - 1:-1]}
+    labels = {name: f"{short(name, 40)}  {ranks[name]:.2f}" for name in order}
+    bars = _levels([(min(map(ranks.get, clique)), max(map(ranks.get, clique))) for clique in cliques if len(clique) > 1])
+    first = 0.55 + 0.32 * (max((level for _, _, level in bars), default=-1) + 1)
+    rows = first + half
+    widest = sum(max((len(labels[name]) for name in names), default=0) for names in sides.values())
+    figure = Figure(figsize=(3.6 + 0.075 * widest, 0.8 + 0.27 * rows + 0.3 * has_cd + 0.25 * bool(title)), dpi=150)
+    axes = figure.subplots()
+    axes.set_xlim(best, worst)
+    axes.set_ylim(rows - 0.4, -0.9 * has_cd)
+    axes.xaxis.tick_top()
+    axes.set_xticks(range(best, worst + 1))
+    axes.set_yticks([])
+    axes.spines[["left", "right", "bottom"]].set_visible(False)
+    axes.spines["top"].set(visible=True, position=("data", 0))
+    axes.set_xlabel("mean rank (1 = best)")
+    figure.suptitle(title)
+    margin = 0.03 * (worst - best)
+    for side, names in sides.items():
+        edge, align = (best - margin, "right") if side == "left" else (worst + margin, "left")
+        for row, name in enumerate(names):
+            axes.plot([ranks[name], ranks[name], edge], [0, first + row, first + row], color=INK, linewidth=0.9, clip_on=False)
+            axes.text(edge, first + row, f" {labels[name]} ", ha=align, va="center")
+    for low, high, level in bars:
+        axes.plot([low - margin / 3, high + margin / 3], [0.32 + 0.32 * level] * 2, color=PALETTE[5], linewidth=3, solid_capstyle="butt")
+    if has_cd:
+        axes.errorbar(best + cd / 2, -0.85, xerr=cd / 2, color=INK, capsize=3, linewidth=1.1, clip_on=False)
+        axes.text(best + cd / 2, -1.0, f"CD = {cd:.2f}", ha="center", va="bottom")
+    return figure
 
 
-def sample(num_nodes: int, most: int = MAX_POINTS) -> np.ndarray:
-    """At most so many node ids, sorted, the same ones each time."""
-    if num_nodes <= most:
-        return np.arange(num_nodes)
-    return np.sort(np.random.default_rng(0).choice(num_nodes, most, replace=False))
-
-
-def png(figure: Figure) -> bytes:
-    """A figure as a PNG file."""
-    FigureCanvasAgg(figure)
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png")
-    return buffer.getvalue()
+def _levels(intervals: Sequence[tuple[float, float]]) -> list[tuple[float, float, int]]:
+    """Each interval with the first level on which it touches none that came before."""
+    placed: list[tuple[float, float, int]] = []
+    for low, high in sorted(set(intervals)):
+        taken = {level for _, end, level in placed if end >= low}
+        placed.append((low, high, next(level for level in range(len(placed) + 1) if level not in taken)))
+    return placed

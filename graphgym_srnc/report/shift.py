@@ -14,9 +14,6 @@ from graphgym_srnc.task import ShiftTask
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-SOURCE, TARGET = "#0072B2", "#E69F00"
-"""Blue and orange of Okabe and Ito's palette, told apart with every common colour blindness."""
-
 
 def describe(task: ShiftTask) -> dict[str, Any]:
     """What there is to know of a task: ``name``, ``graphs`` by role, ``splits``, ``labels``, ``info`` and ``warnings``.
@@ -26,7 +23,7 @@ def describe(task: ShiftTask) -> dict[str, Any]:
     """
     graphs = {role: _describe_graph(graph) for role, graph in task.graphs().items()}
     splits = {key: len(getattr(task, key)) for key in ("train", "source_val", "val", "test", "pool")}
-    known = [*(task.class_names or map(str, range(task.num_known)))]
+    known = known_names(task)[:task.num_known]
     source, target = (torch.bincount(y[y >= 0], minlength=task.num_outputs).tolist() for y in (task.source.y[task.train], task.target.y))
     labels = {name: {"source": source[i], "target": target[i]} for i, name in enumerate(known)}
     if task.open_set:
@@ -34,6 +31,16 @@ def describe(task: ShiftTask) -> dict[str, Any]:
     warnings = _warnings(task, graphs, labels, [*known, *["unknown"] * task.open_set])
     return {"name": task.name, "fingerprint": task.fingerprint(), "known_classes": task.num_known, "open_set": task.open_set,
             "graphs": graphs, "splits": splits, "labels": labels, "info": dict(task.info), "warnings": warnings}
+
+
+def known_names(task: ShiftTask) -> list[str]:
+    """One name per output: the known classes, by their original number where they have no name, then ``unknown``."""
+    names = list(task.class_names[:task.num_known])
+    if not names:
+        label, true = task.target.y, getattr(task.target, "y_true", task.target.y)
+        first = [true[label == index][:1].tolist() for index in range(task.num_known)]
+        names = [str(original[0] if original else index) for index, original in enumerate(first)]
+    return names + ["unknown"] * int(task.open_set)
 
 
 def _unseen(task: ShiftTask, size: int) -> list[tuple[str, int]]:
@@ -130,20 +137,16 @@ def _print_rich(console: Any, title: str, rows: list[tuple[str, ...]], header: t
     console.print(table)
 
 
-def figure(summary: dict[str, Any]) -> Figure:
-    """Bars of the label distributions, training nodes beside all target nodes; hatched where a class has no training node."""
-    from matplotlib.figure import Figure
-    names, counts = list(summary["labels"]), list(summary["labels"].values())
-    figure = Figure(figsize=(6.4, min(1.6 + 0.42 * len(names), 30)), dpi=150, layout="constrained")
-    axes = figure.subplots()
-    for side, colour, offset, text in (("source", SOURCE, -0.2, "labelled training nodes"), ("target", TARGET, 0.2, "all target nodes")):
-        total = max(sum(count[side] for count in counts), 1)
-        axes.barh([i + offset for i in range(len(names))], [100 * count[side] / total for count in counts], height=0.38, color=colour,
-                  label=f"{text} ({total:,})", hatch=["" if count["source"] else "//" for count in counts], edgecolor="white", linewidth=0)
-    axes.set_yticks(range(len(names)), names)
-    axes.invert_yaxis()
-    axes.set_xlabel("share of nodes (%)")
-    axes.set_title(f"{summary['name']}: labels of source and target", fontsize=11)
-    axes.spines[["top", "right"]].set_visible(False)
-    figure.legend(loc="outside lower center", ncols=2, frameon=False)
-    return figure
+def figure(summary: dict[str, Any], *later: dict[str, Any]) -> Figure:
+    """Bars of label distributions: training nodes, all target nodes, and those of later tasks with the same classes, e.g. other years.
+
+    Hatched is a class without training nodes.
+    """
+    from graphgym_srnc.report.figures import label_shift_figure
+    summaries = (summary, *later)
+    names = list(dict.fromkeys(name for one in summaries for name in one["labels"]))
+    sizes = [[one["labels"].get(name, {"source": 0, "target": 0}) for name in names] for one in summaries]
+    parts = {"labelled training nodes": [size["source"] for size in sizes[0]]}
+    for number, (one, own) in enumerate(zip(summaries, sizes), 1):
+        parts[f"target {number}: {one['name']}" if later else "all target nodes"] = [size["target"] for size in own]
+    return label_shift_figure(parts, names, f"{summary['name']}: labels of source and target")

@@ -1,23 +1,35 @@
-"""TensorBoard as a callback of the trainer: scalars of each episode, pictures at chosen ones, settings and final scores once."""
+"""TensorBoard as a callback of the trainer: scalars of each episode, pictures at chosen ones; settings, final scores, embeddings once."""
 from __future__ import annotations
 
 import contextlib
 import random
 from pathlib import Path
-from typing import Any, Iterator, Mapping
+from typing import Any, Iterator, Mapping, NamedTuple
 
 import numpy as np
 import torch
 
+from graphgym_srnc import store
 from graphgym_srnc.methods.base import Method
 from graphgym_srnc.metrics import confusion_matrix
-from graphgym_srnc.store import write_bytes
+from graphgym_srnc.report.events import final, identity, image
+from graphgym_srnc.report.shift import known_names
 from graphgym_srnc.task import ShiftTask
 from graphgym_srnc.trainer import Episode, RunRecord
 
 
+class Snapshot(NamedTuple):
+    """What a method makes of the target graph: the confusion ``[C, C]`` on test nodes, the decision ``[V]``, a sample of labelled
+    nodes ``[n]``, and of these an embedding ``[n, H]`` and a group ``[n]`` by view."""
+
+    confusion: np.ndarray
+    decision: np.ndarray
+    nodes: np.ndarray
+    views: dict[str, tuple[np.ndarray, np.ndarray]]
+
+
 class TensorBoard:
-    """Call it after each episode, then :meth:`close` it; the numbers of the run stay what they are without it.
+    """Call it after each episode, then :meth:`finish` and :meth:`close` it; the numbers of the run stay what they are without it.
 
     Args:
         directory: the directory of the run; events go there, pictures also to ``figures/`` in it.
@@ -25,80 +37,138 @@ class TensorBoard:
         figures: whether to draw the first episode, every k-th, and the selected one.
         every: k; 0 = none between the first and the selected one.
         how: the map of embeddings, ``pca`` or ``tsne``.
+        projector: whether to write the selected episode's embeddings for the projector; None = where figures are drawn.
     """
 
-    def __init__(self, directory: Path, events: bool = True, figures: bool = True, every: int = 0, how: str = "pca") -> None:
+    def __init__(self, directory: Path, events: bool = True, figures: bool = True, every: int = 0, how: str = "pca",
+                 projector: bool | None = None) -> None:
         self.directory, self.figures, self.every, self.how = Path(directory), figures, every, how
+        self.projector = events and (figures if projector is None else projector)
+        self.maps: dict[str, dict[int, tuple[np.ndarray, np.ndarray]]] = {}
         self.writer = None
         if events:
             from torch.utils.tensorboard import SummaryWriter
             self.writer = SummaryWriter(str(self.directory))
 
     def __call__(self, episode: Episode, method: Method, task: ShiftTask) -> None:
+        number = episode.number
         if self.writer is not None:
             for block in ("losses", "val", "test"):
                 for name, value in getattr(episode, block).items():
-                    self.writer.add_scalar(f"{block}/{name}", value, episode.number)
-            self.writer.add_scalar("seconds", episode.seconds, episode.number)
-        if self.figures and (episode.number == 0 or self.every and episode.number % self.every == 0):
-            self._draw(f"episode-{episode.number:03d}", "", f"episode {episode.number}", episode.number, method, task)
+                    self.writer.add_scalar(f"{block}/{name}", value, number)
+            self.writer.add_scalar("seconds", episode.seconds, number)
+        chosen = number == 0 or self.every and number % self.every == 0
+        # Episode 1 is where SRNC finds the unknown class, so the figure of all episodes has it even where it is not drawn alone.
+        if self.figures and (chosen or number == 1 and method.views()):
+            seen = snapshot(method, task)
+            self._map(seen, number, task)
+            if chosen:
+                self._draw(seen, f"episode-{number:03d}", "", f"episode {number}", number, task)
 
     def finish(self, record: RunRecord, method: Method, task: ShiftTask, settings: Mapping[str, Any]) -> None:
-        """Draw the selected episode, and write warnings, settings and final scores."""
+        """Draw the selected episode, and write warnings, settings, final scores and embeddings.
+
+        Args:
+            record: of the run.
+            method, task: as they were trained.
+            settings: the seed and whatever else tells this run from others, by config key.
+        """
+        if self.figures or self.projector:
+            seen = snapshot(method, task)
         if self.figures:
-            self._draw("selected", "selected/", f"selected episode {record.best}", record.best, method, task)
+            self._map(seen, record.best, task)
+            self._draw(seen, "selected", "selected/", f"selected episode {record.best}", record.best, task)
+            self._draw_episodes(record.best, task)
         if self.writer is None:
             return
+        if self.projector and seen.views:
+            from graphgym_srnc.report.embedding import principal
+            from graphgym_srnc.report.projector import MAX_AXES, write_projector
+            write_projector(self.directory, {name: principal(points, MAX_AXES) for name, (points, _) in seen.views.items()},
+                            columns(seen, task))
         for number, warning in enumerate(record.warnings):
             self.writer.add_text("warnings", warning, number)
-        from torch.utils.tensorboard.summary import hparams
-        final = {f"final/{split}_{name}": value for split in ("val", "test") for name, value in getattr(record, split).items()}
-        plain = {key: value if isinstance(value, (bool, int, float, str)) else str(value) for key, value in settings.items()}
-        for summary in hparams(plain, final):
-            self.writer.file_writer.add_summary(summary)
-        for name, value in final.items():
-            self.writer.add_scalar(name, value, record.best)
+        known = identity(type(method).__name__.lower(), method.encoder.kind, task.name, task.info)
+        for summary, step in final(known | settings, record.val, record.test, record.best):
+            self.writer.file_writer.add_summary(summary, step)
 
     def close(self) -> None:
         """Flush what there is; safe to call twice."""
         if self.writer is not None:
             self.writer.close()
 
-    def _draw(self, stem: str, prefix: str, title: str, step: int, method: Method, task: ShiftTask) -> None:
-        from graphgym_srnc.report.figures import confusion_figure, embedding_figure, map_2d, png, sample
-        with untouched(method), torch.no_grad():
-            target = blind(method, task).target
-            prediction = method.decide(method.predict(target)[task.test]).cpu()
-            counts = confusion_matrix(prediction, task.target.y[task.test].cpu(), task.num_outputs).numpy()
-            pictures = {"confusion": confusion_figure(counts, known_names(task), f"{task.name}, test nodes, {title}")}
-            label, names, unseen = classes(task)
-            nodes = sample(task.target.num_nodes)
-            nodes = nodes[label[nodes] >= 0]
-            for name, view in method.views().items() if len(nodes) > 2 else ():
-                embedding, group = (part.detach().cpu().numpy() for part in view(target))
-                pictures[name] = embedding_figure(map_2d(embedding[nodes].astype(np.float64), self.how), group[nodes], label[nodes], names,
-                                                  f"{task.name}, {name}, {title} ({'t-SNE' if self.how == 'tsne' else 'PCA'})", unseen)
-        for name, figure in pictures.items():
-            image = png(figure)
-            write_bytes(self.directory / "figures" / f"{name}-{stem}.png", image)
-            if self.writer is not None:
-                self.writer.file_writer.add_summary(_image(f"{prefix}{name}", image, figure), step)
+    def _map(self, seen: Snapshot, number: int, task: ShiftTask) -> None:
+        from graphgym_srnc.report.embedding import majority, map_2d
+        label = task.target.y.cpu().numpy()[seen.nodes]
+        for name, (points, group) in seen.views.items():
+            # A cluster has the colour of the class that most of its nodes have; the classifier names classes itself.
+            stands_for = seen.decision[seen.nodes] if name == "classifier" else majority(group, label)
+            self.maps.setdefault(name, {})[number] = map_2d(points, self.how), stands_for
+
+    def _draw(self, seen: Snapshot, stem: str, prefix: str, title: str, step: int, task: ShiftTask) -> None:
+        from graphgym_srnc.report.embedding import embedding_figure
+        from graphgym_srnc.report.figures import confusion_figure
+        self._picture(f"{prefix}confusion", f"confusion-{stem}",
+                      confusion_figure(seen.confusion, known_names(task), f"{task.name}, test nodes, {title}"), step)
+        label, names, unseen = classes(task)
+        for name, (_, group) in seen.views.items():
+            by_class = name == "classifier"
+            figure = embedding_figure(self.maps[name][step][0], seen.decision[seen.nodes] if by_class else group, label[seen.nodes], names,
+                                      f"{task.name}, {name.replace('_gnn', ' GNN')}, {title} ({self._how})", unseen,
+                                      known_names(task) if by_class else ())
+            self._picture(f"{prefix}{name}", f"{name}-{stem}", figure, step)
+
+    def _draw_episodes(self, best: int, task: ShiftTask) -> None:
+        from graphgym_srnc.report.embedding import episodes_figure
+        if self.maps:
+            figure = episodes_figure(self.maps, known_names(task), f"{task.name}, by episode ({self._how})", best)
+            self._picture("selected/episodes", "episodes", figure, best)
+
+    @property
+    def _how(self) -> str:
+        return "t-SNE" if self.how == "tsne" else "PCA"
+
+    def _picture(self, tag: str, stem: str, figure: Any, step: int) -> None:
+        from graphgym_srnc.report.figures import png
+        content = png(figure)
+        store.write_bytes(self.directory / "figures" / f"{stem}.png", content)
+        if self.writer is not None:
+            self.writer.file_writer.add_summary(image(tag, content), step)
+
+
+def snapshot(method: Method, task: ShiftTask) -> Snapshot:
+    """Look at a method without touching a random generator or its mode."""
+    from graphgym_srnc.report.embedding import sample
+    with untouched(method), torch.no_grad():
+        target = blind(method, task).target
+        decision = method.decide(method.predict(target)).cpu()
+        label = task.target.y.cpu()
+        nodes = sample(task.target.num_nodes)
+        nodes = nodes[label.numpy()[nodes] >= 0]
+        views = {name: tuple(part.detach().cpu().numpy()[nodes] for part in view(target)) for name, view in method.views().items()}
+    test = task.test.cpu()
+    return Snapshot(confusion_matrix(decision[test], label[test], task.num_outputs).numpy(), decision.numpy(), nodes,
+                    {name: (points.astype(np.float64), group) for name, (points, group) in views.items()} if len(nodes) > 2 else {})
+
+
+def columns(seen: Snapshot, task: ShiftTask) -> dict[str, Any]:
+    """What the projector can colour the nodes of a snapshot by: node id, class, known or unknown, decision, groups and split."""
+    label, names, unseen = classes(task)
+    split = np.full(task.target.num_nodes, "other", dtype=object)
+    for part, graph in (("pool", task.target), ("test", task.target), ("val", task.validation), ("train", task.source)):
+        if graph is task.target:
+            split[getattr(task, part).cpu().numpy()] = part
+    outputs = known_names(task)
+    groups = {name.replace("_gnn", ""): group.tolist() for name, (_, group) in seen.views.items() if name != "classifier"}
+    return {"node": seen.nodes.tolist(), "class": [names[index] for index in label[seen.nodes]],
+            "known": ["unknown" if index in unseen else "known" for index in label[seen.nodes]],
+            "predicted": [outputs[index] for index in seen.decision[seen.nodes]], **groups, "split": split[seen.nodes].tolist()}
 
 
 def blind(method: Method, task: ShiftTask) -> ShiftTask:
     """The task as the method holds it, so that what it cached for its graph objects serves again."""
     held = getattr(method, "task", None)
     return held if isinstance(held, ShiftTask) else task.blind()
-
-
-def known_names(task: ShiftTask) -> list[str]:
-    """One name per output: the known classes, by their original number where they have no name, then ``unknown``."""
-    names = list(task.class_names[:task.num_known])
-    if not names:
-        label, true = task.target.y, getattr(task.target, "y_true", task.target.y)
-        first = [true[label == index][:1].tolist() for index in range(task.num_known)]
-        names = [str(original[0] if original else index) for index, original in enumerate(first)]
-    return names + ["unknown"] * int(task.open_set)
 
 
 def classes(task: ShiftTask) -> tuple[np.ndarray, list[str], list[int]]:
@@ -130,11 +200,3 @@ def untouched(method: Method) -> Iterator[None]:
         np.random.set_state(numpy)
         for module, mode in modes.items():
             module.training = mode
-
-
-def _image(tag: str, png: bytes, figure: Any) -> Any:
-    # The writer's own add_image takes pixels and compresses them a second time.
-    from tensorboard.compat.proto.summary_pb2 import Summary
-    width, height = figure.canvas.get_width_height()
-    picture = Summary.Image(height=height, width=width, colorspace=4, encoded_image_string=png)
-    return Summary(value=[Summary.Value(tag=tag, image=picture)])

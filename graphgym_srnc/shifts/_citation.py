@@ -61,11 +61,25 @@ def load(name: str, root: str = "", two_labels: str = "first", key: str = "datas
 
 def _find(member: str, root: str, key: str) -> Data:
     homes = [folder / "citation" for folder in (_datasets.data_folder(root), _datasets.cache_folder())]
+    data = _present(member, homes)
+    if data is None:
+        # One process downloads, and others wait for its file.
+        with _datasets.locked(_datasets.cache_folder() / f"citation-{member}.lock"):
+            data = _present(member, homes)
+            data = _download(member, homes, key) if data is None else data
+    return data
+
+
+def _present(member: str, homes: list[Path]) -> Data | None:
     for home in homes:
         file = home / f"{member}.mat"
         if file.is_file():
             state = file.stat()
             return _read(file, state.st_size, state.st_mtime_ns)
+    return None
+
+
+def _download(member: str, homes: list[Path], key: str) -> Data:
     with tempfile.TemporaryDirectory(prefix="graphgym_srnc-") as folder:
         file = Path(folder) / f"{member}.mat"
         try:

@@ -6,16 +6,18 @@ import shutil
 import sys
 import tempfile
 import warnings
-from contextlib import AbstractContextManager, redirect_stdout
+from contextlib import AbstractContextManager, nullcontext, redirect_stdout
 from functools import lru_cache
 from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Iterator
 
+from graphgym_srnc.cache import cache_folder, locked
 from graphgym_srnc.errors import InputError
 
 if TYPE_CHECKING:
+    from torch import Tensor
     from torch_geometric.data import Data
 
 FAMILIES: dict[str, dict[str, str]] = {
@@ -77,11 +79,6 @@ def data_folder(root: str = "") -> Path:
     return Path(chosen or os.environ.get("GRAPHGYM_SRNC_DATA") or "datasets").expanduser().absolute()
 
 
-def cache_folder() -> Path:
-    """Where downloads go if the data folder is not writable."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "graphgym_srnc"
-
-
 @lru_cache(maxsize=2)
 def load(name: str, root: str = "", verify: bool = True) -> Data:
     """One graph with ``x`` ``[V, F]``, ``edge_index`` ``[2, E]``, ``y`` ``[V]`` (-1 = unlabelled) and the public masks, if any.
@@ -101,22 +98,40 @@ def load(name: str, root: str = "", verify: bool = True) -> Data:
     family, member = resolve(name)
     base = _dataset_class(family, name)
     homes = [folder / family.lower() for folder in (data_folder(root), cache_folder())]
-    present = [home for home in homes if any(_files(home / FAMILIES.get(family, {}).get(member, member)))]
-    home = (present or homes)[0]
+    raw = FAMILIES.get(family, {}).get(member, member)
+
+    def place() -> tuple[bool, Path, Path | None]:
+        present = [home for home in homes if any(_files(home / raw))]
+        home = (present or homes)[0]
+        return bool(present), home, _processed(family, member, home)
+
+    present, home, parsed = place()
+    data = _cached(parsed)
+    if data is None:
+        # What takes long is done by one process, and others wait for its files.
+        with locked(cache_folder() / f"{family}-{member}.lock") if parsed or not present else nullcontext():
+            _, home, parsed = place()
+            data = _cached(parsed)
+            if data is None:
+                data = _staged(base, name, member, home, homes, verify)
+                _store(data, place()[2])
+    if family == "Planetoid" and member == "CiteSeer":
+        # 15 papers are missing in the raw files; PyG fills them in without features, edges or a label and calls them class 0.
+        data.y = data.y.masked_fill(data.x.abs().sum(1) == 0, -1)
+    return clean(data)
+
+
+def _staged(base: type, name: str, member: str, home: Path, homes: list[Path], verify: bool) -> Data:
+    """Read a data set on links to its files, and keep what had to be downloaded."""
     with tempfile.TemporaryDirectory(prefix="graphgym_srnc-") as folder:
         staging = Path(folder)
         for file in _files(home):
             link = staging / file.relative_to(home)
             link.parent.mkdir(parents=True, exist_ok=True)
             link.symlink_to(file.resolve())
-        cache = _processed(family, member, home)
-        data = _cached(cache) or _read(base, name, member, staging, home, verify)
+        data = _read(base, name, member, staging, home, verify)
         keep(staging, homes)
-        _store(data, cache)
-    if family == "Planetoid" and member == "CiteSeer":
-        # 15 papers are missing in the raw files; PyG fills them in without features, edges or a label and calls them class 0.
-        data.y = data.y.masked_fill(data.x.abs().sum(1) == 0, -1)
-    return clean(data)
+    return data
 
 
 def clean(data: Data, key: str = "dataset.name") -> Data:
@@ -135,20 +150,8 @@ def clean(data: Data, key: str = "dataset.name") -> Data:
     from torch_geometric.data import Data
     from torch_geometric.utils import coalesce, to_undirected
 
-    from graphgym_srnc.task import all_finite
-
-    x, edge_index, y = data.x, data.edge_index, data.y
-    if x is None or x.dim() != 2 or 0 in x.shape:
-        raise InputError(f"{key}: x", None if x is None else tuple(x.shape), "features [V, F] of at least one node")
-    x = (x if x.layout == torch.strided else x.to_dense()).float().contiguous()
-    if not all_finite(x):
-        raise InputError(f"{key}: x", f"NaN or Inf in {int((~torch.isfinite(x)).any(1).sum())} node(s)", "finite features")
-    if edge_index is None or edge_index.dim() != 2 or edge_index.size(0) != 2 or edge_index.is_floating_point():
-        raise InputError(f"{key}: edge_index", None if edge_index is None else (tuple(edge_index.shape), edge_index.dtype),
-                         "integer node pairs [2, E]")
-    nodes, edge_index = x.size(0), edge_index.long()
-    if edge_index.numel() and not 0 <= int(edge_index.min()) <= int(edge_index.max()) < nodes:
-        raise InputError(f"{key}: edge_index", [int(edge_index.min()), int(edge_index.max())], f"node ids in 0 .. {nodes - 1}")
+    (x, edge_index), y = features_and_edges(data, key), data.y
+    nodes = x.size(0)
     if y is None or tuple(y.shape) not in ((nodes,), (nodes, 1)):
         raise InputError(f"{key}: y", None if y is None else tuple(y.shape), f"one label a node, shape [{nodes}]")
     if not torch.equal(y, y.round() if y.is_floating_point() else y) or int(y.min()) < -1:
@@ -163,6 +166,35 @@ def clean(data: Data, key: str = "dataset.name") -> Data:
     if "node_year" in data:
         others["node_year"] = data.node_year.reshape(-1).long()
     return Data(x=x, edge_index=both, y=y.reshape(-1).long(), num_nodes=nodes, cleaned=cleaned, **others)
+
+
+def features_and_edges(data: Data, key: str) -> tuple[Tensor, Tensor]:
+    """Checked features ``[V, F]``, dense floats, and edges ``[2, E]``.
+
+    Args:
+        data: a graph.
+        key: what errors name.
+
+    Raises:
+        InputError: empty, mismatched shapes, NaN or Inf, edges out of range.
+    """
+    import torch
+
+    from graphgym_srnc.task import all_finite
+
+    x, edge_index = data.x, data.edge_index
+    if x is None or x.dim() != 2 or 0 in x.shape:
+        raise InputError(f"{key}: x", None if x is None else tuple(x.shape), "features [V, F] of at least one node")
+    x = (x if x.layout == torch.strided else x.to_dense()).float().contiguous()
+    if not all_finite(x):
+        raise InputError(f"{key}: x", f"NaN or Inf in {int((~torch.isfinite(x)).any(1).sum())} node(s)", "finite features")
+    if edge_index is None or edge_index.dim() != 2 or edge_index.size(0) != 2 or edge_index.is_floating_point():
+        raise InputError(f"{key}: edge_index", None if edge_index is None else (tuple(edge_index.shape), edge_index.dtype),
+                         "integer node pairs [2, E]")
+    nodes, edge_index = x.size(0), edge_index.long()
+    if edge_index.numel() and not 0 <= int(edge_index.min()) <= int(edge_index.max()) < nodes:
+        raise InputError(f"{key}: edge_index", [int(edge_index.min()), int(edge_index.max())], f"node ids in 0 .. {nodes - 1}")
+    return x, edge_index
 
 
 def tensors_only() -> AbstractContextManager:
@@ -187,7 +219,8 @@ def _dataset_class(family: str, name: str) -> type:
 def _files(folder: Path) -> Iterator[Path]:
     for parent, folders, files in os.walk(folder, followlinks=True):
         folders[:] = sorted(set(folders) - {"processed"})
-        yield from (Path(parent) / file for file in sorted(files))
+        # Another process is still writing a hidden file.
+        yield from (Path(parent) / file for file in sorted(files) if not file.startswith("."))
 
 
 def _read(base: type, name: str, member: str, staging: Path, home: Path, verify: bool) -> Data:
@@ -245,8 +278,11 @@ def keep(staging: Path, homes: list[Path]) -> None:
                 target = home / file.relative_to(staging)
                 target.parent.mkdir(parents=True, exist_ok=True)
                 part = target.with_name(f".{target.name}.{os.getpid()}")
-                shutil.copyfile(file, part)
-                os.replace(part, target)
+                try:
+                    shutil.copyfile(file, part)
+                    os.replace(part, target)
+                finally:
+                    part.unlink(missing_ok=True)
             return
         except OSError:
             continue
@@ -260,14 +296,18 @@ def _processed(family: str, member: str, home: Path) -> Path | None:
 
 
 def _cached(cache: Path | None) -> Data | None:
+    """The parsed graph, mapped into memory so that processes share it; None where the file is absent or damaged."""
     import torch
     from torch_geometric.data import Data
-    return Data(**torch.load(cache, weights_only=True)) if cache is not None and cache.exists() else None
+    try:
+        return None if cache is None else Data(**torch.load(cache, weights_only=True, mmap=True))
+    except Exception:  # whatever is wrong with a file, it is made again
+        return None
 
 
 def _store(data: Data, cache: Path | None) -> None:
     import torch
-    if cache is None or cache.exists():
+    if cache is None:
         return
     tensors: dict[str, Any] = {key: data[key] for key in KEPT if key in data}
     part = cache.with_name(f".{cache.name}.{os.getpid()}")

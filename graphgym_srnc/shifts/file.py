@@ -5,7 +5,7 @@ import torch
 from torch_geometric.data import Data
 
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.shifts import _datasets, _files, _splits
+from graphgym_srnc.shifts import _datasets, _files, _given, _splits
 from graphgym_srnc.task import ShiftTask
 
 SPLITS = ("auto", "given", "random")
@@ -65,7 +65,7 @@ def build(*, name: str = "", root: str = "", split_seed: int = 0, path: str = ""
     if split == "given" and not given:
         raise InputError("file.split", split, "random or auto: the file has no train_mask")
     if given:
-        masked, nodes = _given(data, masked, open_set, num_val, num_test, split_seed, key)
+        masked, nodes = _given_split(data, masked, open_set, num_val, num_test, split_seed, key)
     else:
         nodes = _splits.draw(data.y, masked, labels_per_class=labels_per_class, num_val=num_val, num_test=num_test, split_seed=split_seed,
                              section="file")
@@ -73,19 +73,10 @@ def build(*, name: str = "", root: str = "", split_seed: int = 0, path: str = ""
                                  info={"data": source.name, "split": "given" if given else "random", "split_seed": split_seed})
 
 
-def _given(data: Data, masked: list[int], open_set: bool, num_val: int, num_test: int, split_seed: int,
-           key: str) -> tuple[list[int], _splits.Nodes]:
+def _given_split(data: Data, masked: list[int], open_set: bool, num_val: int, num_test: int, split_seed: int,
+                 key: str) -> tuple[list[int], _splits.Nodes]:
     """The masked classes and the nodes of a split that comes with the data."""
-    parts: dict[str, torch.Tensor] = {}
-    for mask in _files.MASKS:
-        if mask not in data:
-            continue
-        if tuple(data[mask].shape) != (data.num_nodes,):
-            raise InputError(f"{key}: {mask}", tuple(data[mask].shape), f"one true or false a node, shape [{data.num_nodes}]")
-        parts[mask] = data[mask].bool().nonzero().view(-1)
-        bare = parts[mask][data.y[parts[mask]] < 0]
-        if len(bare):
-            raise InputError(f"{key}: {mask}", f"{len(bare)} node(s) without a label, e.g. {int(bare[0])}", "labelled nodes")
+    parts = _given.masked_nodes(data, key)
     train = parts["train_mask"]
     masked = sorted(set(masked) | set(data.y[data.y >= 0].tolist()) - set(data.y[train].tolist()))
     if masked and not open_set:

@@ -1,0 +1,145 @@
+"""Every figure that a folder of results has in it: scores over swept keys, and training curves of methods on a data set."""
+from __future__ import annotations
+
+import os
+import re
+from collections import defaultdict
+from pathlib import Path
+from typing import Any, Iterator, Mapping
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from graphgym_srnc import store
+from graphgym_srnc.report import curves, shift
+from graphgym_srnc.report.events import image, write_events
+from graphgym_srnc.report.figures import save
+from graphgym_srnc.report.table import HEADS
+from graphgym_srnc.task import ShiftTask
+
+Runs = Mapping[int, store.Result]
+
+
+def label_shift(task: ShiftTask, *later: ShiftTask) -> Figure:
+    """Label distributions of the training nodes, of the target, and of the targets of further tasks with the same classes."""
+    return shift.figure(*map(shift.describe, (task, *later)))
+
+
+def draw_all(out_dir: str | os.PathLike, folder: str | os.PathLike, results: Mapping[str, Runs] | None = None,
+             metric: str = "micro_f1") -> list[Path]:
+    """Draw all figures of a folder of results, as PNG and PDF, and as images for TensorBoard.
+
+    Args:
+        out_dir: the results.
+        folder: where the figures go.
+        results: finished runs by experiment and seed, if they are read already.
+        metric: the score to draw.
+
+    Returns:
+        What was written, but for the events.
+    """
+    results, folder = dict(store.experiments(out_dir)) if results is None else results, Path(folder)
+    paths = [save(figure, folder / f"{name}.{kind}") for name, figure in figures_of(results, metric) for kind in ("png", "pdf")]
+    if paths:
+        write_events(folder, [(image(f"figures/{path.stem}", path.read_bytes()), 0) for path in paths[::2]])
+    return paths
+
+
+def figures_of(results: Mapping[str, Runs], metric: str = "micro_f1") -> Iterator[tuple[str, Figure]]:
+    """Name and figure of all there is to draw of experiments, data set by data set."""
+    score = HEADS.get(metric, metric)
+    for data, experiments in _grouped(results, _data_names(results)).items():
+        panels: dict[str, dict[str, curves.Curve]] = {"validation": {}, "test": {}}
+        for method, own in _by_method(experiments).items():
+            best = max(own, key=lambda runs: _mean(runs, "val", metric))
+            for title, block in (("validation", "val"), ("test", "test")):
+                panels[title][method] = _by_episode(curves.history(best, block, metric))
+        yield _file("curves", data), curves.curves_figure(panels, f"{score} (%)", data)
+    for data, experiments in _grouped(results, {name: _first(runs)["task"] for name, runs in results.items()}).items():
+        swept: dict[str, dict[str, curves.Curve]] = defaultdict(dict)
+        for method, own in _by_method(experiments).items():
+            for key in _varied(own):
+                curve = _over(own, key, metric)
+                if len(curve[0]) > 1:
+                    swept[key][method] = curve
+        for key, found in swept.items():
+            yield _file("sensitivity", data, key), curves.sensitivity_figure(found, key, f"test {score} (%)", data)
+
+
+def _grouped(results: Mapping[str, Runs], groups: Mapping[str, str]) -> dict[str, dict[str, Runs]]:
+    found: dict[str, dict[str, Runs]] = defaultdict(dict)
+    for name in sorted(results, key=lambda name: groups[name]):
+        found[groups[name]][name] = results[name]
+    return found
+
+
+def _data_names(results: Mapping[str, Runs]) -> dict[str, str]:
+    """The data of each experiment: its task, and those keys of data set and shift that differ between experiments on that task."""
+    tasks, keys = {}, defaultdict(lambda: defaultdict(set))
+    for name, runs in results.items():
+        config, task = _config(runs), _first(runs)["task"]
+        tasks[name] = task, {key: str(value) for key, value in config.items()
+                             if key.split(".")[0] in ("dataset", config["dataset.format"])}
+        for key, value in tasks[name][1].items():
+            keys[task][key].add(value)
+    return {name: ", ".join([task, *(f"{key}={value}" for key, value in config.items() if len(keys[task][key]) > 1)])
+            for name, (task, config) in tasks.items()}
+
+
+def _by_method(experiments: Mapping[str, Runs]) -> dict[str, list[Runs]]:
+    """Experiments by method, and by backbone where there are several; no two of them are of one config."""
+    backbones = {_first(runs)["backbone"] for runs in experiments.values()}
+    found: dict[str, dict[str, Runs]] = defaultdict(dict)
+    for runs in experiments.values():
+        first = _first(runs)
+        found[first["method"] + (f" ({first['backbone']})" if len(backbones) > 1 else "")].setdefault(first["digest"], runs)
+    return {method: list(own.values()) for method, own in sorted(found.items())}
+
+
+def _varied(experiments: list[Runs]) -> list[str]:
+    """The keys that have several numbers in experiments of one method."""
+    configs = [_config(runs) for runs in experiments]
+    return [key for key in sorted(set().union(*configs))
+            if len({config.get(key) for config in configs if _is_number(config.get(key))}) > 1]
+
+
+def _over(experiments: list[Runs], key: str, metric: str) -> curves.Curve:
+    """The score over the values of a key with all other keys fixed: as many values as there are, then the best on validation."""
+    slices: dict[str, dict[float, Runs]] = defaultdict(dict)
+    for runs in experiments:
+        config = _config(runs)
+        value = config.pop(key, None)
+        if _is_number(value):
+            slices[repr(sorted(config.items(), key=str))][value] = runs
+    chosen = max(slices.values(), key=lambda by_value: (len(by_value), max(_mean(runs, "val", metric) for runs in by_value.values())))
+    values = sorted(chosen)
+    bands = [curves.band(100 * np.array([[result["test"].get(metric, np.nan)] for result in chosen[value].values()])) for value in values]
+    return values, *(np.concatenate(part) for part in zip(*bands))
+
+
+def _by_episode(scores: np.ndarray) -> curves.Curve:
+    mean, low, high = curves.band(100 * scores)
+    told = np.isfinite(mean)
+    return np.flatnonzero(told), mean[told], low[told], high[told]
+
+
+def _config(runs: Runs) -> dict[str, Any]:
+    """All that makes an experiment what it is: without places, and without seeds, which name draws and no amounts."""
+    return {key: value for key, value in store.flatten(_first(runs)["config"]).items()
+            if not {key, key.split(".")[0]} & store.VOLATILE and not key.endswith("seed")}
+
+
+def _first(runs: Runs) -> store.Result:
+    return next(iter(runs.values()))
+
+
+def _mean(runs: Runs, block: str, metric: str) -> float:
+    return float(np.mean([result[block].get(metric, -np.inf) for result in runs.values()]))
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _file(*words: str) -> str:
+    return "-".join(re.sub(r"[^\w.=]+", "-", word).strip("-.") for word in words)

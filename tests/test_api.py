@@ -1,0 +1,549 @@
+"""Estimators: the numbers of the trainer, scikit-learn's habits, graphs with masks, threads, and files that give back the same bits."""
+from __future__ import annotations
+
+import doctest
+import inspect
+import os
+import pickle
+import random
+import re
+import subprocess
+import sys
+import threading
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from conftest import make_graph, make_task
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from torch_geometric.data import Data
+
+import graphgym_srnc
+from graphgym_srnc import api, methods, shifts, trainer
+from graphgym_srnc.api import make, parameters
+from graphgym_srnc.backbones import EncoderSpec, dgi
+from graphgym_srnc.errors import InputError
+from graphgym_srnc.methods._scores import SCORES
+from graphgym_srnc.settings import options
+from graphgym_srnc.task import Sizes
+
+ROOT = Path(__file__).parents[1]
+TINY = {"steps": 4, "rounds": 2, "enlarging": 0.5, "pretrain_steps": 4, "cluster_pretrain_steps": 4, "cluster_source_steps": 4,
+        "cluster_steps": 2, "num_clusters": 5, "samples": 3, "proxy_dim": 8}
+"""Options that make a method quick, where it has them."""
+NAMES = sorted(api.estimators())
+KINDS = {"one graph": partial(make_task), "two graphs": partial(make_task, two_graphs=True),
+         "close set": partial(make_task, 3, open_set=False, two_graphs=True)}
+OTHER = make_graph(seed=7)
+
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
+
+
+def tiny(name: str, **changes) -> api.Estimator:
+    cls = getattr(graphgym_srnc, name)
+    return cls(**{key: value for key, value in {"hidden": 8, **TINY}.items() if key in cls().get_params()} | changes)
+
+
+def masked(num_classes: int = 4, known: int = 3, val: bool = True, **changes) -> Data:
+    """A graph whose last classes have no training node."""
+    graph, node = make_graph(num_classes=num_classes), torch.arange(90)
+    graph.train_mask = (node < 36) & (graph.y < known)
+    if val:
+        graph.val_mask, graph.test_mask = (node >= 36) & (node < 60), node >= 60
+    return graph.update(changes)
+
+
+def refused(key: str, function, *args, **kwargs) -> InputError:
+    with pytest.raises(InputError) as error:
+        function(*args, **kwargs)
+    assert key in error.value.key and "\n" not in str(error.value)
+    return error.value
+
+
+@pytest.fixture(scope="module")
+def fitted(tmp_path_factory) -> dict[tuple[str, str], tuple[api.Estimator, Path]]:
+    """Each method on each kind of task, and its file."""
+    folder, made = tmp_path_factory.mktemp("models"), {}
+    for kind, build in KINDS.items():
+        for name in NAMES:
+            if name == "IID" and kind == "close set":
+                continue
+            path = folder / f"{name}-{kind}.pt"
+            made[name, kind] = tiny(name).fit(build()), path
+            made[name, kind][0].save(path)
+    return made
+
+
+# ---- what is fitted ----
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", NAMES)
+def test_numbers_are_those_of_the_trainer(fitted, name, kind):
+    if (name, kind) not in fitted:
+        pytest.skip("no oracle")
+    model, task = fitted[name, kind][0], KINDS[kind]()
+    cls = methods.find(name.lower())
+    method = cls(encoder=EncoderSpec(hidden=8, features="auto"), **{o.key: TINY[o.key] for o in options(cls) if o.key in TINY})
+    record = trainer.fit(method, task, seed=0)
+    figures = [[(e.number, e.losses, e.val, e.test) for e in r.history] for r in (model.record_, record)]
+    assert figures[0] == figures[1]
+    assert model.record_.best == record.best and model.scores_ == {"val": record.val, "test": record.test}
+    shown = task.oracle if name == "IID" else task
+    number = np.array([*range(shown.num_known), -1])
+    assert model.classes_.tolist() == number[:shown.num_outputs].tolist()
+    for graph in (shown.target, OTHER):
+        assert np.array_equal(model.predict(graph), number[method.decide(method.predict(graph))])
+    hit = model.predict(shown.target)[shown.test] == number[shown.target.y[shown.test]]
+    assert hit.mean() == pytest.approx(model.scores_["test"]["micro_f1"])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", NAMES)
+def test_probabilities_name_what_is_predicted(fitted, name, kind):
+    if (name, kind) not in fitted:
+        pytest.skip("no oracle")
+    model = fitted[name, kind][0]
+    p = model.predict_proba(OTHER)
+    assert p.shape == (90, len(model.classes_)) and (p >= 0).all() and np.allclose(p.sum(1), 1)
+    assert np.array_equal(model.classes_[p.argmax(1)], model.predict(OTHER))
+
+
+@pytest.mark.parametrize("score", SCORES)
+def test_probability_of_the_unknown_class(score):
+    torch.manual_seed(0)
+    method = methods.find("erm")(score=score)
+    method.build(Sizes(4, 3, True))
+    scores = 3 * torch.randn(200, 3 if score == "max_softmax" else 4)
+    sure = method.confidence(scores)
+    for cut in (-torch.inf, torch.inf, 0.0, 1.0, float(sure.median()), float(sure.min()), float(sure.max())):
+        method.threshold.fill_(cut)
+        p = method.posterior(scores)
+        assert torch.isfinite(p).all() and torch.allclose(p.sum(1), torch.ones(200).double())
+        assert torch.equal(p.argmax(1), method.decide(scores))
+        share = p[:, :3] / p[:, :3].sum(1, keepdim=True)
+        if abs(cut) < torch.inf:
+            assert torch.allclose(share, scores[:, :3].double().softmax(1), atol=1e-6)
+    method.threshold.fill_(float(sure.median()))
+    odds = (method.posterior(scores)[:, 3] / method.posterior(scores)[:, :3].amax(1)).log()
+    assert (odds[sure.argsort()].diff() <= 1e-6).all()  # the less sure, the likelier unknown
+
+
+def test_srnc_has_a_posterior_of_its_own():
+    method = methods.find("srnc")()
+    method.build(Sizes(4, 3, True))
+    log_p = torch.randn(50, 4).log_softmax(1)
+    assert torch.allclose(method.posterior(log_p), log_p.exp().double(), atol=1e-6)
+    method.threshold.fill_(0.7)
+    moved = (log_p + torch.tensor([0, 0, 0, 0.7])).softmax(1)
+    assert torch.allclose(method.posterior(log_p), moved.double(), atol=1e-6)
+
+
+def test_clusters(fitted):
+    for (name, kind), (model, _) in fitted.items():
+        if name != "SRNC":
+            assert not hasattr(model, "clusters")
+            continue
+        clusters = model.clusters(OTHER)
+        assert clusters.shape == (90,) and 0 <= clusters.min() <= clusters.max() < (3 if kind == "close set" else 5)
+    refused("pseudo_labels", tiny("SRNC", pseudo_labels="classifier").fit(make_task()).clusters, OTHER)
+
+
+# ---- files ----
+
+
+def test_a_fresh_process_predicts_the_same_bits(fitted, tmp_path):
+    """Nothing but the file is there: neither the training graph nor this process's caches."""
+    torch.save(OTHER, tmp_path / "other.pt")
+    code = """
+import sys, numpy as np, torch
+from pathlib import Path
+from graphgym_srnc import load
+torch.set_num_threads(1)
+other, found = torch.load(sys.argv[1], weights_only=False), {}
+for path in Path(sys.argv[2]).glob("*.pt"):
+    model = load(path)
+    found[path.stem] = model.predict_proba(other)
+    found[path.stem + ":class"] = model.predict(other)
+    if hasattr(model, "clusters"):
+        found[path.stem + ":clusters"] = model.clusters(other)
+assert "torch_geometric.graphgym" not in sys.modules and "yacs" not in sys.modules
+np.savez(sys.argv[3], **found)
+"""
+    folder = next(iter(fitted.values()))[1].parent
+    env = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
+    subprocess.run([sys.executable, "-W", "ignore", "-c", code, tmp_path / "other.pt", folder, tmp_path / "found.npz"], env=env, check=True)
+    found = np.load(tmp_path / "found.npz")
+    for model, path in fitted.values():
+        assert np.array_equal(found[path.stem], model.predict_proba(OTHER)), path.stem
+        assert np.array_equal(found[f"{path.stem}:class"], model.predict(OTHER))
+    assert np.array_equal(found["SRNC-one graph:clusters"], fitted["SRNC", "one graph"][0].clusters(OTHER))
+
+
+def test_all_that_was_fitted_comes_back(fitted):
+    for model, path in fitted.values():
+        again = graphgym_srnc.load(path)
+        assert type(again) is type(model) and again.get_params() == model.get_params()
+        assert (again.record_, again.scores_, again.n_features_in_) == (model.record_, model.scores_, model.n_features_in_)
+        assert again.classes_.dtype == model.classes_.dtype and again.classes_.tolist() == model.classes_.tolist()
+    assert np.array_equal(pickle.loads(pickle.dumps(model)).predict(OTHER), model.predict(OTHER))
+
+
+@pytest.mark.parametrize("name, changes", [
+    ("SRNC", {"backbone": "dgi", "cluster_hidden": 5, "members": 2}), ("SRNC", {"backbone": "gat", "heads": 2, "smoothing": 2}),
+    ("SRNC", {"pseudo_labels": "classifier", "calibrated": True}), ("SRNC", {"num_clusters": 0, "resolutions": (), "self_training": 1}),
+    ("PGL", {"unknown_loss": "uniform"}), ("PGL", {"backbone": "sgc", "max_episodes": 0}), ("ERM", {"backbone": "mlp", "layers": 1}),
+    ("ERM", {"score": "gnnsafe", "layers": 3}), ("ERM", {"score": "odin"}), ("ERM", {"score": "openmax", "backbone": "dgi"}),
+    ("StruRW", {"score": "openmax", "backbone": "sage"}), ("DOC", {"smoothing": 2, "balanced": False}), ("G2Pxy", {"max_episodes": 0}),
+])
+def test_options_that_change_what_is_built(tmp_path, monkeypatch, name, changes):
+    monkeypatch.setattr(dgi, "train_infomax", partial(dgi.train_infomax, steps=2))
+    model = tiny(name, **changes).fit(make_task())
+    model.save(tmp_path / "model.pt")
+    task = make_task()
+    again = graphgym_srnc.load(tmp_path / "model.pt")
+    assert np.array_equal(again.predict_proba(OTHER), model.predict_proba(OTHER))
+    hit = again.predict(task.target)[task.test] == np.array([0, 1, -1])[task.target.y[task.test]]
+    assert hit.mean() == pytest.approx(model.record_.test["micro_f1"])
+
+
+class Trap:
+    """What a stranger's pickle might hold."""
+
+    def __reduce__(self):
+        return os.abort, ()
+
+
+@pytest.mark.parametrize("content", [b"", b"no model", {"about": "{}", "state": {}}, {"state": {}}, {"about": Trap()}, [1],
+                                     {"about": '{"format": 99, "version": "9"}'}])
+def test_other_files_are_refused(tmp_path, content):
+    path = tmp_path / "other.pt"
+    path.write_bytes(content) if isinstance(content, bytes) else torch.save(content, path)
+    assert "weights_only" not in str(refused("path", graphgym_srnc.load, path))
+
+
+@pytest.mark.parametrize("old, new", [
+    ('"method": "ERM"', '"method": "os"'), ('"hidden": 8', '"hidden": 9'), ('"hidden": 8', '"hidden": "8"'), ('"steps": 4', '"strides": 4'),
+    ('"num_known": 2', '"num_known": 3'), ('"history"', '"story"')])
+def test_changed_files_are_refused(fitted, tmp_path, old, new):
+    content = torch.load(fitted["ERM", "one graph"][1], weights_only=True)
+    assert old in content["about"]
+    torch.save(content | {"about": content["about"].replace(old, new)}, tmp_path / "changed.pt")
+    refused("path", graphgym_srnc.load, tmp_path / "changed.pt")
+
+
+def test_places_that_do_not_work(fitted, tmp_path):
+    model = fitted["ERM", "one graph"][0]
+    refused("path", graphgym_srnc.load, tmp_path / "absent.pt")
+    refused("path", graphgym_srnc.load, tmp_path)
+    refused("path", model.save, tmp_path)
+    model.save(tmp_path / "new" / "model.pt")
+    assert [file.name for file in (tmp_path / "new").iterdir()] == ["model.pt"]
+
+
+# ---- scikit-learn's habits ----
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_parameters(name):
+    cls, method = getattr(graphgym_srnc, name), methods.find(name.lower())
+    given, told = cls().get_params(), inspect.signature(cls).parameters
+    assert list(told) == [*(o.key for o in options(method)), *inspect.signature(api.Estimator).parameters] and given.keys() == told.keys()
+    assert all(f"    {key}: " in cls.__doc__ for key in given)
+    assert not [key for key in given if callable(getattr(api.Estimator, key, None))]  # a parameter would hide it
+    changed = cls(hidden=8, callbacks=[print])
+    copy = clone(changed.set_params(layers=3))
+    assert type(copy) is cls and copy.get_params() == changed.get_params() and copy.layers == 3
+    assert repr(cls(hidden=8)) == f"{name}(hidden=8)"
+    with pytest.raises(TypeError, match=rf"{name}.__init__\(\) got an unexpected keyword argument 'width'"):
+        cls(width=8)
+    with pytest.raises(ValueError, match="width"):
+        changed.set_params(width=8)
+    for use in ("predict", "predict_proba", *(["clusters"] if name == "SRNC" else [])):
+        with pytest.raises(NotFittedError):
+            getattr(copy, use)(OTHER)
+    with pytest.raises(NotFittedError):
+        copy.save("never.pt")
+
+
+OWN = """
+from graphgym_srnc.methods.base import Supervised
+
+class OwnMethod(Supervised):
+    '''A method of one's own.
+
+    Args:
+        weight: nothing yet.
+    '''
+    def __init__(self, *, weight: float = 0.5, **base):
+        super().__init__(**base)
+"""
+
+
+def test_a_method_of_ones_own_needs_no_other_line(tmp_path, monkeypatch):
+    (tmp_path / "ownmethod.py").write_text(OWN)
+    monkeypatch.setattr(methods, "__path__", [*methods.__path__, str(tmp_path)])
+    model = graphgym_srnc.OwnMethod(weight=0.1, hidden=8, steps=2).fit(make_task())
+    model.save(tmp_path / "model.pt")
+    again = graphgym_srnc.load(tmp_path / "model.pt")
+    assert again.weight == 0.1 and np.array_equal(again.predict_proba(OTHER), model.predict_proba(OTHER))
+    assert "weight: nothing yet." in graphgym_srnc.OwnMethod.__doc__
+
+
+def test_defaults_are_those_of_the_shipped_configs(gym):
+    for model, name in ((graphgym_srnc.SRNC(), "default"), (graphgym_srnc.SRNC.plus(), "paper/open_set/cora-srnc-plus"),
+                        (graphgym_srnc.SRNC.plus(), "paper/close_set/citation/srnc-plus")):
+        cfg = gym.load_config(name)
+        ours, theirs = parameters.new_method(model._method, parameters.checked(model._method, model.get_params())), gym.build_method(cfg)
+        assert ours.options == theirs.options and ours.smoothing == theirs.smoothing
+        assert {**vars(ours.encoder), "make": None} == {**vars(theirs.encoder), "make": None}
+        assert ours.make_optimizer.keywords == theirs.make_optimizer.keywords
+    assert graphgym_srnc.SRNC.plus(members=1, hidden=8).get_params()["members"] == 1
+
+
+def test_the_numbers_of_a_config(gym):
+    words = ["gnn.dim_inner", "8", "srnc.cluster_pretrain_steps", "4", "srnc.pretrain_steps", "4", "srnc.steps", "3",
+             "train.max_episodes", "2", "synthetic.num_nodes", "200", "synthetic.num_val", "40", "synthetic.num_test", "60",
+             "synthetic.num_features", "40", "synthetic.labels_per_class", "5"]
+    cfg = gym.load_config(None, words)
+    task = gym.build_task(cfg)
+    _, record = gym.fit(cfg, task)
+    model = graphgym_srnc.SRNC(hidden=8, cluster_pretrain_steps=4, pretrain_steps=4, steps=3, max_episodes=2).fit(task)
+    assert [episode.losses for episode in model.record_.history] == [episode.losses for episode in record.history]
+    assert model.record_.test == record.test
+
+
+def test_importing_the_package_is_light():
+    code = "import sys, graphgym_srnc, graphgym_srnc.methods; print({'torch', 'numpy', 'sklearn', 'yaml'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert done.stdout == "set()\n"
+    assert {*NAMES, "load"} <= set(dir(graphgym_srnc)) and graphgym_srnc.SRNC is graphgym_srnc.SRNC
+    for name in ("srnc", "Nothing", "torch"):
+        assert not hasattr(graphgym_srnc, name)
+
+
+# ---- no global state ----
+
+
+def test_two_threads_do_not_disturb_each_other():
+    jobs = [("SRNC", 0), ("SRNC", 1), ("OpenWGL", 0)]
+    alone = [tiny(name, random_state=seed).fit(make_task()) for name, seed in jobs]
+    together = [tiny(name, random_state=seed) for name, seed in jobs]
+    threads = [threading.Thread(target=model.fit, args=(make_task(),)) for model in together]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for one, other in zip(alone, together):
+        assert [e.losses for e in one.record_.history] == [e.losses for e in other.record_.history]
+        assert np.array_equal(one.predict_proba(OTHER), other.predict_proba(OTHER))
+    assert alone[0].record_.history[0].losses != alone[1].record_.history[0].losses
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_nothing_global_is_read_or_changed(name, tmp_path):
+    runs = []
+    for seed in (3, 4):
+        random.seed(seed), np.random.seed(seed), torch.manual_seed(seed)
+        before = random.getstate(), np.random.get_state(), torch.get_rng_state(), torch.get_num_threads(), torch.is_grad_enabled()
+        with torch.no_grad():
+            runs.append(tiny(name).fit(make_task()))
+        runs[-1].save(tmp_path / "model.pt")
+        graphgym_srnc.load(tmp_path / "model.pt").predict_proba(OTHER)
+        after = random.getstate(), np.random.get_state(), torch.get_rng_state(), torch.get_num_threads(), torch.is_grad_enabled()
+        assert before[0] == after[0] and np.array_equal(before[1][1], after[1][1]) and before[1][2] == after[1][2]
+        assert torch.equal(before[2], after[2]) and before[3:] == after[3:]
+    assert [e.losses for e in runs[0].record_.history] == [e.losses for e in runs[1].record_.history]
+
+
+# ---- graphs with masks ----
+
+
+@pytest.mark.parametrize("labels, classes", [
+    (lambda y: y, [0, 1, 2, -1]),
+    (lambda y: torch.tensor([7, 20, 31, 50])[y], [7, 20, 31, -1]),
+    (lambda y: y[:, None].double(), [0, 1, 2, -1]),
+    (lambda y: np.array(["bio", "art", "law", "zoo"])[y.numpy()], ["art", "bio", "law", "unknown"]),
+    (lambda y: [None if c == 3 and i > 50 else ("bio", "art", "law", "zoo")[c] for i, c in enumerate(y.tolist())],
+     ["art", "bio", "law", "unknown"]),
+])
+def test_labels_come_back_as_they_were(labels, classes):
+    graph = masked(val=False)
+    graph.val_mask = torch.zeros(90, dtype=torch.bool)
+    graph.val_mask[torch.tensor([36, 37, 38, 39, 40, 44])] = True
+    plain = tiny("SRNC").fit(graph)
+    graph.y = labels(graph.y)
+    model = tiny("SRNC").fit(graph)
+    assert model.classes_.tolist() == classes
+    assert set(model.predict(graph)) <= set(classes)
+    if classes[0] != "art":  # the order of the words is another one
+        number = dict(zip(plain.classes_.tolist(), classes))
+        assert [number[c] for c in plain.predict(OTHER)] == model.predict(OTHER).tolist()
+
+
+def test_masks_are_the_split():
+    graph = masked()
+    model = tiny("ERM").fit(graph)
+    hit = model.predict(graph) == np.where(graph.y < 3, graph.y, -1)
+    assert model.scores_["val"]["micro_f1"] == pytest.approx(hit[graph.val_mask].mean())
+    assert model.scores_["test"]["micro_f1"] == pytest.approx(hit[graph.test_mask].mean())
+    assert model.record_.selection == "target_val" and not model.warnings_ and model.n_features_in_ == 12
+
+
+@pytest.mark.parametrize("name", ["SRNC", "ERM", "PGL"])
+def test_labels_outside_the_masks_say_nothing(name):
+    graph, noisy = masked(), masked()
+    for data in (graph, noisy):
+        del data.test_mask
+    noisy.y[60:] = torch.randint(4, (30,), generator=torch.Generator().manual_seed(1))
+    one, other = tiny(name).fit(graph), tiny(name).fit(noisy)
+    assert one.record_.fingerprint == other.record_.fingerprint and not one.scores_["test"]
+    assert np.array_equal(one.predict_proba(graph), other.predict_proba(graph))
+
+
+@pytest.mark.parametrize("changes, open_set, expected", [
+    ({}, None, True), ({}, True, True), ({"known": 4}, None, False), ({"known": 4}, True, True), ({"val": False}, False, False),
+])
+def test_whether_there_is_an_unknown_class(changes, open_set, expected):
+    model = tiny("SRNC", open_set=open_set).fit(masked(**changes))
+    assert (-1 in model.classes_) == expected and len(model.classes_) == changes.get("known", 3) + expected
+
+
+@pytest.mark.parametrize("name, graph, open_set, selection", [
+    ("SRNC", {}, None, "target_val"), ("SRNC", {"val": False}, None, "last"), ("SRNC", {"known": 4}, True, "last"),
+    ("SRNC", {"val": False, "known": 4}, None, "target_modularity"), ("ERM", {"val": False}, None, "last"),
+    ("ERM", {"val": False, "known": 4}, None, "target_modularity"),
+])
+def test_what_auto_selects_by(name, graph, open_set, selection):
+    model = tiny(name, open_set=open_set).fit(masked(**graph))
+    assert model.record_.selection == selection
+    assert ("no validation node" in str(model.warnings_)) == (name == "ERM" and selection == "last")
+
+
+@pytest.mark.parametrize("name", ["ERM", "PGL", "DOC"])
+def test_a_cut_without_unknown_validation_nodes(name):
+    graph, seen = masked(val=False), []
+    with pytest.warns(RuntimeWarning, match="95% of the known ones"):
+        model = tiny(name, steps=60, callbacks=[lambda episode, method, task: seen.append(task)]).fit(graph)
+    task = seen[0]
+    held, train = task.val, task.train
+    assert set(held.tolist()) | set(train.tolist()) == set(graph.train_mask.nonzero().view(-1).tolist()) and len(held) == 6  # 9 a class
+    assert torch.bincount(task.source.y[held]).tolist() == [2, 2, 2]
+    let_through = (model.predict(graph)[held] >= 0).mean()
+    assert let_through == pytest.approx(5 / 6) and model.scores_["val"]["micro_f1"] <= let_through
+    sure = model.method_.confidence(model.method_.predict(task.target))
+    assert torch.equal(sure < model.method_.threshold, torch.tensor(model.predict(graph) < 0))
+    assert tiny("SRNC").fit(graph).record_.fingerprint != model.record_.fingerprint  # nothing is held out for SRNC
+
+
+def test_two_graphs():
+    source, target = make_graph(), make_graph(seed=1)
+    labels, target.y = target.y, None
+    model = tiny("DANN").fit(source, target)
+    assert model.classes_.tolist() == [0, 1, 2] and model.record_.selection == "target_modularity"
+    assert model.scores_ == {"val": {}, "test": {}}
+    source.val_mask = torch.arange(90) < 30
+    seen = []
+    model = tiny("ERM", steps=40, callbacks=[lambda *parts: seen.append(parts[2])]).fit(source, target)
+    assert seen[0].train.tolist() == list(range(30, 90)) and seen[0].validation is seen[0].source
+    hit = model.predict(source)[:30] == source.y[:30].numpy()
+    assert model.record_.selection == "target_val" and model.scores_["val"]["micro_f1"] == pytest.approx(hit.mean())
+    target.y = labels.where(torch.arange(90) >= 60, torch.tensor(-1))
+    target.val_mask = torch.arange(90) >= 60
+    model = tiny("SRNC").fit(source, target)
+    hit = model.predict(target)[60:] == labels[60:].numpy()
+    assert model.scores_["val"]["micro_f1"] == pytest.approx(hit.mean())
+    private = target.clone()
+    private.y[60:70] = 9
+    assert tiny("SRNC").fit(source, private).classes_.tolist() == [0, 1, 2, -1]
+
+
+def test_any_form_of_a_graph():
+    model = tiny("SRNC").fit(masked())
+    plain = model.predict_proba(OTHER)
+    double = Data(x=OTHER.x.double(), edge_index=OTHER.edge_index)
+    messy = Data(x=OTHER.x.numpy(), edge_index=torch.cat([OTHER.edge_index[:, OTHER.edge_index[0] <= OTHER.edge_index[1]], OTHER.edge_index,
+                                                          torch.tensor([[4], [4]])], 1))
+    for graph in (double, messy):
+        assert np.array_equal(model.predict_proba(graph), plain)
+    alone = Data(x=OTHER.x[:1], edge_index=torch.empty(2, 0, dtype=torch.long))
+    assert model.predict(alone).shape == (1,)
+
+
+# ---- bad input ----
+
+
+@pytest.mark.parametrize("changes, key", [
+    ({"hidden": 0}, "hidden"), ({"hidden": 8.0}, "hidden"), ({"hidden": True}, "hidden"), ({"layers": "2"}, "layers"),
+    ({"dropout": 1.0}, "dropout"), ({"lr": -1}, "lr"), ({"lr": float("nan")}, "lr"), ({"backbone": "gnn"}, "backbone"),
+    ({"backbone": ["gcn"]}, "backbone"),
+    ({"activation": "gelu"}, "activation"), ({"features": "max"}, "features"), ({"selection": "test"}, "selection"),
+    ({"random_state": None}, "random_state"), ({"random_state": -1}, "random_state"), ({"patience": -1}, "patience"),
+    ({"open_set": "yes"}, "open_set"), ({"backbone": "gat", "heads": 3}, "hidden"), ({"num_clusters": "16"}, "num_clusters"),
+    ({"num_clusters": -1}, "num_clusters"),
+    ({"num_clusters": 1}, "num_clusters"), ({"calibrated": 1}, "calibrated"), ({"resolutions": 1.0}, "resolutions"),
+    ({"resolutions": ["1"]}, "resolutions"), ({"pseudo_labels": "none"}, "pseudo_labels"), ({"selection": "source_val"}, "selection"),
+    ({"open_set": False}, "open_set"), ({"callbacks": print}, "callbacks"), ({"callbacks": [1]}, "callbacks"),
+])
+def test_bad_parameters(changes, key):
+    refused(key, tiny("SRNC", **changes).fit, make_task())
+
+
+def test_good_parameters_of_other_types():
+    model = tiny("SRNC", hidden=np.int64(8), lr=1, resolutions=np.array([1, 2]), backbone="gcnconv", open_set=True)
+    assert model.fit(make_task()).method_.resolutions == [1.0, 2.0]
+
+
+@pytest.mark.parametrize("changes, key", [
+    ({"train_mask": None}, "train_mask"), ({"train_mask": torch.ones(3, dtype=torch.bool)}, "train_mask"), ({"x": None}, "x"),
+    ({"train_mask": torch.zeros(90, dtype=torch.bool)}, "train_mask"), ({"train_mask": torch.arange(90) < 1}, "train_mask"),
+    ({"y": None}, "y"), ({"y": torch.zeros(3)}, "y"), ({"y": torch.full((90,), 0.5)}, "y"), ({"y": torch.full((90,), -2)}, "y"),
+    ({"y": torch.full((90,), float("nan"))}, "y"), ({"y": [("a", "b")] * 90}, "y"), ({"y": torch.full((90,), -1)}, "train_mask"),
+    ({"x": torch.full((90, 12), float("nan"))}, "x"), ({"x": "features"}, "graph"),
+    ({"edge_index": torch.tensor([[0], [90]])}, "edge_index"), ({"val_mask": torch.ones(90, dtype=torch.bool)}, "train and val"),
+    ({"y": ["unknown", *"abc"] * 22 + ["a", "b"]}, "y"),
+])
+def test_bad_graphs(changes, key):
+    graph = masked(**{key: value for key, value in changes.items() if value is not None})
+    for field in (field for field, value in changes.items() if value is None):
+        del graph[field]
+    refused(key, tiny("SRNC").fit, graph)
+
+
+def test_other_bad_input():
+    task, model = make_task(), tiny("SRNC").fit(make_task())
+    refused("graph", tiny("SRNC").fit, "Cora")
+    refused("target", tiny("SRNC").fit, task, OTHER)
+    refused("target: y", tiny("SRNC").fit, OTHER, make_graph().update({"y": ["a"] * 90}))
+    refused("graph", model.predict, task)
+    refused("graph: x", model.predict, make_graph(num_features=11))
+    refused("graph: edge_index", model.predict, Data(x=OTHER.x))
+    refused("IID", tiny("IID").fit, masked())
+    refused("selection", tiny("SRNC", selection="target_val").fit, masked(val=False))
+    few = masked(val=False)
+    few.train_mask = torch.arange(90) < 3
+    refused("val_mask", tiny("ERM").fit, few)
+    with pytest.raises(TypeError, match="SRNC"):
+        api.Estimator()
+
+
+# ---- documents ----
+
+
+@pytest.mark.parametrize("module", [graphgym_srnc, api.estimator, make], ids=lambda module: getattr(module, "__name__", ""))
+def test_doctests(module, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert doctest.testmod(sys.modules[getattr(module, "__module__", None) or module.__name__]).failed == 0
+
+
+def test_the_page(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    space: dict = {}
+    page = (ROOT / "docs/python.md").read_text(encoding="utf-8")
+    for code in re.findall(r"^```python\n(.*?)^```$", page, re.M | re.S):
+        exec(code, space)
+    assert space["model"].classes_[-1] == "unknown" and (tmp_path / "model.pt").is_file()
+    assert shifts.unlabelled(space["graph"]).num_nodes == 300

@@ -1,0 +1,406 @@
+"""Grid files, and worker processes with toy runs: nothing here needs torch, so that a worker starts at once."""
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import itertools
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from graphgym_srnc import store
+from graphgym_srnc.errors import InputError
+from graphgym_srnc.grid import local, space
+from graphgym_srnc.grid.jobs import Job, Limits
+
+HERE = Path(__file__).parent
+FILE = """\
+# GraphGym's own comment lines
+dataset.name  data  ['Cora','CiteSeer']
+gnn.layers_mp l [1,2,3]
+gnn.act a ['relu']
+
+# a second space
+dataset.name data ['PubMed']
+   # an indented one
+gnn.layers_mp l [4, 5]
+
+"""
+
+
+def grid(tmp_path: Path, text: str) -> list[space.Space]:
+    path = tmp_path / "grid.txt"
+    path.write_text(text, encoding="utf-8")
+    return space.read(path)
+
+
+def plain(settings) -> list[dict]:
+    return [{point.alias: point.value for point in setting} for setting in settings]
+
+
+# Grid files.
+
+def test_a_file_is_the_union_of_the_products_of_its_spaces(tmp_path):
+    spaces = grid(tmp_path, FILE)
+    assert [[(axis.key, axis.alias, axis.values) for axis in part] for part in spaces] == [
+        [("dataset.name", "data", ("Cora", "CiteSeer")), ("gnn.layers_mp", "l", ("1", "2", "3")), ("gnn.act", "a", ("relu",))],
+        [("dataset.name", "data", ("PubMed",)), ("gnn.layers_mp", "l", ("4", "5"))]]
+    # GraphGym's order: the first line of a space changes fastest.
+    expected = [{"data": data, "l": layers, "a": "relu"} for layers in "123" for data in ("Cora", "CiteSeer")]
+    expected += [{"data": "PubMed", "l": layers} for layers in "45"]
+    assert plain(space.settings(spaces)) == expected
+    assert [space.size(part) for part in spaces] == [6, 2]
+
+
+@pytest.mark.parametrize("text", [FILE.replace("\n", "\r\n"), "\ufeff" + FILE, "\n\n" + FILE + "\n \n\n"])
+def test_line_ends_marks_and_empty_lines_change_nothing(tmp_path, text):
+    (tmp_path / "grid.txt").write_bytes(text.encode())
+    assert space.read(tmp_path / "grid.txt") == grid(tmp_path, FILE)
+
+
+def test_a_setting_of_two_spaces_is_run_once(tmp_path):
+    spaces = grid(tmp_path, "a.b x [1,2]\nc.d y [1]\n\na.b x [1]\nc.d y [1,2]\n")
+    assert plain(space.settings(spaces)) == [{"x": "1", "y": "1"}, {"x": "2", "y": "1"}, {"x": "1", "y": "2"}]
+
+
+@pytest.mark.parametrize("line, values", [
+    ("a.b x [1e-3,0.5]", ("1e-3", "0.5")), ("a.b x ['a b',\"c\"]", ("a b", "c")), ("a.b x [True, False]", ("True", "False")),
+    ("a.b x [[1,2],[]]", (("1", "2"), ())), ("a.b x [2024]", ("2024",)), ("a.b  x   [ 1 ,2,]", ("1", "2")),
+    ("cfg c [paper/open_set/cora-srnc, my own.yaml]", ("paper/open_set/cora-srnc", "my own.yaml")),
+])
+def test_values_stay_text(tmp_path, line, values):
+    assert grid(tmp_path, line)[0][0].values == values
+
+
+@pytest.mark.parametrize("text, told", [
+    ("", "at least one line"), ("# nothing\n\n", "at least one line"), ("gnn.act a", "1: gnn.act a"), ("a.b x 3", "a list of at least"),
+    ("a.b x []", "a list of at least"), ("a.b x [1", "a list of at least"), ("a.b x {p: 1}", "a list of at least"),
+    ("a.b x [{p: 1}]", "a list of at least"), ("a.b x-y [1]", "an alias of letters"), ("a.b x=y [1]", "an alias of letters"),
+    ("\na.b x [1]\na.b y [2]", "line 3.*a.b is there"), ("a.b x [1]\nc.d x [2]", "line 2.*x is there"), ("seed s [1,2]", "--repeat"),
+])
+def test_a_bad_line_is_named(tmp_path, text, told):
+    with pytest.raises(InputError, match=told) as caught:
+        grid(tmp_path, text)
+    assert "--grid" in str(caught.value)
+
+
+def test_an_unreadable_file_is_named(tmp_path):
+    (tmp_path / "binary.txt").write_bytes(b"\xff\xfe\x00")
+    for path in (tmp_path / "none.txt", tmp_path, tmp_path / "binary.txt"):
+        with pytest.raises(InputError, match="readable text file"):
+            space.read(path)
+
+
+def test_a_grid_too_large_to_run_as_a_whole_wants_a_sample(tmp_path):
+    spaces = grid(tmp_path, "".join(f"a.k{number} x{number} {list(range(100))}\n" for number in range(9)))
+    with pytest.raises(InputError, match="--sample"):
+        space.settings(spaces)
+    drawn = space.sample(spaces, 50, seed=3)
+    assert len(set(drawn)) == 50 and len(drawn[0]) == 9
+
+
+# Random search.
+
+def test_a_sample_is_drawn_from_the_whole_without_repetition_in_proportion(tmp_path):
+    spaces = grid(tmp_path, "a.b x [1,2,3,4,5,6]\nc.d y [1,2,3,4]\n\na.b x [7,8]\nc.d y [1,2,3]\n")
+    every = plain(space.settings(spaces))
+    drawn = plain(space.sample(spaces, 10, seed=1))
+    assert len(drawn) == 10 and all(setting in every for setting in drawn)
+    assert len({tuple(setting.items()) for setting in drawn}) == 10
+    assert sum(setting["x"] in "78" for setting in drawn) == 2
+    assert drawn == plain(space.sample(spaces, 10, seed=1)) != plain(space.sample(spaces, 10, seed=2))
+    assert sorted(map(str, plain(space.sample(spaces, 999)))) == sorted(map(str, every))
+
+
+def test_shares_are_the_exact_ones_rounded_to_the_number():
+    generator = random.Random(0)
+    for _ in range(200):
+        sizes = [generator.randint(1, 50) for _ in range(generator.randint(1, 6))]
+        number = generator.randint(1, 60)
+        shares = space._shares(sizes, number)
+        assert sum(shares) == number
+        assert all(abs(share - Fraction(number * size, sum(sizes))) < 1 for share, size in zip(shares, sizes))
+
+
+def test_every_setting_is_as_likely_as_another(tmp_path):
+    spaces = grid(tmp_path, "a.b x [1,2,3]\nc.d y [1,2]\n")
+    counts = Counter(str(setting) for seed in range(600) for setting in plain(space.sample(spaces, 2, seed)))
+    assert len(counts) == 6 and all(150 < count < 250 for count in counts.values())
+
+
+def test_compared_aliases_have_every_value_on_the_same_draws(tmp_path):
+    spaces = grid(tmp_path, "a.b x [1,2,3]\nc.d y [1,2,3,4,5]\ne.f z [1,2,3,4,5]\n\ng.h w [1]\n")
+    drawn = plain(space.sample(spaces, 6, seed=0, compare=["x"]))
+    rest = [{key: value for key, value in setting.items() if key != "x"} for setting in drawn if "x" in setting]
+    counts = Counter(map(str, rest))
+    assert len(counts) == 6 and set(counts.values()) == {3}
+    assert {(setting["x"], setting["y"], setting["z"]) for setting in drawn if "x" in setting} == {
+        (x, part["y"], part["z"]) for x in "123" for part in rest}
+
+
+@pytest.mark.parametrize("number, compare, told", [(0, [], "--sample: got 0"), (-3, [], "1 or more"), (2, ["q"], "x, y")])
+def test_bad_samples_are_refused(tmp_path, number, compare, told):
+    with pytest.raises(InputError, match=told):
+        space.sample(grid(tmp_path, "a.b x [1]\nc.d y [1]"), number, 0, compare)
+
+
+# Names.
+
+def test_graphgym_reads_the_values_back_from_the_name(tmp_path):
+    agg_runs = pytest.importorskip("torch_geometric.graphgym.utils.agg_runs")
+    text = ("dataset.name data ['Cora','my graph.v2']\ngnn.dim_inner d [8,16]\noptim.base_lr lr [-1,1e-3]\n"
+            "srnc.resolutions r [[1.0],[],[1,2]]\ncfg c ['paper/open_set/cora-srnc','x\\y-z.yaml']\n"
+            "gnn.layer_type l ['gcnconv','sage-conv']\n")
+    settings = space.settings(grid(tmp_path, text))
+    names = [space.name("my-base", setting) for setting in settings]
+    assert len(set(names)) == len(settings) == 2 * 2 * 2 * 3 * 2 * 2
+    words = {"my graph.v2": "my_graph.v2", "8": 8, "16": 16, "-1": -1, "1e-3": 0.001, ("1.0",): (1.0,), (): (), ("1", "2"): (1, 2),
+             "paper/open_set/cora-srnc": "cora_srnc", "x\\y-z.yaml": "y_z"}
+    for name, setting in zip(names, settings):
+        store.check_name(name)
+        assert name.startswith("my_base-data=")
+        assert agg_runs.name_to_dict(name) == {point.alias: words.get(point.value, point.value) for point in setting}
+
+
+@pytest.mark.parametrize("value, word", [("a/b", "a_b"), ("..", ".."), ("", "none"), ("a\tb\x00", "a_b_"), ("ä=1", "ä_1"), ("'x'", "_x_")])
+def test_a_value_is_never_a_path(value, word):
+    name = space.name("base", (space.Point("a.b", "x", value),))
+    assert name == f"base-x={word}"
+    store.check_name(name)
+
+
+# Worker processes.
+
+def job(name: str, seed: int = 0, **varied) -> Job:
+    return Job("", name, seed, "", "", varied, {})
+
+
+def toy(job: Job) -> str:
+    """Does what the name of a job says, and tells in which process."""
+    kind, folder = job.name, job.varied.get("folder")
+    tries = 0
+    if folder:
+        mark = Path(folder, f"{kind}-{job.seed}")
+        tries = len(mark.read_bytes()) if mark.exists() else 0
+        mark.write_bytes(b"x" * (tries + 1))
+    if kind == "fails":
+        raise KeyError("no such thing")
+    if kind == "busy":
+        raise store.Busy("out_dir", "there", "free")
+    if kind == "sleeps" or kind == "sleeps once" and not tries:
+        time.sleep(60)
+    if kind == "killed" or kind == "killed once" and not tries:
+        print("a last word", flush=True)
+        os.kill(os.getpid(), signal.SIGKILL)
+    if kind == "crashes":
+        ctypes.string_at(0)
+    if kind == "exits":
+        sys.exit(3)
+    if kind == "large":
+        keep = bytearray(300 * 2 ** 20)
+        keep[::4096] = b"x" * len(keep[::4096])
+        time.sleep(60)
+    if kind == "short":
+        time.sleep(0.02)
+    return f"{os.getpid()}"
+
+
+def names(outcomes) -> dict:
+    found = list(outcomes)
+    assert len({outcome.job.name for outcome in found}) == len(found)
+    return {outcome.job.name: outcome for outcome in found}
+
+
+def alive(pid: int) -> bool:
+    with contextlib.suppress(OSError, IndexError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    return False
+
+
+def test_workers_stay_warm_and_each_job_ends_once():
+    outcomes = list(local.run([job("short", seed) for seed in range(30)], toy, Limits(), workers=2))
+    assert sorted(outcome.job.seed for outcome in outcomes) == list(range(30))
+    assert {(outcome.state, outcome.tries) for outcome in outcomes} == {("done", 1)}
+    workers = Counter(outcome.story for outcome in outcomes)
+    assert len(workers) == 2 and min(workers.values()) > 5
+    assert all(0.02 <= outcome.seconds < 5 for outcome in outcomes)
+    assert not any(alive(int(pid)) for pid in workers)
+    assert list(local.run([], toy, Limits())) == []
+
+
+def test_a_failure_is_told_and_the_others_go_on(tmp_path):
+    expected = {"fails": ("failed", 1), "killed": ("failed", 2), "killed once": ("done", 2), "busy": ("busy", 1), "exits": ("failed", 2),
+                "crashes": ("failed", 2), "short": ("done", 1)}
+    found = names(local.run([job(kind, folder=str(tmp_path)) for kind in expected], toy, Limits(retries=1), workers=2))
+    assert {name: (outcome.state, outcome.tries) for name, outcome in found.items()} == expected
+    told = {name: outcome.story for name, outcome in found.items()}
+    assert "Traceback" in told["fails"] and "raise KeyError" in told["fails"] and told["fails"].endswith("KeyError: 'no such thing'\n")
+    assert "exit status -9" in told["killed"] and "a last word" in told["killed"]
+    # The line of Python at which native code crashed.
+    assert "Segmentation fault" in told["crashes"] and "in string_at" in told["crashes"] and "in toy" in told["crashes"]
+    assert "exit status 3" in told["exits"] and "free" in told["busy"]
+
+
+def test_a_run_out_of_time_is_stopped(tmp_path):
+    expected = {"sleeps": ("failed", 2), "sleeps once": ("done", 2), "short": ("done", 1)}
+    found = names(local.run([job(kind, folder=str(tmp_path)) for kind in expected], toy, Limits(seconds=1.0, retries=1), workers=2))
+    assert {name: (outcome.state, outcome.tries) for name, outcome in found.items()} == expected
+    assert found["sleeps"].story == "out of time: more than 1 s" and 1.0 <= found["sleeps"].seconds < 10
+
+
+def test_a_run_out_of_memory_is_stopped(tmp_path):
+    pytest.importorskip("psutil")
+    found = names(local.run([job("large"), job("short")], toy, Limits(memory_mib=200, retries=0), workers=1))
+    assert {name: (outcome.state, outcome.tries) for name, outcome in found.items()} == {"large": ("failed", 1), "short": ("done", 1)}
+    assert found["large"].story == "out of memory: more than 200 MiB"
+
+
+def test_closing_the_iterator_stops_what_runs():
+    psutil = pytest.importorskip("psutil")
+    runs = local.run([job("short"), *(job("sleeps", seed) for seed in range(4))], toy, Limits(), workers=2)
+    first = int(next(runs).story)
+    children = [child.pid for child in psutil.Process().children() if "spawn_main" in " ".join(child.cmdline())]
+    assert first in children and len(children) == 2 and all(map(alive, children))
+    runs.close()
+    assert not any(map(alive, children))
+
+
+# Kills: a grid of toy runs in a process of its own, which stores them as real ones.
+
+TOY = """\
+import sys, time
+sys.path.insert(0, {here!r})
+import test_grid
+if __name__ == "__main__":
+    test_grid.toy_grid(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))
+"""
+
+
+def place(root: str, number: int) -> store.Experiment:
+    return store.Experiment(root, f"toy-x={number}", {"seed": 0, "x": number}, f"x: {number}\n")
+
+
+def record(number: int, seed: int) -> dict:
+    scores = {"micro_f1": random.Random(f"{number} {seed}").random()}
+    history = [{"number": 0, "losses": {"source": 1.0}, "train": scores, "val": scores, "test": scores, "seconds": 0.1}]
+    return {"history": history, "selected": 0, "lr": 0.1, "params": 1, "val": scores, "test": scores, "warnings": []}
+
+
+def toy_run(job: Job) -> str:
+    """Stores a run that takes a moment, and notes that it was done."""
+    here = place(job.out_dir, job.varied["x"])
+    with here.claim(job.seed):
+        if here.result(job.seed) is None:
+            note(job, "pids", str(os.getpid()))
+            here.begin(job.seed)
+            time.sleep(float(os.environ["TOY_SECONDS"]))
+            here.finish(job.seed, record(job.varied["x"], job.seed))
+            note(job, "done", f"{job.varied['x']} {job.seed}")
+    return "done"
+
+
+def note(job: Job, kind: str, line: str) -> None:
+    with open(Path(job.out_dir).with_suffix(f".{kind}"), "a") as file:
+        file.write(f"{line}\n")
+
+
+def noted(root: Path, kind: str) -> list[str]:
+    file = root.with_suffix(f".{kind}")
+    return file.read_text().splitlines() if file.exists() else []
+
+
+def toy_grid(root: str, settings: int, seeds: int) -> None:
+    """Runs what is missing of a grid of settings and seeds; what another process is at is left to that."""
+    jobs = []
+    for number in range(settings):
+        missing = place(root, number).plan(range(seeds), resume=True)
+        jobs += [Job(root, f"toy-x={number}", seed, "", "", {"x": number}, {}) for seed in missing]
+    for outcome in local.run(jobs, toy_run, Limits(), workers=2):
+        assert outcome.state in ("done", "busy"), outcome.story
+        print(outcome.story, flush=True)
+
+
+def start(tmp_path: Path, root: Path, settings: int, seeds: int, seconds: float = 0.005) -> subprocess.Popen:
+    script = tmp_path / "toy.py"
+    script.write_text(TOY.format(here=str(HERE)))
+    env = os.environ | {"PYTHONPATH": os.pathsep.join([str(HERE.parent), os.environ.get("PYTHONPATH", "")]), "TOY_SECONDS": str(seconds)}
+    return subprocess.Popen([sys.executable, str(script), str(root), str(settings), str(seeds)], env=env, stdout=subprocess.PIPE,
+                            stderr=subprocess.PIPE, text=True, start_new_session=True)
+
+
+def stored(root: Path) -> dict:
+    return {(name, seed): result["test"] for name, results in store.experiments(root) for seed, result in results.items()}
+
+
+def expected(settings: int, seeds: int) -> dict:
+    return {(f"toy-x={number}", seed): record(number, seed)["test"] for number, seed in itertools.product(range(settings), range(seeds))}
+
+
+def test_killed_at_any_moment_and_resumed_all_runs_are_there_once(tmp_path):
+    root, generator, counts = tmp_path / "grid", random.Random(0), []
+    for _ in range(6):
+        process = start(tmp_path, root, 12, 5)
+        first = process.stdout.readline()
+        time.sleep(generator.uniform(0.0, 0.15))
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+        counts.append(len(stored(root)))
+        assert first or counts[-1] == 60
+    assert counts == sorted(counts) and 0 < counts[0] < 60
+    process = start(tmp_path, root, 12, 5)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 0, err
+    assert stored(root) == expected(12, 5)
+    # A run that was noted is never run again; one is not noted if the kill fell between its result and the note.
+    assert max(Counter(noted(root, "done")).values()) == 1
+    assert {path.name for path in root.iterdir()} == {f"toy-x={number}" for number in range(12)}
+
+
+def test_two_grids_on_one_directory_share_the_work(tmp_path):
+    root = tmp_path / "grid"
+    processes = [start(tmp_path, root, 10, 6) for _ in range(2)]
+    for process in processes:
+        out, err = process.communicate(timeout=60)
+        assert process.returncode == 0, err
+    assert stored(root) == expected(10, 6)
+    assert Counter(noted(root, "done")) == {f"{x} {seed}": 1 for x in range(10) for seed in range(6)}
+
+
+def test_workers_end_in_the_middle_of_a_run_when_their_parent_is_killed(tmp_path):
+    process = start(tmp_path, tmp_path / "grid", 2, 2, seconds=60)
+    while process.poll() is None and len(noted(tmp_path / "grid", "pids")) < 2:
+        time.sleep(0.02)
+    workers = set(map(int, noted(tmp_path / "grid", "pids")))
+    assert len(workers) == 2 and all(map(alive, workers))
+    process.kill()
+    deadline = time.monotonic() + 5
+    while any(map(alive, workers)) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert not any(map(alive, workers))
+    process.communicate()
+
+
+def test_garbage_is_no_result(tmp_path):
+    here = place(str(tmp_path), 1)
+    here.begin(0)
+    here.finish(0, record(1, 0))
+    file = here.path / "0" / "result.json"
+    whole = json.loads(file.read_text())
+    for content in ("", "{", file.read_text()[:-40], "null", "[1]", "[" * 100_000, json.dumps(whole | {"config": [1]}), "\x00" * 50,
+                    json.dumps(whole | {"config": whole["config"] | {"x": 2}}), json.dumps(whole | {"seed": 1}), "4",
+                    json.dumps({key: value for key, value in whole.items() if key != "history"})):
+        file.write_text(content)
+        assert here.results() == {} and here.plan([0], resume=True) == [0]
+        with pytest.raises(InputError, match="half-written"):
+            here.plan([0])
+    file.write_bytes(b"\xff\xfe garbage")
+    assert here.plan([0], resume=True) == [0]
