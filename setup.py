@@ -52,7 +52,6 @@ setup(
         "rich>=13.7",
         "matplotlib>=3.8",
         "jinja2>=3.1.3",
-        "pebble>=5.0.7",
         "psutil>=5.9.6",
         "filelock>=3.13.1",
     ],

@@ -9,9 +9,13 @@ from typing import Any, Mapping
 
 import torch
 from torch import Tensor
+from torch.utils.weak import WeakIdKeyDictionary
 from torch_geometric.data import Data
 
 from graphgym_srnc.errors import InputError
+
+_digests: WeakIdKeyDictionary = WeakIdKeyDictionary()
+"""Version and digest of feature matrices."""
 
 HIDDEN = -1
 """Label of a node whose class a method must not see."""
@@ -172,13 +176,28 @@ class ShiftTask:
         digest = hashlib.sha256(f"{self.num_known},{self.open_set},{roles}".encode())
         tensors = [getattr(self, key) for key in ("train", "val", "test", "pool", "source_val")]
         for graph in self.graphs().values():
-            x = graph.x
             tensors += [graph.edge_index, graph.y]
-            tensors += [x] if x.layout == torch.strided else [x.to_sparse_coo().coalesce().indices(), x.to_sparse_coo().coalesce().values()]
+            digest.update(_features_digest(graph.x))
         for tensor in tensors:
-            digest.update(f"{tuple(tensor.shape)},{tensor.dtype}".encode())
-            digest.update(tensor.detach().cpu().contiguous().numpy())  # by its buffer, without a copy
+            _hash(digest, tensor)
         return digest.hexdigest()
+
+
+def _features_digest(x: Tensor) -> bytes:
+    """SHA-256 of a feature matrix, by far the largest part of a graph; several tasks of one data set share it."""
+    version, known = 0 if x.is_inference() else x._version, _digests.get(x)
+    if known is None or known[0] != version:
+        digest, sparse = hashlib.sha256(), x.layout != torch.strided
+        coo = x.to_sparse_coo().coalesce() if sparse else x
+        for part in (coo.indices(), coo.values()) if sparse else (x,):
+            _hash(digest, part)
+        _digests[x] = known = version, digest.digest()
+    return known[1]
+
+
+def _hash(digest: Any, tensor: Tensor) -> None:
+    digest.update(f"{tuple(tensor.shape)},{tensor.dtype}".encode())
+    digest.update(tensor.detach().cpu().contiguous().numpy())  # by its buffer, without a copy
 
 
 def all_finite(x: Tensor) -> bool:

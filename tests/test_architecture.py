@@ -30,7 +30,7 @@ OUTSIDE = {
     "losses": {"torch", "scipy", "numpy"}, "task": {"torch", "torch_geometric"},
     "backbones": {"torch", "torch_geometric", "numpy", "scipy"}, "metrics": {"torch", "sklearn", "scipy", "numpy"},
     "methods": {"torch", "torch_geometric", "numpy", "scipy"}, "trainer": {"torch"},
-    "grid": {"pebble", "psutil", "ray", "yaml"}, "__main__": set(),
+    "grid": {"psutil", "ray", "yaml"}, "__main__": set(),
     "clustering": {"torch", "torch_geometric", "numpy", "scipy", "sklearn"}, "settings": set(),
     "api": {"torch", "torch_geometric", "numpy", "sklearn", "yaml"},
 }

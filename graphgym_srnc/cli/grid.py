@@ -98,6 +98,8 @@ def main(args: argparse.Namespace) -> int:
         adopted = plan.adopt(cells, out_dir)
         if adopted:
             print(f"{adopted} runs of the same config and seed were finished under another name and are taken over")
+    if args.executor == "local" and any(cell.missing for cell in cells):
+        _prepare(cells)
     for cell in cells:
         cell.place.clear()
     todo = plan.jobs(cells, {"tensorboard": not args.no_tensorboard}, args.figures, args.overwrite)
@@ -107,6 +109,7 @@ def main(args: argparse.Namespace) -> int:
         raise KeyboardInterrupt("finished runs are kept, --resume runs the others") from error
     finally:
         _aggregate(cells, not args.no_tensorboard)
+    _show(out_dir)
     if failed:
         print(f"{len(failed)} runs failed; why is in error.txt in their directories, --resume tries them again", file=sys.stderr)
     return min(len(failed), 1)
@@ -124,6 +127,22 @@ def _announce(cells: Sequence[Cell], out_dir: Path, workers: int) -> None:
         told = [f"about {span(seconds)}, judged by finished runs of the same method and data"] * (unknown < missing)
         told += [f"how long {unknown} of them take is not known, since none like them is finished"] * bool(unknown)
         print(f"{missing} to run, {workers} at a time: {', '.join(told)}", flush=True)
+
+
+def _prepare(cells: Sequence[Cell]) -> None:
+    """Download and process each data set once, before the workers start; refuse finished runs that were made of other data.
+
+    Raises:
+        InputError: a task cannot be made, or a finished run of the same config has another split.
+    """
+    from graphgym_srnc.errors import InputError
+    from graphgym_srnc.gym.prepare import data_key, prepare
+    fingerprints = prepare([cell.cfg for cell in cells], [cell.place.name for cell in cells])
+    for cell in cells:
+        now, finished = fingerprints.get(data_key(cell.cfg)), cell.place.result(cell.seeds[0])
+        if now and finished and finished["split"] != now and cell.seeds[0] not in cell.missing:
+            raise InputError("out_dir", str(cell.place.path), "another --name, or --overwrite, since its runs were made of other data"
+                             f" (split of seed {cell.seeds[0]}: {finished['split'][:12]} there, {now[:12]} now)")
 
 
 def _executor(args: argparse.Namespace, workers: int) -> Callable[[Sequence[Job]], Iterator[Outcome]]:
@@ -174,6 +193,15 @@ def _run(todo: list[Job], cells: Sequence[Cell], execute: Callable[[Sequence[Job
                         progress.finish(f"{job.name}, seed {job.seed}: done by another process")
             todo += held
     return failed
+
+
+def _show(out_dir: Path) -> None:
+    """What the results come to, the settings chosen on validation."""
+    from graphgym_srnc.report import compare, render
+    found = compare.collect([out_dir])
+    if found.runs:
+        render.show(compare.table(found.runs), sys.stdout)
+        print(f"more: graphgym-srnc compare {out_dir}; graphgym-srnc report {out_dir}; tensorboard --logdir {out_dir}")
 
 
 def _free(place: Experiment, seed: int) -> bool:
