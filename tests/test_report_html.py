@@ -275,6 +275,9 @@ def test_links_and_torn_records_are_passed_over(tmp_path, undrawn):
     keep(tmp_path / "results", "one", [0.5, 0.6])
     keep(tmp_path / "elsewhere", "two", [0.7])
     (tmp_path / "results" / "two").symlink_to(tmp_path / "elsewhere" / "two", target_is_directory=True)
+    linked = keep(tmp_path / "results", "linked", [0.5]) / "0" / "result.json"
+    linked.unlink()
+    linked.symlink_to(tmp_path / "elsewhere" / "two" / "0" / "result.json")
     for change in ({"warnings": 5}, {"seconds": "long"}, {"history": [5]}, {"test": {"micro_f1": [1]}}, {"selected": 9}, {"info": None},
                    {"config": {"dataset": 3}}, {"platform": "\ud800"}):
         record = json.loads((tmp_path / "results" / "one" / "1" / "result.json").read_text())
@@ -289,7 +292,7 @@ def test_links_and_torn_records_are_passed_over(tmp_path, undrawn):
         shutil.rmtree(tmp_path / "again")
     shutil.rmtree(tmp_path / "results" / "one" / "0")
     (tmp_path / "results" / "one" / "1" / "result.json").write_text("{")
-    with pytest.raises(InputError, match="1 unreadable"):
+    with pytest.raises(InputError, match="2 unreadable"):
         html.render([tmp_path / "results"])
 
 
@@ -330,10 +333,10 @@ def test_the_command_writes_the_page(results, tmp_path):
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(SRC), os.environ.get("PYTHONPATH", "")]), "OMP_NUM_THREADS": "1"}
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert done.returncode == 0 and not done.stderr, done.stderr
-    assert re.fullmatch(r"wrote results/report.html \(0\.\d MiB\)\n", done.stdout)
-    found = Page((tmp_path / "results" / "report.html").read_text(encoding="utf-8"))
+    assert re.fullmatch(r"wrote results.html \(0\.\d MiB\)\n", done.stdout)
+    found = Page((tmp_path / "results.html").read_text(encoding="utf-8"))
     assert "Ours & theirs" in found.text and "The plain GNN: cross-entropy" in found.text and "Open-set shift: some" in found.text
-    assert sorted(path.name for path in (tmp_path / "results").iterdir()) == ["erm", "report.html"]
+    assert [path.name for path in (tmp_path / "results").iterdir()] == ["erm"]
 
 
 @pytest.mark.parametrize("words, told", [
@@ -349,6 +352,13 @@ def test_bad_input_is_one_line(words, told, results, tmp_path, capsys, undrawn):
     out, error = capsys.readouterr()
     assert not out and error.startswith(f"error: {told}") and error.count("\n") == 1
     assert sorted(results.rglob("*")) == before and places["file"].read_text() == "kept" and not list(places["empty"].iterdir())
+
+
+def test_the_place_is_looked_at_before_the_work(tmp_path, monkeypatch):
+    monkeypatch.setattr(html, "render", lambda *words: pytest.fail("too late"))
+    (tmp_path / "file").write_text("kept")
+    for place in (tmp_path, tmp_path / "file" / "page.html"):
+        assert main(["report", str(tmp_path), "--out", str(place)]) == 2
 
 
 def test_words_of_the_command():

@@ -11,7 +11,7 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
     from graphgym_srnc.report.paper import TABLES
     parser = subparsers.add_parser("report", help="write results as one HTML page: tables, tests, figures, settings", allow_abbrev=False)
     parser.add_argument("folders", nargs="+", metavar="DIR", help="an experiment, a folder of them, or a folder of such folders")
-    parser.add_argument("--out", metavar="FILE", help="the page (default: report.html in the first DIR)")
+    parser.add_argument("--out", metavar="FILE", help="the page (default: the name of the first DIR with .html, in the current directory)")
     parser.add_argument("--metric", nargs="+", default=[], metavar="NAME", help="scores to compare; the first one chooses settings"
                         " (default: Micro-F1, macro recall and scores of the unknown class)")
     parser.add_argument("--against", metavar="ROW", help="test every row against this one (default: the best by mean rank)")
@@ -28,7 +28,8 @@ def main(args: argparse.Namespace) -> None:
     from graphgym_srnc.errors import InputError
     from graphgym_srnc.report import html
     from graphgym_srnc.store import write_text
-    out = Path(args.out or Path(args.folders[0]) / "report.html")
+    # Not in DIR: GraphGym's agg_batch takes whatever lies there for an experiment.
+    out = Path(args.out or f"{Path(args.folders[0]).resolve().name or 'report'}.html")
     place = next(path for path in out.absolute().parents if path.exists())
     if out.is_dir() or args.out and not place.is_dir() or not os.access(place, os.W_OK):
         raise InputError("--out", str(out), "a file that can be written")

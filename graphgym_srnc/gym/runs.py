@@ -15,6 +15,7 @@ from graphgym_srnc.gym.config import activate, dump_config, schema
 from graphgym_srnc.gym.training import fit, train_standard
 from graphgym_srnc.methods.base import Method
 from graphgym_srnc.report import events
+from graphgym_srnc.report.shift import label_counts
 from graphgym_srnc.report.tensorboard import TensorBoard, blind, untouched
 from graphgym_srnc.task import ShiftTask
 from graphgym_srnc.trainer import Episode
@@ -93,7 +94,7 @@ def run(base: CfgNode, seed: int, place: store.Experiment, watch: Watch | None =
     result = place.finish(seed, {
         "method": cfg.train.mode, "backbone": cfg.gnn.layer_type, "task": task.name, "split": task.fingerprint(), "info": dict(task.info),
         "lr": cfg.optim.base_lr, "threads": cfg.num_threads, "seconds": time.perf_counter() - begin, "peak_memory_mib": store.peak_memory(),
-        **result})
+        **result, "labels": label_counts(task)})
     if extras.tensorboard and cfg.train.mode == "standard":
         # GraphGym's own training is not watched as it goes.
         events.write_run(place.path / str(seed), result, _settings(cfg, extras))

@@ -23,14 +23,19 @@ def describe(task: ShiftTask) -> dict[str, Any]:
     """
     graphs = {role: _describe_graph(graph) for role, graph in task.graphs().items()}
     splits = {key: len(getattr(task, key)) for key in ("train", "source_val", "val", "test", "pool")}
-    known = known_names(task)[:task.num_known]
-    source, target = (torch.bincount(y[y >= 0], minlength=task.num_outputs).tolist() for y in (task.source.y[task.train], task.target.y))
-    labels = {name: {"source": source[i], "target": target[i]} for i, name in enumerate(known)}
-    if task.open_set:
-        labels |= {name: {"source": 0, "target": size} for name, size in _unseen(task, target[task.num_known])}
-    warnings = _warnings(task, graphs, labels, [*known, *["unknown"] * task.open_set])
+    labels = label_counts(task)
+    warnings = _warnings(task, graphs, labels, known_names(task))
     return {"name": task.name, "fingerprint": task.fingerprint(), "known_classes": task.num_known, "open_set": task.open_set,
             "graphs": graphs, "splits": splits, "labels": labels, "info": dict(task.info), "warnings": warnings}
+
+
+def label_counts(task: ShiftTask) -> dict[str, dict[str, int]]:
+    """How many labelled nodes a class has among training nodes (``source``) and among all of the target (``target``)."""
+    source, target = (torch.bincount(y[y >= 0], minlength=task.num_outputs).tolist() for y in (task.source.y[task.train], task.target.y))
+    labels = {name: {"source": source[i], "target": target[i]} for i, name in enumerate(known_names(task)[:task.num_known])}
+    if task.open_set:
+        labels |= {name: {"source": 0, "target": size} for name, size in _unseen(task, target[task.num_known])}
+    return labels
 
 
 def known_names(task: ShiftTask) -> list[str]:
