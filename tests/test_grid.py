@@ -332,7 +332,9 @@ def toy_grid(root: str, settings: int, seeds: int) -> None:
 def start(tmp_path: Path, root: Path, settings: int, seeds: int, seconds: float = 0.005) -> subprocess.Popen:
     script = tmp_path / "toy.py"
     script.write_text(TOY.format(here=str(HERE)))
-    env = os.environ | {"PYTHONPATH": os.pathsep.join([str(HERE.parent), os.environ.get("PYTHONPATH", "")]), "TOY_SECONDS": str(seconds)}
+    (tmp_path / "tmp").mkdir(exist_ok=True)
+    env = os.environ | {"PYTHONPATH": os.pathsep.join([str(HERE.parent), os.environ.get("PYTHONPATH", "")]), "TOY_SECONDS": str(seconds),
+                        "TMPDIR": str(tmp_path / "tmp")}
     return subprocess.Popen([sys.executable, str(script), str(root), str(settings), str(seeds)], env=env, stdout=subprocess.PIPE,
                             stderr=subprocess.PIPE, text=True, start_new_session=True)
 
@@ -373,6 +375,7 @@ def test_two_grids_on_one_directory_share_the_work(tmp_path):
         assert process.returncode == 0, err
     assert stored(root) == expected(10, 6)
     assert Counter(noted(root, "done")) == {f"{x} {seed}": 1 for x in range(10) for seed in range(6)}
+    assert not list((tmp_path / "tmp").iterdir())
 
 
 def test_workers_end_in_the_middle_of_a_run_when_their_parent_is_killed(tmp_path):
@@ -385,7 +388,7 @@ def test_workers_end_in_the_middle_of_a_run_when_their_parent_is_killed(tmp_path
     deadline = time.monotonic() + 5
     while any(map(alive, workers)) and time.monotonic() < deadline:
         time.sleep(0.02)
-    assert not any(map(alive, workers))
+    assert not any(map(alive, workers)) and not list((tmp_path / "tmp").iterdir())
     process.communicate()
 
 

@@ -16,12 +16,13 @@ from pathlib import Path
 
 import pytest
 import torch
+from torch_geometric.data import Data
 
 from graphgym_srnc import store
 from graphgym_srnc.cli.main import main
 from graphgym_srnc.cli.progress import Runs
 from graphgym_srnc.grid import local, plan, space, worker
-from graphgym_srnc.grid.jobs import Job, Outcome
+from graphgym_srnc.grid.jobs import Job, Limits, Outcome
 from graphgym_srnc.gym import config_root, load_config
 
 SRC = Path(__file__).parent.parent
@@ -121,7 +122,7 @@ def test_two_commands_at_once_run_each_once(shared):
     found = results(folder)
     assert set(found) == CELLS and all(list(seeds) == [0, 1] for seeds in found.values())
     # A process numbers its event files. None is missing, so no run was done and then replaced.
-    marks = [path.name.split(".")[-2:] for path in (folder / "results").rglob("events.out.tfevents.*")]
+    marks = [path.name.split(".")[-2:] for path in (folder / "results").glob("g/*/[01]/events.out.tfevents.*")]
     assert len(marks) == 10
     for process, count in Counter(process for process, _ in marks).items():
         assert sorted(int(number) for other, number in marks if other == process) == list(range(count))
@@ -296,7 +297,7 @@ def test_a_full_disk_ends_the_grid_in_one_line(tmp_path, inline, monkeypatch, ca
     monkeypatch.setattr(os, "fsync", full)
     assert main(words(tmp_path, text=text)) == 2
     err = capsys.readouterr().err
-    assert err.count("\n") == 1 and "No space left on device" in err
+    assert err.splitlines()[-1].startswith("error: out_dir") and "No space left on device" in err and "Traceback" not in err
     assert [list(runs) for runs in results(tmp_path).values()] == [[0, 1]]
     monkeypatch.setattr(os, "fsync", real)
     assert main(words(tmp_path, "--resume", text=text)) == 0
@@ -304,6 +305,24 @@ def test_a_full_disk_ends_the_grid_in_one_line(tmp_path, inline, monkeypatch, ca
 
 
 # Before the first run.
+
+def test_runs_of_other_data_under_the_same_name_are_refused(tmp_path, inline, capsys):
+    def graph(seed: int) -> None:
+        generator = torch.Generator().manual_seed(seed)
+        y = torch.arange(90) % 3
+        edge_index = torch.randint(90, (2, 400), generator=generator)
+        torch.save(Data(x=torch.rand(90, 5, generator=generator), edge_index=edge_index, y=y), tmp_path / "mine.pt")
+
+    text = "erm.steps T [2,3]"
+    more = ["--resume", "dataset.format", "file", "dataset.name", str(tmp_path / "mine.pt")]
+    graph(0)
+    assert main(words(tmp_path, *more, text=text)) == 0, capsys.readouterr().err
+    before = stamps(tmp_path)
+    graph(1)
+    assert main(words(tmp_path, *more, "--repeat", "3", text=text)) == 2
+    err = capsys.readouterr().err
+    assert err.count("\n") == 1 and "made of other data" in err and stamps(tmp_path) == before and len(inline) == 4
+
 
 def test_dry_run_lists_each_difference_and_writes_nothing(tmp_path, capsys):
     assert main(words(tmp_path, "--dry-run", "--repeat", "3")) == 0
@@ -320,6 +339,21 @@ def test_a_dry_run_after_the_grid_tells_what_is_left_and_how_long(filled, capsys
     out = capsys.readouterr().out
     assert "6 settings, 30 runs, of which 10 are done" in out and "20 to run, 3 at a time: about " in out and "not known" not in out
     assert tree(filled) == before
+
+
+def test_limits_and_jobs_reach_the_executor(tmp_path, monkeypatch):
+    told = []
+
+    def run(jobs, execute, limits, workers=1):
+        told.append((len(jobs), limits, workers))
+        yield from (Outcome(job, "failed", 1.0, "out of time: more than 5 s", 4) for job in jobs)
+
+    monkeypatch.setattr(local, "run", run)
+    more = ["--time-limit", "5", "--memory-limit", "900", "--retries", "3", "--jobs", "2"]
+    assert main(words(tmp_path, *more, text="gnn.dim_inner d [8,12]")) == 1
+    assert told == [(4, Limits(5.0, 900.0, 3), 2)]
+    assert (tmp_path / "results" / "g" / "erm-d=12" / "1" / "error.txt").read_text() == "try 4: out of time: more than 5 s\n"
+    assert main(words(tmp_path, *more, "--jobs", "64", "--resume", text="gnn.dim_inner d [8,12]")) == 1 and told[1][2] == 4
 
 
 def test_a_sample_of_a_grid(tmp_path, capsys):

@@ -108,8 +108,9 @@ def main(args: argparse.Namespace) -> int:
     except KeyboardInterrupt as error:
         raise KeyboardInterrupt("finished runs are kept, --resume runs the others") from error
     finally:
-        _aggregate(cells, not args.no_tensorboard)
-    _show(out_dir)
+        done = _aggregate(cells, not args.no_tensorboard)
+    if done:
+        _show(out_dir)
     if failed:
         print(f"{len(failed)} runs failed; why is in error.txt in their directories, --resume tries them again", file=sys.stderr)
     return min(len(failed), 1)
@@ -198,10 +199,8 @@ def _run(todo: list[Job], cells: Sequence[Cell], execute: Callable[[Sequence[Job
 def _show(out_dir: Path) -> None:
     """What the results come to, the settings chosen on validation."""
     from graphgym_srnc.report import compare, render
-    found = compare.collect([out_dir])
-    if found.runs:
-        render.show(compare.table(found.runs), sys.stdout)
-        print(f"more: graphgym-srnc compare {out_dir}; graphgym-srnc report {out_dir}; tensorboard --logdir {out_dir}")
+    render.show(compare.table(compare.collect([out_dir]).runs), sys.stdout)
+    print(f"more: graphgym-srnc compare {out_dir}; graphgym-srnc report {out_dir}; tensorboard --logdir {out_dir}")
 
 
 def _free(place: Experiment, seed: int) -> bool:
@@ -213,15 +212,19 @@ def _free(place: Experiment, seed: int) -> bool:
         return False
 
 
-def _aggregate(cells: Sequence[Cell], tensorboard: bool) -> None:
+def _aggregate(cells: Sequence[Cell], tensorboard: bool) -> int:
+    """Renew the aggregates of each setting; returns the number of finished runs in them."""
     from graphgym_srnc.report import events
+    done = 0
     try:
         for cell in cells:
             results = cell.place.aggregate(cell.cfg.round)
+            done += len(results)
             if tensorboard:
                 events.write_aggregate(cell.place.path, results)
     except OSError as error:
         print(f"agg/ is not renewed: {error}", file=sys.stderr)
+    return done
 
 
 def _line(outcome: Outcome) -> str:

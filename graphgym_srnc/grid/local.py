@@ -13,7 +13,6 @@ import time
 import traceback
 from collections import deque
 from multiprocessing.connection import Connection, wait
-from pathlib import Path
 from typing import Iterator, Sequence
 
 from graphgym_srnc import store
@@ -39,34 +38,33 @@ def run(jobs: Sequence[Job], execute: Execute, limits: Limits, workers: int = 1)
         workers: number of processes.
     """
     todo, pool = deque((job, 1) for job in jobs), []
-    with tempfile.TemporaryDirectory(prefix="graphgym-srnc-") as folder:
-        try:
-            while todo or pool:
-                while todo and len(pool) < workers:
-                    pool.append(_Worker(execute, Path(folder)))
-                    pool[-1].begin(*todo.popleft())
-                wait([worker.pipe for worker in pool], LOOK_EVERY)
-                for worker in list(pool):
-                    end = worker.look(limits)
-                    if end is None:
+    try:
+        while todo or pool:
+            while todo and len(pool) < workers:
+                pool.append(_Worker(execute))
+                pool[-1].begin(*todo.popleft())
+            wait([worker.pipe for worker in pool], LOOK_EVERY)
+            for worker in list(pool):
+                end = worker.look(limits)
+                if end is None:
+                    continue
+                state, seconds, story = end
+                job, tries = worker.job, worker.tries
+                if state == "lost":
+                    pool.remove(worker)
+                    if tries <= limits.retries:
+                        todo.appendleft((job, tries + 1))
                         continue
-                    state, seconds, story = end
-                    job, tries = worker.job, worker.tries
-                    if state == "lost":
-                        pool.remove(worker)
-                        if tries <= limits.retries:
-                            todo.appendleft((job, tries + 1))
-                            continue
-                        state = "failed"
-                    elif todo:
-                        worker.begin(*todo.popleft())
-                    else:
-                        pool.remove(worker)
-                        worker.kill()
-                    yield Outcome(job, state, seconds, story, tries)
-        finally:
-            for worker in pool:
-                worker.kill()
+                    state = "failed"
+                elif todo:
+                    worker.begin(*todo.popleft())
+                else:
+                    pool.remove(worker)
+                    worker.kill()
+                yield Outcome(job, state, seconds, story, tries)
+    finally:
+        for worker in pool:
+            worker.kill()
 
 
 class _Worker:
@@ -75,14 +73,13 @@ class _Worker:
     Each has a pipe of its own. One that all share would be left torn or locked by a process that is killed at a bad moment.
     """
 
-    def __init__(self, execute: Execute, folder: Path) -> None:
+    def __init__(self, execute: Execute) -> None:
         # Threads of torch do not survive a fork; a spawned process inherits nothing else that could change a number either.
         context = multiprocessing.get_context("spawn")
         self.pipe, theirs = context.Pipe()
-        handle, path = tempfile.mkstemp(dir=folder)
-        os.close(handle)
-        self.output = Path(path)
-        self.process = context.Process(target=_serve, args=(theirs, str(self.output)))
+        handle, self.path = tempfile.mkstemp(prefix="graphgym-srnc-")
+        self.output = open(handle, encoding="utf-8", errors="replace")
+        self.process = context.Process(target=_serve, args=(theirs, self.path))
         self.process.start()
         theirs.close()
         self._send(execute)
@@ -104,8 +101,9 @@ class _Worker:
                 self.begun = time.monotonic()
         seconds = time.monotonic() - self.begun if self.begun else 0.0
         if not alive:
-            self.process.join()
-            return "lost", seconds, self._obituary()
+            story = self._obituary()
+            self.kill()
+            return "lost", seconds, story
         if limits.seconds and seconds > limits.seconds:
             self.kill()
             return "lost", seconds, f"out of time: more than {limits.seconds:g} s"
@@ -119,6 +117,9 @@ class _Worker:
         self.process.kill()
         self.process.join()
         self.pipe.close()
+        self.output.close()
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self.path)
 
     def _send(self, message: object) -> None:
         # A process that is dead already is found so by the next look.
@@ -134,7 +135,7 @@ class _Worker:
     def _obituary(self) -> str:
         code = self.process.exitcode
         story = f"its process died with exit status {code}" + " (killed, perhaps by the system for want of memory)" * (code == -9)
-        output = self.output.read_text(encoding="utf-8", errors="replace")[-LAST:].strip()
+        output = self.output.read()[-LAST:].strip()
         return f"{story}; the end of its output:\n{output}\n{story}" if output else story
 
 
@@ -147,6 +148,9 @@ def _serve(pipe: Connection, output: str) -> None:
     # Ctrl-C reaches all processes of a terminal; what becomes of the workers is for the parent to say.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     file = os.open(output, os.O_WRONLY | os.O_APPEND)
+    with contextlib.suppress(OSError):
+        # Both processes have it open, so that nothing is left of it whatever becomes of them; not every system can do that.
+        os.unlink(output)
     for stream in (1, 2):
         os.dup2(file, stream)
     faulthandler.enable(2)

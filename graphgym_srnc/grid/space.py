@@ -22,7 +22,7 @@ from graphgym_srnc.errors import InputError
 BASE = "cfg"
 """The key that names the base config."""
 
-MOST = 100_000
+MOST = 20_000
 """Settings of a grid that is run as a whole."""
 
 Value = Union[str, tuple]
