@@ -329,11 +329,14 @@ def test_a_config_of_the_page_can_be_run_again(gym, tmp_path):
 
 def test_the_command_writes_the_page(results, tmp_path):
     shutil.copytree(results / "cora-erm", tmp_path / "results" / "erm")
-    command = [sys.executable, "-m", "graphgym_srnc", "report", "results", "--title", "Ours & theirs", "--metric", "micro_f1"]
+    command = [sys.executable, "-m", "graphgym_srnc", "report", "results", "--title", "Ours & theirs", "--metric", "micro_f1",
+               "--figures", "drawn"]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(SRC), os.environ.get("PYTHONPATH", "")]), "OMP_NUM_THREADS": "1"}
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert done.returncode == 0 and not done.stderr, done.stderr
-    assert re.fullmatch(r"wrote results.html \(0\.\d MiB\)\n", done.stdout)
+    figures = sorted(path.name for path in (tmp_path / "drawn").glob("*.p*"))
+    assert [name.rpartition(".")[2] for name in figures] == ["pdf", "png"] * (len(figures) // 2) and figures[0].startswith("curves")
+    assert re.fullmatch(rf"wrote results.html \(0\.\d MiB\)\nwrote {len(figures)} figures to drawn\n", done.stdout)
     found = Page((tmp_path / "results.html").read_text(encoding="utf-8"))
     assert "Ours & theirs" in found.text and "The plain GNN: cross-entropy" in found.text and "Open-set shift: some" in found.text
     assert [path.name for path in (tmp_path / "results").iterdir()] == ["erm"]

@@ -57,6 +57,7 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
                        help="tries again of a run whose process died or hit a limit (default: 1)")
     where.add_argument("--ray-address", default="auto", metavar="ADDRESS", help="the cluster (default: the one that this machine is in)")
     where.add_argument("--ray-cpus", type=float, default=1, metavar="C", help="CPUs of a run on the cluster (default: 1)")
+    where.add_argument("--ray-gpus", type=float, default=0, metavar="G", help="GPUs of a run on the cluster (default: 0)")
     parser.set_defaults(overrides=[])
 
 
@@ -88,7 +89,7 @@ def main(args: argparse.Namespace) -> int:
     out_dir = Path(args.out_dir or plain.out_dir) / folder
     cells = plan.cells(settings, args.cfg, base, args.overrides, out_dir, args.repeat, args.resume, args.overwrite)
     workers = args.jobs or _cores()
-    _announce(cells, out_dir, workers)
+    _announce(cells, out_dir, workers if args.executor == "local" else 0)
     if args.dry_run:
         for cell in cells:
             changes = ", ".join(f"{key} {new}" for key, (_, new) in difference(plain, cell.cfg).items()) or "the base config"
@@ -123,11 +124,13 @@ def _announce(cells: Sequence[Cell], out_dir: Path, workers: int) -> None:
     every = sum(len(cell.seeds) for cell in cells)
     known = [result for folder in (out_dir, out_dir.parent) for _, results in store.experiments(folder) for result in results.values()]
     print(f"{out_dir}: {len(cells)} settings, {every} runs" + (f", of which {every - missing} are done" if missing < every else ""))
-    seconds, unknown = estimate(cells, known, workers)
+    seconds, unknown = estimate(cells, known, workers or 1)
     if missing:
-        told = [f"about {span(seconds)}, judged by finished runs of the same method and data"] * (unknown < missing)
+        about = f"about {span(seconds)}{'' if workers else ' of computing'}, judged by finished runs of the same method and data"
+        told = [about] * (unknown < missing)
         told += [f"how long {unknown} of them take is not known, since none like them is finished"] * bool(unknown)
-        print(f"{missing} to run, {workers} at a time: {', '.join(told)}", flush=True)
+        where = f"{workers} at a time" if workers else "on the cluster"
+        print(f"{missing} to run, {where}: {', '.join(told)}", flush=True)
 
 
 def _prepare(cells: Sequence[Cell]) -> None:
@@ -152,7 +155,7 @@ def _executor(args: argparse.Namespace, workers: int) -> Callable[[Sequence[Job]
     limits = Limits(args.time_limit, args.memory_limit, args.retries)
     if args.executor == "ray":
         from graphgym_srnc.grid import on_ray
-        return lambda jobs: on_ray.run(jobs, execute, limits, address=args.ray_address, cpus=args.ray_cpus)
+        return lambda jobs: on_ray.run(jobs, execute, limits, address=args.ray_address, cpus=args.ray_cpus, gpus=args.ray_gpus)
     from graphgym_srnc.grid import local
     return lambda jobs: local.run(jobs, execute, limits, min(workers, len(jobs)))
 

@@ -16,6 +16,7 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
                         " (default: Micro-F1, macro recall and scores of the unknown class)")
     parser.add_argument("--against", metavar="ROW", help="test every row against this one (default: the best by mean rank)")
     parser.add_argument("--title", default="", metavar="TEXT", help="title of the page (default: names of the folders)")
+    parser.add_argument("--figures", metavar="FOLDER", help="write the figures there too, each as PNG and PDF")
     parser.add_argument("--paper", choices=[*TABLES, "none"], help="put a table of the paper beside ours (default: the one that fits)")
 
 
@@ -26,7 +27,7 @@ def main(args: argparse.Namespace) -> None:
         InputError: no results, an unknown metric or row, or a page that cannot be written.
     """
     from graphgym_srnc.errors import InputError
-    from graphgym_srnc.report import html
+    from graphgym_srnc.report import html, overview
     from graphgym_srnc.store import write_text
     # Not in DIR: GraphGym's agg_batch takes whatever lies there for an experiment.
     out = Path(args.out or f"{Path(args.folders[0]).resolve().name or 'report'}.html")
@@ -39,6 +40,13 @@ def main(args: argparse.Namespace) -> None:
     except OSError as error:
         raise InputError("--out", str(out), f"a file that can be written ({error.strerror})") from error
     print(f"wrote {out} ({len(page.encode()) / 2 ** 20:.1f} MiB)")
+    if args.figures:
+        results = {one.name: one.results for one in html.read(args.folders) if one.results}
+        try:
+            paths = overview.draw_all(args.folders[0], args.figures, results, (args.metric or ["micro_f1"])[0])
+        except OSError as error:
+            raise InputError("--figures", args.figures, f"a folder that can be written to ({error.strerror})") from error
+        print(f"wrote {len(paths)} figures to {args.figures}")
 
 
 def descriptions() -> dict[str, str]:

@@ -471,18 +471,8 @@ def _rank_drawings(table: compare.Table) -> Iterator[tuple[str, Callable[[], byt
 
 
 def _label_drawings(experiments: Sequence[Experiment]) -> Iterator[tuple[str, Callable[[], bytes]]]:
-    """One for each task whose records tell the nodes of each class, ``labels``."""
-    seen = set()
-    for one in experiments:
-        task, labels = one.first["task"], one.first.get("labels")
-        if task not in seen and _are_counts(labels):
-            seen.add(task)
-            yield f"{task}, seed {min(one.results)}", partial(_draw, shift.figure, {"name": task, "labels": labels})
-
-
-def _are_counts(labels: Any) -> bool:
-    return isinstance(labels, dict) and bool(labels) and all(
-        isinstance(count, dict) and all(isinstance(count.get(side), int) for side in ("source", "target")) for count in labels.values())
+    for caption, summary in overview.label_counts({one.name: one.results for one in experiments}).items():
+        yield caption, partial(_draw, shift.figure, summary)
 
 
 def _draw(make: Callable[..., Figure], *words: Any) -> bytes:

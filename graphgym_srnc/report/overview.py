@@ -1,6 +1,7 @@
 """Every figure that a folder of results has in it: scores over swept keys, and training curves of methods on a data set."""
 from __future__ import annotations
 
+import itertools
 import os
 import re
 from collections import defaultdict
@@ -39,10 +40,29 @@ def draw_all(out_dir: str | os.PathLike, folder: str | os.PathLike, results: Map
         What was written, but for the events.
     """
     results, folder = dict(store.experiments(out_dir)) if results is None else results, Path(folder)
-    paths = [save(figure, folder / f"{name}.{kind}") for name, figure in figures_of(results, metric) for kind in ("png", "pdf")]
+    labels = ((_file("labels", caption), shift.figure(summary)) for caption, summary in label_counts(results).items())
+    drawn = itertools.chain(figures_of(results, metric), labels)
+    paths = [save(figure, folder / f"{name}.{kind}") for name, figure in drawn for kind in ("png", "pdf")]
     if paths:
         write_events(folder, [(image(f"figures/{path.stem}", path.read_bytes()), 0) for path in paths[::2]])
     return paths
+
+
+def label_counts(results: Mapping[str, Runs]) -> dict[str, dict[str, Any]]:
+    """By task and seed, what ``shift.figure`` draws: name and ``labels`` of each task whose records tell the nodes of each class."""
+    found: dict[str, dict[str, Any]] = {}
+    seen = set()
+    for runs in results.values():
+        task, labels = _first(runs)["task"], _first(runs).get("labels")
+        if task not in seen and _are_counts(labels):
+            seen.add(task)
+            found[f"{task}, seed {min(runs)}"] = {"name": task, "labels": labels}
+    return found
+
+
+def _are_counts(labels: Any) -> bool:
+    return isinstance(labels, dict) and bool(labels) and all(
+        isinstance(count, dict) and all(isinstance(count.get(side), int) for side in ("source", "target")) for count in labels.values())
 
 
 def figures_of(results: Mapping[str, Runs], metric: str = "micro_f1") -> Iterator[tuple[str, Figure]]:
