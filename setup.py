@@ -53,7 +53,7 @@ setup(
         "matplotlib>=3.8",
         "jinja2>=3.1.3",
         "psutil>=5.9.6",
-        "filelock>=3.13.1",
+        "filelock>=3.16.1",
     ],
     extras_require={**EXTRAS, "all": sorted({requirement for extra in EXTRAS.values() for requirement in extra})},
     entry_points={"console_scripts": ["graphgym-srnc = graphgym_srnc.cli.main:main"]},
