@@ -210,7 +210,7 @@ def test_ctrl_c_keeps_finished_runs(tmp_path):
     finally:
         process.kill()
     kept = scores(tmp_path)
-    assert process.returncode == 130 and err.strip().splitlines()[-1].startswith("interrupted") and "Traceback" not in err
+    assert process.returncode == 130 and err.strip().splitlines()[-1].startswith("interrupted") and "Traceback" not in err, err
     assert 2 <= len(kept) < 500 and "Micro-F1" in out and (tmp_path / "default" / "summary.csv").is_file()
     assert erm(tmp_path, "--repeat", str(len(kept) + 1), "--resume") == 0
     assert {seed: scores(tmp_path)[seed] for seed in kept} == kept and len(scores(tmp_path)) == len(kept) + 1
