@@ -78,3 +78,15 @@ def gym():
         value.clear()
         value.update(saved[name])
     gym.activate(before)
+
+
+@pytest.fixture
+def unchanged_globals():
+    """A command run in this process leaves torch and GraphGym as they were."""
+    from torch_geometric.graphgym.config import cfg
+    threads, config = torch.get_num_threads(), cfg.clone()
+    yield
+    torch.set_num_threads(threads)
+    torch.use_deterministic_algorithms(False)
+    cfg.clear()
+    cfg.update(config)

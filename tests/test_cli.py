@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -16,22 +17,12 @@ from graphgym_srnc import store
 from graphgym_srnc.cli.main import COMMANDS, build_parser, main
 from graphgym_srnc.cli.progress import Progress
 
+pytestmark = pytest.mark.usefixtures("unchanged_globals")
+
 TINY = ["synthetic.num_nodes", "300", "synthetic.num_val", "60", "synthetic.num_test", "100", "gnn.dim_inner", "8",
         "train.max_episodes", "1"]
 ERM = ["train.mode", "erm", "erm.steps", "5", *TINY]
 SRC = Path(__file__).parent.parent
-
-
-@pytest.fixture(autouse=True)
-def unchanged_globals():
-    """A command run in this process leaves torch and GraphGym as they were."""
-    from torch_geometric.graphgym.config import cfg
-    threads, config = torch.get_num_threads(), cfg.clone()
-    yield
-    torch.set_num_threads(threads)
-    torch.use_deterministic_algorithms(False)
-    cfg.clear()
-    cfg.update(config)
 
 
 def command(*words: str) -> list[str]:
@@ -57,9 +48,19 @@ def stamps(path: Path) -> dict[str, int]:
 def test_help_loads_nothing_heavy():
     code = ("import sys; from graphgym_srnc.cli.main import build_parser; build_parser().format_help();"
             "heavy = {'torch', 'torch_geometric', 'numpy', 'scipy', 'sklearn', 'rich', 'matplotlib', 'yaml', 'tensorboard'};"
-            "print(sorted(heavy & set(sys.modules)))")
+            "own = [name for name in sys.modules if name.startswith(('graphgym_srnc.report', 'graphgym_srnc.store'))];"
+            "print(sorted(heavy & set(sys.modules)) + own)")
     out = subprocess.run([sys.executable, "-c", code], env=environment(), capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "[]"
+
+
+def test_choices_in_the_help_are_all_there_are(capsys):
+    from graphgym_srnc.report import paper, render, statistics
+    for name, choices in (("compare", [*paper.TABLES, *render.FORMATS, *statistics.TESTS, *store.SPLITS]), ("report", paper.TABLES)):
+        with pytest.raises(SystemExit):
+            main([name, "--help"])
+        told = capsys.readouterr().out
+        assert all(re.search(rf"\b{choice}\b", told) for choice in choices)
 
 
 def test_help_and_version(capsys):

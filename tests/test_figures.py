@@ -249,7 +249,7 @@ def test_overview_draws_what_was_swept(tmp_path):
     val, test = drawn["curves-synthetic-open_set"].axes
     # The experiment that is best on validation stands for its method.
     assert val.get_lines()[0].get_ydata() == pytest.approx([90] * 3) and test.get_lines()[0].get_ydata() == pytest.approx([90, 91, 92])
-    paths = overview.draw_all(tmp_path, tmp_path / "figures", {"default": results["default"], "c16": results["c16"]})
+    paths = overview.draw_all({"default": results["default"], "c16": results["c16"]}, tmp_path / "figures")
     assert [path.suffix for path in paths] == [".png", ".pdf"] * 2 and all(path.is_file() for path in paths)
 
 
@@ -260,13 +260,13 @@ def test_overview_is_read_back_by_tensorboard(tmp_path):
     run = result({"train": {"mode": "erm"}, "gnn": {"layer_type": "gcnconv"}}, 0, 0.5)
     runs.finish(0, {key: value for key, value in run.items() if key != "digest"} | {"lr": 0.1, "params": 1})
     for _ in range(2):
-        paths = overview.draw_all(tmp_path, tmp_path / "drawn")
+        paths = overview.draw_all(dict(store.experiments(tmp_path)), tmp_path / "drawn")
     assert sorted(path for path in (tmp_path / "drawn").iterdir() if "tfevents" not in path.name) == sorted(paths)
     accumulator = EventAccumulator(str(tmp_path / "drawn"))
     accumulator.Reload()
     (image,) = accumulator.Images("figures/curves-synthetic-open_set")
     assert image.encoded_image_string == paths[0].read_bytes()
-    assert overview.draw_all(tmp_path / "nowhere", tmp_path / "none") == [] and not (tmp_path / "none").exists()
+    assert overview.draw_all({}, tmp_path / "none") == [] and not (tmp_path / "none").exists()
 
 
 def test_overview_keeps_data_sets_and_backbones_apart():

@@ -25,6 +25,8 @@ from graphgym_srnc.grid import local, plan, space, worker
 from graphgym_srnc.grid.jobs import Job, Limits, Outcome
 from graphgym_srnc.gym import config_root, load_config
 
+pytestmark = pytest.mark.usefixtures("unchanged_globals")
+
 SRC = Path(__file__).parent.parent
 SMALL = ["synthetic.num_nodes", "300", "synthetic.num_val", "60", "synthetic.num_test", "100", "train.max_episodes", "1",
          "erm.steps", "5", "pgl.steps", "5", "srnc.pretrain_steps", "5", "srnc.steps", "5", "srnc.cluster_pretrain_steps", "5"]
@@ -41,18 +43,6 @@ train.selection  s  ['target_val','source_val']
 REFUSED = "erm-m=srnc-d=8-s=source_val"
 CELLS = {"erm-m=erm-d=8-s=target_val", "erm-m=erm-d=16-s=target_val", "erm-m=pgl-d=8-s=target_val", "erm-m=pgl-d=16-s=target_val",
          "erm-m=srnc-d=8-s=target_val"}
-
-
-@pytest.fixture(autouse=True)
-def unchanged_globals():
-    """A command run in this process leaves torch and GraphGym as they were."""
-    from torch_geometric.graphgym.config import cfg
-    threads, config = torch.get_num_threads(), cfg.clone()
-    yield
-    torch.set_num_threads(threads)
-    torch.use_deterministic_algorithms(False)
-    cfg.clear()
-    cfg.update(config)
 
 
 def words(folder: Path, *more: str, text: str | None = GRID) -> list[str]:

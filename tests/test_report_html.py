@@ -304,6 +304,7 @@ def test_one_run_is_enough_and_folders_may_be_nested(tmp_path, undrawn):
     assert not {"tests", "curves"} & {attributes.get("id") for _, attributes in alone.tags}
     assert list(Page(html.render([tmp_path])).table("experiment", "method")) == ["a/same", "b/same"]
     assert list(Page(html.render([tmp_path / "a", tmp_path / "b"])).table("experiment", "method")) == ["a/same", "b/same"]
+    assert [one.name for one in html.read([str(tmp_path / "a"), str(tmp_path / "b")])] == ["a/same", "b/same"]
     twice = Page(html.render([tmp_path / "a", tmp_path / "a"]))
     assert list(twice.table("experiment", "method")) == ["a/same"] and "They count once" in twice.text
     assert html.render([tmp_path]) == html.render([tmp_path])
@@ -345,6 +346,7 @@ def test_the_command_writes_the_page(results, tmp_path):
 @pytest.mark.parametrize("words, told", [
     (["{empty}"], "DIR"), (["{empty}/nothing"], "DIR"), (["{file}"], "DIR"), (["{results}", "--out", "{empty}"], "--out"),
     (["{results}", "--out", "{file}/page.html"], "--out"), (["{results}", "--metric", "nonsense"], "--metric: got 'nonsense'"),
+    (["{results}", "--paper", "nature"], "--paper: got 'nature'"),
     (["{results}", "--against", "nobody"], "--against: got 'nobody'")])
 def test_bad_input_is_one_line(words, told, results, tmp_path, capsys, undrawn):
     places = {"empty": tmp_path / "empty", "file": tmp_path / "file", "results": results}
@@ -367,7 +369,6 @@ def test_the_place_is_looked_at_before_the_work(tmp_path, monkeypatch):
 def test_words_of_the_command():
     args = build_parser().parse_args(["report", "a", "b", "--metric", "micro_f1", "params", "--paper", "none", "--against", "SRNC"])
     assert (args.folders, args.metric, args.paper, args.against, args.title) == (["a", "b"], ["micro_f1", "params"], "none", "SRNC", "")
-    for words in (["report"], ["report", "a", "--paper", "nature"]):
-        with pytest.raises(SystemExit) as stop:
-            build_parser().parse_args(words)
-        assert stop.value.code == 2
+    with pytest.raises(SystemExit) as stop:
+        build_parser().parse_args(["report"])
+    assert stop.value.code == 2

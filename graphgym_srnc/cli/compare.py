@@ -22,24 +22,23 @@ Which setting a cell shows is chosen by validation scores alone. Runs are paired
 
 def add_parser(subparsers: argparse._SubParsersAction) -> None:
     """Add the subcommand."""
-    from graphgym_srnc.report import paper, render, statistics
-    from graphgym_srnc.store import SPLITS
+    # Choices stand here as words and are checked when the command runs: their modules would be loaded for every --help.
     parser = subparsers.add_parser("compare", help="compare results: tables, paired tests, ranks, the paper's numbers", epilog=EPILOG,
                                    allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folders", nargs="+", metavar="DIR", help="an experiment, a folder of them, or a folder of such folders")
     parser.add_argument("--metric", nargs="+", default=[], metavar="NAME", help="scores to show; also seconds, peak_memory_mib and params"
                         " (default: micro_f1, or those of the paper's table); the first one chooses settings")
-    parser.add_argument("--split", choices=SPLITS, default="test", help="nodes of the scores (default: test)")
+    parser.add_argument("--split", default="test", metavar="SPLIT", help="nodes of the scores: train, val or test (default: test)")
     parser.add_argument("--by", nargs="+", default=[], metavar="KEY", help="what tells rows apart (default: method, backbone if it varies)")
     parser.add_argument("--columns", nargs="+", default=[], metavar="KEY", help="what tells columns apart (default: the task)")
     parser.add_argument("--select", nargs="*", metavar="KEY", help="keys over which the best setting of a row on a column is chosen on"
                         " validation (default: all that vary but those of the data); without a KEY runs of all settings are pooled")
     parser.add_argument("--against", metavar="ROW", help="test every row against this one")
-    parser.add_argument("--test", choices=statistics.TESTS, default="wilcoxon", help="paired test (default: wilcoxon)")
+    parser.add_argument("--test", default="wilcoxon", metavar="TEST", help="paired test: wilcoxon or t (default: wilcoxon)")
     parser.add_argument("--alpha", type=float, default=0.05, metavar="A", help="level of tests and intervals (default: 0.05)")
     parser.add_argument("--intervals", action="store_true", help="bootstrap an interval for each mean")
-    parser.add_argument("--paper", choices=paper.TABLES, help="put the numbers of a table of the paper beside ours")
-    parser.add_argument("--format", choices=render.FORMATS, help="of the output (default: by the suffix of --out, else text)")
+    parser.add_argument("--paper", metavar="TABLE", help="put the paper's numbers beside ours: open_set, close_set or clustering")
+    parser.add_argument("--format", metavar="FORMAT", help="text, markdown, csv or latex (default: by the suffix of --out, else text)")
     parser.add_argument("--out", metavar="FILE", help="write the output there instead, e.g. table.md, table.csv or table.tex")
     parser.add_argument("--figure", metavar="FILE", help="draw the critical-difference diagram of the first metric, .png, .pdf or .svg")
 
@@ -50,8 +49,11 @@ def main(args: argparse.Namespace) -> None:
     Raises:
         InputError: no results, an unknown key, metric or row, nothing to pair, or a file that cannot be written.
     """
+    from graphgym_srnc.errors import InputError
     from graphgym_srnc.report import compare, render
     form = args.format or render.SUFFIXES.get(Path(args.out or "").suffix.lower(), "text")
+    if form not in render.FORMATS:
+        raise InputError("--format", form, ", ".join(render.FORMATS))
     found = compare.collect(args.folders)
     for remark in found.remarks():
         print(f"note: {remark}", file=sys.stderr)

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 from graphgym_srnc.cli.run import base_name
 
 if TYPE_CHECKING:
-    from typing import Callable, Iterator, Sequence
+    from typing import Callable, Iterator, Mapping, Sequence
 
     from graphgym_srnc.grid.jobs import Job, Outcome
     from graphgym_srnc.grid.plan import Cell
-    from graphgym_srnc.store import Experiment
+    from graphgym_srnc.store import Experiment, Result
 
 WAIT = 2.0
 """Seconds until runs that another process held are tried again."""
@@ -68,10 +68,10 @@ def main(args: argparse.Namespace) -> int:
         InputError: the grid file, a config, the data or the place for results is not as it must be; no run has started then.
         KeyboardInterrupt: Ctrl-C; what is finished is kept.
     """
+    from graphgym_srnc import store
     from graphgym_srnc.errors import InputError
     from graphgym_srnc.grid import plan, space
     from graphgym_srnc.gym import load_config
-    from graphgym_srnc.store import check_name, difference
     for option, value, least in (("--repeat", args.repeat, 1), ("--jobs", args.jobs, 0), ("--time-limit", args.time_limit, 0),
                                  ("--memory-limit", args.memory_limit, 0), ("--retries", args.retries, 0)):
         if value < least:
@@ -84,19 +84,20 @@ def main(args: argparse.Namespace) -> int:
     settings = space.settings(spaces) if args.sample is None else space.sample(spaces, args.sample, args.sample_seed, aliases)
     base = base_name(args.cfg)
     folder = args.name or f"{base}_grid_{file.stem}"
-    check_name(folder)
+    store.check_name(folder)
     plain = load_config(args.cfg, args.overrides)
     out_dir = Path(args.out_dir or plain.out_dir) / folder
     cells = plan.cells(settings, args.cfg, base, args.overrides, out_dir, args.repeat, args.resume, args.overwrite)
     workers = args.jobs or _cores()
-    _announce(cells, out_dir, workers if args.executor == "local" else 0)
+    finished = dict(store.experiments(out_dir))
+    _announce(cells, out_dir, workers if args.executor == "local" else 0, finished)
     if args.dry_run:
         for cell in cells:
-            changes = ", ".join(f"{key} {new}" for key, (_, new) in difference(plain, cell.cfg).items()) or "the base config"
+            changes = ", ".join(f"{key} {new}" for key, (_, new) in store.difference(plain, cell.cfg).items()) or "the base config"
             print(f"{cell.place.name}: {changes}; seeds {cell.seeds[0]} to {cell.seeds[-1]}, {len(cell.missing)} to run")
         return 0
     if args.resume:
-        adopted = plan.adopt(cells, out_dir)
+        adopted = plan.adopt(cells, out_dir, finished)
         if adopted:
             print(f"{adopted} runs of the same config and seed were finished under another name and are taken over")
     if args.executor == "local" and any(cell.missing for cell in cells):
@@ -117,12 +118,13 @@ def main(args: argparse.Namespace) -> int:
     return min(len(failed), 1)
 
 
-def _announce(cells: Sequence[Cell], out_dir: Path, workers: int) -> None:
+def _announce(cells: Sequence[Cell], out_dir: Path, workers: int, finished: Mapping[str, Mapping[int, Result]]) -> None:
     from graphgym_srnc import store
     from graphgym_srnc.grid.plan import estimate, span
     missing = sum(len(cell.missing) for cell in cells)
     every = sum(len(cell.seeds) for cell in cells)
-    known = [result for folder in (out_dir, out_dir.parent) for _, results in store.experiments(folder) for result in results.values()]
+    others = store.experiments(out_dir.parent)
+    known = [result for _, results in [*finished.items(), *others] for result in results.values()]
     print(f"{out_dir}: {len(cells)} settings, {every} runs" + (f", of which {every - missing} are done" if missing < every else ""))
     seconds, unknown = estimate(cells, known, workers or 1)
     if missing:

@@ -8,7 +8,6 @@ from pathlib import Path
 
 def add_parser(subparsers: argparse._SubParsersAction) -> None:
     """Add the subcommand."""
-    from graphgym_srnc.report.paper import TABLES
     parser = subparsers.add_parser("report", help="write results as one HTML page: tables, tests, figures, settings", allow_abbrev=False)
     parser.add_argument("folders", nargs="+", metavar="DIR", help="an experiment, a folder of them, or a folder of such folders")
     parser.add_argument("--out", metavar="FILE", help="the page (default: the name of the first DIR with .html, in the current directory)")
@@ -17,7 +16,8 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
     parser.add_argument("--against", metavar="ROW", help="test every row against this one (default: the best by mean rank)")
     parser.add_argument("--title", default="", metavar="TEXT", help="title of the page (default: names of the folders)")
     parser.add_argument("--figures", metavar="FOLDER", help="write the figures there too, each as PNG and PDF")
-    parser.add_argument("--paper", choices=[*TABLES, "none"], help="put a table of the paper beside ours (default: the one that fits)")
+    parser.add_argument("--paper", metavar="TABLE", help="put the paper's numbers beside ours: open_set, close_set, clustering or none"
+                        " (default: those that fit)")
 
 
 def main(args: argparse.Namespace) -> None:
@@ -34,16 +34,16 @@ def main(args: argparse.Namespace) -> None:
     place = next(path for path in out.absolute().parents if path.exists())
     if out.is_dir() or args.out and not place.is_dir() or not os.access(place, os.W_OK):
         raise InputError("--out", str(out), "a file that can be written")
-    page = html.render(args.folders, args.metric, args.against, args.title, args.paper, descriptions())
+    experiments = html.read(args.folders)
+    page = html.render(args.folders, args.metric, args.against, args.title, args.paper, descriptions(), experiments)
     try:
         write_text(out, page)
     except OSError as error:
         raise InputError("--out", str(out), f"a file that can be written ({error.strerror})") from error
     print(f"wrote {out} ({len(page.encode()) / 2 ** 20:.1f} MiB)")
     if args.figures:
-        results = {one.name: one.results for one in html.read(args.folders) if one.results}
         try:
-            paths = overview.draw_all(args.folders[0], args.figures, results, (args.metric or ["micro_f1"])[0])
+            paths = overview.draw_all({one.name: one.results for one in experiments if one.results}, args.figures, *args.metric[:1])
         except OSError as error:
             raise InputError("--figures", args.figures, f"a folder that can be written to ({error.strerror})") from error
         print(f"wrote {len(paths)} figures to {args.figures}")

@@ -77,13 +77,18 @@ def cells(settings: Sequence[space.Setting], base: str | None, base_name: str, o
     return found
 
 
-def adopt(found: Iterable[Cell], out_dir: Path) -> int:
+def adopt(found: Iterable[Cell], out_dir: Path, finished: Mapping[str, Mapping[int, store.Result]]) -> int:
     """Take over finished runs of the same config and seed which lie in ``out_dir`` under another name; returns how many.
 
     So runs are known by what they are: a grid file may rename an alias without a run being done again.
+
+    Args:
+        found: the experiments of the grid.
+        out_dir: the directory of the experiments.
+        finished: the finished runs in it, by experiment and seed.
     """
     by_digest: dict[tuple[str, int], Path] = {}
-    for name, results in store.experiments(out_dir):
+    for name, results in finished.items():
         by_digest |= {(result["digest"], seed): out_dir / name / str(seed) for seed, result in results.items()}
     adopted = 0
     for cell in found:

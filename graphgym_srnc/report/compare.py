@@ -6,6 +6,7 @@ import math
 import os
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from statistics import median
 from typing import Any, Hashable, Iterable, Mapping, Sequence
 
 from graphgym_srnc import store
@@ -419,14 +420,8 @@ def _cell(runs: Sequence[Run], metric: str, split: str, confidence: float | None
         beside = {(published.row_of(run.facts), published.column_of(run.facts)) for run in runs}
         paper = published.find(*beside.pop()).get(metric) if len(beside) == 1 else None
     interval = statistics.bootstrap_interval(values, confidence) if confidence else None
-    return Cell({pair: statistics.mean(mine) for pair, mine in pairs.items()}, len(values), *statistics.mean_std(values), _median(values),
+    return Cell({pair: statistics.mean(mine) for pair, mine in pairs.items()}, len(values), *statistics.mean_std(values), median(values),
                 interval, paper)
-
-
-def _median(values: Sequence[float]) -> float:
-    ordered = sorted(values)
-    middle = len(ordered) // 2
-    return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
 
 
 def _marked(cells: Mapping[str, Cell], less: bool, test: str, alpha: float) -> dict[str, Cell]:

@@ -155,7 +155,7 @@ class Album:
 
 
 def render(folders: Sequence[str | os.PathLike], metrics: Sequence[str] = (), against: str | None = None, title: str = "",
-           paper: str | None = None, about: Mapping[str, str] | None = None) -> str:
+           paper: str | None = None, about: Mapping[str, str] | None = None, every: Sequence[Experiment] | None = None) -> str:
     """The page of all finished runs in and below some directories.
 
     Args:
@@ -165,6 +165,7 @@ def render(folders: Sequence[str | os.PathLike], metrics: Sequence[str] = (), ag
         title: of the page; default: the names of the folders.
         paper: one of ``paper.TABLES`` to put beside ours, or ``none``; default: the one that most runs stand beside.
         about: a sentence on each method and shift, by name.
+        every: what :func:`read` gives of the directories, if that is there already.
 
     Raises:
         InputError: a directory is not there or holds no result; an unknown metric, row or table; no pairs with the chosen row.
@@ -175,7 +176,7 @@ def render(folders: Sequence[str | os.PathLike], metrics: Sequence[str] = (), ag
     there = set().union(*(run.scores["test"] for run in found.runs))
     table = compare.table(found.runs, metrics or [metric for metric in DEFAULT if metric in there], paper=published, intervals=True)
     tested = _tested(found.runs, table, against, published)
-    every = read(folders)
+    every = read(folders) if every is None else every
     experiments = [one for one in every if one.results]
     if not experiments:
         raise InputError("DIR", ", ".join(map(str, folders)), "results that this program wrote")
@@ -212,10 +213,10 @@ def fitting(runs: Sequence[compare.Run]) -> str | None:
     return best if fits[best] else None
 
 
-def read(folders: Iterable[Path]) -> list[Experiment]:
+def read(folders: Iterable[str | os.PathLike]) -> list[Experiment]:
     """The experiments in and below some directories, also those without a finished run; links are not followed."""
     found: dict[Path, Experiment] = {}
-    folders, seen = list(folders), set()
+    folders, seen = [Path(os.path.abspath(folder)) for folder in folders], set()
     for folder in folders:
         for place, below, files in os.walk(folder):
             below[:] = sorted(name for name in below if not name.startswith("."))

@@ -26,20 +26,18 @@ def label_shift(task: ShiftTask, *later: ShiftTask) -> Figure:
     return shift.figure(*map(shift.describe, (task, *later)))
 
 
-def draw_all(out_dir: str | os.PathLike, folder: str | os.PathLike, results: Mapping[str, Runs] | None = None,
-             metric: str = "micro_f1") -> list[Path]:
-    """Draw all figures of a folder of results, as PNG and PDF, and as images for TensorBoard.
+def draw_all(results: Mapping[str, Runs], folder: str | os.PathLike, metric: str = "micro_f1") -> list[Path]:
+    """Draw all figures of some results, as PNG and PDF, and as images for TensorBoard.
 
     Args:
-        out_dir: the results.
+        results: finished runs by experiment and seed.
         folder: where the figures go.
-        results: finished runs by experiment and seed, if they are read already.
         metric: the score to draw.
 
     Returns:
         What was written, but for the events.
     """
-    results, folder = dict(store.experiments(out_dir)) if results is None else results, Path(folder)
+    folder = Path(folder)
     labels = ((_file("labels", caption), shift.figure(summary)) for caption, summary in label_counts(results).items())
     drawn = itertools.chain(figures_of(results, metric), labels)
     paths = [save(figure, folder / f"{name}.{kind}") for name, figure in drawn for kind in ("png", "pdf")]
