@@ -118,9 +118,9 @@ def scores(results: Results, metric: str) -> str:
     return "{:.1f} ± {:.1f}".format(*mean_std(values)) if values else "-"
 
 
-def peak_memory(results: Iterable[dict[str, Any]]) -> float:
+def peak_memory(results: Iterable[dict[str, Any]]) -> str:
     """Peak memory in MiB; the seeds of a cell share a process, so it is the largest."""
-    return max((result["peak_memory_mib"] or math.nan for result in results), default=math.nan)
+    return max((f"{result['peak_memory_mib']:.0f}" for result in results if result["peak_memory_mib"]), key=float, default="-")
 
 
 def markdown(head: Sequence[str], lines: Iterable[Sequence[Any]]) -> str:
@@ -141,7 +141,7 @@ def chosen(patterns: str, block: str, row: str) -> bool:
 
 
 def by_split(results: Results) -> dict[str, dict[str, Any]]:
-    return {result["split"]: result for result in results.values()}
+    return {result["split"][:SHORT]: result for result in results.values()}
 
 
 def differences(ours: Results, theirs: Results, metric: str) -> list[float]:
@@ -246,21 +246,41 @@ def tuned(args: argparse.Namespace, rows: dict[str, str], blocks: dict[str, str]
     return out
 
 
+SHORT = 12
+"""Digits of a fingerprint that tell splits apart."""
+
 CSV = ("table", "block", "row", "seed", "split", "episode", "micro_f1", "macro_f1", "macro_recall", "unknown_recall", "unknown_precision",
        "unknown_auroc", "unknown_aupr", "unknown_fpr95", "val_micro_f1", "seconds", "warnings", "config", "commit")
+
+
+def read_csv(path: Path | None) -> dict[tuple[str, ...], dict[str, str]]:
+    """Lines of a file of :func:`save_csv` by table, block, row and seed; none where there is no file."""
+    if path is None or not path.exists():
+        return {}
+    with open(path, newline="", encoding="utf-8") as file:
+        return {tuple(line[key] for key in CSV[:4]): line for line in csv.DictReader(file)}
+
+
+def known(path: Path | None, table: str) -> dict[tuple[str, str], Results]:
+    """Runs that a file of :func:`save_csv` has of a table, by block and row, with as much of their records as a line keeps."""
+    found: dict[tuple[str, str], Results] = {}
+    for (name, block, row, seed), line in read_csv(path).items():
+        if name == table:
+            found.setdefault((block, row), {})[int(seed)] = {
+                "split": line["split"], "selected": int(line["episode"]), "val": {"micro_f1": float(line["val_micro_f1"])},
+                "test": {key: float(line[key]) for key in CSV[6:14] if line[key]}, "seconds": float(line["seconds"]),
+                "warnings": [""] * int(line["warnings"]), "digest": line["config"], "commit": line["commit"], "peak_memory_mib": None}
+    return found
 
 
 def save_csv(path: Path, table: str, grid: Grid) -> None:
     """Write the scores of every run of a table, one a line; lines of other runs that are there already stay."""
     from graphgym_srnc import store
-    lines = {}
-    if path.exists():
-        with open(path, newline="", encoding="utf-8") as file:
-            lines = {tuple(line[key] for key in CSV[:4]): line for line in csv.DictReader(file)}
+    lines = read_csv(path)
     for row, blocks in grid.items():
         for block, results in blocks.items():
             for seed, r in results.items():
-                line = {"table": table, "block": block, "row": row, "seed": seed, "split": r["split"][:12], "episode": r["selected"],
+                line = {"table": table, "block": block, "row": row, "seed": seed, "split": r["split"][:SHORT], "episode": r["selected"],
                         **{key: f"{r['test'][key]:.4f}" for key in CSV[6:14] if key in r["test"]},
                         "val_micro_f1": f"{r['val']['micro_f1']:.4f}", "seconds": f"{r['seconds']:.1f}", "warnings": len(r["warnings"]),
                         "config": r["digest"][:12], "commit": str(r["commit"])[:7]}
@@ -273,8 +293,8 @@ def save_csv(path: Path, table: str, grid: Grid) -> None:
 
 
 def provenance(results: Sequence[dict[str, Any]]) -> str:
-    commits = sorted({str(result["commit"]) for result in results})
-    versions = sorted({", ".join(f"{name} {v}" for name, v in result["versions"].items()) for result in results})
+    commits = sorted({str(result["commit"])[:7] for result in results})
+    versions = sorted({", ".join(f"{name} {v}" for name, v in result["versions"].items()) for result in results if "versions" in result})
     return f"Commit {', '.join(commits)}; {'; '.join(versions)}; 1 thread a run.\n"
 
 
@@ -289,7 +309,8 @@ def parser(doc: str, commands: Sequence[str], rows: Iterable[str], out_dir: str,
     parser.add_argument("--test", default=test, choices=list(rows), help="the row that is tested against the others")
     parser.add_argument("--no-run", action="store_true", help="only print what is there")
     parser.add_argument("--out", type=Path, metavar="FILE", help="write the markdown here too")
-    parser.add_argument("--csv", type=Path, metavar="FILE", help="write the scores of every run here; other lines that are there stay")
+    parser.add_argument("--csv", type=Path, metavar="FILE",
+                        help="scores of every run: runs that only this file has are in the table too, all others are added to it")
     return parser
 
 

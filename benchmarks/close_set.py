@@ -19,6 +19,7 @@ from _harness import (
     Grid,
     chosen,
     differences,
+    known,
     main,
     markdown,
     mean_ranks,
@@ -137,11 +138,13 @@ def table_text(table: str, args: argparse.Namespace) -> tuple[str, list[dict[str
     """One table with its tests, and the results it is made of."""
     grid: Grid = {}
     notes = []
+    earlier = known(args.csv, table)
     for row in ROWS:
         stale = False
         for block in TABLES[table]:
             if chosen(args.only, block, row):
                 results, other = reported_cell(block, row).found(args)
+                results = earlier.get((block, row), {}) | results
                 stale |= other
                 if results:
                     grid.setdefault(row, {})[block] = results
@@ -166,7 +169,7 @@ def table_text(table: str, args: argparse.Namespace) -> tuple[str, list[dict[str
                 drop = [value for block in found for value in differences(grid.get("iid", {}).get(block, {}), found[block], metric)]
                 valid = mean([validation(results) for results in found.values()])
                 line += [f"{ranks[row]:.1f}" if row in ranks else "-", f"{mean(drop):.1f}" if drop and row != "iid" else "-",
-                         f"{valid:.1f}", f"{mean([result['seconds'] for result in runs]):.1f}", f"{peak_memory(runs):.0f}"]
+                         f"{valid:.1f}", f"{mean([result['seconds'] for result in runs]):.1f}", peak_memory(runs)]
                 if table == "arxiv":
                     line.append(paper_scores(PAPER_ROWS.get(row, names(row))))
                 warned = sum(bool(result["warnings"]) for result in runs)

@@ -19,6 +19,7 @@ from _harness import (
     Results,
     chosen,
     differences,
+    known,
     main,
     markdown,
     mean_ranks,
@@ -130,11 +131,13 @@ def graph_results(graph: str, args: argparse.Namespace) -> tuple[dict[str, Resul
     """The results of all rows on one graph, and what is to be said about them."""
     rows: dict[str, Results] = {}
     notes = []
+    earlier = known(args.csv, "open_set")
     for row in ROWS:
         if not chosen(args.only, graph, row):
             continue
         cell = reported_cell(graph, row)
         results, stale = cell.found(args)
+        results = earlier.get((graph, row), {}) | results
         if stale:
             notes.append(f"{names(row)}: of another config than {cell.cfg} is now.")
         warned = sum(bool(result["warnings"]) for result in results.values())
@@ -148,16 +151,18 @@ def graph_results(graph: str, args: argparse.Namespace) -> tuple[dict[str, Resul
 def graph_table(graph: str, rows: dict[str, Results], ours: str) -> str:
     """The scores of all rows on one graph, and the tests of one of them against the others."""
     from graphgym_srnc import store
+    from graphgym_srnc.gym import load_config
     lines, unknown = [], []
     for row, results in rows.items():
         drop = differences(rows.get("iid", {}), results, "micro_f1")
         paper = OPEN_SET.find(names(row), GRAPHS[graph]).values()
-        first = store.flatten(next(iter(results.values()))["config"])
+        cell = reported_cell(graph, row)
+        setting = store.flatten(load_config(cell.cfg, cell.words([])))
         keys = [*TUNE.get(row, TUNE.get(ROWS[row][1], [{}]))[0], "gnn.dim_inner"]
         lines.append([names(row), len(results), *(scores(results, metric) for metric in METRICS),
                       f"{mean(drop):.1f}" if drop and row != "iid" else "-", " / ".join(f"{score.mean:.1f}" for score in paper) or "-",
                       f"{mean([result['seconds'] for result in results.values()]):.1f}",
-                      ", ".join(f"{key.rpartition('.')[2]} {first[key]}" for key in keys)])
+                      ", ".join(f"{key.rpartition('.')[2]} {setting[key]}" for key in keys)])
         if row != "iid":
             unknown.append([names(row), *(scores(results, metric) for metric in UNKNOWN)])
     head = ["method", "n", *METRICS.values(), "ΔF1", "paper Micro / Macro", "s a run", "setting"]
