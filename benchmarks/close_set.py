@@ -44,12 +44,23 @@ TABLES: dict[str, dict[str, dict[str, Any]]] = {
                  for pair in ("ac", "ca", "ad", "da", "cd", "dc")},
     "arxiv": {f"p{period}": {"temporal.period": period} for period in (1, 2, 3)},
 }
+TABLES["both"] = {f"{pair}-unseen": TABLES["citation"][pair] | {"cross_graph.num_unseen": 1, "train.selection": "target_val"}
+                  for pair in ("ca", "ad", "dc")}
+TABLES["localized"] = {name.lower(): {"dataset.format": "localized", "dataset.name": name, "train.selection": "target_val"}
+                       for name in ("Cora", "CiteSeer", "PubMed")}
 """Blocks of each table, and what they change in its configs."""
 
-TITLES = {"citation": "Citation networks", "arxiv": "Papers over time"}
-BLOCKS = {pair: f"{pair[0]}→{pair[1]}" for pair in TABLES["citation"]} | {"p1": "2014-16", "p2": "2016-18", "p3": "2018-20"}
+CONFIGS = {"both": "citation", "localized": "citation"}
+"""Tables that take the configs of another one."""
+
+TITLES = {"citation": "Citation networks", "arxiv": "Papers over time", "both": "Citation networks with an unseen class",
+          "localized": "Localized training data"}
+BLOCKS = ({pair: f"{pair[0]}→{pair[1]}" for pair in TABLES["citation"]} | {"p1": "2014-16", "p2": "2016-18", "p3": "2018-20"}
+          | {block: f"{block[0]}→{block[1]}" for block in TABLES["both"]}
+          | {"cora": "Cora", "citeseer": "CiteSeer", "pubmed": "PubMed"})
 TUNING_SEEDS, REPORTED_SEEDS = range(100, 103), range(10)
 
+PGL = {"train.mode": "pgl", "pgl.confident": 0.4}
 NO_PHI, PPR, DGI = {"srnc.pseudo_labels": "classifier"}, 10, {"gnn.layer_type": "dgi"}
 
 # Row: its name in print, its config, what it changes there.
@@ -78,6 +89,11 @@ ROWS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "srnc-plus": ("SRNC+", "srnc-plus", {}),
     "srnc-plus-ppr3": ("SRNC+ with 3 steps of PPR", "srnc-plus", {"srnc.smoothing": 3}),
 }
+ONLY = {"both": {"iid": (), "erm": (), "erm-ppr": (), "pgl": ("PGL+GCN", "erm", PGL),
+                 "pgl-ppr": ("PGL+GCN + PPR", "erm", PGL | {"pgl.smoothing": PPR}), "srnc-plus": ()},
+        "localized": dict.fromkeys(("iid", "erm", "erm-ppr", "dann", "cmd", "cmd-ppr", "srgnn", "srnc", "srnc-plus"), ())}
+"""Tables of fewer rows, and rows that only they have."""
+
 OTHER_BACKBONES = {f"{row}-{short}": (f"{ROWS[row][0]}, {short.upper()}", ROWS[row][1], {"gnn.layer_type": layer})
                    for row in ("erm", "cmd", "srnc-plus")
                    for short, layer in (("sage", "sageconv"), ("gat", "gatconv"), ("sgc", "sgconv"))}
@@ -103,6 +119,11 @@ def table_of(block: str) -> str:
     return next(table for table, blocks in TABLES.items() if block in blocks)
 
 
+def rows_of(table: str) -> dict[str, tuple[str, str, dict[str, Any]]]:
+    own = ONLY.get(table)
+    return ROWS if own is None else {row: entry or ROWS[row] for row, entry in own.items()}
+
+
 def tuning_cell(block: str, row: str, setting: dict[str, Any]) -> Cell:
     cell = reported_cell(block, row)
     return cell._replace(folder="tune", name=f"{cell.name}-{short(setting)}", changes=cell.changes | setting, seeds=TUNING_SEEDS)
@@ -110,7 +131,9 @@ def tuning_cell(block: str, row: str, setting: dict[str, Any]) -> Cell:
 
 def reported_cell(block: str, row: str) -> Cell:
     table = table_of(block)
-    return Cell("report", f"{block}-{row}", f"paper/close_set/{table}/{ROWS[row][1]}", TABLES[table][block] | ROWS[row][2], REPORTED_SEEDS)
+    _, config, changes = rows_of(table)[row]
+    return Cell("report", f"{block}-{row}", f"paper/close_set/{CONFIGS.get(table, table)}/{config}", TABLES[table][block] | changes,
+                REPORTED_SEEDS)
 
 
 def tuning(args: argparse.Namespace) -> str:
@@ -126,7 +149,7 @@ def tuning(args: argparse.Namespace) -> str:
 
 
 def names(row: str) -> str:
-    return ROWS[row][0]
+    return next(rows_of(table)[row][0] for table in TABLES if row in rows_of(table))
 
 
 def paper_scores(row: str) -> str:
@@ -139,7 +162,7 @@ def table_text(table: str, args: argparse.Namespace) -> tuple[str, list[dict[str
     grid: Grid = {}
     notes = []
     earlier = known(args.csv, table)
-    for row in ROWS:
+    for row in rows_of(table):
         stale = False
         for block in TABLES[table]:
             if chosen(args.only, block, row):
@@ -149,7 +172,7 @@ def table_text(table: str, args: argparse.Namespace) -> tuple[str, list[dict[str
                 if results:
                     grid.setdefault(row, {})[block] = results
         if stale:
-            notes.append(f"{names(row)}: some runs are of another config than {ROWS[row][1]} is now.")
+            notes.append(f"{names(row)}: some runs are of another config than {rows_of(table)[row][1]} is now.")
     blocks = [block for block in TABLES[table] if any(block in found for found in grid.values())]
     if not blocks:
         return "", []
@@ -184,6 +207,12 @@ def table_text(table: str, args: argparse.Namespace) -> tuple[str, list[dict[str
     out += pooled(grid, args.test, names) if args.test in grid else ""
     if table == "citation":
         notes.append("Validation: held-out source nodes; target labels are read for the test only, and by the oracle.")
+    elif table == "both":
+        notes.append("One class is masked, drawn from the split seed. Validation: held-out source nodes, those of the masked class among"
+                     " them; no label of the target is read. PGL has the setting it has on Cora but for the width.")
+    elif table == "localized":
+        notes.append("The 20 training nodes of a class lie around one random node of it; the data set's own validation and test nodes."
+                     " Settings are those for citation networks, untouched.")
     else:
         notes.append("Validation: papers of 2011 to 2014, which choose the episode of every row, as in the paper; the oracle's are of the"
                      " period. The graph is synthetic: years and classes are those of an eighth of ogbn-arxiv's papers, features and"
@@ -208,13 +237,15 @@ def text(args: argparse.Namespace) -> str:
 
 def begin() -> int:
     options = parser(__doc__, ("tune", "report", "table"), ROWS, "results/close_set", "srnc-plus")
-    options.add_argument("tables", nargs="?", choices=list(TABLES), help="default: both")
+    options.add_argument("tables", nargs="?", choices=list(TABLES), help="default: all")
     options.add_argument("--backbones", action="store_true", help="also three rows with SAGE, GAT and SGC")
     args = options.parse_args()
     if args.backbones:
         ROWS.update(OTHER_BACKBONES)
-    args.tables = [args.tables] if args.tables else list(TABLES)
-    pairs = [(block, row) for table in args.tables for row in ROWS for block in TABLES[table] if chosen(args.only, block, row)]
+    if args.command == "tune" and args.tables in CONFIGS:
+        options.error(f"{args.tables} takes the settings of {CONFIGS[args.tables]}")
+    args.tables = [args.tables] if args.tables else [table for table in TABLES if args.command != "tune" or table not in CONFIGS]
+    pairs = [(block, row) for table in args.tables for row in rows_of(table) for block in TABLES[table] if chosen(args.only, block, row)]
     cells = {"tune": [tuning_cell(block, row, setting) for block, row in pairs for setting in TUNE.get(row, [])],
              "report": [reported_cell(block, row) for block, row in pairs], "table": []}[args.command]
     return serve(args, cells, tuning if args.command == "tune" else text)

@@ -31,7 +31,7 @@ LOSSES = ("loss", "source", "classifier_source")
 """What GraphGym's ``loss`` is: the term of that name, else the cross-entropy on source labels."""
 
 VOLATILE = frozenset({"seed", "out_dir", "run_dir", "cfg_dest", "print", "params", "share", "tensorboard_each_run", "tensorboard_agg",
-                      "dataset.dir"})
+                      "dataset.dir", "train.save_model"})
 """Config keys, or whole blocks, that may differ between the runs of one experiment."""
 
 

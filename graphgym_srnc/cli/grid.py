@@ -85,6 +85,8 @@ def main(args: argparse.Namespace) -> int:
     base = base_name(args.cfg)
     folder = args.name or f"{base}_grid_{file.stem}"
     store.check_name(folder)
+    # A thousand runs would keep a thousand models; who wants them says so after this.
+    args.overrides = ["train.save_model", "false", *args.overrides]
     plain = load_config(args.cfg, args.overrides)
     out_dir = Path(args.out_dir or plain.out_dir) / folder
     cells = plan.cells(settings, args.cfg, base, args.overrides, out_dir, args.repeat, args.resume, args.overwrite)

@@ -35,6 +35,7 @@ OWN = {
         Option("min_agreement", float, 0.6, "With target_modularity, least share of target nodes on which an episode and episode 0 agree."),
         Option("max_episodes", int, -1, "At most so many episodes after episode 0; -1 = as many as the method asks for."),
         Option("patience", int, 0, "Stop after so many episodes in a row without a better score; 0 = never."),
+        Option("save_model", bool, True, "Keep the trained model beside the record of a run; in a grid only if its command line says so."),
     ],
     "dataset": [Option("normalize", str, "none", "Scaling of features: row (sum 1), l2 (length 1), auto (l2, dense ones centred), none.")],
 }

@@ -10,6 +10,7 @@ from yacs.config import CfgNode
 
 from graphgym_srnc import store
 from graphgym_srnc.errors import InputError
+from graphgym_srnc.gym import model as models
 from graphgym_srnc.gym.build import build_task
 from graphgym_srnc.gym.config import activate, dump_config, schema
 from graphgym_srnc.gym.training import fit, train_standard
@@ -120,6 +121,8 @@ def _method(cfg: CfgNode, task: ShiftTask, place: store.Experiment, watch: Watch
     try:
         method, record = fit(cfg, task, [after_episode])
         board.finish(record, method, task.oracle if method.oracle else task, _settings(cfg, extras))
+        if cfg.train.save_model:
+            models.save(place.path / str(cfg.seed), cfg, method, task, place.digest)
     finally:
         if board is not None:
             board.close()
