@@ -1,4 +1,4 @@
-"""Times training steps of ours and of stock GraphGym by turns, on the same graph in the same process.
+"""Times training steps of ours, of stock GraphGym and of a plain PyG script by turns, on the same graph in the same process.
 
 A step is forward, loss, backward and optimiser. ``speed.py`` calls this; it prints the seconds of each step as JSON.
 """
@@ -8,16 +8,19 @@ import argparse
 import copy
 import json
 import time
+from dataclasses import replace
 from typing import Callable
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional as F
+from torch_geometric import nn as pyg
 from torch_geometric.data import Data
 
 from graphgym_srnc import backbones, shifts
-from graphgym_srnc.methods.base import adam
+from graphgym_srnc.methods._cluster_gnn import ClusterGNN
+from graphgym_srnc.methods.base import adam, minimise
 from graphgym_srnc.shifts import synthetic
 
 Step = Callable[[], None]
@@ -38,9 +41,13 @@ def load(graph: str) -> tuple[Data, Tensor, int]:
     return data, torch.from_numpy(rng.permutation(ARXIV["nodes"])[:ARXIV["train"]]), ARXIV["classes"]
 
 
-def ours(data: Data, nodes: Tensor | None, num_outputs: int) -> Step:
-    """The step of ``fit_labels`` with the default encoder (GCN, hidden 256, 2 layers): loss on ``nodes`` ``[n]``, or on all (None)."""
-    spec = backbones.EncoderSpec()
+LAYERS = {"gcn": "gcnconv", "sage": "sageconv", "gat": "gatconv", "sgc": "sgconv"}
+"""Backbones by their short names, and what GraphGym calls them (it has no SGC)."""
+
+
+def ours(layer: str, data: Data, nodes: Tensor | None, num_outputs: int) -> Step:
+    """The step of ``fit_labels`` with the default encoder (hidden 256, 2 layers): loss on ``nodes`` ``[n]``, or on all (None)."""
+    spec = backbones.EncoderSpec(kind=LAYERS[layer])
     graph = backbones.prepare(data, spec.features)
     model = backbones.build(spec, graph.num_features, num_outputs)
     view, label, optimizer = model.view(graph, nodes), data.y if nodes is None else data.y[nodes], adam(model.parameters())
@@ -55,12 +62,56 @@ def ours(data: Data, nodes: Tensor | None, num_outputs: int) -> Step:
     return step
 
 
-def stock(data: Data, nodes: Tensor, num_outputs: int) -> Step:
+def modularity(layer: str, data: Data, nodes: Tensor, num_outputs: int) -> Step:
+    """The step of a cluster GNN on modularity over all nodes, with 16 clusters, as SRNC pre-trains it."""
+    spec = replace(backbones.EncoderSpec(kind=LAYERS[layer]), act="selu", skip=True)
+    graph = backbones.prepare(data, spec.features)
+    cluster = ClusterGNN(spec, 16, num_outputs, graph, graph, resolution=1.0, collapse=1.0, modularity_weight=1.0, lr=0.01,
+                         weight_decay=0.0)
+    view = cluster.encoder.view(graph)
+
+    def loss() -> dict[str, Tensor]:
+        return {"loss": cluster.target_loss(cluster.encoder(view).log_softmax(1))}
+    return lambda: minimise(cluster.encoder, cluster.optimizer, loss, 1)
+
+
+class Plain(nn.Module):
+    """What a script on PyG does: two cached convolutions with dropout between them, on dense features."""
+
+    def __init__(self, layer: str, in_dim: int, out_dim: int, hidden: int = 256, heads: int = 8, dropout: float = 0.5) -> None:
+        super().__init__()
+        self.dropout = dropout
+        self.layers = nn.ModuleList({
+            "gcn": lambda: [pyg.GCNConv(in_dim, hidden, cached=True), pyg.GCNConv(hidden, out_dim, cached=True)],
+            "sage": lambda: [pyg.SAGEConv(in_dim, hidden), pyg.SAGEConv(hidden, out_dim)],
+            "gat": lambda: [pyg.GATConv(in_dim, hidden // heads, heads), pyg.GATConv(hidden, out_dim)],
+            "sgc": lambda: [pyg.SGConv(in_dim, out_dim, K=2, cached=True)]}[layer]())
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        for number, layer in enumerate(self.layers):
+            x = layer(F.dropout(x.relu(), self.dropout, self.training) if number else x, edge_index)
+        return x
+
+
+def plain(layer: str, data: Data, nodes: Tensor, num_outputs: int) -> Step:
+    """A plain PyG script: loss on the labelled nodes, every node computed."""
+    x = data.x.to_dense() if data.x.layout != torch.strided else data.x
+    model, label = Plain(layer, x.size(1), num_outputs), data.y[nodes]
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01, weight_decay=5e-4)
+
+    def step() -> None:
+        optimizer.zero_grad()
+        F.cross_entropy(model(x, data.edge_index)[nodes], label).backward()
+        optimizer.step()
+    return step
+
+
+def stock(layer: str, data: Data, nodes: Tensor, num_outputs: int) -> Step:
     """GraphGym's own network, loss and optimiser: loss on the nodes of the train mask, as its trainer does it."""
     from stock import configure
     from torch_geometric.graphgym.config import cfg
     from torch_geometric.graphgym.model_builder import create_model
-    configure()
+    configure("gnn.layer_type", LAYERS[layer])
     model = create_model(dim_in=data.num_features, dim_out=num_outputs)
     (optimizer,), _ = model.configure_optimizers()
     data = copy.copy(data)
@@ -76,14 +127,16 @@ def stock(data: Data, nodes: Tensor, num_outputs: int) -> Step:
     return step
 
 
-CONTESTANTS: dict[str, Callable[[Data, Tensor, int], Step]] = {
-    "labelled": ours, "all": lambda data, nodes, num_outputs: ours(data, None, num_outputs), "stock": stock}
+CONTESTANTS: dict[str, Callable[[str, Data, Tensor, int], Step]] = {
+    "labelled": ours, "all": lambda layer, data, nodes, num_outputs: ours(layer, data, None, num_outputs), "modularity": modularity,
+    "plain": plain, "stock": stock}
 
 
 def main() -> None:
     """Print ``{contestant: [seconds of a step, ...]}``, one figure a round; after a warm-up all take turns in each round."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("graph", help="a data set by name, or arxiv-size")
+    parser.add_argument("--layer", choices=LAYERS, default="gcn")
     parser.add_argument("--contestants", nargs="+", choices=CONTESTANTS, default=list(CONTESTANTS))
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--block", type=int, default=5, help="steps in a row, whose mean is one figure")
@@ -92,7 +145,7 @@ def main() -> None:
     torch.set_num_threads(args.threads)
     torch.manual_seed(0)
     data, nodes, num_outputs = load(args.graph)
-    steps = {name: CONTESTANTS[name](data, nodes, num_outputs) for name in args.contestants}
+    steps = {name: CONTESTANTS[name](args.layer, data, nodes, num_outputs) for name in args.contestants}
     seconds: dict[str, list[float]] = {name: [] for name in steps}
     for number in range(args.rounds + 1):
         for name, step in steps.items():

@@ -1,0 +1,147 @@
+"""The sparse product beside this machine's memory bandwidth, and modularity beside PyG's dense DMoNPooling, by size.
+
+    python benchmarks/kernels.py roofline              # at ogbn-arxiv's size
+    python benchmarks/kernels.py dmon                  # 1,000 to 32,000 nodes, each in a process of its own
+
+A product of a sparse matrix in CSR (``nnz`` entries, R rows, C columns) with a dense one ``[C, K]`` has to read each index and value, each
+row of the dense matrix once and has to write the result: ``8 nnz + 4 (R + 1) + 4 K (R + C)`` bytes. Where the dense matrix does not stay in
+the cache, each entry reads its row anew: ``8 nnz + 4 (R + 1) + 4 K (nnz + R)``. The truth lies between; both are divided by the bandwidth
+that a copy of a large tensor reaches, and by the time taken.
+"""
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import subprocess
+import sys
+import time
+from functools import partial
+from operator import matmul
+from statistics import median
+from typing import Callable
+
+import psutil
+import torch
+from step import load
+
+from graphgym_srnc import backbones, store
+from graphgym_srnc.losses.modularity import collapse_loss, modularity_loss
+from graphgym_srnc.shifts import synthetic
+
+SIZES = (1_000, 2_000, 4_000, 8_000, 16_000, 32_000)
+DEGREE, CLUSTERS = 10.0, 16
+
+
+def seconds(call: Callable[[], object], rounds: int = 10) -> float:
+    """Median time of a call after one that does not count."""
+    taken = []
+    for _ in range(rounds + 1):
+        begin = time.perf_counter()
+        call()
+        taken.append(time.perf_counter() - begin)
+    return median(taken[1:])
+
+
+def bandwidth_of_copy(numbers: int = 2 ** 26) -> float:
+    """GB/s, read and written, of a copy of so many 32-bit numbers."""
+    large, other = torch.ones(numbers), torch.empty(numbers)
+    return 2 * 4 * numbers / seconds(lambda: other.copy_(large)) / 1e9
+
+
+def roofline(widths: tuple[int, ...] = (16, 40, 128, 256)) -> str:
+    """A line for each width K: GB/s by both counts, and their share of the bandwidth of a copy."""
+    bandwidth = bandwidth_of_copy()
+    data, nodes, num_outputs = load("arxiv-size")
+    adjacency = backbones.prepare(data, "none").adjacency("gcn")
+    rows, columns = adjacency.shape
+    lines = [f"A copy moves {bandwidth:.1f} GB/s with {torch.get_num_threads()} thread(s). {rows:,} nodes, {adjacency.nnz:,} entries.\n",
+             "| K | ms | GB/s, rows read once | of a copy | GB/s, rows read for each entry | of a copy |", "|---|---|---|---|---|---|"]
+    for width in widths:
+        dense = torch.randn(columns, width)
+        taken = seconds(partial(matmul, adjacency, dense))
+        fixed = 8 * adjacency.nnz + 4 * (rows + 1)
+        once, each = ((fixed + 4 * width * count) / taken / 1e9 for count in (rows + columns, rows + adjacency.nnz))
+        lines.append(f"| {width} | {1000 * taken:.1f} | {once:.1f} | {once / bandwidth:.2f} | {each:.1f} | {each / bandwidth:.2f} |")
+    return "\n".join(lines) + "\n"
+
+
+def modularity_cost(contestant: str, size: int) -> dict[str, float]:
+    """Seconds of value and gradient of the loss of DMoN for an assignment ``[V, C]`` on a graph of that size, and what it adds to
+    the memory of the process, in MiB."""
+    import numpy as np
+    rng = np.random.RandomState(0)
+    data = synthetic.dcsbm(num_nodes=size, shares=np.full(4, 0.25), topics=np.ones((4, 2)), rng=rng, avg_degree=DEGREE)
+    data.x = torch.ones(size, 1)
+    logits = (torch.randn(size, CLUSTERS) + 4 * torch.nn.functional.one_hot(data.y, CLUSTERS)).requires_grad_()
+    if contestant == "dense":
+        from torch_geometric.nn.dense import DMoNPooling
+        from torch_geometric.utils import to_dense_adj
+    store.reset_peak_memory()
+    before = psutil.Process().memory_info().rss / 2 ** 20
+    if contestant == "ours":
+        graph = backbones.prepare(data, "none")
+        adjacency, degree = graph.adjacency("raw"), graph.degree
+
+        def loss() -> torch.Tensor:
+            q = logits.softmax(1)
+            return modularity_loss(q, adjacency, degree, 1.0) + collapse_loss(q)
+    else:
+        dense, pool = to_dense_adj(data.edge_index, max_num_nodes=size), DMoNPooling(1, CLUSTERS)
+        # The pooling has a network of its own; with this one its assignment is the same as ours.
+        pool.mlp = torch.nn.Identity()
+
+        def loss() -> torch.Tensor:
+            *_, spectral, _, cluster = pool(logits[None], dense)
+            return spectral + cluster
+
+    def step() -> None:
+        logits.grad = None
+        loss().backward()
+    value = float(loss().detach())
+    return {"seconds": seconds(step, 5), "mib": store.peak_memory() - before, "value": value}
+
+
+def dmon() -> str:
+    """A line for each size; a contestant that fails is left out from there on."""
+    lines = ["| nodes | ours, ms | DMoNPooling, ms | times faster | ours, MiB | DMoNPooling, MiB | same loss |",
+             "|---|---|---|---|---|---|---|"]
+    failed: set[str] = set()
+    for size in SIZES:
+        found = {}
+        for contestant in ("ours", "dense"):
+            if contestant in failed:
+                continue
+            child = subprocess.run([sys.executable, __file__, "one", contestant, str(size), "--threads", str(torch.get_num_threads())],
+                                   capture_output=True, text=True)
+            if child.returncode:
+                failed.add(contestant)
+            else:
+                found[contestant] = json.loads(child.stdout)
+        own, other = found["ours"], found.get("dense")
+        if other is None:
+            lines.append(f"| {size:,} | {1000 * own['seconds']:.2f} | failed | | {own['mib']:.0f} | | |")
+        else:
+            same = "yes" if math.isclose(own["value"], other["value"], rel_tol=1e-3) else "no"
+            faster = other["seconds"] / own["seconds"]
+            lines.append(f"| {size:,} | {1000 * own['seconds']:.2f} | {1000 * other['seconds']:.1f} | {faster:.0f}"
+                         f" | {own['mib']:.0f} | {other['mib']:.0f} | {same} |")
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("command", choices=("roofline", "dmon", "one"))
+    parser.add_argument("words", nargs="*", help=argparse.SUPPRESS)
+    parser.add_argument("--threads", type=int, default=2)
+    args = parser.parse_args()
+    torch.set_num_threads(args.threads)
+    torch.manual_seed(0)
+    if args.command == "one":
+        print(json.dumps(modularity_cost(args.words[0], int(args.words[1]))))
+    else:
+        print(roofline() if args.command == "roofline" else dmon())
+
+
+if __name__ == "__main__":
+    main()
