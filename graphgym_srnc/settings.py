@@ -7,8 +7,31 @@ import re
 from pathlib import Path
 from typing import Any, Callable, NamedTuple
 
+import yaml
+
 SHARED = ("name", "root")
 """Keywords of a shift that come from ``dataset.name`` and ``dataset.dir``."""
+
+
+class _Loader(yaml.BaseLoader):
+    """Makes text, lists and mappings, and refuses aliases, by which a short file can stand for more than any memory holds."""
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        if self.check_event(yaml.AliasEvent):
+            raise yaml.YAMLError("aliases are not allowed")
+        return super().compose_node(parent, index)
+
+
+def plain_yaml(text: str) -> Any:
+    """A yaml text of a stranger, in which every scalar stays text.
+
+    Raises:
+        ValueError: it is no yaml, or has aliases, or is nested too deeply.
+    """
+    try:
+        return yaml.load(text, _Loader)
+    except (yaml.YAMLError, RecursionError) as error:
+        raise ValueError(" ".join(str(error).split())) from error
 
 
 class Option(NamedTuple):

@@ -316,3 +316,12 @@ def test_describe_counts_and_warns(tmp_path, capsys):
 def test_figure_is_a_picture(tmp_path):
     figure(describe(synthetic(mode="close_set", **SMALL))).savefig(tmp_path / "shift.png")
     assert (tmp_path / "shift.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_rare_class_keeps_a_node_to_train_on():
+    y = torch.arange(20).repeat(3)
+    for seed in range(5):
+        nodes = _splits.draw(y, [], labels_per_class=-1, num_val=20, num_test=20, split_seed=seed, section="file")
+        assert set(y[nodes.train].tolist()) == set(range(20))
+        every = torch.cat([nodes.train, nodes.val, nodes.test])
+        assert len(every.unique()) == len(every) and len(nodes.val) and len(nodes.test)

@@ -1,25 +1,33 @@
-"""``graphgym-srnc data``: which data sets there are, and a shift at a glance before any training."""
+"""``graphgym-srnc data``: which data sets there are, a shift at a glance before any training, and a graph of your own files."""
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
 
+from graphgym_srnc.cli import make
+
 
 def add_parser(subparsers: argparse._SubParsersAction) -> None:
-    """Add ``data list`` and ``data show``."""
-    parser = subparsers.add_parser("data", help="list data sets, or show a shift before any training")
-    actions = parser.add_subparsers(dest="action", required=True, metavar="{list,show}")
+    """Add ``data`` and its actions."""
+    parser = subparsers.add_parser("data", help="list data sets, show a shift before any training, or make a graph of your own files")
+    actions = parser.add_subparsers(dest="action", required=True, metavar="{list,show,make,example}")
     actions.add_parser("list", help="names that dataset.name may have, and which are here").add_argument(
         "--root", default="", help="data folder (default: $GRAPHGYM_SRNC_DATA or ./datasets)")
     show = actions.add_parser("show", help="graphs, splits, label distributions and what looks odd")
     show.add_argument("--cfg", metavar="FILE", help="a yaml file, or the name of a shipped config")
     show.add_argument("--out", metavar="FILE", help="also draw the label distributions, e.g. shift.png")
     show.add_argument("overrides", nargs="*", metavar="key value", help="config keys to change, e.g. open_set.num_unseen 2")
+    make.add_parsers(actions)
 
 
 def main(args: argparse.Namespace) -> None:
     """Run the action."""
-    list_data(args.root) if args.action == "list" else show(args.cfg, args.overrides, args.out)
+    if args.action == "list":
+        list_data(args.root)
+    elif args.action == "show":
+        show(args.cfg, args.overrides, args.out)
+    else:
+        {"make": make.make, "example": make.example}[args.action](args)
 
 
 def list_data(root: str) -> None:

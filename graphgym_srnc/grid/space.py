@@ -15,9 +15,8 @@ import re
 from pathlib import Path
 from typing import NamedTuple, Sequence, Union
 
-import yaml
-
 from graphgym_srnc.errors import InputError
+from graphgym_srnc.settings import plain_yaml
 
 BASE = "cfg"
 """The key that names the base config."""
@@ -84,8 +83,8 @@ def _axis(line: str, where: str) -> Axis:
     if not re.fullmatch(r"\w+", alias):
         raise InputError("--grid", f"{where}: {alias}", "an alias of letters, digits and _, since GraphGym splits names at - and =")
     try:
-        values = yaml.load(text, yaml.BaseLoader)
-    except yaml.YAMLError:
+        values = plain_yaml(text)
+    except ValueError:
         values = None
     if not isinstance(values, list) or not values or not all(isinstance(value, (str, list)) for value in values):
         raise InputError("--grid", f"{where}: {text}", "a list of at least one value, e.g. [1,2] or ['gcnconv','sageconv']")

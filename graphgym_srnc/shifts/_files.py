@@ -32,27 +32,49 @@ def locate(path: str, root: str, key: str) -> Path:
     raise InputError(key, path, f"a file or folder, from the working folder or {_datasets.data_folder(root)}")
 
 
-def load(source: Path, features: str, labels: str, root: str) -> tuple[dict[str, Any], tuple[str, ...]]:
+def load(source: Path, features: str, labels: str | None, root: str, mapped: bool = False) -> tuple[dict[str, Any], tuple[str, ...]]:
     """Fields of a graph (see the shift ``file``), and class names if labels are words.
 
     Args:
         source: the graph.
-        features, labels: the files beside a list of edges.
+        features, labels: the files beside a list of edges; with None for ``labels`` none are read, nor is a split.
         root: folder that these are looked for in, if they are not found from the working folder.
+        mapped: leave features on disk, a ``.npy`` of float32.
 
     Raises:
         InputError: a file is missing, of unknown kind or not what it should be.
     """
+    if mapped and not source.is_dir() and source.suffix not in TABLES:
+        raise InputError("file.mapped", mapped, f"False with {source.name}, or features in a .npy beside a list of edges")
     if source.is_dir():
-        return _load_tables(_one(source, "edges", TABLES), _one(source, "features", (".npy", ".npz", *TABLES)),
-                            _one(source, "labels", (".npy", *TABLES)), source / "split.csv")
+        return _load_tables(_one(source, "edges", (".npy", *TABLES)), _one(source, "features", (".npy", ".npz", *TABLES)),
+                            *((None, None) if labels is None else (_one(source, "labels", (".npy", *TABLES)), source / "split.csv")),
+                            mapped=mapped)
     if source.suffix == ".pt":
         return _load_pt(source), ()
     if source.suffix == ".npz":
         return _load_npz(source), ()
     if source.suffix in TABLES:
-        return _load_tables(source, locate(features, root, "file.features"), locate(labels, root, "file.labels"), None)
+        return _load_tables(source, locate(features, root, "file.features"),
+                            None if labels is None else locate(labels, root, "file.labels"), None, mapped)
     raise InputError("file.path", source.name, f".pt, .npz, {', '.join(TABLES)}, or a folder")
+
+
+def load_unlabelled(path: str, features: str, root: str) -> tuple[Data, Path]:
+    """Features and edges of a graph in files, not checked yet, and where it was found; labels and a split are not read.
+
+    Args:
+        path, features: see the shift ``file``.
+        root: folder that these are looked for in, if they are not found from the working folder.
+
+    Raises:
+        InputError: a file is missing, of unknown kind or not what it should be.
+    """
+    source = locate(path, root, "file.path")
+    if features and source.suffix not in TABLES:
+        raise InputError("file.features", features, f"nothing beside {source.name}, which has its own")
+    fields, _ = load(source, features, None, root)
+    return Data(**{field: fields[field] for field in ("x", "edge_index") if fields.get(field) is not None}), source
 
 
 def as_data(fields: dict[str, Any], key: str) -> Data:
@@ -92,7 +114,7 @@ def _load_npz(source: Path) -> dict[str, Any]:
         return arrays
     adjacency, attributes = (sp.csr_matrix((arrays[f"{part}_data"], arrays[f"{part}_indices"], arrays[f"{part}_indptr"]),
                                            arrays[f"{part}_shape"]) for part in ("adj", "attr"))
-    return {"x": attributes.toarray(), "edge_index": from_scipy_sparse_matrix(adjacency)[0], "y": arrays["labels"]}
+    return {"x": attributes.toarray(), "edge_index": from_scipy_sparse_matrix(adjacency)[0], "y": arrays.get("labels")}
 
 
 def _arrays(source: Path, key: str) -> dict[str, np.ndarray]:
@@ -103,10 +125,11 @@ def _arrays(source: Path, key: str) -> dict[str, np.ndarray]:
         raise InputError(key, source.name, f"a readable .npz of plain arrays ({error})") from error
 
 
-def _load_tables(edges: Path, features: Path, labels: Path, split: Path | None) -> tuple[dict[str, Any], tuple[str, ...]]:
-    x = _features(features)
-    y, names = _labels(labels, len(x))
-    fields = {"x": x, "y": y, "edge_index": _numbers(edges, np.int64, 2).T}
+def _load_tables(edges: Path, features: Path, labels: Path | None, split: Path | None,
+                 mapped: bool) -> tuple[dict[str, Any], tuple[str, ...]]:
+    x = _mapped(features) if mapped else _features(features)
+    y, names = (None, ()) if labels is None else _labels(labels, len(x))
+    fields = {"x": x, "y": y, "edge_index": _array(edges) if edges.suffix == ".npy" else _numbers(edges, np.int64, 2).T}
     if split is not None and split.exists():
         rows = [row for row in _rows(split) if row[0].strip() != "node"]
         wrong = [row for row in rows if len(row) != 2 or row[1] not in ("train", "val", "test") or not _is_node(row[0], len(x))]
@@ -131,6 +154,20 @@ def _features(file: Path) -> np.ndarray:
     return _numbers(file, np.float32, None)
 
 
+def _mapped(file: Path) -> torch.Tensor:
+    """Features left on disk; whoever scales or reads them sees so by the attribute ``mapped``."""
+    allowed = "float32 features [V, F] in a .npy, in C order"
+    try:
+        array = np.load(file, allow_pickle=False, mmap_mode="c") if file.suffix == ".npy" else None
+    except (ValueError, OSError) as error:
+        raise InputError("file.mapped", file.name, f"{allowed} ({error})") from error
+    if array is None or array.dtype != np.float32 or array.ndim != 2 or not array.flags.c_contiguous:
+        raise InputError("file.mapped", file.name if array is None else f"{array.dtype} {array.shape} in {file.name}", allowed)
+    x = torch.from_numpy(array)
+    x.mapped = True
+    return x
+
+
 def _labels(file: Path, num_nodes: int) -> tuple[np.ndarray, tuple[str, ...]]:
     """Labels ``[V]``, -1 where there is none, and class names if they are words."""
     if file.suffix == ".npy":
@@ -149,7 +186,10 @@ def _labels(file: Path, num_nodes: int) -> tuple[np.ndarray, tuple[str, ...]]:
     else:
         text = [row[0].strip() if row else "" for row in rows]
     try:
-        return np.array([int(label or -1) for label in text]), ()
+        numbers = [int(label or -1) for label in text]
+        if any(label and label != str(number) for label, number in zip(text, numbers)):
+            raise ValueError("a name such as 007")
+        return np.array(numbers), ()
     except ValueError:
         names = sorted({label for label in text if label not in ("", "-1")})
         number = {label: i for i, label in enumerate(names)}

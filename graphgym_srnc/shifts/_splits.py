@@ -107,6 +107,10 @@ def draw(y: Tensor, unseen: Sequence[int], *, labels_per_class: int, num_val: in
             free[given] = False
     if labels_per_class == REST:
         val, test = _val_test(order[free[order]], num_val, num_test, val, test, share=0.5)
+        for c in set(y[free].tolist()) - set(unseen):
+            own = order[(free & (y == c))[order]]
+            if torch.isin(own, torch.cat([val, test])).all():  # a rare class keeps a node to train on
+                val, test = val[val != own[0]], test[test != own[0]]
         free[torch.cat([val, test])] = False
     train, extra = [], []
     for c in y[y >= 0].unique().tolist():

@@ -13,7 +13,7 @@ SPLITS = ("auto", "given", "random")
 
 def build(*, name: str = "", root: str = "", split_seed: int = 0, path: str = "", features: str = "", labels: str = "",
           open_set: bool = True, num_unseen: int = 0, unseen: list[int] = [], labels_per_class: int = 20,  # noqa: B006
-          split: str = "auto", num_val: int = 500, num_test: int = 1000) -> ShiftTask:
+          split: str = "auto", num_val: int = 500, num_test: int = 1000, mapped: bool = False) -> ShiftTask:
     """Make a task of a graph in files, which are only read.
 
     ``path`` is one of
@@ -23,9 +23,9 @@ def build(*, name: str = "", root: str = "", split_seed: int = 0, path: str = ""
     - ``.npz``: arrays of the same names, or the keys ``adj_*``, ``attr_*``, ``labels`` of the gnn-benchmark files.
     - ``.csv``, ``.tsv``, ``.txt``: a list of edges, two node numbers a line, with ``features`` (``.npy``, a scipy sparse ``.npz``, or a
       table with a line a node) and ``labels`` (``.npy``, or a table with a label a line, or lines of node and label). Labels may be
-      names; an empty one, or -1, is none.
-    - a folder with ``edges.*``, ``features.*`` and ``labels.*`` as above, and if there is a split ``split.csv`` with lines of node and
-      ``train``, ``val`` or ``test``.
+      names, and numbers with gaps are; an empty one, or -1, is none.
+    - a folder with ``edges.*`` (also ``.npy``, ``[2, E]``), ``features.*`` and ``labels.*`` as above, and if there is a split ``split.csv``
+      with lines of node and ``train``, ``val`` or ``test``.
 
     Edges may be directed, repeated or self-loops: the graph is made undirected and simple. Nodes without a label (-1) serve as
     unlabelled target nodes.
@@ -45,6 +45,7 @@ def build(*, name: str = "", root: str = "", split_seed: int = 0, path: str = ""
             without the others is completed by drawn validation and test nodes.
         num_val: drawn validation nodes, less on a small graph.
         num_test: drawn test nodes, less on a small graph; -1 = all other labelled nodes.
+        mapped: leave features on disk, a ``.npy`` of float32 of which batches read the rows they need (docs/scale.md).
 
     Raises:
         InputError: a file is missing, of unknown kind or not what it should be; the graph or its labels make no task.
@@ -52,9 +53,10 @@ def build(*, name: str = "", root: str = "", split_seed: int = 0, path: str = ""
     if split not in SPLITS:
         raise InputError("file.split", split, ", ".join(SPLITS))
     source = _files.locate(path or name, root, "file.path")
-    fields, names = _files.load(source, features, labels, root)
+    fields, names = _files.load(source, features, labels, root, mapped)
     key = f"file.path {source.name}"
     data = _datasets.clean(_files.as_data(fields, key), key)
+    names = names or _renumber(data) if source.is_dir() or source.suffix in _files.TABLES else names
     classes = data.y[data.y >= 0].unique().tolist()
     if classes != list(range(len(classes))) or len(classes) < 2:
         raise InputError(f"{key}: y", classes, "labels 0, 1, ... of two classes or more without a gap, or -1 where there is none")
@@ -71,6 +73,15 @@ def build(*, name: str = "", root: str = "", split_seed: int = 0, path: str = ""
                              section="file")
     return _splits.open_set_task(f"file/{name or source.stem}", data, masked, nodes, open_set=open_set, class_names=names,
                                  info={"data": source.name, "split": "given" if given else "random", "split_seed": split_seed})
+
+
+def _renumber(data: Data) -> tuple[str, ...]:
+    """In tables numbers may be names, such as 10, 20, 30: number such classes from 0, and give their names."""
+    classes = data.y[data.y >= 0].unique()
+    if classes.tolist() == list(range(len(classes))):
+        return ()
+    data.y = torch.where(data.y < 0, data.y, torch.searchsorted(classes, data.y))
+    return tuple(map(str, classes.tolist()))
 
 
 def _given_split(data: Data, masked: list[int], open_set: bool, num_val: int, num_test: int, split_seed: int,

@@ -1,0 +1,82 @@
+"""Makes those pages of the site that are written elsewhere: the README, every option, the Python reference; and formulas without scripts.
+
+A hook of mkdocs: ``pip install -e ".[docs]" && mkdocs build --strict``.
+"""
+from __future__ import annotations
+
+import html
+import re
+from importlib import import_module
+from pathlib import Path
+from pkgutil import iter_modules
+
+from latex2mathml.converter import convert
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+
+ROOT = Path(__file__).parents[1]
+
+PARTS = {"api": "Estimators", "task": "The scenario", "trainer": "Training", "shifts": "Shifts", "methods": "Methods", "losses": "Losses",
+         "backbones": "Backbones", "clustering": "Clustering", "discover": "Discovery", "verdict": "When to distrust it",
+         "metrics": "Metrics", "errors": "Errors"}
+"""Modules and folders of the Python reference, and their titles."""
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add the pages that are made."""
+    for name, text in (("index.md", readme()), ("options.md", options()), ("api.md", reference())):
+        files.append(File.generated(config, name, content=text))
+    return files
+
+
+def readme() -> str:
+    """The README, with links that start in ``docs``."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    # Files outside docs/ are no pages; they are named, not linked.
+    return re.sub(r"\[([^\]]+)\]\((?!docs/|#|http)[^)]*\)", r"\1", text).replace("](docs/", "](")
+
+
+def options() -> str:
+    """A table for each block of the config."""
+    from graphgym_srnc.gym import schema
+    text = "# Every option\n\nKeys that this package adds to GraphGym's config; `graphgym-srnc options` prints the same.\n"
+    for block, entries in schema().items():
+        text += f"\n## {block}\n\n| key | type | default | meaning |\n|---|---|---|---|\n"
+        text += "".join(f"| `{block}.{e.key}` | {e.type.__name__} | `{e.default!r}` | {cell(e.doc)} |\n" for e in entries)
+    return text
+
+
+def cell(text: str) -> str:
+    """A docstring's words in a cell of a table."""
+    text = re.sub(r":\w+:`~?([^`]*)`", r"`\1`", text).replace("``", "`")
+    return html.escape(text, quote=False).replace("|", "\\|").replace("\n", " ")
+
+
+def reference() -> str:
+    """Every public module, in the order of ``PARTS``."""
+    text = "# Python reference\n\nSignatures and docstrings. [From Python](python.md) is the guide.\n"
+    for part, title in PARTS.items():
+        if (ROOT / "graphgym_srnc" / part).is_dir() or (ROOT / "graphgym_srnc" / f"{part}.py").exists():
+            text += f"\n## {title}\n\n" + "".join(f"::: {name}\n\n" for name in modules(f"graphgym_srnc.{part}"))
+    return text
+
+
+def modules(name: str) -> list[str]:
+    """A module, or those of a package without the private ones."""
+    module = import_module(name)
+    if not hasattr(module, "__path__"):
+        return [name]
+    return [name, *(f"{name}.{entry.name}" for entry in iter_modules(module.__path__) if not entry.name.startswith("_"))]
+
+
+def on_page_content(content: str, **_: object) -> str:
+    """Formulas as MathML, which browsers draw without a script, and Sphinx roles of docstrings as plain code."""
+    content = re.sub(r'<(span|div) class="arithmatex">\\[(\[](.*?)\\[)\]]</\1>', lambda m: formula(m[2], m[1] == "div"), content,
+                     flags=re.S)
+    content = re.sub(r":math:<code>(.*?)</code>", lambda m: formula(m[1]), content, flags=re.S)
+    return re.sub(r":(?:class|func|meth|mod|attr):<code>~?(.*?)</code>", r"<code>\1</code>", content)
+
+
+def formula(latex: str, block: bool = False) -> str:
+    """MathML of a formula that stands in HTML."""
+    return convert(html.unescape(latex).strip(), display="block" if block else "inline")

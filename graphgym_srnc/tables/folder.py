@@ -1,0 +1,136 @@
+"""The graph folder: what ``file`` reads, and beside it ids, texts and names of features; written whole or not at all."""
+from __future__ import annotations
+
+import contextlib
+import csv
+import json
+import os
+import shutil
+from collections import Counter
+from pathlib import Path
+from typing import Any, Iterator, NamedTuple, Sequence
+
+import numpy as np
+import scipy.sparse as sp
+
+from graphgym_srnc.errors import InputError
+
+TEXT = 2000
+"""Longest text that a node keeps to be shown, in characters."""
+
+DENSE = 0.3
+"""Share of features other than zero above which they are stored as a dense array."""
+
+RECIPE = "recipe.json"
+"""How the features were made, so that another table gets the same columns."""
+
+
+class Graph(NamedTuple):
+    """A graph with ``V`` nodes; labels and parts of the split are empty where there is none.
+
+    Args:
+        edges: node numbers ``[2, E]``.
+        features: ``[V, F]``.
+        words: names of the feature columns, ``[F]``.
+        ids, texts, labels, split: one a node, or None.
+        recipe: how features are made of a table.
+    """
+
+    edges: np.ndarray
+    features: sp.csr_matrix
+    words: Sequence[str]
+    ids: Sequence[str]
+    texts: Sequence[str] | None = None
+    labels: Sequence[str] | None = None
+    split: Sequence[str] | None = None
+    recipe: dict[str, Any] | None = None
+
+
+def check_place(out: Path, overwrite: bool) -> None:
+    """Refuse a place that a folder cannot be written to, before any long work.
+
+    Raises:
+        InputError: it exists and is not to be replaced, or is no graph folder, or its parent does not exist.
+    """
+    if out.is_symlink() or not out.absolute().parent.is_dir() or out.name in ("", ".", ".."):
+        raise InputError("--out", str(out), "a new folder in one that exists")
+    if out.exists() and not overwrite:
+        raise InputError("--out", str(out), "a folder that does not exist yet, or --overwrite")
+    if out.exists() and not ((out / "nodes.csv").is_file() or out.is_dir() and not any(out.iterdir())):
+        raise InputError("--out", str(out), "a folder that data make has written, to be replaced by --overwrite")
+
+
+def write(graph: Graph, out: Path, overwrite: bool) -> None:
+    """Write a graph folder.
+
+    Raises:
+        InputError: see :func:`check_place`; or it cannot be written.
+    """
+    with whole(out, overwrite) as folder:
+        _csv(folder / "edges.csv", ("from", "to"), graph.edges.T.tolist())
+        features = graph.features.astype(np.float32)
+        if features.nnz > DENSE * features.shape[0] * features.shape[1]:
+            np.save(folder / "features.npy", features.toarray(), allow_pickle=False)
+        else:
+            sp.save_npz(folder / "features.npz", features)
+        (folder / "words.txt").write_text("".join(f"{plain(word)}\n" for word in graph.words), encoding="utf-8")
+        columns = {"id": graph.ids} | ({} if graph.texts is None else {"text": [text[:TEXT] for text in graph.texts]})
+        _csv(folder / "nodes.csv", columns, zip(*columns.values()))
+        for name, column, header in (("labels.csv", graph.labels, ("node", "label")), ("split.csv", graph.split, ("node", "part"))):
+            if column is not None and any(column):
+                _csv(folder / name, header, ((node, plain(value)) for node, value in enumerate(column) if value))
+        if graph.recipe is not None:
+            (folder / RECIPE).write_text(json.dumps(graph.recipe, ensure_ascii=False), encoding="utf-8")
+
+
+def summary(graph: Graph) -> list[str]:
+    """What a user wants to know of a graph at once, and what looks odd, a line each."""
+    nodes, (low, high) = len(graph.ids), np.sort(graph.edges, 0)
+    links = len(np.unique((low * nodes + high)[low != high]))
+    found = [f"{nodes:,} nodes, {links:,} links, {len(graph.words):,} features"]
+    sizes = Counter(filter(None, graph.labels or ()))
+    if sizes:
+        told = ", ".join(f"{name} {count:,}" for name, count in sizes.most_common(12)) + ", ..." * (len(sizes) > 12)
+        found.append(f"{sum(sizes.values()):,} labelled nodes of {len(sizes)} classes: {told}")
+    if graph.split and any(graph.split):
+        found.append("split: " + ", ".join(f"{part} {count:,}" for part, count in Counter(filter(None, graph.split)).items()))
+    single, bare = nodes - len(np.unique(graph.edges[:, low != high])), int((np.diff(graph.features.indptr) == 0).sum())
+    odd = [f"{single:,} nodes have no link"] * (single > 0) + [f"{bare:,} nodes have no feature"] * (bare > 0)
+    odd += ["one class alone has labels; a classifier needs two"] * (len(sizes) == 1)
+    rare = [name for name, count in sizes.items() if count < 5]
+    odd += [f"fewer than 5 labels: {', '.join(rare[:5])}" + ", ..." * (len(rare) > 5)] * (len(rare) > 0)
+    return found + [f"! {text}" for text in odd]
+
+
+@contextlib.contextmanager
+def whole(out: Path, overwrite: bool = False) -> Iterator[Path]:
+    """A new folder beside ``out`` that takes its place at the end, and goes if there is an error.
+
+    Raises:
+        InputError: see :func:`check_place`; or it cannot be written.
+    """
+    check_place(out, overwrite)
+    new, old = (out.with_name(f".{out.name}.{os.getpid()}.{part}") for part in ("new", "old"))
+    try:
+        new.mkdir()
+        yield new
+        if out.exists():
+            os.replace(out, old)
+        os.replace(new, out)
+    except OSError as error:
+        raise InputError("--out", str(out), f"a folder that can be written to ({error.strerror})") from error
+    finally:
+        for rest in (new, old):
+            shutil.rmtree(rest, ignore_errors=True)
+
+
+def plain(text: str) -> str:
+    """A name on one line."""
+    return " ".join(text.split())
+
+
+def _csv(path: Path, header: Sequence[str], rows: Any) -> None:
+    with open(path, "w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(header)
+        writer.writerows(rows)
