@@ -11,7 +11,9 @@ README = HERE / "README.md"
 EXTRAS = {
     "ogb": ["ogb>=1.3.6"],
     "ray": ["ray>=2.50"],
-    "dev": ["build>=1.0.3", "networkx>=3.0", "pytest>=8.0", "pytest-xdist>=3.5", "ruff>=0.5"],
+    "parquet": ["pyarrow>=14"],
+    "docs": ["mkdocs-material>=9.5", "mkdocstrings[python]>=0.26", "latex2mathml>=3.77"],
+    "dev": ["build>=1.0.3", "hypothesis>=6.100", "networkx>=3.0", "pytest>=8.0", "pytest-xdist>=3.5", "ruff>=0.5"],
 }
 
 setup(
@@ -35,7 +37,8 @@ setup(
     # configs_gym/ stays where GraphGym's users look for it and is shipped as data of a sub-package.
     packages=[*find_packages(include=["graphgym_srnc", "graphgym_srnc.*"]), "graphgym_srnc.configs_gym"],
     package_dir={"graphgym_srnc.configs_gym": "configs_gym"},
-    package_data={"graphgym_srnc.configs_gym": ["**/*.yaml", "**/*.txt"], "graphgym_srnc.report": ["*.html"]},
+    package_data={"graphgym_srnc.configs_gym": ["**/*.yaml", "**/*.txt"], "graphgym_srnc.report": ["*.html"],
+                  "graphgym_srnc.discover": ["*.html"]},
     install_requires=[
         # Not torch-geometric[graphgym]: that extra pins protobuf<4.21 and leaves out tensorboardX, which GraphGym's agg_runs needs.
         "torch>=2.13",

@@ -67,3 +67,24 @@ def clustering_scores(cluster: Tensor, label: Tensor) -> dict[str, float]:
     table = _confusion_matrix(np.unique(label, return_inverse=True)[1], np.unique(cluster, return_inverse=True)[1])
     rows, columns = linear_sum_assignment(-table)
     return {"acc": float(table[rows, columns].sum() / table.sum()), "nmi": float(normalized_mutual_info_score(label, cluster))}
+
+
+def reliability(probability: Tensor, correct: Tensor, bins: int = 15) -> list[list[float]]:
+    r"""The reliability curve: for each bin :math:`(\frac{m-1}{M}, \frac mM]` with a node in it the mean probability of the predicted class,
+    the share of right predictions, and the number of nodes.
+
+    Args:
+        probability: that of the predicted class, ``[n]``.
+        correct: whether it is the true one, ``[n]``.
+        bins: :math:`M`.
+
+    Source: Guo et al. (ICML 2017).
+    """
+    index = ((probability.double() * bins).ceil().long() - 1).clamp(0, bins - 1)
+    return [[float(probability[index == m].double().mean()), float(correct[index == m].double().mean()), int((index == m).sum())]
+            for m in index.unique().tolist()]
+
+
+def expected_calibration_error(curve: list[list[float]]) -> float:
+    r"""ECE of a reliability curve, :math:`\sum_m \frac{n_m}{n} |\text{acc}_m - \text{conf}_m|` (Guo et al., ICML 2017)."""
+    return sum(count * abs(accuracy - sure) for sure, accuracy, count in curve) / sum(count for _, _, count in curve)

@@ -27,11 +27,14 @@ Result = dict[str, Any]
 
 FORMAT = 1
 SPLITS = ("train", "val", "test")
+CHECKPOINT = "checkpoint.pt"
+"""What a run can go on from, in its directory until its result is."""
+
 LOSSES = ("loss", "source", "classifier_source")
 """What GraphGym's ``loss`` is: the term of that name, else the cross-entropy on source labels."""
 
 VOLATILE = frozenset({"seed", "out_dir", "run_dir", "cfg_dest", "print", "params", "share", "tensorboard_each_run", "tensorboard_agg",
-                      "dataset.dir", "train.save_model"})
+                      "dataset.dir", "train.save_model", "train.checkpoint"})
 """Config keys, or whole blocks, that may differ between the runs of one experiment."""
 
 
@@ -94,14 +97,18 @@ class Experiment:
                              f" --name, since it holds {state} runs (seeds {', '.join(map(str, present))})")
         return [seed for seed in seeds if seed not in finished]
 
-    def begin(self, seed: int) -> Path:
-        """Make the empty directory of a run, and return it.
+    def begin(self, seed: int, anew: bool = True) -> Path:
+        """Make the empty directory of a run, or go on in the one that it has, and return it.
 
         Raises:
             InputError: it cannot be made.
         """
         run, new = self.path / str(seed), self.path / f".{seed}.new"
         try:
+            if not anew:
+                for left in (run / "error.txt", *run.glob(".*.tmp")):
+                    left.unlink(missing_ok=True)
+                return run
             self.clear()
             self._remove(seed)
             shutil.rmtree(new, ignore_errors=True)
@@ -194,6 +201,7 @@ class Experiment:
         for split in SPLITS:
             write_text(run / split / "stats.json", _lines(_rows(result, split, len(result["history"]), terms)), durable=False)
         write_text(run / "result.json", json.dumps(result, indent=1, default=_plain) + "\n")
+        (run / CHECKPOINT).unlink(missing_ok=True)
         return read_result(run)
 
     def result(self, seed: int) -> Result | None:

@@ -3,10 +3,11 @@ from __future__ import annotations
 
 import copy
 import itertools
+import json
 import math
 import time
-from dataclasses import dataclass, field
-from typing import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, Callable, Protocol, Sequence
 
 import torch
 
@@ -16,6 +17,7 @@ from graphgym_srnc.losses.modularity import modularity
 from graphgym_srnc.methods.base import Method
 from graphgym_srnc.metrics import classification_scores, detection_scores
 from graphgym_srnc.task import ShiftTask
+from graphgym_srnc.verdict import agreement, judge
 
 SELECTIONS = ("target_val", "source_val", "target_modularity", "last")
 
@@ -42,6 +44,7 @@ class RunRecord:
     best: int = 0
     stopped: str = ""
     warnings: list[str] = field(default_factory=list)
+    verdict: dict[str, Any] = field(default_factory=dict)
 
     @property
     def val(self) -> dict[str, float]:
@@ -55,8 +58,18 @@ class RunRecord:
 Callback = Callable[[Episode, Method, ShiftTask], None]
 
 
+class Checkpoint(Protocol):
+    """Where the state of a run between two episodes is kept: tensors and plain values, in dictionaries, lists and tuples."""
+
+    def read(self) -> dict[str, Any] | None:
+        """The last state of this very run (method, task and settings), or None."""
+
+    def write(self, state: Callable[[], dict[str, Any]]) -> None:
+        """An episode is done and another one follows; ``state()`` gives the state, whose tensors the next episode changes."""
+
+
 def fit(method: Method, task: ShiftTask, *, seed: int | None = 0, max_episodes: int = -1, patience: int = 0, selection: str = "target_val",
-        min_agreement: float = 0.6, callbacks: Sequence[Callback] = ()) -> RunRecord:
+        min_agreement: float = 0.6, callbacks: Sequence[Callback] = (), checkpoint: Checkpoint | None = None) -> RunRecord:
     """Train a method on a task; afterwards it holds the weights of the selected episode.
 
     Args:
@@ -72,6 +85,8 @@ def fit(method: Method, task: ShiftTask, *, seed: int | None = 0, max_episodes: 
         min_agreement: with ``target_modularity``, an episode that agrees with episode 0 (the plain GNN, in SRNC) on a smaller share of
             the target nodes is not selected: modularity is as high for communities that are not the classes.
         callbacks: called after each episode with it, the method and the task.
+        checkpoint: keeps the state of the run after episodes. If it has one, training goes on from there, and weights and record
+            become, but for seconds, those of a run that was never cut off, bit for bit; ``method`` has to be a new one.
 
     Raises:
         InputError: ``selection`` is unknown, or the task lacks what it needs.
@@ -95,7 +110,18 @@ def fit(method: Method, task: ShiftTask, *, seed: int | None = 0, max_episodes: 
     record = RunRecord(task=task.name, fingerprint=task.fingerprint(), selection=selection)
     blind, select = task.blind(), Selector(task, selection, min_agreement)
     best_score, best_state = -math.inf, {}
-    for number in itertools.count():
+    found = checkpoint.read() if checkpoint is not None else None
+    if found is not None:
+        method.restore(blind, found["method"])
+        record = _record(found["record"])
+        best_score, best_state, select.plain = found["best_score"], found["best_state"], found["plain"]
+        torch.set_rng_state(found["random"])
+
+    def state() -> dict[str, Any]:
+        return {"method": method.checkpoint(), "record": json.dumps(asdict(record), default=float), "best_score": best_score,
+                "best_state": best_state, "plain": select.plain, "random": torch.get_rng_state()}
+
+    for number in itertools.count(len(record.history)):
         begin = time.perf_counter()
         losses = method.start(blind) if number == 0 else method.episode()
         seconds = time.perf_counter() - begin
@@ -117,9 +143,18 @@ def fit(method: Method, task: ShiftTask, *, seed: int | None = 0, max_episodes: 
         if number >= (method.episodes if max_episodes < 0 else min(max_episodes, method.episodes)):
             record.stopped = f"all {number} episode(s) done"
             break
+        if checkpoint is not None:
+            checkpoint.write(state)
     method.load_state_dict(best_state)
     record.warnings = list(dict.fromkeys(method.warnings))
+    said = method.decide(method.predict(blind.target))
+    record.verdict = judge(method, task, agreement(select.plain[1], said, task.num_known))._asdict()
     return record
+
+
+def _record(text: str) -> RunRecord:
+    fields = json.loads(text)
+    return RunRecord(**fields | {"history": [Episode(**episode) for episode in fields["history"]]})
 
 
 class Selector:
@@ -132,6 +167,7 @@ class Selector:
 
     def __init__(self, task: ShiftTask, selection: str, min_agreement: float) -> None:
         self.task, self.selection, self.min_agreement = task, selection, min_agreement
+        # Of each target node in episode 0 the decision and, below, the likeliest known class.
         self.plain: torch.Tensor | None = None
 
     def __call__(self, method: Method, blind: ShiftTask) -> tuple[dict[str, float], dict[str, float], float, dict[str, float]]:
@@ -143,17 +179,18 @@ class Selector:
         if len(label):
             method.calibrate(on_val[task.val], label)
         val, test = rate(method, task, on_val[task.val], label), rate(method, task, on_target[task.test], task.target.y[task.test])
+        prediction = method.decide(on_target)
+        if self.plain is None:
+            self.plain = torch.stack([prediction, on_target[:, :task.num_known].argmax(1)])
         if self.selection == "source_val":
             on_source = method.predict(blind.source)[task.source_val]
             return val, test, rate(method, task, on_source, task.source.y[task.source_val])["micro_f1"], {}
         if self.selection != "target_modularity":
             return val, test, val.get("micro_f1", -math.inf), {}
-        prediction = method.decide(on_target)
-        self.plain = prediction if self.plain is None else self.plain
-        agreement = float((prediction == self.plain).float().mean())
+        agreed = float((prediction == self.plain[0]).float().mean())
         graph = prepare(blind.target, method.encoder.features)
         found = modularity(prediction, graph.adjacency("raw"), graph.degree)
-        return val, test, found if agreement >= self.min_agreement else -math.inf, {"agreement": agreement, "class_modularity": found}
+        return val, test, found if agreed >= self.min_agreement else -math.inf, {"agreement": agreed, "class_modularity": found}
 
 
 def rate(method: Method, task: ShiftTask, scores: torch.Tensor, label: torch.Tensor) -> dict[str, float]:

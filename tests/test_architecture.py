@@ -11,16 +11,17 @@ import pytest
 PACKAGE = Path(__file__).parents[1] / "graphgym_srnc"
 FILES = sorted(PACKAGE.rglob("*.py"))
 ALL = {"errors", "task", "losses", "backbones", "shifts", "methods", "metrics", "trainer", "store", "cache", "report", "gym", "grid",
-       "tables", "clustering", "settings", "api"}
+       "tables", "clustering", "settings", "api", "verdict"}
 
 INSIDE = {
     "__init__": {"api", "methods"}, "errors": set(), "task": set(), "metrics": set(), "store": set(), "cache": {"store"}, "settings": set(),
     "losses": set(), "backbones": {"backbones", "cache"}, "shifts": {"task", "cache"},
     "methods": {"losses", "backbones", "task", "methods.base", "cache"},
-    "trainer": {"task", "metrics", "methods.base", "backbones", "losses"},
+    "trainer": {"task", "metrics", "methods.base", "backbones", "losses", "verdict"},
+    "verdict": {"task", "metrics", "methods.base", "backbones", "losses"},
     "report": {"report", "store", "task", "metrics", "trainer", "methods.base"},
     "grid": {"grid", "store", "gym", "report", "settings"}, "clustering": {"clustering", "backbones", "metrics", "task"},
-    "api": {"api", "task", "trainer", "methods", "backbones", "shifts", "store", "settings"},
+    "api": {"api", "task", "trainer", "methods", "backbones", "shifts", "store", "settings", "verdict"},
     "tables": {"tables", "shifts"},
     "discover": {"discover", "clustering", "backbones", "metrics", "report"},
     "gym": ALL - {"grid", "api"}, "cli": ALL | {"cli", "discover"}, "__main__": {"cli"},
@@ -31,7 +32,7 @@ OUTSIDE = {
     "__init__": set(), "errors": set(), "store": {"filelock"}, "cache": {"torch", "filelock"},
     "losses": {"torch", "scipy", "numpy"}, "task": {"torch", "torch_geometric"},
     "backbones": {"torch", "torch_geometric", "numpy", "scipy"}, "metrics": {"torch", "sklearn", "scipy", "numpy"},
-    "methods": {"torch", "torch_geometric", "numpy", "scipy"}, "trainer": {"torch"},
+    "methods": {"torch", "torch_geometric", "numpy", "scipy"}, "trainer": {"torch"}, "verdict": {"torch", "numpy", "scipy"},
     "grid": {"psutil", "ray"}, "__main__": set(),
     "clustering": {"torch", "torch_geometric", "numpy", "scipy", "sklearn"}, "settings": {"yaml"},
     "api": {"torch", "torch_geometric", "numpy", "sklearn", "yaml"},

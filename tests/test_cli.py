@@ -155,7 +155,7 @@ def test_a_method_that_refuses_its_task_leaves_nothing(tmp_path, capsys, monkeyp
     assert "erm.steps" in capsys.readouterr().err and not list(tmp_path.iterdir())
 
 
-def test_other_errors_are_raised_and_finished_runs_stay(tmp_path, monkeypatch):
+def test_other_errors_take_one_line_and_finished_runs_stay(tmp_path, monkeypatch, capsys):
     from graphgym_srnc.methods.erm import ERM as Method
     start = Method.start
 
@@ -163,9 +163,26 @@ def test_other_errors_are_raised_and_finished_runs_stay(tmp_path, monkeypatch):
         return {"source": float("nan")} if torch.initial_seed() == 1 else start(self, task)
 
     monkeypatch.setattr(Method, "start", fail)
-    with pytest.raises(FloatingPointError, match="ERM, episode 0: source"):
-        erm(tmp_path, "--repeat", "3")
+    assert erm(tmp_path, "--repeat", "3") == 1
+    assert capsys.readouterr().err == "error: ERM, episode 0: source is nan\n"
     assert list(scores(tmp_path)) == [0] and (tmp_path / "default" / "summary.csv").is_file()
+    with pytest.raises(FloatingPointError, match="ERM, episode 0: source"):
+        erm(tmp_path, "--resume", "--repeat", "3", "--debug")
+    with pytest.raises(FloatingPointError):
+        main(["--debug", "run", "--resume", "--repeat", "3", "--out-dir", str(tmp_path), "--no-figures", "--no-tensorboard", *ERM])
+
+
+def test_an_error_of_ours_says_how_to_see_more(monkeypatch, capsys):
+    from graphgym_srnc.cli import options
+    monkeypatch.setattr(options, "main", lambda args: {}["no\x1b[31m\nsuch"])
+    assert main(["options"]) == 1
+    assert capsys.readouterr().err == "internal error: KeyError: 'no\\x1b[31m\\nsuch'; --debug shows where\n"
+
+
+def test_a_reader_who_has_read_enough(tmp_path):
+    words = f"{sys.executable} -m graphgym_srnc options | head -1"
+    done = subprocess.run(words, shell=True, env=environment(), capture_output=True, text=True)
+    assert done.stderr == "" and done.stdout.startswith("methods")
 
 
 def test_warnings_reach_screen_and_record(tmp_path, capsys, monkeypatch):
@@ -198,7 +215,8 @@ def test_graphgym_own_training_is_stored_alike(tmp_path):
     assert [line["epoch"] for line in tested] == [1] and tested[0]["micro_f1"] == result["test"]["micro_f1"]
 
 
-def test_ctrl_c_keeps_finished_runs(tmp_path):
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_ctrl_c_keeps_finished_runs(tmp_path, number, status):
     words = command("run", "--repeat", "500", "--out-dir", str(tmp_path), "--no-figures", "--no-tensorboard", *ERM)
     # A shell's background job would hand its ignored signal down.
     process = subprocess.Popen(words, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
@@ -206,12 +224,12 @@ def test_ctrl_c_keeps_finished_runs(tmp_path):
     try:
         while process.poll() is None and not (tmp_path / "default" / "1" / "result.json").is_file():
             time.sleep(0.01)
-        process.send_signal(signal.SIGINT)
+        process.send_signal(number)
         out, err = process.communicate(timeout=60)
     finally:
         process.kill()
     kept = scores(tmp_path)
-    assert process.returncode == 130 and err.strip().splitlines()[-1].startswith("interrupted") and "Traceback" not in err, err
+    assert process.returncode == status and err.strip().splitlines()[-1].startswith("interrupted") and "Traceback" not in err, err
     assert 2 <= len(kept) < 500 and "Micro-F1" in out and (tmp_path / "default" / "summary.csv").is_file()
     assert erm(tmp_path, "--repeat", str(len(kept) + 1), "--resume") == 0
     assert {seed: scores(tmp_path)[seed] for seed in kept} == kept and len(scores(tmp_path)) == len(kept) + 1
@@ -223,7 +241,8 @@ def test_options_lists_keys_and_choices(capsys):
     assert "methods (train.mode): standard, a2gnn, cmd" in out and "synthetic.num_nodes" in out and "gcnconv" in out
     assert main(["options", "erm"]) == 0
     assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == ["key", "erm.steps", "erm.rounds", "erm.score",
-                                                                                     "erm.temperature", "erm.perturbation", "erm.smoothing"]
+                                                                                     "erm.temperature", "erm.perturbation", "erm.smoothing",
+                                                                                     "erm.batch_size", "erm.fanout"]
     assert main(["options", "no_such"]) == 2
 
 

@@ -125,7 +125,7 @@ def test_event_accumulator_reads_back_everything(tmp_path):
                                        "gnn.dim_inner": 16, "open_set.unseen": "[1, 2]", "srnc.hard_labels": True}
     assert sorted(file.name for file in (tmp_path / "figures").iterdir()) == [
         *(f"{name}-{stem}.png" for name in ("classifier", "cluster_gnn", "confusion")
-          for stem in ("episode-000", "episode-002", "selected")), "episodes.png"]
+          for stem in ("episode-000", "episode-002", "selected")), "episodes.png", "reliability.png"]
 
 
 def test_hparams_dashboard_shows_the_keys_of_all_runs(tmp_path):

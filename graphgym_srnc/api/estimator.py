@@ -25,6 +25,7 @@ from graphgym_srnc.api import parameters
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.methods.base import Method
 from graphgym_srnc.task import HIDDEN, ShiftTask, Sizes
+from graphgym_srnc.verdict import judge
 
 FORMAT = 1
 """Of model files; another one is not read."""
@@ -78,8 +79,8 @@ class Estimator(BaseEstimator):
 
         With ``selection="auto"`` that is the one with the largest Micro-F1 on the validation nodes. Where there is none, it is that with
         the largest modularity of the predicted classes on the target, for which no label is needed. In open-set shift where no validation
-        node is of an unknown class it is the last one: on known classes alone that episode scores best which never says unknown. There is
-        nothing to tune the threshold of the unknown class by then. SRNC has a cut of its own; other methods take the one that lets 95 % of
+        node is of an unknown class it is the same for SRNC, which has a cut of its own, whatever ``min_agreement`` says: on known classes
+        alone that episode scores best which never says unknown. Other methods take the last episode and the cut that lets 95 % of
         the validation nodes through, for which, if there is none, a fifth of the training nodes of each class is held out.
 
         One fit runs at a time in a process, and others wait: layers draw from torch's one generator, which is put back afterwards.
@@ -108,19 +109,22 @@ class Estimator(BaseEstimator):
         cut = known_only and method.prior is None
         if cut and not len(label):
             raise InputError("val_mask", None, "validation nodes to cut the unknown class by, or a class with two training nodes")
-        selection = plain["selection"]
-        if selection == "auto":
-            selection = "last" if known_only else "target_val" if len(label) else "target_modularity"
+        rule = {name: plain[name] for name in ("selection", "max_episodes", "patience", "min_agreement")}
+        if plain["selection"] == "auto":
+            rule["selection"] = "last" if cut else "target_val" if len(label) and not known_only else "target_modularity"
+            if known_only:
+                # An episode that says unknown differs from episode 0, which cannot.
+                rule["min_agreement"] = 0.0
         with _alone(plain["random_state"]):
-            record = trainer.fit(method, given, seed=None, selection=selection, callbacks=tuple(self.callbacks),
-                                 **{name: plain[name] for name in ("max_episodes", "patience", "min_agreement")})
+            record = trainer.fit(method, given, seed=None, callbacks=tuple(self.callbacks), **rule)
         on_val, on_test = method.predict(method.task.validation)[task.val], method.predict(method.task.target)[task.test]
         if cut:
             method.threshold.fill_(method.confidence(on_val).quantile(1 - KEPT))
             record.warnings.append(f"no validation node is of an unknown class: the cut lets {KEPT:.0%} of the known ones through")
+            record.verdict = judge(method, task, record.verdict["figures"].get("agreement"))._asdict()
         scores = {"val": trainer.rate(method, task, on_val, label), "test": trainer.rate(method, task, on_test, task.target.y[task.test])}
         self._become(plain, method.state_dict(), task.sizes, classes, record, scores)
-        for text in self.warnings_:
+        for text in [*self.warnings_, *self.verdict_["sentences"].values()]:
             warnings.warn(f"{type(self).__name__}: {text}", RuntimeWarning, stacklevel=2)
         return self
 
@@ -194,6 +198,7 @@ class Estimator(BaseEstimator):
             method.build(sizes)
         method.load_state_dict({name: state[name] for name in method.state_dict()}, assign=True)
         self.method_, self.record_, self.scores_, self.warnings_ = method.eval(), record, scores, record.warnings
+        self.verdict_ = record.verdict
         self.classes_, self.n_features_in_, self._plain = np.array(classes), sizes.num_features, plain
 
     def _checked(self, graph: Data) -> Data:

@@ -24,6 +24,7 @@ ATTRIBUTES = {
     "scores_": "scores on ``val`` and on ``test``, empty where there is no such node.",
     "record_": "the history of all episodes, and which one was taken.",
     "warnings_": "what went wrong without stopping the training.",
+    "verdict_": "what is odd about the predictions: ``figures``, ``sentences`` of those beyond their bound, and ``reliability`` curves.",
     "n_features_in_": "number of features.",
     "method_": "the trained method, without the graphs it was trained on.",
 }

@@ -8,7 +8,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from graphgym_srnc.backbones.graph import Graph, View, make_view
+from graphgym_srnc.backbones.graph import Block, Graph, View, make_view
+from graphgym_srnc.backbones.sampling import draw_view
+from graphgym_srnc.backbones.sparse import Sparse
+from graphgym_srnc.errors import InputError
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "relu": torch.relu, "selu": F.selu, "elu": F.elu, "tanh": torch.tanh, "swish": F.silu,
@@ -70,6 +73,9 @@ class Encoder(nn.Module):
     operator: str = "gcn"
     layer: type[nn.Module]
     precompute: bool = True
+    """Whether layers read their input through :meth:`Block.propagate` and :meth:`Block.root` alone."""
+    local: bool = False
+    """Whether layers read a node's own row alone, so that rows of a view of all nodes are a view of some."""
 
     def __init__(self, spec: EncoderSpec, in_dim: int, out_dim: int) -> None:
         super().__init__()
@@ -89,6 +95,16 @@ class Encoder(nn.Module):
         """The part of a graph that the logits of ``nodes`` ``[n]`` depend on (None = all nodes)."""
         return make_view(graph, self.operator, len(self.layers), nodes, self.precompute)
 
+    def sample(self, graph: Graph, nodes: Tensor, fanout: int) -> View:
+        """A view of ``nodes`` ``[n]`` with at most ``fanout`` (0 = all) drawn neighbours a node and layer, another one at each call.
+
+        Raises:
+            InputError: the encoder makes views of its own, as GraphGym's layers do, which read the whole graph.
+        """
+        if type(self).view is not Encoder.view:
+            raise InputError("gnn.layer_type", self.spec.kind, "a layer of the fast path, where batch_size is above 0")
+        return draw_view(graph, self.operator, len(self.layers), nodes, fanout, self.precompute)
+
     def forward(self, view: View) -> Tensor:
         return self._run(view)[0]
 
@@ -103,13 +119,16 @@ class Encoder(nn.Module):
     def _run(self, view: View) -> tuple[Tensor, Tensor]:
         """Logits, and the input of the last layer."""
         hidden, out = view.x, None
-        for i, (layer, block) in enumerate(zip(self.layers, view.blocks)):
+        for i, block in enumerate(view.blocks):
             if i > 0:
                 hidden = dropout(self.act(out), self.spec.dropout if self.training else 0.0)
-            out = layer(hidden, block)
-            if i > 0 and self.skips is not None:
-                out = out + self.skips[i - 1](block.root(hidden))
+            out = self.layer_output(i, hidden, block)
         return out, hidden
+
+    def layer_output(self, i: int, hidden: "Sparse | Tensor", block: Block) -> Tensor:
+        """What layer i makes of its input ``[n_in, K]``, with the self-skip if there is one, before the activation."""
+        out = self.layers[i](hidden, block)
+        return out + self.skips[i - 1](block.root(hidden)) if i > 0 and self.skips is not None else out
 
 
 class Weight(nn.Module):

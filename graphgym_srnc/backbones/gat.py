@@ -34,6 +34,8 @@ class GATLayer(Weight):
         # Subtracting the largest score of a row leaves its softmax as it is and keeps exp in range.
         top = score.new_full((rows, self.heads), -torch.inf).scatter_reduce_(0, row[:, None].expand_as(score), score.detach(), "amax")
         weight = (score - top[row]).exp()
+        if block.drawn:
+            weight = weight * block.multiplicity[:, None]
         total = weight.new_zeros(rows, self.heads).index_add(0, row, weight)
         out = z.new_zeros(rows, *z.shape[1:]).index_add(0, row, weight[..., None] * z[column])
         return (out / total[..., None]).flatten(1) + self.bias

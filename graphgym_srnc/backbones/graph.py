@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import copy
 import weakref
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -13,6 +13,7 @@ from torch import Tensor
 from torch.utils.weak import WeakIdKeyDictionary
 from torch_geometric.data import Data
 
+from graphgym_srnc.backbones.mapped import Mapped, scaled
 from graphgym_srnc.backbones.sparse import Sparse
 from graphgym_srnc.errors import InputError
 
@@ -41,7 +42,8 @@ class Graph:
     """Features and adjacencies of one graph, ready for products.
 
     Args:
-        data: a graph with ``x`` ``[V, F]`` and ``edge_index`` ``[2, E]``, read as undirected, unweighted, without self-loops.
+        data: a graph with ``x`` ``[V, F]`` and ``edge_index`` ``[2, E]``, read as undirected, unweighted, without self-loops. An ``x`` with
+            the attribute ``mapped`` stays where it is, see :class:`graphgym_srnc.backbones.mapped.Mapped`.
         features: ``row`` (each row divided by its sum of absolute values), ``l2`` (by its Euclidean length), ``auto`` (``l2``, of
             columns less their mean where features are dense) or ``none``.
 
@@ -50,11 +52,10 @@ class Graph:
     """
 
     def __init__(self, data: Data, features: str = "row") -> None:
+        if features not in FEATURES:
+            raise InputError("dataset.normalize", features, ", ".join(FEATURES))
         self.data, self.num_nodes, self.device = data, data.num_nodes, data.x.device
-        made, version = _scaled.setdefault(data.x, {}), 0 if data.x.is_inference() else data.x._version
-        if features not in made or made[features][0] != version:
-            made[features] = version, _normalised_features(data.x, features)
-        self.x = made[features][1]
+        self.x = Mapped(data.x, features) if getattr(data.x, "mapped", False) else _scaled_features(data.x, features)
         self._operators: dict[str, Sparse] = {}
         self._products: dict[str, Sparse | Tensor] = {}
 
@@ -95,10 +96,19 @@ class Graph:
         other._operators = {"raw": Sparse(sp.csr_array((weight, raw.indices, raw.indptr), shape=raw.shape), self.device)}
         return other
 
+    def whole_features(self) -> Sparse | Tensor:
+        """The features ``[V, F]`` in memory.
+
+        Raises:
+            InputError: they stay on disk.
+        """
+        return self.x.refuse() if isinstance(self.x, Mapped) else self.x
+
     def propagated(self, kind: str, power: int = 1) -> Sparse | Tensor:
         """:math:`\\hat A^k X`, constant, made once."""
         key = f"{kind}{power}"
         if key not in self._products:
+            self.whole_features()
             x = self.x.matrix if isinstance(self.x, Sparse) else self.x.cpu().numpy()
             for _ in range(power):
                 x = self.adjacency(kind).matrix @ x
@@ -112,14 +122,14 @@ class Graph:
     def _raw(self) -> sp.csr_array:
         if "raw" in self._operators:
             return self._operators["raw"].matrix
-        row, column = self.data.edge_index.cpu().numpy()
+        # Small types from the start: scipy would make copies of large ones before it does so itself.
+        row, column = self.data.edge_index.cpu().numpy().astype(np.int32 if self.num_nodes < 2 ** 31 else np.int64)
         keep = row != column
-        ones = np.ones(2 * int(keep.sum()), dtype=np.float32)
+        ones = np.ones(2 * int(keep.sum()), dtype=np.int8)
         pairs = (np.concatenate([row[keep], column[keep]]), np.concatenate([column[keep], row[keep]]))
         matrix = sp.csr_array((ones, pairs), shape=(self.num_nodes, self.num_nodes))
         matrix.sum_duplicates()
-        matrix.data[:] = 1
-        return matrix
+        return sp.csr_array((np.ones(matrix.nnz, dtype=np.float32), matrix.indices, matrix.indptr), shape=matrix.shape)
 
 
 @dataclass
@@ -127,12 +137,14 @@ class Block:
     """What one layer reads: an operator from its input nodes to its output nodes, and where the latter stand among the former.
 
     ``adjacency`` is ``[n_out, n_in]``; ``own`` ``[n_out]`` indexes the input nodes, or is None where both are the whole graph.
-    ``product`` holds :math:`\\hat A X` where that is constant and the cheaper order.
+    ``product`` holds :math:`\\hat A X` where that is constant and the cheaper order. ``drawn`` says that an entry may stand for several
+    neighbours, see :class:`graphgym_srnc.backbones.sampling.Neighbourhoods`.
     """
 
     adjacency: Sparse
     own: Tensor | None = None
     product: "Sparse | Tensor | None" = None
+    drawn: bool = False
 
     def propagate(self, h: "Sparse | Tensor", weight: Tensor) -> Tensor:
         """:math:`\\hat A H W` ``[n_out, K]`` in the cheaper order."""
@@ -146,6 +158,17 @@ class Block:
     def edges(self) -> tuple[Tensor, Tensor]:
         """Output and input node of each entry of the operator, both ``[E]``, sorted by output node."""
         return tuple(torch.from_numpy(part.astype(np.int64)).to(self.adjacency.device) for part in self.adjacency.entries)
+
+    @property
+    def multiplicity(self) -> Tensor | None:
+        """How many neighbours each entry stands for where they are drawn, ``[E]``, in the order of ``edges``; else None."""
+        return torch.from_numpy(self.adjacency.matrix.data).to(self.adjacency.device) if self.drawn else None
+
+    def rows(self, place: Tensor) -> "Block":
+        """The block of some of its output nodes, ``[n]``, in this order and perhaps more than once."""
+        own = place if self.own is None else self.own[place]
+        return replace(self, own=own, adjacency=None if self.adjacency is None else self.adjacency[place],
+                       product=None if self.product is None else self.product[place])
 
     def root(self, h: "Sparse | Tensor") -> "Sparse | Tensor":
         """The rows of ``h`` ``[n_in, K]`` that belong to the output nodes, ``[n_out, K]``."""
@@ -176,7 +199,7 @@ def make_view(graph: Graph, kind: str, layers: int, nodes: Tensor | None, precom
         # With sparse features A(XW) touches nnz(X) + nnz(A) entries and (AX)W many more; dense features have one product less.
         if precompute and not isinstance(graph.x, Sparse):
             blocks[0].product = graph.propagated(kind)
-        return View(graph.x, blocks)
+        return View(graph.whole_features(), blocks)
     blocks, wanted = [], nodes.cpu().numpy()
     for layer in reversed(range(layers)):
         rows = full.matrix[wanted]
@@ -194,9 +217,15 @@ def make_view(graph: Graph, kind: str, layers: int, nodes: Tensor | None, precom
     return View(graph.x[torch.from_numpy(wanted).to(graph.device)], blocks[::-1])
 
 
+def _scaled_features(x: Tensor, features: str) -> "Sparse | Tensor":
+    """What :func:`_normalised_features` makes, made once while the matrix lives unchanged."""
+    made, version = _scaled.setdefault(x, {}), 0 if x.is_inference() else x._version
+    if features not in made or made[features][0] != version:
+        made[features] = version, _normalised_features(x, features)
+    return made[features][1]
+
+
 def _normalised_features(x: Tensor, features: str) -> "Sparse | Tensor":
-    if features not in FEATURES:
-        raise InputError("dataset.normalize", features, ", ".join(FEATURES))
     dense = (x.to_dense() if x.layout != torch.strided else x).float()
     if int(dense.count_nonzero()) < SPARSE_BELOW * dense.numel():
         matrix = sp.csr_array(dense.cpu().numpy())
@@ -205,13 +234,7 @@ def _normalised_features(x: Tensor, features: str) -> "Sparse | Tensor":
             length = np.asarray(size.sum(1), dtype=np.float32).ravel() ** (1 if features == "row" else 0.5)
             matrix.data /= np.repeat(np.maximum(length, 1e-12), np.diff(matrix.indptr))
         return Sparse(matrix, x.device)
-    if features == "auto":
-        # What dense rows have in common would drown what sets them apart; sparse rows have little in common.
-        dense = dense - dense.mean(0)
-    if features != "none":
-        length = dense.abs().sum(1) if features == "row" else dense.norm(dim=1)
-        dense = dense / length.clamp(min=1e-12)[:, None]
-    return dense.contiguous()
+    return scaled(dense, features, dense.mean(0) if features == "auto" else None)
 
 
 def _gcn(a: sp.csr_array) -> sp.csr_array:

@@ -28,7 +28,7 @@ class _Own(Block):
 class MLP(Encoder):
     """Layers of :class:`LinearLayer`."""
 
-    layer = LinearLayer
+    layer, local = LinearLayer, True
 
     def view(self, graph: Graph, nodes: Tensor | None = None) -> View:
         return View(graph.x if nodes is None else graph.x[nodes], [_Own()] * len(self.layers))

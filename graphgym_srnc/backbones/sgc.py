@@ -13,7 +13,7 @@ from graphgym_srnc.backbones.mlp import LinearLayer, _Own
 class SGC(Encoder):
     r""":math:`\hat A^K X W + b` with :math:`K` = ``spec.layers``; the smoothed features are made once a graph."""
 
-    layer = LinearLayer
+    layer, local = LinearLayer, True
 
     def __init__(self, spec: EncoderSpec, in_dim: int, out_dim: int) -> None:
         super().__init__(replace(spec, layers=1), in_dim, out_dim)

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
 EPILOG = """\
 Settings come last, as words by turns: graphgym-srnc run --cfg paper/open_set/cora-srnc --repeat 10 gnn.dim_inner 64 train.patience 1
-Results go to <out-dir>/<name>/; a finished run is kept unless --overwrite is given, and Ctrl-C keeps the runs that are done.
+Results go to <out-dir>/<name>/; a finished run is kept unless --overwrite is given. After Ctrl-C, or a crash, --resume goes
+on, inside the run that was cut off as well.
 `graphgym-srnc options` lists every key."""
 
 
@@ -27,7 +28,8 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
     parser.add_argument("--repeat", type=int, default=1, metavar="R",
                         help="number of runs, with seeds cfg.seed, cfg.seed + 1, ... (default: 1)")
     present = parser.add_mutually_exclusive_group()
-    present.add_argument("--resume", action="store_true", help="run only the seeds that have no finished result, then renew the table")
+    present.add_argument("--resume", action="store_true", help="run only the seeds that have no finished result, one that was cut off from"
+                         " its checkpoint, then renew the table")
     present.add_argument("--overwrite", action="store_true", help="run all seeds and replace what is there")
     parser.add_argument("--out-dir", metavar="DIR", help="directory of all results (default: cfg.out_dir)")
     parser.add_argument("--name", help="directory of this experiment in it (default: the name of the yaml file)")
@@ -69,12 +71,12 @@ def main(args: argparse.Namespace) -> int:
                 progress.start(f"seed {seed}")
                 with experiment.claim(seed):
                     result = runs.run(cfg, seed, experiment, progress,
-                                      runs.Extras(not args.no_tensorboard, figures, args.figure_every, args.map))
+                                      runs.Extras(not args.no_tensorboard, figures, args.figure_every, args.map), args.resume)
                 progress.finish(table.line(result))
                 for warning in result["warnings"]:
                     progress.say(f"warning: seed {seed}: {warning}")
     except KeyboardInterrupt as error:
-        raise KeyboardInterrupt("finished runs are kept, --resume runs the others") from error
+        raise KeyboardInterrupt("finished runs are kept, --resume goes on with the others") from error
     finally:
         _table(experiment, cfg, args.no_tensorboard)
     return 0

@@ -31,7 +31,8 @@ def execute(job: Job) -> str:
         result = None if job.overwrite else place.result(job.seed)
         if result is None:
             try:
-                result = runs.run(cfg, job.seed, place, extras=runs.Extras(**job.extras, varied=tuple(job.varied.items())))
+                extras = runs.Extras(**job.extras, varied=tuple(job.varied.items()))
+                result = runs.run(cfg, job.seed, place, extras=extras, resume=not job.overwrite)
             finally:
                 _release_memory()
     return line(result)

@@ -18,7 +18,7 @@ from graphgym_srnc import methods, shifts
 from graphgym_srnc.backbones import ACTIVATIONS, BACKBONES, FEATURES
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.gym.encoder import is_fast
-from graphgym_srnc.settings import Option, config_root
+from graphgym_srnc.settings import Option, config_root, plain_yaml
 from graphgym_srnc.settings import options as options_of
 from graphgym_srnc.trainer import SELECTIONS
 
@@ -35,6 +35,8 @@ OWN = {
         Option("min_agreement", float, 0.6, "With target_modularity, least share of target nodes on which an episode and episode 0 agree."),
         Option("max_episodes", int, -1, "At most so many episodes after episode 0; -1 = as many as the method asks for."),
         Option("patience", int, 0, "Stop after so many episodes in a row without a better score; 0 = never."),
+        Option("checkpoint", float, 0.02, "Share of a run's time that keeping its state after episodes may take, for --resume to go on "
+                                          "from there; 1 = after every episode, 0 = never."),
         Option("save_model", bool, True, "Keep the trained model beside the record of a run; in a grid only if its command line says so."),
     ],
     "dataset": [Option("normalize", str, "none", "Scaling of features: row (sum 1), l2 (length 1), auto (l2, dense ones centred), none.")],
@@ -153,7 +155,7 @@ def check(cfg: CfgNode) -> None:
     for key, low, high in (("gnn.layers_mp", 1, math.inf), ("gnn.dim_inner", 1, math.inf), ("gnn.att_heads", 1, math.inf),
                            ("gnn.dropout", 0, 0.999), ("optim.base_lr", 0, math.inf), ("optim.weight_decay", 0, math.inf),
                            ("train.max_episodes", -1, math.inf), ("train.patience", 0, math.inf), ("seed", 0, 2 ** 32 - 1),
-                           ("num_threads", 1, math.inf)):
+                           ("num_threads", 1, math.inf), ("train.checkpoint", 0, 1)):
         if not low <= _get(cfg, key) <= high:
             raise InputError(key, _get(cfg, key), f"{low} or more" if high == math.inf else f"{low} to {high}")
 
@@ -169,8 +171,8 @@ def _find(name: str) -> Path:
 def _read(path: Path) -> dict[str, Any]:
     try:
         # Every scalar stays text, so that the schema and not yaml decides its type: a data set named 2024 remains a name.
-        tree = yaml.load(path.read_text(encoding="utf-8"), yaml.BaseLoader) or {}
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        tree = plain_yaml(path.read_text(encoding="utf-8")) or {}
+    except (OSError, ValueError) as error:
         raise InputError("--cfg", str(path), f"a readable yaml file ({' '.join(str(error).split())})") from error
     if not isinstance(tree, dict):
         raise InputError("--cfg", str(path), "a yaml file of blocks, keys and values")
@@ -215,8 +217,8 @@ _KINDS = {
 def _coerce(key: str, value: Any, default: Any) -> Any:
     if isinstance(default, (list, tuple)):
         try:
-            items = yaml.load(value, yaml.BaseLoader) if isinstance(value, str) else value
-        except yaml.YAMLError:
+            items = plain_yaml(value) if isinstance(value, str) else value
+        except ValueError:
             items = None
         if not isinstance(items, list):
             raise InputError(key, value, "a list, e.g. [1, 2]")

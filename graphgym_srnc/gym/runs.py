@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 import torch
@@ -12,6 +13,7 @@ from graphgym_srnc import store
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.gym import model as models
 from graphgym_srnc.gym.build import build_task
+from graphgym_srnc.gym.checkpoint import Checkpoint
 from graphgym_srnc.gym.config import activate, dump_config, schema
 from graphgym_srnc.gym.training import fit, train_standard
 from graphgym_srnc.methods.base import Method
@@ -46,11 +48,17 @@ class Watch(Protocol):
     def episode(self, number: int, most: int, text: str) -> None:
         """An episode is done, of at most so many after episode 0."""
 
+    def say(self, line: str) -> None:
+        """Something that the user should know."""
+
 
 class Silent:
     """A :class:`Watch` that tells nobody."""
 
     def episode(self, number: int, most: int, text: str) -> None:
+        """Nothing."""
+
+    def say(self, line: str) -> None:
         """Nothing."""
 
 
@@ -63,7 +71,8 @@ def experiment(cfg: CfgNode, name: str) -> store.Experiment:
     return store.Experiment(cfg.out_dir, name, {key: value for key, value in cfg.items() if key not in unused}, dump_config(cfg))
 
 
-def run(base: CfgNode, seed: int, place: store.Experiment, watch: Watch | None = None, extras: Extras | None = None) -> store.Result:
+def run(base: CfgNode, seed: int, place: store.Experiment, watch: Watch | None = None, extras: Extras | None = None,
+        resume: bool = False) -> store.Result:
     """Train and score a config with a seed, and store the record.
 
     Args:
@@ -72,6 +81,7 @@ def run(base: CfgNode, seed: int, place: store.Experiment, watch: Watch | None =
         place: the experiment of the config.
         watch: who is told after each episode.
         extras: what is written beside the record.
+        resume: go on from the run's checkpoint if there is one; else what is there of it goes.
 
     Raises:
         InputError: the task cannot be made as asked, or the method refuses it.
@@ -90,7 +100,7 @@ def run(base: CfgNode, seed: int, place: store.Experiment, watch: Watch | None =
     begin = time.perf_counter()
     store.reset_peak_memory()
     task = build_task(cfg)
-    train = _standard if cfg.train.mode == "standard" else _method
+    train = _standard if cfg.train.mode == "standard" else partial(_method, begin=begin, resume=resume)
     result = train(cfg, task, place, watch, extras)
     result = place.finish(seed, {
         "method": cfg.train.mode, "backbone": cfg.gnn.layer_type, "task": task.name, "split": task.fingerprint(), "info": dict(task.info),
@@ -102,15 +112,25 @@ def run(base: CfgNode, seed: int, place: store.Experiment, watch: Watch | None =
     return result
 
 
-def _method(cfg: CfgNode, task: ShiftTask, place: store.Experiment, watch: Watch, extras: Extras) -> store.Result:
+def _method(cfg: CfgNode, task: ShiftTask, place: store.Experiment, watch: Watch, extras: Extras, begin: float,
+            resume: bool) -> store.Result:
     board: TensorBoard | None = None
     on_train: list[float] = []
+
+    def seconds() -> float:
+        return time.perf_counter() - begin + checkpoint.found.get("seconds", 0.0)
+
+    checkpoint = Checkpoint(place, cfg.seed, task.fingerprint(), cfg.train.checkpoint, watch.say, resume,
+                            lambda: {"train": on_train, "maps": board.checkpoint(), "seconds": seconds()})
 
     def after_episode(episode: Episode, method: Method, task: ShiftTask) -> None:
         nonlocal board
         if board is None:
             # Only now, since a method may still refuse its task when it starts.
-            board = TensorBoard(place.begin(cfg.seed), extras.tensorboard, extras.figures, extras.every, extras.how)
+            board = TensorBoard(place.begin(cfg.seed, anew=not checkpoint.found), extras.tensorboard, extras.figures, extras.every,
+                                extras.how, start=episode.number)
+            board.restore(checkpoint.found.get("maps", {}))
+            on_train.extend(checkpoint.found.get("train", []))
         with untouched(method):
             prediction = method.decide(method.predict(blind(method, task).source)[task.train])
         on_train.append(float((prediction == task.source.y[task.train]).float().mean()))
@@ -119,7 +139,7 @@ def _method(cfg: CfgNode, task: ShiftTask, place: store.Experiment, watch: Watch
         watch.episode(episode.number, most, f"val {100 * episode.val['micro_f1']:.1f}")
 
     try:
-        method, record = fit(cfg, task, [after_episode])
+        method, record = fit(cfg, task, [after_episode], checkpoint)
         board.finish(record, method, task.oracle if method.oracle else task, _settings(cfg, extras))
         if cfg.train.save_model:
             models.save(place.path / str(cfg.seed), cfg, method, task, place.digest)
@@ -129,8 +149,8 @@ def _method(cfg: CfgNode, task: ShiftTask, place: store.Experiment, watch: Watch
     history = [{"number": episode.number, "losses": episode.losses, "train": {"micro_f1": score}, "val": episode.val, "test": episode.test,
                 "seconds": episode.seconds} for episode, score in zip(record.history, on_train)]
     return {"fingerprint": record.fingerprint, "selection": record.selection, "selected": record.best, "stopped": record.stopped,
-            "warnings": record.warnings, "val": record.val, "test": record.test, "history": history,
-            "params": sum(parameter.numel() for parameter in method.parameters())}
+            "warnings": record.warnings, "verdict": record.verdict, "val": record.val, "test": record.test,
+            "history": history, "seconds": seconds(), "params": sum(parameter.numel() for parameter in method.parameters())}
 
 
 def _standard(cfg: CfgNode, task: ShiftTask, place: store.Experiment, watch: Watch, extras: Extras) -> store.Result:

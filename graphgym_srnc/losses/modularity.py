@@ -30,6 +30,29 @@ def modularity_loss(q: Tensor, adjacency: Any, degree: Tensor, resolution: float
     return _Modularity.apply(q, adjacency, degree, resolution)
 
 
+def sampled_modularity_loss(first: Tensor, second: Tensor, resolution: float = 1.0) -> Tensor:
+    r"""An estimate of :func:`modularity_loss` without bias, from edges drawn uniformly and independently.
+
+    .. math:: -\frac1B \sum_e q_{i_e} \cdot q_{j_e} + \gamma \frac{\lVert \sum_e u_e \rVert^2 - \sum_e \lVert u_e \rVert^2}{B (B - 1)},
+              \quad u_e = \tfrac12 (q_{i_e} + q_{j_e})
+
+    An end of an edge is a node with probability :math:`d_i / 2m`, so :math:`\mathbb E u_e = Q^\top d / 2m`. The square of a mean would be
+    too large by the mean's variance; products of different edges are not. The gradient has no bias either.
+
+    Args:
+        first, second: posteriors of both ends of each edge, ``[B, C]``; :math:`B` is 2 or more, or 0 for a graph without edges.
+        resolution: :math:`\gamma`.
+
+    Source: the U-statistic of Hoeffding (Ann. Math. Stat. 1948), of the kernel :math:`\gamma u_e \cdot u_f - \frac12 (q_{i_e} \cdot
+    q_{j_e} + q_{i_f} \cdot q_{j_f})`.
+    """
+    if not len(first):
+        return first.sum()
+    half = (first + second) / 2
+    pairs = half.sum(0).square().sum() - half.square().sum()
+    return resolution * pairs / (len(half) * (len(half) - 1)) - (first * second).sum(1).mean()
+
+
 class _Modularity(torch.autograd.Function):
     """One sparse product gives both the value and the gradient, since A is symmetric."""
 

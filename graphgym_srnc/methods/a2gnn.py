@@ -26,6 +26,8 @@ class A2GNN(Supervised):
         sample: nodes of either side drawn for the MMD at each step.
     """
 
+    in_batches = False
+
     def __init__(self, *, weight: float = 0.1, source_hops: int = 0, target_hops: int = 10, sample: int = 1024, **base) -> None:
         super().__init__(**base)
         self.require("weight", weight, weight >= 0, "0 or more")

@@ -11,6 +11,7 @@ from torch_geometric.data import Data
 
 from graphgym_srnc.backbones import Encoder, EncoderSpec, Graph, blank, build, prepare, pretrained
 from graphgym_srnc.backbones.graph import View
+from graphgym_srnc.backbones.sampling import Batches, infer
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.losses.openness import fit_openmax
 from graphgym_srnc.methods._scores import CONFIDENCES, SCORES, odin, openmax
@@ -35,6 +36,9 @@ class Method(nn.Module):
         encoder: the backbone that :meth:`new_classifier` makes encoders of.
         make_optimizer: optimiser of the classifier from its parameters.
         smoothing: steps of personalised PageRank (restart 0.1) over the predicted posterior; 0 = none.
+        batch_size: nodes that each part of a loss draws for a gradient step; 0 = full batch. With batches, logits of a whole graph are
+            made one layer at a time.
+        fanout: with batches, neighbours drawn a node and layer; 0 = all of them.
 
     Raises:
         InputError: an option makes no sense.
@@ -46,13 +50,24 @@ class Method(nn.Module):
     oracle: bool = False
     """True if the method is to be given ``task.oracle``, the task with every class visible."""
 
+    in_batches: bool = True
+    """False where the losses read every node of a graph."""
+
     prior: float | None = None
     """The cut that would hold without validation, if the method has one, see :func:`best_threshold`."""
 
-    def __init__(self, *, encoder: EncoderSpec = EncoderSpec(), make_optimizer: MakeOptimizer = adam, smoothing: int = 0) -> None:
+    kept: tuple[str, ...] = ("warnings", "episodes", "draws")
+    """What a checkpoint has beside weights and ``self.optimizer``: attributes, tensors and plain values, that an episode reads and that
+    :meth:`ready` cannot make again."""
+
+    def __init__(self, *, encoder: EncoderSpec = EncoderSpec(), make_optimizer: MakeOptimizer = adam, smoothing: int = 0,
+                 batch_size: int = 0, fanout: int = 10) -> None:
         super().__init__()
-        self.require("smoothing", smoothing, smoothing >= 0, "0 or more")
+        for name, value in (("smoothing", smoothing), ("batch_size", batch_size), ("fanout", fanout)):
+            self.require(name, value, value >= 0, "0 or more")
+        self.require("batch_size", batch_size, self.in_batches or not batch_size, "0, since the losses read every node of a graph")
         self.encoder, self.make_optimizer, self.smoothing = encoder, make_optimizer, smoothing
+        self.batch_size, self.fanout = batch_size, fanout
         self.warnings: list[str] = []
         self.register_buffer("threshold", torch.tensor(0.0))
 
@@ -81,6 +96,39 @@ class Method(nn.Module):
         self.task, self.labels = task, task.source.y[task.train]
         self.source, self.target = (prepare(graph, self.encoder.features) for graph in (task.source, task.target))
         self.encoder = pretrained(self.encoder, self.target)
+        self.draws = torch.get_rng_state()
+
+    def ready(self) -> None:
+        """Between :meth:`setup` and the first gradient step, make all that episodes need; drawn again, it is the same."""
+        self.build(self.task)
+
+    def checkpoint(self) -> dict[str, Any]:
+        """All that the next episode depends on but torch's generator; tensors are the method's own, not copies of them."""
+        state = {"weights": self.state_dict(), **{name: getattr(self, name) for name in self.kept if hasattr(self, name)}}
+        if self.encoder.base is not None:
+            state["base"] = self.encoder.base.state_dict()
+        if hasattr(self, "optimizer"):
+            state["optimizer"] = self.optimizer.state_dict()
+        return state
+
+    def restore(self, task: ShiftTask, state: dict[str, Any]) -> None:
+        """Become the method that a :meth:`checkpoint` was taken of, on the same blind task, without a step of training."""
+        if "base" in state:
+            self.encoder = blank(self.encoder, task.num_features)
+            self.encoder.base.load_state_dict(state["base"])
+        self.setup(task)
+        torch.set_rng_state(state["draws"])
+        self.ready()
+        self.load(state)
+
+    def load(self, state: dict[str, Any]) -> None:
+        """The part of :meth:`restore` that comes after :meth:`ready`."""
+        for name in self.kept:
+            if name in state:
+                setattr(self, name, state[name])
+        self.load_state_dict(state["weights"])
+        if "optimizer" in state:
+            self.optimizer.load_state_dict(state["optimizer"])
 
     def new_classifier(self, num_outputs: int) -> Encoder:
         """An untrained encoder with that many logits."""
@@ -89,8 +137,11 @@ class Method(nn.Module):
     @torch.no_grad()
     def logits(self, graph: Data) -> Tensor:
         """Logits ``[V, N(+1)]`` of all nodes of any graph with the same features; by default ``self.classifier``'s."""
-        self.classifier.eval()
-        return self.classifier(self.classifier.view(prepare(graph, self.encoder.features)))
+        return all_logits(self.classifier, prepare(graph, self.encoder.features), self.batch_size)
+
+    def batches(self, graph: Graph, *parts: Tensor) -> Batches:
+        """The classifier's views of some nodes of a graph, each part's ids ``[n_i]``, step by step."""
+        return Batches(self.classifier, graph, parts, self.batch_size, self.fanout)
 
     def predict(self, graph: Data) -> Tensor:
         """Scores ``[V, N]`` or ``[V, N + 1]``: the logits, or logarithms of the smoothed posterior where there is ``smoothing``."""
@@ -163,6 +214,8 @@ class Supervised(Method):
         perturbation: step of ``odin`` along the sign of the gradient of what the encoder reads.
     """
 
+    kept = (*Method.kept, "taken")
+
     def __init__(self, *, steps: int = 100, rounds: int = 1, score: str = "max_softmax", temperature: float = 1.0,
                  perturbation: float = 0.01, **base) -> None:
         super().__init__(**base)
@@ -183,20 +236,37 @@ class Supervised(Method):
 
     def start(self, task: ShiftTask) -> dict[str, float]:
         self.setup(task)
-        self.build(task)
-        self.on_source, self.taken = self.classifier.view(self.source, task.train), 0
-        self.begin()
-        self.optimizer = self.make_optimizer(p for p in self.parameters() if p.requires_grad)
+        self.ready()
         return self.episode()
 
+    def ready(self) -> None:
+        super().ready()
+        self.taken, self.drawn, self.target_batches = 0, slice(None), None
+        self.read_source(self.source)
+        self.begin()
+        self.optimizer = self.make_optimizer(p for p in self.parameters() if p.requires_grad)
+
     def episode(self) -> dict[str, float]:
+        labels = self.labels
+
         def losses() -> dict[str, Tensor]:
             self.taken += 1
+            if self.batch_size:
+                self.on_source, (self.drawn,) = self.source_batches()
+                self.labels = labels[self.drawn]
+                if self.target_batches is not None:
+                    self.on_target, _ = self.target_batches()
             return self.losses()
 
         terms = minimise(self, self.optimizer, losses, self.steps)
+        self.labels = labels
         self.remember()
         return terms
+
+    def read_source(self, graph: Graph) -> None:
+        """Train on the labelled nodes of this graph: the source, or the source with other weights."""
+        self.source_batches = self.batches(graph, self.task.train)
+        self.on_source = self.source_batches.whole
 
     @property
     def progress(self) -> float:
@@ -214,14 +284,23 @@ class Supervised(Method):
                 getattr(self, f"openmax_{name}").copy_(value)
 
     def losses(self) -> dict[str, Tensor]:
-        """The terms of the objective by name, whose sum is minimised; by default the cross-entropy on the labelled source nodes."""
+        """The terms of the objective by name, whose sum is minimised; by default the cross-entropy on the labelled source nodes.
+
+        ``on_source`` and ``labels`` are those of this step's nodes, which ``drawn`` names among ``task.train``.
+        """
         return {"source": F.cross_entropy(self.classifier(self.on_source), self.labels)}
 
     def target_view(self, count: int = 0) -> View:
-        """A view of ``count`` nodes of the target's pool, drawn once, or of the whole pool (0)."""
+        """A view of ``count`` nodes of the target's pool, drawn once, or of the whole pool (0).
+
+        It is to be kept as ``on_target``, which with batches is another one at each step.
+        """
         pool = self.task.pool
         if 0 < count < len(pool):
-            return self.classifier.view(self.target, pool[torch.randperm(len(pool))[:count]].sort().values)
+            pool = pool[torch.randperm(len(pool))[:count]].sort().values
+        if self.batch_size:
+            self.target_batches = self.batches(self.target, pool)
+            return self.target_batches.whole
         # Of a whole graph there are faster views than of all its nodes one by one.
         return self.classifier.view(self.target, None if len(pool) == self.target.num_nodes else pool)
 
@@ -249,6 +328,12 @@ class Supervised(Method):
 
 
 @torch.no_grad()
+def all_logits(model: Encoder, graph: Graph, batch_size: int) -> Tensor:
+    """Logits ``[V, K]`` of all nodes of a graph in eval mode; of a method that learns from batches, one layer at a time."""
+    return infer(model, graph) if batch_size else model.eval()(model.view(graph))
+
+
+@torch.no_grad()
 def hidden_and_group(model: Encoder, features: str, graph: Data) -> tuple[Tensor, Tensor]:
     """The last hidden state ``[V, H]`` of all nodes of a graph, and the number of the largest logit ``[V]``."""
     model.eval()
@@ -273,8 +358,8 @@ def minimise(model: nn.Module, optimizer: torch.optim.Optimizer, losses: Callabl
 
 
 def fit_labels(model: Encoder, optimizer: torch.optim.Optimizer, graph: Graph, nodes: Tensor, labels: Tensor, steps: int,
-               num_classes: int | None = None) -> float:
-    """Minimise the mean cross-entropy (Eq. 2 of the paper) on labelled nodes for a number of full-batch steps.
+               num_classes: int | None = None, batch_size: int = 0, fanout: int = 0) -> float:
+    """Minimise the mean cross-entropy (Eq. 2 of the paper) on labelled nodes for a number of steps.
 
     Args:
         model, optimizer: the classifier and its optimiser.
@@ -282,12 +367,18 @@ def fit_labels(model: Encoder, optimizer: torch.optim.Optimizer, graph: Graph, n
         nodes, labels: node ids and classes, both ``[n]``.
         steps: number of gradient steps.
         num_classes: use the first so many logits only, as in pre-training before there is an unknown class.
+        batch_size, fanout: those of :class:`Method`.
 
     Returns:
         The last loss.
     """
-    view = model.view(graph, nodes)
-    return minimise(model, optimizer, lambda: {"source": F.cross_entropy(model(view)[:, :num_classes], labels)}, steps)["source"]
+    batches = Batches(model, graph, [nodes], batch_size, fanout)
+
+    def losses() -> dict[str, Tensor]:
+        view, (drawn,) = batches()
+        return {"source": F.cross_entropy(model(view)[:, :num_classes], labels[drawn])}
+
+    return minimise(model, optimizer, losses, steps)["source"]
 
 
 def best_threshold(confidence: Tensor, prediction: Tensor, label: Tensor, unknown: int, prior: float | None = None) -> float:

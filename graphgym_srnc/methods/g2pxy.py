@@ -40,6 +40,8 @@ class G2Pxy(Supervised):
         external_weight: :math:`w_3`.
     """
 
+    kept = (*Supervised.kept, "named", "pairs", "outer")
+
     def __init__(self, *, proxy_dim: int = 128, ratio: float = 1.0, boundary: float = 0.1, masked_weight: float = 1.0,
                  inter_weight: float = 0.01, external_weight: float = 0.01, **base) -> None:
         super().__init__(**base)
@@ -66,6 +68,10 @@ class G2Pxy(Supervised):
         super().build(task)
         self.head = nn.Linear(self.proxy_dim, task.num_outputs)
 
+    def begin(self) -> None:
+        if self.task.open_set:
+            self.on_graph = self.batches(self.source) if self.batch_size else self.classifier.view(self.source)
+
     def episode(self) -> dict[str, float]:
         self.number += 1
         if self.number == 1 and self.task.open_set:
@@ -76,17 +82,26 @@ class G2Pxy(Supervised):
         task = self.task
         if self.number == 0 or not task.open_set:
             return {"source": F.cross_entropy(self.head(self.classifier(self.on_source))[:, :task.num_known], self.labels)}
-        z = self.classifier(self.on_graph)
-        logits, count = self.head(z[task.train]), max(1, round(self.ratio * len(task.train)))
-        pairs = self.pairs
+        z = None if self.batch_size else self.classifier(self.on_graph)
+        train, pairs = task.train[self.drawn], self.pairs
+        count = max(1, round(self.ratio * len(train)))
         if not pairs.size(1):
-            pairs = task.train[random_pairs(self.labels, count)]
+            pairs = train[random_pairs(self.labels, count)]
         elif pairs.size(1) > count:
-            pairs = pairs[:, torch.randint(pairs.size(1), (count,), device=z.device)]
-        outer = self.outer if len(self.outer) <= count else self.outer[torch.randint(len(self.outer), (count,), device=z.device)]
-        centre = class_centres(z[task.train], self.labels, task.num_known)[self.named[outer]]
+            pairs = pairs[:, torch.randint(pairs.size(1), (count,), device=pairs.device)]
+        # A batch has centres of its own classes only.
+        outer = self.outer[torch.isin(self.named[self.outer], self.labels)] if self.batch_size else self.outer
+        outer = outer if len(outer) <= count else outer[torch.randint(len(outer), (count,), device=outer.device)]
+        named = self.named[outer]
+        if self.batch_size:
+            # From here on nodes are rows of a view of these nodes alone.
+            nodes, place = torch.cat([train, *pairs, outer]).unique(return_inverse=True)
+            z = self.classifier(self.on_graph.at(nodes))
+            train, *pairs, outer = place.split([len(train), len(pairs[0]), len(pairs[1]), len(outer)])
+        logits = self.head(z[train])
+        centre = class_centres(z[train], self.labels, task.num_known)[named]
         # Beta(1, 1) is the uniform distribution.
-        inter = mix(z[pairs[0]], z[pairs[1]], torch.rand(pairs.size(1), 1, device=z.device))
+        inter = mix(z[pairs[0]], z[pairs[1]], torch.rand(len(pairs[0]), 1, device=z.device))
         external = mix(z[outer], centre, 1 + torch.rand(len(outer), 1, device=z.device))
         return {"source": F.cross_entropy(logits, self.labels), "masked": self.masked_weight * masked_cross_entropy(logits, self.labels),
                 "inter": self.inter_weight * unknown_cross_entropy(self.head(inter)),
@@ -97,8 +112,8 @@ class G2Pxy(Supervised):
         """The classes, adjacent pairs and boundary nodes that proxies are made of; from the classifier as episode 0 left it."""
         task = self.task
         self.eval()
-        self.on_graph = self.classifier.view(self.source)
-        confidence, self.named = self.head(self.classifier(self.on_graph))[:, :task.num_known].softmax(1).max(1)
+        logits = self.head(super().logits(task.source) if self.batch_size else self.classifier(self.on_graph))
+        confidence, self.named = logits[:, :task.num_known].softmax(1).max(1)
         self.named[task.train] = self.labels
         edges = self.source.edges
         self.pairs = edges[:, self.named[edges[0]] != self.named[edges[1]]]
@@ -137,9 +152,9 @@ def mix(first: Tensor, second: Tensor, share: Tensor) -> Tensor:
 
 
 def class_centres(z: Tensor, label: Tensor, num_classes: int) -> Tensor:
-    """Mean state of each class, ``[N, K]``, of states ``[n, K]`` and classes ``[n]``; each class has a node."""
+    """Mean state of each class, ``[N, K]``, of states ``[n, K]`` and classes ``[n]``; 0 for one without a node."""
     total = z.new_zeros(num_classes, z.size(1)).index_add(0, label, z)
-    return total / torch.bincount(label, minlength=num_classes)[:, None]
+    return total / torch.bincount(label, minlength=num_classes).clamp(min=1)[:, None]
 
 
 def boundary_nodes(confidence: Tensor, label: Tensor, share: float) -> Tensor:

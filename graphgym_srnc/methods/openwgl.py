@@ -7,6 +7,7 @@ from torch.nn import functional as F
 from torch_geometric.data import Data
 
 from graphgym_srnc.backbones import Encoder, build
+from graphgym_srnc.backbones.sampling import draw_edges, draw_nodes
 from graphgym_srnc.methods.base import Supervised
 from graphgym_srnc.task import ShiftTask, Sizes
 
@@ -59,10 +60,15 @@ class OpenWGL(Supervised):
         self.head = nn.Linear(self.latent, task.num_known)
 
     def begin(self) -> None:
+        if self.batch_size:
+            self.on_nodes = self.batches(self.target)
+            return
         self.edges = self.target.edges
         self.on_target = self.classifier.view(self.target)
 
     def losses(self) -> dict[str, Tensor]:
+        if self.batch_size:
+            return self._batch_losses()
         mean, log_sigma = self._normal(self.classifier(self.on_target))
         z = draw(mean, log_sigma)
         if self.source is self.target:
@@ -79,6 +85,22 @@ class OpenWGL(Supervised):
             terms["edges"] = self.edge_weight * edge_loss(z, edges, others)
         if self.uncertainty_weight and self.task.open_set:
             terms["uncertainty"] = self.uncertainty_weight * uncertainty_loss(self.head(z[self.task.pool]))
+        return terms
+
+    def _batch_losses(self) -> dict[str, Tensor]:
+        """The same terms of drawn training nodes, edges with as many random pairs, and unlabelled nodes."""
+        train = list(self._normal(self.classifier(self.on_source)))
+        train.append(draw(*train))
+        pool, edges = self.task.pool, draw_edges(self.target, min(self.batch_size, self.max_edges))
+        others, pool = torch.randint(self.target.num_nodes, edges.shape), pool[draw_nodes(len(pool), self.batch_size)]
+        nodes, place = torch.cat([*edges, *others, pool]).unique(return_inverse=True)
+        z = draw(*self._normal(self.classifier(self.on_nodes.at(nodes))))
+        edges, others = place[:4 * edges.size(1)].view(2, 2, -1)
+        terms = {"source": F.cross_entropy(self.head(train[2]), self.labels), "kl": self.kl_weight * kl_divergence(*train[:2])}
+        if self.edge_weight and edges.size(1):
+            terms["edges"] = self.edge_weight * edge_loss(z, edges, others)
+        if self.uncertainty_weight and self.task.open_set:
+            terms["uncertainty"] = self.uncertainty_weight * uncertainty_loss(self.head(z[place[-len(pool):]]))
         return terms
 
     @torch.no_grad()

@@ -62,15 +62,17 @@ class PGL(Method):
         if not task.open_set or self.unknown_loss == "none":
             unknown = unknown[:0]
         if not len(nodes) + len(unknown):
-            return {"source": fit_labels(self.classifier, optimizer, self.source, task.train, self.labels, self.steps, task.num_known)}
-        on_source = self.classifier.view(self.source, task.train)
-        on_target = self.classifier.view(self.target, torch.cat([nodes, unknown]))
+            return {"source": fit_labels(self.classifier, optimizer, self.source, task.train, self.labels, self.steps, task.num_known,
+                                         self.batch_size, self.fanout)}
+        sources, targets = self.batches(self.source, task.train), self.batches(self.target, nodes, unknown)
 
         def losses() -> dict[str, Tensor]:
-            terms = {"source": F.cross_entropy(self.classifier(on_source), self.labels)}
-            known, rest = self.classifier(on_target).split([len(nodes), len(unknown)])
+            view, (drawn,) = sources()
+            terms = {"source": F.cross_entropy(self.classifier(view), self.labels[drawn])}
+            view, drawn = targets()
+            known, rest = self.classifier(view).split([len(part[index]) for part, index in zip((nodes, unknown), drawn)])
             if len(nodes):
-                terms["pseudo_known"] = F.cross_entropy(known, labels)
+                terms["pseudo_known"] = F.cross_entropy(known, labels[drawn[0]])
             if len(unknown):
                 wanted = torch.full((len(rest),), task.num_known) if self.extra else rest.new_full(rest.shape, 1 / rest.size(1))
                 terms["pseudo_unknown"] = F.cross_entropy(rest, wanted)

@@ -57,7 +57,7 @@ class SRGNN(Supervised):
         target = self.classifier.embed(self.on_target)[1]
         if self.encoder.act != "tanh" or len(self.classifier.layers) == 1:
             source, target = source.tanh(), target.tanh()
-        weighted = (self.beta * F.cross_entropy(logits, self.labels, reduction="none")).mean()
+        weighted = (self.beta[self.drawn] * F.cross_entropy(logits, self.labels, reduction="none")).mean()
         return {"source": weighted, "cmd": self.weight * moments.cmd(source, target, self.order)}
 
     @torch.no_grad()

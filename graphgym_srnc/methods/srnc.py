@@ -67,6 +67,7 @@ class SRNC(Method):
     """
 
     prior = 0.0
+    kept = (*Method.kept, "pretrained", "resolutions")
 
     def __init__(self, *, num_clusters: int = 16, pretrain_steps: int = 100, cluster_pretrain_steps: int = 150,
                  cluster_source_steps: int = 60, rounds: int = 5, cluster_steps: int = 20, source_batch: int = 32, steps: int = 60,
@@ -90,31 +91,46 @@ class SRNC(Method):
         self.adapt(task)
         self.classifier = self.new_classifier(task.num_outputs)
         members = 0 if self.pseudo_labels == "classifier" else self.members
-        self.clusters = nn.ModuleList(Clusters(self.cluster_encoder, task.num_features, self.num_clusters, task.num_outputs)
-                                      for _ in range(members))
+        self.clusters = nn.ModuleList(Clusters(self.cluster_encoder, task.num_features, self.num_clusters, task.num_outputs,
+                                               self.batch_size) for _ in range(members))
 
     def start(self, task: ShiftTask) -> dict[str, float]:
         """Episode 0: pre-train the classifier on the source and the cluster GNNs on the target (lines 1 and 2 of Algorithm 1)."""
         self.setup(task)
         self.number.zero_()
-        self.adapt(task)
-        self.cluster_source, self.cluster_target = (backbones.prepare(g, self.cluster_features) for g in (task.source, task.target))
-        self.one_hot = F.one_hot(self.labels, task.num_known).float()
-        if not task.num_known <= self.num_clusters <= task.target.num_nodes:
-            allowed = f"{task.num_known} (known classes) to {task.target.num_nodes} (nodes)"
-            raise InputError("srnc.num_clusters", self.num_clusters, allowed)
+        self.ready()
         if not task.open_set and self.cluster_init == "modularity":
             self.warnings.append("cluster_init modularity: in close-set shift the paper's order leaves clusters that are not the classes")
-
-        self.classifier = self.new_classifier(task.num_outputs)
-        optimizer = self.make_optimizer(self.classifier.parameters())
-        source = fit_labels(self.classifier, optimizer, self.source, task.train, self.labels, self.pretrain_steps, task.num_known)
+        source = fit_labels(self.classifier, self.optimizer, self.source, task.train, self.labels, self.pretrain_steps, task.num_known,
+                            self.batch_size, self.fanout)
         self.pretrained = copy.deepcopy(self.classifier.state_dict())
         self.probes: dict[float, ClusterGNN] = {}
         self.resolutions = list(self.resolutions) or self.choose_resolutions()
         self.episodes = (self.rounds + self.self_training) * len(self.resolutions)
         # What the task has switched is told, since the config says otherwise.
         return {"source": source, "num_clusters": self.num_clusters, "members": self.members} | self.begin(self.resolutions[0])
+
+    def ready(self) -> None:
+        task = self.task
+        self.adapt(task)
+        self.cluster_source, self.cluster_target = (backbones.prepare(g, self.cluster_features) for g in (task.source, task.target))
+        self.one_hot = F.one_hot(self.labels, task.num_known).float()
+        if not task.num_known <= self.num_clusters <= task.target.num_nodes:
+            allowed = f"{task.num_known} (known classes) to {task.target.num_nodes} (nodes)"
+            raise InputError("srnc.num_clusters", self.num_clusters, allowed)
+        self.classifier = self.new_classifier(task.num_outputs)
+        self.optimizer = self.make_optimizer(self.classifier.parameters())
+
+    def checkpoint(self) -> dict[str, Any]:
+        """See :meth:`Method.checkpoint`; cluster GNNs have optimisers of their own, and those of later resolutions wait, pre-trained."""
+        clusters, probes = ([cluster.checkpoint() for cluster in part] for part in (self.clusters, self.probes.values()))
+        return super().checkpoint() | {"clusters": clusters, "probes": probes}
+
+    def load(self, state: dict[str, Any]) -> None:
+        clusters, probes = ([self.new_cluster_gnn(saved["resolution"]).restore(saved) for saved in state[part]]
+                            for part in ("clusters", "probes"))
+        self.clusters, self.probes = nn.ModuleList(clusters), {probe.resolution: probe for probe in probes}
+        super().load(state)
 
     def reset(self) -> None:
         """Take the options as they were given; a task may switch some of them for itself."""
@@ -166,7 +182,7 @@ class SRNC(Method):
         if self.pseudo_labels == "classifier":
             self.clusters = nn.ModuleList()
             return {}
-        probe = self.probes.get(resolution)
+        probe = self.probes.pop(resolution, None)
         self.clusters = nn.ModuleList(self.pretrained_cluster_gnn(resolution) if i or probe is None else probe for i in range(self.members))
         return mean([cluster.state() for cluster in self.clusters])
 
@@ -176,11 +192,15 @@ class SRNC(Method):
         hidden = self.cluster_hidden or self.encoder.hidden
         return replace(self.encoder, hidden=hidden, act="selu", skip=True, features=self.cluster_features)
 
+    def new_cluster_gnn(self, resolution: float) -> ClusterGNN:
+        """An untrained cluster GNN."""
+        return ClusterGNN(self.cluster_encoder, self.num_clusters, self.task.num_outputs, self.cluster_source, self.cluster_target,
+                          resolution=resolution, collapse=self.collapse, modularity_weight=self.modularity_weight, lr=self.cluster_lr,
+                          weight_decay=self.cluster_weight_decay, batch_size=self.batch_size, fanout=self.fanout)
+
     def pretrained_cluster_gnn(self, resolution: float) -> ClusterGNN:
         """A cluster GNN trained on modularity, or from the source labels where ``cluster_init`` says so."""
-        cluster = ClusterGNN(self.cluster_encoder, self.num_clusters, self.task.num_outputs, self.cluster_source, self.cluster_target,
-                             resolution=resolution, collapse=self.collapse, modularity_weight=self.modularity_weight, lr=self.cluster_lr,
-                             weight_decay=self.cluster_weight_decay)
+        cluster = self.new_cluster_gnn(resolution)
         if self.from_source:
             cluster.pretrain_on_source(self.task.train, self.labels, self.cluster_source_steps, self.make_optimizer)
         else:
@@ -217,8 +237,8 @@ class SRNC(Method):
             turns.append(terms | cluster.state() | {"alignment_cost": cost})
         figures = mean(turns)
         told = []
-        # A class that few labels have may well be that rare in the target, too.
-        common = int((torch.bincount(self.labels) >= USED_SHARE * len(self.labels)).sum()) + int(self.task.open_set)
+        # A class that few labels have may well be rarer in the target: twice the share, so that one near the line is no alarm.
+        common = int((torch.bincount(self.labels) >= 2 * USED_SHARE * len(self.labels)).sum()) + int(self.task.open_set)
         if figures["used_clusters"] < common:
             told.append(f"cluster GNN collapsed: {figures['used_clusters']:.1f} clusters in use for {common} classes")
         if figures["modularity"] < 0.05:
@@ -303,13 +323,15 @@ class SRNC(Method):
         batches = []
         for graph in [self.source] if self.source is self.target else [self.source, self.target]:
             mine = [part for part in parts if part[1] is graph]
-            batches.append((self.classifier.view(graph, torch.cat([part[2] for part in mine])), mine))
+            batches.append((self.batches(graph, *(part[2] for part in mine)), mine))
 
         def losses() -> dict[str, Tensor]:
             terms = {}
-            for view, mine in batches:
-                logits = self.classifier(view).split([len(part[2]) for part in mine])
-                terms |= {name: weight * F.cross_entropy(z, y) for z, (name, _, _, y, weight) in zip(logits, mine)}
+            for turns, mine in batches:
+                view, drawn = turns()
+                labels = [part[3][index] for part, index in zip(mine, drawn)]
+                logits = self.classifier(view).split([len(y) for y in labels])
+                terms |= {name: weight * F.cross_entropy(z, y) for z, y, (name, _, _, _, weight) in zip(logits, labels, mine)}
             return terms
 
         return minimise(self.classifier, self.optimizer, losses, self.steps)

@@ -8,6 +8,9 @@ from torch import Tensor
 from graphgym_srnc.backbones import Graph
 from graphgym_srnc.methods.base import Supervised
 
+CHECKED = 200
+"""Training nodes whose logits say whether a backbone reads edge weights."""
+
 
 class StruRW(Supervised):
     r"""The plain GNN on a source graph whose edges between classes a and b weigh :math:`1 - \lambda + \lambda \, B^T_{ab} / B^S_{ab}`.
@@ -25,14 +28,10 @@ class StruRW(Supervised):
         super().__init__(**base)
         self.require("strength", strength, 0 <= strength <= 1, "0 to 1")
         self.require("max_ratio", max_ratio, max_ratio >= 1, "1 or more")
-        self.strength, self.max_ratio, self.warm = strength, max_ratio, False
-
-    def begin(self) -> None:
-        self.warm = False
+        self.strength, self.max_ratio = strength, max_ratio
 
     def episode(self) -> dict[str, float]:
-        figures = self.reweight() if self.warm else {}
-        self.warm = True
+        figures = self.reweight() if self.taken else {}
         return super().episode() | figures
 
     @torch.no_grad()
@@ -47,9 +46,10 @@ class StruRW(Supervised):
         row, column = self.source.adjacency("raw").entries
         label = at_source.numpy()
         weight = 1 - self.strength + self.strength * ratio[label[row], label[column]]
-        before = self.classifier.eval()(self.on_source)
-        self.on_source = self.classifier.view(self.source.reweighted(weight.astype(np.float32)), self.task.train)
-        if np.ptp(weight) > 0 and torch.equal(before, self.classifier(self.on_source)):
+        weighted = self.source.reweighted(weight.astype(np.float32))
+        self.read_source(weighted)
+        some = [self.classifier.eval()(self.classifier.view(graph, self.task.train[:CHECKED])) for graph in (self.source, weighted)]
+        if np.ptp(weight) > 0 and torch.equal(*some):
             self.warnings.append(f"strurw: {self.encoder.kind} reads no edge weights, this is the plain GNN")
         return {"mean_edge_weight": float(weight.mean()) if len(weight) else 1.0}
 

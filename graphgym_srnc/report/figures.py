@@ -104,6 +104,32 @@ def confusion_figure(counts: np.ndarray, names: Sequence[str], title: str = "") 
 
 
 @style()
+def reliability_figure(curves: Mapping[str, Sequence[Sequence[float]]], title: str = "") -> Figure:
+    """Share of right predictions over their mean probability, bin by bin, and below how many nodes lie in each.
+
+    Args:
+        curves: by part of the nodes, for each bin the mean probability, the share of right predictions and the number of nodes, see
+            :func:`graphgym_srnc.metrics.reliability`.
+        title: what stands above.
+    """
+    figure = Figure(figsize=(4.8, 5.2))
+    upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=(3, 1))
+    upper.plot([0, 1], [0, 1], color=PALE, linewidth=1, zorder=0)
+    width = 0.05 / len(curves)
+    for index, (name, curve) in enumerate(curves.items()):
+        sure, right, count = (np.array(part, dtype=float) for part in zip(*curve))
+        error = (count * np.abs(right - sure)).sum() / count.sum()
+        upper.plot(sure, right, marker=MARKERS[index % len(MARKERS)], markersize=4, linewidth=1.3, label=f"{name}, ECE {100 * error:.1f} %")
+        lower.bar(sure + (index - (len(curves) - 1) / 2) * width, 100 * count / count.sum(), width=width)
+    upper.set(ylabel="share that is right", xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), title=title)
+    figure.legend(loc="outside lower center", ncols=2)
+    upper.grid()
+    lower.set(xlabel="probability of the predicted class", ylabel="nodes (%)")
+    lower.grid(axis="y")
+    return figure
+
+
+@style()
 def label_shift_figure(counts: Mapping[str, Sequence[int]], names: Sequence[str], title: str = "") -> Figure:
     """Bars of label distributions side by side, one group a class; hatched where a class is absent from the first, the training nodes.
 

@@ -24,6 +24,7 @@ from graphgym_srnc.errors import InputError
 from graphgym_srnc.report import compare, figures, overview, shift, statistics
 from graphgym_srnc.report import render as prints
 from graphgym_srnc.report.paper import TABLES, data_name
+from graphgym_srnc.report.table import verdicts
 
 MOST = 40
 """Pictures on a page."""
@@ -199,7 +200,8 @@ def render(folders: Sequence[str | os.PathLike], metrics: Sequence[str] = (), ag
         chosen=_chosen(table), tested=tested, picked=against is None, test=statistics.TESTS[table.test],
         tests=[_tests(tested, metric) for metric in table.metrics] if tested else [],
         paper=_paper(table), published=TABLES.get(published), cautions=_cautions(found.runs, published), every=_every(experiments),
-        warnings=_warnings(experiments), failures=_failures(every), repeated=found.repeated, settings=_settings(experiments),
+        warnings=_warnings(experiments), verdicts=_verdicts(experiments),
+        failures=_failures(every), repeated=found.repeated, settings=_settings(experiments),
         configs=[(one.name, yaml_of(one), _command(one)) for one in experiments[:CONFIGS]], unshown=len(experiments[CONFIGS:]),
         provenance=_provenance(experiments), again=shlex.join(again), most=MOST, of_a_kind=OF_A_KIND)
     return page.encode("utf-8", "replace").decode()
@@ -298,7 +300,11 @@ def _is_sound(result: store.Result) -> bool:
     kinds = ((result["warnings"], list), (result["info"], dict), (result["versions"], dict), (result["config"]["dataset"]["format"], str),
              (result["selected"], int), (result["seed"], int))
     return (all(isinstance(value, kind) for value, kind in kinds) and all(isinstance(value, (int, float)) for value in numbers)
-            and 0 <= result["selected"] < len(result["history"]))
+            and 0 <= result["selected"] < len(result["history"]) and _is_verdict(result.get("verdict", {})))
+
+
+def _is_verdict(verdict: Any) -> bool:
+    return isinstance(verdict, dict) and all(isinstance(text, str) for text in verdict.get("sentences", {}).values())
 
 
 def _failure(run: Path) -> str:
@@ -461,7 +467,7 @@ def _galleries(table: compare.Table, experiments: Sequence[Experiment], metric: 
     drawn, album = list(overview.figures_of({one.name: one.results for one in experiments}, metric)), Album()
     return {"ranks": album.gallery(_rank_drawings(table)), "labels": album.gallery(_label_drawings(experiments)),
             "curves": album.gallery(_drawings(drawn, "curves")), "sensitivity": album.gallery(_drawings(drawn, "sensitivity")),
-            "confusion": album.gallery(_files(experiments, "confusion-selected")),
+            "confusion": album.gallery(_files(experiments, "confusion-selected", "reliability")),
             "embeddings": album.gallery(_files(experiments, "episodes", "*-selected"))}
 
 
@@ -536,6 +542,12 @@ def _warnings(experiments: Sequence[Experiment]) -> Grid:
         if told:
             rows.append([Box(one.name), Box(f"{warned} of {len(one.results)}"), Box("; ".join(told[:TOLD] + more))])
     return Grid("", ["experiment", "runs", "warnings"], rows)
+
+
+def _verdicts(experiments: Sequence[Experiment]) -> Grid:
+    rows = [[Box(one.name), Box("; ".join(plain(sentence)[:400] for sentence in said))] for one in experiments
+            if (said := verdicts(one.results))]
+    return Grid("", ["experiment", "what its runs were found odd for"], rows)
 
 
 def _failures(experiments: Sequence[Experiment]) -> Grid:

@@ -139,7 +139,7 @@ def to_csv(table: Table) -> str:
                 line += [setting.validation, setting.tried, setting.fewer, str(setting)] if setting else [""] * 4
                 line += [score if score is None else round(score / 100, 6) for score in (cell and cell.paper or (None, None))]
                 line += [table.against, one.pairs, one.difference, one.wins, one.p, one.holm] if one else [""] * 6
-                writer.writerow(map(_guarded, line))
+                writer.writerow(map(guarded, line))
     return out.getvalue()
 
 
@@ -264,7 +264,7 @@ def _figures(cell: Cell) -> list[float | int | None]:
     return [cell.runs, cell.mean, cell.std, cell.median, low, high, int(cell.best), int(cell.tied), cell.pairs, cell.p]
 
 
-def _guarded(value: str | float | None) -> str | float | None:
+def guarded(value: str | float | None) -> str | float | None:
     """Text that no spreadsheet takes for a formula; NaN is an empty cell."""
     if isinstance(value, str):
         return "'" + value if value[:1] in ("=", "+", "-", "@", "\t", "\r") else value

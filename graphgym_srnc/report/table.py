@@ -34,6 +34,9 @@ def summarise(name: str, results: Mapping[int, store.Result], out_dir: str | os.
     first = next(iter(results.values()))
     row: Row = {"name": name, "method": first["method"], "backbone": first["backbone"], "runs": len(results),
                 "warned": sum(bool(result["warnings"]) for result in results.values())}
+    said = verdicts(results)
+    if said:
+        row["verdict"] = said
     for metric in METRICS:
         values = [result["test"][metric] for result in results.values() if metric in result["test"]]
         if values:
@@ -41,6 +44,15 @@ def summarise(name: str, results: Mapping[int, store.Result], out_dir: str | os.
     if out_dir is not None and first["method"] != "iid":
         row |= _drop(results, out_dir)
     return row
+
+
+def verdicts(results: Mapping[int, store.Result]) -> list[str]:
+    """What the verdicts of an experiment's runs speak of: in how many runs, and the sentence of the first of them."""
+    told: dict[str, list[str]] = {}
+    for _, result in sorted(results.items()):
+        for kind, sentence in (result.get("verdict") or {}).get("sentences", {}).items():
+            told.setdefault(kind, []).append(sentence)
+    return [f"{kind}, {len(mine)} of {len(results)} run(s): {mine[0]}" for kind, mine in told.items()]
 
 
 def line(result: store.Result) -> str:
@@ -75,11 +87,12 @@ def cells(row: Row) -> list[str]:
 
 
 def notes(rows: Sequence[Row]) -> list[str]:
-    """What a reader of the table must know: the spread, the oracle, the warnings."""
+    """What a reader of the table must know: the spread, the oracle, the warnings, the verdicts."""
     out = [NOTE]
     out += [f"{row['name']}: ΔF1 is Micro-F1 of {row['oracle']} minus its own on {row['drop_pairs']} common split(s)."
             for row in rows if "oracle" in row]
     out += [f"{row['name']}: {row['warned']} of {row['runs']} run(s) gave a warning, see result.json." for row in rows if row["warned"]]
+    out += [f"{row['name']}: {sentence}." for row in rows for sentence in row.get("verdict", ())]
     return out
 
 
@@ -112,9 +125,9 @@ def escape_markdown(text: str) -> str:
 
 def to_csv(rows: Sequence[Row]) -> str:
     """All figures as fractions, in full precision."""
-    keys = list(dict.fromkeys(key for row in rows for key in row))
+    keys = list(dict.fromkeys(key for row in rows for key in row if key != "verdict"))
     out = io.StringIO()
-    writer = csv.DictWriter(out, keys, lineterminator="\n")
+    writer = csv.DictWriter(out, keys, extrasaction="ignore", lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)
     return out.getvalue()

@@ -38,17 +38,19 @@ class TensorBoard:
         every: k; 0 = none between the first and the selected one.
         how: the map of embeddings, ``pca`` or ``tsne``.
         projector: whether to write the selected episode's embeddings for the projector; None = where figures are drawn.
+        start: the first episode that will be told; events that are there of it and of later ones, from a run that was cut off, no
+            longer count.
     """
 
     def __init__(self, directory: Path, events: bool = True, figures: bool = True, every: int = 0, how: str = "pca",
-                 projector: bool | None = None) -> None:
+                 projector: bool | None = None, start: int = 0) -> None:
         self.directory, self.figures, self.every, self.how = Path(directory), figures, every, how
         self.projector = events and (figures if projector is None else projector)
         self.maps: dict[str, dict[int, tuple[np.ndarray, np.ndarray]]] = {}
         self.writer = None
         if events:
             from torch.utils.tensorboard import SummaryWriter
-            self.writer = SummaryWriter(str(self.directory))
+            self.writer = SummaryWriter(str(self.directory), purge_step=start or None)
 
     def __call__(self, episode: Episode, method: Method, task: ShiftTask) -> None:
         number = episode.number
@@ -79,6 +81,7 @@ class TensorBoard:
             self._map(seen, record.best, task)
             self._draw(seen, "selected", "selected/", f"selected episode {record.best}", record.best, task)
             self._draw_episodes(record.best, task)
+            self._draw_reliability(record, task)
         if self.writer is None:
             return
         if self.projector and seen.views:
@@ -86,11 +89,22 @@ class TensorBoard:
             from graphgym_srnc.report.projector import MAX_AXES, write_projector
             write_projector(self.directory, {name: principal(points, MAX_AXES) for name, (points, _) in seen.views.items()},
                             columns(seen, task))
-        for number, warning in enumerate(record.warnings):
-            self.writer.add_text("warnings", warning, number)
+        for tag, told in (("warnings", record.warnings), ("verdict", record.verdict.get("sentences", {}).values())):
+            for number, text in enumerate(told):
+                self.writer.add_text(tag, text, number)
         known = identity(type(method).__name__.lower(), method.encoder.kind, task.name, task.info)
         for summary, step in final(known | settings, record.val, record.test, record.best):
             self.writer.file_writer.add_summary(summary, step)
+
+    def checkpoint(self) -> dict[str, Any]:
+        """The maps so far as tensors, for :meth:`restore`; the events so far are on disk then."""
+        if self.writer is not None:
+            self.writer.flush()
+        return {name: {number: tuple(map(torch.as_tensor, pair)) for number, pair in maps.items()} for name, maps in self.maps.items()}
+
+    def restore(self, maps: dict[str, Any]) -> None:
+        """Take over the maps of a :meth:`checkpoint`."""
+        self.maps = {name: {number: tuple(part.numpy() for part in pair) for number, pair in own.items()} for name, own in maps.items()}
 
     def close(self) -> None:
         """Flush what there is; safe to call twice."""
@@ -123,6 +137,14 @@ class TensorBoard:
         if self.maps:
             figure = episodes_figure(self.maps, known_names(task), f"{task.name}, by episode ({self._how})", best)
             self._picture("selected/episodes", "episodes", figure, best)
+
+    def _draw_reliability(self, record: RunRecord, task: ShiftTask) -> None:
+        from graphgym_srnc.report.figures import reliability_figure
+        curves = {name: record.verdict.get("reliability", {}).get(part) for part, name in (("val", "validation"), ("test", "test"))}
+        curves = {name: curve for name, curve in curves.items() if curve}
+        if curves:
+            figure = reliability_figure(curves, f"{task.name}, selected episode {record.best}")
+            self._picture("selected/reliability", "reliability", figure, record.best)
 
     @property
     def _how(self) -> str:

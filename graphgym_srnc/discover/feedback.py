@@ -1,0 +1,146 @@
+"""Clusters that were given a name, as classes of a graph folder that the next run reads (shift ``file``)."""
+from __future__ import annotations
+
+import csv
+import io
+import os
+import shutil
+from pathlib import Path
+from typing import Iterable, Mapping, NamedTuple, Sequence
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from graphgym_srnc.discover.clusters import Discovery
+from graphgym_srnc.discover.page import Names
+from graphgym_srnc.errors import InputError
+
+UNKNOWN = "unknown"
+"""Label of nodes that are known to be of no known class; it has no training node, so it stays the unknown class."""
+
+
+PARTS = ("train", "val", "test")
+
+
+class Labels(NamedTuple):
+    """The next run's labels and split, by node.
+
+    Args:
+        label: names of classes.
+        part: ``train``, ``val`` or ``test``.
+    """
+
+    label: dict[int, str]
+    part: dict[int, str]
+
+
+def parse_names(given: Sequence[str], num_new: int) -> dict[int, str]:
+    """``3=graph theory`` and the like as names by number of the unaligned cluster. Two clusters may share a name, which makes them one
+    class, and a cluster may have the name of a known class.
+
+    Raises:
+        InputError: no number of a cluster, one twice, or no name: a whole number, ``unknown`` or what cannot be printed.
+    """
+    names: dict[int, str] = {}
+    for text in given:
+        number, _, name = (part.strip() for part in text.partition("="))
+        if not number.isdecimal() or not 1 <= int(number) <= num_new or int(number) in names:
+            raise InputError("--name", text, f"CLUSTER=NAME with a cluster of 1 .. {num_new}, each once")
+        if not name or name == UNKNOWN or not name.isprintable() or len(name) > 100 or name.lstrip("+-").isdecimal():
+            raise InputError("--name", text, f"a name of at most 100 characters that is neither a number nor {UNKNOWN}")
+        names[int(number)] = name
+    return names
+
+
+def labels(found: Discovery, names: Mapping[int, str], classes: Sequence[str], parts: Mapping[str, Tensor], y: Tensor,
+           per_class: int = 20) -> Labels:
+    """The next run's labels: those there were, and the sure nodes of named clusters.
+
+    A sure node is one that the model calls unknown and that the user has not labelled; of each named cluster the ``per_class`` most typical
+    ones are training nodes, and half as many after them validation nodes. Validation and test nodes that are known to be of no known class
+    stay ``unknown`` outside named clusters. Inside them nobody knows whether they are of the new class, so they are left out.
+
+    Args:
+        found: the clusters.
+        names: a name for some unaligned ones, by number.
+        classes: names of known classes.
+        parts: nodes of ``train``, ``val`` and ``test``.
+        y: classes, ``[V]``, :math:`N` for those of no known class; read at these nodes alone.
+        per_class: training nodes from each named cluster.
+
+    Raises:
+        InputError: a named cluster has no sure node.
+    """
+    num_known, out = found.num_known, Labels({}, {})
+    named = {num_known - 1 + number for number in names}
+    given = {node: part for part, nodes in parts.items() for node in nodes.tolist()}
+    for node, part in given.items():
+        known = int(y[node]) < num_known
+        if known or int(found.cluster[node]) not in named:
+            out.label[node], out.part[node] = classes[int(y[node])] if known else UNKNOWN, part
+    for cluster in found.new:
+        if cluster.number not in names:
+            continue
+        sure = [node for node in cluster.nodes.tolist() if node not in given and int(found.label[node]) == num_known]
+        if not sure:
+            raise InputError("--name", f"{cluster.number}={names[cluster.number]}", "a cluster with nodes that the model calls unknown")
+        for place, node in enumerate(sure[:per_class + per_class // 2]):
+            out.label[node], out.part[node] = names[cluster.number], "train" if place < per_class else "val"
+    return out
+
+
+def write(folder: Path, graph: Data, made: Labels, names: Names = Names()) -> None:
+    """Write a graph folder with these labels, whole or not at all: ``edges.csv``, ``features``, ``labels.csv``, ``split.csv``, and
+    ``nodes.csv`` and ``words.txt`` where there are names.
+
+    Raises:
+        InputError: there is something in the place, or it cannot be written.
+    """
+    check_place(folder)
+    temporary = folder.with_name(f".{folder.name}.{os.getpid()}.tmp")
+    try:
+        temporary.mkdir(parents=True)
+        _write_features(temporary, graph)
+        tables = {"edges.csv": graph.edge_index.T.tolist(), "labels.csv": [("node", "label"), *sorted(made.label.items())],
+                  "split.csv": [("node", "part"), *sorted(made.part.items())]}
+        columns = {name: column for name, column in (("id", names.ids), ("text", names.texts)) if column is not None}
+        if columns:
+            tables["nodes.csv"] = [tuple(columns), *zip(*columns.values())]
+        for name, rows in tables.items():
+            (temporary / name).write_text(_csv(rows), encoding="utf-8")
+        if names.words is not None:
+            (temporary / "words.txt").write_text("".join(f"{word}\n" for word in names.words), encoding="utf-8")
+        if folder.is_dir():
+            folder.rmdir()
+        temporary.rename(folder)
+    except OSError as error:
+        raise InputError("--labels-out", str(folder), f"a folder that can be written ({error.strerror})") from error
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def check_place(folder: Path) -> None:
+    """Refuse a place that holds anything, or whose folder is not there.
+
+    Raises:
+        InputError: as said.
+    """
+    if folder.is_symlink() or folder.exists() and (not folder.is_dir() or any(folder.iterdir())) or not folder.absolute().parent.is_dir():
+        raise InputError("--labels-out", str(folder), "a new folder, in one that exists")
+
+
+def _write_features(folder: Path, graph: Data) -> None:
+    x = graph.x if graph.x.layout == torch.strided else graph.x.to_dense()
+    if (x != 0).float().mean() < 0.5:
+        sp.save_npz(folder / "features.npz", sp.csr_matrix(x.numpy()))
+    else:
+        np.save(folder / "features.npy", x.numpy(), allow_pickle=False)
+
+
+def _csv(rows: Iterable[Sequence[object]]) -> str:
+    out = io.StringIO()
+    csv.writer(out, lineterminator="\n").writerows(rows)
+    return out.getvalue()

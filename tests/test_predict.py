@@ -1,0 +1,159 @@
+"""``predict`` as a user types it: a saved run on its own graph and on a graph with new nodes, to files that can be read back."""
+from __future__ import annotations
+
+import csv
+import os
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from sklearn.metrics import f1_score
+from torch_geometric.data import Data
+
+from graphgym_srnc.cli import predict
+from graphgym_srnc.cli.main import main
+from graphgym_srnc.errors import InputError
+
+SRC = Path(__file__).parents[1]
+SIZES = ["synthetic.num_nodes", "200", "synthetic.num_val", "40", "synthetic.num_test", "80", "synthetic.num_features", "40",
+         "synthetic.num_classes", "5", "gnn.dim_inner", "8", "train.max_episodes", "1", "srnc.cluster_pretrain_steps", "10"]
+
+
+pytestmark = pytest.mark.usefixtures("unchanged_globals")
+
+
+def command(*words: object) -> str:
+    """What a command prints, in a process of its own."""
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(SRC), os.environ.get("PYTHONPATH", "")]), "OMP_NUM_THREADS": "1"}
+    done = subprocess.run([sys.executable, "-m", "graphgym_srnc", *map(str, words)], env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def here(*words: object) -> int:
+    """The exit status of a command, in this process, which is faster."""
+    return main(list(map(str, words)))
+
+
+def rows(file: Path) -> list[dict[str, str]]:
+    with open(file, encoding="utf-8", newline="") as text:
+        return list(csv.DictReader(text))
+
+
+@pytest.fixture(scope="module")
+def out(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("predict")
+    from torch_geometric.graphgym.config import cfg
+    config = cfg.clone()
+    assert here("run", "--out-dir", folder, "--name", "one", "--no-figures", "--no-tensorboard", *SIZES) == 0
+    cfg.clear()
+    cfg.update(config)
+    return folder
+
+
+def test_its_own_target_gives_the_stored_scores(out):
+    from graphgym_srnc.gym import model
+    told = command("predict", out / "one", "--out", out / "own.csv", "--probabilities")
+    saved = model.load(out / "one" / "0")
+    task, table = saved.task(), rows(out / "own.csv")
+    assert [int(row["node"]) for row in table] == list(range(200))
+    assert list(table[0])[:5] == ["node", "class", "probability", "known", "cluster"] and "wrote" in told
+    label = np.array([saved.classes.index(row["class"]) for row in table])
+    assert f1_score(task.target.y[task.test], label[task.test], average="micro") == pytest.approx(saved.result["test"]["micro_f1"])
+    each = np.array([[float(row[f"p_{name}"]) for name in saved.classes] for row in table])
+    np.testing.assert_allclose(each.sum(1), 1, atol=1e-9)
+    np.testing.assert_array_equal(each.argmax(1), label)
+    np.testing.assert_allclose([float(row["probability"]) for row in table], each.max(1))
+    np.testing.assert_allclose([float(row["known"]) for row in table], 1 - each[:, -1], atol=1e-12)
+    for k, name in enumerate(saved.classes):
+        line = next(line.split() for line in told.splitlines() if line.startswith(f"{name} "))
+        assert int(line[1]) == (label == k).sum()
+
+
+def test_a_graph_with_new_nodes_in_every_form(out):
+    from graphgym_srnc.gym import model
+    saved = model.load(out / "one")
+    old = saved.task().target
+    # Ten nodes more, each a copy of an old one, hanging on it.
+    x = torch.cat([old.x, old.x[:10]])
+    edges = torch.cat([old.edge_index, torch.stack([torch.arange(10), torch.arange(200, 210)])], 1)
+    want = saved.predict(Data(x=x, edge_index=edges))
+    torch.save(Data(x=x, edge_index=edges), out / "new.pt")
+    np.savez(out / "new.npz", x=x.numpy(), edge_index=edges.numpy())
+    folder = out / "folder"
+    folder.mkdir()
+    np.savetxt(folder / "edges.csv", edges.T.numpy(), fmt="%d", delimiter=",")
+    np.save(folder / "features.npy", x.numpy())
+    (folder / "nodes.csv").write_text("id,text\n=1+2,first\n" + "".join(f"n{v},text\n" for v in range(1, 210)))
+    for words in (["--graph", out / "new.pt"], ["--graph", out / "new.npz"], ["--graph", folder],
+                  ["--graph", folder / "edges.csv", "--features", folder / "features.npy"]):
+        assert here("predict", out / "one" / "0", *words, "--out", out / "new.csv", "--overwrite") == 0
+        table = rows(out / "new.csv")
+        assert [saved.classes.index(row["class"]) for row in table] == want.label.tolist()
+        assert [int(row["cluster"]) for row in table] == want.cluster.tolist()
+        np.testing.assert_allclose([float(row["known"]) for row in table], 1 - want.posterior[:, -1], atol=1e-6)
+        assert [row.get("id") for row in table[:2]] == (["'=1+2", "n1"] if words[1] == folder else [None, None])
+
+
+def test_a_model_of_an_estimator(out, capsys):
+    from graphgym_srnc import ERM
+    from graphgym_srnc.gym import model
+    target = model.load(out / "one").task().target
+    graph = Data(x=target.x, edge_index=target.edge_index, y=np.array(["art", "@law"])[np.arange(200) % 2],
+                 train_mask=torch.arange(200) < 100)
+    estimator = ERM(hidden=8, steps=5, random_state=1, open_set=True).fit(graph)
+    estimator.save(out / "erm.pt")
+    torch.save({"x": graph.x, "edge_index": graph.edge_index}, out / "bare.pt")
+    assert here("predict", out / "erm.pt", "--graph", out / "bare.pt", "--out", out / "erm.csv") == 0
+    words = estimator.predict(graph).tolist()
+    assert [row["class"] for row in rows(out / "erm.csv")] == ["'@law" if word == "@law" else word for word in words]
+    assert "cluster" not in rows(out / "erm.csv")[0]
+    assert here("predict", out / "erm.pt", "--out", out / "none.csv") == 2
+    assert "--graph" in capsys.readouterr().err and not (out / "none.csv").exists()
+
+
+@pytest.mark.parametrize(("words", "match"), [
+    (["nothing"], "RUN: got"), (["one", "--graph", "nothing.pt"], "--graph: got 'nothing.pt'"),
+    (["one", "--features", "x.npy"], "nothing without --graph"), (["one/0/result.json"], "damaged"),
+    (["one", "--graph", "wide.npz"], "7 features"), (["one", "--graph", "bare.npz"], "graph: x"), (["one", "--out", "a.txt"], "--out"),
+    (["one", "--out", "nowhere/a.csv"], "--out"), (["one", "--out", "there.csv"], "--overwrite"),
+], ids=lambda value: " ".join(value) if isinstance(value, list) else "")
+def test_errors_take_one_line(out, monkeypatch, capsys, words, match):
+    monkeypatch.chdir(out)
+    np.savez("wide.npz", x=np.ones((4, 7)), edge_index=np.array([[0], [1]]))
+    np.savez("bare.npz", edge_index=np.array([[0], [1]]))
+    Path("there.csv").write_text("kept")
+    before = sorted(os.listdir())
+    assert here("predict", *words, *([] if "--out" in words else ["--out", "new_file.csv"])) == 2
+    told = capsys.readouterr().err
+    assert told.count("\n") == 1 and match in told
+    assert sorted(os.listdir()) == before and Path("there.csv").read_text() == "kept"
+
+
+def test_parquet(tmp_path, monkeypatch):
+    columns = {"node": [0, 1], "class": ["=a", "b"], "probability": [0.25, 0.5]}
+    if find_spec("pyarrow"):
+        import pandas
+        predict.check_out(tmp_path / "a.parquet", False)
+        (tmp_path / "a.parquet").write_bytes(predict.encode(columns, ".parquet"))
+        assert pandas.read_parquet(tmp_path / "a.parquet").to_dict("list") == columns
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(InputError, match="extra parquet"):
+        predict.check_out(tmp_path / "b.parquet", False)
+
+
+def test_notes_on_scaling(task):
+    from graphgym_srnc.backbones import EncoderSpec
+    from graphgym_srnc.gym.model import Model
+    from graphgym_srnc.methods.erm import ERM
+    model = Model(ERM(encoder=EncoderSpec(features="auto")), ("a",), dense=True)
+    sparse = Data(x=torch.eye(200), edge_index=torch.tensor([[0], [1]]))
+    assert "sparse, those of training were dense" in predict.notes(model, sparse)[0]
+    assert "rough" in predict.notes(model, Data(x=torch.rand(20, 5), edge_index=torch.tensor([[0], [1]])))[0]
+    assert not predict.notes(model, Data(x=torch.rand(200, 5), edge_index=torch.tensor([[0], [1]])))
+    model.dense = False
+    assert not predict.notes(model, sparse)

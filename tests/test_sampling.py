@@ -1,0 +1,410 @@
+"""Mini-batches: draws against exact distributions, sampled operators and modularity against the whole graph's, full batch as a limit."""
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from types import SimpleNamespace
+
+import networkx as nx
+import numpy as np
+import pytest
+import torch
+import torch_geometric.typing
+from conftest import make_graph, make_task
+from scipy.stats import chisquare
+from test_backbones import DENSE, KINDS, SPARSE, encoder
+from test_methods import make, toy
+from torch_geometric.data import Data
+from torch_geometric.loader import NodeLoader
+from torch_geometric.sampler import NeighborSampler, NodeSamplerInput
+from torch_geometric.utils import k_hop_subgraph, to_undirected
+
+from graphgym_srnc import methods, shifts, trainer
+from graphgym_srnc.backbones import EncoderSpec, Graph, build, sampling
+from graphgym_srnc.backbones.sampling import Batches, NeighbourSampler, draw_edges, draw_neighbours, infer, make_sampler, neighbourhoods
+from graphgym_srnc.errors import InputError
+from graphgym_srnc.losses.modularity import modularity_loss, sampled_modularity_loss
+from graphgym_srnc.methods._cluster_gnn import ClusterGNN
+from graphgym_srnc.task import ShiftTask
+
+IN_BATCHES = [name for name in methods.names() if methods.find(name).in_batches]
+EDGED = [kind for kind in KINDS if kind in ("gcnconv", "sageconv", "gatconv")]
+
+
+@pytest.fixture(autouse=True)
+def seed():
+    torch.manual_seed(0)
+
+
+def small(num_nodes: int = 30, seed: int = 0) -> Graph:
+    """A connected graph with degrees from 2 to about 12."""
+    edges = np.array(nx.barabasi_albert_graph(num_nodes, 2, seed=seed).edges).T
+    x = torch.rand(num_nodes, 5, generator=torch.Generator().manual_seed(seed))
+    return Graph(Data(x=x, edge_index=to_undirected(torch.from_numpy(edges)), y=torch.zeros(num_nodes, dtype=torch.long)), "none")
+
+
+def csr(graph: Graph) -> tuple[torch.Tensor, torch.Tensor]:
+    raw = graph.adjacency("raw").matrix
+    return torch.from_numpy(raw.indptr), torch.from_numpy(raw.indices)
+
+
+def within(values: torch.Tensor, exact: torch.Tensor, errors: float = 5.0) -> bool:
+    """Whether the mean over draws ``[n, ...]`` is the exact value, up to so many standard errors and float32."""
+    error = values.std(0) / len(values) ** 0.5
+    return bool(((values.mean(0) - exact).abs() <= errors * error + 1e-5 * exact.abs().clamp(min=1)).all())
+
+
+# ---- draws ----
+
+@pytest.mark.parametrize("degree, fanout", [(6, 3), (6, 1), (9, 2), (5, 4)])
+def test_subsets_are_uniform(degree, fanout):
+    indptr = torch.tensor([0, 4, 4 + degree])
+    _, entry = draw_neighbours(indptr, torch.ones(20000, dtype=torch.long), fanout)
+    count = Counter(map(tuple, entry.view(-1, fanout).sort(1).values.tolist()))
+    every = list(itertools.combinations(range(4, 4 + degree), fanout))
+    assert chisquare([count[subset] for subset in every]).pvalue > 1e-4 and sum(count[subset] for subset in every) == 20000
+
+
+def test_no_neighbour_twice_and_all_where_there_are_few():
+    graph = small(200)
+    indptr, _ = csr(graph)
+    nodes = torch.tensor([3, 0, 199, 0])
+    place, entry = draw_neighbours(indptr, nodes, 5)
+    degree = (indptr[nodes + 1] - indptr[nodes]).long()
+    assert torch.equal(torch.bincount(place, minlength=4), degree.clamp(max=5)) and int(degree.max()) > 20
+    for i, node in enumerate(nodes):
+        own = entry[place == i]
+        assert own.unique().numel() == own.numel() and bool(((own >= indptr[node]) & (own < indptr[node + 1])).all())
+    place, entry = draw_neighbours(indptr, nodes[:3], 0)
+    assert torch.equal(entry, torch.cat([torch.arange(indptr[node], indptr[node + 1]) for node in nodes[:3]]))
+
+
+def test_a_graph_of_isolated_nodes():
+    graph = Graph(Data(x=torch.rand(4, 3), edge_index=torch.empty(2, 0, dtype=torch.long)), "none")
+    block, needed = neighbourhoods(graph, 2).block("gcn", torch.tensor([2, 0]))
+    assert block.adjacency.csr.to_dense().tolist() == [[1.0, 0.0], [0.0, 1.0]] and needed.tolist() == [2, 0]
+    assert draw_edges(graph, 5).shape == (2, 0)
+
+
+def test_drawn_edges_are_uniform():
+    graph = small(12)
+    ends, every = draw_edges(graph, 30000), torch.stack([torch.from_numpy(part) for part in graph.adjacency("raw").entries])
+    count = torch.bincount(ends[0] * 12 + ends[1], minlength=144)
+    assert chisquare(count[every[0] * 12 + every[1]]).pvalue > 1e-4 and int(count.sum()) == int(count[every[0] * 12 + every[1]].sum())
+
+
+@pytest.mark.parametrize("count, size", [(40, 7), (5000, 7), (5, 7)])
+def test_drawn_nodes_are_different_and_uniform(count, size):
+    draws = [torch.arange(count)[sampling.draw_nodes(count, size)] for _ in range(1000)]
+    assert all(part.unique().numel() == part.numel() <= min(count, size) for part in draws)
+    assert chisquare(torch.bincount(torch.cat(draws), minlength=count).view(5, -1).sum(1)).pvalue > 1e-4
+
+
+# ---- PyG's interface ----
+
+@pytest.mark.parametrize("hops", [1, 2, 3])
+def test_full_fanout_is_the_k_hop_subgraph(hops):
+    graph, nodes = small(60), torch.tensor([41, 7])
+    out = NeighbourSampler(*csr(graph), [-1] * hops).sample_from_nodes(NodeSamplerInput(None, nodes))
+    subset, *_ = k_hop_subgraph(nodes, hops, graph.data.edge_index)
+    assert torch.equal(out.node.sort().values, subset) and torch.equal(out.node[:2], nodes)
+    plain = nx.from_scipy_sparse_array(graph.adjacency("raw").matrix)
+    near = {node for seed in nodes.tolist() for node in nx.single_source_shortest_path_length(plain, seed, cutoff=hops - 1)}
+    expected = sorted((j, i) for i in near for j in plain[i])
+    assert sorted(zip(out.node[out.row].tolist(), out.node[out.col].tolist())) == expected
+    assert sum(out.num_sampled_nodes) == len(out.node) and sum(out.num_sampled_edges) == len(out.row)
+    assert torch.equal(csr(graph)[1][out.edge].long(), out.node[out.row])
+
+
+def test_node_loader():
+    data = make_graph()
+    data.edge_index = to_undirected(data.edge_index[:, data.edge_index[0] != data.edge_index[1]])
+    graph = Graph(data)
+    links = set(map(tuple, data.edge_index.T.tolist()))
+
+    def batches(seed: int) -> list[Data]:
+        torch.manual_seed(seed)
+        loader = NodeLoader(data, make_sampler(graph, [3, 2]), input_nodes=torch.arange(50), batch_size=16, shuffle=True)
+        return list(loader)
+
+    first = batches(0)
+    assert sorted(torch.cat([b.n_id[:b.batch_size] for b in first]).tolist()) == list(range(50))
+    for batch in first:
+        assert torch.equal(batch.x, data.x[batch.n_id]) and batch.n_id.unique().numel() == batch.num_nodes
+        assert {tuple(edge) for edge in batch.n_id[batch.edge_index].T.tolist()} <= links
+        assert int(torch.bincount(batch.edge_index[1]).max()) <= 3
+    same, other = batches(0), batches(1)
+    assert all(torch.equal(a.edge_index, b.edge_index) and torch.equal(a.n_id, b.n_id) for a, b in zip(first, same))
+    assert not all(torch.equal(a.n_id, b.n_id) for a, b in zip(first, other))
+
+
+def one_by_one(colptr, row, seed, num_neighbors, *rest) -> tuple:
+    """What ``pyg-lib`` does, a node at a time: neighbours without replacement, new nodes numbered as they come."""
+    nodes, rows, columns, edges, begin = seed.tolist(), [], [], [], 0
+    for fanout in num_neighbors:
+        end = len(nodes)
+        for i in range(begin, end):
+            mine = torch.arange(colptr[nodes[i]], colptr[nodes[i] + 1])
+            mine = mine if fanout < 0 else mine[torch.randperm(len(mine))[:fanout]]
+            for edge in mine.tolist():
+                if int(row[edge]) not in nodes:
+                    nodes.append(int(row[edge]))
+                rows.append(nodes.index(int(row[edge])))
+                columns.append(i)
+                edges.append(edge)
+        begin = end
+    return tuple(torch.tensor(part, dtype=torch.long) for part in (rows, columns, nodes, edges))
+
+
+@pytest.fixture(params=["torch", "pyg-lib"])
+def library(request, monkeypatch):
+    """With and without ``pyg-lib``, which here is a stand-in behind PyG's own sampler where it is not installed."""
+    if request.param == "pyg-lib" and not torch_geometric.typing.WITH_PYG_LIB:
+        monkeypatch.setattr(torch_geometric.typing, "WITH_PYG_LIB", True)
+        monkeypatch.setattr(torch.ops, "pyg", SimpleNamespace(neighbor_sample=one_by_one), raising=False)
+    monkeypatch.setattr(torch_geometric.typing, "WITH_PYG_LIB", request.param == "pyg-lib")
+    assert isinstance(make_sampler(small(), [2]), NeighborSampler if request.param == "pyg-lib" else NeighbourSampler)
+    return request.param
+
+
+# ---- operators ----
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("kind", ["gcn", "mean", "raw", "loops"])
+def test_a_drawn_operator_is_right_on_average(library, kind, weighted):
+    graph = small(25)
+    if weighted and kind != "loops":
+        upper = torch.rand(25, 25, generator=torch.Generator().manual_seed(1))
+        row, column = graph.adjacency("raw").entries
+        graph = graph.reweighted((upper + upper.T).numpy()[row, column])
+    exact, nodes = graph.adjacency(kind).csr.to_dense(), torch.tensor([4, 0, 17, 24])
+    hood, draws = neighbourhoods(graph, 3), []
+    for _ in range(100):
+        block, needed = hood.block(kind, nodes)
+        dense = torch.zeros(len(nodes), 25)
+        dense[:, needed] = block.adjacency.csr.to_dense()
+        assert torch.equal(needed[block.own], nodes)
+        draws.append(dense)
+    assert within(torch.stack(draws), exact[nodes])
+    block, needed = neighbourhoods(graph, 0).block(kind, nodes)
+    assert torch.allclose(block.adjacency.csr.to_dense(), exact[nodes][:, needed], atol=1e-6)
+
+
+@pytest.mark.parametrize("kind, layers", [("gcnconv", 2), ("sageconv", 2), ("gcnconv", 3)])
+def test_drawn_propagation_is_right_on_average(kind, layers):
+    graph, nodes = small(), torch.tensor([5, 20, 5])
+    torch.manual_seed(0)
+    model = build(EncoderSpec(kind=kind, layers=layers, hidden=4, act="identity", skip=True), 5, 2).eval()
+    model.precompute = False
+    with torch.no_grad():
+        exact = model(model.view(graph, nodes))
+        draws = torch.stack([model(model.sample(graph, nodes, 2)) for _ in range(250)])
+    assert within(draws, exact)
+    assert float(draws.std(0).min()) > 0 and torch.equal(draws[:, 0], draws[:, 2])
+
+
+def test_attention_counts_each_drawn_neighbour_as_often_as_it_stands_for():
+    # A hub whose leaves are alike: attention over any few of them is attention over all.
+    x = torch.rand(2, 40)[torch.tensor([0] + [1] * 20)]
+    graph = Graph(Data(x=x, edge_index=torch.tensor([[0] * 20, list(range(1, 21))])), "none")
+    model = encoder("gatconv", layers=1)
+    with torch.no_grad():
+        exact, drawn = (model(view) for view in (model.view(graph, torch.tensor([0])), model.sample(graph, torch.tensor([0]), 3)))
+    assert torch.allclose(exact, drawn, atol=1e-5)
+
+
+@pytest.mark.parametrize("data", [DENSE, SPARSE], ids=["dense", "sparse"])
+@pytest.mark.parametrize("layers", [1, 2, 3])
+@pytest.mark.parametrize("kind", EDGED)
+def test_a_view_with_all_neighbours_is_the_exact_one(kind, layers, data):
+    graph, nodes, model = Graph(data, "none"), torch.tensor([80, 3, 3, 0]), encoder(kind, layers=layers, skip=True)
+    with torch.no_grad():
+        for exact, drawn in zip(model.embed(model.view(graph, nodes)), model.embed(model.sample(graph, nodes, 0))):
+            assert torch.allclose(exact, drawn, atol=1e-5)
+
+
+@pytest.mark.parametrize("data", [DENSE, SPARSE], ids=["dense", "sparse"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_inference_by_layers_is_exact(kind, data, monkeypatch):
+    graph, model = Graph(data, "none"), encoder(kind, layers=3, skip=kind != "dgi").train()
+    whole = infer(model, graph)
+    assert not model.training and torch.allclose(whole, model(model.view(graph)).detach(), atol=1e-5)
+    monkeypatch.setattr(sampling, "CHUNK", 64)
+    monkeypatch.setattr(sampling, "ON_DISK", 0)
+    assert torch.allclose(infer(model, graph), whole, atol=1e-5)
+
+
+def test_batches():
+    graph, model = Graph(DENSE, "none"), encoder("gcnconv")
+    parts = [torch.arange(50), torch.arange(60, 70), torch.arange(0)]
+    full = Batches(model, graph, parts)
+    assert full() == (full.whole, [slice(None)] * 3) and full()[0] is full()[0]
+    view, drawn = Batches(model, graph, parts, 20, 0)()
+    nodes = [part[index] for part, index in zip(parts, drawn)]
+    assert list(map(len, nodes)) == [20, 10, 0] and torch.allclose(model(view), model(model.view(graph, torch.cat(nodes))), atol=1e-5)
+
+
+# ---- modularity ----
+
+def graph_and_posterior(num_nodes: int, clusters: int = 4) -> tuple[Graph, torch.Tensor]:
+    logits = 2 * torch.randn(num_nodes, clusters, generator=torch.Generator().manual_seed(1))
+    return small(num_nodes, seed=3), logits.requires_grad_()
+
+
+def test_sampled_modularity_has_no_bias():
+    graph, logits = graph_and_posterior(9)
+    q = logits.softmax(1)
+    ends = torch.from_numpy(np.stack(graph.adjacency("raw").entries)).long()
+    count = ends.size(1)
+    # Two edges drawn uniformly are every pair of edges as often as any other: the mean over all pairs is the expectation.
+    pairs = [ends[:, list(pair)] for pair in itertools.product(range(count), repeat=2)]
+    mean = sum(sampled_modularity_loss(q[i], q[j], 1.5) for i, j in pairs) / len(pairs)
+    exact = modularity_loss(q, graph.adjacency("raw"), graph.degree, 1.5)
+    assert float((mean - exact).detach().abs()) < 1e-5
+    gradients = [torch.autograd.grad(loss, logits, retain_graph=True)[0] for loss in (mean, exact)]
+    assert torch.allclose(*gradients, atol=1e-6) and float(gradients[1].abs().max()) > 1e-3
+
+
+def test_mean_and_variance_of_sampled_modularity():
+    graph, logits = graph_and_posterior(20)
+    q, size, gamma = logits.detach().softmax(1), 30, 1.5
+    draws = torch.stack([sampled_modularity_loss(*q[draw_edges(graph, size)], gamma) for _ in range(3000)])
+    assert within(draws, modularity_loss(q, graph.adjacency("raw"), graph.degree, gamma), 4.0)
+    row, column = graph.adjacency("raw").entries
+    inside, half = (q[row] * q[column]).sum(1).double(), ((q[row] + q[column]) / 2).double()
+    kernel = gamma * half @ half.T - (inside[:, None] + inside) / 2
+    # Hoeffding's variance of a U-statistic of order 2.
+    first, second = kernel.mean(1).var(unbiased=False), kernel.var(unbiased=False)
+    exact = (4 * (size - 2) * first + 2 * second) / (size * (size - 1))
+    assert abs(float(draws.double().var() / exact) - 1) < 0.15
+
+
+def test_a_graph_without_edges_has_no_modularity():
+    q = torch.rand(0, 3, requires_grad=True)
+    sampled_modularity_loss(q, q).backward()
+
+
+@pytest.mark.parametrize("kind", ["gcnconv", "mlp"])
+def test_the_cluster_gnn_estimates_its_own_loss(kind):
+    graph = Graph(DENSE, "none")
+    options = {"resolution": 1.2, "collapse": 0.0, "modularity_weight": 2.0, "lr": 0.01, "weight_decay": 0.0}
+    cluster = ClusterGNN(encoder(kind).spec, 4, 3, graph, graph, batch_size=64, fanout=0, **options)
+    cluster.encoder.eval()
+    with torch.no_grad():
+        exact = cluster.target_loss(cluster.encoder(cluster.encoder.view(graph)).log_softmax(1))
+        draw = cluster.on_target()
+        assert within(torch.stack([draw()[0] for _ in range(200)]), exact, 4.0)
+
+
+# ---- methods ----
+
+@pytest.mark.parametrize("mode", ["open_set", "close_set"])
+@pytest.mark.parametrize("name", IN_BATCHES)
+def test_every_method_learns_from_batches(name, mode):
+    task, runs = toy(mode), []
+    for _ in range(2):
+        method = make(name, batch_size=16, fanout=3)
+        record = trainer.fit(method, task, max_episodes=1)
+        runs.append(method.predict(task.target))
+    assert torch.equal(*runs) and torch.isfinite(runs[0]).all() and record.history[-1].losses
+    alone = torch.stack([method.decide(runs[0])])
+    assert alone.shape == (1, task.target.num_nodes)
+
+
+@pytest.mark.parametrize("kind", ["gcnconv", "mlp"])
+@pytest.mark.parametrize("name", [name for name in IN_BATCHES if name not in ("srnc", "mmd", "openwgl", "g2pxy")])
+def test_one_batch_of_everything_is_full_batch(name, kind):
+    # Without dropout, draws of nodes and draws of neighbours nothing is left to chance.
+    task, scores = make_task(two_graphs=True, open_set=False, oracle=False) if name != "iid" else make_task(), []
+    for options in ({}, {"batch_size": 1000, "fanout": 0}):
+        method = make(name, kind, **options)
+        method.encoder = encoder(kind).spec.__class__(kind=kind, hidden=8, dropout=0.0)
+        trainer.fit(method, task, max_episodes=1)
+        scores.append(method.predict(task.target))
+    assert torch.allclose(*scores, atol=1e-3)
+
+
+@pytest.mark.parametrize("name", sorted(set(methods.names()) - set(IN_BATCHES)))
+def test_a_method_that_reads_the_whole_graph_says_so(name):
+    with pytest.raises(InputError, match=f"{name}.batch_size: got 8; allowed: 0, since the losses"):
+        make(name, batch_size=8)
+
+
+@pytest.mark.parametrize("option", ["batch_size", "fanout"])
+def test_bad_options(option):
+    with pytest.raises(InputError, match=f"erm.{option}: got -1; allowed: 0 or more"):
+        make("erm", **{option: -1})
+
+
+@pytest.mark.parametrize("name", ["erm", "srnc"])
+def test_batches_reach_what_full_batch_does(name):
+    task = toy(nodes=300, num_classes=4, avg_degree=10.0, homophily=0.95, signal=0.6, num_features=60, class_imbalance=1.0)
+    long = {"steps": 40, "pretrain_steps": 40, "cluster_pretrain_steps": 60, "cluster_steps": 10, "num_clusters": 8}
+    options = {key: value for key, value in long.items() if name == "srnc" or key == "steps"}
+    full, drawn = (trainer.fit(make(name, hidden=16, **options, **batch), task).test["micro_f1"]
+                   for batch in ({}, {"batch_size": 64, "fanout": 4}))
+    assert full > 0.6 and drawn > full - 0.1
+
+
+def test_layers_of_graphgym_have_no_batches(gym):
+    from graphgym_srnc.gym.encoder import make_encoder
+    method = make("erm", "ginconv", batch_size=8)
+    method.encoder = method.encoder.__class__(kind="ginconv", make=make_encoder)
+    with pytest.raises(InputError, match="gnn.layer_type"):
+        trainer.fit(method, toy())
+
+
+# ---- features on disk ----
+
+@pytest.fixture
+def folder(tmp_path):
+    """A graph in files as the shift ``file`` reads them, edges and features as arrays."""
+    data = make_graph(num_features=30)
+    for name, part in (("features", data.x), ("edges", data.edge_index), ("labels", data.y)):
+        np.save(tmp_path / f"{name}.npy", part.numpy())
+    return tmp_path
+
+
+def task_of(folder, mapped: bool) -> ShiftTask:
+    return shifts.find("file")(path=str(folder), num_unseen=1, labels_per_class=5, num_val=20, num_test=30, mapped=mapped)
+
+
+@pytest.mark.parametrize("features", ["none", "row", "l2", "auto"])
+def test_features_on_disk_are_the_same_features(folder, features):
+    task, plain = task_of(folder, True), task_of(folder, False)
+    assert task.source.x.mapped and task.fingerprint() == plain.fingerprint()
+    graph, nodes = Graph(task.blind().target, features), torch.tensor([5, 80, 5])
+    assert torch.allclose(graph.x[nodes], Graph(plain.target, features).x[nodes], atol=1e-6)
+    for kind in EDGED:
+        model = encoder(kind).__class__(encoder(kind).spec, 30, 3)
+        exact = infer(model, Graph(plain.target, features))
+        assert torch.allclose(infer(model, graph), exact, atol=1e-5)
+        assert torch.allclose(model(model.sample(graph, nodes, 0)), exact[nodes], atol=1e-5)
+
+
+@pytest.mark.parametrize("name, kind", [("erm", "gcnconv"), ("srnc", "sageconv"), ("pgl", "mlp")])
+def test_training_with_features_on_disk(folder, name, kind):
+    before = (folder / "features.npy").read_bytes()
+    record = trainer.fit(make(name, kind, batch_size=16, fanout=3), task_of(folder, True), max_episodes=1)
+    assert len(record.history) == 2 and (folder / "features.npy").read_bytes() == before
+
+
+@pytest.mark.parametrize("kind", ["gcnconv", "sgconv", "mlp"])
+def test_features_on_disk_are_never_read_whole(folder, kind):
+    options = {"batch_size": 8} if kind == "sgconv" else {}
+    with pytest.raises(InputError, match="features on disk.*batch_size above 0"):
+        trainer.fit(make("erm", kind, **options), task_of(folder, True))
+
+
+@pytest.mark.parametrize("bad", ["float64", "tables", "shape", "text"])
+def test_bad_files_of_features_on_disk(folder, bad):
+    x = np.load(folder / "features.npy")
+    if bad == "tables":
+        (folder / "features.npy").unlink()
+        np.savetxt(folder / "features.csv", x, delimiter=",")
+    elif bad == "text":
+        (folder / "features.npy").write_text("no array")
+    else:
+        np.save(folder / "features.npy", x.astype(np.float64) if bad == "float64" else x[:, 0])
+    with pytest.raises(InputError, match="file.mapped: got .*float32 features"):
+        task_of(folder, True)
