@@ -106,6 +106,16 @@ def test_dense_features_are_no_words(graph):
     assert torch.isfinite(clusters.topics(other, 4)).all()
 
 
+@pytest.mark.parametrize("x", [torch.ones(40, 8), torch.zeros(40, 8), torch.eye(40), torch.rand(40, 300).round()])
+def test_odd_features(x):
+    graph = Data(x=x, edge_index=torch.randint(0, 40, (2, 60), generator=torch.Generator().manual_seed(0)))
+    p = torch.full((40, 4), 0.1, dtype=torch.double).scatter(1, (torch.arange(40) % 4)[:, None], 0.7)
+    found = clusters.find(graph, p, 5)
+    told = evidence.gather(prepare(graph, "auto").adjacency("raw").matrix, found.state, p.argmax(1), 3)
+    assert torch.isfinite(found.state).all() and found.new and told.bracket[0] >= 4
+    assert page.tell(found, graph, ["a", "b", "c"], page.Names()) and page.evidence_figure(told, 5)
+
+
 def test_clusters_find_planted_classes(graph, found):
     assert [one.number for one in found.new] == [1, 2, 3] and [one.known for one in found.known] == [0, 1, 2]
     for one in found.new:
@@ -171,7 +181,7 @@ def test_words_that_set_blocks_apart(graph):
     for x in (graph.x.numpy(), sp.csr_array(graph.x.numpy())):
         told = words.distinguishing(x, graph.y.numpy(), 8)
         assert all({column // 10 for column, _ in told[k]} == {k} and len(told[k]) == 8 for k in range(6))
-    dense = graph.x.numpy() - 0.5
+    dense = graph.x.numpy() - 0.5 + 0.1 * np.random.RandomState(0).randn(*graph.x.shape)
     told = words.distinguishing(dense, graph.y.numpy(), 8)
     assert all({column // 10 for column, _ in told[k]} == {k} for k in range(6))
     inside = graph.y.numpy() == 2

@@ -392,7 +392,7 @@ def test_training_with_features_on_disk(folder, name, kind):
 @pytest.mark.parametrize("kind", ["gcnconv", "sgconv", "mlp"])
 def test_features_on_disk_are_never_read_whole(folder, kind):
     options = {"batch_size": 8} if kind == "sgconv" else {}
-    with pytest.raises(InputError, match="features on disk.*batch_size above 0"):
+    with pytest.raises(InputError, match="file.mapped: got True.*batch_size above 0"):
         trainer.fit(make("erm", kind, **options), task_of(folder, True))
 
 

@@ -30,8 +30,8 @@ class Mapped:
 
     def refuse(self) -> None:
         """Say that nobody may read the whole at once."""
-        raise InputError("features on disk", "all rows at once",
-                         "what reads rows by batches: GCN, SAGE, GAT or an MLP with batch_size above 0, and no score odin")
+        raise InputError("file.mapped", True, "False, or what reads rows by batches: GCN, SAGE, GAT or an MLP with batch_size above 0,"
+                                              " and no score odin")
 
 
 def scaled(x: Tensor, features: str, mean: Tensor | None = None) -> Tensor:

@@ -76,8 +76,9 @@ def main(args: argparse.Namespace) -> None:
     classes = [f"class {name}" if name.lstrip("-").isdecimal() else name for name in model.classes[:-1]]
 
     posterior = model.predict(graph).posterior
+    clusters.check(posterior, args.clusters or len(classes) + 1)
     state = clusters.states(graph, posterior)
-    told = evidence.gather(prepare(graph, "auto").adjacency("raw").matrix, state, posterior.argmax(1), len(classes), most=args.clusters)
+    told = evidence.gather(prepare(graph, "auto").adjacency("raw").matrix, state, posterior.argmax(1), len(classes))
     found = clusters.find(graph, posterior, args.clusters or told.stability.suggestion, state=state)
     rows = page.tell(found, graph, classes, names, args.top)
     given = feedback.parse_names(args.name, len(found.new))

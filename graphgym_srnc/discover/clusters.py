@@ -25,6 +25,7 @@ from graphgym_srnc.errors import InputError
 TOPICS, STEPS, RESTART = 20, 10, 0.1
 """Width of :func:`topics`; steps and restart of its personalised PageRank."""
 
+
 @dataclass(frozen=True, eq=False)
 class Cluster:
     """A cluster and its figures.
@@ -109,7 +110,10 @@ def topics(graph: Data, dim: int = TOPICS) -> Tensor:
     dim = min(dim, min(x.shape) - 1)
     if dim < 1:
         return torch.from_numpy(centred(smooth(x @ np.eye(x.shape[1]), walk))).float()
-    left, scale, _ = svds(product, k=dim, v0=np.ones(min(x.shape)) / min(x.shape) ** 0.5, random_state=0)
+    rng = np.random.RandomState(0)
+    if np.abs(product @ rng.standard_normal(x.shape[1])).max() < 1e-9:
+        return torch.zeros(x.shape[0], dim)  # all nodes are about the same, which ARPACK refuses
+    left, scale, _ = svds(product, k=dim, v0=rng.standard_normal(min(x.shape)))
     return torch.from_numpy(np.ascontiguousarray((left * scale)[:, ::-1])).float()
 
 
@@ -152,13 +156,8 @@ def find(graph: Data, posterior: Tensor, num_clusters: int, seed: int = 0, state
     Raises:
         InputError: the model calls no node unknown, or there are not more clusters than known classes, or too many for the unknown nodes.
     """
+    check(posterior, num_clusters)
     label, num_known = posterior.argmax(1), posterior.size(1) - 1
-    called = int((label == num_known).sum())
-    if not called:
-        raise InputError("RUN", "a model that calls no node unknown", "a model with something to discover")
-    if not num_known < num_clusters <= num_known + called:
-        allowed = f"{num_known + 1} (one beside {num_known} known classes) to {num_known + called} ({called} nodes are called unknown)"
-        raise InputError("--clusters", num_clusters, allowed)
     state = states(graph, posterior) if state is None else state
     cluster, fit = nearest(state, centres(state, split_unknown(label, num_known, state, num_clusters, seed), num_clusters))
     figures = separation(prepare(graph, "auto").adjacency("raw").matrix, cluster.numpy(), num_clusters)
@@ -169,6 +168,21 @@ def find(graph: Data, posterior: Tensor, num_clusters: int, seed: int = 0, state
     number[ranked] = torch.arange(num_known, num_known + len(ranked))
     return Discovery(state, number[cluster], fit, label, [replace(every[k], number=rank) for rank, k in enumerate(ranked, 1)],
                      every[:num_known])
+
+
+def check(posterior: Tensor, num_clusters: int) -> None:
+    """Refuse a posterior ``[V, N + 1]`` with nothing to discover, and a number of clusters that cannot be.
+
+    Raises:
+        InputError: as :func:`find` says.
+    """
+    num_known = posterior.size(1) - 1
+    called = int((posterior.argmax(1) == num_known).sum())
+    if not called:
+        raise InputError("RUN", "a model that calls no node unknown", "a model with something to discover")
+    if not num_known < num_clusters <= num_known + called:
+        allowed = f"{num_known + 1} (one beside {num_known} known classes) to {num_known + called} ({called} nodes are called unknown)"
+        raise InputError("--clusters", num_clusters, allowed)
 
 
 def _measure(k: int, cluster: Tensor, fit: Tensor, posterior: Tensor, figures: dict[str, np.ndarray]) -> Cluster:

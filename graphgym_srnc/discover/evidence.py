@@ -20,7 +20,7 @@ from graphgym_srnc.clustering import constrained_kmeans
 from graphgym_srnc.discover.clusters import centres, nearest, separation
 
 BEYOND = 10
-"""How many clusters beside those of known classes are tried."""
+"""How many clusters beside those of known classes are tried, less where few nodes are unknown."""
 
 SAMPLE = 2000
 """Most nodes that k-means learns from; all others go to the nearest centre."""
@@ -57,7 +57,7 @@ class Evidence(NamedTuple):
         return min(suggestions), max(suggestions)
 
 
-def gather(adjacency: sp.csr_array, state: Tensor, label: Tensor, num_known: int, seed: int = 0, most: int = 0) -> Evidence:
+def gather(adjacency: sp.csr_array, state: Tensor, label: Tensor, num_known: int, seed: int = 0) -> Evidence:
     """All three curves, from one cluster beside the known classes on.
 
     ``eigengap`` is that of the subgraph of unknown nodes (:func:`eigengaps`), ``modularity`` that of the whole clustering as
@@ -71,10 +71,8 @@ def gather(adjacency: sp.csr_array, state: Tensor, label: Tensor, num_known: int
         label: what the model says, ``[V]``, ``num_known`` = unknown, for one node at least.
         num_known: :math:`N`.
         seed: of samples and k-means.
-        most: try so many clusters at least; ten beside known classes are tried anyhow, less where few nodes are unknown.
     """
     unknown, rng = (label == num_known).nonzero().view(-1), np.random.RandomState(seed)
-    most = max(num_known + 1, min(max(most, num_known + BEYOND), num_known + len(unknown) // 5))
     drawn = unknown[torch.from_numpy(_part(rng, len(unknown), SAMPLE))]
     parts = [drawn[torch.from_numpy(_part(rng, len(drawn), max(int(SHARE * len(drawn)), 1)))] for _ in range(DRAWS)]
     known = centres(state, label.clamp(max=num_known), num_known + 1)[:num_known]
@@ -87,7 +85,7 @@ def gather(adjacency: sp.csr_array, state: Tensor, label: Tensor, num_known: int
         found = [torch.cdist(state[drawn], learnt(part, new, seed + i)).argmin(1).numpy() for i, part in enumerate(parts)]
         return float(np.mean([adjusted_rand_score(a, b) for a, b in combinations(found, 2)]))
 
-    counts = list(range(num_known + 1, most + 1))
+    counts = [num_known + new for new in range(1, max(1, min(BEYOND, len(drawn) // 5)) + 1)]
     modularity, stability = [], []
     for new in range(1, len(counts) + 1):
         cluster, _ = nearest(state, torch.cat([known, learnt(drawn, new, seed)]))
@@ -121,5 +119,6 @@ def eigengaps(adjacency: sp.csr_array, most: int) -> np.ndarray:
         return np.zeros(0)
     degree = np.asarray(part.sum(1)).ravel()
     scale = sp.diags_array(1 / np.sqrt(degree + degree.mean()))
-    values = eigsh(scale @ part @ scale, k=count, which="LA", v0=np.ones(len(own)), return_eigenvectors=False)
+    start = np.random.RandomState(0).standard_normal(len(own))
+    values = eigsh(scale @ part @ scale, k=count, which="LA", v0=start, return_eigenvectors=False)
     return -np.diff(np.sort(values)[::-1])
