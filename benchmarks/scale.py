@@ -175,7 +175,7 @@ def main() -> None:
                 print(rows[-1], file=sys.stderr)
                 args.keep.parent.mkdir(parents=True, exist_ok=True)
                 args.keep.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    rows.sort(key=lambda row: (args.methods + [row["method"]]).index(row["method"]))
+    rows.sort(key=lambda row: ((args.methods + [row["method"]]).index(row["method"]), list(MODES).index(row["mode"]), row["edges"]))
     if args.figure:
         draw(rows, args.figure)
     if not args.out:

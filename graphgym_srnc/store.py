@@ -229,9 +229,9 @@ class Experiment:
             rows = {seed: _rows(result, split, length, terms) for seed, result in results.items()}
             for seed, lines in rows.items():
                 _renew(self.path / str(seed) / split / "stats.json", _lines(lines))
-            best = [next(line for line in lines if line["epoch"] == results[seed]["selected"]) for seed, lines in rows.items()]
+            best = [line for seed, lines in rows.items() for line in lines if line["epoch"] == results[seed]["selected"]]
             _renew(self.path / "agg" / split / "stats.json", _lines(_mean_std(turn, digits) for turn in zip(*rows.values())))
-            _renew(self.path / "agg" / split / "best.json", _lines([_mean_std(best, digits)]))
+            _renew(self.path / "agg" / split / "best.json", _lines([_mean_std(best, digits)] if best else []))
         return results
 
     def _seeds(self) -> list[int]:
@@ -273,9 +273,23 @@ def read_result(run: Path) -> Result | None:
         result = json.loads((run / "result.json").read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
         return None
-    whole = (isinstance(result, dict) and result.get("format") == FORMAT and str(result.get("seed")) == run.name
-             and isinstance(result.get("config"), dict) and result.get("history"))
-    return result if whole and result.get("digest") == digest(result["config"]) else None
+    try:
+        whole = result["format"] == FORMAT and str(result["seed"]) == run.name and result["digest"] == digest(result["config"])
+        return result if whole and _is_sound(result) else None
+    except (AttributeError, KeyError, TypeError, ValueError, RecursionError):
+        return None
+
+
+def _is_sound(result: Result) -> bool:
+    """Whether all that aggregates and tables are made of is of its kind."""
+    history = result["history"]
+    scores = [result["val"], result["test"], *(episode[split] for episode in history for split in SPLITS)]
+    numbers = [result["lr"], result["params"], result["seconds"], *(episode["seconds"] for episode in history),
+               *(value for part in (*scores, *(episode["losses"] for episode in history)) for value in part.values())]
+    texts = [result["method"], result["backbone"], result["split"], *(result.get("verdict") or {}).get("sentences", {}).values()]
+    return (0 <= result["selected"] < len(history) and isinstance(result["selected"], int) and isinstance(result["warnings"], list)
+            and all(isinstance(value, float) or isinstance(value, int) and abs(value) < 2 ** 63 for value in numbers)
+            and all(isinstance(text, str) for text in texts) and all("micro_f1" in part for part in scores if part))
 
 
 def read_results(path: Path) -> dict[int, Result]:
@@ -444,7 +458,7 @@ def _rows(result: Result, split: str, length: int, terms: Sequence[str]) -> list
 def _mean_std(rows: Sequence[Mapping[str, float]], digits: int) -> dict[str, float]:
     out: dict[str, float] = {"epoch": rows[0]["epoch"]}
     for key in rows[0]:
-        if key != "epoch":
+        if key != "epoch" and all(key in row for row in rows):
             mean = math.fsum(row[key] for row in rows) / len(rows)
             out[key] = round(mean, digits)
             out[f"{key}_std"] = round(math.sqrt(math.fsum((row[key] - mean) ** 2 for row in rows) / len(rows)), digits)

@@ -254,3 +254,12 @@ def test_plain_progress_tells_of_a_long_start(monkeypatch, capsys):
             time.sleep(0.01)
         progress.finish("done")
     assert "run 1 of 2, seed 7: pre-training" in seen
+
+
+@pytest.mark.parametrize("words, page", [
+    (["run", "srnc.rounds", "x"], "methods"), (["run", "open_set.num_unseen", "x"], "data"), (["run", "file.num_val", "x"], "own-graph"),
+    (["grid", "--grid", "nothing.txt"], "grid"),
+])
+def test_an_error_names_the_page_to_read(words, page, capsys):
+    assert main(words) == 2
+    assert capsys.readouterr().err.endswith(f" (docs/{page}.md)\n") and (Path(__file__).parents[1] / f"docs/{page}.md").is_file()

@@ -4,7 +4,6 @@ from __future__ import annotations
 import inspect
 import json
 import os
-import pickle
 import textwrap
 from typing import Any, Sequence
 
@@ -56,7 +55,8 @@ def load(path: str | os.PathLike) -> Estimator:
         InputError: there is no such file, or it is none of ours.
     """
     try:
-        content = torch.load(path, weights_only=True, map_location="cpu")
+        with torch.sparse.check_sparse_tensor_invariants():
+            content = torch.load(path, weights_only=True, map_location="cpu")
         about = json.loads(content["about"])
         if about["format"] != FORMAT:
             raise ValueError(f"format {about['format']} of version {about['version']}, this one reads {FORMAT}")
@@ -69,7 +69,7 @@ def load(path: str | os.PathLike) -> Estimator:
         raise InputError("path", str(path), f"a model that save() has written ({error.strerror})") from error
     except (TypeError, ValueError) as error:
         raise InputError("path", str(path), f"a model that save() has written ({textwrap.shorten(str(error), 200)})") from error
-    except (pickle.UnpicklingError, RuntimeError, EOFError, KeyError, AttributeError) as error:
+    except Exception as error:  # torch has no error of its own for a file that is none of its own
         # Of these errors torch says that it could run the code in the file.
         raise InputError("path", str(path), "a model that save() has written; this file is damaged, or of something else") from error
     return model

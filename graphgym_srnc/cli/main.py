@@ -3,11 +3,13 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import errno
 import os
 import signal
 import sys
 import threading
 from importlib import import_module
+from pathlib import Path
 from typing import Any, Iterator, Sequence
 
 from graphgym_srnc import __version__
@@ -15,6 +17,9 @@ from graphgym_srnc.errors import InputError
 
 COMMANDS = ("run", "grid", "compare", "report", "predict", "discover", "data", "options")
 """Each is a module here with ``add_parser(subparsers)`` and ``main(args) -> int | None``, light to import."""
+
+PAGES = {"grid": "grid", "compare": "report", "report": "report", "predict": "predict", "discover": "discover", "data": "own-graph"}
+"""What to read about a command."""
 
 LONGEST = 2000
 """Characters of an error that are told."""
@@ -53,7 +58,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             sys.stdout.flush()
             return status
         except InputError as error:
-            _say(f"error: {error}")
+            _say(f"error: {error}{_page(error.key, args.command)}")
             return INPUT
         except KeyboardInterrupt as error:
             _say(": ".join(["interrupted", *map(str, error.args)]))
@@ -67,7 +72,7 @@ def main(argv: Sequence[str] | None = None) -> int:
                 raise
             told = isinstance(error, (OSError, FloatingPointError))
             _say(f"error: {error}" if told else f"internal error: {type(error).__name__}: {error}; --debug shows where")
-            return FAILED
+            return INPUT if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG else FAILED
 
 
 @contextlib.contextmanager
@@ -87,6 +92,16 @@ def _terminable() -> Iterator[list[int]]:
         yield came
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+def _page(key: str, command: str) -> str:
+    """The page of the documentation that tells more of a config key or of a command."""
+    block, package = key.partition(".")[0], Path(__file__).parents[1]
+    if block.isidentifier() and "." in key:
+        for folder, page in (("shifts", "data" if block != "file" else "own-graph"), ("methods", "methods")):
+            if (package / folder / f"{block}.py").is_file():
+                return f" (docs/{page}.md)"
+    return f" (docs/{PAGES[command]}.md)" if command in PAGES else ""
 
 
 def _say(text: str) -> None:

@@ -53,9 +53,14 @@ class Checkpoint:
             # Torch itself does not look at the checksums that it writes.
             if zipfile.ZipFile(io.BytesIO(content)).testzip() is not None:
                 raise ValueError("torn")
-            found = torch.load(io.BytesIO(content), weights_only=True)
+            with torch.sparse.check_sparse_tensor_invariants():
+                found = torch.load(io.BytesIO(content), weights_only=True)
             key = json.loads(found["key"])
             other = [name for name, value in self.key.items() if key.get(name) != value]
+            if not other:
+                name, state, *rest = found["numpy"]
+                np.random.set_state((name, state.numpy(), *rest))
+                random.setstate(found["python"])
         except Exception:  # whatever is wrong with a file, the run is made again
             other = ["file, it is damaged"]
         if other:
@@ -63,9 +68,6 @@ class Checkpoint:
             return None
         self.say(f"seed {self.key['seed']} goes on from its checkpoint")
         self.found = found["run"]
-        random.setstate(found["python"])
-        name, state, *rest = found["numpy"]
-        np.random.set_state((name, state.numpy(), *rest))
         return found["trainer"]
 
     def write(self, state: Callable[[], dict[str, Any]]) -> None:

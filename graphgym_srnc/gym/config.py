@@ -164,8 +164,8 @@ def _find(name: str) -> Path:
     for path in (Path(name), Path(f"{name}.yaml"), config_root() / name, config_root() / f"{name}.yaml"):
         if path.is_file():
             return path
-    near = difflib.get_close_matches(name, config_names(), 3) or config_names()
-    raise InputError("--cfg", name, f"a yaml file, or the name of a shipped one, e.g. {', '.join(near)}")
+    near = difflib.get_close_matches(name, config_names(), 3) or ["own", "paper/open_set/cora-srnc-plus"]
+    raise InputError("--cfg", name, f"a yaml file, or the name of a shipped one, e.g. {', '.join(near)}; graphgym-srnc options lists all")
 
 
 def _read(path: Path) -> dict[str, Any]:

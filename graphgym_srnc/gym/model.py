@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import io
 import json
-import pickle
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -138,7 +137,8 @@ def load(path: str | Path) -> Model:
                   else "a run with train.save_model true, which is off in a grid unless its command line says so")
         raise InputError("RUN", f"{run} without {FILE}", reason)
     try:
-        content = torch.load(run / FILE, weights_only=True, map_location="cpu")
+        with torch.sparse.check_sparse_tensor_invariants():
+            content = torch.load(run / FILE, weights_only=True, map_location="cpu")
         about = json.loads(content["about"])
         if about["format"] != FORMAT:
             raise ValueError(f"format {about['format']} of version {about['version']}, this one reads {FORMAT}")
@@ -147,14 +147,14 @@ def load(path: str | Path) -> Model:
         cfg = _config(result)
         method = _blank(cfg, Sizes(**about["sizes"]))
         method.load_state_dict(content["state"])
-        classes = tuple(map(str, about["classes"]))
+        classes, dense = tuple(map(str, about["classes"])), about["dense"]
     except InputError:
         raise
-    except (OSError, TypeError, ValueError, RuntimeError, EOFError, KeyError, AttributeError, pickle.UnpicklingError) as error:
+    except Exception as error:  # torch has no error of its own for a file that is none of its own
         # Of a foreign pickle torch says that it could run the code in the file.
         story = f" ({error})" if type(error) is ValueError else ""
         raise InputError("RUN", str(run / FILE), f"the model of this run{story}; this file is damaged, or of something else") from error
-    return Model(method, classes, cfg, result, about["dense"])
+    return Model(method, classes, cfg, result, dense)
 
 
 def _blank(cfg: CfgNode, sizes: Sizes) -> Method:

@@ -297,8 +297,8 @@ def _is_sound(result: store.Result) -> bool:
     json.dumps({key: value for key, value in result.items() if key != "history"}, ensure_ascii=False).encode()
     parts = [result["val"], result["test"], *(episode[part] for episode in result["history"] for part in ("losses", *store.SPLITS))]
     numbers = [result["seconds"], *(episode["seconds"] for episode in result["history"]), *(v for part in parts for v in part.values())]
-    kinds = ((result["warnings"], list), (result["info"], dict), (result["versions"], dict), (result["config"]["dataset"]["format"], str),
-             (result["selected"], int), (result["seed"], int))
+    kinds = ((result["warnings"], list), (result["info"], dict), (result["versions"], dict), (result["selection"], str),
+             (result["config"]["dataset"]["format"], str), (result["selected"], int), (result["seed"], int))
     return (all(isinstance(value, kind) for value, kind in kinds) and all(isinstance(value, (int, float)) for value in numbers)
             and 0 <= result["selected"] < len(result["history"]) and _is_verdict(result.get("verdict", {})))
 

@@ -10,7 +10,7 @@ from typing import Callable, NamedTuple, Sequence, TextIO
 
 from graphgym_srnc.report.compare import COSTS, POOLED, Cell, Setting, Table
 from graphgym_srnc.report.statistics import TESTS, mean
-from graphgym_srnc.report.table import HEADS, aligned, escape_markdown, markdown
+from graphgym_srnc.report.table import HEADS, aligned, escape_markdown, guarded, markdown
 
 NAMES = HEADS | {"unknown_aupr": "unknown AUPR", "unknown_fpr95": "unknown FPR95", "acc": "ACC", "nmi": "NMI",
                  "peak_memory_mib": "peak MiB", "params": "parameters"}
@@ -262,13 +262,6 @@ def _chosen(setting: Setting) -> str:
 def _figures(cell: Cell) -> list[float | int | None]:
     low, high = cell.interval or (None, None)
     return [cell.runs, cell.mean, cell.std, cell.median, low, high, int(cell.best), int(cell.tied), cell.pairs, cell.p]
-
-
-def guarded(value: str | float | None) -> str | float | None:
-    """Text that no spreadsheet takes for a formula; NaN is an empty cell."""
-    if isinstance(value, str):
-        return "'" + value if value[:1] in ("=", "+", "-", "@", "\t", "\r") else value
-    return None if value is None or math.isnan(value) else value
 
 
 def _fit(lines: list[list[str]], width: int, gap: int) -> list[list[list[str]]]:

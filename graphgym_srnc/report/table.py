@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 import os
 from pathlib import Path
 from typing import Any, Mapping, Sequence, TextIO
@@ -32,7 +33,7 @@ def summarise(name: str, results: Mapping[int, store.Result], out_dir: str | os.
         out_dir: where to look for the oracle.
     """
     first = next(iter(results.values()))
-    row: Row = {"name": name, "method": first["method"], "backbone": first["backbone"], "runs": len(results),
+    row: Row = {"name": name, "method": clean(first["method"]), "backbone": clean(first["backbone"]), "runs": len(results),
                 "warned": sum(bool(result["warnings"]) for result in results.values())}
     said = verdicts(results)
     if said:
@@ -51,7 +52,7 @@ def verdicts(results: Mapping[int, store.Result]) -> list[str]:
     told: dict[str, list[str]] = {}
     for _, result in sorted(results.items()):
         for kind, sentence in (result.get("verdict") or {}).get("sentences", {}).items():
-            told.setdefault(kind, []).append(sentence)
+            told.setdefault(clean(kind), []).append(clean(sentence))
     return [f"{kind}, {len(mine)} of {len(results)} run(s): {mine[0]}" for kind, mine in told.items()]
 
 
@@ -73,7 +74,7 @@ def _drop(results: Mapping[int, store.Result], out_dir: str | os.PathLike) -> Ro
             pairs = [(oracle[result["split"]], result) for result in results.values() if result["split"] in oracle]
             if pairs:
                 same = pairs[0][0]["backbone"] == pairs[0][1]["backbone"]
-                candidates.append((not same, -len(pairs), name, pairs))
+                candidates.append((not same, -len(pairs), clean(name), pairs))
     if not candidates:
         return {}
     _, _, name, pairs = min(candidates, key=lambda candidate: candidate[:3])
@@ -104,7 +105,7 @@ def to_text(rows: Sequence[Row]) -> str:
 def to_markdown(rows: Sequence[Row]) -> str:
     """A Markdown table with its notes below."""
     lines = [list(map(escape_markdown, line)) for line in (HEADS.values(), *map(cells, rows))]
-    return markdown(lines) + "\n" + "".join(f"{note}\n" for note in notes(rows))
+    return markdown(lines) + "\n" + "".join(f"{escape_markdown(note)}\n" for note in notes(rows))
 
 
 def aligned(lines: Sequence[Sequence[str]]) -> str:
@@ -129,8 +130,20 @@ def to_csv(rows: Sequence[Row]) -> str:
     out = io.StringIO()
     writer = csv.DictWriter(out, keys, extrasaction="ignore", lineterminator="\n")
     writer.writeheader()
-    writer.writerows(rows)
+    writer.writerows({key: guarded(row.get(key)) for key in keys} for row in rows)
     return out.getvalue()
+
+
+def guarded(value: str | float | None) -> str | float | None:
+    """Text that no spreadsheet takes for a formula; NaN is an empty cell."""
+    if isinstance(value, str):
+        return "'" + value if value[:1] in ("=", "+", "-", "@", "\t", "\r") else value
+    return None if value is None or math.isnan(value) else value
+
+
+def clean(text: str) -> str:
+    """Text that cannot move a terminal's cursor or break a line."""
+    return "".join(c if c.isprintable() else "?" for c in text)
 
 
 def write(path: Path, rows: Sequence[Row]) -> None:

@@ -6,7 +6,7 @@ import shutil
 import sys
 import tempfile
 import warnings
-from contextlib import AbstractContextManager, nullcontext, redirect_stdout
+from contextlib import contextmanager, nullcontext, redirect_stdout
 from functools import lru_cache
 from hashlib import sha256
 from importlib.util import find_spec
@@ -154,8 +154,8 @@ def clean(data: Data, key: str = "dataset.name") -> Data:
     nodes = x.size(0)
     if y is None or tuple(y.shape) not in ((nodes,), (nodes, 1)):
         raise InputError(f"{key}: y", None if y is None else tuple(y.shape), f"one label a node, shape [{nodes}]")
-    if not torch.equal(y, y.round() if y.is_floating_point() else y) or int(y.min()) < -1:
-        raise InputError(f"{key}: y", float(y.min()), "integer labels 0, 1, ..., or -1 where there is none")
+    if not torch.equal(y, y.long().to(y.dtype)) or int(y.long().min()) < -1:
+        raise InputError(f"{key}: y", float(y.double().min()), "integer labels 0, 1, ..., or -1 where there is none")
     loops = edge_index[0] == edge_index[1]
     single = coalesce(edge_index[:, ~loops], num_nodes=nodes)
     both = to_undirected(single, num_nodes=nodes)
@@ -185,7 +185,10 @@ def features_and_edges(data: Data, key: str) -> tuple[Tensor, Tensor]:
     x, edge_index = data.x, data.edge_index
     if x is None or x.dim() != 2 or 0 in x.shape:
         raise InputError(f"{key}: x", None if x is None else tuple(x.shape), "features [V, F] of at least one node")
-    x = (x if x.layout == torch.strided else x.to_dense()).float().contiguous()
+    try:
+        x = (x if x.layout == torch.strided else x.to_dense()).float().contiguous()
+    except (RuntimeError, MemoryError) as error:
+        raise InputError(f"{key}: x", tuple(x.shape), "features that fit into memory") from error
     if not all_finite(x):
         raise InputError(f"{key}: x", f"NaN or Inf in {int((~torch.isfinite(x)).any(1).sum())} node(s)", "finite features")
     if edge_index is None or edge_index.dim() != 2 or edge_index.size(0) != 2 or edge_index.is_floating_point():
@@ -197,13 +200,17 @@ def features_and_edges(data: Data, key: str) -> tuple[Tensor, Tensor]:
     return x, edge_index
 
 
-def tensors_only() -> AbstractContextManager:
-    """Within it, ``torch.load(weights_only=True)`` also reads PyG's ``Data``, and still runs no pickled code."""
+@contextmanager
+def tensors_only(*classes: type) -> Iterator[None]:
+    """Within it, ``torch.load(weights_only=True)`` also reads PyG's ``Data``, or other classes, and still runs no pickled code. It looks
+    at the indices of sparse tensors too, which lead outside their memory where they are wrong."""
     import torch
     from torch_geometric.data import Data
     from torch_geometric.data.data import DataEdgeAttr, DataTensorAttr
     from torch_geometric.data.storage import GlobalStorage
-    return torch.serialization.safe_globals([Data, DataEdgeAttr, DataTensorAttr, GlobalStorage])
+    with (torch.serialization.safe_globals([*(classes or (Data, DataEdgeAttr, DataTensorAttr, GlobalStorage))]),
+          torch.sparse.check_sparse_tensor_invariants()):
+        yield
 
 
 def _dataset_class(family: str, name: str) -> type:

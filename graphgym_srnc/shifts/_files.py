@@ -2,11 +2,9 @@
 from __future__ import annotations
 
 import csv
-import pickle
 import re
 from pathlib import Path
-from typing import Any
-from zipfile import BadZipFile
+from typing import Any, Mapping, Sequence
 
 import numpy as np
 import torch
@@ -85,19 +83,34 @@ def as_data(fields: dict[str, Any], key: str) -> Data:
     """
     missing = [field for field in ("x", "edge_index", "y") if fields.get(field) is None]
     if missing:
-        raise InputError(key, sorted(fields), f"x, edge_index and y; {', '.join(missing)} missing")
-    try:
-        tensors = {field: torch.as_tensor(fields[field]) for field in ("x", "edge_index", "y", *MASKS) if fields.get(field) is not None}
-    except (TypeError, ValueError) as error:
-        raise InputError(key, str(error), "arrays of numbers") from error
-    return Data(**tensors)
+        raise InputError(key, sorted(map(str, fields)), f"x, edge_index and y; {', '.join(missing)} missing")
+    return Data(**tensors(fields, ("x", "edge_index", "y", *MASKS), key))
+
+
+def tensors(given: Mapping[str, Any] | Data, fields: Sequence[str], key: str) -> dict[str, torch.Tensor]:
+    """Those of some fields that there are, as tensors on the CPU; the features alone may be sparse.
+
+    Raises:
+        InputError: a field holds no numbers; names ``key``.
+    """
+    found = {}
+    for field in fields:
+        if field not in given or given[field] is None:
+            continue
+        try:
+            found[field] = value = torch.as_tensor(given[field]).cpu()
+            if value.is_complex() or value.is_quantized or value.layout != torch.strided and field != "x":
+                raise TypeError(f"{value.dtype}, {value.layout}")
+        except Exception as error:  # of a foreign object or of what torch thinks of it
+            raise InputError(f"{key}: {field}", " ".join(str(error).split())[:100], "a tensor or array of numbers") from error
+    return found
 
 
 def _load_pt(source: Path) -> dict[str, Any]:
     try:
         with _datasets.tensors_only():
             saved = torch.load(source, weights_only=True, map_location="cpu")
-    except (pickle.UnpicklingError, RuntimeError, EOFError, OSError, KeyError) as error:
+    except Exception as error:  # torch has no error of its own for a file that is none of its own
         foreign = re.search(r"GLOBAL (\S+)", str(error))
         raise InputError("file.path", f"{source.name} with {foreign[1]}" if foreign else source.name,
                          "a Data object or a dict of tensors saved by torch.save, with nothing else in it") from error
@@ -112,17 +125,20 @@ def _load_npz(source: Path) -> dict[str, Any]:
     arrays = _arrays(source, "file.path")
     if "adj_indptr" not in arrays:
         return arrays
-    adjacency, attributes = (sp.csr_matrix((arrays[f"{part}_data"], arrays[f"{part}_indices"], arrays[f"{part}_indptr"]),
-                                           arrays[f"{part}_shape"]) for part in ("adj", "attr"))
-    return {"x": attributes.toarray(), "edge_index": from_scipy_sparse_matrix(adjacency)[0], "y": arrays.get("labels")}
+    try:
+        adjacency, attributes = (checked(sp.csr_matrix((arrays[f"{part}_data"], arrays[f"{part}_indices"], arrays[f"{part}_indptr"]),
+                                                       arrays[f"{part}_shape"])) for part in ("adj", "attr"))
+        return {"x": attributes.toarray(), "edge_index": from_scipy_sparse_matrix(adjacency)[0], "y": arrays.get("labels")}
+    except Exception as error:
+        raise InputError("file.path", source.name, f"two sparse matrices adj_* and attr_* ({_told(error)})") from error
 
 
 def _arrays(source: Path, key: str) -> dict[str, np.ndarray]:
     try:
         with np.load(source, allow_pickle=False) as file:
             return {name: file[name] for name in file.files}
-    except (ValueError, OSError, BadZipFile) as error:
-        raise InputError(key, source.name, f"a readable .npz of plain arrays ({error})") from error
+    except Exception as error:  # NumPy lets through whatever zip files and headers of arrays end in
+        raise InputError(key, source.name, f"a readable .npz of plain arrays ({_told(error)})") from error
 
 
 def _load_tables(edges: Path, features: Path, labels: Path | None, split: Path | None,
@@ -148,10 +164,25 @@ def _features(file: Path) -> np.ndarray:
     if file.suffix == ".npz":
         import scipy.sparse as sp
         try:
-            return sp.load_npz(file).toarray()
-        except (ValueError, OSError, KeyError, BadZipFile) as error:
-            raise InputError("file.features", file.name, f"a matrix saved by scipy.sparse.save_npz ({error})") from error
+            return checked(sp.load_npz(file)).toarray()
+        except Exception as error:
+            raise InputError("file.features", file.name, f"a matrix saved by scipy.sparse.save_npz ({_told(error)})") from error
     return _numbers(file, np.float32, None)
+
+
+def checked(matrix: Any) -> Any:
+    """A sparse matrix whose indices were looked at: SciPy reads and writes outside its memory where they are wrong.
+
+    Raises:
+        ValueError: they are.
+    """
+    if hasattr(matrix, "check_format"):
+        matrix.check_format(full_check=True)
+    return matrix
+
+
+def _told(error: Exception) -> str:
+    return " ".join(str(error).split())[:200] or type(error).__name__
 
 
 def _mapped(file: Path) -> torch.Tensor:
@@ -159,8 +190,8 @@ def _mapped(file: Path) -> torch.Tensor:
     allowed = "float32 features [V, F] in a .npy, in C order"
     try:
         array = np.load(file, allow_pickle=False, mmap_mode="c") if file.suffix == ".npy" else None
-    except (ValueError, OSError) as error:
-        raise InputError("file.mapped", file.name, f"{allowed} ({error})") from error
+    except Exception as error:
+        raise InputError("file.mapped", file.name, f"{allowed} ({_told(error)})") from error
     if array is None or array.dtype != np.float32 or array.ndim != 2 or not array.flags.c_contiguous:
         raise InputError("file.mapped", file.name if array is None else f"{array.dtype} {array.shape} in {file.name}", allowed)
     x = torch.from_numpy(array)
@@ -199,12 +230,12 @@ def _labels(file: Path, num_nodes: int) -> tuple[np.ndarray, tuple[str, ...]]:
 def _array(file: Path) -> np.ndarray:
     try:
         return np.load(file, allow_pickle=False)
-    except (ValueError, OSError) as error:
-        raise InputError("file.path", file.name, f"a readable .npy of plain numbers ({error})") from error
+    except Exception as error:
+        raise InputError("file.path", file.name, f"a readable .npy of plain numbers ({_told(error)})") from error
 
 
 def _is_node(text: str, num_nodes: int) -> bool:
-    return text.strip().isdecimal() and int(text) < num_nodes
+    return text.strip().isdecimal() and len(text) < 20 and int(text) < num_nodes
 
 
 def _rows(file: Path, keep_empty: bool = False) -> list[list[str]]:
@@ -215,7 +246,10 @@ def _rows(file: Path, keep_empty: bool = False) -> list[list[str]]:
     sample = next((line for line in lines if line.strip()), "")
     delimiter = next((mark for mark in ",;\t" if mark in sample), None)
     whole = keep_empty and file.suffix != ".txt"  # a class name may hold spaces
-    rows = list(csv.reader(lines, delimiter=delimiter)) if delimiter else [[line] if whole else line.split() for line in lines]
+    try:
+        rows = list(csv.reader(lines, delimiter=delimiter)) if delimiter else [[line] if whole else line.split() for line in lines]
+    except csv.Error as error:
+        raise InputError("file.path", file.name, f"a table ({error})") from error
     return [row for row in rows if keep_empty or row]
 
 

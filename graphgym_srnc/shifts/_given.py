@@ -39,7 +39,7 @@ def unlabelled(data: Data, key: str = "graph") -> Data:
     """See :func:`graphgym_srnc.shifts.unlabelled`."""
     if not isinstance(data, Data):
         raise InputError(key, type(data).__name__, "a torch_geometric.data.Data with x and edge_index")
-    x, edge_index = _datasets.features_and_edges(Data(**_tensors(data, ("x", "edge_index"), key)), key)
+    x, edge_index = _datasets.features_and_edges(Data(**_files.tensors(data, ("x", "edge_index"), key)), key)
     return Data(x=x, edge_index=edge_index, num_nodes=len(x))
 
 
@@ -108,16 +108,8 @@ def _numbered(graphs: dict[str, Data]) -> tuple[list[Data], np.ndarray]:
     for role, own in plain.items():
         label = labels.get(role, np.full(len(own.x), none))
         own.y = torch.from_numpy(np.where(label == none, HIDDEN, np.searchsorted(values, label)))
-        clean.append(_datasets.clean(own.update(_tensors(graphs[role], _files.MASKS, role)), role))
+        clean.append(_datasets.clean(own.update(_files.tensors(graphs[role], _files.MASKS, role)), role))
     return clean, values
-
-
-def _tensors(data: Data, fields: Sequence[str], key: str) -> dict[str, Tensor]:
-    """Those of some fields that a graph has, as tensors on the CPU."""
-    try:
-        return {field: torch.as_tensor(data[field]).cpu() for field in fields if field in data}
-    except (TypeError, ValueError, RuntimeError) as error:
-        raise InputError(key, str(error), "tensors or arrays of numbers") from error
 
 
 def _labels(y: Any, num_nodes: int, key: str) -> np.ndarray:

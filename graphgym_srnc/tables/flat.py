@@ -1,9 +1,10 @@
 """A node table and a list of links, to a graph."""
 from __future__ import annotations
 
+import contextlib
 import json
 from pathlib import Path
-from typing import Sequence
+from typing import Iterator, Sequence
 
 import numpy as np
 import scipy.sparse as sp
@@ -50,7 +51,9 @@ def graph(nodes: Path, links: Path, *, id: str = "", label: str = "", split: str
     taken = [id, label, split, *text, *categories]
     numbers = features.number_columns(table, taken) if list(numbers) == ["*"] else numbers
     recipe = _recipe(like) if like else features.learn(table, text, numbers, categories, options)
-    blocks, words = features.apply(recipe, table)
+    with _recipe_errors(like):
+        blocks, words = features.apply(recipe, table)
+        words = [plain(word) for word in words]
     if embeddings is not None:
         blocks.append(sp.csr_matrix(_embeddings(embeddings, len(ids))))
         words += [f"embedding {number}" for number in range(blocks[-1].shape[1])]
@@ -63,9 +66,11 @@ def graph(nodes: Path, links: Path, *, id: str = "", label: str = "", split: str
     scales = recipe.setdefault("scales", features.scales(blocks))
     if [block.shape[1] for block in blocks] != recipe.setdefault("widths", [block.shape[1] for block in blocks]):
         raise InputError("--like", str(like), f"blocks of {recipe['widths']} features, as there, --embeddings included")
+    with _recipe_errors(like):
+        joined = features.joined(blocks, scales)
     recipe |= {"embeddings": embeddings is not None, "spectral": spectral}
     labels = [plain("" if cell == "-1" else cell) for cell in table[label]] if label else None
-    made = Graph(edges, features.joined(blocks, scales), words, ids, _texts(table, recipe), labels,
+    made = Graph(edges, joined, words, ids, _texts(table, recipe), labels,
                  _parts(table[split], labels, ids) if split else None, recipe)
     return made, [f"{skipped:,} links to ids that are no nodes left out"] * (skipped > 0)
 
@@ -81,15 +86,28 @@ def _recipe(folder: Path) -> features.Recipe:
         recipe = json.loads((folder / RECIPE).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise InputError("--like", str(folder), f"a graph folder that data make has written, with {RECIPE}") from error
+    if not isinstance(recipe, dict):
+        raise InputError("--like", str(folder / RECIPE), "the recipe that data make has written")
     if recipe.get("spectral"):
         raise InputError("--like", str(folder), "features of columns; those of --spectral belong to one graph")
     return recipe
 
 
+@contextlib.contextmanager
+def _recipe_errors(like: Path | None) -> Iterator[None]:
+    """Errors of a recipe that somebody has changed."""
+    try:
+        yield
+    except (ArithmeticError, AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+        if like is None or isinstance(error, InputError):
+            raise
+        raise InputError("--like", str(like / RECIPE), f"what data make has written ({type(error).__name__}: {error})") from error
+
+
 def _embeddings(path: Path, num_nodes: int) -> np.ndarray:
     try:
         array = np.load(path, allow_pickle=False)
-    except (OSError, ValueError) as error:
+    except Exception as error:  # NumPy lets through whatever headers of arrays end in
         raise InputError("--embeddings", str(path), f"a readable .npy of plain numbers ({' '.join(str(error).split())[:120]})") from error
     if array.ndim != 2 or len(array) != num_nodes or array.dtype.kind not in "fiu" or not np.isfinite(array).all():
         raise InputError("--embeddings", f"{array.dtype} {array.shape}", f"finite numbers, one row for each of the {num_nodes} nodes")

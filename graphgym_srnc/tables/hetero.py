@@ -1,7 +1,6 @@
 """Heterogeneous graphs: one node type of theirs as a graph, linked by metapaths."""
 from __future__ import annotations
 
-import pickle
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,9 +10,13 @@ import numpy as np
 import scipy.sparse as sp
 
 from graphgym_srnc.errors import InputError
+from graphgym_srnc.shifts import _datasets, _files
 from graphgym_srnc.tables import features
 from graphgym_srnc.tables.folder import Graph
 from graphgym_srnc.tables.project import Limits, project, walk
+
+MOST = 10 ** 9
+"""Nodes of a type."""
 
 MASKS = {"train": "train_mask", "val": "val_mask", "test": "test_mask"}
 
@@ -54,50 +57,57 @@ def read_pt(path: Path) -> Hetero:
         InputError: it cannot be read, holds something else, or a link leads to no node.
     """
     import torch
-    from torch_geometric.data import HeteroData
+    from torch_geometric.data import Data, HeteroData
     from torch_geometric.data.storage import BaseStorage, EdgeStorage, NodeStorage
     try:
-        with torch.serialization.safe_globals([HeteroData, BaseStorage, NodeStorage, EdgeStorage]):
+        with _datasets.tensors_only(HeteroData, BaseStorage, NodeStorage, EdgeStorage):
             data = torch.load(path, weights_only=True, map_location="cpu")
-    except (pickle.UnpicklingError, RuntimeError, EOFError, OSError, KeyError) as error:
+    except Exception as error:  # torch has no error of its own for a file that is none of its own
         foreign = re.search(r"GLOBAL (\S+)", str(error))
         raise InputError("data make", f"{path.name} with {foreign[1]}" if foreign else path.name,
                          "a HeteroData saved by torch.save, with nothing but tensors in it") from error
     if not isinstance(data, HeteroData):
         raise InputError("data make", f"{path.name} with a {type(data).__name__}", "a HeteroData; file.path reads a Data as it is")
-    hetero = Hetero({kind: _size(data[kind]) for kind in data.node_types}, {})
+    hetero = Hetero({}, {})
     for kind in data.node_types:
-        store, size = data[kind], hetero.sizes[kind]
+        store = _files.tensors(data[kind], ("x", "y", *MASKS.values()), kind)
+        hetero.sizes[kind] = size = _size(data[kind], store, kind)
         hetero.ids[kind] = [str(node) for node in range(size)]
-        if torch.is_tensor(store.get("x")):
-            x = (store.x if store.x.layout == torch.strided else store.x.to_dense()).float().numpy()
-            if x.ndim != 2 or not np.isfinite(x).all():
-                raise InputError(f"{kind}: x", x.shape, "finite features [V, F]")
-            hetero.features[kind] = sp.csr_matrix(x)
-        if torch.is_tensor(store.get("y")):
-            y = store.y.view(-1) if store.y.numel() == size else store.y
-            if y.shape != (size,) or y.is_floating_point() and not torch.equal(y, y.round()):
+        if "x" in store:
+            x, _ = _datasets.features_and_edges(Data(x=store["x"], edge_index=torch.empty(2, 0, dtype=torch.long)), kind)
+            hetero.features[kind] = sp.csr_matrix(x.numpy())
+        if "y" in store:
+            y = store["y"].reshape(-1) if store["y"].numel() == size else store["y"]
+            if y.shape != (size,) or not torch.equal(y, y.long().to(y.dtype)):
                 raise InputError(f"{kind}: y", tuple(y.shape), f"one class a node, [{size}]")
             hetero.labels[kind] = ["" if label < 0 else str(label) for label in y.long().tolist()]
             parts = [""] * size
-            for part, mask in MASKS.items():
-                for node in store[mask].bool().nonzero().view(-1).tolist() if torch.is_tensor(store.get(mask)) else ():
+            for part, mask in ((part, mask) for part, mask in MASKS.items() if mask in store):
+                if store[mask].shape != (size,):
+                    raise InputError(f"{kind}: {mask}", tuple(store[mask].shape), f"one true or false a node, [{size}]")
+                for node in store[mask].bool().nonzero().view(-1).tolist():
                     parts[node] = part if hetero.labels[kind][node] else ""
             hetero.split[kind] = parts
     for source, relation, target in data.edge_types:
-        pairs, shape = data[source, relation, target].get("edge_index"), (hetero.sizes[source], hetero.sizes[target])
-        if not torch.is_tensor(pairs):
-            raise InputError(f"{source}, {relation}, {target}", None, "an edge_index [2, E]")
+        pairs = _files.tensors(data[source, relation, target], ("edge_index",), f"{source}, {relation}, {target}").get("edge_index")
+        shape = (hetero.sizes[source], hetero.sizes[target])
+        if pairs is None or pairs.dim() != 2 or len(pairs) != 2 or pairs.is_floating_point():
+            raise InputError(f"{source}, {relation}, {target}", None if pairs is None else (tuple(pairs.shape), pairs.dtype),
+                             "an edge_index [2, E] of whole numbers")
+        pairs = pairs.long()
         if pairs.numel() and (pairs.min() < 0 or pairs[0].max() >= shape[0] or pairs[1].max() >= shape[1]):
             raise InputError(f"{source}, {relation}, {target}", pairs.amax(1).tolist(), f"node numbers below {list(shape)}")
         connect(hetero.links, (source, target), sp.csr_matrix((np.ones(pairs.size(1)), pairs.numpy()), shape=shape))
     return hetero
 
 
-def _size(store: Mapping[str, Any]) -> int:
+def _size(store: Any, tensors: Mapping[str, Any], kind: str) -> int:
     # PyG guesses from x, but not from y.
-    tensor = next((store[name] for name in ("x", "y") if name in store), None)
-    return int(store.num_nodes or 0) if tensor is None else len(tensor)
+    tensor = next((tensors[name] for name in ("x", "y") if name in tensors), None)
+    size = store.num_nodes or 0 if tensor is None else tensor.size(0) if tensor.dim() else 1
+    if not isinstance(size, int) or not 0 <= size < MOST:
+        raise InputError(f"{kind}: num_nodes", size, f"a number of nodes below {MOST:,}")
+    return size
 
 
 def graph(hetero: Hetero, node: str, metapaths: Sequence[str], limits: Limits = Limits(), bag: str = "", labels_from: str = "",
