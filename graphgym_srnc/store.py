@@ -201,7 +201,7 @@ class Experiment:
         for split in SPLITS:
             write_text(run / split / "stats.json", _lines(_rows(result, split, len(result["history"]), terms)), durable=False)
         write_text(run / "result.json", json.dumps(result, indent=1, default=_plain) + "\n")
-        (run / CHECKPOINT).unlink(missing_ok=True)
+        self._forget(seed)
         return read_result(run)
 
     def result(self, seed: int) -> Result | None:
@@ -225,6 +225,8 @@ class Experiment:
         results = {seed: result for seed, result in self.results().items() if result["digest"] == self.digest}
         length = max((len(result["history"]) for result in results.values()), default=0)
         terms = _terms(results.values())
+        for seed in results:
+            self._forget(seed)
         for split in SPLITS if results else ():
             rows = {seed: _rows(result, split, length, terms) for seed, result in results.items()}
             for seed, lines in rows.items():
@@ -244,6 +246,11 @@ class Experiment:
         if run.exists():
             os.replace(run, old)
             shutil.rmtree(old)
+
+    def _forget(self, seed: int) -> None:
+        """Remove the checkpoint of a finished run, also one that a crash has left; nothing hangs on it."""
+        with contextlib.suppress(OSError):
+            (self.path / str(seed) / CHECKPOINT).unlink(missing_ok=True)
 
     def _write_config(self) -> None:
         path = self.path / "config.yaml"
@@ -281,15 +288,16 @@ def read_result(run: Path) -> Result | None:
 
 
 def _is_sound(result: Result) -> bool:
-    """Whether all that aggregates and tables are made of is of its kind."""
+    """Whether all that aggregates and tables are made of is of its kind, as far as it is there."""
     history = result["history"]
-    scores = [result["val"], result["test"], *(episode[split] for episode in history for split in SPLITS)]
-    numbers = [result["lr"], result["params"], result["seconds"], *(episode["seconds"] for episode in history),
+    scores = [part.get(split, {}) for part in (result, *history) for split in SPLITS]
+    numbers = [result["lr"], result["params"], *(part.get("seconds", 0.0) for part in (result, *history)),
                *(value for part in (*scores, *(episode["losses"] for episode in history)) for value in part.values())]
-    texts = [result["method"], result["backbone"], result["split"], *(result.get("verdict") or {}).get("sentences", {}).values()]
-    return (0 <= result["selected"] < len(history) and isinstance(result["selected"], int) and isinstance(result["warnings"], list)
+    texts = [*(result.get(key, "") for key in ("method", "backbone", "split")),
+             *(result.get("verdict") or {}).get("sentences", {}).values()]
+    return (0 <= result["selected"] < len(history) and isinstance(result["selected"], int) and isinstance(result.get("warnings", []), list)
             and all(isinstance(value, float) or isinstance(value, int) and abs(value) < 2 ** 63 for value in numbers)
-            and all(isinstance(text, str) for text in texts) and all("micro_f1" in part for part in scores if part))
+            and all(isinstance(text, str) for text in texts))
 
 
 def read_results(path: Path) -> dict[int, Result]:

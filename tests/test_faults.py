@@ -11,6 +11,7 @@ import errno
 import io
 import os
 import random
+import shutil
 import signal
 import time
 from collections import Counter
@@ -28,9 +29,10 @@ from graphgym_srnc import store
 from graphgym_srnc.cli.main import main
 from graphgym_srnc.errors import InputError
 
-pytestmark = [pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system"), pytest.mark.usefixtures("gym", "unchanged_globals")]
+pytestmark = [pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system"),
+              pytest.mark.usefixtures("gym", "unchanged_globals")]
 
-SAMPLE = 0 if os.environ.get("GRAPHGYM_SRNC_FUZZ") else 40
+SAMPLE = 0 if os.environ.get("GRAPHGYM_SRNC_FUZZ") else 19
 """Faults a scenario; 0 = every one."""
 
 ERRORS = (errno.ENOSPC, errno.EACCES, errno.EIO)
@@ -258,10 +260,10 @@ def run(root: Path) -> int:
 
 
 def grid(root: Path) -> int:
-    return main(["grid", "--grid", str(root / "grid.txt"), "--resume", "--out-dir", str(root / "out"), "--name", "g", "--no-tensorboard",
-                 "--jobs", "1", *TINY])
+    return main(["grid", "--grid", str(root / "grid.txt"), "--resume", "--out-dir", str(root / "out"), *GRID, *TINY])
 
 
+GRID = ["--name", "g", "--no-tensorboard", "--jobs", "1"]
 COMMANDS = {"run": (run, "default"), "grid": (grid, "g/default-d=4")}
 
 
@@ -273,7 +275,7 @@ def begun(name: str, root: Path) -> Path:
         main(["run", "--out-dir", str(root / "out"), "--no-figures", "--no-tensorboard", *TINY, "train.checkpoint", "1"])
     else:
         (root / "one.txt").write_text("gnn.dim_inner d [4]\n")
-        main(["grid", "--grid", str(root / "one.txt"), "--out-dir", str(root / "out"), "--name", "g", "--no-tensorboard", "--jobs", "1", *TINY])
+        main(["grid", "--grid", str(root / "one.txt"), "--out-dir", str(root / "out"), *GRID, *TINY])
     return root
 
 
@@ -298,7 +300,7 @@ def test_a_command_resumes_after_any_fault(tmp_path, capsys, name, kinds):
     assert len(whole) == 2
     for fault in faults(len(seen), kinds, name):
         root = tmp_path / f"{fault.number}-{fault.kind}-{fault.lasting}"
-        copy(first, root)
+        shutil.copytree(first, root)
         kept = (root / "out" / home / "0" / "result.json").read_bytes()
         capsys.readouterr()
         with losing(fault):
@@ -310,11 +312,6 @@ def test_a_command_resumes_after_any_fault(tmp_path, capsys, name, kinds):
             assert before.items() <= found(root).items() <= whole.items()
             assert command(root) == 0, capsys.readouterr().err
             assert found(root) == whole and shown(root) == shown(tmp_path / "count")
-
-
-def copy(old: Path, new: Path) -> None:
-    import shutil
-    shutil.copytree(old, new)
 
 
 @pytest.mark.parametrize("jump", [366 * 86400.0, -366 * 86400.0])

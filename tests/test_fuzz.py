@@ -4,10 +4,12 @@
 """
 from __future__ import annotations
 
+import csv
 import io
 import json
 import os
 import random
+import sys
 import traceback
 import zipfile
 from collections import Counter
@@ -20,7 +22,7 @@ import scipy.sparse as sp
 import torch
 from conftest import make_graph, make_task
 from test_methods import make
-from test_report_html import PNG, keep
+from test_report_html import PNG, Page, keep
 from torch_geometric.data import Data, HeteroData
 
 from graphgym_srnc import cache, shifts, store
@@ -40,11 +42,12 @@ ROOM = 2 ** 30
 FIGURES: Counter[str] = Counter()
 
 NASTY = [part if isinstance(part, bytes) else part.encode() for part in (
-    b"\0", b"\xff", b"\xef\xbb\xbf", b"\xff\xfe", b"\xed\xa0\x80", "\u2028", "\u202e", "\u0661", "²", "é" * 300, "\x1b[31m", "\x85", "\r",
-    "\n", "\n\n", "\t", " ", ",", ";", ":", ": ", "- ", "#", "'", '"', "%", "|", "=", "[", "]", "{", "}", "[]", "{}", "[" * 3000,
-    "{a: " * 3000, '{"a":' * 3000, "&a [*a, *a]", "*a", "&a x", "<<: {a: 1}", "!!python/object/apply:os.system [true]", "? ", "---\n", "true",
-    "null", "~", "nan", "-nan", "inf", "-1", "-0", "0", "1", "2.5", "1e999", "1e-400", "9" * 19, "9" * 30, "9" * 5000, "0x10", "1_000", "007",
-    "True", "../../x", "/etc/passwd", "=1+1", "<script>", "\\input{x}", "unknown", "train", "test", "node", "x" * 200_000, "__class__", "a.b")]
+    b"\0", b"\xff", b"\xef\xbb\xbf", b"\xff\xfe", b"\xed\xa0\x80", "\u2028", "\u202e", "\u0661", "²", "é" * 300, "\x1b[31m", "\x85",
+    "\r", "\n", "\n\n", "\t", " ", ",", ";", ":", ": ", "- ", "#", "'", '"', "%", "|", "=", "[", "]", "{", "}", "[]", "{}",
+    "[" * 3000, "{a: " * 3000, '{"a":' * 3000, "&a [*a, *a]", "*a", "&a x", "<<: {a: 1}", "!!python/object/apply:os.system [true]",
+    "? ", "---\n", "true", "null", "~", "nan", "-nan", "inf", "-1", "-0", "0", "1", "2.5", "1e999", "1e-400", "9" * 19, "9" * 30,
+    "9" * 5000, "0x10", "1_000", "007", "True", "../../x", "/etc/passwd", "=1+1", "<script>", "\\input{x}", "unknown", "train", "test",
+    "node", "x" * 200_000, "__class__", "a.b")]
 """What tends to go wrong somewhere."""
 
 SHORT = [part for part in NASTY if len(part) < 10_000]
@@ -500,8 +503,10 @@ KINDS = [config, words, grid_file, graph_pt, graph_npz, graph_folder, table, het
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
-def test_input_is_read_or_refused(kind, tmp_path, gym, unchanged_globals, monkeypatch, capsys):
+def test_input_is_read_or_refused(kind, tmp_path, gym, unchanged_globals, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "stdout", io.StringIO())
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
     monkeypatch.setattr(overview, "figures_of", lambda results, metric: iter(()))
     monkeypatch.setattr(html, "_rank_drawings", lambda table: iter(()))
     try_one, wrong = kind(tmp_path), []
@@ -516,4 +521,72 @@ def test_input_is_read_or_refused(kind, tmp_path, gym, unchanged_globals, monkey
             FIGURES["other"] += 1
             place = traceback.extract_tb(error.__traceback__)[-1]
             wrong.append(f"{number}: {type(error).__name__}: {str(error)[:100]} ({place.filename}, line {place.lineno})")
-    assert not wrong and "Traceback" not in capsys.readouterr().err, "\n".join(wrong)
+    assert not wrong and "Traceback" not in sys.stderr.getvalue(), "\n".join(wrong)
+
+
+def test_names_of_strangers_steer_nothing(tmp_path, unchanged_globals, monkeypatch, capsys):
+    """Classes, words, ids, titles and experiments with markup, formulas and commands, through a run and all that is made of it."""
+    classes = ["<script>alert(1)</script>|x", "=cmd()|'/C calc'!A0", "$\\nosuch{\\input{/etc/passwd}$", "\x1b[31m@SUM(1)\u202e"]
+    graph = make_graph(120, 4, 6)
+    folder = tmp_path / "graph"
+    folder.mkdir()
+    np.save(folder / "features.npy", graph.x.numpy())
+    for name, rows in {"edges.csv": graph.edge_index.T.tolist(), "nodes.csv": [("id",), *((f"=1+{node}",) for node in range(120))],
+                       "labels.csv": [("node", "label"), *((node, classes[label]) for node, label in enumerate(graph.y.tolist()))]}.items():
+        with open(folder / name, "w", encoding="utf-8", newline="") as file:
+            csv.writer(file).writerows(rows)
+    monkeypatch.chdir(tmp_path)
+    sizes = "file.num_val 30 file.num_test 40 file.labels_per_class 5 file.num_unseen 1 gnn.dim_inner 8 train.mode erm erm.steps 2".split()
+    assert main(["run", "--name", "=<b>", "--out-dir", "out", "dataset.format", "file", "dataset.name", "graph", *sizes]) == 2
+    for words in (["run", "--name", "=b", "--out-dir", "out", "dataset.format", "file", "dataset.name", "graph", *sizes],
+                  ["compare", "out", "--out", "a.tex"], ["compare", "out", "--out", "a.csv"], ["compare", "out", "--out", "a.md"],
+                  ["report", "out", "--out", "a.html", "--title", f"{classes[0]}\n\x1b{{{{7*7}}}}"],
+                  ["predict", "out/=b", "--out", "predicted.csv", "--probabilities"], ["data", "show", "dataset.format", "file",
+                                                                                       "dataset.name", "graph", *sizes]):
+        assert main(words) == 0
+    made = {path.name: path.read_text(encoding="utf-8") for path in tmp_path.rglob("*")
+            if path.suffix in (".csv", ".md", ".html", ".tex", ".tsv") and folder not in path.parents}
+    shown = [content for name, content in made.items() if name != "predicted.csv"]  # which has the names as they are
+    assert "\x1b" not in "".join([*shown, *capsys.readouterr()]) and len(shown) >= 7
+    for name in ("summary.csv", "a.csv", "predicted.csv"):
+        cells = [cell for row in csv.reader(io.StringIO(made[name])) for cell in row]
+        assert cells and not [cell for cell in cells if cell[:1] in tuple("=+@\t\r") or cell[:1] == "-" and not is_number(cell)], name
+    page = Page(made["a.html"])
+    assert not page.all("script") and not [key for _, found in page.tags for key in found if key.startswith("on")]
+    assert "{{7*7}}" in page.text
+    assert "<script" not in made["a.md"] + made["summary.md"] and "\\input" not in made["a.tex"]
+
+
+def is_number(text: str) -> bool:
+    try:
+        return bool(float(text)) or True
+    except ValueError:
+        return False
+
+
+def test_indices_outside_their_matrix_are_refused(tmp_path):
+    """SciPy and torch would read and write there."""
+    fields = cpu_graph()
+    lost = sp.csr_matrix(fields["x"].numpy())
+    lost.indices[-1] = 10 ** 8
+    parts = {f"{part}_{name}": getattr(lost, name) for part in ("adj", "attr") for name in ("data", "indices", "indptr", "shape")}
+    (tmp_path / "a.npz").write_bytes(arrays(**parts, labels=fields["y"]))
+    (tmp_path / "a.pt").write_bytes(saved(fields | {"x": wild(fields["x"])}))
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (folder / "edges.csv").write_bytes(text(fields["edge_index"].T.tolist()))
+    (folder / "labels.csv").write_bytes(text(fields["y"][:, None].tolist()))
+    sp.save_npz(folder / "features.npz", lost)
+    for place in (tmp_path / "a.npz", tmp_path / "a.pt", folder):
+        with pytest.raises(InputError):
+            shifts.find("file")(path=str(place))
+
+
+@pytest.mark.parametrize("bomb", ["a: &a [x]\nb: [*a, *a]", "a: {<<: &a {b: 1}, c: *a}", "[" * 5000, "{a: " * 5000, "- " * 5000, "a: \0"])
+def test_yaml_bombs_are_refused(bomb, tmp_path):
+    from graphgym_srnc.gym import load_config
+    with pytest.raises(ValueError):
+        plain_yaml(bomb)
+    (tmp_path / "a.yaml").write_text(bomb)
+    with pytest.raises(InputError, match="readable yaml file"):
+        load_config(tmp_path / "a.yaml")

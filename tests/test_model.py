@@ -27,7 +27,7 @@ def trained(gym, tmp_path: Path, *words: str):
     place = runs.experiment(cfg, "one")
     model.save(tmp_path, cfg, method, task, place.digest)
     result = {"format": store.FORMAT, "seed": cfg.seed, "digest": place.digest, "split": task.fingerprint(), "method": cfg.train.mode,
-              "history": [{}], "config": place.config}
+              "history": [{"losses": {}}], "selected": 0, "lr": 0.01, "params": 1, "config": place.config}
     run = tmp_path / "one" / str(cfg.seed)
     run.mkdir(parents=True)
     shutil.move(tmp_path / model.FILE, run)

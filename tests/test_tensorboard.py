@@ -183,16 +183,16 @@ def test_columns_tell_what_is_what():
     method = fit()[1]
     seen = snapshot(method, toy_task())
     table = columns(seen, toy_task())
-    assert table["class"][:4] == ["left", "tab\tright", "unseen 2", "unseen 3"]
+    assert table["class"][:4] == ["left", "tab right", "unseen 2", "unseen 3"]
     assert table["known"][:4] == ["known", "known", "unknown", "unknown"]
-    assert table["predicted"] == [["left", "tab\tright", "unknown"][index] for index in seen.decision]
+    assert table["predicted"] == [["left", "tab right", "unknown"][index] for index in seen.decision]
     assert seen.confusion.sum() == 20 and np.trace(seen.confusion) == sum(
-        ["left", "tab\tright", "unknown"][min(node % 4, 2)] == table["predicted"][node] for node in range(40, 60))
+        ["left", "tab right", "unknown"][min(node % 4, 2)] == table["predicted"][node] for node in range(40, 60))
 
 
 def test_unseen_classes_are_told_apart():
     label, names, unseen = classes(toy_task())
-    assert names == ["left", "tab\tright", "unseen 2", "unseen 3"] and unseen == [2, 3]
+    assert names == ["left", "tab right", "unseen 2", "unseen 3"] and unseen == [2, 3]
     assert label.tolist() == (np.arange(60) % 4).tolist()
 
 

@@ -9,6 +9,7 @@ import torch
 from torch_geometric.data import Data
 from torch_geometric.utils import degree
 
+from graphgym_srnc.report.table import clean
 from graphgym_srnc.task import ShiftTask
 
 if TYPE_CHECKING:
@@ -39,8 +40,8 @@ def label_counts(task: ShiftTask) -> dict[str, dict[str, int]]:
 
 
 def known_names(task: ShiftTask) -> list[str]:
-    """One name per output: the known classes, by their original number where they have no name, then ``unknown``."""
-    names = list(task.class_names[:task.num_known])
+    """One name per output, fit to be shown: the known classes, by their original number where they have no name, then ``unknown``."""
+    names = list(map(clean, task.class_names[:task.num_known]))
     if not names:
         label, true = task.target.y, getattr(task.target, "y_true", task.target.y)
         first = [true[label == index][:1].tolist() for index in range(task.num_known)]
@@ -54,7 +55,7 @@ def _unseen(task: ShiftTask, size: int) -> list[tuple[str, int]]:
         return [("unknown", size)]
     true = task.target.y_true
     names = dict(zip(true[true >= 0].unique().tolist(), task.oracle.class_names if task.oracle else ()))
-    return [(f"unseen {names.get(c, c)}", int((true == c).sum())) for c in task.info["unseen"]]
+    return [(clean(f"unseen {names.get(c, c)}"), int((true == c).sum())) for c in task.info["unseen"]]
 
 
 def _describe_graph(graph: Data) -> dict[str, Any]:

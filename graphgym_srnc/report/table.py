@@ -143,7 +143,7 @@ def guarded(value: str | float | None) -> str | float | None:
 
 def clean(text: str) -> str:
     """Text that cannot move a terminal's cursor or break a line."""
-    return "".join(c if c.isprintable() else "?" for c in text)
+    return "".join(c if c.isprintable() else " " if c.isspace() else "?" for c in text)
 
 
 def write(path: Path, rows: Sequence[Row]) -> None:

@@ -14,6 +14,7 @@ from graphgym_srnc.methods.base import Method
 from graphgym_srnc.metrics import confusion_matrix
 from graphgym_srnc.report.events import final, identity, image
 from graphgym_srnc.report.shift import known_names
+from graphgym_srnc.report.table import clean
 from graphgym_srnc.task import ShiftTask
 from graphgym_srnc.trainer import Episode, RunRecord
 
@@ -205,7 +206,7 @@ def classes(task: ShiftTask) -> tuple[np.ndarray, list[str], list[int]]:
         originals, index = np.unique(true[unseen], return_inverse=True)
         label[unseen] = task.num_known + index
         every = dict(zip(np.unique(true[true >= 0]).tolist(), task.oracle.class_names if task.oracle is not None else ()))
-        names = names[:-1] + [f"unseen {every.get(original, original)}" for original in originals.tolist()]
+        names = names[:-1] + [clean(f"unseen {every.get(original, original)}") for original in originals.tolist()]
     return label, names, list(range(task.num_known, len(names)))
 
 

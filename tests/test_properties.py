@@ -1,0 +1,102 @@
+"""What holds of every method on any graph: it trains without a NaN, and predicts nodes whatever their order and however edges are told."""
+from __future__ import annotations
+
+import math
+import os
+
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from test_methods import make, some
+from torch_geometric.data import Data
+
+from graphgym_srnc import methods, shifts, trainer
+from graphgym_srnc.backbones import BACKBONES
+from graphgym_srnc.methods.base import Method
+from graphgym_srnc.task import ShiftTask
+
+EXAMPLES = max(4, int(os.environ.get("GRAPHGYM_SRNC_FUZZ") or 0) // 200)
+"""Tasks a method and kind of shift."""
+
+QUICK = {"steps": 2, "rounds": 1, "pretrain_steps": 2, "cluster_pretrain_steps": 2, "cluster_source_steps": 2, "cluster_steps": 1,
+         "samples": 3, "proxy_dim": 4, "num_clusters": 6}
+FEATURES = ("random", "one", "constant", "bare rows", "words")
+
+
+@st.composite
+def graphs(draw: st.DrawFn, classes: int, width: int, kind: str) -> Data:
+    """A block model with odd sizes, isolated nodes, self-loops and repeated or one-way edges; the last class may have a single node."""
+    sizes = [draw(st.integers(3, 12)) for _ in range(classes - 1)] + [draw(st.integers(1, 12))]
+    rng = torch.Generator().manual_seed(draw(st.integers(0, 2 ** 32)))
+    y = torch.repeat_interleave(torch.arange(classes), torch.tensor(sizes))
+    y = y[torch.randperm(len(y), generator=rng)]
+    inside, across = draw(st.sampled_from([(0.0, 0.1), (0.4, 0.05), (0.1, 0.5), (1.0, 0.0), (0.02, 0.02)]))
+    edges = (torch.rand(len(y), len(y), generator=rng) < torch.where(y[:, None] == y, inside, across)).nonzero().T
+    # No graph is without an edge.
+    extra = torch.tensor([[0, 1, 1], [1, 0, 1]])
+    edges = torch.cat([extra, edges, *([edges[:, :5]] * draw(st.integers(0, 2)))], 1)
+    if kind == "words":
+        x = (torch.rand(len(y), width, generator=rng) < 0.1).float()
+    else:
+        x = torch.ones(len(y), width) if kind == "constant" else torch.rand(len(y), width, generator=rng) + torch.eye(classes, width)[y]
+    if kind == "bare rows":
+        x[::2] = 0
+    return Data(x=x * draw(st.sampled_from([1.0, 1e-4, 1e4])), edge_index=edges, y=y)
+
+
+@st.composite
+def tasks(draw: st.DrawFn, open_set: bool) -> ShiftTask:
+    """A task of one graph with an unseen class, or of two graphs; one training node a class, or more."""
+    classes, kind = draw(st.integers(2, 4)) + open_set, draw(st.sampled_from(FEATURES))
+    width = 1 if kind == "one" else draw(st.sampled_from([2, 7, 40]))
+    source = draw(graphs(classes, width, kind))
+    target = None if open_set else draw(graphs(classes, width, kind))
+    many = draw(st.integers(1, 3))
+    own = torch.cat([(source.y == c).nonzero()[:many, 0] for c in range(classes - open_set)])
+    source.train_mask = torch.zeros(len(source.y), dtype=torch.bool).index_fill(0, own, True)
+    place = source if target is None else target
+    free = ~source.train_mask if target is None else torch.ones(len(target.y), dtype=torch.bool)
+    odd = torch.arange(len(place.y)) % 2 == 1
+    place.val_mask, place.test_mask = free & odd, free & ~odd
+    return shifts.from_data(source, target, open_set=open_set)[0]
+
+
+def check(method: Method, task: ShiftTask, order: torch.Tensor) -> None:
+    """Train; then nodes in another order, and edges told otherwise, are predicted alike."""
+    record = trainer.fit(method, task, seed=0, max_episodes=1)
+    assert all(math.isfinite(value) for episode in record.history for value in episode.losses.values())
+    graph = task.target
+    scores = method.predict(graph)
+    assert len(scores) == graph.num_nodes and bool(torch.isfinite(scores).all())
+    posterior, decided = method.posterior(scores), method.decide(scores)
+    torch.testing.assert_close(posterior.sum(1), torch.ones(len(scores), dtype=posterior.dtype), rtol=0, atol=1e-6)
+    assert bool(((decided >= 0) & (decided < task.num_outputs)).all())
+    rank = order.argsort()
+    permuted = Data(x=graph.x[order], edge_index=rank[graph.edge_index])
+    close(method.predict(shifts.unlabelled(permuted)), scores[order])
+    loops = torch.arange(graph.num_nodes).repeat(2, 1)
+    more = Data(x=graph.x, edge_index=torch.cat([graph.edge_index.flip(1), graph.edge_index[:, ::2], loops, loops], 1))
+    close(method.predict(shifts.unlabelled(more)), scores)
+
+
+def close(found: torch.Tensor, wanted: torch.Tensor) -> None:
+    """Equal but for the order in which sums are taken."""
+    torch.testing.assert_close(found, wanted, rtol=1e-3, atol=1e-4 * max(1.0, float(wanted.abs().max())))
+
+
+@pytest.mark.parametrize("open_set", [True, False], ids=["open", "close"])
+@pytest.mark.parametrize("name", methods.names())
+def test_a_method_on_any_graph(name, open_set, monkeypatch):
+    monkeypatch.setenv("GRAPHGYM_SRNC_CACHE", "off")
+
+    @settings(max_examples=EXAMPLES, deadline=None, database=None, derandomize=True, suppress_health_check=list(HealthCheck))
+    @given(task=tasks(open_set), kind=st.sampled_from(sorted(set(BACKBONES) - {"dgi"})), data=st.data())
+    def on(task: ShiftTask, kind: str, data: st.DataObject) -> None:
+        method = make(name, kind, hidden=4, **some(methods.find(name), QUICK))
+        if method.oracle:
+            object.__setattr__(task, "oracle", task)
+        order = torch.randperm(task.target.num_nodes, generator=torch.Generator().manual_seed(data.draw(st.integers(0, 99))))
+        check(method, task, order)
+
+    on()
