@@ -101,6 +101,9 @@ class SRNC(Method):
         self.ready()
         if not task.open_set and self.cluster_init == "modularity":
             self.warnings.append("cluster_init modularity: in close-set shift the paper's order leaves clusters that are not the classes")
+        if task.open_set and self.source is not self.target:
+            self.warnings.append("open-set shift between two graphs: all clusters but one a class count as unknown, which has been too many"
+                                 " where a class is many communities; compare with erm")
         source = fit_labels(self.classifier, self.optimizer, self.source, task.train, self.labels, self.pretrain_steps, task.num_known,
                             self.batch_size, self.fanout)
         self.pretrained = copy.deepcopy(self.classifier.state_dict())
