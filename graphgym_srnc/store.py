@@ -449,14 +449,15 @@ def _rows(result: Result, split: str, length: int, terms: Sequence[str]) -> list
     history, rows = result["history"], []
     for number in range(length):
         episode = history[number if number < len(history) else result["selected"]]
-        losses, scores = episode["losses"], episode[split]
+        losses, scores = episode["losses"], episode.get(split)
         if not scores:
             continue
         row = {"epoch": number}
         if split == "train":
             row["loss"] = next((losses[term] for term in LOSSES if term in losses), math.nan)
-        row |= {"lr": result["lr"], "params": result["params"], "time_iter": episode["seconds"], "held": int(number >= len(history))}
-        row |= {"accuracy": scores["micro_f1"], **scores}
+        row |= {"lr": result["lr"], "params": result["params"], "time_iter": episode.get("seconds", math.nan),
+                "held": int(number >= len(history))}
+        row |= {"accuracy": scores.get("micro_f1", math.nan), **scores}
         if split == "train":
             row |= {term: losses.get(term, math.nan) for term in terms if term not in row}
         rows.append(row)

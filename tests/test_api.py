@@ -413,7 +413,8 @@ def test_whether_there_is_an_unknown_class(changes, open_set, expected):
 
 
 @pytest.mark.parametrize("name, graph, open_set, selection", [
-    ("SRNC", {}, None, "target_val"), ("SRNC", {"val": False}, None, "target_modularity"), ("SRNC", {"known": 4}, True, "target_modularity"),
+    ("SRNC", {}, None, "target_val"), ("SRNC", {"val": False}, None, "target_modularity"),
+    ("SRNC", {"known": 4}, True, "target_modularity"),
     ("SRNC", {"val": False, "known": 4}, None, "target_modularity"), ("ERM", {"val": False}, None, "last"),
     ("ERM", {"val": False, "known": 4}, None, "target_modularity"),
 ])

@@ -33,16 +33,16 @@ def summarise(name: str, results: Mapping[int, store.Result], out_dir: str | os.
         out_dir: where to look for the oracle.
     """
     first = next(iter(results.values()))
-    row: Row = {"name": name, "method": clean(first["method"]), "backbone": clean(first["backbone"]), "runs": len(results),
-                "warned": sum(bool(result["warnings"]) for result in results.values())}
+    row: Row = {"name": name, "method": clean(first.get("method", "")), "backbone": clean(first.get("backbone", "")), "runs": len(results),
+                "warned": sum(bool(result.get("warnings")) for result in results.values())}
     said = verdicts(results)
     if said:
         row["verdict"] = said
     for metric in METRICS:
-        values = [result["test"][metric] for result in results.values() if metric in result["test"]]
+        values = [result["test"][metric] for result in results.values() if metric in result.get("test", {})]
         if values:
             row[metric], row[f"{metric}_std"] = mean_std(values)
-    if out_dir is not None and first["method"] != "iid":
+    if out_dir is not None and row["method"] != "iid":
         row |= _drop(results, out_dir)
     return row
 
@@ -67,14 +67,14 @@ def line(result: store.Result) -> str:
 
 
 def _drop(results: Mapping[int, store.Result], out_dir: str | os.PathLike) -> Row:
-    candidates = []
+    candidates, scored = [], [result for result in results.values() if "micro_f1" in result.get("test", {})]
     for name, others in store.experiments(out_dir):
-        if next(iter(others.values()))["method"] == "iid":
-            oracle = {other["split"]: other for other in others.values()}
-            pairs = [(oracle[result["split"]], result) for result in results.values() if result["split"] in oracle]
-            if pairs:
-                same = pairs[0][0]["backbone"] == pairs[0][1]["backbone"]
-                candidates.append((not same, -len(pairs), clean(name), pairs))
+        oracle = {other.get("split"): other for other in others.values()
+                  if other.get("method") == "iid" and "micro_f1" in other.get("test", {})}
+        pairs = [(oracle[result.get("split")], result) for result in scored if result.get("split") in oracle]
+        if pairs:
+            same = pairs[0][0].get("backbone") == pairs[0][1].get("backbone")
+            candidates.append((not same, -len(pairs), clean(name), pairs))
     if not candidates:
         return {}
     _, _, name, pairs = min(candidates, key=lambda candidate: candidate[:3])
