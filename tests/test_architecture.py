@@ -23,7 +23,7 @@ INSIDE = {
     "grid": {"grid", "store", "gym", "report", "settings"}, "clustering": {"clustering", "backbones", "metrics", "task"},
     "api": {"api", "task", "trainer", "methods", "backbones", "shifts", "store", "settings", "verdict"},
     "tables": {"tables", "shifts"},
-    "discover": {"discover", "clustering", "backbones", "metrics", "report"},
+    "discover": {"discover", "clustering", "backbones", "metrics", "report", "tables"},
     "gym": ALL - {"grid", "api"}, "cli": ALL | {"cli", "discover"}, "__main__": {"cli"},
 }
 """Parts of the package that each part may import; besides, all may import ``errors``, and helpers of their own folder."""

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
 
     from graphgym_srnc.discover.clusters import Discovery
     from graphgym_srnc.discover.page import Names
-    from graphgym_srnc.gym.model import Model
     from graphgym_srnc.task import ShiftTask
 
 EPILOG = """\
@@ -67,10 +66,10 @@ def main(args: argparse.Namespace) -> None:
     if not model.method.task.open_set:
         raise InputError("RUN", args.run, "a run of open-set shift: this model has no unknown class")
     torch.set_num_threads(model.cfg.num_threads if model.cfg is not None else 1)
-    task = None if args.graph else _task(model)
+    task = None if args.graph else model.task()
     if args.labels_out and (task is None or task.source is not task.target):
         raise InputError("--labels-out", args.labels_out, "a run whose labelled nodes lie in the graph that is looked at")
-    graph, folder = predict.read(args.graph, args.features, model) if task is None else (task.target, _folder(model))
+    graph, folder = predict.read(args.graph, args.features, model) if task is None else (task.target, predict.own_folder(model))
     names = read_names(args.texts, args.words, folder, graph)
     # In words, since the next run reads labels that are all numbers as such.
     classes = [f"class {name}" if name.lstrip("-").isdecimal() else name for name in model.classes[:-1]]
@@ -144,20 +143,6 @@ def evaluation(found: Discovery, task: ShiftTask | None) -> str:
     if "consistency" in scores:
         lines.append(f"the ten most typical nodes of a cluster are of one class: {100 * scores['consistency']:.0f} %")
     return "against true classes, " + "\n  ".join(lines)
-
-
-def _task(model: Model) -> ShiftTask:
-    from graphgym_srnc.errors import InputError
-    if model.cfg is None:
-        raise InputError("--graph", None, "a graph, since a model that an estimator saved does not know that of its training")
-    return model.task()
-
-
-def _folder(model: Model) -> Path | None:
-    """Where the graph of the run lies, if it is the user's own."""
-    from graphgym_srnc.shifts import _files
-    dataset = model.cfg.dataset
-    return _files.locate(model.cfg.file.path or dataset.name, dataset.dir, "file.path") if dataset.format == "file" else None
 
 
 def _check_places(args: argparse.Namespace) -> None:

@@ -131,12 +131,14 @@ def own_graph(model: Model) -> tuple[Data, Path | None]:
     Raises:
         InputError: the model is of no run, or its data are no longer there or no longer the same.
     """
-    from graphgym_srnc.errors import InputError
+    return model.task().target, own_folder(model)
+
+
+def own_folder(model: Model) -> Path | None:
+    """Where the graph of the run lies, if it is the user's own."""
     from graphgym_srnc.shifts import _files
-    if model.cfg is None:
-        raise InputError("--graph", None, "a graph, since a model that an estimator saved does not know that of its training")
-    target, dataset = model.task().target, model.cfg.dataset
-    return target, _files.locate(model.cfg.file.path or dataset.name, dataset.dir, "file.path") if dataset.format == "file" else None
+    dataset = model.cfg.dataset
+    return _files.locate(model.cfg.file.path or dataset.name, dataset.dir, "file.path") if dataset.format == "file" else None
 
 
 def ids(folder: Path | None, graph: Data) -> list[str] | None:
@@ -161,17 +163,15 @@ def table(model: Model, prediction: Prediction, ids: list[str] | None, probabili
 
 def encode(columns: dict[str, list[Any]], suffix: str) -> bytes:
     """The file of a table."""
+    import io
     if suffix == ".parquet":
-        import io
-
         import pandas
         buffer = io.BytesIO()
         pandas.DataFrame(columns).to_parquet(buffer, engine="pyarrow", index=False)
         return buffer.getvalue()
     import csv
-    import io
 
-    from graphgym_srnc.report.render import guarded
+    from graphgym_srnc.report.table import guarded
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(map(guarded, columns))
@@ -181,12 +181,12 @@ def encode(columns: dict[str, list[Any]], suffix: str) -> bytes:
 
 def summary(model: Model, prediction: Prediction) -> str:
     """How many nodes are of each class, and how sure the model is of them."""
-    from graphgym_srnc.report.table import aligned
+    from graphgym_srnc.report.table import aligned, clean
     label, sure = prediction.label, prediction.posterior.amax(1)
     lines = [["class", "nodes", "share", "mean probability"]]
     for k, name in enumerate(model.classes):
         mine = sure[label == k]
-        lines.append([name if name.isprintable() else repr(name), str(len(mine)), f"{100 * len(mine) / len(label):.1f} %",
+        lines.append([clean(name), str(len(mine)), f"{100 * len(mine) / len(label):.1f} %",
                       f"{float(mine.mean()):.3f}" if len(mine) else "-"])
     lines.append(["all", str(len(label)), "", f"{float(sure.mean()):.3f}"])
     return aligned(lines).rstrip("\n")

@@ -1,14 +1,9 @@
 """Clusters that were given a name, as classes of a graph folder that the next run reads (shift ``file``)."""
 from __future__ import annotations
 
-import csv
-import io
-import os
-import shutil
 from pathlib import Path
-from typing import Iterable, Mapping, NamedTuple, Sequence
+from typing import Mapping, NamedTuple, Sequence
 
-import numpy as np
 import scipy.sparse as sp
 import torch
 from torch import Tensor
@@ -17,10 +12,13 @@ from torch_geometric.data import Data
 from graphgym_srnc.discover.clusters import Discovery
 from graphgym_srnc.discover.page import Names
 from graphgym_srnc.errors import InputError
+from graphgym_srnc.tables import folder
 
 UNKNOWN = "unknown"
 """Label of nodes that are known to be of no known class; it has no training node, so it stays the unknown class."""
 
+PLACE = "--labels-out"
+"""The option that names the folder."""
 
 PARTS = ("train", "val", "test")
 
@@ -92,55 +90,23 @@ def labels(found: Discovery, names: Mapping[int, str], classes: Sequence[str], p
     return out
 
 
-def write(folder: Path, graph: Data, made: Labels, names: Names = Names()) -> None:
-    """Write a graph folder with these labels, whole or not at all: ``edges.csv``, ``features``, ``labels.csv``, ``split.csv``, and
-    ``nodes.csv`` and ``words.txt`` where there are names.
+def write(out: Path, graph: Data, made: Labels, names: Names = Names()) -> None:
+    """Write a graph folder with these labels, whole or not at all.
 
     Raises:
         InputError: there is something in the place, or it cannot be written.
     """
-    check_place(folder)
-    temporary = folder.with_name(f".{folder.name}.{os.getpid()}.tmp")
-    try:
-        temporary.mkdir(parents=True)
-        _write_features(temporary, graph)
-        tables = {"edges.csv": graph.edge_index.T.tolist(), "labels.csv": [("node", "label"), *sorted(made.label.items())],
-                  "split.csv": [("node", "part"), *sorted(made.part.items())]}
-        columns = {name: column for name, column in (("id", names.ids), ("text", names.texts)) if column is not None}
-        if columns:
-            tables["nodes.csv"] = [tuple(columns), *zip(*columns.values())]
-        for name, rows in tables.items():
-            (temporary / name).write_text(_csv(rows), encoding="utf-8")
-        if names.words is not None:
-            (temporary / "words.txt").write_text("".join(f"{word}\n" for word in names.words), encoding="utf-8")
-        if folder.is_dir():
-            folder.rmdir()
-        temporary.rename(folder)
-    except OSError as error:
-        raise InputError("--labels-out", str(folder), f"a folder that can be written ({error.strerror})") from error
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+    nodes, x = range(graph.num_nodes), graph.x if graph.x.layout == torch.strided else graph.x.to_dense()
+    ids = names.ids or [f"node {i}" for i in nodes]
+    folder.write(folder.Graph(graph.edge_index.numpy(), sp.csr_matrix(x.numpy()), names.words or (), ids, names.texts,
+                              [made.label.get(i, "") for i in nodes], [made.part.get(i, "") for i in nodes]),
+                 out, overwrite=False, option=PLACE)
 
 
-def check_place(folder: Path) -> None:
+def check_place(out: Path) -> None:
     """Refuse a place that holds anything, or whose folder is not there.
 
     Raises:
         InputError: as said.
     """
-    if folder.is_symlink() or folder.exists() and (not folder.is_dir() or any(folder.iterdir())) or not folder.absolute().parent.is_dir():
-        raise InputError("--labels-out", str(folder), "a new folder, in one that exists")
-
-
-def _write_features(folder: Path, graph: Data) -> None:
-    x = graph.x if graph.x.layout == torch.strided else graph.x.to_dense()
-    if (x != 0).float().mean() < 0.5:
-        sp.save_npz(folder / "features.npz", sp.csr_matrix(x.numpy()))
-    else:
-        np.save(folder / "features.npy", x.numpy(), allow_pickle=False)
-
-
-def _csv(rows: Iterable[Sequence[object]]) -> str:
-    out = io.StringIO()
-    csv.writer(out, lineterminator="\n").writerows(rows)
-    return out.getvalue()
+    folder.check_place(out, overwrite=False, option=PLACE)

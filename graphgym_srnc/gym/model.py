@@ -85,7 +85,7 @@ class Model:
             InputError: it was no run of a config, its data cannot be read, or they are no longer those of the run.
         """
         if self.cfg is None:
-            raise InputError("model", "saved by an estimator", "a run of a config, which says what its graph is")
+            raise InputError("--graph", None, "a graph, since a model that an estimator saved does not know that of its training")
         task = build_task(self.cfg)
         if task.fingerprint() != self.result["split"]:
             raise InputError("dataset.dir", self.cfg.dataset.dir, f"the data of the run (split {self.result['split'][:12]}, found "

@@ -13,6 +13,7 @@ from graphgym_srnc import store
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.report import statistics
 from graphgym_srnc.report.paper import TABLES, Published, Score, data_name
+from graphgym_srnc.report.table import clean
 
 COSTS = ("seconds", "peak_memory_mib", "params")
 """What a run costs; any split has them as metrics."""
@@ -64,7 +65,7 @@ class Found:
 
     def remarks(self) -> list[str]:
         """What a reader must know about it."""
-        unreadable = [f"{len(self.unreadable)} unreadable result(s), the first is {_clean(path)}" for path in self.unreadable[:1]]
+        unreadable = [f"{len(self.unreadable)} unreadable result(s), the first is {clean(str(path))}" for path in self.unreadable[:1]]
         counted = ((self.unfinished, "unfinished run(s)"), (self.repeated, "run(s) of the same config, seed and split as another"))
         return [f"skipped {told}" for told in unreadable + [f"{count} {what}" for count, what in counted if count]]
 
@@ -205,11 +206,11 @@ def read(place: Path) -> Run | None:
         record = None if (place / "result.json").is_symlink() or not (place / "result.json").is_file() else store.read_result(place)
         if record is None:
             return None
-        named = {key: _clean(record[key]) for key in NAMED}
+        named = {key: clean(str(record[key])) for key in NAMED}
         facts = {key: _frozen(value) for key, value in store.flatten(record["config"]).items()} | named
         costs = {key: record.get(key) for key in COSTS}
         parts = {"train": record["history"][record["selected"]]["train"], "val": record["val"], "test": record["test"]}
-        scores = {split: {_clean(key): float(value) for key, value in (costs | part).items() if _is_score(value)}
+        scores = {split: {clean(key): float(value) for key, value in (costs | part).items() if _is_score(value)}
                   for split, part in parts.items()}
         return Run(facts, scores, (str(record["split"]), int(record["seed"])), record["digest"], bool(record["warnings"]))
     except (KeyError, IndexError, TypeError, ValueError, AttributeError, RecursionError, OverflowError):
@@ -326,13 +327,8 @@ def _frozen(value: Any) -> Hashable:
     return tuple(map(_frozen, value)) if isinstance(value, list) else str(value) if isinstance(value, dict) else value
 
 
-def _clean(text: Any) -> str:
-    """Text that cannot move a terminal's cursor or break a line."""
-    return "".join(c if c.isprintable() else "?" for c in str(text))
-
-
 def _text(value: Any) -> str:
-    return _clean(list(value) if isinstance(value, tuple) else value)
+    return clean(str(list(value) if isinstance(value, tuple) else value))
 
 
 def _one(option: str, name: str, allowed: Mapping[str, Any]) -> Any:

@@ -24,7 +24,7 @@ from graphgym_srnc.errors import InputError
 from graphgym_srnc.report import compare, figures, overview, shift, statistics
 from graphgym_srnc.report import render as prints
 from graphgym_srnc.report.paper import TABLES, data_name
-from graphgym_srnc.report.table import verdicts
+from graphgym_srnc.report.table import clean, verdicts
 
 MOST = 40
 """Pictures on a page."""
@@ -247,7 +247,7 @@ def png_size(content: bytes) -> tuple[int, int] | None:
 
 def plain(text: Any) -> str:
     """A text on one line without what has no picture, such as marks that turn the direction of writing."""
-    return "".join(c if c.isprintable() else "?" for c in " ".join(str(text).split()))
+    return clean(" ".join(str(text).split()))
 
 
 def yaml_of(one: Experiment) -> str:

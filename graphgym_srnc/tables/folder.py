@@ -31,7 +31,7 @@ class Graph(NamedTuple):
     Args:
         edges: node numbers ``[2, E]``.
         features: ``[V, F]``.
-        words: names of the feature columns, ``[F]``.
+        words: names of the feature columns, ``[F]``, or none at all.
         ids, texts, labels, split: one a node, or None.
         recipe: how features are made of a table.
     """
@@ -46,34 +46,35 @@ class Graph(NamedTuple):
     recipe: dict[str, Any] | None = None
 
 
-def check_place(out: Path, overwrite: bool) -> None:
-    """Refuse a place that a folder cannot be written to, before any long work.
+def check_place(out: Path, overwrite: bool, option: str = "--out") -> None:
+    """Refuse a place that a folder cannot be written to, before any long work; ``option`` named it.
 
     Raises:
         InputError: it exists and is not to be replaced, or is no graph folder, or its parent does not exist.
     """
     if out.is_symlink() or not out.absolute().parent.is_dir() or out.name in ("", ".", ".."):
-        raise InputError("--out", str(out), "a new folder in one that exists")
+        raise InputError(option, str(out), "a new folder in one that exists")
     if out.exists() and not overwrite:
-        raise InputError("--out", str(out), "a folder that does not exist yet, or --overwrite")
+        raise InputError(option, str(out), "a folder that does not exist yet, or --overwrite")
     if out.exists() and not ((out / "nodes.csv").is_file() or out.is_dir() and not any(out.iterdir())):
-        raise InputError("--out", str(out), "a folder that data make has written, to be replaced by --overwrite")
+        raise InputError(option, str(out), "a folder that data make has written, to be replaced by --overwrite")
 
 
-def write(graph: Graph, out: Path, overwrite: bool) -> None:
+def write(graph: Graph, out: Path, overwrite: bool, option: str = "--out") -> None:
     """Write a graph folder.
 
     Raises:
         InputError: see :func:`check_place`; or it cannot be written.
     """
-    with whole(out, overwrite) as folder:
+    with whole(out, overwrite, option) as folder:
         _csv(folder / "edges.csv", ("from", "to"), graph.edges.T.tolist())
         features = graph.features.astype(np.float32)
         if features.nnz > DENSE * features.shape[0] * features.shape[1]:
             np.save(folder / "features.npy", features.toarray(), allow_pickle=False)
         else:
             sp.save_npz(folder / "features.npz", features)
-        (folder / "words.txt").write_text("".join(f"{plain(word)}\n" for word in graph.words), encoding="utf-8")
+        if len(graph.words):
+            (folder / "words.txt").write_text("".join(f"{plain(word)}\n" for word in graph.words), encoding="utf-8")
         columns = {"id": graph.ids} | ({} if graph.texts is None else {"text": [text[:TEXT] for text in graph.texts]})
         _csv(folder / "nodes.csv", columns, zip(*columns.values()))
         for name, column, header in (("labels.csv", graph.labels, ("node", "label")), ("split.csv", graph.split, ("node", "part"))):
@@ -103,13 +104,13 @@ def summary(graph: Graph) -> list[str]:
 
 
 @contextlib.contextmanager
-def whole(out: Path, overwrite: bool = False) -> Iterator[Path]:
+def whole(out: Path, overwrite: bool = False, option: str = "--out") -> Iterator[Path]:
     """A new folder beside ``out`` that takes its place at the end, and goes if there is an error.
 
     Raises:
         InputError: see :func:`check_place`; or it cannot be written.
     """
-    check_place(out, overwrite)
+    check_place(out, overwrite, option)
     new, old = (out.with_name(f".{out.name}.{os.getpid()}.{part}") for part in ("new", "old"))
     try:
         new.mkdir()
@@ -118,7 +119,7 @@ def whole(out: Path, overwrite: bool = False) -> Iterator[Path]:
             os.replace(out, old)
         os.replace(new, out)
     except OSError as error:
-        raise InputError("--out", str(out), f"a folder that can be written to ({error.strerror})") from error
+        raise InputError(option, str(out), f"a folder that can be written to ({error.strerror})") from error
     finally:
         for rest in (new, old):
             shutil.rmtree(rest, ignore_errors=True)
