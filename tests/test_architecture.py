@@ -11,13 +11,13 @@ import pytest
 PACKAGE = Path(__file__).parents[1] / "graphgym_srnc"
 FILES = sorted(PACKAGE.rglob("*.py"))
 ALL = {"errors", "task", "losses", "backbones", "shifts", "methods", "metrics", "trainer", "store", "cache", "report", "gym", "grid",
-       "tables", "clustering", "settings", "api", "verdict"}
+       "tables", "clustering", "settings", "api", "verdict", "parallel"}
 
 INSIDE = {
     "__init__": {"api", "methods"}, "errors": set(), "task": set(), "metrics": set(), "store": set(), "cache": {"store"}, "settings": set(),
-    "losses": set(), "backbones": {"backbones", "cache"}, "shifts": {"task", "cache"},
-    "methods": {"losses", "backbones", "task", "methods.base", "cache"},
-    "trainer": {"task", "metrics", "methods.base", "backbones", "losses", "verdict"},
+    "losses": set(), "parallel": set(), "backbones": {"backbones", "cache", "parallel"}, "shifts": {"task", "cache"},
+    "methods": {"losses", "backbones", "task", "methods.base", "cache", "parallel"},
+    "trainer": {"task", "metrics", "methods.base", "backbones", "losses", "verdict", "parallel"},
     "verdict": {"task", "metrics", "methods.base", "backbones", "losses"},
     "report": {"report", "store", "task", "metrics", "trainer", "methods.base"},
     "grid": {"grid", "store", "gym", "report", "settings"}, "clustering": {"clustering", "backbones", "metrics", "task"},
@@ -30,7 +30,7 @@ INSIDE = {
 
 OUTSIDE = {
     "__init__": set(), "errors": set(), "store": {"filelock"}, "cache": {"torch", "filelock"},
-    "losses": {"torch", "scipy", "numpy"}, "task": {"torch", "torch_geometric"},
+    "losses": {"torch", "scipy", "numpy"}, "parallel": {"torch"}, "task": {"torch", "torch_geometric"},
     "backbones": {"torch", "torch_geometric", "numpy", "scipy"}, "metrics": {"torch", "sklearn", "scipy", "numpy"},
     "methods": {"torch", "torch_geometric", "numpy", "scipy"}, "trainer": {"torch"}, "verdict": {"torch", "numpy", "scipy"},
     "grid": {"psutil", "ray"}, "__main__": set(),

@@ -13,6 +13,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.sampler import BaseSampler, NeighborSampler, NodeSamplerInput, SamplerOutput
 
+from graphgym_srnc import parallel
 from graphgym_srnc.backbones.graph import Block, Graph, View
 from graphgym_srnc.backbones.sparse import Sparse
 
@@ -213,16 +214,22 @@ class Batches:
 
 
 def draw_nodes(count: int, size: int) -> Tensor | slice:
-    """At most ``size`` of ``0 .. count - 1``, uniformly; of very many in no time, but two draws of one number then count once."""
-    if count <= size:
+    """At most ``size`` of ``0 .. count - 1``, uniformly; of very many in no time, but two draws of one number then count once.
+
+    Processes that train together share them.
+    """
+    if count <= size and parallel.world() == 1:
         return slice(None)
-    return torch.randperm(count)[:size] if count < 32 * size else torch.randint(count, (size,)).unique()
+    return parallel.share(lambda: torch.randperm(count)[:size] if count < 32 * size else torch.randint(count, (size,)).unique())
 
 
 def draw_edges(graph: Graph, count: int) -> Tensor:
-    """Both ends ``[2, count]`` of edges drawn uniformly, one by one, in either direction; none from a graph without edges."""
+    """Both ends ``[2, count]`` of edges drawn uniformly, one by one, in either direction; none from a graph without edges.
+
+    Processes that train together share them.
+    """
     raw = graph.adjacency("raw").matrix
-    entry = torch.randint(max(raw.nnz, 1), (count if raw.nnz else 0,))
+    entry = parallel.share(lambda: torch.randint(max(raw.nnz, 1), (count if raw.nnz else 0,)))
     ends = np.searchsorted(raw.indptr, entry.numpy(), side="right") - 1, raw.indices[entry.numpy()]
     return torch.from_numpy(np.stack(ends).astype(np.int64))
 
@@ -231,7 +238,8 @@ def draw_edges(graph: Graph, count: int) -> Tensor:
 def infer(encoder: Encoder, graph: Graph) -> Tensor:
     """The exact logits ``[V, K]`` of all nodes in eval mode, one layer after another and some rows at a time.
 
-    Beside the graph no more lies in memory than the states of two layers, and those on disk where they are large.
+    Beside the graph no more lies in memory than the states of two layers, and those on disk where they are large. Processes that train
+    together share the rows, in ranges of about as many edges.
     """
     encoder.eval()
     if encoder.local:
@@ -239,10 +247,13 @@ def infer(encoder: Encoder, graph: Graph) -> Tensor:
         return torch.cat([encoder(View(whole.x[nodes], whole.blocks)) for nodes in torch.arange(graph.num_nodes).split(CHUNK // 16)])
     exact, hidden = neighbourhoods(graph, 0), graph.x
     ends = np.cumsum(exact.degree + 1)
+    shares = [0, *np.searchsorted(ends, ends[-1] * np.arange(1, parallel.world()) / parallel.world()).tolist(), graph.num_nodes]
+    begin, end = parallel.own_range(shares)
     cuts = np.searchsorted(ends, np.arange(CHUNK, ends[-1], CHUNK)) + 1
-    parts = [part for part in torch.arange(graph.num_nodes).tensor_split(torch.from_numpy(cuts)) if len(part)]
-    for i in range(len(encoder.layers)):
-        out = None
+    cuts = torch.from_numpy(cuts[(cuts > begin) & (cuts < end)] - begin)
+    parts = [part for part in torch.arange(begin, end).tensor_split(cuts) if len(part)]
+    for i, layer in enumerate(encoder.layers):
+        out = _states(graph, len(layer.bias))
         for nodes in parts:
             block, needed = _first_block(graph, encoder.operator, nodes) if i == 0 and encoder.precompute else (None, nodes)
             if block is None:
@@ -251,8 +262,8 @@ def infer(encoder: Encoder, graph: Graph) -> Tensor:
             if encoder.precompute and block.product is None and isinstance(state, Tensor):
                 block.product = block.adjacency @ state  # many more nodes are read than written
             part = encoder.layer_output(i, state, block)
-            out = _states(graph, part.size(1)) if out is None else out
             out[nodes] = part if i == len(encoder.layers) - 1 else encoder.act(part)
+        parallel.exchange(out, shares)
         hidden = out
     return hidden
 

@@ -9,7 +9,7 @@ import torch
 from torch_geometric import seed_everything
 from yacs.config import CfgNode
 
-from graphgym_srnc import store
+from graphgym_srnc import parallel, store
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.gym import model as models
 from graphgym_srnc.gym.build import build_task
@@ -83,6 +83,9 @@ def run(base: CfgNode, seed: int, place: store.Experiment, watch: Watch | None =
         extras: what is written beside the record.
         resume: go on from the run's checkpoint if there is one; else what is there of it goes.
 
+    Returns:
+        The stored record; of several processes that train together the first one stores and returns it, the others have nothing.
+
     Raises:
         InputError: the task cannot be made as asked, or the method refuses it.
         FloatingPointError: a loss is not a number.
@@ -100,11 +103,15 @@ def run(base: CfgNode, seed: int, place: store.Experiment, watch: Watch | None =
     begin = time.perf_counter()
     store.reset_peak_memory()
     task = build_task(cfg)
+    if not parallel.first():
+        fit(cfg, task, checkpoint=Checkpoint(place, seed, task.fingerprint(), 0, watch.say, resume, dict))
+        return {}
     train = _standard if cfg.train.mode == "standard" else partial(_method, begin=begin, resume=resume)
     result = train(cfg, task, place, watch, extras)
     result = place.finish(seed, {
         "method": cfg.train.mode, "backbone": cfg.gnn.layer_type, "task": task.name, "split": task.fingerprint(), "info": dict(task.info),
-        "lr": cfg.optim.base_lr, "threads": cfg.num_threads, "seconds": time.perf_counter() - begin, "peak_memory_mib": store.peak_memory(),
+        "lr": cfg.optim.base_lr, "threads": cfg.num_threads, "processes": parallel.count(),
+        "seconds": time.perf_counter() - begin, "peak_memory_mib": store.peak_memory(),
         **result, "labels": label_counts(task)})
     if extras.tensorboard and cfg.train.mode == "standard":
         # GraphGym's own training is not watched as it goes.

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from graphgym_srnc import backbones
+from graphgym_srnc import backbones, parallel
 from graphgym_srnc.backbones import EncoderSpec, Graph
 from graphgym_srnc.backbones.sampling import Batches, draw_edges
 from graphgym_srnc.losses.alignment import align, alignment_cost, map_clusters
@@ -91,8 +91,9 @@ class ClusterGNN(Clusters):
 
         def sampled() -> tuple[Tensor, None]:
             ends = draw_edges(self.target, max(2, self.batch_size))
-            nodes = torch.randint(self.target.num_nodes, (self.batch_size,))
-            first, second, others = self.encoder(views.at(torch.cat([*ends, nodes]))).softmax(1).split([*[ends.size(1)] * 2, len(nodes)])
+            nodes = parallel.share(lambda: torch.randint(self.target.num_nodes, (self.batch_size,)))
+            q = self.encoder(views.at(torch.cat([*ends, nodes]))).softmax(1).split([*[ends.size(1)] * 2, len(nodes)])
+            first, second, others = parallel.gather(*q)
             loss = sampled_modularity_loss(first, second, self.resolution)
             return self.modularity_weight * (loss + self.collapse * collapse_loss(others)), None
 

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch_geometric.data import Data
 
+from graphgym_srnc import parallel
 from graphgym_srnc.backbones import Encoder, EncoderSpec, Graph, blank, build, prepare, pretrained
 from graphgym_srnc.backbones.graph import View
 from graphgym_srnc.backbones.sampling import Batches, infer
@@ -349,12 +350,14 @@ def minimise(model: nn.Module, optimizer: torch.optim.Optimizer, losses: Callabl
     """
     terms: dict[str, Tensor] = {}
     model.train()
-    for _ in range(steps):
-        terms = losses()
-        optimizer.zero_grad()
-        sum(terms.values()).backward()
-        optimizer.step()
-    return {name: float(term.detach()) for name, term in terms.items()}
+    with parallel.own_draws():
+        for _ in range(steps):
+            terms = losses()
+            optimizer.zero_grad()
+            sum(terms.values()).backward()
+            parallel.average(parameter for group in optimizer.param_groups for parameter in group["params"])
+            optimizer.step()
+    return parallel.mean({name: float(term.detach()) for name, term in terms.items()})
 
 
 def fit_labels(model: Encoder, optimizer: torch.optim.Optimizer, graph: Graph, nodes: Tensor, labels: Tensor, steps: int,

@@ -10,6 +10,7 @@ from graphgym_srnc.backbones.sparse import Sparse
 from graphgym_srnc.losses import moments
 from graphgym_srnc.losses.kmm import kmm_weights
 from graphgym_srnc.methods.base import Supervised
+from graphgym_srnc.parallel import gather
 
 KEPT_FROM = 1000
 """Nodes of a target graph from which it is quicker to look for weights that another run has found than to find them."""
@@ -54,7 +55,7 @@ class SRGNN(Supervised):
 
     def losses(self) -> dict[str, Tensor]:
         logits, source = self.classifier.embed(self.on_source)
-        target = self.classifier.embed(self.on_target)[1]
+        source, target = gather(source, self.classifier.embed(self.on_target)[1])
         if self.encoder.act != "tanh" or len(self.classifier.layers) == 1:
             source, target = source.tanh(), target.tanh()
         weighted = (self.beta[self.drawn] * F.cross_entropy(logits, self.labels, reduction="none")).mean()

@@ -1,0 +1,136 @@
+"""Data-parallel training with two processes and gloo: the loss curve of one process, a killed process, and going on from a checkpoint."""
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+import torch
+import torch.distributed as dist
+from test_methods import make, toy
+from torch import multiprocessing
+
+from graphgym_srnc import methods, parallel, trainer
+from graphgym_srnc.backbones import EncoderSpec
+from graphgym_srnc.errors import InputError
+
+IN_BATCHES = [name for name in methods.names() if methods.find(name).in_batches]
+DRAWN = {"g2pxy", "mmd", "openwgl"}
+"""Methods whose losses draw more than the nodes of a step: each process draws its own."""
+
+EXACT = sorted(set(IN_BATCHES) - DRAWN)
+pytestmark = pytest.mark.skipif(not dist.is_available() or not dist.is_gloo_available(), reason="torch was built without gloo")
+
+
+def train(name: str) -> dict:
+    """A run without dropout whose steps draw nodes but no neighbours, so that nothing differs between processes but rounding."""
+    task = toy()
+    method = make(name, batch_size=8, fanout=0)
+    method.encoder = EncoderSpec(hidden=8, dropout=0.0)
+    torch.manual_seed(0)
+    record = trainer.fit(method, task)
+    return {"losses": [episode.losses for episode in record.history], "test": record.test, "scores": method.predict(task.blind().target),
+            "weights": method.state_dict(), "random": torch.get_rng_state()}
+
+
+def child(rank: int, folder: str, names: list[str]) -> None:
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=2)
+    found = {name: train(name) for name in names}
+    with pytest.raises(InputError, match="erm.batch_size"):
+        trainer.fit(make("erm"), toy())
+    with pytest.raises(InputError, match="the same in all processes"):
+        trainer.fit(make("erm", batch_size=8), toy(seed=rank))
+    torch.save(found, f"{folder}/{rank}.pt")
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory) -> list[dict]:
+    """What each of two processes has of every method."""
+    folder = tmp_path_factory.mktemp("pair")
+    multiprocessing.spawn(child, (str(folder), IN_BATCHES), nprocs=2)
+    return [torch.load(folder / f"{rank}.pt", weights_only=True) for rank in range(2)]
+
+
+@pytest.mark.parametrize("name", IN_BATCHES)
+def test_processes_end_alike(pair, name):
+    first, second = (found[name] for found in pair)
+    assert first["losses"] == second["losses"] and first["test"] == second["test"]
+    assert torch.equal(first["random"], second["random"])
+    for key, value in first["weights"].items():
+        assert torch.equal(value, second["weights"][key]), key
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_the_loss_curve_is_that_of_one_process(pair, name):
+    alone = train(name)
+    for one, two in zip(alone["losses"], pair[0][name]["losses"], strict=True):
+        assert two == pytest.approx(one, rel=1e-3, abs=1e-4)
+    assert pair[0][name]["test"] == pytest.approx(alone["test"], abs=0.02)
+    assert torch.allclose(pair[0][name]["scores"], alone["scores"], atol=1e-3)
+
+
+def test_one_process_shares_with_nobody():
+    drawn, state = torch.arange(5), torch.get_rng_state()
+    with parallel.together(), parallel.own_draws():
+        assert parallel.world() == 1 and parallel.first()
+        assert parallel.share(lambda: drawn) is drawn and parallel.gather(drawn) == (drawn,)
+        assert parallel.mean({"loss": 0.1}) == {"loss": 0.1} and parallel.from_first(lambda: b"x") == b"x"
+    assert torch.equal(state, torch.get_rng_state())
+
+
+# ---- torchrun, as a user types it ----
+
+RUN = ("-m", "graphgym_srnc", "run", "--cfg", "testing/srnc", "--out-dir", "results", "--no-tensorboard", "--no-figures",
+       "srnc.rounds", "8", "train.max_episodes", "8", "train.checkpoint", "1")
+
+
+def torchrun(folder: Path, *words: str) -> subprocess.Popen:
+    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", *RUN, "srnc.batch_size", "16", *words]
+    return subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                            env={**os.environ, "OMP_NUM_THREADS": "1"})
+
+
+def history(folder: Path) -> list[dict]:
+    result = json.loads((folder / "results" / "srnc" / "0" / "result.json").read_text())
+    assert result["processes"] == 2
+    return [{key: value for key, value in episode.items() if key != "seconds"} for episode in result["history"]]
+
+
+def test_a_killed_process_is_told_of_and_the_run_goes_on(tmp_path):
+    whole, cut = tmp_path / "whole", tmp_path / "cut"
+    for folder in (whole, cut):
+        folder.mkdir()
+    run = torchrun(whole)
+    out, err = run.communicate(timeout=300)
+    assert run.returncode == 0 and out.count("test micro-F1") == 1, err
+
+    run = torchrun(cut)
+    checkpoint = cut / "results" / "srnc" / "0" / "checkpoint.pt"
+    while not checkpoint.exists():
+        assert run.poll() is None, run.communicate()
+        time.sleep(0.05)
+    workers = psutil.Process(run.pid).children()
+    assert len(workers) == 2
+    next(worker for worker in workers if worker.environ()["RANK"] == "1").send_signal(signal.SIGKILL)
+    out, err = run.communicate(timeout=100)
+    assert run.returncode != 0 and not (cut / "results" / "srnc" / "0" / "result.json").exists()
+    # The first process learns of it from the other's silence, or torchrun stops it before.
+    assert "error: process 0 of 2 lost the others" in err or "interrupted" in err, err
+
+    out, err = torchrun(cut, "--resume").communicate(timeout=300)
+    assert "seed 0 goes on from its checkpoint" in out, out + err
+    assert history(cut) == history(whole)
+
+
+def test_batches_are_asked_for(tmp_path):
+    run = torchrun(tmp_path, "srnc.batch_size", "0")
+    _, err = run.communicate(timeout=100)
+    assert run.returncode != 0 and "error: srnc.batch_size: got 0; allowed: 1 or more, since several processes" in err
+    assert not any(tmp_path.iterdir())
