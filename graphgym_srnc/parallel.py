@@ -54,9 +54,12 @@ def processes() -> Iterator[None]:
         yield
         return
     try:
-        dist.init_process_group("gloo")
+        store, rank, world_size = next(dist.rendezvous("env://"))
+        # Processes that torchrun starts again meet in the same store, where the addresses of those that ended still are.
+        store = dist.PrefixStore(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"), store)
+        dist.init_process_group("gloo", store=store, rank=rank, world_size=world_size)
     except (RuntimeError, ValueError) as error:
-        raise Lost(f"the processes of torchrun did not find each other ({error})") from error
+        raise Lost(f"the processes of torchrun did not find each other ({_reason(error)})") from error
     try:
         yield
     finally:
@@ -199,6 +202,10 @@ def _call(operation: Callable[..., Any], *args: Any) -> None:
     try:
         operation(*args)
     except RuntimeError as error:
-        told = re.sub(r"^\[[^]]*\] ", "", str(error)).partition(". ")[0]
-        raise Lost(f"process {dist.get_rank()} of {count()} lost the others: one of them ended or no longer answers ({told}); finished runs"
-                   " and checkpoints are kept, the same command with --resume goes on") from error
+        raise Lost(f"process {dist.get_rank()} of {count()} lost the others: one of them ended or no longer answers ({_reason(error)}); "
+                   "finished runs and checkpoints are kept, the same command with --resume goes on") from error
+
+
+def _reason(error: Exception) -> str:
+    """What torch says, without the places in its source."""
+    return re.sub(r"\[[^]]*\.cc:\d+\] ", "", str(error)).partition(". ")[0]
