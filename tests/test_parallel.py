@@ -95,8 +95,8 @@ def torchrun(folder: Path, *words: str, restarts: int = 0) -> subprocess.Popen:
     """Two processes, which are started again so many times when one of them ends."""
     folder.mkdir(exist_ok=True)
     command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--max-restarts", str(restarts), *RUN]
-    return subprocess.Popen([*command, "srnc.batch_size", "16", *words], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                            env={**os.environ, "OMP_NUM_THREADS": "1"})
+    return subprocess.Popen([*command, "srnc.batch_size", "16", *words], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                            text=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
 
 
 def history(folder: Path) -> list[dict]:
