@@ -1,8 +1,10 @@
 """From a config to a task and a method."""
 from __future__ import annotations
 
+import os
 from functools import partial
 
+import torch
 from torch_geometric.graphgym.optim import create_optimizer
 from yacs.config import CfgNode
 
@@ -25,6 +27,22 @@ def build_task(cfg: CfgNode) -> ShiftTask:
     if options.get("split_seed") == -1:
         options["split_seed"] = cfg.seed
     return build(name=cfg.dataset.name, root=cfg.dataset.dir, **options)
+
+
+def device(cfg: CfgNode) -> torch.device:
+    """Where the method of a config trains: with ``accelerator cuda`` on torch's current CUDA device, else on the CPU. ``auto`` is the CPU,
+    so that the numbers of a config do not depend on the machine.
+
+    Raises:
+        InputError: torch finds no CUDA device.
+    """
+    if cfg.accelerator != "cuda":
+        return torch.device("cpu")
+    if not torch.cuda.is_available():
+        raise InputError("accelerator", cfg.accelerator, "cpu, since torch finds no CUDA device here")
+    # Without it cuBLAS has no deterministic algorithms; it is read when cuBLAS starts.
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+    return torch.device("cuda", torch.cuda.current_device())
 
 
 def build_method(cfg: CfgNode, task: ShiftTask | None = None) -> Method:
