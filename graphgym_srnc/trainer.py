@@ -15,7 +15,7 @@ from graphgym_srnc import parallel
 from graphgym_srnc.backbones import prepare
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.losses.modularity import modularity
-from graphgym_srnc.methods.base import Method
+from graphgym_srnc.methods.base import Method, random_state, set_random_state
 from graphgym_srnc.metrics import classification_scores, detection_scores
 from graphgym_srnc.task import ShiftTask
 from graphgym_srnc.verdict import agreement, judge
@@ -125,11 +125,11 @@ def fit(method: Method, task: ShiftTask, *, seed: int | None = 0, max_episodes: 
         method.restore(blind, found["method"])
         record = _record(found["record"])
         best_score, best_state, select.plain = found["best_score"], found["best_state"], found["plain"]
-        torch.set_rng_state(found["random"])
+        set_random_state(found["random"], task.device)
 
     def state() -> dict[str, Any]:
         return {"method": method.checkpoint(), "record": json.dumps(asdict(record), default=float), "best_score": best_score,
-                "best_state": best_state, "plain": select.plain, "random": torch.get_rng_state()}
+                "best_state": best_state, "plain": select.plain, "random": random_state(task.device)}
 
     for number in itertools.count(len(record.history)):
         begin = time.perf_counter()

@@ -147,7 +147,7 @@ def homophily(task: ShiftTask) -> tuple[float, int]:
     hold labels of training, held-out source and validation nodes."""
     same = edges = 0
     for graph, parts in _labelled(task):
-        label = torch.full((graph.num_nodes,), HIDDEN)
+        label = torch.full((graph.num_nodes,), HIDDEN, device=graph.y.device)
         for nodes in parts:
             label[nodes] = graph.y[nodes]
         label[label == task.num_known] = HIDDEN
@@ -196,7 +196,7 @@ def _of_clusters(method: Method, task: ShiftTask) -> dict[str, float]:
     one_hot = F.one_hot(label, task.num_known).float()
     for cluster in getattr(method, "clusters", ()):
         source, target = (cluster.log_posterior(prepare(graph, method.cluster_features)) for graph in (task.source, task.target))
-        best, second = second_best(alignment_cost(one_hot, source[task.train]).double().numpy())
+        best, second = second_best(alignment_cost(one_hot, source[task.train]).double().cpu().numpy())
         figures.append({"clusters": _effective(_shares(target.argmax(1), target.size(1))),
                         "margin": min((second - best) / max(best, 1e-12), 1e6)})
     if not figures:

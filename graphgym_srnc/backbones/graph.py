@@ -54,8 +54,8 @@ class Graph:
     def __init__(self, data: Data, features: str = "row") -> None:
         if features not in FEATURES:
             raise InputError("dataset.normalize", features, ", ".join(FEATURES))
-        self.data, self.num_nodes, self.device = data, data.num_nodes, data.x.device
-        self.x = Mapped(data.x, features) if getattr(data.x, "mapped", False) else _scaled_features(data.x, features)
+        self.data, self.num_nodes, self.device = data, data.num_nodes, data.edge_index.device
+        self.x = Mapped(data.x, features, self.device) if getattr(data.x, "mapped", False) else _scaled_features(data.x, features)
         self._operators: dict[str, Sparse] = {}
         self._products: dict[str, Sparse | Tensor] = {}
 

@@ -163,13 +163,13 @@ def draw_view(graph: Graph, kind: str, layers: int, nodes: Tensor, fanout: int, 
     first layer's :math:`\\hat A X` is the exact one, made once a graph.
     """
     blocks: list[Block] = []
-    wanted, place = nodes.unique(return_inverse=True)
+    wanted, place = nodes.cpu().unique(return_inverse=True)
     for layer in reversed(range(layers)):
         block, wanted = _first_block(graph, kind, wanted) if layer == 0 and precompute else (None, wanted)
         if block is None:
             block, wanted = neighbourhoods(graph, fanout).block(kind, wanted)
         blocks.append(block)
-    blocks[0] = blocks[0].rows(place)
+    blocks[0] = blocks[0].rows(place.to(graph.device))
     return View(graph.x[wanted.to(graph.device)], blocks[::-1])
 
 
@@ -203,7 +203,7 @@ class Batches:
         """The next view, and which nodes of each part it has, as an index into the part."""
         if not self.size:
             return self.whole, [slice(None)] * len(self.parts)
-        drawn = [draw_nodes(len(part), self.size) for part in self.parts]
+        drawn = [draw_nodes(len(part), self.size, part.device) for part in self.parts]
         return self.at(torch.cat([part[index] for part, index in zip(self.parts, drawn)])), drawn
 
     def at(self, nodes: Tensor) -> View:
@@ -213,14 +213,16 @@ class Batches:
         return self.encoder.sample(self.graph, nodes, self.fanout)
 
 
-def draw_nodes(count: int, size: int) -> Tensor | slice:
+def draw_nodes(count: int, size: int, device: torch.device | None = None) -> Tensor | slice:
     """At most ``size`` of ``0 .. count - 1``, uniformly; of very many in no time, but two draws of one number then count once.
 
     Processes that train together share them.
     """
     if count <= size and parallel.world() == 1:
         return slice(None)
-    return parallel.share(lambda: torch.randperm(count)[:size] if count < 32 * size else torch.randint(count, (size,)).unique())
+    if count < 32 * size:
+        return parallel.share(lambda: torch.randperm(count, device=device)[:size])
+    return parallel.share(lambda: torch.randint(count, (size,), device=device).unique())
 
 
 def draw_edges(graph: Graph, count: int) -> Tensor:
@@ -231,7 +233,7 @@ def draw_edges(graph: Graph, count: int) -> Tensor:
     raw = graph.adjacency("raw").matrix
     entry = parallel.share(lambda: torch.randint(max(raw.nnz, 1), (count if raw.nnz else 0,)))
     ends = np.searchsorted(raw.indptr, entry.numpy(), side="right") - 1, raw.indices[entry.numpy()]
-    return torch.from_numpy(np.stack(ends).astype(np.int64))
+    return torch.from_numpy(np.stack(ends).astype(np.int64)).to(graph.device)
 
 
 @torch.no_grad()
@@ -244,7 +246,8 @@ def infer(encoder: Encoder, graph: Graph) -> Tensor:
     encoder.eval()
     if encoder.local:
         whole = encoder.view(graph)
-        return torch.cat([encoder(View(whole.x[nodes], whole.blocks)) for nodes in torch.arange(graph.num_nodes).split(CHUNK // 16)])
+        every = torch.arange(graph.num_nodes, device=graph.device)
+        return torch.cat([encoder(View(whole.x[nodes], whole.blocks)) for nodes in every.split(CHUNK // 16)])
     exact, hidden = neighbourhoods(graph, 0), graph.x
     ends = np.cumsum(exact.degree + 1)
     shares = [0, *np.searchsorted(ends, ends[-1] * np.arange(1, parallel.world()) / parallel.world()).tolist(), graph.num_nodes]
@@ -262,7 +265,7 @@ def infer(encoder: Encoder, graph: Graph) -> Tensor:
             if encoder.precompute and block.product is None and isinstance(state, Tensor):
                 block.product = block.adjacency @ state  # many more nodes are read than written
             part = encoder.layer_output(i, state, block)
-            out[nodes] = part if i == len(encoder.layers) - 1 else encoder.act(part)
+            out[nodes.to(graph.device)] = part if i == len(encoder.layers) - 1 else encoder.act(part)
         parallel.exchange(out, shares)
         hidden = out
     return hidden

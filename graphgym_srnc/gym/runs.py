@@ -12,7 +12,7 @@ from yacs.config import CfgNode
 from graphgym_srnc import parallel, store
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.gym import model as models
-from graphgym_srnc.gym.build import build_task
+from graphgym_srnc.gym.build import build_task, device
 from graphgym_srnc.gym.checkpoint import Checkpoint
 from graphgym_srnc.gym.config import activate, dump_config, schema
 from graphgym_srnc.gym.training import fit, train_standard
@@ -95,6 +95,7 @@ def run(base: CfgNode, seed: int, place: store.Experiment, watch: Watch | None =
     cfg.seed = seed
     cfg.run_dir = str(place.path / str(seed))
     activate(cfg)
+    where = device(cfg)
     torch.set_num_threads(cfg.num_threads)
     torch.use_deterministic_algorithms(True, warn_only=True)
     # Filling fresh memory guards against reads of it, which is not what makes runs equal, and it costs time.
@@ -106,7 +107,7 @@ def run(base: CfgNode, seed: int, place: store.Experiment, watch: Watch | None =
     if not parallel.first():
         fit(cfg, task, checkpoint=Checkpoint(place, seed, task.fingerprint(), 0, watch.say, resume, dict))
         return {}
-    train = _standard if cfg.train.mode == "standard" else partial(_method, begin=begin, resume=resume)
+    train = _standard if cfg.train.mode == "standard" else partial(_method, where=where, begin=begin, resume=resume)
     result = train(cfg, task, place, watch, extras)
     result = place.finish(seed, {
         "method": cfg.train.mode, "backbone": cfg.gnn.layer_type, "task": task.name, "split": task.fingerprint(), "info": dict(task.info),
@@ -119,8 +120,8 @@ def run(base: CfgNode, seed: int, place: store.Experiment, watch: Watch | None =
     return result
 
 
-def _method(cfg: CfgNode, task: ShiftTask, place: store.Experiment, watch: Watch, extras: Extras, begin: float,
-            resume: bool) -> store.Result:
+def _method(cfg: CfgNode, task: ShiftTask, place: store.Experiment, watch: Watch, extras: Extras, where: torch.device,
+            begin: float, resume: bool) -> store.Result:
     board: TensorBoard | None = None
     on_train: list[float] = []
 
@@ -129,6 +130,7 @@ def _method(cfg: CfgNode, task: ShiftTask, place: store.Experiment, watch: Watch
 
     checkpoint = Checkpoint(place, cfg.seed, task.fingerprint(), cfg.train.checkpoint, watch.say, resume,
                             lambda: {"train": on_train, "maps": board.checkpoint(), "seconds": seconds()})
+    task = task.to(where)  # with its fingerprint
 
     def after_episode(episode: Episode, method: Method, task: ShiftTask) -> None:
         nonlocal board

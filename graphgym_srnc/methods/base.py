@@ -26,6 +26,18 @@ def adam(parameters: Iterable[nn.Parameter], lr: float = 0.01, weight_decay: flo
     return torch.optim.Adam(parameters, lr=lr, weight_decay=weight_decay, fused=True)
 
 
+def random_state(device: torch.device) -> tuple[Tensor, ...]:
+    """The state of torch's generator and, on a GPU, of the device's own, where dropout and draws of a step come from."""
+    return (torch.get_rng_state(), *([] if device.type == "cpu" else [torch.get_device_module(device).get_rng_state(device)]))
+
+
+def set_random_state(state: tuple[Tensor, ...], device: torch.device) -> None:
+    """Put back what :func:`random_state` gave."""
+    torch.set_rng_state(state[0])
+    if device.type != "cpu":
+        torch.get_device_module(device).set_rng_state(state[1], device)
+
+
 class Method(nn.Module):
     """One way to classify the nodes of a target graph under shift.
 
@@ -96,12 +108,14 @@ class Method(nn.Module):
         """Make ready what every method needs: both graphs, the training labels, and an encoder that knows the target if it wants to."""
         self.task, self.labels = task, task.source.y[task.train]
         self.source, self.target = (prepare(graph, self.encoder.features) for graph in (task.source, task.target))
+        self.to(task.device)
         self.encoder = pretrained(self.encoder, self.target)
-        self.draws = torch.get_rng_state()
+        self.draws = random_state(task.device)
 
     def ready(self) -> None:
         """Between :meth:`setup` and the first gradient step, make all that episodes need; drawn again, it is the same."""
         self.build(self.task)
+        self.to(self.task.device)
 
     def checkpoint(self) -> dict[str, Any]:
         """All that the next episode depends on but torch's generator; tensors are the method's own, not copies of them."""
@@ -118,7 +132,7 @@ class Method(nn.Module):
             self.encoder = blank(self.encoder, task.num_features)
             self.encoder.base.load_state_dict(state["base"])
         self.setup(task)
-        torch.set_rng_state(state["draws"])
+        set_random_state(state["draws"], task.device)
         self.ready()
         self.load(state)
 
@@ -245,6 +259,7 @@ class Supervised(Method):
         self.taken, self.drawn, self.target_batches = 0, slice(None), None
         self.read_source(self.source)
         self.begin()
+        self.to(self.task.device)
         self.optimizer = self.make_optimizer(p for p in self.parameters() if p.requires_grad)
 
     def episode(self) -> dict[str, float]:
@@ -298,7 +313,7 @@ class Supervised(Method):
         """
         pool = self.task.pool
         if 0 < count < len(pool):
-            pool = pool[torch.randperm(len(pool))[:count]].sort().values
+            pool = pool[torch.randperm(len(pool), device=pool.device)[:count]].sort().values
         if self.batch_size:
             self.target_batches = self.batches(self.target, pool)
             return self.target_batches.whole

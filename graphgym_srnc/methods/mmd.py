@@ -32,6 +32,6 @@ class MMD(Supervised):
     def losses(self) -> dict[str, Tensor]:
         logits, source = self.classifier.embed(self.on_source)
         source, target = gather(source, self.classifier.embed(self.on_target)[1])
-        source, target = (h[torch.randperm(len(h))[:self.sample]] for h in (source, target))
+        source, target = (h[torch.randperm(len(h), device=h.device)[:self.sample]] for h in (source, target))
         weight = self.weight * ganin_schedule(self.progress)
         return {"source": F.cross_entropy(logits, self.labels), "mmd": weight * mmd.mmd(source, target)}
