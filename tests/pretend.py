@@ -32,6 +32,9 @@ class Backend(backend_registration._DummyBackendModule):
 
     restored: list[Tensor] = []
 
+    def is_available(self) -> bool:
+        return False
+
     def get_rng_state(self, device: torch.device) -> Tensor:
         return torch.tensor([1, 2, 3], dtype=torch.uint8)
 
@@ -39,10 +42,17 @@ class Backend(backend_registration._DummyBackendModule):
         self.restored.append(state)
 
 
+class Hook(backend_registration._DummyPrivateUse1Hook):
+    """Tells the rest of torch, which would pin memory for the device, that there is none."""
+
+    def is_available(self) -> bool:
+        return False
+
+
 @cache
 def device() -> torch.device:
     """The device; torch knows it from the first call on."""
-    backend_registration._setup_privateuseone_for_python_backend("pretend", backend_module=Backend())
+    backend_registration._setup_privateuseone_for_python_backend("pretend", backend_module=Backend(), hook=Hook())
     return torch.device("pretend", 0)
 
 

@@ -227,9 +227,9 @@ def _alone(seed: int, device: torch.device) -> Iterator[None]:
         yield
 
 
-def _device(source: ShiftTask | Data) -> torch.device:
+def _device(source: ShiftTask | Data) -> torch.device | str:
     """Where the data lie, and so where training happens."""
-    return source.device if isinstance(source, ShiftTask) else source.x.device
+    return source.device if isinstance(source, ShiftTask) else getattr(source.x, "device", "cpu")
 
 
 def _classes(task: ShiftTask) -> np.ndarray:
