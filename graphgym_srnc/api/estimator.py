@@ -83,8 +83,7 @@ class Estimator(BaseEstimator):
         alone that episode scores best which never says unknown. Other methods take the last episode and the cut that lets 95 % of
         the validation nodes through, for which, if there is none, a fifth of the training nodes of each class is held out.
 
-        Training happens on the device that the data lie on, and so does prediction afterwards; a model that was read from a file predicts on
-        the CPU.
+        Training happens on the device where the data lie, and so does prediction afterwards; a model from a file predicts on the CPU.
 
         One fit runs at a time in a process, and others wait: layers draw from torch's one generator, which is put back afterwards.
 
