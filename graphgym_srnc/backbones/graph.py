@@ -141,7 +141,7 @@ class Block:
     """
 
     adjacency: Sparse
-    own: Tensor | None = None
+    own: Tensor | slice | None = None
     product: "Sparse | Tensor | None" = None
     drawn: bool = False
 

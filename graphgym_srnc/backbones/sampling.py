@@ -161,7 +161,7 @@ class Neighbourhoods:
         if loops:
             place = np.append(place, start[:-1] + np.arange(end - begin) + count(inside & lower))
             value, column = np.append(value, self._loop(kind, nodes)), np.append(column, nodes)
-        ordered, index = np.empty_like(value), np.empty_like(column, dtype=np.int32)
+        ordered, index = np.empty_like(value), np.empty(len(value), dtype=np.int32)
         ordered[place], index[place] = value, column
         indptr = start + loops * np.arange(end - begin + 1)
         return multiply(to_torch(sp.csr_array((ordered, index, indptr), shape=(end - begin, len(state))), self.device), state)
