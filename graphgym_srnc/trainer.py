@@ -158,8 +158,9 @@ def fit(method: Method, task: ShiftTask, *, seed: int | None = 0, max_episodes: 
             checkpoint.write(state)
     method.load_state_dict(best_state)
     record.warnings = list(dict.fromkeys(method.warnings))
-    said = method.decide(method.predict(blind.target))
-    record.verdict = judge(method, task, agreement(select.plain[1], said, task.num_known))._asdict()
+    on_target = method.predict(blind.target)
+    agreed = agreement(select.plain[1], method.decide(on_target), task.num_known)
+    record.verdict = judge(method, task, agreed, on_target)._asdict()
     return record
 
 

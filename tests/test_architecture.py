@@ -11,12 +11,12 @@ import pytest
 PACKAGE = Path(__file__).parents[1] / "graphgym_srnc"
 FILES = sorted(PACKAGE.rglob("*.py"))
 ALL = {"errors", "task", "losses", "backbones", "shifts", "methods", "metrics", "trainer", "store", "cache", "report", "gym", "grid",
-       "tables", "clustering", "settings", "api", "verdict", "parallel"}
+       "tables", "clustering", "settings", "api", "verdict", "parallel", "edges"}
 
 INSIDE = {
     "__init__": {"api", "methods"}, "errors": set(), "task": set(), "metrics": set(), "store": set(), "cache": {"store"}, "settings": set(),
-    "losses": set(), "parallel": set(), "backbones": {"backbones", "cache", "parallel"}, "shifts": {"task", "cache"},
-    "methods": {"losses", "backbones", "task", "methods.base", "cache", "parallel"},
+    "losses": set(), "parallel": set(), "edges": set(), "backbones": {"backbones", "cache", "parallel", "edges"},
+    "shifts": {"task", "cache", "edges"}, "methods": {"losses", "backbones", "task", "methods.base", "cache", "parallel"},
     "trainer": {"task", "metrics", "methods.base", "backbones", "losses", "verdict", "parallel"},
     "verdict": {"task", "metrics", "methods.base", "backbones", "losses"},
     "report": {"report", "store", "task", "metrics", "trainer", "methods.base"},
@@ -29,7 +29,7 @@ INSIDE = {
 """Parts of the package that each part may import; besides, all may import ``errors``, and helpers of their own folder."""
 
 OUTSIDE = {
-    "__init__": set(), "errors": set(), "store": {"filelock"}, "cache": {"torch", "filelock"},
+    "__init__": set(), "errors": set(), "edges": {"numpy"}, "store": {"filelock"}, "cache": {"torch", "filelock"},
     "losses": {"torch", "scipy", "numpy"}, "parallel": {"torch"}, "task": {"torch", "torch_geometric"},
     "backbones": {"torch", "torch_geometric", "numpy", "scipy"}, "metrics": {"torch", "sklearn", "scipy", "numpy"},
     "methods": {"torch", "torch_geometric", "numpy", "scipy"}, "trainer": {"torch"}, "verdict": {"torch", "numpy", "scipy"},

@@ -15,6 +15,7 @@ from torch_geometric.sampler import BaseSampler, NeighborSampler, NodeSamplerInp
 
 from graphgym_srnc import parallel
 from graphgym_srnc.backbones.graph import Block, Graph, View
+from graphgym_srnc.backbones.mapped import ROWS, Mapped
 from graphgym_srnc.backbones.sparse import Sparse
 
 if TYPE_CHECKING:
@@ -25,6 +26,9 @@ CHUNK = 2 ** 20
 
 ON_DISK = 2 ** 31
 """Bytes from which the hidden states of a layer lie in a temporary file, memory-mapped."""
+
+LOOPS = ("gcn", "loops")
+"""Operators by which a node gives itself something."""
 
 
 class NeighbourSampler(BaseSampler):
@@ -122,7 +126,9 @@ class Neighbourhoods:
     def __init__(self, graph: Graph, fanout: int) -> None:
         raw = graph.adjacency("raw").matrix
         self.sampler, self.weight, self.device = make_sampler(graph, [fanout]), raw.data, graph.device
-        self.degree, self.total = np.diff(raw.indptr), np.asarray(raw.sum(1), dtype=np.float32).ravel()
+        self.indptr, self.indices, self.degree = raw.indptr, raw.indices, np.diff(raw.indptr)
+        self.total = np.asarray(raw.sum(1), dtype=np.float32).ravel()
+        self.scale = (self.total + 1) ** np.float32(-0.5)
 
     def block(self, kind: str, nodes: Tensor) -> tuple[Block, Tensor]:
         """The block of an operator, see :meth:`Graph.adjacency`, with outputs ``nodes`` ``[n]``, all different; and its input nodes."""
@@ -130,19 +136,33 @@ class Neighbourhoods:
         node, row, column, entry = (part.numpy() for part in (out.node, out.col, out.row, out.edge))
         own, drawn = np.arange(len(nodes)), np.bincount(row, minlength=len(nodes))
         share = (self.degree[node[own]] / np.maximum(drawn, 1)).astype(np.float32)[row]
-        loop = None
-        if kind == "gcn":
-            scale = (self.total[node] + 1) ** np.float32(-0.5)
-            value, loop = share * self.weight[entry] * scale[row] * scale[column], scale[own] ** 2
-        elif kind == "loops":
-            # Attention reads no weight, but how many neighbours an entry stands for.
-            value, loop = share, np.ones(len(own), dtype=np.float32)
-        else:
-            value = share * self.weight[entry] / (self.total[node[row]] if kind == "mean" else 1)
-        if loop is not None:
-            value, row, column = (np.concatenate(pair) for pair in ((value, loop), (row, own), (column, own)))
+        value = self._value(kind, share, entry, node[row], node[column])
+        if kind in LOOPS:
+            value, row, column = (np.concatenate(pair) for pair in ((value, self._loop(kind, node[own])), (row, own), (column, own)))
         matrix = sp.csr_array((value, (row, column)), shape=(len(nodes), len(node)))
         return Block(Sparse(matrix, self.device), torch.from_numpy(own).to(self.device), drawn=True), out.node
+
+    def product(self, kind: str, begin: int, end: int, state: Tensor) -> Tensor:
+        """Rows ``begin .. end - 1`` of :math:`\\hat A H` with all neighbours, of states ``[V, K]`` that are read where they lie."""
+        entries = slice(self.indptr[begin], self.indptr[end])
+        column, row = self.indices[entries], np.repeat(np.arange(begin, end), self.degree[begin:end])
+        value = self._value(kind, np.ones(len(row), dtype=np.float32), entries, row, column)
+        matrix = sp.csr_array((value, column, self.indptr[begin:end + 1] - self.indptr[begin]), shape=(end - begin, len(state)))
+        out = Sparse(matrix, self.device) @ state
+        if kind in LOOPS:
+            out += torch.from_numpy(self._loop(kind, np.arange(begin, end))).to(out)[:, None] * state[begin:end]
+        return out
+
+    def _value(self, kind: str, share: np.ndarray, entry: np.ndarray | slice, row: np.ndarray, column: np.ndarray) -> np.ndarray:
+        """Entries of the operator, each for ``share`` neighbours; ``row`` and ``column`` are their nodes in the whole graph."""
+        if kind == "loops":
+            return share  # attention reads no weight, but how many neighbours an entry stands for
+        value = share * self.weight[entry]
+        return value * self.scale[row] * self.scale[column] if kind == "gcn" else value / self.total[row] if kind == "mean" else value
+
+    def _loop(self, kind: str, nodes: np.ndarray) -> np.ndarray:
+        """What nodes give themselves."""
+        return self.scale[nodes] ** 2 if kind == "gcn" else np.ones(len(nodes), dtype=np.float32)
 
 
 _made: "WeakKeyDictionary[Graph, dict[int, Neighbourhoods]]" = WeakKeyDictionary()
@@ -248,27 +268,37 @@ def infer(encoder: Encoder, graph: Graph) -> Tensor:
         whole = encoder.view(graph)
         every = torch.arange(graph.num_nodes, device=graph.device)
         return torch.cat([encoder(View(whole.x[nodes], whole.blocks)) for nodes in every.split(CHUNK // 16)])
-    exact, hidden = neighbourhoods(graph, 0), graph.x
+    exact, hidden = neighbourhoods(graph, 0), _read(graph) if encoder.precompute and isinstance(graph.x, Mapped) else graph.x
     ends = np.cumsum(exact.degree + 1)
     shares = [0, *np.searchsorted(ends, ends[-1] * np.arange(1, parallel.world()) / parallel.world()).tolist(), graph.num_nodes]
     begin, end = parallel.own_range(shares)
     cuts = np.searchsorted(ends, np.arange(CHUNK, ends[-1], CHUNK)) + 1
-    cuts = torch.from_numpy(cuts[(cuts > begin) & (cuts < end)] - begin)
-    parts = [part for part in torch.arange(begin, end).tensor_split(cuts) if len(part)]
+    cuts = [begin, *cuts[(begin < cuts) & (cuts < end)].tolist(), end]
     for i, layer in enumerate(encoder.layers):
         out = _states(graph, len(layer.bias))
-        for nodes in parts:
-            block, needed = _first_block(graph, encoder.operator, nodes) if i == 0 and encoder.precompute else (None, nodes)
-            if block is None:
+        for part in map(slice, cuts, cuts[1:]):
+            nodes = torch.arange(part.start, part.stop)
+            if i == 0 and encoder.precompute and isinstance(graph.x, Tensor):
+                block, state = _first_block(graph, encoder.operator, nodes)[0], hidden[part]
+            elif encoder.precompute and isinstance(hidden, Tensor):
+                # Many more rows are read than written, so the product comes before the weights.
+                block, state = Block(None, part, exact.product(encoder.operator, part.start, part.stop, hidden)), hidden
+            else:
                 block, needed = exact.block(encoder.operator, nodes)
-            state = hidden[needed.to(graph.device)]
-            if encoder.precompute and block.product is None and isinstance(state, Tensor):
-                block.product = block.adjacency @ state  # many more nodes are read than written
-            part = encoder.layer_output(i, state, block)
-            out[nodes.to(graph.device)] = part if i == len(encoder.layers) - 1 else encoder.act(part)
+                state = hidden[needed.to(graph.device)]
+            result = encoder.layer_output(i, state, block)
+            out[part] = result if i == len(encoder.layers) - 1 else encoder.act(result)
         parallel.exchange(out, shares)
         hidden = out
     return hidden
+
+
+def _read(graph: Graph) -> Tensor:
+    """Features on disk, scaled, ``[V, F]``: read once from front to back, where rows of neighbours would be scaled again and again."""
+    out = _states(graph, graph.num_features)
+    for begin in range(0, len(out), ROWS):
+        out[begin:begin + ROWS] = graph.x[begin:begin + ROWS]
+    return out
 
 
 def _states(graph: Graph, width: int) -> Tensor:

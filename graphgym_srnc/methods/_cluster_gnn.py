@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from typing import Any, Callable
+from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor, nn
@@ -16,6 +17,9 @@ from graphgym_srnc.methods.base import MakeOptimizer, adam, all_logits, fit_labe
 
 USED_SHARE = 0.01
 """A cluster that is the first choice of fewer nodes than this share counts as unused."""
+
+_known: "WeakKeyDictionary[Clusters, WeakKeyDictionary[Graph, tuple[Tensor, Tensor]]]" = WeakKeyDictionary()
+"""The weights of a cluster GNN and the posterior that they gave: an episode asks for it several times."""
 
 
 class Clusters(nn.Module):
@@ -37,8 +41,12 @@ class Clusters(nn.Module):
 
     @torch.no_grad()
     def log_posterior(self, graph: Graph) -> Tensor:
-        r""":math:`\log Q_\Phi` of all nodes of a graph, ``[V, C]`` (Eq. cluster)."""
-        return all_logits(self.encoder, graph, self.batch_size).log_softmax(1)
+        r""":math:`\log Q_\Phi` of all nodes of a graph, ``[V, C]`` (Eq. cluster); made once while the weights stay as they are."""
+        known = _known.setdefault(self, WeakKeyDictionary())
+        weights = torch.cat([weight.detach().float().flatten() for weight in self.encoder.state_dict().values()]).cpu()
+        if graph not in known or not torch.equal(known[graph][0], weights):
+            known[graph] = weights, all_logits(self.encoder, graph, self.batch_size).log_softmax(1)
+        return known[graph][1]
 
     def log_class_posterior(self, graph: Graph) -> Tensor:
         """The same in the label space, ``[V, N(+1)]``."""

@@ -275,15 +275,15 @@ class SRNC(Method):
         least sure nodes are unknown.
         """
         task = self.task
-        p = self.class_posterior(task.target)
         if self.pseudo_labels == "classifier":
-            confidence, named = p[:, :task.num_known].max(1)
+            confidence, named = self.class_posterior(task.target)[:, :task.num_known].max(1)
             if task.open_set:
                 named = named.masked_fill(confidence < confidence[task.pool].quantile(self.unknown_share), task.num_known)
             return F.one_hot(named, task.num_outputs).float()
         q = self.cluster_posterior(self.cluster_target)
         if not self.product:
             return q
+        p = self.class_posterior(task.target)
         if task.open_set and not self.knows_unknown:
             # The classifier knows no unknown class yet: it may only share out what Q leaves to the known ones.
             p = torch.cat([p[:, :task.num_known] * (1 - q[:, task.num_known:]), q[:, task.num_known:]], 1)
