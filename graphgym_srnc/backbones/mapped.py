@@ -23,8 +23,8 @@ class Mapped:
         self.x, self.features, self.shape, self.device = x, features, x.shape, torch.device(device)
         self.mean = sum(part.sum(0, dtype=torch.float64) for part in x.split(ROWS)).div(len(x)).float() if features == "auto" else None
 
-    def __getitem__(self, nodes: Tensor) -> Tensor:
-        return scaled(self.x[nodes.cpu()], self.features, self.mean).to(self.device)
+    def __getitem__(self, nodes: Tensor | slice) -> Tensor:
+        return scaled(self.x[nodes.cpu() if isinstance(nodes, Tensor) else nodes], self.features, self.mean).to(self.device)
 
     def __matmul__(self, weight: Tensor) -> Tensor:
         self.refuse()
