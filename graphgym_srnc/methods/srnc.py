@@ -275,8 +275,8 @@ class SRNC(Method):
         least sure nodes are unknown.
         """
         task = self.task
-        p = self.class_posterior(task.target)
         if self.pseudo_labels == "classifier":
+            p = self.class_posterior(task.target)
             q = F.one_hot(p[:, :task.num_known].argmax(1), task.num_outputs).float()
             if task.open_set:
                 confidence = p[:, :task.num_known].amax(1)
@@ -286,6 +286,7 @@ class SRNC(Method):
         q = self.cluster_posterior(self.cluster_target)
         if not self.product:
             return q
+        p = self.class_posterior(task.target)
         if task.open_set and not self.knows_unknown:
             # The classifier knows no unknown class yet: it may only share out what Q leaves to the known ones.
             p = torch.cat([p[:, :task.num_known] * (1 - q[:, task.num_known:]), q[:, task.num_known:]], 1)
