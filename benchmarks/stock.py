@@ -5,6 +5,7 @@ The same few lines as PyG's public ``graphgym/main.py``, rewritten, with the con
 from __future__ import annotations
 
 import argparse
+import time
 
 import torch
 from torch_geometric import seed_everything
@@ -29,7 +30,7 @@ def configure(*overrides: object) -> None:
 
 
 def main() -> None:
-    """Train once: ``stock.py NAME DATA_DIR OUT_DIR THREADS``."""
+    """Train once: ``stock.py NAME DATA_DIR OUT_DIR THREADS``; the last word of the output is the seconds it took from the raw files on."""
     parser = argparse.ArgumentParser(description=__doc__)
     for name in ("name", "data_dir", "out_dir"):
         parser.add_argument(name)
@@ -42,12 +43,14 @@ def main() -> None:
     set_run_dir(cfg.out_dir)
     set_printing()
     seed_everything(cfg.seed)
+    begin = time.perf_counter()
     auto_select_device()
     datamodule = GraphGymDataModule()
     model = create_model()
     cfg.params = params_count(model)
     train(model, datamodule, logger=True)
     agg_runs(cfg.out_dir, cfg.metric_best)
+    print(time.perf_counter() - begin)
 
 
 if __name__ == "__main__":
