@@ -4,6 +4,8 @@ Each size runs in a process of its own, on a synthetic graph whose number of nod
 everything in memory; batches of 1,024 nodes read features from disk, with 10 neighbours a node and layer. What was measured is kept in
 ``--keep`` and not measured again, so that ``--max-edges`` can be raised later. Times are of the processor, which other work on the same
 machine moves less than those of the clock; those are in the table too.
+
+Several processes that train together: ``torchrun --nproc-per-node 2 benchmarks/scale.py --one erm batches 1e6``, times by the clock.
 """
 from __future__ import annotations
 
@@ -156,7 +158,11 @@ def main() -> None:
     args = parser.parse_args()
     if args.one:
         args.method, args.mode, args.edges = args.one[0], args.one[1], float(args.one[2])
-        print(json.dumps(measure(args)))
+        from graphgym_srnc import parallel
+        with parallel.processes():
+            figures = measure(args)
+            if parallel.first():
+                print(json.dumps(figures))
         return
     rows = [json.loads(line) for line in args.keep.read_text().splitlines()] if args.keep.exists() else []
     sizes = [size for size in (10.0 ** k for k in range(4, 9)) if args.min_edges <= size <= args.max_edges]
