@@ -7,6 +7,9 @@ A product of a sparse matrix in CSR (``nnz`` entries, R rows, C columns) with a 
 row of the dense matrix once and has to write the result: ``8 nnz + 4 (R + 1) + 4 K (R + C)`` bytes. Where the dense matrix does not stay in
 the cache, each entry reads its row anew: ``8 nnz + 4 (R + 1) + 4 K (nnz + R)``. The truth lies between; both are divided by the bandwidth
 that a copy of a large tensor reaches, and by the time taken.
+
+The bound of a whole training step is the sum over its operations of the larger of two times: bytes at the bandwidth of a copy, and
+operations at the rate that a large dense product reaches.
 """
 from __future__ import annotations
 
@@ -23,9 +26,10 @@ from typing import Callable
 
 import psutil
 import torch
-from step import load
+from step import load, ours
 
 from graphgym_srnc import backbones, store
+from graphgym_srnc.backbones import EncoderSpec
 from graphgym_srnc.losses.modularity import collapse_loss, modularity_loss
 from graphgym_srnc.shifts import synthetic
 
@@ -63,7 +67,32 @@ def roofline(widths: tuple[int, ...] = (16, 40, 128, 256)) -> str:
         fixed = 8 * adjacency.nnz + 4 * (rows + 1)
         once, each = ((fixed + 4 * width * count) / taken / 1e9 for count in (rows + columns, rows + adjacency.nnz))
         lines.append(f"| {width} | {1000 * taken:.1f} | {once:.1f} | {once / bandwidth:.2f} | {each:.1f} | {each / bandwidth:.2f} |")
+    step = ours("gcn", data, None, num_outputs)
+    taken, bound = seconds(step), step_bound(rows, adjacency.nnz, data.num_features, EncoderSpec().hidden, num_outputs, bandwidth)
+    least, parts = sum(bound.values()), ", ".join(f"{name} {1000 * value:.0f}" for name, value in bound.items())
+    lines.append(f"\nA training step of the GCN on all nodes takes {1000 * taken:.0f} ms; its bound is {1000 * least:.0f} ms ({parts}), "
+                 f"{least / taken:.2f} of the time.")
     return "\n".join(lines) + "\n"
+
+
+def rate_of_product(size: int = 2048) -> float:
+    """Operations a second, in 10^9, of a dense product."""
+    square = torch.randn(size, size)
+    return 2 * size ** 3 / seconds(lambda: square @ square) / 1e9
+
+
+def step_bound(nodes: int, entries: int, features: int, hidden: int, outputs: int, bandwidth: float) -> dict[str, float]:
+    """The least seconds of the parts of a step of a two-layer GCN whose loss reads all nodes, with propagated features made before."""
+    rate = rate_of_product()
+    wide, narrow = 4 * nodes * hidden, 4 * nodes * outputs
+    # Forward: XW, HW. Backward: the gradients of both weights and of H.
+    products = [(features * hidden, 4 * nodes * features + wide), (hidden * outputs, wide + narrow), (hidden * outputs, wide + narrow),
+                (hidden * outputs, wide + narrow), (features * hidden, 4 * nodes * features + wide)]
+    return {"dense products": sum(max(2 * nodes * count / rate, moved / bandwidth) for count, moved in products) / 1e9,
+            # Activation and dropout read and write a hidden state, and once more in the backward pass, where they read two.
+            "activation and dropout": 5 * wide / bandwidth / 1e9,
+            "sparse products": 2 * (8 * entries + 2 * narrow) / bandwidth / 1e9,
+            "loss": 4 * narrow / bandwidth / 1e9}
 
 
 def modularity_cost(contestant: str, size: int) -> dict[str, float]:

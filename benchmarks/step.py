@@ -49,7 +49,7 @@ def ours(layer: str, data: Data, nodes: Tensor | None, num_outputs: int) -> Step
     """The step of ``fit_labels`` with the default encoder (hidden 256, 2 layers): loss on ``nodes`` ``[n]``, or on all (None)."""
     spec = backbones.EncoderSpec(kind=LAYERS[layer])
     graph = backbones.prepare(data, spec.features)
-    model = backbones.build(spec, graph.num_features, num_outputs)
+    model = backbones.build(spec, graph.num_features, num_outputs).to(graph.device)
     view, label, optimizer = model.view(graph, nodes), data.y if nodes is None else data.y[nodes], adam(model.parameters())
     # A real graph has a few nodes without a label.
     label = label.where(label >= 0, 0)
@@ -96,7 +96,7 @@ class Plain(nn.Module):
 def plain(layer: str, data: Data, nodes: Tensor, num_outputs: int) -> Step:
     """A plain PyG script: loss on the labelled nodes, every node computed."""
     x = data.x.to_dense() if data.x.layout != torch.strided else data.x
-    model, label = Plain(layer, x.size(1), num_outputs), data.y[nodes]
+    model, label = Plain(layer, x.size(1), num_outputs).to(x.device), data.y[nodes]
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01, weight_decay=5e-4)
 
     def step() -> None:
@@ -112,10 +112,10 @@ def stock(layer: str, data: Data, nodes: Tensor, num_outputs: int) -> Step:
     from torch_geometric.graphgym.config import cfg
     from torch_geometric.graphgym.model_builder import create_model
     configure("gnn.layer_type", LAYERS[layer])
-    model = create_model(dim_in=data.num_features, dim_out=num_outputs)
+    model = create_model(dim_in=data.num_features, dim_out=num_outputs).to(nodes.device)
     (optimizer,), _ = model.configure_optimizers()
     data = copy.copy(data)
-    data.train_mask = torch.zeros(data.num_nodes, dtype=torch.bool).index_fill_(0, nodes, True)
+    data.train_mask = torch.zeros(data.num_nodes, dtype=torch.bool, device=nodes.device).index_fill_(0, nodes, True)
     assert cfg.gnn.dim_inner == backbones.EncoderSpec().hidden and cfg.gnn.layers_mp == backbones.EncoderSpec().layers
 
     def step() -> None:
@@ -141,17 +141,23 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--block", type=int, default=5, help="steps in a row, whose mean is one figure")
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     args = parser.parse_args()
+    # A GPU works on after a step returns.
+    wait = torch.cuda.synchronize if args.device == "cuda" else lambda: None
     torch.set_num_threads(args.threads)
     torch.manual_seed(0)
     data, nodes, num_outputs = load(args.graph)
+    data, nodes = copy.copy(data).to(args.device), nodes.to(args.device)
     steps = {name: CONTESTANTS[name](args.layer, data, nodes, num_outputs) for name in args.contestants}
     seconds: dict[str, list[float]] = {name: [] for name in steps}
     for number in range(args.rounds + 1):
         for name, step in steps.items():
+            wait()
             begin = time.perf_counter()
             for _ in range(args.block):
                 step()
+            wait()
             if number > 0:
                 seconds[name].append((time.perf_counter() - begin) / args.block)
     print(json.dumps(seconds))

@@ -54,7 +54,7 @@ def detection_scores(confidence: Tensor, unknown: Tensor) -> dict[str, float]:
         confidence: how sure it is that a node is of a known class, ``[n]``.
         unknown: whether it is of the unknown class, ``[n]``.
     """
-    sure, unknown = confidence.double().numpy(), unknown.numpy()
+    sure, unknown = confidence.double().cpu().numpy(), unknown.cpu().numpy()
     if unknown.all() or not unknown.any():
         return {}
     let_through, kept, _ = roc_curve(~unknown, sure, drop_intermediate=False)

@@ -1,6 +1,7 @@
 """A shift scenario, frozen: two graphs, who is labelled, who is scored, and what stays hidden."""
 from __future__ import annotations
 
+import copy
 import hashlib
 import math
 from dataclasses import dataclass, field, fields
@@ -148,11 +149,38 @@ class ShiftTask:
             graphs["validation"] = self.validation
         return graphs
 
+    @property
+    def device(self) -> torch.device:
+        """Where graphs and index sets lie."""
+        return self.train.device
+
+    def to(self, device: torch.device | str) -> "ShiftTask":
+        """The same task with graphs and index sets on a device, itself where they are there; features that stay on disk stay there."""
+        moved: dict[int, Any] = {}
+
+        def move(value: Any) -> Any:
+            if id(value) in moved:
+                return moved[id(value)]
+            if isinstance(value, Tensor):
+                new = value if getattr(value, "mapped", False) else value.to(device)
+            elif isinstance(value, Data):
+                new = copy.copy(value).apply(move)
+            elif isinstance(value, ShiftTask):
+                new = copy.copy(value)
+                for entry in fields(value):
+                    object.__setattr__(new, entry.name, move(getattr(value, entry.name)))
+            else:
+                return value
+            moved[id(value)] = new
+            return new
+
+        return self if torch.device(device) == self.device else move(self)
+
     def blind(self) -> "ShiftTask":
         """The task as a method may see it: features, edges and the training labels; every other label is ``HIDDEN``."""
         hidden: dict[int, Data] = {}
         for graph in self.graphs().values():
-            y = torch.full((graph.num_nodes,), HIDDEN, dtype=torch.long)
+            y = torch.full((graph.num_nodes,), HIDDEN, dtype=torch.long, device=graph.y.device)
             if graph is self.source:
                 y[self.train] = graph.y[self.train]
             hidden[id(graph)] = Data(x=graph.x, edge_index=graph.edge_index, y=y, num_nodes=graph.num_nodes)

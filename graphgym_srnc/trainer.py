@@ -11,13 +11,17 @@ from typing import Any, Callable, Protocol, Sequence
 
 import torch
 
+from graphgym_srnc import parallel
 from graphgym_srnc.backbones import prepare
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.losses.modularity import modularity
-from graphgym_srnc.methods.base import Method
+from graphgym_srnc.methods.base import Method, random_state, set_random_state
 from graphgym_srnc.metrics import classification_scores, detection_scores
 from graphgym_srnc.task import ShiftTask
 from graphgym_srnc.verdict import agreement, judge
+
+IN_PARALLEL = "1 or more, since several processes train together and share batches"
+"""What ``batch_size`` has to be where there are several."""
 
 SELECTIONS = ("target_val", "source_val", "target_modularity", "last")
 
@@ -62,15 +66,19 @@ class Checkpoint(Protocol):
     """Where the state of a run between two episodes is kept: tensors and plain values, in dictionaries, lists and tuples."""
 
     def read(self) -> dict[str, Any] | None:
-        """The last state of this very run (method, task and settings), or None."""
+        """The last state of this very run (method, task and settings), or None; the same in all processes."""
 
     def write(self, state: Callable[[], dict[str, Any]]) -> None:
         """An episode is done and another one follows; ``state()`` gives the state, whose tensors the next episode changes."""
 
 
+@parallel.together()
 def fit(method: Method, task: ShiftTask, *, seed: int | None = 0, max_episodes: int = -1, patience: int = 0, selection: str = "target_val",
         min_agreement: float = 0.6, callbacks: Sequence[Callback] = (), checkpoint: Checkpoint | None = None) -> RunRecord:
     """Train a method on a task; afterwards it holds the weights of the selected episode.
+
+    Several processes of one group of ``torch.distributed`` train together, in batches: each calls this with an equal method, task and
+    settings, and gets equal weights. Callbacks are the first one's, and it alone writes checkpoints.
 
     Args:
         method: what to train; it is shown ``task.blind()`` (of ``task.oracle`` if it asks for that).
@@ -105,9 +113,11 @@ def fit(method: Method, task: ShiftTask, *, seed: int | None = 0, max_episodes: 
         raise InputError("train.selection", selection, "a task with held-out source nodes, or target_val, or last")
     if selection == "target_val" and not task.val.numel():
         raise InputError("train.selection", selection, "a task with validation nodes, or target_modularity, or last")
+    method.require("batch_size", method.batch_size, method.batch_size > 0 or parallel.count() == 1, IN_PARALLEL)
     if seed is not None:
         torch.manual_seed(seed)
     record = RunRecord(task=task.name, fingerprint=task.fingerprint(), selection=selection)
+    parallel.check_alike("dataset", record.fingerprint)
     blind, select = task.blind(), Selector(task, selection, min_agreement)
     best_score, best_state = -math.inf, {}
     found = checkpoint.read() if checkpoint is not None else None
@@ -115,11 +125,11 @@ def fit(method: Method, task: ShiftTask, *, seed: int | None = 0, max_episodes: 
         method.restore(blind, found["method"])
         record = _record(found["record"])
         best_score, best_state, select.plain = found["best_score"], found["best_state"], found["plain"]
-        torch.set_rng_state(found["random"])
+        set_random_state(found["random"], task.device)
 
     def state() -> dict[str, Any]:
         return {"method": method.checkpoint(), "record": json.dumps(asdict(record), default=float), "best_score": best_score,
-                "best_state": best_state, "plain": select.plain, "random": torch.get_rng_state()}
+                "best_state": best_state, "plain": select.plain, "random": random_state(task.device)}
 
     for number in itertools.count(len(record.history)):
         begin = time.perf_counter()
@@ -134,8 +144,9 @@ def fit(method: Method, task: ShiftTask, *, seed: int | None = 0, max_episodes: 
         if selection == "last" or score > best_score:
             best_score, record.best = score, number
             best_state = copy.deepcopy(method.state_dict())
-        for callback in callbacks:
-            callback(episode, method, task)
+        with parallel.together(False):
+            for callback in callbacks if parallel.first() else ():
+                callback(episode, method, task)
         if patience and number - record.best >= patience:
             record.stopped = f"no better score by {selection} for {patience} episode(s)"
             break
@@ -143,12 +154,13 @@ def fit(method: Method, task: ShiftTask, *, seed: int | None = 0, max_episodes: 
         if number >= (method.episodes if max_episodes < 0 else min(max_episodes, method.episodes)):
             record.stopped = f"all {number} episode(s) done"
             break
-        if checkpoint is not None:
+        if checkpoint is not None and parallel.first():
             checkpoint.write(state)
     method.load_state_dict(best_state)
     record.warnings = list(dict.fromkeys(method.warnings))
-    said = method.decide(method.predict(blind.target))
-    record.verdict = judge(method, task, agreement(select.plain[1], said, task.num_known))._asdict()
+    on_target = method.predict(blind.target)
+    agreed = agreement(select.plain[1], method.decide(on_target), task.num_known)
+    record.verdict = judge(method, task, agreed, on_target)._asdict()
     return record
 
 

@@ -59,7 +59,7 @@ class Verdict(NamedTuple):
 
 
 @torch.no_grad()
-def judge(method: Method, task: ShiftTask, agreement: float | None = None) -> Verdict:
+def judge(method: Method, task: ShiftTask, agreement: float | None = None, on_target: Tensor | None = None) -> Verdict:
     """Look at a trained method, with the weights of the selected episode.
 
     Args:
@@ -67,9 +67,10 @@ def judge(method: Method, task: ShiftTask, agreement: float | None = None) -> Ve
         task: what it was trained on (the oracle's task if it is one), with its labels.
         agreement: share of the target nodes said to be of a known class for which it is also the likeliest one in episode 0, the plain
             GNN; see :func:`agreement`.
+        on_target: what the method predicts for the target, ``[V, N(+1)]``, where that is known.
     """
     held = getattr(method, "task", task)
-    on_target = method.predict(held.target)
+    on_target = method.predict(held.target) if on_target is None else on_target
     on_val = on_target if held.validation is held.target else method.predict(held.validation)
     curves = {part: curve(method, scores[nodes], graph.y[nodes]) for part, scores, nodes, graph in
               (("val", on_val, task.val, task.validation), ("test", on_target, task.test, task.target)) if len(nodes)}
@@ -147,13 +148,14 @@ def homophily(task: ShiftTask) -> tuple[float, int]:
     hold labels of training, held-out source and validation nodes."""
     same = edges = 0
     for graph, parts in _labelled(task):
-        label = torch.full((graph.num_nodes,), HIDDEN)
+        label = torch.full((graph.num_nodes,), HIDDEN, device=graph.y.device)
         for nodes in parts:
             label[nodes] = graph.y[nodes]
         label[label == task.num_known] = HIDDEN
-        a, b = label[graph.edge_index]
-        seen = (a >= 0) & (b >= 0) & (graph.edge_index[0] < graph.edge_index[1])
-        same, edges = same + int((a == b)[seen].sum()), edges + int(seen.sum())
+        labelled = label >= 0
+        for pairs in graph.edge_index.split(2 ** 20, 1):
+            a, b = label[pairs[:, labelled[pairs].all(0) & (pairs[0] < pairs[1])]]
+            same, edges = same + int((a == b).sum()), edges + len(a)
     return same / max(edges, 1), edges
 
 
@@ -196,7 +198,7 @@ def _of_clusters(method: Method, task: ShiftTask) -> dict[str, float]:
     one_hot = F.one_hot(label, task.num_known).float()
     for cluster in getattr(method, "clusters", ()):
         source, target = (cluster.log_posterior(prepare(graph, method.cluster_features)) for graph in (task.source, task.target))
-        best, second = second_best(alignment_cost(one_hot, source[task.train]).double().numpy())
+        best, second = second_best(alignment_cost(one_hot, source[task.train]).double().cpu().numpy())
         figures.append({"clusters": _effective(_shares(target.argmax(1), target.size(1))),
                         "margin": min((second - best) / max(best, 1e-12), 1e6)})
     if not figures:

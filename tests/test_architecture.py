@@ -11,13 +11,13 @@ import pytest
 PACKAGE = Path(__file__).parents[1] / "graphgym_srnc"
 FILES = sorted(PACKAGE.rglob("*.py"))
 ALL = {"errors", "task", "losses", "backbones", "shifts", "methods", "metrics", "trainer", "store", "cache", "report", "gym", "grid",
-       "tables", "clustering", "settings", "api", "verdict"}
+       "tables", "clustering", "settings", "api", "verdict", "parallel", "edges"}
 
 INSIDE = {
     "__init__": {"api", "methods"}, "errors": set(), "task": set(), "metrics": set(), "store": set(), "cache": {"store"}, "settings": set(),
-    "losses": set(), "backbones": {"backbones", "cache"}, "shifts": {"task", "cache"},
-    "methods": {"losses", "backbones", "task", "methods.base", "cache"},
-    "trainer": {"task", "metrics", "methods.base", "backbones", "losses", "verdict"},
+    "losses": set(), "parallel": set(), "edges": set(), "backbones": {"backbones", "cache", "parallel", "edges"},
+    "shifts": {"task", "cache", "edges"}, "methods": {"losses", "backbones", "task", "methods.base", "cache", "parallel"},
+    "trainer": {"task", "metrics", "methods.base", "backbones", "losses", "verdict", "parallel"},
     "verdict": {"task", "metrics", "methods.base", "backbones", "losses"},
     "report": {"report", "store", "task", "metrics", "trainer", "methods.base"},
     "grid": {"grid", "store", "gym", "report", "settings"}, "clustering": {"clustering", "backbones", "metrics", "task"},
@@ -29,8 +29,8 @@ INSIDE = {
 """Parts of the package that each part may import; besides, all may import ``errors``, and helpers of their own folder."""
 
 OUTSIDE = {
-    "__init__": set(), "errors": set(), "store": {"filelock"}, "cache": {"torch", "filelock"},
-    "losses": {"torch", "scipy", "numpy"}, "task": {"torch", "torch_geometric"},
+    "__init__": set(), "errors": set(), "edges": {"numpy"}, "store": {"filelock"}, "cache": {"torch", "filelock"},
+    "losses": {"torch", "scipy", "numpy"}, "parallel": {"torch"}, "task": {"torch", "torch_geometric"},
     "backbones": {"torch", "torch_geometric", "numpy", "scipy"}, "metrics": {"torch", "sklearn", "scipy", "numpy"},
     "methods": {"torch", "torch_geometric", "numpy", "scipy"}, "trainer": {"torch"}, "verdict": {"torch", "numpy", "scipy"},
     "grid": {"psutil", "ray"}, "__main__": set(),

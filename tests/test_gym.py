@@ -91,7 +91,7 @@ def test_override_takes_the_type_of_its_key(gym, key, value, want):
     ("train.selection", "test", "target_val"),
     ("dataset.normalize", "rows", "row, l2, auto, none"), ("optim.optimizer", "adamax", "adam"), ("optim.scheduler", "cos", "none"),
     ("gnn.stage_type", "skipsum", "stack"), ("dataset.task", "edge", "node"), ("seed", "-1", "0 to"),
-    ("train.max_episodes", "-2", "-1 or more"), ("pgl.enlarging", "0", None), ("accelerator", "cuda", "auto, cpu"),
+    ("train.max_episodes", "-2", "-1 or more"), ("pgl.enlarging", "0", None), ("accelerator", "mps", "auto, cpu, cuda"),
 ])
 def test_bad_value_names_its_key(gym, key, value, words):
     mode = [] if key == "train.mode" else ["train.mode", "pgl"]

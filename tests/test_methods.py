@@ -318,6 +318,18 @@ def test_cluster_gnn_finds_planted_blocks():
     assert state["modularity"] == pytest.approx(nx.community.modularity(graph, parts), abs=1e-5) and state["used_clusters"] == 4
 
 
+def test_a_posterior_is_made_once_while_the_weights_stay():
+    cluster = cluster_gnn(toy("close_set"), 4)
+    first, other = (cluster.log_posterior(graph) for graph in (cluster.target, cluster.source))
+    assert cluster.log_posterior(cluster.target) is first and cluster.log_posterior(cluster.source) is other is not first
+    cluster.pretrain(1)  # the fused optimiser leaves no mark on the versions of weights
+    second = cluster.log_posterior(cluster.target)
+    assert not torch.equal(second, first)
+    with torch.no_grad():
+        cluster.encoder.output_bias.add_(1.0)
+    assert cluster.log_posterior(cluster.target) is not second
+
+
 def test_alignment_names_the_planted_blocks():
     task = toy(**EASY)
     cluster = cluster_gnn(task, 6)

@@ -234,6 +234,17 @@ def test_inference_by_layers_is_exact(kind, data, monkeypatch):
     assert torch.allclose(infer(model, graph), whole, atol=1e-5)
 
 
+@pytest.mark.parametrize("kind", ["raw", "gcn", "mean", "loops"])
+def test_products_are_those_of_blocks(kind):
+    plain = small(50)
+    weight = np.random.default_rng(0).random(plain.adjacency("raw").nnz, dtype=np.float32)
+    for graph in (plain, plain.reweighted(weight)):
+        exact, state = neighbourhoods(graph, 0), torch.randn(50, 7)
+        for begin, end in ((0, 50), (0, 9), (20, 31), (49, 50)):
+            block, needed = exact.block(kind, torch.arange(begin, end))
+            assert torch.allclose(exact.product(kind, begin, end, state), block.adjacency @ state[needed], atol=1e-6)
+
+
 def test_batches():
     graph, model = Graph(DENSE, "none"), encoder("gcnconv")
     parts = [torch.arange(50), torch.arange(60, 70), torch.arange(0)]

@@ -83,6 +83,9 @@ class Estimator(BaseEstimator):
         alone that episode scores best which never says unknown. Other methods take the last episode and the cut that lets 95 % of
         the validation nodes through, for which, if there is none, a fifth of the training nodes of each class is held out.
 
+        Training happens on the device that the data lie on, and so does prediction afterwards; a model that was read from a file
+        predicts on the CPU.
+
         One fit runs at a time in a process, and others wait: layers draw from torch's one generator, which is put back afterwards.
 
         Args:
@@ -103,6 +106,7 @@ class Estimator(BaseEstimator):
         plain = parameters.checked(self._method, self.get_params(deep=False))
         method = parameters.new_method(self._method, plain)
         given, classes = self._task(source, target, plain)
+        given = given.to(_device(source))
         task = given.oracle if method.oracle else given
         label = task.validation.y[task.val]
         known_only = task.open_set and not bool((label == task.num_known).any())
@@ -115,7 +119,7 @@ class Estimator(BaseEstimator):
             if known_only:
                 # An episode that says unknown differs from episode 0, which cannot.
                 rule["min_agreement"] = 0.0
-        with _alone(plain["random_state"]):
+        with _alone(plain["random_state"], task.device):
             record = trainer.fit(method, given, seed=None, callbacks=tuple(self.callbacks), **rule)
         on_val, on_test = method.predict(method.task.validation)[task.val], method.predict(method.task.target)[task.test]
         if cut:
@@ -134,7 +138,7 @@ class Estimator(BaseEstimator):
         The graph plays the part of the target, also if it was the source.
         """
         scores = self._scores(graph)
-        return self.classes_[self.method_.decide(scores).numpy()]
+        return self.classes_[self.method_.decide(scores).cpu().numpy()]
 
     def predict_proba(self, graph: Data) -> np.ndarray:
         """Probabilities ``[V, len(classes_)]`` of the classes; the likeliest one is what :meth:`predict` says.
@@ -144,7 +148,7 @@ class Estimator(BaseEstimator):
         :meth:`graphgym_srnc.methods.base.Method.posterior`.
         """
         scores = self._scores(graph)
-        return self.method_.posterior(scores).numpy()
+        return self.method_.posterior(scores).cpu().numpy()
 
     @available_if(lambda self: hasattr(self._method, "cluster"))
     def clusters(self, graph: Data) -> np.ndarray:
@@ -154,7 +158,7 @@ class Estimator(BaseEstimator):
             InputError: the method was trained without one.
         """
         graph = self._checked(graph)
-        return self.method_.cluster(graph).numpy()
+        return self.method_.cluster(graph).cpu().numpy()
 
     def save(self, path: str | os.PathLike) -> None:
         """Write the trained model into one file, whole or not at all; :func:`load` reads it.
@@ -206,7 +210,7 @@ class Estimator(BaseEstimator):
         graph = shifts.unlabelled(graph)
         if graph.num_features != self.n_features_in_:
             raise InputError("graph: x", f"{graph.num_features} features", f"{self.n_features_in_}, as in training")
-        return graph
+        return graph.to(self.method_.threshold.device)
 
     def _scores(self, graph: Data) -> Tensor:
         graph = self._checked(graph)
@@ -214,11 +218,18 @@ class Estimator(BaseEstimator):
 
 
 @contextlib.contextmanager
-def _alone(seed: int) -> Iterator[None]:
+def _alone(seed: int, device: torch.device) -> Iterator[None]:
     """Train by own random numbers: one at a time, and torch's generator is put back afterwards."""
-    with _training, torch.random.fork_rng(devices=[]), torch.enable_grad():
+    with _training, torch.random.fork_rng([device] if device.type == "cuda" else []), torch.enable_grad():
         torch.default_generator.manual_seed(seed)
+        if device.type == "cuda":
+            torch.cuda.manual_seed(seed)
         yield
+
+
+def _device(source: ShiftTask | Data) -> torch.device | str:
+    """Where the data lie, and so where training happens."""
+    return source.device if isinstance(source, ShiftTask) else getattr(source.x, "device", "cpu")
 
 
 def _classes(task: ShiftTask) -> np.ndarray:

@@ -13,6 +13,7 @@ from torch import Tensor
 from torch.utils.weak import WeakIdKeyDictionary
 from torch_geometric.data import Data
 
+from graphgym_srnc import edges
 from graphgym_srnc.backbones.mapped import Mapped, scaled
 from graphgym_srnc.backbones.sparse import Sparse
 from graphgym_srnc.errors import InputError
@@ -54,8 +55,8 @@ class Graph:
     def __init__(self, data: Data, features: str = "row") -> None:
         if features not in FEATURES:
             raise InputError("dataset.normalize", features, ", ".join(FEATURES))
-        self.data, self.num_nodes, self.device = data, data.num_nodes, data.x.device
-        self.x = Mapped(data.x, features) if getattr(data.x, "mapped", False) else _scaled_features(data.x, features)
+        self.data, self.num_nodes, self.device = data, data.num_nodes, data.edge_index.device
+        self.x = Mapped(data.x, features, self.device) if getattr(data.x, "mapped", False) else _scaled_features(data.x, features)
         self._operators: dict[str, Sparse] = {}
         self._products: dict[str, Sparse | Tensor] = {}
 
@@ -122,14 +123,12 @@ class Graph:
     def _raw(self) -> sp.csr_array:
         if "raw" in self._operators:
             return self._operators["raw"].matrix
-        # Small types from the start: scipy would make copies of large ones before it does so itself.
-        row, column = self.data.edge_index.cpu().numpy().astype(np.int32 if self.num_nodes < 2 ** 31 else np.int64)
-        keep = row != column
-        ones = np.ones(2 * int(keep.sum()), dtype=np.int8)
-        pairs = (np.concatenate([row[keep], column[keep]]), np.concatenate([column[keep], row[keep]]))
-        matrix = sp.csr_array((ones, pairs), shape=(self.num_nodes, self.num_nodes))
-        matrix.sum_duplicates()
-        return sp.csr_array((np.ones(matrix.nnz, dtype=np.float32), matrix.indices, matrix.indptr), shape=matrix.shape)
+        number = edges.undirected(self.data.edge_index.cpu().numpy(), self.num_nodes)[0]
+        indptr = np.searchsorted(number, np.arange(self.num_nodes + 1) * self.num_nodes)
+        small = np.int32 if max(self.num_nodes, len(number)) < 2 ** 31 else np.int64
+        column = np.remainder(number, self.num_nodes, out=number).astype(small)
+        del number
+        return sp.csr_array((np.ones(len(column), dtype=np.float32), column, indptr.astype(small)), shape=(self.num_nodes, self.num_nodes))
 
 
 @dataclass
@@ -142,7 +141,7 @@ class Block:
     """
 
     adjacency: Sparse
-    own: Tensor | None = None
+    own: Tensor | slice | None = None
     product: "Sparse | Tensor | None" = None
     drawn: bool = False
 

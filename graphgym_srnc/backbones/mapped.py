@@ -16,14 +16,15 @@ class Mapped:
     Args:
         x: the matrix, float32, with the attribute ``mapped`` set by whoever mapped it.
         features: ``row``, ``l2``, ``auto`` or ``none``; ``auto`` reads all rows once for their mean.
+        device: where rows go that are read.
     """
 
-    def __init__(self, x: Tensor, features: str) -> None:
-        self.x, self.features, self.shape = x, features, x.shape
+    def __init__(self, x: Tensor, features: str, device: torch.device | str = "cpu") -> None:
+        self.x, self.features, self.shape, self.device = x, features, x.shape, torch.device(device)
         self.mean = sum(part.sum(0, dtype=torch.float64) for part in x.split(ROWS)).div(len(x)).float() if features == "auto" else None
 
     def __getitem__(self, nodes: Tensor) -> Tensor:
-        return scaled(self.x[nodes], self.features, self.mean)
+        return scaled(self.x[nodes.cpu()], self.features, self.mean).to(self.device)
 
     def __matmul__(self, weight: Tensor) -> Tensor:
         self.refuse()

@@ -13,7 +13,9 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.sampler import BaseSampler, NeighborSampler, NodeSamplerInput, SamplerOutput
 
+from graphgym_srnc import parallel
 from graphgym_srnc.backbones.graph import Block, Graph, View
+from graphgym_srnc.backbones.mapped import ROWS, Mapped
 from graphgym_srnc.backbones.sparse import Sparse
 
 if TYPE_CHECKING:
@@ -24,6 +26,9 @@ CHUNK = 2 ** 20
 
 ON_DISK = 2 ** 31
 """Bytes from which the hidden states of a layer lie in a temporary file, memory-mapped."""
+
+LOOPS = ("gcn", "loops")
+"""Operators by which a node gives itself something."""
 
 
 class NeighbourSampler(BaseSampler):
@@ -121,7 +126,9 @@ class Neighbourhoods:
     def __init__(self, graph: Graph, fanout: int) -> None:
         raw = graph.adjacency("raw").matrix
         self.sampler, self.weight, self.device = make_sampler(graph, [fanout]), raw.data, graph.device
-        self.degree, self.total = np.diff(raw.indptr), np.asarray(raw.sum(1), dtype=np.float32).ravel()
+        self.indptr, self.indices, self.degree = raw.indptr, raw.indices, np.diff(raw.indptr)
+        self.total = np.asarray(raw.sum(1), dtype=np.float32).ravel()
+        self.scale = (self.total + 1) ** np.float32(-0.5)
 
     def block(self, kind: str, nodes: Tensor) -> tuple[Block, Tensor]:
         """The block of an operator, see :meth:`Graph.adjacency`, with outputs ``nodes`` ``[n]``, all different; and its input nodes."""
@@ -129,19 +136,33 @@ class Neighbourhoods:
         node, row, column, entry = (part.numpy() for part in (out.node, out.col, out.row, out.edge))
         own, drawn = np.arange(len(nodes)), np.bincount(row, minlength=len(nodes))
         share = (self.degree[node[own]] / np.maximum(drawn, 1)).astype(np.float32)[row]
-        loop = None
-        if kind == "gcn":
-            scale = (self.total[node] + 1) ** np.float32(-0.5)
-            value, loop = share * self.weight[entry] * scale[row] * scale[column], scale[own] ** 2
-        elif kind == "loops":
-            # Attention reads no weight, but how many neighbours an entry stands for.
-            value, loop = share, np.ones(len(own), dtype=np.float32)
-        else:
-            value = share * self.weight[entry] / (self.total[node[row]] if kind == "mean" else 1)
-        if loop is not None:
-            value, row, column = (np.concatenate(pair) for pair in ((value, loop), (row, own), (column, own)))
+        value = self._value(kind, share, entry, node[row], node[column])
+        if kind in LOOPS:
+            value, row, column = (np.concatenate(pair) for pair in ((value, self._loop(kind, node[own])), (row, own), (column, own)))
         matrix = sp.csr_array((value, (row, column)), shape=(len(nodes), len(node)))
         return Block(Sparse(matrix, self.device), torch.from_numpy(own).to(self.device), drawn=True), out.node
+
+    def product(self, kind: str, begin: int, end: int, state: Tensor) -> Tensor:
+        """Rows ``begin .. end - 1`` of :math:`\\hat A H` with all neighbours, of states ``[V, K]`` that are read where they lie."""
+        entries = slice(self.indptr[begin], self.indptr[end])
+        column, row = self.indices[entries], np.repeat(np.arange(begin, end), self.degree[begin:end])
+        value = self._value(kind, np.ones(len(row), dtype=np.float32), entries, row, column)
+        matrix = sp.csr_array((value, column, self.indptr[begin:end + 1] - self.indptr[begin]), shape=(end - begin, len(state)))
+        out = Sparse(matrix, self.device) @ state
+        if kind in LOOPS:
+            out += torch.from_numpy(self._loop(kind, np.arange(begin, end))).to(out)[:, None] * state[begin:end]
+        return out
+
+    def _value(self, kind: str, share: np.ndarray, entry: np.ndarray | slice, row: np.ndarray, column: np.ndarray) -> np.ndarray:
+        """Entries of the operator, each for ``share`` neighbours; ``row`` and ``column`` are their nodes in the whole graph."""
+        if kind == "loops":
+            return share  # attention reads no weight, but how many neighbours an entry stands for
+        value = share * self.weight[entry]
+        return value * self.scale[row] * self.scale[column] if kind == "gcn" else value / self.total[row] if kind == "mean" else value
+
+    def _loop(self, kind: str, nodes: np.ndarray) -> np.ndarray:
+        """What nodes give themselves."""
+        return self.scale[nodes] ** 2 if kind == "gcn" else np.ones(len(nodes), dtype=np.float32)
 
 
 _made: "WeakKeyDictionary[Graph, dict[int, Neighbourhoods]]" = WeakKeyDictionary()
@@ -162,13 +183,13 @@ def draw_view(graph: Graph, kind: str, layers: int, nodes: Tensor, fanout: int, 
     first layer's :math:`\\hat A X` is the exact one, made once a graph.
     """
     blocks: list[Block] = []
-    wanted, place = nodes.unique(return_inverse=True)
+    wanted, place = nodes.cpu().unique(return_inverse=True)
     for layer in reversed(range(layers)):
         block, wanted = _first_block(graph, kind, wanted) if layer == 0 and precompute else (None, wanted)
         if block is None:
             block, wanted = neighbourhoods(graph, fanout).block(kind, wanted)
         blocks.append(block)
-    blocks[0] = blocks[0].rows(place)
+    blocks[0] = blocks[0].rows(place.to(graph.device))
     return View(graph.x[wanted.to(graph.device)], blocks[::-1])
 
 
@@ -202,7 +223,7 @@ class Batches:
         """The next view, and which nodes of each part it has, as an index into the part."""
         if not self.size:
             return self.whole, [slice(None)] * len(self.parts)
-        drawn = [draw_nodes(len(part), self.size) for part in self.parts]
+        drawn = [draw_nodes(len(part), self.size, part.device) for part in self.parts]
         return self.at(torch.cat([part[index] for part, index in zip(self.parts, drawn)])), drawn
 
     def at(self, nodes: Tensor) -> View:
@@ -212,49 +233,72 @@ class Batches:
         return self.encoder.sample(self.graph, nodes, self.fanout)
 
 
-def draw_nodes(count: int, size: int) -> Tensor | slice:
-    """At most ``size`` of ``0 .. count - 1``, uniformly; of very many in no time, but two draws of one number then count once."""
-    if count <= size:
+def draw_nodes(count: int, size: int, device: torch.device | None = None) -> Tensor | slice:
+    """At most ``size`` of ``0 .. count - 1``, uniformly; of very many in no time, but two draws of one number then count once.
+
+    Processes that train together share them.
+    """
+    if count <= size and parallel.world() == 1:
         return slice(None)
-    return torch.randperm(count)[:size] if count < 32 * size else torch.randint(count, (size,)).unique()
+    if count < 32 * size:
+        return parallel.share(lambda: torch.randperm(count, device=device)[:size])
+    return parallel.share(lambda: torch.randint(count, (size,), device=device).unique())
 
 
 def draw_edges(graph: Graph, count: int) -> Tensor:
-    """Both ends ``[2, count]`` of edges drawn uniformly, one by one, in either direction; none from a graph without edges."""
+    """Both ends ``[2, count]`` of edges drawn uniformly, one by one, in either direction; none from a graph without edges.
+
+    Processes that train together share them.
+    """
     raw = graph.adjacency("raw").matrix
-    entry = torch.randint(max(raw.nnz, 1), (count if raw.nnz else 0,))
+    entry = parallel.share(lambda: torch.randint(max(raw.nnz, 1), (count if raw.nnz else 0,)))
     ends = np.searchsorted(raw.indptr, entry.numpy(), side="right") - 1, raw.indices[entry.numpy()]
-    return torch.from_numpy(np.stack(ends).astype(np.int64))
+    return torch.from_numpy(np.stack(ends).astype(np.int64)).to(graph.device)
 
 
 @torch.no_grad()
 def infer(encoder: Encoder, graph: Graph) -> Tensor:
     """The exact logits ``[V, K]`` of all nodes in eval mode, one layer after another and some rows at a time.
 
-    Beside the graph no more lies in memory than the states of two layers, and those on disk where they are large.
+    Beside the graph no more lies in memory than the states of two layers, and those on disk where they are large. Processes that train
+    together share the rows, in ranges of about as many edges.
     """
     encoder.eval()
     if encoder.local:
         whole = encoder.view(graph)
-        return torch.cat([encoder(View(whole.x[nodes], whole.blocks)) for nodes in torch.arange(graph.num_nodes).split(CHUNK // 16)])
-    exact, hidden = neighbourhoods(graph, 0), graph.x
+        every = torch.arange(graph.num_nodes, device=graph.device)
+        return torch.cat([encoder(View(whole.x[nodes], whole.blocks)) for nodes in every.split(CHUNK // 16)])
+    exact, hidden = neighbourhoods(graph, 0), _read(graph) if encoder.precompute and isinstance(graph.x, Mapped) else graph.x
     ends = np.cumsum(exact.degree + 1)
+    shares = [0, *np.searchsorted(ends, ends[-1] * np.arange(1, parallel.world()) / parallel.world()).tolist(), graph.num_nodes]
+    begin, end = parallel.own_range(shares)
     cuts = np.searchsorted(ends, np.arange(CHUNK, ends[-1], CHUNK)) + 1
-    parts = [part for part in torch.arange(graph.num_nodes).tensor_split(torch.from_numpy(cuts)) if len(part)]
-    for i in range(len(encoder.layers)):
-        out = None
-        for nodes in parts:
-            block, needed = _first_block(graph, encoder.operator, nodes) if i == 0 and encoder.precompute else (None, nodes)
-            if block is None:
+    cuts = [begin, *cuts[(begin < cuts) & (cuts < end)].tolist(), end]
+    for i, layer in enumerate(encoder.layers):
+        out = _states(graph, len(layer.bias))
+        for part in map(slice, cuts, cuts[1:]):
+            nodes = torch.arange(part.start, part.stop)
+            if i == 0 and encoder.precompute and isinstance(graph.x, Tensor):
+                block, state = _first_block(graph, encoder.operator, nodes)[0], hidden[part]
+            elif encoder.precompute and isinstance(hidden, Tensor):
+                # Many more rows are read than written, so the product comes before the weights.
+                block, state = Block(None, part, exact.product(encoder.operator, part.start, part.stop, hidden)), hidden
+            else:
                 block, needed = exact.block(encoder.operator, nodes)
-            state = hidden[needed.to(graph.device)]
-            if encoder.precompute and block.product is None and isinstance(state, Tensor):
-                block.product = block.adjacency @ state  # many more nodes are read than written
-            part = encoder.layer_output(i, state, block)
-            out = _states(graph, part.size(1)) if out is None else out
-            out[nodes] = part if i == len(encoder.layers) - 1 else encoder.act(part)
+                state = hidden[needed.to(graph.device)]
+            result = encoder.layer_output(i, state, block)
+            out[part] = result if i == len(encoder.layers) - 1 else encoder.act(result)
+        parallel.exchange(out, shares)
         hidden = out
     return hidden
+
+
+def _read(graph: Graph) -> Tensor:
+    """Features on disk, scaled, ``[V, F]``: read once from front to back, where rows of neighbours would be scaled again and again."""
+    out = _states(graph, graph.num_features)
+    for begin in range(0, len(out), ROWS):
+        out[begin:begin + ROWS] = graph.x[begin:begin + ROWS]
+    return out
 
 
 def _states(graph: Graph, width: int) -> Tensor:

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import json
 import sys
 from typing import TYPE_CHECKING
 
@@ -48,12 +49,23 @@ def main(args: argparse.Namespace) -> int:
     Raises:
         InputError: the config, the data or the place for results is not as it must be; nothing was written then.
         KeyboardInterrupt: Ctrl-C; the finished runs and their table are kept.
+        Lost: another of the processes that ``torchrun`` started has ended.
     """
+    from graphgym_srnc import parallel
+    with parallel.processes():
+        return _run(args)
+
+
+def _run(args: argparse.Namespace) -> int:
+    from graphgym_srnc import parallel
     from graphgym_srnc.cli.progress import Progress
     from graphgym_srnc.errors import InputError
     from graphgym_srnc.gym import load_config, runs
     from graphgym_srnc.report import table
+    from graphgym_srnc.trainer import IN_PARALLEL
     cfg = load_config(args.cfg, args.overrides)
+    if parallel.count() > 1 and not cfg.get(cfg.train.mode, {}).get("batch_size"):
+        raise InputError(f"{cfg.train.mode}.batch_size", 0, IN_PARALLEL)
     if args.repeat < 1:
         raise InputError("--repeat", args.repeat, "1 or more")
     if args.figure_every < 0:
@@ -61,7 +73,11 @@ def main(args: argparse.Namespace) -> int:
     cfg.out_dir = args.out_dir or cfg.out_dir
     experiment = runs.experiment(cfg, args.name or base_name(args.cfg))
     seeds = range(cfg.seed, cfg.seed + args.repeat)
-    todo = experiment.plan(seeds, args.resume, args.overwrite)
+    todo = json.loads(parallel.from_first(lambda: json.dumps(experiment.plan(seeds, args.resume, args.overwrite)).encode()))
+    if not parallel.first():
+        for seed in todo:
+            runs.run(cfg, seed, experiment, resume=args.resume)
+        return 0
     print(f"{experiment.path}: {cfg.train.mode} on {cfg.dataset.format}/{cfg.dataset.name}, {cfg.gnn.layer_type}, seeds "
           f"{seeds[0]} to {seeds[-1]}" + (f", of which {len(seeds) - len(todo)} are done" if len(todo) < len(seeds) else ""), flush=True)
     try:

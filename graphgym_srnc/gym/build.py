@@ -1,12 +1,14 @@
 """From a config to a task and a method."""
 from __future__ import annotations
 
+import os
 from functools import partial
 
+import torch
 from torch_geometric.graphgym.optim import create_optimizer
 from yacs.config import CfgNode
 
-from graphgym_srnc import methods, shifts
+from graphgym_srnc import methods, parallel, shifts
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.gym.config import activate, check, values
 from graphgym_srnc.gym.encoder import encoder_spec
@@ -25,6 +27,24 @@ def build_task(cfg: CfgNode) -> ShiftTask:
     if options.get("split_seed") == -1:
         options["split_seed"] = cfg.seed
     return build(name=cfg.dataset.name, root=cfg.dataset.dir, **options)
+
+
+def device(cfg: CfgNode) -> torch.device:
+    """Where the method of a config trains: with ``accelerator cuda`` on torch's current CUDA device, else on the CPU. ``auto`` is the CPU,
+    so that the numbers of a config do not depend on the machine.
+
+    Raises:
+        InputError: torch finds no CUDA device.
+    """
+    if cfg.accelerator != "cuda":
+        return torch.device("cpu")
+    if parallel.count() > 1:
+        raise InputError("accelerator", cfg.accelerator, "cpu, where several processes train together")
+    if not torch.cuda.is_available():
+        raise InputError("accelerator", cfg.accelerator, "cpu, since torch finds no CUDA device here")
+    # Without it cuBLAS has no deterministic algorithms; it is read when cuBLAS starts.
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+    return torch.device("cuda", torch.cuda.current_device())
 
 
 def build_method(cfg: CfgNode, task: ShiftTask | None = None) -> Method:

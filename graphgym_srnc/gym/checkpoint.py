@@ -11,7 +11,7 @@ from typing import Any, Callable
 import numpy as np
 import torch
 
-from graphgym_srnc import cache, store
+from graphgym_srnc import cache, parallel, store
 
 FORMAT = 1
 """Of these files; another one is not read."""
@@ -39,17 +39,17 @@ class Checkpoint:
                  own: Callable[[], dict[str, Any]]) -> None:
         self.path = place.path / str(seed) / store.CHECKPOINT
         self.key = {"format": FORMAT, "config": place.digest, "seed": seed, "split": split, "code": cache.SOURCE,
-                    "versions": store.environment()["versions"]}
+                    "versions": store.environment()["versions"], "processes": parallel.count()}
         self.share, self.say, self.resume, self.own = share, say, resume, own
         self.found: dict[str, Any] = {}
         self.last, self.cost = time.monotonic(), FIRST
 
     def read(self) -> dict[str, Any] | None:
         """The trainer's state, or None where there is no file or none that can be used."""
-        if not (self.resume and self.path.is_file()):
+        content = parallel.from_first(self._content)
+        if not content:
             return None
         try:
-            content = self.path.read_bytes()
             # Torch itself does not look at the checksums that it writes.
             if zipfile.ZipFile(io.BytesIO(content)).testzip() is not None:
                 raise ValueError("torn")
@@ -69,6 +69,15 @@ class Checkpoint:
         self.say(f"seed {self.key['seed']} goes on from its checkpoint")
         self.found = found["run"]
         return found["trainer"]
+
+    def _content(self) -> bytes:
+        """What is in the file; nothing where there is none, so that an empty or unreadable one is a damaged one."""
+        if not (self.resume and self.path.is_file()):
+            return b""
+        try:
+            return self.path.read_bytes() or b"empty"
+        except OSError:
+            return b"unreadable"
 
     def write(self, state: Callable[[], dict[str, Any]]) -> None:
         """Keep a state, unless the last one was kept too short a time ago for what it took."""

@@ -147,7 +147,7 @@ def check(cfg: CfgNode) -> None:
     }
     # A method has its own loop and stack of layers, in which other values of these keys would silently do nothing.
     own_loop = {"gnn.stage_type": ("stack",), "gnn.layers_pre_mp": (0,), "gnn.layers_post_mp": (0, 1), "optim.scheduler": ("none",),
-                "dataset.node_encoder": (False,), "dataset.edge_encoder": (False,), "accelerator": ("auto", "cpu")}
+                "dataset.node_encoder": (False,), "dataset.edge_encoder": (False,), "accelerator": ("auto", "cpu", "cuda")}
     for table, reason in ((choices, ""), ({} if standard else own_loop, f" (train.mode is {cfg.train.mode})")):
         for key, allowed in table.items():
             if _get(cfg, key) not in allowed:

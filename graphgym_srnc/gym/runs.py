@@ -12,10 +12,10 @@ import torch
 from torch_geometric import seed_everything
 from yacs.config import CfgNode
 
-from graphgym_srnc import store
+from graphgym_srnc import parallel, store
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.gym import model as models
-from graphgym_srnc.gym.build import build_task
+from graphgym_srnc.gym.build import build_task, device
 from graphgym_srnc.gym.checkpoint import Checkpoint
 from graphgym_srnc.gym.config import activate, dump_config, schema
 from graphgym_srnc.gym.training import fit, train_standard
@@ -89,6 +89,9 @@ def run(base: CfgNode, seed: int, place: store.Experiment, watch: Watch | None =
         extras: what is written beside the record.
         resume: go on from the run's checkpoint if there is one; else what is there of it goes.
 
+    Returns:
+        The stored record; of several processes that train together the first one stores and returns it, the others have nothing.
+
     Raises:
         InputError: the task cannot be made as asked, or the method refuses it.
         FloatingPointError: a loss is not a number.
@@ -98,6 +101,7 @@ def run(base: CfgNode, seed: int, place: store.Experiment, watch: Watch | None =
     cfg.seed = seed
     cfg.run_dir = str(place.path / str(seed))
     activate(cfg)
+    where = device(cfg)
     torch.set_num_threads(cfg.num_threads)
     _keep_memory()
     torch.use_deterministic_algorithms(True, warn_only=True)
@@ -107,11 +111,15 @@ def run(base: CfgNode, seed: int, place: store.Experiment, watch: Watch | None =
     begin = time.perf_counter()
     store.reset_peak_memory()
     task = build_task(cfg)
-    train = _standard if cfg.train.mode == "standard" else partial(_method, begin=begin, resume=resume)
+    if not parallel.first():
+        fit(cfg, task, checkpoint=Checkpoint(place, seed, task.fingerprint(), 0, watch.say, resume, dict))
+        return {}
+    train = _standard if cfg.train.mode == "standard" else partial(_method, where=where, begin=begin, resume=resume)
     result = train(cfg, task, place, watch, extras)
     result = place.finish(seed, {
         "method": cfg.train.mode, "backbone": cfg.gnn.layer_type, "task": task.name, "split": task.fingerprint(), "info": dict(task.info),
-        "lr": cfg.optim.base_lr, "threads": cfg.num_threads, "seconds": time.perf_counter() - begin, "peak_memory_mib": store.peak_memory(),
+        "lr": cfg.optim.base_lr, "threads": cfg.num_threads, "processes": parallel.count(),
+        "seconds": time.perf_counter() - begin, "peak_memory_mib": store.peak_memory(),
         **result, "labels": label_counts(task)})
     if extras.tensorboard and cfg.train.mode == "standard":
         # GraphGym's own training is not watched as it goes.
@@ -127,8 +135,8 @@ def _keep_memory() -> None:
                 ctypes.CDLL(None).mallopt(option, KEPT)
 
 
-def _method(cfg: CfgNode, task: ShiftTask, place: store.Experiment, watch: Watch, extras: Extras, begin: float,
-            resume: bool) -> store.Result:
+def _method(cfg: CfgNode, task: ShiftTask, place: store.Experiment, watch: Watch, extras: Extras, where: torch.device,
+            begin: float, resume: bool) -> store.Result:
     board: TensorBoard | None = None
     on_train: list[float] = []
 
@@ -137,6 +145,7 @@ def _method(cfg: CfgNode, task: ShiftTask, place: store.Experiment, watch: Watch
 
     checkpoint = Checkpoint(place, cfg.seed, task.fingerprint(), cfg.train.checkpoint, watch.say, resume,
                             lambda: {"train": on_train, "maps": board.checkpoint(), "seconds": seconds()})
+    task = task.to(where)  # with its fingerprint
 
     def after_episode(episode: Episode, method: Method, task: ShiftTask) -> None:
         nonlocal board

@@ -17,7 +17,7 @@ from yacs.config import CfgNode
 
 from graphgym_srnc import methods, trainer
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.gym.build import build_method
+from graphgym_srnc.gym.build import build_method, device
 from graphgym_srnc.gym.config import activate
 from graphgym_srnc.methods.base import Method
 from graphgym_srnc.task import ShiftTask
@@ -50,7 +50,7 @@ def train_method(mode: str, loggers: Sequence[Logger], loaders: Sequence[Any], m
         raise InputError("dataset.format", global_cfg.dataset.format, f"one of our shifts, since train.mode is {mode}")
     cfg = global_cfg.clone()
     cfg.train.mode = mode
-    return fit(cfg, task, [partial(_log, loggers)])[1]
+    return fit(cfg, task.to(device(cfg)), [partial(_log, loggers)])[1]
 
 
 def train(model: GraphGymModule, datamodule: GraphGymDataModule, logger: bool = True, trainer_config: dict[str, Any] | None = None) -> None:

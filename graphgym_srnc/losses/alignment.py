@@ -38,14 +38,18 @@ def align(cost: Tensor) -> tuple[Tensor, float]:
     return mapping, float(cost[clusters, classes].mean())
 
 
-def map_clusters(log_q: Tensor, mapping: Tensor, num_outputs: int) -> Tensor:
+def map_clusters(log_q: Tensor, mapping: Tensor | list[Tensor | int], num_outputs: int) -> Tensor:
     """Log posteriors of clusters ``[n, C]`` as log posteriors of classes ``[n, num_outputs]``; probabilities of clusters that share
-    a class add up. Computed in log space: a saturated posterior keeps its gradient."""
-    columns = []
-    for k in range(num_outputs):
-        mine = (mapping == k).nonzero().ravel()
-        columns.append(log_q[:, mine].logsumexp(1) if mine.numel() != 1 else log_q[:, mine[0]])
-    return torch.stack(columns, 1)
+    a class add up. Computed in log space: a saturated posterior keeps its gradient. ``mapping`` is the class of each cluster, ``[C]``, or
+    what :func:`grouped` made of it, so that many calls wait for the device but once."""
+    groups = mapping if isinstance(mapping, list) else grouped(mapping, num_outputs)
+    return torch.stack([log_q[:, mine] if isinstance(mine, int) else log_q[:, mine].logsumexp(1) for mine in groups], 1)
+
+
+def grouped(mapping: Tensor, num_outputs: int) -> list[Tensor | int]:
+    """The clusters of each class, its number where there is but one, from the class of each cluster, ``[C]``."""
+    groups = [(mapping == k).nonzero().ravel() for k in range(num_outputs)]
+    return [int(mine) if mine.numel() == 1 else mine for mine in groups]
 
 
 def evidence_lower_bound(log_q: Tensor, log_p: Tensor) -> Tensor:

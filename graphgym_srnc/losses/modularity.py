@@ -102,8 +102,11 @@ def newman_resolution(edge_index: Tensor, degree: Tensor, nodes: Tensor, label: 
     """
     classes = label.new_full((degree.numel(),), -1)
     classes[nodes] = label
-    ends = classes[edge_index[:, edge_index[0] != edge_index[1]]]
-    ends = ends[:, (ends >= 0).all(0)]
+    parts = []
+    for part in edge_index.split(2 ** 20, 1):
+        both = classes[part[:, part[0] != part[1]]]
+        parts.append(both[:, (both >= 0).all(0)])
+    ends = torch.cat(parts, 1)
     if ends.size(1) < 2:
         return 1.0
     inside = float((ends[0] == ends[1]).float().mean())

@@ -2,20 +2,24 @@
 from __future__ import annotations
 
 from typing import Any, Callable
+from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from graphgym_srnc import backbones
+from graphgym_srnc import backbones, parallel
 from graphgym_srnc.backbones import EncoderSpec, Graph
 from graphgym_srnc.backbones.sampling import Batches, draw_edges
-from graphgym_srnc.losses.alignment import align, alignment_cost, map_clusters
+from graphgym_srnc.losses.alignment import align, alignment_cost, grouped, map_clusters
 from graphgym_srnc.losses.modularity import collapse_loss, modularity, modularity_loss, sampled_modularity_loss
 from graphgym_srnc.methods.base import MakeOptimizer, adam, all_logits, fit_labels, minimise
 
 USED_SHARE = 0.01
 """A cluster that is the first choice of fewer nodes than this share counts as unused."""
+
+_known: "WeakKeyDictionary[Clusters, WeakKeyDictionary[Graph, tuple[Tensor, Tensor]]]" = WeakKeyDictionary()
+"""The weights of a cluster GNN and the posterior that they gave: an episode asks for it several times."""
 
 
 class Clusters(nn.Module):
@@ -37,8 +41,12 @@ class Clusters(nn.Module):
 
     @torch.no_grad()
     def log_posterior(self, graph: Graph) -> Tensor:
-        r""":math:`\log Q_\Phi` of all nodes of a graph, ``[V, C]`` (Eq. cluster)."""
-        return all_logits(self.encoder, graph, self.batch_size).log_softmax(1)
+        r""":math:`\log Q_\Phi` of all nodes of a graph, ``[V, C]`` (Eq. cluster); made once while the weights stay as they are."""
+        known = _known.setdefault(self, WeakKeyDictionary())
+        weights = torch.cat([weight.detach().float().flatten() for weight in self.encoder.state_dict().values()]).cpu()
+        if graph not in known or not torch.equal(known[graph][0], weights):
+            known[graph] = weights, all_logits(self.encoder, graph, self.batch_size).log_softmax(1)
+        return known[graph][1]
 
     def log_class_posterior(self, graph: Graph) -> Tensor:
         """The same in the label space, ``[V, N(+1)]``."""
@@ -63,7 +71,7 @@ class ClusterGNN(Clusters):
         self.source, self.target = source, target
         self.adjacency, self.degree = target.adjacency("raw"), target.degree
         self.resolution, self.collapse, self.modularity_weight, self.fanout = resolution, collapse, modularity_weight, fanout
-        self.optimizer = adam(self.encoder.parameters(), lr, weight_decay)
+        self.optimizer = adam(self.to(target.device).encoder.parameters(), lr, weight_decay)
 
     def target_loss(self, log_q: Tensor) -> Tensor:
         r""":math:`\mathcal L_{\Phi,T}` of log posteriors of the target graph, ``[V, C]``."""
@@ -91,8 +99,9 @@ class ClusterGNN(Clusters):
 
         def sampled() -> tuple[Tensor, None]:
             ends = draw_edges(self.target, max(2, self.batch_size))
-            nodes = torch.randint(self.target.num_nodes, (self.batch_size,))
-            first, second, others = self.encoder(views.at(torch.cat([*ends, nodes]))).softmax(1).split([*[ends.size(1)] * 2, len(nodes)])
+            nodes = parallel.share(lambda: torch.randint(self.target.num_nodes, (self.batch_size,), device=ends.device))
+            q = self.encoder(views.at(torch.cat([*ends, nodes]))).softmax(1).split([*[ends.size(1)] * 2, len(nodes)])
+            first, second, others = parallel.gather(*q)
             loss = sampled_modularity_loss(first, second, self.resolution)
             return self.modularity_weight * (loss + self.collapse * collapse_loss(others)), None
 
@@ -123,7 +132,7 @@ class ClusterGNN(Clusters):
             steps: :math:`T`.
             batch: :math:`B`, source nodes drawn per step; 0 = all, or ``batch_size``.
         """
-        on_target, on_source = self.on_target(), None
+        on_target, on_source, groups = self.on_target(), None, grouped(self.mapping, self.num_outputs)
         if len(nodes) and (self.batch_size or self.source is not self.target):
             on_source = Batches(self.encoder, self.source, [nodes], min(batch or self.batch_size, self.batch_size), self.fanout)
 
@@ -135,9 +144,9 @@ class ClusterGNN(Clusters):
                     view, (drawn,) = on_source()
                     log_q_source = self.encoder(view).log_softmax(1)
                 else:
-                    drawn = torch.randperm(len(nodes))[:batch or None]
+                    drawn = torch.randperm(len(nodes), device=nodes.device)[:batch or None]
                     log_q_source = log_q[nodes[drawn]] if on_source is None else self.encoder(on_source.whole).log_softmax(1)[drawn]
-                terms["cluster_source"] = F.kl_div(map_clusters(log_q_source, self.mapping, self.num_outputs)[:, :p.size(1)], p[drawn],
+                terms["cluster_source"] = F.kl_div(map_clusters(log_q_source, groups, self.num_outputs)[:, :p.size(1)], p[drawn],
                                                    reduction="batchmean")
             return terms
 

@@ -46,7 +46,7 @@ class A2GNN(Supervised):
         if self.source_hops:
             logits, source = (hop(z, self.source, self.source_hops)[self.task.train] for z in (logits, source))
         target = hop(self.classifier.embed(self.on_target)[1], self.target, self.target_hops)[self.task.pool]
-        source, target = (h[torch.randperm(len(h))[:self.sample]] for h in (source, target))
+        source, target = (h[torch.randperm(len(h), device=h.device)[:self.sample]] for h in (source, target))
         weight = self.weight * ganin_schedule(self.progress)
         return {"source": F.cross_entropy(logits, self.labels), "mmd": weight * mmd(source, target)}
 

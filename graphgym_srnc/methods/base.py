@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch_geometric.data import Data
 
+from graphgym_srnc import parallel
 from graphgym_srnc.backbones import Encoder, EncoderSpec, Graph, blank, build, prepare, pretrained
 from graphgym_srnc.backbones.graph import View
 from graphgym_srnc.backbones.sampling import Batches, infer
@@ -23,6 +24,18 @@ MakeOptimizer = Callable[[Iterable[nn.Parameter]], torch.optim.Optimizer]
 def adam(parameters: Iterable[nn.Parameter], lr: float = 0.01, weight_decay: float = 5e-4) -> torch.optim.Optimizer:
     """Adam with the paper's learning rate and weight decay (Parameter Settings)."""
     return torch.optim.Adam(parameters, lr=lr, weight_decay=weight_decay, fused=True)
+
+
+def random_state(device: torch.device) -> tuple[Tensor, ...]:
+    """The state of torch's generator and, on a GPU, of the device's own, where dropout and draws of a step come from."""
+    return (torch.get_rng_state(), *([] if device.type == "cpu" else [torch.get_device_module(device).get_rng_state(device)]))
+
+
+def set_random_state(state: tuple[Tensor, ...], device: torch.device) -> None:
+    """Put back what :func:`random_state` gave."""
+    torch.set_rng_state(state[0])
+    if device.type != "cpu":
+        torch.get_device_module(device).set_rng_state(state[1], device)
 
 
 class Method(nn.Module):
@@ -95,12 +108,14 @@ class Method(nn.Module):
         """Make ready what every method needs: both graphs, the training labels, and an encoder that knows the target if it wants to."""
         self.task, self.labels = task, task.source.y[task.train]
         self.source, self.target = (prepare(graph, self.encoder.features) for graph in (task.source, task.target))
+        self.to(task.device)
         self.encoder = pretrained(self.encoder, self.target)
-        self.draws = torch.get_rng_state()
+        self.draws = random_state(task.device)
 
     def ready(self) -> None:
         """Between :meth:`setup` and the first gradient step, make all that episodes need; drawn again, it is the same."""
         self.build(self.task)
+        self.to(self.task.device)
 
     def checkpoint(self) -> dict[str, Any]:
         """All that the next episode depends on but torch's generator; tensors are the method's own, not copies of them."""
@@ -117,7 +132,7 @@ class Method(nn.Module):
             self.encoder = blank(self.encoder, task.num_features)
             self.encoder.base.load_state_dict(state["base"])
         self.setup(task)
-        torch.set_rng_state(state["draws"])
+        set_random_state(state["draws"], task.device)
         self.ready()
         self.load(state)
 
@@ -244,6 +259,7 @@ class Supervised(Method):
         self.taken, self.drawn, self.target_batches = 0, slice(None), None
         self.read_source(self.source)
         self.begin()
+        self.to(self.task.device)
         self.optimizer = self.make_optimizer(p for p in self.parameters() if p.requires_grad)
 
     def episode(self) -> dict[str, float]:
@@ -297,7 +313,7 @@ class Supervised(Method):
         """
         pool = self.task.pool
         if 0 < count < len(pool):
-            pool = pool[torch.randperm(len(pool))[:count]].sort().values
+            pool = pool[torch.randperm(len(pool), device=pool.device)[:count]].sort().values
         if self.batch_size:
             self.target_batches = self.batches(self.target, pool)
             return self.target_batches.whole
@@ -349,12 +365,14 @@ def minimise(model: nn.Module, optimizer: torch.optim.Optimizer, losses: Callabl
     """
     terms: dict[str, Tensor] = {}
     model.train()
-    for _ in range(steps):
-        terms = losses()
-        optimizer.zero_grad()
-        sum(terms.values()).backward()
-        optimizer.step()
-    return {name: float(term.detach()) for name, term in terms.items()}
+    with parallel.own_draws():
+        for _ in range(steps):
+            terms = losses()
+            optimizer.zero_grad()
+            sum(terms.values()).backward()
+            parallel.average(parameter for group in optimizer.param_groups for parameter in group["params"])
+            optimizer.step()
+    return parallel.mean({name: float(term.detach()) for name, term in terms.items()})
 
 
 def fit_labels(model: Encoder, optimizer: torch.optim.Optimizer, graph: Graph, nodes: Tensor, labels: Tensor, steps: int,

@@ -6,6 +6,7 @@ from torch.nn import functional as F
 
 from graphgym_srnc.losses import moments
 from graphgym_srnc.methods.base import Supervised
+from graphgym_srnc.parallel import gather
 
 
 class CMD(Supervised):
@@ -32,7 +33,7 @@ class CMD(Supervised):
 
     def losses(self) -> dict[str, Tensor]:
         logits, source = self.classifier.embed(self.on_source)
-        target = self.classifier.embed(self.on_target)[1]
+        source, target = gather(source, self.classifier.embed(self.on_target)[1])
         if self.encoder.act != "tanh" or len(self.classifier.layers) == 1:
             source, target = source.tanh(), target.tanh()
         return {"source": F.cross_entropy(logits, self.labels), "cmd": self.weight * moments.cmd(source, target, self.order)}

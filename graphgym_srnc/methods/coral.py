@@ -6,6 +6,7 @@ from torch.nn import functional as F
 
 from graphgym_srnc.losses import moments
 from graphgym_srnc.methods.base import Supervised
+from graphgym_srnc.parallel import gather
 
 
 class CORAL(Supervised):
@@ -27,5 +28,5 @@ class CORAL(Supervised):
 
     def losses(self) -> dict[str, Tensor]:
         logits, source = self.classifier.embed(self.on_source)
-        target = self.classifier.embed(self.on_target)[1]
+        source, target = gather(source, self.classifier.embed(self.on_target)[1])
         return {"source": F.cross_entropy(logits, self.labels), "coral": self.weight * moments.coral(source, target)}

@@ -8,6 +8,7 @@ from torch_geometric.data import Data
 
 from graphgym_srnc.losses.openness import doc_thresholds
 from graphgym_srnc.methods.base import Supervised
+from graphgym_srnc.parallel import gather
 from graphgym_srnc.task import ShiftTask, Sizes
 
 
@@ -38,7 +39,7 @@ class DOC(Supervised):
         self.register_buffer("limits", torch.full((task.num_known,), 0.5))
 
     def losses(self) -> dict[str, Tensor]:
-        return {"source": one_against_rest(self.classifier(self.on_source), self.labels, self.balanced)}
+        return {"source": one_against_rest(*gather(self.classifier(self.on_source), self.labels), self.balanced)}
 
     @torch.no_grad()
     def predict(self, graph: Data) -> Tensor:

@@ -80,7 +80,7 @@ class G2Pxy(Supervised):
 
     def losses(self) -> dict[str, Tensor]:
         task = self.task
-        if self.number == 0 or not task.open_set:
+        if self.taken <= self.steps or not task.open_set:  # in episode 0
             return {"source": F.cross_entropy(self.head(self.classifier(self.on_source))[:, :task.num_known], self.labels)}
         z = None if self.batch_size else self.classifier(self.on_graph)
         train, pairs = task.train[self.drawn], self.pairs
@@ -154,7 +154,8 @@ def mix(first: Tensor, second: Tensor, share: Tensor) -> Tensor:
 def class_centres(z: Tensor, label: Tensor, num_classes: int) -> Tensor:
     """Mean state of each class, ``[N, K]``, of states ``[n, K]`` and classes ``[n]``; 0 for one without a node."""
     total = z.new_zeros(num_classes, z.size(1)).index_add(0, label, z)
-    return total / torch.bincount(label, minlength=num_classes).clamp(min=1)[:, None]
+    size = label.new_zeros(num_classes).index_add(0, label, torch.ones_like(label))  # bincount would wait for a GPU
+    return total / size.clamp(min=1)[:, None]
 
 
 def boundary_nodes(confidence: Tensor, label: Tensor, share: float) -> Tensor:
@@ -169,9 +170,9 @@ def boundary_nodes(confidence: Tensor, label: Tensor, share: float) -> Tensor:
 def random_pairs(label: Tensor, count: int) -> Tensor:
     """Random pairs ``[2, count]`` of positions in ``label`` ``[n]`` with different classes; there are two classes or more."""
     order = label.argsort(stable=True)
-    size = torch.bincount(label)
     first = torch.randint(len(label), (count,), device=label.device)
     # Of positions sorted by class, those after a class's block, taken cyclically, are all of other classes.
     own = label[first]
-    step = (torch.rand(count, device=label.device) * (len(label) - size[own])).long()
-    return torch.stack([first, order[(size.cumsum(0)[own] + step) % len(label)]])
+    begin, end = (torch.searchsorted(label[order], own, right=right) for right in (False, True))
+    step = (torch.rand(count, device=label.device) * (len(label) - (end - begin))).long()
+    return torch.stack([first, order[(end + step) % len(label)]])

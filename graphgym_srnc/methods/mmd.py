@@ -8,6 +8,7 @@ from torch.nn import functional as F
 from graphgym_srnc.losses import mmd
 from graphgym_srnc.losses.adversarial import ganin_schedule
 from graphgym_srnc.methods.base import Supervised
+from graphgym_srnc.parallel import gather
 
 
 class MMD(Supervised):
@@ -30,7 +31,7 @@ class MMD(Supervised):
 
     def losses(self) -> dict[str, Tensor]:
         logits, source = self.classifier.embed(self.on_source)
-        target = self.classifier.embed(self.on_target)[1]
-        source, target = (h[torch.randperm(len(h))[:self.sample]] for h in (source, target))
+        source, target = gather(source, self.classifier.embed(self.on_target)[1])
+        source, target = (h[torch.randperm(len(h), device=h.device)[:self.sample]] for h in (source, target))
         weight = self.weight * ganin_schedule(self.progress)
         return {"source": F.cross_entropy(logits, self.labels), "mmd": weight * mmd.mmd(source, target)}

@@ -92,7 +92,8 @@ class OpenWGL(Supervised):
         train = list(self._normal(self.classifier(self.on_source)))
         train.append(draw(*train))
         pool, edges = self.task.pool, draw_edges(self.target, min(self.batch_size, self.max_edges))
-        others, pool = torch.randint(self.target.num_nodes, edges.shape), pool[draw_nodes(len(pool), self.batch_size)]
+        others = torch.randint(self.target.num_nodes, edges.shape, device=edges.device)
+        pool = pool[draw_nodes(len(pool), self.batch_size, pool.device)]
         nodes, place = torch.cat([*edges, *others, pool]).unique(return_inverse=True)
         z = draw(*self._normal(self.classifier(self.on_nodes.at(nodes))))
         edges, others = place[:4 * edges.size(1)].view(2, 2, -1)

@@ -57,7 +57,7 @@ class PGL(Method):
 
     def _train(self, nodes: Tensor, labels: Tensor, unknown: Tensor) -> dict[str, float]:
         task = self.task
-        self.build(task)
+        self.ready()
         optimizer = self.make_optimizer(p for p in self.classifier.parameters() if p.requires_grad)
         if not task.open_set or self.unknown_loss == "none":
             unknown = unknown[:0]
@@ -74,7 +74,7 @@ class PGL(Method):
             if len(nodes):
                 terms["pseudo_known"] = F.cross_entropy(known, labels[drawn[0]])
             if len(unknown):
-                wanted = torch.full((len(rest),), task.num_known) if self.extra else rest.new_full(rest.shape, 1 / rest.size(1))
+                wanted = labels.new_full((len(rest),), task.num_known) if self.extra else rest.new_full(rest.shape, 1 / rest.size(1))
                 terms["pseudo_unknown"] = F.cross_entropy(rest, wanted)
             return terms
 

@@ -10,6 +10,7 @@ from graphgym_srnc.backbones.sparse import Sparse
 from graphgym_srnc.losses import moments
 from graphgym_srnc.losses.kmm import kmm_weights
 from graphgym_srnc.methods.base import Supervised
+from graphgym_srnc.parallel import gather
 
 KEPT_FROM = 1000
 """Nodes of a target graph from which it is quicker to look for weights that another run has found than to find them."""
@@ -45,7 +46,7 @@ class SRGNN(Supervised):
 
     def begin(self) -> None:
         self.on_target = self.target_view(self.target_nodes)
-        if self.target.num_nodes < KEPT_FROM:
+        if self.target.num_nodes < KEPT_FROM or self.task.device.type != "cpu":
             self.beta = self.node_weights()
         else:
             parts = (self.source.content, self.target.content, self.task.train, self.task.pool, self.labels,
@@ -54,7 +55,7 @@ class SRGNN(Supervised):
 
     def losses(self) -> dict[str, Tensor]:
         logits, source = self.classifier.embed(self.on_source)
-        target = self.classifier.embed(self.on_target)[1]
+        source, target = gather(source, self.classifier.embed(self.on_target)[1])
         if self.encoder.act != "tanh" or len(self.classifier.layers) == 1:
             source, target = source.tanh(), target.tanh()
         weighted = (self.beta[self.drawn] * F.cross_entropy(logits, self.labels, reduction="none")).mean()
@@ -66,18 +67,20 @@ class SRGNN(Supervised):
         train, pool = self.task.train, self.task.pool
         width, project = self.source.num_features, None
         if width > self.kernel_dim:
-            project = torch.randn(width, self.kernel_dim) / self.kernel_dim ** 0.5
+            project = torch.randn(width, self.kernel_dim, device=train.device) / self.kernel_dim ** 0.5
 
         def features(graph, nodes: Tensor) -> Tensor:
             x = graph.propagated("gcn", self.hops)[nodes]
             if project is not None:
                 return x @ project
-            return torch.from_numpy(x.matrix.toarray()) if isinstance(x, Sparse) else x
+            return torch.from_numpy(x.matrix.toarray()).to(graph.device) if isinstance(x, Sparse) else x
 
         z, whole = features(self.source, train), len(train)
-        kept = torch.arange(whole) if not 0 < self.kernel_nodes < whole else torch.randperm(whole)[:self.kernel_nodes].sort().values
+        kept = torch.arange(whole, device=train.device)
+        if 0 < self.kernel_nodes < whole:
+            kept = torch.randperm(whole, device=train.device)[:self.kernel_nodes].sort().values
         # As many target nodes as training nodes, as the authors take.
-        z_target = features(self.target, pool[torch.randperm(len(pool))[:len(kept)]])
+        z_target = features(self.target, pool[torch.randperm(len(pool), device=pool.device)[:len(kept)]])
         beta = kmm_weights(z[kept], z_target, self.labels[kept], self.b_min).to(z.dtype)
         if len(kept) < whole:
             beta = beta[torch.cat([torch.cdist(part, z[kept]).argmin(1) for part in z.split(1024)])]

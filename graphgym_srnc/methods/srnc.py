@@ -121,7 +121,7 @@ class SRNC(Method):
         if not task.num_known <= self.num_clusters <= task.target.num_nodes:
             allowed = f"{task.num_known} (known classes) to {task.target.num_nodes} (nodes)"
             raise InputError("srnc.num_clusters", self.num_clusters, allowed)
-        self.classifier = self.new_classifier(task.num_outputs)
+        self.classifier = self.new_classifier(task.num_outputs).to(task.device)
         self.optimizer = self.make_optimizer(self.classifier.parameters())
 
     def checkpoint(self) -> dict[str, Any]:
@@ -257,7 +257,7 @@ class SRNC(Method):
             return self.task.train, self.one_hot
         p = self.class_posterior(self.task.source)
         p[self.task.train] = F.pad(self.one_hot, (0, p.size(1) - self.one_hot.size(1)))
-        return torch.arange(len(p)), p
+        return torch.arange(len(p), device=p.device), p
 
     @torch.no_grad()
     def class_posterior(self, graph: Data) -> Tensor:
@@ -276,13 +276,10 @@ class SRNC(Method):
         """
         task = self.task
         if self.pseudo_labels == "classifier":
-            p = self.class_posterior(task.target)
-            q = F.one_hot(p[:, :task.num_known].argmax(1), task.num_outputs).float()
+            confidence, named = self.class_posterior(task.target)[:, :task.num_known].max(1)
             if task.open_set:
-                confidence = p[:, :task.num_known].amax(1)
-                unsure = confidence < confidence[task.pool].quantile(self.unknown_share)
-                q[unsure] = F.one_hot(torch.tensor(task.num_known), task.num_outputs).float()
-            return q
+                named = named.masked_fill(confidence < confidence[task.pool].quantile(self.unknown_share), task.num_known)
+            return F.one_hot(named, task.num_outputs).float()
         q = self.cluster_posterior(self.cluster_target)
         if not self.product:
             return q
@@ -302,7 +299,7 @@ class SRNC(Method):
         if self.drop_unsure:
             sure = q[pool].amax(1).argsort(descending=True, stable=True)
             pool = pool[sure[:max(1, round(len(pool) * (1 - self.drop_unsure)))]]
-        nodes = pool[torch.randperm(len(pool))[:round(self.target_ratio * len(self.task.train))]]
+        nodes = pool[torch.randperm(len(pool), device=pool.device)[:round(self.target_ratio * len(self.task.train))]]
         return nodes, q[nodes].argmax(1) if self.hard_labels else torch.multinomial(q[nodes], 1).view(-1)
 
     def own_labels(self) -> tuple[Tensor, Tensor]:
@@ -319,7 +316,7 @@ class SRNC(Method):
         parts = [("classifier_source", self.source, self.task.train, self.labels, 1.0),
                  ("classifier_target", self.target, nodes, label, 1.0)]
         if self.alpha and self.pseudo_labels == "cluster":
-            drawn = torch.randperm(self.source.num_nodes)
+            drawn = torch.randperm(self.source.num_nodes, device=self.labels.device)
             drawn = drawn[~torch.isin(drawn, self.task.train)][:len(self.task.train)]
             q = self.cluster_posterior(self.cluster_source)[drawn].detach()
             parts.append(("classifier_unlabelled", self.source, drawn, torch.multinomial(q, 1).view(-1), self.alpha))

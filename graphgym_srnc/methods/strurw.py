@@ -44,7 +44,7 @@ class StruRW(Supervised):
         ratio = np.clip(links[1] / np.maximum(links[0], 1e-12), 1 / self.max_ratio, self.max_ratio)
         ratio[(links[0] == 0) | (links[1] == 0)] = 1  # nothing can be said of pairs of classes that never meet
         row, column = self.source.adjacency("raw").entries
-        label = at_source.numpy()
+        label = at_source.cpu().numpy()
         weight = 1 - self.strength + self.strength * ratio[label[row], label[column]]
         weighted = self.source.reweighted(weight.astype(np.float32))
         self.read_source(weighted)
@@ -57,7 +57,7 @@ class StruRW(Supervised):
 def link_shares(graph: Graph, label: Tensor, num_classes: int) -> np.ndarray:
     """Share of the node pairs of two classes that are linked, ``[N, N]``."""
     row, column = graph.adjacency("raw").entries
-    label = label.numpy()
+    label = label.cpu().numpy()
     count = np.bincount(label[row] * num_classes + label[column], minlength=num_classes ** 2).reshape(num_classes, num_classes)
     size = np.bincount(label, minlength=num_classes).astype(float)
     return count / np.maximum(np.outer(size, size), 1)

@@ -216,7 +216,7 @@ def untouched(method: Method) -> Iterator[None]:
     modes = {module: module.training for module in method.modules()}
     python, numpy = random.getstate(), np.random.get_state()
     try:
-        with torch.random.fork_rng():
+        with torch.random.fork_rng([method.threshold.device] if method.threshold.is_cuda else []):
             yield
     finally:
         random.setstate(python)

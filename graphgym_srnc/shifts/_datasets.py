@@ -13,6 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Iterator
 
+from graphgym_srnc import edges
 from graphgym_srnc.cache import cache_folder, locked
 from graphgym_srnc.errors import InputError
 
@@ -146,9 +147,9 @@ def clean(data: Data, key: str = "dataset.name") -> Data:
     Raises:
         InputError: empty, mismatched shapes, NaN or Inf, edges out of range, labels that are no integers from -1.
     """
+    import numpy as np
     import torch
     from torch_geometric.data import Data
-    from torch_geometric.utils import coalesce, to_undirected
 
     (x, edge_index), y = features_and_edges(data, key), data.y
     nodes = x.size(0)
@@ -156,16 +157,18 @@ def clean(data: Data, key: str = "dataset.name") -> Data:
         raise InputError(f"{key}: y", None if y is None else tuple(y.shape), f"one label a node, shape [{nodes}]")
     if not torch.equal(y, y.long().to(y.dtype)) or int(y.long().min()) < -1:
         raise InputError(f"{key}: y", float(y.double().min()), "integer labels 0, 1, ..., or -1 where there is none")
-    loops = edge_index[0] == edge_index[1]
-    single = coalesce(edge_index[:, ~loops], num_nodes=nodes)
-    both = to_undirected(single, num_nodes=nodes)
-    if not both.numel():
+    number, cleaned = edges.undirected(edge_index.numpy(), nodes)
+    if not len(number):
         raise InputError(f"{key}: edge_index", "no edge", "a graph with at least one edge between two nodes")
-    cleaned = {"self_loops": int(loops.sum()), "duplicates": int((~loops).sum()) - single.size(1), "one_way": both.size(1) - single.size(1)}
+    both = np.empty((2, len(number)), dtype=np.int64)
+    both[1] = number
+    del number  # each of these is most of the memory that a large graph takes
+    np.floor_divide(both[1], nodes, out=both[0])
+    np.remainder(both[1], nodes, out=both[1])
     others = {key: data[key] for key in ("train_mask", "val_mask", "test_mask") if key in data}
     if "node_year" in data:
         others["node_year"] = data.node_year.reshape(-1).long()
-    return Data(x=x, edge_index=both, y=y.reshape(-1).long(), num_nodes=nodes, cleaned=cleaned, **others)
+    return Data(x=x, edge_index=torch.from_numpy(both), y=y.reshape(-1).long(), num_nodes=nodes, cleaned=cleaned, **others)
 
 
 def features_and_edges(data: Data, key: str) -> tuple[Tensor, Tensor]:

@@ -1,0 +1,50 @@
+"""Undirected and simple lists of edges in little memory: each direction of an edge is one number, and numbers are sorted in place."""
+from __future__ import annotations
+
+import numpy as np
+
+CHUNK = 2 ** 20
+"""Numbers that are reversed at a time."""
+
+
+def undirected(edge_index: np.ndarray, num_nodes: int) -> tuple[np.ndarray, dict[str, int]]:
+    """Every edge in both directions, each once, without loops.
+
+    The largest moment takes 34 bytes a column beside ``edge_index``, 17 where both directions are there already.
+
+    Args:
+        edge_index: node pairs ``[2, E]``.
+        num_nodes: :math:`V`.
+
+    Returns:
+        :math:`i V + j` of each pair :math:`(i, j)`, sorted, int64, and the numbers of ``self_loops``, ``duplicates`` and ``one_way`` edges
+        that were found.
+    """
+    number = np.multiply(edge_index[0], num_nodes, dtype=np.int64)
+    number += edge_index[1]
+    loops = edge_index[0] == edge_index[1]
+    if loops.any():
+        number = number[~loops]
+    found = {"self_loops": int(np.count_nonzero(loops)), "duplicates": len(number)}
+    number = _distinct(number)
+    found["duplicates"] -= len(number)
+    reverse = np.empty_like(number)
+    for begin in range(0, len(number), CHUNK):
+        part = number[begin:begin + CHUNK]
+        row = part // num_nodes  # NumPy divides fast, but takes remainders slowly
+        reverse[begin:begin + CHUNK] = (part - row * num_nodes) * num_nodes + row
+    reverse.sort()
+    found["one_way"] = -len(number)
+    if not np.array_equal(number, reverse):
+        number = np.concatenate([number, reverse])
+        del reverse
+        number = _distinct(number)
+    found["one_way"] += len(number)
+    return number, found
+
+
+def _distinct(number: np.ndarray) -> np.ndarray:
+    if (number[1:] < number[:-1]).any():
+        number.sort()
+    first = np.append(True, number[1:] != number[:-1])
+    return number if first.all() else number[first]

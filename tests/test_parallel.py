@@ -1,0 +1,121 @@
+"""Data-parallel training with two processes and gloo: the loss curve of one process, a killed process, and going on from a checkpoint."""
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+import torch
+import torch.distributed as dist
+from test_methods import make, toy
+from torch import multiprocessing
+
+from graphgym_srnc import methods, parallel, trainer
+from graphgym_srnc.backbones import EncoderSpec
+from graphgym_srnc.errors import InputError
+
+IN_BATCHES = [name for name in methods.names() if methods.find(name).in_batches]
+DRAWN = {"g2pxy", "mmd", "openwgl"}
+"""Methods whose losses draw more than the nodes of a step: each process draws its own."""
+
+pytestmark = pytest.mark.skipif(not dist.is_available() or not dist.is_gloo_available(), reason="torch was built without gloo")
+
+
+def train(name: str) -> dict:
+    """A run without dropout whose steps draw nodes but no neighbours, so that nothing differs between processes but rounding."""
+    task = toy()
+    method = make(name, batch_size=8, fanout=0)
+    method.encoder = EncoderSpec(hidden=8, dropout=0.0)
+    torch.manual_seed(0)
+    record = trainer.fit(method, task)
+    return {"losses": [episode.losses for episode in record.history], "test": record.test, "scores": method.predict(task.blind().target),
+            "weights": method.state_dict(), "random": torch.get_rng_state()}
+
+
+def child(rank: int, folder: str, names: list[str]) -> None:
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=2)
+    found = {name: train(name) for name in names}
+    with pytest.raises(InputError, match="erm.batch_size"):
+        trainer.fit(make("erm"), toy())
+    with pytest.raises(InputError, match="the same in all processes"):
+        trainer.fit(make("erm", batch_size=8), toy(seed=rank))
+    torch.save(found, f"{folder}/{rank}.pt")
+
+
+def test_two_processes_are_one(tmp_path):
+    multiprocessing.spawn(child, (str(tmp_path), IN_BATCHES), nprocs=2)
+    first, second = (torch.load(tmp_path / f"{rank}.pt", weights_only=True) for rank in range(2))
+    for name in IN_BATCHES:
+        one, two, alone = first[name], second[name], train(name)
+        assert one["losses"] == two["losses"] and one["test"] == two["test"], name
+        assert torch.equal(one["random"], two["random"]), name
+        for key, value in one["weights"].items():
+            assert torch.equal(value, two["weights"][key]), (name, key)
+        for episode, both in zip(alone["losses"], one["losses"], strict=True):
+            assert name in DRAWN or both == pytest.approx(episode, rel=1e-3, abs=1e-4), name
+        if name not in DRAWN:
+            assert one["test"] == pytest.approx(alone["test"], abs=0.02), name
+            assert torch.allclose(one["scores"], alone["scores"], atol=1e-3), name
+
+
+def test_one_process_shares_with_nobody():
+    drawn, state = torch.arange(5), torch.get_rng_state()
+    with parallel.together(), parallel.own_draws():
+        assert parallel.world() == 1 and parallel.first()
+        assert parallel.share(lambda: drawn) is drawn and parallel.gather(drawn) == (drawn,)
+        assert parallel.mean({"loss": 0.1}) == {"loss": 0.1} and parallel.from_first(lambda: b"x") == b"x"
+    assert torch.equal(state, torch.get_rng_state())
+
+
+# ---- torchrun, as a user types it ----
+
+RUN = ("-m", "graphgym_srnc", "run", "--cfg", "testing/srnc", "--out-dir", "results", "--no-tensorboard", "--no-figures",
+       "srnc.rounds", "8", "train.max_episodes", "8", "train.checkpoint", "1")
+
+
+def torchrun(folder: Path, *words: str, restarts: int = 0) -> subprocess.Popen:
+    """Two processes, which are started again so many times when one of them ends."""
+    folder.mkdir(exist_ok=True)
+    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--max-restarts", str(restarts), *RUN]
+    return subprocess.Popen([*command, "srnc.batch_size", "16", *words], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                            text=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
+
+
+def history(folder: Path) -> list[dict]:
+    result = json.loads((folder / "results" / "srnc" / "0" / "result.json").read_text())
+    assert result["processes"] == 2
+    return [{key: value for key, value in episode.items() if key != "seconds"} for episode in result["history"]]
+
+
+def test_a_killed_process_is_told_of_and_the_run_goes_on(tmp_path):
+    whole, cut = tmp_path / "whole", tmp_path / "cut"
+    run = torchrun(whole)
+    out, err = run.communicate(timeout=300)
+    assert run.returncode == 0 and out.count("test micro-F1") == 1, err
+
+    run = torchrun(cut, "--resume", restarts=1)
+    while not (cut / "results" / "srnc" / "0" / "checkpoint.pt").exists():
+        assert run.poll() is None, run.communicate()
+        time.sleep(0.05)
+    workers = psutil.Process(run.pid).children()
+    assert len(workers) == 2
+    next(worker for worker in workers if worker.environ()["RANK"] == "1").send_signal(signal.SIGKILL)
+    out, err = run.communicate(timeout=300)
+    # The first process learns of it from the other's silence, or torchrun stops it before.
+    assert "error: process 0 of 2 lost the others" in err or "interrupted: finished runs are kept" in err, err
+    assert run.returncode == 0 and "seed 0 goes on from its checkpoint" in out, out + err
+    assert history(cut) == history(whole)
+
+
+def test_batches_are_asked_for(tmp_path):
+    run = torchrun(tmp_path, "srnc.batch_size", "0")
+    _, err = run.communicate(timeout=100)
+    assert run.returncode != 0 and "error: srnc.batch_size: got 0; allowed: 1 or more, since several processes" in err
+    assert not any(tmp_path.iterdir())
