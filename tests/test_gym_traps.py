@@ -261,9 +261,9 @@ def test_memory_that_is_freed_is_kept():
     """The trap is not GraphGym's: the C library gives large blocks back to the system, and a step pays for each of their pages again."""
     import resource
     runs._keep_memory()
-    before = 0
-    for turn in range(8):
+    faults = []
+    for _ in range(8):
         torch.ones(12_000_000)  # 11,719 pages
-        if turn == 2:
-            before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-    assert resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before < 11_719
+        faults.append(resource.getrusage(resource.RUSAGE_SELF).ru_minflt)
+    # A block may come to lie elsewhere now and then; given back, it would cost its pages each time.
+    assert min(after - before for before, after in zip(faults, faults[1:])) < 1000
