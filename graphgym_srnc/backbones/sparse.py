@@ -78,8 +78,9 @@ def _multiply(csr: Tensor, dense: Tensor) -> Tensor:
 
 
 def _to_torch(matrix: sp.csr_array, device: torch.device) -> Tensor:
-    # 32-bit indices halve the index traffic of a product that is bound by memory; no graph here has 2^31 edges.
-    index = [torch.from_numpy(part.astype(np.int32)) for part in (matrix.indptr, matrix.indices)]
+    # 32-bit indices halve the index traffic of a product that is bound by memory.
+    small = np.int32 if max(matrix.nnz, *matrix.shape) < 2 ** 31 else np.int64
+    index = [torch.from_numpy(part.astype(small)) for part in (matrix.indptr, matrix.indices)]
     with warnings.catch_warnings():
         # torch calls CSR a beta and its unchecked indices a risk; scipy keeps them valid.
         warnings.filterwarnings("ignore", message="Sparse (CSR|invariant)")
