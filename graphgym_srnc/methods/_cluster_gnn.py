@@ -44,9 +44,13 @@ class Clusters(nn.Module):
         r""":math:`\log Q_\Phi` of all nodes of a graph, ``[V, C]`` (Eq. cluster); made once while the weights stay as they are."""
         known = _known.setdefault(self, WeakKeyDictionary())
         weights = torch.cat([weight.detach().float().flatten() for weight in self.encoder.state_dict().values()]).cpu()
-        if graph not in known or not torch.equal(known[graph][0], weights):
-            known[graph] = weights, all_logits(self.encoder, graph, self.batch_size).log_softmax(1)
-        return known[graph][1]
+        if graph in known and torch.equal(known[graph][0], weights):
+            return known[graph][1]
+        made = all_logits(self.encoder, graph, self.batch_size).log_softmax(1)
+        if parallel.world() == parallel.count():
+            # One process that kept what it made for itself would be missed by the others, which make it together.
+            known[graph] = weights, made
+        return made
 
     def log_class_posterior(self, graph: Graph) -> Tensor:
         """The same in the label space, ``[V, N(+1)]``."""
