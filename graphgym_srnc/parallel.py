@@ -60,10 +60,15 @@ def processes() -> Iterator[None]:
         dist.init_process_group("gloo", store=store, rank=rank, world_size=world_size)
     except (RuntimeError, ValueError) as error:
         raise Lost(f"the processes of torchrun did not find each other ({_reason(error)})") from error
+    helps = rank > 0
     try:
         yield
+        _call(dist.barrier)  # nobody leaves before the first one has stored what all made
     finally:
         dist.destroy_process_group()
+    if helps:
+        # Gloo's threads have aborted a process while its interpreter ended, which torchrun takes for a failure of all.
+        os._exit(0)
 
 
 @contextlib.contextmanager
