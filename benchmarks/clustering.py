@@ -76,7 +76,8 @@ class Job(NamedTuple):
 
 def clusters_of(job: Job, task: Any, counts: Sequence[int]) -> dict[int, Any]:
     """The cluster of each node, by number of clusters."""
-    from graphgym_srnc import clustering, gym
+    from graphgym_srnc import gym
+    from graphgym_srnc.own import clustering
     found = {}
     if job.row == "srnc-plus":
         method, _ = gym.fit(job.config(MANY), task)
@@ -108,7 +109,7 @@ def run(job: Job) -> dict[str, Any]:
     import torch
 
     from graphgym_srnc import gym, store
-    from graphgym_srnc.metrics import clustering_scores
+    from graphgym_srnc.train.metrics import clustering_scores
     torch.set_num_threads(1)
     begin = time.perf_counter()
     try:

@@ -55,9 +55,9 @@ def look(job: Job, folder: Path, rival: bool) -> dict[str, Any] | None:
     import torch
 
     from graphgym_srnc.backbones import prepare
-    from graphgym_srnc.discover import clusters, evidence, scores
     from graphgym_srnc.errors import InputError
-    from graphgym_srnc.gym import model as models
+    from graphgym_srnc.own.discover import clusters, evidence, scores
+    from graphgym_srnc.runs import model as models
     torch.set_num_threads(1)
     try:
         model = models.load(folder / job.name / str(job.seed))
@@ -84,10 +84,10 @@ def look(job: Job, folder: Path, rival: bool) -> dict[str, Any] | None:
 
 def dgi(task: Any, count: int, y: Any, unseen: Any, nodes: Any) -> dict[str, float]:
     """ACC, NMI and the consistency of typical nodes of the paper's rival, which ranks no clusters."""
-    from graphgym_srnc import clustering
-    from graphgym_srnc.discover.clusters import nearest
-    from graphgym_srnc.discover.scores import consistency
-    from graphgym_srnc.metrics import clustering_scores
+    from graphgym_srnc.own import clustering
+    from graphgym_srnc.own.discover.clusters import nearest
+    from graphgym_srnc.own.discover.scores import consistency
+    from graphgym_srnc.train.metrics import clustering_scores
     blind = task.blind()
     z = clustering.embed(blind.target, "dgi", 0)
     made = clustering.constrained_kmeans(z, count, blind.train, blind.source.y[blind.train], seed=0)

@@ -94,9 +94,10 @@ def ours(pair: Pair, source: Any, target: Any, num_classes: int, args: argparse.
     """A training with our trainer, which gives the Micro-F1 of the target."""
     import torch
 
-    from graphgym_srnc import methods, trainer
+    from graphgym_srnc import methods
     from graphgym_srnc.backbones import EncoderSpec
     from graphgym_srnc.task import ShiftTask
+    from graphgym_srnc.train import trainer
     everyone, nobody = torch.arange(target.num_nodes), torch.empty(0, dtype=torch.long)
     task = ShiftTask("peers", source, target, torch.arange(source.num_nodes), nobody, everyone, everyone, num_classes, False, scored=False)
     spec = EncoderSpec(kind=KINDS.get(pair.method, "gcnconv"), hidden=WIDTH, dropout=DROPOUT, features="none")

@@ -66,8 +66,9 @@ def measure(args: argparse.Namespace) -> dict[str, float]:
     """Figures of one run in this process, with an episode after episode 0 and predictions of all nodes after each."""
     import torch
 
-    from graphgym_srnc import methods, store, trainer
+    from graphgym_srnc import methods, store
     from graphgym_srnc.backbones import EncoderSpec
+    from graphgym_srnc.train import trainer
     torch.set_num_threads(args.threads)
     tempfile.tempdir = args.scratch and str(args.scratch)
     with tempfile.TemporaryDirectory() as folder:
@@ -125,7 +126,7 @@ def table(rows: list[dict]) -> str:
 def draw(rows: list[dict], path: Path) -> None:
     from matplotlib.figure import Figure
 
-    from graphgym_srnc.report.figures import MARKERS, PALETTE, save, style
+    from graphgym_srnc.figures.charts import MARKERS, PALETTE, save, style
     with style():
         figure = Figure(figsize=(9, 3.4))
         panels = figure.subplots(1, 3)

@@ -19,8 +19,8 @@ from torch_geometric import nn as pyg
 from torch_geometric.data import Data
 
 from graphgym_srnc import backbones, shifts
-from graphgym_srnc.methods._cluster_gnn import ClusterGNN
-from graphgym_srnc.methods.base import adam, minimise
+from graphgym_srnc.methods.cluster_gnn import ClusterGNN
+from graphgym_srnc.methods.training import adam, minimise
 from graphgym_srnc.shifts import synthetic
 
 Step = Callable[[], None]

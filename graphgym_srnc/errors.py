@@ -1,7 +1,8 @@
 """The one error that a user sees for bad input: it names the key, the value given and what is allowed."""
 from __future__ import annotations
 
-from typing import Any
+import contextlib
+from typing import Any, Iterator, Mapping
 
 
 class InputError(ValueError):
@@ -16,3 +17,14 @@ class InputError(ValueError):
     def __init__(self, key: str, value: Any, allowed: str) -> None:
         self.key, self.value, self.allowed = key, value, allowed
         super().__init__(f"{key}: got {value!r}; allowed: {allowed}")
+
+
+@contextlib.contextmanager
+def renamed(keys: Mapping[str, str]) -> Iterator[None]:
+    """Bad input in here is told by the names that the caller's user knows: ``keys`` has them by ours."""
+    try:
+        yield
+    except InputError as error:
+        if error.key not in keys:
+            raise
+        raise InputError(keys[error.key], error.value, error.allowed) from error

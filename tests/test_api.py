@@ -22,13 +22,14 @@ from sklearn.exceptions import NotFittedError
 from torch_geometric.data import Data
 
 import graphgym_srnc
-from graphgym_srnc import api, methods, shifts, trainer
+from graphgym_srnc import api, methods, shifts
 from graphgym_srnc.api import make, parameters
 from graphgym_srnc.backbones import EncoderSpec, dgi
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.methods._scores import SCORES
-from graphgym_srnc.settings import options
+from graphgym_srnc.methods.scores import SCORES
+from graphgym_srnc.options import options
 from graphgym_srnc.task import Sizes
+from graphgym_srnc.train import trainer
 
 ROOT = Path(__file__).parents[1]
 TINY = {"steps": 4, "rounds": 2, "enlarging": 0.5, "pretrain_steps": 4, "cluster_pretrain_steps": 4, "cluster_source_steps": 4,
@@ -270,7 +271,7 @@ def test_parameters(name):
 
 
 OWN = """
-from graphgym_srnc.methods.base import Supervised
+from graphgym_srnc.methods.supervised import Supervised
 
 class OwnMethod(Supervised):
     '''A method of one's own.

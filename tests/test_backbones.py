@@ -18,7 +18,7 @@ from torch_geometric.utils import is_undirected, to_dense_adj, to_undirected
 
 from graphgym_srnc import backbones
 from graphgym_srnc.backbones import graph as graph_module
-from graphgym_srnc.backbones.base import dropout
+from graphgym_srnc.backbones.encoder import dropout
 from graphgym_srnc.backbones.graph import Graph
 from graphgym_srnc.backbones.sparse import Sparse
 from graphgym_srnc.errors import InputError

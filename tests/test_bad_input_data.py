@@ -13,8 +13,8 @@ from torch_geometric.data import Data
 
 from graphgym_srnc import shifts
 from graphgym_srnc.cli import data as data_command
+from graphgym_srnc.data import datasets
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.shifts import _datasets
 
 open_set, synthetic, own_file = (shifts.find(name) for name in ("open_set", "synthetic", "file"))
 DATA = Path(os.environ.get("GRAPHGYM_SRNC_DATA") or Path(__file__).parents[2] / "shared" / "data")
@@ -207,7 +207,7 @@ def test_a_download_is_kept_whole(tmp_path, monkeypatch):
     assert {path.name: path.read_bytes() for path in raw.iterdir()} == {path.name: path.read_bytes() for path in source.iterdir()}
     assert not (raw.parent / "processed").exists()
     monkeypatch.setattr(Planetoid, "download", lambda self: pytest.fail("downloaded twice"))
-    _datasets.load.cache_clear()
+    datasets.load.cache_clear()
     assert open_set(name="Cora", root=str(tmp_path / "data")).fingerprint() == task.fingerprint()
 
 
@@ -225,7 +225,7 @@ def test_unknown_data_set(name):
 
 
 def test_missing_ogb_names_the_extra(monkeypatch, tmp_path):
-    monkeypatch.setattr(_datasets, "find_spec", lambda name: None)
+    monkeypatch.setattr(datasets, "find_spec", lambda name: None)
     assert "graphgym-srnc[ogb]" in refused("dataset.name", open_set, name="ogbn-arxiv", root=str(tmp_path)).allowed
 
 

@@ -21,10 +21,10 @@ from graphgym_srnc import cache, store
 from graphgym_srnc.backbones import Graph, dgi
 from graphgym_srnc.backbones.sparse import Sparse
 from graphgym_srnc.cache import Cache
+from graphgym_srnc.data import datasets
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.gym import prepare as gym_prepare
 from graphgym_srnc.methods import srgnn
-from graphgym_srnc.shifts import _datasets
+from graphgym_srnc.runs import prepare as gym_prepare
 
 GIB = 2 ** 30
 
@@ -414,13 +414,13 @@ def small(tmp_path, monkeypatch):
 
     monkeypatch.setattr(torch_geometric.datasets, "Small", Small, raising=False)
     monkeypatch.setattr(Small, "__module__", "torch_geometric.datasets")
-    _datasets.load.cache_clear()
+    datasets.load.cache_clear()
     yield log
-    _datasets.load.cache_clear()
+    datasets.load.cache_clear()
 
 
 def graph_of(name: str, root: Path, out: Path) -> None:
-    data = _datasets.load(name, str(root))
+    data = datasets.load(name, str(root))
     torch.save([data.x, data.edge_index, data.y], out)
 
 
@@ -437,25 +437,25 @@ def test_two_processes_download_once(small, tmp_path):
 
 def test_two_processes_parse_once(tmp_path, monkeypatch):
     pytest.importorskip("ogb")
-    root, log, read = write_arxiv(tmp_path / "data", np.array([2005] * 20 + [2013] * 10)), tmp_path / "log", _datasets._read
-    monkeypatch.setattr(_datasets, "_read", lambda *args: tell(log, 0.5) or read(*args))
-    _datasets.load.cache_clear()
+    root, log, read = write_arxiv(tmp_path / "data", np.array([2005] * 20 + [2013] * 10)), tmp_path / "log", datasets._read
+    monkeypatch.setattr(datasets, "_read", lambda *args: tell(log, 0.5) or read(*args))
+    datasets.load.cache_clear()
     calls = [lambda out=out: graph_of("ogbn-arxiv", root, tmp_path / out) for out in "ab"]
     assert together(*calls) == [0, 0] and len(log.read_text().split()) == 1
     assert same(*(torch.load(tmp_path / out, weights_only=True) for out in "ab"))
     parsed, = cache.cache_folder().iterdir()
     for spoilt in (parsed.read_bytes()[:-50], pickle.dumps(Harm(tmp_path / "harm"), 2)):
         parsed.write_bytes(spoilt)
-        _datasets.load.cache_clear()
+        datasets.load.cache_clear()
         graph_of("ogbn-arxiv", root, tmp_path / "c")
         assert same(*(torch.load(tmp_path / out, weights_only=True) for out in "ac"))
     assert len(log.read_text().split()) == 3 and not (tmp_path / "harm").exists()
-    _datasets.load.cache_clear()
-    data = _datasets.load("ogbn-arxiv", str(root))
+    datasets.load.cache_clear()
+    data = datasets.load("ogbn-arxiv", str(root))
     maps = Path("/proc/self/maps")
     assert not maps.exists() or str(parsed) in maps.read_text()
     data.x += 1  # in memory, where the file is mapped, and not in it
-    _datasets.load.cache_clear()
+    datasets.load.cache_clear()
     graph_of("ogbn-arxiv", root, tmp_path / "d")
     assert len(log.read_text().split()) == 3 and same(*(torch.load(tmp_path / out, weights_only=True) for out in "ad"))
 
@@ -472,9 +472,9 @@ def test_each_data_set_is_prepared_once(gym, small, tmp_path, monkeypatch):
     assert found == {gym_prepare.data_key(cfg): gym.build_task(cfg).fingerprint() for cfg in made}
     keys = [gym_prepare.data_key(cfg) for cfg in configs]
     assert keys[0] == keys[2] == keys[5] and len({*keys}) == 4
-    again = _datasets.load.cache_info().misses
+    again = datasets.load.cache_info().misses
     gym_prepare.prepare(configs[:1])
-    assert _datasets.load.cache_info().currsize == 0 and again == 1
+    assert datasets.load.cache_info().currsize == 0 and again == 1
 
 
 def test_what_cannot_be_prepared_is_named(gym, tmp_path, monkeypatch):

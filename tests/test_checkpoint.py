@@ -20,10 +20,11 @@ from conftest import make_task
 from test_methods import make, some
 from torch import Tensor
 
-from graphgym_srnc import methods, store, trainer
+from graphgym_srnc import methods, store
 from graphgym_srnc.backbones import dgi
 from graphgym_srnc.methods.base import Method
 from graphgym_srnc.task import ShiftTask
+from graphgym_srnc.train import trainer
 
 SRC = Path(__file__).parent.parent
 TINY = {"steps": 2, "rounds": 2, "enlarging": 0.5, "pretrain_steps": 2, "cluster_pretrain_steps": 3, "cluster_source_steps": 2,
@@ -165,7 +166,7 @@ def place(tmp_path) -> store.Experiment:
 
 def checkpoint(place: store.Experiment, *, seed: int = 0, split: str = "s", share: float = 1.0, said: list | None = None,
                resume: bool = True) -> Any:
-    from graphgym_srnc.gym.checkpoint import Checkpoint
+    from graphgym_srnc.runs.checkpoint import Checkpoint
     return Checkpoint(place, seed, split, share, (said if said is not None else []).append, resume, lambda: {"train": [0.5]})
 
 
@@ -303,7 +304,8 @@ sys.exit(os.waitpid(start("cut", "--resume"), 0)[1] or os.waitpid(start("whole")
 def test_a_grid_tries_a_run_again_from_its_checkpoint(tmp_path, monkeypatch):
     from graphgym_srnc.grid.jobs import Job
     from graphgym_srnc.grid.worker import execute
-    from graphgym_srnc.gym import load_config, runs
+    from graphgym_srnc.gym import load_config
+    from graphgym_srnc.runs import run as runs
     cfg = load_config(None, [*WORDS, "srnc.rounds", "2", "srnc.steps", "2"])
     jobs, srnc = [], methods.find("srnc")
     for name in ("whole", "cut"):

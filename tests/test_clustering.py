@@ -9,11 +9,11 @@ from sklearn.cluster import KMeans
 from torch_geometric.data import Data
 from torch_geometric.utils import stochastic_blockmodel_graph
 
-from graphgym_srnc.clustering import KINDS, constrained_kmeans, embed, split_unknown
-from graphgym_srnc.clustering.skipgram import skip_gram
-from graphgym_srnc.clustering.walks import random_walks
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.metrics import clustering_scores
+from graphgym_srnc.own.clustering import KINDS, constrained_kmeans, embed, split_unknown
+from graphgym_srnc.own.clustering.skipgram import skip_gram
+from graphgym_srnc.own.clustering.walks import random_walks
+from graphgym_srnc.train.metrics import clustering_scores
 
 
 def adjacency(edges: list[tuple[int, int]], num_nodes: int) -> sp.csr_array:

@@ -410,7 +410,7 @@ def test_the_command_as_a_user_types_it(tmp_path, several):
 
 
 def test_files_and_notes_of_the_command(tmp_path, several, capsys):
-    pytest.importorskip("graphgym_srnc.report.figures")
+    pytest.importorskip("graphgym_srnc.figures.charts")
     found = of(several)
     for name, expected in (("t.csv", render.to_csv), ("t.md", render.to_markdown), ("t.tex", render.to_latex), ("t.txt", render.text)):
         assert main(["compare", str(several), "--out", str(tmp_path / "out" / name)]) == 0

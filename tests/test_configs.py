@@ -5,7 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from graphgym_srnc.gym import build_task, config_names, config_root, fit, load_config, schema, train_standard
+from graphgym_srnc.gym import (
+    build_task,
+    config_names,
+    config_root,
+    fit,
+    load_config,
+    schema,
+    train_standard,
+)
 
 SCHEMA = schema()
 SMALL = ["train.max_episodes", "1", "optim.max_epoch", "2", "gnn.dim_inner", "16", "gnn.att_heads", "2", "train.enable_ckpt", "False"]

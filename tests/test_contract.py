@@ -11,10 +11,11 @@ from conftest import make_graph
 from test_methods import make, some
 from torch_geometric.data import Data
 
-from graphgym_srnc import backbones, methods, shifts, trainer
+from graphgym_srnc import backbones, methods, shifts
 from graphgym_srnc.backbones import dgi
-from graphgym_srnc.shifts import _datasets
+from graphgym_srnc.data import datasets
 from graphgym_srnc.task import HIDDEN, ShiftTask
+from graphgym_srnc.train import trainer
 
 SIZES = {"labels_per_class": 5, "num_val": 20, "num_test": 30}
 SMALL = SIZES | {"num_nodes": 90, "num_classes": 3, "num_unseen": 1, "num_features": 12}
@@ -54,7 +55,7 @@ def toys(tmp_path_factory) -> dict[str, ShiftTask]:
     masks = {"train_mask": (node < 30) & (graph.y < 2), "val_mask": (node >= 30) & (node < 50), "test_mask": (node >= 50) & (node < 80)}
     np.savez(folder / "given.npz", **graph.to_dict(), **masks)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_datasets, "load", lambda *args: _datasets.clean(make_graph()))
+        patch.setattr(datasets, "load", lambda *args: datasets.clean(make_graph()))
         return {name: shifts.find(shift)(root=str(folder), **options) for name, (shift, options) in TOYS.items()}
 
 

@@ -18,8 +18,8 @@ from sklearn.metrics import average_precision_score, silhouette_samples
 from torch_geometric.data import Data
 
 from graphgym_srnc.backbones import prepare
-from graphgym_srnc.discover import clusters, evidence, feedback, page, scores, words
 from graphgym_srnc.errors import InputError
+from graphgym_srnc.own.discover import clusters, evidence, feedback, page, scores, words
 
 SRC = Path(__file__).parent.parent
 NASTY = "<script>alert('x')</script> & \"quotes\""

@@ -28,7 +28,8 @@ from torch_geometric.data import Data, HeteroData
 from graphgym_srnc import cache, shifts, store
 from graphgym_srnc.cli.main import main
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.report import html, overview
+from graphgym_srnc.report import overview
+from graphgym_srnc.report import page as html
 from graphgym_srnc.settings import config_root, plain_yaml
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -248,7 +249,7 @@ def graph_npz(folder: Path) -> Callable[[random.Random], None]:
 
 
 def graph_folder(folder: Path) -> Callable[[random.Random], None]:
-    from graphgym_srnc.shifts import _names
+    from graphgym_srnc.data import names as _names
     fields, names = cpu_graph(), ("art", "law", "math")
     sparse, dense = io.BytesIO(), io.BytesIO()
     sp.save_npz(sparse, sp.csr_matrix(fields["x"].numpy()))
@@ -285,8 +286,8 @@ def graph_folder(folder: Path) -> Callable[[random.Random], None]:
 
 
 def table(folder: Path) -> Callable[[random.Random], None]:
-    from graphgym_srnc.tables import flat
-    from graphgym_srnc.tables import folder as folders
+    from graphgym_srnc.data import folder as folders
+    from graphgym_srnc.own.tables import flat
     rows = [("key", "title", "size", "land", "class", "split")]
     rows += [(f"k{node}", f"word{node % 3} word{node % 4} words", node / 3, "abc"[node % 3], "xy"[node % 2], ("train", "test")[node // 9])
              for node in range(12)]
@@ -319,7 +320,7 @@ def table(folder: Path) -> Callable[[random.Random], None]:
 
 
 def hetero(folder: Path) -> Callable[[random.Random], None]:
-    from graphgym_srnc.tables import hetero as typed
+    from graphgym_srnc.own.tables import hetero as typed
     fields = {"x": torch.rand(6, 3), "y": torch.arange(6) % 2, "train_mask": torch.arange(6) < 3}
 
     def data(fields: dict, links: Any) -> HeteroData:
@@ -345,8 +346,8 @@ def hetero(folder: Path) -> Callable[[random.Random], None]:
 
 
 def dblp(folder: Path) -> Callable[[random.Random], None]:
-    from graphgym_srnc.tables import dblp as reader
-    from graphgym_srnc.tables import hetero as typed
+    from graphgym_srnc.own.tables import dblp as reader
+    from graphgym_srnc.own.tables import hetero as typed
     files = {"paper.txt": b"1\tGraph words here\n2\tWords of graphs\n3\tOther graph words\n", "author.txt": b"7\tA\n8\tB\n",
              "paper_author.txt": b"1\t7\n2\t7\n3\t8\n2\t8\n", "author_label.txt": b"7\t0\tA\n8\t1\tB\n"}
 
@@ -388,8 +389,9 @@ def result(folder: Path) -> Callable[[random.Random], None]:
 
 
 def model(folder: Path) -> Callable[[random.Random], None]:
-    from graphgym_srnc.gym import load_config, runs
-    from graphgym_srnc.gym import model as models
+    from graphgym_srnc.gym import load_config
+    from graphgym_srnc.runs import model as models
+    from graphgym_srnc.runs import run as runs
     sizes = {"num_nodes": 90, "num_val": 20, "num_test": 30, "labels_per_class": 3}
     cfg = load_config(None, [*(word for name, size in sizes.items() for word in (f"synthetic.{name}", size)), "gnn.dim_inner", "4",
                              "train.mode", "erm", "erm.steps", "1", "erm.rounds", "0", "out_dir", str(folder)])
@@ -435,8 +437,8 @@ def estimator(folder: Path) -> Callable[[random.Random], None]:
 
 
 def checkpoint(folder: Path) -> Callable[[random.Random], None]:
-    from graphgym_srnc import trainer
-    from graphgym_srnc.gym.checkpoint import Checkpoint
+    from graphgym_srnc.runs.checkpoint import Checkpoint
+    from graphgym_srnc.train import trainer
     place = store.Experiment(folder, "one", {"seed": 0})
     place.begin(0)
 

@@ -25,10 +25,10 @@ from torch_geometric.loader import DataLoader
 
 from graphgym_srnc import shifts
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.gym import runs
 from graphgym_srnc.gym.modules import METRICS, TaskDataset, open_set_ce
-from graphgym_srnc.metrics import classification_scores
+from graphgym_srnc.runs import run as runs
 from graphgym_srnc.store import Experiment
+from graphgym_srnc.train.metrics import classification_scores
 
 PACKAGE = Path(__file__).parents[1] / "graphgym_srnc"
 QUIET = {"enable_progress_bar": False, "enable_model_summary": False, "logger": False}

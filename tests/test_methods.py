@@ -16,16 +16,17 @@ from scipy.stats import entropy
 from sklearn.metrics import normalized_mutual_info_score
 from torch_geometric.utils import to_dense_adj
 
-from graphgym_srnc import backbones, methods, trainer
+from graphgym_srnc import backbones, methods
 from graphgym_srnc.backbones import EncoderSpec, Graph
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.losses.modularity import newman_resolution
-from graphgym_srnc.methods._cluster_gnn import ClusterGNN
-from graphgym_srnc.methods.base import best_threshold
+from graphgym_srnc.methods.cluster_gnn import ClusterGNN
+from graphgym_srnc.methods.cut import best_threshold
 from graphgym_srnc.methods.pgl import PGL
 from graphgym_srnc.methods.srnc import LADDER, SRNC
 from graphgym_srnc.shifts import synthetic
 from graphgym_srnc.task import ShiftTask
+from graphgym_srnc.train import trainer
 
 TINY = {"steps": 3, "rounds": 2, "enlarging": 0.5, "pretrain_steps": 3, "cluster_pretrain_steps": 3, "cluster_steps": 2}
 """Options that make a method quick, where it has them."""

@@ -15,17 +15,19 @@ from test_methods import make, some
 from torch.nn import functional as F
 from torch_geometric.data import Data
 
-from graphgym_srnc import backbones, methods, trainer
+from graphgym_srnc import backbones, methods
 from graphgym_srnc.backbones import EncoderSpec, Graph, dgi, prepare
 from graphgym_srnc.backbones.graph import View
 from graphgym_srnc.backbones.sparse import Sparse
 from graphgym_srnc.losses import openness
-from graphgym_srnc.methods import _scores, srgnn
+from graphgym_srnc.methods import scores as _scores
+from graphgym_srnc.methods import srgnn
 from graphgym_srnc.methods.a2gnn import hop
-from graphgym_srnc.methods.base import adam
 from graphgym_srnc.methods.strurw import link_shares
+from graphgym_srnc.methods.training import adam
 from graphgym_srnc.shifts import synthetic
 from graphgym_srnc.task import ShiftTask
+from graphgym_srnc.train import trainer
 
 KINDS = sorted(backbones.BACKBONES)
 

@@ -9,7 +9,7 @@ import torch
 from sklearn import metrics as scikit
 from sklearn.metrics import accuracy_score, confusion_matrix, f1_score, normalized_mutual_info_score, precision_score, recall_score
 
-from graphgym_srnc import metrics
+from graphgym_srnc.train import metrics
 
 EMPTY_CLASSES = (torch.tensor([0, 1, 1, 0, 2]), torch.tensor([0, 0, 1, 0, 1]))
 

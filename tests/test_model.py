@@ -10,8 +10,9 @@ import torch
 from conftest import make_graph
 from torch_geometric.data import Data
 
-from graphgym_srnc import methods, store, trainer
+from graphgym_srnc import methods, store
 from graphgym_srnc.errors import InputError
+from graphgym_srnc.train import trainer
 
 SMALL = ["synthetic.num_nodes", "200", "synthetic.num_val", "40", "synthetic.num_test", "80", "synthetic.num_features", "40",
          "synthetic.num_classes", "5", "gnn.dim_inner", "8", "gnn.att_heads", "2", "train.max_episodes", "1", "srnc.cluster_pretrain_steps",
@@ -20,7 +21,8 @@ SMALL = ["synthetic.num_nodes", "200", "synthetic.num_val", "40", "synthetic.num
 
 def trained(gym, tmp_path: Path, *words: str):
     """The method of a config, trained, its task, and the model that it left, read back."""
-    from graphgym_srnc.gym import model, runs
+    from graphgym_srnc.runs import model
+    from graphgym_srnc.runs import run as runs
     cfg = gym.load_config(None, [*SMALL, *words])
     task = gym.build_task(cfg)
     method, _ = gym.fit(cfg, task)
@@ -93,13 +95,14 @@ def test_a_layer_of_ones_own(gym, tmp_path):
     method, task, loaded = trained(gym, tmp_path, "train.mode", "erm", "gnn.layer_type", "noisy")
     check_bits(method, task, loaded)
     del register.layer_dict["noisy"]
-    from graphgym_srnc.gym import model
+    from graphgym_srnc.runs import model
     with pytest.raises(InputError, match="gnn.layer_type: got 'noisy'"):
         model.load(tmp_path / "one")
 
 
 def test_a_run_keeps_its_model_and_its_scores_can_be_had_again(gym, tmp_path):
-    from graphgym_srnc.gym import model, runs
+    from graphgym_srnc.runs import model
+    from graphgym_srnc.runs import run as runs
     cfg = gym.load_config(None, [*SMALL, "out_dir", str(tmp_path), "train.max_episodes", "0"])
     place = runs.experiment(cfg, "kept")
     for seed in (3, 1):
@@ -119,7 +122,7 @@ def test_a_run_keeps_its_model_and_its_scores_can_be_had_again(gym, tmp_path):
 
 
 def test_what_is_refused(gym, tmp_path):
-    from graphgym_srnc.gym import model
+    from graphgym_srnc.runs import model
     method, task, loaded = trained(gym, tmp_path, "train.mode", "erm", "erm.steps", "2")
     with pytest.raises(InputError, match="41 features.*40, as in training"):
         loaded.predict(Data(x=torch.ones(3, 41), edge_index=torch.tensor([[0], [1]])))

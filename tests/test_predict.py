@@ -56,7 +56,7 @@ def out(tmp_path_factory) -> Path:
 
 
 def test_its_own_target_gives_the_stored_scores(out):
-    from graphgym_srnc.gym import model
+    from graphgym_srnc.runs import model
     told = command("predict", out / "one", "--out", out / "own.csv", "--probabilities")
     saved = model.load(out / "one" / "0")
     task, table = saved.task(), rows(out / "own.csv")
@@ -75,7 +75,7 @@ def test_its_own_target_gives_the_stored_scores(out):
 
 
 def test_a_graph_with_new_nodes_in_every_form(out):
-    from graphgym_srnc.gym import model
+    from graphgym_srnc.runs import model
     saved = model.load(out / "one")
     old = saved.task().target
     # Ten nodes more, each a copy of an old one, hanging on it.
@@ -101,7 +101,7 @@ def test_a_graph_with_new_nodes_in_every_form(out):
 
 def test_a_model_of_an_estimator(out, capsys):
     from graphgym_srnc import ERM
-    from graphgym_srnc.gym import model
+    from graphgym_srnc.runs import model
     target = model.load(out / "one").task().target
     graph = Data(x=target.x, edge_index=target.edge_index, y=np.array(["art", "@law"])[np.arange(200) % 2],
                  train_mask=torch.arange(200) < 100)
@@ -148,8 +148,8 @@ def test_parquet(tmp_path, monkeypatch):
 
 def test_notes_on_scaling(task):
     from graphgym_srnc.backbones import EncoderSpec
-    from graphgym_srnc.gym.model import Model
     from graphgym_srnc.methods.erm import ERM
+    from graphgym_srnc.runs.model import Model
     model = Model(ERM(encoder=EncoderSpec(features="auto")), ("a",), dense=True)
     sparse = Data(x=torch.eye(200), edge_index=torch.tensor([[0], [1]]))
     assert "sparse, those of training were dense" in predict.notes(model, sparse)[0]

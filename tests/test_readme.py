@@ -16,8 +16,9 @@ import torch
 from graphgym_srnc import methods, shifts
 from graphgym_srnc.backbones import BACKBONES
 from graphgym_srnc.cli.main import build_parser, main
+from graphgym_srnc.data import datasets
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.shifts import _datasets, synthetic
+from graphgym_srnc.shifts import synthetic
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -158,7 +159,7 @@ def test_added_method_by_the_command_line(tmp_path):
 def test_added_shift(gym, copied, monkeypatch):
     topics = synthetic.class_topics(3, 40, 0.5, synthetic._splits.generator(0, 9))
     graph = synthetic.dcsbm(num_nodes=300, shares=torch.ones(3).numpy() / 3, topics=topics, rng=synthetic._splits.generator(0, 8))
-    monkeypatch.setattr(_datasets, "load", lambda name, root: _datasets.clean(graph))
+    monkeypatch.setattr(datasets, "load", lambda name, root: datasets.clean(graph))
     name = copied(shifts, "shifts/erased.py")
     cfg = gym.load_config(None, ["dataset.format", name, "dataset.name", "Photo", f"{name}.share", "0.25", *TINY])
     task = gym.build_task(cfg)

@@ -20,7 +20,8 @@ import scipy.stats
 from graphgym_srnc import store
 from graphgym_srnc.cli.main import build_parser, main
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.report import compare, html, overview
+from graphgym_srnc.report import compare, overview
+from graphgym_srnc.report import page as html
 
 SRC = Path(__file__).parent.parent
 RNG = np.random.default_rng(0)
@@ -319,7 +320,8 @@ def test_the_paper_stands_beside_results_that_it_has(results, tmp_path, undrawn)
 
 
 def test_a_config_of_the_page_can_be_run_again(gym, tmp_path):
-    from graphgym_srnc.gym import load_config, runs
+    from graphgym_srnc.gym import load_config
+    from graphgym_srnc.runs import run as runs
     cfg = load_config("testing/srnc", ["out_dir", str(tmp_path), "dataset.name", "007", "synthetic.split_seed", "3"])
     place = runs.experiment(cfg, "it's")
     one = html.Experiment("grid/it's", tmp_path / "it's", {4: {"config": place.config}, 6: {"config": place.config}})

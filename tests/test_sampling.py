@@ -19,13 +19,22 @@ from torch_geometric.loader import NodeLoader
 from torch_geometric.sampler import NeighborSampler, NodeSamplerInput
 from torch_geometric.utils import k_hop_subgraph, to_undirected
 
-from graphgym_srnc import methods, shifts, trainer
+from graphgym_srnc import methods, shifts
 from graphgym_srnc.backbones import EncoderSpec, Graph, build, sampling
-from graphgym_srnc.backbones.sampling import Batches, NeighbourSampler, draw_edges, draw_neighbours, infer, make_sampler, neighbourhoods
+from graphgym_srnc.backbones.sampling import (
+    Batches,
+    NeighbourSampler,
+    draw_edges,
+    draw_neighbours,
+    infer,
+    make_sampler,
+    neighbourhoods,
+)
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.losses.modularity import modularity_loss, sampled_modularity_loss
-from graphgym_srnc.methods._cluster_gnn import ClusterGNN
+from graphgym_srnc.methods.cluster_gnn import ClusterGNN
 from graphgym_srnc.task import ShiftTask
+from graphgym_srnc.train import trainer
 
 IN_BATCHES = [name for name in methods.names() if methods.find(name).in_batches]
 EDGED = [kind for kind in KINDS if kind in ("gcnconv", "sageconv", "gatconv")]

@@ -11,9 +11,10 @@ import torch
 from torch_geometric.utils import is_undirected
 
 from graphgym_srnc import shifts
+from graphgym_srnc.data import arxiv_histogram, arxiv_like, datasets
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.report.shift import describe
-from graphgym_srnc.shifts import _arxiv_histogram, _arxiv_like, _datasets, _splits
+from graphgym_srnc.shifts import splits
 from graphgym_srnc.shifts.temporal import BOUNDS, NODES
 
 temporal = shifts.find("temporal")
@@ -23,8 +24,8 @@ SMALL = {"name": "arxiv_like", "scale": 0.02}
 
 
 def papers(scale: float = 0.05, seed: int = 0, **options):
-    rng = _splits.generator(seed, 0)
-    return _arxiv_like.arxiv_like(*_arxiv_like.years_and_labels(scale, 2010, rng), rng=rng, **options)
+    rng = splits.generator(seed, 0)
+    return arxiv_like.arxiv_like(*arxiv_like.years_and_labels(scale, 2010, rng), rng=rng, **options)
 
 
 def edges(graph, nodes) -> set[tuple[int, int]]:
@@ -53,9 +54,9 @@ def arxiv(tmp_path, monkeypatch):
     """A writer of small files of ogbn-arxiv, and the root they lie in."""
     pytest.importorskip("ogb")
     monkeypatch.setenv("GRAPHGYM_SRNC_CACHE", str(tmp_path / "cache"))
-    _datasets.load.cache_clear()
+    datasets.load.cache_clear()
     yield lambda years, **options: str(write_arxiv(tmp_path / "data", np.array(years), **options))
-    _datasets.load.cache_clear()
+    datasets.load.cache_clear()
 
 
 @pytest.mark.parametrize("split, period", [(split, period + 1) for split in BOUNDS for period in range(len(BOUNDS[split]) - 2)])
@@ -153,27 +154,27 @@ def test_a_method_sees_training_labels_only(options):
 
 def test_scale_keeps_years_and_classes():
     share = 1 / 16
-    year, label = _arxiv_like.years_and_labels(share, 2010, _splits.generator(0, 0))
-    every, _ = _arxiv_histogram.years_and_labels()
+    year, label = arxiv_like.years_and_labels(share, 2010, splits.generator(0, 0))
+    every, _ = arxiv_histogram.years_and_labels()
     per_year = [np.bincount(years, minlength=2021) for years in (year, every)]
     late = slice(2011, None)
     assert (per_year[0][late] == np.round(share * per_year[1][late])).all()
     assert abs(len(year) - share * len(every)) < 80
     assert (np.bincount(label[year <= 2010], minlength=40) >= 2).all()
     shares = [np.bincount(labels[years > 2014], minlength=40) / (years > 2014).sum()
-              for years, labels in ((year, label), _arxiv_histogram.years_and_labels())]
+              for years, labels in ((year, label), arxiv_histogram.years_and_labels())]
     assert np.abs(shares[0] - shares[1]).max() < 0.01
     task = temporal(name="arxiv_like", scale=0.001)
     assert task.num_known == 40 and (task.source.y.bincount() >= 2).all()
 
 
 def test_the_whole_histogram_is_that_of_the_paper():
-    year, label = _arxiv_like.years_and_labels(1.0, 2010, _splits.generator(0, 0))
-    assert len(year) == 169_343 and len(set(_arxiv_histogram.CLASS_NAMES)) == 40
+    year, label = arxiv_like.years_and_labels(1.0, 2010, splits.generator(0, 0))
+    assert len(year) == 169_343 and len(set(arxiv_histogram.CLASS_NAMES)) == 40
     assert tuple(np.bincount(np.searchsorted(BOUNDS["srnc"], year))) == NODES
     assert (year <= 2011).sum() == 17_401
     ordered = np.lexsort((year, label))
-    for mine, public in zip((year, label), _arxiv_histogram.years_and_labels()):
+    for mine, public in zip((year, label), arxiv_histogram.years_and_labels()):
         assert (mine[ordered] == public).all()
 
 
@@ -181,12 +182,12 @@ def test_the_whole_histogram_is_that_of_the_paper():
 def test_the_histogram_is_that_of_the_files():
     year, label = (np.loadtxt(RAW / f"{name}.csv.gz", dtype=np.int64) for name in ("node_year", "node-label"))
     ordered = np.lexsort((year, label))
-    for real, public in zip((year, label), _arxiv_histogram.years_and_labels()):
+    for real, public in zip((year, label), arxiv_histogram.years_and_labels()):
         assert (real[ordered] == public).all()
 
 
 def test_fields_hold_each_class_once():
-    assert sorted(sum(_arxiv_like.FIELDS, ())) == sorted(_arxiv_histogram.CLASS_NAMES)
+    assert sorted(sum(arxiv_like.FIELDS, ())) == sorted(arxiv_histogram.CLASS_NAMES)
 
 
 def test_papers_cite_earlier_ones_of_their_own_kind():
@@ -236,8 +237,8 @@ def test_real_files_keep_their_years(arxiv, monkeypatch):
     assert (task.source.num_nodes, len(task.val), len(task.test), task.target.num_nodes) == (30, 30, 20, 80)
     assert task.num_known == 3 and task.class_names == () and task.info["cleaned"]["one_way"] == 100
     assert task.source.num_edges == 2 * 29
-    _datasets.load.cache_clear()
-    monkeypatch.setattr(_datasets, "_read", lambda *args: pytest.fail("parsed twice"))
+    datasets.load.cache_clear()
+    monkeypatch.setattr(datasets, "_read", lambda *args: pytest.fail("parsed twice"))
     assert temporal(name="OGB/ogbn-arxiv", root=root, split="eerm").fingerprint() == task.fingerprint()
     assert len(temporal(name="ogbn-arxiv", root=root, split="ogb").test) == 5
     with pytest.raises(InputError, match=r"dataset.name.*12974.*\(30, 30, 20, 15, 5\).*2005: 30, 2012: 20"):

@@ -19,10 +19,11 @@ from torch_geometric.data import Data, HeteroData
 
 from graphgym_srnc import shifts
 from graphgym_srnc.cli.main import build_parser, main
+from graphgym_srnc.data import folder
+from graphgym_srnc.data import names as _names
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.shifts import _names
-from graphgym_srnc.tables import dblp, example, flat, folder, hetero, project, read
-from graphgym_srnc.tables.project import Limits
+from graphgym_srnc.own.tables import dblp, example, flat, hetero, project, read
+from graphgym_srnc.own.tables.project import Limits
 
 TITLES = ["Graph networks, \"quoted\"", "Graph mining and networks", "<b>Query</b> plans & graphs", "Query plans\nin two lines",
           "Größe der Graphen", "plans", "networks", ""]

@@ -11,7 +11,6 @@ from conftest import make_graph, make_task
 from torch import Tensor
 from torch_geometric.data import Data
 
-from graphgym_srnc import trainer
 from graphgym_srnc.backbones import prepare
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.losses.modularity import modularity
@@ -19,6 +18,7 @@ from graphgym_srnc.methods.base import Method
 from graphgym_srnc.methods.iid import IID
 from graphgym_srnc.shifts import synthetic
 from graphgym_srnc.task import HIDDEN
+from graphgym_srnc.train import trainer
 
 CURVE = (0.2, 0.4, 0.4, 0.12, 0.8, 0.0)
 """Share of right answers on the nodes that selection looks at, by episode."""

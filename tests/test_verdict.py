@@ -11,11 +11,11 @@ import torch
 from conftest import make_task
 from torch_geometric.data import Data
 
-from graphgym_srnc import trainer, verdict
 from graphgym_srnc.backbones import EncoderSpec
 from graphgym_srnc.methods.erm import ERM
 from graphgym_srnc.methods.srnc import SRNC
-from graphgym_srnc.metrics import expected_calibration_error, reliability
+from graphgym_srnc.train import trainer, verdict
+from graphgym_srnc.train.metrics import expected_calibration_error, reliability
 
 SMALL = {"encoder": EncoderSpec(hidden=8)}
 QUICK = {"pretrain_steps": 20, "cluster_pretrain_steps": 20, "cluster_source_steps": 10, "rounds": 1, "cluster_steps": 3, "steps": 5,
@@ -146,14 +146,15 @@ def test_it_is_told_everywhere(gym, tmp_path, monkeypatch):
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
     from graphgym_srnc import store
-    from graphgym_srnc.gym import runs
-    from graphgym_srnc.report import html, table
+    from graphgym_srnc.report import page as html
+    from graphgym_srnc.report import table
+    from graphgym_srnc.runs import run
     monkeypatch.setattr(verdict, "AGREEMENT", 1.1)
     cfg = gym.load_config(None, ["out_dir", str(tmp_path), "train.mode", "erm", "erm.steps", "5", "synthetic.num_nodes", "200",
                                  "synthetic.num_val", "40", "synthetic.num_test", "80", "synthetic.num_classes", "5", "gnn.dim_inner", "8"])
-    place = runs.experiment(cfg, "told")
+    place = run.experiment(cfg, "told")
     for seed in (0, 1):
-        result = runs.run(cfg, seed, place, extras=runs.Extras(figures=True))
+        result = run.run(cfg, seed, place, extras=run.Extras(figures=True))
     sentence = result["verdict"]["sentences"]["agreement"]
     row = table.summarise("told", place.aggregate(), tmp_path)
     assert any("told: agreement, 2 of 2 run(s): the plain GNN" in note for note in table.notes([row]))

@@ -20,12 +20,13 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 from torch_geometric.data import Data
 
-from graphgym_srnc import __version__, shifts, store, trainer
+from graphgym_srnc import __version__, shifts, store
 from graphgym_srnc.api import parameters
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.methods.base import Method
 from graphgym_srnc.task import HIDDEN, ShiftTask, Sizes
-from graphgym_srnc.verdict import judge
+from graphgym_srnc.train import trainer
+from graphgym_srnc.train.verdict import judge
 
 FORMAT = 1
 """Of model files; another one is not read."""

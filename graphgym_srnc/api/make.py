@@ -10,13 +10,15 @@ from typing import Any, Sequence
 import torch
 import yaml
 
-from graphgym_srnc import methods, trainer
+from graphgym_srnc import methods
 from graphgym_srnc.api import parameters
 from graphgym_srnc.api.estimator import FORMAT, Estimator
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.methods.base import Method
-from graphgym_srnc.settings import config_root, docs, options
+from graphgym_srnc.options import docs, options
+from graphgym_srnc.settings import config_root
 from graphgym_srnc.task import Sizes
+from graphgym_srnc.train import trainer
 
 ATTRIBUTES = {
     "classes_": "label of each class, in the order of the columns of ``predict_proba``; in open-set shift the unknown one comes last.",

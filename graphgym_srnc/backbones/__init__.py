@@ -3,20 +3,23 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from graphgym_srnc.backbones.base import ACTIVATIONS, Encoder, EncoderSpec
 from graphgym_srnc.backbones.dgi import DGI
+from graphgym_srnc.backbones.encoder import ACTIVATIONS, Encoder, EncoderSpec
 from graphgym_srnc.backbones.gat import GAT
 from graphgym_srnc.backbones.gcn import GCN
-from graphgym_srnc.backbones.graph import FEATURES, Graph, prepare
+from graphgym_srnc.backbones.graph import FEATURES, Block, Graph, View, prepare
 from graphgym_srnc.backbones.mlp import MLP
 from graphgym_srnc.backbones.sage import SAGE
+from graphgym_srnc.backbones.sampling import Batches, draw_edges, draw_nodes, infer
 from graphgym_srnc.backbones.sgc import SGC
+from graphgym_srnc.backbones.sparse import Sparse
 from graphgym_srnc.errors import InputError
 
 BACKBONES: dict[str, type[Encoder]] = {"gcnconv": GCN, "sageconv": SAGE, "gatconv": GAT, "sgconv": SGC, "mlp": MLP, "dgi": DGI}
 """The fast path, by GraphGym's ``gnn.layer_type``."""
 
-__all__ = ["ACTIVATIONS", "BACKBONES", "FEATURES", "Encoder", "EncoderSpec", "Graph", "blank", "build", "prepare", "pretrained"]
+__all__ = ["ACTIVATIONS", "BACKBONES", "FEATURES", "Batches", "Block", "Encoder", "EncoderSpec", "Graph", "Sparse", "View", "blank", "build",
+           "draw_edges", "draw_nodes", "infer", "prepare", "pretrained"]
 
 
 def build(spec: EncoderSpec, in_dim: int, out_dim: int) -> Encoder:

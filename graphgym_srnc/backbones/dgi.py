@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from graphgym_srnc import cache
-from graphgym_srnc.backbones.base import EncoderSpec
+from graphgym_srnc.backbones.encoder import EncoderSpec
 from graphgym_srnc.backbones.graph import Block, Graph, View
 from graphgym_srnc.backbones.mlp import MLP, _Own
 from graphgym_srnc.errors import InputError

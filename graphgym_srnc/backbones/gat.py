@@ -5,7 +5,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from graphgym_srnc.backbones.base import Encoder, EncoderSpec, Weight
+from graphgym_srnc.backbones.encoder import Encoder, EncoderSpec, Weight
 from graphgym_srnc.backbones.graph import Block
 from graphgym_srnc.backbones.sparse import Sparse
 from graphgym_srnc.errors import InputError

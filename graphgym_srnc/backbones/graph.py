@@ -13,9 +13,9 @@ from torch import Tensor
 from torch.utils.weak import WeakIdKeyDictionary
 from torch_geometric.data import Data
 
-from graphgym_srnc import edges
 from graphgym_srnc.backbones.mapped import Mapped, scaled
 from graphgym_srnc.backbones.sparse import Sparse
+from graphgym_srnc.data import edges
 from graphgym_srnc.errors import InputError
 
 SPARSE_BELOW = 0.2

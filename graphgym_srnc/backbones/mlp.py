@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from graphgym_srnc.backbones.base import Encoder, EncoderSpec, Weight
+from graphgym_srnc.backbones.encoder import Encoder, EncoderSpec, Weight
 from graphgym_srnc.backbones.graph import Block, Graph, View
 from graphgym_srnc.backbones.sparse import Sparse
 

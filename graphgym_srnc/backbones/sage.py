@@ -4,7 +4,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from graphgym_srnc.backbones.base import Encoder, EncoderSpec, Weight
+from graphgym_srnc.backbones.encoder import Encoder, EncoderSpec, Weight
 from graphgym_srnc.backbones.graph import Block
 from graphgym_srnc.backbones.sparse import Sparse
 

@@ -19,7 +19,7 @@ from graphgym_srnc.backbones.mapped import ROWS, Mapped
 from graphgym_srnc.backbones.sparse import Sparse
 
 if TYPE_CHECKING:
-    from graphgym_srnc.backbones.base import Encoder
+    from graphgym_srnc.backbones.encoder import Encoder
 
 CHUNK = 2 ** 20
 """Nodes and edges that inference reads at a time."""

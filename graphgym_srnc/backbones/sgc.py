@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from torch import Tensor
 
-from graphgym_srnc.backbones.base import Encoder, EncoderSpec
+from graphgym_srnc.backbones.encoder import Encoder, EncoderSpec
 from graphgym_srnc.backbones.graph import Graph, View
 from graphgym_srnc.backbones.mlp import LinearLayer, _Own
 

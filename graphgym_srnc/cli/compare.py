@@ -73,14 +73,15 @@ def main(args: argparse.Namespace) -> None:
 
 def _draw(table: Table, file: str) -> None:
     from graphgym_srnc.errors import InputError
-    from graphgym_srnc.report import figures, render
+    from graphgym_srnc.figures import charts
+    from graphgym_srnc.report import render
     metric = table.metrics[0]
     ranking = table.rankings.get(metric)
     if ranking is None:
         raise InputError("--figure", file, "results in which two rows or more have splits and seeds in common")
     title = f"{render.name(metric)} on {table.split}, {ranking.blocks} splits"
     with _writing("--figure", file):
-        figures.save(figures.critical_difference_figure(ranking.ranks, ranking.difference, ranking.cliques, title), Path(file))
+        charts.save(charts.critical_difference_figure(ranking.ranks, ranking.difference, ranking.cliques, title), Path(file))
 
 
 @contextlib.contextmanager

@@ -32,18 +32,19 @@ def main(args: argparse.Namespace) -> None:
 
 def list_data(root: str) -> None:
     """Print each data set's name, whether its raw files are here, and where they belong."""
-    from graphgym_srnc.shifts import _datasets, names
+    from graphgym_srnc.data import datasets
+    from graphgym_srnc.shifts import names
 
-    home = _datasets.data_folder(root)
+    home = datasets.data_folder(root)
     rows = [("dataset.name", "here", "raw files")]
     networks = [(f"cross_graph: {name}", Path("citation") / f"{name}.mat") for name in ("acmv9", "citationv1", "dblpv7")]
-    for name in _datasets.known_names():
-        family, member = _datasets.resolve(name)
-        place = Path(family.lower()) / _datasets.FAMILIES[family][member]
-        found = next((folder / place for folder in (home, _datasets.cache_folder()) if any((folder / place).glob("*"))), None)
+    for name in datasets.known_names():
+        family, member = datasets.resolve(name)
+        place = Path(family.lower()) / datasets.FAMILIES[family][member]
+        found = next((folder / place for folder in (home, datasets.cache_folder()) if any((folder / place).glob("*"))), None)
         rows.append((name, "yes" if found else "no", str(found or home / place)))
     for name, place in networks:
-        found = next((folder / place for folder in (home, _datasets.cache_folder()) if (folder / place).is_file()), None)
+        found = next((folder / place for folder in (home, datasets.cache_folder()) if (folder / place).is_file()), None)
         rows.append((name, "yes" if found else "no", str(found or home / place)))
     widths = [max(map(len, column)) for column in zip(*rows)]
     for row in rows:
@@ -61,13 +62,14 @@ def show(cfg: str | None, overrides: list[str], out: str | None) -> None:
         InputError: a bad config, bad data, or a picture that cannot be written.
     """
     from graphgym_srnc.errors import InputError
+    from graphgym_srnc.figures import charts
     from graphgym_srnc.gym import build_task, load_config
-    from graphgym_srnc.report import figures, shift
+    from graphgym_srnc.report import shift
 
     if out and (Path(out).suffix.lower() not in (".png", ".pdf", ".svg") or not Path(out).absolute().parent.is_dir()):
         raise InputError("--out", out, "a .png, .pdf or .svg file in a folder that exists")
     summary = shift.describe(build_task(load_config(cfg, overrides)))
     shift.show(summary)
     if out:
-        figures.save(shift.figure(summary), Path(out))
+        charts.save(shift.figure(summary), Path(out))
         print(f"drew {out}")

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from torch_geometric.data import Data
 
-    from graphgym_srnc.discover.clusters import Discovery
-    from graphgym_srnc.discover.page import Names
+    from graphgym_srnc.own.discover.clusters import Discovery
+    from graphgym_srnc.own.discover.page import Names
     from graphgym_srnc.task import ShiftTask
 
 EPILOG = """\
@@ -61,7 +61,7 @@ def main(args: argparse.Namespace) -> None:
 
     from graphgym_srnc.backbones import prepare
     from graphgym_srnc.cli import predict
-    from graphgym_srnc.discover import clusters, evidence, feedback, page
+    from graphgym_srnc.own.discover import clusters, evidence, feedback, page
     model = predict.load(Path(args.run))
     if not model.method.task.open_set:
         raise InputError("RUN", args.run, "a run of open-set shift: this model has no unknown class")
@@ -110,8 +110,8 @@ def read_names(texts: str | None, words: str | None, folder: Path | None, graph:
     Raises:
         InputError: a file cannot be read, or has another number of lines than the graph has nodes or features.
     """
-    from graphgym_srnc.discover.page import Names
-    from graphgym_srnc.shifts import _names
+    from graphgym_srnc.data import names as _names
+    from graphgym_srnc.own.discover.page import Names
     ids, told, columns = _names.of_folder(folder, graph.num_nodes, graph.num_features) if folder is not None else (None, None, None)
     if texts:
         ids, told = _texts(Path(texts), graph.num_nodes)
@@ -126,8 +126,8 @@ def evaluation(found: Discovery, task: ShiftTask | None) -> str:
     Raises:
         InputError: they are not known.
     """
-    from graphgym_srnc.discover.scores import rate
     from graphgym_srnc.errors import InputError
+    from graphgym_srnc.own.discover.scores import rate
     if task is None or "y_true" not in task.target:
         raise InputError("--evaluate", True, "the target graph of a run whose classes are all known")
     target = task.target
@@ -155,7 +155,7 @@ def _check_places(args: argparse.Namespace) -> None:
     if folder.exists() and not folder.is_dir() or not folder.absolute().parent.is_dir():
         raise InputError("--figures", args.figures, "a folder, or a new one in a folder that exists")
     if args.labels_out:
-        from graphgym_srnc.discover.feedback import check_place
+        from graphgym_srnc.own.discover.feedback import check_place
         check_place(Path(args.labels_out))
 
 

@@ -144,7 +144,7 @@ def _prepare(cells: Sequence[Cell]) -> None:
         InputError: a task cannot be made, or a finished run of the same config has another split.
     """
     from graphgym_srnc.errors import InputError
-    from graphgym_srnc.gym.prepare import data_key, prepare
+    from graphgym_srnc.runs.prepare import data_key, prepare
     fingerprints = prepare([cell.cfg for cell in cells], [cell.place.name for cell in cells])
     for cell in cells:
         now, finished = fingerprints.get(data_key(cell.cfg)), cell.place.result(cell.seeds[0])
@@ -221,7 +221,7 @@ def _free(place: Experiment, seed: int) -> bool:
 
 def _aggregate(cells: Sequence[Cell], tensorboard: bool) -> int:
     """Renew the aggregates of each setting; returns the number of finished runs in them."""
-    from graphgym_srnc.report import events
+    from graphgym_srnc.watch import events
     done = 0
     try:
         for cell in cells:

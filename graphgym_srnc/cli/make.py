@@ -65,7 +65,7 @@ def make(args: argparse.Namespace) -> None:
     Raises:
         InputError: an input or an option is not what it should be; nothing was written then.
     """
-    from graphgym_srnc.tables import folder
+    from graphgym_srnc.data import folder
     folder.check_place(args.out, args.overwrite)
     graph, told = _graph(args)
     folder.write(graph, args.out, args.overwrite)
@@ -80,7 +80,7 @@ def example(args: argparse.Namespace) -> None:
     Raises:
         InputError: a value out of its range, or the folder cannot be written.
     """
-    from graphgym_srnc.tables import example
+    from graphgym_srnc.own.tables import example
     example.write(args.out, num_nodes=args.nodes, labelled=args.labelled, seed=args.seed, overwrite=args.overwrite)
     nodes, edges, out = (shlex.quote(str(args.out / name)) for name in ("nodes.csv", "edges.csv", "graph"))
     print(f"wrote {nodes}, {edges} and answers.csv: {args.nodes:,} documents of {len(example.TOPICS)} topics, of which "
@@ -89,7 +89,7 @@ def example(args: argparse.Namespace) -> None:
 
 def _graph(args: argparse.Namespace) -> tuple[Any, list[str]]:
     from graphgym_srnc.errors import InputError
-    from graphgym_srnc.tables.features import TextOptions
+    from graphgym_srnc.own.tables.features import TextOptions
     options = TextOptions(args.counts, args.max_words, args.min_nodes, args.stop_words)
     for name in ("max_words", "min_nodes", *LIMITS):
         least = int(name not in ("top", "max_degree"))
@@ -101,13 +101,13 @@ def _graph(args: argparse.Namespace) -> tuple[Any, list[str]]:
         if getattr(args, name):
             raise InputError(_option(name), getattr(args, name), "nothing with " + ("a node table" if tables else "a heterogeneous graph"))
     if tables:
-        from graphgym_srnc.tables import flat as of_tables
+        from graphgym_srnc.own.tables import flat as of_tables
         return of_tables.graph(*paths, id=args.id, label=args.label, split=args.split, ends=args.ends, text=_names(args.text),
                                numbers=_names(args.numbers), categories=_names(args.categories), embeddings=args.embeddings,
                                spectral=args.spectral, like=args.like, skip_missing=args.skip_missing, options=options)
-    from graphgym_srnc.tables import dblp
-    from graphgym_srnc.tables import hetero as typed
-    from graphgym_srnc.tables.project import Limits
+    from graphgym_srnc.own.tables import dblp
+    from graphgym_srnc.own.tables import hetero as typed
+    from graphgym_srnc.own.tables.project import Limits
     if len(paths) == 1 and paths[0].suffix == ".pt":
         graph, left_out = typed.read_pt(paths[0]), []
     elif len(paths) == 2 and paths[1].is_dir():

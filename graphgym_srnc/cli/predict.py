@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from torch_geometric.data import Data
 
-    from graphgym_srnc.gym.model import Model, Prediction
+    from graphgym_srnc.runs.model import Model, Prediction
 
 FEW = 100
 """Nodes below which a mean over them is a rough one."""
@@ -93,7 +93,7 @@ def load(path: Path) -> Model:
     Raises:
         InputError: there is none.
     """
-    from graphgym_srnc.gym import model as models
+    from graphgym_srnc.runs import model as models
     if path.is_dir():
         return models.load(path)
     if path.name == models.FILE and (path.parent / "result.json").is_file():
@@ -115,10 +115,11 @@ def read(path: str, features: str, model: Model) -> tuple[Data, Path]:
     Raises:
         InputError: it cannot be read.
     """
+    from graphgym_srnc.data import files
     from graphgym_srnc.errors import InputError
-    from graphgym_srnc.shifts import _files, unlabelled
+    from graphgym_srnc.shifts import unlabelled
     try:
-        graph, place = _files.load_unlabelled(path, features, model.cfg.dataset.dir if model.cfg is not None else "")
+        graph, place = files.load_unlabelled(path, features, model.cfg.dataset.dir if model.cfg is not None else "")
         return unlabelled(graph), place
     except InputError as error:
         key = error.key.replace("file.path", "--graph").replace("file.features", "--features")
@@ -136,14 +137,14 @@ def own_graph(model: Model) -> tuple[Data, Path | None]:
 
 def own_folder(model: Model) -> Path | None:
     """Where the graph of the run lies, if it is the user's own."""
-    from graphgym_srnc.shifts import _files
+    from graphgym_srnc.data import files
     dataset = model.cfg.dataset
-    return _files.locate(model.cfg.file.path or dataset.name, dataset.dir, "file.path") if dataset.format == "file" else None
+    return files.locate(model.cfg.file.path or dataset.name, dataset.dir, "file.path") if dataset.format == "file" else None
 
 
 def ids(folder: Path | None, graph: Data) -> list[str] | None:
     """The ids of the nodes in the user's own words, if the folder of the graph tells them."""
-    from graphgym_srnc.shifts import _names
+    from graphgym_srnc.data import names as _names
     return None if folder is None else _names.of_folder(folder, graph.num_nodes).ids
 
 

@@ -27,7 +27,8 @@ def main(args: argparse.Namespace) -> None:
         InputError: no results, an unknown metric or row, or a page that cannot be written.
     """
     from graphgym_srnc.errors import InputError
-    from graphgym_srnc.report import html, overview
+    from graphgym_srnc.report import overview
+    from graphgym_srnc.report import page as html
     from graphgym_srnc.store import write_text
     # Not in DIR: GraphGym's agg_batch takes whatever lies there for an experiment.
     out = Path(args.out or f"{Path(args.folders[0]).resolve().name or 'report'}.html")

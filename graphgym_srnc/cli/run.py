@@ -27,7 +27,7 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
     parser.add_argument("--cfg", metavar="FILE|NAME", help="a yaml file, or the name of a shipped one such as paper/open_set/cora-srnc;"
                         " without it the embedded default runs")
     parser.add_argument("--repeat", type=int, default=1, metavar="R",
-                        help="number of runs, with seeds cfg.seed, cfg.seed + 1, ... (default: 1)")
+                        help="number of run, with seeds cfg.seed, cfg.seed + 1, ... (default: 1)")
     present = parser.add_mutually_exclusive_group()
     present.add_argument("--resume", action="store_true", help="run only the seeds that have no finished result, one that was cut off from"
                          " its checkpoint, then renew the table")
@@ -60,9 +60,10 @@ def _run(args: argparse.Namespace) -> int:
     from graphgym_srnc import parallel
     from graphgym_srnc.cli.progress import Progress
     from graphgym_srnc.errors import InputError
-    from graphgym_srnc.gym import load_config, runs
+    from graphgym_srnc.gym import load_config
     from graphgym_srnc.report import table
-    from graphgym_srnc.trainer import IN_PARALLEL
+    from graphgym_srnc.runs import run
+    from graphgym_srnc.train.trainer import IN_PARALLEL
     cfg = load_config(args.cfg, args.overrides)
     if parallel.count() > 1 and not cfg.get(cfg.train.mode, {}).get("batch_size"):
         raise InputError(f"{cfg.train.mode}.batch_size", 0, IN_PARALLEL)
@@ -71,12 +72,12 @@ def _run(args: argparse.Namespace) -> int:
     if args.figure_every < 0:
         raise InputError("--figure-every", args.figure_every, "0 or more")
     cfg.out_dir = args.out_dir or cfg.out_dir
-    experiment = runs.experiment(cfg, args.name or base_name(args.cfg))
+    experiment = run.experiment(cfg, args.name or base_name(args.cfg))
     seeds = range(cfg.seed, cfg.seed + args.repeat)
     todo = json.loads(parallel.from_first(lambda: json.dumps(experiment.plan(seeds, args.resume, args.overwrite)).encode()))
     if not parallel.first():
         for seed in todo:
-            runs.run(cfg, seed, experiment, resume=args.resume)
+            run.run(cfg, seed, experiment, resume=args.resume)
         return 0
     print(f"{experiment.path}: {cfg.train.mode} on {cfg.dataset.format}/{cfg.dataset.name}, {cfg.gnn.layer_type}, seeds "
           f"{seeds[0]} to {seeds[-1]}" + (f", of which {len(seeds) - len(todo)} are done" if len(todo) < len(seeds) else ""), flush=True)
@@ -86,8 +87,8 @@ def _run(args: argparse.Namespace) -> int:
                 figures = seed == seeds[0] if args.figures is None else args.figures
                 progress.start(f"seed {seed}")
                 with experiment.claim(seed):
-                    result = runs.run(cfg, seed, experiment, progress,
-                                      runs.Extras(not args.no_tensorboard, figures, args.figure_every, args.map), args.resume)
+                    result = run.run(cfg, seed, experiment, progress,
+                                      run.Extras(not args.no_tensorboard, figures, args.figure_every, args.map), args.resume)
                 progress.finish(table.line(result))
                 for warning in result["warnings"]:
                     progress.say(f"warning: seed {seed}: {warning}")
@@ -104,7 +105,8 @@ def base_name(cfg_file: str | None) -> str:
 
 
 def _table(experiment: Experiment, cfg: CfgNode, no_tensorboard: bool) -> None:
-    from graphgym_srnc.report import events, table
+    from graphgym_srnc.report import table
+    from graphgym_srnc.watch import events
     results = experiment.aggregate(cfg.round)
     if results:
         if not no_tensorboard:

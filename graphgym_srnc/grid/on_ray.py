@@ -125,7 +125,8 @@ def store_packed(job: Job, files: Mapping[str, bytes]) -> None:
         store.Busy: another process is at it.
         InputError: a path leads elsewhere, or the files are not those of a finished run of the job's config.
     """
-    from graphgym_srnc.gym import parse_config, runs
+    from graphgym_srnc.gym import parse_config
+    from graphgym_srnc.runs import run as runs
     for name in files:
         if any(part in ("", ".", "..") or not part.isprintable() or set(part) & set('\\:*?"<>|') for part in name.split("/")):
             raise InputError("path", name, f"plain names, below the directory of {job.name}, seed {job.seed}")

@@ -59,7 +59,8 @@ def cells(settings: Sequence[space.Setting], base: str | None, base_name: str, o
         InputError: an unknown key, a value of a wrong type, two settings that are one run or have one name, or results in the place
             which belong to another config.
     """
-    from graphgym_srnc.gym import load_config, runs
+    from graphgym_srnc.gym import load_config
+    from graphgym_srnc.runs import run
     found: list[Cell] = []
     names: dict[str, str] = {}
     digests: dict[str, str] = {}
@@ -67,7 +68,7 @@ def cells(settings: Sequence[space.Setting], base: str | None, base_name: str, o
         values = {point.key: list(point.value) if isinstance(point.value, tuple) else point.value for point in setting}
         cfg = load_config(values.pop(space.BASE, base), [*overrides, *(word for item in values.items() for word in item)])
         cfg.out_dir = str(out_dir)
-        place = runs.experiment(cfg, space.name(base_name, setting))
+        place = run.experiment(cfg, space.name(base_name, setting))
         told = ", ".join(f"{point.key} {point.value}" for point in setting)
         for kind, seen, mark in (("names", names, place.name.casefold()), ("configs", digests, place.digest)):
             if seen.setdefault(mark, told) is not told:

@@ -9,8 +9,9 @@ import sys
 
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.grid.jobs import Job
-from graphgym_srnc.gym import parse_config, runs
+from graphgym_srnc.gym import parse_config
 from graphgym_srnc.report.table import line
+from graphgym_srnc.runs import run
 
 SETTINGS = 4
 """Configs that a worker keeps parsed, since the seeds of one come after another."""
@@ -31,8 +32,8 @@ def execute(job: Job) -> str:
         result = None if job.overwrite else place.result(job.seed)
         if result is None:
             try:
-                extras = runs.Extras(**job.extras, varied=tuple(job.varied.items()))
-                result = runs.run(cfg, job.seed, place, extras=extras, resume=not job.overwrite)
+                extras = run.Extras(**job.extras, varied=tuple(job.varied.items()))
+                result = run.run(cfg, job.seed, place, extras=extras, resume=not job.overwrite)
             finally:
                 _release_memory()
     return line(result)
@@ -42,7 +43,7 @@ def execute(job: Job) -> str:
 def _place(text: str, out_dir: str, name: str) -> tuple:
     cfg = parse_config(text)
     cfg.out_dir = out_dir
-    return cfg, runs.experiment(cfg, name)
+    return cfg, run.experiment(cfg, name)
 
 
 def _release_memory() -> None:

@@ -5,7 +5,16 @@ from torch_geometric.graphgym import register as _register
 from torch_geometric.graphgym.config import cfg as _cfg
 
 from graphgym_srnc.gym.build import build_method, build_task
-from graphgym_srnc.gym.config import Option, activate, add_options, config_names, config_root, load_config, parse_config, schema
+from graphgym_srnc.gym.config import (
+    Option,
+    activate,
+    add_options,
+    config_names,
+    config_root,
+    load_config,
+    parse_config,
+    schema,
+)
 from graphgym_srnc.gym.modules import TaskDataset, register_modules
 from graphgym_srnc.gym.training import fit, register_train, train, train_standard
 

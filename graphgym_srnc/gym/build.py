@@ -12,7 +12,8 @@ from graphgym_srnc import methods, parallel, shifts
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.gym.config import activate, check, values
 from graphgym_srnc.gym.encoder import encoder_spec
-from graphgym_srnc.methods.base import MakeOptimizer, Method, adam
+from graphgym_srnc.methods.base import Method
+from graphgym_srnc.methods.training import MakeOptimizer, adam
 from graphgym_srnc.task import ShiftTask
 
 

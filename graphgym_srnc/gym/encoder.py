@@ -14,8 +14,7 @@ from torch_geometric.graphgym.models.layer import GeneralLayer, new_layer_config
 from torch_geometric.utils import from_scipy_sparse_matrix
 from yacs.config import CfgNode
 
-from graphgym_srnc.backbones import BACKBONES, Encoder, EncoderSpec, Graph
-from graphgym_srnc.backbones.graph import Block, View
+from graphgym_srnc.backbones import BACKBONES, Block, Encoder, EncoderSpec, Graph, View
 from graphgym_srnc.errors import InputError
 
 

@@ -15,13 +15,12 @@ from torch_geometric.graphgym.models.layer import LayerConfig
 from torch_geometric.nn import SGConv
 
 from graphgym_srnc import backbones, shifts
-from graphgym_srnc.backbones import Graph, prepare
-from graphgym_srnc.backbones.graph import View
+from graphgym_srnc.backbones import Graph, View, prepare
 from graphgym_srnc.gym.build import build_task
 from graphgym_srnc.gym.config import data_root
 from graphgym_srnc.gym.encoder import dense_features, edge_index, encoder_spec
-from graphgym_srnc.metrics import classification_scores
 from graphgym_srnc.task import HIDDEN, ShiftTask
+from graphgym_srnc.train.metrics import classification_scores
 
 
 class TaskDataset(torch.utils.data.Dataset):

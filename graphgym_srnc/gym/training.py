@@ -15,12 +15,13 @@ from torch_geometric.graphgym.train import train as graphgym_train
 from torch_geometric.graphgym.utils import auto_select_device, dict_to_json, params_count
 from yacs.config import CfgNode
 
-from graphgym_srnc import methods, trainer
+from graphgym_srnc import methods
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.gym.build import build_method, device
 from graphgym_srnc.gym.config import activate
 from graphgym_srnc.methods.base import Method
 from graphgym_srnc.task import ShiftTask
+from graphgym_srnc.train import trainer
 
 
 def fit(cfg: CfgNode, task: ShiftTask, callbacks: Sequence[trainer.Callback] = (),

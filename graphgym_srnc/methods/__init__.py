@@ -11,9 +11,13 @@ if TYPE_CHECKING:
     from graphgym_srnc.methods.base import Method
 
 
+SHARED = ("base", "cluster_gnn", "cut", "scores", "supervised", "training")
+"""Modules here that are no method but what methods share."""
+
+
 def names() -> list[str]:
     """The name of every method, sorted; imports none of them."""
-    return sorted(m.name for m in pkgutil.iter_modules(__path__) if m.name != "base" and not m.name.startswith("_"))
+    return sorted(m.name for m in pkgutil.iter_modules(__path__) if m.name not in SHARED)
 
 
 def find(name: str) -> type[Method]:

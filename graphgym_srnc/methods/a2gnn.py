@@ -9,7 +9,7 @@ from torch_geometric.data import Data
 from graphgym_srnc.backbones import Graph, prepare
 from graphgym_srnc.losses.adversarial import ganin_schedule
 from graphgym_srnc.losses.mmd import mmd
-from graphgym_srnc.methods.base import Supervised
+from graphgym_srnc.methods.supervised import Supervised
 
 
 class A2GNN(Supervised):

@@ -5,7 +5,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from graphgym_srnc.losses import moments
-from graphgym_srnc.methods.base import Supervised
+from graphgym_srnc.methods.supervised import Supervised
 from graphgym_srnc.parallel import gather
 
 

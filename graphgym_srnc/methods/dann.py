@@ -5,7 +5,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from graphgym_srnc.losses.adversarial import domain_loss, ganin_schedule, reverse_gradient
-from graphgym_srnc.methods.base import Supervised
+from graphgym_srnc.methods.supervised import Supervised
 
 
 class DANN(Supervised):

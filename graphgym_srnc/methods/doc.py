@@ -7,7 +7,7 @@ from torch.nn import functional as F
 from torch_geometric.data import Data
 
 from graphgym_srnc.losses.openness import doc_thresholds
-from graphgym_srnc.methods.base import Supervised
+from graphgym_srnc.methods.supervised import Supervised
 from graphgym_srnc.parallel import gather
 from graphgym_srnc.task import ShiftTask, Sizes
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 from torch import Tensor
 from torch.nn import functional as F
 
-from graphgym_srnc.methods.base import Supervised
+from graphgym_srnc.methods.supervised import Supervised
 
 
 class ERM(Supervised):

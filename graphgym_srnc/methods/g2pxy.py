@@ -7,7 +7,8 @@ from torch.nn import functional as F
 from torch_geometric.data import Data
 
 from graphgym_srnc.backbones import Encoder, build
-from graphgym_srnc.methods.base import Method, Supervised
+from graphgym_srnc.methods.base import Method
+from graphgym_srnc.methods.supervised import Supervised
 from graphgym_srnc.task import ShiftTask, Sizes
 
 

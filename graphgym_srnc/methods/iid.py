@@ -1,7 +1,7 @@
 """The IID oracle: the plain GNN with every class labelled, what a method would reach without shift."""
 from __future__ import annotations
 
-from graphgym_srnc.methods.base import Supervised
+from graphgym_srnc.methods.supervised import Supervised
 
 
 class IID(Supervised):

@@ -7,7 +7,7 @@ from torch.nn import functional as F
 
 from graphgym_srnc.losses import mmd
 from graphgym_srnc.losses.adversarial import ganin_schedule
-from graphgym_srnc.methods.base import Supervised
+from graphgym_srnc.methods.supervised import Supervised
 from graphgym_srnc.parallel import gather
 
 

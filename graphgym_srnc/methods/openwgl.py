@@ -6,9 +6,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch_geometric.data import Data
 
-from graphgym_srnc.backbones import Encoder, build
-from graphgym_srnc.backbones.sampling import draw_edges, draw_nodes
-from graphgym_srnc.methods.base import Supervised
+from graphgym_srnc.backbones import Encoder, build, draw_edges, draw_nodes
+from graphgym_srnc.methods.supervised import Supervised
 from graphgym_srnc.task import ShiftTask, Sizes
 
 START = -1.0

@@ -6,7 +6,8 @@ from torch import Tensor
 from torch.nn import functional as F
 from torch_geometric.data import Data
 
-from graphgym_srnc.methods.base import Method, fit_labels, minimise
+from graphgym_srnc.methods.base import Method
+from graphgym_srnc.methods.training import fit_labels, minimise
 from graphgym_srnc.task import ShiftTask, Sizes
 
 

@@ -6,10 +6,10 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from graphgym_srnc import cache
-from graphgym_srnc.backbones.sparse import Sparse
+from graphgym_srnc.backbones import Sparse
 from graphgym_srnc.losses import moments
 from graphgym_srnc.losses.kmm import kmm_weights
-from graphgym_srnc.methods.base import Supervised
+from graphgym_srnc.methods.supervised import Supervised
 from graphgym_srnc.parallel import gather
 
 KEPT_FROM = 1000

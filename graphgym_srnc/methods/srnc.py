@@ -16,8 +16,9 @@ from graphgym_srnc.backbones import FEATURES, EncoderSpec, Graph
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.losses.alignment import evidence_lower_bound
 from graphgym_srnc.losses.modularity import newman_resolution
-from graphgym_srnc.methods._cluster_gnn import USED_SHARE, ClusterGNN, Clusters
-from graphgym_srnc.methods.base import Method, fit_labels, hidden_and_group, minimise
+from graphgym_srnc.methods.base import Method
+from graphgym_srnc.methods.cluster_gnn import USED_SHARE, ClusterGNN, Clusters
+from graphgym_srnc.methods.training import fit_labels, hidden_and_group, minimise
 from graphgym_srnc.task import ShiftTask, Sizes
 
 LADDER = (1.0, 2.0, 3.0, 5.0, 8.0, 12.0)

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from graphgym_srnc.backbones import Graph
-from graphgym_srnc.methods.base import Supervised
+from graphgym_srnc.methods.supervised import Supervised
 
 CHECKED = 200
 """Training nodes whose logits say whether a backbone reads edge weights."""

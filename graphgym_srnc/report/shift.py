@@ -148,7 +148,7 @@ def figure(summary: dict[str, Any], *later: dict[str, Any]) -> Figure:
 
     Hatched is a class without training nodes.
     """
-    from graphgym_srnc.report.figures import label_shift_figure
+    from graphgym_srnc.figures.charts import label_shift_figure
     summaries = (summary, *later)
     names = list(dict.fromkeys(name for one in summaries for name in one["labels"]))
     sizes = [[one["labels"].get(name, {"source": 0, "target": 0}) for name in names] for one in summaries]

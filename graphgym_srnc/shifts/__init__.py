@@ -14,9 +14,13 @@ if TYPE_CHECKING:
     from graphgym_srnc.task import ShiftTask
 
 
+SHARED = ("given", "splits")
+"""Modules here that are no shift."""
+
+
 def names() -> list[str]:
-    """Names of all shifts; a module whose name starts with ``_`` is a helper."""
-    return sorted(module.name for module in pkgutil.iter_modules(__path__) if not module.name.startswith("_"))
+    """Names of all shifts, sorted; imports none of them."""
+    return sorted(m.name for m in pkgutil.iter_modules(__path__) if m.name not in SHARED)
 
 
 def find(name: str) -> Callable[..., ShiftTask]:
@@ -51,8 +55,8 @@ def from_data(source: Data, target: Data | None = None, *, open_set: bool | None
     Raises:
         InputError: the graphs, labels or masks make no task.
     """
-    from graphgym_srnc.shifts import _given
-    return _given.task_of(source, target, open_set, held_out, seed)
+    from graphgym_srnc.shifts import given
+    return given.task_of(source, target, open_set, held_out, seed)
 
 
 def unlabelled(data: Data) -> Data:
@@ -61,12 +65,12 @@ def unlabelled(data: Data) -> Data:
     Raises:
         InputError: no PyG ``Data``, or its features or edges are not what they should be.
     """
-    from graphgym_srnc.shifts import _given
-    return _given.unlabelled(data)
+    from graphgym_srnc.shifts import given
+    return given.unlabelled(data)
 
 
 def forget() -> None:
     """Let go of the graphs that are kept in memory for the next call."""
-    from graphgym_srnc.shifts import _citation, _datasets
-    _datasets.load.cache_clear()
-    _citation._read.cache_clear()
+    from graphgym_srnc.data import citation, datasets
+    datasets.load.cache_clear()
+    citation._read.cache_clear()

@@ -8,8 +8,9 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.utils import subgraph
 
+from graphgym_srnc.data import citation, datasets, files
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.shifts import _citation, _datasets, _files, _splits
+from graphgym_srnc.shifts import splits
 from graphgym_srnc.task import ShiftTask
 
 
@@ -48,11 +49,11 @@ def build(*, name: str = "", root: str = "", split_seed: int = 0, source: str = 
     """
     if not 0 <= val_share < 1 or (not val_share and not num_val):
         raise InputError("cross_graph.val_share", val_share, "0 .. 1, less than 1, and more than 0 unless cross_graph.num_val is")
-    if labels_per_class < 1 and labels_per_class != _splits.REST:
+    if labels_per_class < 1 and labels_per_class != splits.REST:
         raise InputError("cross_graph.labels_per_class", labels_per_class, "1 or more, or -1 for all others")
-    if two_labels not in _citation.TWO_LABELS:
-        raise InputError("cross_graph.two_labels", two_labels, ", ".join(_citation.TWO_LABELS))
-    source, target = (path.lower() if path.lower() in _citation.NODES else path for path in (source, target))
+    if two_labels not in citation.TWO_LABELS:
+        raise InputError("cross_graph.two_labels", two_labels, ", ".join(citation.TWO_LABELS))
+    source, target = (path.lower() if path.lower() in citation.NODES else path for path in (source, target))
     _refuse_twins(source, target, root)
     (graph, names), (other, other_names) = (_read(role, path, root, two_labels) for role, path in (("source", source), ("target", target)))
     if graph.num_features != other.num_features:
@@ -97,7 +98,7 @@ def build(*, name: str = "", root: str = "", split_seed: int = 0, source: str = 
 def _refuse_twins(source: str, target: str, root: str) -> None:
     """Refuse one graph in both roles, by name or by file."""
     same = source == target
-    if not {source, target} & set(_citation.NODES):
+    if not {source, target} & set(citation.NODES):
         same = _locate("source", source, root).samefile(_locate("target", target, root))
     if same:
         raise InputError("cross_graph.target", target, f"another graph than the source, {source}")
@@ -105,24 +106,24 @@ def _refuse_twins(source: str, target: str, root: str) -> None:
 
 def _locate(role: str, path: str, root: str) -> Path:
     try:
-        return _files.locate(path, root, f"cross_graph.{role}")
+        return files.locate(path, root, f"cross_graph.{role}")
     except InputError as error:
-        raise InputError(error.key, path, f"{', '.join(_citation.NODES)}, or {error.allowed}") from error
+        raise InputError(error.key, path, f"{', '.join(citation.NODES)}, or {error.allowed}") from error
 
 
 def _read(role: str, path: str, root: str, two_labels: str) -> tuple[Data, tuple[str, ...]]:
     """A clean graph, and names of its classes if the file has words for labels."""
     key = f"cross_graph.{role}"
-    if path in _citation.NODES:
-        return _citation.load(path, root, two_labels, key), ()
+    if path in citation.NODES:
+        return citation.load(path, root, two_labels, key), ()
     file = _locate(role, path, root)
     if not file.is_dir() and file.suffix not in (".pt", ".npz"):
         raise InputError(key, path, ".pt, .npz, or a folder with edges, features and labels")
     try:
-        fields, names = _files.load(file, "", "", root)
+        fields, names = files.load(file, "", "", root)
     except InputError as error:  # the reader names the keys of the shift ``file``
         raise InputError(f"{key} {file.name}", error.value, error.allowed) from error
-    data = _datasets.clean(_files.as_data(fields, f"{key} {file.name}"), f"{key} {file.name}")
+    data = datasets.clean(files.as_data(fields, f"{key} {file.name}"), f"{key} {file.name}")
     if not bool((data.y >= 0).any()):
         raise InputError(f"{key} {file.name}: y", "no label", "labelled nodes")
     return data, names
@@ -144,13 +145,13 @@ def _one_label_space(source_y: Tensor, names: tuple[str, ...], target_y: Tensor,
 def _masked(classes: list[int], private: list[int], num_unseen: int, unseen: list[int], split_seed: int) -> list[int]:
     """Masked classes; one that only the target has may be named too."""
     here = [c for c in unseen if c not in private]
-    chosen = _splits.choose_unseen(classes, 0 if unseen else num_unseen, here, split_seed, "cross_graph")
+    chosen = splits.choose_unseen(classes, 0 if unseen else num_unseen, here, split_seed, "cross_graph")
     return sorted({*chosen, *unseen})
 
 
 def _shuffled(y: Tensor, split_seed: int, purpose: int) -> Tensor:
     """Labelled nodes in random order."""
-    order = torch.from_numpy(_splits.generator(split_seed, purpose).permutation(len(y)))
+    order = torch.from_numpy(splits.generator(split_seed, purpose).permutation(len(y)))
     return order[y[order] >= 0]
 
 
@@ -166,7 +167,7 @@ def _draw_source(y: Tensor, known: list[int], val_share: float, labels_per_class
         if len(nodes) < max(labels_per_class, 1):
             raise InputError("cross_graph.labels_per_class", labels_per_class, f"at most {len(nodes)}, the nodes that class {c} has for "
                              "training; or mask it with cross_graph.unseen")
-        train.append(nodes if labels_per_class == _splits.REST else nodes[:labels_per_class])
+        train.append(nodes if labels_per_class == splits.REST else nodes[:labels_per_class])
     return torch.cat(train).sort().values, labelled[:held_out].sort().values
 
 

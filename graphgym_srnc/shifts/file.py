@@ -4,8 +4,10 @@ from __future__ import annotations
 import torch
 from torch_geometric.data import Data
 
+from graphgym_srnc.data import datasets, files
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.shifts import _datasets, _files, _given, _splits
+from graphgym_srnc.shifts import given as _given
+from graphgym_srnc.shifts import splits
 from graphgym_srnc.task import ShiftTask
 
 SPLITS = ("auto", "given", "random")
@@ -52,26 +54,26 @@ def build(*, name: str = "", root: str = "", split_seed: int = 0, path: str = ""
     """
     if split not in SPLITS:
         raise InputError("file.split", split, ", ".join(SPLITS))
-    source = _files.locate(path or name, root, "file.path")
-    fields, names = _files.load(source, features, labels, root, mapped)
+    source = files.locate(path or name, root, "file.path")
+    fields, names = files.load(source, features, labels, root, mapped)
     key = f"file.path {source.name}"
-    data = _datasets.clean(_files.as_data(fields, key), key)
-    names = names or _renumber(data) if source.is_dir() or source.suffix in _files.TABLES else names
+    data = datasets.clean(files.as_data(fields, key), key)
+    names = names or _renumber(data) if source.is_dir() or source.suffix in files.TABLES else names
     classes = data.y[data.y >= 0].unique().tolist()
     if classes != list(range(len(classes))) or len(classes) < 2:
         raise InputError(f"{key}: y", classes, "labels 0, 1, ... of two classes or more without a gap, or -1 where there is none")
     if not open_set and (unseen or num_unseen):
         raise InputError("file.open_set", open_set, "True where file.unseen or file.num_unseen masks classes")
-    masked = _splits.choose_unseen(classes, num_unseen, unseen, split_seed, "file")
+    masked = splits.choose_unseen(classes, num_unseen, unseen, split_seed, "file")
     given = split != "random" and "train_mask" in data
     if split == "given" and not given:
         raise InputError("file.split", split, "random or auto: the file has no train_mask")
     if given:
         masked, nodes = _given_split(data, masked, open_set, num_val, num_test, split_seed, key)
     else:
-        nodes = _splits.draw(data.y, masked, labels_per_class=labels_per_class, num_val=num_val, num_test=num_test, split_seed=split_seed,
+        nodes = splits.draw(data.y, masked, labels_per_class=labels_per_class, num_val=num_val, num_test=num_test, split_seed=split_seed,
                              section="file")
-    return _splits.open_set_task(f"file/{name or source.stem}", data, masked, nodes, open_set=open_set, class_names=names,
+    return splits.open_set_task(f"file/{name or source.stem}", data, masked, nodes, open_set=open_set, class_names=names,
                                  info={"data": source.name, "split": "given" if given else "random", "split_seed": split_seed})
 
 
@@ -85,7 +87,7 @@ def _renumber(data: Data) -> tuple[str, ...]:
 
 
 def _given_split(data: Data, masked: list[int], open_set: bool, num_val: int, num_test: int, split_seed: int,
-                 key: str) -> tuple[list[int], _splits.Nodes]:
+                 key: str) -> tuple[list[int], splits.Nodes]:
     """The masked classes and the nodes of a split that comes with the data."""
     parts = _given.masked_nodes(data, key)
     train = parts["train_mask"]
@@ -96,6 +98,6 @@ def _given_split(data: Data, masked: list[int], open_set: bool, num_val: int, nu
     val, test = parts.get("val_mask"), parts.get("test_mask")
     if val is None or test is None:
         rest = data.y.index_fill(0, train, -1)
-        val, test = _splits.draw_val_test(rest, num_val=num_val, num_test=num_test, split_seed=split_seed, section="file", val=val,
+        val, test = splits.draw_val_test(rest, num_val=num_val, num_test=num_test, split_seed=split_seed, section="file", val=val,
                                           test=test)
-    return masked, _splits.Nodes(train[known], val, test, train[~known])
+    return masked, splits.Nodes(train[known], val, test, train[~known])

@@ -8,8 +8,9 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
+from graphgym_srnc.data import datasets
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.shifts import _datasets, _splits
+from graphgym_srnc.shifts import splits
 from graphgym_srnc.task import ShiftTask
 
 TOLERANCE = 1e-9
@@ -45,36 +46,36 @@ def build(*, name: str = "Cora", root: str = "", split_seed: int = 0, restart: f
     Raises:
         InputError: unknown data set or split, wrong classes, a value out of its range, or too few nodes.
     """
-    _splits.check_split(split, "localized")
+    splits.check_split(split, "localized")
     if not 0 < restart < 1:
         raise InputError("localized.restart", restart, "more than 0, less than 1")
     if labels_per_class < 1:
         raise InputError("localized.labels_per_class", labels_per_class, "1 or more")
-    data = _datasets.load(name, root, verify)
+    data = datasets.load(name, root, verify)
     classes = data.y[data.y >= 0].unique().tolist()
-    masked = _splits.choose_unseen(classes, num_unseen, unseen, split_seed, "localized")
-    val, test = _splits.public(data, split, split_seed, "localized", name)
+    masked = splits.choose_unseen(classes, num_unseen, unseen, split_seed, "localized")
+    val, test = splits.public(data, split, split_seed, "localized", name)
     given = {"val": val, "test": test}
     sizes = {"num_val": num_val, "num_test": num_test, "split_seed": split_seed, "section": "localized"}
-    uniform = _splits.draw(data.y, masked, labels_per_class=labels_per_class, **sizes, **given)
+    uniform = splits.draw(data.y, masked, labels_per_class=labels_per_class, **sizes, **given)
     free = data.y.clone()
     for nodes in given.values():
         if nodes is not None:
             free[nodes] = -1
     everywhere = torch.cat([uniform.train, uniform.extra]).sort().values
     train, seeds, filled = _localized(data.edge_index, free, masked, restart, labels_per_class, split_seed)
-    if num_test == _splits.REST:
+    if num_test == splits.REST:
         given["test"] = None
     # Validation and test hold the training nodes neither of the task nor of its oracle, so that both have the same.
     rest = data.y.index_fill(0, torch.cat([train, everywhere]), -1)
-    val, test = _splits.draw_val_test(rest, **sizes, **given)
-    full_name = "/".join(filter(None, _datasets.resolve(name)))
+    val, test = splits.draw_val_test(rest, **sizes, **given)
+    full_name = "/".join(filter(None, datasets.resolve(name)))
     info = {"data": full_name, "split": "random" if given["val"] is None else "public", "split_seed": split_seed, "restart": restart,
             "seeds": seeds, "filled": filled}
 
     def make(title: str, hidden: list[int], nodes: Tensor) -> ShiftTask:
-        return _splits.open_set_task(title, data, hidden, _splits.Nodes(nodes, val, test, val[:0]), open_set=bool(hidden),
-                                     class_names=_datasets.CLASS_NAMES.get(full_name, ()), info=info)
+        return splits.open_set_task(title, data, hidden, splits.Nodes(nodes, val, test, val[:0]), open_set=bool(hidden),
+                                     class_names=datasets.CLASS_NAMES.get(full_name, ()), info=info)
 
     task = make(f"localized/{name}", masked, train)
     # A masked class of one node has none to spare for training.
@@ -120,7 +121,7 @@ def _localized(edge_index: Tensor, y: Tensor, masked: list[int], restart: float,
         count: training nodes of each class.
         split_seed: decides the seeds and what ties and gaps are filled with.
     """
-    order = torch.from_numpy(_splits.generator(split_seed, 3).permutation(len(y)))
+    order = torch.from_numpy(splits.generator(split_seed, 3).permutation(len(y)))
     of_class = [order[y[order] == c] for c in y[y >= 0].unique().tolist() if c not in masked]
     seeds = torch.stack([nodes[0] for nodes in of_class])
     near = torch.from_numpy(personalised_pagerank(edge_index, len(y), seeds, restart))

@@ -1,7 +1,8 @@
 """Open-set shift: some classes of one graph lose their labels and become the unknown class of validation and test."""
 from __future__ import annotations
 
-from graphgym_srnc.shifts import _datasets, _splits
+from graphgym_srnc.data import datasets
+from graphgym_srnc.shifts import splits
 from graphgym_srnc.task import ShiftTask
 
 
@@ -29,13 +30,13 @@ def build(*, name: str = "Cora", root: str = "", split_seed: int = 0, num_unseen
     Raises:
         InputError: unknown data set or split, wrong classes, or too few nodes.
     """
-    _splits.check_split(split, "open_set")
-    data = _datasets.load(name, root, verify)
+    splits.check_split(split, "open_set")
+    data = datasets.load(name, root, verify)
     classes = data.y[data.y >= 0].unique().tolist()
-    masked = _splits.choose_unseen(classes, num_unseen, unseen, split_seed, "open_set")
-    val, test = _splits.public(data, split, split_seed, "open_set", name)
-    nodes = _splits.draw(data.y, masked, labels_per_class=labels_per_class, num_val=num_val, num_test=num_test, split_seed=split_seed,
+    masked = splits.choose_unseen(classes, num_unseen, unseen, split_seed, "open_set")
+    val, test = splits.public(data, split, split_seed, "open_set", name)
+    nodes = splits.draw(data.y, masked, labels_per_class=labels_per_class, num_val=num_val, num_test=num_test, split_seed=split_seed,
                          section="open_set", val=val, test=test)
-    full_name = "/".join(filter(None, _datasets.resolve(name)))
-    return _splits.open_set_task(f"open_set/{name}", data, masked, nodes, class_names=_datasets.CLASS_NAMES.get(full_name, ()),
+    full_name = "/".join(filter(None, datasets.resolve(name)))
+    return splits.open_set_task(f"open_set/{name}", data, masked, nodes, class_names=datasets.CLASS_NAMES.get(full_name, ()),
                                  info={"data": full_name, "split": "random" if val is None else "public", "split_seed": split_seed})

@@ -5,8 +5,9 @@ import numpy as np
 import torch
 from torch_geometric.data import Data
 
+from graphgym_srnc.data import datasets
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.shifts import _datasets, _splits
+from graphgym_srnc.shifts import splits
 from graphgym_srnc.task import ShiftTask
 
 MODES = ("open_set", "close_set")
@@ -50,24 +51,24 @@ def build(*, name: str = "", root: str = "", split_seed: int = 0, mode: str = "o
     """
     _check(mode in MODES, "mode", mode, ", ".join(MODES))
     _check(0 <= shift <= 1, "shift", shift, "0 .. 1")
-    rng = _splits.generator(split_seed, 2)
+    rng = splits.generator(split_seed, 2)
     shape = {"num_nodes": num_nodes, "avg_degree": avg_degree, "homophily": homophily, "degree_exponent": degree_exponent,
              "blocks_per_class": blocks_per_class}
     _check(num_classes >= 2, "num_classes", num_classes, "2 or more")
     _check(num_features >= 2, "num_features", num_features, "2 or more")
     priors, topics = class_shares(num_classes, class_imbalance, rng), class_topics(num_classes, num_features, signal, rng)
-    graph = _datasets.clean(dcsbm(shares=priors, topics=topics, rng=rng, **shape), "synthetic")
+    graph = datasets.clean(dcsbm(shares=priors, topics=topics, rng=rng, **shape), "synthetic")
     sizes = {"labels_per_class": labels_per_class, "split_seed": split_seed, "section": "synthetic"}
     info = {"split_seed": split_seed, "mode": mode}
     if mode == "open_set":
-        masked = _splits.choose_unseen(range(num_classes), num_unseen, unseen, split_seed, "synthetic")
-        nodes = _splits.draw(graph.y, masked, num_val=num_val, num_test=num_test, **sizes)
-        return _splits.open_set_task("synthetic/open_set", graph, masked, nodes, info=info)
+        masked = splits.choose_unseen(range(num_classes), num_unseen, unseen, split_seed, "synthetic")
+        nodes = splits.draw(graph.y, masked, num_val=num_val, num_test=num_test, **sizes)
+        return splits.open_set_task("synthetic/open_set", graph, masked, nodes, info=info)
     moved = (1 - shift) * priors + shift * rng.permutation(priors)
     replaced = (1 - shift) * topics + shift * class_topics(num_classes, num_features, signal, rng)
-    target = _datasets.clean(dcsbm(shares=moved, topics=replaced, rng=rng, **shape), "synthetic")
-    at_source = _splits.draw(graph.y, [], num_val=num_val, num_test=1, **sizes)
-    at_target = _splits.draw(target.y, [], num_val=num_val, num_test=num_test, **sizes)
+    target = datasets.clean(dcsbm(shares=moved, topics=replaced, rng=rng, **shape), "synthetic")
+    at_source = splits.draw(graph.y, [], num_val=num_val, num_test=1, **sizes)
+    at_target = splits.draw(target.y, [], num_val=num_val, num_test=num_test, **sizes)
     for side in (graph, target):
         side.y_true = side.y
     source_pool, target_pool = (torch.ones(num_nodes, dtype=torch.bool) for _ in range(2))

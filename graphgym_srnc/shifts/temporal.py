@@ -7,8 +7,9 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from graphgym_srnc.data import arxiv_histogram, arxiv_like, datasets
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.shifts import _arxiv_histogram, _arxiv_like, _datasets, _splits
+from graphgym_srnc.shifts import splits
 from graphgym_srnc.task import ShiftTask
 
 BOUNDS = {"srnc": (2010, 2014, 2016, 2018, 2020), "eerm": (2011, 2014, 2016, 2018, 2020), "ogb": (2017, 2018, 2020)}
@@ -66,7 +67,7 @@ def build(*, name: str = "", root: str = "", split_seed: int = 0, period: int = 
     begin, end = (val_end, *ends)[period - 1], ends[period - 1]
     data = _load(name, root, split_seed, scale, split)
     classes = data.y[data.y >= 0].unique().tolist()
-    masked = _splits.choose_unseen(classes, num_unseen, unseen, split_seed, "temporal")
+    masked = splits.choose_unseen(classes, num_unseen, unseen, split_seed, "temporal")
     known = [c for c in classes if c not in masked]
     source, validation, target = (_until(last, data, known) for last in (source_end, val_end, end))
     train, source_val = _hold_out(source.y, len(known), source_val_share, split_seed)
@@ -78,7 +79,7 @@ def build(*, name: str = "", root: str = "", split_seed: int = 0, period: int = 
         if not len(nodes):
             raise InputError("dataset.name", name, f"a graph with {part} nodes of {first}-{last}, instead of {_histogram(data.node_year)}")
     title = f"temporal/{name}/{begin + 1}-{end}"
-    names = _arxiv_histogram.CLASS_NAMES if len(classes) == len(_arxiv_histogram.CLASS_NAMES) else ()
+    names = arxiv_histogram.CLASS_NAMES if len(classes) == len(arxiv_histogram.CLASS_NAMES) else ()
     info = {"data": name, "split": split, "labels": f"until {source_end}", "validation": f"{source_end + 1}-{val_end}",
             "test": f"{begin + 1}-{end}", "scale": scale, "unseen": masked, "split_seed": split_seed, "cleaned": dict(data.cleaned)}
     return ShiftTask(
@@ -95,15 +96,15 @@ def _periods(split: str) -> str:
 
 def _load(name: str, root: str, split_seed: int, scale: float, split: str) -> Data:
     if name == GENERATED:
-        rng = _splits.generator(split_seed, 3)
+        rng = splits.generator(split_seed, 3)
         known_until = min(years[0] for years in BOUNDS.values())  # of all, so that each split is one of the same graph
-        graph = _arxiv_like.arxiv_like(*_arxiv_like.years_and_labels(scale, known_until, rng), rng=rng)
-        return _datasets.clean(graph, GENERATED)
-    if not name or _datasets.resolve(name) != ("OGB", REAL):
+        graph = arxiv_like.arxiv_like(*arxiv_like.years_and_labels(scale, known_until, rng), rng=rng)
+        return datasets.clean(graph, GENERATED)
+    if not name or datasets.resolve(name) != ("OGB", REAL):
         raise InputError("dataset.name", name, f"{REAL} or {GENERATED}")
     if scale != 1:
         raise InputError("temporal.scale", scale, f"1 for {name}: only {GENERATED} can be made smaller")
-    data = _datasets.load(name, root)
+    data = datasets.load(name, root)
     bounds = torch.tensor(BOUNDS["srnc"])
     counts = tuple(torch.bincount(torch.bucketize(data.node_year, bounds), minlength=len(bounds)).tolist())
     if split == "srnc" and counts != NODES:
@@ -133,7 +134,7 @@ def _between(graph: Data, after: int, until: int) -> Tensor:
 
 def _hold_out(y: Tensor, num_known: int, share: float, split_seed: int) -> tuple[Tensor, Tensor]:
     """Training nodes and held-out ones out of the labelled nodes of known classes; the first of each class always trains."""
-    order = torch.from_numpy(_splits.generator(split_seed, 1).permutation(len(y)))
+    order = torch.from_numpy(splits.generator(split_seed, 1).permutation(len(y)))
     order = order[(y[order] >= 0) & (y[order] < num_known)]
     first = torch.zeros(len(order), dtype=torch.bool)
     for c in range(num_known):
@@ -146,7 +147,7 @@ def _hold_out(y: Tensor, num_known: int, share: float, split_seed: int) -> tuple
 def _oracle(name: str, graph: Data, num_classes: int, test: Tensor, source_end: int, class_names: tuple[str, ...], split_seed: int,
             info: dict[str, Any]) -> ShiftTask | None:
     """The target graph with half of the period's nodes labelled; None where they are too few, or a class would have no label."""
-    order = test[torch.from_numpy(_splits.generator(split_seed, 4).permutation(len(test)))]
+    order = test[torch.from_numpy(splits.generator(split_seed, 4).permutation(len(test)))]
     half, tenth = len(order) // 2, -(-len(order) // 10)
     known_before = ((graph.node_year <= source_end) & (graph.y >= 0)).nonzero().view(-1)
     train, val, rest = torch.cat([known_before, order[:half]]).sort().values, order[half:half + tenth], order[half + tenth:]

@@ -1,7 +1,0 @@
-"""Clustering of unsupervised node embeddings with some labels: what the paper's appendix measures its cluster GNN against."""
-from __future__ import annotations
-
-from graphgym_srnc.clustering.embeddings import KINDS, embed
-from graphgym_srnc.clustering.kmeans import Clustering, constrained_kmeans, split_unknown
-
-__all__ = ["KINDS", "Clustering", "constrained_kmeans", "embed", "split_unknown"]

@@ -1,0 +1,1 @@
+"""What is read from disk or made in memory."""

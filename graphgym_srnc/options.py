@@ -1,0 +1,137 @@
+"""What can be set: options out of signatures, whose annotations say what is allowed.
+
+    def __init__(self, *, steps: Count = 100, weight: Weight = 0.1, cut: Annotated[str, OneOf("mean", "median")] = "mean")
+
+From such a line come the config key, its type, its default, its check, its entry in the documentation
+and the parameter of the estimator.
+"""
+from __future__ import annotations
+
+import functools
+import inspect
+import math
+import re
+from typing import Annotated, Any, Callable, Mapping, NamedTuple, Union
+
+from graphgym_srnc.errors import InputError
+
+SHARED = ("name", "root")
+"""Keywords of a shift that come from ``dataset.name`` and ``dataset.dir``."""
+
+
+class Range(NamedTuple):
+    """Numbers, or lists of numbers, from ``low`` to ``high``.
+
+    Args:
+        low, high: the smallest and the largest one.
+        closed: which of the two are allowed themselves: ``both``, ``left``, ``right`` or ``neither``.
+    """
+
+    low: float = -math.inf
+    high: float = math.inf
+    closed: str = "both"
+
+    def allows(self, value: Any) -> bool:
+        """Whether a value, or every item of a list, lies in the range; NaN does not."""
+        if isinstance(value, (list, tuple)):
+            return all(map(self.allows, value))
+        above = value >= self.low if self.closed in ("both", "left") else value > self.low
+        return above and (value <= self.high if self.closed in ("both", "right") else value < self.high)
+
+    def __str__(self) -> str:
+        if self.high == math.inf:
+            return f"{self.low:g} or more" if self.closed in ("both", "left") else f"above {self.low:g}"
+        left = "[" if self.closed in ("both", "left") else "("
+        right = "]" if self.closed in ("both", "right") else ")"
+        return f"in {left}{self.low:g}, {self.high:g}{right}"
+
+
+class OneOf:
+    """One of some values."""
+
+    def __init__(self, *values: Any) -> None:
+        self.values = values
+
+    def allows(self, value: Any) -> bool:
+        """Whether it is one of them."""
+        return value in self.values
+
+    def __str__(self) -> str:
+        return ", ".join(map(str, self.values))
+
+
+Allowed = Union[Range, OneOf]
+
+Count = Annotated[int, Range(1)]
+Natural = Annotated[int, Range(0)]
+Weight = Annotated[float, Range(0)]
+Positive = Annotated[float, Range(0, closed="neither")]
+Share = Annotated[float, Range(0, 1)]
+
+
+class Option(NamedTuple):
+    """One thing that can be set: its name, type, default, what its docstring says, and its values, None = any."""
+
+    key: str
+    type: type
+    default: Any
+    doc: str
+    allowed: Allowed | None = None
+
+
+@functools.cache
+def options(function: Callable) -> list[Option]:
+    """The options of a function, or of a class: its own ones first, then what it inherits.
+
+    They are the keyword-only parameters with a plain default.
+    """
+    found: dict[str, Option] = {}
+    is_class = isinstance(function, type)
+    for part in [p for p in function.__mro__ if "__init__" in vars(p)] if is_class else [function]:
+        told = docs(part)
+        for p in inspect.signature(part, eval_str=True).parameters.values():
+            plain = type(p.default) in (bool, int, float, str, list, tuple)
+            if p.kind is p.KEYWORD_ONLY and p.name not in SHARED and plain:
+                limits = getattr(p.annotation, "__metadata__", (None,))[0]
+                option = Option(p.name, type(p.default), p.default, told.get(p.name, ""), limits)
+                found.setdefault(p.name, option)
+    return list(found.values())
+
+
+def check(function: Callable, values: Mapping[str, Any], prefix: str = "") -> None:
+    """Refuse values that the annotations of a function or class do not allow.
+
+    Raises:
+        InputError: names the option, after ``prefix``.
+    """
+    for option in options(function):
+        if option.key in values and option.allowed is not None:
+            value = values[option.key]
+            if not option.allowed.allows(value):
+                raise InputError(f"{prefix}{option.key}", value, str(option.allowed))
+
+
+def checked(function: Callable, prefix: str = "") -> Callable:
+    """The same function, which refuses what its annotations do not allow."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        check(function, kwargs, prefix)
+        return function(*args, **kwargs)
+
+    return call
+
+
+def docs(function: Callable) -> dict[str, str]:
+    """What the section ``Args`` of a docstring says of each argument, in one line each."""
+    found: dict[str, str] = {}
+    names: list[str] = []
+    for line in (inspect.getdoc(function) or "").partition("Args:\n")[2].splitlines():
+        if line and not line.startswith(" "):
+            break
+        entry = re.match(r" {4}(\w[\w, ]*): (.*)", line)
+        if entry:
+            names = entry[1].split(", ")
+        for name in names:
+            found[name] = f"{found.get(name, '')} {entry[2] if entry else line.strip()}".strip()
+    return found

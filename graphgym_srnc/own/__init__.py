@@ -1,0 +1,1 @@
+"""A user's own graph: tables to a graph, clusters of unknown nodes."""

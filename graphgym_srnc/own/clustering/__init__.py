@@ -1,0 +1,7 @@
+"""Clustering of unsupervised node embeddings with some labels: what the paper's appendix measures its cluster GNN against."""
+from __future__ import annotations
+
+from graphgym_srnc.own.clustering.embeddings import KINDS, embed
+from graphgym_srnc.own.clustering.kmeans import Clustering, constrained_kmeans, split_unknown
+
+__all__ = ["KINDS", "Clustering", "constrained_kmeans", "embed", "split_unknown"]

@@ -1,0 +1,1 @@
+"""What surrounds one fit: a config and a seed, from the task to what is stored."""

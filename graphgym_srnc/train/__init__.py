@@ -1,0 +1,1 @@
+"""The loop over episodes, what it selects by, and how predictions are scored and judged."""

@@ -1,0 +1,1 @@
+"""TensorBoard: a run as it goes, and many runs together."""
