@@ -275,7 +275,7 @@ def known(path: Path | None, table: str) -> dict[tuple[str, str], Results]:
 
 def save_csv(path: Path, table: str, grid: Grid) -> None:
     """Write the scores of every run of a table, one a line; lines of other runs that are there already stay."""
-    from graphgym_srnc import store
+    from graphgym_srnc import atomic
     lines = read_csv(path)
     for row, blocks in grid.items():
         for block, results in blocks.items():
@@ -289,7 +289,7 @@ def save_csv(path: Path, table: str, grid: Grid) -> None:
     writer = csv.DictWriter(out, CSV, restval="", lineterminator="\n")
     writer.writeheader()
     writer.writerows(lines[key] for key in sorted(lines, key=lambda key: (*key[:3], int(key[3]))))
-    store.write_text(path, out.getvalue())
+    atomic.write_text(path, out.getvalue())
 
 
 def provenance(results: Sequence[dict[str, Any]]) -> str:

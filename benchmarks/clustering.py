@@ -159,7 +159,7 @@ def execute(jobs: Sequence[Job], args: argparse.Namespace) -> int:
 
 def write_record(job: Job, result: dict[str, Any], folder: Path) -> None:
     """A run as ``graphgym-srnc compare`` reads it, a record for each number of clusters; nothing in it was chosen on validation."""
-    from graphgym_srnc import store
+    from graphgym_srnc import atomic, store
     for count, scores in result["scores"].items():
         test = scores["all"] | {f"{metric}_{nodes}": value for nodes in SCORED[1:] for metric, value in scores[nodes].items()}
         config = job.settings(int(count)) | {"clusters": int(count)}
@@ -167,7 +167,7 @@ def write_record(job: Job, result: dict[str, Any], folder: Path) -> None:
                   "method": "srnc" if job.row in SRNC else job.row, "task": f"open_set/{GRAPHS[job.graph][0]}", "split": result["split"],
                   "selected": 0, "warnings": [], "val": {}, "test": test, "seconds": result["seconds"], "commit": result["commit"],
                   "history": [{"number": 0, "losses": {}, "train": {}, "val": {}, "test": test}], "config": config}
-        store.write_text(folder / f"{job.graph}-{job.row}-clusters={count}" / str(job.seed) / "result.json", json.dumps(record, indent=1))
+        atomic.write_text(folder / f"{job.graph}-{job.row}-clusters={count}" / str(job.seed) / "result.json", json.dumps(record, indent=1))
 
 
 def spread(values: Sequence[float]) -> str:

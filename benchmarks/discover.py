@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from graphgym_srnc.report.statistics import mean_std
-from graphgym_srnc.report.table import markdown
+from graphgym_srnc.text import markdown
 
 PAPER = {"cora": "74.25 / 56.87", "citeseer": "49.16 / 46.22"}
 

@@ -11,7 +11,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Callable, Iterator, Mapping
 
-from graphgym_srnc import store
+from graphgym_srnc import atomic, store
 from graphgym_srnc.errors import InputError
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ class Cache:
         if file.tell() > self.limit:
             return
         try:
-            store.write_bytes(path, file.getvalue())
+            atomic.write_bytes(path, file.getvalue())
             self._trim()
         except OSError as error:
             if self.directory not in _warned:

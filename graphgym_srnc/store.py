@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, Iterator, Mapping, Sequence
 
 from graphgym_srnc import __version__
+from graphgym_srnc.atomic import write_text
 from graphgym_srnc.errors import InputError
 
 Result = dict[str, Any]
@@ -318,35 +319,6 @@ def experiments(out_dir: str | os.PathLike) -> Iterator[tuple[str, dict[int, Res
         results = read_results(path)
         if results:
             yield path.name, results
-
-
-def write_bytes(path: Path, content: bytes, durable: bool = True) -> None:
-    """Write a file so that it holds either its old content or all of the new, also after a crash.
-
-    Without ``durable`` that holds for a crash of the process alone: it saves the wait for the disk where a file can be made again.
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        with open(temporary, "wb") as file:
-            file.write(content)
-            if durable:
-                file.flush()
-                os.fsync(file.fileno())
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
-    if durable and os.name == "posix":
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
-
-
-def write_text(path: Path, text: str, durable: bool = True) -> None:
-    """:func:`write_bytes` of UTF-8 text."""
-    write_bytes(path, text.encode(), durable)
 
 
 def _renew(path: Path, text: str) -> None:

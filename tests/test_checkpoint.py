@@ -20,7 +20,7 @@ from conftest import make_task
 from test_methods import make, some
 from torch import Tensor
 
-from graphgym_srnc import methods, store
+from graphgym_srnc import atomic, methods, store
 from graphgym_srnc.backbones import dgi
 from graphgym_srnc.methods.base import Method
 from graphgym_srnc.task import ShiftTask
@@ -317,7 +317,7 @@ def test_a_grid_tries_a_run_again_from_its_checkpoint(tmp_path, monkeypatch):
         with pytest.raises(MemoryError):
             execute(jobs[1])
     whole, cut = tmp_path / "whole" / "0", tmp_path / "cut" / "0"
-    store.write_text(cut / "error.txt", "why")
+    atomic.write_text(cut / "error.txt", "why")
     (cut / f".{store.CHECKPOINT}.1.tmp").touch()
     with monkeypatch.context() as patch:
         patch.setattr(srnc, "start", None)

@@ -16,8 +16,8 @@ from matplotlib.image import imread
 
 from graphgym_srnc import store
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.figures import charts, curves, embedding
-from graphgym_srnc.report import overview, shift
+from graphgym_srnc.figures import charts, curves, embedding, shift
+from graphgym_srnc.report import overview
 from tests.conftest import make_task
 
 METHODS = ["SRNC+ (calibrated, self-training)", "srnc", "pgl", "g2pxy", "doc", "openwgl with a long name, longer than any other", "erm",

@@ -25,7 +25,7 @@ from test_methods import make
 from test_report_html import PNG, Page, keep
 from torch_geometric.data import Data, HeteroData
 
-from graphgym_srnc import cache, shifts, store
+from graphgym_srnc import atomic, cache, shifts, store
 from graphgym_srnc.cli.main import main
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.report import overview
@@ -379,7 +379,7 @@ def result(folder: Path) -> Callable[[random.Random], None]:
             content = json.dumps(changed).encode()
         (run / "result.json").write_bytes(content)
         (run / "error.txt").write_bytes(mutated(draw, b"Traceback (most recent call last):\n  here\nValueError: x\n"))
-        store.write_bytes(run / "figures" / "confusion-selected.png", mutated(draw, PNG), durable=False)
+        atomic.write_bytes(run / "figures" / "confusion-selected.png", mutated(draw, PNG), durable=False)
         acts = (lambda: place.plan([0, 1, 2], resume=True), lambda: place.aggregate(), lambda: store.read_results(folder / "one"),
                     lambda: [render.FORMATS[form](compare.table(compare.collect([folder]).runs)) for form in render.FORMATS],
                     lambda: tables.markdown([tables.summarise("one", place.aggregate(), folder)]),

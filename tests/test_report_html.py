@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from graphgym_srnc import store
+from graphgym_srnc import atomic, store
 from graphgym_srnc.cli.main import build_parser, main
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.report import compare, overview
@@ -134,7 +134,7 @@ def results(tmp_path_factory) -> Path:
     for steps in (10, 50):
         keep(root, f"cora-erm-{steps}", SCORES["erm", "open_set/Cora"] - 1 / steps, steps=steps)
     for stem in ("confusion-selected", "confusion-episode-000", "episodes", "cluster_gnn-selected"):
-        store.write_bytes(root / "cora-srnc" / "0" / "figures" / f"{stem}.png", PNG)
+        atomic.write_bytes(root / "cora-srnc" / "0" / "figures" / f"{stem}.png", PNG)
     fail(root, "cora-pgl", 7, "Traceback (most recent call last):\n  File somewhere\nFloatingPointError: pgl, episode 2\n\n")
     fail(root, "cora-pgl", 8, None)
     return root
@@ -243,7 +243,7 @@ def test_only_pictures_of_runs_are_taken(tmp_path, undrawn, monkeypatch):
     other = {"text-selected": b"<svg onload=alert(1)>", "cut-selected": PNG[:-4], "bomb-selected": bomb, "empty-selected": b"",
              "large-selected": PNG[:-12] + b"\0" * html.LARGEST + PNG[-12:]}
     for stem, content in {**other, "good-selected": PNG}.items():
-        store.write_bytes(run / f"{stem}.png", content)
+        atomic.write_bytes(run / f"{stem}.png", content)
     secret = tmp_path / "secret.png"
     secret.write_bytes(PNG)
     (run / "linked-selected.png").symlink_to(secret)

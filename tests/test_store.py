@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-from graphgym_srnc import store
+from graphgym_srnc import atomic, store
 from graphgym_srnc.errors import InputError
 
 CONFIG = {"seed": 0, "out_dir": "results", "train": {"mode": "erm", "patience": 0}, "dataset": {"name": "toy", "dir": "here"}}
@@ -148,14 +148,14 @@ def test_negative_seeds_are_refused(tmp_path):
 
 def test_a_failed_write_leaves_the_old_file_and_no_litter(tmp_path, monkeypatch):
     file = tmp_path / "a.txt"
-    store.write_text(file, "old")
+    atomic.write_text(file, "old")
 
     def fail(*_):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(store.os, "fsync", fail)
     with pytest.raises(OSError, match="No space"):
-        store.write_text(file, "new")
+        atomic.write_text(file, "new")
     assert tree(tmp_path) == {"a.txt": b"old"}
 
 

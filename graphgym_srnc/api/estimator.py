@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 from torch_geometric.data import Data
 
-from graphgym_srnc import __version__, shifts, store
+from graphgym_srnc import __version__, atomic, shifts
 from graphgym_srnc.api import parameters
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.methods.base import Method
@@ -174,7 +174,7 @@ class Estimator(BaseEstimator):
         buffer = io.BytesIO()
         torch.save({"about": json.dumps(about, default=float), "state": self.method_.state_dict()}, buffer)
         try:
-            store.write_bytes(Path(path), buffer.getvalue())
+            atomic.write_bytes(Path(path), buffer.getvalue())
         except OSError as error:
             raise InputError("path", str(path), f"a file that can be written ({error.strerror})") from error
 

@@ -62,7 +62,7 @@ def main(args: argparse.Namespace) -> None:
     if args.figure:
         _draw(table, args.figure)
     if args.out:
-        from graphgym_srnc.store import write_text
+        from graphgym_srnc.atomic import write_text
         with _writing("--out", args.out):
             write_text(Path(args.out), render.FORMATS[form](table))
     elif form == "text":

@@ -62,9 +62,8 @@ def show(cfg: str | None, overrides: list[str], out: str | None) -> None:
         InputError: a bad config, bad data, or a picture that cannot be written.
     """
     from graphgym_srnc.errors import InputError
-    from graphgym_srnc.figures import charts
+    from graphgym_srnc.figures import charts, shift
     from graphgym_srnc.gym import build_task, load_config
-    from graphgym_srnc.report import shift
 
     if out and (Path(out).suffix.lower() not in (".png", ".pdf", ".svg") or not Path(out).absolute().parent.is_dir()):
         raise InputError("--out", out, "a .png, .pdf or .svg file in a folder that exists")

@@ -160,10 +160,10 @@ def _check_places(args: argparse.Namespace) -> None:
 
 
 def _write(path: Path, option: str, content: bytes) -> None:
-    from graphgym_srnc import store
+    from graphgym_srnc import atomic
     from graphgym_srnc.errors import InputError
     try:
-        store.write_bytes(path, content)
+        atomic.write_bytes(path, content)
     except OSError as error:
         raise InputError(option, str(path), f"a file that can be written ({error.strerror})") from error
     print(f"wrote {path}")

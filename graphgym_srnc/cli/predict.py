@@ -45,7 +45,7 @@ def main(args: argparse.Namespace) -> None:
     """
     import torch
 
-    from graphgym_srnc import store
+    from graphgym_srnc import atomic
     from graphgym_srnc.errors import InputError
     out = Path(args.out)
     check_out(out, args.overwrite)
@@ -58,7 +58,7 @@ def main(args: argparse.Namespace) -> None:
     names = ids(folder, graph)
     prediction = model.predict(graph)
     try:
-        store.write_bytes(out, encode(table(model, prediction, names, args.probabilities), out.suffix))
+        atomic.write_bytes(out, encode(table(model, prediction, names, args.probabilities), out.suffix))
     except OSError as error:
         raise InputError("--out", args.out, f"a file that can be written ({error.strerror})") from error
     print(summary(model, prediction))
@@ -172,7 +172,7 @@ def encode(columns: dict[str, list[Any]], suffix: str) -> bytes:
         return buffer.getvalue()
     import csv
 
-    from graphgym_srnc.report.table import guarded
+    from graphgym_srnc.text import guarded
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(map(guarded, columns))
@@ -182,7 +182,7 @@ def encode(columns: dict[str, list[Any]], suffix: str) -> bytes:
 
 def summary(model: Model, prediction: Prediction) -> str:
     """How many nodes are of each class, and how sure the model is of them."""
-    from graphgym_srnc.report.table import aligned, clean
+    from graphgym_srnc.text import aligned, clean
     label, sure = prediction.label, prediction.posterior.amax(1)
     lines = [["class", "nodes", "share", "mean probability"]]
     for k, name in enumerate(model.classes):

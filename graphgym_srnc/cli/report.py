@@ -26,10 +26,10 @@ def main(args: argparse.Namespace) -> None:
     Raises:
         InputError: no results, an unknown metric or row, or a page that cannot be written.
     """
+    from graphgym_srnc.atomic import write_text
     from graphgym_srnc.errors import InputError
     from graphgym_srnc.report import overview
     from graphgym_srnc.report import page as html
-    from graphgym_srnc.store import write_text
     # Not in DIR: GraphGym's agg_batch takes whatever lies there for an experiment.
     out = Path(args.out or f"{Path(args.folders[0]).resolve().name or 'report'}.html")
     place = next(path for path in out.absolute().parents if path.exists())

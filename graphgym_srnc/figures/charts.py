@@ -12,8 +12,9 @@ import numpy as np
 from cycler import cycler
 from matplotlib.figure import Figure
 
+from graphgym_srnc.atomic import write_bytes
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.store import write_bytes
+from graphgym_srnc.text import short
 
 PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#D9C400", "#332288", "#999933", "#882255", "#44AA99",
            "#AA4499")
@@ -67,12 +68,6 @@ def save(figure: Figure, path: Path) -> Path:
 def png(figure: Figure) -> bytes:
     """A figure as a PNG file."""
     return render(figure)
-
-
-def short(text: str, most: int = 18) -> str:
-    """A text of at most so many letters, on one line."""
-    text = " ".join(str(text).split())
-    return text if len(text) <= most else text[:most - 1] + "…"
 
 
 @style()

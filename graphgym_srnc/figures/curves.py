@@ -7,7 +7,8 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from graphgym_srnc.figures.charts import MARKERS, PALETTE, short, style
+from graphgym_srnc.figures.charts import MARKERS, PALETTE, style
+from graphgym_srnc.text import short
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

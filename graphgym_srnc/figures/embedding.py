@@ -8,7 +8,8 @@ from matplotlib.figure import Figure
 from scipy.optimize import linear_sum_assignment
 
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.figures.charts import MARKERS, PALE, PALETTE, short, style
+from graphgym_srnc.figures.charts import MARKERS, PALE, PALETTE, style
+from graphgym_srnc.text import short
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

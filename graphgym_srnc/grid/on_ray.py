@@ -14,7 +14,7 @@ from collections import deque
 from pathlib import Path
 from typing import Any, Iterator, Mapping, NamedTuple, Sequence
 
-from graphgym_srnc import __version__, store
+from graphgym_srnc import __version__, atomic, store
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.grid.jobs import Execute, Job, Limits, Outcome
 
@@ -141,7 +141,7 @@ def store_packed(job: Job, files: Mapping[str, bytes]) -> None:
         result = store.read_result(found)
         if result is not None:
             # Equal but for the folders, which were those of the node; were it another config, its digest would tell.
-            store.write_text(found / "result.json", json.dumps(result | {"config": place.config}, indent=1) + "\n", durable=False)
+            atomic.write_text(found / "result.json", json.dumps(result | {"config": place.config}, indent=1) + "\n", durable=False)
         if job.overwrite or place.result(job.seed) is None:
             place.adopt(job.seed, found)
 

@@ -13,7 +13,7 @@ from graphgym_srnc import store
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.report import statistics
 from graphgym_srnc.report.paper import TABLES, Published, Score, data_name
-from graphgym_srnc.report.table import clean
+from graphgym_srnc.text import clean
 
 COSTS = ("seconds", "peak_memory_mib", "params")
 """What a run costs; any split has them as metrics."""

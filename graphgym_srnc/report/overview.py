@@ -12,9 +12,8 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from graphgym_srnc import store
-from graphgym_srnc.figures import curves
+from graphgym_srnc.figures import curves, shift
 from graphgym_srnc.figures.charts import save
-from graphgym_srnc.report import shift
 from graphgym_srnc.report.table import HEADS
 from graphgym_srnc.task import ShiftTask
 from graphgym_srnc.watch.events import image, write_events

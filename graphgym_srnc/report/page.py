@@ -21,11 +21,12 @@ from matplotlib.figure import Figure
 
 from graphgym_srnc import store
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.figures import charts
-from graphgym_srnc.report import compare, overview, shift, statistics
+from graphgym_srnc.figures import charts, shift
+from graphgym_srnc.report import compare, overview, statistics
 from graphgym_srnc.report import render as prints
 from graphgym_srnc.report.paper import TABLES, data_name
-from graphgym_srnc.report.table import clean, verdicts
+from graphgym_srnc.report.table import verdicts
+from graphgym_srnc.text import plain
 
 MOST = 40
 """Pictures on a page."""
@@ -244,11 +245,6 @@ def png_size(content: bytes) -> tuple[int, int] | None:
         return None
     width, height = (int.from_bytes(content[place:place + 4], "big") for place in (16, 20))
     return (width, height) if 0 < width <= SIDE and 0 < height <= SIDE else None
-
-
-def plain(text: Any) -> str:
-    """A text on one line without what has no picture, such as marks that turn the direction of writing."""
-    return clean(" ".join(str(text).split()))
 
 
 def yaml_of(one: Experiment) -> str:

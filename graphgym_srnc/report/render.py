@@ -10,7 +10,8 @@ from typing import Callable, NamedTuple, Sequence, TextIO
 
 from graphgym_srnc.report.compare import COSTS, POOLED, Cell, Setting, Table
 from graphgym_srnc.report.statistics import TESTS, mean
-from graphgym_srnc.report.table import HEADS, aligned, escape_markdown, guarded, markdown
+from graphgym_srnc.report.table import HEADS
+from graphgym_srnc.text import aligned, escape_markdown, guarded, markdown
 
 NAMES = HEADS | {"unknown_aupr": "unknown AUPR", "unknown_fpr95": "unknown FPR95", "acc": "ACC", "nmi": "NMI",
                  "peak_memory_mib": "peak MiB", "params": "parameters"}

@@ -3,13 +3,13 @@ from __future__ import annotations
 
 import csv
 import io
-import math
 import os
 from pathlib import Path
 from typing import Any, Mapping, Sequence, TextIO
 
-from graphgym_srnc import store
+from graphgym_srnc import atomic, store
 from graphgym_srnc.report.statistics import mean_std
+from graphgym_srnc.text import aligned, clean, escape_markdown, guarded, markdown
 
 METRICS = ("micro_f1", "macro_f1", "macro_recall", "unknown_recall", "unknown_precision", "unknown_auroc", "unknown_aupr", "unknown_fpr95")
 HEADS = {"name": "experiment", "method": "method", "backbone": "backbone", "runs": "runs", "micro_f1": "Micro-F1", "macro_f1": "Macro-F1",
@@ -108,22 +108,6 @@ def to_markdown(rows: Sequence[Row]) -> str:
     return markdown(lines) + "\n" + "".join(f"{escape_markdown(note)}\n" for note in notes(rows))
 
 
-def aligned(lines: Sequence[Sequence[str]]) -> str:
-    """Lines of cells with their columns below each other."""
-    widths = [max(map(len, column)) for column in zip(*lines)]
-    return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip() for line in lines) + "\n"
-
-
-def markdown(lines: Sequence[Sequence[str]]) -> str:
-    """Lines of escaped cells as a Markdown table; the first is its head."""
-    return "".join(f"| {' | '.join(line)} |\n" for line in (lines[0], ["---"] * len(lines[0]), *lines[1:]))
-
-
-def escape_markdown(text: str) -> str:
-    """Text that ends no cell of a Markdown table and is no HTML."""
-    return text.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;")
-
-
 def to_csv(rows: Sequence[Row]) -> str:
     """All figures as fractions, in full precision."""
     keys = list(dict.fromkeys(key for row in rows for key in row if key != "verdict"))
@@ -134,22 +118,10 @@ def to_csv(rows: Sequence[Row]) -> str:
     return out.getvalue()
 
 
-def guarded(value: str | float | None) -> str | float | None:
-    """Text that no spreadsheet takes for a formula; NaN is an empty cell."""
-    if isinstance(value, str):
-        return "'" + value if value[:1] in ("=", "+", "-", "@", "\t", "\r") else value
-    return None if value is None or math.isnan(value) else value
-
-
-def clean(text: str) -> str:
-    """Text that cannot move a terminal's cursor or break a line."""
-    return "".join(c if c.isprintable() else " " if c.isspace() else "?" for c in text)
-
-
 def write(path: Path, rows: Sequence[Row]) -> None:
     """Write ``summary.csv`` and ``summary.md`` into a directory."""
-    store.write_text(path / "summary.csv", to_csv(rows))
-    store.write_text(path / "summary.md", to_markdown(rows))
+    atomic.write_text(path / "summary.csv", to_csv(rows))
+    atomic.write_text(path / "summary.md", to_markdown(rows))
 
 
 def show(rows: Sequence[Row], out: TextIO) -> None:

@@ -11,7 +11,7 @@ from typing import Any, Callable
 import numpy as np
 import torch
 
-from graphgym_srnc import cache, parallel, store
+from graphgym_srnc import atomic, cache, parallel, store
 
 FORMAT = 1
 """Of these files; another one is not read."""
@@ -89,7 +89,7 @@ class Checkpoint:
         torch.save({"key": json.dumps(self.key), "trainer": state(), "run": self.own(), "python": random.getstate(),
                     "numpy": (name, torch.from_numpy(numpy.astype(np.int64)), *rest)}, buffer)
         try:
-            store.write_bytes(self.path, buffer.getvalue())
+            atomic.write_bytes(self.path, buffer.getvalue())
         except OSError as error:
             self.share = 0.0
             self.say(f"warning: {self.path} cannot be written ({error.strerror}); seed {self.key['seed']} goes on without")

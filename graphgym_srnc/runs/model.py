@@ -11,7 +11,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 from yacs.config import CfgNode
 
-from graphgym_srnc import __version__, shifts, store
+from graphgym_srnc import __version__, atomic, shifts, store
 from graphgym_srnc.backbones import prepare
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.gym.build import build_method, build_task
@@ -111,7 +111,7 @@ def save(path: Path, cfg: CfgNode, method: Method, task: ShiftTask, digest: str)
     state, wanted = method.state_dict(), _blank(cfg, seen.sizes).state_dict()
     buffer = io.BytesIO()
     torch.save({"about": json.dumps(about), "state": {name: state[name] for name in wanted}}, buffer)
-    store.write_bytes(path / FILE, buffer.getvalue())
+    atomic.write_bytes(path / FILE, buffer.getvalue())
 
 
 def load(path: str | Path) -> Model:

@@ -14,11 +14,11 @@ from yacs.config import CfgNode
 
 from graphgym_srnc import parallel, store
 from graphgym_srnc.errors import InputError
+from graphgym_srnc.figures.shift import label_counts
 from graphgym_srnc.gym.build import build_task, device
 from graphgym_srnc.gym.config import activate, dump_config, schema
 from graphgym_srnc.gym.training import fit, train_standard
 from graphgym_srnc.methods.base import Method
-from graphgym_srnc.report.shift import label_counts
 from graphgym_srnc.runs import model as models
 from graphgym_srnc.runs.checkpoint import Checkpoint
 from graphgym_srnc.task import ShiftTask

@@ -8,7 +8,7 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, Iterable, Mapping
 
-from graphgym_srnc import store
+from graphgym_srnc import atomic, store
 from graphgym_srnc.figures.curves import band, history
 
 MEAN = "mean"
@@ -92,7 +92,7 @@ def write_events(directory: Path, summaries: Iterable[tuple[Any, int]]) -> Path:
     # A viewer that is open follows a directory by the names of its files, so new content needs a new name.
     path = directory / f"events.out.tfevents.{time.time_ns()}.{os.getpid()}"
     waiting = directory / ".next"
-    store.write_bytes(waiting, buffer.getvalue())
+    atomic.write_bytes(waiting, buffer.getvalue())
     os.replace(waiting, path)
     for old in directory.glob("events.out.tfevents.*"):
         if old != path:

@@ -6,7 +6,7 @@ from typing import Any, Mapping, Sequence
 
 import numpy as np
 
-from graphgym_srnc.store import write_text
+from graphgym_srnc.atomic import write_text
 
 MAX_AXES = 32
 

@@ -9,11 +9,11 @@ from typing import Any, Iterator, Mapping, NamedTuple
 import numpy as np
 import torch
 
-from graphgym_srnc import store
+from graphgym_srnc import atomic
+from graphgym_srnc.figures.shift import known_names
 from graphgym_srnc.methods.base import Method
-from graphgym_srnc.report.shift import known_names
-from graphgym_srnc.report.table import clean
 from graphgym_srnc.task import ShiftTask
+from graphgym_srnc.text import clean
 from graphgym_srnc.train.metrics import confusion_matrix
 from graphgym_srnc.train.trainer import Episode, RunRecord
 from graphgym_srnc.watch.events import final, identity, image
@@ -154,7 +154,7 @@ class TensorBoard:
     def _picture(self, tag: str, stem: str, figure: Any, step: int) -> None:
         from graphgym_srnc.figures.charts import png
         content = png(figure)
-        store.write_bytes(self.directory / "figures" / f"{stem}.png", content)
+        atomic.write_bytes(self.directory / "figures" / f"{stem}.png", content)
         if self.writer is not None:
             self.writer.file_writer.add_summary(image(tag, content), step)
 

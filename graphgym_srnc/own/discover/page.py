@@ -18,9 +18,9 @@ from graphgym_srnc.figures.charts import INK, PALE, PALETTE, png, style
 from graphgym_srnc.own.discover.clusters import Cluster, Discovery
 from graphgym_srnc.own.discover.evidence import Evidence
 from graphgym_srnc.own.discover.words import distinguishing
-from graphgym_srnc.report.page import plain, png_size
+from graphgym_srnc.report.page import png_size
 from graphgym_srnc.report.render import guarded
-from graphgym_srnc.report.table import aligned
+from graphgym_srnc.text import aligned, plain
 
 NEAREST, LONGEST = 2, 160
 """Known classes told of a cluster, and letters of a node's text."""

@@ -9,8 +9,8 @@ import torch
 from torch_geometric.data import Data
 from torch_geometric.utils import degree
 
-from graphgym_srnc.report.table import clean
 from graphgym_srnc.task import ShiftTask
+from graphgym_srnc.text import clean
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
