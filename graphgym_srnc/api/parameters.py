@@ -13,7 +13,7 @@ from graphgym_srnc.errors import InputError
 from graphgym_srnc.methods.base import Method
 from graphgym_srnc.methods.training import adam
 from graphgym_srnc.options import options
-from graphgym_srnc.train.trainer import SELECTIONS
+from graphgym_srnc.train.selection import SELECTIONS
 
 KINDS = {kind: kind for kind in BACKBONES} | {encoder.__name__.lower(): kind for kind, encoder in BACKBONES.items()}
 """Kind of encoder by its name here, GraphGym's or the short one."""

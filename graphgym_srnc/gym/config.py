@@ -21,7 +21,7 @@ from graphgym_srnc.gym.encoder import is_fast
 from graphgym_srnc.options import Option
 from graphgym_srnc.options import options as options_of
 from graphgym_srnc.settings import config_root, plain_yaml
-from graphgym_srnc.train.trainer import SELECTIONS
+from graphgym_srnc.train.selection import SELECTIONS
 
 DATA_DIR = "GRAPHGYM_SRNC_DATA"
 """Environment variable that holds ``dataset.dir`` where no config says otherwise."""

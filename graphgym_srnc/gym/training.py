@@ -22,15 +22,19 @@ from graphgym_srnc.gym.config import activate
 from graphgym_srnc.methods.base import Method
 from graphgym_srnc.task import ShiftTask
 from graphgym_srnc.train import trainer
+from graphgym_srnc.train.verdict import judge
 
 
 def fit(cfg: CfgNode, task: ShiftTask, callbacks: Sequence[trainer.Callback] = (),
         checkpoint: trainer.Checkpoint | None = None) -> tuple[Method, trainer.RunRecord]:
     """Train the method of a config on a task by the config's own rules; gives the trained method and its record."""
     method = build_method(cfg, task)
+    if method.oracle:
+        task = task.oracle
     record = trainer.fit(method, task, seed=cfg.seed, max_episodes=cfg.train.max_episodes, patience=cfg.train.patience,
                          selection=cfg.train.selection, min_agreement=cfg.train.min_agreement, callbacks=callbacks,
                          checkpoint=checkpoint)
+    record.verdict = judge(method, task, record.first)._asdict()
     return method, record
 
 

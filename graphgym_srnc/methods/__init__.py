@@ -1,4 +1,4 @@
-"""Methods, found by folder: each module here that is not ``base`` nor private defines one :class:`Method` of its own name."""
+"""Methods, found by folder: each module here defines one class of its name, up to case and ``_``."""
 from __future__ import annotations
 
 import pkgutil
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from graphgym_srnc.methods.base import Method
 
 
-SHARED = ("base", "cluster_gnn", "cut", "scores", "supervised", "training")
+SHARED = ("base", "cluster_gnn", "committee", "cut", "resume", "scores", "supervised", "training")
 """Modules here that are no method but what methods share."""
 
 
@@ -28,5 +28,7 @@ def find(name: str) -> type[Method]:
     """
     if name not in names():
         raise InputError("train.mode", name, f"standard, {', '.join(names())}")
-    module = import_module(f"{__name__}.{name}")
-    return next(value for key, value in vars(module).items() if key.lower() == name and isinstance(value, type))
+    found = vars(import_module(f"{__name__}.{name}"))
+    wanted = name.replace("_", "")
+    return next(value for key, value in found.items()
+                if key.lower() == wanted and isinstance(value, type))

@@ -1,32 +1,122 @@
-"""The cut between known and unknown classes."""
+"""The cut between known and unknown classes: confidence, threshold, decision and posterior."""
 from __future__ import annotations
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
+from torch_geometric.data import Data
 
 
-def best_threshold(confidence: Tensor, prediction: Tensor, label: Tensor, unknown: int, prior: float | None = None) -> float:
-    """The cut below which a node is unknown, by the largest validation Micro-F1; exact over all cuts, in O(n log n).
+class OpenSetCut:
+    """How scores become classes; the part of a method that knows of the unknown class.
+
+    It reads ``task``, ``threshold``, ``smoothing`` and :meth:`prepared` of the method.
+    """
+
+    prior: float | None = None
+    """The cut that would hold without validation, if there is one, see :func:`best_threshold`."""
+
+    calibrated: bool = True
+    """Whether validation moves the cut."""
+
+    explicit_unknown: bool = False
+    """Whether the last of ``N + 1`` scores is that of the unknown class."""
+
+    def confidence(self, scores: Tensor) -> Tensor:
+        """How sure it is that a node is of a known class, ``[n]``, from scores ``[n, N(+1)]``.
+
+        By default the largest softmax of a known class, and how far the best known class is above
+        the unknown one where that is explicit. The threshold and the AUROC of the unknown class are
+        those of this figure.
+        """
+        known = self.task.num_known
+        if self.explicit_unknown and scores.size(1) > known:
+            return scores[:, :known].amax(1) - scores[:, known]
+        return scores.softmax(1)[:, :known].amax(1)
+
+    def calibrate(self, scores: Tensor, label: Tensor) -> None:
+        """Set the threshold by validation scores ``[n, N(+1)]`` and labels ``[n]``."""
+        if self.task.open_set and self.calibrated:
+            known = scores[:, :self.task.num_known].argmax(1)
+            self.threshold.fill_(best_threshold(
+                self.confidence(scores), known, label, self.task.num_known, self.prior))
+
+    def decide(self, scores: Tensor) -> Tensor:
+        """Classes ``[n]`` from scores: the likeliest known one, or unknown below the threshold."""
+        known = scores[:, :self.task.num_known].argmax(1)
+        if not self.task.open_set:
+            return known
+        return torch.where(self.confidence(scores) < self.threshold, self.task.num_known, known)
+
+    def posterior(self, scores: Tensor) -> Tensor:
+        r"""Probabilities ``[n, N(+1)]`` from scores, the likeliest that of :meth:`decide`.
+
+        The known classes share what the softmax of their own scores gives them. The unknown class
+        :math:`u` stands to the likeliest known one as the threshold :math:`t` to the confidence
+        :math:`s`, :math:`\log p_u - \max_c \log p_c = \ell(t) - \ell(s)`, with :meth:`log_odds`
+        :math:`\ell`.
+        """
+        log_p = scores[:, :self.task.num_known].double().log_softmax(1)
+        if not self.task.open_set:
+            return log_p.exp()
+
+        sure = self.confidence(scores)
+        lead = self.log_odds(self.threshold.double()) - self.log_odds(sure.double())
+        lead = lead.clamp(-50, 50)
+        # At a tie, and where rounding makes one, the decision counts.
+        lead = torch.where(sure < self.threshold, lead.clamp(min=1e-9), lead.clamp(max=0))
+        return torch.cat([log_p, (log_p.amax(1) + lead)[:, None]], 1).softmax(1)
+
+    def log_odds(self, confidence: Tensor) -> Tensor:
+        r"""A confidence as log odds: of a probability :math:`s` it is :math:`\log s - \log(1 - s)`."""
+        return confidence if self.explicit_unknown else confidence.logit(eps=1e-12)
+
+    def smoothed(self, logits: Tensor, graph: Data) -> Tensor:
+        """The logits ``[V, K]``, or with ``smoothing`` logarithms of their smoothed softmax."""
+        if not self.smoothing:
+            return logits
+        return self.smooth(logits.softmax(1), graph).clamp(min=1e-12).log()
+
+    @torch.no_grad()
+    def smooth(self, p: Tensor, graph: Data) -> Tensor:
+        r"""Personalised PageRank with restart 0.1 over a posterior ``[V, K]``: ``smoothing`` steps of
+        :math:`P \leftarrow 0.9 \hat A P + 0.1 P_0`, then rows that sum to one."""
+        result, adjacency = p, self.prepared(graph).adjacency("gcn") if self.smoothing else None
+        for _ in range(self.smoothing):
+            result = 0.9 * (adjacency @ result) + 0.1 * p
+        return F.normalize(result, p=1, dim=1)
+
+
+def best_threshold(confidence: Tensor, prediction: Tensor, label: Tensor, unknown: int,
+                   prior: float | None = None) -> float:
+    """The cut below which a node is unknown, by the largest validation Micro-F1.
+
+    It is exact over all cuts, in O(n log n).
 
     Args:
         confidence: how sure the classifier is of its known class, ``[n]``.
         prediction: the known class it would name, ``[n]``.
         label: true classes with ``unknown`` where masked, ``[n]``.
         unknown: label of the unknown class.
-        prior: the cut that holds without validation; given one, the cut nearest to it is taken among those that are at most one
-            (paired) standard error worse than the best, so that few validation nodes cannot move it far.
+        prior: the cut that holds without validation; given one, the cut nearest to it is taken
+            among those that are at most one (paired) standard error worse than the best, so that
+            few validation nodes cannot move it far.
     """
     confidence, order = confidence.sort()
     gain = ((label == unknown).long() - (prediction == label).long())[order]
     correct, changed = (F.pad(step.cumsum(0), (1, 0)) for step in (gain, gain.abs()))
-    # Cut i names the i least sure nodes unknown: any threshold above the i-th confidence, up to and with the next, does so.
-    low, high = F.pad(confidence, (1, 0), value=-torch.inf), F.pad(confidence, (0, 1), value=torch.inf)
+
+    # Cut i names the i least sure nodes unknown: any threshold above the i-th confidence, up to and
+    # with the next, does so.
+    low = F.pad(confidence, (1, 0), value=-torch.inf)
+    high = F.pad(confidence, (0, 1), value=torch.inf)
     correct[1:-1][confidence[1:] == confidence[:-1]] = -len(label)
     best = int(correct.argmax())
     if prior is None:
         return float(high[best])
+
     lost = (correct[best] - correct).double()
     error = ((changed - changed[best]).abs() - lost ** 2 / len(label)).clamp(min=0).sqrt()
-    cuts = torch.full_like(high, prior).clamp(torch.nextafter(low, torch.full_like(low, torch.inf)), high)
+    above = torch.nextafter(low, torch.full_like(low, torch.inf))
+    cuts = torch.full_like(high, prior).clamp(above, high)
     return float(cuts[(cuts - prior).abs().masked_fill(lost > error, torch.inf).argmin()])

@@ -1,17 +1,19 @@
-"""Domain-adversarial training (Ganin et al., JMLR 2016): hidden states from which nobody can tell source from target."""
+"""Domain-adversarial training (Ganin et al., JMLR 2016): nobody can tell source from target."""
 from __future__ import annotations
 
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from graphgym_srnc.losses.adversarial import domain_loss, ganin_schedule, reverse_gradient
-from graphgym_srnc.methods.supervised import Supervised
+from graphgym_srnc.methods.scores import Scored
+from graphgym_srnc.options import Natural, Positive, Weight
 
 
-class DANN(Supervised):
-    r"""The plain GNN, and a domain classifier on its last hidden state whose gradient is reversed on the way back.
+class DANN(Scored):
+    r"""The plain GNN, and a domain classifier on its hidden state whose gradient is reversed.
 
-    .. math:: \mathcal L = \text{CE}_S + w \, (\text{BCE}(d(R_\lambda(h_S)), 1) + \text{BCE}(d(R_\lambda(h_T)), 0))
+    .. math:: \mathcal L = \text{CE}_S
+        + w \, (\text{BCE}(d(R_\lambda(h_S)), 1) + \text{BCE}(d(R_\lambda(h_T)), 0))
 
     with :math:`\lambda` rising from 0 to 1 over the whole training, by Ganin's schedule.
 
@@ -21,11 +23,9 @@ class DANN(Supervised):
         target_nodes: target nodes that are aligned, drawn once; 0 = all unlabelled ones.
     """
 
-    def __init__(self, *, weight: float = 0.1, gamma: float = 10.0, target_nodes: int = 0, **base) -> None:
+    def __init__(self, *, weight: Weight = 0.1, gamma: Positive = 10.0, target_nodes: Natural = 0,
+                 **base) -> None:
         super().__init__(**base)
-        self.require("weight", weight, weight >= 0, "0 or more")
-        self.require("gamma", gamma, gamma > 0, "above 0")
-        self.require("target_nodes", target_nodes, target_nodes >= 0, "0 or more")
         self.weight, self.gamma, self.target_nodes = weight, gamma, target_nodes
 
     def begin(self) -> None:
@@ -37,5 +37,6 @@ class DANN(Supervised):
         strength = ganin_schedule(self.progress, self.gamma)
         logits, source = self.classifier.embed(self.on_source)
         target = self.classifier.embed(self.on_target)[1]
-        told = [self.domain(reverse_gradient(h, strength)).view(-1) for h in (source, target)]
-        return {"source": F.cross_entropy(logits, self.labels), "domain": self.weight * domain_loss(*told)}
+        domains = [self.domain(reverse_gradient(h, strength)).view(-1) for h in (source, target)]
+        return {"source": F.cross_entropy(logits, self.labels),
+                "domain": self.weight * domain_loss(*domains)}

@@ -1,4 +1,4 @@
-"""DOC (Shu et al., EMNLP 2017): a sigmoid per class, each with a threshold of its own, so that a node may belong to none."""
+"""DOC (Shu et al., EMNLP 2017): a sigmoid and a threshold for each class; a node may belong to none."""
 from __future__ import annotations
 
 import torch
@@ -8,30 +8,29 @@ from torch_geometric.data import Data
 
 from graphgym_srnc.losses.openness import doc_thresholds
 from graphgym_srnc.methods.supervised import Supervised
-from graphgym_srnc.parallel import gather
+from graphgym_srnc.methods.training import rows_of_all
 from graphgym_srnc.task import ShiftTask, Sizes
 
 
 class DOC(Supervised):
-    r"""One-against-the-rest classifiers on the labelled source nodes, with the summed binary cross-entropy of all of them.
+    r"""One-against-the-rest classifiers, with the summed binary cross-entropy of all of them.
 
     .. math:: \mathcal L = \frac1M \sum_i \sum_{c=1}^N \text{BCE}(\sigma(f_c(x_i)), [y_i = c]), \quad
         \text{confidence}(x) = \max_c \left(\sigma(f_c(x)) - t_c\right)
 
-    :math:`t_c = \max(0.5, 1 - 3 \sigma_c)` is fitted to the probabilities of the training nodes of class :math:`c` after training.
-    The paper's own rule, unknown where every class is below its threshold, is a cut at confidence 0; the cut is then moved on
-    validation, as for all methods. The class named is that of the largest probability.
-
-    With ``smoothing`` each classifier's two probabilities are smoothed; other scores than its own make no sense here, so ``score``
-    stays as it is.
+    :math:`t_c = \max(0.5, 1 - 3 \sigma_c)` is fitted to the probabilities of the training nodes of
+    class :math:`c` after training. The paper's own rule, unknown where every class is below its
+    threshold, is a cut at confidence 0; the cut is then moved on validation, as for all methods.
+    The class named is that of the largest probability. With ``smoothing`` each classifier's two
+    probabilities are smoothed.
 
     Args:
-        balanced: in each class weigh positive nodes by the number of negative nodes over that of positive ones, as gDOC does.
+        balanced: in each class weigh positive nodes by the number of negative nodes over that of
+            positive ones, as gDOC does.
     """
 
     def __init__(self, *, balanced: bool = True, **base) -> None:
         super().__init__(**base)
-        self.require("score", self.score, self.score == "max_softmax", "max_softmax, which stands for the method's own rule")
         self.balanced = balanced
 
     def build(self, task: ShiftTask | Sizes) -> None:
@@ -39,29 +38,38 @@ class DOC(Supervised):
         self.register_buffer("limits", torch.full((task.num_known,), 0.5))
 
     def losses(self) -> dict[str, Tensor]:
-        return {"source": one_against_rest(*gather(self.classifier(self.on_source), self.labels), self.balanced)}
-
-    @torch.no_grad()
-    def predict(self, graph: Data) -> Tensor:
-        """Logits of the sigmoids ``[V, N]``; in open-set shift a last column, minus the confidence."""
-        scores = self._scores(graph)
-        return torch.cat([scores, -(scores.sigmoid() - self.limits).amax(1, keepdim=True)], 1) if self.task.open_set else scores
+        logits, labels = rows_of_all(self.classifier(self.on_source), self.labels)
+        return {"source": one_against_rest(logits, labels, self.balanced)}
 
     @torch.no_grad()
     def remember(self) -> None:
         if self.task.open_set:
-            self.limits.copy_(doc_thresholds(self._scores(self.task.source)[self.task.train].sigmoid(), self.labels))
+            scores = self._sigmoid_logits(self.task.source)[self.task.train]
+            self.limits.copy_(doc_thresholds(scores.sigmoid(), self.labels))
+
+    @torch.no_grad()
+    def predict(self, graph: Data, role: str = "target") -> Tensor:
+        """Logits of the sigmoids ``[V, N]``; in open-set shift a last column, minus the confidence."""
+        scores = self._sigmoid_logits(graph)
+        if not self.task.open_set:
+            return scores
+        return torch.cat([scores, -(scores.sigmoid() - self.limits).amax(1, keepdim=True)], 1)
+
+    def confidence(self, scores: Tensor) -> Tensor:
+        return -scores[:, -1] if self.task.open_set else super().confidence(scores)
 
     def log_odds(self, confidence: Tensor) -> Tensor:
         return confidence
 
-    def _scores(self, graph: Data) -> Tensor:
+    def _sigmoid_logits(self, graph: Data) -> Tensor:
         logits = self.logits(graph)
         if not self.smoothing:
             return logits
-        # Yes and no of all classifiers make one distribution, of which smoothing keeps each classifier's share.
-        share = torch.cat([logits.sigmoid(), (-logits).sigmoid()], 1) / logits.size(1)
-        return (self.smooth(share, graph)[:, :logits.size(1)] * logits.size(1)).logit(eps=1e-6)
+        # Yes and no of all classifiers make one distribution, of which smoothing keeps each
+        # classifier's share.
+        count = logits.size(1)
+        share = torch.cat([logits.sigmoid(), (-logits).sigmoid()], 1) / count
+        return (self.smooth(share, graph)[:, :count] * count).logit(eps=1e-6)
 
 
 def one_against_rest(logits: Tensor, label: Tensor, balanced: bool) -> Tensor:
@@ -75,4 +83,5 @@ def one_against_rest(logits: Tensor, label: Tensor, balanced: bool) -> Tensor:
     wanted = F.one_hot(label, logits.size(1)).to(logits.dtype)
     positive = wanted.sum(0)
     weight = (len(label) - positive) / positive.clamp(min=1) if balanced else None
-    return F.binary_cross_entropy_with_logits(logits, wanted, reduction="sum", pos_weight=weight) / len(label)
+    loss = F.binary_cross_entropy_with_logits(logits, wanted, reduction="sum", pos_weight=weight)
+    return loss / len(label)

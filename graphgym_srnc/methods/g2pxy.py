@@ -1,5 +1,7 @@
-"""G2Pxy (Zhang et al., IJCAI 2023): an unknown class that is learnt from mixtures of hidden states of known classes."""
+"""G2Pxy (Zhang et al., IJCAI 2023), a variant: an unknown class learnt from mixtures of hidden states."""
 from __future__ import annotations
+
+from typing import Annotated
 
 import torch
 from torch import Tensor, nn
@@ -7,30 +9,33 @@ from torch.nn import functional as F
 from torch_geometric.data import Data
 
 from graphgym_srnc.backbones import Encoder, build
-from graphgym_srnc.methods.base import Method
 from graphgym_srnc.methods.supervised import Supervised
+from graphgym_srnc.options import Count, Positive, Range, Weight
 from graphgym_srnc.task import ShiftTask, Sizes
 
 
 class G2Pxy(Supervised):
-    r"""A linear classifier of :math:`N + 1` classes on the encoder's hidden states :math:`z`; in episode 0 it learns the known classes,
-    afterwards the last one stands for what proxies of the unknown look like.
+    r"""A linear classifier of :math:`N + 1` classes on the encoder's hidden states :math:`z`; in
+    episode 0 it learns the known ones, afterwards the last one stands for proxies of the unknown.
 
-    Nodes without a label take the class that the classifier of episode 0 gives them. Each step draws, at most ``ratio`` times the
-    number of labelled nodes, with fresh :math:`\lambda \sim \text{Beta}(1, 1)`,
+    Nodes without a label take the class that the classifier of episode 0 gives them. Each step
+    draws, at most ``ratio`` times the number of labelled nodes, with fresh
+    :math:`\lambda \sim \text{Beta}(1, 1)`,
 
-    - inter-class proxies :math:`\lambda z_i + (1 - \lambda) z_j` of adjacent nodes of different classes (of random training nodes of
-      different classes where no such nodes are adjacent), and
-    - external proxies :math:`(1 + \lambda) z_b - \lambda c_k`, with :math:`b` among the ``boundary`` share of nodes of class :math:`k`
-      that the classifier of episode 0 is least sure of, and :math:`c_k` the mean of the class's training nodes: a mixture that goes
-      on from the centre past the boundary. The authors' :math:`z_b - c_k` has left the place where the class lies.
+    - inter-class proxies :math:`\lambda z_i + (1 - \lambda) z_j` of adjacent nodes of different
+      classes (of random training nodes of different classes where no such nodes are adjacent), and
+    - external proxies :math:`(1 + \lambda) z_b - \lambda c_k`, with :math:`b` among the ``boundary``
+      share of nodes of class :math:`k` that the classifier of episode 0 is least sure of, and
+      :math:`c_k` the mean of the class's training nodes: a mixture that goes on from the centre past
+      the boundary. The authors' :math:`z_b - c_k` has left the place where the class lies.
 
-    .. math:: \mathcal L = \text{CE}_{N+1} + w_1 \text{CE}(f \text{ without the true class}, N + 1) + w_2 \text{CE}(\text{inter}, N + 1)
-        + w_3 \text{CE}(\text{external}, N + 1)
+    .. math:: \mathcal L = \text{CE}_{N+1} + w_1 \text{CE}(f \text{ without the true class}, N + 1)
+        + w_2 \text{CE}(\text{inter}, N + 1) + w_3 \text{CE}(\text{external}, N + 1)
 
-    Its confidence is :math:`\log p_\text{best known class} - \log p_{N+1}`, so its own rule is a cut at 0, which is then moved on
-    validation as for all methods. Beside that the authors see training nodes alone, of which one half makes proxies and the other half
-    gives the losses, and they join proxies to the graph before a last layer. In close-set shift it is a plain GNN.
+    Its confidence is :math:`\log p_\text{best known class} - \log p_{N+1}`, so its own rule is a cut
+    at 0, which is then moved on validation as for all methods. Beside that the authors see training
+    nodes alone, of which one half makes proxies and the other half gives the losses, and they join
+    proxies to the graph before a last layer. In close-set shift it is a plain GNN.
 
     Args:
         proxy_dim: size of :math:`z`.
@@ -41,20 +46,17 @@ class G2Pxy(Supervised):
         external_weight: :math:`w_3`.
     """
 
+    explicit_unknown = True
     kept = (*Supervised.kept, "named", "pairs", "outer")
 
-    def __init__(self, *, proxy_dim: int = 128, ratio: float = 1.0, boundary: float = 0.1, masked_weight: float = 1.0,
-                 inter_weight: float = 0.01, external_weight: float = 0.01, **base) -> None:
+    def __init__(self, *, proxy_dim: Count = 128, ratio: Positive = 1.0,
+                 boundary: Annotated[float, Range(0, 1, closed="right")] = 0.1,
+                 masked_weight: Weight = 1.0, inter_weight: Weight = 0.01,
+                 external_weight: Weight = 0.01, **base) -> None:
         super().__init__(**base)
-        self.require("proxy_dim", proxy_dim, proxy_dim >= 1, "1 or more")
-        self.require("ratio", ratio, ratio > 0, "above 0")
-        self.require("boundary", boundary, 0 < boundary <= 1, "a share in (0, 1]")
-        weights = {"masked_weight": masked_weight, "inter_weight": inter_weight, "external_weight": external_weight}
-        for name, value in weights.items():
-            self.require(name, value, value >= 0, "0 or more")
-        self.require("score", self.score, self.score == "max_softmax", "max_softmax, which stands for the method's own rule")
         self.proxy_dim, self.ratio, self.boundary = proxy_dim, ratio, boundary
-        self.masked_weight, self.inter_weight, self.external_weight = weights.values()
+        self.masked_weight, self.inter_weight = masked_weight, inter_weight
+        self.external_weight = external_weight
         self.register_buffer("number", torch.tensor(-1))
 
     def new_classifier(self, num_outputs: int) -> Encoder:
@@ -71,75 +73,85 @@ class G2Pxy(Supervised):
 
     def begin(self) -> None:
         if self.task.open_set:
-            self.on_graph = self.batches(self.source) if self.batch_size else self.classifier.view(self.source)
+            whole = self.batches if self.batch_size else self.classifier.view
+            self.on_graph = whole(self.source)
 
     def episode(self) -> dict[str, float]:
         self.number += 1
         if self.number == 1 and self.task.open_set:
-            self._name_parents()
+            self._find_parents()
         return super().episode()
 
     def losses(self) -> dict[str, Tensor]:
         task = self.task
         if self.taken <= self.steps or not task.open_set:  # in episode 0
-            return {"source": F.cross_entropy(self.head(self.classifier(self.on_source))[:, :task.num_known], self.labels)}
+            logits = self.head(self.classifier(self.on_source))[:, :task.num_known]
+            return {"source": F.cross_entropy(logits, self.labels)}
+
         z = None if self.batch_size else self.classifier(self.on_graph)
-        train, pairs = task.train[self.drawn], self.pairs
-        count = max(1, round(self.ratio * len(train)))
-        if not pairs.size(1):
-            pairs = train[random_pairs(self.labels, count)]
-        elif pairs.size(1) > count:
-            pairs = pairs[:, torch.randint(pairs.size(1), (count,), device=pairs.device)]
-        # A batch has centres of its own classes only.
-        outer = self.outer[torch.isin(self.named[self.outer], self.labels)] if self.batch_size else self.outer
-        outer = outer if len(outer) <= count else outer[torch.randint(len(outer), (count,), device=outer.device)]
+        train = task.train[self.drawn]
+        pairs, outer = self._draw_parents(train)
         named = self.named[outer]
         if self.batch_size:
             # From here on nodes are rows of a view of these nodes alone.
-            nodes, place = torch.cat([train, *pairs, outer]).unique(return_inverse=True)
+            nodes, row = torch.cat([train, *pairs, outer]).unique(return_inverse=True)
             z = self.classifier(self.on_graph.at(nodes))
-            train, *pairs, outer = place.split([len(train), len(pairs[0]), len(pairs[1]), len(outer)])
+            sizes = [len(train), len(pairs[0]), len(pairs[1]), len(outer)]
+            train, *pairs, outer = row.split(sizes)
+
         logits = self.head(z[train])
         centre = class_centres(z[train], self.labels, task.num_known)[named]
         # Beta(1, 1) is the uniform distribution.
         inter = mix(z[pairs[0]], z[pairs[1]], torch.rand(len(pairs[0]), 1, device=z.device))
         external = mix(z[outer], centre, 1 + torch.rand(len(outer), 1, device=z.device))
-        return {"source": F.cross_entropy(logits, self.labels), "masked": self.masked_weight * masked_cross_entropy(logits, self.labels),
+        return {"source": F.cross_entropy(logits, self.labels),
+                "masked": self.masked_weight * masked_cross_entropy(logits, self.labels),
                 "inter": self.inter_weight * unknown_cross_entropy(self.head(inter)),
                 "external": self.external_weight * unknown_cross_entropy(self.head(external))}
 
+    def _draw_parents(self, train: Tensor) -> tuple[Tensor, Tensor]:
+        """Pairs ``[2, n]`` and boundary nodes ``[n]`` that the proxies of a step are made of."""
+        pairs, outer = self.pairs, self.outer
+        count = max(1, round(self.ratio * len(train)))
+        if not pairs.size(1):
+            pairs = train[random_pairs(self.labels, count)]
+        elif pairs.size(1) > count:
+            pairs = pairs[:, torch.randint(pairs.size(1), (count,), device=pairs.device)]
+
+        if self.batch_size:  # it has centres of its own classes only
+            outer = outer[torch.isin(self.named[outer], self.labels)]
+        if len(outer) > count:
+            outer = outer[torch.randint(len(outer), (count,), device=outer.device)]
+        return pairs, outer
+
     @torch.no_grad()
-    def _name_parents(self) -> None:
-        """The classes, adjacent pairs and boundary nodes that proxies are made of; from the classifier as episode 0 left it."""
+    def _find_parents(self) -> None:
+        """The classes, adjacent pairs and boundary nodes, by the classifier of episode 0."""
         task = self.task
         self.eval()
-        logits = self.head(super().logits(task.source) if self.batch_size else self.classifier(self.on_graph))
-        confidence, self.named = logits[:, :task.num_known].softmax(1).max(1)
+        z = super().logits(task.source) if self.batch_size else self.classifier(self.on_graph)
+        confidence, self.named = self.head(z)[:, :task.num_known].softmax(1).max(1)
         self.named[task.train] = self.labels
         edges = self.source.edges
         self.pairs = edges[:, self.named[edges[0]] != self.named[edges[1]]]
         self.outer = boundary_nodes(confidence, self.named, self.boundary)
 
     @torch.no_grad()
-    def logits(self, graph: Data) -> Tensor:
-        logits = self.head(super().logits(graph))
+    def logits(self, graph: Data, role: str = "target") -> Tensor:
+        logits = self.head(super().logits(graph, role))
         # Before there are proxies the last logit is untrained.
         return logits[:, :self.task.num_known] if self.number == 0 else logits
 
-    def confidence(self, scores: Tensor) -> Tensor:
-        known = self.task.num_known
-        if scores.size(1) == known:
-            return Method.confidence(self, scores)
-        return scores[:, :known].amax(1) - scores[:, known]
-
-    def log_odds(self, confidence: Tensor) -> Tensor:
-        return confidence
-
 
 def masked_cross_entropy(logits: Tensor, label: Tensor) -> Tensor:
-    """Cross-entropy of the last class where a node's own class is left out, of logits ``[n, N + 1]`` and classes ``[n]``."""
-    own = F.one_hot(label, logits.size(1)).bool()
-    return unknown_cross_entropy(logits.masked_fill(own, float("-inf")))
+    """Cross-entropy of the last class where a node's own class is left out.
+
+    Args:
+        logits: ``[n, N + 1]``.
+        label: classes, ``[n]``.
+    """
+    true_class = F.one_hot(label, logits.size(1)).bool()
+    return unknown_cross_entropy(logits.masked_fill(true_class, float("-inf")))
 
 
 def unknown_cross_entropy(logits: Tensor) -> Tensor:
@@ -148,32 +160,36 @@ def unknown_cross_entropy(logits: Tensor) -> Tensor:
 
 
 def mix(first: Tensor, second: Tensor, share: Tensor) -> Tensor:
-    """The mixture ``[n, K]`` of two states ``[n, K]``, with ``share`` ``[n, 1]`` of the first; above 1 it lies beyond the first."""
+    """The mixture ``[n, K]`` of two states with ``share`` ``[n, 1]`` of the first; above 1 it lies
+    beyond the first."""
     return share * first + (1 - share) * second
 
 
 def class_centres(z: Tensor, label: Tensor, num_classes: int) -> Tensor:
-    """Mean state of each class, ``[N, K]``, of states ``[n, K]`` and classes ``[n]``; 0 for one without a node."""
+    """Mean state ``[N, K]`` of each class of states ``[n, K]``; 0 for one without a node."""
     total = z.new_zeros(num_classes, z.size(1)).index_add(0, label, z)
-    size = label.new_zeros(num_classes).index_add(0, label, torch.ones_like(label))  # bincount would wait for a GPU
+    # bincount would wait for a GPU.
+    size = label.new_zeros(num_classes).index_add(0, label, torch.ones_like(label))
     return total / size.clamp(min=1)[:, None]
 
 
 def boundary_nodes(confidence: Tensor, label: Tensor, share: float) -> Tensor:
-    """Ids of the least sure ``share`` of each class's nodes, one at least, of confidences and classes ``[V]``."""
+    """Ids of the least sure ``share`` of each class's nodes, one at least, of figures ``[V]``."""
     order = confidence.argsort(stable=True)
     order = order[label[order].argsort(stable=True)]
     size = torch.bincount(label)
-    rank = torch.arange(len(order), device=order.device) - (size.cumsum(0) - size)[label[order]]
+    first = (size.cumsum(0) - size)[label[order]]
+    rank = torch.arange(len(order), device=order.device) - first
     return order[rank < (size * share).ceil()[label[order]]]
 
 
 def random_pairs(label: Tensor, count: int) -> Tensor:
-    """Random pairs ``[2, count]`` of positions in ``label`` ``[n]`` with different classes; there are two classes or more."""
+    """Random pairs ``[2, count]`` of positions in ``label`` ``[n]`` with different classes."""
     order = label.argsort(stable=True)
     first = torch.randint(len(label), (count,), device=label.device)
-    # Of positions sorted by class, those after a class's block, taken cyclically, are all of other classes.
-    own = label[first]
-    begin, end = (torch.searchsorted(label[order], own, right=right) for right in (False, True))
-    step = (torch.rand(count, device=label.device) * (len(label) - (end - begin))).long()
+    # Of positions sorted by class, those after a class's block, taken cyclically, are all of other
+    # classes.
+    begin, end = (torch.searchsorted(label[order], label[first], right=right) for right in (False, True))
+    others = len(label) - (end - begin)
+    step = (torch.rand(count, device=label.device) * others).long()
     return torch.stack([first, order[(end + step) % len(label)]])

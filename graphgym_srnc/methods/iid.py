@@ -1,10 +1,10 @@
 """The IID oracle: the plain GNN with every class labelled, what a method would reach without shift."""
 from __future__ import annotations
 
-from graphgym_srnc.methods.supervised import Supervised
+from graphgym_srnc.methods.scores import Scored
 
 
-class IID(Supervised):
+class IID(Scored):
     """The plain GNN on ``task.oracle``; the paper's ΔF1 is the distance to its Micro-F1."""
 
     oracle = True

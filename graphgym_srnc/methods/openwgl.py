@@ -1,5 +1,7 @@
-"""OpenWGL (Wu et al., ICDM 2020): a variational graph autoencoder whose classifier is kept unsure of unlabelled nodes."""
+"""OpenWGL (Wu et al., ICDM 2020): a variational graph autoencoder kept unsure of unlabelled nodes."""
 from __future__ import annotations
+
+from typing import Annotated
 
 import torch
 from torch import Tensor, nn
@@ -8,47 +10,46 @@ from torch_geometric.data import Data
 
 from graphgym_srnc.backbones import Encoder, build, draw_edges, draw_nodes
 from graphgym_srnc.methods.supervised import Supervised
+from graphgym_srnc.options import Count, OneOf, Weight
 from graphgym_srnc.task import ShiftTask, Sizes
 
 START = -1.0
-"""Logarithm of a deviation where the encoder's output is zero. From deviations of one, beside means near zero, a few hundred steps
-would not find the signal in the noise."""
+"""Logarithm of a deviation where the encoder's output is zero. From deviations of one, beside means
+near zero, a few hundred steps would not find the signal in the noise."""
 
 
 class OpenWGL(Supervised):
-    r"""Every node has a normal distribution :math:`z_i \sim \mathcal N(\mu_i, \text{diag}(\sigma_i^2))`, the encoder's output, and a
-    linear classifier reads a draw of it.
+    r"""Every node has a normal distribution :math:`z_i \sim \mathcal N(\mu_i, \text{diag}(\sigma_i^2))`,
+    the encoder's output, and a linear classifier reads a draw of it.
 
-    The loss is cross-entropy and :math:`\text{KL}(z_i \| \mathcal N(0, I))` on training nodes, the autoencoder's binary cross-entropy
-    of :math:`z_i^\top z_j` on the target's edges and as many random pairs, and :math:`\sum_c p_c \log p_c` on unlabelled nodes with
-    :math:`1/N < \max_c p_c < 0.5`, whose probabilities it flattens (with two classes there are no such nodes; in close-set shift it is
-    off). At test the class probabilities are a mean over draws that all nodes share, so that a prediction is not random.
+    The loss is cross-entropy and :math:`\text{KL}(z_i \| \mathcal N(0, I))` on training nodes, the
+    autoencoder's binary cross-entropy of :math:`z_i^\top z_j` on the target's edges and as many
+    random pairs, and :math:`\sum_c p_c \log p_c` on unlabelled nodes with
+    :math:`1/N < \max_c p_c < 0.5`, whose probabilities it flattens (with two classes there are no
+    such nodes; in close-set shift it is off). At test the class probabilities are a mean over draws
+    that all nodes share, so that a prediction is not random.
 
-    The authors take ``hidden`` 32, Adam at 0.001 and 3000 steps; here learning rate and steps are those of the other methods
-    unless a config says otherwise. Their encoder has two output layers, which are here the halves of one, and deviations start at one,
-    here at :math:`1/e`.
+    The authors take ``hidden`` 32, Adam at 0.001 and 3000 steps; here learning rate and steps are
+    those of the other methods unless a config says otherwise. Their encoder has two output layers,
+    which are here the halves of one, and deviations start at one, here at :math:`1/e`.
 
     Args:
         latent: size of :math:`z`.
         kl_weight, edge_weight, uncertainty_weight: weights of the three terms beside cross-entropy.
         max_edges: on a larger graph so many edges are drawn for each step.
         samples: draws at test.
-        cut: ``validation`` (the threshold of the best Micro-F1, as for all methods) or ``mean`` (the authors': half-way between the
-            mean confidence of known and of unknown validation nodes; ``validation`` where there is no unknown one).
+        cut: ``validation`` (the threshold of the best Micro-F1, as for all methods) or ``mean`` (the
+            authors': half-way between the mean confidence of known and of unknown validation nodes;
+            ``validation`` where there is no unknown one).
     """
 
-    def __init__(self, *, latent: int = 16, kl_weight: float = 1.0, edge_weight: float = 1.0, uncertainty_weight: float = 1.0,
-                 max_edges: int = 20000, samples: int = 100, cut: str = "validation", **base) -> None:
+    def __init__(self, *, latent: Count = 16, kl_weight: Weight = 1.0, edge_weight: Weight = 1.0,
+                 uncertainty_weight: Weight = 1.0, max_edges: Count = 20000, samples: Count = 100,
+                 cut: Annotated[str, OneOf("validation", "mean")] = "validation", **base) -> None:
         super().__init__(**base)
-        for name, value in (("latent", latent), ("max_edges", max_edges), ("samples", samples)):
-            self.require(name, value, value >= 1, "1 or more")
-        weights = {"kl_weight": kl_weight, "edge_weight": edge_weight, "uncertainty_weight": uncertainty_weight}
-        for name, value in weights.items():
-            self.require(name, value, value >= 0, "0 or more")
-        self.require("cut", cut, cut in ("validation", "mean"), "validation, mean")
-        self.require("score", self.score, self.score == "max_softmax", "max_softmax, of the probabilities' mean over draws")
         self.latent, self.max_edges, self.samples, self.cut = latent, max_edges, samples, cut
-        self.kl_weight, self.edge_weight, self.uncertainty_weight = weights.values()
+        self.kl_weight, self.edge_weight = kl_weight, edge_weight
+        self.uncertainty_weight = uncertainty_weight
 
     def new_classifier(self, num_outputs: int) -> Encoder:
         """The encoder of means and logarithms of deviations; the classes are the head's."""
@@ -66,8 +67,9 @@ class OpenWGL(Supervised):
         self.on_target = self.classifier.view(self.target)
 
     def losses(self) -> dict[str, Tensor]:
-        if self.batch_size:
-            return self._batch_losses()
+        return self._batch_losses() if self.batch_size else self._full_losses()
+
+    def _full_losses(self) -> dict[str, Tensor]:
         mean, log_sigma = self._normal(self.classifier(self.on_target))
         z = draw(mean, log_sigma)
         if self.source is self.target:
@@ -75,39 +77,49 @@ class OpenWGL(Supervised):
         else:
             train = list(self._normal(self.classifier(self.on_source)))
             train.append(draw(*train))
-        terms = {"source": F.cross_entropy(self.head(train[2]), self.labels), "kl": self.kl_weight * kl_divergence(*train[:2])}
-        if self.edge_weight and self.edges.size(1):
-            edges = self.edges
-            if edges.size(1) > self.max_edges:
-                edges = edges[:, torch.randint(edges.size(1), (self.max_edges,), device=edges.device)]
+
+        edges = self.edges
+        if edges.size(1) > self.max_edges and self.edge_weight:
+            edges = edges[:, torch.randint(edges.size(1), (self.max_edges,), device=edges.device)]
+        others = edges
+        if self.edge_weight and edges.size(1):
             others = torch.randint(len(z), edges.shape, device=edges.device)
-            terms["edges"] = self.edge_weight * edge_loss(z, edges, others)
-        if self.uncertainty_weight and self.task.open_set:
-            terms["uncertainty"] = self.uncertainty_weight * uncertainty_loss(self.head(z[self.task.pool]))
-        return terms
+        return self._terms(train, z, edges, others, self.task.pool)
 
     def _batch_losses(self) -> dict[str, Tensor]:
-        """The same terms of drawn training nodes, edges with as many random pairs, and unlabelled nodes."""
+        """The same terms of drawn training nodes, edges, random pairs and unlabelled nodes."""
         train = list(self._normal(self.classifier(self.on_source)))
         train.append(draw(*train))
-        pool, edges = self.task.pool, draw_edges(self.target, min(self.batch_size, self.max_edges))
-        others = torch.randint(self.target.num_nodes, edges.shape, device=edges.device)
+
+        pool, graph = self.task.pool, self.target
+        edges = draw_edges(graph, min(self.batch_size, self.max_edges))
+        others = torch.randint(graph.num_nodes, edges.shape, device=edges.device)
         pool = pool[draw_nodes(len(pool), self.batch_size, pool.device)]
-        nodes, place = torch.cat([*edges, *others, pool]).unique(return_inverse=True)
+
+        # From here on nodes are rows of a view of these nodes alone.
+        nodes, row = torch.cat([*edges, *others, pool]).unique(return_inverse=True)
         z = draw(*self._normal(self.classifier(self.on_nodes.at(nodes))))
-        edges, others = place[:4 * edges.size(1)].view(2, 2, -1)
-        terms = {"source": F.cross_entropy(self.head(train[2]), self.labels), "kl": self.kl_weight * kl_divergence(*train[:2])}
+        edges, others = row[:4 * edges.size(1)].view(2, 2, -1)
+        return self._terms(train, z, edges, others, row[len(row) - len(pool):])
+
+    def _terms(self, train: list[Tensor], z: Tensor, edges: Tensor, others: Tensor,
+               pool: Tensor) -> dict[str, Tensor]:
+        """The loss of training nodes (means, deviations, draws) and of rows of draws ``z``."""
+        mean, log_sigma, drawn = train
+        terms = {"source": F.cross_entropy(self.head(drawn), self.labels),
+                 "kl": self.kl_weight * kl_divergence(mean, log_sigma)}
         if self.edge_weight and edges.size(1):
             terms["edges"] = self.edge_weight * edge_loss(z, edges, others)
         if self.uncertainty_weight and self.task.open_set:
-            terms["uncertainty"] = self.uncertainty_weight * uncertainty_loss(self.head(z[place[-len(pool):]]))
+            terms["uncertainty"] = self.uncertainty_weight * uncertainty_loss(self.head(z[pool]))
         return terms
 
     @torch.no_grad()
-    def logits(self, graph: Data) -> Tensor:
+    def logits(self, graph: Data, role: str = "target") -> Tensor:
         """Logarithms of the class probabilities' mean over draws, ``[V, N]``."""
-        mean, log_sigma = self._normal(super().logits(graph))
-        noise = torch.randn(self.samples, self.latent, generator=torch.Generator().manual_seed(0)).to(mean)
+        mean, log_sigma = self._normal(super().logits(graph, role))
+        generator = torch.Generator().manual_seed(0)
+        noise = torch.randn(self.samples, self.latent, generator=generator).to(mean)
         sigma, p = log_sigma.exp(), 0
         for eps in noise:
             p = p + self.head(mean + eps * sigma).softmax(1)
@@ -115,7 +127,8 @@ class OpenWGL(Supervised):
 
     def calibrate(self, scores: Tensor, label: Tensor) -> None:
         unknown = label == self.task.num_known
-        if self.cut == "validation" or not self.task.open_set or unknown.all() or not unknown.any():
+        both = unknown.any() and not unknown.all()
+        if self.cut == "validation" or not self.task.open_set or not both:
             return super().calibrate(scores, label)
         confidence = self.confidence(scores)
         self.threshold.fill_((confidence[unknown].mean() + confidence[~unknown].mean()) / 2)
@@ -127,23 +140,27 @@ class OpenWGL(Supervised):
 
 
 def draw(mean: Tensor, log_sigma: Tensor) -> Tensor:
-    """A draw of a normal distribution for each node, differentiable in its parameters, all ``[n, K]``."""
+    """A draw of a normal distribution for each node, differentiable in its parameters ``[n, K]``."""
     return mean + torch.randn_like(mean) * log_sigma.exp()
 
 
 def kl_divergence(mean: Tensor, log_sigma: Tensor) -> Tensor:
-    """Divergence from the standard normal distribution, mean over nodes and dimensions, of parameters ``[n, K]``."""
+    """Divergence from the standard normal distribution, a mean over entries ``[n, K]``."""
     return ((2 * log_sigma).exp() / 2 + mean ** 2 / 2 - 0.5 - log_sigma).mean()
 
 
 def edge_loss(z: Tensor, edges: Tensor, others: Tensor) -> Tensor:
-    """Binary cross-entropy of inner products: yes to ``edges``, no to ``others``, both ``[2, m]``; mean over all pairs."""
-    products = [(z[i] * z[j]).sum(1) for i, j in (edges, others)]
-    return (F.softplus(-products[0]).sum() + F.softplus(products[1]).sum()) / (edges.size(1) + others.size(1))
+    """Binary cross-entropy of inner products: yes to ``edges``, no to ``others``, both ``[2, m]``."""
+    linked, random = [(z[i] * z[j]).sum(1) for i, j in (edges, others)]
+    total = F.softplus(-linked).sum() + F.softplus(random).sum()
+    return total / (edges.size(1) + others.size(1))
 
 
 def uncertainty_loss(logits: Tensor) -> Tensor:
-    """Negative entropy, mean over the nodes whose largest probability is above 1/N and below 0.5; 0 where there are none."""
+    """Negative entropy of unsure nodes, whose largest probability is above 1/N and below 0.5.
+
+    It is a mean over them, 0 where there are none; ``logits`` are ``[n, N]``.
+    """
     log_p = logits.log_softmax(1)
     p = log_p.exp()
     best = p.detach().amax(1)

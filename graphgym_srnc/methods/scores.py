@@ -1,43 +1,161 @@
-"""How sure a trained classifier is that a node is of a known class: the post-hoc scores of open-set recognition, by name."""
+"""How sure a trained classifier is that a node is of a known class: post-hoc scores, by name."""
 from __future__ import annotations
 
 import copy
-from typing import Callable
+from typing import Annotated
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional as F
+from torch_geometric.data import Data
 
 from graphgym_srnc.backbones import Encoder, Graph, Sparse, View
 from graphgym_srnc.losses import openness
+from graphgym_srnc.methods.supervised import Supervised
+from graphgym_srnc.options import OneOf, Positive, Weight
+from graphgym_srnc.task import ShiftTask, Sizes
 
-SCORES = ("max_softmax", "max_logit", "entropy", "energy", "gnnsafe", "odin", "openmax")
-"""Largest softmax (Hendrycks and Gimpel, 2017) and logit, entropy, energy (Liu et al., 2020), energy propagated over the graph (Wu et
-al., 2023), largest softmax of a perturbed input (Liang et al., 2018), known share of OpenMax (Bendale and Boult, 2016)."""
+
+class Score(nn.Module):
+    """A confidence ``[V]`` that nodes are of a known class; larger = more surely known.
+
+    Args:
+        num_known: :math:`N`.
+        temperature: :math:`T`, for scores that divide logits by it.
+        perturbation: :math:`\\epsilon`, for scores that move the input.
+    """
+
+    def __init__(self, num_known: int, temperature: float, perturbation: float) -> None:
+        super().__init__()
+        self.temperature, self.perturbation = temperature, perturbation
+
+    def fit(self, logits: Tensor, labels: Tensor) -> None:
+        """Learn from logits ``[n, N]`` and labels ``[n]`` of training nodes; most scores do not."""
+
+    def forward(self, logits: Tensor, graph: Graph, classifier: Encoder) -> Tensor:
+        """The confidence from logits ``[V, N]`` of a graph that the classifier gave."""
+        raise NotImplementedError
 
 
-CONFIDENCES: dict[str, Callable[[Tensor, float, Graph], Tensor]] = {
-    "max_logit": lambda logits, temperature, graph: openness.max_logit(logits),
-    "entropy": lambda logits, temperature, graph: openness.neg_entropy(logits),
-    "energy": lambda logits, temperature, graph: openness.energy(logits, temperature),
-    "gnnsafe": lambda logits, temperature, graph: openness.propagate(openness.energy(logits, temperature), graph.adjacency("mean")),
+class MaxLogit(Score):
+    """The largest logit."""
+
+    def forward(self, logits: Tensor, graph: Graph, classifier: Encoder) -> Tensor:
+        return openness.max_logit(logits)
+
+
+class Entropy(Score):
+    """Minus the entropy of the softmax."""
+
+    def forward(self, logits: Tensor, graph: Graph, classifier: Encoder) -> Tensor:
+        return openness.neg_entropy(logits)
+
+
+class Energy(Score):
+    """Minus the energy (Liu et al., NeurIPS 2020)."""
+
+    def forward(self, logits: Tensor, graph: Graph, classifier: Encoder) -> Tensor:
+        return openness.energy(logits, self.temperature)
+
+
+class GNNSafe(Energy):
+    """The energy propagated over the graph (Wu et al., ICLR 2023)."""
+
+    def forward(self, logits: Tensor, graph: Graph, classifier: Encoder) -> Tensor:
+        return openness.propagate(super().forward(logits, graph, classifier), graph.adjacency("mean"))
+
+
+class ODIN(Score):
+    r"""Largest softmax of :math:`f(\tilde x) / T` (Liang et al., ICLR 2018) with
+
+    .. math:: \tilde x = x - \epsilon \, \text{sign} \nabla_x \text{CE}(f(x) / T, \hat y)
+
+    where ``x`` is what the encoder's first layer reads, e.g. the smoothed features of SGC.
+    """
+
+    def forward(self, logits: Tensor, graph: Graph, classifier: Encoder) -> Tensor:
+        view = classifier.view(graph)
+        if isinstance(view.x, Sparse):
+            x = torch.from_numpy(view.x.matrix.toarray()).to(view.x.device)
+        else:
+            x = view.x.clone()
+        blocks = [copy.copy(block) for block in view.blocks]
+        for block in blocks:
+            block.product = None  # made from the unperturbed features
+
+        with torch.enable_grad():
+            scaled = classifier(View(x.requires_grad_(), blocks)) / self.temperature
+            loss = F.cross_entropy(scaled, scaled.detach().argmax(1), reduction="sum")
+            gradient, = torch.autograd.grad(loss, x)
+        moved = View(x.detach() - self.perturbation * gradient.sign(), blocks)
+        return openness.max_softmax(classifier(moved) / self.temperature)
+
+
+class OpenMax(Score):
+    """One less the unknown share of OpenMax (Bendale and Boult, CVPR 2016)."""
+
+    def __init__(self, num_known: int, temperature: float, perturbation: float) -> None:
+        super().__init__(num_known, temperature, perturbation)
+        self.register_buffer("centre", torch.ones(num_known, num_known))
+        self.register_buffer("shape", torch.ones(num_known))
+        self.register_buffer("scale", torch.ones(num_known))
+
+    def fit(self, logits: Tensor, labels: Tensor) -> None:
+        for name, value in openness.fit_openmax(logits, labels).items():
+            getattr(self, name).copy_(value)
+
+    def forward(self, logits: Tensor, graph: Graph, classifier: Encoder) -> Tensor:
+        return 1 - openness.openmax(logits, dict(self.named_buffers()))[:, -1]
+
+
+SCORES: dict[str, type[Score]] = {
+    "max_logit": MaxLogit, "entropy": Entropy, "energy": Energy, "gnnsafe": GNNSafe, "odin": ODIN,
+    "openmax": OpenMax,
 }
-"""Scores ``[V]``, larger = more surely known, that follow from logits ``[V, N]``, the temperature and the graph."""
+"""Scores beside the largest softmax (Hendrycks and Gimpel, ICLR 2017)."""
 
 
-def openmax(logits: Tensor, tails: dict[str, Tensor]) -> Tensor:
-    """1 less the unknown share of OpenMax, ``[V]``, with the tails that ``fit_openmax`` found on training nodes."""
-    return 1 - openness.openmax(logits, tails)[:, -1]
+class Scored(Supervised):
+    """A supervised method that may take another confidence than the largest softmax.
 
+    Args:
+        score: in open-set shift, how sure the classifier is of a known class: ``max_softmax``,
+            ``max_logit``, ``entropy``, ``energy``, ``gnnsafe`` (energy propagated over the graph),
+            ``odin`` or ``openmax``, see :mod:`graphgym_srnc.methods.scores`. Only ``max_softmax``
+            sees ``smoothing``; the others are of the raw logits.
+        temperature: of ``energy``, ``gnnsafe`` and ``odin``.
+        perturbation: step of ``odin`` along the sign of the gradient of what the encoder reads.
+    """
 
-def odin(classifier: Encoder, view: View, temperature: float, perturbation: float) -> Tensor:
-    r"""Largest softmax of :math:`f(\tilde x) / T`, ``[n]``, with :math:`\tilde x = x - \epsilon \, \text{sign} \nabla_x \text{CE}(f(x) / T,
-    \hat y)`; ``x`` is what the encoder's first layer reads, e.g. the smoothed features of SGC."""
-    x = torch.from_numpy(view.x.matrix.toarray()).to(view.x.device) if isinstance(view.x, Sparse) else view.x.clone()
-    blocks = [copy.copy(block) for block in view.blocks]
-    for block in blocks:
-        block.product = None  # made from the unperturbed features
-    with torch.enable_grad():
-        logits = classifier(View(x.requires_grad_(), blocks)) / temperature
-        gradient, = torch.autograd.grad(F.cross_entropy(logits, logits.detach().argmax(1), reduction="sum"), x)
-    return openness.max_softmax(classifier(View(x.detach() - perturbation * gradient.sign(), blocks)) / temperature)
+    def __init__(self, *, score: Annotated[str, OneOf("max_softmax", *SCORES)] = "max_softmax",
+                 temperature: Positive = 1.0, perturbation: Weight = 0.01, **base) -> None:
+        super().__init__(**base)
+        self.score, self.temperature, self.perturbation = score, temperature, perturbation
+
+    def build(self, task: ShiftTask | Sizes) -> None:
+        super().build(task)
+        self.scorer: Score | None = None
+        if task.open_set and self.score != "max_softmax":
+            self.scorer = SCORES[self.score](task.num_known, self.temperature, self.perturbation)
+
+    @torch.no_grad()
+    def remember(self) -> None:
+        if isinstance(self.scorer, OpenMax):
+            logits = self.logits(self.task.source, self.task.role_of(self.task.source))
+            self.scorer.fit(logits[self.task.train], self.labels)
+
+    @torch.no_grad()
+    def predict(self, graph: Data, role: str = "target") -> Tensor:
+        """Scores ``[V, N]``; a score of its own adds a last column, minus the confidence."""
+        logits = self.logits(graph, role)
+        scores = self.smoothed(logits, graph)
+        if self.scorer is None:
+            return scores
+        confidence = self.scorer(logits, self.prepared(graph), self.classifier)
+        return torch.cat([scores, -confidence[:, None]], 1)
+
+    def confidence(self, scores: Tensor) -> Tensor:
+        return super().confidence(scores) if self.scorer is None else -scores[:, -1]
+
+    def log_odds(self, confidence: Tensor) -> Tensor:
+        return super().log_odds(confidence) if self.scorer is None else confidence

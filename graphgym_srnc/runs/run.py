@@ -156,7 +156,9 @@ def _method(cfg: CfgNode, task: ShiftTask, place: store.Experiment, watch: Watch
             board.restore(checkpoint.found.get("maps", {}))
             on_train.extend(checkpoint.found.get("train", []))
         with untouched(method):
-            prediction = method.decide(method.predict(blind(method, task).source)[task.train])
+            seen = blind(method, task)
+            scores = method.predict(seen.source, seen.role_of(seen.source))[task.train]
+            prediction = method.decide(scores)
         on_train.append(float((prediction == task.source.y[task.train]).float().mean()))
         board(episode, method, task)
         most = method.episodes if cfg.train.max_episodes < 0 else min(method.episodes, cfg.train.max_episodes)

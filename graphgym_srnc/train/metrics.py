@@ -1,12 +1,33 @@
 """Scores of a prediction: F1s, recalls, the unknown class, and clustering accuracy."""
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import torch
 from scipy.optimize import linear_sum_assignment
-from sklearn.metrics import average_precision_score, normalized_mutual_info_score, roc_auc_score, roc_curve
+from sklearn.metrics import (
+    average_precision_score, normalized_mutual_info_score, roc_auc_score, roc_curve,
+)
 from sklearn.metrics import confusion_matrix as _confusion_matrix
 from torch import Tensor
+
+if TYPE_CHECKING:
+    from graphgym_srnc.methods.base import Method
+    from graphgym_srnc.task import ShiftTask
+
+
+def scores_of(method: Method, task: ShiftTask, scores: Tensor, label: Tensor) -> dict[str, float]:
+    """Every figure of a method's scores ``[n, N(+1)]`` on nodes with labels ``[n]``.
+
+    There is none where there is no node.
+    """
+    if not len(label):
+        return {}
+    found = classification_scores(method.decide(scores), label, task.num_known, task.open_set)
+    if task.open_set:
+        found |= detection_scores(method.confidence(scores), label == task.num_known)
+    return found
 
 
 def confusion_matrix(prediction: Tensor, label: Tensor, num_outputs: int) -> Tensor:
@@ -15,12 +36,14 @@ def confusion_matrix(prediction: Tensor, label: Tensor, num_outputs: int) -> Ten
     return torch.bincount(flat, minlength=num_outputs ** 2).reshape(num_outputs, num_outputs)
 
 
-def classification_scores(prediction: Tensor, label: Tensor, num_known: int, open_set: bool) -> dict[str, float]:
-    r"""Micro-F1, Macro-F1 and macro recall over the classes present, and recall and precision of the unknown class.
+def classification_scores(prediction: Tensor, label: Tensor, num_known: int,
+                          open_set: bool) -> dict[str, float]:
+    r"""Micro-F1, Macro-F1, macro recall, and recall and precision of the unknown class.
 
-    In single-label classification Micro-F1 is the accuracy. ``macro_recall`` is what the paper prints as "Macro-F1":
-    :math:`\frac{1}{N_\text{test}} \sum_i |\hat y = y = i| / |y = i|`; ``macro_f1`` averages the F1 of each class. Classes
-    with neither a true nor a predicted node do not count (scikit-learn's rule).
+    In single-label classification Micro-F1 is the accuracy. ``macro_recall`` is what the paper prints
+    as "Macro-F1": :math:`\frac{1}{N_\text{test}} \sum_i |\hat y = y = i| / |y = i|`; ``macro_f1``
+    averages the F1 of each class. Classes with neither a true nor a predicted node do not count
+    (scikit-learn's rule).
 
     Args:
         prediction: predicted classes, ``[n]``, in ``0 .. num_known`` (``num_known`` = unknown).
@@ -44,11 +67,12 @@ def classification_scores(prediction: Tensor, label: Tensor, num_known: int, ope
 
 
 def detection_scores(confidence: Tensor, unknown: Tensor) -> dict[str, float]:
-    """How well a confidence tells unknown nodes from known ones, whatever the threshold; empty where there is but one kind.
+    """How well a confidence tells unknown nodes from known ones, whatever the threshold.
 
-    ``unknown_auroc``: the chance that an unknown node looks less sure than a known one. ``unknown_aupr``: average precision with
-    unknown as the positive class. ``unknown_fpr95``: share of unknown nodes that are let through as known at the cut that lets
-    95 % of the known nodes through (smaller is better).
+    ``unknown_auroc``: the chance that an unknown node looks less sure than a known one.
+    ``unknown_aupr``: average precision with unknown as the positive class. ``unknown_fpr95``: share of
+    unknown nodes that are let through as known at the cut that lets 95 % of the known nodes through
+    (smaller is better). There is none where all nodes are of one kind.
 
     Args:
         confidence: how sure it is that a node is of a known class, ``[n]``.
@@ -58,33 +82,41 @@ def detection_scores(confidence: Tensor, unknown: Tensor) -> dict[str, float]:
     if unknown.all() or not unknown.any():
         return {}
     let_through, kept, _ = roc_curve(~unknown, sure, drop_intermediate=False)
-    return {"unknown_auroc": float(roc_auc_score(unknown, -sure)), "unknown_aupr": float(average_precision_score(unknown, -sure)),
+    return {"unknown_auroc": float(roc_auc_score(unknown, -sure)),
+            "unknown_aupr": float(average_precision_score(unknown, -sure)),
             "unknown_fpr95": float(let_through[kept >= 0.95].min())}
 
 
 def clustering_scores(cluster: Tensor, label: Tensor) -> dict[str, float]:
-    """ACC (best one-to-one map of clusters to classes, Hungarian) and NMI (arithmetic) of a clustering, both ``[n]``."""
-    table = _confusion_matrix(np.unique(label, return_inverse=True)[1], np.unique(cluster, return_inverse=True)[1])
+    """ACC (best one-to-one map of clusters to classes, Hungarian) and NMI (arithmetic), both ``[n]``."""
+    classes, clusters = (np.unique(part, return_inverse=True)[1] for part in (label, cluster))
+    table = _confusion_matrix(classes, clusters)
     rows, columns = linear_sum_assignment(-table)
-    return {"acc": float(table[rows, columns].sum() / table.sum()), "nmi": float(normalized_mutual_info_score(label, cluster))}
+    return {"acc": float(table[rows, columns].sum() / table.sum()),
+            "nmi": float(normalized_mutual_info_score(label, cluster))}
 
 
 def reliability(probability: Tensor, correct: Tensor, bins: int = 15) -> list[list[float]]:
-    r"""The reliability curve: for each bin :math:`(\frac{m-1}{M}, \frac mM]` with a node in it the mean probability of the predicted class,
-    the share of right predictions, and the number of nodes.
+    r"""The reliability curve (Guo et al., ICML 2017).
+
+    For each bin :math:`(\frac{m-1}{M}, \frac mM]` with a node in it: the mean probability of the
+    predicted class, the share of right predictions, and the number of nodes.
 
     Args:
         probability: that of the predicted class, ``[n]``.
         correct: whether it is the true one, ``[n]``.
         bins: :math:`M`.
-
-    Source: Guo et al. (ICML 2017).
     """
     index = ((probability.double() * bins).ceil().long() - 1).clamp(0, bins - 1)
-    return [[float(probability[index == m].double().mean()), float(correct[index == m].double().mean()), int((index == m).sum())]
-            for m in index.unique().tolist()]
+    curve = []
+    for m in index.unique().tolist():
+        chosen = index == m
+        mean, right = (float(part[chosen].double().mean()) for part in (probability, correct))
+        curve.append([mean, right, int(chosen.sum())])
+    return curve
 
 
 def expected_calibration_error(curve: list[list[float]]) -> float:
-    r"""ECE of a reliability curve, :math:`\sum_m \frac{n_m}{n} |\text{acc}_m - \text{conf}_m|` (Guo et al., ICML 2017)."""
-    return sum(count * abs(accuracy - sure) for sure, accuracy, count in curve) / sum(count for _, _, count in curve)
+    r"""ECE of a reliability curve, :math:`\sum_m \frac{n_m}{n} |\text{acc}_m - \text{conf}_m|`."""
+    total = sum(count for _, _, count in curve)
+    return sum(count * abs(accuracy - sure) for sure, accuracy, count in curve) / total

@@ -1,4 +1,4 @@
-"""The only loop over episodes: evaluates, selects, stops, restores the best state, and refuses NaN."""
+"""The only loop over episodes: evaluates, stops, restores the best state, and refuses NaN."""
 from __future__ import annotations
 
 import copy
@@ -7,29 +7,26 @@ import json
 import math
 import time
 from dataclasses import asdict, dataclass, field
-from typing import Any, Callable, Protocol, Sequence
+from typing import Annotated, Any, Callable, Protocol, Sequence
 
 import torch
+from torch import Tensor
 
 from graphgym_srnc import parallel
-from graphgym_srnc.backbones import prepare
-from graphgym_srnc.errors import InputError
-from graphgym_srnc.losses.modularity import modularity
 from graphgym_srnc.methods.base import Method
-from graphgym_srnc.methods.training import random_state, set_random_state
+from graphgym_srnc.methods.resume import random_state, set_random_state
+from graphgym_srnc.options import Natural, OneOf, Range, Share, checked
 from graphgym_srnc.task import ShiftTask
-from graphgym_srnc.train.metrics import classification_scores, detection_scores
-from graphgym_srnc.train.verdict import agreement, judge
+from graphgym_srnc.train.metrics import scores_of
+from graphgym_srnc.train.selection import SELECTIONS
 
 IN_PARALLEL = "1 or more, since several processes train together and share batches"
 """What ``batch_size`` has to be where there are several."""
 
-SELECTIONS = ("target_val", "source_val", "target_modularity", "last")
-
 
 @dataclass
 class Episode:
-    """One turn: its number (0 = pre-training), loss terms, scores on validation and test, and seconds of training."""
+    """One turn: its number (0 = pre-training), loss terms, scores, and seconds of training."""
 
     number: int
     losses: dict[str, float]
@@ -40,7 +37,11 @@ class Episode:
 
 @dataclass
 class RunRecord:
-    """All that a run leaves behind; ``scores`` are those of the selected episode."""
+    """All that a run leaves behind; ``val`` and ``test`` are scores of the selected episode.
+
+    ``verdict`` is for whoever calls :func:`graphgym_srnc.train.verdict.judge` once the cut is final,
+    with ``first``, which is no part of what is stored.
+    """
 
     task: str
     fingerprint: str
@@ -51,6 +52,9 @@ class RunRecord:
     warnings: list[str] = field(default_factory=list)
     verdict: dict[str, Any] = field(default_factory=dict)
 
+    first = None
+    """Of each target node in episode 0 the decision and the likeliest known class, ``[2, V]``."""
+
     @property
     def val(self) -> dict[str, float]:
         return self.history[self.best].val
@@ -59,78 +63,85 @@ class RunRecord:
     def test(self) -> dict[str, float]:
         return self.history[self.best].test
 
+    @classmethod
+    def of(cls, fields: dict[str, Any]) -> RunRecord:
+        """The record that ``dataclasses.asdict`` made these fields of."""
+        return cls(**fields | {"history": [Episode(**episode) for episode in fields["history"]]})
+
 
 Callback = Callable[[Episode, Method, ShiftTask], None]
 
 
 class Checkpoint(Protocol):
-    """Where the state of a run between two episodes is kept: tensors and plain values, in dictionaries, lists and tuples."""
+    """Where the state of a run between two episodes is kept.
+
+    A state is of tensors and plain values, in dictionaries, lists and tuples.
+    """
 
     def read(self) -> dict[str, Any] | None:
-        """The last state of this very run (method, task and settings), or None; the same in all processes."""
+        """The last state of this very run, or None; the same in all processes."""
 
     def write(self, state: Callable[[], dict[str, Any]]) -> None:
-        """An episode is done and another one follows; ``state()`` gives the state, whose tensors the next episode changes."""
+        """An episode is done and another one follows.
+
+        ``state()`` gives the state, whose tensors the next episode changes.
+        """
 
 
+@checked
 @parallel.together()
-def fit(method: Method, task: ShiftTask, *, seed: int | None = 0, max_episodes: int = -1, patience: int = 0, selection: str = "target_val",
-        min_agreement: float = 0.6, callbacks: Sequence[Callback] = (), checkpoint: Checkpoint | None = None) -> RunRecord:
+def fit(method: Method, task: ShiftTask, *, seed: int | None = 0,
+        max_episodes: Annotated[int, Range(-1)] = -1, patience: Natural = 0,
+        selection: Annotated[str, OneOf(*SELECTIONS)] = "target_val", min_agreement: Share = 0.6,
+        callbacks: Sequence[Callback] = (), checkpoint: Checkpoint | None = None) -> RunRecord:
     """Train a method on a task; afterwards it holds the weights of the selected episode.
 
-    Several processes of one group of ``torch.distributed`` train together, in batches: each calls this with an equal method, task and
-    settings, and gets equal weights. Callbacks are the first one's, and it alone writes checkpoints.
+    Several processes of one group of ``torch.distributed`` train together, in batches: each calls
+    this with an equal method, task and settings, and gets equal weights. Callbacks are the first
+    one's, and it alone writes checkpoints.
 
     Args:
-        method: what to train; it is shown ``task.blind()`` (of ``task.oracle`` if it asks for that).
-        task: the scenario.
-        seed: seeds the weights and every random draw of training, but not the split; None = torch's generator goes on as it is.
+        method: what to train; it is shown ``task.blind()``.
+        task: the scenario; that of ``task.oracle`` for a method which is one.
+        seed: seeds the weights and every random draw of training, but not the split; None = torch's
+            generator goes on as it is.
         max_episodes: at most so many after episode 0; -1 = as many as the method asks for.
-        patience: stop after so many episodes in a row without a better selection score; 0 = never. The paper's "while
-            Micro-F1 on validation increases" is 1.
-        selection: ``target_val`` (Micro-F1 on the validation nodes, as in the paper), ``source_val`` (the same on held-out
-            source nodes), ``target_modularity`` (Newman's modularity of the predicted classes on the target graph, which takes no
-            label) or ``last``.
-        min_agreement: with ``target_modularity``, an episode that agrees with episode 0 (the plain GNN, in SRNC) on a smaller share of
-            the target nodes is not selected: modularity is as high for communities that are not the classes.
+        patience: stop after so many episodes in a row without a better selection score; 0 = never.
+            The paper's "while Micro-F1 on validation increases" is 1.
+        selection: ``target_val``, ``source_val``, ``target_modularity`` or ``last``, see
+            :mod:`graphgym_srnc.train.selection`.
+        min_agreement: with ``target_modularity``, the least share of target nodes on which an episode
+            has to agree with episode 0.
         callbacks: called after each episode with it, the method and the task.
-        checkpoint: keeps the state of the run after episodes. If it has one, training goes on from there, and weights and record
-            become, but for seconds, those of a run that was never cut off, bit for bit; ``method`` has to be a new one.
+        checkpoint: keeps the state of the run after episodes. If it has one, training goes on from
+            there, and weights and record become, but for seconds, those of a run that was never cut
+            off, bit for bit; ``method`` has to be a new one.
 
     Raises:
         InputError: ``selection`` is unknown, or the task lacks what it needs.
         FloatingPointError: a loss term is NaN or infinite; names method, episode and term.
     """
-    name = type(method).__name__
-    if selection not in SELECTIONS:
-        raise InputError("train.selection", selection, ", ".join(SELECTIONS))
-    if method.oracle:
-        if task.oracle is None:
-            raise InputError("train.mode", name, f"a method without full class visibility, since {task.name} has no oracle")
-        task = task.oracle
-    if not 0 <= min_agreement <= 1:
-        raise InputError("train.min_agreement", min_agreement, "a share in [0, 1]")
-    if selection == "source_val" and not task.source_val.numel():
-        raise InputError("train.selection", selection, "a task with held-out source nodes, or target_val, or last")
-    if selection == "target_val" and not task.val.numel():
-        raise InputError("train.selection", selection, "a task with validation nodes, or target_modularity, or last")
-    method.require("batch_size", method.batch_size, method.batch_size > 0 or parallel.count() == 1, IN_PARALLEL)
+    rule = SELECTIONS[selection](task, min_agreement)
+    right = method.batch_size > 0 or parallel.count() == 1
+    method.require("batch_size", method.batch_size, right, IN_PARALLEL)
     if seed is not None:
         torch.manual_seed(seed)
     record = RunRecord(task=task.name, fingerprint=task.fingerprint(), selection=selection)
     parallel.check_alike("dataset", record.fingerprint)
-    blind, select = task.blind(), Selector(task, selection, min_agreement)
-    best_score, best_state = -math.inf, {}
+    blind, best_score, best_state = task.blind(), -math.inf, {}
+
     found = checkpoint.read() if checkpoint is not None else None
     if found is not None:
         method.restore(blind, found["method"])
-        record = _record(found["record"])
-        best_score, best_state, select.plain = found["best_score"], found["best_state"], found["plain"]
+        record = RunRecord.of(json.loads(found["record"]))
+        best_score, best_state, record.first = (
+            found[name] for name in ("best_score", "best_state", "first"))
         set_random_state(found["random"], task.device)
 
     def state() -> dict[str, Any]:
-        return {"method": method.checkpoint(), "record": json.dumps(asdict(record), default=float), "best_score": best_score,
-                "best_state": best_state, "plain": select.plain, "random": random_state(task.device)}
+        return {"method": method.checkpoint(), "record": json.dumps(asdict(record), default=float),
+                "best_score": best_score, "best_state": best_state, "first": record.first,
+                "random": random_state(task.device)}
 
     for number in itertools.count(len(record.history)):
         begin = time.perf_counter()
@@ -138,13 +149,19 @@ def fit(method: Method, task: ShiftTask, *, seed: int | None = 0, max_episodes: 
         seconds = time.perf_counter() - begin
         for term, value in losses.items():
             if not math.isfinite(value):
+                name = type(method).__name__
                 raise FloatingPointError(f"{name}, episode {number}: {term} is {value}")
-        val, test, score, told = select(method, blind)
-        episode = Episode(number, losses | told, val, test, seconds)
+
+        val, test, classes = evaluate(method, task, blind)
+        if record.first is None:
+            record.first = classes
+        score, figures = rule(method, blind, val, classes[0], record.first[0])
+        episode = Episode(number, losses | figures, val, test, seconds)
         record.history.append(episode)
         if selection == "last" or score > best_score:
             best_score, record.best = score, number
             best_state = copy.deepcopy(method.state_dict())
+
         with parallel.together(False):
             for callback in callbacks if parallel.first() else ():
                 callback(episode, method, task)
@@ -157,58 +174,29 @@ def fit(method: Method, task: ShiftTask, *, seed: int | None = 0, max_episodes: 
             break
         if checkpoint is not None and parallel.first():
             checkpoint.write(state)
+
     method.load_state_dict(best_state)
     record.warnings = list(dict.fromkeys(method.warnings))
-    on_target = method.predict(blind.target)
-    agreed = agreement(select.plain[1], method.decide(on_target), task.num_known)
-    record.verdict = judge(method, task, agreed, on_target)._asdict()
     return record
 
 
-def _record(text: str) -> RunRecord:
-    fields = json.loads(text)
-    return RunRecord(**fields | {"history": [Episode(**episode) for episode in fields["history"]]})
+def evaluate(method: Method, task: ShiftTask,
+             blind: ShiftTask) -> tuple[dict[str, float], dict[str, float], Tensor]:
+    """Cut the unknown class on validation and score the method after an episode.
 
-
-class Selector:
-    """Scores a method after an episode, and says how good a choice the episode is.
-
-    Args:
-        task: the scenario.
-        selection, min_agreement: see :func:`fit`.
+    Returns:
+        Scores on validation and on test nodes, and of each target node the decision and the likeliest
+        known class, ``[2, V]``.
     """
+    on_target = method.predict(blind.target)
+    on_val = on_target
+    if blind.validation is not blind.target:
+        on_val = method.predict(blind.validation, blind.role_of(blind.validation))
+    label = task.validation.y[task.val]
+    if len(label):
+        method.calibrate(on_val[task.val], label)
 
-    def __init__(self, task: ShiftTask, selection: str, min_agreement: float) -> None:
-        self.task, self.selection, self.min_agreement = task, selection, min_agreement
-        # Of each target node in episode 0 the decision and, below, the likeliest known class.
-        self.plain: torch.Tensor | None = None
-
-    def __call__(self, method: Method, blind: ShiftTask) -> tuple[dict[str, float], dict[str, float], float, dict[str, float]]:
-        """Scores on validation and test, the score to select by, and what is to be told beside the loss terms."""
-        task = self.task
-        on_target = method.predict(blind.target)
-        on_val = on_target if blind.validation is blind.target else method.predict(blind.validation)
-        label = task.validation.y[task.val]
-        if len(label):
-            method.calibrate(on_val[task.val], label)
-        val, test = rate(method, task, on_val[task.val], label), rate(method, task, on_target[task.test], task.target.y[task.test])
-        prediction = method.decide(on_target)
-        if self.plain is None:
-            self.plain = torch.stack([prediction, on_target[:, :task.num_known].argmax(1)])
-        if self.selection == "source_val":
-            on_source = method.predict(blind.source)[task.source_val]
-            return val, test, rate(method, task, on_source, task.source.y[task.source_val])["micro_f1"], {}
-        if self.selection != "target_modularity":
-            return val, test, val.get("micro_f1", -math.inf), {}
-        agreed = float((prediction == self.plain[0]).float().mean())
-        graph = prepare(blind.target, method.encoder.features)
-        found = modularity(prediction, graph.adjacency("raw"), graph.degree)
-        return val, test, found if agreed >= self.min_agreement else -math.inf, {"agreement": agreed, "class_modularity": found}
-
-
-def rate(method: Method, task: ShiftTask, scores: torch.Tensor, label: torch.Tensor) -> dict[str, float]:
-    """Every figure of a method's scores ``[n, N(+1)]`` on nodes with labels ``[n]``; none where there is no node."""
-    if not len(label):
-        return {}
-    found = classification_scores(method.decide(scores), label, task.num_known, task.open_set)
-    return found | (detection_scores(method.confidence(scores), label == task.num_known) if task.open_set else {})
+    val = scores_of(method, task, on_val[task.val], label)
+    test = scores_of(method, task, on_target[task.test], task.target.y[task.test])
+    likeliest = on_target[:, :task.num_known].argmax(1)
+    return val, test, torch.stack([method.decide(on_target), likeliest])

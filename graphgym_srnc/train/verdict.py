@@ -1,26 +1,25 @@
-"""When to distrust a run: figures of a trained method and its task, and a sentence for each that is beyond its bound.
+"""When to distrust a run: figures of a trained method and its task, and a sentence for each oddity.
 
-The bounds were measured, see ``docs/verdict.md``. Figures and sentences take labels of training, held-out source and validation nodes
-alone; those of test nodes are read for the reliability curve in the record, which no sentence speaks of.
+The bounds were measured, see ``docs/verdict.md``. Figures and sentences take labels of training,
+held-out source and validation nodes alone; those of test nodes are read for the reliability curve in
+the record, which no sentence speaks of.
 """
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 from torch.nn import functional as F
+from torch_geometric.data import Data
 
-from graphgym_srnc.backbones import prepare
+from graphgym_srnc import parallel
 from graphgym_srnc.losses.alignment import alignment_cost
 from graphgym_srnc.methods.base import Method
 from graphgym_srnc.task import HIDDEN, ShiftTask
 from graphgym_srnc.train.metrics import expected_calibration_error, reliability
-
-if TYPE_CHECKING:
-    from torch_geometric.data import Data
 
 HOMOPHILY, EDGES = 0.5, 30
 """Least share of edges that join one class, and least number of edges that tell it."""
@@ -35,10 +34,11 @@ BALANCE = 0.2
 """Largest total variation between predicted classes on validation and on target nodes."""
 
 UNKNOWN_SHARE, UNKNOWN_RATIO = 0.9, 3.0
-"""Largest share of unknown target nodes, and largest ratio to that of validation labels, either way."""
+"""Largest share of unknown target nodes, and largest ratio to that of validation labels."""
 
 AGREEMENT = 0.6
-"""Least share of target nodes, of those said to be known, whose class is also the likeliest known one in episode 0."""
+"""Least share of target nodes, of those called known, whose class is also the likeliest known one in
+episode 0."""
 
 OVERCONFIDENCE = 0.15
 """Largest excess of the mean probability over the share of right predictions on validation nodes."""
@@ -50,7 +50,8 @@ class Verdict(NamedTuple):
     Args:
         figures: by name; one that the task or the method does not give is absent.
         sentences: by what they speak of, those of figures beyond their bound.
-        reliability: the reliability curve on ``val`` and on ``test`` nodes, see :func:`graphgym_srnc.train.metrics.reliability`.
+        reliability: the reliability curve on ``val`` and on ``test`` nodes, see
+            :func:`graphgym_srnc.train.metrics.reliability`.
     """
 
     figures: dict[str, float]
@@ -59,83 +60,106 @@ class Verdict(NamedTuple):
 
 
 @torch.no_grad()
-def judge(method: Method, task: ShiftTask, agreement: float | None = None, on_target: Tensor | None = None) -> Verdict:
-    """Look at a trained method, with the weights of the selected episode.
+@parallel.together()
+def judge(method: Method, task: ShiftTask, first: Tensor | None = None) -> Verdict:
+    """Look at a trained method, with the weights of the selected episode and its final cut.
 
     Args:
         method: the method.
-        task: what it was trained on (the oracle's task if it is one), with its labels.
-        agreement: share of the target nodes said to be of a known class for which it is also the likeliest one in episode 0, the plain
-            GNN; see :func:`agreement`.
-        on_target: what the method predicts for the target, ``[V, N(+1)]``, where that is known.
+        task: what it was trained on, with its labels.
+        first: of each target node in episode 0 the decision and, below, the likeliest known class,
+            ``[2, V]``, as :class:`graphgym_srnc.train.trainer.RunRecord` has it.
     """
-    held = getattr(method, "task", task)
-    on_target = method.predict(held.target) if on_target is None else on_target
-    on_val = on_target if held.validation is held.target else method.predict(held.validation)
-    curves = {part: curve(method, scores[nodes], graph.y[nodes]) for part, scores, nodes, graph in
-              (("val", on_val, task.val, task.validation), ("test", on_target, task.test, task.target)) if len(nodes)}
-    said, said_val = method.decide(on_target), method.decide(on_val)[task.val]
+    seen = getattr(method, "task", task)
+    on_target = on_val = method.predict(seen.target)
+    if seen.validation is not seen.target:
+        on_val = method.predict(seen.validation, seen.role_of(seen.validation))
+    parts = (("val", on_val, task.val, task.validation), ("test", on_target, task.test, task.target))
+    curves = {name: curve(method, scores[nodes], graph.y[nodes])
+              for name, scores, nodes, graph in parts if len(nodes)}
+    predicted, predicted_val = method.decide(on_target), method.decide(on_val)[task.val]
+
     figures: dict[str, float] = {}
     same, edges = homophily(task)
     if edges >= EDGES:
         figures |= {"homophily": same, "labelled_edges": edges}
-    figures |= _of_clusters(method, held)
+    figures |= cluster_figures(method, seen)
     if len(task.val):
-        shares = [_shares(part, task.num_outputs) for part in (said_val, said)]
+        shares = [class_shares(classes, task.num_outputs) for classes in (predicted_val, predicted)]
         figures["balance"] = float((shares[0] - shares[1]).abs().sum() / 2)
-        figures["overconfidence"] = sum(count * (sure - right) for sure, right, count in curves["val"]) / len(task.val)
+        excess = sum(count * (sure - right) for sure, right, count in curves["val"])
+        figures["overconfidence"] = excess / len(task.val)
     if task.open_set:
-        figures["unknown_share"] = float((said == task.num_known).double().mean())
+        figures["unknown_share"] = float((predicted == task.num_known).double().mean())
         if len(task.val):
-            figures["val_unknown_share"] = float((task.validation.y[task.val] == task.num_known).double().mean())
-    if agreement is not None:
-        figures["agreement"] = agreement
-    figures |= {f"{part}_ece": expected_calibration_error(one) for part, one in curves.items()}
-    told = sentences(figures)
-    if any("collapsed" in warning for warning in method.warnings):
-        told.pop("collapse", None)  # the method has said so itself
-    return Verdict(figures, told, curves)
+            unknown = task.validation.y[task.val] == task.num_known
+            figures["val_unknown_share"] = float(unknown.double().mean())
+    known = predicted < task.num_known
+    if first is not None and known.any():
+        figures["agreement"] = float((first[1] == predicted)[known].double().mean())
+    figures |= {f"{name}_ece": expected_calibration_error(c) for name, c in curves.items()}
+
+    found = sentences(figures)
+    if method.collapsed:
+        found.pop("collapse", None)  # a warning of the method says so
+    return Verdict(figures, found, curves)
 
 
 def sentences(figures: dict[str, float]) -> dict[str, str]:
     """What to say of figures: what is odd, the figure, its bound, and what to do."""
-    told, f = {}, figures
+    found, f = {}, figures
     if f.get("homophily", 1) < HOMOPHILY:
-        told["homophily"] = (f"only {_percent(f['homophily'])} of {f['labelled_edges']:.0f} edges between labelled nodes join one class"
-                             f" (bound {_percent(HOMOPHILY)}): neighbours tell little of the class; compare with gnn.layer_type mlp")
+        found["homophily"] = (
+            f"only {_percent(f['homophily'])} of {f['labelled_edges']:.0f} edges between labelled nodes"
+            f" join one class (bound {_percent(HOMOPHILY)}): neighbours tell little of the class;"
+            " compare with an MLP")
     if "clusters" in f and f["clusters"] < USED * f["classes"]:
-        told["collapse"] = (f"the cluster GNN uses {f['clusters']:.1f} clusters for {f['classes']:.1f} classes, effective numbers (bound"
-                            f" {_percent(USED)}): they are not the classes; try srnc.cluster_init source or a larger srnc.collapse")
+        found["collapse"] = (
+            f"the cluster GNN uses {f['clusters']:.1f} clusters for {f['classes']:.1f} classes,"
+            f" effective numbers (bound {_percent(USED)}): they are not the classes; try cluster_init"
+            " source or a larger collapse")
     if f.get("margin", 1) < MARGIN:
-        told["alignment"] = (f"the second-best assignment of clusters to classes costs only {_percent(f['margin'])} more (bound"
-                             f" {_percent(MARGIN)}): one class may stand for another; look at the confusion matrix, or give more labels")
+        found["alignment"] = (
+            f"the second-best assignment of clusters to classes costs only {_percent(f['margin'])} more"
+            f" (bound {_percent(MARGIN)}): one class may stand for another; look at the confusion"
+            " matrix, or give more labels")
     if f.get("balance", 0) > BALANCE:
-        told["balance"] = (f"predicted classes differ by {_percent(f['balance'])} between validation and target nodes (total variation,"
-                           f" bound {_percent(BALANCE)}): validation is not like the target, so its scores say little of it")
-    told |= _unknown(f)
+        found["balance"] = (
+            f"predicted classes differ by {_percent(f['balance'])} between validation and target nodes"
+            f" (total variation, bound {_percent(BALANCE)}): validation is not like the target, so its"
+            " scores say little of it")
+    found |= _unknown(f)
     if f.get("agreement", 1) < AGREEMENT:
-        told["agreement"] = (f"the plain GNN names the same class on only {_percent(f['agreement'])} of the target nodes said to be known"
-                             f" (bound {_percent(AGREEMENT)}): look at some on which they differ before you believe either")
+        found["agreement"] = (
+            f"the plain GNN names the same class on only {_percent(f['agreement'])} of the target nodes"
+            f" said to be known (bound {_percent(AGREEMENT)}): look at some on which they differ before"
+            " you believe either")
     if f.get("overconfidence", 0) > OVERCONFIDENCE:
-        told["calibration"] = (f"probabilities are {_percent(f['overconfidence'])} above the share that is right on validation nodes (bound"
-                               f" {_percent(OVERCONFIDENCE)}): rank nodes by them, do not read them as chances")
-    return told
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.0f} %"
+        found["calibration"] = (
+            f"probabilities are {_percent(f['overconfidence'])} above the share that is right on"
+            f" validation nodes (bound {_percent(OVERCONFIDENCE)}): rank nodes by them, do not read"
+            " them as chances")
+    return found
 
 
 def _unknown(f: dict[str, float]) -> dict[str, str]:
     share, expected = f.get("unknown_share"), f.get("val_unknown_share", 0.0)
     if share is None:
         return {}
-    start, end = f"{100 * share:.1f} % of the target nodes are said to be unknown", ": the cut is off; look at nodes near it"
+    start = f"{100 * share:.1f} % of the target nodes are said to be unknown"
+    end = ": the cut is off; look at nodes near it"
     if share == 0 or share > UNKNOWN_SHARE:
-        return {"unknown share": f"{start} (bounds above 0 and {_percent(UNKNOWN_SHARE)}){end}"}
+        bounds = f" (bounds above 0 and {_percent(UNKNOWN_SHARE)})"
+        return {"unknown share": start + bounds + end}
     if expected and not 1 / UNKNOWN_RATIO <= share / expected <= UNKNOWN_RATIO:
-        return {"unknown share": f"{start}, {100 * expected:.1f} % of the validation nodes are (bound a factor of {UNKNOWN_RATIO:g}){end}"}
+        bounds = (f", {100 * expected:.1f} % of the validation nodes are"
+                  f" (bound a factor of {UNKNOWN_RATIO:g})")
+        return {"unknown share": start + bounds + end}
     return {}
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %"
 
 
 def curve(method: Method, scores: Tensor, label: Tensor) -> list[list[float]]:
@@ -144,8 +168,10 @@ def curve(method: Method, scores: Tensor, label: Tensor) -> list[list[float]]:
 
 
 def homophily(task: ShiftTask) -> tuple[float, int]:
-    """The share of edges between nodes of known classes that join one class, and the number of these edges, both over the graphs that
-    hold labels of training, held-out source and validation nodes."""
+    """The share of edges between nodes of known classes that join one class, and their number.
+
+    Over the graphs that hold labels of training, held-out source and validation nodes.
+    """
     same = edges = 0
     for graph, parts in _labelled(task):
         label = torch.full((graph.num_nodes,), HIDDEN, device=graph.y.device)
@@ -165,17 +191,32 @@ def _labelled(task: ShiftTask) -> list[tuple[Data, list[Tensor]]]:
     return [(task.source, [task.train, task.source_val]), (task.validation, [task.val])]
 
 
-def agreement(plain: Tensor, said: Tensor, num_known: int) -> float | None:
-    """The share of nodes that the decision ``said`` ``[V]`` calls known of which it is the class that ``plain`` ``[V]`` has, too; None
-    where there is none."""
-    known = said < num_known
-    return float((plain == said)[known].double().mean()) if known.any() else None
+def cluster_figures(method: Method, task: ShiftTask) -> dict[str, float]:
+    """Effective numbers of clusters on the target and of classes in the training labels, and the
+    margin of the assignment, each of the worst cluster GNN; nothing for a method without one."""
+    on_target = method.log_cluster_posterior(task.target)
+    if on_target is None:
+        return {}
+    on_source = on_target
+    if task.source is not task.target:
+        on_source = method.log_cluster_posterior(task.source)
+    label = task.source.y[task.train]
+    one_hot = F.one_hot(label, task.num_known).float()
+
+    used, margins = [], []
+    for source, target in zip(on_source[:, task.train], on_target):
+        best, second = second_best(alignment_cost(one_hot, source).double().cpu().numpy())
+        used.append(effective_number(class_shares(target.argmax(1), target.size(1))))
+        margins.append(min((second - best) / max(best, 1e-12), 1e6))
+    classes = effective_number(class_shares(label, task.num_known))
+    return {"clusters": min(used), "margin": min(margins), "classes": classes}
 
 
 def second_best(cost: np.ndarray) -> tuple[float, float]:
-    """Total cost of the best one-to-one assignment of clusters to classes ``[C, N]``, and of the best one that differs in a pair.
+    """Total cost of the best one-to-one assignment of ``[C, N]``, and of the best that differs.
 
-    Exact: another assignment lacks one of the best one's pairs, so each of them is forbidden in turn. Infinite where there is no other.
+    Exact: another assignment lacks one of the best one's pairs, so each of them is forbidden in turn.
+    Infinite where there is no other.
     """
     rows, columns = linear_sum_assignment(cost)
     best, others = float(cost[rows, columns].sum()), [np.inf]
@@ -190,27 +231,11 @@ def second_best(cost: np.ndarray) -> tuple[float, float]:
     return best, min(others)
 
 
-def _of_clusters(method: Method, task: ShiftTask) -> dict[str, float]:
-    """Effective numbers of clusters on the target and of classes in the training labels, and the margin of the assignment, of the worst
-    cluster GNN; nothing for a method without one."""
-    figures: list[dict[str, float]] = []
-    label = task.source.y[task.train]
-    one_hot = F.one_hot(label, task.num_known).float()
-    for cluster in getattr(method, "clusters", ()):
-        source, target = (cluster.log_posterior(prepare(graph, method.cluster_features)) for graph in (task.source, task.target))
-        best, second = second_best(alignment_cost(one_hot, source[task.train]).double().cpu().numpy())
-        figures.append({"clusters": _effective(_shares(target.argmax(1), target.size(1))),
-                        "margin": min((second - best) / max(best, 1e-12), 1e6)})
-    if not figures:
-        return {}
-    return {name: min(f[name] for f in figures) for name in figures[0]} | {"classes": _effective(_shares(label, task.num_known))}
-
-
-def _shares(label: Tensor, size: int) -> Tensor:
+def class_shares(label: Tensor, size: int) -> Tensor:
     """The share of each class among nodes ``[n]``."""
     return torch.bincount(label, minlength=size).double() / max(len(label), 1)
 
 
-def _effective(shares: Tensor) -> float:
+def effective_number(shares: Tensor) -> float:
     """The effective number of parts, the exponential of the entropy of their shares."""
     return float(torch.special.entr(shares).sum().exp())

@@ -1,0 +1,99 @@
+"""What the best episode of a run is chosen by."""
+from __future__ import annotations
+
+import math
+
+from torch import Tensor
+
+from graphgym_srnc.errors import InputError
+from graphgym_srnc.losses.modularity import modularity
+from graphgym_srnc.methods.base import Method
+from graphgym_srnc.task import ShiftTask
+from graphgym_srnc.train.metrics import scores_of
+
+
+class Selection:
+    """A rule that gives each episode a score, of which the largest is selected, the first of equals.
+
+    Args:
+        task: the scenario, with its labels.
+        min_agreement: see :class:`TargetModularity`.
+
+    Raises:
+        InputError: the task lacks what the rule reads.
+    """
+
+    def __init__(self, task: ShiftTask, min_agreement: float = 0.0) -> None:
+        self.task, self.min_agreement = task, min_agreement
+
+    def __call__(self, method: Method, blind: ShiftTask, val: dict[str, float], prediction: Tensor,
+                 first: Tensor) -> tuple[float, dict[str, float]]:
+        """The score of an episode, and figures to record with it.
+
+        Args:
+            method: as the episode left it.
+            blind: the task as the method sees it.
+            val: scores on validation nodes.
+            prediction: classes of all target nodes, ``[V]``.
+            first: those of episode 0, ``[V]``.
+        """
+        raise NotImplementedError
+
+    def need(self, nodes: Tensor, allowed: str) -> None:
+        """Refuse a task without nodes that the rule reads."""
+        if not len(nodes):
+            name = next(name for name, rule in SELECTIONS.items() if isinstance(self, rule))
+            raise InputError("selection", name, f"{allowed}, or last")
+
+
+class TargetVal(Selection):
+    """Micro-F1 on the validation nodes, as in the paper."""
+
+    def __init__(self, task: ShiftTask, min_agreement: float = 0.0) -> None:
+        super().__init__(task, min_agreement)
+        self.need(task.val, "a task with validation nodes, or target_modularity")
+
+    def __call__(self, method, blind, val, prediction, first):
+        return val["micro_f1"], {}
+
+
+class SourceVal(Selection):
+    """Micro-F1 on held-out source nodes."""
+
+    def __init__(self, task: ShiftTask, min_agreement: float = 0.0) -> None:
+        super().__init__(task, min_agreement)
+        self.need(task.source_val, "a task with held-out source nodes, or target_val")
+
+    def __call__(self, method, blind, val, prediction, first):
+        task, nodes = self.task, self.task.source_val
+        scores = method.predict(blind.source, blind.role_of(blind.source))[nodes]
+        return scores_of(method, task, scores, task.source.y[nodes])["micro_f1"], {}
+
+
+class TargetModularity(Selection):
+    """Newman's modularity of the predicted classes on the target graph, which takes no label.
+
+    An episode that agrees with episode 0 (the plain GNN, in SRNC) on a smaller share of the target
+    nodes than ``min_agreement`` is not selected: modularity is as high for communities that are not
+    the classes.
+    """
+
+    def __call__(self, method, blind, val, prediction, first):
+        agreed = float((prediction == first).float().mean())
+        graph = method.prepared(blind.target)
+        found = modularity(prediction, graph.adjacency("raw"), graph.degree)
+        figures = {"agreement": agreed, "class_modularity": found}
+        return found if agreed >= self.min_agreement else -math.inf, figures
+
+
+class Last(Selection):
+    """The last episode."""
+
+    def __call__(self, method, blind, val, prediction, first):
+        return math.inf, {}
+
+
+SELECTIONS: dict[str, type[Selection]] = {
+    "target_val": TargetVal, "source_val": SourceVal, "target_modularity": TargetModularity,
+    "last": Last,
+}
