@@ -1,4 +1,4 @@
-"""The one error that a user sees for bad input: it names the key, the value given and what is allowed."""
+"""The one error that a user sees for bad input: the key, the value given and what is allowed."""
 from __future__ import annotations
 
 import contextlib
@@ -21,7 +21,7 @@ class InputError(ValueError):
 
 @contextlib.contextmanager
 def renamed(keys: Mapping[str, str]) -> Iterator[None]:
-    """Bad input in here is told by the names that the caller's user knows: ``keys`` has them by ours."""
+    """Bad input in here is named as the caller's user knows it: ``keys`` has his names by ours."""
     try:
         yield
     except InputError as error:

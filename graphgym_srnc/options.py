@@ -89,7 +89,8 @@ def options(function: Callable) -> list[Option]:
     is_class = isinstance(function, type)
     for part in [p for p in function.__mro__ if "__init__" in vars(p)] if is_class else [function]:
         told = docs(part)
-        for p in inspect.signature(part, eval_str=True).parameters.values():
+        call = part.__init__ if is_class else part
+        for p in inspect.signature(call, eval_str=True).parameters.values():
             plain = type(p.default) in (bool, int, float, str, list, tuple)
             if p.kind is p.KEYWORD_ONLY and p.name not in SHARED and plain:
                 limits = getattr(p.annotation, "__metadata__", (None,))[0]

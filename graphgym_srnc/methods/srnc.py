@@ -1,28 +1,20 @@
 """Shift-Robust Node Classification (Algorithm 1 of the paper): classifier and cluster GNN by turns."""
 from __future__ import annotations
 
-from functools import partial
-from typing import Annotated, Any, Callable
+from typing import Annotated
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional as F
 from torch_geometric.data import Data
 
-from graphgym_srnc.backbones import prepare
 from graphgym_srnc.losses.alignment import evidence_lower_bound
-from graphgym_srnc.methods.base import Method
-from graphgym_srnc.methods.cluster_gnn import ClusterGNN, Clusters, cluster_encoder
-from graphgym_srnc.methods.committee import Committee, complaints
-from graphgym_srnc.methods.training import Part, fit_labels, fit_parts, hidden_and_group
+from graphgym_srnc.methods.committee import Clustered, complaints
+from graphgym_srnc.methods.training import Part, fit_labels, fit_parts
 from graphgym_srnc.options import Count, Natural, OneOf, Positive, Range, Weight
 from graphgym_srnc.task import ShiftTask, Sizes
 
-PRETRAIN_STEPS = 150
-"""Steps of a cluster GNN on modularity in episode 0."""
-
-
-class SRNC(Method):
+class SRNC(Clustered):
     r"""Shift-Robust Node Classification as the paper has it.
 
     Where the paper is silent the cluster GNN is DMoN's, with its collapse term, and in close-set
@@ -82,7 +74,7 @@ class SRNC(Method):
                                  "communities; compare with erm")
         loss = fit_labels(self.classifier, self.optimizer, self.source, task.train, self.labels,
                           self.pretrain_steps, task.num_known, self.batch_size, self.fanout)
-        figures = {"source": loss, "num_clusters": self.size, "members": self.count}
+        figures = {"source": loss, "num_clusters": self.size}
         return figures | self.begin(self.resolution)
 
     def episode(self) -> dict[str, float]:
@@ -188,7 +180,6 @@ class SRNC(Method):
         self.count = int(self.pseudo_labels == "cluster")
         auto = self.cluster_init == "auto" and not task.open_set
         self.from_source = auto or self.cluster_init == "source"
-        self.cluster_spec = cluster_encoder(self.encoder)
 
     def ready(self) -> None:
         task = self.task
@@ -206,56 +197,4 @@ class SRNC(Method):
             self.classifier.output_bias[self.task.num_known:] = 0
         self.optimizer = self.make_optimizer(self.classifier.parameters())
         self.knows_unknown.fill_(False)
-        self.clusters = Committee(
-            self.pretrained_cluster_gnn(resolution) for _ in range(self.count))
-        return self.clusters.assign()
-
-    def pretrained_cluster_gnn(self, resolution: float) -> ClusterGNN:
-        """A cluster GNN trained on modularity, or on the source labels where it starts there."""
-        cluster = self.new_cluster_gnn(resolution)
-        if self.from_source:
-            cluster.pretrain_on_source(
-                self.task.train, self.labels, self.cluster_source_steps, self.make_optimizer)
-        else:
-            cluster.pretrain(PRETRAIN_STEPS)
-        return cluster
-
-    def new_cluster_gnn(self, resolution: float) -> ClusterGNN:
-        """An untrained cluster GNN."""
-        graphs = (prepare(g, self.cluster_spec.features) for g in (self.task.source, self.task.target))
-        return ClusterGNN(
-            self.cluster_spec, self.size, self.task.num_outputs, *graphs, resolution=resolution,
-            collapse=self.collapse, modularity_weight=self.modularity_weight, lr=self.cluster_lr,
-            batch_size=self.batch_size, fanout=self.fanout)
-
-    def build(self, task: ShiftTask | Sizes) -> None:
-        super().build(task)
-        self.adapt(task)
-        self.classifier = self.new_classifier(task.num_outputs)
-        sizes = task.num_features, self.size, task.num_outputs, self.batch_size
-        self.clusters = nn.ModuleList(
-            Clusters(self.cluster_spec, *sizes) for _ in range(self.count))
-
-    @torch.no_grad()
-    def log_cluster_posterior(self, graph: Data) -> Tensor | None:
-        if not self.clusters:
-            return None
-        graph = prepare(graph, self.cluster_spec.features)
-        return torch.stack([cluster.log_posterior(graph) for cluster in self.clusters])
-
-    def views(self) -> dict[str, Callable[[Data], tuple[Tensor, Tensor]]]:
-        views = super().views()
-        if self.clusters:
-            encoder, features = self.clusters[0].encoder, self.cluster_spec.features
-            views["cluster_gnn"] = partial(hidden_and_group, encoder, features)
-        return views
-
-    def checkpoint(self) -> dict[str, Any]:
-        return super().checkpoint() | {"clusters": [one.checkpoint() for one in self.clusters]}
-
-    def load(self, state: dict[str, Any]) -> None:
-        """Cluster GNNs have optimisers of their own."""
-        self.clusters = Committee(self.new_cluster_gnn(saved["resolution"]).restore(saved)
-                                  for saved in state["clusters"])
-        super().load(state)
-        self.clusters.assign()
+        return self.make_clusters(resolution)

@@ -88,7 +88,7 @@ class SRNCPlus(SRNC):
             self.episodes = self.turns * len(self.resolutions)
             resolution = self.resolutions[0]
         self.classifier.load_state_dict(self.pretrained)
-        return super().begin(resolution)
+        return super().begin(resolution) | ({} if self.number else {"members": self.count})
 
     def choose_resolutions(self) -> list[float]:
         """The rule for the resolution, which reads no label of a masked class.
