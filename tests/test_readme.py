@@ -23,7 +23,7 @@ from graphgym_srnc.shifts import synthetic
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 TINY = ["gnn.dim_inner", "8", "train.max_episodes", "1", "synthetic.num_nodes", "300", "synthetic.num_features", "40",
-        "srnc.cluster_pretrain_steps", "5", "srnc.pretrain_steps", "5", "srnc.cluster_steps", "2", "srnc.steps", "3"]
+        "srnc.pretrain_steps", "5", "srnc.cluster_steps", "2", "srnc.steps", "3"]
 
 
 def blocks(language: str, text: str = README) -> list[str]:
@@ -124,36 +124,41 @@ def test_python_api(tmp_path, monkeypatch, capsys):
 
 @pytest.mark.parametrize("mode", ["open_set", "close_set"])
 def test_added_method(gym, copied, mode):
-    name, entropy = copied(methods, "methods/entmin.py"), []
+    name, information = copied(methods, "methods/infomax.py"), []
     for weight in ("0", "2"):
-        words = ["train.mode", name, f"{name}.steps", "40", f"{name}.weight", weight, "synthetic.mode", mode, "synthetic.signal", "0.7"]
+        words = ["train.mode", name, f"{name}.steps", "40", f"{name}.weight", weight]
+        words += ["synthetic.mode", mode, "synthetic.signal", "0.7"]
         cfg = gym.load_config(None, [*words, *TINY, "synthetic.num_classes", "3", "synthetic.num_unseen", "1"])
         method, record = gym.fit(cfg, gym.build_task(cfg))
-        assert type(method).__name__ == "EntMin" and (method.weight, method.steps, len(record.history)) == (float(weight), 40, 2)
-        assert record.test["micro_f1"] > 0.3 and (record.history[-1].losses["entropy"] > 0) == (weight == "2")
+        assert type(method).__name__ == "InfoMax" and method.weight == float(weight)
+        assert method.steps == 40 and len(record.history) == 2 and record.test["micro_f1"] > 0.4
         assert ("unknown_auroc" in record.test) == (mode == "open_set")
-        p = method.logits(method.task.target).softmax(1)[method.task.pool]
-        entropy.append(float(-(p * p.log()).sum(1).mean()))
-    assert entropy[1] < 0.7 * entropy[0]
-    with pytest.raises(InputError, match="entmin.weight"):
+        information.append(record.history[-1].losses["information"])
+    assert information[0] == 0 > information[1]
+    with pytest.raises(InputError, match="infomax.weight"):
         gym.load_config(None, ["train.mode", name, f"{name}.weight", "-1"])
 
 
 def test_added_method_by_the_command_line(tmp_path):
-    """Two files and one command, in a package of one's own."""
+    """Two files and one command, in a package of one's own; the method does what the text says."""
     for folder in ("graphgym_srnc", "configs_gym"):
         shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
-    (tmp_path / "graphgym_srnc/methods/entmin.py").write_text(block("methods/entmin.py"), encoding="utf-8")
-    config, = [code for code in blocks("yaml") if "entmin" in code]
-    (tmp_path / "entmin.yaml").write_text(config, encoding="utf-8")
-    words = shlex.split(re.search(r"`graphgym-srnc (run --cfg entmin\.yaml)`", README)[1])
-    done = subprocess.run([sys.executable, "-m", "graphgym_srnc", *words, "--no-figures", "--no-tensorboard"], cwd=tmp_path,
-                          env=os.environ | {"PYTHONPATH": str(tmp_path)}, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr
-    result = json.loads((tmp_path / "results/entmin/0/result.json").read_text())
-    assert "entmin" in done.stdout and result["config"]["entmin"]["weight"] == 0.2
-    assert all(episode["losses"].keys() == {"source", "entropy"} for episode in result["history"]) and len(result["history"]) == 3
-    assert (tmp_path / "results/entmin/agg/test/best.json").is_file()
+    code = block("methods/infomax.py")
+    (tmp_path / "graphgym_srnc/methods/infomax.py").write_text(code, encoding="utf-8")
+    config, = [code for code in blocks("yaml") if "infomax" in code]
+    (tmp_path / "infomax.yaml").write_text(config, encoding="utf-8")
+    words = shlex.split(re.search(r"`graphgym-srnc (run --cfg infomax\.yaml)`", README)[1])
+    scores = {}
+    for name, extra in (("infomax", ()), ("erm", ("--name", "erm", "train.mode", "erm", "erm.rounds", "2"))):
+        done = subprocess.run(
+            [sys.executable, "-m", "graphgym_srnc", *words, "--no-figures", "--no-tensorboard", *extra], cwd=tmp_path,
+            env=os.environ | {"PYTHONPATH": str(tmp_path)}, capture_output=True, text=True, timeout=300)
+        assert done.returncode == 0, done.stderr
+        result = json.loads((tmp_path / f"results/{name}/0/result.json").read_text())
+        assert name in done.stdout and len(result["history"]) == 3
+        scores[name] = result["test"]["micro_f1"]
+    assert scores["infomax"] > scores["erm"] + 0.15
+    assert (tmp_path / "results/infomax/agg/test/best.json").is_file()
 
 
 def test_added_shift(gym, copied, monkeypatch):
