@@ -9,7 +9,8 @@ from torch_geometric.data import Data
 from torch_geometric.utils import coalesce, to_undirected
 
 from graphgym_srnc.backbones import Graph
-from graphgym_srnc.data import datasets, edges
+from graphgym_srnc.data import edges
+from graphgym_srnc.data.cleaning import clean
 
 
 def pairs(seed: int) -> tuple[torch.Tensor, int]:
@@ -38,7 +39,7 @@ def test_edges_are_those_of_pyg_and_scipy(seed, chunk, monkeypatch):
     assert found == {"self_loops": int(loops.sum()), "duplicates": int((~loops).sum()) - single.size(1),
                      "one_way": both.size(1) - single.size(1)}
     if len(number):
-        data = datasets.clean(Data(x=torch.ones(nodes, 1), edge_index=given, y=torch.zeros(nodes)))
+        data = clean(Data(x=torch.ones(nodes, 1), edge_index=given, y=torch.zeros(nodes)))
         assert torch.equal(data.edge_index, both) and data.cleaned == found
     whole = sp.coo_array((np.ones(both.size(1), dtype=np.float32), tuple(both.numpy())), shape=(nodes, nodes)).tocsr()
     raw = Graph(Data(x=torch.ones(nodes, 1), edge_index=given), "none").adjacency("raw").matrix

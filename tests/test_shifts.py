@@ -14,11 +14,12 @@ from torch_geometric.data import Data
 from torch_geometric.utils import homophily, is_undirected
 
 from graphgym_srnc import shifts
-from graphgym_srnc.data import datasets
+from graphgym_srnc.data import catalogue, datasets, pyg
+from graphgym_srnc.data.block_model import class_shares, class_topics, dcsbm
+from graphgym_srnc.data.cleaning import clean
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.figures.shift import describe, figure, show
 from graphgym_srnc.shifts import splits
-from graphgym_srnc.shifts.synthetic import class_shares, class_topics, dcsbm
 
 open_set, synthetic, own_file = (shifts.find(name) for name in ("open_set", "synthetic", "file"))
 DATA = Path(os.environ.get("GRAPHGYM_SRNC_DATA") or Path(__file__).parents[2] / "shared" / "data")
@@ -44,9 +45,10 @@ def equal(a, b) -> bool:
 
 def test_found_by_folder():
     assert {"open_set", "synthetic", "file"} <= set(shifts.names())
-    assert not [name for name in shifts.names() if name.startswith("_")]
-    with pytest.raises(InputError, match="dataset.format.*open_set"):
-        shifts.find("_datasets")
+    assert not set(shifts.SHARED) & set(shifts.names())
+    for name in ("splits", "nothing"):
+        with pytest.raises(InputError, match="shift.*open_set"):
+            shifts.find(name)
 
 
 @pytest.mark.parametrize("mode", ["open_set", "close_set"])
@@ -121,7 +123,7 @@ def test_close_set_differs_in_classes_and_words():
 
 @pytest.mark.parametrize("wanted", [0.2, 0.5, 0.9])
 def test_dcsbm_has_the_asked_degree_and_homophily(wanted):
-    rng = splits.generator(0, 0)
+    rng = splits.generator(0, "classes")
     graph = dcsbm(num_nodes=3000, shares=class_shares(6, 4.0, rng), topics=class_topics(6, 80, 0.3, rng), rng=rng, avg_degree=8.0,
                   homophily=wanted)
     assert graph.num_edges == 3000 * 8 and is_undirected(graph.edge_index)
@@ -134,7 +136,7 @@ def test_dcsbm_has_the_asked_degree_and_homophily(wanted):
 
 
 def test_dcsbm_blocks_lie_inside_classes():
-    rng = splits.generator(0, 0)
+    rng = splits.generator(0, "classes")
     graph = dcsbm(num_nodes=1000, shares=class_shares(4, 1.0, rng), topics=class_topics(4, 50, 0.3, rng), rng=rng, blocks_per_class=3)
     assert torch.equal(graph.block // 3, graph.y) and len(graph.block.unique()) == 12
     row, column = graph.edge_index
@@ -143,14 +145,14 @@ def test_dcsbm_blocks_lie_inside_classes():
 
 
 def test_dcsbm_never_holds_a_dense_matrix():
-    rng = splits.generator(0, 0)
+    rng = splits.generator(0, "classes")
     graph = dcsbm(num_nodes=60_000, shares=class_shares(20, 5.0, rng), topics=class_topics(20, 8, 0.3, rng), rng=rng)
     assert graph.num_edges == 60_000 * 5
 
 
 def test_clean_makes_the_graph_simple_and_counts_what_it_did():
     edges = torch.tensor([[0, 1, 1, 2, 3, 3], [1, 0, 2, 2, 0, 0]])
-    data = datasets.clean(toy(edge_index=edges))
+    data = clean(toy(edge_index=edges))
     assert sorted(zip(*data.edge_index.tolist())) == [(0, 1), (0, 3), (1, 0), (1, 2), (2, 1), (3, 0)]
     assert data.cleaned == {"self_loops": 1, "duplicates": 1, "one_way": 2}
     assert data.num_nodes == 12
@@ -163,7 +165,7 @@ def test_clean_makes_the_graph_simple_and_counts_what_it_did():
     ("WebKB/Cornell", ("WebKB", "Cornell")), ("Actor", ("Actor", "")),
 ])
 def test_names(name, full):
-    assert datasets.resolve(name) == full
+    assert catalogue.resolve(name) == full
 
 
 def write_photo(folder: Path) -> dict[Path, bytes]:
@@ -211,7 +213,7 @@ def test_ogb_keeps_its_split_and_parses_once(tmp_path, monkeypatch):
     task = open_set(name="ogbn-arxiv", root=str(tmp_path), num_unseen=1, labels_per_class=5)
     assert task.info["split"] == "public" and task.test.tolist() == list(range(150, 200)) and len(task.val) == 30
     datasets.load.cache_clear()
-    monkeypatch.setattr(datasets, "_read", lambda *args: pytest.fail("parsed twice"))
+    monkeypatch.setattr(pyg, "read", lambda *args: pytest.fail("parsed twice"))
     assert equal(task, open_set(name="ogbn-arxiv", root=str(tmp_path), num_unseen=1, labels_per_class=5))
 
 
@@ -322,7 +324,7 @@ def test_figure_is_a_picture(tmp_path):
 def test_a_rare_class_keeps_a_node_to_train_on():
     y = torch.arange(20).repeat(3)
     for seed in range(5):
-        nodes = splits.draw(y, [], labels_per_class=-1, num_val=20, num_test=20, split_seed=seed, section="file")
+        nodes = splits.draw(y, [], labels_per_class=-1, num_val=20, num_test=20, split_seed=seed)
         assert set(y[nodes.train].tolist()) == set(range(20))
         every = torch.cat([nodes.train, nodes.val, nodes.test])
         assert len(every.unique()) == len(every) and len(nodes.val) and len(nodes.test)

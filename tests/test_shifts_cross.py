@@ -289,8 +289,7 @@ def test_refused_options(home, key, options):
 
 def test_refused_networks(home):
     file, fields = Path(home) / "citation" / "acmv9.mat", network("acmv9")
-    refused("dataset.name", _citation.load, name="acmv8", root=home)
-    refused("two_labels", _citation.load, name="acmv9", root=home, two_labels="both")
+    refused("name", _citation.load, name="acmv8", root=home)
     for field, wrong in (("attrb", fields["attrb"][:, 1:]), ("group", fields["group"][:, 1:]), ("network", fields["network"][1:]),
                          ("group", np.array([["a"] * 5] * 100)), ("attrb", np.ones((99, WORDS)))):
         scipy.io.savemat(file, fields | {field: wrong})

@@ -1,15 +1,15 @@
-"""Papers of ogbn-arxiv by year and class: how many there are, not which; counted from ``node_year.csv.gz`` and ``node-label.csv.gz``."""
+"""How many papers ogbn-arxiv has of each year and class, counted from its raw files."""
 from __future__ import annotations
 
 import numpy as np
 
-FIRST_YEAR, LAST_YEAR = 1993, 2020
+FIRST_YEAR = 1993
 
 EARLIER = (
-    (1971, 26, 1), (1986, 8, 1), (1987, 2, 1), (1988, 14, 1), (1990, 6, 1), (1990, 8, 1), (1990, 10, 1), (1991, 9, 1), (1991, 14, 1),
-    (1991, 34, 1), (1992, 34, 1),
+    (1971, 26, 1), (1986, 8, 1), (1987, 2, 1), (1988, 14, 1), (1990, 6, 1), (1990, 8, 1),
+    (1990, 10, 1), (1991, 9, 1), (1991, 14, 1), (1991, 34, 1), (1992, 34, 1),
 )
-"""Year, class and number of the papers before ``FIRST_YEAR``; some years are surely wrong, and are kept as they are."""
+"""Year, class and number of papers before ``FIRST_YEAR``, as the raw files have them."""
 
 TABLE = """
 NA 0 0 0 0 0 0 0 0 3 1 4 3 1 4 4 8 15 20 20 32 50 49 72 72 79 74 49 5
@@ -53,15 +53,16 @@ DB 0 0 0 2 1 3 3 1 3 11 11 17 15 24 43 39 65 51 111 199 129 173 212 237 265 273 
 DL 0 0 0 0 0 0 3 1 1 5 2 5 19 21 20 23 41 61 79 87 141 132 132 169 158 193 181 33
 DM 0 0 0 0 0 0 0 2 4 3 3 10 10 20 45 51 99 102 117 124 146 166 233 201 215 209 229 40
 """
-"""A line a class, in the order of its label: arXiv's name of it, and papers in each of the years ``FIRST_YEAR`` .. ``LAST_YEAR``."""
+"""A line a class, in the order of labels: its name, and papers in ``FIRST_YEAR`` .. 2020."""
 
 CLASS_NAMES = tuple(f"cs.{line.split()[0]}" for line in TABLE.split("\n") if line)
 
 
-def years_and_labels() -> tuple[np.ndarray, np.ndarray]:
+def papers() -> tuple[np.ndarray, np.ndarray]:
     """Year and class of each of the 169,343 papers, ``[V]`` each, sorted by class and year."""
     counts = np.array([line.split()[1:] for line in TABLE.split("\n") if line], dtype=np.int64)
     label, year = np.indices(counts.shape)
-    rows = np.concatenate([np.stack([year.ravel() + FIRST_YEAR, label.ravel(), counts.ravel()], 1), np.array(EARLIER)])
+    later = np.stack([year.ravel() + FIRST_YEAR, label.ravel(), counts.ravel()], 1)
+    rows = np.concatenate([later, np.array(EARLIER)])
     rows = rows[np.lexsort((rows[:, 0], rows[:, 1]))]
     return np.repeat(rows[:, 0], rows[:, 2]), np.repeat(rows[:, 1], rows[:, 2])

@@ -1,4 +1,4 @@
-"""SHA-256 of Planetoid's public raw files: they are pickles, and a foreign pickle can run any code."""
+"""SHA-256 of Planetoid's raw files: they are pickles, and a foreign pickle can run any code."""
 from __future__ import annotations
 
 import hashlib
@@ -18,7 +18,8 @@ PLANETOID: dict[str, tuple[str, ...]] = {
     "ind.citeseer.allx": ("2ac30345d95c9ec933a817ee0bdd6a5f077f8c184a20e696910192d534414668",),
     "ind.citeseer.ally": ("f704b2d986dde6c2669934de1f3ae5696a6cf9455c0f6b2646a2d135ea0a1c95",),
     "ind.citeseer.graph": ("d79a4ef9d3e7169aee8946145f6b7306e35bc79bffad26346cfb94e10e9912a7",),
-    "ind.citeseer.test.index": ("2af990671580b6b2df5d158d1038f8292e30c9cd821b5453f399659b25b723d4",),
+    "ind.citeseer.test.index":
+        ("2af990671580b6b2df5d158d1038f8292e30c9cd821b5453f399659b25b723d4",),
     "ind.citeseer.tx": ("539a8906a2da97628d212f2fdd668c109a8b3f0d36574b59e5d3fd5b5303da21",),
     "ind.citeseer.ty": ("55e5bd1ba1e733a04598753ad1a8d57957f4b8f89e74519f41f4f4938767e4ce",),
     "ind.citeseer.x": ("d20de19150741e555de0ed037195630fc194114ebc7fd72ced62810148aa22f6",),
@@ -37,11 +38,7 @@ PLANETOID: dict[str, tuple[str, ...]] = {
 
 
 def verify(file: Path, shown: Path) -> None:
-    """Compare a Planetoid file with its public SHA-256; other files pass.
-
-    Args:
-        file: the file to read.
-        shown: the path that the user knows it by.
+    """Refuse a Planetoid file, which the user knows as ``shown``, unless its SHA-256 is public.
 
     Raises:
         InputError: the digest is another.
@@ -49,5 +46,6 @@ def verify(file: Path, shown: Path) -> None:
     expected = PLANETOID.get(file.name)
     found = hashlib.sha256(file.read_bytes()).hexdigest() if expected else ""
     if expected and found not in expected:
-        raise InputError(str(shown), f"SHA-256 {found}",
-                         f"SHA-256 {' or '.join(expected)}; fetch the file again, or set open_set.verify False if you trust it")
+        allowed = (f"SHA-256 {' or '.join(expected)}; fetch the file again, or set verify False "
+                   "if you trust it")
+        raise InputError(str(shown), f"SHA-256 {found}", allowed)
