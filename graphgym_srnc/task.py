@@ -170,10 +170,7 @@ class ShiftTask:
         return self.train.device
 
     def to(self, device: torch.device | str) -> "ShiftTask":
-        """The task with graphs and index sets on a device; itself where they are there already.
-
-        Features that stay on disk stay there.
-        """
+        """The task with graphs and index sets on a device; features on disk stay on disk."""
         moved: dict[int, Any] = {}
 
         def move(value: Any) -> Any:
@@ -213,10 +210,7 @@ class ShiftTask:
         return blind
 
     def fingerprint(self) -> str:
-        """SHA-256 of graphs, labels and index sets.
-
-        Two results are comparable pair by pair if and only if theirs are equal.
-        """
+        """SHA-256 of graphs, labels and index sets: results of an equal one are comparable."""
         return self._digest
 
     @cached_property
@@ -235,10 +229,8 @@ class ShiftTask:
 
 
 def all_finite(x: Tensor) -> bool:
-    """Whether a tensor holds neither NaN nor infinity.
-
-    A finite sum says so, and is found forty times faster than by a look at each number.
-    """
+    """Whether a tensor holds neither NaN nor infinity."""
+    # A finite sum says so, and is found forty times faster than by a look at each number.
     return math.isfinite(float(x.sum())) or bool(torch.isfinite(x).all())
 
 

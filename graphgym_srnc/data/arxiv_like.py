@@ -198,15 +198,11 @@ def _features(subject: np.ndarray, years: np.ndarray, topics: Topics, num_featur
 
 def _citations(time: np.ndarray, groups: tuple[tuple[np.ndarray, np.ndarray], ...], mean: float,
                shares: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
-    """Pairs ``[2, E]`` of a paper and one that it cites.
+    """Pairs ``[2, E]`` of a paper and one that it cites, which is of a group by kind of citation.
 
-    Args:
-        time: when papers appear, ``[V]``.
-        groups: for each kind of citation, the group that a paper is in, and the group that half of
-            its citations of that kind go to; the other half goes to its own.
-        mean: mean number of citations a paper tries to make.
-        shares: cumulated shares of the kinds of citations, but for the last one.
-        rng: draws everything.
+    A kind has two arrays of groups, ``[V]`` each: citations go to papers whose group in the first
+    is that of the citing paper in the first or, by even chance, in the second. ``shares`` are the
+    cumulated shares of the kinds but the last.
     """
     count = rng.poisson(mean * rng.gamma(2.0, 0.5, len(time)))
     paper = np.repeat(np.arange(len(time)), count)

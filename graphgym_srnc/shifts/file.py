@@ -21,20 +21,10 @@ def build(*, name: str = "", root: str = "", split_seed: int = 0, path: str = ""
           num_test: CountOrRest = 1000, mapped: bool = False) -> ShiftTask:
     """Make a task of a graph in files, which are only read.
 
-    ``path`` is one of
-
-    - ``.pt``: a PyG ``Data`` (or a dict of tensors) saved by ``torch.save``: ``x`` ``[V, F]``,
-      ``edge_index`` ``[2, E]``, ``y`` ``[V]``, and if there is a split ``train_mask``,
-      ``val_mask``, ``test_mask`` ``[V]``. Tensors only: no pickled code is run.
-    - ``.npz``: arrays of the same names, or the keys ``adj_*``, ``attr_*``, ``labels`` of the
-      gnn-benchmark files.
-    - ``.csv``, ``.tsv``, ``.txt``: a list of edges, two node numbers a line, with ``features``
-      (``.npy``, a scipy sparse ``.npz``, or a table with a line a node) and ``labels`` (``.npy``,
-      or a table with a label a line, or lines of node and label). Labels may be names, and numbers
-      with gaps are; an empty one, or -1, is none.
-    - a folder with ``edges.*`` (also ``.npy``, ``[2, E]``), ``features.*`` and ``labels.*`` as
-      above, and if there is a split ``split.csv`` with lines of node and ``train``, ``val`` or
-      ``test``.
+    ``docs/data.md`` describes every form of them. A ``.pt`` or ``.npz`` holds ``x`` ``[V, F]``,
+    ``edge_index`` ``[2, E]``, ``y`` ``[V]`` and, if there is a split, ``train_mask``, ``val_mask``,
+    ``test_mask`` ``[V]``; no pickled code is run. A folder holds ``edges.*``, ``features.*``,
+    ``labels.*`` and, if there is a split, ``split.csv``.
 
     Edges may be directed, repeated or self-loops: the graph is made undirected and simple. Nodes
     without a label (-1) serve as unlabelled target nodes.

@@ -199,20 +199,13 @@ def draw_val_test(y: Tensor, *, num_val: int, num_test: int, split_seed: int,
                   val: Tensor | None = None, test: Tensor | None = None) -> tuple[Tensor, Tensor]:
     """Validation and test nodes out of the labelled ones, as :func:`draw` makes them."""
     order = shuffled(len(y), split_seed, "nodes")
-    nodes = order[_free(y, val, test)[order]]
-    val, test = _val_test(nodes, num_val, num_test, val, test)
+    val, test = _val_test(order[_free(y, val, test)[order]], num_val, num_test, val, test)
     return val.sort().values, test.sort().values
 
 
 def one_graph_task(name: str, graph: Data, nodes: Nodes, num_known: int, *, open_set: bool = False,
                    **fields: Any) -> ShiftTask:
-    """A task whose graph is source and target; all nodes but the training ones are the pool.
-
-    Args:
-        name, num_known, open_set, fields: see :class:`ShiftTask`.
-        graph: source and target.
-        nodes: the split.
-    """
+    """A task on one graph, whose pool are all nodes but the training ones; see ShiftTask."""
     return ShiftTask(name=name, source=graph, target=graph, train=nodes.train, val=nodes.val,
                      test=nodes.test, pool=others(graph.num_nodes, nodes.train),
                      num_known=num_known, open_set=open_set, **fields)
