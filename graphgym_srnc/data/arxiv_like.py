@@ -232,10 +232,10 @@ def _earlier(group: np.ndarray, time: np.ndarray, fame: np.ndarray, wanted: np.n
     span, origin = 10_000.0, time.min() - 1
     line = np.lexsort((time, group))
     mass = np.concatenate([[0.0], fame[line].cumsum()])
-    place = group[line] * span + (time[line] - origin)
+    position = group[line] * span + (time[line] - origin)
 
     def index(moment: np.ndarray) -> np.ndarray:
-        return np.searchsorted(place, wanted * span + np.maximum(moment - origin, 0))
+        return np.searchsorted(position, wanted * span + np.maximum(moment - origin, 0))
 
     low, high = index(since), index(np.minimum(since + 1, until))
     always = index(np.full_like(since, origin)), index(until)

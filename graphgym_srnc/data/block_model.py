@@ -29,8 +29,8 @@ def class_topics(num_classes: int, num_features: int, signal: float,
     """
     zipf = 1 / (np.arange(num_features) + 10.0)
     zipf /= zipf.sum()
-    own = np.stack([rng.permutation(zipf) for _ in range(num_classes)])
-    return (1 - signal) * zipf[rng.permutation(num_features)] + signal * own
+    of_class = np.stack([rng.permutation(zipf) for _ in range(num_classes)])
+    return (1 - signal) * zipf[rng.permutation(num_features)] + signal * of_class
 
 
 def dcsbm(*, num_nodes: int, shares: np.ndarray, topics: np.ndarray, rng: np.random.RandomState,
@@ -84,13 +84,13 @@ def dcsbm(*, num_nodes: int, shares: np.ndarray, topics: np.ndarray, rng: np.ran
     cohesion = cohesion if blocks_per_class > 1 else 1.0
     edges = _edges(theta, label, block, count, homophily, cohesion, rng)
 
-    place = rng.permutation(num_nodes)  # so that node ids say nothing about classes
+    new_id = rng.permutation(num_nodes)  # so that node ids say nothing about classes
     node, word = _words(topics, label, rng)
     x = torch.zeros(num_nodes, topics.shape[1])
-    x[torch.from_numpy(place[node]), torch.from_numpy(word)] = 1
+    x[torch.from_numpy(new_id[node]), torch.from_numpy(word)] = 1
     y, block_of = np.empty_like(label), np.empty_like(block)
-    y[place], block_of[place] = label, block
-    both = place[np.concatenate([edges, edges[::-1]], 1)]
+    y[new_id], block_of[new_id] = label, block
+    both = new_id[np.concatenate([edges, edges[::-1]], 1)]
     return Data(x=x, edge_index=torch.from_numpy(both), y=torch.from_numpy(y),
                 block=torch.from_numpy(block_of), num_nodes=num_nodes)
 

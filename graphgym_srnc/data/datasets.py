@@ -35,17 +35,17 @@ def load(name: str, root: str = "", verify: bool = True) -> Data:
     """
     family, member = catalogue.resolve(name)
     base, homes = pyg.dataset_class(family, name), home.homes(family, root)
-    here = _present(family, member, homes)
-    data = _load_parsed(_parsed_file(family, member, here))
+    source = _present(family, member, homes)
+    data = _load_parsed(_parsed_file(family, member, source))
     if data is None:
         # What takes long is done by one process, and others wait for its files.
-        takes_long = here is None or family == "OGB"
+        takes_long = source is None or family == "OGB"
         lock = locked(cache_folder() / f"{family}-{member}.lock") if takes_long else nullcontext()
         with lock:
-            here = _present(family, member, homes)
-            data = _load_parsed(_parsed_file(family, member, here))
+            source = _present(family, member, homes)
+            data = _load_parsed(_parsed_file(family, member, source))
             if data is None:
-                data = pyg.read(base, name, member, homes, here or homes[0], verify)
+                data = pyg.read(base, name, member, homes, source or homes[0], verify)
                 _store_parsed(data, _parsed_file(family, member, _present(family, member, homes)))
     if (family, member) == ("Planetoid", "CiteSeer"):
         # 15 papers are missing in the raw files; PyG fills them in without features, edges or a
@@ -57,14 +57,14 @@ def load(name: str, root: str = "", verify: bool = True) -> Data:
 def _present(family: str, member: str, homes: list[Path]) -> Path | None:
     """The first folder that holds raw files of the data set."""
     raw = catalogue.raw_folder(family, member)
-    return next((here for here in homes if any(home.files_below(here / raw))), None)
+    return next((source for source in homes if any(home.files_below(source / raw))), None)
 
 
-def _parsed_file(family: str, member: str, here: Path | None) -> Path | None:
+def _parsed_file(family: str, member: str, source: Path | None) -> Path | None:
     """File of the parsed graph, for OGB only: its text files take long to parse."""
-    if family != "OGB" or here is None:
+    if family != "OGB" or source is None:
         return None
-    files = home.files_below(here / catalogue.raw_folder(family, member))
+    files = home.files_below(source / catalogue.raw_folder(family, member))
     stamp = [(str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in files]
     digest = sha256(repr((KEPT, stamp)).encode()).hexdigest()
     return cache_folder() / f"{member}-{digest[:16]}.pt"

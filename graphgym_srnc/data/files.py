@@ -107,8 +107,8 @@ def tensors(given: Mapping[str, Any] | Data, fields: Sequence[str],
             if value.is_complex() or value.is_quantized or sparse:
                 raise TypeError(f"{value.dtype}, {value.layout}")
         except Exception as error:  # of a foreign object or of what torch thinks of it
-            said = untrusted.reason(error)[:100]
-            raise InputError(f"{key}: {field}", said, "a tensor or array of numbers") from error
+            text = untrusted.reason(error)[:100]
+            raise InputError(f"{key}: {field}", text, "a tensor or array of numbers") from error
     return found
 
 

@@ -31,7 +31,7 @@ def dataset_class(family: str, name: str) -> type:
     return PygNodePropPredDataset
 
 
-def read(base: type, name: str, member: str, homes: list[Path], here: Path, verify: bool) -> Data:
+def read(base: type, name: str, member: str, homes: list[Path], source: Path, verify: bool) -> Data:
     """The one graph of a data set, with the split of ogb as masks.
 
     PyG works on links in a temporary folder, so the data folder may be read-only, and parallel runs
@@ -42,7 +42,7 @@ def read(base: type, name: str, member: str, homes: list[Path], here: Path, veri
         name: the data set as the user calls it.
         member: the data set as the class calls it.
         homes: folders that may keep downloads.
-        here: that one of them which holds the files, or should.
+        source: that one of them which holds the files, or should.
         verify: compare Planetoid's pickles with their public SHA-256 before they are read.
 
     Raises:
@@ -50,8 +50,8 @@ def read(base: type, name: str, member: str, homes: list[Path], here: Path, veri
     """
     with tempfile.TemporaryDirectory(prefix="graphgym_srnc-") as folder:
         staging = Path(folder)
-        for file in home.files_below(here):
-            link = staging / file.relative_to(here)
+        for file in home.files_below(source):
+            link = staging / file.relative_to(source)
             link.parent.mkdir(parents=True, exist_ok=True)
             link.symlink_to(file.resolve())
         is_ogb = base.__name__ == "PygNodePropPredDataset"
@@ -59,7 +59,7 @@ def read(base: type, name: str, member: str, homes: list[Path], here: Path, veri
             # Without this file ogb asks on the terminal.
             (staging / member.replace("-", "_") / "RELEASE_v1.txt").touch()
 
-        reader = _staged_class(base, name, staging, here, verify)
+        reader = _staged_class(base, name, staging, source, verify)
         arguments = {"name": member} if member else {}
         with warnings.catch_warnings(), redirect_stdout(sys.stderr), untrusted.tensors_only():
             warnings.simplefilter("ignore")
@@ -69,7 +69,7 @@ def read(base: type, name: str, member: str, homes: list[Path], here: Path, veri
                 raise
             except Exception as error:
                 allowed = (f"a data set that {base.__name__} makes from this name and from whole "
-                           f"files in {here} ({type(error).__name__}: {untrusted.reason(error)})")
+                           f"files in {source} ({type(error).__name__}: {untrusted.reason(error)})")
                 raise InputError("name", name, allowed) from error
             data = dataset[0]
             if len(dataset) != 1 or not hasattr(data, "edge_index") or data.y is None:
@@ -81,10 +81,10 @@ def read(base: type, name: str, member: str, homes: list[Path], here: Path, veri
     return data
 
 
-def _staged_class(base: type, name: str, staging: Path, here: Path, verify: bool) -> type:
+def _staged_class(base: type, name: str, staging: Path, source: Path, verify: bool) -> type:
     """``base`` with checksums, without its log, and with errors that name the user's folder."""
     def shown(path: str) -> Path:
-        return here / Path(path).relative_to(staging)
+        return source / Path(path).relative_to(staging)
 
     class Dataset(base):
         def download(self) -> None:

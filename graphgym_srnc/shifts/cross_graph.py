@@ -157,22 +157,22 @@ def _read(role: str, path: str, root: str, two_labels: str) -> tuple[Data, tuple
 def _one_label_space(source: Data, names: Sequence[str], target: Data, other_names: Sequence[str],
                      target_name: str) -> tuple[str, ...]:
     """Number the labels of both graphs alike where they are words; returns the words."""
-    words = {True: "words", False: "numbers"}
     if bool(names) != bool(other_names):
-        found = f"{target_name} with {words[bool(other_names)]} for labels"
-        raise InputError("target", found, f"{words[bool(names)]}, as the source has")
+        wanted, found = ("words", "numbers") if names else ("numbers", "words")
+        raise InputError("target", f"{target_name} with {found} for labels",
+                         f"{wanted}, as the source has")
     merged = sorted({*names, *other_names})
-    for graph, own in ((source, names), (target, other_names)) if merged else ():
+    for graph, words in ((source, names), (target, other_names)) if merged else ():
         # The last entry of the table answers for -1, no label.
-        graph.y = torch.tensor([*map(merged.index, own), -1])[graph.y]
+        graph.y = torch.tensor([*map(merged.index, words), -1])[graph.y]
     return tuple(merged)
 
 
 def _masked(classes: list[int], private: list[int], num_unseen: int, unseen: list[int],
             split_seed: int) -> list[int]:
     """Masked classes; one that only the target has may be named too."""
-    here = [c for c in unseen if c not in private]
-    chosen = splits.choose_unseen(classes, 0 if unseen else num_unseen, here, split_seed)
+    of_source = [c for c in unseen if c not in private]
+    chosen = splits.choose_unseen(classes, 0 if unseen else num_unseen, of_source, split_seed)
     return sorted({*chosen, *unseen})
 
 
