@@ -38,6 +38,7 @@ setup(
     packages=[*find_packages(include=["graphgym_srnc", "graphgym_srnc.*"]), "graphgym_srnc.configs_gym"],
     package_dir={"graphgym_srnc.configs_gym": "configs_gym"},
     package_data={"graphgym_srnc.configs_gym": ["**/*.yaml", "**/*.txt"], "graphgym_srnc.report": ["*.html"],
+                  "graphgym_srnc.data": ["*.csv", "*.sha256"],
                   "graphgym_srnc.own.discover": ["*.html"]},
     install_requires=[
         # Not torch-geometric[graphgym]: that extra pins protobuf<4.21 and leaves out tensorboardX, which GraphGym's agg_runs needs.

@@ -30,8 +30,8 @@ from step import load, ours
 
 from graphgym_srnc import backbones, store
 from graphgym_srnc.backbones import EncoderSpec
+from graphgym_srnc.data import block_model
 from graphgym_srnc.losses.modularity import collapse_loss, modularity_loss
-from graphgym_srnc.shifts import synthetic
 
 SIZES = (1_000, 2_000, 4_000, 8_000, 16_000, 32_000)
 DEGREE, CLUSTERS = 10.0, 16
@@ -100,7 +100,7 @@ def modularity_cost(contestant: str, size: int) -> dict[str, float]:
     the memory of the process, in MiB."""
     import numpy as np
     rng = np.random.RandomState(0)
-    data = synthetic.dcsbm(num_nodes=size, shares=np.full(4, 0.25), topics=np.ones((4, 2)), rng=rng, avg_degree=DEGREE)
+    data = block_model.dcsbm(num_nodes=size, shares=np.full(4, 0.25), topics=np.ones((4, 2)), rng=rng, avg_degree=DEGREE)
     data.x = torch.ones(size, 1)
     logits = (torch.randn(size, CLUSTERS) + 4 * torch.nn.functional.one_hot(data.y, CLUSTERS)).requires_grad_()
     if contestant == "dense":

@@ -19,9 +19,9 @@ from torch_geometric import nn as pyg
 from torch_geometric.data import Data
 
 from graphgym_srnc import backbones, shifts
+from graphgym_srnc.data import block_model
 from graphgym_srnc.methods.cluster_gnn import ClusterGNN
 from graphgym_srnc.methods.training import adam, minimise
-from graphgym_srnc.shifts import synthetic
 
 Step = Callable[[], None]
 
@@ -35,8 +35,9 @@ def load(graph: str) -> tuple[Data, Tensor, int]:
         task = shifts.find("open_set")(name=graph, split_seed=0, num_unseen=1)
         return task.source, task.train, task.num_outputs
     rng = np.random.RandomState(0)
-    shares, topics = synthetic.class_shares(ARXIV["classes"], 3.0, rng), np.ones((ARXIV["classes"], 2))
-    data = synthetic.dcsbm(num_nodes=ARXIV["nodes"], shares=shares, topics=topics, rng=rng, avg_degree=2 * ARXIV["edges"] / ARXIV["nodes"])
+    shares, topics = block_model.class_shares(ARXIV["classes"], 3.0, rng), np.ones((ARXIV["classes"], 2))
+    data = block_model.dcsbm(num_nodes=ARXIV["nodes"], shares=shares, topics=topics, rng=rng,
+                             avg_degree=2 * ARXIV["edges"] / ARXIV["nodes"])
     data.x = torch.from_numpy(rng.standard_normal((ARXIV["nodes"], ARXIV["features"])).astype(np.float32))
     return data, torch.from_numpy(rng.permutation(ARXIV["nodes"])[:ARXIV["train"]]), ARXIV["classes"]
 

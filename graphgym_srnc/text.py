@@ -10,14 +10,19 @@ def clean(text: str) -> str:
     return "".join(c if c.isprintable() else " " if c.isspace() else "?" for c in text)
 
 
+def one_line(text: Any) -> str:
+    """A text on one line; no letter is lost, as in what is stored rather than shown."""
+    return " ".join(str(text).split())
+
+
 def plain(text: Any) -> str:
     """A text on one line without what has no picture, such as marks that turn the direction of writing."""
-    return clean(" ".join(str(text).split()))
+    return clean(one_line(text))
 
 
 def short(text: Any, most: int = 18) -> str:
     """A text of at most so many letters, on one line."""
-    text = " ".join(str(text).split())
+    text = one_line(text)
     return text if len(text) <= most else text[:most - 1] + "…"
 
 

@@ -21,7 +21,7 @@ from graphgym_srnc import cache, store
 from graphgym_srnc.backbones import Graph, dgi
 from graphgym_srnc.backbones.sparse import Sparse
 from graphgym_srnc.cache import Cache
-from graphgym_srnc.data import datasets
+from graphgym_srnc.data import datasets, pyg
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.methods import srgnn
 from graphgym_srnc.runs import prepare as gym_prepare
@@ -437,8 +437,8 @@ def test_two_processes_download_once(small, tmp_path):
 
 def test_two_processes_parse_once(tmp_path, monkeypatch):
     pytest.importorskip("ogb")
-    root, log, read = write_arxiv(tmp_path / "data", np.array([2005] * 20 + [2013] * 10)), tmp_path / "log", datasets._read
-    monkeypatch.setattr(datasets, "_read", lambda *args: tell(log, 0.5) or read(*args))
+    root, log, read = write_arxiv(tmp_path / "data", np.array([2005] * 20 + [2013] * 10)), tmp_path / "log", pyg.read
+    monkeypatch.setattr(pyg, "read", lambda *args: tell(log, 0.5) or read(*args))
     datasets.load.cache_clear()
     calls = [lambda out=out: graph_of("ogbn-arxiv", root, tmp_path / out) for out in "ab"]
     assert together(*calls) == [0, 0] and len(log.read_text().split()) == 1

@@ -1,4 +1,4 @@
-"""Sorted numbers of edges against PyG's sets of pairs and SciPy's matrices, on random graphs with loops, repetitions and reverses."""
+"""Sorted numbers of edges against PyG's sets of pairs and SciPy's matrices, on random graphs."""
 from __future__ import annotations
 
 import numpy as np
@@ -9,11 +9,12 @@ from torch_geometric.data import Data
 from torch_geometric.utils import coalesce, to_undirected
 
 from graphgym_srnc.backbones import Graph
-from graphgym_srnc.data import datasets, edges
+from graphgym_srnc.data import edges
+from graphgym_srnc.data.cleaning import clean
 
 
 def pairs(seed: int) -> tuple[torch.Tensor, int]:
-    """Edges of a few nodes: one way, or both ways, or sorted and simple already; in one of two types."""
+    """Edges of a few nodes: one way, both ways, or sorted and simple already; of two types."""
     rng = np.random.default_rng(seed)
     nodes = int(rng.integers(2, 40))
     found = torch.from_numpy(rng.integers(nodes, size=(2, int(rng.integers(1, 200)))))
@@ -35,14 +36,17 @@ def test_edges_are_those_of_pyg_and_scipy(seed, chunk, monkeypatch):
     both = to_undirected(single, num_nodes=nodes)
     number, found = edges.undirected(given.numpy(), nodes)
     assert np.array_equal(number, (both[0] * nodes + both[1]).numpy())
-    assert found == {"self_loops": int(loops.sum()), "duplicates": int((~loops).sum()) - single.size(1),
+    assert found == {"self_loops": int(loops.sum()),
+                     "duplicates": int((~loops).sum()) - single.size(1),
                      "one_way": both.size(1) - single.size(1)}
     if len(number):
-        data = datasets.clean(Data(x=torch.ones(nodes, 1), edge_index=given, y=torch.zeros(nodes)))
+        data = clean(Data(x=torch.ones(nodes, 1), edge_index=given, y=torch.zeros(nodes)))
         assert torch.equal(data.edge_index, both) and data.cleaned == found
-    whole = sp.coo_array((np.ones(both.size(1), dtype=np.float32), tuple(both.numpy())), shape=(nodes, nodes)).tocsr()
+    whole = sp.coo_array((np.ones(both.size(1), dtype=np.float32), tuple(both.numpy())),
+                         shape=(nodes, nodes)).tocsr()
     raw = Graph(Data(x=torch.ones(nodes, 1), edge_index=given), "none").adjacency("raw").matrix
-    assert all(np.array_equal(getattr(raw, part), getattr(whole, part)) for part in ("data", "indices", "indptr"))
+    assert all(np.array_equal(getattr(raw, part), getattr(whole, part))
+               for part in ("data", "indices", "indptr"))
     assert raw.indices.dtype == raw.indptr.dtype == np.int32 and raw.has_canonical_format
     assert torch.equal(given, kept)
 

@@ -1,4 +1,4 @@
-"""What holds of every method on any graph: it trains without a NaN, and predicts nodes whatever their order and however edges are told."""
+"""Every method on any graph trains without a NaN, and predicts nodes whatever their order."""
 from __future__ import annotations
 
 import math
@@ -20,27 +20,35 @@ from graphgym_srnc.train import trainer
 EXAMPLES = max(4, int(os.environ.get("GRAPHGYM_SRNC_FUZZ") or 0) // 200)
 """Tasks a method and kind of shift."""
 
-QUICK = {"steps": 2, "rounds": 1, "pretrain_steps": 2, "cluster_pretrain_steps": 2, "cluster_source_steps": 2, "cluster_steps": 1,
+QUICK = {"steps": 2, "rounds": 1, "pretrain_steps": 2, "cluster_pretrain_steps": 2,
+         "cluster_source_steps": 2, "cluster_steps": 1,
          "samples": 3, "proxy_dim": 4, "num_clusters": 6}
 FEATURES = ("random", "one", "constant", "bare rows", "words")
 
 
 @st.composite
 def graphs(draw: st.DrawFn, classes: int, width: int, kind: str) -> Data:
-    """A block model with odd sizes, isolated nodes, self-loops and repeated or one-way edges; the last class may have a single node."""
+    """A block model with odd sizes, isolated nodes, self-loops and repeated or one-way edges.
+
+    The last class may have a single node.
+    """
     sizes = [draw(st.integers(3, 12)) for _ in range(classes - 1)] + [draw(st.integers(1, 12))]
     rng = torch.Generator().manual_seed(draw(st.integers(0, 2 ** 32)))
     y = torch.repeat_interleave(torch.arange(classes), torch.tensor(sizes))
     y = y[torch.randperm(len(y), generator=rng)]
-    inside, across = draw(st.sampled_from([(0.0, 0.1), (0.4, 0.05), (0.1, 0.5), (1.0, 0.0), (0.02, 0.02)]))
-    edges = (torch.rand(len(y), len(y), generator=rng) < torch.where(y[:, None] == y, inside, across)).nonzero().T
+    inside, across = draw(st.sampled_from([(0.0, 0.1), (0.4, 0.05), (0.1, 0.5), (1.0, 0.0),
+                                           (0.02, 0.02)]))
+    chance = torch.where(y[:, None] == y, inside, across)
+    edges = (torch.rand(len(y), len(y), generator=rng) < chance).nonzero().T
     # No graph is without an edge.
     extra = torch.tensor([[0, 1, 1], [1, 0, 1]])
     edges = torch.cat([extra, edges, *([edges[:, :5]] * draw(st.integers(0, 2)))], 1)
     if kind == "words":
         x = (torch.rand(len(y), width, generator=rng) < 0.1).float()
+    elif kind == "constant":
+        x = torch.ones(len(y), width)
     else:
-        x = torch.ones(len(y), width) if kind == "constant" else torch.rand(len(y), width, generator=rng) + torch.eye(classes, width)[y]
+        x = torch.rand(len(y), width, generator=rng) + torch.eye(classes, width)[y]
     if kind == "bare rows":
         x[::2] = 0
     return Data(x=x * draw(st.sampled_from([1.0, 1e-4, 1e4])), edge_index=edges, y=y)
@@ -48,7 +56,7 @@ def graphs(draw: st.DrawFn, classes: int, width: int, kind: str) -> Data:
 
 @st.composite
 def tasks(draw: st.DrawFn, open_set: bool) -> ShiftTask:
-    """A task of one graph with an unseen class, or of two graphs; one training node a class, or more."""
+    """A task of one graph with an unseen class, or of two graphs; a class has 1 to 3 labels."""
     classes, kind = draw(st.integers(2, 4)) + open_set, draw(st.sampled_from(FEATURES))
     width = 1 if kind == "one" else draw(st.sampled_from([2, 7, 40]))
     source = draw(graphs(classes, width, kind))
@@ -66,24 +74,29 @@ def tasks(draw: st.DrawFn, open_set: bool) -> ShiftTask:
 def check(method: Method, task: ShiftTask, order: torch.Tensor) -> None:
     """Train; then nodes in another order, and edges told otherwise, are predicted alike."""
     record = trainer.fit(method, task, seed=0, max_episodes=1)
-    assert all(math.isfinite(value) for episode in record.history for value in episode.losses.values())
+    assert all(math.isfinite(value) for episode in record.history
+               for value in episode.losses.values())
     graph = task.target
     scores = method.predict(graph)
     assert len(scores) == graph.num_nodes and bool(torch.isfinite(scores).all())
     posterior, decided = method.posterior(scores), method.decide(scores)
-    torch.testing.assert_close(posterior.sum(1), torch.ones(len(scores), dtype=posterior.dtype), rtol=0, atol=1e-6)
+    torch.testing.assert_close(posterior.sum(1), torch.ones(len(scores), dtype=posterior.dtype),
+                               rtol=0, atol=1e-6)
     assert bool(((decided >= 0) & (decided < task.num_outputs)).all())
     rank = order.argsort()
     permuted = Data(x=graph.x[order], edge_index=rank[graph.edge_index])
     close(method.predict(shifts.unlabelled(permuted)), scores[order])
     loops = torch.arange(graph.num_nodes).repeat(2, 1)
-    more = Data(x=graph.x, edge_index=torch.cat([graph.edge_index.flip(1), graph.edge_index[:, ::2], loops, loops], 1))
+    more = Data(x=graph.x,
+                edge_index=torch.cat([graph.edge_index.flip(1), graph.edge_index[:, ::2], loops,
+                                      loops], 1))
     close(method.predict(shifts.unlabelled(more)), scores)
 
 
 def close(found: torch.Tensor, wanted: torch.Tensor) -> None:
     """Equal but for the order in which sums are taken."""
-    torch.testing.assert_close(found, wanted, rtol=1e-3, atol=1e-4 * max(1.0, float(wanted.abs().max())))
+    torch.testing.assert_close(found, wanted, rtol=1e-3,
+                               atol=1e-4 * max(1.0, float(wanted.abs().max())))
 
 
 @pytest.mark.parametrize("open_set", [True, False], ids=["open", "close"])
@@ -91,13 +104,16 @@ def close(found: torch.Tensor, wanted: torch.Tensor) -> None:
 def test_a_method_on_any_graph(name, open_set, monkeypatch):
     monkeypatch.setenv("GRAPHGYM_SRNC_CACHE", "off")
 
-    @settings(max_examples=EXAMPLES, deadline=None, database=None, derandomize=True, suppress_health_check=list(HealthCheck))
-    @given(task=tasks(open_set), kind=st.sampled_from(sorted(set(BACKBONES) - {"dgi"})), data=st.data())
+    @settings(max_examples=EXAMPLES, deadline=None, database=None, derandomize=True,
+              suppress_health_check=list(HealthCheck))
+    @given(task=tasks(open_set), kind=st.sampled_from(sorted(set(BACKBONES) - {"dgi"})),
+           data=st.data())
     def on(task: ShiftTask, kind: str, data: st.DataObject) -> None:
         method = make(name, kind, hidden=4, **some(methods.find(name), QUICK))
         if method.oracle:
             object.__setattr__(task, "oracle", task)
-        order = torch.randperm(task.target.num_nodes, generator=torch.Generator().manual_seed(data.draw(st.integers(0, 99))))
+        rng = torch.Generator().manual_seed(data.draw(st.integers(0, 99)))
+        order = torch.randperm(task.target.num_nodes, generator=rng)
         check(method, task, order)
 
     on()

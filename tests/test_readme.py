@@ -17,8 +17,10 @@ from graphgym_srnc import methods, shifts
 from graphgym_srnc.backbones import BACKBONES
 from graphgym_srnc.cli.main import build_parser, main
 from graphgym_srnc.data import datasets
+from graphgym_srnc.data.block_model import class_topics, dcsbm
+from graphgym_srnc.data.cleaning import clean
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.shifts import synthetic
+from graphgym_srnc.shifts import splits
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -162,15 +164,17 @@ def test_added_method_by_the_command_line(tmp_path):
 
 
 def test_added_shift(gym, copied, monkeypatch):
-    topics = synthetic.class_topics(3, 40, 0.5, synthetic._splits.generator(0, 9))
-    graph = synthetic.dcsbm(num_nodes=300, shares=torch.ones(3).numpy() / 3, topics=topics, rng=synthetic._splits.generator(0, 8))
-    monkeypatch.setattr(datasets, "load", lambda name, root: datasets.clean(graph))
+    topics = class_topics(3, 40, 0.5, splits.generator(0, "topics"))
+    graph = dcsbm(num_nodes=300, shares=torch.ones(3).numpy() / 3, topics=topics, rng=splits.generator(0, "graph"))
+    monkeypatch.setattr(datasets, "load", lambda name, root: clean(graph))
     name = copied(shifts, "shifts/erased.py")
     cfg = gym.load_config(None, ["dataset.format", name, "dataset.name", "Photo", f"{name}.share", "0.25", *TINY])
     task = gym.build_task(cfg)
     lost = ((task.target.x == 0).all(0) & (task.source.x != 0).any(0)).sum()
     assert task.name == "erased/Photo" and 0 < lost <= 10 and torch.equal(task.source.y, task.target.y)
     assert len(gym.fit(cfg, task)[1].history) == 2
+    with pytest.raises(InputError, match=rf"{name}.share: got 2.0; allowed: in \[0, 1\]"):
+        gym.build_task(gym.load_config(None, ["dataset.format", name, f"{name}.share", "2.0"]))
 
 
 def test_added_backbone(gym, monkeypatch):

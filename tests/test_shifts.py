@@ -14,22 +14,26 @@ from torch_geometric.data import Data
 from torch_geometric.utils import homophily, is_undirected
 
 from graphgym_srnc import shifts
-from graphgym_srnc.data import datasets
+from graphgym_srnc.data import catalogue, datasets, pyg
+from graphgym_srnc.data.block_model import class_shares, class_topics, dcsbm
+from graphgym_srnc.data.cleaning import clean
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.figures.shift import describe, figure, show
 from graphgym_srnc.shifts import splits
-from graphgym_srnc.shifts.synthetic import class_shares, class_topics, dcsbm
 
 open_set, synthetic, own_file = (shifts.find(name) for name in ("open_set", "synthetic", "file"))
 DATA = Path(os.environ.get("GRAPHGYM_SRNC_DATA") or Path(__file__).parents[2] / "shared" / "data")
-planetoid = pytest.mark.skipif(not (DATA / "planetoid" / "Cora" / "raw").is_dir(), reason=f"no Planetoid files in {DATA}")
-SMALL = {"num_nodes": 400, "num_classes": 5, "num_features": 60, "labels_per_class": 5, "num_val": 50, "num_test": 100}
+planetoid = pytest.mark.skipif(not (DATA / "planetoid" / "Cora" / "raw").is_dir(),
+                               reason=f"no Planetoid files in {DATA}")
+SMALL = {"num_nodes": 400, "num_classes": 5, "num_features": 60, "labels_per_class": 5,
+         "num_val": 50, "num_test": 100}
 
 
 def toy(**changes) -> Data:
     """Twelve nodes of three classes in a ring, the last two without a label."""
     nodes = torch.arange(12)
-    fields = {"x": torch.eye(12), "edge_index": torch.stack([nodes, (nodes + 1) % 12]), "y": torch.tensor([0, 1, 2] * 3 + [0, -1, -1])}
+    fields = {"x": torch.eye(12), "edge_index": torch.stack([nodes, (nodes + 1) % 12]),
+              "y": torch.tensor([0, 1, 2] * 3 + [0, -1, -1])}
     return Data(**fields | changes)
 
 
@@ -44,9 +48,50 @@ def equal(a, b) -> bool:
 
 def test_found_by_folder():
     assert {"open_set", "synthetic", "file"} <= set(shifts.names())
-    assert not [name for name in shifts.names() if name.startswith("_")]
-    with pytest.raises(InputError, match="dataset.format.*open_set"):
-        shifts.find("_datasets")
+    assert not set(shifts.SHARED) & set(shifts.names())
+    for name in ("splits", "nothing"):
+        with pytest.raises(InputError, match="shift.*open_set"):
+            shifts.find(name)
+
+
+OWN = '''
+from graphgym_srnc.errors import InputError
+from graphgym_srnc.options import Share
+
+def build(*, name: str = "", root: str = "", split_seed: int = 0, share: Share = 0.5):
+    if name != "Photo":
+        raise InputError("name", name, "Photo")
+    if share == 1:
+        raise InputError("share", share, "less than 1")
+    return share
+'''
+
+
+def test_a_shift_of_ones_own_is_checked(tmp_path, monkeypatch):
+    (tmp_path / "own_shift.py").write_text(OWN)
+    monkeypatch.setattr(shifts, "__path__", [*shifts.__path__, str(tmp_path)])
+    build = shifts.find("own_shift")
+    assert build is shifts.find("own_shift") and build(name="Photo", share=0.25) == 0.25
+    for share, allowed in ((2.0, "in [0, 1]"), (-0.5, "in [0, 1]"), (1.0, "less than 1")):
+        with pytest.raises(InputError) as error:
+            build(name="Photo", share=share)
+        refused = error.value
+        assert (refused.key, refused.value, refused.allowed) == ("own_shift.share", share, allowed)
+    with pytest.raises(InputError) as error:
+        build(name="Cora")
+    assert error.value.key == "name"
+
+
+def test_streams_have_names():
+    for stream, number in (("classes", 0), ("nodes", 1), ("arxiv_like", 3), ("example", 5)):
+        wanted = np.random.RandomState([7, number]).permutation(50)
+        assert (splits.generator(7, stream).permutation(50) == wanted).all()
+        assert (splits.shuffled(50, 7, stream).numpy() == wanted).all()
+    streams = "own", "own", "other", "nodes"
+    orders = [splits.shuffled(50, 7, stream).tolist() for stream in streams]
+    assert orders[0] == orders[1] and len({*map(tuple, orders)}) == 3
+    with pytest.raises(InputError, match="split_seed"):
+        splits.generator(-1, "nodes")
 
 
 @pytest.mark.parametrize("mode", ["open_set", "close_set"])
@@ -78,7 +123,8 @@ def test_oracle_shares_the_split_and_sees_every_class():
     oracle = task.oracle
     assert torch.equal(oracle.val, task.val) and torch.equal(oracle.test, task.test)
     assert set(task.train.tolist()) < set(oracle.train.tolist())
-    assert oracle.num_known == 5 and not oracle.open_set and oracle.source.y[oracle.train].bincount().tolist() == [5] * 5
+    assert oracle.num_known == 5 and not oracle.open_set
+    assert oracle.source.y[oracle.train].bincount().tolist() == [5] * 5
     assert torch.equal(oracle.source.y, task.source.y_true)
 
 
@@ -98,7 +144,8 @@ def test_all_other_nodes():
     assert len(task.test) == 400 - 5 * 5 - 50
     task = synthetic(**SMALL | {"labels_per_class": -1})
     assert (len(task.val), len(task.test)) == (50, 100)
-    known_rest = int((task.source.y < 3).sum()) - int((task.source.y[torch.cat([task.val, task.test])] < 3).sum())
+    taken = torch.cat([task.val, task.test])
+    known_rest = int((task.source.y < 3).sum()) - int((task.source.y[taken] < 3).sum())
     assert len(task.train) == known_rest
 
 
@@ -111,18 +158,21 @@ def test_close_set_differs_in_classes_and_words():
     task = synthetic(mode="close_set", shift=0.5, **SMALL)
     assert task.source is not task.target and not task.open_set and task.num_known == 5
     assert task.source.y[task.train].bincount().tolist() == [5] * 5
-    assert len(task.source_val) == 50 and not set(task.source_val.tolist()) & set(task.train.tolist())
+    assert len(task.source_val) == 50
+    assert not set(task.source_val.tolist()) & set(task.train.tolist())
     assert len(task.pool) == 400
     assert not torch.equal(task.source.y.bincount(), task.target.y.bincount())
-    assert task.oracle.source is task.target and task.oracle.source.y[task.oracle.train].bincount().tolist() == [5] * 5
+    assert task.oracle.source is task.target
+    assert task.oracle.source.y[task.oracle.train].bincount().tolist() == [5] * 5
     same = synthetic(mode="close_set", shift=0.0, **SMALL)
     assert torch.equal(same.source.y.bincount(), same.target.y.bincount())
 
 
 @pytest.mark.parametrize("wanted", [0.2, 0.5, 0.9])
 def test_dcsbm_has_the_asked_degree_and_homophily(wanted):
-    rng = splits.generator(0, 0)
-    graph = dcsbm(num_nodes=3000, shares=class_shares(6, 4.0, rng), topics=class_topics(6, 80, 0.3, rng), rng=rng, avg_degree=8.0,
+    rng = splits.generator(0, "classes")
+    graph = dcsbm(num_nodes=3000, shares=class_shares(6, 4.0, rng),
+                  topics=class_topics(6, 80, 0.3, rng), rng=rng, avg_degree=8.0,
                   homophily=wanted)
     assert graph.num_edges == 3000 * 8 and is_undirected(graph.edge_index)
     assert homophily(graph.edge_index, graph.y) == pytest.approx(wanted, abs=0.02)
@@ -134,8 +184,9 @@ def test_dcsbm_has_the_asked_degree_and_homophily(wanted):
 
 
 def test_dcsbm_blocks_lie_inside_classes():
-    rng = splits.generator(0, 0)
-    graph = dcsbm(num_nodes=1000, shares=class_shares(4, 1.0, rng), topics=class_topics(4, 50, 0.3, rng), rng=rng, blocks_per_class=3)
+    rng = splits.generator(0, "classes")
+    graph = dcsbm(num_nodes=1000, shares=class_shares(4, 1.0, rng),
+                  topics=class_topics(4, 50, 0.3, rng), rng=rng, blocks_per_class=3)
     assert torch.equal(graph.block // 3, graph.y) and len(graph.block.unique()) == 12
     row, column = graph.edge_index
     same_class = graph.y[row] == graph.y[column]
@@ -143,27 +194,32 @@ def test_dcsbm_blocks_lie_inside_classes():
 
 
 def test_dcsbm_never_holds_a_dense_matrix():
-    rng = splits.generator(0, 0)
-    graph = dcsbm(num_nodes=60_000, shares=class_shares(20, 5.0, rng), topics=class_topics(20, 8, 0.3, rng), rng=rng)
+    rng = splits.generator(0, "classes")
+    graph = dcsbm(num_nodes=60_000, shares=class_shares(20, 5.0, rng),
+                  topics=class_topics(20, 8, 0.3, rng), rng=rng)
     assert graph.num_edges == 60_000 * 5
 
 
 def test_clean_makes_the_graph_simple_and_counts_what_it_did():
     edges = torch.tensor([[0, 1, 1, 2, 3, 3], [1, 0, 2, 2, 0, 0]])
-    data = datasets.clean(toy(edge_index=edges))
-    assert sorted(zip(*data.edge_index.tolist())) == [(0, 1), (0, 3), (1, 0), (1, 2), (2, 1), (3, 0)]
+    data = clean(toy(edge_index=edges))
+    assert sorted(zip(*data.edge_index.tolist())) == [(0, 1), (0, 3), (1, 0), (1, 2), (2, 1),
+                                                      (3, 0)]
     assert data.cleaned == {"self_loops": 1, "duplicates": 1, "one_way": 2}
     assert data.num_nodes == 12
 
 
 @pytest.mark.parametrize("name, full", [
-    ("Cora", ("Planetoid", "Cora")), ("pubmed", ("Planetoid", "PubMed")), ("CitationFull/Cora", ("CitationFull", "Cora")),
-    ("DBLP", ("CitationFull", "DBLP")), ("CoraFull", ("CitationFull", "Cora")), ("Photo", ("Amazon", "Photo")),
-    ("Coauthor/CS", ("Coauthor", "CS")), ("WikiCS", ("WikiCS", "")), ("ogbn-arxiv", ("OGB", "ogbn-arxiv")),
+    ("Cora", ("Planetoid", "Cora")), ("pubmed", ("Planetoid", "PubMed")),
+    ("CitationFull/Cora", ("CitationFull", "Cora")),
+    ("DBLP", ("CitationFull", "DBLP")), ("CoraFull", ("CitationFull", "Cora")),
+    ("Photo", ("Amazon", "Photo")),
+    ("Coauthor/CS", ("Coauthor", "CS")), ("WikiCS", ("WikiCS", "")),
+    ("ogbn-arxiv", ("OGB", "ogbn-arxiv")),
     ("WebKB/Cornell", ("WebKB", "Cornell")), ("Actor", ("Actor", "")),
 ])
 def test_names(name, full):
-    assert datasets.resolve(name) == full
+    assert catalogue.resolve(name) == full
 
 
 def write_photo(folder: Path) -> dict[Path, bytes]:
@@ -171,8 +227,10 @@ def write_photo(folder: Path) -> dict[Path, bytes]:
     import scipy.sparse as sp
     task = synthetic(num_nodes=300, num_classes=4, num_features=20, num_unseen=1)
     matrices = {"attr": sp.csr_matrix(task.source.x.numpy()),
-                "adj": sp.csr_matrix((np.ones(task.source.num_edges), task.source.edge_index.numpy()), shape=(300, 300))}
-    arrays = {f"{key}_{part}": getattr(matrix, part) for key, matrix in matrices.items() for part in ("data", "indices", "indptr", "shape")}
+                "adj": sp.csr_matrix((np.ones(task.source.num_edges),
+                                      task.source.edge_index.numpy()), shape=(300, 300))}
+    arrays = {f"{key}_{part}": getattr(matrix, part) for key, matrix in matrices.items()
+              for part in ("data", "indices", "indptr", "shape")}
     raw = folder / "amazon" / "Photo" / "raw"
     raw.mkdir(parents=True)
     np.savez(raw / "amazon_electronics_photo.npz", labels=task.source.y_true.numpy(), **arrays)
@@ -183,20 +241,27 @@ def write_photo(folder: Path) -> dict[Path, bytes]:
 
 def test_other_families_without_public_split_from_a_read_only_folder(tmp_path):
     before = write_photo(tmp_path)
-    task = open_set(name="Photo", root=str(tmp_path), num_unseen=1, labels_per_class=10, num_val=40, num_test=60)
-    assert task.num_known == 3 and len(task.train) == 30 and (len(task.val), len(task.test)) == (40, 60)
+    task = open_set(name="Photo", root=str(tmp_path), num_unseen=1, labels_per_class=10, num_val=40,
+                    num_test=60)
+    assert task.num_known == 3 and len(task.train) == 30
+    assert (len(task.val), len(task.test)) == (40, 60)
     assert task.info["split"] == "random"
-    assert {path: path.read_bytes() if path.is_file() else b"" for path in tmp_path.rglob("*")} == before
+    assert {path: path.read_bytes() if path.is_file() else b""
+            for path in tmp_path.rglob("*")} == before
     with pytest.raises(InputError, match="open_set.split"):
         open_set(name="Photo", root=str(tmp_path), num_unseen=1, split="public")
 
 
 def write_arxiv(folder: Path) -> None:
     """The files of ogbn-arxiv with a small graph in them."""
-    task, order = synthetic(num_nodes=200, num_classes=4, num_features=10, num_unseen=1), np.arange(200)
-    tables = {"raw/edge": task.source.edge_index.T, "raw/node-feat": task.source.x, "raw/node-label": task.source.y_true[:, None],
-              "raw/num-node-list": [[200]], "raw/num-edge-list": [[task.source.num_edges]], "raw/node_year": [[2010]] * 200,
-              "split/time/train": order[:120, None], "split/time/valid": order[120:150, None], "split/time/test": order[150:, None]}
+    task, order = synthetic(num_nodes=200, num_classes=4, num_features=10,
+                            num_unseen=1), np.arange(200)
+    tables = {"raw/edge": task.source.edge_index.T, "raw/node-feat": task.source.x,
+              "raw/node-label": task.source.y_true[:, None],
+              "raw/num-node-list": [[200]], "raw/num-edge-list": [[task.source.num_edges]],
+              "raw/node_year": [[2010]] * 200,
+              "split/time/train": order[:120, None], "split/time/valid": order[120:150, None],
+              "split/time/test": order[150:, None]}
     for name, table in tables.items():
         path = folder / "ogb" / "ogbn_arxiv" / f"{name}.csv.gz"
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -209,27 +274,34 @@ def test_ogb_keeps_its_split_and_parses_once(tmp_path, monkeypatch):
     monkeypatch.setenv("GRAPHGYM_SRNC_CACHE", str(tmp_path / "cache"))
     write_arxiv(tmp_path)
     task = open_set(name="ogbn-arxiv", root=str(tmp_path), num_unseen=1, labels_per_class=5)
-    assert task.info["split"] == "public" and task.test.tolist() == list(range(150, 200)) and len(task.val) == 30
+    assert task.info["split"] == "public" and task.test.tolist() == list(range(150, 200))
+    assert len(task.val) == 30
     datasets.load.cache_clear()
-    monkeypatch.setattr(datasets, "_read", lambda *args: pytest.fail("parsed twice"))
-    assert equal(task, open_set(name="ogbn-arxiv", root=str(tmp_path), num_unseen=1, labels_per_class=5))
+    monkeypatch.setattr(pyg, "read", lambda *args: pytest.fail("parsed twice"))
+    assert equal(task, open_set(name="ogbn-arxiv", root=str(tmp_path), num_unseen=1,
+                                labels_per_class=5))
 
 
 @planetoid
 @pytest.mark.parametrize("name, num_unseen, counts", [
-    ("Cora", 3, (2708, 5278, 80, 140)), ("CiteSeer", 3, (3327, 4552, 60, 120)), ("PubMed", 1, (19717, 44324, 40, 60))])
+    ("Cora", 3, (2708, 5278, 80, 140)), ("CiteSeer", 3, (3327, 4552, 60, 120)),
+    ("PubMed", 1, (19717, 44324, 40, 60))])
 def test_planetoid_follows_the_paper(name, num_unseen, counts):
     torch.manual_seed(5)
     state = torch.get_rng_state()
     task = open_set(name=name, root=str(DATA), split_seed=1, num_unseen=num_unseen)
-    assert (task.source.num_nodes, task.source.num_edges // 2, len(task.train), len(task.oracle.train)) == counts
+    assert (task.source.num_nodes, task.source.num_edges // 2, len(task.train),
+            len(task.oracle.train)) == counts
     assert (len(task.val), len(task.test), len(task.pool)) == (500, 1000, counts[0] - counts[2])
-    assert (task.source.y[task.train].bincount() == 20).all() and len(task.class_names) == task.num_known
+    assert (task.source.y[task.train].bincount() == 20).all()
+    assert len(task.class_names) == task.num_known
     public = datasets.load(name, str(DATA))
-    assert torch.equal(task.test, public.test_mask.nonzero().view(-1)) and torch.equal(task.val, public.val_mask.nonzero().view(-1))
+    assert torch.equal(task.test, public.test_mask.nonzero().view(-1))
+    assert torch.equal(task.val, public.val_mask.nonzero().view(-1))
     assert torch.equal(state, torch.get_rng_state())
     assert equal(task, open_set(name=name, root=str(DATA), split_seed=1, num_unseen=num_unseen))
-    assert equal(task.oracle, open_set(name=name, root=str(DATA), split_seed=1, num_unseen=num_unseen).oracle)
+    assert equal(task.oracle,
+                 open_set(name=name, root=str(DATA), split_seed=1, num_unseen=num_unseen).oracle)
 
 
 @planetoid
@@ -249,22 +321,26 @@ def test_citeseer_papers_that_the_files_lack_have_no_label():
 
 
 def test_file_with_its_own_split(tmp_path):
-    masks = {f"{part}_mask": torch.zeros(12, dtype=torch.bool).index_fill(0, torch.tensor(nodes), True)
+    masks = {f"{part}_mask": torch.isin(torch.arange(12), torch.tensor(nodes))
              for part, nodes in (("train", [0, 1]), ("val", [2, 3]), ("test", [4, 5, 6]))}
     task = own_file(name="mine", path=saved(tmp_path, toy(**masks)))
     assert task.name == "file/mine" and task.num_known == 2 and task.info["unseen"] == [2]
-    assert task.train.tolist() == [0, 1] and task.val.tolist() == [2, 3] and task.test.tolist() == [4, 5, 6]
-    assert task.target.y.tolist() == [0, 1, 2] * 3 + [0, -1, -1] and task.pool.tolist() == list(range(2, 12))
+    assert task.train.tolist() == [0, 1] and task.val.tolist() == [2, 3]
+    assert task.test.tolist() == [4, 5, 6]
+    assert task.target.y.tolist() == [0, 1, 2] * 3 + [0, -1, -1]
+    assert task.pool.tolist() == list(range(2, 12))
     del masks["val_mask"], masks["test_mask"]
     task = own_file(path=saved(tmp_path, toy(**masks)), num_val=3, num_test=4)
-    assert (len(task.val), len(task.test)) == (3, 4) and not {0, 1, 10, 11} & {*task.val.tolist(), *task.test.tolist()}
+    assert (len(task.val), len(task.test)) == (3, 4)
+    assert not {0, 1, 10, 11} & {*task.val.tolist(), *task.test.tolist()}
 
 
 def test_file_with_a_drawn_split(tmp_path):
     path = saved(tmp_path, toy())
     task = own_file(path=path, labels_per_class=1, num_unseen=1)
     assert task.num_known == 2 and len(task.train) == 2 and task.oracle.num_known == 3
-    assert equal(task, own_file(path="graph.pt", root=str(tmp_path), labels_per_class=1, num_unseen=1))
+    assert equal(task, own_file(path="graph.pt", root=str(tmp_path), labels_per_class=1,
+                                num_unseen=1))
     close = own_file(path=path, labels_per_class=2, open_set=False)
     assert not close.open_set and close.num_known == 3 and close.oracle is None
 
@@ -279,16 +355,21 @@ def test_file_kinds_agree(tmp_path):
     assert equal(task, own_file(path=str(tmp_path / "graph.npz"), **options))
     folder = tmp_path / "tables"
     folder.mkdir()
-    (folder / "edges.csv").write_text("from,to\n" + "\n".join(f"{a},{b}" for a, b in data.edge_index.T.tolist()))
-    (folder / "labels.csv").write_text("node,label\n" + "\n".join(f"{i},{'abc'[y]}" for i, y in enumerate(data.y.tolist()) if y >= 0))
+    edges = [f"{a},{b}" for a, b in data.edge_index.T.tolist()]
+    labels = [f"{i},{'abc'[y]}" for i, y in enumerate(data.y.tolist()) if y >= 0]
+    (folder / "edges.csv").write_text("\n".join(["from,to", *edges]))
+    (folder / "labels.csv").write_text("\n".join(["node,label", *labels]))
     np.save(folder / "features.npy", data.x)
     assert equal(task, own_file(path=str(folder), **options))
     named = own_file(path=str(folder), **options)
-    assert named.class_names == tuple(c for i, c in enumerate("abc") if i not in named.info["unseen"])
+    assert named.class_names == tuple(c for i, c in enumerate("abc")
+                                      if i not in named.info["unseen"])
     (tmp_path / "labels.txt").write_text("\n".join(str(y) for y in data.y.tolist()))
     sp.save_npz(tmp_path / "features.npz", sp.csr_matrix(data.x.numpy()))
-    (tmp_path / "edges.txt").write_text("\n".join(f"{a} {b}" for a, b in data.edge_index.T.tolist()))
-    assert equal(task, own_file(path=str(tmp_path / "edges.txt"), features=str(tmp_path / "features.npz"),
+    (tmp_path / "edges.txt").write_text("\n".join(f"{a} {b}"
+                                                  for a, b in data.edge_index.T.tolist()))
+    assert equal(task, own_file(path=str(tmp_path / "edges.txt"),
+                                features=str(tmp_path / "features.npz"),
                                 labels=str(tmp_path / "labels.txt"), **options))
     (folder / "split.csv").write_text("node,part\n0,train\n1,train\n2,val\n3,val\n4,test\n5,test\n")
     assert own_file(path=str(folder)).test.tolist() == [4, 5]
@@ -303,12 +384,16 @@ def test_file_is_only_read(tmp_path):
 
 def test_describe_counts_and_warns(tmp_path, capsys):
     edges = torch.tensor([[0, 1, 2, 2, 0], [1, 2, 3, 2, 1]])
-    summary = describe(own_file(path=saved(tmp_path, toy(edge_index=edges)), labels_per_class=1, unseen=[2]))
+    summary = describe(own_file(path=saved(tmp_path, toy(edge_index=edges)), labels_per_class=1,
+                                unseen=[2]))
     graph = summary["graphs"]["source"]
-    assert (graph["nodes"], graph["edges"], graph["isolated"], graph["labelled"], graph["classes"]) == (12, 3, 8, 10, 3)
-    assert summary["labels"] == {"0": {"source": 1, "target": 4}, "1": {"source": 1, "target": 3}, "unseen 2": {"source": 0, "target": 3}}
+    assert (graph["nodes"], graph["edges"], graph["isolated"], graph["labelled"],
+            graph["classes"]) == (12, 3, 8, 10, 3)
+    assert summary["labels"] == {"0": {"source": 1, "target": 4}, "1": {"source": 1, "target": 3},
+                                 "unseen 2": {"source": 0, "target": 3}}
     text = " ".join(summary["warnings"])
-    for part in ("8 of 12 nodes have no edge", "2 of 12 nodes have no label", "1 self-loops", "1 repeated", "homophily is 0.00"):
+    for part in ("8 of 12 nodes have no edge", "2 of 12 nodes have no label", "1 self-loops",
+                 "1 repeated", "homophily is 0.00"):
         assert part in text
     show(summary)
     assert "unseen 2" in capsys.readouterr().out
@@ -322,7 +407,7 @@ def test_figure_is_a_picture(tmp_path):
 def test_a_rare_class_keeps_a_node_to_train_on():
     y = torch.arange(20).repeat(3)
     for seed in range(5):
-        nodes = splits.draw(y, [], labels_per_class=-1, num_val=20, num_test=20, split_seed=seed, section="file")
+        nodes = splits.draw(y, [], labels_per_class=-1, num_val=20, num_test=20, split_seed=seed)
         assert set(y[nodes.train].tolist()) == set(range(20))
         every = torch.cat([nodes.train, nodes.val, nodes.test])
         assert len(every.unique()) == len(every) and len(nodes.val) and len(nodes.test)

@@ -1,4 +1,4 @@
-"""ShiftTask refuses what is no task, hides every label but the training ones, and hashes the split."""
+"""ShiftTask refuses what is no task, hides all labels but the training ones, hashes the split."""
 from __future__ import annotations
 
 import dataclasses
@@ -15,20 +15,31 @@ EDGES = torch.tensor([[0, 1, 2, 3, 4, 5], [1, 0, 3, 2, 5, 4]])
 
 
 def graph(y=(0, 0, 1, 1, 2, 2), **changes) -> Data:
-    fields = {"x": torch.arange(12.0).reshape(6, 2), "edge_index": EDGES, "y": torch.tensor(y)} | changes
+    fields = {"x": torch.arange(12.0).reshape(6, 2), "edge_index": EDGES,
+              "y": torch.tensor(y)} | changes
     return Data(num_nodes=6, **fields)
 
 
 def task(**changes) -> ShiftTask:
     own = changes.pop("graph", None) or graph()
-    ids = {key: torch.tensor(nodes) for key, nodes in {"train": [0, 2], "val": [1, 4], "test": [3, 5], "pool": [1, 3, 4, 5]}.items()}
-    return ShiftTask(**{"name": "toy", "source": own, "target": own, "num_known": 2, "open_set": True} | ids | changes)
+    ids = {key: torch.tensor(nodes)
+           for key, nodes in {"train": [0, 2], "val": [1, 4], "test": [3, 5],
+                              "pool": [1, 3, 4, 5]}.items()}
+    return ShiftTask(**{"name": "toy", "source": own, "target": own, "num_known": 2,
+                        "open_set": True} | ids | changes)
 
 
 def test_label_space():
     assert (task().unknown, task().num_outputs) == (2, 3)
     closed = task(graph=graph(y=(0, 0, 1, 1, 0, 1)), open_set=False)
     assert (closed.unknown, closed.num_outputs) == (None, 2)
+
+
+def test_roles_of_graphs():
+    other, third = graph(), graph()
+    one, two = task(), task(target=other, val_graph=third)
+    assert one.role_of(one.source) == "target" and two.role_of(two.source) == "source"
+    assert [two.role_of(g) for g in (other, third, graph())] == ["target"] * 3
 
 
 def test_graphs_are_listed_once():
@@ -47,7 +58,8 @@ def test_graphs_are_listed_once():
     ({"val": torch.tensor([-1])}, "val"),
     ({"val": torch.tensor([1, 1])}, "val"),
     ({"train": torch.tensor([0])}, "train"),
-    ({"train": torch.tensor([0, 2, 4]), "val": torch.tensor([1]), "pool": torch.tensor([1])}, "train"),
+    ({"train": torch.tensor([0, 2, 4]), "val": torch.tensor([1]), "pool": torch.tensor([1])},
+     "train"),
     ({"val": torch.tensor([0, 4])}, "train and val"),
     ({"pool": torch.tensor([0, 4])}, "train and pool"),
     ({"test": torch.tensor([1])}, "val and test"),
@@ -80,7 +92,8 @@ def test_blind_target_of_two_graphs_has_no_label():
 def test_fingerprint_is_of_content():
     assert task().fingerprint() == task().fingerprint()
     assert task(info={"a": 1}, name="other").fingerprint() == task().fingerprint()
-    others = [task(val=torch.tensor([1])), task(graph=graph(y=(0, 0, 1, 1, 2, 1))), task(graph=graph(x=torch.ones(6, 2))),
+    others = [task(val=torch.tensor([1])), task(graph=graph(y=(0, 0, 1, 1, 2, 1))),
+              task(graph=graph(x=torch.ones(6, 2))),
               task(target=graph()), task(pool=torch.tensor([1, 3]))]
     assert len({t.fingerprint() for t in [task(), *others]}) == 6
 
@@ -99,9 +112,10 @@ CHANGES = {
     "an edge": {"graph": graph(edge_index=edges((0, 1), (1, 0), (2, 3), (3, 2), (4, 5), (5, 3)))},
     "the direction of an edge": {"graph": graph(edge_index=EDGES.flip(0)[:, :5])},
     "no edge": {"graph": graph(edge_index=EDGES[:, :0])},
-    "a feature": {"graph": graph(x=torch.arange(12.0).reshape(6, 2).index_put((torch.tensor(3), torch.tensor(1)), torch.tensor(7.0001)))},
+    "a feature": {"graph": graph(x=torch.tensor([*range(7), 7.0001, *range(8, 12)]).reshape(6, 2))},
     "the shape of features": {"graph": graph(x=torch.arange(12.0).reshape(6, 2).repeat(1, 2))},
-    "train": {"train": torch.tensor([0, 3]), "test": torch.tensor([5]), "pool": torch.tensor([1, 4, 5])},
+    "train": {"train": torch.tensor([0, 3]), "test": torch.tensor([5]),
+              "pool": torch.tensor([1, 4, 5])},
     "val": {"val": torch.tensor([1])},
     "test": {"test": torch.tensor([3])},
     "pool": {"pool": torch.tensor([1, 3, 4])},
@@ -131,13 +145,17 @@ def test_fingerprint_is_of_the_label_space():
 
 def test_fingerprint_is_stable():
     first = task()
-    assert first.fingerprint() == first.fingerprint() == task(graph=graph(y_true=torch.arange(6)), class_names=("a", "b")).fingerprint()
+    named = task(graph=graph(y_true=torch.arange(6)), class_names=("a", "b"))
+    assert first.fingerprint() == first.fingerprint() == named.fingerprint()
     strided = torch.arange(12.0).reshape(2, 6).T
     assert not strided.is_contiguous()
-    assert task(graph=graph(x=strided)).fingerprint() == task(graph=graph(x=strided.contiguous())).fingerprint()
+    tasks = [task(graph=graph(x=x)) for x in (strided, strided.contiguous())]
+    assert tasks[0].fingerprint() == tasks[1].fingerprint()
 
 
-@pytest.mark.parametrize("bad", [[math.nan], [math.inf], [-math.inf], [math.inf, -math.inf], [math.nan, math.inf, -math.inf]], ids=str)
+@pytest.mark.parametrize("bad",
+                         [[math.nan], [math.inf], [-math.inf], [math.inf, -math.inf],
+                          [math.nan, math.inf, -math.inf]], ids=str)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_what_is_not_finite_is_found(bad, dtype):
     x = torch.rand(50, 20, dtype=dtype)

@@ -32,20 +32,17 @@ def main(args: argparse.Namespace) -> None:
 
 def list_data(root: str) -> None:
     """Print each data set's name, whether its raw files are here, and where they belong."""
-    from graphgym_srnc.data import datasets
+    from graphgym_srnc.data.catalogue import known_names, raw_folder, resolve
+    from graphgym_srnc.data.home import homes
     from graphgym_srnc.shifts import names
 
-    home = datasets.data_folder(root)
     rows = [("dataset.name", "here", "raw files")]
-    networks = [(f"cross_graph: {name}", Path("citation") / f"{name}.mat") for name in ("acmv9", "citationv1", "dblpv7")]
-    for name in datasets.known_names():
-        family, member = datasets.resolve(name)
-        place = Path(family.lower()) / datasets.FAMILIES[family][member]
-        found = next((folder / place for folder in (home, datasets.cache_folder()) if any((folder / place).glob("*"))), None)
-        rows.append((name, "yes" if found else "no", str(found or home / place)))
-    for name, place in networks:
-        found = next((folder / place for folder in (home, datasets.cache_folder()) if (folder / place).is_file()), None)
-        rows.append((name, "yes" if found else "no", str(found or home / place)))
+    places = {name: (resolve(name)[0], raw_folder(*resolve(name))) for name in known_names()}
+    places |= {f"cross_graph: {name}": ("citation", f"{name}.mat") for name in ("acmv9", "citationv1", "dblpv7")}
+    for name, (family, place) in places.items():
+        paths = [folder / place for folder in homes(family, root)]
+        found = next((path for path in paths if path.is_file() or any(path.glob("*"))), None)
+        rows.append((name, "yes" if found else "no", str(found or paths[0])))
     widths = [max(map(len, column)) for column in zip(*rows)]
     for row in rows:
         print("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip())

@@ -116,14 +116,11 @@ def read(path: str, features: str, model: Model) -> tuple[Data, Path]:
         InputError: it cannot be read.
     """
     from graphgym_srnc.data import files
-    from graphgym_srnc.errors import InputError
+    from graphgym_srnc.errors import renamed
     from graphgym_srnc.shifts import unlabelled
-    try:
+    with renamed({"path": "--graph", "features": "--features"}):
         graph, place = files.load_unlabelled(path, features, model.cfg.dataset.dir if model.cfg is not None else "")
-        return unlabelled(graph), place
-    except InputError as error:
-        key = error.key.replace("file.path", "--graph").replace("file.features", "--features")
-        raise InputError(key, error.value, error.allowed) from error
+    return unlabelled(graph), place
 
 
 def own_graph(model: Model) -> tuple[Data, Path | None]:

@@ -1,67 +1,25 @@
-"""Papers of ogbn-arxiv by year and class: how many there are, not which; counted from ``node_year.csv.gz`` and ``node-label.csv.gz``."""
+"""How many papers ogbn-arxiv has of each year and class, counted from its raw files."""
 from __future__ import annotations
+
+import csv
+from pathlib import Path
 
 import numpy as np
 
-FIRST_YEAR, LAST_YEAR = 1993, 2020
+with open(Path(__file__).with_name("ogbn_arxiv_papers.csv"), encoding="utf-8") as file:
+    (_, *years), *lines = csv.reader(file)
 
-EARLIER = (
-    (1971, 26, 1), (1986, 8, 1), (1987, 2, 1), (1988, 14, 1), (1990, 6, 1), (1990, 8, 1), (1990, 10, 1), (1991, 9, 1), (1991, 14, 1),
-    (1991, 34, 1), (1992, 34, 1),
-)
-"""Year, class and number of the papers before ``FIRST_YEAR``; some years are surely wrong, and are kept as they are."""
+CLASS_NAMES = tuple(name for name, *_ in lines)
+"""arXiv's names of the classes, in the order of their labels."""
 
-TABLE = """
-NA 0 0 0 0 0 0 0 0 3 1 4 3 1 4 4 8 15 20 20 32 50 49 72 72 79 74 49 5
-MM 0 0 0 0 0 0 0 0 0 0 0 2 2 1 4 8 4 15 16 23 34 40 60 80 93 118 160 27
-LO 1 0 0 0 0 7 11 45 25 21 33 28 49 77 84 129 136 240 246 301 345 464 447 447 467 502 595 138
-CY 0 0 0 0 0 0 3 1 3 0 4 4 1 5 19 24 30 28 17 49 90 113 167 186 270 412 516 138
-CR 0 0 0 0 0 0 2 6 3 7 13 18 14 35 35 64 86 120 177 183 217 282 393 461 748 1129 1513 356
-DC 0 0 0 0 1 3 2 8 12 19 43 36 28 39 47 52 67 128 157 204 244 287 427 503 626 779 1007 239
-HC 0 0 0 0 0 0 0 0 2 4 8 5 2 23 16 47 26 13 14 15 23 63 80 141 220 293 480 142
-CE 0 0 0 0 0 0 0 4 7 13 3 2 3 4 4 4 10 17 19 31 44 45 50 48 72 75 99 35
-NI 0 0 0 1 0 33 1 1 3 10 10 15 27 45 57 80 124 210 223 341 441 483 492 721 736 926 1011 239
-CC 0 1 0 0 1 10 25 7 20 25 26 23 40 50 44 95 136 146 149 186 245 222 274 264 255 230 272 73
-AI 7 15 22 18 14 22 27 57 37 74 93 77 58 104 80 97 142 189 217 547 927 348 429 647 933 1232 1120 335
-MA 0 0 0 0 0 3 3 1 2 3 2 6 6 7 6 8 18 18 18 33 43 50 36 50 78 120 199 40
-GL 0 0 0 0 0 0 1 0 1 0 0 1 0 0 1 1 2 2 0 3 4 1 0 1 3 3 3 2
-NE 0 0 0 0 0 6 4 2 2 5 7 13 22 20 22 41 25 28 46 71 98 137 191 231 319 440 506 122
-SC 0 0 0 1 0 0 0 1 0 1 3 3 9 18 10 25 27 37 31 30 64 57 41 62 51 53 54 17
-AR 0 0 0 0 0 0 0 0 1 0 2 0 2 9 11 6 10 11 11 8 29 22 14 56 56 68 75 12
-CV 0 0 0 0 2 0 1 2 2 0 4 5 7 6 17 23 44 87 128 195 345 705 1453 2646 4326 6846 8584 1893
-GR 0 0 0 0 0 0 1 0 0 1 2 0 2 3 1 2 1 12 7 6 12 12 19 33 88 110 169 34
-ET 0 0 0 0 0 0 0 0 0 0 1 0 1 0 1 1 1 1 13 17 42 61 81 85 97 138 185 24
-SY 0 0 0 0 0 0 0 0 0 0 0 0 0 0 1 0 1 7 58 109 160 238 338 405 556 585 404 15
-CG 0 0 0 0 0 3 18 10 11 19 10 4 13 15 34 58 56 80 90 116 167 176 184 196 235 268 249 64
-OH 0 0 0 0 1 0 1 1 0 0 1 1 0 4 7 16 11 20 16 32 32 48 42 35 36 38 46 5
-PL 0 0 1 0 0 4 1 7 23 12 11 24 14 19 36 25 40 66 88 88 115 120 143 200 231 249 305 81
-SE 0 0 0 1 6 6 6 4 3 12 12 5 9 13 22 50 32 66 70 95 117 242 181 247 340 487 666 142
-LG 0 0 0 3 3 3 11 10 9 22 11 12 27 29 34 50 85 146 186 680 579 593 1008 1374 2114 4458 8690 2050
-SD 0 0 0 0 0 0 0 1 0 0 1 2 0 2 2 0 0 4 2 3 11 24 60 124 221 325 399 76
-SI 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 1 7 28 151 225 283 416 532 592 618 710 861 180
-RO 0 0 0 0 0 0 0 5 0 3 2 10 2 9 50 16 22 24 40 66 73 98 157 410 674 1074 1602 464
-IT 0 0 0 0 0 0 0 0 2 2 2 30 177 255 385 604 725 940 1142 1316 1617 1755 2210 2525 2597 2273 2256 593
-PF 0 0 0 0 0 0 0 1 0 1 1 2 1 3 3 4 4 13 22 16 21 39 18 28 62 57 95 25
-CL 0 0 0 0 0 17 30 66 50 37 25 20 11 19 17 19 43 45 44 86 153 241 473 1185 1753 2849 4075 556
-IR 0 0 0 0 0 0 3 3 6 6 4 7 12 9 25 23 35 49 52 122 129 114 159 235 357 586 754 138
-MS 0 0 0 0 0 0 0 1 2 0 1 0 1 2 6 4 4 12 11 27 27 38 38 48 48 58 62 21
-FL 0 0 0 0 0 0 0 0 0 0 0 0 0 0 1 1 41 73 84 82 95 165 130 119 135 125 186 34
-DS 0 3 2 5 4 3 8 13 10 24 25 18 32 58 69 159 202 298 384 433 552 631 736 850 905 1027 1143 271
-OS 0 0 0 0 0 0 0 0 0 1 0 2 1 0 0 7 3 10 7 5 8 1 10 8 12 16 32 4
-GT 0 0 0 0 0 0 0 0 1 13 7 5 11 16 39 66 79 147 164 249 283 303 313 417 393 391 500 127
-DB 0 0 0 2 1 3 3 1 3 11 11 17 15 24 43 39 65 51 111 199 129 173 212 237 265 273 379 102
-DL 0 0 0 0 0 0 3 1 1 5 2 5 19 21 20 23 41 61 79 87 141 132 132 169 158 193 181 33
-DM 0 0 0 0 0 0 0 2 4 3 3 10 10 20 45 51 99 102 117 124 146 166 233 201 215 209 229 40
-"""
-"""A line a class, in the order of its label: arXiv's name of it, and papers in each of the years ``FIRST_YEAR`` .. ``LAST_YEAR``."""
+YEARS = np.array(years, dtype=np.int64)
+"""The years with a paper; some early ones are surely wrong, and are kept as they are."""
 
-CLASS_NAMES = tuple(f"cs.{line.split()[0]}" for line in TABLE.split("\n") if line)
+COUNTS = np.array([counts for _, *counts in lines], dtype=np.int64)
+"""Papers of each class and year, ``[N, len(YEARS)]``."""
 
 
-def years_and_labels() -> tuple[np.ndarray, np.ndarray]:
+def papers() -> tuple[np.ndarray, np.ndarray]:
     """Year and class of each of the 169,343 papers, ``[V]`` each, sorted by class and year."""
-    counts = np.array([line.split()[1:] for line in TABLE.split("\n") if line], dtype=np.int64)
-    label, year = np.indices(counts.shape)
-    rows = np.concatenate([np.stack([year.ravel() + FIRST_YEAR, label.ravel(), counts.ravel()], 1), np.array(EARLIER)])
-    rows = rows[np.lexsort((rows[:, 0], rows[:, 1]))]
-    return np.repeat(rows[:, 0], rows[:, 2]), np.repeat(rows[:, 1], rows[:, 2])
+    label, year = np.indices(COUNTS.shape).reshape(2, -1)
+    return np.repeat(YEARS[year], COUNTS.ravel()), np.repeat(label, COUNTS.ravel())

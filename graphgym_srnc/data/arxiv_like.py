@@ -1,31 +1,51 @@
-"""A growing citation graph in memory, on the years and classes of ogbn-arxiv; its features and citations are invented."""
+"""A growing citation graph in memory, on the years and classes of ogbn-arxiv.
+
+Its features and citations are invented. A class is a set of topics, and a paper is about one that
+exists in its year. Some topics appear late and grow for some years: the further a period lies
+ahead, the more of its papers are about what no labelled paper is about. Besides, what a topic's
+papers look like drifts with the year. Some papers are about a topic of another class in the same
+field; they look like that topic, and half of their citations go there. A paper cites earlier papers
+only, more of recent years (a geometric lag), and famous ones more often.
+"""
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch_geometric.data import Data
 
-from graphgym_srnc.data import arxiv_histogram
+from graphgym_srnc.data.arxiv_histogram import CLASS_NAMES, papers
 
 FIELDS = (
-    ("cs.LO", "cs.CC", "cs.SC", "cs.CG", "cs.IT", "cs.FL", "cs.DS", "cs.GT", "cs.DM", "cs.NA", "cs.MS"),
+    ("cs.LO", "cs.CC", "cs.SC", "cs.CG", "cs.IT", "cs.FL", "cs.DS", "cs.GT", "cs.DM", "cs.NA",
+     "cs.MS"),
     ("cs.DC", "cs.NI", "cs.AR", "cs.OS", "cs.PF", "cs.CE", "cs.ET", "cs.CR", "cs.PL", "cs.SE"),
     ("cs.AI", "cs.MA", "cs.NE", "cs.CV", "cs.LG", "cs.SD", "cs.RO", "cs.SY", "cs.CL"),
     ("cs.MM", "cs.CY", "cs.HC", "cs.GL", "cs.GR", "cs.OH", "cs.SI", "cs.IR", "cs.DB", "cs.DL"),
 )
-"""Fields as groups of classes: theory; systems; learning and perception; people and information."""
+"""Groups of classes: theory; systems; learning and perception; people and information."""
 
-EMERGENCE = (2006, 2017)
-"""First and last year in which topics of the future appear."""
+EMERGING, EMERGENCE = 0.75, (2006, 2017)
+"""Share of topics, beyond the first of each class, that appear late; first and last such year."""
 
-GROWTH = 10
-"""Years that a topic takes to become as popular as it will be."""
+GROWTH, RISE = 10, 4.0
+"""Years that a topic takes to its full popularity; that of a late one over that of an old one."""
+
+KINSHIP = 0.15
+"""How much a late topic has of the features of its class, where an old topic has 1."""
+
+DRIFT, NOISE = 0.7, 2.5
+"""How far a topic moves in ten years, and a paper lies from the middle of its topic.
+
+The unit is the distance of a class from its field, which is that of a topic from its class too.
+"""
+
+LAG = 2.5
+"""Mean number of years between a paper and what it cites."""
 
 
-@dataclass(frozen=True)
-class Topics:
+class Topics(NamedTuple):
     """Topics ``[T]``: class, first year (0 = from the start) and popularity."""
 
     label: np.ndarray
@@ -33,17 +53,19 @@ class Topics:
     popularity: np.ndarray
 
 
-def years_and_labels(share: float, known_until: int, rng: np.random.RandomState) -> tuple[np.ndarray, np.ndarray]:
-    """Year and class ``[V]`` of a share of the papers of ogbn-arxiv, drawn within each year, in random order.
+def years_and_labels(share: float, known_until: int,
+                     rng: np.random.RandomState) -> tuple[np.ndarray, np.ndarray]:
+    """Year and class ``[V]`` of a share of ogbn-arxiv's papers of each year, in random order.
 
-    Two papers of each class that appeared until ``known_until`` are always among them, so that each class has a source.
+    Two papers of each class that appeared until ``known_until`` are always among them, so that each
+    class has a source.
 
     Args:
         share: share of the papers of each year, in (0, 1]; 1 = all, exactly the public histogram.
         known_until: last year of the source.
         rng: draws them.
     """
-    year, label = arxiv_histogram.years_and_labels()
+    year, label = papers()
     order = rng.permutation(len(year))
     year, label = year[order], label[order]
     early = (year <= known_until).nonzero()[0]
@@ -56,18 +78,11 @@ def years_and_labels(share: float, known_until: int, rng: np.random.RandomState)
     return year[kept], label[kept]
 
 
-def arxiv_like(years: np.ndarray, labels: np.ndarray, *, rng: np.random.RandomState, num_features: int = 128, num_topics: int = 110,
-               emerging: float = 0.75, borrowed: float = 0.25, citations: float = 7.2, lag: float = 2.5, in_topic: float = 0.8,
-               in_class: float = 0.095, in_field: float = 0.04, rise: float = 4.0, kinship: float = 0.15, topic_distance: float = 1.0,
-               drift: float = 0.7, noise: float = 2.5) -> Data:
-    r"""Features and citations for papers whose years and classes are given, in time and memory :math:`O(E + V F)`.
-
-    A class is a set of topics, and a paper is about one that exists in its year. ``emerging`` of the topics beyond the first of each
-    class appear in :data:`EMERGENCE` and grow for some years: the further a period lies ahead, the more of its papers are
-    about what no labelled paper is about. Besides, what a topic's papers look like drifts with the year. ``borrowed`` of the papers are
-    about a topic of another class in the same field; they look like that topic, and half of their citations go there.
-
-    A paper cites earlier papers only, more of recent years (a geometric lag), and famous ones more often.
+def arxiv_like(years: np.ndarray, labels: np.ndarray, *, rng: np.random.RandomState,
+               num_features: int = 128, num_topics: int = 110, borrowed: float = 0.25,
+               citations: float = 7.2, in_topic: float = 0.8, in_class: float = 0.095,
+               in_field: float = 0.04) -> Data:
+    r"""Features and citations for given papers, in time and memory :math:`O(E + V F)`.
 
     Args:
         years: year of each paper, ``[V]``.
@@ -75,31 +90,27 @@ def arxiv_like(years: np.ndarray, labels: np.ndarray, *, rng: np.random.RandomSt
         rng: draws everything.
         num_features: :math:`F`.
         num_topics: topics of all classes together; a class has more, the more papers it has.
-        emerging: share of the topics beyond the first of each class that appear late; the others are there from the start.
         borrowed: share of the papers about a topic of another class in the same field.
-        citations: mean number of citations a paper makes, before repeated ones merge and those to nowhere drop.
-        lag: mean number of years between a paper and what it cites.
-        in_topic, in_class, in_field: shares of the citations to the paper's topic, to any paper of its class, and to any of its
-            field; the others go anywhere.
-        rise: popularity of a topic that appears late, over that of one from the start.
-        kinship: how much a topic that appears late has of its class's features, where one from the start has 1.
-        topic_distance: how far topics lie from the middle of their class, in units of the class's distance from its field.
-        drift: how far a topic moves in ten years, in the same unit.
-        noise: how far a paper lies from the middle of its topic, in the same unit.
+        citations: mean number of citations a paper makes, before repeated ones merge and those to
+            nowhere drop.
+        in_topic, in_class, in_field: shares of the citations to the paper's topic, to any paper of
+            its class, and to any of its field; the others go anywhere.
 
     Returns:
-        ``x`` ``[V, F]``, ``edge_index`` ``[2, E]`` from a paper to those that it cites, ``y`` ``[V]``, ``node_year`` ``[V]``, and
-        ``topic`` ``[V]`` of which a paper is about.
+        ``x`` ``[V, F]``, ``edge_index`` ``[2, E]`` from a paper to those that it cites, ``y``
+        ``[V]``, ``node_year`` ``[V]``, and ``topic`` ``[V]`` of which a paper is about.
     """
     field = _field_of_class()[labels]
     time = years + rng.random_sample(len(years))
-    topics = _topics(labels, num_topics, emerging, rise, rng)
+    topics = _topics(labels, num_topics, rng)
     home = _own_topic(years, labels, topics, rng)
     subject = _borrow(home, years, labels, field, borrowed, rng)
-    x = _features(subject, years, topics, num_features, kinship, topic_distance, drift, noise, rng)
-    edges = _citations(time, home, subject, labels, field, citations, lag, (in_topic, in_class, in_field), rng)
-    return Data(x=x, edge_index=torch.from_numpy(edges), y=torch.from_numpy(labels.astype(np.int64)),
-                node_year=torch.from_numpy(years.astype(np.int64)), topic=torch.from_numpy(subject), num_nodes=len(years))
+    x = _features(subject, years, topics, num_features, rng)
+    groups = (subject, home), (labels, labels), (field, field), (np.zeros_like(field),) * 2
+    edges = _citations(time, groups, citations, np.cumsum((in_topic, in_class, in_field)), rng)
+    tensors = {"edge_index": edges, "y": labels.astype(np.int64),
+               "node_year": years.astype(np.int64), "topic": subject, "x": x}
+    return Data(num_nodes=len(years), **{key: torch.from_numpy(a) for key, a in tensors.items()})
 
 
 def _rank(group: np.ndarray) -> np.ndarray:
@@ -112,98 +123,123 @@ def _rank(group: np.ndarray) -> np.ndarray:
 
 def _field_of_class() -> np.ndarray:
     number = {name: i for i, names in enumerate(FIELDS) for name in names}
-    return np.array([number[name] for name in arxiv_histogram.CLASS_NAMES])
+    return np.array([number[name] for name in CLASS_NAMES])
 
 
-def _topics(labels: np.ndarray, num_topics: int, emerging: float, rise: float, rng: np.random.RandomState) -> Topics:
-    num_classes = len(arxiv_histogram.CLASS_NAMES)
+def _topics(labels: np.ndarray, num_topics: int, rng: np.random.RandomState) -> Topics:
+    num_classes = len(CLASS_NAMES)
     # Topics grow more slowly than their class, so that small ones have some too.
     share = np.bincount(labels, minlength=num_classes) ** 0.75
-    ends = np.round(np.cumsum(share / share.sum()) * max(num_topics - num_classes, 0)).astype(int)
-    label = np.concatenate([np.arange(num_classes), np.repeat(np.arange(num_classes), np.diff(ends, prepend=0))])
-    # Multiples of the golden ratio fill the unit interval evenly, so that each class has old, young and future topics.
+    beyond_first = max(num_topics - num_classes, 0)
+    ends = np.round(np.cumsum(share / share.sum()) * beyond_first).astype(int)
+    more = np.repeat(np.arange(num_classes), np.diff(ends, prepend=0))
+    label = np.concatenate([np.arange(num_classes), more])
+    # Multiples of the golden ratio fill the unit interval evenly, so that each class has old,
+    # young and future topics.
     point = (rng.random_sample() + np.arange(len(label)) * (5 ** 0.5 - 1) / 2) % 1
-    birth = EMERGENCE[0] + (point * (EMERGENCE[1] - EMERGENCE[0] + 1) / max(emerging, 1e-9)).astype(np.int64)
-    birth[(np.arange(len(label)) < num_classes) | (point >= emerging)] = 0
-    return Topics(label, birth, np.exp(0.3 * rng.standard_normal(len(label))) * np.where(birth, rise, 1))
+    years = EMERGENCE[1] - EMERGENCE[0] + 1
+    birth = EMERGENCE[0] + (point * years / EMERGING).astype(np.int64)
+    birth[(np.arange(len(label)) < num_classes) | (point >= EMERGING)] = 0
+    popularity = np.exp(0.3 * rng.standard_normal(len(label))) * np.where(birth, RISE, 1)
+    return Topics(label, birth, popularity)
 
 
-def _own_topic(years: np.ndarray, labels: np.ndarray, topics: Topics, rng: np.random.RandomState) -> np.ndarray:
-    """A topic of its class for each paper, by popularity, which a topic gains over the years from its birth."""
+def _own_topic(years: np.ndarray, labels: np.ndarray, topics: Topics,
+               rng: np.random.RandomState) -> np.ndarray:
+    """A topic of its class for each paper, by popularity, which a topic gains from its birth."""
     first, point = years.min(), rng.random_sample(len(years))
     age = np.arange(first, years.max() + 1)[:, None] - topics.birth + 1.0
     weight = topics.popularity * np.clip(age / GROWTH, 0, 1)
     topic = np.empty(len(years), dtype=np.int64)
     for c in np.unique(labels):
-        mine, papers = (topics.label == c).nonzero()[0], (labels == c).nonzero()[0]
-        line = weight[:, mine].cumsum(1)
+        of_class, papers = (topics.label == c).nonzero()[0], (labels == c).nonzero()[0]
+        line = weight[:, of_class].cumsum(1)
         row = line[years[papers] - first]
-        topic[papers] = mine[(point[papers, None] * row[:, -1:] >= row).sum(1)]
+        topic[papers] = of_class[(point[papers, None] * row[:, -1:] >= row).sum(1)]
     return topic
 
 
-def _borrow(home: np.ndarray, years: np.ndarray, labels: np.ndarray, field: np.ndarray, borrowed: float,
-            rng: np.random.RandomState) -> np.ndarray:
-    """What each paper is about: its own topic, or that of a paper of another class out of the same field and year."""
+def _borrow(home: np.ndarray, years: np.ndarray, labels: np.ndarray, field: np.ndarray,
+            borrowed: float, rng: np.random.RandomState) -> np.ndarray:
+    """What each paper is about: its topic, or one of another class of its field and year."""
     subject, group = home.copy(), field * 10_000 + years
-    line, open_papers = np.argsort(group, kind="stable"), (rng.random_sample(len(home)) < borrowed).nonzero()[0]
+    line = np.argsort(group, kind="stable")
+    open_papers = (rng.random_sample(len(home)) < borrowed).nonzero()[0]
     for _ in range(8):  # a paper that meets its own class so often stays with its own topic
-        low, high = (np.searchsorted(group[line], group[open_papers], side) for side in ("left", "right"))
-        other = line[low + (rng.random_sample(len(open_papers)) * (high - low)).astype(np.int64)]
+        low = np.searchsorted(group[line], group[open_papers], "left")
+        high = np.searchsorted(group[line], group[open_papers], "right")
+        step = rng.random_sample(len(open_papers)) * (high - low)
+        other = line[low + step.astype(np.int64)]
         differs = labels[other] != labels[open_papers]
         subject[open_papers[differs]] = home[other[differs]]
         open_papers = open_papers[~differs]
     return subject
 
 
-def _features(subject: np.ndarray, years: np.ndarray, topics: Topics, num_features: int, kinship: float, topic_distance: float,
-              drift: float, noise: float, rng: np.random.RandomState) -> torch.Tensor:
+def _features(subject: np.ndarray, years: np.ndarray, topics: Topics, num_features: int,
+              rng: np.random.RandomState) -> np.ndarray:
     def directions(count: int) -> np.ndarray:
-        return (rng.standard_normal((count, num_features)) / num_features ** 0.5).astype(np.float32)
+        vectors = rng.standard_normal((count, num_features)) / num_features ** 0.5
+        return vectors.astype(np.float32)
 
-    field = _field_of_class()
-    of_field, of_class, own, way = (directions(count) for count in (len(FIELDS), len(field), len(topics.label), len(topics.label)))
-    kin = np.where(topics.birth, kinship, 1).astype(np.float32)[:, None]
-    middle = of_field[field[topics.label]] + kin * of_class[topics.label] + topic_distance * own
+    field, count = _field_of_class(), len(topics.label)
+    of_field, of_class = directions(len(FIELDS)), directions(len(field))
+    of_topic, way = directions(count), directions(count)
+    kin = np.where(topics.birth, KINSHIP, 1).astype(np.float32)[:, None]
+    middle = of_field[field[topics.label]] + kin * of_class[topics.label] + of_topic
     x = np.empty((len(subject), num_features), dtype=np.float32)
     for start in range(0, len(x), 8192):  # blocks, since the generator makes 64-bit numbers
-        part = slice(start, start + 8192)
-        moved = drift * (years[part] - 2010) / 10
-        x[part] = middle[subject[part]] + moved[:, None] * way[subject[part]] + noise * directions(len(x[part]))
-    return torch.from_numpy(x)
+        block = slice(start, start + 8192)
+        moved = DRIFT * (years[block] - 2010) / 10
+        noise = NOISE * directions(len(x[block]))
+        x[block] = middle[subject[block]] + moved[:, None] * way[subject[block]] + noise
+    return x
 
 
-def _citations(time: np.ndarray, home: np.ndarray, subject: np.ndarray, labels: np.ndarray, field: np.ndarray, citations: float,
-               lag: float, shares: tuple[float, float, float], rng: np.random.RandomState) -> np.ndarray:
-    count = rng.poisson(citations * rng.gamma(2.0, 0.5, len(time)))
+def _citations(time: np.ndarray, groups: tuple[tuple[np.ndarray, np.ndarray], ...], mean: float,
+               shares: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
+    """Pairs ``[2, E]`` of a paper and one that it cites, which is of a group by kind of citation.
+
+    A kind has two arrays of groups, ``[V]`` each: citations go to papers whose group in the first
+    is that of the citing paper in the first or, by even chance, in the second. ``shares`` are the
+    cumulated shares of the kinds but the last.
+    """
+    count = rng.poisson(mean * rng.gamma(2.0, 0.5, len(time)))
     paper = np.repeat(np.arange(len(time)), count)
     fame = np.minimum((1 - rng.random_sample(len(time))) ** (-1 / 1.5), len(time) ** 0.5)
-    kind = np.searchsorted(np.cumsum(shares), rng.random_sample(len(paper)), "right")
-    wanted = np.where(rng.random_sample(len(paper)) < 0.5, subject[paper], home[paper])
-    since = np.floor(time[paper]) - (rng.geometric(1 / (1 + lag), len(paper)) - 1)
+    kind = np.searchsorted(shares, rng.random_sample(len(paper)), "right")
+    first_half = rng.random_sample(len(paper)) < 0.5
+    since = np.floor(time[paper]) - (rng.geometric(1 / (1 + LAG), len(paper)) - 1)
     point = rng.random_sample(len(paper))
     cited = np.full(len(paper), -1, dtype=np.int64)
-    for number, (group, wish) in enumerate(((subject, wanted), (labels, labels[paper]), (field, field[paper]),
-                                            (np.zeros_like(field), np.zeros_like(paper)))):
-        these = (kind == number).nonzero()[0]
-        cited[these] = _earlier(group, time, fame, wish[these], since[these], time[paper[these]], point[these])
+    for number, (group, other) in enumerate(groups):
+        of_kind = (kind == number).nonzero()[0]
+        citing = paper[of_kind]
+        wanted = np.where(first_half[of_kind], group[citing], other[citing])
+        cited[of_kind] = _earlier(group, time, fame, wanted, since[of_kind], time[citing],
+                                  point[of_kind])
     found = cited >= 0
     pairs = np.unique(paper[found] * len(time) + cited[found])
     return np.stack([pairs // len(time), pairs % len(time)])
 
 
-def _earlier(group: np.ndarray, time: np.ndarray, fame: np.ndarray, wish: np.ndarray, since: np.ndarray, until: np.ndarray,
-             point: np.ndarray) -> np.ndarray:
-    """A paper of the wished group, in the year that begins with ``since`` and before ``until``, by fame; if there is none in that
-    year, one of any time before ``until``; -1 if there is none at all."""
+def _earlier(group: np.ndarray, time: np.ndarray, fame: np.ndarray, wanted: np.ndarray,
+             since: np.ndarray, until: np.ndarray, point: np.ndarray) -> np.ndarray:
+    """A paper of a wanted group before ``until``, by fame; -1 where there is none.
+
+    It is one of the year that begins with ``since``, or of any time if that year has none.
+    """
     span, origin = 10_000.0, time.min() - 1
     line = np.lexsort((time, group))
-    mass, place = np.concatenate([[0.0], fame[line].cumsum()]), group[line] * span + (time[line] - origin)
+    mass = np.concatenate([[0.0], fame[line].cumsum()])
+    position = group[line] * span + (time[line] - origin)
 
     def index(moment: np.ndarray) -> np.ndarray:
-        return np.searchsorted(place, wish * span + np.maximum(moment - origin, 0))
+        return np.searchsorted(position, wanted * span + np.maximum(moment - origin, 0))
 
     low, high = index(since), index(np.minimum(since + 1, until))
-    low, high = np.where(low < high, (low, high), (index(np.full_like(since, origin)), index(until)))
-    chosen = np.searchsorted(mass, mass[low] + point * (mass[high] - mass[low]), "right") - 1
-    return np.where(low < high, line[np.clip(chosen, low, np.maximum(high - 1, low)).clip(max=len(line) - 1)], -1)
+    always = index(np.full_like(since, origin)), index(until)
+    low, high = np.where(low < high, (low, high), always)
+    drawn = np.searchsorted(mass, mass[low] + point * (mass[high] - mass[low]), "right") - 1
+    drawn = np.clip(drawn, low, np.maximum(high - 1, low)).clip(max=len(line) - 1)
+    return np.where(low < high, line[drawn], -1)

@@ -1,4 +1,4 @@
-"""Undirected and simple lists of edges in little memory: each direction of an edge is one number, and numbers are sorted in place."""
+"""Undirected and simple lists of edges in little memory, as numbers that are sorted in place."""
 from __future__ import annotations
 
 import numpy as np
@@ -10,30 +10,34 @@ CHUNK = 2 ** 20
 def undirected(edge_index: np.ndarray, num_nodes: int) -> tuple[np.ndarray, dict[str, int]]:
     """Every edge in both directions, each once, without loops.
 
-    The largest moment takes 34 bytes a column beside ``edge_index``, 17 where both directions are there already.
+    At its peak it takes 34 bytes a column beside ``edge_index``, 17 where both directions are
+    there already.
 
     Args:
         edge_index: node pairs ``[2, E]``.
         num_nodes: :math:`V`.
 
     Returns:
-        :math:`i V + j` of each pair :math:`(i, j)`, sorted, int64, and the numbers of ``self_loops``, ``duplicates`` and ``one_way`` edges
-        that were found.
+        :math:`i V + j` of each pair :math:`(i, j)`, sorted, int64, and how many ``self_loops``,
+        ``duplicates`` and ``one_way`` edges were found.
     """
     number = np.multiply(edge_index[0], num_nodes, dtype=np.int64)
     number += edge_index[1]
+
     loops = edge_index[0] == edge_index[1]
     if loops.any():
         number = number[~loops]
     found = {"self_loops": int(np.count_nonzero(loops)), "duplicates": len(number)}
     number = _distinct(number)
     found["duplicates"] -= len(number)
+
     reverse = np.empty_like(number)
     for begin in range(0, len(number), CHUNK):
         part = number[begin:begin + CHUNK]
         row = part // num_nodes  # NumPy divides fast, but takes remainders slowly
         reverse[begin:begin + CHUNK] = (part - row * num_nodes) * num_nodes + row
     reverse.sort()
+
     found["one_way"] = -len(number)
     if not np.array_equal(number, reverse):
         number = np.concatenate([number, reverse])

@@ -1,4 +1,4 @@
-"""The graph folder: what ``file`` reads, and beside it ids, texts and names of features; written whole or not at all."""
+"""The graph folder that the shift ``file`` reads, with ids, texts and names of features."""
 from __future__ import annotations
 
 import contextlib
@@ -14,6 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from graphgym_srnc.errors import InputError
+from graphgym_srnc.text import one_line
 
 TEXT = 2000
 """Longest text that a node keeps to be shown, in characters."""
@@ -47,60 +48,20 @@ class Graph(NamedTuple):
 
 
 def check_place(out: Path, overwrite: bool, option: str = "--out") -> None:
-    """Refuse a place that a folder cannot be written to, before any long work; ``option`` named it.
+    """Refuse, before any long work, a place that ``option`` named and no folder can be written to.
 
     Raises:
-        InputError: it exists and is not to be replaced, or is no graph folder, or its parent does not exist.
+        InputError: it exists and is not to be replaced, or is no graph folder, or its parent does
+            not exist.
     """
     if out.is_symlink() or not out.absolute().parent.is_dir() or out.name in ("", ".", ".."):
         raise InputError(option, str(out), "a new folder in one that exists")
     if out.exists() and not overwrite:
         raise InputError(option, str(out), "a folder that does not exist yet, or --overwrite")
-    if out.exists() and not ((out / "nodes.csv").is_file() or out.is_dir() and not any(out.iterdir())):
-        raise InputError(option, str(out), "a folder that data make has written, to be replaced by --overwrite")
-
-
-def write(graph: Graph, out: Path, overwrite: bool, option: str = "--out") -> None:
-    """Write a graph folder.
-
-    Raises:
-        InputError: see :func:`check_place`; or it cannot be written.
-    """
-    with whole(out, overwrite, option) as folder:
-        _csv(folder / "edges.csv", ("from", "to"), graph.edges.T.tolist())
-        features = graph.features.astype(np.float32)
-        if features.nnz > DENSE * features.shape[0] * features.shape[1]:
-            np.save(folder / "features.npy", features.toarray(), allow_pickle=False)
-        else:
-            sp.save_npz(folder / "features.npz", features)
-        if len(graph.words):
-            (folder / "words.txt").write_text("".join(f"{plain(word)}\n" for word in graph.words), encoding="utf-8")
-        columns = {"id": graph.ids} | ({} if graph.texts is None else {"text": [text[:TEXT] for text in graph.texts]})
-        _csv(folder / "nodes.csv", columns, zip(*columns.values()))
-        for name, column, header in (("labels.csv", graph.labels, ("node", "label")), ("split.csv", graph.split, ("node", "part"))):
-            if column is not None and any(column):
-                _csv(folder / name, header, ((node, plain(value)) for node, value in enumerate(column) if value))
-        if graph.recipe is not None:
-            (folder / RECIPE).write_text(json.dumps(graph.recipe, ensure_ascii=False), encoding="utf-8")
-
-
-def summary(graph: Graph) -> list[str]:
-    """What a user wants to know of a graph at once, and what looks odd, a line each."""
-    nodes, (low, high) = len(graph.ids), np.sort(graph.edges, 0)
-    links = len(np.unique((low * nodes + high)[low != high]))
-    found = [f"{nodes:,} nodes, {links:,} links, {len(graph.words):,} features"]
-    sizes = Counter(filter(None, graph.labels or ()))
-    if sizes:
-        told = ", ".join(f"{name} {count:,}" for name, count in sizes.most_common(12)) + ", ..." * (len(sizes) > 12)
-        found.append(f"{sum(sizes.values()):,} labelled nodes of {len(sizes)} classes: {told}")
-    if graph.split and any(graph.split):
-        found.append("split: " + ", ".join(f"{part} {count:,}" for part, count in Counter(filter(None, graph.split)).items()))
-    single, bare = nodes - len(np.unique(graph.edges[:, low != high])), int((np.diff(graph.features.indptr) == 0).sum())
-    odd = [f"{single:,} nodes have no link"] * (single > 0) + [f"{bare:,} nodes have no feature"] * (bare > 0)
-    odd += ["one class alone has labels; a classifier needs two"] * (len(sizes) == 1)
-    rare = [name for name, count in sizes.items() if count < 5]
-    odd += [f"fewer than 5 labels: {', '.join(rare[:5])}" + ", ..." * (len(rare) > 5)] * (len(rare) > 0)
-    return found + [f"! {text}" for text in odd]
+    ours = (out / "nodes.csv").is_file() or out.is_dir() and not any(out.iterdir())
+    if out.exists() and not ours:
+        allowed = "a folder that data make has written, to be replaced by --overwrite"
+        raise InputError(option, str(out), allowed)
 
 
 @contextlib.contextmanager
@@ -111,7 +72,7 @@ def whole(out: Path, overwrite: bool = False, option: str = "--out") -> Iterator
         InputError: see :func:`check_place`; or it cannot be written.
     """
     check_place(out, overwrite, option)
-    new, old = (out.with_name(f".{out.name}.{os.getpid()}.{part}") for part in ("new", "old"))
+    new, old = (out.with_name(f".{out.name}.{os.getpid()}.{age}") for age in ("new", "old"))
     try:
         new.mkdir()
         yield new
@@ -119,19 +80,71 @@ def whole(out: Path, overwrite: bool = False, option: str = "--out") -> Iterator
             os.replace(out, old)
         os.replace(new, out)
     except OSError as error:
-        raise InputError(option, str(out), f"a folder that can be written to ({error.strerror})") from error
+        allowed = f"a folder that can be written to ({error.strerror})"
+        raise InputError(option, str(out), allowed) from error
     finally:
         for rest in (new, old):
             shutil.rmtree(rest, ignore_errors=True)
 
 
-def plain(text: str) -> str:
-    """A name on one line."""
-    return " ".join(text.split())
+def write(graph: Graph, out: Path, overwrite: bool, option: str = "--out") -> None:
+    """Write a graph folder, whole or not at all.
+
+    Raises:
+        InputError: see :func:`check_place`; or it cannot be written.
+    """
+    columns = {"id": graph.ids}
+    if graph.texts is not None:
+        columns["text"] = [text[:TEXT] for text in graph.texts]
+    with whole(out, overwrite, option) as folder:
+        write_csv(folder / "edges.csv", ("from", "to"), graph.edges.T.tolist())
+        write_csv(folder / "nodes.csv", columns, zip(*columns.values()))
+        features = graph.features.astype(np.float32)
+        if features.nnz > DENSE * features.shape[0] * features.shape[1]:
+            np.save(folder / "features.npy", features.toarray(), allow_pickle=False)
+        else:
+            sp.save_npz(folder / "features.npz", features)
+        if len(graph.words):
+            lines = "".join(f"{one_line(word)}\n" for word in graph.words)
+            (folder / "words.txt").write_text(lines, encoding="utf-8")
+        for name, header, values in (("labels.csv", ("node", "label"), graph.labels),
+                                     ("split.csv", ("node", "part"), graph.split)):
+            if values is not None and any(values):
+                rows = ((node, one_line(value)) for node, value in enumerate(values) if value)
+                write_csv(folder / name, header, rows)
+        if graph.recipe is not None:
+            recipe = json.dumps(graph.recipe, ensure_ascii=False)
+            (folder / RECIPE).write_text(recipe, encoding="utf-8")
 
 
-def _csv(path: Path, header: Sequence[str], rows: Any) -> None:
+def write_csv(path: Path, header: Sequence[str], rows: Any) -> None:
+    """Write a comma-separated file of a line of names and lines of values."""
     with open(path, "w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(header)
         writer.writerows(rows)
+
+
+def summary(graph: Graph) -> list[str]:
+    """What a user wants to know of a graph at once, and what looks odd, a line each."""
+    nodes, (low, high) = len(graph.ids), np.sort(graph.edges, 0)
+    links = len(np.unique((low * nodes + high)[low != high]))
+    lines = [f"{nodes:,} nodes, {links:,} links, {len(graph.words):,} features"]
+    sizes = Counter(filter(None, graph.labels or ()))
+    if sizes:
+        classes = [f"{name} {count:,}" for name, count in sizes.most_common(12)]
+        classes += ["..."] * (len(sizes) > 12)
+        labelled = f"{sum(sizes.values()):,} labelled nodes of {len(sizes)} classes"
+        lines.append(f"{labelled}: {', '.join(classes)}")
+    parts = Counter(filter(None, graph.split or ()))
+    if parts:
+        lines.append("split: " + ", ".join(f"{part} {count:,}" for part, count in parts.items()))
+
+    single = nodes - len(np.unique(graph.edges[:, low != high]))
+    bare = int((np.diff(graph.features.indptr) == 0).sum())
+    rare = [name for name, count in sizes.items() if count < 5]
+    odd = {f"{single:,} nodes have no link": single > 0,
+           f"{bare:,} nodes have no feature": bare > 0,
+           "one class alone has labels; a classifier needs two": len(sizes) == 1,
+           f"fewer than 5 labels: {', '.join(rare[:5] + ['...'] * (len(rare) > 5))}": len(rare) > 0}
+    return lines + [f"! {text}" for text, holds in odd.items() if holds]

@@ -1,4 +1,4 @@
-"""Names that a graph folder may hold beside its numbers: ids and texts of nodes, and what its feature columns are called."""
+"""What a graph folder may hold beside numbers: ids and texts of nodes, names of features."""
 from __future__ import annotations
 
 import csv
@@ -12,7 +12,7 @@ NODES, WORDS = "nodes.csv", "words.txt"
 
 
 class Names(NamedTuple):
-    """Names in the order of nodes and feature columns; None where the folder does not tell. Texts are plain, to be escaped where shown."""
+    """Names in the order of nodes and feature columns, as they were written; None = not told."""
 
     ids: list[str] | None
     texts: list[str] | None
@@ -20,29 +20,32 @@ class Names(NamedTuple):
 
 
 def of_folder(path: Path, num_nodes: int | None = None, num_features: int | None = None) -> Names:
-    """Names in the folder of a graph: ``nodes.csv`` (columns ``id`` and ``text``, one at least, a line a node) and ``words.txt`` (a line a
-    feature column). No such file, or no folder, means no names.
+    """Names in ``nodes.csv`` and ``words.txt`` of a graph's folder; no file means no names.
 
     Args:
         path: the folder; a file has no names.
-        num_nodes: how many nodes ``nodes.csv`` must have.
+        num_nodes: how many lines below its first ``nodes.csv`` must have, with columns ``id``,
+            ``text`` or both.
         num_features: how many lines ``words.txt`` must have.
 
     Raises:
-        InputError: a file cannot be read, has other columns, or another number of lines than the graph has nodes or features.
+        InputError: a file cannot be read, has other columns, or another number of lines.
     """
     ids = texts = words = None
     if (path / NODES).is_file():
         ids, texts = _nodes(path / NODES, num_nodes)
     if (path / WORDS).is_file():
         # Not splitlines, which also splits at characters that a word may hold.
-        words = [line.strip() for line in _text(path / WORDS).removesuffix("\n").split("\n")]
+        lines = _text(path / WORDS).removesuffix("\n").split("\n")
+        words = [line.strip() for line in lines]
         if num_features not in (None, len(words)):
-            raise InputError(WORDS, f"{len(words)} lines", f"one for each of the {num_features} feature columns")
+            allowed = f"one for each of the {num_features} feature columns"
+            raise InputError(WORDS, f"{len(words)} lines", allowed)
     return Names(ids, texts, words)
 
 
 def _nodes(file: Path, num_nodes: int | None) -> tuple[list[str] | None, list[str] | None]:
+    """The columns ``id`` and ``text``; None for one that is not there."""
     try:
         header, *rows = list(csv.reader(io.StringIO(_text(file)), strict=True)) or [[]]
     except csv.Error as error:
@@ -51,15 +54,21 @@ def _nodes(file: Path, num_nodes: int | None) -> tuple[list[str] | None, list[st
     rows = [row for row in rows if row]
     if not {"id", "text"} & set(columns) or len(set(columns)) < len(columns):
         raise InputError(NODES, ",".join(header)[:80], "a first line with id, text or both")
-    wrong = next((number for number, row in enumerate(rows) if len(row) != len(columns)), None)
-    if wrong is not None:
-        raise InputError(NODES, f"{len(rows[wrong])} cell(s) for node {wrong}", f"{len(columns)}, as many as the first line has")
+    for number, row in enumerate(rows):
+        if len(row) != len(columns):
+            allowed = f"{len(columns)}, as many as the first line has"
+            raise InputError(NODES, f"{len(row)} cell(s) for node {number}", allowed)
     if num_nodes not in (None, len(rows)):
-        raise InputError(NODES, f"{len(rows)} nodes", f"one line for each of the {num_nodes} nodes of the graph")
-    ids, texts = ([row[columns.index(name)] for row in rows] if name in columns else None for name in ("id", "text"))
-    if ids is not None and len(set(ids)) < len(ids):
-        seen: set[str] = set()
-        raise InputError(NODES, f"id {next(i for i in ids if i in seen or seen.add(i))} twice", "another id for each node")
+        allowed = f"one line for each of the {num_nodes} nodes of the graph"
+        raise InputError(NODES, f"{len(rows)} nodes", allowed)
+
+    ids, texts = ([row[columns.index(name)] for row in rows] if name in columns else None
+                  for name in ("id", "text"))
+    seen: set[str] = set()
+    for name in ids or ():
+        if name in seen:
+            raise InputError(NODES, f"id {name} twice", "another id for each node")
+        seen.add(name)
     return ids, texts
 
 

@@ -9,7 +9,7 @@ from torch_geometric.graphgym.optim import create_optimizer
 from yacs.config import CfgNode
 
 from graphgym_srnc import methods, parallel, shifts
-from graphgym_srnc.errors import InputError
+from graphgym_srnc.errors import InputError, renamed
 from graphgym_srnc.gym.config import activate, check, values
 from graphgym_srnc.gym.encoder import encoder_spec
 from graphgym_srnc.methods.base import Method
@@ -23,11 +23,12 @@ def build_task(cfg: CfgNode) -> ShiftTask:
     Raises:
         InputError: the shift cannot be made as asked.
     """
-    build = shifts.find(cfg.dataset.format)
-    options = values(cfg, cfg.dataset.format, build)
-    if options.get("split_seed") == -1:
-        options["split_seed"] = cfg.seed
-    return build(name=cfg.dataset.name, root=cfg.dataset.dir, **options)
+    with renamed({"shift": "dataset.format", "name": "dataset.name", "root": "dataset.dir"}):
+        build = shifts.find(cfg.dataset.format)
+        options = values(cfg, cfg.dataset.format, build)
+        if options.get("split_seed") == -1:
+            options["split_seed"] = cfg.seed
+        return build(name=cfg.dataset.name, root=cfg.dataset.dir, **options)
 
 
 def device(cfg: CfgNode) -> torch.device:

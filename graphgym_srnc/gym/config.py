@@ -16,7 +16,7 @@ from yacs.config import CfgNode
 
 from graphgym_srnc import methods, shifts
 from graphgym_srnc.backbones import ACTIVATIONS, BACKBONES, FEATURES
-from graphgym_srnc.errors import InputError
+from graphgym_srnc.errors import InputError, renamed
 from graphgym_srnc.gym.encoder import is_fast
 from graphgym_srnc.options import Option
 from graphgym_srnc.options import options as options_of
@@ -133,7 +133,8 @@ def check(cfg: CfgNode) -> None:
         InputError: names the first key at fault.
     """
     standard, stock = cfg.train.mode == "standard", cfg.train.mode == "standard" and cfg.model.type == "gnn"
-    shifts.find(cfg.dataset.format)
+    with renamed({"shift": "dataset.format"}):
+        shifts.find(cfg.dataset.format)
     if not standard:
         method = methods.find(cfg.train.mode)
         method(**values(cfg, cfg.train.mode, method))

@@ -1,93 +1,102 @@
-"""Localised training data: the labelled nodes of a class lie around one node instead of all over the graph."""
+"""Localised training data: the labelled nodes of a class lie around one node of it."""
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Annotated
 
 import numpy as np
 import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-from graphgym_srnc.data import datasets
-from graphgym_srnc.errors import InputError
+from graphgym_srnc.data import catalogue, datasets
+from graphgym_srnc.options import Count, Natural, Range
 from graphgym_srnc.shifts import splits
-from graphgym_srnc.task import ShiftTask
+from graphgym_srnc.shifts.splits import CountOrRest, Nodes, Split
+from graphgym_srnc.task import HIDDEN, ShiftTask
 
 TOLERANCE = 1e-9
 """Personalised PageRank is iterated until it changes by less than this in total."""
 
 
-def build(*, name: str = "Cora", root: str = "", split_seed: int = 0, restart: float = 0.1, labels_per_class: int = 20,
-          num_unseen: int = 0, unseen: list[int] = [], split: str = "auto", num_val: int = 500, num_test: int = 1000,  # noqa: B006
-          verify: bool = True) -> ShiftTask:
-    """Label, in each class, the nodes nearest to one random node (Zhu et al., Shift-Robust GNNs, NeurIPS 2021).
+def build(*, name: str = "Cora", root: str = "", split_seed: int = 0,
+          restart: Annotated[float, Range(0, 1, "neither")] = 0.1, labels_per_class: Count = 20,
+          num_unseen: Natural = 0, unseen: list[int] = [], split: Split = "auto",  # noqa: B006
+          num_val: Count = 500, num_test: CountOrRest = 1000, verify: bool = True) -> ShiftTask:
+    """Label, in each class, the nodes nearest to one random node.
 
-    For each class a random node of it is the seed, and the ``labels_per_class`` nodes of the class with the largest personalised
-    PageRank from that seed are the training nodes; where fewer can be reached from it, random nodes of the class fill up. Seeds and
-    training nodes are neither validation nor test. PageRank is the paper's, on :math:`D^{-1}A`; the code that its authors published
-    ships ready-made node lists, taken as the nodes whose PageRank vectors are nearest in Euclidean distance.
+    This is the shift of Zhu et al., Shift-Robust GNNs, NeurIPS 2021. For each class a random node
+    of it is the seed, and the ``labels_per_class`` nodes of the class with the largest personalised
+    PageRank from that seed are the training nodes; where fewer can be reached from it, random nodes
+    of the class fill up. Seeds and training nodes are neither validation nor test. PageRank is the
+    paper's, on :math:`D^{-1}A`; the code that its authors published ships ready-made node lists,
+    taken as the nodes whose PageRank vectors are nearest in Euclidean distance.
 
-    Classes may be masked as in open-set shift. The oracle sees every class and has as many training nodes of each, drawn uniformly.
+    Classes may be masked as in open-set shift. The oracle sees every class and has as many training
+    nodes of each, drawn uniformly.
 
     Args:
-        name: data set, e.g. ``Cora``, ``CitationFull/DBLP``, ``Photo``, ``ogbn-arxiv``; see ``graphgym-srnc data list``.
+        name: data set, e.g. ``Cora``, ``CitationFull/DBLP``, ``Photo``, ``ogbn-arxiv``; see
+            ``graphgym-srnc data list``.
         root: data folder.
         split_seed: decides seeds, masked classes and drawn nodes.
-        restart: probability that a walk goes back to the seed, above 0 and below 1; the larger, the nearer the training nodes.
+        restart: probability that a walk goes back to the seed, above 0 and below 1; the larger, the
+            nearer the training nodes.
         labels_per_class: training nodes of each known class.
         num_unseen: number of classes to mask, drawn from ``split_seed``; 0 = close-set shift.
         unseen: original ids of the classes to mask; overrides ``num_unseen``.
-        split: validation and test nodes are the data set's own (``public``), drawn (``random``), or the former where there are any
-            (``auto``). Where a data set has several public splits, ``split_seed`` chooses.
+        split: validation and test nodes are the data set's own (``public``), drawn (``random``), or
+            the former where there are any (``auto``). Where a data set has several public splits,
+            ``split_seed`` chooses.
         num_val: validation nodes of a random split, less on a small graph.
-        num_test: test nodes of a random split, less on a small graph; -1 = all other nodes, in any split.
+        num_test: test nodes of a random split, less on a small graph; -1 = all other nodes, in any
+            split.
         verify: compare Planetoid's pickles with their public SHA-256 before they are read.
 
     Raises:
-        InputError: unknown data set or split, wrong classes, a value out of its range, or too few nodes.
+        InputError: unknown data set or split, wrong classes, or too few nodes.
     """
-    splits.check_split(split, "localized")
-    if not 0 < restart < 1:
-        raise InputError("localized.restart", restart, "more than 0, less than 1")
-    if labels_per_class < 1:
-        raise InputError("localized.labels_per_class", labels_per_class, "1 or more")
     data = datasets.load(name, root, verify)
-    classes = data.y[data.y >= 0].unique().tolist()
-    masked = splits.choose_unseen(classes, num_unseen, unseen, split_seed, "localized")
-    val, test = splits.public(data, split, split_seed, "localized", name)
-    given = {"val": val, "test": test}
-    sizes = {"num_val": num_val, "num_test": num_test, "split_seed": split_seed, "section": "localized"}
-    uniform = splits.draw(data.y, masked, labels_per_class=labels_per_class, **sizes, **given)
-    free = data.y.clone()
-    for nodes in given.values():
-        if nodes is not None:
-            free[nodes] = -1
+    classes = splits.classes_of(data.y)
+    masked = splits.choose_unseen(classes, num_unseen, unseen, split_seed)
+    val, test = splits.public(data, split, split_seed, name)
+    sizes = {"num_val": num_val, "num_test": num_test, "split_seed": split_seed}
+    uniform = splits.draw(data.y, masked, labels_per_class=labels_per_class, **sizes, val=val,
+                          test=test)
     everywhere = torch.cat([uniform.train, uniform.extra]).sort().values
-    train, seeds, filled = _localized(data.edge_index, free, masked, restart, labels_per_class, split_seed)
-    if num_test == splits.REST:
-        given["test"] = None
-    # Validation and test hold the training nodes neither of the task nor of its oracle, so that both have the same.
-    rest = data.y.index_fill(0, torch.cat([train, everywhere]), -1)
-    val, test = splits.draw_val_test(rest, **sizes, **given)
-    full_name = "/".join(filter(None, datasets.resolve(name)))
-    info = {"data": full_name, "split": "random" if given["val"] is None else "public", "split_seed": split_seed, "restart": restart,
-            "seeds": seeds, "filled": filled}
+
+    fixed = torch.cat([data.y.new_empty(0), *(nodes for nodes in (val, test) if nodes is not None)])
+    y = data.y.index_fill(0, fixed, HIDDEN)
+    train, seeds, filled = _localized(data.edge_index, y, masked, restart, labels_per_class,
+                                      split_seed)
+    # Validation and test hold the training nodes neither of the task nor of its oracle, so that
+    # both have the same.
+    rest = data.y.index_fill(0, torch.cat([train, everywhere]), HIDDEN)
+    full_name, is_public = catalogue.full_name(name), val is not None
+    test = None if num_test == splits.REST else test
+    val, test = splits.draw_val_test(rest, **sizes, val=val, test=test)
+    info = {"data": full_name, "split": "public" if is_public else "random",
+            "split_seed": split_seed, "restart": restart, "seeds": seeds, "filled": filled}
 
     def make(title: str, hidden: list[int], nodes: Tensor) -> ShiftTask:
-        return splits.open_set_task(title, data, hidden, splits.Nodes(nodes, val, test, val[:0]), open_set=bool(hidden),
-                                     class_names=datasets.CLASS_NAMES.get(full_name, ()), info=info)
+        return splits.masked_task(title, data, hidden, Nodes(nodes, val, test), info=info,
+                                  open_set=bool(hidden),
+                                  class_names=catalogue.CLASS_NAMES.get(full_name, ()))
 
     task = make(f"localized/{name}", masked, train)
     # A masked class of one node has none to spare for training.
-    complete = data.y[everywhere].unique().tolist() == classes
-    return replace(task, oracle=make(f"localized/{name}/oracle", [], everywhere)) if complete else task
+    if splits.classes_of(data.y[everywhere]) == classes:
+        task = replace(task, oracle=make(f"localized/{name}/oracle", [], everywhere))
+    return task
 
 
-def personalised_pagerank(edge_index: Tensor, num_nodes: int, seeds: Tensor, restart: float) -> np.ndarray:
-    r"""Shares ``[S, V]`` of the steps that a walk from each seed spends at each node, before it restarts with probability ``restart``.
+def personalised_pagerank(edge_index: Tensor, num_nodes: int, seeds: Tensor,
+                          restart: float) -> np.ndarray:
+    r"""Shares ``[S, V]`` of the steps that a walk from each seed spends at each node.
 
-    Row :math:`s` solves :math:`\pi = a e_s + (1 - a)\, \pi D^{-1} A` by power iteration, in time O(S·E) a step and without a dense
-    matrix of nodes by nodes; the error falls by the factor :math:`1 - a` a step.
+    A walk restarts with probability ``restart``. Row :math:`s` solves
+    :math:`\pi = a e_s + (1 - a)\, \pi D^{-1} A` by power iteration, in time O(S·E) a step and
+    without a dense matrix of nodes by nodes; the error falls by the factor :math:`1 - a` a step.
 
     Args:
         edge_index: an undirected graph, ``[2, E]``.
@@ -97,11 +106,13 @@ def personalised_pagerank(edge_index: Tensor, num_nodes: int, seeds: Tensor, res
     """
     row, column = edge_index.numpy()
     degree = np.bincount(row, minlength=num_nodes)
-    step = sp.csr_matrix(((1 - restart) / degree[row], (column, row)), shape=(num_nodes, num_nodes))
-    home = np.zeros((num_nodes, len(seeds)))
-    home[seeds.numpy(), np.arange(len(seeds))] = restart
-    share, moved, reached = home, home, 0
-    # With a large restart the sum converges before the walk has been everywhere, and far nodes would have no order.
+    entries = (1 - restart) / degree[row], (column, row)
+    step = sp.csr_matrix(entries, shape=(num_nodes, num_nodes))
+    start = np.zeros((num_nodes, len(seeds)))
+    start[seeds.numpy(), np.arange(len(seeds))] = restart
+    share, moved, reached = start, start, 0
+    # With a large restart the sum converges before the walk has been everywhere, and far nodes
+    # would have no order.
     while moved.sum(0).max() > TOLERANCE or np.count_nonzero(share) > reached:
         reached = np.count_nonzero(share)
         moved = step @ moved
@@ -111,24 +122,25 @@ def personalised_pagerank(edge_index: Tensor, num_nodes: int, seeds: Tensor, res
 
 def _localized(edge_index: Tensor, y: Tensor, masked: list[int], restart: float, count: int,
                split_seed: int) -> tuple[Tensor, list[int], int]:
-    """Training nodes, the seed of each known class, and how many training nodes no walk from their seed reaches.
+    """Training nodes, the seed of each known class, and how many no walk from their seed reaches.
 
     Args:
         edge_index: the graph, ``[2, E]``.
-        y: classes, ``[V]``, -1 where a node may not be labelled; ``count`` nodes or more of each known class.
+        y: classes, ``[V]``, -1 where a node may not be labelled; ``count`` nodes or more of each
+            known class.
         masked: classes to leave out.
         restart: see :func:`personalised_pagerank`.
         count: training nodes of each class.
         split_seed: decides the seeds and what ties and gaps are filled with.
     """
-    order = torch.from_numpy(splits.generator(split_seed, 3).permutation(len(y)))
-    of_class = [order[y[order] == c] for c in y[y >= 0].unique().tolist() if c not in masked]
+    order = splits.shuffled(len(y), split_seed, "localized seeds")
+    of_class = [order[y[order] == c] for c in splits.classes_of(y) if c not in masked]
     seeds = torch.stack([nodes[0] for nodes in of_class])
     near = torch.from_numpy(personalised_pagerank(edge_index, len(y), seeds, restart))
     chosen, filled = [], 0
-    for own, nodes in zip(near, of_class):
+    for share, nodes in zip(near, of_class):
         # A stable sort leaves nodes out of reach, whose share is 0, in random order.
-        best = nodes[own[nodes].argsort(descending=True, stable=True)[:count]]
-        filled += int((own[best] == 0).sum())
+        best = nodes[share[nodes].argsort(descending=True, stable=True)[:count]]
+        filled += int((share[best] == 0).sum())
         chosen.append(best)
     return torch.cat(chosen).sort().values, seeds.tolist(), filled

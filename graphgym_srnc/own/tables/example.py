@@ -6,10 +6,11 @@ from pathlib import Path
 
 import numpy as np
 
-from graphgym_srnc.data import datasets
+from graphgym_srnc.data import block_model
+from graphgym_srnc.data.cleaning import clean
 from graphgym_srnc.data.folder import whole
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.shifts import splits, synthetic
+from graphgym_srnc.shifts import splits
 
 TOPICS = ("astronomy", "botany", "cooking", "dance", "economics", "fishing", "geology")
 UNLABELLED = 2
@@ -23,7 +24,7 @@ SHARED, OWN = 300, 40
 def write(out: Path, *, num_nodes: int = 20_000, labelled: float = 0.05, seed: int = 0, overwrite: bool = False) -> None:
     """Write ``nodes.csv`` (id, title, year, label), ``edges.csv`` (from, to) and ``answers.csv`` (id, topic), which training does not read.
 
-    Links and words follow a degree-corrected block model (:func:`graphgym_srnc.shifts.synthetic.dcsbm`): 80 % of the links are within
+    Links and words follow a degree-corrected block model (:func:`graphgym_srnc.data.block_model.dcsbm`): 80 % of the links are within
     topics, 45 % of a title's words are its topic's own.
 
     Args:
@@ -40,14 +41,14 @@ def write(out: Path, *, num_nodes: int = 20_000, labelled: float = 0.05, seed: i
         raise InputError("--nodes", num_nodes, "200 to 1000000")
     if not 0 < labelled <= 1:
         raise InputError("--labelled", labelled, "a share above 0, 1 at most")
-    rng = splits.generator(seed, 5)
+    rng = splits.generator(seed, "example")
     zipf = 1 / (np.arange(SHARED) + 10.0)
     topics = np.zeros((len(TOPICS), SHARED + OWN * len(TOPICS)))
     topics[:, :SHARED] = 0.55 * zipf / zipf.sum()
     own = zipf[:OWN] / zipf[:OWN].sum()
     for number in range(len(TOPICS)):
         topics[number, SHARED + OWN * number:SHARED + OWN * (number + 1)] = 0.45 * own
-    graph = datasets.clean(synthetic.dcsbm(num_nodes=num_nodes, shares=synthetic.class_shares(len(TOPICS), 3.0, rng), topics=topics,
+    graph = clean(block_model.dcsbm(num_nodes=num_nodes, shares=block_model.class_shares(len(TOPICS), 3.0, rng), topics=topics,
                                             rng=rng, avg_degree=6.0), "example")
     words = np.array(_words(topics.shape[1], rng))
     topic, year = graph.y.numpy(), rng.randint(1990, 2025, num_nodes)

@@ -9,9 +9,10 @@ from typing import Iterator, Sequence
 import numpy as np
 import scipy.sparse as sp
 
-from graphgym_srnc.data.folder import RECIPE, Graph, plain
+from graphgym_srnc.data.folder import RECIPE, Graph
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.own.tables import features, read
+from graphgym_srnc.text import one_line
 
 PARTS = ("train", "val", "test")
 
@@ -53,7 +54,7 @@ def graph(nodes: Path, links: Path, *, id: str = "", label: str = "", split: str
     recipe = _recipe(like) if like else features.learn(table, text, numbers, categories, options)
     with _recipe_errors(like):
         blocks, words = features.apply(recipe, table)
-        words = [plain(word) for word in words]
+        words = [one_line(word) for word in words]
     if embeddings is not None:
         blocks.append(sp.csr_matrix(_embeddings(embeddings, len(ids))))
         words += [f"embedding {number}" for number in range(blocks[-1].shape[1])]
@@ -69,7 +70,7 @@ def graph(nodes: Path, links: Path, *, id: str = "", label: str = "", split: str
     with _recipe_errors(like):
         joined = features.joined(blocks, scales)
     recipe |= {"embeddings": embeddings is not None, "spectral": spectral}
-    labels = [plain("" if cell == "-1" else cell) for cell in table[label]] if label else None
+    labels = [one_line("" if cell == "-1" else cell) for cell in table[label]] if label else None
     made = Graph(edges, joined, words, ids, _texts(table, recipe), labels,
                  _parts(table[split], labels, ids) if split else None, recipe)
     return made, [f"{skipped:,} links to ids that are no nodes left out"] * (skipped > 0)

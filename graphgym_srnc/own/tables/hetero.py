@@ -9,7 +9,7 @@ from typing import Any, Mapping, Sequence
 import numpy as np
 import scipy.sparse as sp
 
-from graphgym_srnc.data import datasets, files
+from graphgym_srnc.data import cleaning, files, untrusted
 from graphgym_srnc.data.folder import Graph
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.own.tables import features
@@ -60,7 +60,7 @@ def read_pt(path: Path) -> Hetero:
     from torch_geometric.data import Data, HeteroData
     from torch_geometric.data.storage import BaseStorage, EdgeStorage, NodeStorage
     try:
-        with datasets.tensors_only(HeteroData, BaseStorage, NodeStorage, EdgeStorage):
+        with untrusted.tensors_only(HeteroData, BaseStorage, NodeStorage, EdgeStorage):
             data = torch.load(path, weights_only=True, map_location="cpu")
     except Exception as error:  # torch has no error of its own for a file that is none of its own
         foreign = re.search(r"GLOBAL (\S+)", str(error))
@@ -74,7 +74,7 @@ def read_pt(path: Path) -> Hetero:
         hetero.sizes[kind] = size = _size(data[kind], store, kind)
         hetero.ids[kind] = [str(node) for node in range(size)]
         if "x" in store:
-            x, _ = datasets.features_and_edges(Data(x=store["x"], edge_index=torch.empty(2, 0, dtype=torch.long)), kind)
+            x, _ = cleaning.features_and_edges(Data(x=store["x"], edge_index=torch.empty(2, 0, dtype=torch.long)), kind)
             hetero.features[kind] = sp.csr_matrix(x.numpy())
         if "y" in store:
             y = store["y"].reshape(-1) if store["y"].numel() == size else store["y"]

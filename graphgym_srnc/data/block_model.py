@@ -1,0 +1,157 @@
+"""An attributed, degree-corrected stochastic block model: a graph in memory, of known classes."""
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch_geometric.data import Data
+
+from graphgym_srnc.errors import InputError
+
+WORDS_PER_NODE = 18
+"""Mean number of words a node draws, as in Cora; a word drawn twice counts once."""
+
+
+def class_shares(num_classes: int, class_imbalance: float,
+                 rng: np.random.RandomState) -> np.ndarray:
+    """Shares ``[N]`` of the classes in random order, a geometric series.
+
+    The largest is ``class_imbalance`` (1 or more) times the smallest.
+    """
+    shares = class_imbalance ** (-np.arange(num_classes) / max(num_classes - 1, 1))
+    return rng.permutation(shares / shares.sum())
+
+
+def class_topics(num_classes: int, num_features: int, signal: float,
+                 rng: np.random.RandomState) -> np.ndarray:
+    """Word distributions ``[N, F]``: a Zipf background, and a Zipf of each class's own.
+
+    All classes share the background; ``signal`` (0 to 1) is the weight of their own.
+    """
+    zipf = 1 / (np.arange(num_features) + 10.0)
+    zipf /= zipf.sum()
+    of_class = np.stack([rng.permutation(zipf) for _ in range(num_classes)])
+    return (1 - signal) * zipf[rng.permutation(num_features)] + signal * of_class
+
+
+def dcsbm(*, num_nodes: int, shares: np.ndarray, topics: np.ndarray, rng: np.random.RandomState,
+          avg_degree: float = 5.0, homophily: float = 0.8, degree_exponent: float = 2.8,
+          blocks_per_class: int = 1, cohesion: float = 0.9) -> Data:
+    r"""A graph with binary bag-of-words features, in time and memory O(E + V·F).
+
+    Each edge starts at a node drawn by its propensity :math:`\theta`, goes to a node of the same
+    class with probability ``homophily``, else to one of another class, and within the class stays
+    in its block with probability ``cohesion``; the end is drawn by :math:`\theta` too. Every node
+    starts at least one edge as long as there are as many edges as nodes.
+
+    Args:
+        num_nodes: :math:`V`.
+        shares: share of each class, ``[N]``.
+        topics: word distribution of each class, ``[N, F]``.
+        rng: draws everything.
+        avg_degree: mean degree; a dense small graph may have a little less, since an edge counts
+            once.
+        homophily: share of edges inside classes.
+        degree_exponent: exponent of the power law of :math:`\theta`, above 2; 0 = all equal.
+        blocks_per_class: communities that a class falls into.
+        cohesion: share of the edges inside a class that stay inside a community.
+
+    Returns:
+        ``x`` ``[V, F]``, ``edge_index`` ``[2, E]`` (both directions), ``y`` ``[V]`` and ``block``
+        ``[V]``.
+
+    Raises:
+        InputError: too few nodes for the blocks or the degree, or an impossible exponent.
+    """
+    num_blocks = len(shares) * blocks_per_class
+    if num_nodes < 2 * num_blocks:
+        allowed = f"{2 * num_blocks} or more, two for each of {num_blocks} blocks"
+        raise InputError("num_nodes", num_nodes, allowed)
+    if not 0 < avg_degree < num_nodes / 4:
+        allowed = f"more than 0, less than {num_nodes / 4:g} (num_nodes / 4)"
+        raise InputError("avg_degree", avg_degree, allowed)
+    if degree_exponent != 0 and not degree_exponent > 2:
+        allowed = "more than 2, or 0 for equal propensities"
+        raise InputError("degree_exponent", degree_exponent, allowed)
+
+    block_shares = np.repeat(shares / blocks_per_class, blocks_per_class)
+    block = np.sort(_fill(block_shares, num_nodes))
+    label = block // blocks_per_class
+    theta = np.ones(num_nodes)
+    if degree_exponent:
+        power = (1 - rng.random_sample(num_nodes)) ** (-1 / (degree_exponent - 1))
+        theta = np.minimum(power, num_nodes ** 0.5)
+    count = round(num_nodes * avg_degree / 2)
+    cohesion = cohesion if blocks_per_class > 1 else 1.0
+    edges = _edges(theta, label, block, count, homophily, cohesion, rng)
+
+    new_id = rng.permutation(num_nodes)  # so that node ids say nothing about classes
+    node, word = _words(topics, label, rng)
+    x = torch.zeros(num_nodes, topics.shape[1])
+    x[torch.from_numpy(new_id[node]), torch.from_numpy(word)] = 1
+    y, block_of = np.empty_like(label), np.empty_like(block)
+    y[new_id], block_of[new_id] = label, block
+    both = new_id[np.concatenate([edges, edges[::-1]], 1)]
+    return Data(x=x, edge_index=torch.from_numpy(both), y=torch.from_numpy(y),
+                block=torch.from_numpy(block_of), num_nodes=num_nodes)
+
+
+def _fill(shares: np.ndarray, count: int) -> np.ndarray:
+    """A group for each of ``count`` nodes, sizes in proportion to ``shares`` but two at least."""
+    sizes = np.maximum((shares * count).astype(int), 2)
+    while sizes.sum() > count:
+        sizes[sizes.argmax()] -= 1
+    sizes[np.arange(count - sizes.sum()) % len(sizes)] += 1
+    return np.repeat(np.arange(len(sizes)), sizes)
+
+
+def _edges(theta: np.ndarray, label: np.ndarray, block: np.ndarray, count: int, homophily: float,
+           cohesion: float, rng: np.random.RandomState) -> np.ndarray:
+    """Distinct node pairs ``[2, count]``, fewer in a graph too dense; nodes are sorted by block."""
+    mass = np.concatenate([[0.0], theta.cumsum()])
+    low_class, high_class = _bounds(mass, label)
+    low_block, high_block = _bounds(mass, block)
+
+    def node_at(point: np.ndarray) -> np.ndarray:
+        return np.clip(np.searchsorted(mass, point, "right") - 1, 0, len(theta) - 1)
+
+    keys = np.empty(0, dtype=np.int64)
+    for turn in range(20):
+        missing = count - len(keys)
+        if missing <= 0:
+            break
+        start = node_at(rng.random_sample(missing) * mass[-1])
+        if turn == 0:
+            every = rng.permutation(len(theta))[:missing]
+            start[:len(every)] = every
+        inside = rng.random_sample(missing) < homophily
+        near = inside & (rng.random_sample(missing) < cohesion)
+        low = np.where(near, low_block[start], low_class[start])
+        high = np.where(near, high_block[start], high_class[start])
+        point = rng.random_sample(missing)
+        # Outside its class an end falls on the rest of the line, with the class's own stretch cut
+        # out.
+        outer = point * (mass[-1] - (high - low))
+        outer = outer + np.where(outer >= low, high - low, 0.0)
+        end = node_at(np.where(inside, low + point * (high - low), outer))
+        pair = np.minimum(start, end) * len(theta) + np.maximum(start, end)
+        keys = np.unique(np.concatenate([keys, pair[start != end]]))
+    return np.stack([keys // len(theta), keys % len(theta)])
+
+
+def _bounds(mass: np.ndarray, group: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Where the stretch of each node's group begins and ends on the line of propensities."""
+    return (mass[np.searchsorted(group, group, "left")],
+            mass[np.searchsorted(group, group, "right")])
+
+
+def _words(topics: np.ndarray, label: np.ndarray,
+           rng: np.random.RandomState) -> tuple[np.ndarray, np.ndarray]:
+    """Node and word of each draw, ``[W]`` each."""
+    count = np.maximum(rng.poisson(WORDS_PER_NODE, len(label)), 1)
+    node = np.repeat(np.arange(len(label)), count)
+    line = (topics / topics.sum(1, keepdims=True)).cumsum(1)
+    line[:, -1] = 1.0
+    line = (line + np.arange(len(topics))[:, None]).ravel()
+    point = rng.random_sample(len(node)) + label[node]
+    word = np.searchsorted(line, point, "right") - label[node] * topics.shape[1]
+    return node, np.clip(word, 0, topics.shape[1] - 1)

@@ -1,0 +1,69 @@
+"""Names of data sets: families of PyG and OGB, their members, and where raw files lie."""
+from __future__ import annotations
+
+from graphgym_srnc.errors import InputError
+
+FAMILIES: dict[str, dict[str, str]] = {
+    "Planetoid": {"Cora": "Cora/raw", "CiteSeer": "CiteSeer/raw", "PubMed": "PubMed/raw"},
+    "CitationFull": {"Cora": "cora/raw", "Cora_ML": "cora_ml/raw", "CiteSeer": "citeseer/raw",
+                     "DBLP": "dblp/raw", "PubMed": "pubmed/raw"},
+    "Amazon": {"Computers": "Computers/raw", "Photo": "Photo/raw"},
+    "Coauthor": {"CS": "CS/raw", "Physics": "Physics/raw"},
+    "WikiCS": {"": "raw"},
+    "OGB": {"ogbn-arxiv": "ogbn_arxiv/raw", "ogbn-products": "ogbn_products/raw"},
+}
+"""Family, members, and a member's folder of raw files below ``<root>/<family in lower case>``."""
+
+CLASS_NAMES = {
+    "Planetoid/Cora": ("Theory", "Reinforcement Learning", "Genetic Algorithms", "Neural Networks",
+                       "Probabilistic Methods", "Case Based", "Rule Learning"),
+    "Planetoid/CiteSeer": ("AI", "ML", "IR", "DB", "Agents", "HCI"),
+    "Planetoid/PubMed": ("Experimental", "Type 1", "Type 2"),
+}
+"""Names of the classes of a data set, in the order of their numbers, by its full name."""
+
+
+def known_names() -> list[str]:
+    """Full names of the data sets that work out of the box."""
+    return [_join(family, member) for family in FAMILIES for member in FAMILIES[family]]
+
+
+def full_name(name: str) -> str:
+    """The name with its family, e.g. ``Planetoid/Cora`` for ``cora``; see :func:`resolve`."""
+    return _join(*resolve(name))
+
+
+def resolve(name: str) -> tuple[str, str]:
+    """Family and member of a name.
+
+    ``Family/Member``, or the member alone, which means the first family that has it: ``Cora`` is
+    ``Planetoid/Cora``. Case does not matter. Any other PyG class that holds one graph works as
+    ``Class`` or ``Class/Member``, e.g. ``WebKB/Cornell``.
+
+    Raises:
+        InputError: nothing has that name.
+    """
+    table = {"corafull": ("CitationFull", "Cora")}
+    for family, members in FAMILIES.items():
+        for member in members:
+            table[_join(family, member).lower()] = (family, member)
+            table.setdefault(member.lower() or family.lower(), (family, member))
+    if name.lower() in table:
+        return table[name.lower()]
+
+    family, _, member = name.partition("/")
+    if family not in FAMILIES and family.isidentifier():
+        import torch_geometric.datasets
+        if hasattr(torch_geometric.datasets, family):
+            return family, member
+    allowed = ", ".join([*known_names(), "or Class/Member of torch_geometric.datasets"])
+    raise InputError("name", name, allowed)
+
+
+def raw_folder(family: str, member: str) -> str:
+    """Where a member's raw files lie below the folder of its family."""
+    return FAMILIES.get(family, {}).get(member, member)
+
+
+def _join(family: str, member: str) -> str:
+    return f"{family}/{member}" if member else family

@@ -1,0 +1,83 @@
+"""Checked graphs in the one form that methods see: undirected, simple, with dense features."""
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from graphgym_srnc.data import edges
+from graphgym_srnc.errors import InputError
+from graphgym_srnc.task import all_finite
+
+MASKS = ("train_mask", "val_mask", "test_mask")
+"""The fields in which a graph holds its own split, ``[V]`` each."""
+
+
+def clean(data: Data, key: str = "graph") -> Data:
+    """The checked graph with each edge once a direction and no self-loops; isolated nodes stay.
+
+    What was changed is counted in ``data.cleaned``: ``self_loops``, ``duplicates``, and ``one_way``
+    (edges without their reverse).
+
+    Args:
+        data: a graph; ``x`` ``[V, F]``, ``edge_index`` ``[2, E]``, ``y`` ``[V]`` or ``[V, 1]``.
+        key: what errors name.
+
+    Raises:
+        InputError: empty, mismatched shapes, NaN or Inf, edges out of range, labels that are no
+            integers from -1.
+    """
+    (x, edge_index), y = features_and_edges(data, key), data.y
+    nodes = x.size(0)
+    if y is None or tuple(y.shape) not in ((nodes,), (nodes, 1)):
+        shape = None if y is None else tuple(y.shape)
+        raise InputError(f"{key}: y", shape, f"one label a node, shape [{nodes}]")
+    if not torch.equal(y, y.long().to(y.dtype)) or int(y.long().min()) < -1:
+        allowed = "integer labels 0, 1, ..., or -1 where there is none"
+        raise InputError(f"{key}: y", float(y.double().min()), allowed)
+
+    number, cleaned = edges.undirected(edge_index.numpy(), nodes)
+    if not len(number):
+        allowed = "a graph with at least one edge between two nodes"
+        raise InputError(f"{key}: edge_index", "no edge", allowed)
+    both = np.empty((2, len(number)), dtype=np.int64)
+    both[1] = number
+    del number  # each of these is most of the memory that a large graph takes
+    np.floor_divide(both[1], nodes, out=both[0])
+    np.remainder(both[1], nodes, out=both[1])
+
+    others = {mask: data[mask] for mask in MASKS if mask in data}
+    if "node_year" in data:
+        others["node_year"] = data.node_year.reshape(-1).long()
+    return Data(x=x, edge_index=torch.from_numpy(both), y=y.reshape(-1).long(), num_nodes=nodes,
+                cleaned=cleaned, **others)
+
+
+def features_and_edges(data: Data, key: str) -> tuple[Tensor, Tensor]:
+    """Checked features ``[V, F]``, dense floats, and edges ``[2, E]``; errors name ``key``.
+
+    Raises:
+        InputError: empty, mismatched shapes, NaN or Inf, edges out of range.
+    """
+    x, edge_index = data.x, data.edge_index
+    if x is None or x.dim() != 2 or 0 in x.shape:
+        shape = None if x is None else tuple(x.shape)
+        raise InputError(f"{key}: x", shape, "features [V, F] of at least one node")
+    try:
+        x = (x if x.layout == torch.strided else x.to_dense()).float().contiguous()
+    except (RuntimeError, MemoryError) as error:
+        raise InputError(f"{key}: x", tuple(x.shape), "features that fit into memory") from error
+    if not all_finite(x):
+        bad = int((~torch.isfinite(x)).any(1).sum())
+        raise InputError(f"{key}: x", f"NaN or Inf in {bad} node(s)", "finite features")
+
+    key = f"{key}: edge_index"
+    if edge_index is None or tuple(edge_index.shape[:-1]) != (2,) or edge_index.is_floating_point():
+        found = None if edge_index is None else (tuple(edge_index.shape), edge_index.dtype)
+        raise InputError(key, found, "integer node pairs [2, E]")
+    edge_index = edge_index.long()
+    if edge_index.numel() and not 0 <= int(edge_index.min()) <= int(edge_index.max()) < len(x):
+        ends = [int(edge_index.min()), int(edge_index.max())]
+        raise InputError(key, ends, f"node ids in 0 .. {len(x) - 1}")
+    return x, edge_index

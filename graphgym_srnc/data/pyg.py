@@ -1,0 +1,107 @@
+"""Reading a data set by PyG's or ogb's own class without writing beside its raw files."""
+from __future__ import annotations
+
+import sys
+import tempfile
+import warnings
+from contextlib import redirect_stdout
+from importlib.util import find_spec
+from pathlib import Path
+
+import torch_geometric.datasets
+from torch_geometric.data import Data
+from torch_geometric.utils import index_to_mask
+
+from graphgym_srnc.data import checksums, home, untrusted
+from graphgym_srnc.errors import InputError
+
+
+def dataset_class(family: str, name: str) -> type:
+    """The class that reads a family.
+
+    Raises:
+        InputError: it is ogb's, which is not installed.
+    """
+    if family != "OGB":
+        return getattr(torch_geometric.datasets, family)
+    if find_spec("ogb") is None:
+        allowed = "the package ogb for this data set: pip install 'graphgym-srnc[ogb]'"
+        raise InputError("name", name, allowed)
+    from ogb.nodeproppred import PygNodePropPredDataset
+    return PygNodePropPredDataset
+
+
+def read(base: type, name: str, member: str, homes: list[Path], source: Path, verify: bool) -> Data:
+    """The one graph of a data set, with the split of ogb as masks.
+
+    PyG works on links in a temporary folder, so the data folder may be read-only, and parallel runs
+    cannot meet. Only what had to be downloaded is kept, in the first of ``homes`` that takes it.
+
+    Args:
+        base: what :func:`dataset_class` gave.
+        name: the data set as the user calls it.
+        member: the data set as the class calls it.
+        homes: folders that may keep downloads.
+        source: that one of them which holds the files, or should.
+        verify: compare Planetoid's pickles with their public SHA-256 before they are read.
+
+    Raises:
+        InputError: files absent and no network; a wrong checksum; not one graph with labels.
+    """
+    with tempfile.TemporaryDirectory(prefix="graphgym_srnc-") as folder:
+        staging = Path(folder)
+        for file in home.files_below(source):
+            link = staging / file.relative_to(source)
+            link.parent.mkdir(parents=True, exist_ok=True)
+            link.symlink_to(file.resolve())
+        is_ogb = base.__name__ == "PygNodePropPredDataset"
+        if is_ogb and (staging / member.replace("-", "_")).is_dir():
+            # Without this file ogb asks on the terminal.
+            (staging / member.replace("-", "_") / "RELEASE_v1.txt").touch()
+
+        reader = _staged_class(base, name, staging, source, verify)
+        arguments = {"name": member} if member else {}
+        with warnings.catch_warnings(), redirect_stdout(sys.stderr), untrusted.tensors_only():
+            warnings.simplefilter("ignore")
+            try:
+                dataset = reader(**arguments, root=str(staging))
+            except InputError:
+                raise
+            except Exception as error:
+                allowed = (f"a data set that {base.__name__} makes from this name and from whole "
+                           f"files in {source} ({type(error).__name__}: {untrusted.reason(error)})")
+                raise InputError("name", name, allowed) from error
+            data = dataset[0]
+            if len(dataset) != 1 or not hasattr(data, "edge_index") or data.y is None:
+                raise InputError("name", name, "a data set of one graph with a class for each node")
+            for part, nodes in dataset.get_idx_split().items() if is_ogb else ():
+                mask = "val_mask" if part == "valid" else f"{part}_mask"
+                data[mask] = index_to_mask(nodes, data.num_nodes)
+        home.keep(staging, homes)
+    return data
+
+
+def _staged_class(base: type, name: str, staging: Path, source: Path, verify: bool) -> type:
+    """``base`` with checksums, without its log, and with errors that name the user's folder."""
+    def shown(path: str) -> Path:
+        return source / Path(path).relative_to(staging)
+
+    class Dataset(base):
+        def download(self) -> None:
+            for path in Path(self.raw_dir).glob("*"):  # a link must not be written through
+                path.unlink() if path.is_symlink() else None
+            try:
+                base.download(self)
+            except (Exception, SystemExit) as error:
+                files = ", ".join(Path(path).name for path in self.raw_paths)
+                allowed = (f"a network to download it ({type(error).__name__} now), or put into "
+                           f"{shown(self.raw_dir)} these files: {files}")
+                raise InputError("name", name, allowed) from error
+
+        def _process(self) -> None:
+            self.log = False
+            for path in self.raw_paths if verify else ():
+                checksums.verify(Path(path), shown(path))
+            base._process(self)
+
+    return Dataset
