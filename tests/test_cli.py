@@ -15,7 +15,7 @@ import torch
 
 from graphgym_srnc import store
 from graphgym_srnc.cli.main import COMMANDS, build_parser, main
-from graphgym_srnc.cli.progress import Progress
+from graphgym_srnc.cli.progress import RunProgress
 
 pytestmark = pytest.mark.usefixtures("unchanged_globals")
 
@@ -248,7 +248,7 @@ def test_options_lists_keys_and_choices(capsys):
 
 def test_plain_progress_tells_of_a_long_start(monkeypatch, capsys):
     monkeypatch.setattr("graphgym_srnc.cli.progress.EVERY", 0.01)
-    with Progress(2) as progress:
+    with RunProgress(2) as progress:
         progress.start("seed 7")
         while "pre-training" not in (seen := capsys.readouterr().out):
             time.sleep(0.01)

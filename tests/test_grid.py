@@ -229,8 +229,8 @@ def alive(pid: int) -> bool:
 def test_workers_stay_warm_and_each_job_ends_once():
     outcomes = list(local.run([job("short", seed) for seed in range(30)], toy, Limits(), workers=2))
     assert sorted(outcome.job.seed for outcome in outcomes) == list(range(30))
-    assert {(outcome.state, outcome.tries) for outcome in outcomes} == {("done", 1)}
-    workers = Counter(outcome.story for outcome in outcomes)
+    assert {(outcome.state, outcome.attempts) for outcome in outcomes} == {("done", 1)}
+    workers = Counter(outcome.message for outcome in outcomes)
     assert len(workers) == 2 and min(workers.values()) > 5
     assert all(0.02 <= outcome.seconds < 5 for outcome in outcomes)
     assert not any(alive(int(pid)) for pid in workers)
@@ -241,8 +241,8 @@ def test_a_failure_is_told_and_the_others_go_on(tmp_path):
     expected = {"fails": ("failed", 1), "killed": ("failed", 2), "killed once": ("done", 2), "busy": ("busy", 1), "exits": ("failed", 2),
                 "crashes": ("failed", 2), "short": ("done", 1)}
     found = names(local.run([job(kind, folder=str(tmp_path)) for kind in expected], toy, Limits(retries=1), workers=2))
-    assert {name: (outcome.state, outcome.tries) for name, outcome in found.items()} == expected
-    told = {name: outcome.story for name, outcome in found.items()}
+    assert {name: (outcome.state, outcome.attempts) for name, outcome in found.items()} == expected
+    told = {name: outcome.message for name, outcome in found.items()}
     assert "Traceback" in told["fails"] and "raise KeyError" in told["fails"] and told["fails"].endswith("KeyError: 'no such thing'\n")
     assert "exit status -9" in told["killed"] and "a last word" in told["killed"]
     # The line of Python at which native code crashed.
@@ -253,21 +253,21 @@ def test_a_failure_is_told_and_the_others_go_on(tmp_path):
 def test_a_run_out_of_time_is_stopped(tmp_path):
     expected = {"sleeps": ("failed", 2), "sleeps once": ("done", 2), "short": ("done", 1)}
     found = names(local.run([job(kind, folder=str(tmp_path)) for kind in expected], toy, Limits(seconds=1.0, retries=1), workers=2))
-    assert {name: (outcome.state, outcome.tries) for name, outcome in found.items()} == expected
-    assert found["sleeps"].story == "out of time: more than 1 s" and 1.0 <= found["sleeps"].seconds < 10
+    assert {name: (outcome.state, outcome.attempts) for name, outcome in found.items()} == expected
+    assert found["sleeps"].message == "out of time: more than 1 s" and 1.0 <= found["sleeps"].seconds < 10
 
 
 def test_a_run_out_of_memory_is_stopped(tmp_path):
     pytest.importorskip("psutil")
     found = names(local.run([job("large"), job("short")], toy, Limits(memory_mib=200, retries=0), workers=1))
-    assert {name: (outcome.state, outcome.tries) for name, outcome in found.items()} == {"large": ("failed", 1), "short": ("done", 1)}
-    assert found["large"].story == "out of memory: more than 200 MiB"
+    assert {name: (outcome.state, outcome.attempts) for name, outcome in found.items()} == {"large": ("failed", 1), "short": ("done", 1)}
+    assert found["large"].message == "out of memory: more than 200 MiB"
 
 
 def test_closing_the_iterator_stops_what_runs():
     psutil = pytest.importorskip("psutil")
     runs = local.run([job("short"), *(job("sleeps", seed) for seed in range(4))], toy, Limits(), workers=2)
-    first = int(next(runs).story)
+    first = int(next(runs).message)
     children = [child.pid for child in psutil.Process().children() if "spawn_main" in " ".join(child.cmdline())]
     assert first in children and len(children) == 2 and all(map(alive, children))
     runs.close()
@@ -325,8 +325,8 @@ def toy_grid(root: str, settings: int, seeds: int) -> None:
         missing = place(root, number).plan(range(seeds), resume=True)
         jobs += [Job(root, f"toy-x={number}", seed, "", "", {"x": number}, {}) for seed in missing]
     for outcome in local.run(jobs, toy_run, Limits(), workers=2):
-        assert outcome.state in ("done", "busy"), outcome.story
-        print(outcome.story, flush=True)
+        assert outcome.state in ("done", "busy"), outcome.message
+        print(outcome.message, flush=True)
 
 
 def start(tmp_path: Path, root: Path, settings: int, seeds: int, seconds: float = 0.005) -> subprocess.Popen:

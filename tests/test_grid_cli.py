@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from collections import Counter
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -20,9 +21,9 @@ from torch_geometric.data import Data
 
 from graphgym_srnc import store
 from graphgym_srnc.cli.main import main
-from graphgym_srnc.cli.progress import Runs
-from graphgym_srnc.grid import local, plan, space, worker
-from graphgym_srnc.grid.jobs import Job, Limits, Outcome
+from graphgym_srnc.cli.progress import GridProgress
+from graphgym_srnc.grid import estimate, local, plan, space, worker
+from graphgym_srnc.grid.jobs import Job, Limits, Outcome, attempt
 from graphgym_srnc.gym import config_root, load_config
 
 pytestmark = pytest.mark.usefixtures("unchanged_globals")
@@ -79,7 +80,7 @@ def inline(monkeypatch) -> list[str]:
     def run(jobs, execute, limits, workers=1):
         for job in jobs:
             done.append(f"{job.name}/{job.seed}")
-            yield Outcome(job, *local._timed(execute, job))
+            yield Outcome(job, *attempt(partial(execute, job)))
 
     monkeypatch.setattr(local, "run", run)
     # A worker leaves out of the collection what was there at its start; here that is all of pytest.
@@ -238,7 +239,7 @@ def test_overwrite_runs_all_and_removes_results_of_another_config(filled, inline
 
 
 def test_runs_that_another_process_holds_are_waited_for(filled, inline, capsys, monkeypatch):
-    monkeypatch.setattr("graphgym_srnc.cli.grid.WAIT", 0.05)
+    monkeypatch.setattr("graphgym_srnc.grid.execute.WAIT_SECONDS", 0.05)
     text = "train.mode m ['erm']\ngnn.dim_inner d [8]\ntrain.selection s ['target_val']\n"
     home = filled / "results" / "g" / "erm-m=erm-d=8-s=target_val"
     whole = [(home / str(seed) / "result.json").read_text() for seed in (0, 1)]
@@ -267,7 +268,7 @@ def test_runs_that_another_process_holds_are_waited_for(filled, inline, capsys, 
 
 def test_ctrl_c_keeps_what_is_done(tmp_path, monkeypatch, capsys):
     def run(jobs, execute, limits, workers=1):
-        yield Outcome(jobs[0], *local._timed(execute, jobs[0]))
+        yield Outcome(jobs[0], *attempt(partial(execute, jobs[0])))
         raise KeyboardInterrupt
 
     monkeypatch.setattr(local, "run", run)
@@ -397,13 +398,13 @@ def test_time_is_judged_by_the_median_of_like_runs(gym):
 
     cfg = load_config(None, ["train.mode", "erm"])
     setting = (space.Point("train.mode", "m", "erm"),)
-    cell = plan.Cell(setting, cfg, None, range(6), [0, 1, 2, 3, 4])
+    cell = plan.Cell(cfg, None, range(6), [0, 1, 2, 3, 4], setting)
     known = [result("erm", "gcnconv", "synthetic", seconds) for seconds in (1.0, 2.0, 60.0)]
     others = [result("erm", "gatconv", "synthetic", 9.0), result("pgl", "gcnconv", "synthetic", 9.0), result("erm", "gcnconv", "Cora", 9.0)]
-    assert plan.estimate([cell], known + others, 2) == (5 * 2.0 / 2, 0)
-    assert plan.estimate([cell], others, 1) == (5 * 9.0, 0)
-    assert plan.estimate([cell], others[1:], 1) == (0.0, 5)
-    assert [plan.span(seconds) for seconds in (0.2, 50, 700, 5000, 12000)] == ["1 s", "50 s", "12 min", "83 min", "3 h 20 min"]
+    assert estimate.seconds([cell], known + others, 2) == (5 * 2.0 / 2, 0)
+    assert estimate.seconds([cell], others, 1) == (5 * 9.0, 0)
+    assert estimate.seconds([cell], others[1:], 1) == (0.0, 5)
+    assert [estimate.span(seconds) for seconds in (0.2, 50, 700, 5000, 12000)] == ["1 s", "50 s", "12 min", "83 min", "3 h 20 min"]
 
 
 # What else a run of a grid is.
@@ -438,7 +439,7 @@ def test_a_config_other_than_the_planned_one_is_refused(gym, tmp_path):
 
 def test_progress_without_a_terminal_is_a_line_now_and_then(monkeypatch, capsys):
     monkeypatch.setattr("graphgym_srnc.cli.progress.EVERY", 0.0)
-    with Runs(3) as progress:
+    with GridProgress(3) as progress:
         for number in range(3):
             time.sleep(0.01)
             progress.finish(f"run {number}", failed=number == 1)
@@ -453,7 +454,7 @@ def test_progress_on_a_terminal_is_a_bar_with_the_time_left():
             return True
 
     out = Terminal()
-    with Runs(2, out) as progress:
+    with GridProgress(2, out) as progress:
         progress.finish("run [0]", failed=True)
     text = out.getvalue()
     assert "\x1b" in text and "1/2" in text and "left" in text and "(1 failed)" in text and "run [0]" in text

@@ -14,6 +14,7 @@ import yaml
 
 from graphgym_srnc import __version__, store
 from graphgym_srnc.errors import InputError
+from graphgym_srnc.grid import packing, ray_task
 from graphgym_srnc.grid.jobs import Job, Limits
 
 HERE = Path(__file__).parent
@@ -112,15 +113,15 @@ def test_the_page_shows_the_script():
 
 def test_runs_come_back_and_errors_stay_with_their_run(on_ray, cluster, tmp_path, monkeypatch):
     most = []
-    news = on_ray._news
-    monkeypatch.setattr(on_ray, "_news", lambda flying, limits: most.append(len(flying)) or news(flying, limits))
+    ready = on_ray._ready
+    monkeypatch.setattr(on_ray, "_ready", lambda running, limits: most.append(len(running)) or ready(running, limits))
     jobs = toy_jobs(tmp_path, 16, do={3: "raise", 5: "die", 6: 0.5})
     outcomes = {outcome.job.seed: outcome for outcome in on_ray.run(jobs, toy, Limits(retries=1), address=cluster.address)}
-    assert sorted(outcomes) == list(range(16)) and max(most) == 2 * on_ray.AHEAD
+    assert sorted(outcomes) == list(range(16)) and max(most) == 2 * on_ray.TASKS_PER_SLOT
     assert {seed for seed, outcome in outcomes.items() if outcome.state != "done"} == {3, 5}
-    assert outcomes[3].tries == 1 and "ValueError: this run cannot be done" in outcomes[3].story and "in toy" in outcomes[3].story
-    assert outcomes[5].state == "failed" and outcomes[5].tries == 2 and "died" in outcomes[5].story
-    assert outcomes[6].story == "toy 6" and outcomes[6].seconds > 0.4
+    assert outcomes[3].attempts == 1 and "ValueError: this run cannot be done" in outcomes[3].message and "in toy" in outcomes[3].message
+    assert outcomes[5].state == "failed" and outcomes[5].attempts == 2 and "died" in outcomes[5].message
+    assert outcomes[6].message == "toy 6" and outcomes[6].seconds > 0.4
     begun = marks(tmp_path)
     assert {node for _, node, _, _ in begun} == {"head", "second"} and {threads for *_, threads in begun} == {"1"}
     assert len({process for _, _, process, _ in begun}) <= 4, "workers serve run after run; the two that died are replaced"
@@ -139,8 +140,8 @@ def test_limits_of_time_and_memory(on_ray, connected, tmp_path):
     begin = time.monotonic()
     outcomes = {outcome.job.seed: outcome for outcome in on_ray.run(jobs, toy, Limits(5.0, 600, retries=1))}
     assert time.monotonic() - begin < 50
-    assert outcomes[0].state == "failed" and outcomes[0].tries == 2 and outcomes[0].story == "out of time: more than 5 s"
-    assert outcomes[1].state == "failed" and outcomes[1].tries == 2 and "600 MiB" in outcomes[1].story
+    assert outcomes[0].state == "failed" and outcomes[0].attempts == 2 and outcomes[0].message == "out of time: more than 5 s"
+    assert outcomes[1].state == "failed" and outcomes[1].attempts == 2 and "600 MiB" in outcomes[1].message
     assert outcomes[2].state == "done" and list(store.read_results(tmp_path / "out" / "toy")) == [2]
     assert [seed for seed, *_ in marks(tmp_path)] == ["0", "0", "1", "1", "2"]
 
@@ -165,7 +166,7 @@ def test_a_real_run_equals_a_local_one(on_ray, connected, gym, tmp_path):
     job = Job(cfg.out_dir, "erm", 3, place.text, place.digest, {"seed": 3}, {"tensorboard": True})
     line = execute(job)
     remote = on_ray.run([job._replace(out_dir=str(tmp_path / "remote"))], execute, Limits())
-    assert [(outcome.state, outcome.story.rsplit(",", 1)[0]) for outcome in remote] == [("done", line.rsplit(",", 1)[0])]
+    assert [(outcome.state, outcome.message.rsplit(",", 1)[0]) for outcome in remote] == [("done", line.rsplit(",", 1)[0])]
     here, there = (store.read_result(tmp_path / where / "erm" / "3") for where in ("local", "remote"))
     assert same(here, there) and there["config"]["out_dir"] == str(tmp_path / "remote")
     kinds = [{path.name.split(".")[0] for path in (tmp_path / where / "erm").rglob("*")} for where in ("local", "remote")]
@@ -230,7 +231,7 @@ def test_a_node_dies(on_ray, cluster, connected, tmp_path):
     begun = [int(seed) for seed, *_ in marks(tmp_path)]
     assert sorted(outcomes) == list(range(4)) and {outcome.state for outcome in outcomes.values()} == {"done"}
     assert len(killed) == 1 and sorted(begun) == sorted([*range(4), int(killed[0])]), "that run alone is done twice"
-    assert {seed for seed, outcome in outcomes.items() if outcome.tries == 2} == {int(killed[0])}
+    assert {seed for seed, outcome in outcomes.items() if outcome.attempts == 2} == {int(killed[0])}
     stored = store.read_results(tmp_path / "out" / "toy")
     assert sorted(stored) == list(range(4))
     for job in jobs:
@@ -239,34 +240,34 @@ def test_a_node_dies(on_ray, cluster, connected, tmp_path):
 
 
 @pytest.fixture
-def packed(on_ray, tmp_path) -> tuple[Job, dict[str, bytes]]:
+def packed(tmp_path) -> tuple[Job, dict[str, bytes]]:
     """A job, and its run as the files that come back."""
     job = toy_jobs(tmp_path, 1)[0]
     toy(job._replace(out_dir=str(tmp_path / "node")))
     (tmp_path / "node" / "toy" / "0" / "link").symlink_to("/etc/hostname")
-    return job, on_ray.pack(tmp_path / "node" / "toy" / "0")
+    return job, packing.pack(tmp_path / "node" / "toy" / "0")
 
 
 def test_packed_files_are_plain_ones(packed):
     assert sorted(packed[1]) == ["result.json", "run.json", "test/stats.json", "train/stats.json", "val/stats.json"]
 
 
-def test_too_many_bytes_are_not_sent(on_ray, tmp_path, monkeypatch):
+def test_too_many_bytes_are_not_sent(tmp_path, monkeypatch):
     (tmp_path / "events").write_bytes(bytes(3 * 2 ** 20))
-    monkeypatch.setattr(on_ray, "MOST_MIB", 2)
+    monkeypatch.setattr(packing, "MAX_MIB", 2)
     with pytest.raises(InputError, match="3 MiB of files.*at most 2 MiB"):
-        on_ray.pack(tmp_path)
+        packing.pack(tmp_path)
 
 
 @pytest.mark.parametrize("name", ["/etc/evil", "../evil", "val/../../evil", "val//evil", "", ".", "val/", "C:evil", "..\\evil", "evil\n"])
-def test_a_path_that_leads_elsewhere_is_refused(on_ray, packed, tmp_path, name):
+def test_a_path_that_leads_elsewhere_is_refused(packed, tmp_path, name):
     job, files = packed
     with pytest.raises(InputError, match="plain names"):
-        on_ray.store_packed(job, files | {name: b"evil"})
+        packing.unpack(job, files | {name: b"evil"})
     assert not (tmp_path / "out").exists() and not list(tmp_path.rglob("*evil*"))
 
 
-def test_only_a_finished_run_of_the_config_is_stored(on_ray, packed, tmp_path):
+def test_only_a_finished_run_of_the_config_is_stored(packed, tmp_path):
     job, files = packed
     forged = json.loads(files["result.json"])
     forged["config"]["train"]["mode"] = "iid"
@@ -276,26 +277,26 @@ def test_only_a_finished_run_of_the_config_is_stored(on_ray, packed, tmp_path):
         if result is not None:
             bad["result.json"] = json.dumps(result).encode()
         with pytest.raises(InputError, match="a finished run of the config of toy"):
-            on_ray.store_packed(job, bad)
+            packing.unpack(job, bad)
     assert not (tmp_path / "out" / "toy" / "0").exists()
-    on_ray.store_packed(job, files)
+    packing.unpack(job, files)
     stored = (tmp_path / "out" / "toy" / "0" / "result.json").read_bytes()
-    on_ray.store_packed(job, files | {"val/stats.json": b"late"})
+    packing.unpack(job, files | {"val/stats.json": b"late"})
     assert (tmp_path / "out" / "toy" / "0" / "result.json").read_bytes() == stored
     assert (tmp_path / "out" / "toy" / "0" / "val" / "stats.json").read_bytes() == files["val/stats.json"]
 
 
-def test_a_run_that_another_process_holds_is_not_touched(on_ray, packed, tmp_path):
+def test_a_run_that_another_process_holds_is_not_touched(packed, tmp_path):
     job, files = packed
     with store.Experiment(tmp_path / "out", "toy", TOY).claim(0), pytest.raises(store.Busy):
-        on_ray.store_packed(job, files)
+        packing.unpack(job, files)
     assert not (tmp_path / "out" / "toy").exists()
 
 
-def test_each_node_reads_its_own_data(on_ray, monkeypatch):
+def test_each_node_reads_its_own_data(monkeypatch):
     def folder(dataset_dir: str, drivers: str) -> str:
         text = yaml.safe_dump(TOY | {"dataset": {"dir": dataset_dir}})
-        return yaml.safe_load(on_ray._at_home(text, drivers))["dataset"]["dir"]
+        return yaml.safe_load(ray_task._local(text, drivers))["dataset"]["dir"]
 
     monkeypatch.delenv("GRAPHGYM_SRNC_DATA", raising=False)
     assert folder("/driver", "/driver") == "/driver"
