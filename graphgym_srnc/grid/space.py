@@ -13,7 +13,7 @@ import math
 import random
 import re
 from pathlib import Path
-from typing import Iterable, NamedTuple, Sequence, Union
+from typing import NamedTuple, Sequence, Union
 
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.settings import plain_yaml
@@ -123,7 +123,8 @@ def settings(spaces: Sequence[Space]) -> list[Setting]:
     if number > MAX_SETTINGS:
         allowed = f"at most {MAX_SETTINGS}, or --sample N to draw from them"
         raise InputError("--grid", f"{number} settings", allowed)
-    return _unique(_setting(space, index) for space in spaces for index in range(size(space)))
+    every = (_setting(space, index) for space in spaces for index in range(size(space)))
+    return list(dict.fromkeys(every))
 
 
 def sample(spaces: Sequence[Space], number: int, seed: int = 0,
@@ -162,7 +163,7 @@ def sample(spaces: Sequence[Space], number: int, seed: int = 0,
                     points = [*_setting(free, index), *_setting(compared, value)]
                     by_key = {point.key: point for point in points}
                     drawn.append(tuple(by_key[axis.key] for axis in space))
-    return _unique(drawn)
+    return list(dict.fromkeys(drawn))
 
 
 def _setting(space: Space, index: int) -> Setting:
@@ -172,10 +173,6 @@ def _setting(space: Space, index: int) -> Setting:
         index, digit = divmod(index, len(axis.values))
         points.append(Point(axis.key, axis.alias, axis.values[digit]))
     return tuple(points)
-
-
-def _unique(settings: Iterable[Setting]) -> list[Setting]:
-    return list(dict.fromkeys(settings))
 
 
 def _shares(sizes: Sequence[int], number: int) -> list[int]:
