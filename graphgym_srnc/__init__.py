@@ -14,11 +14,12 @@ __version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> Any:
-    """``load``, and an estimator by its name; made when asked for, because the package itself has to be imported fast."""
+    """``load``, and an estimator by its name; made when asked for, so that the import is fast."""
     import graphgym_srnc.methods as methods
-    if name == "load" or name.lower() in methods.names():
+    modules = {module.replace("_", ""): module for module in methods.names()}
+    if name == "load" or name.lower() in modules:
         import graphgym_srnc.api as api
-        found = api.load if name == "load" else api.estimator(name.lower())
+        found = api.load if name == "load" else api.estimator(modules[name.lower()])
         if found.__name__ == name:
             return found
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

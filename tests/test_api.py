@@ -227,7 +227,7 @@ def test_other_files_are_refused(tmp_path, content):
 
 
 @pytest.mark.parametrize("old, new", [
-    ('"method": "ERM"', '"method": "os"'), ('"hidden": 8', '"hidden": 9'), ('"hidden": 8', '"hidden": "8"'), ('"steps": 4', '"strides": 4'),
+    ('"method": "erm"', '"method": "os"'), ('"hidden": 8', '"hidden": 9'), ('"hidden": 8', '"hidden": "8"'), ('"steps": 4', '"strides": 4'),
     ('"num_known": 2', '"num_known": 3'), ('"history"', '"story"')])
 def test_changed_files_are_refused(fitted, tmp_path, old, new):
     content = torch.load(fitted["ERM", "one graph"][1], weights_only=True)
@@ -295,14 +295,14 @@ def test_a_method_of_ones_own_needs_no_other_line(tmp_path, monkeypatch):
 
 
 def test_defaults_are_those_of_the_shipped_configs(gym):
-    for model, name in ((graphgym_srnc.SRNC(), "default"), (graphgym_srnc.SRNC.plus(), "paper/open_set/cora-srnc-plus"),
-                        (graphgym_srnc.SRNC.plus(), "paper/close_set/citation/srnc-plus")):
+    for model, name in ((graphgym_srnc.SRNC(), "default"), (graphgym_srnc.SRNCPlus(), "paper/open_set/cora-srnc-plus"),
+                        (graphgym_srnc.SRNCPlus(), "paper/close_set/citation/srnc-plus")):
         cfg = gym.load_config(name)
-        ours, theirs = parameters.new_method(model._method, parameters.checked(model._method, model.get_params())), gym.build_method(cfg)
+        ours, theirs = parameters.new_method(model._method, parameters.checked(model)), gym.build_method(cfg)
         assert ours.options == theirs.options and ours.smoothing == theirs.smoothing
         assert {**vars(ours.encoder), "make": None} == {**vars(theirs.encoder), "make": None}
         assert ours.make_optimizer.keywords == theirs.make_optimizer.keywords
-    assert graphgym_srnc.SRNC.plus(members=1, hidden=8).get_params()["members"] == 1
+    assert graphgym_srnc.SRNCPlus(members=1, hidden=8).get_params()["members"] == 1
 
 
 def test_the_numbers_of_a_config(gym):

@@ -53,7 +53,7 @@ def check_bits(method, task, loaded) -> None:
         assert torch.equal(found.posterior, method.posterior(scores)) and torch.equal(found.confidence, method.confidence(scores))
         assert torch.equal(found.posterior.argmax(1), found.label) and found.posterior.shape == (graph.num_nodes, wide)
         assert found.hidden.shape[0] == graph.num_nodes and torch.isfinite(found.hidden).all()
-    assert len(loaded.classes) == wide
+    assert len(loaded.class_names) == wide
 
 
 @pytest.mark.parametrize("mode", methods.names())
@@ -108,12 +108,12 @@ def test_a_run_keeps_its_model_and_its_scores_can_be_had_again(gym, tmp_path):
     for seed in (3, 1):
         result = runs.run(cfg, seed, place, extras=runs.Extras(tensorboard=False))
     loaded = model.load(place.path)
-    assert loaded.cfg.seed == loaded.result["seed"] == 1 and loaded.classes[-1] == "unknown"
+    assert loaded.cfg.seed == loaded.result["seed"] == 1 and loaded.class_names[-1] == "unknown"
     task = loaded.task()
     scores = loaded.method.predict(task.target)[task.test]
     assert trainer.rate(loaded.method, task, scores, task.target.y[task.test]) == result["test"]
     originals = task.source.y_true[task.train]
-    assert loaded.classes[:-1] == tuple(str(int(originals[task.source.y[task.train] == k][0])) for k in range(task.num_known))
+    assert loaded.class_names[:-1] == tuple(str(int(originals[task.source.y[task.train] == k][0])) for k in range(task.num_known))
     without = gym.load_config(None, [*SMALL, "out_dir", str(tmp_path), "train.max_episodes", "0", "train.save_model", "false"])
     assert runs.experiment(without, "kept").digest == place.digest
     runs.run(without, 0, runs.experiment(without, "none"), extras=runs.Extras(tensorboard=False))
@@ -141,7 +141,7 @@ def test_what_is_refused(gym, tmp_path):
     (run / model.FILE).write_bytes(whole[:len(whole) // 2])
     with pytest.raises(InputError, match="damaged"):
         model.load(run)
-    torch.save({"about": json.dumps({"format": model.FORMAT}), "state": {}, "code": shutil}, run / model.FILE, pickle_module=_NoModule)
+    torch.save({"about": json.dumps({"format": 2}), "state": {}, "code": shutil}, run / model.FILE, pickle_module=_NoModule)
     with pytest.raises(InputError, match="damaged"):
         model.load(run)
     (run / model.FILE).unlink()

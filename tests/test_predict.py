@@ -62,14 +62,14 @@ def test_its_own_target_gives_the_stored_scores(out):
     task, table = saved.task(), rows(out / "own.csv")
     assert [int(row["node"]) for row in table] == list(range(200))
     assert list(table[0])[:5] == ["node", "class", "probability", "known", "cluster"] and "wrote" in told
-    label = np.array([saved.classes.index(row["class"]) for row in table])
+    label = np.array([saved.class_names.index(row["class"]) for row in table])
     assert f1_score(task.target.y[task.test], label[task.test], average="micro") == pytest.approx(saved.result["test"]["micro_f1"])
-    each = np.array([[float(row[f"p_{name}"]) for name in saved.classes] for row in table])
+    each = np.array([[float(row[f"p_{name}"]) for name in saved.class_names] for row in table])
     np.testing.assert_allclose(each.sum(1), 1, atol=1e-9)
     np.testing.assert_array_equal(each.argmax(1), label)
     np.testing.assert_allclose([float(row["probability"]) for row in table], each.max(1))
     np.testing.assert_allclose([float(row["known"]) for row in table], 1 - each[:, -1], atol=1e-12)
-    for k, name in enumerate(saved.classes):
+    for k, name in enumerate(saved.class_names):
         line = next(line.split() for line in told.splitlines() if line.startswith(f"{name} "))
         assert int(line[1]) == (label == k).sum()
 
@@ -93,7 +93,7 @@ def test_a_graph_with_new_nodes_in_every_form(out):
                   ["--graph", folder / "edges.csv", "--features", folder / "features.npy"]):
         assert here("predict", out / "one" / "0", *words, "--out", out / "new.csv", "--overwrite") == 0
         table = rows(out / "new.csv")
-        assert [saved.classes.index(row["class"]) for row in table] == want.label.tolist()
+        assert [saved.class_names.index(row["class"]) for row in table] == want.label.tolist()
         assert [int(row["cluster"]) for row in table] == want.cluster.tolist()
         np.testing.assert_allclose([float(row["known"]) for row in table], 1 - want.posterior[:, -1], atol=1e-6)
         assert [row.get("id") for row in table[:2]] == (["'=1+2", "n1"] if words[1] == folder else [None, None])
@@ -135,13 +135,14 @@ def test_errors_take_one_line(out, monkeypatch, capsys, words, match):
 
 
 def test_parquet(tmp_path, monkeypatch):
+    from graphgym_srnc.runs import predictions
     columns = {"node": [0, 1], "class": ["=a", "b"], "probability": [0.25, 0.5]}
     if find_spec("pyarrow"):
         import pandas
         predict.check_out(tmp_path / "a.parquet", False)
-        (tmp_path / "a.parquet").write_bytes(predict.encode(columns, ".parquet"))
+        predictions.write(tmp_path / "a.parquet", columns)
         assert pandas.read_parquet(tmp_path / "a.parquet").to_dict("list") == columns
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    monkeypatch.setattr(predict, "find_spec", lambda name: None)
     with pytest.raises(InputError, match="extra parquet"):
         predict.check_out(tmp_path / "b.parquet", False)
 
@@ -149,11 +150,12 @@ def test_parquet(tmp_path, monkeypatch):
 def test_notes_on_scaling(task):
     from graphgym_srnc.backbones import EncoderSpec
     from graphgym_srnc.methods.erm import ERM
-    from graphgym_srnc.runs.model import Model
-    model = Model(ERM(encoder=EncoderSpec(features="auto")), ("a",), dense=True)
+    from graphgym_srnc.runs import predictions
+    from graphgym_srnc.train.model import TrainedModel
+    model = TrainedModel(ERM(encoder=EncoderSpec(features="auto")), {}, ["a"], dense=True)
     sparse = Data(x=torch.eye(200), edge_index=torch.tensor([[0], [1]]))
-    assert "sparse, those of training were dense" in predict.notes(model, sparse)[0]
-    assert "rough" in predict.notes(model, Data(x=torch.rand(20, 5), edge_index=torch.tensor([[0], [1]])))[0]
-    assert not predict.notes(model, Data(x=torch.rand(200, 5), edge_index=torch.tensor([[0], [1]])))
+    assert "sparse, those of training were dense" in predictions.notes(model, sparse)[0]
+    assert "rough" in predictions.notes(model, Data(x=torch.rand(20, 5), edge_index=torch.tensor([[0], [1]])))[0]
+    assert not predictions.notes(model, Data(x=torch.rand(200, 5), edge_index=torch.tensor([[0], [1]])))
     model.dense = False
-    assert not predict.notes(model, sparse)
+    assert not predictions.notes(model, sparse)

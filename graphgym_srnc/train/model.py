@@ -1,0 +1,251 @@
+"""A trained model: a method without its training graphs, which predicts and fits into one file."""
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import textwrap
+import zipfile
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any, Iterator, Mapping, NamedTuple, Sequence, get_type_hints
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from graphgym_srnc import __version__, atomic, methods, shifts
+from graphgym_srnc.backbones import BACKBONES, Encoder, EncoderSpec, prepare
+from graphgym_srnc.errors import InputError
+from graphgym_srnc.methods.base import Method
+from graphgym_srnc.options import options as options_of
+from graphgym_srnc.task import HIDDEN, ShiftTask, Sizes
+
+FORMAT = 2
+"""Format number of model files. Format 1 were two formats, one of estimators and one of runs."""
+
+ENCODER = ("kind", "layers", "hidden", "dropout", "act", "heads", "features", "skip")
+"""The fields of an encoder's spec that are plain values."""
+
+UNKNOWN = "unknown"
+"""Name of the unknown class."""
+
+
+class Prediction(NamedTuple):
+    """What a model predicts for the nodes of a graph.
+
+    Args:
+        label: the class, ``[V]``; :math:`N` is the unknown one.
+        posterior: probabilities ``[V, N]`` or, in open-set shift, ``[V, N + 1]``; the likeliest
+            class is ``label``.
+        confidence: how sure the method is that the node is of a known class, ``[V]``, on its own
+            scale; the threshold and the AUROC of the unknown class are those of this figure.
+        cluster: the cluster by the first cluster GNN, ``[V]``; None for a method without one.
+        hidden: the last hidden state, ``[V, H]``, of that cluster GNN, which tells unknown classes
+            apart best, or else of the classifier.
+    """
+
+    label: Tensor
+    posterior: Tensor
+    confidence: Tensor
+    cluster: Tensor | None
+    hidden: Tensor
+
+
+@dataclass(eq=False)
+class TrainedModel:
+    """A trained method without the graphs it was trained on.
+
+    Args:
+        method: the method with the modules that predictions need.
+        options: the method's options by name.
+        classes: the label of each class in the order of the posterior, a number or a word; in
+            open-set shift the last one is that of the unknown class, -1 or a word.
+        dense: whether the features of the target graph in training were dense, on which their
+            scaling may depend.
+        facts: plain values that the writer of a file wants to keep beside the model.
+    """
+
+    method: Method
+    options: dict[str, Any]
+    classes: Sequence[int | str]
+    dense: bool
+    facts: dict[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, method: Method, task: ShiftTask, options: Mapping[str, Any],
+           classes: Sequence[int | str], facts: Mapping[str, Any]) -> TrainedModel:
+        """The model of a method that was trained on a task; modules of the losses are left out."""
+        predictor = _rebuilt(type(method), replace(method.encoder, base=None), options, task.sizes,
+                             method.state_dict())
+        dense = isinstance(prepare(task.target, method.encoder.features).x, Tensor)
+        return cls(predictor, dict(options), classes, dense, dict(facts))
+
+    @property
+    def name(self) -> str:
+        """The name of the method, by which :func:`graphgym_srnc.methods.find` finds it."""
+        return type(self.method).__module__.rpartition(".")[2]
+
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        """The classes as text, in the order of the posterior."""
+        return tuple(UNKNOWN if label == HIDDEN else str(label) for label in self.classes)
+
+    def checked(self, graph: Data) -> Data:
+        """The features and edges of a graph that is to be predicted, on the method's device.
+
+        Raises:
+            InputError: they are not what they should be, or the number of features is not that of
+                training.
+        """
+        graph, expected = shifts.unlabelled(graph), self.method.task.num_features
+        if graph.num_features != expected:
+            raise InputError("graph: x", f"{graph.num_features} features",
+                             f"{expected}, as in training")
+        return graph.to(self.method.threshold.device)
+
+    @torch.no_grad()
+    def predict(self, graph: Data) -> Prediction:
+        """Predict all nodes of a graph with ``x`` ``[V, F]`` and ``edge_index`` ``[2, E]``, which
+        need not be the one of training.
+
+        Raises:
+            InputError: see :meth:`checked`.
+        """
+        graph, method = self.checked(graph), self.method
+        scores = method.predict(graph)
+        return Prediction(method.decide(scores), method.posterior(scores),
+                          method.confidence(scores), *_cluster_and_hidden(method, graph))
+
+    def save(self, path: str | os.PathLike) -> None:
+        """Write the model into one file, whole or not at all.
+
+        Raises:
+            InputError: the file cannot be written.
+        """
+        encoders = (module for module in self.method.modules() if isinstance(module, Encoder))
+        about = {
+            "format": FORMAT, "version": __version__, "method": self.name,
+            "options": self.options,
+            "encoder": {name: getattr(self.method.encoder, name) for name in ENCODER},
+            "registered": any(type(module) not in BACKBONES.values() for module in encoders),
+            "sizes": asdict(self.method.task), "classes": list(self.classes), "dense": self.dense,
+            "facts": self.facts,
+        }
+        buffer = io.BytesIO()
+        torch.save({"about": json.dumps(about, default=float), "state": self.method.state_dict()},
+                   buffer)
+        try:
+            atomic.write_bytes(Path(path), buffer.getvalue())
+        except OSError as error:
+            allowed = f"a file that can be written ({error.strerror})"
+            raise InputError("path", str(path), allowed) from error
+
+
+def load(path: str | os.PathLike, encoder: EncoderSpec | None = None) -> TrainedModel:
+    """Read a file that :meth:`TrainedModel.save` has written; no code in it is run.
+
+    Args:
+        path: the file.
+        encoder: the spec of encoders whose layers are registered with GraphGym, which the file
+            alone cannot give; it is not used for the layers of this package.
+
+    Raises:
+        InputError: there is no such file, it is none of these, it is damaged, or ``encoder`` is
+            needed and was not given.
+    """
+    with refused(path):
+        about, state = _read(path)
+        kind, options, sizes = methods.find(about["method"]), about["options"], about["sizes"]
+        _check_types(options, {option.key: option.type for option in options_of(kind)})
+        _check_types(sizes, get_type_hints(Sizes))
+        if not about["registered"]:
+            _check_types(about["encoder"], get_type_hints(EncoderSpec))
+            encoder = EncoderSpec(**about["encoder"])
+        elif encoder is None:
+            raise InputError("path", str(path), "the folder of its run, since the file alone does"
+                             f" not tell how GraphGym's layer {about['encoder']['kind']} is made")
+        method = _rebuilt(kind, encoder, options, Sizes(**sizes), state)
+
+        classes, facts = about["classes"], about["facts"]
+        _check_types({"classes": classes, "facts": facts}, {"classes": list, "facts": dict})
+        if len(classes) != method.task.num_outputs:
+            raise ValueError(f"{len(classes)} classes where there are {method.task.num_outputs}")
+        return TrainedModel(method, options, classes, about["dense"] is True, facts)
+
+
+@contextlib.contextmanager
+def refused(path: str | os.PathLike) -> Iterator[None]:
+    """Whatever goes wrong in here is an InputError that names the model file as damaged."""
+    damage = "it is damaged, or of something else"
+    try:
+        yield
+    except Exception as error:  # torch has no error of its own for a file that it did not write
+        if isinstance(error, InputError) and error.key == "path":
+            raise
+        if isinstance(error, OSError):
+            damage = error.strerror
+        elif isinstance(error, (TypeError, ValueError)):
+            # Not of other errors: of a foreign pickle torch says that it could run the code in it.
+            damage += f": {textwrap.shorten(str(error), 200)}"
+        raise InputError("path", str(path), f"a file of a trained model ({damage})") from error
+
+
+def original_labels(task: ShiftTask) -> list[int]:
+    """The number of each known class in the data, and -1 for the unknown one."""
+    y = task.source.y[task.train]
+    y_true = getattr(task.source, "y_true", task.source.y)[task.train]
+    known = [int(y_true[y == label][0]) for label in range(task.num_known)]
+    return known + [HIDDEN] * task.open_set
+
+
+def _read(path: str | os.PathLike) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    """What a file says of its model, and the weights, on the CPU."""
+    content = Path(path).read_bytes()
+    # Torch writes checksums, but does not look at them.
+    if zipfile.ZipFile(io.BytesIO(content)).testzip() is not None:
+        raise ValueError("a checksum is wrong")
+    with torch.sparse.check_sparse_tensor_invariants():
+        found = torch.load(io.BytesIO(content), weights_only=True, map_location="cpu")
+    about = json.loads(found["about"])
+    if about["format"] != FORMAT:
+        raise InputError("path", str(path), f"a model file of format {FORMAT}; this one has format"
+                         f" {about['format']}, written by version {about['version']}")
+    return about, found["state"]
+
+
+def _check_types(values: Mapping[str, Any], types: Mapping[str, Any]) -> None:
+    for name, value in values.items():
+        if type(value) is not (list if types[name] is tuple else types[name]):
+            raise ValueError(f"{name} is {value!r}")
+
+
+def _rebuilt(kind: type[Method], encoder: EncoderSpec, options: Mapping[str, Any], sizes: Sizes,
+             state: Mapping[str, Tensor]) -> Method:
+    """A method that predicts by the weights of another one of equal options and sizes.
+
+    Raises:
+        ValueError: a weight is missing, or of another shape or type.
+    """
+    method = kind(encoder=encoder, **options)
+    # Meta tensors draw no random numbers, so that a training in another thread is not disturbed.
+    # Layers of others may not know them.
+    with torch.device("meta") if encoder.make is None else torch.random.fork_rng(devices=[]):
+        method.build(sizes)
+
+    expected = method.state_dict()
+    for name, blank in expected.items():
+        weight = state.get(name)
+        if (not isinstance(weight, Tensor) or weight.is_meta or weight.layout != blank.layout
+                or (weight.shape, weight.dtype) != (blank.shape, blank.dtype)):
+            raise ValueError(f"{name} is not {blank.dtype}{list(blank.shape)}")
+    method.load_state_dict({name: state[name] for name in expected}, assign=True)
+    return method.eval()
+
+
+def _cluster_and_hidden(method: Method, graph: Data) -> tuple[Tensor | None, Tensor]:
+    """Fields of :class:`Prediction`."""
+    views = method.views()
+    hidden, group = views.get("cluster_gnn", views["classifier"])(graph)
+    return group if "cluster_gnn" in views else None, hidden
