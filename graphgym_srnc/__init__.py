@@ -1,7 +1,8 @@
-"""Shift-robust node classification on PyTorch Geometric's GraphGym; from Python, one estimator for each method.
+"""Shift-robust node classification on PyTorch Geometric's GraphGym; from Python, one estimator each.
 
 >>> from graphgym_srnc import SRNC, shifts
->>> task = shifts.find("synthetic")(num_nodes=200, num_classes=4, num_unseen=1, num_features=40, labels_per_class=8, num_val=40)
+>>> task = shifts.find("synthetic")(num_nodes=200, num_classes=4, num_unseen=1, num_features=40,
+...                                 labels_per_class=8, num_val=40)
 >>> model = SRNC(num_clusters=8, hidden=16, rounds=1, cluster_pretrain_steps=20).fit(task)
 >>> model.predict(task.target).shape, model.predict_proba(task.target).shape
 ((200,), (200, 4))

@@ -298,7 +298,7 @@ def test_defaults_are_those_of_the_shipped_configs(gym):
     for model, name in ((graphgym_srnc.SRNC(), "default"), (graphgym_srnc.SRNCPlus(), "paper/open_set/cora-srnc-plus"),
                         (graphgym_srnc.SRNCPlus(), "paper/close_set/citation/srnc-plus")):
         cfg = gym.load_config(name)
-        ours, theirs = parameters.new_method(model._method, parameters.checked(model)), gym.build_method(cfg)
+        ours, theirs = parameters.new_method(model._method, *parameters.checked(model)), gym.build_method(cfg)
         assert ours.options == theirs.options and ours.smoothing == theirs.smoothing
         assert {**vars(ours.encoder), "make": None} == {**vars(theirs.encoder), "make": None}
         assert ours.make_optimizer.keywords == theirs.make_optimizer.keywords

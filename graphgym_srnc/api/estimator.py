@@ -22,7 +22,7 @@ from graphgym_srnc.api import parameters
 from graphgym_srnc.backbones import ACTIVATIONS, FEATURES
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.methods.base import Method
-from graphgym_srnc.options import Count, Natural, OneOf, Range, Share, Weight, options
+from graphgym_srnc.options import Count, Natural, OneOf, Range, Share, Weight
 from graphgym_srnc.task import ShiftTask
 from graphgym_srnc.train import trainer
 from graphgym_srnc.train.model import TrainedModel, original_labels
@@ -90,18 +90,17 @@ class Estimator(BaseEstimator):
     def fit(self, source: ShiftTask | Data, target: Data | None = None) -> Estimator:
         """Train, and keep the weights of the best episode.
 
-        With ``selection="auto"`` that is the one with the largest Micro-F1 on the validation
-        nodes. Where there is none, it is that with the largest modularity of the predicted classes
-        on the target, for which no label is needed. In open-set shift where no validation node is
-        of an unknown class it is the same for SRNC, which has a cut of its own, whatever
-        ``min_agreement`` says: on known classes alone that episode scores best which never says
-        unknown. Other methods take the last episode and the cut that lets 95 % of the validation
-        nodes through, for which, if there is none, a fifth of the training nodes of each class is
-        held out.
+        With ``selection="auto"`` that is the one with the largest Micro-F1 on validation nodes or,
+        where there are none, with the largest modularity of the predicted classes on the target,
+        which takes no label. In open-set shift where no validation node is of an unknown class,
+        Micro-F1 is largest for a method that never says unknown. SRNC, which has a cut of its own,
+        goes by modularity then, whatever ``min_agreement`` says. Other methods take the last
+        episode and the cut that lets 95 % of the validation nodes through, for which, if there are
+        none, a fifth of the training nodes of each class is held out.
 
-        Training happens on the device that the data lie on, and so does prediction afterwards; a
-        model that was read from a file predicts on the CPU. One fit runs at a time in a process,
-        and others wait: layers draw from torch's one generator, which is put back afterwards.
+        Training happens on the device of the data, and so does prediction afterwards; a model from
+        a file predicts on the CPU. Layers draw from torch's one generator, which is put back
+        afterwards, so in a process one fit runs at a time and others wait.
 
         Args:
             source: a :class:`~graphgym_srnc.task.ShiftTask`; or a ``Data`` with ``x`` ``[V, F]``,
@@ -118,39 +117,20 @@ class Estimator(BaseEstimator):
             The estimator.
 
         Raises:
-            InputError: a parameter, the graphs or their labels are not what they should be; a
-                ``ValueError``.
+            InputError: a parameter, the graphs or their labels are not what they should be.
             FloatingPointError: a loss term is NaN or infinite.
         """
-        plain = parameters.checked(self)
-        method = parameters.new_method(self._method, plain)
-        given, classes = self._task(source, target, plain)
-        given = given.to(_device(source))
+        own, shared = parameters.checked(self)
+        method = parameters.new_method(self._method, own, shared)
+        given, classes = self._task(source, target, shared)
         task = given.oracle if method.oracle else given
+        rules, needs_cut = _selection(method, task, shared)
 
-        label = task.validation.y[task.val]
-        known_only = task.open_set and not bool((label == task.num_known).any())
-        needs_cut = known_only and method.prior is None
-        if needs_cut and not len(label):
-            allowed = "validation nodes to cut the unknown class by, or a class with two training nodes"
-            raise InputError("val_mask", None, allowed)
-        rules = {name: plain[name] for name in
-                 ("selection", "max_episodes", "patience", "min_agreement")}
-        if plain["selection"] == "auto":
-            by_score = len(label) and not known_only
-            rules["selection"] = ("last" if needs_cut else "target_val" if by_score
-                                  else "target_modularity")
-            if known_only:
-                # An episode that says unknown differs from episode 0, which cannot.
-                rules["min_agreement"] = 0.0
-
-        with _alone(plain["random_state"], task.device):
+        with _alone(shared["random_state"], task.device):
             record = trainer.fit(method, given, seed=None, callbacks=tuple(self.callbacks), **rules)
         scores = _finish(method, task, record, needs_cut)
 
-        own = {option.key: plain[option.key] for option in options(self._method)}
-        facts = {"params": {name: value for name, value in plain.items() if name not in own},
-                 "scores": scores, "record": asdict(record)}
+        facts = {"params": shared, "scores": scores, "record": asdict(record)}
         self._become(TrainedModel.of(method, task, own, classes, facts), record, scores)
         for text in [*self.warnings_, *self.verdict_["sentences"].values()]:
             warnings.warn(f"{type(self).__name__}: {text}", RuntimeWarning, stacklevel=2)
@@ -158,26 +138,23 @@ class Estimator(BaseEstimator):
 
     def predict(self, graph: Data) -> np.ndarray:
         """The class ``[V]`` of each node of any graph with the same features, by its label in
-        training; -1 or ``unknown`` = unknown. The graph plays the target, also if it was the source.
-        """
+        training; -1 or ``unknown`` = unknown. The graph plays the target's part."""
         scores = self._scores(graph)
         return self.classes_[self.method_.decide(scores).cpu().numpy()]
 
     def predict_proba(self, graph: Data) -> np.ndarray:
         """Probabilities ``[V, len(classes_)]`` of the classes; the likeliest is the predicted one.
 
-        Known classes share what the softmax gives them. The unknown one has the probability that
-        makes it as likely as the likeliest known class where the confidence is at the threshold,
-        and the likelier the further below, see
-        :meth:`graphgym_srnc.methods.base.Method.posterior`.
+        Known classes share what the softmax gives them. The unknown one is as likely as the
+        likeliest known class where the confidence is at the threshold, and the likelier the further
+        below, see :meth:`~graphgym_srnc.methods.base.Method.posterior`.
         """
         scores = self._scores(graph)
         return self.method_.posterior(scores).cpu().numpy()
 
     @available_if(lambda self: hasattr(self._method, "cluster"))
     def clusters(self, graph: Data) -> np.ndarray:
-        """The cluster ``[V]`` of each node of any graph with the same features, by the first
-        cluster GNN.
+        """The cluster ``[V]`` of each node of a graph, by the first cluster GNN.
 
         Raises:
             InputError: the method was trained without one.
@@ -194,20 +171,20 @@ class Estimator(BaseEstimator):
         check_is_fitted(self, "method_")
         self._model.save(path)
 
-    def _task(self, source: ShiftTask | Data, target: Data | None, plain: dict[str, Any]
+    def _task(self, source: ShiftTask | Data, target: Data | None, shared: dict[str, Any]
               ) -> tuple[ShiftTask, list[Any]]:
-        """The task to train on, and the label of each class that the method is shown."""
+        """The task to train on, where the data lie, and the label of each class of the method."""
+        open_set = shared["open_set"]
         if not isinstance(source, ShiftTask):
             held_out = HELD_OUT if self._method.prior is None else 0.0
-            task, classes = shifts.from_data(source, target, open_set=plain["open_set"],
-                                             held_out=held_out, seed=plain["random_state"])
-            classes = classes.tolist()
+            task, classes = shifts.from_data(source, target, open_set=open_set, held_out=held_out,
+                                             seed=shared["random_state"])
+            task, classes = task.to(getattr(source.x, "device", "cpu")), classes.tolist()
         elif target is not None:
             allowed = "nothing beside a ShiftTask, which has its own"
             raise InputError("target", type(target).__name__, allowed)
-        elif plain["open_set"] not in (None, source.open_set):
-            allowed = f"None or {source.open_set}, as the task says"
-            raise InputError("open_set", plain["open_set"], allowed)
+        elif open_set not in (None, source.open_set):
+            raise InputError("open_set", open_set, f"None or {source.open_set}, as the task says")
         else:
             task, classes = source, original_labels(source)
         if not self._method.oracle:
@@ -228,6 +205,27 @@ class Estimator(BaseEstimator):
     def _scores(self, graph: Data) -> Tensor:
         check_is_fitted(self, "method_")
         return self.method_.predict(self._model.checked(graph))
+
+
+def _selection(method: Method, task: ShiftTask, shared: dict[str, Any]
+               ) -> tuple[dict[str, Any], bool]:
+    """How the trainer is to select, and whether validation leaves the unknown class to be cut."""
+    rules = {name: shared[name] for name in
+             ("selection", "max_episodes", "patience", "min_agreement")}
+    label = task.validation.y[task.val]
+    known_only = task.open_set and not bool((label == task.num_known).any())
+    needs_cut = known_only and method.prior is None
+    if needs_cut and not len(label):
+        raise InputError("val_mask", None, "validation nodes to cut the unknown class by, or a"
+                         " class with two training nodes")
+    if rules["selection"] == "auto":
+        by_score = len(label) and not known_only
+        rules["selection"] = ("last" if needs_cut else
+                              "target_val" if by_score else "target_modularity")
+        if known_only:
+            # An episode that says unknown differs from episode 0, which cannot.
+            rules["min_agreement"] = 0.0
+    return rules, needs_cut
 
 
 def _finish(method: Method, task: ShiftTask, record: trainer.RunRecord, needs_cut: bool
@@ -256,8 +254,3 @@ def _alone(seed: int, device: torch.device) -> Iterator[None]:
             torch.cuda.manual_seed(seed)
         yield
 
-
-def _device(source: ShiftTask | Data) -> torch.device | str:
-    """Where the data lie, and so where training happens."""
-    is_task = isinstance(source, ShiftTask)
-    return source.device if is_task else getattr(source.x, "device", "cpu")

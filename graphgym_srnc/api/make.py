@@ -52,8 +52,8 @@ def load(path: str | os.PathLike) -> Estimator:
     Raises:
         InputError: there is no such file, it is none of these, or it is damaged.
     """
+    trained = model.load(path)
     with model.refused(path):
-        trained = model.load(path)
         loaded = estimator(trained.name)(**parameters.of_model(trained))
         parameters.checked(loaded)
         record = trained.facts.get("record")

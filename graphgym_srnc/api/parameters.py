@@ -4,7 +4,7 @@ from __future__ import annotations
 import math
 import numbers
 from functools import partial
-from typing import Any, Callable, Mapping
+from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -24,20 +24,16 @@ ENCODER = {"backbone": "kind", "activation": "act"} | {
     name: name for name in ("layers", "hidden", "dropout", "heads", "features")}
 """Field of an encoder's spec by the parameter that sets it."""
 
-_TYPES: dict[type, tuple[Callable[[Any], bool], str]] = {
-    bool: (lambda value: isinstance(value, (bool, np.bool_)), "True or False"),
-    int: (lambda value: isinstance(value, numbers.Integral) and not isinstance(value, bool),
-          "a whole number"),
-    float: (lambda value: isinstance(value, numbers.Real) and not isinstance(value, bool)
-            and math.isfinite(value), "a number"),
-    str: (lambda value: isinstance(value, str), "text"),
-    list: (lambda value: isinstance(value, (list, tuple, np.ndarray))
-           and all(map(_TYPES[float][0], value)), "a list of numbers"),
-}
+TYPES: dict[type, tuple[Any, str]] = {
+    bool: ((bool, np.bool_), "True or False"), int: (numbers.Integral, "a whole number"),
+    float: (numbers.Real, "a number"), str: (str, "text"),
+    list: ((list, tuple, np.ndarray), "a list of numbers")}
+"""Types that may be given for a type of parameter, and the same in words."""
 
 
-def checked(estimator: BaseEstimator) -> dict[str, Any]:
-    """The parameters of an estimator in plain Python types, but for ``callbacks``.
+def checked(estimator: BaseEstimator) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The parameters of an estimator in plain Python types: the options of its method, and those
+    that all estimators share but for ``callbacks``.
 
     Raises:
         InputError: one is of a wrong type or out of its range.
@@ -47,28 +43,28 @@ def checked(estimator: BaseEstimator) -> dict[str, Any]:
     plain = {option.key: _typed(option.key, given[option.key], option.type)
              for option in options(type(estimator)) if option.key in given}
     check(type(estimator), plain)
-
     if not isinstance(open_set, (bool, type(None))):
         raise InputError("open_set", open_set, "None, True, False")
     if not isinstance(callbacks, (list, tuple)) or not all(map(callable, callbacks)):
         allowed = "a list of functions of an episode, the method and the task"
         raise InputError("callbacks", callbacks, allowed)
-    shared = KINDS[plain["backbone"]] == "gatconv" and plain["layers"] > 1
-    if shared and plain["hidden"] % plain["heads"]:
+    shared_by_heads = KINDS[plain["backbone"]] == "gatconv" and plain["layers"] > 1
+    if shared_by_heads and plain["hidden"] % plain["heads"]:
         raise InputError("hidden", plain["hidden"], f"a multiple of heads = {plain['heads']}")
-    return plain | {"open_set": open_set}
+    own = {option.key: plain.pop(option.key) for option in options(estimator._method)}
+    return own, plain | {"open_set": open_set}
 
 
-def new_method(method: type[Method], plain: Mapping[str, Any]) -> Method:
+def new_method(method: type[Method], own: dict[str, Any], shared: dict[str, Any]) -> Method:
     """An untrained method of checked parameters.
 
     Raises:
         InputError: the method refuses one of its options.
     """
-    spec = {field: plain[name] for name, field in ENCODER.items()}
-    optimizer = partial(adam, lr=plain["lr"], weight_decay=plain["weight_decay"])
-    return method(encoder=EncoderSpec(**spec | {"kind": KINDS[plain["backbone"]]}),
-                  make_optimizer=optimizer, **{o.key: plain[o.key] for o in options(method)})
+    spec = {field: shared[name] for name, field in ENCODER.items()}
+    encoder = EncoderSpec(**spec | {"kind": KINDS[shared["backbone"]]})
+    optimizer = partial(adam, lr=shared["lr"], weight_decay=shared["weight_decay"])
+    return method(encoder=encoder, make_optimizer=optimizer, **own)
 
 
 def of_model(model: TrainedModel) -> dict[str, Any]:
@@ -81,7 +77,8 @@ def of_model(model: TrainedModel) -> dict[str, Any]:
 
 def _typed(name: str, value: Any, kind: type) -> Any:
     kind = list if kind is tuple else kind
-    is_right, words = _TYPES[kind]
-    if not is_right(value):
+    allowed, words = TYPES[kind]
+    if (not isinstance(value, allowed) or isinstance(value, bool) and kind is not bool
+            or kind is float and not math.isfinite(value)):
         raise InputError(name, value, words)
-    return list(map(float, value)) if kind is list else kind(value)
+    return [_typed(name, item, float) for item in value] if kind is list else kind(value)

@@ -23,7 +23,7 @@ from graphgym_srnc.options import options as options_of
 from graphgym_srnc.task import HIDDEN, ShiftTask, Sizes
 
 FORMAT = 2
-"""Format number of model files. Format 1 were two formats, one of estimators and one of runs."""
+"""Format of model files. Estimators and runs each had another one of number 1."""
 
 ENCODER = ("kind", "layers", "hidden", "dropout", "act", "heads", "features", "skip")
 """The fields of an encoder's spec that are plain values."""
@@ -39,11 +39,10 @@ class Prediction(NamedTuple):
         label: the class, ``[V]``; :math:`N` is the unknown one.
         posterior: probabilities ``[V, N]`` or, in open-set shift, ``[V, N + 1]``; the likeliest
             class is ``label``.
-        confidence: how sure the method is that the node is of a known class, ``[V]``, on its own
-            scale; the threshold and the AUROC of the unknown class are those of this figure.
+        confidence: how sure the method is that the node is of a known class, ``[V]``, on the scale
+            of its threshold.
         cluster: the cluster by the first cluster GNN, ``[V]``; None for a method without one.
-        hidden: the last hidden state, ``[V, H]``, of that cluster GNN, which tells unknown classes
-            apart best, or else of the classifier.
+        hidden: the last hidden state, ``[V, H]``, of that cluster GNN or else of the classifier.
     """
 
     label: Tensor
@@ -62,8 +61,7 @@ class TrainedModel:
         options: the method's options by name.
         classes: the label of each class in the order of the posterior, a number or a word; in
             open-set shift the last one is that of the unknown class, -1 or a word.
-        dense: whether the features of the target graph in training were dense, on which their
-            scaling may depend.
+        dense: whether the target graph in training had dense features, which are scaled otherwise.
         facts: plain values that the writer of a file wants to keep beside the model.
     """
 
@@ -74,17 +72,17 @@ class TrainedModel:
     facts: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, method: Method, task: ShiftTask, options: Mapping[str, Any],
-           classes: Sequence[int | str], facts: Mapping[str, Any]) -> TrainedModel:
+    def of(cls, method: Method, task: ShiftTask, options: dict[str, Any],
+           classes: Sequence[int | str], facts: dict[str, Any]) -> TrainedModel:
         """The model of a method that was trained on a task; modules of the losses are left out."""
-        predictor = _rebuilt(type(method), replace(method.encoder, base=None), options, task.sizes,
-                             method.state_dict())
-        dense = isinstance(prepare(task.target, method.encoder.features).x, Tensor)
-        return cls(predictor, dict(options), classes, dense, dict(facts))
+        encoder, state = replace(method.encoder, base=None), method.state_dict()
+        dense = isinstance(prepare(task.target, encoder.features).x, Tensor)
+        predictor = _rebuilt(type(method), encoder, options, task.sizes, state)
+        return cls(predictor, options, classes, dense, facts)
 
     @property
     def name(self) -> str:
-        """The name of the method, by which :func:`graphgym_srnc.methods.find` finds it."""
+        """The name by which :func:`graphgym_srnc.methods.find` finds the method."""
         return type(self.method).__module__.rpartition(".")[2]
 
     @property
@@ -96,13 +94,12 @@ class TrainedModel:
         """The features and edges of a graph that is to be predicted, on the method's device.
 
         Raises:
-            InputError: they are not what they should be, or the number of features is not that of
-                training.
+            InputError: they are not what they should be, or not as many features as in training.
         """
         graph, expected = shifts.unlabelled(graph), self.method.task.num_features
         if graph.num_features != expected:
-            raise InputError("graph: x", f"{graph.num_features} features",
-                             f"{expected}, as in training")
+            allowed = f"{expected}, as in training"
+            raise InputError("graph: x", f"{graph.num_features} features", allowed)
         return graph.to(self.method.threshold.device)
 
     @torch.no_grad()
@@ -125,26 +122,23 @@ class TrainedModel:
             InputError: the file cannot be written.
         """
         encoders = (module for module in self.method.modules() if isinstance(module, Encoder))
-        about = {
-            "format": FORMAT, "version": __version__, "method": self.name,
-            "options": self.options,
+        about = json.dumps({
+            "format": FORMAT, "version": __version__, "method": self.name, "options": self.options,
             "encoder": {name: getattr(self.method.encoder, name) for name in ENCODER},
             "registered": any(type(module) not in BACKBONES.values() for module in encoders),
             "sizes": asdict(self.method.task), "classes": list(self.classes), "dense": self.dense,
-            "facts": self.facts,
-        }
-        buffer = io.BytesIO()
-        torch.save({"about": json.dumps(about, default=float), "state": self.method.state_dict()},
-                   buffer)
+            "facts": self.facts}, default=float)
+        content = io.BytesIO()
+        torch.save({"about": about, "state": self.method.state_dict()}, content)
         try:
-            atomic.write_bytes(Path(path), buffer.getvalue())
+            atomic.write_bytes(Path(path), content.getvalue())
         except OSError as error:
             allowed = f"a file that can be written ({error.strerror})"
             raise InputError("path", str(path), allowed) from error
 
 
 def load(path: str | os.PathLike, encoder: EncoderSpec | None = None) -> TrainedModel:
-    """Read a file that :meth:`TrainedModel.save` has written; no code in it is run.
+    """Read a file that :meth:`TrainedModel.save` has written, to the CPU; no code in it is run.
 
     Args:
         path: the file.
@@ -152,24 +146,33 @@ def load(path: str | os.PathLike, encoder: EncoderSpec | None = None) -> Trained
             alone cannot give; it is not used for the layers of this package.
 
     Raises:
-        InputError: there is no such file, it is none of these, it is damaged, or ``encoder`` is
-            needed and was not given.
+        InputError: there is no such file, it is damaged or of something else, or it needs
+            ``encoder``.
     """
     with refused(path):
-        about, state = _read(path)
+        content = Path(path).read_bytes()
+        # Torch writes checksums, but does not look at them.
+        if zipfile.ZipFile(io.BytesIO(content)).testzip() is not None:
+            raise ValueError("it is damaged, a checksum is wrong")
+        with torch.sparse.check_sparse_tensor_invariants():
+            found = torch.load(io.BytesIO(content), weights_only=True, map_location="cpu")
+        about = json.loads(found["about"])
+        if about["format"] != FORMAT:
+            raise ValueError(f"its format is {about['format']}, of version {about['version']}; this"
+                             f" version reads format {FORMAT}")
+
         kind, options, sizes = methods.find(about["method"]), about["options"], about["sizes"]
+        classes, facts = about["classes"], about["facts"]
         _check_types(options, {option.key: option.type for option in options_of(kind)})
         _check_types(sizes, get_type_hints(Sizes))
+        _check_types({"classes": classes, "facts": facts}, {"classes": list, "facts": dict})
         if not about["registered"]:
             _check_types(about["encoder"], get_type_hints(EncoderSpec))
             encoder = EncoderSpec(**about["encoder"])
         elif encoder is None:
-            raise InputError("path", str(path), "the folder of its run, since the file alone does"
-                             f" not tell how GraphGym's layer {about['encoder']['kind']} is made")
-        method = _rebuilt(kind, encoder, options, Sizes(**sizes), state)
-
-        classes, facts = about["classes"], about["facts"]
-        _check_types({"classes": classes, "facts": facts}, {"classes": list, "facts": dict})
+            raise ValueError(f"its layer {about['encoder']['kind']} is registered with GraphGym, so"
+                             " that only the folder of its run tells how it is made")
+        method = _rebuilt(kind, encoder, options, Sizes(**sizes), found["state"])
         if len(classes) != method.task.num_outputs:
             raise ValueError(f"{len(classes)} classes where there are {method.task.num_outputs}")
         return TrainedModel(method, options, classes, about["dense"] is True, facts)
@@ -177,42 +180,25 @@ def load(path: str | os.PathLike, encoder: EncoderSpec | None = None) -> Trained
 
 @contextlib.contextmanager
 def refused(path: str | os.PathLike) -> Iterator[None]:
-    """Whatever goes wrong in here is an InputError that names the model file as damaged."""
-    damage = "it is damaged, or of something else"
+    """Whatever goes wrong in here becomes an ``InputError`` about a model file."""
     try:
         yield
     except Exception as error:  # torch has no error of its own for a file that it did not write
-        if isinstance(error, InputError) and error.key == "path":
-            raise
+        reason = "it is damaged, or of something else"
         if isinstance(error, OSError):
-            damage = error.strerror
+            reason = error.strerror
         elif isinstance(error, (TypeError, ValueError)):
-            # Not of other errors: of a foreign pickle torch says that it could run the code in it.
-            damage += f": {textwrap.shorten(str(error), 200)}"
-        raise InputError("path", str(path), f"a file of a trained model ({damage})") from error
+            # Not of other errors: of a foreign pickle torch says how to run the code in it.
+            reason = textwrap.shorten(str(error), 200)
+        raise InputError("path", str(path), f"the file of a trained model ({reason})") from error
 
 
 def original_labels(task: ShiftTask) -> list[int]:
     """The number of each known class in the data, and -1 for the unknown one."""
-    y = task.source.y[task.train]
-    y_true = getattr(task.source, "y_true", task.source.y)[task.train]
+    y, y_true = (labels[task.train] for labels in
+                 (task.source.y, getattr(task.source, "y_true", task.source.y)))
     known = [int(y_true[y == label][0]) for label in range(task.num_known)]
     return known + [HIDDEN] * task.open_set
-
-
-def _read(path: str | os.PathLike) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    """What a file says of its model, and the weights, on the CPU."""
-    content = Path(path).read_bytes()
-    # Torch writes checksums, but does not look at them.
-    if zipfile.ZipFile(io.BytesIO(content)).testzip() is not None:
-        raise ValueError("a checksum is wrong")
-    with torch.sparse.check_sparse_tensor_invariants():
-        found = torch.load(io.BytesIO(content), weights_only=True, map_location="cpu")
-    about = json.loads(found["about"])
-    if about["format"] != FORMAT:
-        raise InputError("path", str(path), f"a model file of format {FORMAT}; this one has format"
-                         f" {about['format']}, written by version {about['version']}")
-    return about, found["state"]
 
 
 def _check_types(values: Mapping[str, Any], types: Mapping[str, Any]) -> None:
@@ -233,7 +219,6 @@ def _rebuilt(kind: type[Method], encoder: EncoderSpec, options: Mapping[str, Any
     # Layers of others may not know them.
     with torch.device("meta") if encoder.make is None else torch.random.fork_rng(devices=[]):
         method.build(sizes)
-
     expected = method.state_dict()
     for name, blank in expected.items():
         weight = state.get(name)
@@ -245,7 +230,7 @@ def _rebuilt(kind: type[Method], encoder: EncoderSpec, options: Mapping[str, Any
 
 
 def _cluster_and_hidden(method: Method, graph: Data) -> tuple[Tensor | None, Tensor]:
-    """Fields of :class:`Prediction`."""
+    """Two fields of :class:`Prediction`."""
     views = method.views()
     hidden, group = views.get("cluster_gnn", views["classifier"])(graph)
     return group if "cluster_gnn" in views else None, hidden
