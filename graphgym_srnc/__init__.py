@@ -1,4 +1,4 @@
-"""Shift-robust node classification on PyTorch Geometric's GraphGym; from Python, one estimator each.
+"""Shift-robust node classification on PyTorch Geometric's GraphGym, and as estimators in Python.
 
 >>> from graphgym_srnc import SRNC, shifts
 >>> task = shifts.find("synthetic")(num_nodes=200, num_classes=4, num_unseen=1, num_features=40,

@@ -46,16 +46,15 @@ class Estimator(BaseEstimator):
         hidden: width of the hidden layers.
         layers: number of layers; the last one gives the logits.
         dropout: dropout on hidden layers.
-        activation: activation of hidden layers: ``relu``, ``selu``, ``elu``, ``tanh``, ``swish``,
-            ``lrelu_01`` or ``identity``.
+        activation: of hidden layers: ``relu``, ``selu``, ``elu``, ``tanh``, ``swish``, ``lrelu_01``
+            or ``identity``.
         heads: attention heads of ``gat``; ``hidden`` is shared among them.
         features: how features are scaled: ``row`` (sum 1), ``l2`` (length 1), ``auto`` (``l2``,
             dense ones centred) or ``none``.
         lr: learning rate of Adam.
         weight_decay: weight decay of Adam.
         selection: what the best episode is chosen by: ``target_val``, ``source_val``,
-            ``target_modularity``, ``last``, or by what there is to choose by (``auto``), see
-            :meth:`fit`.
+            ``target_modularity``, ``last``, or by what there is (``auto``), see :meth:`fit`.
         min_agreement: with ``target_modularity``, the least share of target nodes on which an
             episode and episode 0 agree.
         max_episodes: at most so many after episode 0; -1 = as many as the method asks for.
@@ -63,8 +62,7 @@ class Estimator(BaseEstimator):
         open_set: whether the target may hold classes that training has not; None = what the
             labels say, see :meth:`fit`.
         random_state: seeds all that training draws. There is no other source of randomness.
-        callbacks: functions that are called after each episode with it, the method and the task;
-            they are not saved.
+        callbacks: called after each episode with it, the method and the task; they are not saved.
     """
 
     _method: type[Method]
@@ -113,9 +111,6 @@ class Estimator(BaseEstimator):
                 ``test_mask`` are then its own, and the source's ``val_mask`` is held out. Without
                 a ``train_mask`` all labelled nodes of the source teach.
 
-        Returns:
-            The estimator.
-
         Raises:
             InputError: a parameter, the graphs or their labels are not what they should be.
             FloatingPointError: a loss term is NaN or infinite.
@@ -157,7 +152,7 @@ class Estimator(BaseEstimator):
         """The cluster ``[V]`` of each node of a graph, by the first cluster GNN.
 
         Raises:
-            InputError: the method was trained without one.
+            InputError: the model has none.
         """
         check_is_fitted(self, "method_")
         return self.method_.cluster(self._model.checked(graph)).cpu().numpy()
@@ -210,8 +205,8 @@ class Estimator(BaseEstimator):
 def _selection(method: Method, task: ShiftTask, shared: dict[str, Any]
                ) -> tuple[dict[str, Any], bool]:
     """How the trainer is to select, and whether validation leaves the unknown class to be cut."""
-    rules = {name: shared[name] for name in
-             ("selection", "max_episodes", "patience", "min_agreement")}
+    names = ("selection", "max_episodes", "patience", "min_agreement")
+    rules = {name: shared[name] for name in names}
     label = task.validation.y[task.val]
     known_only = task.open_set and not bool((label == task.num_known).any())
     needs_cut = known_only and method.prior is None
@@ -230,8 +225,7 @@ def _selection(method: Method, task: ShiftTask, shared: dict[str, Any]
 
 def _finish(method: Method, task: ShiftTask, record: trainer.RunRecord, needs_cut: bool
             ) -> dict[str, dict[str, float]]:
-    """Make the cut where training could not, and the verdict on it; the scores on validation and
-    test nodes by the final cut."""
+    """Make the cut where training could not, and the verdict; the scores by the final cut."""
     on_val = method.predict(method.task.validation)[task.val]
     on_test = method.predict(method.task.target)[task.test]
     if needs_cut:

@@ -59,18 +59,14 @@ def main(args: argparse.Namespace) -> None:
 
     predictions.write(out, predictions.table(model, prediction, ids, args.probabilities))
     print(predictions.summary(model, prediction))
-    for note in [*model.doubts, *predictions.notes(model, graph)]:
+    doubts = model.result.get("verdict", {}).get("sentences", {})
+    for note in [*doubts.values(), *predictions.notes(model, graph)]:
         print(f"note: {note}")
     print(f"wrote {out}")
 
 
 def check_out(out: Path, overwrite: bool) -> None:
-    """Refuse a file that could not be written, before any work.
-
-    Raises:
-        InputError: another type, its folder is not there, it is there already, or what Parquet
-            needs is not installed.
-    """
+    """Refuse a file that could not be written with an InputError, before any work."""
     if out.suffix not in (".csv", ".parquet"):
         raise InputError("--out", str(out), "a .csv or .parquet file")
     if out.suffix == ".parquet" and find_spec("pyarrow") is None:

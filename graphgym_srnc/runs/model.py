@@ -31,17 +31,11 @@ class RunModel(TrainedModel):
 
     Args:
         cfg: the config of the run, with its seed; None for a model file without a run.
-        result: the record of the run; empty for a model file without a run.
+        result: the record of the run, or of the training of an estimator.
     """
 
     cfg: CfgNode | None = None
     result: store.Result = field(default_factory=dict)
-
-    @property
-    def doubts(self) -> list[str]:
-        """The sentences of the verdict on the training."""
-        record = self.result or self.facts.get("record", {})
-        return list(record.get("verdict", {}).get("sentences", {}).values())
 
     def task(self) -> ShiftTask:
         """The task of the run, made again from its config.
@@ -87,10 +81,8 @@ def save(path: Path, cfg: CfgNode, method: Method, task: ShiftTask, digest: str)
     """Write the model of a run into its directory, whole or not at all.
 
     Args:
-        path: the directory of the run.
-        cfg: its config.
-        method: the trained method.
-        task: what it was trained on.
+        path, cfg: the directory of the run, and its config.
+        method, task: the trained method, and what it was trained on.
         digest: that of the config, see :class:`graphgym_srnc.store.Experiment`.
 
     Raises:
@@ -110,8 +102,7 @@ def save(path: Path, cfg: CfgNode, method: Method, task: ShiftTask, digest: str)
 
 
 def load(path: str | Path) -> RunModel:
-    """The model of a finished run or of a file; no code in it is run. The run's config becomes
-    GraphGym's own.
+    """A saved model; no code in its file is run. The config of its run becomes GraphGym's own.
 
     Args:
         path: the directory of a run, ``<out_dir>/<name>/<seed>``; that of an experiment, whose
@@ -126,9 +117,12 @@ def load(path: str | Path) -> RunModel:
         path = path.parent
     with renamed({"path": "RUN"}):
         if path.is_file():
-            return RunModel(**vars(models.load(path)))
+            model = models.load(path)
+            return RunModel(**vars(model), result=model.facts.get("record", {}))
         run, result = _finished(path)
-        cfg = _config(result)
+        settings = store.flatten(result["config"])
+        cfg = load_config(None, [word for pair in settings.items() for word in pair])
+        cfg.seed, cfg.dataset.dir = result["seed"], data_root(cfg.dataset.dir)
         activate(cfg)  # GraphGym's own layers read it
         model = models.load(run / FILE, encoder_spec(cfg))
     found = {"method": model.name, **model.facts}
@@ -154,11 +148,3 @@ def _finished(path: Path) -> tuple[Path, store.Result]:
                    " true, which is off in a grid unless its command line says so")
         raise InputError("RUN", f"{path} without {FILE}", allowed)
     return path, result
-
-
-def _config(result: store.Result) -> CfgNode:
-    """The config of a run from its record; blocks that are no part of it have their defaults."""
-    settings = store.flatten(result["config"])
-    cfg = load_config(None, [word for pair in settings.items() for word in pair])
-    cfg.seed, cfg.dataset.dir = result["seed"], data_root(cfg.dataset.dir)
-    return cfg

@@ -1,11 +1,11 @@
 """What a saved model predicts for a graph: as a table in a file, in a few lines, with doubts."""
 from __future__ import annotations
 
-import csv
 import io
 from pathlib import Path
 from typing import Any, Sequence
 
+import pandas
 from torch import Tensor
 from torch_geometric.data import Data
 
@@ -18,18 +18,10 @@ from graphgym_srnc.train.model import Prediction, TrainedModel
 FEW = 100
 """Nodes below which a mean over them is a rough one."""
 
-SCALE = ("sparse", "dense")
-
 
 def table(model: TrainedModel, prediction: Prediction, ids: Sequence[str] | None,
           probabilities: bool) -> dict[str, list[Any]]:
-    """Columns by name, with a value a node.
-
-    Args:
-        model, prediction: the model, and what it predicts.
-        ids: the ids of the nodes, if there are any.
-        probabilities: whether there is a column for each class.
-    """
+    """Columns by name, with a value a node; with ``probabilities`` one for each class, too."""
     label, posterior = prediction.label, prediction.posterior
     columns: dict[str, list[Any]] = {"node": list(range(len(label)))}
     if ids is not None:
@@ -51,19 +43,14 @@ def write(path: Path, columns: dict[str, list[Any]]) -> None:
     Raises:
         InputError: the file cannot be written.
     """
+    content = io.BytesIO()
     if path.suffix == ".parquet":
-        import pandas
-        buffer = io.BytesIO()
-        pandas.DataFrame(columns).to_parquet(buffer, engine="pyarrow", index=False)
-        content = buffer.getvalue()
+        pandas.DataFrame(columns).to_parquet(content, engine="pyarrow", index=False)
     else:
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(map(guarded, columns))
-        writer.writerows(zip(*(map(guarded, column) for column in columns.values())))
-        content = text.getvalue().encode()
+        cells = {name: list(map(guarded, column)) for name, column in columns.items()}
+        pandas.DataFrame(cells).to_csv(content, index=False, lineterminator="\n")
     try:
-        atomic.write_bytes(path, content)
+        atomic.write_bytes(path, content.getvalue())
     except OSError as error:
         allowed = f"a file that can be written ({error.strerror})"
         raise InputError("--out", str(path), allowed) from error
@@ -89,9 +76,10 @@ def notes(model: TrainedModel, graph: Data) -> list[str]:
     if features != "auto" or not (dense or model.dense):
         return []
     if dense != model.dense:
-        return [f"the features of this graph are {SCALE[dense]}, those of training were"
-                f" {SCALE[model.dense]}; scaled by `auto` dense ones are centred and sparse ones"
-                " are not, so do not trust these predictions"]
+        here, there = ("dense", "sparse") if dense else ("sparse", "dense")
+        return [f"the features of this graph are {here}, those of training were {there}; scaled by"
+                " `auto` dense ones are centred and sparse ones are not, so do not trust these"
+                " predictions"]
     if graph.num_nodes >= FEW:
         return []
     return ["the features are centred by the mean of this graph, which of only"

@@ -25,9 +25,6 @@ from graphgym_srnc.task import HIDDEN, ShiftTask, Sizes
 FORMAT = 2
 """Format of model files. Estimators and runs each had another one of number 1."""
 
-ENCODER = ("kind", "layers", "hidden", "dropout", "act", "heads", "features", "skip")
-"""The fields of an encoder's spec that are plain values."""
-
 UNKNOWN = "unknown"
 """Name of the unknown class."""
 
@@ -57,8 +54,7 @@ class TrainedModel:
     """A trained method without the graphs it was trained on.
 
     Args:
-        method: the method with the modules that predictions need.
-        options: the method's options by name.
+        method, options: the method with the modules that predictions need, and its options.
         classes: the label of each class in the order of the posterior, a number or a word; in
             open-set shift the last one is that of the unknown class, -1 or a word.
         dense: whether the target graph in training had dense features, which are scaled otherwise.
@@ -104,8 +100,7 @@ class TrainedModel:
 
     @torch.no_grad()
     def predict(self, graph: Data) -> Prediction:
-        """Predict all nodes of a graph with ``x`` ``[V, F]`` and ``edge_index`` ``[2, E]``, which
-        need not be the one of training.
+        """Predict all nodes of any graph with ``x`` ``[V, F]`` and ``edge_index`` ``[2, E]``.
 
         Raises:
             InputError: see :meth:`checked`.
@@ -122,9 +117,10 @@ class TrainedModel:
             InputError: the file cannot be written.
         """
         encoders = (module for module in self.method.modules() if isinstance(module, Encoder))
+        spec = vars(self.method.encoder).items()
         about = json.dumps({
             "format": FORMAT, "version": __version__, "method": self.name, "options": self.options,
-            "encoder": {name: getattr(self.method.encoder, name) for name in ENCODER},
+            "encoder": {name: value for name, value in spec if name not in ("make", "base")},
             "registered": any(type(module) not in BACKBONES.values() for module in encoders),
             "sizes": asdict(self.method.task), "classes": list(self.classes), "dense": self.dense,
             "facts": self.facts}, default=float)
@@ -142,12 +138,10 @@ def load(path: str | os.PathLike, encoder: EncoderSpec | None = None) -> Trained
 
     Args:
         path: the file.
-        encoder: the spec of encoders whose layers are registered with GraphGym, which the file
-            alone cannot give; it is not used for the layers of this package.
+        encoder: used where layers are registered with GraphGym, which the file alone cannot give.
 
     Raises:
-        InputError: there is no such file, it is damaged or of something else, or it needs
-            ``encoder``.
+        InputError: there is no such file, it is damaged or of another kind, or needs ``encoder``.
     """
     with refused(path):
         content = Path(path).read_bytes()
@@ -209,11 +203,7 @@ def _check_types(values: Mapping[str, Any], types: Mapping[str, Any]) -> None:
 
 def _rebuilt(kind: type[Method], encoder: EncoderSpec, options: Mapping[str, Any], sizes: Sizes,
              state: Mapping[str, Tensor]) -> Method:
-    """A method that predicts by the weights of another one of equal options and sizes.
-
-    Raises:
-        ValueError: a weight is missing, or of another shape or type.
-    """
+    """A method that predicts by given weights; ValueError where they are not of its shapes."""
     method = kind(encoder=encoder, **options)
     # Meta tensors draw no random numbers, so that a training in another thread is not disturbed.
     # Layers of others may not know them.
