@@ -125,7 +125,7 @@ def load(path: str | Path) -> RunModel:
         cfg.seed, cfg.dataset.dir = result["seed"], data_root(cfg.dataset.dir)
         activate(cfg)  # GraphGym's own layers read it
         model = models.load(run / FILE, encoder_spec(cfg))
-    found = {"method": model.name, **model.facts}
+    found = {**model.facts, "method": model.name}
     if any(found.get(key) != result[key] for key in ("method", "digest", "split")):
         allowed = "the model of this run; this file belongs to another run"
         raise InputError("RUN", str(run / FILE), allowed)
