@@ -461,7 +461,7 @@ def model(folder: Path) -> Callable[[random.Random], None]:
             changed = told | {"config": other(draw, told["config"])}
             if isinstance(changed["config"], dict):
                 changed["digest"] = store.digest(changed["config"])
-                said = about | {"digest": changed["digest"]}
+                said = about | {"facts": about["facts"] | {"digest": changed["digest"]}}
         (run / "result.json").write_text(json.dumps(changed))
         (run / "model.pt").write_bytes(packed(draw, whole) if name == "zip"
                                        else saved({"about": json.dumps(said), "state": state}))
