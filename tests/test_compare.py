@@ -18,7 +18,8 @@ import scipy.stats
 from graphgym_srnc import store
 from graphgym_srnc.cli.main import main
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.report import compare, paper, render, statistics
+from graphgym_srnc.report import compare, layout, paper, render, sentences, statistics
+from graphgym_srnc.report.read import collect
 
 SRC = Path(__file__).parent.parent
 RNG = np.random.default_rng(0)
@@ -49,7 +50,7 @@ def keep(root: Path, name: str, scores: list[float], val: list[float] | None = N
 
 
 def of(*folders: Path, **options) -> compare.Table:
-    return compare.table(compare.collect(folders).runs, **options)
+    return compare.table(collect(folders).runs, **options)
 
 
 @pytest.fixture(scope="module")
@@ -163,7 +164,7 @@ def test_the_test_score_is_that_of_the_setting_chosen_on_validation(tmp_path):
     keep(tmp_path, "lucky", [0.9], val=[0.99], gnn__dim_inner=256)
     found = of(tmp_path, metrics=["micro_f1", "macro_recall"])
     setting = found.settings["erm", "Cora"]
-    assert setting == compare.Setting({"gnn.dim_inner": 64}, tried=4, fewer=1, validation=0.7)
+    assert setting == layout.Setting({"gnn.dim_inner": 64}, tried=4, fewer=1, validation=0.7)
     assert found.cells["micro_f1", "erm", "Cora"].mean == pytest.approx(0.65)
     assert found.cells["macro_recall", "erm", "Cora"].mean == pytest.approx(0.325)
     text = render.text(found)
@@ -183,9 +184,9 @@ def test_each_cell_has_its_own_setting_and_pooling_is_told(tmp_path):
     found = of(tmp_path)
     assert {place: setting.values["erm.steps"] for place, setting in found.settings.items()} == {("erm", "Cora"): 20, ("erm", "PubMed"): 10}
     pooled = of(tmp_path, select=[])
-    assert pooled.cells["micro_f1", "erm", "Cora"].runs == 4 and "pool runs that differ in erm.steps, optim.lr" in " ".join(pooled.notes)
+    assert pooled.cells["micro_f1", "erm", "Cora"].runs == 4 and "pool runs that differ in erm.steps, optim.lr" in " ".join(sentences.remarks(pooled))
     partly = of(tmp_path, select=["erm.steps"])
-    assert partly.settings["erm", "Cora"].values == {"erm.steps": 20} and "pool" not in " ".join(partly.notes)
+    assert partly.settings["erm", "Cora"].values == {"erm.steps": 20} and "pool" not in " ".join(sentences.remarks(partly))
     by_step = of(tmp_path, by=["erm.steps"])
     assert by_step.rows == ["steps=10", "steps=20"] and all(setting.tried == 1 for setting in by_step.settings.values())
 
@@ -196,7 +197,7 @@ def test_data_are_never_selected_over(tmp_path):
     found = of(tmp_path)
     assert found.columns == ["Cora/num_unseen=1", "Cora/num_unseen=3"] and all(one.tried == 1 for one in found.settings.values())
     one = of(tmp_path, columns=["task"])
-    assert one.cells["micro_f1", "erm", "Cora"].runs == 4 and "open_set.num_unseen" in " ".join(one.notes)
+    assert one.cells["micro_f1", "erm", "Cora"].runs == 4 and "open_set.num_unseen" in " ".join(sentences.remarks(one))
     by_data = of(tmp_path, by=["open_set.num_unseen"])
     assert by_data.rows == ["num_unseen=1", "num_unseen=3"] and by_data.columns == ["Cora"]
 
@@ -214,10 +215,10 @@ def test_labels_say_what_tells_rows_apart(tmp_path):
 # What is read.
 
 def test_folders_at_any_depth_and_what_is_passed_over(tmp_path, several):
-    found = compare.collect([several])
+    found = collect([several])
     assert len(found.runs) == 80 and found.remarks() == []
     one = several / "deep" / "erm" / "Cora"
-    assert [len(compare.collect(folders).runs) for folders in ([one], [one, one], [one / "3"])] == [10, 10, 1]
+    assert [len(collect(folders).runs) for folders in ([one], [one, one], [one / "3"])] == [10, 10, 1]
 
     home = keep(tmp_path, "a", [0.5, 0.6, 0.7, 0.8])
     keep(tmp_path / "copy", "of a", [0.5])
@@ -233,20 +234,20 @@ def test_folders_at_any_depth_and_what_is_passed_over(tmp_path, several):
     (home / "8" / "result.json").symlink_to(several / "deep" / "erm" / "Cora" / "8" / "result.json")
     (home / ".old").mkdir()
     (home / ".old" / "result.json").write_text("hidden")
-    found = compare.collect([tmp_path])
+    found = collect([tmp_path])
     assert len(found.runs) == 1 and len(found.unreadable) == 6 and (found.unfinished, found.repeated) == (1, 1)
     assert "6 unreadable" in found.remarks()[0] and str(home / "1") in found.remarks()[0]
 
 
 def test_nothing_to_read(tmp_path):
     with pytest.raises(InputError, match="DIR.*nowhere"):
-        compare.collect([tmp_path / "nowhere"])
+        collect([tmp_path / "nowhere"])
     with pytest.raises(InputError, match="result.json"):
-        compare.collect([tmp_path])
+        collect([tmp_path])
     (tmp_path / "0").mkdir()
     (tmp_path / "0" / "result.json").write_text("garbage")
     with pytest.raises(InputError, match="1 unreadable"):
-        compare.collect([tmp_path])
+        collect([tmp_path])
 
 
 @pytest.mark.parametrize("options, told", [
@@ -353,7 +354,7 @@ def test_names_are_escaped_everywhere(tmp_path):
     found = of(tmp_path, against="-2+3")
     seen = "=1+1|<b>_%&\\{}~^$#?[31m end"
     assert found.rows == [seen, "-2+3"] and "\x1b" not in render.text(found)
-    assert f"{seen}: 2 of 2 runs gave a warning" in "".join(found.notes)
+    assert f"{seen}: 2 of 2 runs gave a warning" in "".join(sentences.remarks(found))
     lines = list(csv.DictReader(io.StringIO(render.to_csv(found))))
     assert [line["row"] for line in lines] == ["'" + seen, "'-2+3"] and lines[0]["against"] == "'-2+3" and float(lines[0]["difference"]) < 0
     markdown = render.to_markdown(found)

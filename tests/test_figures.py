@@ -15,8 +15,9 @@ from matplotlib.figure import Figure
 from matplotlib.image import imread
 
 from graphgym_srnc import store
+from graphgym_srnc.data.describe import describe, known_names
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.figures import charts, curves, embedding, shift
+from graphgym_srnc.figures import charts, curves, embedding, shift, style
 from graphgym_srnc.report import overview
 from tests.conftest import make_task
 
@@ -45,7 +46,7 @@ def each_figure() -> dict[str, Figure]:
     lines = {"srnc": curve([4, 7, 16], [70, 80, 75], 2), "pgl": curve([4, 7, 16], [60, 61, 62], 1)}
     return {
         "confusion": charts.confusion_figure(rng.integers(0, 9, (3, 3)), names, "$"),
-        "label_shift": charts.label_shift_figure({"training nodes": [3, 2, 0], "target nodes": [1, 2, 3]}, names),
+        "label_shift": shift.label_shift_figure({"training nodes": [3, 2, 0], "target nodes": [1, 2, 3]}, names),
         "critical_difference": charts.critical_difference_figure(ranks(4), 1.5, [METHODS[:2]]),
         "embedding": embedding.embedding_figure(points, np.arange(60) % 4, label, names, unseen=[2]),
         "episodes": embedding.episodes_figure({"classifier": {0: (points, label)}}, names),
@@ -58,7 +59,7 @@ def test_every_figure_is_saved_as_png_and_pdf(tmp_path):
     before = dict(matplotlib.rcParams)
     for name, figure in each_figure().items():
         for kind, magic in (("png", b"\x89PNG\r\n"), ("pdf", b"%PDF-")):
-            content = charts.save(figure, tmp_path / f"{name}.{kind}").read_bytes()
+            content = style.save(figure, tmp_path / f"{name}.{kind}").read_bytes()
             assert content.startswith(magic) and len(content) > 2000
         pixels = imread(io.BytesIO((tmp_path / f"{name}.png").read_bytes()))[..., :3]
         assert 0.3 < (pixels > 0.99).all(-1).mean() < 0.99 and len(np.unique(pixels.reshape(-1, 3), axis=0)) > 20
@@ -68,11 +69,11 @@ def test_every_figure_is_saved_as_png_and_pdf(tmp_path):
 
 
 def test_equal_figures_are_equal_files(tmp_path):
-    for kind in charts.UNDATED:
-        first, second = (charts.save(charts.critical_difference_figure(ranks(3), 1.5, []), tmp_path / f"{turn}.{kind}") for turn in "ab")
+    for kind in style.UNDATED:
+        first, second = (style.save(charts.critical_difference_figure(ranks(3), 1.5, []), tmp_path / f"{turn}.{kind}") for turn in "ab")
         assert first.read_bytes() == second.read_bytes()
     with pytest.raises(InputError, match=r"\.png, \.pdf, \.svg"):
-        charts.save(charts.critical_difference_figure(ranks(3), 1.5, []), tmp_path / "figure.jpeg")
+        style.save(charts.critical_difference_figure(ranks(3), 1.5, []), tmp_path / "figure.jpeg")
 
 
 def test_no_window_and_no_pyplot():
@@ -82,7 +83,7 @@ def test_no_window_and_no_pyplot():
 
 def test_label_shift_bars_are_shares():
     counts = {"training nodes": [6, 2, 0], "target nodes": [10, 20, 70], "later": [0, 0, 0]}
-    figure = charts.label_shift_figure(counts, ["a", "b", "c"], "Cora")
+    figure = shift.label_shift_figure(counts, ["a", "b", "c"], "Cora")
     axes = figure.axes[0]
     widths = [[bar.get_width() for bar in bars] for bars in axes.containers]
     assert widths == [pytest.approx([75, 25, 0]), pytest.approx([10, 20, 70]), [0, 0, 0]]
@@ -97,22 +98,22 @@ def test_label_shift_bars_are_shares():
 
 def test_label_shift_of_tasks():
     task = make_task()
-    figure = overview.label_shift(task)
-    counts = shift.describe(task)["labels"]
+    figure = shift.figure(describe(task))
+    counts = describe(task)["labels"]
     total = sum(count["target"] for count in counts.values())
     assert [bar.get_width() for bar in figure.axes[0].containers[1]] == pytest.approx([100 * c["target"] / total for c in counts.values()])
-    figure = charts.label_shift_figure({"labelled training nodes": [1, 2], **{f"target {n}: temporal/arxiv_like/2019-2020": [1, 2]
+    figure = shift.label_shift_figure({"labelled training nodes": [1, 2], **{f"target {n}: temporal/arxiv_like/2019-2020": [1, 2]
                                                                                for n in range(3)}}, ["a", "b"])
-    charts.png(figure)
+    style.encode(figure)
     box = figure.legends[0].get_window_extent(FigureCanvasAgg(figure).get_renderer())
     assert figure.bbox.x0 <= box.x0 and box.x1 <= figure.bbox.x1
-    assert len(overview.label_shift(task, make_task(two_graphs=True)).axes[0].containers) == 3
+    assert len(shift.figure(describe(task), describe(make_task(two_graphs=True))).axes[0].containers) == 3
 
 
 def test_known_classes_have_their_own_numbers():
     task = make_task()
     task.target.y_true = task.target.y + 4
-    assert shift.known_names(task) == ["4", "5", "unknown"] and list(shift.describe(task)["labels"])[:2] == ["4", "5"]
+    assert known_names(task) == ["4", "5", "unknown"] and list(describe(task)["labels"])[:2] == ["4", "5"]
 
 
 @pytest.mark.parametrize("size, cd", [(2, 1.3), (3, 6.0), (8, 1.3), (15, 4.2)])
@@ -120,12 +121,12 @@ def test_critical_difference_is_readable(size, cd):
     own = ranks(size)
     order = sorted(own, key=own.get)
     figure = charts.critical_difference_figure(own, cd, [order[:2], order[1:4], order[-1:]], "Open-set shift")
-    charts.png(figure)
+    style.encode(figure)
     shown = texts(figure)
     assert f"CD = {cd:.2f}" in shown and "Open-set shift" in shown and "mean rank (1 = best)" in shown
     for name, rank in own.items():
         assert sum(f"{rank:.2f}" in text and name[:30] in text for text in shown) == 1
-    bars = [line for line in figure.axes[0].get_lines() if to_hex(line.get_color()) == charts.PALETTE[5].lower()]
+    bars = [line for line in figure.axes[0].get_lines() if to_hex(line.get_color()) == style.PALETTE[5].lower()]
     assert len(bars) == (1 if size == 2 else 2)
     for bar, clique in zip(bars, (order[:2], order[1:4])):
         assert bar.get_xdata()[0] < own[clique[0]] < own[clique[-1]] < bar.get_xdata()[1]
@@ -215,7 +216,7 @@ def test_episodes_stand_side_by_side():
     points, group = maps["classifier"][7]
     drawn = panels[0, -1].collections[0]
     colour = {tuple(place): to_hex(face) for place, face in zip(drawn.get_offsets().tolist(), drawn.get_facecolors())}
-    assert [colour[tuple(place)] for place in points.tolist()] == [charts.PALETTE[index].lower() for index in group]
+    assert [colour[tuple(place)] for place in points.tolist()] == [style.PALETTE[index].lower() for index in group]
 
 
 def result(config: dict, seed: int, score: float, length: int = 3) -> dict:

@@ -20,8 +20,9 @@ import scipy.stats
 from graphgym_srnc import atomic, store
 from graphgym_srnc.cli.main import build_parser, main
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.report import compare, overview
-from graphgym_srnc.report import page as html
+from graphgym_srnc.report import compare, html, overview, pictures, run_tables
+from graphgym_srnc.report import page as pages
+from graphgym_srnc.report.read import Experiment, collect
 
 SRC = Path(__file__).parent.parent
 RNG = np.random.default_rng(0)
@@ -109,6 +110,10 @@ def keep(root: Path, name: str, scores, method: str = "erm", task: str = "open_s
     return root / name
 
 
+def rendered(folders: list[Path], *words, **options) -> str:
+    return pages.render(collect(folders), *words, **options)
+
+
 def fail(root: Path, name: str, seed: int, story: str | None) -> None:
     run = root / name / str(seed)
     run.mkdir()
@@ -121,7 +126,7 @@ def fail(root: Path, name: str, seed: int, story: str | None) -> None:
 def undrawn(monkeypatch):
     """Pages of tests that are not about figures have none but those of runs."""
     monkeypatch.setattr(overview, "figures_of", lambda results, metric: iter(()))
-    monkeypatch.setattr(html, "_rank_drawings", lambda table: iter(()))
+    monkeypatch.setattr(pictures, "_ranks", lambda table: iter(()))
 
 
 @pytest.fixture(scope="module")
@@ -142,7 +147,7 @@ def results(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="module")
 def page(results) -> Page:
-    return Page(html.render([results], ["micro_f1", "macro_recall"], about={"srnc": "Clusters & classes.", "open_set": "Hidden classes."}))
+    return Page(rendered([results], ["micro_f1", "macro_recall"], about={"srnc": "Clusters & classes.", "open_set": "Hidden classes."}))
 
 
 def test_a_page_loads_nothing(page):
@@ -184,7 +189,7 @@ def test_a_page_has_every_part(page, results):
 
 def test_numbers_are_those_of_the_runs_and_of_compare(page, results):
     means = page.table("method", "Cora", "CiteSeer")
-    shown = compare.table(compare.collect([results]).runs, ["micro_f1"], paper="open_set", intervals=True)
+    shown = compare.table(collect([results]).runs, ["micro_f1"], paper="open_set", intervals=True)
     for row, method in (("PGL+GCN", "pgl"), ("SRNC", "srnc"), ("erm", "erm"), ("GCN (IID)", "iid")):
         for column, task in enumerate(("open_set/Cora", "open_set/CiteSeer")):
             scores = 100 * SCORES[method, task]
@@ -227,7 +232,7 @@ def test_text_of_strangers_stays_text(tmp_path, undrawn):
              info={EVIL: EVIL}, platform=EVIL, labels={EVIL: {"source": 1, "target": 2}})
         (tmp_path / "x").rename(tmp_path / (name + method[:3]))
     fail(tmp_path, name + "erm", 5, f"{EVIL}\n")
-    text = html.render([tmp_path], title=EVIL, about={"erm": EVIL})
+    text = rendered([tmp_path], title=EVIL, about={"erm": EVIL})
     found = Page(text)
     assert not found.all("script") and all(tag["src"].startswith("data:") for tag in found.all("img"))
     assert not [key for _, attributes in found.tags for key in attributes if key.startswith("on")]
@@ -241,24 +246,24 @@ def test_only_pictures_of_runs_are_taken(tmp_path, undrawn, monkeypatch):
     run = keep(tmp_path / "results", "one", [0.5]) / "0" / "figures"
     bomb = PNG[:16] + (html.SIDE + 1).to_bytes(4, "big") * 2 + PNG[24:]
     other = {"text-selected": b"<svg onload=alert(1)>", "cut-selected": PNG[:-4], "bomb-selected": bomb, "empty-selected": b"",
-             "large-selected": PNG[:-12] + b"\0" * html.LARGEST + PNG[-12:]}
+             "large-selected": PNG[:-12] + b"\0" * pictures.LARGEST + PNG[-12:]}
     for stem, content in {**other, "good-selected": PNG}.items():
         atomic.write_bytes(run / f"{stem}.png", content)
     secret = tmp_path / "secret.png"
     secret.write_bytes(PNG)
     (run / "linked-selected.png").symlink_to(secret)
     os.mkfifo(run / "pipe-selected.png")
-    found = Page(html.render([tmp_path / "results"]))
+    found = Page(rendered([tmp_path / "results"]))
     assert [image["alt"] for image in found.all("img")] == ["one, seed 0: good"]
     assert f"{len(other) + 2} more left out" in found.text
     shutil.rmtree(run)
     run.symlink_to(tmp_path, target_is_directory=True)
     secret.rename(tmp_path / "secret-selected.png")
-    assert not Page(html.render([tmp_path / "results"])).all("img")
+    assert not Page(rendered([tmp_path / "results"])).all("img")
 
 
 def test_a_page_has_room_for_so_many_pictures():
-    album = html.Album()
+    album = pictures.Album()
     drawn = []
 
     def draw(size: int = 0) -> bytes:
@@ -266,10 +271,10 @@ def test_a_page_has_room_for_so_many_pictures():
         return PNG[:-12] + b"\0" * size + PNG[-12:]
 
     galleries = [album.gallery([(f"picture {number}", draw)] * 15) for number in range(4)]
-    assert [(len(one.pictures), one.left_out) for one in galleries] == [(12, 3), (12, 3), (12, 3), (4, 11)] and len(drawn) == html.MOST
-    album = html.Album()
-    large = album.gallery([("large", lambda: draw(html.LARGEST - 1000))] * 5)
-    assert len(large.pictures) == html.ROOM // (html.LARGEST - 1000) and large.left_out == 5 - len(large.pictures)
+    assert [(len(one.pictures), one.left_out) for one in galleries] == [(12, 3), (12, 3), (12, 3), (4, 11)] and len(drawn) == pictures.MOST
+    album = pictures.Album()
+    large = album.gallery([("large", lambda: draw(pictures.LARGEST - 1000))] * 5)
+    assert len(large.pictures) == pictures.ROOM // (pictures.LARGEST - 1000) and large.left_out == 5 - len(large.pictures)
 
 
 def test_links_and_torn_records_are_passed_over(tmp_path, undrawn):
@@ -285,7 +290,7 @@ def test_links_and_torn_records_are_passed_over(tmp_path, undrawn):
         record |= change
         record["digest"] = store.digest(record["config"])
         (tmp_path / "results" / "one" / "1" / "result.json").write_text(json.dumps(record))
-        found = Page(html.render([tmp_path / "results"]))
+        found = Page(rendered([tmp_path / "results"]))
         assert list(found.table("experiment", "method")) == ["one"] and found.table("experiment", "seed")["one"] == [
             ("1", ""), ("its result.json is not what this program writes", "")], change
         keep(tmp_path / "again", "one", [0.5, 0.6])
@@ -294,29 +299,29 @@ def test_links_and_torn_records_are_passed_over(tmp_path, undrawn):
     shutil.rmtree(tmp_path / "results" / "one" / "0")
     (tmp_path / "results" / "one" / "1" / "result.json").write_text("{")
     with pytest.raises(InputError, match="2 unreadable"):
-        html.render([tmp_path / "results"])
+        rendered([tmp_path / "results"])
 
 
 def test_one_run_is_enough_and_folders_may_be_nested(tmp_path, undrawn):
     keep(tmp_path / "a", "same", [0.5])
     keep(tmp_path / "b", "same", [0.6], "pgl")
-    alone = Page(html.render([tmp_path / "a" / "same"]))
+    alone = Page(rendered([tmp_path / "a" / "same"]))
     assert list(alone.table("experiment", "method")) == ["same"] and "1 finished run of 1 experiment" in alone.text
     assert not {"tests", "curves"} & {attributes.get("id") for _, attributes in alone.tags}
-    assert list(Page(html.render([tmp_path])).table("experiment", "method")) == ["a/same", "b/same"]
-    assert list(Page(html.render([tmp_path / "a", tmp_path / "b"])).table("experiment", "method")) == ["a/same", "b/same"]
-    assert [one.name for one in html.read([str(tmp_path / "a"), str(tmp_path / "b")])] == ["a/same", "b/same"]
-    twice = Page(html.render([tmp_path / "a", tmp_path / "a"]))
+    assert list(Page(rendered([tmp_path])).table("experiment", "method")) == ["a/same", "b/same"]
+    assert list(Page(rendered([tmp_path / "a", tmp_path / "b"])).table("experiment", "method")) == ["a/same", "b/same"]
+    assert [one.name for one in collect([str(tmp_path / "a"), str(tmp_path / "b")]).experiments] == ["a/same", "b/same"]
+    twice = Page(rendered([tmp_path / "a", tmp_path / "a"]))
     assert list(twice.table("experiment", "method")) == ["a/same"] and "They count once" in twice.text
-    assert html.render([tmp_path]) == html.render([tmp_path])
+    assert rendered([tmp_path]) == rendered([tmp_path])
 
 
 def test_the_paper_stands_beside_results_that_it_has(results, tmp_path, undrawn):
-    runs = compare.collect([results]).runs
-    assert html.fitting(runs) == "open_set"
-    assert "PGL+GCN" not in Page(html.render([results], ["micro_f1"], paper="none")).text
+    runs = collect([results]).runs
+    assert pages.fitting(runs) == "open_set"
+    assert "PGL+GCN" not in Page(rendered([results], ["micro_f1"], paper="none")).text
     keep(tmp_path, "toy", [0.5, 0.6], task="synthetic/open_set")
-    assert html.fitting(compare.collect([tmp_path]).runs) is None
+    assert pages.fitting(collect([tmp_path]).runs) is None
 
 
 def test_a_config_of_the_page_can_be_run_again(gym, tmp_path):
@@ -324,10 +329,10 @@ def test_a_config_of_the_page_can_be_run_again(gym, tmp_path):
     from graphgym_srnc.runs import run as runs
     cfg = load_config("testing/srnc", ["out_dir", str(tmp_path), "dataset.name", "007", "synthetic.split_seed", "3"])
     place = runs.experiment(cfg, "it's")
-    one = html.Experiment("grid/it's", tmp_path / "it's", {4: {"config": place.config}, 6: {"config": place.config}})
-    (tmp_path / "again.yaml").write_text(html.yaml_of(one))
+    one = Experiment("grid/it's", tmp_path / "it's", {4: {"config": place.config}, 6: {"config": place.config}})
+    (tmp_path / "again.yaml").write_text(run_tables.yaml_of(one))
     assert runs.experiment(load_config(str(tmp_path / "again.yaml")), "again").digest == place.digest
-    assert html._command(one) == """graphgym-srnc run --cfg 'it'"'"'s.yaml' --name 'it'"'"'s' --repeat 3 seed 4"""
+    assert run_tables.command(one) == """graphgym-srnc run --cfg 'it'"'"'s.yaml' --name 'it'"'"'s' --repeat 3 seed 4"""
 
 
 def test_the_command_writes_the_page(results, tmp_path):
@@ -362,7 +367,7 @@ def test_bad_input_is_one_line(words, told, results, tmp_path, capsys, undrawn):
 
 
 def test_the_place_is_looked_at_before_the_work(tmp_path, monkeypatch):
-    monkeypatch.setattr(html, "render", lambda *words: pytest.fail("too late"))
+    monkeypatch.setattr(pages, "render", lambda *words: pytest.fail("too late"))
     (tmp_path / "file").write_text("kept")
     for place in (tmp_path, tmp_path / "file" / "page.html"):
         assert main(["report", str(tmp_path), "--out", str(place)]) == 2

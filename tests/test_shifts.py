@@ -15,8 +15,10 @@ from torch_geometric.utils import homophily, is_undirected
 
 from graphgym_srnc import shifts
 from graphgym_srnc.data import datasets
+from graphgym_srnc.data.describe import describe
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.figures.shift import describe, figure, show
+from graphgym_srnc.figures.shift import figure
+from graphgym_srnc.report.shift import show
 from graphgym_srnc.shifts import splits
 from graphgym_srnc.shifts.synthetic import class_shares, class_topics, dcsbm
 

@@ -206,7 +206,8 @@ def _run(todo: list[Job], cells: Sequence[Cell], execute: Callable[[Sequence[Job
 def _show(out_dir: Path) -> None:
     """What the results come to, the settings chosen on validation."""
     from graphgym_srnc.report import compare, render
-    render.show(compare.table(compare.collect([out_dir]).runs), sys.stdout)
+    from graphgym_srnc.report.read import collect
+    render.show(compare.table(collect([out_dir]).runs), sys.stdout)
     print(f"more: graphgym-srnc compare {out_dir}; graphgym-srnc report {out_dir}; tensorboard --logdir {out_dir}")
 
 

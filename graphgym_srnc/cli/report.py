@@ -28,23 +28,23 @@ def main(args: argparse.Namespace) -> None:
     """
     from graphgym_srnc.atomic import write_text
     from graphgym_srnc.errors import InputError
-    from graphgym_srnc.report import overview
-    from graphgym_srnc.report import page as html
+    from graphgym_srnc.report import overview, page
+    from graphgym_srnc.report.read import collect
     # Not in DIR: GraphGym's agg_batch takes whatever lies there for an experiment.
     out = Path(args.out or f"{Path(args.folders[0]).resolve().name or 'report'}.html")
     place = next(path for path in out.absolute().parents if path.exists())
     if out.is_dir() or args.out and not place.is_dir() or not os.access(place, os.W_OK):
         raise InputError("--out", str(out), "a file that can be written")
-    experiments = html.read(args.folders)
-    page = html.render(args.folders, args.metric, args.against, args.title, args.paper, descriptions(), experiments)
+    found = collect(args.folders)
+    text = page.render(found, args.metric, args.against, args.title, args.paper, descriptions())
     try:
-        write_text(out, page)
+        write_text(out, text)
     except OSError as error:
         raise InputError("--out", str(out), f"a file that can be written ({error.strerror})") from error
-    print(f"wrote {out} ({len(page.encode()) / 2 ** 20:.1f} MiB)")
+    print(f"wrote {out} ({len(text.encode()) / 2 ** 20:.1f} MiB)")
     if args.figures:
         try:
-            paths = overview.draw_all({one.name: one.results for one in experiments if one.results}, args.figures, *args.metric[:1])
+            paths = overview.draw_all(found.results, args.figures, *args.metric[:1])
         except OSError as error:
             raise InputError("--figures", args.figures, f"a folder that can be written to ({error.strerror})") from error
         print(f"wrote {len(paths)} figures to {args.figures}")
