@@ -1,4 +1,4 @@
-"""One rule for text that is shown: on a terminal, in a page, a table, a spreadsheet or a picture."""
+"""One rule for text that is shown on a terminal, in a page, a table or a picture."""
 from __future__ import annotations
 
 import csv
@@ -13,7 +13,7 @@ def clean(text: str) -> str:
 
 
 def plain(text: Any) -> str:
-    """A text on one line, with ``?`` for what has no picture, such as marks that turn the direction of writing."""
+    """A text on one line with ``?`` for what has no picture, such as marks of direction."""
     return clean(" ".join(str(text).split()))
 
 
@@ -54,9 +54,11 @@ def escape_markdown(text: str) -> str:
 
 
 def aligned(lines: Sequence[Sequence[str]], right: bool = False) -> str:
-    """Lines of cells with their columns below each other, from the second one at the right if ``right``."""
-    widths, adjust = [max(map(len, column)) for column in zip(*lines)], str.rjust if right else str.ljust
-    rows = ("  ".join([line[0].ljust(widths[0]), *map(adjust, line[1:], widths[1:])]) for line in lines)
+    """Lines of cells in columns; ``right``: all columns but the first end at one edge."""
+    widths = [max(map(len, column)) for column in zip(*lines)]
+    adjust = str.rjust if right else str.ljust
+    rows = ("  ".join([line[0].ljust(widths[0]), *map(adjust, line[1:], widths[1:])])
+            for line in lines)
     return "\n".join(map(str.rstrip, rows)) + "\n"
 
 

@@ -1,4 +1,4 @@
-"""A task at a glance, before any training: graphs, splits, label distributions, and what looks odd."""
+"""A task before any training: graphs, splits, label distributions, and what looks odd."""
 from __future__ import annotations
 
 from typing import Any, Sequence
@@ -15,11 +15,13 @@ def describe(task: ShiftTask) -> dict[str, Any]:
     """What there is to know of a task.
 
     Returns:
-        ``name``, ``fingerprint``, ``known_classes``, ``open_set``, ``graphs`` (figures by role), ``splits``
-        (sizes by index set), ``labels`` (what :func:`label_counts` gives), ``info`` and ``warnings``.
+        ``name``, ``fingerprint``, ``known_classes``, ``open_set``, ``graphs`` (figures by role),
+        ``splits`` (sizes by index set), ``labels`` (what :func:`label_counts` gives), ``info`` and
+        ``warnings``.
     """
     graphs = {role: _describe_graph(graph) for role, graph in task.graphs().items()}
-    splits = {key: len(getattr(task, key)) for key in ("train", "source_val", "val", "test", "pool")}
+    splits = {key: len(getattr(task, key))
+              for key in ("train", "source_val", "val", "test", "pool")}
     labels = label_counts(task)
     return {"name": task.name, "fingerprint": task.fingerprint(), "known_classes": task.num_known,
             "open_set": task.open_set, "graphs": graphs, "splits": splits, "labels": labels,
@@ -27,20 +29,19 @@ def describe(task: ShiftTask) -> dict[str, Any]:
 
 
 def label_counts(task: ShiftTask) -> dict[str, dict[str, int]]:
-    """How many nodes of each class there are: training nodes (``source``) and labelled nodes of the target
-    (``target``), of which methods see nothing."""
+    """Training nodes (``source``) and labelled target nodes (``target``) of each class."""
     source, target = (torch.bincount(y[y >= 0], minlength=task.num_outputs).tolist()
                       for y in (task.source.y[task.train], task.target.y))
     names = known_names(task)[:task.num_known]
     labels = {name: {"source": source[i], "target": target[i]} for i, name in enumerate(names)}
     if task.open_set:
-        labels |= {name: {"source": 0, "target": size} for name, size in _unseen(task, target[task.num_known])}
+        labels |= {name: {"source": 0, "target": size}
+                   for name, size in _unseen(task, target[task.num_known])}
     return labels
 
 
 def known_names(task: ShiftTask) -> list[str]:
-    """One name per output, fit to be shown: the known classes, by their original number where they have no
-    name, then ``unknown`` in open-set shift."""
+    """One name per output, fit to be shown: known classes, then ``unknown`` in open-set shift."""
     names = list(map(clean, task.class_names[:task.num_known]))
     if not names:
         label, true = task.target.y, getattr(task.target, "y_true", task.target.y)
@@ -50,7 +51,7 @@ def known_names(task: ShiftTask) -> list[str]:
 
 
 def unseen_names(task: ShiftTask, numbers: Sequence[int]) -> list[str]:
-    """Names of masked classes by their original numbers, which are those of ``task.target.y_true``."""
+    """Names of masked classes by their original numbers in ``task.target.y_true``."""
     true = task.target.y_true
     known = true[true >= 0].unique().tolist()
     names = dict(zip(known, task.oracle.class_names if task.oracle else ()))
@@ -76,21 +77,23 @@ def _describe_graph(graph: Data) -> dict[str, Any]:
             "classes": int(y[y >= 0].unique().numel()), "labelled": int((y >= 0).sum()),
             "mean_degree": float(degrees.mean()), "max_degree": int(degrees.max()),
             "isolated": int((degrees == 0).sum()), "featureless": int((graph.x == 0).all(1).sum()),
-            "homophily": float((y[row] == y[column])[both].float().mean()) if both.any() else float("nan")}
+            "homophily": float((y[row] == y[column])[both].float().mean()) if both.any()
+            else float("nan")}
 
 
 def _warnings(task: ShiftTask, graphs: dict[str, Any], labels: dict[str, Any]) -> list[str]:
     warnings = []
     for role, graph in graphs.items():
-        for key, text in (("isolated", "nodes have no edge"), ("featureless", "nodes have no feature")):
+        for key, text in (("isolated", "nodes have no edge"),
+                          ("featureless", "nodes have no feature")):
             if graph[key]:
                 warnings.append(f"{role}: {graph[key]} of {graph['nodes']} {text}")
         if graph["labelled"] < graph["nodes"]:
             unlabelled = graph["nodes"] - graph["labelled"]
             warnings.append(f"{role}: {unlabelled} of {graph['nodes']} nodes have no label")
         if graph["homophily"] < 0.4:
-            warnings.append(f"{role}: homophily is {graph['homophily']:.2f}; clusters of edges may say little"
-                            " about classes")
+            warnings.append(f"{role}: homophily is {graph['homophily']:.2f};"
+                            " clusters of edges may say little about classes")
     cleaned = {"self_loops": "self-loops were removed", "duplicates": "repeated edges were merged",
                "one_way": "edges had no reverse and were made undirected"}
     counts = task.info.get("cleaned", {})

@@ -13,7 +13,7 @@ from graphgym_srnc.text import short
 
 @style()
 def confusion_figure(counts: np.ndarray, names: Sequence[str], title: str = "") -> Figure:
-    """The confusion matrix ``[C, C]``: row = true class, colour = share of the row, text = count."""
+    """The confusion matrix ``[C, C]``: row = true class, colour = its share, text = count."""
     counts = np.asarray(counts)
     size = len(counts)
     share = counts / np.maximum(counts.sum(1, keepdims=True), 1)
@@ -29,8 +29,8 @@ def confusion_figure(counts: np.ndarray, names: Sequence[str], title: str = "") 
                           color="white" if share[row, column] > 0.55 else INK)
     labels = [short(name, 16) for name in names]
     slanted = max(map(len, labels)) > 3
-    axes.set_xticks(range(size), labels, rotation=40 if slanted else 0, ha="right" if slanted else "center",
-                    rotation_mode="anchor" if slanted else "default")
+    look = {"rotation": 40, "ha": "right", "rotation_mode": "anchor"} if slanted else {}
+    axes.set_xticks(range(size), labels, **look)
     axes.set_yticks(range(size), labels)
     axes.set(xlabel="predicted", ylabel="true", title=title)
     axes.tick_params(length=0)
@@ -42,11 +42,12 @@ def confusion_figure(counts: np.ndarray, names: Sequence[str], title: str = "") 
 
 @style()
 def reliability_figure(curves: Mapping[str, Sequence[Sequence[float]]], title: str = "") -> Figure:
-    """Share of right predictions over their mean probability, bin by bin; below the nodes in each bin.
+    """Share of right predictions over their mean probability; below the nodes in each bin.
 
     Args:
-        curves: by part of the nodes, for each bin the mean probability, the share of right predictions
-            and the number of nodes, see :func:`graphgym_srnc.train.metrics.reliability`.
+        curves: by part of the nodes, for each bin the mean probability, the share of right
+            predictions and the number of nodes, see
+            :func:`graphgym_srnc.train.metrics.reliability`.
         title: what stands above.
     """
     figure = Figure(figsize=(4.8, 5.2))
@@ -69,10 +70,9 @@ def reliability_figure(curves: Mapping[str, Sequence[Sequence[float]]], title: s
 
 
 @style()
-def critical_difference_figure(ranks: Mapping[str, float], cd: float, cliques: Sequence[Sequence[str]],
-                               title: str = "") -> Figure:
-    """Mean ranks on an axis, the best on the left, with a bar over methods that do not differ
-    significantly (Demšar, JMLR 2006).
+def critical_difference_figure(ranks: Mapping[str, float], cd: float,
+                               cliques: Sequence[Sequence[str]], title: str = "") -> Figure:
+    """Mean ranks on an axis, with bars over methods that do not differ (Demšar, JMLR 2006).
 
     Args:
         ranks: mean rank of each method, 1 = best; at least two.
@@ -111,10 +111,11 @@ def critical_difference_figure(ranks: Mapping[str, float], cd: float, cliques: S
                       linewidth=0.9, clip_on=False)
             axes.text(edge, first + row, f" {labels[name]} ", ha=align, va="center")
     for low, high, level in bars:
-        axes.plot([low - margin / 3, high + margin / 3], [0.32 + 0.32 * level] * 2, color=PALETTE[5],
-                  linewidth=3, solid_capstyle="butt")
+        axes.plot([low - margin / 3, high + margin / 3], [0.32 + 0.32 * level] * 2,
+                  color=PALETTE[5], linewidth=3, solid_capstyle="butt")
     if has_cd:
-        axes.errorbar(best + cd / 2, -0.85, xerr=cd / 2, color=INK, capsize=3, linewidth=1.1, clip_on=False)
+        axes.errorbar(best + cd / 2, -0.85, xerr=cd / 2, color=INK, capsize=3, linewidth=1.1,
+                      clip_on=False)
         axes.text(best + cd / 2, -1.0, f"CD = {cd:.2f}", ha="center", va="bottom")
     return figure
 

@@ -1,4 +1,4 @@
-"""Means with bands over runs: scores and losses by episode, and scores by the value of a swept key."""
+"""Means with bands over runs: scores by episode, and by the value of a swept key."""
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Mapping, Sequence
@@ -24,7 +24,7 @@ LOG_FROM = 30
 
 
 def history(results: Mapping[int, Result], block: str, name: str) -> np.ndarray:
-    """A score or loss of each run by episode, ``[runs, episodes]``, NaN where a run did not record it.
+    """A score or loss of each run by episode, ``[runs, episodes]``, NaN where it is missing.
 
     A run that stopped early holds the value of its selected episode, as in ``agg/``.
 
@@ -42,15 +42,16 @@ def history(results: Mapping[int, Result], block: str, name: str) -> np.ndarray:
 
 
 def band(values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Mean, and mean ∓ the population standard deviation, over the rows of ``[runs, n]``, without NaN."""
+    """Mean, and mean ∓ the population standard deviation, over the rows of ``[runs, n]``."""
     finite = np.ma.masked_invalid(values)
     mean, std = finite.mean(0).filled(np.nan), finite.std(0).filled(np.nan)
     return mean, mean - std, mean + std
 
 
 @style()
-def curves_figure(panels: Mapping[str, Mapping[str, Curve]], ylabel: str, title: str = "") -> Figure:
-    """Curves with bands by episode, side by side on one scale, e.g. validation and test, one a method.
+def curves_figure(panels: Mapping[str, Mapping[str, Curve]], ylabel: str,
+                  title: str = "") -> Figure:
+    """Curves with bands by episode in panels side by side on one scale, a curve a method.
 
     Args:
         panels: by title, the curves by name; a name has the same colour in all of them.
@@ -69,7 +70,8 @@ def curves_figure(panels: Mapping[str, Mapping[str, Curve]], ylabel: str, title:
 
 
 @style()
-def sensitivity_figure(curves: Mapping[str, Curve], key: str, metric: str, title: str = "") -> Figure:
+def sensitivity_figure(curves: Mapping[str, Curve], key: str, metric: str,
+                       title: str = "") -> Figure:
     """A score over the values of a config key, with a band over runs and a curve a method.
 
     Args:
@@ -114,7 +116,10 @@ def _scale(axes: Axes, values: Sequence[float]) -> None:
     positive = [value for value in values if value > 0]
     if positive and values[0] >= 0 and max(positive) / min(positive) >= LOG_FROM:
         # Symmetric around zero, where a key may be turned off altogether.
-        axes.set_xscale("log") if values[0] > 0 else axes.set_xscale("symlog", linthresh=min(positive))
+        if values[0] > 0:
+            axes.set_xscale("log")
+        else:
+            axes.set_xscale("symlog", linthresh=min(positive))
     if len(values) <= 12:
         axes.set_xticks(values, [f"{value:g}" for value in values])
         axes.set_xticks([], minor=True)

@@ -1,4 +1,4 @@
-"""Maps of embeddings in two dimensions, coloured by cluster and by class, alone or episode by episode."""
+"""Maps of embeddings in two dimensions, coloured by cluster and by class."""
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Mapping, Sequence
@@ -35,7 +35,7 @@ def principal(embedding: np.ndarray, most: int = 50) -> np.ndarray:
 
 
 def map_2d(embedding: np.ndarray, how: str = "pca") -> np.ndarray:
-    """A map ``[n, 2]`` of vectors ``[n, H]`` by PCA or t-SNE; draws from no global random generator.
+    """A map ``[n, 2]`` of vectors ``[n, H]`` by PCA or t-SNE, without a global generator.
 
     Raises:
         InputError: ``how`` is unknown.
@@ -59,12 +59,13 @@ def majority(group: np.ndarray, label: np.ndarray) -> np.ndarray:
 
 
 @style()
-def embedding_figure(points: np.ndarray, group: np.ndarray, label: np.ndarray, class_names: Sequence[str],
-                     title: str = "", unseen: Sequence[int] = (), predicted: Sequence[str] = ()) -> Figure:
+def embedding_figure(points: np.ndarray, group: np.ndarray, label: np.ndarray,
+                     class_names: Sequence[str], title: str = "", unseen: Sequence[int] = (),
+                     predicted: Sequence[str] = ()) -> Figure:
     """One map twice, side by side: coloured by group (the clusters) and by class.
 
-    A group has the colour of the class that it overlaps with most, one to one (Hungarian method), so that
-    agreement shows as equal colour.
+    A group has the colour of the class that it overlaps with most, one to one (Hungarian method),
+    so that agreement shows as equal colour.
 
     Args:
         points: the map, ``[n, 2]``.
@@ -81,7 +82,8 @@ def embedding_figure(points: np.ndarray, group: np.ndarray, label: np.ndarray, c
     rows, columns = linear_sum_assignment(-overlap)
     colour = dict(zip(rows.tolist(), columns.tolist()))
     spare = iter(range(len(class_names), len(class_names) + len(groups)))
-    colour = {index: colour[index] if index in colour else next(spare) for index in range(len(groups))}
+    colour = {index: colour[index] if index in colour else next(spare)
+              for index in range(len(groups))}
     figure = Figure(figsize=(11.5, 5.2))
     left, right = figure.subplots(1, 2, sharex=True, sharey=True)
     order = sorted(range(len(groups)), key=lambda index: colour[index])
@@ -99,9 +101,9 @@ def embedding_figure(points: np.ndarray, group: np.ndarray, label: np.ndarray, c
 
 @style()
 def episodes_figure(maps: Mapping[str, Mapping[int, tuple[np.ndarray, np.ndarray]]],
-                    class_names: Sequence[str], title: str = "", selected: int | None = None) -> Figure:
-    """Maps of several models over the episodes, a row a model and a column an episode (the paper's figure
-    of the training process).
+                    class_names: Sequence[str], title: str = "",
+                    selected: int | None = None) -> Figure:
+    """The paper's figure of the training process: a row a model, a column an episode.
 
     Args:
         maps: by model and episode, the map ``[n, 2]`` and the class that colours each node ``[n]``.
@@ -127,8 +129,8 @@ def episodes_figure(maps: Mapping[str, Mapping[int, tuple[np.ndarray, np.ndarray
     for axes, number in zip(panels[0], episodes):
         # A panel that is off has no title of its own either.
         text = f"episode {number}" + (" (selected)" if number == selected else "")
-        axes.annotate(text, (0.5, 1.02), xycoords="axes fraction", ha="center", va="bottom", fontsize=10,
-                      annotation_clip=False)
+        axes.annotate(text, (0.5, 1.02), xycoords="axes fraction", ha="center", va="bottom",
+                      fontsize=10, annotation_clip=False)
     figure.suptitle(title)
     handles = [present[index] for index in sorted(present)]
     figure.legend(handles=handles, loc="outside right center", handletextpad=0.3)
@@ -137,7 +139,7 @@ def episodes_figure(maps: Mapping[str, Mapping[int, tuple[np.ndarray, np.ndarray
 
 def _scatter(axes: Axes, points: np.ndarray, group: np.ndarray,
              items: Sequence[tuple[int, str, int, bool]]) -> dict[int, PathCollection]:
-    """Draw the nodes of groups (number, name, colour, cross or dot); returns a handle for the legend of each."""
+    """Draw groups (number, name, colour, as crosses or dots); returns handles for the legend."""
     # In random order, or the last group would hide the others; the same order each time.
     order = np.random.default_rng(0).permutation(len(points))
     present = [item for item in items if (group == item[0]).any()]

@@ -11,17 +11,18 @@ from graphgym_srnc.text import short
 
 
 def figure(summary: Mapping[str, Any], *later: Mapping[str, Any]) -> Figure:
-    """Bars of training nodes, of all target nodes, and of the targets of later tasks with the same classes.
+    """Bars of training nodes, target nodes, and target nodes of later tasks with these classes.
 
     Args:
-        summary: ``name`` of a task and ``labels``, the nodes of each class in ``source`` and ``target``, as
-            :func:`graphgym_srnc.data.describe.describe` gives them.
+        summary: ``name`` of a task and ``labels``, the nodes of each class in ``source`` and
+            ``target``, as :func:`graphgym_srnc.data.describe.describe` gives them.
         later: the same of further tasks, e.g. of other years.
     """
     summaries = (summary, *later)
     names = list(dict.fromkeys(name for one in summaries for name in one["labels"]))
     none = {"source": 0, "target": 0}
-    counts = {"labelled training nodes": [summary["labels"].get(name, none)["source"] for name in names]}
+    trained = [summary["labels"].get(name, none)["source"] for name in names]
+    counts = {"labelled training nodes": trained}
     for number, one in enumerate(summaries, 1):
         key = f"target {number}: {one['name']}" if later else "all target nodes"
         counts[key] = [one["labels"].get(name, none)["target"] for name in names]
@@ -29,12 +30,14 @@ def figure(summary: Mapping[str, Any], *later: Mapping[str, Any]) -> Figure:
 
 
 @style()
-def label_shift_figure(counts: Mapping[str, Sequence[int]], names: Sequence[str], title: str = "") -> Figure:
-    """Bars of label distributions side by side, one group a class; hatched where a class is absent from
-    the first distribution, that of the training nodes.
+def label_shift_figure(counts: Mapping[str, Sequence[int]], names: Sequence[str],
+                       title: str = "") -> Figure:
+    """Bars of label distributions side by side, one group a class; hatched where a class is absent
+    from the first distribution, that of the training nodes.
 
     Args:
-        counts: nodes of each class, ``[C]``, by what the nodes are, e.g. ``training nodes`` and ``target nodes``.
+        counts: nodes of each class, ``[C]``, by what the nodes are, e.g. ``training nodes`` and
+            ``target nodes``.
         names: one name per class.
         title: what stands above.
     """
@@ -47,8 +50,8 @@ def label_shift_figure(counts: Mapping[str, Sequence[int]], names: Sequence[str]
         total = max(int(np.sum(sizes)), 1)
         centres = np.arange(len(names)) + (index - (len(counts) - 1) / 2) * height
         bars = axes.barh(centres, 100 * np.asarray(sizes) / total, height=0.95 * height,
-                         color=PALETTE[index % len(PALETTE)], label=f"{short(part, 40)} ({total:,})",
-                         edgecolor="white", linewidth=0)
+                         color=PALETTE[index % len(PALETTE)],
+                         label=f"{short(part, 40)} ({total:,})", edgecolor="white", linewidth=0)
         for bar, known in zip(bars, trained):
             bar.set_hatch("" if known else "////")
     axes.set_yticks(range(len(names)), [short(name, 30) for name in names])

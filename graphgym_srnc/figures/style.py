@@ -14,22 +14,22 @@ from graphgym_srnc.errors import InputError
 
 PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#D9C400", "#332288",
            "#999933", "#882255", "#44AA99", "#AA4499")
-"""Okabe and Ito's colours (their yellow darker, for white paper) and Tol's muted ones, told apart with the
-common colour blindnesses; a second turn changes the marker."""
+"""Okabe and Ito's colours (their yellow darker, for white paper) and Tol's muted ones, told apart
+with the common colour blindnesses; a second turn changes the marker."""
 
 MARKERS = ("o", "^", "s", "D", "v")
 INK, PALE = "#222222", "#BBBBBB"
 
 STYLE = {
-    "font.family": "sans-serif", "font.sans-serif": ["DejaVu Sans"], "font.size": 9, "axes.titlesize": 10,
-    "figure.titlesize": 11, "xtick.labelsize": 8, "ytick.labelsize": 8, "legend.fontsize": 8,
-    "legend.frameon": False, "figure.dpi": 110, "axes.axisbelow": True, "axes.spines.top": False,
-    "axes.spines.right": False, "axes.prop_cycle": cycler(color=PALETTE), "axes.edgecolor": "#555555",
-    "grid.color": "#E2E2E2", "grid.linewidth": 0.6, "hatch.linewidth": 0.6,
-    "figure.constrained_layout.use": True,
+    "font.family": "sans-serif", "font.sans-serif": ["DejaVu Sans"], "font.size": 9,
+    "axes.titlesize": 10, "figure.titlesize": 11, "xtick.labelsize": 8, "ytick.labelsize": 8,
+    "legend.fontsize": 8, "legend.frameon": False, "figure.dpi": 110, "axes.axisbelow": True,
+    "axes.spines.top": False, "axes.spines.right": False, "axes.edgecolor": "#555555",
+    "axes.prop_cycle": cycler(color=PALETTE), "grid.color": "#E2E2E2", "grid.linewidth": 0.6,
+    "hatch.linewidth": 0.6, "figure.constrained_layout.use": True,
     # A dollar in the name of a class is no formula.
     "text.parse_math": False,
-    # Type 42 keeps the letters of a PDF letters; the salt makes the ids in an SVG the same each time.
+    # Type 42 keeps the letters of a PDF letters; the salt fixes the ids in an SVG.
     "pdf.fonttype": 42, "svg.hashsalt": "graphgym-srnc",
 }
 
@@ -38,7 +38,7 @@ UNDATED = {"png": "Software", "pdf": "CreationDate", "svg": "Date"}
 
 
 def style() -> AbstractContextManager:
-    """The style of all figures, as a context or a decorator; matplotlib's own settings are put back afterwards."""
+    """The style of all figures, as a context or a decorator."""
     return matplotlib.rc_context(STYLE)
 
 

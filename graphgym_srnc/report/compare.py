@@ -20,32 +20,19 @@ POOLED = "all columns"
 
 @dataclass(frozen=True)
 class Cell:
-    """The runs of one setting of a row on a column, by one metric.
+    """The runs of one setting of a row on a column, by one metric, as fractions."""
 
-    Args:
-        values: mean score on each split and seed.
-        runs: how many scores there are.
-        mean, std, median: over the runs; the deviation is the population's.
-        interval: bootstrap interval of the mean, where it was asked for.
-        paper: what the paper has here.
-        best: whether it is the best of its column.
-        pairs: how many splits and seeds it has in common with the best one.
-        p: of the paired test on them, Holm-corrected over the rows of the column; NaN for the best
-            itself and where pairs < 2.
-        tied: whether that p is above alpha.
-    """
-
-    values: dict[Pair, float]
-    runs: int
+    values: dict[Pair, float]  # mean score on each split and seed
+    runs: int  # how many scores there are
     mean: float
-    std: float
+    std: float  # of the population
     median: float
-    interval: tuple[float, float] | None = None
-    paper: Score | None = None
-    best: bool = False
-    pairs: int = 0
-    p: float = math.nan
-    tied: bool = False
+    interval: tuple[float, float] | None = None  # of the mean, by bootstrap, if asked for
+    paper: Score | None = None  # what the paper has here
+    best: bool = False  # of its column
+    pairs: int = 0  # splits and seeds in common with the best one
+    p: float = math.nan  # of the test on them, Holm-corrected; NaN for the best and where pairs < 2
+    tied: bool = False  # whether that p is above alpha
 
     @property
     def mark(self) -> str:
@@ -55,84 +42,45 @@ class Cell:
 
 @dataclass(frozen=True)
 class Comparison:
-    """A row less the chosen one, on the splits that both have.
+    """A row less the chosen one, on the splits and seeds that both have."""
 
-    Args:
-        pairs: how many splits and seeds both have.
-        difference: mean over them, as a fraction.
-        wins: on how many the row is the better one.
-        p: of the paired test.
-        holm: p corrected over the rows of the column.
-    """
-
-    pairs: int
-    difference: float
-    wins: int
-    p: float
-    holm: float = math.nan
+    pairs: int  # how many these are
+    difference: float  # mean over them, as a fraction
+    wins: int  # on how many the row is the better one
+    p: float  # of the paired test
+    holm: float = math.nan  # p corrected over the rows of the column
 
 
 @dataclass(frozen=True)
 class Ranking:
-    """Mean ranks over blocks, which are splits with a seed on a column.
+    """Mean ranks over blocks, which are splits with a seed on a column."""
 
-    Args:
-        ranks: by row, 1 = best.
-        blocks: how many there are.
-        friedman: p of Friedman's test over them.
-        difference: Nemenyi's critical difference.
-        cliques: the rows that it cannot tell apart.
-    """
-
-    ranks: dict[str, float]
+    ranks: dict[str, float]  # by row, 1 = best
     blocks: int
-    friedman: float
-    difference: float
-    cliques: list[list[str]]
+    friedman: float  # p of Friedman's test over them
+    difference: float  # Nemenyi's critical difference
+    cliques: list[list[str]]  # rows that it cannot tell apart
 
 
 @dataclass(frozen=True)
 class Table:
-    """Every number of a comparison.
-
-    Args:
-        metrics, split, alpha, test, against: as asked for.
-        selector: the metric by which settings were chosen.
-        layout: rows and columns with their runs and settings.
-        published: the paper's table beside ours.
-        oracles: rows that see the masked classes: neither ranked nor marked.
-        cells: by metric, row and column; only those that have runs.
-        rankings: by metric; only where two rows have a block in common.
-        comparisons: by metric, row and column, or ``POOLED``; empty without a chosen row.
-    """
+    """Every number of a comparison."""
 
     metrics: tuple[str, ...]
     split: str
     alpha: float
     test: str
-    against: str | None
-    selector: str
-    layout: Layout
-    published: Published | None
-    oracles: set[str]
-    cells: dict[tuple[str, str, str], Cell]
-    rankings: dict[str, Ranking]
-    comparisons: dict[tuple[str, str, str], Comparison]
-
-    @property
-    def rows(self) -> list[str]:
-        """Labels of the rows in the order of print."""
-        return self.layout.rows
-
-    @property
-    def columns(self) -> list[str]:
-        """Labels of the columns in the order of print."""
-        return self.layout.columns
-
-    @property
-    def settings(self) -> dict[Place, Setting]:
-        """The chosen setting by row and column."""
-        return self.layout.settings
+    against: str | None  # the row that others are compared with
+    selector: str  # the metric by which settings were chosen
+    layout: Layout  # rows and columns with their runs
+    rows: list[str]  # labels in the order of print
+    columns: list[str]
+    settings: dict[Place, Setting]  # the chosen ones, by row and column
+    published: Published | None  # the paper's table beside ours
+    oracles: set[str]  # rows that see the masked classes: neither ranked nor marked
+    cells: dict[tuple[str, str, str], Cell]  # by metric, row and column, where there are runs
+    rankings: dict[str, Ranking]  # by metric, where two rows have a block in common
+    comparisons: dict[tuple[str, str, str], Comparison]  # by metric, row and column, or POOLED
 
     @property
     def cautions(self) -> list[str]:
@@ -148,9 +96,9 @@ def table(runs: Sequence[Run], metrics: Sequence[str] = (), split: str = "test",
           alpha: float = 0.05, intervals: bool = False) -> Table:
     """Compare runs.
 
-    A key is one of the config, or ``method``, ``backbone``, ``task``, or, with ``paper``, ``paper``:
-    the row of the paper's table that the run stands beside. Keys of the data are never selected over
-    unless ``select`` names them.
+    A key is one of the config, or ``method``, ``backbone``, ``task``, or, with ``paper``,
+    ``paper``: the row of the paper's table that the run stands beside. Keys of the data are never
+    selected over unless ``select`` names them.
 
     Args:
         runs: at least one.
@@ -194,7 +142,8 @@ def table(runs: Sequence[Run], metrics: Sequence[str] = (), split: str = "test",
     cells = {(metric, *place): cell for metric in metrics for place, group in layout.runs.items()
              if (cell := _cell(group, metric, split, confidence, published))}
     for metric, column in itertools.product(metrics, layout.columns):
-        rivals = {row: cells[metric, row, column] for row in ranked if (metric, row, column) in cells}
+        rivals = {row: cells[metric, row, column] for row in ranked
+                  if (metric, row, column) in cells}
         cells |= {(metric, row, column): cell
                   for row, cell in _marked(rivals, metric in LESS, test, alpha).items()}
 
@@ -208,10 +157,10 @@ def table(runs: Sequence[Run], metrics: Sequence[str] = (), split: str = "test",
             rivals = {row: scores[row] for row in ranked if row != against}
             comparisons |= _comparisons(metric, ours, rivals, layout.columns, test)
     if against is not None and all(math.isnan(one.p) for one in comparisons.values()):
-        raise InputError("--against", against, "a row that shares 2 splits or more with another one,"
+        raise InputError("--against", against, "a row that shares 2 splits or more with another,"
                          " since only runs with equal split and seed can be paired")
-    return Table(metrics, split, alpha, test, against, selector, layout, published, oracles, cells,
-                 rankings, comparisons)
+    return Table(metrics, split, alpha, test, against, selector, layout, layout.rows,
+                 layout.columns, layout.settings, published, oracles, cells, rankings, comparisons)
 
 
 def _looked_up(option: str, name: str, allowed: Mapping[str, Any]) -> Any:
@@ -259,7 +208,8 @@ def _blocks(cells: Mapping[tuple[str, str, str], Cell], metric: str, row: str,
             for pair, value in cells[metric, row, column].values.items()}
 
 
-def _ranking(scores: Mapping[str, Mapping[Hashable, float]], less: bool, alpha: float) -> Ranking | None:
+def _ranking(scores: Mapping[str, Mapping[Hashable, float]], less: bool,
+             alpha: float) -> Ranking | None:
     """Ranks on the blocks that rows have in common; None where no two rows have any."""
     rows, blocks = statistics.common_blocks({row: own for row, own in scores.items() if own})
     if len(rows) < 2:

@@ -18,17 +18,11 @@ ABSENT = "-"
 
 
 class Box(NamedTuple):
-    """What stands in a cell.
-
-    Args:
-        text: its text.
-        small: what stands below it in small letters.
-        mark: ``best`` of its column, ``tied`` with the best, ``better``, ``worse`` or nothing.
-    """
+    """What stands in a cell."""
 
     text: str
-    small: str = ""
-    mark: str = ""
+    small: str = ""  # what stands below it in small letters
+    mark: str = ""  # best of its column, tied with the best, better, worse or nothing
 
 
 class Grid(NamedTuple):
@@ -85,7 +79,7 @@ def published(score: Score) -> str:
 
 
 def mean_columns(table: Table, metrics: Sequence[str]) -> list[Column]:
-    """Ours and the paper's means by data set, then their mean and the mean rank, where there are several."""
+    """Ours and the paper's means by data set; with several, their mean; the mean rank."""
     columns = []
     cells = {(metric, column): [table.cells.get((metric, row, column)) for row in table.rows]
              for column in table.columns for metric in metrics}
@@ -97,11 +91,13 @@ def mean_columns(table: Table, metrics: Sequence[str]) -> list[Column]:
             columns.append(Column(column, "paper", theirs))
     for metric in metrics if len(table.columns) > 1 else ():
         every = zip(*(cells[metric, column] for column in table.columns))
-        means = [figure(metric, mean(cell.mean for cell in own)) if all(own) else ABSENT for own in every]
+        means = [figure(metric, mean(cell.mean for cell in own)) if all(own) else ABSENT
+                 for own in every]
         columns.append(Column("mean", name(metric), list(map(Box, means))))
     for metric in metrics:
         if metric in table.rankings:
-            columns.append(Column("rank", name(metric), [Box(rank(table, metric, row)) for row in table.rows]))
+            columns.append(Column("rank", name(metric),
+                                  [Box(rank(table, metric, row)) for row in table.rows]))
     return columns
 
 
@@ -112,7 +108,7 @@ def rank(table: Table, metric: str, row: str) -> str:
 
 
 def grids(table: Table) -> list[Grid]:
-    """For each metric its means, its medians and, where asked for, its intervals and differences."""
+    """For each metric its means, its medians and, on demand, its intervals and differences."""
     return [grid for metric in table.metrics for grid in _grids(table, metric)]
 
 
@@ -139,7 +135,8 @@ def _grids(table: Table, metric: str) -> list[Grid]:
 
     columns = mean_columns(table, [metric])
     heads = [column.group if column.head == name(metric) else column.head for column in columns]
-    rows = [[Box(row), *boxes] for row, *boxes in zip(table.rows, *(column.boxes for column in columns))]
+    by_row = zip(table.rows, *(column.boxes for column in columns))
+    rows = [[Box(row), *boxes] for row, *boxes in by_row]
     out = [Grid(f"{title(table, metric)}, mean ± std", [row_head(table), *heads], rows),
            grid("median (runs)", median)]
     if any(cell.interval for cell in table.cells.values()):

@@ -1,4 +1,4 @@
-"""What a page of HTML is made of: templates with everything escaped, and PNG files inside the page."""
+"""What a page of HTML is made of: templates with text escaped, and PNG files inside the page."""
 from __future__ import annotations
 
 from pathlib import Path
@@ -11,10 +11,11 @@ SIDE = 8192
 
 
 def fill(template: Path, **words: Any) -> str:
-    """A page from a template, which may extend ``base.html`` beside this file; all text is escaped."""
+    """A page from a template, which may extend ``base.html`` here; all text is escaped."""
     loader = jinja2.FileSystemLoader([template.parent, Path(__file__).parent])
-    environment = jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined,
-                                     trim_blocks=True, lstrip_blocks=True)
+    environment = jinja2.Environment(loader=loader, autoescape=True,
+                                     undefined=jinja2.StrictUndefined, trim_blocks=True,
+                                     lstrip_blocks=True)
     page = environment.get_template(template.name).render(words)
     return page.encode("utf-8", "replace").decode()
 

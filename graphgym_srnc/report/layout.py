@@ -1,4 +1,4 @@
-"""Rows and columns of a comparison by keys of configs, and the setting of each cell, chosen on validation."""
+"""Rows and columns of a comparison by keys of configs, and settings chosen on validation."""
 from __future__ import annotations
 
 import math
@@ -33,41 +33,26 @@ Place = tuple[str, str]
 
 @dataclass(frozen=True)
 class Setting:
-    """The setting chosen for a row on a column.
+    """The setting chosen for a row on a column."""
 
-    Args:
-        values: the keys by which the settings differ, and their values in this one.
-        tried: how many settings there are.
-        fewer: how many of them have fewer runs than the others, and so were not to choose from.
-        validation: mean validation score of this one; NaN if none was needed and there is none.
-    """
-
-    values: dict[str, Any]
-    tried: int
-    fewer: int
-    validation: float
+    values: dict[str, Any]  # of the keys in which the settings differ
+    tried: int  # how many settings there are
+    fewer: int  # how many of them have fewer runs than the others, and so were not to choose from
+    validation: float  # mean score of this one; NaN if none was needed and there is none
 
     def __str__(self) -> str:
         return ", ".join(f"{key}={_text(value)}" for key, value in self.values.items())
 
 
 class Layout(NamedTuple):
-    """Where runs stand in a table.
+    """Where runs stand in a table."""
 
-    Args:
-        by: keys that tell the rows apart.
-        rows, columns: labels in the order of print.
-        runs: those of the chosen setting, by row and column.
-        settings: the chosen ones, by row and column.
-        pooled: keys in which runs of one cell still differ.
-    """
-
-    by: tuple[str, ...]
-    rows: list[str]
+    by: tuple[str, ...]  # keys that tell the rows apart
+    rows: list[str]  # labels in the order of print
     columns: list[str]
-    runs: dict[Place, list[Run]]
-    settings: dict[Place, Setting]
-    pooled: set[str]
+    runs: dict[Place, list[Run]]  # those of the chosen setting
+    settings: dict[Place, Setting]  # the chosen ones
+    pooled: set[str]  # keys in which runs of one cell still differ
 
     def of_row(self, row: str) -> list[Run]:
         """The runs of a row on all columns."""
@@ -93,7 +78,8 @@ def arrange(runs: Sequence[Run], by: Sequence[str], columns: Sequence[str], sele
         default = (PAPER,)
     keys = _Keys(runs)
     by = tuple(by) or default
-    columns = tuple(columns) or tuple(key for key in ("task", *keys.within_a_task()) if key not in by)
+    columns = tuple(columns) or tuple(key for key in ("task", *keys.within_a_task())
+                                      if key not in by)
     selected = [key for key in select if key != ALL]
     for option, given in (("--by", by), ("--columns", columns), ("--select", selected)):
         keys.check(option, given)
@@ -103,7 +89,8 @@ def arrange(runs: Sequence[Run], by: Sequence[str], columns: Sequence[str], sele
     for place, group in _groups(runs, by, columns).items():
         settings[place], chosen[place] = _choose(group, searched, metric, place)
     pooled = set().union(*(_varying(group, keys.settings | keys.data) for group in chosen.values()))
-    return Layout(by, _ordered(chosen, 0, published), _ordered(chosen, 1, published), chosen, settings, pooled)
+    return Layout(by, _ordered(chosen, 0, published), _ordered(chosen, 1, published), chosen,
+                  settings, pooled)
 
 
 class _Keys:
@@ -112,7 +99,8 @@ class _Keys:
     def __init__(self, runs: Sequence[Run]) -> None:
         self.runs, self.known = runs, set().union(*(run.facts for run in runs))
         formats = {str(run.facts.get("dataset.format")) for run in runs}
-        free = {key for key in self.known - {*NAMED, PAPER, "seed"} if not key.endswith(".split_seed")
+        free = {key for key in self.known - {*NAMED, PAPER, "seed"}
+                if not key.endswith(".split_seed")
                 and not {key, key.split(".")[0]} & store.VOLATILE}
         self.data = {key for key in free if key in ("dataset.name", "dataset.format")
                      or key.split(".")[0] in formats}
@@ -145,7 +133,8 @@ def _paper_row(run: Run, published: Published, keys: Sequence[str]) -> str:
     return published.row_of(run.facts) or _label(keys, run) + " (beyond the paper)" * known
 
 
-def _groups(runs: Sequence[Run], by: Sequence[str], columns: Sequence[str]) -> dict[Place, list[Run]]:
+def _groups(runs: Sequence[Run], by: Sequence[str],
+            columns: Sequence[str]) -> dict[Place, list[Run]]:
     """Runs by the labels of their row and column, in the order in which they were found."""
     row_labels, column_labels = _labels(runs, by), _labels(runs, columns)
     groups: dict[Place, list[Run]] = {}
@@ -156,17 +145,18 @@ def _groups(runs: Sequence[Run], by: Sequence[str], columns: Sequence[str]) -> d
 
 
 def _labels(runs: Sequence[Run], keys: Sequence[str]) -> dict[tuple, str]:
-    """A label for each combination of values: as brief as they stay distinct, else with a number."""
+    """A label for each combination of values, as brief as they stay distinct."""
     first = {_values(run, keys): run for run in reversed(runs)}
     for brief in (True, False):
         labels = {values: _label(keys, run, brief) for values, run in first.items()}
         if len(set(labels.values())) == len(labels):
             return labels
-    return {values: f"{label} ({number})" for number, (values, label) in enumerate(labels.items(), 1)}
+    return {values: f"{label} ({number})"
+            for number, (values, label) in enumerate(labels.items(), 1)}
 
 
 def _label(keys: Sequence[str], run: Run, brief: bool = False) -> str:
-    """The values of the keys that a run has, in one line; ``brief``: without the shift before a task."""
+    """The values of the keys that a run has; ``brief``: without the shift before a task."""
     parts = []
     for key in (key for key in keys if key in run.facts):
         text = _text(run.facts[key])
@@ -184,8 +174,9 @@ def _text(value: Any) -> str:
     return clean(str(list(value) if isinstance(value, tuple) else value))
 
 
-def _choose(runs: Sequence[Run], keys: Iterable[str], metric: str, place: Place) -> tuple[Setting, list[Run]]:
-    """The setting with the best mean validation score, of those with the most runs; no test score is read."""
+def _choose(runs: Sequence[Run], keys: Iterable[str], metric: str,
+            place: Place) -> tuple[Setting, list[Run]]:
+    """Of the settings with the most runs, the best one by mean validation score alone."""
     varying = sorted(_varying(runs, keys))
     settings: dict[tuple, list[Run]] = {}
     for run in runs:
@@ -195,16 +186,18 @@ def _choose(runs: Sequence[Run], keys: Iterable[str], metric: str, place: Place)
     scores = {values: statistics.mean(run.scores["val"].get(metric, math.nan) for run in group)
               for values, group in full.items()}
     if len(full) > 1 and any(map(math.isnan, scores.values())):
-        raise InputError("--select", ", ".join(varying), "a row or a column for each of these keys (--by,"
-                         f" --columns), or no keys, since {' on '.join(place)} has settings without validation"
-                         f" scores ({metric}) to choose by")
+        raise InputError("--select", ", ".join(varying),
+                         "a row or a column for each of these keys (--by, --columns), or no keys,"
+                         f" since {' on '.join(place)} has settings without validation scores"
+                         f" ({metric}) to choose by")
     best = (min if metric in LESS else max)(scores, key=scores.__getitem__)
     fewer = len(settings) - len(full)
     return Setting(dict(zip(varying, best)), len(settings), fewer, scores[best]), full[best]
 
 
-def _ordered(chosen: Mapping[Place, list[Run]], axis: int, published: Published | None) -> list[str]:
-    """Labels of rows (axis 0) or columns (1) as in the paper, then others as found; the oracle first."""
+def _ordered(chosen: Mapping[Place, list[Run]], axis: int,
+             published: Published | None) -> list[str]:
+    """Labels of rows (axis 0) or columns (1): the oracle, those of the paper, others as found."""
     first = {place[axis]: runs[0] for place, runs in reversed(chosen.items())}
     entries, entry_of = [], lambda facts: None
     if published is not None:
@@ -214,6 +207,7 @@ def _ordered(chosen: Mapping[Place, list[Run]], axis: int, published: Published 
     def rank(label: str) -> tuple[bool, int]:
         facts = first[label].facts
         entry = entry_of(facts)
-        return axis == 1 or facts["method"] != ORACLE, entries.index(entry) if entry else len(entries)
+        behind = entries.index(entry) if entry else len(entries)
+        return axis == 1 or facts["method"] != ORACLE, behind
 
     return sorted(dict.fromkeys(place[axis] for place in chosen), key=rank)

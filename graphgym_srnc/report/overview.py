@@ -1,5 +1,4 @@
-"""Every figure that results have in them: label distributions, training curves by data set, and scores
-over swept keys."""
+"""Every figure of results: label distributions, training curves, scores over swept keys."""
 from __future__ import annotations
 
 import itertools
@@ -22,7 +21,8 @@ Runs = Mapping[int, store.Result]
 """The records of an experiment by seed."""
 
 
-def draw_all(results: Mapping[str, Runs], folder: str | os.PathLike, metric: str = "micro_f1") -> list[Path]:
+def draw_all(results: Mapping[str, Runs], folder: str | os.PathLike,
+             metric: str = "micro_f1") -> list[Path]:
     """Draw all figures of some results, as PNG and PDF, and as images for TensorBoard.
 
     Args:
@@ -37,7 +37,8 @@ def draw_all(results: Mapping[str, Runs], folder: str | os.PathLike, metric: str
     labels = ((_file("labels", caption), shift.figure(summary))
               for caption, summary in label_counts(results).items())
     drawn = itertools.chain(figures_of(results, metric), labels)
-    paths = [save(figure, folder / f"{name}.{kind}") for name, figure in drawn for kind in ("png", "pdf")]
+    paths = [save(figure, folder / f"{name}.{kind}") for name, figure in drawn
+             for kind in ("png", "pdf")]
     if paths:
         images = [(image(f"figures/{path.stem}", path.read_bytes()), 0) for path in paths[::2]]
         write_events(folder, images)
@@ -45,8 +46,7 @@ def draw_all(results: Mapping[str, Runs], folder: str | os.PathLike, metric: str
 
 
 def label_counts(results: Mapping[str, Runs]) -> dict[str, dict[str, Any]]:
-    """By task and seed, what ``shift.figure`` draws: name and ``labels`` of each task whose records tell
-    the nodes of each class."""
+    """By task and seed, name and ``labels`` of each task whose records have such counts."""
     found: dict[str, dict[str, Any]] = {}
     seen = set()
     for runs in results.values():
@@ -58,12 +58,14 @@ def label_counts(results: Mapping[str, Runs]) -> dict[str, dict[str, Any]]:
 
 
 def _are_counts(labels: Any) -> bool:
-    return isinstance(labels, dict) and bool(labels) and all(
-        isinstance(count, dict) and all(isinstance(count.get(side), int) for side in ("source", "target"))
-        for count in labels.values())
+    return (isinstance(labels, dict) and bool(labels)
+            and all(isinstance(count, dict)
+                    and all(isinstance(count.get(side), int) for side in ("source", "target"))
+                    for count in labels.values()))
 
 
-def figures_of(results: Mapping[str, Runs], metric: str = "micro_f1") -> Iterator[tuple[str, Figure]]:
+def figures_of(results: Mapping[str, Runs],
+               metric: str = "micro_f1") -> Iterator[tuple[str, Figure]]:
     """Name and figure of all there is to draw of experiments, data set by data set."""
     score = HEADS.get(metric, metric)
     for data, experiments in _grouped(results, _data_names(results)).items():
@@ -94,8 +96,8 @@ def _grouped(results: Mapping[str, Runs], groups: Mapping[str, str]) -> dict[str
 
 
 def _data_names(results: Mapping[str, Runs]) -> dict[str, str]:
-    """The data of each experiment: its task, and those keys of data set and shift that differ between
-    experiments on that task."""
+    """The data of each experiment: its task, and those keys of data set and shift that differ
+    between experiments on that task."""
     tasks, keys = {}, defaultdict(lambda: defaultdict(set))
     for name, runs in results.items():
         config, task = _config(runs), _first(runs)["task"]
@@ -104,7 +106,8 @@ def _data_names(results: Mapping[str, Runs]) -> dict[str, str]:
         tasks[name] = task, own
         for key, value in own.items():
             keys[task][key].add(value)
-    return {name: ", ".join([task, *(f"{key}={value}" for key, value in own.items() if len(keys[task][key]) > 1)])
+    return {name: ", ".join([task, *(f"{key}={value}" for key, value in own.items()
+                                     if len(keys[task][key]) > 1)])
             for name, (task, own) in tasks.items()}
 
 
@@ -127,8 +130,7 @@ def _varied(experiments: Sequence[Runs]) -> list[str]:
 
 
 def _over(experiments: Sequence[Runs], key: str, metric: str) -> curves.Curve:
-    """The score over the values of a key with all other keys fixed: as many values as there are, then the
-    best on validation."""
+    """The score over a key with all others fixed: most values, then best on validation."""
     slices: dict[str, dict[float, Runs]] = defaultdict(dict)
     for runs in experiments:
         config = _config(runs)
@@ -138,7 +140,8 @@ def _over(experiments: Sequence[Runs], key: str, metric: str) -> curves.Curve:
     chosen = max(slices.values(), key=lambda by_value: (
         len(by_value), max(_mean(runs, "val", metric) for runs in by_value.values())))
     values = sorted(chosen)
-    scores = [[[result["test"].get(metric, np.nan)] for result in chosen[value].values()] for value in values]
+    scores = [[[result["test"].get(metric, np.nan)] for result in chosen[value].values()]
+              for value in values]
     bands = [curves.band(100 * np.array(of_value)) for of_value in scores]
     return values, *(np.concatenate(part) for part in zip(*bands))
 
@@ -150,8 +153,7 @@ def _by_episode(scores: np.ndarray) -> curves.Curve:
 
 
 def _config(runs: Runs) -> dict[str, Any]:
-    """All that makes an experiment what it is: without places, and without seeds, which name draws and no
-    amounts."""
+    """The config without places, and without seeds, which name draws and no amounts."""
     return {key: value for key, value in store.flatten(_first(runs)["config"]).items()
             if not {key, key.split(".")[0]} & store.VOLATILE and not key.endswith("seed")}
 

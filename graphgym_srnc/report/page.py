@@ -1,7 +1,9 @@
-"""Results as one HTML page that needs nothing beside it: tables with their tests, charts, warnings, settings.
+"""Results as one HTML page that needs nothing beside it: tables with their tests, charts, warnings,
+settings.
 
-Results may be a stranger's: their text is escaped, pictures are taken only where they are PNG files of sane
-size, and no link is followed. The template ``page.html`` holds the prose that is the same on every page.
+Results may be a stranger's: their text is escaped, pictures are taken only where they are PNG files
+of sane size, and no link is followed. The template ``page.html`` holds the prose that is the same
+on every page.
 """
 from __future__ import annotations
 
@@ -9,7 +11,16 @@ import shlex
 from pathlib import Path
 from typing import Mapping, Sequence
 
-from graphgym_srnc.report import compare, grid, html, pictures, run_tables, score_tables, sentences, statistics
+from graphgym_srnc.report import (
+    compare,
+    grid,
+    html,
+    pictures,
+    run_tables,
+    score_tables,
+    sentences,
+    statistics,
+)
 from graphgym_srnc.report.paper import TABLES
 from graphgym_srnc.report.read import COSTS, Collection, Experiment, Run
 from graphgym_srnc.text import plain
@@ -18,22 +29,20 @@ CONFIGS = 100
 """Experiments whose whole config is on the page."""
 
 MEANING = {
-    "micro_f1": "share of test nodes that get their right class, also called accuracy; “unknown” is right for a"
-                " node of an unseen class.",
-    "macro_recall": "share of right answers in each class, averaged over classes, so that a small class counts as"
-                    " much as a large one. The paper calls it Macro-F1.",
-    "macro_f1": "F1 of each class (the harmonic mean of its recall and precision), averaged over classes.",
-    "unknown_recall": "share of the nodes of unseen classes that are called unknown.",
+    "micro_f1": "share of test nodes that get their right class, also called accuracy; “unknown”"
+    " is right for a" " node of an unseen class.",
+    "macro_recall": "share of right answers in each class, averaged over classes, so that a small"
+    " class counts as" " much as a large one. The paper calls it Macro-F1.",
+    "macro_f1": "F1 of each class (the harmonic mean of its recall and precision), averaged over"
+    " classes.", "unknown_recall": "share of the nodes of unseen classes that are called unknown.",
     "unknown_precision": "share of the nodes called unknown that are of an unseen class.",
-    "unknown_auroc": "chance that a node of an unseen class looks less sure than one of a known class, whatever"
-                     " the threshold; 50 % is guessing.",
+    "unknown_auroc": "chance that a node of an unseen class looks less sure than one of a known"
+    " class, whatever" " the threshold; 50 % is guessing.",
     "unknown_aupr": "average precision at finding nodes of unseen classes, over all thresholds.",
-    "unknown_fpr95": "share of the nodes of unseen classes that pass for known where 95 % of the known nodes"
-                     " pass; less is better.",
-    "seconds": "wall-clock time of a run; less is better.",
+    "unknown_fpr95": "share of the nodes of unseen classes that pass for known where 95 % of the"
+    " known nodes" " pass; less is better.", "seconds": "wall-clock time of a run; less is better.",
     "peak_memory_mib": "largest memory of a run; less is better.",
-    "params": "number of trainable weights; less is better.",
-}
+    "params": "number of trainable weights; less is better.",}
 """What scores mean, to somebody who has not met them."""
 
 DEFAULT = ("micro_f1", "macro_recall", "unknown_recall", "unknown_precision", "unknown_auroc")
@@ -42,24 +51,24 @@ DEFAULT = ("micro_f1", "macro_recall", "unknown_recall", "unknown_precision", "u
 SELECTION = {
     "target_val": "the one with the best Micro-F1 on labelled validation nodes of the target",
     "source_val": "the one with the best Micro-F1 on held-out labelled nodes of the source",
-    "target_modularity": "the one whose predicted classes have the best modularity on the target, which needs no"
-                         " label",
-    "last": "the last one",
-}
+    "target_modularity": "the one whose predicted classes have the best modularity on the target,"
+    " which needs no" " label", "last": "the last one",}
 """Which episode counts, by ``train.selection``."""
 
 
-def render(found: Collection, metrics: Sequence[str] = (), against: str | None = None, title: str = "",
-           paper: str | None = None, about: Mapping[str, str] | None = None) -> str:
+def render(found: Collection, metrics: Sequence[str] = (), against: str | None = None,
+           title: str = "", paper: str | None = None, about: Mapping[str, str]
+           | None = None) -> str:
     """The page of all finished runs.
 
     Args:
         found: what :func:`graphgym_srnc.report.read.collect` gives.
         metrics: scores to compare; default: those of ``DEFAULT`` that there are.
-        against: the row that the others are tested against; default: the one with the best mean rank.
+        against: the row that the others are tested against; default: the one with the best mean
+            rank.
         title: of the page; default: the names of the folders.
-        paper: one of ``paper.TABLES`` to put beside ours, or ``none``; default: the one that most runs
-            stand beside.
+        paper: one of ``paper.TABLES`` to put beside ours, or ``none``; default: the one that most
+            runs stand beside.
         about: a sentence on each method and shift, by name.
 
     Raises:
@@ -72,7 +81,8 @@ def render(found: Collection, metrics: Sequence[str] = (), against: str | None =
     tested = _tested(found.runs, table, against, published)
     score = next((metric for metric in table.metrics if metric not in COSTS), "micro_f1")
     experiments = [experiment for experiment in found.experiments if experiment.results]
-    recorded = {metric for own in found.results.values() for result in own.values() for metric in result["test"]}
+    recorded = {metric for own in found.results.values() for result in own.values()
+                for metric in result["test"]}
     names = [plain(folder.name or folder) for folder in found.folders]
     again = ["graphgym-srnc", "report", *names, "--metric", *table.metrics,
              *(["--paper", paper] if paper else []), *(["--against", against] if against else [])]
@@ -80,30 +90,22 @@ def render(found: Collection, metrics: Sequence[str] = (), against: str | None =
         Path(__file__).with_name("page.html"), **pictures.galleries(table, found, score),
         title=plain(title or f"Node classification under shift: {', '.join(names)}"),
         summary=sentences.summary(found), findings=sentences.findings(table),
-        about=_about(experiments, about or {}), selections=_selections(experiments),
-        scores=_meanings({*table.metrics, *recorded}, table.metrics), drawn=grid.name(score),
-        table=table, first=grid.title(table, table.metrics[0]), names=list(map(grid.name, table.metrics)),
-        means=[score_tables.means(table, metric) for metric in table.metrics],
         notes=sentences.remarks(table, "Bold", "underlined", settings=False),
-        chosen=score_tables.settings(table), tested=tested, picked=against is None,
-        test=statistics.TESTS[table.test],
-        tests=[score_tables.tests(tested, metric) for metric in table.metrics] if tested else [],
-        paper=[score_tables.beside_paper(table, metric) for metric in table.metrics if any(
-            place[0] == metric and cell.paper for place, cell in table.cells.items())],
-        data=run_tables.data(experiments),
-        every=run_tables.experiments(experiments, [metric for metric in MEANING if metric in recorded]),
-        warnings=run_tables.warnings(experiments), verdicts=run_tables.judged(experiments),
-        failures=run_tables.failures(found.experiments), repeated=found.repeated,
-        settings=run_tables.settings(experiments), unshown=len(experiments[CONFIGS:]),
-        configs=[(experiment.name, run_tables.yaml_of(experiment), run_tables.command(experiment))
-                 for experiment in experiments[:CONFIGS]],
-        provenance=run_tables.provenance(experiments), again=shlex.join(again),
-        most=pictures.MOST, of_a_kind=pictures.OF_A_KIND)
+        about=_about(experiments, about or {}), selections=_selections(experiments),
+        meanings=_meanings({*table.metrics, *recorded}, table.metrics),
+        scores=score_tables, runs=run_tables, table=table, tested=tested, found=found,
+        experiments=experiments, whole=experiments[:CONFIGS], picked=against is None,
+        recorded=[metric for metric in MEANING if metric in recorded],
+        beside=dict.fromkeys(metric for (metric, *_), cell in table.cells.items() if cell.paper),
+        drawn=grid.name(score), first=grid.title(table, table.metrics[0]),
+        names=list(map(grid.name, table.metrics)), test=statistics.TESTS[table.test],
+        again=shlex.join(again), most=pictures.MOST, of_a_kind=pictures.OF_A_KIND)
 
 
 def fitting(runs: Sequence[Run]) -> str | None:
     """The table of the paper that most runs stand beside, if any do."""
-    fits = {name: sum({*table.metrics} <= run.scores["test"].keys() and table.row_of(run.facts) is not None
+    fits = {name: sum({*table.metrics} <= run.scores["test"].keys()
+                      and table.row_of(run.facts) is not None
                       and table.column_of(run.facts) is not None for run in runs)
             for name, table in TABLES.items()}
     best = max(fits, key=fits.__getitem__)
@@ -112,7 +114,7 @@ def fitting(runs: Sequence[Run]) -> str | None:
 
 def _tested(runs: Sequence[Run], table: compare.Table, against: str | None,
             published: str | None) -> compare.Table | None:
-    """The same comparison tested against a row, by default the one with the best mean rank, if there are ranks."""
+    """The comparison tested against a row, by default the one with the best mean rank, if any."""
     if against is None:
         ranking = next(iter(table.rankings.values()), None)
         if ranking is None or ranking.blocks < 2:
@@ -121,17 +123,20 @@ def _tested(runs: Sequence[Run], table: compare.Table, against: str | None,
     return compare.table(runs, table.metrics, against=against, paper=published)
 
 
-def _about(experiments: Sequence[Experiment], about: Mapping[str, str]) -> dict[str, list[tuple[str, str]]]:
+def _about(experiments: Sequence[Experiment],
+           about: Mapping[str, str]) -> dict[str, list[tuple[str, str]]]:
     """The sentences on the methods and shifts that the experiments have."""
     used = {"Methods": {experiment.first["method"] for experiment in experiments},
-            "Kinds of shift": {experiment.first["config"]["dataset"]["format"] for experiment in experiments}}
+            "Kinds of shift": {experiment.first["config"]["dataset"]["format"]
+                               for experiment in experiments}}
     return {head: [(name, plain(about[name])) for name in sorted(own) if name in about]
             for head, own in used.items()}
 
 
 def _selections(experiments: Sequence[Experiment]) -> list[str]:
     """Which episode of a run counts."""
-    names = {result["selection"] for experiment in experiments for result in experiment.results.values()}
+    names = {result["selection"] for experiment in experiments
+             for result in experiment.results.values()}
     return sorted({SELECTION.get(name, plain(name)) for name in names})
 
 

@@ -1,10 +1,10 @@
-"""The pictures of a page: charts of the results, and those that runs left, as long as there is room."""
+"""The pictures of a page: charts of the results, and those that runs left, while there is room."""
 from __future__ import annotations
 
 import base64
 from functools import partial
 from pathlib import Path
-from typing import Callable, Iterable, Iterator, NamedTuple, Sequence
+from typing import Any, Callable, Iterable, Iterator, NamedTuple, Sequence
 
 from matplotlib.figure import Figure
 
@@ -60,8 +60,9 @@ class Album:
         pictures, left_out = [], 0
         for caption, draw in drawings:
             content = draw() if self.left and len(pictures) < OF_A_KIND else None
-            size = png_size(content) if content and len(content) <= min(self.room, LARGEST) else None
-            if content is None or size is None:
+            small = content is not None and len(content) <= min(self.room, LARGEST)
+            size = png_size(content) if small else None
+            if size is None:
                 left_out += 1
                 continue
             self.left, self.room = self.left - 1, self.room - len(content)
@@ -81,17 +82,18 @@ def galleries(table: Table, found: Collection, metric: str) -> dict[str, Gallery
 
 def _ranks(table: Table) -> Iterator[Drawing]:
     for metric, ranking in table.rankings.items():
-        draw = partial(charts.critical_difference_figure, ranking.ranks, ranking.difference, ranking.cliques)
-        yield f"{name(metric)}: mean ranks over {counted(ranking.blocks, 'split')}", partial(_drawn, draw)
+        caption = f"{name(metric)}: mean ranks over {counted(ranking.blocks, 'split')}"
+        yield caption, partial(_drawn, charts.critical_difference_figure, ranking.ranks,
+                               ranking.difference, ranking.cliques)
 
 
 def _labels(found: Collection) -> Iterator[Drawing]:
     for caption, summary in overview.label_counts(found.results).items():
-        yield caption, partial(_drawn, partial(shift.figure, summary))
+        yield caption, partial(_drawn, shift.figure, summary)
 
 
-def _drawn(draw: Callable[[], Figure]) -> bytes:
-    return encode(draw())
+def _drawn(draw: Callable[..., Figure], *words: Any) -> bytes:
+    return encode(draw(*words))
 
 
 def _charts(drawn: Iterable[tuple[str, Figure]], kind: str) -> Iterator[Drawing]:
@@ -103,15 +105,17 @@ def _charts(drawn: Iterable[tuple[str, Figure]], kind: str) -> Iterator[Drawing]
 
 
 def _files(experiments: Sequence[Experiment], *patterns: str) -> Iterator[Drawing]:
-    """Pictures that the first drawn seed of each experiment left, for the first pattern, then for the next."""
+    """Pictures that the first drawn seed of each experiment left, pattern by pattern."""
     for pattern in patterns:
         for experiment in experiments:
             for seed in sorted(experiment.results):
                 folder = experiment.path / str(seed) / "figures"
                 paths = [] if folder.is_symlink() else sorted(folder.glob(f"{pattern}.png"))
-                paths = [path for path in paths if pattern != "*-selected" or not path.name.startswith("confusion")]
+                paths = [path for path in paths if pattern != "*-selected"
+                         or not path.name.startswith("confusion")]
                 for path in paths:
-                    what = path.stem.removesuffix("-selected").replace("_gnn", " GNN").replace("_", " ")
+                    what = path.stem.removesuffix("-selected").replace("_gnn", " GNN")
+                    what = what.replace("_", " ")
                     yield f"{experiment.name}, seed {seed}: {what}", partial(_content, path)
                 if paths:
                     break

@@ -1,6 +1,7 @@
-"""Reads folders of results once: experiments with their records, runs to compare, and what was passed over.
+"""Reads folders of results: experiments with their records, runs to compare, what was passed over.
 
-Results may be a stranger's: no link is followed, and a record counts only if all that is shown of it is of its kind.
+Results may be a stranger's: no link is followed, and a record counts only if all that is shown of
+it is of its kind.
 """
 from __future__ import annotations
 
@@ -27,40 +28,24 @@ Pair = tuple[str, int]
 
 @dataclass(frozen=True)
 class Run:
-    """What a comparison needs of a record.
+    """What a comparison needs of a record."""
 
-    Args:
-        facts: its config with dotted keys and lists as tuples, and ``method``, ``backbone`` and ``task``.
-        scores: by split, then by metric, as fractions; figures that are not finite are left out.
-        pair: what another run must have equal to be compared with it.
-        digest: of its config, without seeds and places.
-        warned: whether it gave a warning.
-    """
-
-    facts: dict[str, Any]
-    scores: dict[str, dict[str, float]]
-    pair: Pair
-    digest: str
-    warned: bool
+    facts: dict[str, Any]  # its config with dotted keys and lists as tuples, and those of NAMED
+    scores: dict[str, dict[str, float]]  # by split, then by metric; finite ones, as fractions
+    pair: Pair  # what another run must have equal to be compared with it
+    digest: str  # of its config, without seeds and places
+    warned: bool  # whether it gave a warning
 
 
 @dataclass
 class Experiment:
-    """What lies in the directory of an experiment.
+    """What lies in the directory of an experiment."""
 
-    Args:
-        name: its path below the folder asked for; no two have the same.
-        path: where it is.
-        results: the records of its finished runs by seed.
-        failures: by directory of a run without a readable result, why that is so.
-        times: when each result was written, in seconds since 1970.
-    """
-
-    name: str
+    name: str  # its path below the folder asked for; no two have the same
     path: Path
-    results: dict[int, store.Result] = field(default_factory=dict)
-    failures: dict[str, str] = field(default_factory=dict)
-    times: list[float] = field(default_factory=list)
+    results: dict[int, store.Result] = field(default_factory=dict)  # of finished runs, by seed
+    failures: dict[str, str] = field(default_factory=dict)  # why a run's directory has no result
+    times: list[float] = field(default_factory=list)  # when results were written, s since 1970
 
     @property
     def first(self) -> store.Result:
@@ -75,28 +60,23 @@ class Experiment:
 
 @dataclass
 class Collection:
-    """The results in some folders.
-
-    Args:
-        folders: the absolute paths that were asked for.
-        experiments: all of them by name, also those without a finished run.
-        runs: the finished runs in the order of the folders, each config, seed and split once.
-        unreadable: results that could not be read, and folders that could not be listed.
-        unfinished: how many runs have no result.
-        repeated: how many runs are of the same config, seed and split as another.
-    """
+    """The results in some folders, which are given by their absolute paths."""
 
     folders: list[Path]
-    experiments: list[Experiment] = field(default_factory=list)
-    runs: list[Run] = field(default_factory=list)
-    unreadable: list[Path] = field(default_factory=list)
-    unfinished: int = 0
-    repeated: int = 0
+    experiments: list[Experiment] = field(default_factory=list)  # by name, also without a result
+    runs: list[Run] = field(default_factory=list)  # as found; each config, seed and split once
+    unreadable: list[Path] = field(default_factory=list)  # results and folders
+    unfinished: int = 0  # runs without a result
+    repeated: int = 0  # runs of the same config, seed and split as another
 
     @property
     def results(self) -> dict[str, dict[int, store.Result]]:
         """The records by experiment and seed, of experiments that have any."""
         return {one.name: one.results for one in self.experiments if one.results}
+
+    def unlisted(self, error: OSError) -> None:
+        """Note a folder that could not be listed."""
+        self.unreadable.append(Path(error.filename))
 
     def remarks(self) -> list[str]:
         """Sentences on what was passed over."""
@@ -121,7 +101,7 @@ def collect(folders: Iterable[str | os.PathLike]) -> Collection:
     for folder, root in zip(given, found.folders):
         if not root.is_dir():
             raise InputError("DIR", folder, "a directory that is there")
-        for place, below, files in os.walk(folder, onerror=lambda e: found.unreadable.append(Path(e.filename))):
+        for place, below, files in os.walk(folder, onerror=found.unlisted):
             below[:] = sorted(name for name in below if not name.startswith("."))
             if not {"run.json", "result.json"} & {*files}:
                 continue
@@ -145,14 +125,16 @@ def collect(folders: Iterable[str | os.PathLike]) -> Collection:
                 known.add((run.digest, run.pair))
                 found.runs.append(run)
     if not found.runs:
-        allowed = "; ".join(["directories of experiments with <seed>/result.json", *found.remarks()])
+        allowed = "; ".join(["directories of experiments with <seed>/result.json",
+                             *found.remarks()])
         raise InputError("DIR", ", ".join(given), allowed)
-    found.experiments = _renamed(sorted(experiments.values(), key=lambda experiment: experiment.name))
+    found.experiments = _renamed(sorted(experiments.values(),
+                                        key=lambda experiment: experiment.name))
     return found
 
 
 def _read(directory: Path) -> tuple[store.Result, Run] | None:
-    """The record of a run, and what a comparison needs of it; None of a link, a torn file or a foreign one."""
+    """The record of a run in both forms; None of a link, a torn file or a foreign one."""
     file = directory / "result.json"
     result = store.read_result(directory) if file.is_file() and not file.is_symlink() else None
     if result is None:
@@ -168,24 +150,27 @@ def _read(directory: Path) -> tuple[store.Result, Run] | None:
 
 
 def _is_sound(result: store.Result) -> bool:
-    """Whether what a report shows is of its kind, beyond what :func:`graphgym_srnc.store.read_result` asks for."""
+    """Whether what reports show is of its kind; ``store.read_result`` has looked at the scores."""
     # Text that is no Unicode raises here instead of in a figure.
-    json.dumps({key: value for key, value in result.items() if key != "history"}, ensure_ascii=False).encode()
-    kinds = {"val": dict, "test": dict, "info": dict, "versions": dict, "warnings": list, "selection": str,
-             "split": str, "seed": int, "seconds": (int, float)}
+    json.dumps({key: value for key, value in result.items() if key != "history"},
+               ensure_ascii=False).encode()
+    kinds = {"val": dict, "test": dict, "info": dict, "versions": dict, "warnings": list,
+             "selection": str, "split": str, "seed": int, "seconds": (int, float)}
     return (isinstance(result["config"]["dataset"]["format"], str)
             and all(isinstance(result[key], kind) for key, kind in kinds.items())
-            and all(isinstance(episode[split], dict) for episode in result["history"] for split in store.SPLITS))
+            and all(isinstance(episode[split], dict) for episode in result["history"]
+                    for split in store.SPLITS))
 
 
 def _run(result: store.Result) -> Run:
     facts = {key: _hashable(value) for key, value in store.flatten(result["config"]).items()}
     costs = {key: result.get(key) for key in COSTS}
-    parts = {"train": result["history"][result["selected"]]["train"], "val": result["val"], "test": result["test"]}
-    scores = {split: {clean(key): float(value) for key, value in (costs | part).items() if _is_score(value)}
-              for split, part in parts.items()}
-    return Run(facts | {key: result[key] for key in NAMED}, scores, (result["split"], result["seed"]),
-               result["digest"], bool(result["warnings"]))
+    parts = {"train": result["history"][result["selected"]]["train"], "val": result["val"],
+             "test": result["test"]}
+    scores = {split: {clean(key): float(value) for key, value in (costs | part).items()
+                      if _is_score(value)} for split, part in parts.items()}
+    return Run(facts | {key: result[key] for key in NAMED}, scores,
+               (result["split"], result["seed"]), result["digest"], bool(result["warnings"]))
 
 
 def _is_score(value: Any) -> bool:
@@ -208,12 +193,13 @@ def _failure(directory: Path) -> str:
     with open(file, "rb") as error:
         error.seek(max(0, file.stat().st_size - 10_000))
         lines = error.read().decode(errors="replace").split("\n")
-    return next((plain(line)[:300] for line in reversed(lines) if line.strip()), "failed and left no message")
+    return next((plain(line)[:300] for line in reversed(lines) if line.strip()),
+                "failed and left no message")
 
 
 def _without_volatile(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    return {key: _without_volatile(value, f"{prefix}{key}.") if isinstance(value, Mapping) else value
-            for key, value in config.items() if f"{prefix}{key}" not in store.VOLATILE}
+    return {key: _without_volatile(value, f"{prefix}{key}.") if isinstance(value, Mapping)
+            else value for key, value in config.items() if f"{prefix}{key}" not in store.VOLATILE}
 
 
 def _renamed(experiments: list[Experiment]) -> list[Experiment]:

@@ -12,14 +12,16 @@ from graphgym_srnc.report.table import ruled
 from graphgym_srnc.text import aligned, escape_markdown, markdown
 from graphgym_srnc.text import to_csv as csv_of
 
-LATEX = {"\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "#": r"\#", "%": r"\%",
-         "_": r"\_", "^": r"\textasciicircum{}", "~": r"\textasciitilde{}", "<": r"\textless{}",
-         ">": r"\textgreater{}", "|": r"\textbar{}", "±": r"$\pm$", "°": r"$^\circ$", "Δ": r"$\Delta$",
-         "Φ": r"$\Phi$", "θ": r"$\theta$", "→": r"$\rightarrow$"}
+LATEX = {"\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "#": r"\#",
+         "%": r"\%", "_": r"\_", "^": r"\textasciicircum{}", "~": r"\textasciitilde{}",
+         "<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}", "±": r"$\pm$",
+         "°": r"$^\circ$", "Δ": r"$\Delta$", "Φ": r"$\Phi$", "θ": r"$\theta$",
+         "→": r"$\rightarrow$"}
 
-CSV_HEAD = ("metric", "split", "row", "column", "runs", "mean", "std", "median", "low", "high", "best", "tied",
-            "pairs_best", "p_best", "rank", "validation", "tried", "fewer", "setting", "paper_mean",
-            "paper_std", "against", "pairs", "difference", "wins", "p", "p_holm")
+CSV_HEAD = ("metric", "split", "row", "column", "runs", "mean", "std", "median", "low", "high",
+            "best", "tied", "pairs_best", "p_best", "rank", "validation", "tried", "fewer",
+            "setting", "paper_mean", "paper_std", "against", "pairs", "difference", "wins", "p",
+            "p_holm")
 
 
 def text(table: Table, width: int = 120) -> str:
@@ -27,7 +29,8 @@ def text(table: Table, width: int = 120) -> str:
     def filled(line: str) -> str:
         return textwrap.fill(line, width, subsequent_indent="  ") + "\n"
 
-    parts = [filled(grid.title) + "\n".join(map(aligned, _fitted(grid, width, 2))) for grid in grids(table)]
+    parts = [filled(grid.title) + "\n".join(map(aligned, _fitted(grid, width, 2)))
+             for grid in grids(table)]
     return "\n".join(parts) + "\n" + "".join(map(filled, remarks(table)))
 
 
@@ -53,14 +56,15 @@ def to_markdown(table: Table) -> str:
 
     out = ""
     for grid in grids(table):
-        lines = [list(map(escape_markdown, grid.head)), *([cell(box) for box in row] for row in grid.rows)]
+        lines = [list(map(escape_markdown, grid.head)),
+                 *([cell(box) for box in row] for row in grid.rows)]
         out += f"### {escape_markdown(grid.title)}\n\n{markdown(lines)}\n"
     return out + "".join(f"- {escape_markdown(remark)}\n" for remark in remarks(table, "Bold"))
 
 
 def to_latex(table: Table) -> str:
-    """A table as in the paper, by the package ``booktabs``: a group of columns for each data set, the best
-    in bold, what is tied underlined; all remarks stand above it as comments."""
+    """A table as in the paper, by the package ``booktabs``: a group of columns for each data set,
+    the best in bold, what is tied underlined; all remarks stand above it as comments."""
     def cell(box: Box) -> str:
         command = {"best": r"\textbf{%s}", "tied": r"\underline{%s}"}.get(box.mark, "%s")
         return command % escape_latex(box.text)
@@ -82,14 +86,14 @@ def to_latex(table: Table) -> str:
     notes = remarks(table, "Bold", "underlined")
     caption = ", ".join(title(table, metric) for metric in table.metrics) + ". " + " ".join(
         notes[:2 if any(cell.best for cell in table.cells.values()) else 1])
-    return "\n".join([
-        *(f"% {note}" for note in notes), r"\begin{table}[h]", r"\centering",
-        rf"\caption{{{escape_latex(caption)}}}", rf"\begin{{tabular}}{{l{'c' * len(columns)}}}", r"\toprule",
-        *heads, r"\midrule", *lines, r"\bottomrule", r"\end{tabular}", r"\end{table}", ""])
+    return "\n".join([*(f"% {note}" for note in notes), r"\begin{table}[h]", r"\centering",
+                      rf"\caption{{{escape_latex(caption)}}}",
+                      rf"\begin{{tabular}}{{l{'c' * len(columns)}}}", r"\toprule", *heads,
+                      r"\midrule", *lines, r"\bottomrule", r"\end{tabular}", r"\end{table}", ""])
 
 
 def to_csv(table: Table) -> str:
-    """A line for each metric, row and column, with every number in full; scores are fractions, the paper's too."""
+    """A line for each metric, row and column, all in full; scores are fractions."""
     places = [(metric, row, column) for metric in table.metrics for row in table.rows
               for column in [*table.columns, POOLED]]
     return csv_of([CSV_HEAD, *(_csv_line(table, *place) for place in places
@@ -102,9 +106,11 @@ def _csv_line(table: Table, metric: str, row: str, column: str) -> list[str | fl
     paper = cell and cell.paper or (None, None)
     return [metric, table.split, row, column, *(_figures(cell) if cell else [""] * 10),
             ranking.ranks.get(row, "") if ranking else "",
-            *([setting.validation, setting.tried, setting.fewer, str(setting)] if setting else [""] * 4),
+            *([setting.validation, setting.tried, setting.fewer, str(setting)] if setting
+              else [""] * 4),
             *(score if score is None else round(score / 100, 6) for score in paper),
-            *([table.against, one.pairs, one.difference, one.wins, one.p, one.holm] if one else [""] * 6)]
+            *([table.against, one.pairs, one.difference, one.wins, one.p, one.holm] if one
+              else [""] * 6)]
 
 
 def _figures(cell: Cell) -> list[float | int | None]:
@@ -124,8 +130,8 @@ def escape_latex(text: str) -> str:
 
 
 def _fitted(grid: Grid, width: int, gap: int) -> list[list[list[str]]]:
-    """A table as lines of text with signs for marks, as several that are not wider than ``width``, each with
-    the first column; ``gap`` is the space between two columns."""
+    """A table as lines of text with signs for marks, as several that are not wider than ``width``,
+    each with the first column; ``gap`` is the space between two columns."""
     lines = [grid.head, *([box.text + SIGNS[box.mark] for box in row] for row in grid.rows)]
     widths = [max(map(len, column)) + gap for column in zip(*lines)]
     groups: list[list[int]] = [[]]

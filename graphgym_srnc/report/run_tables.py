@@ -1,4 +1,4 @@
-"""The tables of a page that show runs: data, experiments, warnings, failures, settings and versions."""
+"""The tables of a page that show runs: data, experiments, warnings, settings, versions."""
 from __future__ import annotations
 
 import shlex
@@ -18,6 +18,9 @@ SHOWN = 5
 """Different warnings of an experiment that are shown."""
 
 
+VARIES = "varies with the seed"
+
+
 def data(experiments: Sequence[Experiment]) -> Grid:
     """What each task says of itself, where it is the same in all of its runs."""
     tasks: dict[str, list[store.Result]] = {}
@@ -26,8 +29,10 @@ def data(experiments: Sequence[Experiment]) -> Grid:
     rows = []
     for task, results in sorted(tasks.items()):
         known = _values(store.flatten(result["info"]) for result in results)
-        facts = [f"{key.replace('_', ' ')}: {values.pop() if len(values) == 1 else 'varies with the seed'}"
-                 for key, values in known.items() if key != "split_seed" and values not in ({"0"}, {"none"})]
+        told = {key: values for key, values in known.items()
+                if key != "split_seed" and values not in ({"0"}, {"none"})}
+        facts = [f"{key.replace('_', ' ')}: {min(values) if len(values) == 1 else VARIES}"
+                 for key, values in told.items()]
         splits = len({result["split"] for result in results})
         rows.append(_row(task, results[0]["config"]["dataset"]["format"], splits, len(results),
                          plain("; ".join(facts))))
@@ -70,7 +75,8 @@ def warnings(experiments: Sequence[Experiment]) -> Grid:
 def judged(experiments: Sequence[Experiment]) -> Grid:
     """The verdicts on each experiment, where there are any."""
     sentences = {experiment.name: verdicts(experiment.results) for experiment in experiments}
-    rows = [_row(name, "; ".join(plain(sentence)[:400] for sentence in own)) for name, own in sentences.items() if own]
+    rows = [_row(name, "; ".join(plain(sentence)[:400] for sentence in own))
+            for name, own in sentences.items() if own]
     return Grid("", ["experiment", "what its runs were found odd for"], rows)
 
 
@@ -82,11 +88,11 @@ def failures(experiments: Sequence[Experiment]) -> Grid:
 
 
 def settings(experiments: Sequence[Experiment]) -> Grid:
-    """What tells experiments apart: keys that have two values among the experiments which have the key."""
+    """What tells experiments apart: keys with two values among those that have the key."""
     configs = {experiment.name: store.flatten(experiment.settings) for experiment in experiments}
     varying = {key for key, values in _values(configs.values()).items() if len(values) > 1}
-    rows = [_row(name, "; ".join(f"{key} {_value(value)}" for key, value in config.items() if key in varying))
-            for name, config in configs.items()]
+    rows = [_row(name, "; ".join(f"{key} {_value(value)}" for key, value in config.items()
+                                 if key in varying)) for name, config in configs.items()]
     return Grid("", ["experiment", "settings"], rows)
 
 

@@ -16,9 +16,9 @@ SIGNS = {"": "", "best": "*", "tied": "°"}
 """Marks of a cell in plain text."""
 
 
-def remarks(table: Table, best: str = SIGNS["best"], tied: str = SIGNS["tied"], settings: bool = True
-            ) -> list[str]:
-    """What a reader must know: the spread, the marks, the tests, the warnings and the chosen settings.
+def remarks(table: Table, best: str = SIGNS["best"], tied: str = SIGNS["tied"],
+            settings: bool = True) -> list[str]:
+    """What a reader must know of marks, tests, ranks, warnings and chosen settings.
 
     Args:
         table: what is printed.
@@ -27,9 +27,11 @@ def remarks(table: Table, best: str = SIGNS["best"], tied: str = SIGNS["tied"], 
     """
     out = ["Mean ± population standard deviation over runs (n in the divisor)."]
     if any(cell.best for cell in table.cells.values()):
-        out.append(f"{best}: the best mean of a column; {tied}: not told apart from it, p > {table.alpha:g}"
-                   f" ({TESTS[table.test]} on common splits and seeds, Holm's correction over the rows of"
-                   " a column).")
+        out.append(
+            f"{best}: the best mean of a column; {tied}: not told apart from it, p >"
+            f" {table.alpha:g}"
+            f" ({TESTS[table.test]} on common splits and seeds, Holm's correction over the rows of"
+            " a column).")
     out += _on_tests(table)
     out += [_on_ranks(metric, ranking) for metric, ranking in table.rankings.items()]
     if table.oracles:
@@ -39,14 +41,16 @@ def remarks(table: Table, best: str = SIGNS["best"], tied: str = SIGNS["tied"], 
     for row in table.rows:
         warned = [run.warned for run in table.layout.of_row(row)]
         if any(warned):
-            out.append(f"{row}: {sum(warned)} of {len(warned)} runs gave a warning, see result.json.")
+            out.append(
+                f"{row}: {sum(warned)} of {len(warned)} runs gave a warning, see result.json.")
     if table.published:
         out.append(f"paper: {table.published.title}, in %, mean ± standard deviation.")
     out += table.cautions
     chosen = {place: setting for place, setting in table.settings.items() if setting.tried > 1}
     if chosen:
-        out.append(f"Settings are chosen for each row and column by mean {table.selector} on validation,"
-                   " among those with the most runs:")
+        out.append(
+            f"Settings are chosen for each row and column by mean {table.selector} on validation,"
+            " among those with the most runs:")
     return out + [f"{row} on {column}: {_on_setting(setting)}"
                   for (row, column), setting in chosen.items() if settings]
 
@@ -57,13 +61,16 @@ def _on_tests(table: Table) -> list[str]:
     pairs = [cell.pairs for (_, row, _), cell in table.cells.items()
              if not cell.best and row not in table.oracles and len(table.rows) > 1]
     if any(count < 2 for count in pairs):
-        out.append("Where a row has fewer than 2 splits and seeds in common with the best one there is no"
-                   " test, and no mark.")
+        out.append(
+            "Where a row has fewer than 2 splits and seeds in common with the best one there is no"
+            " test, and no mark.")
     pairs += [one.pairs for one in table.comparisons.values()]
-    if table.test == "wilcoxon" and any(2 <= count and 2.0 ** (1 - count) > table.alpha for count in pairs):
+    if table.test == "wilcoxon" and any(2 <= count and 2.0 ** (1 - count) > table.alpha
+                                        for count in pairs):
         needed = 1 + math.ceil(-math.log2(table.alpha))
-        out.append(f"Wilcoxon's p is at least 2^(1-n) for n pairs: with fewer than {needed} nothing can be"
-                   f" told apart at {table.alpha:g}.")
+        out.append(
+            f"Wilcoxon's p is at least 2^(1-n) for n pairs: with fewer than {needed} nothing can be"
+            f" told apart at {table.alpha:g}.")
     if table.against is not None:
         pooled = " Pairs of one column share its data, so p over all columns is optimistic."
         out.append(f"Difference to {table.against}: mean over pairs, in brackets the two-sided p"
@@ -74,11 +81,17 @@ def _on_tests(table: Table) -> list[str]:
 
 def _on_ranks(metric: str, ranking: Ranking) -> str:
     best = min(ranking.ranks, key=ranking.ranks.__getitem__)
-    near = [row for clique in ranking.cliques[:1] if best in clique for row in clique if row != best]
-    found = f"not told apart from {best}: {', '.join(near)}" if near else f"{best} is told apart from all others"
-    friedman = "" if math.isnan(ranking.friedman) else f" Friedman's test: p = {ranking.friedman:.2g}."
-    return (f"Rank by {metric}: mean over {ranking.blocks} splits of columns, which all {len(ranking.ranks)}"
-            f" rows with a rank have.{friedman} Nemenyi's critical difference: {ranking.difference:.2f}; {found}.")
+    near = [row for clique in ranking.cliques[:1] if best in clique for row in clique
+            if row != best]
+    found = (f"not told apart from {best}: {', '.join(near)}" if near
+             else f"{best} is told apart from all others")
+    friedman = "" if math.isnan(
+        ranking.friedman) else f" Friedman's test: p = {ranking.friedman:.2g}."
+    return (
+        f"Rank by {metric}: mean over {ranking.blocks} splits of columns, which all"
+        f" {len(ranking.ranks)}"
+        f" rows with a rank have.{friedman} Nemenyi's critical difference:"
+        f" {ranking.difference:.2f}; {found}.")
 
 
 def _on_setting(setting: Setting) -> str:
@@ -97,13 +110,15 @@ def summary(found: Collection) -> list[str]:
                    for moment in (min(times), max(times)))
     minutes = sum(result["seconds"] for result in results) / 60
     return [
-        f"Here are {counted(len(found.runs), 'finished run')} of {counted(len(found.results), 'experiment')}:"
-        f" {counted(len(methods), 'method')} ({listed(methods)}) on {counted(len(data), 'data set')}"
-        f" ({listed(data)}), with {counted(len(encoders), 'kind')} of network ({listed(encoders)}).",
-        "A run trains one method once. Its seed draws the initial weights and, unless the config fixes it,"
-        " the split: which classes are hidden and which nodes are labelled. There are"
+        f"Here are {counted(len(found.runs), 'finished run')} of"
+        f" {counted(len(found.results), 'experiment')}: {counted(len(methods), 'method')}"
+        f" ({listed(methods)}) on {counted(len(data), 'data set')} ({listed(data)}), with"
+        f" {counted(len(encoders), 'kind')} of network ({listed(encoders)}).",
+        "A run trains one method once. Its seed draws the initial weights and, unless the config"
+        " fixes it, the split: which classes are hidden and which nodes are labelled. There are"
         f" {seeds(result['seed'] for result in results)}; runs on one split are compared in pairs.",
-        f"Results were written {f'from {first} to {last}' if first < last else f'on {first}'} (UTC).",
+        f"Results were written {f'from {first} to {last}' if first < last else f'on {first}'}"
+        " (UTC).",
         f"All runs together took {minutes / 60:.1f} hours of computing." if minutes >= 90 else
         f"All runs together took {minutes:.1f} minutes of computing."]
 
@@ -121,12 +136,13 @@ def seeds(numbers: Iterable[int]) -> str:
 
 
 def findings(table: Table) -> list[str]:
-    """The best row of each column by the first metric, and which others are as good or cannot be told from it."""
+    """The best row of each column by the first metric, and which others may be as good."""
     metric, out = table.metrics[0], []
     for column in table.columns:
         cells = {row: table.cells[metric, row, column] for row in table.rows
                  if (metric, row, column) in table.cells}
-        told = {row: f"{grid.spread(metric, cell)} over {counted(cell.runs, 'run')}" for row, cell in cells.items()}
+        told = {row: f"{grid.spread(metric, cell)} over {counted(cell.runs, 'run')}"
+                for row, cell in cells.items()}
         best = next((row for row, cell in cells.items() if cell.best), None)
         if best is None:
             out += [f"{column}: {row} has {text}." for row, text in told.items()]
@@ -139,5 +155,6 @@ def findings(table: Table) -> list[str]:
         parts = {"above it is the oracle, ": above, "not told apart from it: ": tied,
                  "too few runs in common to tell: ": few}
         out.append("; ".join([f"{column}: {best} is best with {told[best]}",
-                              *(text + listed(rows) for text, rows in parts.items() if rows)]) + ".")
+                              *(text + listed(rows) for text, rows in parts.items() if rows)])
+                   + ".")
     return out

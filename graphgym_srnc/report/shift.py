@@ -9,18 +9,20 @@ from graphgym_srnc.text import aligned
 
 
 def show(summary: dict[str, Any], out: TextIO | None = None) -> None:
-    """Print what :func:`graphgym_srnc.data.describe.describe` found, with rules on a terminal, plain elsewhere."""
+    """Print what ``data.describe.describe`` found: with rules on a terminal, plain elsewhere."""
     out = out or sys.stdout
     info = {key: value for key, value in summary["info"].items() if key != "cleaned"}
     facts = {"task": summary["name"], **info, "fingerprint": summary["fingerprint"][:16]}
     graphs, labels = summary["graphs"], summary["labels"]
     figures = [(key.replace("_", " "), *(_figure(graph[key]) for graph in graphs.values()))
                for key in next(iter(graphs.values()))]
-    totals = {side: max(sum(count[side] for count in labels.values()), 1) for side in ("source", "target")}
+    totals = {side: max(sum(count[side] for count in labels.values()), 1)
+              for side in ("source", "target")}
     classes = [(name, *(text for side, total in totals.items()
                         for text in (str(count[side]), f"{100 * count[side] / total:.1f}")))
                for name, count in labels.items()]
-    tables = {"": [(key, str(value)) for key, value in facts.items()], "graph": [("", *graphs), *figures],
+    tables = {"": [(key, str(value)) for key, value in facts.items()],
+              "graph": [("", *graphs), *figures],
               "split": [(key, str(size)) for key, size in summary["splits"].items()],
               "labels": [("class", "train", "%", "target", "%"), *classes]}
     if not out.isatty():
@@ -33,7 +35,8 @@ def show(summary: dict[str, Any], out: TextIO | None = None) -> None:
     console = Console(file=out)
     for title, lines in tables.items():
         headed = title in ("graph", "labels")
-        console.print(ruled(lines if headed else [[""] * len(lines[0]), *lines], title, right=headed))
+        console.print(ruled(lines if headed else [[""] * len(lines[0]), *lines], title,
+                            right=headed))
     for warning in summary["warnings"]:
         console.print(Text("!", style="yellow"), warning, highlight=False, markup=False)
 

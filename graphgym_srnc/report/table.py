@@ -1,4 +1,4 @@
-"""Mean and standard deviation over the runs of an experiment, as text, a terminal's table, CSV and Markdown."""
+"""Mean and standard deviation over the runs of an experiment, as text, CSV and Markdown."""
 from __future__ import annotations
 
 import os
@@ -13,8 +13,8 @@ from graphgym_srnc.text import to_csv as csv_of
 if TYPE_CHECKING:
     from rich.table import Table
 
-METRICS = ("micro_f1", "macro_f1", "macro_recall", "unknown_recall", "unknown_precision", "unknown_auroc",
-           "unknown_aupr", "unknown_fpr95")
+METRICS = ("micro_f1", "macro_f1", "macro_recall", "unknown_recall", "unknown_precision",
+           "unknown_auroc", "unknown_aupr", "unknown_fpr95")
 HEADS = {"name": "experiment", "method": "method", "backbone": "backbone", "runs": "runs",
          "micro_f1": "Micro-F1", "macro_f1": "Macro-F1", "macro_recall": "macro recall",
          "unknown_recall": "unknown recall", "unknown_precision": "unknown precision",
@@ -24,13 +24,13 @@ NOTE = "Test scores in %, mean ± population standard deviation over runs (n in 
 Row = dict[str, Any]
 
 
-def summarise(name: str, results: Mapping[int, store.Result], out_dir: str | os.PathLike | None = None) -> Row:
-    """One row for an experiment: ``<metric>`` and ``<metric>_std`` as fractions, and ``drop``, its distance
-    to the IID oracle.
+def summarise(name: str, results: Mapping[int, store.Result],
+              out_dir: str | os.PathLike | None = None) -> Row:
+    """``<metric>`` and ``<metric>_std`` as fractions, and ``drop``, the distance to the IID oracle.
 
-    The distance is the mean, over runs on the same split, of the oracle's Micro-F1 minus ours; it is absent
-    where no finished oracle (method ``iid``) of the same splits lies in ``out_dir``. An oracle of the same
-    backbone goes first, then one with more of our splits.
+    The distance is the mean, over runs on the same split, of the oracle's Micro-F1 minus ours; it
+    is absent where no finished oracle (method ``iid``) of the same splits lies in ``out_dir``. An
+    oracle of the same backbone goes first, then one with more of our splits.
 
     Args:
         name: the experiment's name.
@@ -45,7 +45,8 @@ def summarise(name: str, results: Mapping[int, store.Result], out_dir: str | os.
     if sentences:
         row["verdict"] = sentences
     for metric in METRICS:
-        values = [result["test"][metric] for result in results.values() if metric in result.get("test", {})]
+        values = [result["test"][metric] for result in results.values()
+                  if metric in result.get("test", {})]
         if values:
             row[metric], row[f"{metric}_std"] = mean_std(values)
     if out_dir is not None and row["method"] != "iid":
@@ -54,7 +55,7 @@ def summarise(name: str, results: Mapping[int, store.Result], out_dir: str | os.
 
 
 def verdicts(results: Mapping[int, store.Result]) -> list[str]:
-    """What the verdicts of runs speak of: in how many runs, and the sentence of the first of them."""
+    """What verdicts speak of: in how many runs, and the sentence of the first of them."""
     found: dict[str, list[str]] = {}
     for _, result in sorted(results.items()):
         for kind, sentence in (result.get("verdict") or {}).get("sentences", {}).items():
@@ -81,25 +82,28 @@ def _drop(results: Mapping[int, store.Result], out_dir: str | os.PathLike) -> Ro
     for name, others in store.experiments(out_dir):
         oracle = {other.get("split"): other for other in others.values()
                   if other.get("method") == "iid" and "micro_f1" in other.get("test", {})}
-        pairs = [(oracle[result.get("split")], result) for result in scored if result.get("split") in oracle]
+        pairs = [(oracle[result.get("split")], result) for result in scored
+                 if result.get("split") in oracle]
         if pairs:
             same = pairs[0][0].get("backbone") == pairs[0][1].get("backbone")
             candidates.append((not same, -len(pairs), clean(name), pairs))
     if not candidates:
         return {}
     _, _, name, pairs = min(candidates, key=lambda candidate: candidate[:3])
-    drop, std = mean_std([iid["test"]["micro_f1"] - result["test"]["micro_f1"] for iid, result in pairs])
+    drop, std = mean_std([iid["test"]["micro_f1"] - result["test"]["micro_f1"]
+                          for iid, result in pairs])
     return {"drop": drop, "drop_std": std, "drop_pairs": len(pairs), "oracle": name}
 
 
 def notes(rows: Sequence[Row]) -> list[str]:
     """What a reader of the table must know: the spread, the oracle, the warnings, the verdicts."""
     out = [NOTE]
-    out += [f"{row['name']}: ΔF1 is Micro-F1 of {row['oracle']} minus its own on {row['drop_pairs']} common"
-            " split(s)." for row in rows if "oracle" in row]
-    out += [f"{row['name']}: {row['warned']} of {row['runs']} run(s) gave a warning, see result.json."
-            for row in rows if row["warned"]]
-    return out + [f"{row['name']}: {sentence}." for row in rows for sentence in row.get("verdict", ())]
+    out += [f"{row['name']}: ΔF1 is Micro-F1 of {row['oracle']} minus its own on"
+            f" {row['drop_pairs']} common split(s)." for row in rows if "oracle" in row]
+    out += [f"{row['name']}: {row['warned']} of {row['runs']} run(s) gave a warning,"
+            " see result.json." for row in rows if row["warned"]]
+    return out + [f"{row['name']}: {sentence}." for row in rows
+                  for sentence in row.get("verdict", ())]
 
 
 def to_text(rows: Sequence[Row]) -> str:
@@ -126,7 +130,7 @@ def write(path: Path, rows: Sequence[Row]) -> None:
 
 
 def show(rows: Sequence[Row], out: TextIO) -> None:
-    """Print the table: with rules on a terminal, on its side where that is too narrow; plain elsewhere."""
+    """Print the table: on a terminal with rules, on its side where too narrow; else plain."""
     if not out.isatty():
         print(to_text(rows), *notes(rows), sep="\n", file=out)
         return
@@ -139,7 +143,8 @@ def show(rows: Sequence[Row], out: TextIO) -> None:
         console.print(note, markup=False, highlight=False)
 
 
-def ruled(lines: Sequence[Sequence[str]], title: str = "", bold: str = "\n", right: bool = False) -> Table:
+def ruled(lines: Sequence[Sequence[str]], title: str = "", bold: str = "\n",
+          right: bool = False) -> Table:
     """Lines of cells as a table of Rich, without markup.
 
     Args:
@@ -150,7 +155,8 @@ def ruled(lines: Sequence[Sequence[str]], title: str = "", bold: str = "\n", rig
     """
     from rich.table import Table
     from rich.text import Text
-    table = Table(title=Text(title) if title else None, title_justify="left", show_header=any(lines[0]))
+    table = Table(title=Text(title) if title else None, title_justify="left",
+                  show_header=any(lines[0]))
     for number, head in enumerate(lines[0]):
         table.add_column(Text(head), justify="right" if right and number else "left")
     for line in lines[1:]:

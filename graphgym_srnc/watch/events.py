@@ -16,9 +16,9 @@ MEAN = "mean"
 
 
 def write_aggregate(directory: Path, results: Mapping[int, store.Result]) -> Path | None:
-    """Write ``mean/`` in the directory of an experiment anew: the mean of each scalar over runs, one
-    standard deviation to both sides, and a layout by which the dashboard Custom Scalars draws them
-    as a curve in a band.
+    """Write ``mean/`` in the directory of an experiment anew: the mean of each scalar over runs,
+    one standard deviation to both sides, and a layout by which the dashboard Custom Scalars draws
+    them as a curve in a band.
 
     Tags are those of the runs, so that the mean lies over them. A run that stopped early holds the
     figures of its selected episode.
@@ -51,8 +51,8 @@ def write_aggregate(directory: Path, results: Mapping[int, store.Result]) -> Pat
 
 
 def write_run(directory: Path, result: store.Result, settings: Mapping[str, Any]) -> Path:
-    """Write the events of a finished run that no :class:`graphgym_srnc.watch.tensorboard.TensorBoard`
-    watched.
+    """Write the events of a finished run that no
+    :class:`graphgym_srnc.watch.tensorboard.TensorBoard` watched.
 
     Args:
         directory: of the run.
@@ -67,20 +67,20 @@ def write_run(directory: Path, result: store.Result, settings: Mapping[str, Any]
         summaries += [(scalar(tag, value), episode["number"])
                       for tag, value in (scalars | {"seconds": episode["seconds"]}).items()]
     known = identity(result["method"], result["backbone"], result["task"], result["info"])
-    return write_events(directory, summaries + final(
-        known | {"seed": result["seed"]} | settings, result["val"], result["test"], result["selected"]))
+    last = final(known | {"seed": result["seed"]} | settings, result["val"], result["test"],
+                 result["selected"])
+    return write_events(directory, summaries + last)
 
 
 def identity(method: str, backbone: str, task: str, info: Mapping[str, Any]) -> dict[str, Any]:
-    """The hyper-parameters that every run has; an oracle has the data of the runs that it bounds."""
+    """The hyper-parameters of every run; an oracle has the data of the runs that it bounds."""
     known = {"method": method, "backbone": backbone, "data": task.removesuffix("/oracle")}
     return known | {key: info[key] for key in ("split_seed",) if key in info}
 
 
 def final(settings: Mapping[str, Any], val: Mapping[str, float], test: Mapping[str, float],
           step: int) -> list[tuple[Any, int]]:
-    """The summaries that end a run, each with its step: hyper-parameters, and final scores under the
-    same tags for every method."""
+    """The summaries that end a run, each with its step: hyper-parameters and final scores."""
     from torch.utils.tensorboard.summary import hparams, scalar
     scores = {f"final/{split}_{name}": value for split, part in (("val", val), ("test", test))
               for name, value in part.items()}
@@ -93,8 +93,7 @@ def final(settings: Mapping[str, Any], val: Mapping[str, float], test: Mapping[s
 
 
 def write_events(directory: Path, summaries: Iterable[tuple[Any, int]]) -> Path:
-    """Put summaries with their steps into a directory as its only events; a crash leaves the old
-    ones, the new ones or both."""
+    """Write the only events of a directory; a crash leaves the old ones, the new ones or both."""
     from tensorboard.compat.proto.event_pb2 import Event
     from tensorboard.summary.writer.record_writer import RecordWriter
     now, buffer = time.time(), io.BytesIO()
@@ -115,8 +114,7 @@ def write_events(directory: Path, summaries: Iterable[tuple[Any, int]]) -> Path:
 
 
 def image(tag: str, png: bytes) -> Any:
-    """A summary that holds a PNG file as it is; the writer's own ``add_image`` takes pixels and
-    compresses them a second time."""
+    """A summary that holds a PNG file as it is; ``add_image`` would compress pixels again."""
     from tensorboard.compat.proto.summary_pb2 import Summary
     width, height = (int.from_bytes(png[start:start + 4], "big") for start in (16, 20))
     value = Summary.Image(height=height, width=width, colorspace=4, encoded_image_string=png)

@@ -1,4 +1,4 @@
-"""Embeddings for TensorBoard's projector: vectors, a table of their nodes, and the file that names both."""
+"""Embeddings for TensorBoard's projector: vectors, a table of their nodes, and an index."""
 from __future__ import annotations
 
 from pathlib import Path

@@ -1,5 +1,5 @@
-"""TensorBoard as a callback of the trainer: scalars of each episode, pictures at chosen ones, and at the
-end settings, final scores and embeddings."""
+"""TensorBoard as a callback of the trainer: scalars of each episode, pictures at chosen ones, and
+at the end settings, final scores and embeddings."""
 from __future__ import annotations
 
 import contextlib
@@ -20,23 +20,16 @@ from graphgym_srnc.watch.events import final, identity, image
 
 
 class Snapshot(NamedTuple):
-    """What a method makes of the target graph.
+    """What a method makes of the target graph."""
 
-    Args:
-        confusion: counts ``[C, C]`` on test nodes, a row for each true class.
-        decision: the predicted class of each node, ``[V]``.
-        nodes: ids of a sample of labelled nodes, ``[n]``.
-        views: by name, an embedding ``[n, H]`` of these nodes and a group ``[n]`` of each.
-    """
-
-    confusion: np.ndarray
-    decision: np.ndarray
-    nodes: np.ndarray
-    views: dict[str, tuple[np.ndarray, np.ndarray]]
+    confusion: np.ndarray  # counts [C, C] on test nodes, a row for each true class
+    decision: np.ndarray  # the predicted class of each node, [V]
+    nodes: np.ndarray  # ids of a sample of labelled nodes, [n]
+    views: dict[str, tuple[np.ndarray, np.ndarray]]  # their embedding [n, H] and group [n]
 
 
 class TensorBoard:
-    """Call it after each episode, then :meth:`finish` and :meth:`close` it; it changes no number of the run.
+    """A callback of the trainer, to be finished and closed; it changes no number of the run.
 
     Args:
         directory: the directory of the run; events go there, pictures also to ``figures/`` in it.
@@ -44,10 +37,10 @@ class TensorBoard:
         figures: whether to draw the first episode, every k-th, and the selected one.
         every: k; 0 = none between the first and the selected one.
         how: the map of embeddings, ``pca`` or ``tsne``.
-        projector: whether to write the selected episode's embeddings for the projector; None = where
-            figures are drawn.
-        start: the first episode that will be told; events that are there of it and of later ones, from
-            a run that was cut off, no longer count.
+        projector: whether to write the selected episode's embeddings for the projector; None =
+            where figures are drawn.
+        start: the first episode that will be told; events that are there of it and of later ones,
+            from a run that was cut off, no longer count.
     """
 
     def __init__(self, directory: Path, events: bool = True, figures: bool = True, every: int = 0,
@@ -83,7 +76,8 @@ class TensorBoard:
             if chosen:
                 self._draw(seen, f"episode-{number:03d}", "", f"episode {number}", number, task)
 
-    def finish(self, record: RunRecord, method: Method, task: ShiftTask, settings: Mapping[str, Any]) -> None:
+    def finish(self, record: RunRecord, method: Method, task: ShiftTask,
+               settings: Mapping[str, Any]) -> None:
         """Draw the selected episode, and write warnings, settings, final scores and embeddings.
 
         Args:
@@ -95,7 +89,8 @@ class TensorBoard:
             seen = snapshot(method, task)
         if self.figures:
             self._map(seen, record.best, task)
-            self._draw(seen, "selected", "selected/", f"selected episode {record.best}", record.best, task)
+            self._draw(seen, "selected", "selected/", f"selected episode {record.best}",
+                       record.best, task)
             self._draw_episodes(record.best, task)
             self._draw_reliability(record, task)
         if self.writer is None:
@@ -103,7 +98,8 @@ class TensorBoard:
         if self.projector and seen.views:
             from graphgym_srnc.figures.embedding import principal
             from graphgym_srnc.watch.projector import MAX_AXES, write_projector
-            vectors = {name: principal(points, MAX_AXES) for name, (points, _) in seen.views.items()}
+            vectors = {name: principal(points, MAX_AXES)
+                       for name, (points, _) in seen.views.items()}
             write_projector(self.directory, vectors, columns(seen, task))
         sentences = record.verdict.get("sentences", {}).values()
         for tag, texts in (("warnings", record.warnings), ("verdict", sentences)):
@@ -122,8 +118,8 @@ class TensorBoard:
 
     def restore(self, maps: Mapping[str, Any]) -> None:
         """Take over the maps of a :meth:`checkpoint`."""
-        self.maps = {name: {number: tuple(part.numpy() for part in pair) for number, pair in pairs.items()}
-                     for name, pairs in maps.items()}
+        self.maps = {name: {number: tuple(part.numpy() for part in pair)
+                            for number, pair in pairs.items()} for name, pairs in maps.items()}
 
     def close(self) -> None:
         """Flush what there is; safe to call twice."""
@@ -135,12 +131,13 @@ class TensorBoard:
         from graphgym_srnc.figures.embedding import majority, map_2d
         label = task.target.y.cpu().numpy()[seen.nodes]
         for name, (points, group) in seen.views.items():
-            # A cluster has the colour of the class that most of its nodes have; the classifier names
-            # classes itself.
+            # A cluster has the colour of the class that most of its nodes have; the classifier
+            # names classes itself.
             colour = seen.decision[seen.nodes] if name == "classifier" else majority(group, label)
             self.maps.setdefault(name, {})[number] = map_2d(points, self.how), colour
 
-    def _draw(self, seen: Snapshot, stem: str, prefix: str, title: str, step: int, task: ShiftTask) -> None:
+    def _draw(self, seen: Snapshot, stem: str, prefix: str, title: str, step: int,
+              task: ShiftTask) -> None:
         from graphgym_srnc.figures.charts import confusion_figure
         from graphgym_srnc.figures.embedding import embedding_figure
         outputs = known_names(task)
@@ -151,8 +148,9 @@ class TensorBoard:
             by_class = name == "classifier"
             figure = embedding_figure(
                 self.maps[name][step][0], seen.decision[seen.nodes] if by_class else group,
-                label[seen.nodes], names, f"{task.name}, {name.replace('_gnn', ' GNN')}, {title} ({self._how})",
-                unseen, outputs if by_class else ())
+                label[seen.nodes], names,
+                f"{task.name}, {name.replace('_gnn', ' GNN')}, {title} ({self._how})", unseen,
+                outputs if by_class else ())
             self._picture(f"{prefix}{name}", f"{name}-{stem}", figure, step)
 
     def _draw_episodes(self, best: int, task: ShiftTask) -> None:
@@ -202,11 +200,11 @@ def snapshot(method: Method, task: ShiftTask) -> Snapshot:
 
 
 def columns(seen: Snapshot, task: ShiftTask) -> dict[str, Any]:
-    """What the projector can colour the nodes of a snapshot by: node id, class, known or unknown, decision,
-    groups and split."""
+    """What the projector can colour the nodes of a snapshot by, each ``[n]``."""
     label, names, unseen = classes(task)
     split = np.full(task.target.num_nodes, "other", dtype=object)
-    graphs = {"pool": task.target, "test": task.target, "val": task.validation, "train": task.source}
+    graphs = {"pool": task.target, "test": task.target, "val": task.validation,
+              "train": task.source}
     for part, graph in graphs.items():
         if graph is task.target:
             split[getattr(task, part).cpu().numpy()] = part
@@ -220,8 +218,7 @@ def columns(seen: Snapshot, task: ShiftTask) -> dict[str, Any]:
 
 
 def blind(method: Method, task: ShiftTask) -> ShiftTask:
-    """The task as the method sees it: the one that it holds, whose graphs have caches, else one without
-    the hidden labels."""
+    """The task as the method sees it: the one it holds, with its caches, else a new one."""
     held = getattr(method, "task", None)
     return held if isinstance(held, ShiftTask) else task.blind()
 
