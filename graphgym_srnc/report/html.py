@@ -13,9 +13,8 @@ SIDE = 8192
 def fill(template: Path, **words: Any) -> str:
     """A page from a template, which may extend ``base.html`` here; all text is escaped."""
     loader = jinja2.FileSystemLoader([template.parent, Path(__file__).parent])
-    environment = jinja2.Environment(loader=loader, autoescape=True,
-                                     undefined=jinja2.StrictUndefined, trim_blocks=True,
-                                     lstrip_blocks=True)
+    environment = jinja2.Environment(loader=loader, undefined=jinja2.StrictUndefined,
+                                     autoescape=True, trim_blocks=True, lstrip_blocks=True)
     page = environment.get_template(template.name).render(words)
     return page.encode("utf-8", "replace").decode()
 

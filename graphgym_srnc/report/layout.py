@@ -199,15 +199,13 @@ def _ordered(chosen: Mapping[Place, list[Run]], axis: int,
              published: Published | None) -> list[str]:
     """Labels of rows (axis 0) or columns (1): the oracle, those of the paper, others as found."""
     first = {place[axis]: runs[0] for place, runs in reversed(chosen.items())}
-    entries, entry_of = [], lambda facts: None
-    if published is not None:
-        entries = list(published.columns if axis else published.rows)
-        entry_of = published.column_of if axis else published.row_of
 
-    def rank(label: str) -> tuple[bool, int]:
-        facts = first[label].facts
-        entry = entry_of(facts)
-        behind = entries.index(entry) if entry else len(entries)
-        return axis == 1 or facts["method"] != ORACLE, behind
+    def rank(label: str) -> tuple[bool, float]:
+        facts, entries, entry = first[label].facts, (), None
+        if published is not None:
+            entries = published.columns if axis else published.rows
+            entry = published.column_of(facts) if axis else published.row_of(facts)
+        position = list(entries).index(entry) if entry else math.inf
+        return axis == 1 or facts["method"] != ORACLE, position
 
     return sorted(dict.fromkeys(place[axis] for place in chosen), key=rank)

@@ -128,8 +128,8 @@ def collect(folders: Iterable[str | os.PathLike]) -> Collection:
         allowed = "; ".join(["directories of experiments with <seed>/result.json",
                              *found.remarks()])
         raise InputError("DIR", ", ".join(given), allowed)
-    found.experiments = _renamed(sorted(experiments.values(),
-                                        key=lambda experiment: experiment.name))
+    found.experiments = sorted(experiments.values(), key=lambda experiment: experiment.name)
+    _make_distinct(found.experiments)
     return found
 
 
@@ -202,10 +202,9 @@ def _without_volatile(config: Mapping[str, Any], prefix: str = "") -> dict[str, 
             else value for key, value in config.items() if f"{prefix}{key}" not in store.VOLATILE}
 
 
-def _renamed(experiments: list[Experiment]) -> list[Experiment]:
-    """The same with a number where two have one name."""
+def _make_distinct(experiments: Iterable[Experiment]) -> None:
+    """Add a number where two have one name."""
     seen: dict[str, int] = {}
     for experiment in experiments:
         seen[experiment.name] = seen.get(experiment.name, 0) + 1
         experiment.name += f" ({seen[experiment.name]})" * (seen[experiment.name] > 1)
-    return experiments

@@ -17,7 +17,6 @@ from graphgym_srnc.text import plain
 SHOWN = 5
 """Different warnings of an experiment that are shown."""
 
-
 VARIES = "varies with the seed"
 
 
@@ -75,8 +74,8 @@ def warnings(experiments: Sequence[Experiment]) -> Grid:
 def judged(experiments: Sequence[Experiment]) -> Grid:
     """The verdicts on each experiment, where there are any."""
     sentences = {experiment.name: verdicts(experiment.results) for experiment in experiments}
-    rows = [_row(name, "; ".join(plain(sentence)[:400] for sentence in own))
-            for name, own in sentences.items() if own]
+    rows = [_row(title, "; ".join(plain(sentence)[:400] for sentence in own))
+            for title, own in sentences.items() if own]
     return Grid("", ["experiment", "what its runs were found odd for"], rows)
 
 
@@ -91,8 +90,10 @@ def settings(experiments: Sequence[Experiment]) -> Grid:
     """What tells experiments apart: keys with two values among those that have the key."""
     configs = {experiment.name: store.flatten(experiment.settings) for experiment in experiments}
     varying = {key for key, values in _values(configs.values()).items() if len(values) > 1}
-    rows = [_row(name, "; ".join(f"{key} {_value(value)}" for key, value in config.items()
-                                 if key in varying)) for name, config in configs.items()]
+    rows = []
+    for title, config in configs.items():
+        values = (f"{key} {_value(value)}" for key, value in config.items() if key in varying)
+        rows.append(_row(title, "; ".join(values)))
     return Grid("", ["experiment", "settings"], rows)
 
 
@@ -112,8 +113,8 @@ def yaml_of(experiment: Experiment) -> str:
 
 def command(experiment: Experiment) -> str:
     """The command that repeats the runs of an experiment with its config in a file of its name."""
-    name, first = plain(experiment.path.name), min(experiment.results)
-    words = ["graphgym-srnc", "run", "--cfg", f"{name}.yaml", "--name", name,
+    file, first = plain(experiment.path.name), min(experiment.results)
+    words = ["graphgym-srnc", "run", "--cfg", f"{file}.yaml", "--name", file,
              "--repeat", str(max(experiment.results) - first + 1)]
     return shlex.join([*words, *(["seed", str(first)] if first else [])])
 

@@ -27,11 +27,9 @@ def remarks(table: Table, best: str = SIGNS["best"], tied: str = SIGNS["tied"],
     """
     out = ["Mean ± population standard deviation over runs (n in the divisor)."]
     if any(cell.best for cell in table.cells.values()):
-        out.append(
-            f"{best}: the best mean of a column; {tied}: not told apart from it, p >"
-            f" {table.alpha:g}"
-            f" ({TESTS[table.test]} on common splits and seeds, Holm's correction over the rows of"
-            " a column).")
+        out.append(f"{best}: the best mean of a column; {tied}: not told apart from it, p >"
+                   f" {table.alpha:g} ({TESTS[table.test]} on common splits and seeds, Holm's"
+                   " correction over the rows of a column).")
     out += _on_tests(table)
     out += [_on_ranks(metric, ranking) for metric, ranking in table.rankings.items()]
     if table.oracles:
@@ -40,17 +38,15 @@ def remarks(table: Table, best: str = SIGNS["best"], tied: str = SIGNS["tied"],
         out.append(f"Some cells pool runs that differ in {', '.join(sorted(table.layout.pooled))}.")
     for row in table.rows:
         warned = [run.warned for run in table.layout.of_row(row)]
-        if any(warned):
-            out.append(
-                f"{row}: {sum(warned)} of {len(warned)} runs gave a warning, see result.json.")
+        told = f"{row}: {sum(warned)} of {len(warned)} runs gave a warning, see result.json."
+        out += [told] * any(warned)
     if table.published:
         out.append(f"paper: {table.published.title}, in %, mean ± standard deviation.")
     out += table.cautions
     chosen = {place: setting for place, setting in table.settings.items() if setting.tried > 1}
     if chosen:
-        out.append(
-            f"Settings are chosen for each row and column by mean {table.selector} on validation,"
-            " among those with the most runs:")
+        out.append(f"Settings are chosen for each row and column by mean {table.selector} on"
+                   " validation, among those with the most runs:")
     return out + [f"{row} on {column}: {_on_setting(setting)}"
                   for (row, column), setting in chosen.items() if settings]
 
@@ -61,16 +57,14 @@ def _on_tests(table: Table) -> list[str]:
     pairs = [cell.pairs for (_, row, _), cell in table.cells.items()
              if not cell.best and row not in table.oracles and len(table.rows) > 1]
     if any(count < 2 for count in pairs):
-        out.append(
-            "Where a row has fewer than 2 splits and seeds in common with the best one there is no"
-            " test, and no mark.")
+        out.append("Where a row has fewer than 2 splits and seeds in common with the best one there"
+                   " is no test, and no mark.")
     pairs += [one.pairs for one in table.comparisons.values()]
-    if table.test == "wilcoxon" and any(2 <= count and 2.0 ** (1 - count) > table.alpha
-                                        for count in pairs):
+    few = any(count >= 2 and 2.0 ** (1 - count) > table.alpha for count in pairs)
+    if table.test == "wilcoxon" and few:
         needed = 1 + math.ceil(-math.log2(table.alpha))
-        out.append(
-            f"Wilcoxon's p is at least 2^(1-n) for n pairs: with fewer than {needed} nothing can be"
-            f" told apart at {table.alpha:g}.")
+        out.append(f"Wilcoxon's p is at least 2^(1-n) for n pairs: with fewer than {needed} nothing"
+                   f" can be told apart at {table.alpha:g}.")
     if table.against is not None:
         pooled = " Pairs of one column share its data, so p over all columns is optimistic."
         out.append(f"Difference to {table.against}: mean over pairs, in brackets the two-sided p"
@@ -81,17 +75,15 @@ def _on_tests(table: Table) -> list[str]:
 
 def _on_ranks(metric: str, ranking: Ranking) -> str:
     best = min(ranking.ranks, key=ranking.ranks.__getitem__)
-    near = [row for clique in ranking.cliques[:1] if best in clique for row in clique
-            if row != best]
-    found = (f"not told apart from {best}: {', '.join(near)}" if near
-             else f"{best} is told apart from all others")
-    friedman = "" if math.isnan(
-        ranking.friedman) else f" Friedman's test: p = {ranking.friedman:.2g}."
-    return (
-        f"Rank by {metric}: mean over {ranking.blocks} splits of columns, which all"
-        f" {len(ranking.ranks)}"
-        f" rows with a rank have.{friedman} Nemenyi's critical difference:"
-        f" {ranking.difference:.2f}; {found}.")
+    clique = next((clique for clique in ranking.cliques[:1] if best in clique), [best])
+    near = ", ".join(row for row in clique if row != best)
+    found = f"{best} is told apart from all others"
+    if near:
+        found = f"not told apart from {best}: {near}"
+    p = "" if math.isnan(ranking.friedman) else f" Friedman's test: p = {ranking.friedman:.2g}."
+    return (f"Rank by {metric}: mean over {ranking.blocks} splits of columns, which all"
+            f" {len(ranking.ranks)} rows with a rank have.{p} Nemenyi's critical difference:"
+            f" {ranking.difference:.2f}; {found}.")
 
 
 def _on_setting(setting: Setting) -> str:
@@ -154,7 +146,6 @@ def findings(table: Table) -> list[str]:
         tied = [row for row, cell in cells.items() if cell.tied and row not in few]
         parts = {"above it is the oracle, ": above, "not told apart from it: ": tied,
                  "too few runs in common to tell: ": few}
-        out.append("; ".join([f"{column}: {best} is best with {told[best]}",
-                              *(text + listed(rows) for text, rows in parts.items() if rows)])
-                   + ".")
+        others = (text + listed(rows) for text, rows in parts.items() if rows)
+        out.append("; ".join([f"{column}: {best} is best with {told[best]}", *others]) + ".")
     return out

@@ -29,8 +29,7 @@ def mean_std(values: Sequence[float]) -> tuple[float, float]:
 
 def bootstrap_interval(values: Sequence[float], confidence: float = 0.95,
                        resamples: int = 9999) -> tuple[float, float]:
-    """An interval for the mean by the bias-corrected and accelerated bootstrap (Efron, JASA 1987),
-    with a seed of its own.
+    """An interval for the mean by the BCa bootstrap (Efron, JASA 1987), with a seed of its own.
 
     Args:
         values: one score a run, ``[n]``.
