@@ -30,8 +30,8 @@ from torch_geometric.data import Data, HeteroData
 from graphgym_srnc import atomic, cache, shifts, store
 from graphgym_srnc.cli.main import main
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.report import overview
-from graphgym_srnc.report import page as html
+from graphgym_srnc.report import overview, page, pictures
+from graphgym_srnc.report.read import collect
 from graphgym_srnc.settings import config_root, plain_yaml
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -422,10 +422,10 @@ def result(folder: Path) -> Callable[[random.Random], None]:
         title = draw.choice(NASTY).decode("utf-8", "surrogateescape")
         acts = (lambda: place.plan([0, 1, 2], resume=True), lambda: place.aggregate(),
                 lambda: store.read_results(folder / "one"),
-                lambda: [render.FORMATS[form](compare.table(compare.collect([folder]).runs))
+                lambda: [render.FORMATS[form](compare.table(collect([folder]).runs))
                          for form in render.FORMATS],
-                lambda: tables.markdown([tables.summarise("one", place.aggregate(), folder)]),
-                lambda: html.render([folder], ["micro_f1"], title=title))
+                lambda: tables.to_markdown([tables.summarise("one", place.aggregate(), folder)]),
+                lambda: page.render(collect([folder]), ["micro_f1"], title=title))
         draw.choices(acts, (2, 4, 1, 4, 4, 1))[0]()
     return one
 
@@ -562,7 +562,7 @@ def test_input_is_read_or_refused(kind, tmp_path, gym, unchanged_globals, monkey
     monkeypatch.setattr(sys, "stdout", io.StringIO())
     monkeypatch.setattr(sys, "stderr", io.StringIO())
     monkeypatch.setattr(overview, "figures_of", lambda results, metric: iter(()))
-    monkeypatch.setattr(html, "_rank_drawings", lambda table: iter(()))
+    monkeypatch.setattr(pictures, "_ranks", lambda table: iter(()))
     try_one, wrong = kind(tmp_path), []
     for number in range(KINDS.index(kind), COUNT, len(KINDS)):
         try:

@@ -58,14 +58,16 @@ def show(cfg: str | None, overrides: list[str], out: str | None) -> None:
     Raises:
         InputError: a bad config, bad data, or a picture that cannot be written.
     """
+    from graphgym_srnc.data.describe import describe
     from graphgym_srnc.errors import InputError
-    from graphgym_srnc.figures import charts, shift
+    from graphgym_srnc.figures import shift, style
     from graphgym_srnc.gym import build_task, load_config
+    from graphgym_srnc.report.shift import show as print_out
 
     if out and (Path(out).suffix.lower() not in (".png", ".pdf", ".svg") or not Path(out).absolute().parent.is_dir()):
         raise InputError("--out", out, "a .png, .pdf or .svg file in a folder that exists")
-    summary = shift.describe(build_task(load_config(cfg, overrides)))
-    shift.show(summary)
+    summary = describe(build_task(load_config(cfg, overrides)))
+    print_out(summary)
     if out:
-        charts.save(shift.figure(summary), Path(out))
+        style.save(shift.figure(summary), Path(out))
         print(f"drew {out}")

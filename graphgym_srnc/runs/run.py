@@ -13,8 +13,8 @@ from torch_geometric import seed_everything
 from yacs.config import CfgNode
 
 from graphgym_srnc import parallel, store
+from graphgym_srnc.data.describe import label_counts
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.figures.shift import label_counts
 from graphgym_srnc.gym.build import build_task, device
 from graphgym_srnc.gym.config import activate, dump_config, schema
 from graphgym_srnc.gym.training import fit, train_standard

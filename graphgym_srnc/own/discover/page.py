@@ -14,13 +14,12 @@ from torch_geometric.data import Data
 
 from graphgym_srnc.backbones import Sparse, prepare
 from graphgym_srnc.figures import embedding
-from graphgym_srnc.figures.charts import INK, PALE, PALETTE, png, style
+from graphgym_srnc.figures.style import INK, PALE, PALETTE, encode, style
 from graphgym_srnc.own.discover.clusters import Cluster, Discovery
 from graphgym_srnc.own.discover.evidence import Evidence
 from graphgym_srnc.own.discover.words import distinguishing
-from graphgym_srnc.report.page import png_size
-from graphgym_srnc.report.render import guarded
-from graphgym_srnc.text import aligned, plain
+from graphgym_srnc.report.html import png_size
+from graphgym_srnc.text import aligned, guarded, plain
 
 NEAREST, LONGEST = 2, 160
 """Known classes told of a cluster, and letters of a node's text."""
@@ -163,9 +162,9 @@ def pictures(found: Discovery, evidence: Evidence) -> dict[str, tuple[str, bytes
     """Captions and PNG files by name."""
     total = len(found.known) + len(found.new)
     return {"map": ("Each dot is a node; nodes that lie together are about the same and look alike to the model (t-SNE). Grey: clusters of"
-                    " known classes. Distances between groups say little.", png(map_figure(found))),
+                    " known classes. Distances between groups say little.", encode(map_figure(found))),
             "evidence": ("Three curves over the number of clusters. Circle: what each suggests. Grey: from the least to the largest."
-                         f" Dotted: the {total} clusters taken here.", png(evidence_figure(evidence, total)))}
+                         f" Dotted: the {total} clusters taken here.", encode(evidence_figure(evidence, total)))}
 
 
 def render(title: str, told: Sequence[Told], found: Discovery, evidence: Evidence, drawn: Mapping[str, tuple[str, bytes]],
