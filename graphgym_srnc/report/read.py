@@ -14,6 +14,7 @@ from typing import Any, Hashable, Iterable, Mapping
 
 from graphgym_srnc import store
 from graphgym_srnc.errors import InputError
+from graphgym_srnc.report.legacy import modern_result
 from graphgym_srnc.text import clean, plain
 
 COSTS = ("seconds", "peak_memory_mib", "params")
@@ -143,6 +144,7 @@ def _read(directory: Path) -> tuple[store.Result, Run] | None:
     try:
         if not _is_sound(result):
             return None
+        result = modern_result(result)
         result |= {key: plain(result[key]) for key in NAMED}
         return result, _run(result)
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError, OverflowError):
