@@ -164,8 +164,6 @@ def test_unknown_embedding():
     data = Data(x=torch.eye(3), edge_index=torch.tensor([[0], [1]]))
     with pytest.raises(InputError, match="node2vec"):
         embed(data, "line")
-    with pytest.raises(InputError, match="walks.walks"):
-        embed(data, "deepwalk", walks=0)
 
 
 def test_split_unknown_keeps_known_classes_and_splits_the_rest():
