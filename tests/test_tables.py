@@ -22,8 +22,8 @@ from graphgym_srnc.cli.main import build_parser, main
 from graphgym_srnc.data import folder
 from graphgym_srnc.data import names as _names
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.own.tables import dblp, example, flat, hetero, project, read
-from graphgym_srnc.own.tables.project import Limits
+from graphgym_srnc.own.tables import dblp, example, features, hetero, homogeneous, metapaths, projection, read
+from graphgym_srnc.own.tables.projection import Limits, project, steps_of
 
 TITLES = ["Graph networks, \"quoted\"", "Graph mining and networks", "<b>Query</b> plans & graphs", "Query plans\nin two lines",
           "Größe der Graphen", "plans", "networks", ""]
@@ -94,7 +94,7 @@ def test_a_split_column_is_the_tasks_split(files, tmp_path):
 def test_numbers_categories_and_embeddings_stand_side_by_side(split_free, tmp_path):
     array = np.random.default_rng(0).normal(size=(8, 3))
     np.save(tmp_path / "own.npy", array)
-    made, told = flat.graph(*split_free, numbers=["size", "year"], categories=["land"], embeddings=tmp_path / "own.npy")
+    made, told = homogeneous.make_graph(*split_free, numbers=["size", "year"], categories=["land"], embeddings=tmp_path / "own.npy")
     size = np.array([1, 2.5, np.nan, -4, 100, 0, 3, 3])
     size = np.nan_to_num((size - np.nanmean(size)) / np.nanstd(size))
     year = (np.arange(8) - 3.5) / np.std(np.arange(8))
@@ -103,7 +103,7 @@ def test_numbers_categories_and_embeddings_stand_side_by_side(split_free, tmp_pa
     expected = np.concatenate([block / np.sqrt((block ** 2).sum() / 8) for block in blocks], 1)
     np.testing.assert_allclose(made.features.toarray(), expected, atol=1e-12)
     assert made.words == ["size", "year", "land=<i>", "land=DE", "land=FR", "embedding 0", "embedding 1", "embedding 2"] and not told
-    everything, _ = flat.graph(*split_free, numbers=["*"])
+    everything, _ = homogeneous.make_graph(*split_free, numbers=["*"])
     assert everything.words == ["size", "year"]
     np.testing.assert_allclose(everything.features.toarray(), blocks[0], atol=1e-12)
 
@@ -115,8 +115,8 @@ def rows_of_column(path: Path, name: str) -> list[str]:
 
 def test_counts_and_stop_words_are_scikit_learns(split_free):
     texts = ["\n".join(filter(None, pair)) for pair in zip(TITLES, rows_of_column(split_free[0], "land"))]
-    options = flat.features.TextOptions(counts=True, max_words=4, min_nodes=2, stop_words="english")
-    made, _ = flat.graph(*split_free, text=["title", "land"], options=options)
+    options = features.TextOptions(counts=True, max_words=4, min_nodes=2, stop_words="english")
+    made, _ = homogeneous.make_graph(*split_free, text=["title", "land"], options=options)
     oracle = CountVectorizer(max_features=4, min_df=2, stop_words="english")
     assert (made.features.toarray() == oracle.fit_transform(texts).toarray()).all()
     assert made.words == oracle.get_feature_names_out().tolist() and made.texts == texts
@@ -136,14 +136,14 @@ def test_a_second_table_gets_the_features_of_the_first(files, tmp_path):
 
 
 def test_spectral_features_are_eigenvectors(split_free):
-    made, _ = flat.graph(*split_free, spectral=3)
+    made, _ = homogeneous.make_graph(*split_free, spectral=3)
     adjacency = networkx.to_numpy_array(networkx.Graph(EDGES), nodelist=IDS[:7])
     degree = adjacency.sum(1)
     normalised = adjacency / np.sqrt(degree[:, None] * degree)
     x = made.features.toarray() / np.sqrt(8)
     assert (x[7] == 0).all() and x[:7].T @ x[:7] == pytest.approx(np.eye(3), abs=1e-8)
     np.testing.assert_allclose(normalised @ x[:7], x[:7] * np.linalg.eigvalsh(normalised)[:-4:-1], atol=1e-8)
-    assert (flat.graph(*split_free, spectral=3)[0].features != made.features).nnz == 0
+    assert (homogeneous.make_graph(*split_free, spectral=3)[0].features != made.features).nnz == 0
 
 
 @pytest.mark.parametrize("mark, suffix", [(";", ".csv"), ("\t", ".tsv"), ("\t", ".txt")])
@@ -242,7 +242,7 @@ def test_what_is_there_is_replaced_only_on_demand(files, tmp_path, capsys):
 
 
 def test_a_failed_write_keeps_the_old_folder(files, tmp_path):
-    made, _ = flat.graph(*files, numbers=["size"])
+    made, _ = homogeneous.make_graph(*files, numbers=["size"])
     folder.write(made, tmp_path / "graph", False)
     with pytest.raises(TypeError):
         folder.write(made._replace(recipe={"no": object()}), tmp_path / "graph", True)
@@ -251,18 +251,17 @@ def test_a_failed_write_keeps_the_old_folder(files, tmp_path):
 
 # Metapaths.
 
-def random_links(seed: int = 0) -> dict[tuple[str, str], sp.csr_matrix]:
-    rng = np.random.default_rng(seed)
-    links: dict[tuple[str, str], sp.csr_matrix] = {}
+def random_links(seed: int = 0) -> hetero.Links:
+    rng, graph = np.random.default_rng(seed), hetero.Hetero({}, {})
     for pair, shape, share in ((("p", "a"), (30, 12), 0.15), (("p", "t"), (30, 9), 0.2), (("p", "p"), (30, 30), 0.03)):
-        hetero.connect(links, pair, sp.csr_matrix(rng.random(shape) < share))
-    return links
+        graph.connect(*pair, sp.csr_matrix(rng.random(shape) < share))
+    return graph.links
 
 
 @pytest.mark.parametrize("path", ["p-a-p", "p-t-p", "p-p", "p-p-p", "p-a-p-t-p", "p-a-p-a-p", "a-p-t-p-a", "p-a-p-p", "a-p-p-a"])
 @pytest.mark.parametrize("limits", [Limits(), Limits(top=2), Limits(min_count=2), Limits(max_degree=4), Limits(1, 2, 5)], ids=str)
 def test_projection_is_that_of_dense_products(path, limits, monkeypatch):
-    monkeypatch.setattr(project, "BLOCK", 40)  # many blocks
+    monkeypatch.setattr(projection, "BLOCK", 40)  # many blocks
     links, types = random_links(), path.split("-")
     dense = [links[pair].toarray() for pair in zip(types, types[1:])]
     for place in range(1, len(dense)) if limits.max_degree else ():
@@ -275,7 +274,7 @@ def test_projection_is_that_of_dense_products(path, limits, monkeypatch):
         near = [(-(2 * s[i, j] / (s[i, i] + s[j, j]) if pathsim else s[i, j] / np.sqrt(d[i] * d[j])), j)
                 for j in range(len(s)) if j != i and s[i, j] >= limits.min_count]
         wanted |= {(min(i, j), max(i, j)) for _, j in sorted(near)[:limits.top or None]}
-    found, told = project.project(project.walk(links, path, types[0], limits.max_degree), path, limits)
+    found, told = project(steps_of(links, path, types[0], limits.max_degree), path, limits)
     assert set(map(tuple, found.T.tolist())) == wanted and found.shape[1] == len(wanted)
     assert f"{len(wanted):,} links" in told
 
@@ -287,27 +286,27 @@ def test_pathsim_of_the_papers_example():
     sim = 2 * m / (m.diagonal()[:, None] + m.diagonal())
     assert sim[0, 3] == 1 and sim[0, 1] == pytest.approx(0.0826, abs=1e-4)
     papers = [(author, venue) for (author, venue), count in np.ndenumerate(counts) for _ in range(count)]
-    links: dict[tuple[str, str], sp.csr_matrix] = {}
+    graph = hetero.Hetero({}, {})
     rows = np.arange(len(papers))
     for kind, column, size in (("author", 0, 5), ("venue", 1, 4)):
         ends = np.array([paper[column] for paper in papers])
-        hetero.connect(links, ("paper", kind), sp.csr_matrix((np.ones(len(papers)), (rows, ends)), shape=(len(papers), size)))
+        graph.connect("paper", kind, sp.csr_matrix((np.ones(len(papers)), (rows, ends)), shape=(len(papers), size)))
     path = "author-paper-venue-paper-author"
-    found, _ = project.project(project.walk(links, path, "author", 0), path, Limits(top=1))
+    found, _ = project(steps_of(graph.links, path, "author", 0), path, Limits(top=1))
     np.fill_diagonal(sim, -1)
     assert sorted(map(tuple, found.T.tolist())) == sorted({(min(pair), max(pair)) for pair in enumerate(sim.argmax(1).tolist())})
 
 
 def test_too_many_links_are_refused_before_they_are_made(monkeypatch):
-    links: dict[tuple[str, str], sp.csr_matrix] = {}
-    hetero.connect(links, ("p", "c"), sp.csr_matrix(np.ones((700, 1))))
-    steps = project.walk(links, "p-c-p", "p", 0)
+    graph = hetero.Hetero({}, {})
+    graph.connect("p", "c", sp.csr_matrix(np.ones((700, 1))))
+    steps = steps_of(graph.links, "p-c-p", "p", 0)
     with pytest.raises(InputError, match="490,000.*--top 20"):
-        project.project(steps, "p-c-p", Limits(max_edges=10_000))
-    assert project.project(steps, "p-c-p", Limits(top=2, max_edges=10_000))[0].shape[1] < 1400
-    monkeypatch.setattr(project, "WORK", 1000)
+        project(steps, "p-c-p", Limits(max_edges=10_000))
+    assert project(steps, "p-c-p", Limits(top=2, max_edges=10_000))[0].shape[1] < 1400
+    monkeypatch.setattr(projection, "WORK", 1000)
     with pytest.raises(InputError, match="--max-degree"):
-        project.project(steps, "p-c-p", Limits(top=2))
+        project(steps, "p-c-p", Limits(top=2))
 
 
 @pytest.fixture
@@ -337,19 +336,19 @@ def test_a_heterodata_becomes_a_task(small, tmp_path, capsys):
 def test_features_and_labels_from_elsewhere(small, tmp_path):
     torch.save(small, tmp_path / "hetero.pt")
     read_back = hetero.read_pt(tmp_path / "hetero.pt")
-    made, _ = hetero.graph(read_back, "author", ["author-paper-author", "author-paper-venue-paper-author"], bag="author-paper",
+    made, _ = metapaths.make_graph(read_back, "author", ["author-paper-author", "author-paper-venue-paper-author"], bag="author-paper",
                            labels_from="author-paper-venue")
     x = small["paper"].x.numpy()
     np.testing.assert_allclose(made.features.toarray(), [x[[0, 1]].mean(0), x[[1, 2]].mean(0), x[[3, 4]].mean(0)], rtol=1e-6)
     assert made.labels == ["1", "1", "0"] and made.edges.T.tolist() == [[0, 1]] and made.split is None
-    counted, _ = hetero.graph(read_back, "author", ["author-paper-author"], bag="author-paper-venue")
+    counted, _ = metapaths.make_graph(read_back, "author", ["author-paper-author"], bag="author-paper-venue")
     assert counted.features.toarray().tolist() == [[2, 0], [2, 0], [0, 2]] and counted.words == ["0", "1"]
     for node, paths, labels, key in (("book", ["paper-author-paper"], "", "--node"), ("paper", [], "", "--metapath"),
                                      ("paper", ["paper-author"], "", "--metapath"), ("paper", ["paper-book-paper"], "", "book"),
                                      ("author", ["author-paper-author"], "", "--bag"),
                                      ("paper", ["paper-author-paper"], "paper-author", "--labels-from")):
         with pytest.raises(InputError, match=key):
-            hetero.graph(read_back, node, paths, labels_from=labels)
+            metapaths.make_graph(read_back, node, paths, labels_from=labels)
 
 
 @pytest.mark.parametrize("content", ["code", Data(x=torch.ones(2, 1)), {"x": 1}, HeteroData(), "broken", "outside"], ids=str)
@@ -404,7 +403,7 @@ def test_the_four_area_files_as_authors(area, tmp_path, capsys):
 
 def test_the_four_area_files_as_papers(area):
     graph, _ = dblp.read_folder(area)
-    made, told = hetero.graph(graph, "paper", ["paper-author-paper", "paper-term-paper"], bag="paper-term", labels_from="paper-conf")
+    made, told = metapaths.make_graph(graph, "paper", ["paper-author-paper", "paper-term-paper"], bag="paper-term", labels_from="paper-conf")
     assert made.labels == ["1", "1", "0", "0", ""] and made.words == ["graph", "query", "neural"]
     assert made.features.toarray().tolist() == [[1, 0, 1], [1, 0, 0], [0, 1, 0], [0, 1, 0], [0, 0, 0]]
     assert made.edges.T.tolist() == [[0, 1], [2, 3]] and len(told) == 2

@@ -170,7 +170,7 @@ def _check_points(x: Tensor) -> None:
 def _check_labels(num_points: int, nodes: Tensor, label: Tensor) -> int:
     """Refuse labels that do not fit; the number of known classes."""
     if nodes.shape != label.shape or nodes.dim() != 1:
-        raise InputError("kmeans.label", tuple(label.shape), f"one for each of {tuple(nodes.shape)}")
+        raise InputError("kmeans.label", tuple(label.shape), f"{tuple(nodes.shape)}, as of nodes")
     if len(nodes.unique()) < len(nodes) or not torch.isin(nodes, torch.arange(num_points)).all():
         raise InputError("kmeans.nodes", nodes.tolist()[:9], f"different ids 0 .. {num_points - 1}")
     classes = label.unique().tolist()
