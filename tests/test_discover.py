@@ -19,7 +19,10 @@ from torch_geometric.data import Data
 
 from graphgym_srnc.backbones import prepare
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.own.discover import clusters, evidence, feedback, page, scores, words
+from graphgym_srnc.own.discover import clusters, evidence, feedback, page, pictures, scores, table, words
+from graphgym_srnc.own.discover.names import NAMELESS, column_name, node_name, read_names
+from graphgym_srnc.own.discover.states import STEPS, states, topics
+from graphgym_srnc.data.names import Names
 
 SRC = Path(__file__).parent.parent
 NASTY = "<script>alert('x')</script> & \"quotes\""
@@ -57,16 +60,16 @@ def found(graph) -> clusters.Discovery:
 def test_separation_is_that_of_networkx(graph):
     cluster = np.random.RandomState(0).randint(0, 4, graph.num_nodes)
     adjacency = prepare(graph, "auto").adjacency("raw").matrix
-    got = clusters.separation(adjacency, cluster, 4)
+    modularity, conductance = clusters.separation(adjacency, cluster, 4)
     network = nx.from_scipy_sparse_array(adjacency)
     groups = [set(np.flatnonzero(cluster == k).tolist()) for k in range(4)]
-    assert got["modularity"].sum() == pytest.approx(nx.community.modularity(network, groups))
-    assert got["conductance"] == pytest.approx([nx.conductance(network, group) for group in groups])
+    assert modularity.sum() == pytest.approx(nx.community.modularity(network, groups))
+    assert conductance == pytest.approx([nx.conductance(network, group) for group in groups])
 
 
 def test_separation_without_edges():
-    got = clusters.separation(sp.csr_array((4, 4)), np.array([0, 0, 1, 1]), 2)
-    assert got["modularity"].tolist() == [0, 0] and got["conductance"].tolist() == [1, 1]
+    modularity, conductance = clusters.separation(sp.csr_array((4, 4)), np.array([0, 0, 1, 1]), 2)
+    assert modularity.tolist() == [0, 0] and conductance.tolist() == [1, 1]
 
 
 def test_simplified_silhouette():
@@ -90,20 +93,20 @@ def test_topics_are_principal_axes_of_smoothed_words(graph):
     walk = dense + np.eye(len(dense))
     walk /= walk.sum(1, keepdims=True)
     smooth = x
-    for _ in range(clusters.STEPS):
+    for _ in range(STEPS):
         smooth = 0.9 * walk @ smooth + 0.1 * x
     left, scale, _ = np.linalg.svd(smooth - smooth.mean(0), full_matrices=False)
     wanted = left[:, :5] * scale[:5]
-    got = clusters.topics(graph, 5).numpy()
+    got = topics(graph, 5).numpy()
     np.testing.assert_allclose(got @ got.T, wanted @ wanted.T, atol=1e-4)
-    assert torch.equal(clusters.topics(graph, 5), clusters.topics(graph, 5))
+    assert torch.equal(topics(graph, 5), topics(graph, 5))
     narrow = Data(x=graph.x[:, :1], edge_index=graph.edge_index)
-    assert clusters.topics(narrow).shape == (graph.num_nodes, 1)
+    assert topics(narrow).shape == (graph.num_nodes, 1)
 
 
 def test_dense_features_are_no_words(graph):
     other = Data(x=graph.x - graph.x.mean(0), edge_index=graph.edge_index)
-    assert torch.isfinite(clusters.topics(other, 4)).all()
+    assert torch.isfinite(topics(other, 4)).all()
 
 
 @pytest.mark.parametrize("x", [torch.ones(40, 8), torch.zeros(40, 8), torch.eye(40), torch.rand(40, 300).round()])
@@ -111,17 +114,17 @@ def test_odd_features(x):
     graph = Data(x=x, edge_index=torch.randint(0, 40, (2, 60), generator=torch.Generator().manual_seed(0)))
     p = torch.full((40, 4), 0.1, dtype=torch.double).scatter(1, (torch.arange(40) % 4)[:, None], 0.7)
     found = clusters.find(graph, p, 5)
-    told = evidence.gather(prepare(graph, "auto").adjacency("raw").matrix, found.state, p.argmax(1), 3)
+    told = evidence.gather(graph, p, found.state)
     assert torch.isfinite(found.state).all() and found.new and told.bracket[0] >= 4
-    assert page.tell(found, graph, ["a", "b", "c"], page.Names()) and page.evidence_figure(told, 5)
+    assert table.rows(found, graph, ["a", "b", "c"], NAMELESS) and pictures.evidence_figure(told, 5)
 
 
 def test_clusters_find_planted_classes(graph, found):
-    assert [one.number for one in found.new] == [1, 2, 3] and [one.known for one in found.known] == [0, 1, 2]
+    assert [one.number for one in found.new] == [1, 2, 3] and [one.known_class for one in found.known] == [0, 1, 2]
     for one in found.new:
-        assert found.cluster[one.nodes].unique().tolist() == [found.num_known - 1 + one.number]
+        assert found.cluster[one.nodes].unique().tolist() == [len(found.known) - 1 + one.number]
         assert len(graph.y[one.nodes[:10]].unique()) == 1 and graph.y[one.nodes[0]] >= 3
-        assert one.unknown > 0.8 and sum(share for _, share in one.nearest) == pytest.approx(1)
+        assert one.called_unknown > 0.8 and sum(share for _, share in one.nearest) == pytest.approx(1)
         assert (found.typical[one.nodes].diff() <= 0).all()
     assert sorted(one.newness for one in found.new)[::-1] == [one.newness for one in found.new]
     assert max(one.newness for one in found.known) < min(one.newness for one in found.new)
@@ -132,7 +135,7 @@ def test_a_class_that_no_node_is_named(graph):
     p = posterior_of(graph)
     p = torch.cat([p[:, :3], torch.full((len(p), 1), 1e-9, dtype=torch.double), p[:, 3:]], 1)
     found = clusters.find(graph, p / p.sum(1, keepdim=True), 6)
-    assert len(found.known[3].nodes) == 0 and found.known[3].sure == 0 and len(found.new) == 2
+    assert len(found.known[3].nodes) == 0 and found.known[3].p_unknown == 0 and len(found.new) == 2
 
 
 @pytest.mark.parametrize("count", [3, 1000])
@@ -150,7 +153,7 @@ def test_nothing_unknown(graph):
 def test_evidence_on_planted_blocks(classes, known):
     graph = planted(classes, 60, features=60)
     p = posterior_of(graph, known)
-    told = evidence.gather(prepare(graph, "auto").adjacency("raw").matrix, clusters.states(graph, p), p.argmax(1), known)
+    told = evidence.gather(graph, p, states(graph, p))
     assert told.bracket[0] <= classes <= told.bracket[1] and told.stability.suggestion == classes
     for curve in told:
         assert curve.counts[0] == known + 1 and len(curve.values) == len(curve.counts) and curve.suggestion in curve.counts
@@ -192,7 +195,7 @@ def test_words_that_set_blocks_apart(graph):
 def test_scores_by_hand(graph, found):
     nodes = torch.arange(graph.num_nodes)[5:]
     rated = scores.rate(found, graph.y, graph.y >= 3, nodes)
-    newness = {one.known if one.number == 0 else found.num_known - 1 + one.number: one.newness for one in [*found.known, *found.new]}
+    newness = {one.known_class if one.number == 0 else len(found.known) - 1 + one.number: one.newness for one in [*found.known, *found.new]}
     wanted = average_precision_score((graph.y >= 3)[nodes], [newness[k] for k in found.cluster[nodes].tolist()])
     assert rated["ap_nodes"] == pytest.approx(wanted) and rated["ap_clusters"] == 1 and rated["consistency"] == 1
     assert rated["acc"] > 0.85 and rated["unseen_nmi"] > 0.6
@@ -217,24 +220,24 @@ class Reader(HTMLParser):
 
 
 def test_page_is_whole_and_escaped(graph, found):
-    names = page.Names(None, [f"{NASTY} {i}" for i in range(graph.num_nodes)], [f"{NASTY}{i}" for i in range(60)])
-    told = page.tell(found, graph, [NASTY] * 3, names, 4)
+    names = Names(None, [f"{NASTY} {i}" for i in range(graph.num_nodes)], [f"{NASTY}{i}" for i in range(60)])
+    told = table.rows(found, graph, [NASTY] * 3, names, 4)
     p = posterior_of(graph)
-    curves = evidence.gather(prepare(graph, "auto").adjacency("raw").matrix, found.state, p.argmax(1), 3)
-    html = page.render(NASTY, told, found, curves, page.pictures(found, curves), [NASTY] * 3, NASTY)
+    curves = evidence.gather(graph, p, found.state)
+    html = page.render(NASTY, told, found, curves, pictures.pictures(found, curves), [NASTY] * 3, NASTY)
     read = Reader(html)
     assert not {"script", "link", "iframe", "a"} & {tag for tag, _ in read.tags} and "<script" not in html
     assert all(attrs["src"].startswith("data:image/png;base64,") for tag, attrs in read.tags if tag == "img")
     assert sum(tag == "img" for tag, _ in read.tags) == 2 and "default-src 'none'" in html and "http" not in html.replace("http-equiv", "")
     assert any("alert('x')" in text for text in read.text)
-    rows = list(csv.DictReader(page.to_csv(told).splitlines()))
+    rows = list(csv.DictReader(table.to_csv(told).splitlines()))
     assert [int(row["nodes"]) for row in rows] == [len(one.nodes) for one in found.new]
-    assert "cluster 1: " in page.text(told) and "evidence, not the truth" in page.evidence_text(curves)
+    assert "cluster 1: " in table.text(told) and "evidence, not the truth" in evidence.summary(curves)
 
 
 def test_csv_starts_no_formula(graph, found):
-    told = page.tell(found, graph, ["=1+1", "b", "c"], page.Names(None, ["@x"] * graph.num_nodes, ["=2"] * 60), 3)
-    rows = list(csv.DictReader(page.to_csv(told).splitlines()))
+    told = table.rows(found, graph, ["=1+1", "b", "c"], Names(None, ["@x"] * graph.num_nodes, ["=2"] * 60), 3)
+    rows = list(csv.DictReader(table.to_csv(told).splitlines()))
     assert all(row[key][:1] not in "=@" for row in rows for key in ("words", "typical_nodes", "nearest_known_classes"))
 
 
@@ -264,7 +267,7 @@ def test_named_clusters_are_classes_of_the_next_run(graph, found, tmp_path):
     assert unknown and all(int(found.cluster[node]) not in (3, 4) and int(y[node]) == 3 for node in unknown)
 
     folder = tmp_path / "next"
-    feedback.write(folder, graph, made, page.Names(None, [NASTY] * graph.num_nodes, None))
+    feedback.write(folder, graph, made, Names(None, [NASTY] * graph.num_nodes, None))
     assert not list(tmp_path.glob(".*"))
     task = shifts.find("file")(path=str(folder))
     assert task.class_names == ("biology", "class 0", "class 1", "class 2", "graph, theory") and task.open_set
@@ -277,17 +280,16 @@ def test_named_clusters_are_classes_of_the_next_run(graph, found, tmp_path):
 
 
 def test_names_of_files(tmp_path):
-    from graphgym_srnc.cli.discover import read_names
     graph = Data(x=torch.zeros(2, 3), edge_index=torch.empty(2, 0, dtype=torch.long))
     (tmp_path / "nodes.csv").write_text('id,text\na,"one, and\nmore"\nb,two\n')
     (tmp_path / "words.txt").write_text("x\ny\nz\n")
     of_folder, of_file = read_names(None, None, tmp_path, graph), read_names(str(tmp_path / "nodes.csv"), None, None, graph)
     assert of_folder.words == ["x", "y", "z"] and of_file.words is None
-    assert of_file.node(0) == of_folder.node(0) == "a: one, and more" and of_file.word(2) == "feature 2"
-    assert page.Names().node(1) == "node 1" and page.Names(None, ["\x1b[31mred"]).node(0) == "node 0: ?[31mred"
+    assert node_name(of_file, 0) == node_name(of_folder, 0) == "a: one, and more" and column_name(of_file, 2) == "feature 2"
+    assert node_name(NAMELESS, 1) == "node 1" and node_name(Names(None, ["\x1b[31mred"], None), 0) == "node 0: ?[31mred"
     (tmp_path / "other.csv").write_text("text\none\n")
     for texts, words_file in (("other.csv", None), (None, "nodes.csv"), ("nothing.txt", None)):
-        with pytest.raises(InputError, match="--texts|--words"):
+        with pytest.raises(InputError, match="--texts|--words|nothing.txt"):
             read_names(texts and str(tmp_path / texts), words_file and str(tmp_path / words_file), None, graph)
 
 
