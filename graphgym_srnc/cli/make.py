@@ -33,7 +33,7 @@ def add_parsers(actions: argparse._SubParsersAction) -> None:
         "make", help="make a graph folder of your own tables, texts or heterogeneous graph",
         epilog=MAKE, allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter)
     make.add_argument("inputs", nargs="+", metavar="FILE", help=INPUTS)
-    make.add_argument("--out", required=True, type=Path, metavar="FOLDER", help="the graph's folder")
+    make.add_argument("--out", required=True, type=Path, metavar="FOLDER", help="graph folder")
     make.add_argument("--overwrite", action="store_true", help="replace what is there")
     _add_table_options(make.add_argument_group(
         "a node table (.csv, .tsv, .parquet) and a list of links").add_argument)
@@ -41,7 +41,7 @@ def add_parsers(actions: argparse._SubParsersAction) -> None:
     _add_text_options(make.add_argument_group(
         "how texts become features (scikit-learn's TfidfVectorizer)").add_argument)
 
-    example = actions.add_parser("example", help="write a node table and a list of links to play with")
+    example = actions.add_parser("example", help="write a node table and links to play with")
     example.add_argument("out", type=Path, metavar="FOLDER")
     example.add_argument("--nodes", type=int, default=20_000, metavar="N",
                          help="number of nodes (default: 20000)")

@@ -28,7 +28,13 @@ class Progress:
     def __enter__(self) -> Progress:
         if self.out.isatty():
             from rich.console import Console
-            from rich.progress import BarColumn, MofNCompleteColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
+            from rich.progress import (
+                BarColumn,
+                MofNCompleteColumn,
+                SpinnerColumn,
+                TextColumn,
+                TimeElapsedColumn,
+            )
             from rich.progress import Progress as Bars
             self._bars = Bars(SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
                               console=Console(file=self.out), transient=True)
@@ -99,7 +105,13 @@ class Runs:
     def __enter__(self) -> Runs:
         if self.out.isatty():
             from rich.console import Console
-            from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+            from rich.progress import (
+                BarColumn,
+                MofNCompleteColumn,
+                TextColumn,
+                TimeElapsedColumn,
+                TimeRemainingColumn,
+            )
             from rich.progress import Progress as Bars
             self._bar = Bars(TextColumn("runs {task.fields[note]}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
                              TextColumn("left"), TimeRemainingColumn(), console=Console(file=self.out), transient=True)

@@ -14,6 +14,7 @@ from graphgym_srnc.own.discover.table import HEADS, Row
 from graphgym_srnc.report.page import png_size
 from graphgym_srnc.text import plain
 
+
 def render(title: str, rows: Sequence[Row], discovery: Discovery, evidence: Evidence,
            pictures: Mapping[str, Picture], classes: Sequence[str], command: str) -> str:
     """The page.

@@ -21,8 +21,8 @@ Numbers = dict[str, dict[str, int]]
 def read_folder(folder: Path) -> tuple[Hetero, list[str]]:
     """The graph in a folder, and what was left out, in words.
 
-    Lines are cells between tabs: an id and a name in ``author.txt``, ``paper.txt``, ``term.txt``
-    and ``conf.txt``, two ids in ``paper_author.txt``, ``paper_term.txt`` and ``paper_conf.txt``, an id,
+    Cells lie between tabs: an id and a name in ``author.txt``, ``paper.txt``, ``term.txt`` and
+    ``conf.txt``; two ids in ``paper_author.txt``, ``paper_term.txt`` and ``paper_conf.txt``; an id,
     a label and perhaps a name in ``*_label.txt``. Files may lack.
 
     Raises:
