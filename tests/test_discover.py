@@ -52,10 +52,10 @@ def planted(classes: int = 6, per_class: int = 50, features: int = 60, seed: int
 
 def posterior_of(graph: Data, known: int = 3, sure: float = 0.9) -> torch.Tensor:
     """A model that is right but for each tenth node; it knows classes below ``known``."""
-    said = graph.y.clamp(max=known).clone()
-    said[::10] = (said[::10] + 1) % known
-    p = torch.full((len(said), known + 1), (1 - sure) / known, dtype=torch.double)
-    return p.scatter(1, said[:, None], sure)
+    predicted = graph.y.clamp(max=known).clone()
+    predicted[::10] = (predicted[::10] + 1) % known
+    p = torch.full((len(predicted), known + 1), (1 - sure) / known, dtype=torch.double)
+    return p.scatter(1, predicted[:, None], sure)
 
 
 @pytest.fixture(scope="module")
@@ -129,23 +129,24 @@ def test_odd_features(x):
     p = torch.full((40, 4), 0.1, dtype=torch.double)
     p = p.scatter(1, (torch.arange(40) % 4)[:, None], 0.7)
     found = clusters.find(graph, p, 5)
-    told = evidence.gather(graph, p, found.state)
-    assert torch.isfinite(found.state).all() and found.new and told.bracket[0] >= 4
-    assert table.rows(found, graph, ["a", "b", "c"], NAMELESS) and pictures.evidence_figure(told, 5)
+    curves = evidence.gather(graph, p, found.state)
+    assert torch.isfinite(found.state).all() and found.new and curves.bracket[0] >= 4
+    assert table.rows(found, graph, ["a", "b", "c"], NAMELESS)
+    assert pictures.evidence_figure(curves, 5)
 
 
 def test_clusters_find_planted_classes(graph, found):
-    assert [one.number for one in found.new] == [1, 2, 3]
-    assert [one.known_class for one in found.known] == [0, 1, 2]
-    for one in found.new:
-        assert found.cluster[one.nodes].unique().tolist() == [len(found.known) - 1 + one.number]
-        assert len(graph.y[one.nodes[:10]].unique()) == 1 and graph.y[one.nodes[0]] >= 3
-        assert one.called_unknown > 0.8
-        assert sum(share for _, share in one.nearest) == pytest.approx(1)
-        assert (found.typical[one.nodes].diff() <= 0).all()
-    assert sorted(one.newness for one in found.new)[::-1] == [one.newness for one in found.new]
-    assert max(one.newness for one in found.known) < min(one.newness for one in found.new)
-    assert sum(len(one.nodes) for one in [*found.new, *found.known]) == graph.num_nodes
+    assert [cluster.number for cluster in found.new] == [1, 2, 3]
+    assert [cluster.known_class for cluster in found.known] == [0, 1, 2]
+    for cluster in found.new:
+        assert found.cluster[cluster.nodes].unique().tolist() == [2 + cluster.number]
+        assert len(graph.y[cluster.nodes[:10]].unique()) == 1 and graph.y[cluster.nodes[0]] >= 3
+        assert cluster.called_unknown > 0.8
+        assert sum(share for _, share in cluster.nearest) == pytest.approx(1)
+        assert (found.typical[cluster.nodes].diff() <= 0).all()
+    new, known = ([cluster.newness for cluster in part] for part in (found.new, found.known))
+    assert sorted(new, reverse=True) == new and max(known) < min(new)
+    assert sum(len(cluster.nodes) for cluster in [*found.new, *found.known]) == graph.num_nodes
 
 
 def test_a_class_that_no_node_is_named(graph):
@@ -170,13 +171,14 @@ def test_nothing_unknown(graph):
 def test_evidence_on_planted_blocks(classes, known):
     graph = planted(classes, 60, features=60)
     p = posterior_of(graph, known)
-    told = evidence.gather(graph, p, states(graph, p))
-    assert told.bracket[0] <= classes <= told.bracket[1] and told.stability.suggestion == classes
-    for curve in told:
+    curves = evidence.gather(graph, p, states(graph, p))
+    assert curves.bracket[0] <= classes <= curves.bracket[1]
+    assert curves.stability.suggestion == classes
+    for curve in curves:
         assert curve.counts[0] == known + 1 and len(curve.values) == len(curve.counts)
         assert curve.suggestion in curve.counts
-    assert np.isnan(told.stability.values[0])
-    assert all(-1 <= value <= 1 for value in told.stability.values[1:])
+    assert np.isnan(curves.stability.values[0])
+    assert all(-1 <= value <= 1 for value in curves.stability.values[1:])
 
 
 def test_eigengaps_are_those_of_a_dense_matrix(graph):
@@ -202,12 +204,12 @@ def test_log_odds_by_hand():
 
 def test_words_that_set_blocks_apart(graph):
     for x in (graph.x.numpy(), sp.csr_array(graph.x.numpy())):
-        told = words.distinguishing(x, graph.y.numpy(), 8)
-        assert all({column // 10 for column, _ in told[k]} == {k} and len(told[k]) == 8
+        columns = words.distinguishing(x, graph.y.numpy(), 8)
+        assert all({column // 10 for column, _ in columns[k]} == {k} and len(columns[k]) == 8
                    for k in range(6))
     dense = graph.x.numpy() - 0.5 + 0.1 * np.random.RandomState(0).randn(*graph.x.shape)
-    told = words.distinguishing(dense, graph.y.numpy(), 8)
-    assert all({column // 10 for column, _ in told[k]} == {k} for k in range(6))
+    columns = words.distinguishing(dense, graph.y.numpy(), 8)
+    assert all({column // 10 for column, _ in columns[k]} == {k} for k in range(6))
     inside = graph.y.numpy() == 2
     wanted = stats.ttest_ind(dense[inside], dense[~inside], equal_var=False).statistic
     # n in the divisor here, n - 1 there.
@@ -247,10 +249,10 @@ class Reader(HTMLParser):
 def test_page_is_whole_and_escaped(graph, found):
     names = Names(None, [f"{NASTY} {i}" for i in range(graph.num_nodes)],
                   [f"{NASTY}{i}" for i in range(60)])
-    told = table.rows(found, graph, [NASTY] * 3, names, 4)
+    rows = table.rows(found, graph, [NASTY] * 3, names, 4)
     p = posterior_of(graph)
     curves = evidence.gather(graph, p, found.state)
-    html = page.render(NASTY, told, found, curves, pictures.pictures(found, curves), [NASTY] * 3,
+    html = page.render(NASTY, rows, found, curves, pictures.pictures(found, curves), [NASTY] * 3,
                        NASTY)
     read = Reader(html)
     assert not {"script", "link", "iframe", "a"} & {tag for tag, _ in read.tags}
@@ -260,17 +262,17 @@ def test_page_is_whole_and_escaped(graph, found):
     assert all(source.startswith("data:image/png;base64,") for source in sources)
     assert "http" not in html.replace("http-equiv", "")
     assert any("alert('x')" in text for text in read.text)
-    rows = list(csv.DictReader(table.to_csv(told).splitlines()))
-    assert [int(row["nodes"]) for row in rows] == [len(one.nodes) for one in found.new]
-    assert "cluster 1: " in table.text(told)
+    lines = list(csv.DictReader(table.to_csv(rows).splitlines()))
+    assert [int(row["nodes"]) for row in lines] == [len(cluster.nodes) for cluster in found.new]
+    assert "cluster 1: " in table.text(rows)
     assert "evidence, not the truth" in evidence.summary(curves)
 
 
 def test_csv_starts_no_formula(graph, found):
-    told = table.rows(found, graph, ["=1+1", "b", "c"],
+    rows = table.rows(found, graph, ["=1+1", "b", "c"],
                       Names(None, ["@x"] * graph.num_nodes, ["=2"] * 60), 3)
-    rows = list(csv.DictReader(table.to_csv(told).splitlines()))
-    assert all(row[key][:1] not in "=@" for row in rows
+    lines = list(csv.DictReader(table.to_csv(rows).splitlines()))
+    assert all(row[key][:1] not in "=@" for row in lines
                for key in ("words", "typical_nodes", "nearest_known_classes"))
 
 
@@ -392,7 +394,7 @@ def test_another_graph_without_labels(run, capsys, monkeypatch, unchanged_global
     assert "evidence" in printed.out if code == 0 else "no node unknown" in printed.err
 
 
-@pytest.mark.parametrize("words, told", [
+@pytest.mark.parametrize("words, named", [
     (["nowhere"], "RUN"), (["results/one", "--clusters", "2"], "--clusters"),
     (["results/one", "--texts", "words.txt"], "--texts"),
     (["results/one", "--name", "1=a"], "--labels-out"),
@@ -400,12 +402,12 @@ def test_another_graph_without_labels(run, capsys, monkeypatch, unchanged_global
     (["results/one", "--top", "0"], "--top"),
     (["results/one", "--name", "99=a", "--labels-out", "new"], "--name"),
     (["results/one", "--figures", "words.txt"], "--figures")])
-def test_bad_input_in_one_line(run, words, told, capsys, monkeypatch, unchanged_globals):
+def test_bad_input_in_one_line(run, words, named, capsys, monkeypatch, unchanged_globals):
     from graphgym_srnc.cli.main import main
     monkeypatch.chdir(run)
     (run / "words.txt").write_text("word\n" * 100)
     before = set(run.rglob("*"))
     assert main(["discover", *words]) == 2
     error = capsys.readouterr().err
-    assert error.startswith("error: ") and told in error and error.count("\n") == 1
+    assert error.startswith("error: ") and named in error and error.count("\n") == 1
     assert set(run.rglob("*")) == before

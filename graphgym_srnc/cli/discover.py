@@ -18,30 +18,22 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
         "discover", help="show the clusters that no known class stands for", epilog=EPILOG,
         allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter)
     add = parser.add_argument
-    add("run", metavar="RUN",
-        help="a finished run of open-set shift, or an experiment (its run of the lowest seed)")
-    add("--graph", metavar="FILE",
-        help="another graph, in a form that the shift `file` reads (default: the run's target)")
-    add("--features", metavar="FILE", default="",
-        help="the features beside a graph that is a list of edges")
+    add("run", metavar="RUN", help="a run of open-set shift, or an experiment (its lowest seed)")
+    add("--graph", metavar="FILE", help="another graph, as `file` reads it (default: the target)")
+    add("--features", metavar="FILE", default="", help="features beside a graph of edges alone")
     add("--texts", metavar="FILE",
         help="a text a node: a line each, or a .csv with the columns id and text"
              " (default: nodes.csv in the folder of the graph)")
-    add("--words", metavar="FILE",
-        help="a name a feature column, a line each (default: words.txt in that folder)")
+    add("--words", metavar="FILE", help="names of features, a line each (default: words.txt)")
     add("--clusters", type=int, default=0, metavar="K",
         help="number of clusters |C|, known classes included (default: what stability suggests)")
-    add("--top", type=int, default=10, metavar="N",
-        help="words and typical nodes told of each cluster (default: 10)")
+    add("--top", type=int, default=10, metavar="N", help="words and nodes shown (default: 10)")
     add("--out", metavar="PAGE.html", help="also write an HTML page, with pictures in it")
     add("--csv", metavar="FILE", help="also write the table")
     add("--figures", metavar="FOLDER", help="also write the pictures as PNG")
-    add("--evaluate", action="store_true",
-        help="where true classes are at hand, score ranking and clusters by them")
-    add("--name", action="append", default=[], metavar="CLUSTER=NAME",
-        help="give a cluster a name; may be repeated")
-    add("--labels-out", metavar="FOLDER",
-        help="write the graph with named clusters as new classes, for the next run")
+    add("--evaluate", action="store_true", help="score ranking and clusters by true classes")
+    add("--name", action="append", default=[], metavar="CLUSTER=NAME", help="name a cluster")
+    add("--labels-out", metavar="FOLDER", help="write the graph with named clusters as classes")
     add("--nodes-per-class", type=int, default=20, metavar="N",
         help="training nodes from each named cluster (default: 20)")
 

@@ -43,8 +43,7 @@ def add_parsers(actions: argparse._SubParsersAction) -> None:
 
     example = actions.add_parser("example", help="write a node table and links to play with")
     example.add_argument("out", type=Path, metavar="FOLDER")
-    example.add_argument("--nodes", type=int, default=20_000, metavar="N",
-                         help="number of nodes (default: 20000)")
+    example.add_argument("--nodes", type=int, default=20_000, help="their number (default: 20000)")
     example.add_argument("--labelled", type=float, default=0.05, metavar="SHARE",
                          help="share of nodes with a label (default: 0.05)")
     example.add_argument("--seed", type=int, default=0, help="decides the graph (default: 0)")
@@ -65,10 +64,8 @@ def _add_table_options(add: Callable) -> None:
     add("--embeddings", type=Path, metavar="FILE",
         help="features of your own, an .npy [V, D] in the order of the table")
     add("--spectral", type=int, default=0, metavar="D", help="so many features of the links alone")
-    add("--like", type=Path, metavar="FOLDER",
-        help="make the features as in this graph folder, for a model trained on it")
-    add("--skip-missing", action="store_true",
-        help="leave out links to ids that the table does not have")
+    add("--like", type=Path, metavar="FOLDER", help="features as in this folder, for its model")
+    add("--skip-missing", action="store_true", help="leave out links to ids that are no nodes")
 
 
 def _add_hetero_options(add: Callable) -> None:
@@ -86,10 +83,9 @@ def _add_hetero_options(add: Callable) -> None:
 
 def _add_text_options(add: Callable) -> None:
     add("--counts", action="store_true", help="count words (CountVectorizer) instead of TF-IDF")
-    add("--max-words", type=int, default=2000, metavar="N",
-        help="the most frequent words are kept (default: 2000)")
-    add("--min-nodes", type=int, default=2, metavar="N",
-        help="words of fewer nodes are not (default: 2)")
+    number = {"type": int, "metavar": "N"}
+    add("--max-words", **number, default=2000, help="most frequent words kept (default: 2000)")
+    add("--min-nodes", **number, default=2, help="words of fewer nodes are not (default: 2)")
     add("--stop-words", choices=("english", "none"), default="english",
         help="common words to leave out (default: english)")
 

@@ -25,8 +25,7 @@ class Clustering(NamedTuple):
 def constrained_kmeans(x: Tensor, num_clusters: int, nodes: Tensor | None = None,
                        label: Tensor | None = None, *,
                        variant: Annotated[str, OneOf("constrained", "seeded")] = "constrained",
-                       spherical: bool = False, restarts: Count = 10, max_steps: Count = 300,
-                       seed: int = 0) -> Clustering:
+                       spherical: bool = False, restarts: Count = 10, seed: int = 0) -> Clustering:
     """Cluster points of which some have known classes; clusters ``0 .. N - 1`` are these classes.
 
     The first :math:`N` centroids start at the means of the labelled points of each class, the
@@ -42,12 +41,11 @@ def constrained_kmeans(x: Tensor, num_clusters: int, nodes: Tensor | None = None
             only give the first centroids.
         spherical: scale points and centroids to unit length, so that the cosine decides.
         restarts: k-means++ starts, of which the one with the least inertia is kept.
-        max_steps: most rounds of assignment from each start.
         seed: of k-means++.
 
     Raises:
-        InputError: points are not a finite matrix, labels do not fit them, there are fewer clusters
-            than classes or more than points to fill them, or an option is out of its range.
+        InputError: points are not a finite matrix, labels do not fit them, clusters are fewer than
+            classes or more than points can fill, or an option is out of its range.
     """
     none = torch.empty(0, dtype=torch.long)
     nodes, label = (none if given is None else given.cpu() for given in (nodes, label))
@@ -67,7 +65,7 @@ def constrained_kmeans(x: Tensor, num_clusters: int, nodes: Tensor | None = None
     # With a centroid from labels for each cluster there is nothing random.
     starts = (_plus_plus(points[free], known, num_clusters, rng)
               for _ in range(restarts if num_clusters > num_known else 1))
-    runs = (_lloyd(points, start, fixed, max_steps, spherical) for start in starts)
+    runs = (_lloyd(points, start, fixed, spherical) for start in starts)
     return min(runs, key=lambda run: run.inertia)
 
 
@@ -94,11 +92,11 @@ def split_unknown(named: Tensor, unknown: int, hidden: Tensor, num_clusters: int
 
 
 def _lloyd(points: np.ndarray, centroids: np.ndarray, fixed: tuple[np.ndarray, np.ndarray],
-           max_steps: int, spherical: bool) -> Clustering:
-    """Assign and average by turns until no point moves."""
+           spherical: bool) -> Clustering:
+    """Assign and average by turns until no point moves, at most 300 times."""
     length, rows = np.einsum("ij,ij->i", points, points), np.arange(len(points))
     cluster = None
-    for _ in range(max_steps):
+    for _ in range(300):
         distance = _distances(points, length, centroids)
         before, cluster = cluster, distance.argmin(1)
         cluster[fixed[0]] = fixed[1]

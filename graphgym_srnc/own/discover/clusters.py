@@ -77,7 +77,7 @@ class Discovery:
         return len(self.known) - 1 + cluster.number if cluster.number else cluster.known_class
 
 
-def find(graph: Data, posterior: Tensor, num_clusters: int, seed: int = 0,
+def find(graph: Data, posterior: Tensor, num_clusters: int,
          state: Tensor | None = None) -> Discovery:
     """Cluster a graph and measure the clusters.
 
@@ -85,7 +85,6 @@ def find(graph: Data, posterior: Tensor, num_clusters: int, seed: int = 0,
         graph: with ``x`` ``[V, F]`` and ``edge_index`` ``[2, E]``.
         posterior: of the model, ``[V, N + 1]``, the unknown class last.
         num_clusters: :math:`|C|`, known classes included.
-        seed: of k-means.
         state: that of :func:`graphgym_srnc.own.discover.states.states`, if it is there.
 
     Raises:
@@ -94,7 +93,7 @@ def find(graph: Data, posterior: Tensor, num_clusters: int, seed: int = 0,
     check(posterior, num_clusters)
     label, num_known = posterior.argmax(1), posterior.size(1) - 1
     state = states(graph, posterior) if state is None else state
-    split = split_unknown(label, num_known, state, num_clusters, seed)
+    split = split_unknown(label, num_known, state, num_clusters)
     cluster, typical = nearest(state, centres(state, split, num_clusters))
     adjacency = prepare(graph, "auto").adjacency("raw").matrix
     separate = np.stack(separation(adjacency, cluster.numpy(), num_clusters), 1).tolist()

@@ -21,20 +21,15 @@ from graphgym_srnc.backbones import prepare
 from graphgym_srnc.own.clustering import constrained_kmeans
 from graphgym_srnc.own.discover.clusters import centres, nearest, separation
 
-BEYOND = 10
-"""How many clusters beside those of known classes are tried, less where few nodes are unknown."""
-
-SAMPLE = 2000
-"""Most nodes that k-means learns from; all others go to the nearest centre."""
+BEYOND, SAMPLE = 10, 2000
+"""Most clusters tried beside those of known classes, and most nodes that k-means learns from."""
 
 DRAWS, SHARE = 6, 0.7
 """Clusterings that stability compares, and the share of nodes that each of them sees."""
 
-FLAT = 0.02
-"""Share of the largest modularity by which the beginning of the curve's plateau may be lower."""
-
-STEADY = 0.6
-"""Stability below which no split is steady, so that one new cluster is suggested."""
+FLAT, STEADY = 0.02, 0.6
+"""Share of the largest modularity by which its plateau may be lower, and stability below which no
+split is steady, so that one new cluster is suggested."""
 
 
 class Curve(NamedTuple):
@@ -59,7 +54,7 @@ class Evidence(NamedTuple):
         return min(suggestions), max(suggestions)
 
 
-def gather(graph: Data, posterior: Tensor, state: Tensor, seed: int = 0) -> Evidence:
+def gather(graph: Data, posterior: Tensor, state: Tensor) -> Evidence:
     """All three curves, from one cluster beside the known classes on.
 
     ``eigengap`` is that of the subgraph of unknown nodes (:func:`eigengaps`). ``modularity`` is
@@ -73,11 +68,10 @@ def gather(graph: Data, posterior: Tensor, state: Tensor, seed: int = 0) -> Evid
         posterior: of the model, ``[V, N + 1]``, the unknown class last and the likeliest one of a
             node at least.
         state: what is clustered, ``[V, D]``.
-        seed: of samples and k-means.
     """
     adjacency, label = prepare(graph, "auto").adjacency("raw").matrix, posterior.argmax(1)
     num_known = posterior.size(1) - 1
-    unknown, rng = (label == num_known).nonzero().view(-1), np.random.RandomState(seed)
+    unknown, rng = (label == num_known).nonzero().view(-1), np.random.RandomState(0)
     drawn = _sample(unknown, SAMPLE, rng)
     samples = [_sample(drawn, max(int(SHARE * len(drawn)), 1), rng) for _ in range(DRAWS)]
     known = centres(state, label, num_known + 1)[:num_known]
@@ -87,12 +81,12 @@ def gather(graph: Data, posterior: Tensor, state: Tensor, seed: int = 0) -> Evid
         return centres(state[nodes], split.cluster, count)
 
     def modularity(new: int) -> float:
-        cluster, _ = nearest(state, torch.cat([known, learnt(drawn, new, seed)]))
+        cluster, _ = nearest(state, torch.cat([known, learnt(drawn, new, 0)]))
         return float(separation(adjacency, cluster.numpy(), num_known + new)[0].sum())
 
     def stability(new: int) -> float:
-        distances = [torch.cdist(state[drawn], learnt(sample, new, seed + i))
-                     for i, sample in enumerate(samples)]
+        distances = [torch.cdist(state[drawn], learnt(sample, new, seed))
+                     for seed, sample in enumerate(samples)]
         splits = [distance.argmin(1).numpy() for distance in distances]
         return float(np.mean([adjusted_rand_score(a, b) for a, b in combinations(splits, 2)]))
 

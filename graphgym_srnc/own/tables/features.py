@@ -1,4 +1,7 @@
-"""Features of the columns of a table, by a recipe that gives another table the same features."""
+"""Features of the columns of a table, by a recipe that gives another table the same features.
+
+:class:`InputError` is raised where there is no such column, a cell is no number or no word is left.
+"""
 from __future__ import annotations
 
 from collections import Counter
@@ -36,9 +39,6 @@ class TextOptions(NamedTuple):
 def learn(table: Table, text: Sequence[str], numbers: Sequence[str], categories: Sequence[str],
           options: TextOptions) -> Recipe:
     """The recipe for some columns of a table, by which :func:`apply` makes features.
-
-    Raises:
-        InputError: there is no such column, a cell is no number, or no word is left.
     """
     recipe: Recipe = {}
     if text:
@@ -63,9 +63,6 @@ def apply(recipe: Recipe, table: Table) -> tuple[list[sp.csr_matrix], list[str]]
     Texts become TF-IDF rows of length 1. Numbers lose their mean and are divided by their standard
     deviation; an empty cell is the mean. A category has a column for each of its values. Values
     that the recipe does not know are left out.
-
-    Raises:
-        InputError: there is no such column, or a cell is no number.
     """
     blocks, names = [], []
     if text := recipe.get("text"):

@@ -1,4 +1,8 @@
-"""Tables and lists of links from files. Every cell is text, so that an id such as 007 stays one."""
+"""Tables and lists of links from files. Every cell is text, so that an id such as 007 stays one.
+
+All functions raise :class:`InputError`, which names the file, where it cannot be read or is not
+what it should be.
+"""
 from __future__ import annotations
 
 import csv
@@ -18,10 +22,6 @@ Table = dict[str, list[str]]
 
 def table(path: Path) -> Table:
     """A table whose first line names its columns; a ``.parquet`` file where pandas can read it.
-
-    Raises:
-        InputError: it cannot be read, a line has too few or too many cells, or two columns have one
-            name.
     """
     if path.suffix == ".parquet":
         return _parquet(path)
@@ -43,9 +43,6 @@ def lines(path: Path) -> list[list[str]]:
     Cells are separated by commas, semicolons or tabs: by what gives the first lines as many cells
     each, and the most of them. In a ``.txt`` whose first line has none of these they are separated
     by spaces.
-
-    Raises:
-        InputError: the file cannot be read, or is empty.
     """
     content = text(path)
     if path.suffix == ".txt":
@@ -69,9 +66,6 @@ def lines(path: Path) -> list[list[str]]:
 
 def text(path: Path, encodings: Sequence[str] = ("utf-8-sig",)) -> str:
     """The content of a file in the first of some encodings that fits.
-
-    Raises:
-        InputError: it cannot be read.
     """
     for encoding in encodings:
         try:
@@ -85,9 +79,6 @@ def text(path: Path, encodings: Sequence[str] = ("utf-8-sig",)) -> str:
 
 def numbers_of(ids: Sequence[str], file: str) -> dict[str, int]:
     """The number of each node by its id; errors name the file.
-
-    Raises:
-        InputError: an id is empty or there twice.
     """
     numbers = {id: number for number, id in enumerate(ids)}
     if "" in numbers:
@@ -108,9 +99,6 @@ def edges(path: Path, ends: Sequence[str], numbers: dict[str, int],
         ends: names of the two columns, if they are not the first.
         numbers: the number of each node by its id.
         skip: leave out links to ids that are no nodes.
-
-    Raises:
-        InputError: no such column, a line without two cells, or links to ids that are no nodes.
     """
     pairs = _pairs(path, ends, numbers)
     found = [[numbers.get(source, -1), numbers.get(target, -1)] for source, target, *_ in pairs]
