@@ -17,7 +17,7 @@ from torch_geometric.nn.conv.gcn_conv import gcn_norm
 from torch_geometric.utils import is_undirected, to_dense_adj, to_undirected
 
 from graphgym_srnc import backbones
-from graphgym_srnc.backbones import graph as graph_module
+from graphgym_srnc.backbones import features as features_module
 from graphgym_srnc.backbones.encoder import dropout
 from graphgym_srnc.backbones.graph import Graph
 from graphgym_srnc.backbones.sparse import Sparse
@@ -249,8 +249,10 @@ def test_prepared_once_while_alive():
     assert backbones.prepare(make(), "row") is not graph
 
 
-@pytest.mark.parametrize("key, changes", [("gnn.layer_type", {"kind": "nonesuch"}), ("gnn.act", {"act": "nonesuch"}),
-                                          ("gnn.dim_inner", {"kind": "gatconv", "hidden": 15})])
+@pytest.mark.parametrize("key, changes", [("kind", {"kind": "nonesuch"}), ("act", {"act": "nonesuch"}),
+                                          ("hidden", {"kind": "gatconv", "hidden": 15}), ("layers", {"layers": 0}),
+("hidden", {"hidden": 0}), ("heads", {"heads": 0}), ("features", {"features": "nonesuch"}),
+("dropout", {"dropout": 1.0}), ("dropout", {"dropout": -0.1}), ("dropout", {"dropout": float("nan")})])
 def test_bad_specs(key, changes):
     with pytest.raises(InputError) as error:
         backbones.build(backbones.EncoderSpec(**changes), 4, 2)
@@ -260,7 +262,7 @@ def test_bad_specs(key, changes):
 def test_bad_feature_scaling():
     with pytest.raises(InputError) as error:
         Graph(DENSE, "nonesuch")
-    assert error.value.key == "dataset.normalize"
+    assert error.value.key == "features"
 
 
 def test_auto_centres_dense_columns_only():
@@ -296,10 +298,10 @@ def test_scaled_features_are_renewed_after_a_change_in_place(density, features):
 def test_scaled_features_live_as_long_as_what_they_were_made_of():
     data = make()
     Graph(data)
-    held = len(graph_module._scaled)
+    held = len(features_module._scaled)
     del data
     gc.collect()
-    assert len(graph_module._scaled) < held
+    assert len(features_module._scaled) < held
 
 
 @pytest.mark.parametrize("features", ["row", "l2", "auto"])

@@ -21,7 +21,7 @@ import graphgym_srnc
 from graphgym_srnc import methods, store
 from graphgym_srnc.backbones import BACKBONES, Graph, dgi, sparse
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.methods import base
+from graphgym_srnc.methods import training
 from graphgym_srnc.methods.base import Method
 from graphgym_srnc.task import ShiftTask
 from graphgym_srnc.train import trainer
@@ -43,7 +43,7 @@ train_infomax = dgi.train_infomax
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
     """Infomax learns for two steps."""
-    monkeypatch.setattr(dgi, "train_infomax", lambda graph, hidden: train_infomax(graph, hidden, steps=2))
+    monkeypatch.setattr(dgi, "train_infomax", lambda graph, hidden: train_infomax(graph, hidden=hidden, steps=2))
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ def watched(monkeypatch) -> Callable[[Pretend], None]:
     """A function that tells which device is to note what its program waits for in gradient steps: from the start of their losses to the
     end of their update, but for the first step of each call, which may make what the others find made."""
     modes: list[Pretend] = []
-    original = base.minimise
+    original = training.minimise
 
     def minimise(model, optimizer, losses, steps):
         if not modes:

@@ -467,7 +467,7 @@ def test_smoothing_is_personalised_pagerank(name, steps):
 def trained(monkeypatch):
     """Each Infomax that is trained, in few steps."""
     made, train = [], dgi.train_infomax
-    monkeypatch.setattr(dgi, "train_infomax", lambda graph, hidden: made.append(train(graph, hidden, steps=15)) or made[-1])
+    monkeypatch.setattr(dgi, "train_infomax", lambda graph, hidden: made.append(train(graph, hidden=hidden, steps=15)) or made[-1])
     return made
 
 
