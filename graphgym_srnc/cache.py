@@ -82,9 +82,8 @@ def memoise(name: str, function: Callable[[], Mapping[str, Tensor]],
         with locked(path.with_suffix(".lock")):
             found = _read(path, key)
             if found is None:
-                values = _plain(function())
-                _write(path, key, values, int(float(limit) * 2 ** 30))
-                return values
+                found = _plain(function()), torch.get_rng_state()
+                _write(path, key, *found, int(float(limit) * 2 ** 30))
     values, state = found
     torch.set_rng_state(state)
     return values
@@ -116,8 +115,7 @@ def source_digest(*module_names: str) -> str:
 def locked(path: Path) -> Iterator[None]:
     """Hold a lock file, which is removed afterwards, against other processes.
 
-    It saves work and nothing more: where there can be no lock, or none for an hour, this goes on
-    without.
+    It only saves work: where there can be no lock, or none for an hour, this goes on without.
     """
     from filelock import FileLock
     lock, held = FileLock(path, timeout=WAIT), False
@@ -165,12 +163,11 @@ def _read(path: Path, key: str) -> tuple[dict[str, Tensor], Tensor] | None:
     return values, state
 
 
-def _write(path: Path, key: str, values: dict[str, Tensor], limit: int) -> None:
+def _write(path: Path, key: str, values: dict[str, Tensor], state: Tensor, limit: int) -> None:
     """Keep values and the generator's state, and of all files as many bytes as the limit allows."""
     import torch
-    file, state = io.BytesIO(), torch.get_rng_state()
-    content = {"values": values, "state": state, "digest": _digest(key, values, state)}
-    torch.save(content, file)
+    file, digest = io.BytesIO(), _digest(key, values, state)
+    torch.save({"values": values, "state": state, "digest": digest}, file)
     if file.tell() > limit:
         return
     try:

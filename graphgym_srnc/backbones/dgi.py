@@ -37,13 +37,11 @@ class DGI(MLP):
 
         On the CPU it is learnt once and kept, see :func:`graphgym_srnc.cache.memoise`.
         """
-        def train() -> Infomax:
-            return train_infomax(target, hidden=spec.hidden)
-
+        train = partial(train_infomax, target, hidden=spec.hidden)
         if target.device.type != "cpu":
             return train()
-        parts = (target.content, spec.hidden)
-        weights = cache.memoise("dgi", lambda: train().state_dict(), parts)
+        content = (target.content, spec.hidden)
+        weights = cache.memoise("dgi", lambda: train().state_dict(), content)
         with torch.device("meta"):
             model = Infomax(target.num_features, spec.hidden)
         model.load_state_dict(weights, assign=True)

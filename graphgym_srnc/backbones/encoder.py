@@ -79,10 +79,8 @@ class Encoder(nn.Module):
         self.layers = nn.ModuleList(
             type(self).layer(a, b, spec, i == spec.layers - 1)
             for i, (a, b) in enumerate(zip(widths, widths[1:])))
-        self.skips: nn.ModuleList | None = None
-        if spec.skip:
-            self.skips = nn.ModuleList(
-                nn.Linear(a, b, bias=False) for a, b in zip(widths[1:-1], widths[2:]))
+        skipped = zip(widths[1:-1], widths[2:]) if spec.skip else ()
+        self.skips = nn.ModuleList(nn.Linear(a, b, bias=False) for a, b in skipped)
         self.act = ACTIVATIONS[spec.act]
         self.hidden_dim = spec.hidden if len(self.layers) > 1 else out_dim
 
@@ -105,8 +103,8 @@ class Encoder(nn.Module):
             InputError: the encoder makes views of its own, which read the whole graph.
         """
         if type(self).view is not Encoder.view:
-            allowed = "a layer of the fast path, where batch_size is above 0"
-            raise InputError("kind", self.spec.kind, allowed)
+            raise InputError("kind", self.spec.kind,
+                             "a layer of the fast path, where batch_size is above 0")
         return draw_view(graph, self.operator, len(self.layers), nodes, fanout, self.precompute)
 
     def forward(self, view: View) -> Tensor:
@@ -134,9 +132,7 @@ class Encoder(nn.Module):
     def layer_output(self, i: int, hidden: Sparse | Tensor, block: Block) -> Tensor:
         """What layer i and its skip make of an input ``[n_in, K]``, before the activation."""
         out = self.layers[i](hidden, block)
-        if i == 0 or self.skips is None:
-            return out
-        return out + self.skips[i - 1](block.root(hidden))
+        return out + self.skips[i - 1](block.root(hidden)) if i > 0 and self.skips else out
 
 
 class Layer(nn.Module):

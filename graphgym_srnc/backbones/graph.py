@@ -50,9 +50,9 @@ class Graph:
         if features not in FEATURES:
             raise InputError("features", features, ", ".join(FEATURES))
         self.data, self.num_nodes, self.device = data, data.num_nodes, data.edge_index.device
-        on_disk = getattr(data.x, "mapped", False)
-        self.x: Sparse | Tensor | Mapped = (Mapped(data.x, features, self.device) if on_disk
-                                            else scaled_features(data.x, features))
+        self.x: Sparse | Tensor | Mapped = (
+            Mapped(data.x, features, self.device) if getattr(data.x, "mapped", False)
+            else scaled_features(data.x, features))
         self._operators: dict[str, Sparse] = {}
         self._products: dict[tuple[str, int], Sparse | Tensor] = {}
 

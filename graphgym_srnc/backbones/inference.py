@@ -75,10 +75,7 @@ def _block_and_state(encoder: Encoder, graph: Graph, exact: Neighbourhoods, i: i
 
 
 def _read_features(graph: Graph) -> Tensor:
-    """Features on disk, scaled, ``[V, F]``, read once from front to back.
-
-    By neighbours, rows would be read and scaled again and again.
-    """
+    """Features on disk, scaled, ``[V, F]``, each row read once and not for each neighbour."""
     out = _empty_states(graph, graph.num_features)
     for begin in range(0, len(out), ROWS):
         out[begin:begin + ROWS] = graph.x[begin:begin + ROWS]

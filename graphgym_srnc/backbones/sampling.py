@@ -140,8 +140,8 @@ def make_sampler(graph: Graph, fanouts: Sequence[int]) -> BaseSampler:
     """
     raw = graph.adjacency("raw")
     if not torch_geometric.typing.WITH_PYG_LIB:
-        csr = (torch.from_numpy(index) for index in (raw.matrix.indptr, raw.matrix.indices))
-        return NeighbourSampler(*csr, fanouts)
+        csr = raw.matrix
+        return NeighbourSampler(*map(torch.from_numpy, (csr.indptr, csr.indices)), fanouts)
     # A is symmetric, so its rows are the columns that PyG draws from, and entries keep their place.
     edge_index = torch.from_numpy(np.stack(raw.entries[::-1]).astype(np.int64))
     data = Data(edge_index=edge_index, num_nodes=graph.num_nodes)
