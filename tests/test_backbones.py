@@ -284,9 +284,10 @@ def test_bad_specs(key, changes):
     ("gnn.layers_mp", 0), ("dataset.normalize", "nonesuch")])
 def test_users_of_configs_see_graphgyms_keys(gym, key, value):
     from graphgym_srnc.gym.encoder import encoder_spec
-    cfg = gym.load_config(None, ["gnn.layer_type", "gatconv"])
+    cfg = gym.load_config(None, ["gnn.layer_type", "gatconv", "gnn.att_heads", "8"])
     block, name = key.split(".")
     cfg[block][name] = value
+    gym.activate(cfg)
     with pytest.raises(InputError) as error:
         backbones.build(encoder_spec(cfg), 4, 2)
     assert (error.value.key, error.value.value) == (key, value)
