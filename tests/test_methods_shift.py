@@ -16,8 +16,7 @@ from torch.nn import functional as F
 from torch_geometric.data import Data
 
 from graphgym_srnc import backbones, methods
-from graphgym_srnc.backbones import EncoderSpec, Graph, dgi, prepare
-from graphgym_srnc.backbones.graph import View
+from graphgym_srnc.backbones import EncoderSpec, Graph, View, dgi, prepare
 from graphgym_srnc.backbones.sparse import Sparse
 from graphgym_srnc.losses import openness
 from graphgym_srnc.methods import scores as _scores
