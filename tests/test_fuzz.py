@@ -488,7 +488,7 @@ def checkpoint(folder: Path) -> Callable[[random.Random], None]:
     place.begin(0)
 
     def new() -> Checkpoint:
-        return Checkpoint(place, 0, "split", 1.0, lambda line: None,
+        return Checkpoint(place, 0, "erm", "split", 1.0, lambda line: None,
                           True, lambda: {"train": [], "maps": {}, "seconds": 0.0})
 
     trainer.fit(make("erm", rounds=1), make_task(), checkpoint=new())
@@ -503,14 +503,13 @@ def checkpoint(folder: Path) -> Callable[[random.Random], None]:
 
 
 def cached(folder: Path) -> Callable[[random.Random], None]:
-    kept = cache.Cache(folder, 10 ** 6)
-    kept.memoise("a", lambda: {"x": torch.ones(3)}, (1,))
-    file = next(folder.glob("*.pt"))
+    cache.memoise("a", lambda: {"x": torch.ones(3)}, (1,))
+    file = next(cache.cache_folder().rglob("*.pt"))
     whole = file.read_bytes()
 
     def one(draw: random.Random) -> None:
         file.write_bytes(packed(draw, whole))
-        assert kept.memoise("a", lambda: {"x": torch.ones(3)}, (1,))["x"].tolist() == [1, 1, 1]
+        assert cache.memoise("a", lambda: {"x": torch.ones(3)}, (1,))["x"].tolist() == [1, 1, 1]
     return one
 
 

@@ -6,8 +6,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from graphgym_srnc.backbones import Sparse, prepare
-from graphgym_srnc.backbones.dgi import train_infomax
+from graphgym_srnc.backbones import Sparse, prepare, train_infomax
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.own.clustering.skipgram import skip_gram
 from graphgym_srnc.own.clustering.walks import random_walks
@@ -49,7 +48,7 @@ def embed(data: Data, kind: str, seed: int = 0, *, features: str = "row", dim: i
     if kind == "dgi":
         with torch.random.fork_rng():
             torch.manual_seed(seed)
-            return train_infomax(graph, hidden)(graph).detach()
+            return train_infomax(graph, hidden=hidden)(graph).detach()
 
     p, q = (RETURN, IN_OUT) if kind == "node2vec" else (1.0, 1.0)
     start, rng = np.tile(np.arange(graph.num_nodes), WALKS), np.random.RandomState(seed)
