@@ -43,7 +43,7 @@ class Range(NamedTuple):
             return f"{self.low:g} or more" if self.closed in ("both", "left") else f"above {self.low:g}"
         left = "[" if self.closed in ("both", "left") else "("
         right = "]" if self.closed in ("both", "right") else ")"
-        return f"in {left}{self.low:g}, {self.high:g}{right}"
+        return f"in {left}{self.low:g}, {self.high:.10g}{right}"
 
 
 class OneOf:
