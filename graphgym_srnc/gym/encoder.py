@@ -58,7 +58,7 @@ def edge_index(graph: Graph) -> Tensor:
 
 @dataclass
 class GymBlock(Block):
-    """The whole graph for one of GraphGym's layers; ``outputs`` ``[n]`` are the nodes of the output."""
+    """The whole graph for one of GraphGym's layers, of which ``outputs`` ``[n]`` are kept."""
 
     data: Data | None = None
 

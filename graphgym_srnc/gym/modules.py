@@ -17,9 +17,10 @@ from torch_geometric.nn import SGConv
 
 from graphgym_srnc import backbones, shifts
 from graphgym_srnc.backbones import Graph, View, prepare
+from graphgym_srnc.errors import renamed
 from graphgym_srnc.gym.build import build_task
 from graphgym_srnc.gym.config import data_root
-from graphgym_srnc.gym.encoder import dense_features, edge_index, encoder_spec
+from graphgym_srnc.gym.encoder import SPEC_KEYS, dense_features, edge_index, encoder_spec
 from graphgym_srnc.task import HIDDEN, ShiftTask
 from graphgym_srnc.train.metrics import classification_scores
 
@@ -63,6 +64,7 @@ class TaskDataset(torch.utils.data.Dataset):
         return copy.copy(self.data)
 
 
+@renamed(SPEC_KEYS)
 def load_shift(format: str, name: str, dataset_dir: str) -> TaskDataset | None:
     """GraphGym's loader of our shifts; None for other formats, to shadow no other loader."""
     if format not in shifts.names():
