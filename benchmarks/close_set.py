@@ -1,13 +1,15 @@
-"""Close-set shift between citation networks and over time, from tuning to the table, by the public command line alone.
+"""Close-set shift between citation networks and over time, from tuning to the table.
 
-    python benchmarks/close_set.py tune                                # up to 4 settings a method, split seeds 100 to 102, no test score
-    python benchmarks/close_set.py report citation --jobs 2            # split seeds 0 to 9, the values in configs_gym/paper/close_set/
+    python benchmarks/close_set.py tune                      # up to 4 settings a method
+    python benchmarks/close_set.py report citation --jobs 2  # as configs_gym/paper/close_set/ say
     python benchmarks/close_set.py report arxiv --only 'p1:*'
-    python benchmarks/close_set.py table --out close_set.md            # means, ranks, the paper's numbers, paired tests
+    python benchmarks/close_set.py table --out close_set.md  # means, ranks, the paper's numbers
 
-Citation: six directions between a = ACMv9, c = Citationv1 and d = DBLPv7; "ac" trains on a and predicts all of c. No target label takes
-part in training, selection or tuning there. Arxiv: three periods of a growing graph. Every command resumes: what is finished stays,
-whatever was interrupted runs again. GRAPHGYM_SRNC_DATA names the data folder.
+Tuning: split seeds 100 to 102, validation only; else split seeds 0 to 9. Citation: six directions
+between a = ACMv9, c = Citationv1 and d = DBLPv7; "ac" trains on a and predicts all of c. No target
+label takes part in training, selection or tuning there. Arxiv: three periods of a growing graph.
+Every command resumes: what is finished stays, whatever was interrupted runs again.
+GRAPHGYM_SRNC_DATA names the data folder.
 """
 from __future__ import annotations
 
@@ -16,14 +18,13 @@ from typing import Any
 
 from _harness import (
     Cell,
-    Grid,
+    Table,
     chosen,
     differences,
     known,
     main,
     markdown,
     mean_ranks,
-    parser,
     peak_memory,
     pooled,
     provenance,
@@ -31,6 +32,7 @@ from _harness import (
     scores,
     serve,
     short,
+    table_parser,
     tuned,
     validation,
 )
@@ -40,28 +42,33 @@ from graphgym_srnc.report.statistics import mean
 
 NETWORKS = {"a": "acmv9", "c": "citationv1", "d": "dblpv7"}
 TABLES: dict[str, dict[str, dict[str, Any]]] = {
-    "citation": {pair: {"cross_graph.source": NETWORKS[pair[0]], "cross_graph.target": NETWORKS[pair[1]]}
+    "citation": {pair: {"cross_graph.source": NETWORKS[pair[0]],
+                        "cross_graph.target": NETWORKS[pair[1]]}
                  for pair in ("ac", "ca", "ad", "da", "cd", "dc")},
     "arxiv": {f"p{period}": {"temporal.period": period} for period in (1, 2, 3)},
 }
-TABLES["both"] = {f"{pair}-unseen": TABLES["citation"][pair] | {"cross_graph.num_unseen": 1, "train.selection": "target_val"}
+TABLES["both"] = {f"{pair}-unseen": TABLES["citation"][pair]
+                  | {"cross_graph.num_unseen": 1, "train.selection": "target_val"}
                   for pair in ("ca", "ad", "dc")}
-TABLES["localized"] = {name.lower(): {"dataset.format": "localized", "dataset.name": name, "train.selection": "target_val"}
+TABLES["localized"] = {name.lower(): {"dataset.format": "localized", "dataset.name": name,
+                                      "train.selection": "target_val"}
                        for name in ("Cora", "CiteSeer", "PubMed")}
 """Blocks of each table, and what they change in its configs."""
 
 CONFIGS = {"both": "citation", "localized": "citation"}
 """Tables that take the configs of another one."""
 
-TITLES = {"citation": "Citation networks", "arxiv": "Papers over time", "both": "Citation networks with an unseen class",
-          "localized": "Localized training data"}
-BLOCKS = ({pair: f"{pair[0]}→{pair[1]}" for pair in TABLES["citation"]} | {"p1": "2014-16", "p2": "2016-18", "p3": "2018-20"}
+TITLES = {"citation": "Citation networks", "arxiv": "Papers over time",
+          "both": "Citation networks with an unseen class", "localized": "Localized training data"}
+BLOCKS = ({pair: f"{pair[0]}→{pair[1]}" for pair in TABLES["citation"]}
+          | {"p1": "2014-16", "p2": "2016-18", "p3": "2018-20"}
           | {block: f"{block[0]}→{block[1]}" for block in TABLES["both"]}
           | {"cora": "Cora", "citeseer": "CiteSeer", "pubmed": "PubMed"})
 TUNING_SEEDS, REPORTED_SEEDS = range(100, 103), range(10)
 
 PGL = {"train.mode": "pgl", "pgl.confident": 0.4}
-NO_PHI, PPR, DGI = {"srnc.pseudo_labels": "classifier"}, 10, {"gnn.layer_type": "dgi"}
+NO_PHI = {"srnc_plus.pseudo_labels": "classifier"}
+PPR, DGI = 10, {"gnn.layer_type": "dgi"}
 
 # Row: its name in print, its config, what it changes there.
 ROWS: dict[str, tuple[str, str, dict[str, Any]]] = {
@@ -80,27 +87,34 @@ ROWS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "dgi-dann": ("DGI-DANN", "dann", DGI),
     "dgi-cmd": ("DGI-CMD", "cmd", DGI),
     "dgi-srgnn": ("DGI-SRGNN", "srgnn", DGI),
-    "srnc-no-phi": ("SRNC w.o. Φ", "srnc", NO_PHI),
-    "srnc-no-phi-ppr": ("SRNC w.o. Φ + PPR", "srnc", NO_PHI | {"srnc.smoothing": PPR}),
-    "srnc-no-modularity": ("SRNC w.o. modularity", "srnc", {"srnc.modularity_weight": 0.0}),
-    "srnc-ep1": ("SRNC Ep.1", "srnc", {"train.max_episodes": 1}),
+    "srnc-no-phi": ("SRNC w.o. Φ", "srnc-source-first", NO_PHI),
+    "srnc-no-phi-ppr": ("SRNC w.o. Φ + PPR", "srnc-source-first",
+                        NO_PHI | {"srnc_plus.smoothing": PPR}),
+    "srnc-no-modularity": ("SRNC w.o. modularity", "srnc-source-first",
+                           {"srnc_plus.modularity_weight": 0.0}),
+    "srnc-ep1": ("SRNC Ep.1", "srnc-source-first", {"train.max_episodes": 1}),
     "srnc-paper": ("SRNC, the paper's order", "srnc-paper", {}),
-    "srnc": ("SRNC, source first", "srnc", {}),
+    "srnc": ("SRNC, source first", "srnc-source-first", {}),
     "srnc-plus": ("SRNC+", "srnc-plus", {}),
-    "srnc-plus-ppr3": ("SRNC+ with 3 steps of PPR", "srnc-plus", {"srnc.smoothing": 3}),
+    "srnc-plus-ppr3": ("SRNC+ with 3 steps of PPR", "srnc-plus", {"srnc_plus.smoothing": 3}),
 }
 ONLY = {"both": {"iid": (), "erm": (), "erm-ppr": (), "pgl": ("PGL+GCN", "erm", PGL),
-                 "pgl-ppr": ("PGL+GCN + PPR", "erm", PGL | {"pgl.smoothing": PPR}), "srnc-plus": ()},
-        "localized": dict.fromkeys(("iid", "erm", "erm-ppr", "dann", "cmd", "cmd-ppr", "srgnn", "srnc", "srnc-plus"), ())}
+                 "pgl-ppr": ("PGL+GCN + PPR", "erm", PGL | {"pgl.smoothing": PPR}),
+                 "srnc-plus": ()},
+        "localized": dict.fromkeys(("iid", "erm", "erm-ppr", "dann", "cmd", "cmd-ppr", "srgnn",
+                                    "srnc", "srnc-plus"), ())}
 """Tables of fewer rows, and rows that only they have."""
 
-OTHER_BACKBONES = {f"{row}-{short}": (f"{ROWS[row][0]}, {short.upper()}", ROWS[row][1], {"gnn.layer_type": layer})
+OTHER_BACKBONES = {f"{row}-{short}": (f"{ROWS[row][0]}, {short.upper()}", ROWS[row][1],
+                                      {"gnn.layer_type": layer})
                    for row in ("erm", "cmd", "srnc-plus")
-                   for short, layer in (("sage", "sageconv"), ("gat", "gatconv"), ("sgc", "sgconv"))}
+                   for short, layer in {"sage": "sageconv", "gat": "gatconv",
+                                        "sgc": "sgconv"}.items()}
 """Rows of ``--backbones``."""
 
-# At most four settings for each. A row that is not here takes the values of its config as they are: the plain GNN and the oracle have
-# nothing of their own to tune, and variants of a method take its values.
+# At most four settings for each. A row that is not here takes the values of its config as they are:
+# the plain GNN and the oracle have nothing of their own to tune, and variants of a method take its
+# values.
 TUNE: dict[str, list[dict[str, Any]]] = {
     "dann": [{"dann.weight": weight} for weight in (0.01, 0.1, 1.0)],
     "cmd": [{"cmd.weight": weight} for weight in (0.1, 1.0, 5.0)],
@@ -108,41 +122,43 @@ TUNE: dict[str, list[dict[str, Any]]] = {
     "coral": [{"coral.weight": weight} for weight in (1.0, 100.0, 10000.0)],
     "srgnn": [{"srgnn.weight": weight} for weight in (0.1, 1.0)],
     "strurw": [{"strurw.strength": strength} for strength in (0.4, 0.8)],
-    "a2gnn": [{"a2gnn.weight": weight, "a2gnn.target_hops": hops} for weight in (0.1, 1.0) for hops in (5, 10)],
+    "a2gnn": [{"a2gnn.weight": weight, "a2gnn.target_hops": hops} for weight in (0.1, 1.0)
+              for hops in (5, 10)],
 }
 
 PAPER_ROWS = {"srnc-paper": "SRNC"}
 """Rows that the paper prints under another name than ours."""
 
 
-def table_of(block: str) -> str:
-    return next(table for table, blocks in TABLES.items() if block in blocks)
-
-
 def rows_of(table: str) -> dict[str, tuple[str, str, dict[str, Any]]]:
-    own = ONLY.get(table)
-    return ROWS if own is None else {row: entry or ROWS[row] for row, entry in own.items()}
+    if table not in ONLY:
+        return ROWS
+    return {row: entry or ROWS[row] for row, entry in ONLY[table].items()}
 
 
 def tuning_cell(block: str, row: str, setting: dict[str, Any]) -> Cell:
     cell = reported_cell(block, row)
-    return cell._replace(folder="tune", name=f"{cell.name}-{short(setting)}", changes=cell.changes | setting, seeds=TUNING_SEEDS)
+    return cell._replace(folder="tune", name=f"{cell.name}-{short(setting)}",
+                         changes=cell.changes | setting, seeds=TUNING_SEEDS)
 
 
 def reported_cell(block: str, row: str) -> Cell:
-    table = table_of(block)
+    table = next(table for table, blocks in TABLES.items() if block in blocks)
     _, config, changes = rows_of(table)[row]
-    return Cell("report", f"{block}-{row}", f"paper/close_set/{CONFIGS.get(table, table)}/{config}", TABLES[table][block] | changes,
-                REPORTED_SEEDS)
+    cfg = f"paper/close_set/{CONFIGS.get(table, table)}/{config}"
+    changes = TABLES[table][block] | changes
+    return Cell("report", f"{block}-{row}", cfg, changes, REPORTED_SEEDS)
 
 
 def tuning(args: argparse.Namespace) -> str:
-    """The mean of each setting over the blocks of a table; a method has one setting for all of them."""
+    """The mean of each setting over the blocks of a table; a method has one setting for all of
+    them."""
     out = ""
     for table in args.tables:
         by = "held-out source nodes" if table == "citation" else "papers of 2011 to 2014"
-        out += (f"## {TITLES[table]}\n\nMicro-F1 on {by} in %, mean over split seeds {TUNING_SEEDS[0]} to {TUNING_SEEDS[-1]};"
-                " **bold** = best, † = what the config says now.\n\n")
+        out += (f"## {TITLES[table]}\n\nMicro-F1 on {by} in %, mean over split seeds "
+                f"{TUNING_SEEDS[0]} to {TUNING_SEEDS[-1]}; **bold** = best, † = what the config"
+                " says now.\n\n")
         blocks = {block: BLOCKS[block] for block in TABLES[table]}
         out += tuned(args, {row: names(row) for row in ROWS}, blocks, TUNE, tuning_cell, list(TUNE))
     return out
@@ -154,101 +170,130 @@ def names(row: str) -> str:
 
 def paper_scores(row: str) -> str:
     """Micro-F1 by period in Table 2 of the paper, on the real ogbn-arxiv."""
-    return " / ".join(f"{score.mean:.1f}" for column in CLOSE_SET.columns for score in CLOSE_SET.find(row, column).values()) or "-"
+    return " / ".join(f"{score.mean:.1f}" for column in CLOSE_SET.columns
+                      for score in CLOSE_SET.find(row, column).values()) or "-"
 
 
-def table_text(table: str, args: argparse.Namespace) -> tuple[str, list[dict[str, Any]]]:
-    """One table with its tests, and the results it is made of."""
-    grid: Grid = {}
+VALIDATION = {
+    "citation": "Validation: held-out source nodes; target labels are read for the test only, and"
+    " by the oracle.",
+    "both": "One class is masked, drawn from the split seed. Validation: held-out source nodes,"
+    " those of the masked class among them; no label of the target is read. PGL has the setting it"
+    " has on Cora but for the width.",
+    "localized": "The 20 training nodes of a class lie around one random node of it; the data set's"
+    " own validation and test nodes. Settings are those for citation networks, untouched.",
+    "arxiv": "Validation: papers of 2011 to 2014, which choose the episode of every row, as in the"
+    " paper; the oracle's are of the period. The graph is synthetic: years and classes are those of"
+    " an eighth of ogbn-arxiv's papers, features and citations are made. The paper's numbers are of"
+    " the real graph and hidden 256: compare the order of the rows, not their height. The paper's"
+    " SRNC stands beside the row in its order; Ep.1 and w.o. Φ here vary the source-first one."}
+"""Which nodes choose settings and episodes, by table."""
+
+
+def find_runs(name: str, args: argparse.Namespace) -> tuple[Table, list[str]]:
+    """The runs of a table, and remarks about them."""
+    table: Table = {}
     notes = []
-    earlier = known(args.csv, table)
-    for row in rows_of(table):
-        stale = False
-        for block in TABLES[table]:
+    earlier = known(args.csv, name)
+    for row in rows_of(name):
+        any_stale = False
+        for block in TABLES[name]:
             if chosen(args.only, block, row):
-                results, other = reported_cell(block, row).found(args)
+                results, stale = reported_cell(block, row).found(args)
                 results = earlier.get((block, row), {}) | results
-                stale |= other
+                any_stale |= stale
                 if results:
-                    grid.setdefault(row, {})[block] = results
-        if stale:
-            notes.append(f"{names(row)}: some runs are of another config than {rows_of(table)[row][1]} is now.")
-    blocks = [block for block in TABLES[table] if any(block in found for found in grid.values())]
+                    table.setdefault(row, {})[block] = results
+        if any_stale:
+            notes.append(f"{names(row)}: some runs are of another config than"
+                         f" {rows_of(name)[row][1]} is now.")
+    for row, found in table.items():
+        runs = [result for results in found.values() for result in results.values()]
+        warned = sum(bool(result["warnings"]) for result in runs)
+        if warned:
+            notes.append(f"{names(row)}: {warned} of {len(runs)} runs gave a warning.")
+    return table, notes
+
+
+def score_lines(table: Table, blocks: list[str], metric: str) -> list[list[Any]]:
+    """Name, number of runs, score on each block and mean score of each row."""
+    lines = []
+    for row, found in table.items():
+        means = [100 * mean(result["test"][metric] for result in found[block].values())
+                 for block in blocks if block in found]
+        lines.append([names(row), min(map(len, found.values())),
+                      *(scores(found.get(block, {}), metric) for block in blocks),
+                      f"{mean(means):.1f}" if len(means) == len(blocks) else "-"])
+    return lines
+
+
+def table_text(name: str, args: argparse.Namespace) -> tuple[str, list[dict[str, Any]]]:
+    """One table with its tests, and the results it is made of."""
+    table, notes = find_runs(name, args)
+    blocks = [block for block in TABLES[name] if any(block in found for found in table.values())]
     if not blocks:
         return "", []
     if args.csv:
-        save_csv(args.csv, table, grid)
-    ranks, friedman = mean_ranks({row: found for row, found in grid.items() if row != "iid"})
-    out, every = f"## {TITLES[table]}\n\n", []
-    for metric, title in (("micro_f1", "Micro-F1"), ("macro_recall", "macro recall")):
-        lines = []
-        for row, found in grid.items():
-            means = [100 * mean([result["test"][metric] for result in found[block].values()]) for block in blocks if block in found]
-            line = [names(row), min(map(len, found.values())), *(scores(found.get(block, {}), metric) for block in blocks)]
-            line += [f"{mean(means):.1f}" if len(means) == len(blocks) else "-"]
-            if metric == "micro_f1":
-                runs = [result for results in found.values() for result in results.values()]
-                every += runs
-                drop = [value for block in found for value in differences(grid.get("iid", {}).get(block, {}), found[block], metric)]
-                valid = mean([validation(results) for results in found.values()])
-                line += [f"{ranks[row]:.1f}" if row in ranks else "-", f"{mean(drop):.1f}" if drop and row != "iid" else "-",
-                         f"{valid:.1f}", f"{mean([result['seconds'] for result in runs]):.1f}", peak_memory(runs)]
-                if table == "arxiv":
-                    line.append(paper_scores(PAPER_ROWS.get(row, names(row))))
-                warned = sum(bool(result["warnings"]) for result in runs)
-                if warned:
-                    notes.append(f"{names(row)}: {warned} of {len(runs)} runs gave a warning.")
-            lines.append(line)
-        head = ["method", "n", *(BLOCKS[block] for block in blocks), "mean"]
-        if metric == "micro_f1":
-            head += ["mean rank", "ΔF1", "validation", "s a run", "peak MiB"] + (["paper, real graph"] if table == "arxiv" else [])
-        out += f"### {title}\n\n" + markdown(head, lines)
-    out += f"{friedman}\n\n" * bool(friedman)
-    out += pooled(grid, args.test, names) if args.test in grid else ""
-    if table == "citation":
-        notes.append("Validation: held-out source nodes; target labels are read for the test only, and by the oracle.")
-    elif table == "both":
-        notes.append("One class is masked, drawn from the split seed. Validation: held-out source nodes, those of the masked class among"
-                     " them; no label of the target is read. PGL has the setting it has on Cora but for the width.")
-    elif table == "localized":
-        notes.append("The 20 training nodes of a class lie around one random node of it; the data set's own validation and test nodes."
-                     " Settings are those for citation networks, untouched.")
-    else:
-        notes.append("Validation: papers of 2011 to 2014, which choose the episode of every row, as in the paper; the oracle's are of the"
-                     " period. The graph is synthetic: years and classes are those of an eighth of ogbn-arxiv's papers, features and"
-                     " citations are made. The paper's numbers are of the real graph and hidden 256: compare the order of the rows, not"
-                     " their height. The paper's SRNC stands beside the row in its order; Ep.1 and w.o. Φ here vary the source-first one.")
-    return out + "\n".join(notes) + "\n\n", every
+        save_csv(args.csv, name, table)
+
+    ranks, friedman = mean_ranks({row: found for row, found in table.items() if row != "iid"})
+    every, lines = [], score_lines(table, blocks, "micro_f1")
+    for (row, found), line in zip(table.items(), lines):
+        runs = [result for results in found.values() for result in results.values()]
+        every += runs
+        oracle = table.get("iid", {}) if row != "iid" else {}
+        drop = [value for block in found
+                for value in differences(oracle.get(block, {}), found[block], "micro_f1")]
+        line += [f"{ranks[row]:.1f}" if row in ranks else "-", f"{mean(drop):.1f}" if drop else "-",
+                 f"{mean(map(validation, found.values())):.1f}",
+                 f"{mean(result['seconds'] for result in runs):.1f}", peak_memory(runs)]
+        if name == "arxiv":
+            line.append(paper_scores(PAPER_ROWS.get(row, names(row))))
+    head = ["method", "n", *(BLOCKS[block] for block in blocks), "mean"]
+    more = ["mean rank", "ΔF1", "validation", "s a run", "peak MiB"]
+    more += ["paper, real graph"] * (name == "arxiv")
+    recall = score_lines(table, blocks, "macro_recall")
+    text = f"## {TITLES[name]}\n\n### Micro-F1\n\n{markdown([*head, *more], lines)}"
+    text += f"### macro recall\n\n{markdown(head, recall)}" + f"{friedman}\n\n" * bool(friedman)
+    text += pooled(table, args.test, names) if args.test in table else ""
+    return text + "\n".join([*notes, VALIDATION[name]]) + "\n\n", every
 
 
 def text(args: argparse.Namespace) -> str:
     """All tables, and how the numbers came about."""
-    parts = [table_text(table, args) for table in args.tables]
+    parts = [table_text(name, args) for name in args.tables]
     results = [result for _, found in parts for result in found]
     if not results:
         return "no results yet\n"
     return "".join(part for part, _ in parts) + (
-        f"Test scores in %, mean ± population standard deviation over split seeds {REPORTED_SEEDS[0]} to {REPORTED_SEEDS[-1]}; macro recall"
-        " is what the paper calls Macro-F1. ΔF1: Micro-F1 of GCN (IID) less the row's on the same splits; the oracle is scored on target"
-        " nodes that it does not train on. PPR: the predicted posterior after ten steps of personalised PageRank.\n\n"
-        f"Tuning: at most {max(map(len, TUNE.values()))} settings a method, one for all blocks of a table, by validation alone, split seeds"
-        f" {TUNING_SEEDS[0]} to {TUNING_SEEDS[-1]}.\n\n" + provenance(results))
+        "Test scores in %, mean ± population standard deviation over split seeds"
+        f" {REPORTED_SEEDS[0]} to {REPORTED_SEEDS[-1]}; macro recall is what the paper calls"
+        " Macro-F1. ΔF1: Micro-F1 of GCN (IID) less the row's on the same splits; the oracle is"
+        " scored on target nodes that it does not train on. PPR: the predicted posterior after ten"
+        " steps of personalised PageRank.\n\n"
+        f"Tuning: at most {max(map(len, TUNE.values()))} settings a method, one for all blocks of a"
+        f" table, by validation alone, split seeds {TUNING_SEEDS[0]} to {TUNING_SEEDS[-1]}.\n\n"
+        + provenance(results))
 
 
 def begin() -> int:
-    options = parser(__doc__, ("tune", "report", "table"), ROWS, "results/close_set", "srnc-plus")
+    options = table_parser(__doc__, ("tune", "report", "table"), ROWS, "results/close_set")
     options.add_argument("tables", nargs="?", choices=list(TABLES), help="default: all")
-    options.add_argument("--backbones", action="store_true", help="also three rows with SAGE, GAT and SGC")
+    options.add_argument("--backbones", action="store_true",
+                         help="also three rows with SAGE, GAT and SGC")
     args = options.parse_args()
     if args.backbones:
         ROWS.update(OTHER_BACKBONES)
     if args.command == "tune" and args.tables in CONFIGS:
         options.error(f"{args.tables} takes the settings of {CONFIGS[args.tables]}")
-    args.tables = [args.tables] if args.tables else [table for table in TABLES if args.command != "tune" or table not in CONFIGS]
-    pairs = [(block, row) for table in args.tables for row in rows_of(table) for block in TABLES[table] if chosen(args.only, block, row)]
-    cells = {"tune": [tuning_cell(block, row, setting) for block, row in pairs for setting in TUNE.get(row, [])],
-             "report": [reported_cell(block, row) for block, row in pairs], "table": []}[args.command]
-    return serve(args, cells, tuning if args.command == "tune" else text)
+    tables = [name for name in TABLES if args.command != "tune" or name not in CONFIGS]
+    args.tables = [args.tables] if args.tables else tables
+    pairs = [(block, row) for name in args.tables for row in rows_of(name)
+             for block in TABLES[name] if chosen(args.only, block, row)]
+    cells = {"tune": [tuning_cell(block, row, setting) for block, row in pairs
+                      for setting in TUNE.get(row, [])],
+             "report": [reported_cell(block, row) for block, row in pairs]}
+    return serve(args, cells.get(args.command, []), tuning if args.command == "tune" else text)
 
 
 if __name__ == "__main__":

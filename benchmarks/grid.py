@@ -1,9 +1,11 @@
-"""Does a grid survive kill -9, and what does it cost beside the runs? By the public command line, on graphs made in memory.
+"""Does a grid survive kill -9, and what does it cost beside the runs? By the public command line,
+on graphs made in memory.
 
-    python benchmarks/grid.py kill --runs 1000 --kills 10     # killed at random moments and resumed, against an uninterrupted grid
-    python benchmarks/grid.py efficiency --repeats 5          # one job and two by turns
+    python benchmarks/grid.py kill --runs 1000 --kills 10  # killed and resumed
+    python benchmarks/grid.py efficiency --repeats 5       # one job and two by turns
 
-``kill`` ends the whole process group or the parent alone, by turns. Everything is made anew in ``--out-dir``.
+``kill`` ends the whole process group or the parent alone, by turns. Everything is made anew in
+``--out-dir``.
 """
 from __future__ import annotations
 
@@ -22,27 +24,32 @@ from typing import Any
 
 from graphgym_srnc import store
 
-TINY = {"synthetic.num_nodes": 120, "synthetic.num_classes": 4, "synthetic.num_unseen": 1, "synthetic.labels_per_class": 5,
-        "synthetic.num_features": 50, "synthetic.num_val": 20, "synthetic.num_test": 40, "erm.steps": 1, "train.max_episodes": 0}
+TINY = {"synthetic.num_nodes": 120, "synthetic.num_classes": 4, "synthetic.num_unseen": 1,
+        "synthetic.labels_per_class": 5, "synthetic.num_features": 50, "synthetic.num_val": 20,
+        "synthetic.num_test": 40, "erm.steps": 1, "train.max_episodes": 0}
 """Of the runs that are killed."""
 
-USUAL = {"synthetic.num_nodes": 2000, "synthetic.num_features": 500, "srnc.rounds": 10, "gnn.dim_inner": 64, "train.max_episodes": -1}
+USUAL = {"synthetic.num_nodes": 2000, "synthetic.num_features": 500, "srnc.rounds": 10,
+         "gnn.dim_inner": 64, "train.max_episodes": -1}
 """Of those that are timed: a few seconds each."""
 
 SEEDS = 10
 
 
-def command(folder: Path, grid: str, base: str, settings: dict[str, Any], seeds: int, *more: str) -> list[str]:
+def command(folder: Path, grid: str, base: str, settings: dict[str, Any], seeds: int,
+            *more: str) -> list[str]:
     """A grid command; its results are in ``<folder>/g``."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "grid.txt").write_text(grid, encoding="utf-8")
     words = [str(word) for item in settings.items() for word in item]
-    return [sys.executable, "-m", "graphgym_srnc", "grid", "--cfg", base, "--grid", str(folder / "grid.txt"), "--repeat", str(seeds),
+    return [sys.executable, "-m", "graphgym_srnc", "grid", "--cfg", base, "--grid",
+            str(folder / "grid.txt"), "--repeat", str(seeds),
             "--out-dir", str(folder), "--name", "g", "--no-tensorboard", *more, *words]
 
 
 def start(words: list[str], own_group: bool = False) -> subprocess.Popen:
-    return subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=own_group)
+    return subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+                            start_new_session=own_group)
 
 
 def finish(process: subprocess.Popen) -> None:
@@ -60,15 +67,18 @@ def numbers(folder: Path) -> dict[tuple[str, int], Any]:
     found = {}
     for name, results in store.experiments(folder / "g"):
         for seed, result in results.items():
-            history = [{key: value for key, value in episode.items() if key != "seconds"} for episode in result["history"]]
-            found[name, seed] = (result["digest"], result["split"], result["selected"], result["val"], result["test"], history)
+            history = [{key: value for key, value in episode.items() if key != "seconds"}
+                       for episode in result["history"]]
+            found[name, seed] = (result["digest"], result["split"], result["selected"],
+                                 result["val"], result["test"], history)
     return found
 
 
 def kill(args: argparse.Namespace) -> str:
     """Kill a grid again and again, resume it, and compare it with one that was left alone."""
     settings = args.runs // SEEDS
-    grid = f"optim.base_lr lr [{','.join(f'{0.001 * (number + 1):.3f}' for number in range(settings))}]\n"
+    rates = ",".join(f"{0.001 * (number + 1):.3f}" for number in range(settings))
+    grid = f"optim.base_lr lr [{rates}]\n"
     words = (grid, "testing/erm", TINY, SEEDS, "--jobs", str(args.jobs))
     whole, torn = args.out_dir / "whole", args.out_dir / "killed"
     begin = time.monotonic()
@@ -101,14 +111,19 @@ def kill(args: argparse.Namespace) -> str:
     expected, found = numbers(whole), numbers(torn)
     twice = len(found) - len({(run[0], seed) for (_, seed), run in found.items()})
     left = [path for path in (torn / "g").rglob(".*") if path.name != ".locks"]
-    return (f"{len(expected)} runs in {alone:.0f} s without a kill; {args.kills} kills, after {', '.join(map(str, done))} runs\n"
-            f"lost: {len(set(expected) - set(found))}, more than once: {twice}, too many: {len(set(found) - set(expected))}, "
-            f"different: {sum(expected[run] != found[run] for run in set(expected) & set(found))}, temporary files left: {len(left)}\n"
-            f"longest time until workers of a killed parent were gone: {max(orphans, default=0.0):.2f} s\n")
+    return (f"{len(expected)} runs in {alone:.0f} s without a kill; {args.kills} kills, after "
+            f"{', '.join(map(str, done))} runs\n"
+            f"lost: {len(set(expected) - set(found))}, more than once: {twice}, too many: "
+            f"{len(set(found) - set(expected))}, "
+            f"different: {sum(expected[run] != found[run] for run in set(expected) & set(found))}, "
+            f"temporary files left: {len(left)}\n"
+            f"longest time until workers of a killed parent were gone: "
+            f"{max(orphans, default=0.0):.2f} s\n")
 
 
 def children(pid: int) -> list[int]:
-    return [int(child) for task in Path(f"/proc/{pid}/task").iterdir() for child in (task / "children").read_text().split()]
+    return [int(child) for task in Path(f"/proc/{pid}/task").iterdir()
+            for child in (task / "children").read_text().split()]
 
 
 def efficiency(args: argparse.Namespace) -> str:
@@ -121,10 +136,12 @@ def efficiency(args: argparse.Namespace) -> str:
         for jobs in (1, 2):
             folder = args.out_dir / f"{turn}-{jobs}"
             begin, before = time.monotonic(), cpu_time()
-            finish(start(command(folder, grid, "testing/srnc", USUAL, max(1, args.runs // 3), "--jobs", str(jobs))))
+            finish(start(command(folder, grid, "testing/srnc", USUAL, max(1, args.runs // 3),
+                                 "--jobs", str(jobs))))
             wall = time.monotonic() - begin
             files = list((folder / "g").glob("*/*/result.json"))
-            ends = sorted((path.stat().st_mtime, store.read_result(path.parent)["seconds"]) for path in files)
+            ends = sorted((path.stat().st_mtime, store.read_result(path.parent)["seconds"])
+                          for path in files)
             taken = [seconds for _, seconds in ends]
             # From the end of the first run of the last worker on all workers are warm.
             rate = (len(ends) - jobs) / (ends[-1][0] - ends[jobs - 1][0])
@@ -133,24 +150,30 @@ def efficiency(args: argparse.Namespace) -> str:
             if jobs == 1:
                 starts.append((wall - sum(taken)) / len(ends))
                 warm.append(1 / rate - sum(taken[1:]) / len(taken[1:]))
-            print(f"turn {turn + 1}, {jobs} job(s): {wall:.1f} s for {len(ends)} runs of {sum(taken) / len(ends):.2f} s, "
-                  f"{(cpu_time() - before) / wall:.2f} cores busy with it, load {os.getloadavg()[0]:.1f}", flush=True)
+            print(f"turn {turn + 1}, {jobs} job(s): {wall:.1f} s for {len(ends)} runs of "
+                  f"{sum(taken) / len(ends):.2f} s, "
+                  f"{(cpu_time() - before) / wall:.2f} cores busy with it, load "
+                  f"{os.getloadavg()[0]:.1f}", flush=True)
     one, two = (statistics.median(walls[jobs]) for jobs in (1, 2))
     slow, fast = (statistics.median(rates[jobs]) for jobs in (1, 2))
     return (f"one job {one:.1f} s, two jobs {two:.1f} s (medians of {args.repeats})\n"
-            f"parallel efficiency: {one / two / 2:.2f} with start and table, {fast / slow / 2:.2f} in warm workers\n"
-            f"cost of a run beside its own time: {statistics.median(starts):.2f} s with the start of command and worker, "
+            f"parallel efficiency: {one / two / 2:.2f} with start and table, {fast / slow / 2:.2f} "
+            f"in warm workers\n"
+            f"cost of a run beside its own time: {statistics.median(starts):.2f} s with the start "
+            f"of command and worker, "
             f"{1000 * statistics.median(warm):.0f} ms in a warm worker\n")
 
 
 def cpu_time() -> float:
-    """Of all processes that have ended. Where a grid had less than its share of the cores, other work spoiled its time."""
+    """Of all processes that have ended. Where a grid had less than its share of the cores, other
+    work spoiled its time."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("command", choices=("kill", "efficiency"))
     parser.add_argument("--runs", type=int, help="runs of a grid (default: 1000 and 150)")
     parser.add_argument("--kills", type=int, default=10)

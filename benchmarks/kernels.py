@@ -1,15 +1,17 @@
-"""The sparse product beside this machine's memory bandwidth, and modularity beside PyG's dense DMoNPooling, by size.
+"""The sparse product beside this machine's memory bandwidth, and modularity beside PyG's dense
+DMoNPooling, by size.
 
     python benchmarks/kernels.py roofline              # at ogbn-arxiv's size
-    python benchmarks/kernels.py dmon                  # 1,000 to 32,000 nodes, each in a process of its own
+    python benchmarks/kernels.py dmon                  # 1,000 to 32,000 nodes, a process each
 
-A product of a sparse matrix in CSR (``nnz`` entries, R rows, C columns) with a dense one ``[C, K]`` has to read each index and value, each
-row of the dense matrix once and has to write the result: ``8 nnz + 4 (R + 1) + 4 K (R + C)`` bytes. Where the dense matrix does not stay in
-the cache, each entry reads its row anew: ``8 nnz + 4 (R + 1) + 4 K (nnz + R)``. The truth lies between; both are divided by the bandwidth
-that a copy of a large tensor reaches, and by the time taken.
+A product of a sparse matrix in CSR (``nnz`` entries, R rows, C columns) with a dense one ``[C, K]``
+has to read each index and value, each row of the dense matrix once and has to write the result: ``8
+nnz + 4 (R + 1) + 4 K (R + C)`` bytes. Where the dense matrix does not stay in the cache, each entry
+reads its row anew: ``8 nnz + 4 (R + 1) + 4 K (nnz + R)``. The truth lies between; both are divided
+by the bandwidth that a copy of a large tensor reaches, and by the time taken.
 
-The bound of a whole training step is the sum over its operations of the larger of two times: bytes at the bandwidth of a copy, and
-operations at the rate that a large dense product reaches.
+The bound of a whole training step is the sum over its operations of the larger of two times: bytes
+at the bandwidth of a copy, and operations at the rate that a large dense product reaches.
 """
 from __future__ import annotations
 
@@ -24,6 +26,7 @@ from operator import matmul
 from statistics import median
 from typing import Callable
 
+import _pages
 import psutil
 import torch
 from step import load, ours
@@ -59,20 +62,26 @@ def roofline(widths: tuple[int, ...] = (16, 40, 128, 256)) -> str:
     data, nodes, num_outputs = load("arxiv-size")
     adjacency = backbones.prepare(data, "none").adjacency("gcn")
     rows, columns = adjacency.shape
-    lines = [f"A copy moves {bandwidth:.1f} GB/s with {torch.get_num_threads()} thread(s). {rows:,} nodes, {adjacency.nnz:,} entries.\n",
-             "| K | ms | GB/s, rows read once | of a copy | GB/s, rows read for each entry | of a copy |", "|---|---|---|---|---|---|"]
+    lines = []
     for width in widths:
         dense = torch.randn(columns, width)
         taken = seconds(partial(matmul, adjacency, dense))
         fixed = 8 * adjacency.nnz + 4 * (rows + 1)
-        once, each = ((fixed + 4 * width * count) / taken / 1e9 for count in (rows + columns, rows + adjacency.nnz))
-        lines.append(f"| {width} | {1000 * taken:.1f} | {once:.1f} | {once / bandwidth:.2f} | {each:.1f} | {each / bandwidth:.2f} |")
+        once, each = ((fixed + 4 * width * count) / taken / 1e9
+                      for count in (rows + columns, rows + adjacency.nnz))
+        lines.append((width, f"{1000 * taken:.1f}", f"{once:.1f}", f"{once / bandwidth:.2f}",
+                      f"{each:.1f}", f"{each / bandwidth:.2f}"))
+    head = ("K", "ms", "GB/s, rows read once", "of a copy", "GB/s, rows read for each entry",
+            "of a copy")
     step = ours("gcn", data, None, num_outputs)
-    taken, bound = seconds(step), step_bound(rows, adjacency.nnz, data.num_features, EncoderSpec().hidden, num_outputs, bandwidth)
-    least, parts = sum(bound.values()), ", ".join(f"{name} {1000 * value:.0f}" for name, value in bound.items())
-    lines.append(f"\nA training step of the GCN on all nodes takes {1000 * taken:.0f} ms; its bound is {1000 * least:.0f} ms ({parts}), "
-                 f"{least / taken:.2f} of the time.")
-    return "\n".join(lines) + "\n"
+    taken, bound = seconds(step), step_bound(rows, adjacency.nnz, data.num_features,
+                                             EncoderSpec().hidden, num_outputs, bandwidth)
+    least, parts = sum(bound.values()), ", ".join(f"{name} {1000 * value:.0f}"
+                                                  for name, value in bound.items())
+    return (f"A copy moves {bandwidth:.1f} GB/s with {torch.get_num_threads()} thread(s). "
+            f"{rows:,} nodes, {adjacency.nnz:,} entries.\n\n{_pages.table(head, lines)}\n"
+            f"A training step of the GCN on all nodes takes {1000 * taken:.0f} ms; its bound is "
+            f"{1000 * least:.0f} ms ({parts}), {least / taken:.2f} of the time.\n")
 
 
 def rate_of_product(size: int = 2048) -> float:
@@ -81,28 +90,35 @@ def rate_of_product(size: int = 2048) -> float:
     return 2 * size ** 3 / seconds(lambda: square @ square) / 1e9
 
 
-def step_bound(nodes: int, entries: int, features: int, hidden: int, outputs: int, bandwidth: float) -> dict[str, float]:
-    """The least seconds of the parts of a step of a two-layer GCN whose loss reads all nodes, with propagated features made before."""
+def step_bound(nodes: int, entries: int, features: int, hidden: int, outputs: int,
+               bandwidth: float) -> dict[str, float]:
+    """The least seconds of the parts of a step of a two-layer GCN whose loss reads all nodes, with
+    propagated features made before."""
     rate = rate_of_product()
     wide, narrow = 4 * nodes * hidden, 4 * nodes * outputs
     # Forward: XW, HW. Backward: the gradients of both weights and of H.
-    products = [(features * hidden, 4 * nodes * features + wide), (hidden * outputs, wide + narrow), (hidden * outputs, wide + narrow),
+    products = [(features * hidden, 4 * nodes * features + wide), (hidden * outputs, wide + narrow),
+                (hidden * outputs, wide + narrow),
                 (hidden * outputs, wide + narrow), (features * hidden, 4 * nodes * features + wide)]
-    return {"dense products": sum(max(2 * nodes * count / rate, moved / bandwidth) for count, moved in products) / 1e9,
-            # Activation and dropout read and write a hidden state, and once more in the backward pass, where they read two.
+    return {"dense products": sum(max(2 * nodes * count / rate, moved / bandwidth)
+                                  for count, moved in products) / 1e9,
+            # Activation and dropout read and write a hidden state, and once more in the backward
+            # pass, where they read two.
             "activation and dropout": 5 * wide / bandwidth / 1e9,
             "sparse products": 2 * (8 * entries + 2 * narrow) / bandwidth / 1e9,
             "loss": 4 * narrow / bandwidth / 1e9}
 
 
 def modularity_cost(contestant: str, size: int) -> dict[str, float]:
-    """Seconds of value and gradient of the loss of DMoN for an assignment ``[V, C]`` on a graph of that size, and what it adds to
-    the memory of the process, in MiB."""
+    """Seconds of value and gradient of the loss of DMoN for an assignment ``[V, C]`` on a graph of
+    that size, and what it adds to the memory of the process, in MiB."""
     import numpy as np
     rng = np.random.RandomState(0)
-    data = block_model.dcsbm(num_nodes=size, shares=np.full(4, 0.25), topics=np.ones((4, 2)), rng=rng, avg_degree=DEGREE)
+    data = block_model.dcsbm(num_nodes=size, shares=np.full(4, 0.25), topics=np.ones((4, 2)), rng=rng,
+                           avg_degree=DEGREE)
     data.x = torch.ones(size, 1)
-    logits = (torch.randn(size, CLUSTERS) + 4 * torch.nn.functional.one_hot(data.y, CLUSTERS)).requires_grad_()
+    one_hot = torch.nn.functional.one_hot(data.y, CLUSTERS)
+    logits = (torch.randn(size, CLUSTERS) + 4 * one_hot).requires_grad_()
     if contestant == "dense":
         from torch_geometric.nn.dense import DMoNPooling
         from torch_geometric.utils import to_dense_adj
@@ -133,33 +149,36 @@ def modularity_cost(contestant: str, size: int) -> dict[str, float]:
 
 def dmon() -> str:
     """A line for each size; a contestant that fails is left out from there on."""
-    lines = ["| nodes | ours, ms | DMoNPooling, ms | times faster | ours, MiB | DMoNPooling, MiB | same loss |",
-             "|---|---|---|---|---|---|---|"]
+    lines = []
     failed: set[str] = set()
     for size in SIZES:
         found = {}
         for contestant in ("ours", "dense"):
             if contestant in failed:
                 continue
-            child = subprocess.run([sys.executable, __file__, "one", contestant, str(size), "--threads", str(torch.get_num_threads())],
+            child = subprocess.run([sys.executable, __file__, "one", contestant, str(size),
+                                    "--threads", str(torch.get_num_threads())],
                                    capture_output=True, text=True)
             if child.returncode:
                 failed.add(contestant)
             else:
                 found[contestant] = json.loads(child.stdout)
-        own, other = found["ours"], found.get("dense")
-        if other is None:
-            lines.append(f"| {size:,} | {1000 * own['seconds']:.2f} | failed | | {own['mib']:.0f} | | |")
-        else:
-            same = "yes" if math.isclose(own["value"], other["value"], rel_tol=1e-3) else "no"
-            faster = other["seconds"] / own["seconds"]
-            lines.append(f"| {size:,} | {1000 * own['seconds']:.2f} | {1000 * other['seconds']:.1f} | {faster:.0f}"
-                         f" | {own['mib']:.0f} | {other['mib']:.0f} | {same} |")
-    return "\n".join(lines) + "\n"
+        mine, other = found["ours"], found.get("dense")
+        line = [f"{size:,}", f"{1000 * mine['seconds']:.2f}", "failed", "", f"{mine['mib']:.0f}",
+                "", ""]
+        if other is not None:
+            same = math.isclose(mine["value"], other["value"], rel_tol=1e-3)
+            line[2:4] = (f"{1000 * other['seconds']:.1f}",
+                         f"{other['seconds'] / mine['seconds']:.0f}")
+            line[5:] = f"{other['mib']:.0f}", "yes" if same else "no"
+        lines.append(line)
+    return _pages.table(("nodes", "ours, ms", "DMoNPooling, ms", "times faster", "ours, MiB",
+                         "DMoNPooling, MiB", "same loss"), lines)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("command", choices=("roofline", "dmon", "one"))
     parser.add_argument("words", nargs="*", help=argparse.SUPPRESS)
     parser.add_argument("--threads", type=int, default=2)

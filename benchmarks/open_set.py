@@ -1,11 +1,13 @@
-"""The paper's open-set experiment on Cora, CiteSeer and PubMed, from tuning to the table, by the public command line alone.
+"""The paper's open-set experiment on Cora, CiteSeer and PubMed, from tuning to the table.
 
-    python benchmarks/open_set.py tune                        # 4 settings a method, split seeds 100 to 102, validation only
-    python benchmarks/open_set.py report --only 'cora:*'      # split seeds 0 to 9, the values in configs_gym/paper/open_set/
-    python benchmarks/open_set.py clusters                    # 7 against 16 clusters on Cora
-    python benchmarks/open_set.py table --out open_set.md     # means, the paper's numbers, paired tests
+    python benchmarks/open_set.py tune                     # up to 4 settings a method
+    python benchmarks/open_set.py report --only 'cora:*'   # as configs_gym/paper/open_set/ say
+    python benchmarks/open_set.py clusters                 # 7 against 16 clusters on Cora
+    python benchmarks/open_set.py table --out open_set.md  # means, the paper's numbers, tests
 
-Every command resumes: what is finished stays, whatever was interrupted runs again. GRAPHGYM_SRNC_DATA names the data folder.
+Tuning: split seeds 100 to 102, validation only; else split seeds 0 to 9. Every command resumes:
+what is finished stays, whatever was interrupted runs again. GRAPHGYM_SRNC_DATA names the data
+folder.
 """
 from __future__ import annotations
 
@@ -15,29 +17,30 @@ from typing import Any
 
 from _harness import (
     Cell,
-    Grid,
     Results,
+    Table,
     chosen,
     differences,
     known,
     main,
     markdown,
     mean_ranks,
-    p_values,
-    parser,
     pooled,
     provenance,
     save_csv,
     scores,
     serve,
     short,
+    table_parser,
+    tests,
     tuned,
     validation,
     wins,
 )
 
+from graphgym_srnc import store
 from graphgym_srnc.report.paper import OPEN_SET
-from graphgym_srnc.report.statistics import holm, mean, mean_std
+from graphgym_srnc.report.statistics import mean, mean_std, p_value
 
 GRAPHS = {"cora": "Cora", "citeseer": "CiteSeer", "pubmed": "PubMed"}
 TUNING_SEEDS, REPORTED_SEEDS = range(100, 103), range(10)
@@ -54,7 +57,8 @@ ROWS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "entropy": ("GCN + entropy", "erm", {"erm.score": "entropy"}),
     "energy": ("GCN + energy", "erm", {"erm.score": "energy", "erm.temperature": 1.0}),
     "gnnsafe": ("GCN + GNNSafe", "erm", {"erm.score": "gnnsafe", "erm.temperature": 1.0}),
-    "odin": ("GCN + ODIN", "erm", {"erm.score": "odin", "erm.temperature": 10.0, "erm.perturbation": 0.01}),
+    "odin": ("GCN + ODIN", "erm",
+             {"erm.score": "odin", "erm.temperature": 10.0, "erm.perturbation": 0.01}),
     "openmax": ("GCN + OpenMax", "erm", {"erm.score": "openmax"}),
     "doc": ("gDOC", "doc", {}),
     "openwgl": ("OpenWGL", "openwgl", {}),
@@ -69,37 +73,43 @@ ROWS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "srnc-no-source": ("SRNC w.o. L_Φ,θ,S", "srnc", {"srnc.source_regularizer": False}),
     "srnc-ep1": ("SRNC Ep.1", "srnc", {"train.max_episodes": 1}),
     "srnc": ("SRNC", "srnc", {}),
-    "srnc-plus-no-ppr": ("SRNC+ without PPR", "srnc-plus", {"srnc.smoothing": 0}),
+    "srnc-plus-no-ppr": ("SRNC+ without PPR", "srnc-plus", {"srnc_plus.smoothing": 0}),
     "srnc-plus": ("SRNC+", "srnc-plus", {}),
 }
 
-# At most four settings for each. A row that is not here takes the values of its config as they are: PGL is tuned on GCN for all
-# backbones, scores on the plain GNN share its steps and dropout.
+# At most four settings for each. A row that is not here takes the values of its config as they are:
+# PGL is tuned on GCN for all backbones, scores on the plain GNN share its steps and dropout.
 TUNE: dict[str, list[dict[str, Any]]] = {
     "iid": [{"iid.steps": steps, "gnn.dropout": p} for steps in (100, 200) for p in (0.5, 0.8)],
     "erm": [{"erm.steps": steps, "gnn.dropout": p} for steps in (100, 200) for p in (0.5, 0.8)],
     "energy": [{"erm.temperature": t} for t in (0.5, 1.0, 2.0, 5.0)],
     "gnnsafe": [{"erm.temperature": t} for t in (0.5, 1.0, 2.0, 5.0)],
-    "odin": [{"erm.temperature": t, "erm.perturbation": step} for t in (1.0, 10.0) for step in (0.001, 0.01)],
+    "odin": [{"erm.temperature": t, "erm.perturbation": step} for t in (1.0, 10.0)
+             for step in (0.001, 0.01)],
     "doc": [{"doc.steps": steps, "gnn.dropout": p} for steps in (100, 200) for p in (0.5, 0.8)],
-    "openwgl": [{"openwgl.steps": steps, "gnn.dropout": p} for steps in (100, 200) for p in (0.5, 0.8)],
-    "g2pxy": [{"g2pxy.inter_weight": a, "g2pxy.external_weight": b} for a in (0.01, 1.0) for b in (0.01, 1.0)],
-    "pgl-gcn": [{"pgl.enlarging": a, "pgl.confident": b} for a, b in ((0.2, 0.2), (0.2, 0.4), (0.2, 0.6), (0.1, 0.4))],
+    "openwgl": [{"openwgl.steps": steps, "gnn.dropout": p} for steps in (100, 200)
+                for p in (0.5, 0.8)],
+    "g2pxy": [{"g2pxy.inter_weight": a, "g2pxy.external_weight": b} for a in (0.01, 1.0)
+              for b in (0.01, 1.0)],
+    "pgl-gcn": [{"pgl.enlarging": a, "pgl.confident": b}
+                for a, b in ((0.2, 0.2), (0.2, 0.4), (0.2, 0.6), (0.1, 0.4))],
     "srnc-no-phi": [{"srnc.unknown_share": share} for share in (0.2, 0.3, 0.4, 0.5)],
-    "srnc": [{"srnc.cluster_steps": t, "srnc.source_batch": b} for t, b in ((5, 32), (20, 32), (20, 80), (50, 32))],
-    "srnc-plus": [{"dataset.normalize": scale, "srnc.drop_unsure": share} for scale in ("row", "l2") for share in (0.3, 0.5)],
+    "srnc": [{"srnc.cluster_steps": t, "srnc.source_batch": b}
+             for t, b in ((5, 32), (20, 32), (20, 80), (50, 32))],
+    "srnc-plus": [{"dataset.normalize": scale, "srnc_plus.drop_unsure": share}
+                  for scale in ("row", "l2") for share in (0.3, 0.5)],
 }
 COMMON = ("energy", "gnnsafe", "odin", "srnc-plus")
 """Rows with one setting for all graphs."""
 
 CLUSTERS, UNSEEN = (7, 16), (3, 1)
 
-# The paper's table of parameter sensitivity: 7 instead of 16 clusters, by the number of unseen classes.
+# The paper's gain by 7 instead of 16 clusters, by the number of unseen classes.
 PAPER_CLUSTERS = {3: (1.62, 1.15), 1: (4.73, 3.79)}
 
 METRICS = {"micro_f1": "Micro-F1", "macro_recall": "macro recall", "macro_f1": "Macro-F1"}
-UNKNOWN = {"unknown_recall": "recall", "unknown_precision": "precision", "unknown_auroc": "AUROC", "unknown_aupr": "AUPR",
-           "unknown_fpr95": "FPR95 (less is better)"}
+UNKNOWN = {"unknown_recall": "recall", "unknown_precision": "precision", "unknown_auroc": "AUROC",
+           "unknown_aupr": "AUPR", "unknown_fpr95": "FPR95 (less is better)"}
 
 
 def names(row: str) -> str:
@@ -108,27 +118,31 @@ def names(row: str) -> str:
 
 def tuning_cell(graph: str, row: str, setting: dict[str, Any]) -> Cell:
     cell = reported_cell(graph, row)
-    return cell._replace(folder="tune", name=f"{cell.name}-{short(setting)}", changes=cell.changes | setting, seeds=TUNING_SEEDS)
+    return cell._replace(folder="tune", name=f"{cell.name}-{short(setting)}",
+                         changes=cell.changes | setting, seeds=TUNING_SEEDS)
 
 
 def reported_cell(graph: str, row: str) -> Cell:
-    return Cell("report", f"{graph}-{row}", f"paper/open_set/{graph}-{ROWS[row][1]}", ROWS[row][2], REPORTED_SEEDS)
+    _, config, changes = ROWS[row]
+    cfg = f"paper/open_set/{graph}-{config}"
+    return Cell("report", f"{graph}-{row}", cfg, changes, REPORTED_SEEDS)
 
 
 def clusters_cell(clusters: int, unseen: int) -> Cell:
     changes = {"open_set.num_unseen": unseen}
-    return Cell("clusters", f"cora-C{clusters}-unseen{unseen}", f"paper/clusters/cora-{clusters}", changes, REPORTED_SEEDS)
+    return Cell("clusters", f"cora-C{clusters}-unseen{unseen}", f"paper/clusters/cora-{clusters}",
+                changes, REPORTED_SEEDS)
 
 
 def tuning(args: argparse.Namespace) -> str:
     """The mean of each setting."""
-    return (f"Micro-F1 on validation in %, mean over split seeds {TUNING_SEEDS[0]} to {TUNING_SEEDS[-1]}; "
-            "**bold** = best, † = what the config says now.\n\n"
+    return (f"Micro-F1 on validation in %, mean over split seeds {TUNING_SEEDS[0]} to "
+            f"{TUNING_SEEDS[-1]}; **bold** = best, † = what the config says now.\n\n"
             + tuned(args, {row: names(row) for row in ROWS}, GRAPHS, TUNE, tuning_cell, COMMON))
 
 
 def graph_results(graph: str, args: argparse.Namespace) -> tuple[dict[str, Results], list[str]]:
-    """The results of all rows on one graph, and what is to be said about them."""
+    """The results of all rows on one graph, and remarks about them."""
     rows: dict[str, Results] = {}
     notes = []
     earlier = known(args.csv, "open_set")
@@ -148,109 +162,123 @@ def graph_results(graph: str, args: argparse.Namespace) -> tuple[dict[str, Resul
     return rows, notes
 
 
-def graph_table(graph: str, rows: dict[str, Results], ours: str) -> str:
+def graph_table(graph: str, rows: dict[str, Results], args: argparse.Namespace) -> str:
     """The scores of all rows on one graph, and the tests of one of them against the others."""
-    from graphgym_srnc import store
-    from graphgym_srnc.gym import load_config
     lines, unknown = [], []
     for row, results in rows.items():
         drop = differences(rows.get("iid", {}), results, "micro_f1")
         paper = OPEN_SET.find(names(row), GRAPHS[graph]).values()
-        cell = reported_cell(graph, row)
-        setting = store.flatten(load_config(cell.cfg, cell.words([])))
+        setting = store.flatten(reported_cell(graph, row).config(args))
         keys = [*TUNE.get(row, TUNE.get(ROWS[row][1], [{}]))[0], "gnn.dim_inner"]
         lines.append([names(row), len(results), *(scores(results, metric) for metric in METRICS),
-                      f"{mean(drop):.1f}" if drop and row != "iid" else "-", " / ".join(f"{score.mean:.1f}" for score in paper) or "-",
-                      f"{mean([result['seconds'] for result in results.values()]):.1f}",
+                      f"{mean(drop):.1f}" if drop and row != "iid" else "-",
+                      " / ".join(f"{score.mean:.1f}" for score in paper) or "-",
+                      f"{mean(result['seconds'] for result in results.values()):.1f}",
                       ", ".join(f"{key.rpartition('.')[2]} {setting[key]}" for key in keys)])
         if row != "iid":
             unknown.append([names(row), *(scores(results, metric) for metric in UNKNOWN)])
     head = ["method", "n", *METRICS.values(), "ΔF1", "paper Micro / Macro", "s a run", "setting"]
     out = f"## {GRAPHS[graph]}\n\n" + markdown(head, lines)
-    out += "The unknown class:\n\n" + markdown(["method", *UNKNOWN.values()], unknown) if unknown else ""
-    return out + (paired(rows, ours) if ours in rows else "")
+    if unknown:
+        out += "The unknown class:\n\n" + markdown(["method", *UNKNOWN.values()], unknown)
+    return out + (paired(rows, args.test) if args.test in rows else "")
 
 
 def paired(rows: dict[str, Results], ours: str) -> str:
     """Tests of one row against all others but the oracle, which knows the masked classes."""
-    others = {row: differences(rows[ours], results, "micro_f1") for row, results in rows.items() if row not in (ours, "iid")}
+    others = {row: differences(rows[ours], results, "micro_f1") for row, results in rows.items()
+              if row not in (ours, "iid")}
     others = {row: values for row, values in others.items() if values}
     if not others:
         return ""
-    p = {row: p_values(values) for row, values in others.items()}
-    corrected = dict(zip(others, zip(*(holm(column) for column in zip(*p.values())))))
-    lines = [[names(row), len(values), f"{mean(values):+.1f}", wins(values), f"{p[row][0]:.2g}", f"{corrected[row][0]:.2g}",
-              f"{p[row][1]:.2g}", f"{corrected[row][1]:.2g}", f"{mean(differences(rows[ours], rows[row], 'macro_recall')):+.1f}"]
-             for row, values in others.items()]
-    head = [f"{names(ours)} against", "n", "Micro-F1", "wins", "p Wilcoxon", "Holm", "p t-test", "Holm", "macro recall"]
+    wilcoxon, t = tests(others), tests(others, "t")
+    lines = []
+    for row, values in others.items():
+        recall = mean(differences(rows[ours], rows[row], "macro_recall"))
+        lines.append([names(row), len(values), f"{mean(values):+.1f}", wins(values),
+                      *wilcoxon[row], *t[row], f"{recall:+.1f}"])
+    head = [f"{names(ours)} against", "n", "Micro-F1", "wins", "p Wilcoxon", "Holm", "p t-test",
+            "Holm", "macro recall"]
     return markdown(head, lines)
 
 
-def all_graphs(grid: Grid, ours: str) -> str:
+def all_graphs(table: Table, ours: str) -> str:
     """Ranks and tests over all graphs at once."""
-    ranks, friedman = mean_ranks({row: found for row, found in grid.items() if row != "iid"})
+    ranks, friedman = mean_ranks({row: found for row, found in table.items() if row != "iid"})
     if not ranks:
         return ""
     lines = [[names(row), f"{ranks[row]:.1f}"] for row in sorted(ranks, key=ranks.get)]
-    out = "## All graphs\n\n" + markdown(["method", "mean rank"], lines)
-    return out + f"{friedman}\n\n" + (pooled(grid, ours, names) if ours in grid else "")
+    out = "## All graphs\n\n" + markdown(["method", "mean rank"], lines) + f"{friedman}\n\n"
+    return out + (pooled(table, ours, names) if ours in table else "")
 
 
-def table(args: argparse.Namespace) -> str:
+def tables(args: argparse.Namespace) -> str:
     """All graphs, and how the numbers came about."""
-    grid: Grid = {}
-    out, every = "", []
+    table: Table = {}
+    text, every = "", []
     for graph in GRAPHS:
         rows, notes = graph_results(graph, args)
         for row, results in rows.items():
-            grid.setdefault(row, {})[graph] = results
+            table.setdefault(row, {})[graph] = results
             every += results.values()
         if rows:
-            out += graph_table(graph, rows, args.test) + "\n".join(notes) + "\n\n" * bool(notes)
+            text += graph_table(graph, rows, args) + "\n".join(notes) + "\n\n" * bool(notes)
     if not every:
         return "no results yet\n"
-    grid = {row: grid[row] for row in ROWS if row in grid}
+    table = {row: table[row] for row in ROWS if row in table}
     if args.csv:
-        save_csv(args.csv, "open_set", grid)
-    return out + all_graphs(grid, args.test) + (
-        f"Test scores in %, mean ± population standard deviation over split seeds {REPORTED_SEEDS[0]} to {REPORTED_SEEDS[-1]}; macro recall"
-        " is what the paper calls Macro-F1. ΔF1: Micro-F1 of GCN (IID) less the row's, on the same splits. AUROC, AUPR (positive: unknown)"
-        " and FPR95 (unknown nodes let through when 95 % of the known ones are) do not depend on the threshold. Tests: two-sided, on the"
-        " same splits, Holm's correction over the rows of a graph.\n\n"
-        f"Tuning: at most {max(map(len, TUNE.values()))} settings a method and graph, by Micro-F1 on validation alone, split seeds"
-        f" {TUNING_SEEDS[0]} to {TUNING_SEEDS[-1]}; {', '.join(map(names, COMMON))}: one setting for all graphs; SRNC Ep.1 and"
-        " w.o. L_Φ,θ,S: SRNC's values; rows with or without PPR: those of the row they vary.\n\n" + provenance(every))
+        save_csv(args.csv, "open_set", table)
+    return text + all_graphs(table, args.test) + (
+        "Test scores in %, mean ± population standard deviation over split seeds"
+        f" {REPORTED_SEEDS[0]} to {REPORTED_SEEDS[-1]}; macro recall is what the paper calls"
+        " Macro-F1. ΔF1: Micro-F1 of GCN (IID) less the row's, on the same splits. AUROC, AUPR"
+        " (positive: unknown) and FPR95 (unknown nodes let through when 95 % of the known ones are)"
+        " do not depend on the threshold. Tests: two-sided, on the same splits, Holm's correction"
+        " over the rows of a graph.\n\n"
+        f"Tuning: at most {max(map(len, TUNE.values()))} settings a method and graph, by Micro-F1"
+        f" on validation alone, split seeds {TUNING_SEEDS[0]} to {TUNING_SEEDS[-1]};"
+        f" {', '.join(map(names, COMMON))}: one setting for all graphs; SRNC Ep.1 and w.o."
+        " L_Φ,θ,S: SRNC's values; rows with or without PPR: those of the row they vary.\n\n"
+        + provenance(every))
 
 
 def clusters_table(args: argparse.Namespace) -> str:
     """Few clusters against many, beside the paper's gain."""
-    runs = {(c, unseen): clusters_cell(c, unseen).results(args) for unseen in UNSEEN for c in CLUSTERS}
+    runs = {(c, unseen): clusters_cell(c, unseen).results(args)
+            for unseen in UNSEEN for c in CLUSTERS}
     lines = []
     for (c, unseen), results in runs.items():
-        tests = [result["test"] for result in results.values()]
-        used = [result["history"][result["selected"]]["losses"]["used_clusters"] for result in results.values()]
-        lines.append([unseen, c, len(results), *("{:.1f} ± {:.1f}".format(*mean_std([100 * test[m] for test in tests])) for m in METRICS),
-                      f"{mean(used):.1f}", f"{validation(results):.1f}"])
-    out = markdown(["unseen", "clusters", "n", *METRICS.values(), "clusters in use", "validation"], lines)
+        used = mean(result["history"][result["selected"]]["losses"]["used_clusters"]
+                    for result in results.values())
+        lines.append([unseen, c, len(results), *(scores(results, metric) for metric in METRICS),
+                      f"{used:.1f}", f"{validation(results):.1f}"])
+    head = ["unseen", "clusters", "n", *METRICS.values(), "clusters in use", "validation"]
+    out = markdown(head, lines)
+
     few, many = min(CLUSTERS), max(CLUSTERS)
     lines = []
     for unseen in UNSEEN:
         for metric, paper in zip(("micro_f1", "macro_recall"), PAPER_CLUSTERS[unseen]):
             values = differences(runs[few, unseen], runs[many, unseen], metric)
-            error = mean_std(values)[1] / math.sqrt(len(values) - 1) if len(values) > 1 else math.nan
-            lines.append([unseen, METRICS[metric], len(values), f"{mean(values):+.2f} ± {error:.2f}", wins(values),
-                          "{:.2g} / {:.2g}".format(*p_values(values)), f"{paper:+.2f}"])
-    return out + f"{few} less {many} clusters on the same splits, ± standard error:\n\n" + markdown(
-        ["unseen", "score", "n", "difference", "wins", "p Wilcoxon / t-test", "paper"], lines)
+            n = len(values)
+            error = mean_std(values)[1] / math.sqrt(n - 1) if n > 1 else math.nan
+            p = " / ".join(f"{p_value(values, test):.2g}" for test in ("wilcoxon", "t"))
+            lines.append([unseen, METRICS[metric], n, f"{mean(values):+.2f} ± {error:.2f}",
+                          wins(values), p, f"{paper:+.2f}"])
+    head = ["unseen", "score", "n", "difference", "wins", "p Wilcoxon / t-test", "paper"]
+    return out + (f"{few} less {many} clusters on the same splits, ± standard error:\n\n"
+                  + markdown(head, lines))
 
 
 def begin() -> int:
-    args = parser(__doc__, ("tune", "report", "clusters", "table"), ROWS, "results/open_set", "srnc-plus").parse_args()
+    commands = {"tune": tuning, "report": tables, "clusters": clusters_table, "table": tables}
+    args = table_parser(__doc__, list(commands), ROWS, "results/open_set").parse_args()
     pairs = [(graph, row) for graph in GRAPHS for row in ROWS if chosen(args.only, graph, row)]
-    cells = {"tune": [tuning_cell(graph, row, setting) for graph, row in pairs for setting in TUNE.get(row, [])],
+    cells = {"tune": [tuning_cell(graph, row, setting) for graph, row in pairs
+                      for setting in TUNE.get(row, [])],
              "report": [reported_cell(graph, row) for graph, row in pairs],
-             "clusters": [clusters_cell(c, unseen) for unseen in UNSEEN for c in CLUSTERS], "table": []}[args.command]
-    return serve(args, cells, {"tune": tuning, "report": table, "clusters": clusters_table, "table": table}[args.command])
+             "clusters": [clusters_cell(c, unseen) for unseen in UNSEEN for c in CLUSTERS]}
+    return serve(args, cells.get(args.command, []), commands[args.command])
 
 
 if __name__ == "__main__":

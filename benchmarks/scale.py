@@ -1,11 +1,16 @@
-"""Cost against the number of edges: ``python benchmarks/scale.py --out docs/scale.md --figure docs/images/scale.png``.
+"""Cost against the number of edges.
 
-Each size runs in a process of its own, on a synthetic graph whose number of nodes is a tenth of that of its edges. Full batch keeps
-everything in memory; batches of 1,024 nodes read features from disk, with 10 neighbours a node and layer. What was measured is kept in
-``--keep`` and not measured again, so that ``--max-edges`` can be raised later. Times are of the processor, which other work on the same
-machine moves less than those of the clock; those are in the table too.
+    python benchmarks/scale.py --out docs/scale.md --figure docs/images/scale.png
 
-Several processes that train together: ``torchrun --nproc-per-node 2 benchmarks/scale.py --one erm batches 1e6``, times by the clock.
+Each size runs in a process of its own, on a synthetic graph whose number of nodes is a tenth of
+that of its edges. Full batch keeps everything in memory; batches of 1,024 nodes read features from
+disk, with 10 neighbours a node and layer. What was measured is kept in ``--keep`` and not measured
+again, so that ``--max-edges`` can be raised later. Times are of the processor, which other work on
+the same machine moves less than those of the clock; those are in the table too.
+
+Several processes that train together, times by the clock:
+
+    torchrun --nproc-per-node 2 benchmarks/scale.py --one erm batches 1e6
 """
 from __future__ import annotations
 
@@ -18,19 +23,24 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from statistics import linear_regression
 
-HERE = Path(__file__).resolve().parent
-MARKS = ("<!-- table of benchmarks/scale.py -->", "<!-- end of table -->")
+import _pages
+
 FEATURES, CLASSES, WIDTH = 64, 10, 64
 MODES = {"full": "full batch", "batches": "batches, features on disk"}
-FIGURES = {"cpu": "CPU seconds of a run", "episode": "CPU seconds of an episode", "mib": "largest memory, MiB"}
+FIGURES = {"cpu": "CPU seconds of a run", "episode": "CPU seconds of an episode",
+           "mib": "largest memory, MiB"}
 LIMITS = {"full": 1e7, "batches": 1e8}
-ENVIRONMENT = {"full": {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(2 ** 40)}, "batches": {}}
-"""Full batch keeps the memory that it frees: the system would clear it again, page by page, for each tensor above 32 MiB."""
+ENVIRONMENT = {"full": {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(2 ** 40)},
+               "batches": {}}
+"""Full batch keeps the memory that it frees: the system would clear it again, page by page, for
+each tensor above 32 MiB."""
 
 
 def make(edges: int, folder: Path, mapped: bool):
-    """A task on a planted partition with heavy-tailed degrees; written and drawn piece by piece, so that making it needs no memory."""
+    """A task on a planted partition with heavy-tailed degrees; written and drawn piece by piece, so
+    that making it needs no memory."""
     import numpy as np
     import torch
     from torch_geometric.data import Data
@@ -56,14 +66,18 @@ def make(edges: int, folder: Path, mapped: bool):
     del x, part
     features = torch.from_numpy(np.load(folder / "features.npy", mmap_mode="c" if mapped else None))
     features.mapped = mapped
-    graph = Data(x=features, edge_index=torch.from_numpy(edge_index), y=torch.from_numpy(y), num_nodes=nodes)
+    graph = Data(x=features, edge_index=torch.from_numpy(edge_index), y=torch.from_numpy(y),
+                 num_nodes=nodes)
     order = torch.from_numpy(rng.permutation(nodes))
-    train, val, test, rest = order.split([nodes // 10, nodes // 20, nodes // 10, nodes - nodes // 10 - nodes // 20 - nodes // 10])
-    return ShiftTask("scale", graph, graph, train, val, test, torch.cat([rest, test]), CLASSES, False)
+    train, val, test, rest = order.split([nodes // 10, nodes // 20, nodes // 10,
+                                          nodes - nodes // 10 - nodes // 20 - nodes // 10])
+    return ShiftTask("scale", graph, graph, train, val, test, torch.cat([rest, test]),
+                     CLASSES, False)
 
 
 def measure(args: argparse.Namespace) -> dict[str, float]:
-    """Figures of one run in this process, with an episode after episode 0 and predictions of all nodes after each."""
+    """Figures of one run in this process, with an episode after episode 0 and predictions of all
+    nodes after each."""
     import torch
 
     from graphgym_srnc import methods, store
@@ -75,9 +89,11 @@ def measure(args: argparse.Namespace) -> dict[str, float]:
         begin = time.perf_counter()
         task = make(int(args.edges), Path(folder), args.mode == "batches")
         making = {"making_seconds": time.perf_counter() - begin, "making_mib": store.peak_memory()}
-        options = {"srnc": {"pretrain_steps": args.steps, "cluster_source_steps": args.steps, "cluster_steps": args.steps, "rounds": 1}}
+        options = {"srnc": {"pretrain_steps": args.steps, "cluster_source_steps": args.steps,
+                            "cluster_steps": args.steps, "rounds": 1}}
         batch = {"batch_size": 1024, "fanout": 10} if args.mode == "batches" else {}
-        method = methods.find(args.method)(encoder=EncoderSpec(hidden=WIDTH, features="l2"), steps=args.steps,
+        method = methods.find(args.method)(encoder=EncoderSpec(hidden=WIDTH, features="l2"),
+                                           steps=args.steps,
                                            **options.get(args.method, {"rounds": 1}), **batch)
         episode, spent = method.episode, []
 
@@ -91,36 +107,40 @@ def measure(args: argparse.Namespace) -> dict[str, float]:
         store.reset_peak_memory()
         begin, cpu = time.perf_counter(), time.process_time()
         record = trainer.fit(method, task)
-        spent = {"seconds": time.perf_counter() - begin, "cpu": time.process_time() - cpu, "episode": spent[-1]}
-        return {"edges": int(args.edges), "mode": args.mode, "method": args.method, "steps": args.steps, **spent, **making,
+        spent = {"seconds": time.perf_counter() - begin, "cpu": time.process_time() - cpu,
+                 "episode": spent[-1]}
+        return {"edges": int(args.edges), "mode": args.mode, "method": args.method,
+                "steps": args.steps, **spent, **making,
                 "mib": store.peak_memory(), "micro_f1": record.test["micro_f1"]}
 
 
 def slope(points: list[tuple[float, float]]) -> float:
-    """The slope of the line of least squares through logarithms of points; NaN with fewer than two."""
-    points = [(math.log(x), math.log(y)) for x, y in points]
+    """The slope of the line of least squares through logarithms of points; NaN with fewer than
+    two."""
     if len(points) < 2:
         return math.nan
-    x_mean, y_mean = (sum(values) / len(points) for values in zip(*points))
-    return sum((x - x_mean) * (y - y_mean) for x, y in points) / sum((x - x_mean) ** 2 for x, _ in points)
+    return linear_regression(*([math.log(value) for value in values] for values in zip(*points)))[0]
 
 
 def series(rows: list[dict], key: str, method: str, mode: str) -> list[tuple[float, float]]:
-    return sorted((row["edges"], row[key]) for row in rows if row["method"] == method and row["mode"] == mode)
+    return sorted((row["edges"], row[key]) for row in rows if row["method"] == method
+                  and row["mode"] == mode)
 
 
 def table(rows: list[dict]) -> str:
-    lines = ["| method | training | edges | CPU s | clock s | CPU s an episode | MiB | Micro-F1 |",
-             "|---|---|---:|---:|---:|---:|---:|---:|"]
-    for row in rows:
-        lines.append(f"| {row['method']} | {MODES[row['mode']]} | {row['edges']:,} | {row['cpu']:,.1f} | {row['seconds']:,.1f} "
-                     f"| {row['episode']:,.2f} | {row['mib']:,.0f} | {100 * row['micro_f1']:.1f} |")
-    lines += ["", "Slope of logarithms against edges, over all sizes / the two largest:", "",
-              "| method | training | run | episode | memory |", "|---|---|---:|---:|---:|"]
+    """What was measured, and how it grows with the number of edges."""
+    measured = _pages.table(
+        ("method", "training", "edges", "CPU s", "clock s", "CPU s an episode", "MiB", "Micro-F1"),
+        ((row["method"], MODES[row["mode"]], f"{row['edges']:,}", f"{row['cpu']:,.1f}",
+          f"{row['seconds']:,.1f}", f"{row['episode']:,.2f}", f"{row['mib']:,.0f}",
+          f"{100 * row['micro_f1']:.1f}") for row in rows))
+    slopes = []
     for method, mode in dict.fromkeys((row["method"], row["mode"]) for row in rows):
-        slopes = (f"{slope(points):.2f} / {slope(points[-2:]):.2f}" for points in (series(rows, key, method, mode) for key in FIGURES))
-        lines.append(f"| {method} | {MODES[mode]} | {' | '.join(slopes)} |")
-    return "\n".join(lines)
+        lines = [series(rows, key, method, mode) for key in FIGURES]
+        slopes.append((method, MODES[mode], *(f"{slope(points):.2f} / {slope(points[-2:]):.2f}"
+                                              for points in lines)))
+    return (f"{measured}\nSlope of logarithms against edges, over all sizes / the two largest:\n\n"
+            + _pages.table(("method", "training", "run", "episode", "memory"), slopes))
 
 
 def draw(rows: list[dict], path: Path) -> None:
@@ -131,31 +151,41 @@ def draw(rows: list[dict], path: Path) -> None:
         figure = Figure(figsize=(9, 3.4))
         panels = figure.subplots(1, 3)
         for axes, (key, label) in zip(panels, FIGURES.items()):
-            for i, (method, mode) in enumerate(dict.fromkeys((row["method"], row["mode"]) for row in rows)):
+            for i, (method, mode) in enumerate(dict.fromkeys((row["method"], row["mode"])
+                                                             for row in rows)):
                 points = series(rows, key, method, mode)
-                axes.loglog(*zip(*points), color=PALETTE[i], marker=MARKERS[i], markersize=4, label=f"{method}, {MODES[mode]}")
+                axes.loglog(*zip(*points), color=PALETTE[i], marker=MARKERS[i], markersize=4,
+                            label=f"{method}, {MODES[mode]}")
             axes.set(xlabel="edges", title=label, xticks=sorted({row["edges"] for row in rows}))
-            axes.xaxis.set_major_formatter(lambda edges, _: "10" + "⁰¹²³⁴⁵⁶⁷⁸⁹"[round(math.log10(edges))])
+            axes.xaxis.set_major_formatter(
+                lambda edges, _: "10" + "⁰¹²³⁴⁵⁶⁷⁸⁹"[round(math.log10(edges))])
             axes.yaxis.set_major_formatter(lambda value, _: f"{value:,g}")
             axes.minorticks_off()
             axes.grid(True)
         figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
-        panels[2].set_yticks([2.0 ** k for k in range(9, 16) if 2.0 ** k <= 2 * max(row["mib"] for row in rows)])
+        panels[2].set_yticks([2.0 ** k for k in range(9, 16)
+                              if 2.0 ** k <= 2 * max(row["mib"] for row in rows)])
         save(figure, path)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--min-edges", type=float, default=1e4)
-    parser.add_argument("--max-edges", type=float, default=1e8, help="full batch stops at 10^7 (default: 10^8)")
+    parser.add_argument("--max-edges", type=float, default=1e8,
+                        help="full batch stops at 10^7 (default: 10^8)")
     parser.add_argument("--methods", nargs="+", default=["erm", "srnc"])
-    parser.add_argument("--steps", type=int, default=20, help="gradient steps of an episode (default: 20)")
+    parser.add_argument("--steps", type=int, default=20,
+                        help="gradient steps of an episode (default: 20)")
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--scratch", type=Path, default=None, help="folder for features and states on disk (default: the system's)")
-    parser.add_argument("--keep", type=Path, default=Path("results/scale.jsonl"), help="what was measured (default: results/scale.jsonl)")
-    parser.add_argument("--out", type=Path, help="Markdown file whose table is renewed; without it the table is printed")
+    parser.add_argument("--scratch", type=Path, default=None,
+                        help="folder for features and states on disk (default: the system's)")
+    parser.add_argument("--keep", type=Path, default=Path("results/scale.jsonl"),
+                        help="what was measured (default: results/scale.jsonl)")
+    parser.add_argument("--out", type=Path, help="Markdown file whose table is renewed; without it "
+                        "the table is printed")
     parser.add_argument("--figure", type=Path)
-    parser.add_argument("--one", nargs=3, metavar=("METHOD", "MODE", "EDGES"), help=argparse.SUPPRESS)
+    parser.add_argument("--one", nargs=3, metavar=("METHOD", "MODE", "EDGES"),
+                        help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.one:
         args.method, args.mode, args.edges = args.one[0], args.one[1], float(args.one[2])
@@ -165,34 +195,40 @@ def main() -> None:
             if parallel.first():
                 print(json.dumps(figures))
         return
-    rows = [json.loads(line) for line in args.keep.read_text().splitlines()] if args.keep.exists() else []
-    sizes = [size for size in (10.0 ** k for k in range(4, 9)) if args.min_edges <= size <= args.max_edges]
+    lines = args.keep.read_text().splitlines() if args.keep.exists() else []
+    rows = list(map(json.loads, lines))
+    sizes = [size for size in (10.0 ** k for k in range(4, 9))
+             if args.min_edges <= size <= args.max_edges]
     for method in args.methods:
         for mode in MODES:
             for size in sizes:
-                same = [row for row in rows if (row["method"], row["mode"], row["edges"], row["steps"]) == (method, mode, size, args.steps)]
+                kind = {"method": method, "mode": mode, "edges": size, "steps": args.steps}
+                same = any(row.items() >= kind.items() for row in rows)
                 if same or size > LIMITS[mode]:
                     continue
-                words = ["--steps", args.steps, "--threads", args.threads, *(["--scratch", args.scratch] if args.scratch else [])]
-                environment = {**os.environ, **ENVIRONMENT[mode], "OMP_NUM_THREADS": str(args.threads)}
-                done = subprocess.run([sys.executable, __file__, "--one", method, mode, str(size), *map(str, words)], env=environment,
+                words = ["--steps", args.steps, "--threads", args.threads,
+                         *(["--scratch", args.scratch] if args.scratch else [])]
+                environment = {**os.environ, **ENVIRONMENT[mode],
+                               "OMP_NUM_THREADS": str(args.threads)}
+                done = subprocess.run([sys.executable, __file__, "--one", method, mode, str(size),
+                                       *map(str, words)], env=environment,
                                       stdout=subprocess.PIPE, text=True)
                 if done.returncode:
-                    print(f"{method}, {mode}, {size:.0e} edges failed with {done.returncode}", file=sys.stderr)
+                    print(f"{method}, {mode}, {size:.0e} edges failed with {done.returncode}",
+                          file=sys.stderr)
                     break
                 rows.append(json.loads(done.stdout.splitlines()[-1]))
                 print(rows[-1], file=sys.stderr)
                 args.keep.parent.mkdir(parents=True, exist_ok=True)
                 args.keep.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    rows.sort(key=lambda row: ((args.methods + [row["method"]]).index(row["method"]), list(MODES).index(row["mode"]), row["edges"]))
+    rows.sort(key=lambda row: ((args.methods + [row["method"]]).index(row["method"]),
+                               list(MODES).index(row["mode"]), row["edges"]))
     if args.figure:
         draw(rows, args.figure)
-    if not args.out:
+    if args.out:
+        _pages.write(args.out, "scale.py", table(rows))
+    else:
         print(table(rows))
-        return
-    text = args.out.read_text(encoding="utf-8")
-    before, after = text.split(MARKS[0])[0], text.split(MARKS[1])[-1]
-    args.out.write_text(f"{before}{MARKS[0]}\n{table(rows)}\n{MARKS[1]}{after}", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,8 @@
-"""Times training steps of ours, of stock GraphGym and of a plain PyG script by turns, on the same graph in the same process.
+"""Times training steps of ours, of stock GraphGym and of a plain PyG script by turns, on the same
+graph in the same process.
 
-A step is forward, loss, backward and optimiser. ``speed.py`` calls this; it prints the seconds of each step as JSON.
+A step is forward, loss, backward and optimiser. ``speed.py`` calls this; it prints the seconds of
+each step as JSON.
 """
 from __future__ import annotations
 
@@ -30,16 +32,20 @@ ARXIV = {"nodes": 169_343, "edges": 1_166_243, "features": 128, "classes": 40, "
 
 
 def load(graph: str) -> tuple[Data, Tensor, int]:
-    """A graph, its labelled nodes ``[n]`` and the number of outputs: the open-set split of a real one, or a large one made here."""
+    """A graph, its labelled nodes ``[n]`` and the number of outputs: the open-set split of a real
+    one, or a large one made here."""
     if graph != "arxiv-size":
         task = shifts.find("open_set")(name=graph, split_seed=0, num_unseen=1)
         return task.source, task.train, task.num_outputs
     rng = np.random.RandomState(0)
-    shares, topics = block_model.class_shares(ARXIV["classes"], 3.0, rng), np.ones((ARXIV["classes"], 2))
-    data = block_model.dcsbm(num_nodes=ARXIV["nodes"], shares=shares, topics=topics, rng=rng,
-                             avg_degree=2 * ARXIV["edges"] / ARXIV["nodes"])
-    data.x = torch.from_numpy(rng.standard_normal((ARXIV["nodes"], ARXIV["features"])).astype(np.float32))
-    return data, torch.from_numpy(rng.permutation(ARXIV["nodes"])[:ARXIV["train"]]), ARXIV["classes"]
+    shares = block_model.class_shares(ARXIV["classes"], 3.0, rng)
+    data = block_model.dcsbm(
+        num_nodes=ARXIV["nodes"], shares=shares, topics=np.ones((ARXIV["classes"], 2)), rng=rng,
+        avg_degree=2 * ARXIV["edges"] / ARXIV["nodes"])
+    features = rng.standard_normal((ARXIV["nodes"], ARXIV["features"])).astype(np.float32)
+    data.x = torch.from_numpy(features)
+    train = torch.from_numpy(rng.permutation(ARXIV["nodes"])[:ARXIV["train"]])
+    return data, train, ARXIV["classes"]
 
 
 LAYERS = {"gcn": "gcnconv", "sage": "sageconv", "gat": "gatconv", "sgc": "sgconv"}
@@ -47,11 +53,14 @@ LAYERS = {"gcn": "gcnconv", "sage": "sageconv", "gat": "gatconv", "sgc": "sgconv
 
 
 def ours(layer: str, data: Data, nodes: Tensor | None, num_outputs: int) -> Step:
-    """The step of ``fit_labels`` with the default encoder (hidden 256, 2 layers): loss on ``nodes`` ``[n]``, or on all (None)."""
+    """The step of ``fit_labels`` with the default encoder (hidden 256, 2 layers): loss on ``nodes``
+    ``[n]``, or on all (None)."""
     spec = backbones.EncoderSpec(kind=LAYERS[layer])
     graph = backbones.prepare(data, spec.features)
     model = backbones.build(spec, graph.num_features, num_outputs).to(graph.device)
-    view, label, optimizer = model.view(graph, nodes), data.y if nodes is None else data.y[nodes], adam(model.parameters())
+    view, label, optimizer = model.view(graph,
+                                        nodes), data.y if nodes is None else data.y[nodes], adam(
+                                            model.parameters())
     # A real graph has a few nodes without a label.
     label = label.where(label >= 0, 0)
 
@@ -64,10 +73,12 @@ def ours(layer: str, data: Data, nodes: Tensor | None, num_outputs: int) -> Step
 
 
 def modularity(layer: str, data: Data, nodes: Tensor, num_outputs: int) -> Step:
-    """The step of a cluster GNN on modularity over all nodes, with 16 clusters, as SRNC pre-trains it."""
+    """The step of a cluster GNN on modularity over all nodes, with 16 clusters, as SRNC pre-trains
+    it."""
     spec = replace(backbones.EncoderSpec(kind=LAYERS[layer]), act="selu", skip=True)
     graph = backbones.prepare(data, spec.features)
-    cluster = ClusterGNN(spec, 16, num_outputs, graph, graph, resolution=1.0, collapse=1.0, modularity_weight=1.0, lr=0.01,
+    cluster = ClusterGNN(spec, 16, num_outputs, graph, graph, resolution=1.0, collapse=1.0,
+                         modularity_weight=1.0, lr=0.01,
                          weight_decay=0.0)
     view = cluster.encoder.view(graph)
 
@@ -77,15 +88,19 @@ def modularity(layer: str, data: Data, nodes: Tensor, num_outputs: int) -> Step:
 
 
 class Plain(nn.Module):
-    """What a script on PyG does: two cached convolutions with dropout between them, on dense features."""
+    """What a script on PyG does: two cached convolutions with dropout between them, on dense
+    features."""
 
-    def __init__(self, layer: str, in_dim: int, out_dim: int, hidden: int = 256, heads: int = 8, dropout: float = 0.5) -> None:
+    def __init__(self, layer: str, in_dim: int, out_dim: int, hidden: int = 256, heads: int = 8,
+                 dropout: float = 0.5) -> None:
         super().__init__()
         self.dropout = dropout
         self.layers = nn.ModuleList({
-            "gcn": lambda: [pyg.GCNConv(in_dim, hidden, cached=True), pyg.GCNConv(hidden, out_dim, cached=True)],
+            "gcn": lambda: [pyg.GCNConv(in_dim, hidden, cached=True),
+                            pyg.GCNConv(hidden, out_dim, cached=True)],
             "sage": lambda: [pyg.SAGEConv(in_dim, hidden), pyg.SAGEConv(hidden, out_dim)],
-            "gat": lambda: [pyg.GATConv(in_dim, hidden // heads, heads), pyg.GATConv(hidden, out_dim)],
+            "gat": lambda: [pyg.GATConv(in_dim, hidden // heads, heads),
+                            pyg.GATConv(hidden, out_dim)],
             "sgc": lambda: [pyg.SGConv(in_dim, out_dim, K=2, cached=True)]}[layer]())
 
     def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
@@ -108,7 +123,8 @@ def plain(layer: str, data: Data, nodes: Tensor, num_outputs: int) -> Step:
 
 
 def stock(layer: str, data: Data, nodes: Tensor, num_outputs: int) -> Step:
-    """GraphGym's own network, loss and optimiser: loss on the nodes of the train mask, as its trainer does it."""
+    """GraphGym's own network, loss and optimiser: loss on the nodes of the train mask, as its
+    trainer does it."""
     from stock import configure
     from torch_geometric.graphgym.config import cfg
     from torch_geometric.graphgym.model_builder import create_model
@@ -116,8 +132,10 @@ def stock(layer: str, data: Data, nodes: Tensor, num_outputs: int) -> Step:
     model = create_model(dim_in=data.num_features, dim_out=num_outputs).to(nodes.device)
     (optimizer,), _ = model.configure_optimizers()
     data = copy.copy(data)
-    data.train_mask = torch.zeros(data.num_nodes, dtype=torch.bool, device=nodes.device).index_fill_(0, nodes, True)
-    assert cfg.gnn.dim_inner == backbones.EncoderSpec().hidden and cfg.gnn.layers_mp == backbones.EncoderSpec().layers
+    data.train_mask = torch.zeros(data.num_nodes, dtype=torch.bool,
+                                  device=nodes.device).index_fill_(0, nodes, True)
+    spec = backbones.EncoderSpec()
+    assert (cfg.gnn.dim_inner, cfg.gnn.layers_mp) == (spec.hidden, spec.layers)
 
     def step() -> None:
         # GraphGym's network overwrites the features of its batch.
@@ -129,18 +147,22 @@ def stock(layer: str, data: Data, nodes: Tensor, num_outputs: int) -> Step:
 
 
 CONTESTANTS: dict[str, Callable[[str, Data, Tensor, int], Step]] = {
-    "labelled": ours, "all": lambda layer, data, nodes, num_outputs: ours(layer, data, None, num_outputs), "modularity": modularity,
+    "labelled": ours, "all": lambda layer, data, nodes, num_outputs: ours(layer, data, None,
+                                                                          num_outputs),
+                                                                          "modularity": modularity,
     "plain": plain, "stock": stock}
 
 
 def main() -> None:
-    """Print ``{contestant: [seconds of a step, ...]}``, one figure a round; after a warm-up all take turns in each round."""
+    """Print ``{contestant: [seconds of a step, ...]}``, one figure a round; after a warm-up all
+    take turns in each round."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("graph", help="a data set by name, or arxiv-size")
     parser.add_argument("--layer", choices=LAYERS, default="gcn")
     parser.add_argument("--contestants", nargs="+", choices=CONTESTANTS, default=list(CONTESTANTS))
     parser.add_argument("--rounds", type=int, default=20)
-    parser.add_argument("--block", type=int, default=5, help="steps in a row, whose mean is one figure")
+    parser.add_argument("--block", type=int, default=5,
+                        help="steps in a row, whose mean is one figure")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     args = parser.parse_args()
@@ -150,7 +172,8 @@ def main() -> None:
     torch.manual_seed(0)
     data, nodes, num_outputs = load(args.graph)
     data, nodes = copy.copy(data).to(args.device), nodes.to(args.device)
-    steps = {name: CONTESTANTS[name](args.layer, data, nodes, num_outputs) for name in args.contestants}
+    steps = {name: CONTESTANTS[name](args.layer, data, nodes, num_outputs)
+             for name in args.contestants}
     seconds: dict[str, list[float]] = {name: [] for name in steps}
     for number in range(args.rounds + 1):
         for name, step in steps.items():

@@ -1,6 +1,8 @@
-"""GraphGym's own training, as its users run it: one plain GCN on a Planetoid graph, whole and in its own process.
+"""GraphGym's own training, as its users run it: one plain GCN on a Planetoid graph, whole and in
+its own process.
 
-The same few lines as PyG's public ``graphgym/main.py``, rewritten, with the config in code. Nothing of this package is imported.
+The same few lines as PyG's public ``graphgym/main.py``, rewritten, with the config in code. Nothing
+of this package is imported.
 """
 from __future__ import annotations
 
@@ -15,11 +17,15 @@ from torch_geometric.graphgym.model_builder import create_model
 from torch_geometric.graphgym.train import GraphGymDataModule, train
 from torch_geometric.graphgym.utils import agg_runs, auto_select_device, params_count
 
-PLAIN_GCN = ["gnn.layer_type", "gcnconv", "gnn.layers_mp", 2, "gnn.dim_inner", 256, "gnn.dropout", 0.5, "gnn.batchnorm", False,
-             "gnn.l2norm", False, "optim.max_epoch", 200, "accelerator", "cpu", "tensorboard_agg", False]
-"""Everything else is GraphGym's default: Adam, transductive, public split, checkpoints on, validation each epoch.
+PLAIN_GCN = ["gnn.layer_type", "gcnconv", "gnn.layers_mp", 2, "gnn.dim_inner", 256, "gnn.dropout",
+             0.5, "gnn.batchnorm", False,
+             "gnn.l2norm", False, "optim.max_epoch", 200, "accelerator", "cpu",
+             "tensorboard_agg", False]
+"""Everything else is GraphGym's default: Adam, transductive, public split, checkpoints on,
+validation each epoch.
 
-Batch and l2 normalisation, on by default, are off: a plain GCN has neither, and stock GraphGym is faster so.
+Batch and l2 normalisation, on by default, are off: a plain GCN has neither, and stock GraphGym is
+faster so.
 """
 
 
@@ -30,7 +36,8 @@ def configure(*overrides: object) -> None:
 
 
 def main() -> None:
-    """Train once: ``stock.py NAME DATA_DIR OUT_DIR THREADS``; the last word of the output is the seconds it took from the raw files on."""
+    """Train once: ``stock.py NAME DATA_DIR OUT_DIR THREADS``; the last word of the output is the
+    seconds it took from the raw files on."""
     parser = argparse.ArgumentParser(description=__doc__)
     for name in ("name", "data_dir", "out_dir"):
         parser.add_argument(name)

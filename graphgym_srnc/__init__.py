@@ -1,8 +1,9 @@
-"""Shift-robust node classification on PyTorch Geometric's GraphGym; from Python, one estimator for each method.
+"""Shift-robust node classification on PyTorch Geometric's GraphGym, and as estimators in Python.
 
 >>> from graphgym_srnc import SRNC, shifts
->>> task = shifts.find("synthetic")(num_nodes=200, num_classes=4, num_unseen=1, num_features=40, labels_per_class=8, num_val=40)
->>> model = SRNC(num_clusters=8, hidden=16, rounds=1, cluster_pretrain_steps=20).fit(task)
+>>> task = shifts.find("synthetic")(num_nodes=200, num_classes=4, num_unseen=1, num_features=40,
+...                                 labels_per_class=8, num_val=40)
+>>> model = SRNC(num_clusters=8, hidden=16, rounds=1).fit(task)
 >>> model.predict(task.target).shape, model.predict_proba(task.target).shape
 ((200,), (200, 4))
 """
@@ -14,11 +15,12 @@ __version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> Any:
-    """``load``, and an estimator by its name; made when asked for, because the package itself has to be imported fast."""
+    """``load``, and an estimator by its name; made when asked for, so that the import is fast."""
     import graphgym_srnc.methods as methods
-    if name == "load" or name.lower() in methods.names():
+    modules = {module.replace("_", ""): module for module in methods.names()}
+    if name == "load" or name.lower() in modules:
         import graphgym_srnc.api as api
-        found = api.load if name == "load" else api.estimator(name.lower())
+        found = api.load if name == "load" else api.estimator(modules[name.lower()])
         if found.__name__ == name:
             return found
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

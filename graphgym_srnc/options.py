@@ -95,7 +95,9 @@ def options(function: Callable) -> list[Option]:
             if p.kind is p.KEYWORD_ONLY and p.name not in SHARED and plain:
                 limits = getattr(p.annotation, "__metadata__", (None,))[0]
                 option = Option(p.name, type(p.default), p.default, told.get(p.name, ""), limits)
-                found.setdefault(p.name, option)
+                option = found.setdefault(p.name, option)
+                # A class that only gives another default need not explain the option again.
+                found[p.name] = option._replace(doc=option.doc or told.get(p.name, ""))
     return list(found.values())
 
 

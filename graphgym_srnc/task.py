@@ -147,10 +147,6 @@ class ShiftTask:
         """The graph that holds the validation nodes."""
         return self.target if self.val_graph is None else self.val_graph
 
-    def role_of(self, graph: Data) -> str:
-        """Which part a graph plays in predictions: ``source`` if it is that of two, else ``target``."""
-        return "source" if graph is self.source and graph is not self.target else "target"
-
     def graphs(self) -> dict[str, Data]:
         """The distinct graphs by role; one object that plays two roles is listed once."""
         graphs = {"source": self.source}

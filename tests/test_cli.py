@@ -1,4 +1,5 @@
-"""The command line as a user types it: results kept, errors in one line, nothing written by a command that cannot run."""
+"""The command line as a user types it: results kept, errors in one line, nothing written by a
+command that cannot run."""
 from __future__ import annotations
 
 import json
@@ -13,13 +14,15 @@ from pathlib import Path
 import pytest
 import torch
 
-from graphgym_srnc import store
+from graphgym_srnc import methods, store
 from graphgym_srnc.cli.main import COMMANDS, build_parser, main
-from graphgym_srnc.cli.progress import Progress
+from graphgym_srnc.cli.progress import RunProgress
+from graphgym_srnc.options import options
 
 pytestmark = pytest.mark.usefixtures("unchanged_globals")
 
-TINY = ["synthetic.num_nodes", "300", "synthetic.num_val", "60", "synthetic.num_test", "100", "gnn.dim_inner", "8",
+TINY = ["synthetic.num_nodes", "300", "synthetic.num_val", "60", "synthetic.num_test", "100",
+        "gnn.dim_inner", "8",
         "train.max_episodes", "1"]
 ERM = ["train.mode", "erm", "erm.steps", "5", *TINY]
 SRC = Path(__file__).parent.parent
@@ -30,7 +33,9 @@ def command(*words: str) -> list[str]:
 
 
 def environment() -> dict[str, str]:
-    return os.environ | {"PYTHONPATH": os.pathsep.join([str(SRC), os.environ.get("PYTHONPATH", "")]), "OMP_NUM_THREADS": "1"}
+    return os.environ | {"PYTHONPATH": os.pathsep.join([str(SRC),
+                                                        os.environ.get("PYTHONPATH", "")]),
+                         "OMP_NUM_THREADS": "1"}
 
 
 def erm(out: Path, *words: str) -> int:
@@ -42,21 +47,27 @@ def scores(out: Path, name: str = "default") -> dict[int, dict]:
 
 
 def stamps(path: Path) -> dict[str, int]:
-    return {str(file.relative_to(path)): file.stat().st_mtime_ns for file in path.rglob("*") if file.is_file()}
+    return {str(file.relative_to(path)): file.stat().st_mtime_ns for file in path.rglob("*")
+            if file.is_file()}
 
 
 def test_help_loads_nothing_heavy():
-    code = ("import sys; from graphgym_srnc.cli.main import build_parser; build_parser().format_help();"
-            "heavy = {'torch', 'torch_geometric', 'numpy', 'scipy', 'sklearn', 'rich', 'matplotlib', 'yaml', 'tensorboard'};"
-            "own = [name for name in sys.modules if name.startswith(('graphgym_srnc.report', 'graphgym_srnc.store'))];"
+    code = ("import sys; from graphgym_srnc.cli.main import build_parser; "
+            "build_parser().format_help();"
+            "heavy = {'torch', 'torch_geometric', 'numpy', 'scipy', 'sklearn', 'rich', "
+            "'matplotlib', 'yaml', 'tensorboard'};"
+            "own = [name for name in sys.modules if name.startswith(('graphgym_srnc.report', "
+            "'graphgym_srnc.store'))];"
             "print(sorted(heavy & set(sys.modules)) + own)")
-    out = subprocess.run([sys.executable, "-c", code], env=environment(), capture_output=True, text=True, check=True)
+    out = subprocess.run([sys.executable, "-c", code], env=environment(), capture_output=True,
+                         text=True, check=True)
     assert out.stdout.strip() == "[]"
 
 
 def test_choices_in_the_help_are_all_there_are(capsys):
     from graphgym_srnc.report import paper, render, statistics
-    for name, choices in (("compare", [*paper.TABLES, *render.FORMATS, *statistics.TESTS, *store.SPLITS]), ("report", paper.TABLES)):
+    for name, choices in (("compare", [*paper.TABLES, *render.FORMATS, *statistics.TESTS,
+                                       *store.SPLITS]), ("report", paper.TABLES)):
         with pytest.raises(SystemExit):
             main([name, "--help"])
         told = capsys.readouterr().out
@@ -77,18 +88,25 @@ def test_a_run_leaves_the_whole_record(tmp_path, capsys):
     assert main(words) == 0
     out = capsys.readouterr().out
     home = tmp_path / "default"
-    assert "seed 0: episode" in out and "seed 1: episode" in out and "Micro-F1" in out and "\x1b" not in out
-    for name in ("config.yaml", "summary.csv", "summary.md", "agg/test/best.json", "0/val/stats.json", "0/figures/confusion-selected.png"):
+    assert "seed 0: episode" in out and "seed 1: episode" in out and "Micro-F1" in out
+    assert "\x1b" not in out
+    for name in ("config.yaml", "summary.csv", "summary.md", "agg/test/best.json",
+                 "0/val/stats.json", "0/figures/confusion-selected.png"):
         assert (home / name).is_file(), name
-    assert list((home / "0").glob("events.out.tfevents.*")) and not (home / "1" / "figures").exists()
+    assert list((home / "0").glob("events.out.tfevents.*"))
+    assert not (home / "1" / "figures").exists()
     result = store.read_result(home / "1")
-    assert {"method", "backbone", "task", "split", "fingerprint", "selection", "selected", "stopped", "warnings", "val", "test", "history",
-            "seconds", "peak_memory_mib", "versions", "commit", "params", "lr", "threads", "config", "digest"} <= set(result)
-    assert result["method"] == "erm" and len(result["history"]) == 2 and result["config"]["gnn"]["dim_inner"] == 8
+    assert {"method", "backbone", "task", "split", "fingerprint", "selection", "selected",
+            "stopped", "warnings", "val", "test", "history",
+            "seconds", "peak_memory_mib", "versions", "commit", "params", "lr", "threads", "config",
+            "digest"} <= set(result)
+    assert result["method"] == "erm" and len(result["history"]) == 2
+    assert result["config"]["gnn"]["dim_inner"] == 8
     assert f"test micro-F1 {100 * result['test']['micro_f1']:.1f}" in out
     assert "srnc" not in result["config"] and "file" not in result["config"]
     line = json.loads((home / "1" / "train" / "stats.json").read_text().splitlines()[0])
-    assert line["epoch"] == 0 and line["loss"] == result["history"][0]["losses"]["source"] and 0 < line["accuracy"] <= 1
+    assert line["epoch"] == 0 and line["loss"] == result["history"][0]["losses"]["source"]
+    assert 0 < line["accuracy"] <= 1
 
 
 def test_results_are_kept_resumed_and_overwritten(tmp_path, capsys):
@@ -97,7 +115,8 @@ def test_results_are_kept_resumed_and_overwritten(tmp_path, capsys):
     capsys.readouterr()
     assert erm(tmp_path, "--repeat", "3") == 2
     captured = capsys.readouterr()
-    assert captured.err.count("\n") == 1 and captured.err.startswith("error: ") and "--resume" in captured.err and "default" in captured.err
+    assert captured.err.count("\n") == 1 and captured.err.startswith("error: ")
+    assert "--resume" in captured.err and "default" in captured.err
     assert stamps(tmp_path) == before
 
     # A torn record and a new seed are run; the finished one stays as it is.
@@ -116,8 +135,10 @@ def test_results_are_kept_resumed_and_overwritten(tmp_path, capsys):
 
 
 @pytest.mark.parametrize("words, key", [
-    (["--cfg", "no/such"], "--cfg"), (["gnn.no_such", "1"], "gnn.no_such"), (["gnn.dim_inner", "wide"], "gnn.dim_inner"),
-    (["gnn.dim_inner"], "overrides"), (["train.mode", "no_such"], "train.mode"), (["dataset.format", "no_such"], "dataset.format"),
+    (["--cfg", "no/such"], "--cfg"), (["gnn.no_such", "1"], "gnn.no_such"),
+    (["gnn.dim_inner", "wide"], "gnn.dim_inner"),
+    (["gnn.dim_inner"], "overrides"), (["train.mode", "no_such"], "train.mode"),
+    (["dataset.format", "no_such"], "dataset.format"),
     (["--repeat", "0"], "--repeat"), (["--name", "../up"], "name"), (["--name", "a/b"], "name"),
     (["synthetic.num_unseen", "6"], "num_unseen"), (["--figure-every", "-1"], "--figure-every"),
 ])
@@ -130,13 +151,15 @@ def test_bad_input_is_one_line_and_nothing_is_written(tmp_path, capsys, words, k
 
 def test_an_unwritable_place_is_told_before_any_work(tmp_path, capsys, monkeypatch):
     (tmp_path / "file").write_text("mine")
-    monkeypatch.setattr("graphgym_srnc.gym.build_task", lambda cfg: pytest.fail("worked before it looked"))
+    monkeypatch.setattr("graphgym_srnc.gym.build_task", lambda cfg: pytest.fail(
+        "worked before it looked"))
     assert erm(tmp_path / "file") == 2
     assert "can be written" in capsys.readouterr().err and (tmp_path / "file").read_text() == "mine"
 
 
 def test_unknown_options_and_stray_words_are_refused(capsys):
-    for words in (["run", "--no-such"], ["run", "--rep", "3"], ["options", "train", "stray"], ["run", "--resume", "--overwrite"], []):
+    for words in (["run", "--no-such"], ["run", "--rep", "3"], ["options", "train", "stray"],
+                  ["run", "--resume", "--overwrite"], []):
         with pytest.raises(SystemExit) as stop:
             main(words)
         assert stop.value.code == 2
@@ -169,14 +192,16 @@ def test_other_errors_take_one_line_and_finished_runs_stay(tmp_path, monkeypatch
     with pytest.raises(FloatingPointError, match="ERM, episode 0: source"):
         erm(tmp_path, "--resume", "--repeat", "3", "--debug")
     with pytest.raises(FloatingPointError):
-        main(["--debug", "run", "--resume", "--repeat", "3", "--out-dir", str(tmp_path), "--no-figures", "--no-tensorboard", *ERM])
+        main(["--debug", "run", "--resume", "--repeat", "3", "--out-dir", str(tmp_path),
+              "--no-figures", "--no-tensorboard", *ERM])
 
 
 def test_an_error_of_ours_says_how_to_see_more(monkeypatch, capsys):
     from graphgym_srnc.cli import options
     monkeypatch.setattr(options, "main", lambda args: {}["no\x1b[31m\nsuch"])
     assert main(["options"]) == 1
-    assert capsys.readouterr().err == "internal error: KeyError: 'no\\x1b[31m\\nsuch'; --debug shows where\n"
+    error = "internal error: KeyError: 'no\\x1b[31m\\nsuch'; --debug shows where\n"
+    assert capsys.readouterr().err == error
 
 
 def test_a_reader_who_has_read_enough(tmp_path):
@@ -196,30 +221,39 @@ def test_warnings_reach_screen_and_record(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(Method, "episode", warn)
     assert erm(tmp_path) == 0
     out = capsys.readouterr().out
-    assert "warning: seed 0: the cluster GNN collapsed" in out and "1 of 1 run(s) gave a warning" in out
-    assert store.read_result(tmp_path / "default" / "0")["warnings"] == ["the cluster GNN collapsed: 1 of 7 clusters used"]
+    assert "warning: seed 0: the cluster GNN collapsed" in out
+    assert "1 of 1 run(s) gave a warning" in out
+    assert store.read_result(tmp_path / "default"
+                             / "0")["warnings"] == ["the cluster GNN collapsed: 1 of 7 "
+                                                    "clusters used"]
 
 
 def test_the_distance_to_the_oracle_is_in_the_table(tmp_path, capsys):
-    assert main(["run", "--name", "iid", "--out-dir", str(tmp_path), "--no-figures", "--no-tensorboard", *TINY, "train.mode", "iid"]) == 0
+    assert main(["run", "--name", "iid", "--out-dir", str(tmp_path), "--no-figures",
+                 "--no-tensorboard", *TINY, "train.mode", "iid"]) == 0
     assert erm(tmp_path) == 0
-    assert "default: ΔF1 is Micro-F1 of iid minus its own on 1 common split(s)." in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "default: ΔF1 is Micro-F1 of iid minus its own on 1 common split(s)." in out
 
 
 def test_graphgym_own_training_is_stored_alike(tmp_path):
     words = [*TINY, "optim.max_epoch", "2", "accelerator", "cpu"]
     assert main(["run", "--cfg", "testing/standard", "--out-dir", str(tmp_path), *words]) == 0
     result = store.read_result(tmp_path / "standard" / "0")
-    assert (result["method"], result["selection"], result["selected"], len(result["history"])) == ("standard", "last", 1, 2)
+    assert (result["method"], result["selection"], result["selected"],
+            len(result["history"])) == ("standard", "last", 1, 2)
     tested = store.read_lines(tmp_path / "standard" / "0" / "test" / "stats.json")
-    assert [line["epoch"] for line in tested] == [1] and tested[0]["micro_f1"] == result["test"]["micro_f1"]
+    assert [line["epoch"] for line in tested] == [1]
+    assert tested[0]["micro_f1"] == result["test"]["micro_f1"]
 
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_ctrl_c_keeps_finished_runs(tmp_path, number, status):
-    words = command("run", "--repeat", "500", "--out-dir", str(tmp_path), "--no-figures", "--no-tensorboard", *ERM)
+    words = command("run", "--repeat", "500", "--out-dir", str(tmp_path), "--no-figures",
+                    "--no-tensorboard", *ERM)
     # A shell's background job would hand its ignored signal down.
-    process = subprocess.Popen(words, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    process = subprocess.Popen(words, env=environment(), stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE, text=True,
                                preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
     try:
         while process.poll() is None and not (tmp_path / "default" / "1" / "result.json").is_file():
@@ -229,26 +263,35 @@ def test_ctrl_c_keeps_finished_runs(tmp_path, number, status):
     finally:
         process.kill()
     kept = scores(tmp_path)
-    assert process.returncode == status and err.strip().splitlines()[-1].startswith("interrupted") and "Traceback" not in err, err
-    assert 2 <= len(kept) < 500 and "Micro-F1" in out and (tmp_path / "default" / "summary.csv").is_file()
+    assert process.returncode == status and err.strip().splitlines()[-1].startswith(
+        "interrupted"), err
+    assert "Traceback" not in err, err
+    assert 2 <= len(kept) < 500 and "Micro-F1" in out
+    assert (tmp_path / "default" / "summary.csv").is_file()
     assert erm(tmp_path, "--repeat", str(len(kept) + 1), "--resume") == 0
-    assert {seed: scores(tmp_path)[seed] for seed in kept} == kept and len(scores(tmp_path)) == len(kept) + 1
+    assert {seed: scores(tmp_path)[seed] for seed in kept} == kept
+    assert len(scores(tmp_path)) == len(kept) + 1
 
 
 def test_options_lists_keys_and_choices(capsys):
     assert main(["options"]) == 0
     out = capsys.readouterr().out
-    assert "methods (train.mode): standard, a2gnn, cmd" in out and "synthetic.num_nodes" in out and "gcnconv" in out
+    assert "methods (train.mode): standard, a2gnn, cmd" in out and "synthetic.num_nodes" in out
+    assert "gcnconv" in out
     assert main(["options", "erm"]) == 0
-    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == ["key", "erm.steps", "erm.rounds", "erm.score",
-                                                                                     "erm.temperature", "erm.perturbation", "erm.smoothing",
-                                                                                     "erm.batch_size", "erm.fanout"]
+    head, *lines = capsys.readouterr().out.splitlines()
+    assert head.split() == ["key", "type", "default", "allowed", "meaning"]
+    keys = ("steps", "rounds", "score", "temperature", "perturbation", "smoothing", "batch_size",
+            "fanout")
+    assert [line.split()[0] for line in lines] == [f"erm.{key}" for key in keys]
+    allowed = [str(option.allowed) for option in options(methods.find("erm")) if option.allowed]
+    assert all(any(f"  {text}  " in line for line in lines) for text in allowed)
     assert main(["options", "no_such"]) == 2
 
 
 def test_plain_progress_tells_of_a_long_start(monkeypatch, capsys):
     monkeypatch.setattr("graphgym_srnc.cli.progress.EVERY", 0.01)
-    with Progress(2) as progress:
+    with RunProgress(2) as progress:
         progress.start("seed 7")
         while "pre-training" not in (seen := capsys.readouterr().out):
             time.sleep(0.01)
@@ -257,9 +300,11 @@ def test_plain_progress_tells_of_a_long_start(monkeypatch, capsys):
 
 
 @pytest.mark.parametrize("words, page", [
-    (["run", "srnc.rounds", "x"], "methods"), (["run", "open_set.num_unseen", "x"], "data"), (["run", "file.num_val", "x"], "own-graph"),
+    (["run", "srnc.rounds", "x"], "methods"), (["run", "open_set.num_unseen", "x"], "data"),
+    (["run", "file.num_val", "x"], "own-graph"),
     (["grid", "--grid", "nothing.txt"], "grid"),
 ])
 def test_an_error_names_the_page_to_read(words, page, capsys):
     assert main(words) == 2
-    assert capsys.readouterr().err.endswith(f" (docs/{page}.md)\n") and (Path(__file__).parents[1] / f"docs/{page}.md").is_file()
+    assert capsys.readouterr().err.endswith(f" (docs/{page}.md)\n")
+    assert (Path(__file__).parents[1] / f"docs/{page}.md").is_file()

@@ -1,22 +1,28 @@
-"""The model that a run keeps predicts the same bits as the method that was trained, on its own graph and on graphs it never saw."""
+"""The model of a run predicts the bits of the trained method, on its own graph and on others."""
 from __future__ import annotations
 
 import json
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
-from conftest import make_graph
+from conftest import make_graph, make_task
 from torch_geometric.data import Data
 
+import graphgym_srnc
 from graphgym_srnc import methods, store
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.train import trainer
+from graphgym_srnc.train import model as models
+from graphgym_srnc.train.metrics import scores_of
 
-SMALL = ["synthetic.num_nodes", "200", "synthetic.num_val", "40", "synthetic.num_test", "80", "synthetic.num_features", "40",
-         "synthetic.num_classes", "5", "gnn.dim_inner", "8", "gnn.att_heads", "2", "train.max_episodes", "1", "srnc.cluster_pretrain_steps",
-         "10", "srnc.pretrain_steps", "10", "srnc.steps", "5"]
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
+
+SMALL = ["synthetic.num_nodes", "200", "synthetic.num_val", "40", "synthetic.num_test", "80",
+         "synthetic.num_features", "40", "synthetic.num_classes", "5", "gnn.dim_inner", "8",
+         "gnn.att_heads", "2", "train.max_episodes", "1", "srnc.pretrain_steps", "10",
+         "srnc.steps", "5"]
 
 
 def trained(gym, tmp_path: Path, *words: str):
@@ -28,8 +34,10 @@ def trained(gym, tmp_path: Path, *words: str):
     method, _ = gym.fit(cfg, task)
     place = runs.experiment(cfg, "one")
     model.save(tmp_path, cfg, method, task, place.digest)
-    result = {"format": store.FORMAT, "seed": cfg.seed, "digest": place.digest, "split": task.fingerprint(), "method": cfg.train.mode,
-              "history": [{"losses": {}}], "selected": 0, "lr": 0.01, "params": 1, "config": place.config}
+    result = {"format": store.FORMAT, "seed": cfg.seed, "digest": place.digest,
+              "split": task.fingerprint(), "method": cfg.train.mode,
+              "history": [{"losses": {}}], "selected": 0, "lr": 0.01, "params": 1,
+              "config": place.config}
     run = tmp_path / "one" / str(cfg.seed)
     run.mkdir(parents=True)
     shutil.move(tmp_path / model.FILE, run)
@@ -50,28 +58,34 @@ def check_bits(method, task, loaded) -> None:
     for graph in (task.target, new_graph(task)):
         scores, found = method.eval().predict(graph), loaded.predict(graph)
         assert torch.equal(found.label, method.decide(scores))
-        assert torch.equal(found.posterior, method.posterior(scores)) and torch.equal(found.confidence, method.confidence(scores))
-        assert torch.equal(found.posterior.argmax(1), found.label) and found.posterior.shape == (graph.num_nodes, wide)
+        assert torch.equal(found.posterior, method.posterior(scores))
+        assert torch.equal(found.confidence, method.confidence(scores))
+        assert torch.equal(found.posterior.argmax(1), found.label)
+        assert found.posterior.shape == (graph.num_nodes, wide)
         assert found.hidden.shape[0] == graph.num_nodes and torch.isfinite(found.hidden).all()
-    assert len(loaded.classes) == wide
+    assert len(loaded.class_names) == wide
 
 
 @pytest.mark.parametrize("mode", methods.names())
 def test_every_method(gym, tmp_path, mode):
-    kind = ["synthetic.num_unseen", "0"] if mode in ("dann", "cmd", "mmd", "coral", "srgnn", "strurw", "a2gnn") else []
+    close_set = ("dann", "cmd", "mmd", "coral", "srgnn", "strurw", "a2gnn")
+    kind = ["synthetic.num_unseen", "0"] if mode in close_set else []
     method, task, loaded = trained(gym, tmp_path, "train.mode", mode, *kind)
     check_bits(method, task, loaded)
     graph = new_graph(task)
     found = loaded.predict(graph)
-    if mode == "srnc":
-        assert torch.equal(found.cluster, method.cluster(graph)) and found.hidden.shape[1] == method.clusters[0].encoder.hidden_dim
+    if mode.startswith("srnc"):
+        assert torch.equal(found.cluster, method.log_cluster_posterior(graph)[0].argmax(1))
+        assert found.hidden.shape[1] == method.clusters[0].encoder.hidden_dim
     else:
         assert found.cluster is None
 
 
 @pytest.mark.parametrize("words", [
-    ["gnn.layer_type", "dgi"], ["gnn.layer_type", "gatconv"], ["gnn.layer_type", "sgconv", "gnn.layers_mp", "1"],
-    ["gnn.layer_type", "generalconv"], ["gnn.batchnorm", "true"], ["srnc.pseudo_labels", "classifier"],
+    ["gnn.layer_type", "dgi"], ["gnn.layer_type", "gatconv"],
+    ["gnn.layer_type", "sgconv", "gnn.layers_mp", "1"],
+    ["gnn.layer_type", "generalconv"], ["gnn.batchnorm", "true"],
+    ["srnc.pseudo_labels", "classifier"],
     ["train.mode", "erm", "erm.score", "openmax", "erm.smoothing", "2"],
 ], ids=lambda words: words[1])
 def test_backbones_and_options(gym, tmp_path, words):
@@ -85,7 +99,8 @@ def test_a_layer_of_ones_own(gym, tmp_path):
         def __init__(self, config, **kwargs):
             super().__init__()
             self.linear = torch.nn.Linear(config.dim_in, config.dim_out)
-            self.scale = float(torch.rand(1)) * 0 + 2.0  # an own number, which a meta tensor could not give
+            # an own number, which a meta tensor could not give
+            self.scale = float(torch.rand(1)) * 0 + 2.0
 
         def forward(self, batch):
             batch.x = self.scale * self.linear(batch.x)
@@ -100,6 +115,69 @@ def test_a_layer_of_ones_own(gym, tmp_path):
         model.load(tmp_path / "one")
 
 
+@pytest.mark.parametrize("mode", ["erm", "srnc", "iid"])
+def test_the_file_alone_gives_an_estimator(gym, tmp_path, mode):
+    words = ["optim.base_lr", "0.02", "gnn.layer_type", "gatconv", "seed", "3"]
+    method, task, loaded = trained(gym, tmp_path, "train.mode", mode, *words)
+    path = shutil.copy(tmp_path / "one" / "3" / "model.pt", tmp_path / "moved.pt")
+    estimator, graph = graphgym_srnc.load(path), new_graph(task)
+    assert estimator.backbone == "gatconv" and (estimator.hidden, estimator.heads) == (8, 2)
+    assert (estimator.lr, estimator.random_state, estimator.max_episodes) == (0.02, 3, 1)
+    probabilities = loaded.predict(graph).posterior.numpy()
+    assert np.array_equal(estimator.predict_proba(graph), probabilities)
+    labels = np.array(models.original_labels(task.oracle if method.oracle else task))
+    assert np.array_equal(estimator.classes_, labels)
+    assert np.array_equal(estimator.predict(graph), labels[probabilities.argmax(1)])
+    assert not hasattr(estimator, "record_") and hasattr(estimator.fit(task), "record_")
+    estimator.save(path)
+    assert graphgym_srnc.load(path).get_params() == estimator.get_params()
+
+
+@pytest.mark.parametrize("words", [["gnn.layer_type", "generalconv"], ["gnn.batchnorm", "true"]])
+def test_registered_layers_need_their_run(gym, tmp_path, words):
+    trained(gym, tmp_path, "train.mode", "erm", *words)
+    with pytest.raises(InputError, match="registered with GraphGym, so that only the folder"):
+        graphgym_srnc.load(tmp_path / "one" / "0" / "model.pt")
+
+
+def test_files_of_other_formats_and_torn_ones(tmp_path):
+    torch.save({"about": json.dumps({"format": 1, "version": "0.1.0"}), "state": {}},
+               tmp_path / "old.pt")
+    with pytest.raises(InputError, match="format is 1, of version 0.1.0; this version reads"):
+        models.load(tmp_path / "old.pt")
+    path = tmp_path / "model.pt"
+    graphgym_srnc.ERM(hidden=8, steps=1, rounds=0).fit(make_task()).save(path)
+    whole, about = path.read_bytes(), torch.load(path, weights_only=True)
+    weight = about["state"]["classifier.layers.0.weight"]
+    place = whole.index(weight.numpy().tobytes()) + 5
+    path.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1:])
+    assert torch.load(path, weights_only=True)  # torch reads on
+    with pytest.raises(InputError, match="a checksum is wrong"):
+        models.load(path)
+    for wrong in (weight.double(), weight[:1], weight.to_sparse(), weight.to("meta"), None):
+        state = about["state"] | {"classifier.layers.0.weight": wrong}
+        torch.save(about | {"state": state}, path)
+        with pytest.raises(InputError, match="classifier.layers.0.weight is not torch.float32"):
+            models.load(path)
+
+
+@pytest.mark.parametrize("section, key, value", [
+    ("options", "smoothing", 2.5), ("options", "steps", True), ("options", "score", 1),
+    ("sizes", "open_set", 1), ("encoder", "features", ["row"]), ("encoder", "make", None),
+    ("encoder", "layers", 2.0), ("options", "smoothing", -1), ("encoder", "act", "gelu"),
+    (None, "classes", "abc"), (None, "classes", [0]), (None, "facts", []), (None, "method", "os"),
+])
+def test_other_values_are_refused(tmp_path, section, key, value):
+    path = tmp_path / "model.pt"
+    graphgym_srnc.ERM(hidden=8, steps=1, rounds=0).fit(make_task()).save(path)
+    content = torch.load(path, weights_only=True)
+    about = json.loads(content["about"])
+    (about if section is None else about[section])[key] = value
+    torch.save(content | {"about": json.dumps(about)}, path)
+    with pytest.raises(InputError, match="path"):
+        models.load(path)
+
+
 def test_a_run_keeps_its_model_and_its_scores_can_be_had_again(gym, tmp_path):
     from graphgym_srnc.runs import model
     from graphgym_srnc.runs import run as runs
@@ -108,13 +186,15 @@ def test_a_run_keeps_its_model_and_its_scores_can_be_had_again(gym, tmp_path):
     for seed in (3, 1):
         result = runs.run(cfg, seed, place, extras=runs.Extras(tensorboard=False))
     loaded = model.load(place.path)
-    assert loaded.cfg.seed == loaded.result["seed"] == 1 and loaded.classes[-1] == "unknown"
+    assert loaded.cfg.seed == loaded.result["seed"] == 1 and loaded.class_names[-1] == "unknown"
     task = loaded.task()
     scores = loaded.method.predict(task.target)[task.test]
-    assert trainer.rate(loaded.method, task, scores, task.target.y[task.test]) == result["test"]
+    assert scores_of(loaded.method, task, scores, task.target.y[task.test]) == result["test"]
     originals = task.source.y_true[task.train]
-    assert loaded.classes[:-1] == tuple(str(int(originals[task.source.y[task.train] == k][0])) for k in range(task.num_known))
-    without = gym.load_config(None, [*SMALL, "out_dir", str(tmp_path), "train.max_episodes", "0", "train.save_model", "false"])
+    assert loaded.class_names[:-1] == tuple(str(int(originals[task.source.y[task.train] == k][0]))
+                                            for k in range(task.num_known))
+    without = gym.load_config(None, [*SMALL, "out_dir", str(tmp_path), "train.max_episodes", "0",
+                                     "train.save_model", "false"])
     assert runs.experiment(without, "kept").digest == place.digest
     runs.run(without, 0, runs.experiment(without, "none"), extras=runs.Extras(tensorboard=False))
     with pytest.raises(InputError, match="train.save_model"):
@@ -141,7 +221,8 @@ def test_what_is_refused(gym, tmp_path):
     (run / model.FILE).write_bytes(whole[:len(whole) // 2])
     with pytest.raises(InputError, match="damaged"):
         model.load(run)
-    torch.save({"about": json.dumps({"format": model.FORMAT}), "state": {}, "code": shutil}, run / model.FILE, pickle_module=_NoModule)
+    torch.save({"about": json.dumps({"format": 2}), "state": {}, "code": shutil}, run / model.FILE,
+               pickle_module=_NoModule)
     with pytest.raises(InputError, match="damaged"):
         model.load(run)
     (run / model.FILE).unlink()

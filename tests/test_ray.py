@@ -1,4 +1,5 @@
-"""A grid on Ray's own test cluster, several nodes on one machine: what comes back, what is tried again, what is refused."""
+"""A grid on Ray's own test cluster, several nodes on one machine: what comes back, what is tried
+again, what is refused."""
 from __future__ import annotations
 
 import importlib
@@ -14,10 +15,12 @@ import yaml
 
 from graphgym_srnc import __version__, store
 from graphgym_srnc.errors import InputError
+from graphgym_srnc.grid import packing, ray_task
 from graphgym_srnc.grid.jobs import Job, Limits
 
 HERE = Path(__file__).parent
-TOY = {"seed": 0, "out_dir": "results", "train": {"mode": "erm"}, "dataset": {"format": "synthetic", "name": "toy", "dir": "./datasets"}}
+TOY = {"seed": 0, "out_dir": "results", "train": {"mode": "erm"},
+       "dataset": {"format": "synthetic", "name": "toy", "dir": "./datasets"}}
 EPISODE = {"number": 0, "losses": {"loss": 0.5}, "train": {"micro_f1": 1.0}, "seconds": 0.5}
 
 
@@ -25,7 +28,8 @@ def toy(job: Job) -> str:
     """Leave a mark that a run has begun, do what the job says, and store a record."""
     marks = Path(job.varied["marks"])
     node = os.environ.get("TOY_NODE", "")
-    (marks / f"{job.seed}-{node}-{os.getpid()}-{time.monotonic_ns()}-{os.environ.get('OMP_NUM_THREADS')}").touch()
+    threads = os.environ.get("OMP_NUM_THREADS")
+    (marks / f"{job.seed}-{node}-{os.getpid()}-{time.monotonic_ns()}-{threads}").touch()
     do = job.varied.get("do", {}).get(job.seed, "nothing")
     if do == "raise":
         raise ValueError("this run cannot be done")
@@ -38,7 +42,8 @@ def toy(job: Job) -> str:
     place = store.Experiment(job.out_dir, job.name, yaml.safe_load(job.config), job.config)
     place.begin(job.seed)
     scores = {"micro_f1": 1 / (job.seed + 3)}
-    place.finish(job.seed, {"method": "erm", "selected": 0, "lr": 0.01, "params": 1, "seconds": 1.0, "val": scores, "test": scores,
+    place.finish(job.seed, {"method": "erm", "selected": 0, "lr": 0.01, "params": 1, "seconds": 1.0,
+                            "val": scores, "test": scores,
                             "history": [EPISODE | {"val": scores, "test": scores}]})
     return f"toy {job.seed}"
 
@@ -46,20 +51,24 @@ def toy(job: Job) -> str:
 def toy_jobs(tmp_path: Path, number: int, **do) -> list[Job]:
     (tmp_path / "marks").mkdir(exist_ok=True)
     varied = {"marks": str(tmp_path / "marks"), "do": do.get("do", {})}
-    return [Job(str(tmp_path / "out"), "toy", seed, yaml.safe_dump(TOY), store.digest(TOY), varied, {}) for seed in range(number)]
+    return [Job(str(tmp_path / "out"), "toy", seed, yaml.safe_dump(TOY), store.digest(TOY), varied,
+                {}) for seed in range(number)]
 
 
 def marks(tmp_path: Path) -> list[list[str]]:
     """Seed, node, process and threads of every beginning of a run, in time."""
     found = [path.name.split("-") for path in (tmp_path / "marks").iterdir()]
-    return sorted(([seed, node, process, threads] for seed, node, process, _, threads in found), key=lambda mark: mark[0])
+    return sorted(([seed, node, process, threads] for seed, node, process, _, threads in found),
+                  key=lambda mark: mark[0])
 
 
 def same(one: store.Result, other: store.Result) -> bool:
     """Whether two records are equal but for times, memory and folders."""
     def kept(result: store.Result) -> str:
-        result = {key: value for key, value in result.items() if key not in ("seconds", "peak_memory_mib", "config")}
-        return json.dumps(result | {"history": [{**episode, "seconds": 0} for episode in result["history"]]}, sort_keys=True)
+        result = {key: value for key, value in result.items()
+                  if key not in ("seconds", "peak_memory_mib", "config")}
+        return json.dumps(result | {"history": [{**episode, "seconds": 0}
+                                                for episode in result["history"]]}, sort_keys=True)
     return kept(one) == kept(other)
 
 
@@ -72,7 +81,8 @@ def on_ray():
 
 @pytest.fixture(scope="module")
 def cluster(on_ray, tmp_path_factory):
-    """A head and a node with one core each; the driver works in another folder, so that only the installed package is found."""
+    """A head and a node with one core each; the driver works in another folder, so that only the
+    installed package is found."""
     import ray
     from ray.cluster_utils import Cluster
     with pytest.MonkeyPatch.context() as patch:
@@ -82,7 +92,9 @@ def cluster(on_ray, tmp_path_factory):
         patch.delenv("RAY_ADDRESS", raising=False)
         patch.chdir(tmp_path_factory.mktemp("driver"))
         node = {"num_cpus": 1, "object_store_memory": 80 * 2 ** 20}
-        cluster = Cluster(initialize_head=True, head_node_args={**node, "include_dashboard": False, "env_vars": {"TOY_NODE": "head"}})
+        cluster = Cluster(initialize_head=True,
+                          head_node_args={**node, "include_dashboard": False,
+                                          "env_vars": {"TOY_NODE": "head"}})
         try:
             cluster.second = cluster.add_node(**node, env_vars={"TOY_NODE": "second"})
             yield cluster
@@ -101,31 +113,41 @@ def connected(cluster):
 def test_without_ray_the_way_to_it_is_told(monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
     monkeypatch.delitem(sys.modules, "graphgym_srnc.grid.on_ray", raising=False)
-    with pytest.raises(InputError, match=r"--executor: got 'ray'.*pip install \"graphgym-srnc\[ray\]\""):
-        pass
+    with pytest.raises(InputError, match=r"--executor: got 'ray'.*pip install "
+                       r"\"graphgym-srnc\[ray\]\""):
+        importlib.import_module("graphgym_srnc.grid.on_ray")
 
 
 def test_the_page_shows_the_script():
     docs = HERE.parent / "docs"
-    assert f"```bash\n{(docs / 'slurm.sh').read_text(encoding='utf-8')}```\n" in (docs / "cluster.md").read_text(encoding="utf-8")
+    assert f"```bash\n{(docs / 'slurm.sh').read_text(encoding='utf-8')}```\n" in (
+        docs / "cluster.md").read_text(encoding="utf-8")
 
 
 def test_runs_come_back_and_errors_stay_with_their_run(on_ray, cluster, tmp_path, monkeypatch):
     most = []
-    news = on_ray._news
-    monkeypatch.setattr(on_ray, "_news", lambda flying, limits: most.append(len(flying)) or news(flying, limits))
+    ready = on_ray._ready
+    monkeypatch.setattr(on_ray, "_ready", lambda running, limits: most.append(len(running))
+                        or ready(running, limits))
     jobs = toy_jobs(tmp_path, 16, do={3: "raise", 5: "die", 6: 0.5})
-    outcomes = {outcome.job.seed: outcome for outcome in on_ray.run(jobs, toy, Limits(retries=1), address=cluster.address)}
-    assert sorted(outcomes) == list(range(16)) and max(most) == 2 * on_ray.AHEAD
+    outcomes = {outcome.job.seed: outcome
+                for outcome in on_ray.run(jobs, toy, Limits(retries=1), address=cluster.address)}
+    assert sorted(outcomes) == list(range(16)) and max(most) == 2 * on_ray.TASKS_PER_SLOT
     assert {seed for seed, outcome in outcomes.items() if outcome.state != "done"} == {3, 5}
-    assert outcomes[3].tries == 1 and "ValueError: this run cannot be done" in outcomes[3].story and "in toy" in outcomes[3].story
-    assert outcomes[5].state == "failed" and outcomes[5].tries == 2 and "died" in outcomes[5].story
-    assert outcomes[6].story == "toy 6" and outcomes[6].seconds > 0.4
+    assert outcomes[3].attempts == 1
+    assert "ValueError: this run cannot be done" in outcomes[3].message
+    assert "in toy" in outcomes[3].message
+    assert outcomes[5].state == "failed" and outcomes[5].attempts == 2
+    assert "died" in outcomes[5].message
+    assert outcomes[6].message == "toy 6" and outcomes[6].seconds > 0.4
     begun = marks(tmp_path)
-    assert {node for _, node, _, _ in begun} == {"head", "second"} and {threads for *_, threads in begun} == {"1"}
-    assert len({process for _, _, process, _ in begun}) <= 4, "workers serve run after run; the two that died are replaced"
+    assert {node for _, node, _, _ in begun} == {"head", "second"}
+    assert {threads for *_, threads in begun} == {"1"}
+    processes = {process for _, _, process, _ in begun}
+    assert len(processes) <= 4, "workers serve run after run; the two that died are replaced"
     stored = store.read_results(tmp_path / "out" / "toy")
-    assert sorted(stored) == sorted(set(range(16)) - {3, 5}) and not list((tmp_path / "out").rglob("*.tmp"))
+    assert sorted(stored) == sorted(set(range(16)) - {3, 5})
+    assert not list((tmp_path / "out").rglob("*.tmp"))
     for job in jobs:
         if job.seed in stored:
             toy(job._replace(out_dir=str(tmp_path / "local")))
@@ -137,10 +159,13 @@ def test_runs_come_back_and_errors_stay_with_their_run(on_ray, cluster, tmp_path
 def test_limits_of_time_and_memory(on_ray, connected, tmp_path):
     jobs = toy_jobs(tmp_path, 3, do={0: 60, 1: "swell"})
     begin = time.monotonic()
-    outcomes = {outcome.job.seed: outcome for outcome in on_ray.run(jobs, toy, Limits(5.0, 600, retries=1))}
+    outcomes = {outcome.job.seed: outcome
+                for outcome in on_ray.run(jobs, toy, Limits(5.0, 600, retries=1))}
     assert time.monotonic() - begin < 50
-    assert outcomes[0].state == "failed" and outcomes[0].tries == 2 and outcomes[0].story == "out of time: more than 5 s"
-    assert outcomes[1].state == "failed" and outcomes[1].tries == 2 and "600 MiB" in outcomes[1].story
+    assert outcomes[0].state == "failed" and outcomes[0].attempts == 2
+    assert outcomes[0].message == "out of time: more than 5 s"
+    assert outcomes[1].state == "failed" and outcomes[1].attempts == 2
+    assert "600 MiB" in outcomes[1].message
     assert outcomes[2].state == "done" and list(store.read_results(tmp_path / "out" / "toy")) == [2]
     assert [seed for seed, *_ in marks(tmp_path)] == ["0", "0", "1", "1", "2"]
 
@@ -165,10 +190,13 @@ def test_a_real_run_equals_a_local_one(on_ray, connected, gym, tmp_path):
     job = Job(cfg.out_dir, "erm", 3, place.text, place.digest, {"seed": 3}, {"tensorboard": True})
     line = execute(job)
     remote = on_ray.run([job._replace(out_dir=str(tmp_path / "remote"))], execute, Limits())
-    assert [(outcome.state, outcome.story.rsplit(",", 1)[0]) for outcome in remote] == [("done", line.rsplit(",", 1)[0])]
-    here, there = (store.read_result(tmp_path / where / "erm" / "3") for where in ("local", "remote"))
+    assert [(outcome.state, outcome.message.rsplit(",", 1)[0])
+            for outcome in remote] == [("done", line.rsplit(",", 1)[0])]
+    here, there = (store.read_result(tmp_path / where / "erm" / "3")
+                   for where in ("local", "remote"))
     assert same(here, there) and there["config"]["out_dir"] == str(tmp_path / "remote")
-    kinds = [{path.name.split(".")[0] for path in (tmp_path / where / "erm").rglob("*")} for where in ("local", "remote")]
+    kinds = [{path.name.split(".")[0] for path in (tmp_path / where / "erm").rglob("*")}
+             for where in ("local", "remote")]
     assert kinds[0] == kinds[1] and "events" in kinds[1]
 
 
@@ -178,10 +206,12 @@ def test_a_node_with_another_version_is_named(on_ray, cluster, connected, tmp_pa
     real = Path(store.__file__).parent
     (fake / "__init__.py").write_text(f"__version__ = '9.9'\n__path__ = [{str(real)!r}]\n")
     path = os.pathsep.join([str(fake.parent), os.environ["PYTHONPATH"]])
-    node = cluster.add_node(num_cpus=1, object_store_memory=80 * 2 ** 20, env_vars={"PYTHONPATH": path})
+    node = cluster.add_node(num_cpus=1, object_store_memory=80 * 2 ** 20,
+                            env_vars={"PYTHONPATH": path})
     try:
         jobs = toy_jobs(tmp_path, 6, do=dict.fromkeys(range(6), 3))
-        with pytest.raises(InputError, match=rf"graphgym-srnc 9\.9 on node \S+; allowed: {__version__}"):
+        with pytest.raises(InputError, match=rf"graphgym-srnc 9\.9 on node \S+; allowed: "
+                           rf"{__version__}"):
             list(on_ray.run(jobs, toy, Limits()))
     finally:
         cluster.remove_node(node)
@@ -195,12 +225,14 @@ class Absent:
 
 
 def test_a_node_without_the_package_is_named(on_ray, connected, tmp_path):
-    with pytest.raises(InputError, match=rf"ray \(.*ip=.*No module named 'package_that_is_absent'.*graphgym-srnc {__version__}"):
+    with pytest.raises(InputError, match=rf"ray \(.*ip=.*No module named "
+                       rf"'package_that_is_absent'.*graphgym-srnc {__version__}"):
         list(on_ray.run(toy_jobs(tmp_path, 3), Absent(), Limits()))
 
 
 def test_what_no_node_has_is_refused(on_ray, connected, tmp_path):
-    for resources in ({"cpus": 2}, {"gpus": 1}, {"memory_mib": 2 ** 30}, {"cpus": 0}, {"cpus": 1.5}):
+    for resources in ({"cpus": 2}, {"gpus": 1}, {"memory_mib": 2 ** 30}, {"cpus": 0},
+                      {"cpus": 1.5}):
         with pytest.raises(InputError, match="resources of a run"):
             list(on_ray.run(toy_jobs(tmp_path, 1), toy, Limits(), **resources))
     assert not marks(tmp_path)
@@ -228,45 +260,51 @@ def test_a_node_dies(on_ray, cluster, connected, tmp_path):
     outcomes = {outcome.job.seed: outcome for outcome in on_ray.run(jobs, toy, Limits(retries=1))}
     thread.join()
     begun = [int(seed) for seed, *_ in marks(tmp_path)]
-    assert sorted(outcomes) == list(range(4)) and {outcome.state for outcome in outcomes.values()} == {"done"}
-    assert len(killed) == 1 and sorted(begun) == sorted([*range(4), int(killed[0])]), "that run alone is done twice"
-    assert {seed for seed, outcome in outcomes.items() if outcome.tries == 2} == {int(killed[0])}
+    assert sorted(outcomes) == list(range(4))
+    assert {outcome.state for outcome in outcomes.values()} == {"done"}
+    assert len(killed) == 1
+    assert sorted(begun) == sorted([*range(4), int(killed[0])]), "that run alone is done twice"
+    assert {seed for seed, outcome in outcomes.items() if outcome.attempts == 2} == {int(killed[0])}
     stored = store.read_results(tmp_path / "out" / "toy")
     assert sorted(stored) == list(range(4))
     for job in jobs:
-        toy(job._replace(out_dir=str(tmp_path / "local"), varied={"marks": str(tmp_path / "marks")}))
-    assert all(same(stored[seed], result) for seed, result in store.read_results(tmp_path / "local" / "toy").items())
+        toy(job._replace(out_dir=str(tmp_path / "local"),
+                         varied={"marks": str(tmp_path / "marks")}))
+    assert all(same(stored[seed], result)
+               for seed, result in store.read_results(tmp_path / "local" / "toy").items())
 
 
 @pytest.fixture
-def packed(on_ray, tmp_path) -> tuple[Job, dict[str, bytes]]:
+def packed(tmp_path) -> tuple[Job, dict[str, bytes]]:
     """A job, and its run as the files that come back."""
     job = toy_jobs(tmp_path, 1)[0]
     toy(job._replace(out_dir=str(tmp_path / "node")))
     (tmp_path / "node" / "toy" / "0" / "link").symlink_to("/etc/hostname")
-    return job, on_ray.pack(tmp_path / "node" / "toy" / "0")
+    return job, packing.pack(tmp_path / "node" / "toy" / "0")
 
 
 def test_packed_files_are_plain_ones(packed):
-    assert sorted(packed[1]) == ["result.json", "run.json", "test/stats.json", "train/stats.json", "val/stats.json"]
+    assert sorted(packed[1]) == ["result.json", "run.json", "test/stats.json", "train/stats.json",
+                                 "val/stats.json"]
 
 
-def test_too_many_bytes_are_not_sent(on_ray, tmp_path, monkeypatch):
+def test_too_many_bytes_are_not_sent(tmp_path, monkeypatch):
     (tmp_path / "events").write_bytes(bytes(3 * 2 ** 20))
-    monkeypatch.setattr(on_ray, "MOST_MIB", 2)
+    monkeypatch.setattr(packing, "MAX_MIB", 2)
     with pytest.raises(InputError, match="3 MiB of files.*at most 2 MiB"):
-        on_ray.pack(tmp_path)
+        packing.pack(tmp_path)
 
 
-@pytest.mark.parametrize("name", ["/etc/evil", "../evil", "val/../../evil", "val//evil", "", ".", "val/", "C:evil", "..\\evil", "evil\n"])
-def test_a_path_that_leads_elsewhere_is_refused(on_ray, packed, tmp_path, name):
+@pytest.mark.parametrize("name", ["/etc/evil", "../evil", "val/../../evil", "val//evil", "", ".",
+                                  "val/", "C:evil", "..\\evil", "evil\n"])
+def test_a_path_that_leads_elsewhere_is_refused(packed, tmp_path, name):
     job, files = packed
     with pytest.raises(InputError, match="plain names"):
-        on_ray.store_packed(job, files | {name: b"evil"})
+        packing.unpack(job, files | {name: b"evil"})
     assert not (tmp_path / "out").exists() and not list(tmp_path.rglob("*evil*"))
 
 
-def test_only_a_finished_run_of_the_config_is_stored(on_ray, packed, tmp_path):
+def test_only_a_finished_run_of_the_config_is_stored(packed, tmp_path):
     job, files = packed
     forged = json.loads(files["result.json"])
     forged["config"]["train"]["mode"] = "iid"
@@ -276,32 +314,34 @@ def test_only_a_finished_run_of_the_config_is_stored(on_ray, packed, tmp_path):
         if result is not None:
             bad["result.json"] = json.dumps(result).encode()
         with pytest.raises(InputError, match="a finished run of the config of toy"):
-            on_ray.store_packed(job, bad)
+            packing.unpack(job, bad)
     assert not (tmp_path / "out" / "toy" / "0").exists()
-    on_ray.store_packed(job, files)
+    packing.unpack(job, files)
     stored = (tmp_path / "out" / "toy" / "0" / "result.json").read_bytes()
-    on_ray.store_packed(job, files | {"val/stats.json": b"late"})
+    packing.unpack(job, files | {"val/stats.json": b"late"})
     assert (tmp_path / "out" / "toy" / "0" / "result.json").read_bytes() == stored
-    assert (tmp_path / "out" / "toy" / "0" / "val" / "stats.json").read_bytes() == files["val/stats.json"]
+    assert (tmp_path / "out" / "toy" / "0" / "val"
+            / "stats.json").read_bytes() == files["val/stats.json"]
 
 
-def test_a_run_that_another_process_holds_is_not_touched(on_ray, packed, tmp_path):
+def test_a_run_that_another_process_holds_is_not_touched(packed, tmp_path):
     job, files = packed
     with store.Experiment(tmp_path / "out", "toy", TOY).claim(0), pytest.raises(store.Busy):
-        on_ray.store_packed(job, files)
+        packing.unpack(job, files)
     assert not (tmp_path / "out" / "toy").exists()
 
 
-def test_each_node_reads_its_own_data(on_ray, monkeypatch):
+def test_each_node_reads_its_own_data(monkeypatch):
     def folder(dataset_dir: str, drivers: str) -> str:
         text = yaml.safe_dump(TOY | {"dataset": {"dir": dataset_dir}})
-        return yaml.safe_load(on_ray._at_home(text, drivers))["dataset"]["dir"]
+        return yaml.safe_load(ray_task._local(text, drivers))["dataset"]["dir"]
 
     monkeypatch.delenv("GRAPHGYM_SRNC_DATA", raising=False)
     assert folder("/driver", "/driver") == "/driver"
     monkeypatch.setenv("GRAPHGYM_SRNC_DATA", "/node")
     assert folder("/driver", "/driver") == "/node"
-    assert folder("/chosen", "/driver") == "/chosen", "a folder that the config names is meant for all nodes"
+    assert folder("/chosen",
+                  "/driver") == "/chosen", "a folder that the config names is meant for all nodes"
 
 
 def wait_for(condition, seconds: float = 30.0) -> None:

@@ -115,7 +115,7 @@ def test_own_graph(gym, tmp_path, monkeypatch, capsys):
 def test_python_api(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     space: dict = {}
-    code = block("SRNC.plus")
+    code = block("SRNCPlus")
     assert "num_nodes=1000" in code and "rounds=2" in code
     small = "rounds=1, self_training=0, cluster_pretrain_steps=5, pretrain_steps=5, steps=3, hidden=8"
     exec(code.replace("num_nodes=1000", "num_nodes=300").replace("rounds=2", small), space)

@@ -1,77 +1,84 @@
-"""What an estimator is told: checks by type and range, and what becomes of it."""
+"""The parameters of an estimator: their types and ranges, and the method that they make."""
 from __future__ import annotations
 
 import math
 import numbers
 from functools import partial
-from typing import Any, Callable, Mapping
+from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
-from graphgym_srnc.backbones import ACTIVATIONS, BACKBONES, FEATURES, EncoderSpec
+from graphgym_srnc.backbones import BACKBONES, EncoderSpec
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.methods.base import Method
 from graphgym_srnc.methods.training import adam
-from graphgym_srnc.options import options
-from graphgym_srnc.train.selection import SELECTIONS
+from graphgym_srnc.options import check, options
+from graphgym_srnc.train.model import TrainedModel
 
-KINDS = {kind: kind for kind in BACKBONES} | {encoder.__name__.lower(): kind for kind, encoder in BACKBONES.items()}
-"""Kind of encoder by its name here, GraphGym's or the short one."""
+KINDS = {kind: kind for kind in BACKBONES} | {
+    encoder.__name__.lower(): kind for kind, encoder in BACKBONES.items()}
+"""Kind of encoder by GraphGym's name or the short one."""
 
-CHOICES = {"backbone": tuple(KINDS), "activation": tuple(ACTIVATIONS), "features": FEATURES, "selection": ("auto", *SELECTIONS),
-           "open_set": (None, True, False)}
+ENCODER = {"backbone": "kind", "activation": "act"} | {
+    name: name for name in ("layers", "hidden", "dropout", "heads", "features")}
+"""Field of an encoder's spec by the parameter that sets it."""
 
-RANGES: dict[str, tuple[float, float, type]] = {
-    "hidden": (1, math.inf, int), "layers": (1, math.inf, int), "heads": (1, math.inf, int), "dropout": (0, 0.999, float),
-    "lr": (0, math.inf, float), "weight_decay": (0, math.inf, float), "min_agreement": (0, 1, float),
-    "max_episodes": (-1, math.inf, int), "patience": (0, math.inf, int), "random_state": (0, 2 ** 32 - 1, int)}
-"""Smallest and largest value, and type, of a number."""
-
-_TYPES: dict[type, tuple[Callable[[Any], bool], str]] = {
-    bool: (lambda value: isinstance(value, (bool, np.bool_)), "True or False"),
-    int: (lambda value: isinstance(value, numbers.Integral) and not isinstance(value, bool), "a whole number"),
-    float: (lambda value: isinstance(value, numbers.Real) and not isinstance(value, bool) and math.isfinite(value), "a number"),
-    str: (lambda value: isinstance(value, str), "text"),
-    list: (lambda value: isinstance(value, (list, tuple, np.ndarray)) and all(map(_TYPES[float][0], value)), "a list of numbers"),
-}
+TYPES: dict[type, tuple[Any, str]] = {
+    bool: ((bool, np.bool_), "True or False"), int: (numbers.Integral, "a whole number"),
+    float: (numbers.Real, "a number"), str: (str, "text"),
+    list: ((list, tuple, np.ndarray), "a list of numbers")}
+"""Types that may be given for a type of parameter, and the same in words."""
 
 
-def checked(method: type[Method], given: Mapping[str, Any]) -> dict[str, Any]:
-    """The parameters of an estimator in plain Python types, which a file can hold: all but ``callbacks``.
+def checked(estimator: BaseEstimator) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The parameters of an estimator in plain Python types: the options of its method, and those
+    that all estimators share but for ``callbacks``.
 
     Raises:
         InputError: one is of a wrong type or out of its range.
     """
-    plain = {option.key: _typed(option.key, given[option.key], option.type) for option in options(method)}
-    for name, allowed in CHOICES.items():
-        if not isinstance(given[name], (str, bool, type(None))) or given[name] not in allowed:
-            raise InputError(name, given[name], ", ".join(map(str, allowed)))
-        plain[name] = given[name]
-    for name, (low, high, kind) in RANGES.items():
-        plain[name] = _typed(name, given[name], kind)
-        if not low <= plain[name] <= high:
-            raise InputError(name, plain[name], f"{low} or more" if high == math.inf else f"{low} to {high}")
-    if not isinstance(given["callbacks"], (list, tuple)) or not all(map(callable, given["callbacks"])):
-        raise InputError("callbacks", given["callbacks"], "a list of functions of an episode, the method and the task")
-    if KINDS[plain["backbone"]] == "gatconv" and plain["layers"] > 1 and plain["hidden"] % plain["heads"]:
+    given = estimator.get_params(deep=False)
+    callbacks, open_set = given.pop("callbacks"), given["open_set"]
+    plain = {option.key: _typed(option.key, given[option.key], option.type)
+             for option in options(type(estimator)) if option.key in given}
+    check(type(estimator), plain)
+    if not isinstance(open_set, (bool, type(None))):
+        raise InputError("open_set", open_set, "None, True, False")
+    if not isinstance(callbacks, (list, tuple)) or not all(map(callable, callbacks)):
+        allowed = "a list of functions of an episode, the method and the task"
+        raise InputError("callbacks", callbacks, allowed)
+    shared_by_heads = KINDS[plain["backbone"]] == "gatconv" and plain["layers"] > 1
+    if shared_by_heads and plain["hidden"] % plain["heads"]:
         raise InputError("hidden", plain["hidden"], f"a multiple of heads = {plain['heads']}")
-    return plain
+    own = {option.key: plain.pop(option.key) for option in options(estimator._method)}
+    return own, plain | {"open_set": open_set}
 
 
-def new_method(method: type[Method], plain: Mapping[str, Any]) -> Method:
-    """A method of checked parameters.
+def new_method(method: type[Method], own: dict[str, Any], shared: dict[str, Any]) -> Method:
+    """An untrained method of checked parameters.
 
     Raises:
-        InputError: an option of the method makes no sense.
+        InputError: the method refuses one of its options.
     """
-    encoder = EncoderSpec(kind=KINDS[plain["backbone"]], act=plain["activation"],
-                          **{name: plain[name] for name in ("layers", "hidden", "dropout", "heads", "features")})
-    return method(encoder=encoder, make_optimizer=partial(adam, lr=plain["lr"], weight_decay=plain["weight_decay"]),
-                  **{option.key: plain[option.key] for option in options(method)})
+    spec = {field: shared[name] for name, field in ENCODER.items()}
+    encoder = EncoderSpec(**spec | {"kind": KINDS[shared["backbone"]]})
+    optimizer = partial(adam, lr=shared["lr"], weight_decay=shared["weight_decay"])
+    return method(encoder=encoder, make_optimizer=optimizer, **own)
+
+
+def of_model(model: TrainedModel) -> dict[str, Any]:
+    """The parameters of an estimator with this model, as far as the model's file tells them."""
+    encoder = {name: getattr(model.method.encoder, field) for name, field in ENCODER.items()}
+    params = encoder | model.options | model.facts.get("params", {})
+    return {name: tuple(value) if isinstance(value, list) else value
+            for name, value in params.items()}
 
 
 def _typed(name: str, value: Any, kind: type) -> Any:
-    right, words = _TYPES[list if kind is tuple else kind]
-    if not right(value):
+    kind = list if kind is tuple else kind
+    allowed, words = TYPES[kind]
+    if (not isinstance(value, allowed) or isinstance(value, bool) and kind is not bool
+            or kind is float and not math.isfinite(value)):
         raise InputError(name, value, words)
-    return kind(map(float, value)) if kind in (list, tuple) else kind(value)
+    return [_typed(name, item, float) for item in value] if kind is list else kind(value)

@@ -60,19 +60,19 @@ def main(args: argparse.Namespace) -> None:
     import torch
 
     from graphgym_srnc.backbones import prepare
-    from graphgym_srnc.cli import predict
     from graphgym_srnc.own.discover import clusters, evidence, feedback, page
-    model = predict.load(Path(args.run))
+    from graphgym_srnc.runs import model as models
+    model = models.load(args.run)
     if not model.method.task.open_set:
         raise InputError("RUN", args.run, "a run of open-set shift: this model has no unknown class")
     torch.set_num_threads(model.cfg.num_threads if model.cfg is not None else 1)
     task = None if args.graph else model.task()
     if args.labels_out and (task is None or task.source is not task.target):
         raise InputError("--labels-out", args.labels_out, "a run whose labelled nodes lie in the graph that is looked at")
-    graph, folder = predict.read(args.graph, args.features, model) if task is None else (task.target, predict.own_folder(model))
+    graph, folder = model.read(args.graph, args.features) if task is None else (task.target, model.folder())
     names = read_names(args.texts, args.words, folder, graph)
     # In words, since the next run reads labels that are all numbers as such.
-    classes = [f"class {name}" if name.lstrip("-").isdecimal() else name for name in model.classes[:-1]]
+    classes = [f"class {name}" if name.lstrip("-").isdecimal() else name for name in model.class_names[:-1]]
 
     posterior = model.predict(graph).posterior
     clusters.check(posterior, args.clusters or len(classes) + 1)

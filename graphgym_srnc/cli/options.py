@@ -1,4 +1,5 @@
-"""``graphgym-srnc options``: every key that a config may set beyond GraphGym's own, and what it means."""
+"""``graphgym-srnc options``: every key that a config may set beyond GraphGym's own, and what it
+means."""
 from __future__ import annotations
 
 import argparse
@@ -9,11 +10,13 @@ import textwrap
 
 def add_parser(subparsers: argparse._SubParsersAction) -> None:
     """Add the subcommand."""
-    parser = subparsers.add_parser("options", help="list methods, shifts, backbones and every config key", allow_abbrev=False)
-    parser.add_argument("block", nargs="?", help="one block only: a method, a shift, train or dataset")
+    parser = subparsers.add_parser(
+        "options", help="list methods, shifts, backbones and every config key", allow_abbrev=False)
+    parser.add_argument("block", nargs="?",
+                        help="one block only: a method, a shift, train or dataset")
 
 
-def main(args: argparse.Namespace) -> int:
+def main(args: argparse.Namespace) -> None:
     """Print the lists and the table of keys.
 
     Raises:
@@ -23,27 +26,33 @@ def main(args: argparse.Namespace) -> int:
     from graphgym_srnc.errors import InputError
     from graphgym_srnc.gym import config_names, schema
     blocks = schema()
-    if args.block is not None and args.block not in blocks:
-        raise InputError("options", args.block, ", ".join(blocks))
     if args.block is None:
-        for title, key, names in (("methods", "train.mode", ["standard", *methods.names()]), ("shifts", "dataset.format", shifts.names()),
-                                  ("backbones", "gnn.layer_type", [*backbones.BACKBONES, "any layer registered with GraphGym"]),
-                                  ("configs", "--cfg", config_names())):
-            print(f"{title} ({key}): {', '.join(names)}")
-        print()
-    rows = [("key", "type", "default", "meaning")]
+        layers = ", ".join([*backbones.BACKBONES, "any layer registered with GraphGym"])
+        print(f"methods (train.mode): {', '.join(['standard', *methods.names()])}")
+        print(f"shifts (dataset.format): {', '.join(shifts.names())}")
+        print(f"backbones (gnn.layer_type): {layers}")
+        print(f"configs (--cfg): {', '.join(config_names())}\n")
+    elif args.block in blocks:
+        blocks = {args.block: blocks[args.block]}
+    else:
+        raise InputError("options", args.block, ", ".join(blocks))
+
+    rows = [("key", "type", "default", "allowed", "meaning")]
     for block, options in blocks.items():
-        if args.block in (None, block):
-            rows += [(f"{block}.{option.key}", option.type.__name__, repr(option.default), option.doc) for option in options]
+        for option in options:
+            allowed = "" if option.allowed is None else str(option.allowed)
+            rows.append((f"{block}.{option.key}", option.type.__name__, repr(option.default),
+                         allowed, option.doc))
     _show(rows)
-    return 0
 
 
-def _show(rows: list[tuple[str, str, str, str]]) -> None:
-    widths = [max(len(row[column]) for row in rows) for column in range(3)]
-    indent = sum(widths) + 6
-    room = max(30, shutil.get_terminal_size((140, 24)).columns - indent) if sys.stdout.isatty() else 10_000
-    for row in rows:
-        head = "  ".join(cell.ljust(width) for cell, width in zip(row, widths))
-        text = textwrap.wrap(row[3], room) or [""]
-        print("\n".join([f"{head}  {text[0]}".rstrip(), *(" " * indent + line for line in text[1:])]))
+def _show(rows: list[tuple[str, ...]]) -> None:
+    """Print rows with their columns below each other, the last one wrapped on a terminal."""
+    widths = [max(map(len, column)) for column in list(zip(*rows))[:-1]]
+    indent = sum(widths) + 2 * len(widths)
+    columns = shutil.get_terminal_size((140, 24)).columns
+    room = max(30, columns - indent) if sys.stdout.isatty() else 10_000
+    for *cells, meaning in rows:
+        head = "  ".join(cell.ljust(width) for cell, width in zip(cells, widths))
+        first, *more = textwrap.wrap(meaning, room) or [""]
+        print("\n".join([f"{head}  {first}".rstrip(), *(" " * indent + line for line in more)]))

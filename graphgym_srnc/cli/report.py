@@ -1,23 +1,34 @@
-"""``graphgym-srnc report``: all there is to know of finished runs as one HTML page, which opens without a network."""
+"""``graphgym-srnc report``: all there is to know of finished runs as one HTML page, which opens
+without a network."""
 from __future__ import annotations
 
 import argparse
 import os
 from pathlib import Path
 
+from graphgym_srnc.cli import arguments
+
 
 def add_parser(subparsers: argparse._SubParsersAction) -> None:
     """Add the subcommand."""
-    parser = subparsers.add_parser("report", help="write results as one HTML page: tables, tests, figures, settings", allow_abbrev=False)
-    parser.add_argument("folders", nargs="+", metavar="DIR", help="an experiment, a folder of them, or a folder of such folders")
-    parser.add_argument("--out", metavar="FILE", help="the page (default: the name of the first DIR with .html, in the current directory)")
-    parser.add_argument("--metric", nargs="+", default=[], metavar="NAME", help="scores to compare; the first one chooses settings"
-                        " (default: Micro-F1, macro recall and scores of the unknown class)")
-    parser.add_argument("--against", metavar="ROW", help="test every row against this one (default: the best by mean rank)")
-    parser.add_argument("--title", default="", metavar="TEXT", help="title of the page (default: names of the folders)")
-    parser.add_argument("--figures", metavar="FOLDER", help="write the figures there too, each as PNG and PDF")
-    parser.add_argument("--paper", metavar="TABLE", help="put the paper's numbers beside ours: open_set, close_set, clustering or none"
-                        " (default: those that fit)")
+    parser = subparsers.add_parser(
+        "report", help="write results as one HTML page: tables, tests, figures, settings",
+        allow_abbrev=False)
+    add = parser.add_argument
+    add("folders", **arguments.FOLDERS)
+    add("--out", metavar="FILE",
+        help="the page (default: the name of the first DIR with .html, in the current directory)")
+    add("--metric", nargs="+", default=[], metavar="NAME",
+        help="scores to compare; the first one chooses settings (default: Micro-F1, macro recall"
+        " and scores of the unknown class)")
+    add("--against", metavar="ROW",
+        help="test every row against this one (default: the best by mean rank)")
+    add("--title", default="", metavar="TEXT",
+        help="title of the page (default: names of the folders)")
+    add("--figures", metavar="FOLDER", help="write the figures there too, each as PNG and PDF")
+    add("--paper", metavar="TABLE",
+        help="put the paper's numbers beside ours: open_set, close_set, clustering or none"
+        " (default: those that fit)")
 
 
 def main(args: argparse.Namespace) -> None:
@@ -28,36 +39,34 @@ def main(args: argparse.Namespace) -> None:
     """
     from graphgym_srnc.atomic import write_text
     from graphgym_srnc.errors import InputError
-    from graphgym_srnc.report import overview
-    from graphgym_srnc.report import page as html
+    from graphgym_srnc.report import overview, page
     # Not in DIR: GraphGym's agg_batch takes whatever lies there for an experiment.
     out = Path(args.out or f"{Path(args.folders[0]).resolve().name or 'report'}.html")
-    place = next(path for path in out.absolute().parents if path.exists())
-    if out.is_dir() or args.out and not place.is_dir() or not os.access(place, os.W_OK):
+    parent = next(path for path in out.absolute().parents if path.exists())
+    if out.is_dir() or args.out and not parent.is_dir() or not os.access(parent, os.W_OK):
         raise InputError("--out", str(out), "a file that can be written")
-    experiments = html.read(args.folders)
-    page = html.render(args.folders, args.metric, args.against, args.title, args.paper, descriptions(), experiments)
-    try:
-        write_text(out, page)
-    except OSError as error:
-        raise InputError("--out", str(out), f"a file that can be written ({error.strerror})") from error
-    print(f"wrote {out} ({len(page.encode()) / 2 ** 20:.1f} MiB)")
+
+    experiments = page.read(args.folders)
+    html = page.render(args.folders, args.metric, args.against, args.title, args.paper,
+                       descriptions(), experiments)
+    with arguments.writing("--out", str(out)):
+        write_text(out, html)
+    print(f"wrote {out} ({len(html.encode()) / 2 ** 20:.1f} MiB)")
     if args.figures:
-        try:
-            paths = overview.draw_all({one.name: one.results for one in experiments if one.results}, args.figures, *args.metric[:1])
-        except OSError as error:
-            raise InputError("--figures", args.figures, f"a folder that can be written to ({error.strerror})") from error
+        results = {one.name: one.results for one in experiments if one.results}
+        with arguments.writing("--figures", args.figures, "a folder that can be written to"):
+            paths = overview.draw_all(results, args.figures, *args.metric[:1])
         print(f"wrote {len(paths)} figures to {args.figures}")
 
 
 def descriptions() -> dict[str, str]:
     """What each method and shift is, by name: the first sentence of its module."""
-    import ast
+    from importlib import import_module
 
     from graphgym_srnc import methods, shifts
-    found = {}
+    sentences = {}
     for package in (shifts, methods):
         for name in package.names():
-            source = (Path(package.__file__).parent / f"{name}.py").read_text(encoding="utf-8")
-            found[name] = (ast.get_docstring(ast.parse(source)) or "").splitlines()[0].partition(". ")[0].rstrip(".") + "."
-    return found
+            doc = import_module(f"{package.__name__}.{name}").__doc__ or ""
+            sentences[name] = " ".join(doc.split()).partition(". ")[0].rstrip(".") + "."
+    return sentences

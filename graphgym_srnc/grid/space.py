@@ -1,14 +1,14 @@
-"""Grid files in GraphGym's text format: what to vary, every combination or a random draw of them, and what each run is called.
+"""Grid files in GraphGym's text format: what to vary, and what each run is called.
 
-A line is a key, its alias in names of directories, and a list of values; an empty line starts another space, and the grid is the union
-of all spaces; ``#`` starts a comment. The key ``cfg`` varies the base config itself: its values are yaml files or names of shipped ones.
+A line is a key, its alias in names of directories, and a list of values; an empty line starts
+another space, and the grid is the union of all spaces; ``#`` starts a comment. The key ``cfg``
+varies the base config itself: its values are yaml files or names of shipped ones.
 
     gnn.layer_type  l     ['gcnconv','sageconv']
     srnc.rounds     T     [2,3]
 """
 from __future__ import annotations
 
-import itertools
 import math
 import random
 import re
@@ -18,17 +18,17 @@ from typing import NamedTuple, Sequence, Union
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.settings import plain_yaml
 
-BASE = "cfg"
+BASE_KEY = "cfg"
 """The key that names the base config."""
 
-MOST = 20_000
+MAX_SETTINGS = 20_000
 """Settings of a grid that is run as a whole."""
 
 Value = Union[str, tuple]
 
 
 class Axis(NamedTuple):
-    """A line of a grid file: a config key, its alias, its values, each as text or as a tuple of texts."""
+    """A line of a grid file: a config key, its alias, its values as texts or tuples of texts."""
 
     key: str
     alias: str
@@ -51,45 +51,55 @@ def read(path: Path) -> list[Space]:
     """The spaces of a grid file.
 
     Raises:
-        InputError: it cannot be read, a line is not a key, an alias and a list, or a key or alias stands twice in a space.
+        InputError: it cannot be read, a line is not a key, an alias and a list, or a key or alias
+            stands twice in a space.
     """
     try:
         lines = path.read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise InputError("--grid", str(path), f"a readable text file ({error})") from error
+
     spaces: list[Space] = [[]]
     for number, line in enumerate(lines, 1):
-        words = line.split()
+        words, where = line.split(), f"{path}, line {number}"
         if not words:
             spaces.append([])
         # GraphGym takes a line with a lone # anywhere for a comment.
         elif not words[0].startswith("#") and "#" not in words:
-            axis = _axis(line, f"{path}, line {number}")
-            for part in ("key", "alias"):
-                if getattr(axis, part) in [getattr(other, part) for other in spaces[-1]]:
-                    raise InputError("--grid", f"{path}, line {number}", f"each {part} once in a space, and {getattr(axis, part)} is there")
+            axis = _axis(line, where)
+            for kind in ("key", "alias"):
+                name = getattr(axis, kind)
+                if name in [getattr(other, kind) for other in spaces[-1]]:
+                    allowed = f"each {kind} once in a space, and {name} is there"
+                    raise InputError("--grid", where, allowed)
             spaces[-1].append(axis)
     spaces = [space for space in spaces if space]
     if not spaces:
-        raise InputError("--grid", str(path), "a file with at least one line: key alias [value,value]")
+        allowed = "a file with at least one line: key alias [value,value]"
+        raise InputError("--grid", str(path), allowed)
     return spaces
 
 
 def _axis(line: str, where: str) -> Axis:
+    def refuse(found: str, allowed: str) -> InputError:
+        return InputError("--grid", f"{where}: {found}", allowed)
+
     words = line.split(None, 2)
     if len(words) != 3:
-        raise InputError("--grid", f"{where}: {line.strip()}", "a line of three parts: key alias [value,value]")
+        raise refuse(line.strip(), "a line of three parts: key alias [value,value]")
     key, alias, text = words
     if not re.fullmatch(r"\w+", alias):
-        raise InputError("--grid", f"{where}: {alias}", "an alias of letters, digits and _, since GraphGym splits names at - and =")
+        raise refuse(alias, "an alias of letters, digits and _, since GraphGym splits names at"
+                     " - and =")
     try:
         values = plain_yaml(text)
     except ValueError:
         values = None
-    if not isinstance(values, list) or not values or not all(isinstance(value, (str, list)) for value in values):
-        raise InputError("--grid", f"{where}: {text}", "a list of at least one value, e.g. [1,2] or ['gcnconv','sageconv']")
+    if (not isinstance(values, list) or not values
+            or not all(isinstance(value, (str, list)) for value in values)):
+        raise refuse(text, "a list of at least one value, e.g. [1,2] or ['gcnconv','sageconv']")
     if key == "seed":
-        raise InputError("--grid", f"{where}: seed", "another key; --repeat sets the number of seeds")
+        raise refuse(key, "another key; --repeat sets the number of seeds")
     return Axis(key, alias, tuple(map(_frozen, values)))
 
 
@@ -103,60 +113,61 @@ def size(space: Space) -> int:
 
 
 def settings(spaces: Sequence[Space]) -> list[Setting]:
-    """Every combination in every space, each once, the first axis of a space changing fastest, as in GraphGym.
+    """Every combination in every space, each once, the first axis of a space changing fastest, as
+    in GraphGym.
 
     Raises:
-        InputError: there are more than ``MOST``.
+        InputError: there are more than ``MAX_SETTINGS``.
     """
     number = sum(map(size, spaces))
-    if number > MOST:
-        raise InputError("--grid", f"{number} settings", f"at most {MOST}, or --sample N to draw from them")
-    return list(dict.fromkeys(setting for space in spaces for setting in _product(space)))
+    if number > MAX_SETTINGS:
+        allowed = f"at most {MAX_SETTINGS}, or --sample N to draw from them"
+        raise InputError("--grid", f"{number} settings", allowed)
+    every = (_setting(space, index) for space in spaces for index in range(size(space)))
+    return list(dict.fromkeys(every))
 
 
-def _product(space: Space) -> list[Setting]:
-    turned = itertools.product(*([Point(axis.key, axis.alias, value) for value in axis.values] for axis in reversed(space)))
-    return [tuple(reversed(points)) for points in turned]
-
-
-def sample(spaces: Sequence[Space], number: int, seed: int = 0, compare: Sequence[str] = ()) -> list[Setting]:
+def sample(spaces: Sequence[Space], number: int, seed: int = 0,
+           compare: Sequence[str] = ()) -> list[Setting]:
     """Settings drawn at random without repetition, from each space in proportion to its size.
 
     Args:
         spaces: where to draw from.
         number: how many draws in all; where a space has fewer settings, all of them.
         seed: seeds the draw.
-        compare: aliases. For each of them so many draws of all other axes are made and completed by every value of its axis, so that
-            its values are compared on equal terms (GraphGym's ``sample_alias``).
+        compare: aliases. For each of them so many draws of all other axes are made and completed by
+            every value of its axis, so that its values are compared on equal terms (GraphGym's
+            ``sample_alias``).
 
     Raises:
         InputError: an alias is in no space, or ``number`` is below 1.
     """
     if number < 1:
         raise InputError("--sample", number, "1 or more")
-    known = [axis.alias for space in spaces for axis in space]
+    known = dict.fromkeys(axis.alias for space in spaces for axis in space)
     for alias in compare:
         if alias not in known:
-            raise InputError("--sample-alias", alias, f"an alias of the grid: {', '.join(dict.fromkeys(known))}")
+            raise InputError("--sample-alias", alias, f"an alias of the grid: {', '.join(known)}")
+
     draw = random.Random(seed)
-    found: list[Setting] = []
+    drawn: list[Setting] = []
     for space, share in zip(spaces, _shares([size(space) for space in spaces], number)):
         for alias in compare or [None]:
             free = [axis for axis in space if axis.alias != alias]
-            if alias is not None and len(free) == len(space):
+            compared = [axis for axis in space if axis.alias == alias]
+            if alias is not None and not compared:
                 continue
             # By number instead of by list: a space may be far too large to write down.
-            chosen = draw.sample(range(size(free)), min(share, size(free)))
-            pinned = [axis for axis in space if axis.alias == alias]
-            for index in chosen:
-                fixed = {point.key: point for point in _at(free, index)}
-                for extra in _product(pinned):
-                    every = fixed | {point.key: point for point in extra}
-                    found.append(tuple(every[axis.key] for axis in space))
-    return list(dict.fromkeys(found))
+            for index in draw.sample(range(size(free)), min(share, size(free))):
+                for value in range(size(compared)):
+                    points = [*_setting(free, index), *_setting(compared, value)]
+                    by_key = {point.key: point for point in points}
+                    drawn.append(tuple(by_key[axis.key] for axis in space))
+    return list(dict.fromkeys(drawn))
 
 
-def _at(space: Space, index: int) -> Setting:
+def _setting(space: Space, index: int) -> Setting:
+    """The setting of a space with a number, the first axis being the lowest digit."""
     points = []
     for axis in space:
         index, digit = divmod(index, len(axis.values))
@@ -168,24 +179,27 @@ def _shares(sizes: Sequence[int], number: int) -> list[int]:
     """Whole parts of a number in proportion to sizes, the largest remainders rounded up."""
     exact = [number * size / sum(sizes) for size in sizes]
     shares = [int(share) for share in exact]
-    for index in sorted(range(len(sizes)), key=lambda i: shares[i] - exact[i])[:number - sum(shares)]:
+    by_remainder = sorted(range(len(sizes)), key=lambda i: shares[i] - exact[i])
+    for index in by_remainder[:number - sum(shares)]:
         shares[index] += 1
     return shares
 
 
 def name(base: str, setting: Setting) -> str:
-    """The directory of an experiment, ``<base>-<alias>=<value>-...``, from which GraphGym's ``agg_batch`` reads the values back.
+    """The directory of an experiment, ``<base>-<alias>=<value>-...``, from which GraphGym's
+    ``agg_batch`` reads the values back.
 
-    GraphGym takes all before the first ``-`` for the base, so that one becomes ``_`` there; a value keeps what a file name may hold, and
-    the folders and dashes of the name of a config are cut.
+    GraphGym takes all before the first ``-`` for the base, so that one becomes ``_`` there; a value
+    keeps what a file name may hold, and the folders and dashes of the name of a config are cut.
     """
-    return "-".join([base.replace("-", "_"), *(f"{point.alias}={_word(point)}" for point in setting)])
+    return "-".join([base.replace("-", "_"), *(f"{p.alias}={_word(p)}" for p in setting)])
 
 
 def _word(point: Point) -> str:
     value = point.value
-    if point.key == BASE:
-        value = str(value).replace("\\", "/").rsplit("/", 1)[-1].removesuffix(".yaml").replace("-", "_")
+    if point.key == BASE_KEY:
+        file = str(value).replace("\\", "/").rsplit("/", 1)[-1]
+        value = file.removesuffix(".yaml").replace("-", "_")
     if isinstance(value, tuple):
         # As Python writes it: GraphGym evaluates what it can, and then sorts by it.
         value = "".join(f"{item}," for item in value) or "()"

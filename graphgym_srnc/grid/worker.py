@@ -13,7 +13,7 @@ from graphgym_srnc.gym import parse_config
 from graphgym_srnc.report.table import line
 from graphgym_srnc.runs import run
 
-SETTINGS = 4
+PARSED_CONFIGS = 4
 """Configs that a worker keeps parsed, since the seeds of one come after another."""
 
 
@@ -24,24 +24,25 @@ def execute(job: Job) -> str:
         store.Busy: another process is at it.
         InputError: the config is not the one that was planned, or does not suit its task.
     """
-    cfg, place = _place(job.config, job.out_dir, job.name)
-    if place.digest != job.digest:
-        raise InputError("config", place.digest, f"the digest of the plan, {job.digest}")
-    with place.claim(job.seed):
+    cfg, experiment = _experiment(job.config, job.out_dir, job.name)
+    if experiment.digest != job.digest:
+        raise InputError("config", experiment.digest, f"the digest of the plan, {job.digest}")
+
+    with experiment.claim(job.seed):
         # Whoever held it before may have finished it.
-        result = None if job.overwrite else place.result(job.seed)
+        result = None if job.overwrite else experiment.result(job.seed)
         if result is None:
+            extras = run.Extras(**job.extras, varied=tuple(job.varied.items()))
             try:
-                extras = run.Extras(**job.extras, varied=tuple(job.varied.items()))
-                result = run.run(cfg, job.seed, place, extras=extras, resume=not job.overwrite)
+                result = run.run(cfg, job.seed, experiment, None, extras, not job.overwrite)
             finally:
                 _release_memory()
     return line(result)
 
 
-@functools.lru_cache(SETTINGS)
-def _place(text: str, out_dir: str, name: str) -> tuple:
-    cfg = parse_config(text)
+@functools.lru_cache(PARSED_CONFIGS)
+def _experiment(config: str, out_dir: str, name: str) -> tuple:
+    cfg = parse_config(config)
     cfg.out_dir = out_dir
     return cfg, run.experiment(cfg, name)
 

@@ -1,0 +1,49 @@
+"""What several subcommands ask for and check alike."""
+from __future__ import annotations
+
+import argparse
+import contextlib
+from typing import Iterator
+
+FOLDERS = {"nargs": "+", "metavar": "DIR",
+           "help": "an experiment, a folder of them, or a folder of such folders"}
+"""The argument of commands that read results."""
+
+
+def add_present(parser: argparse.ArgumentParser, resume: str, overwrite: str) -> None:
+    """Add what becomes of results that are there already, with the help of each option."""
+    group = parser.add_mutually_exclusive_group()
+    group.add_argument("--resume", action="store_true", help=resume)
+    group.add_argument("--overwrite", action="store_true", help=overwrite)
+
+
+def check_least(args: argparse.Namespace, **least: int) -> None:
+    """Refuse options below their least value.
+
+    Raises:
+        InputError: names the option.
+    """
+    from graphgym_srnc.errors import InputError
+    for name, value in least.items():
+        if getattr(args, name) < value:
+            raise InputError(f"--{name.replace('_', '-')}", getattr(args, name), f"{value} or more")
+
+
+def base_name(cfg_file: str | None) -> str:
+    """The name of a yaml file without folders and suffix."""
+    last = (cfg_file or "default").replace("\\", "/").rsplit("/", 1)[-1]
+    return last.removesuffix(".yaml").removesuffix(".yml")
+
+
+@contextlib.contextmanager
+def writing(option: str, path: str, what: str = "a file that can be written") -> Iterator[None]:
+    """Tell an error of the system as one of an option that names a path.
+
+    Raises:
+        InputError: the path cannot be written.
+    """
+    from graphgym_srnc.errors import InputError
+    try:
+        yield
+    except OSError as error:
+        raise InputError(option, path, f"{what} ({error.strerror})") from error

@@ -1,0 +1,86 @@
+"""What a saved model predicts for a graph: as a table in a file, in a few lines, with doubts."""
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Any, Sequence
+
+import pandas
+from torch import Tensor
+from torch_geometric.data import Data
+
+from graphgym_srnc import atomic
+from graphgym_srnc.backbones import prepare
+from graphgym_srnc.errors import InputError
+from graphgym_srnc.text import aligned, clean, guarded
+from graphgym_srnc.train.model import Prediction, TrainedModel
+
+FEW = 100
+"""Nodes below which a mean over them is a rough one."""
+
+
+def table(model: TrainedModel, prediction: Prediction, ids: Sequence[str] | None,
+          probabilities: bool) -> dict[str, list[Any]]:
+    """Columns by name, with a value a node; with ``probabilities`` one for each class, too."""
+    label, posterior = prediction.label, prediction.posterior
+    columns: dict[str, list[Any]] = {"node": list(range(len(label)))}
+    if ids is not None:
+        columns["id"] = list(ids)
+    columns["class"] = [model.class_names[k] for k in label.tolist()]
+    columns["probability"] = posterior.gather(1, label[:, None])[:, 0].tolist()
+    if model.method.task.open_set:
+        columns["known"] = (1 - posterior[:, -1]).tolist()
+    if prediction.cluster is not None:
+        columns["cluster"] = prediction.cluster.tolist()
+    if probabilities:
+        columns |= {f"p_{name}": p.tolist() for name, p in zip(model.class_names, posterior.T)}
+    return columns
+
+
+def write(path: Path, columns: dict[str, list[Any]]) -> None:
+    """Write a table into a ``.csv`` or ``.parquet`` file, whole or not at all.
+
+    Raises:
+        InputError: the file cannot be written.
+    """
+    content = io.BytesIO()
+    if path.suffix == ".parquet":
+        pandas.DataFrame(columns).to_parquet(content, engine="pyarrow", index=False)
+    else:
+        cells = {name: list(map(guarded, column)) for name, column in columns.items()}
+        pandas.DataFrame(cells).to_csv(content, index=False, lineterminator="\n")
+    try:
+        atomic.write_bytes(path, content.getvalue())
+    except OSError as error:
+        allowed = f"a file that can be written ({error.strerror})"
+        raise InputError("--out", str(path), allowed) from error
+
+
+def summary(model: TrainedModel, prediction: Prediction) -> str:
+    """How many nodes are of each class, and how sure the model is of them."""
+    label, sure = prediction.label, prediction.posterior.amax(1)
+    lines = [["class", "nodes", "share", "mean probability"]]
+    for k, name in enumerate(model.class_names):
+        of_class = sure[label == k]
+        mean = f"{float(of_class.mean()):.3f}" if len(of_class) else "-"
+        share = f"{100 * len(of_class) / len(label):.1f} %"
+        lines.append([clean(name), str(len(of_class)), share, mean])
+    lines.append(["all", str(len(label)), "", f"{float(sure.mean()):.3f}"])
+    return aligned(lines).rstrip("\n")
+
+
+def notes(model: TrainedModel, graph: Data) -> list[str]:
+    """What is odd about a graph as this model scales its features."""
+    features = model.method.encoder.features
+    dense = isinstance(prepare(graph, features).x, Tensor)
+    if features != "auto" or not (dense or model.dense):
+        return []
+    if dense != model.dense:
+        here, there = ("dense", "sparse") if dense else ("sparse", "dense")
+        return [f"the features of this graph are {here}, those of training were {there}; scaled by"
+                " `auto` dense ones are centred and sparse ones are not, so do not trust these"
+                " predictions"]
+    if graph.num_nodes >= FEW:
+        return []
+    return ["the features are centred by the mean of this graph, which of only"
+            f" {graph.num_nodes} nodes is a rough one; add them to the graph that they belong to"]
