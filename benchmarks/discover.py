@@ -46,9 +46,9 @@ def look(run: Path, rival: bool) -> dict[str, Any] | None:
     """Scores and evidence of a finished run; with ``rival`` also of k-means with labels on DGI."""
     import torch
 
-    from graphgym_srnc.backbones import prepare
     from graphgym_srnc.errors import InputError
     from graphgym_srnc.own.discover import clusters, evidence, scores
+    from graphgym_srnc.own.discover.states import states
     from graphgym_srnc.runs import model as models
     torch.set_num_threads(1)
     try:
@@ -59,9 +59,8 @@ def look(run: Path, rival: bool) -> dict[str, Any] | None:
     graph, y = task.target, task.target.y_true
     true = len(y[y >= 0].unique())
     posterior = model.predict(graph).posterior
-    state = clusters.states(graph, posterior)
-    told = evidence.gather(prepare(graph, "auto").adjacency("raw").matrix, state,
-                           posterior.argmax(1), task.num_known)
+    state = states(graph, posterior)
+    told = evidence.gather(graph, posterior, state)
     free = y >= 0
     free[task.train] = False
     rest = (y, graph.y == task.unknown, free.nonzero().view(-1))

@@ -146,7 +146,7 @@ def table(rows: list[dict]) -> str:
 def draw(rows: list[dict], path: Path) -> None:
     from matplotlib.figure import Figure
 
-    from graphgym_srnc.figures.charts import MARKERS, PALETTE, save, style
+    from graphgym_srnc.figures.style import MARKERS, PALETTE, save, style
     with style():
         figure = Figure(figsize=(9, 3.4))
         panels = figure.subplots(1, 3)

@@ -25,15 +25,9 @@ from graphgym_srnc.grid import local, plan
 from graphgym_srnc.grid.jobs import Limits
 from graphgym_srnc.grid.worker import execute
 from graphgym_srnc.gym import load_config
+from graphgym_srnc.report.legacy import UNRECORDED, modern
 from graphgym_srnc.runs import run
 from graphgym_srnc.text import markdown
-
-try:
-    from graphgym_srnc.report.legacy import modern
-except ImportError:
-    def modern(config: dict[str, Any]) -> dict[str, Any]:
-        """No key of a config has moved."""
-        return config
 
 COMPARED = ("fingerprint", "selected", "history", "val", "test", "warnings")
 """What of a record must be equal, seconds of the history apart; figures of the verdict too."""
@@ -101,7 +95,7 @@ def difference(old: Any, new: Any, place: str = "") -> tuple[str, Any, Any] | No
     """The first place in which two trees differ, with both values; NaN equals NaN."""
     if isinstance(old, dict) and isinstance(new, dict):
         pairs = [(f"{place}.{key}", old.get(key, ABSENT), new.get(key, ABSENT))
-                 for key in dict.fromkeys([*old, *new])]
+                 for key in dict.fromkeys([*old, *new]) if key in new or key not in UNRECORDED]
     elif isinstance(old, list) and isinstance(new, list):
         pairs = [(f"{place}[{i}]", *pair)
                  for i, pair in enumerate(zip_longest(old, new, fillvalue=ABSENT))]

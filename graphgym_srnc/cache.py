@@ -1,15 +1,20 @@
-"""Results that runs share, kept on disk by what they were made of; a run that finds one goes on, bit for bit, as if it had computed it."""
+"""Results of pure functions, kept on disk by the content of all that they were made of.
+
+A run that finds a result goes on, bit for bit, as if it had computed it.
+"""
 from __future__ import annotations
 
+import ast
 import contextlib
 import functools
 import io
 import os
+import platform
 import re
 import warnings
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Callable, Iterable, Iterator, Mapping
 
 from graphgym_srnc import atomic, store
 from graphgym_srnc.errors import InputError
@@ -29,110 +34,88 @@ WAIT = 3600.0
 """Seconds after which a process no longer waits for another one that makes the same thing."""
 
 OURS = re.compile(r"\.?[0-9a-f]{64}\.(pt|lock)")
-"""How names of our files begin: results, locks, and the temporary files of :func:`store.write_bytes`."""
+"""How names of our files begin: results, locks, and the temporary files of :mod:`.atomic`."""
 
-
-def _source() -> str:
-    files = sorted(Path(__file__).parent.rglob("*.py"))
-    return sha256(b"".join(sha256(file.read_bytes()).digest() for file in files)).hexdigest()
-
-
-SOURCE = _source()
-"""Digest of this package's code. Taken at once, so that a file that changes under a process of many runs is not taken for its code."""
+PACKAGE = Path(__file__).parent
 
 _warned: set[Path] = set()
 
 
 def cache_folder() -> Path:
-    """Where computed results and parsed graphs are kept, and where downloads go if the data folder is not writable."""
+    """Where results and parsed graphs are kept, and downloads if the data folder is read-only."""
     chosen = os.environ.get(FOLDER, "off")
     if chosen not in ("", "off"):
         return Path(chosen).expanduser().absolute()
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "graphgym_srnc"
 
 
-def memoise(name: str, function: Callable[[], Mapping[str, Tensor]], parts: Any) -> dict[str, Tensor]:
-    """:meth:`Cache.memoise` in the cache of this user; where the environment says ``off``, ``function`` is just called.
+def memoise(name: str, function: Callable[[], Mapping[str, Tensor]],
+            parts: Any) -> dict[str, Tensor]:
+    """What ``function()`` returns, from a file where there is one.
+
+    torch's generator is left as the function leaves it. A file is found by a SHA-256 of all that
+    its content depends on and holds a digest of itself, so that a torn, foreign or damaged one is
+    no result. Processes may share the folder, and may lose it: then everything is computed.
+
+    Args:
+        name: what is computed.
+        function: computes named tensors on the CPU. It draws from torch's global generator alone
+            and runs no code of this package but of its module and what that imports.
+        parts: all that the function reads: tensors, numbers and text, in tuples. The generator's
+            state, the threads, the machine, the versions of packages and the code are seen to here.
 
     Raises:
         InputError: the limit in the environment is no number of GiB.
     """
+    import torch
     if os.environ.get(FOLDER) == "off":
         return _plain(function())
     limit = os.environ.get(LIMIT) or DEFAULT_GIB
     if not re.fullmatch(r"\d+(\.\d*)?|\.\d+", limit):
         raise InputError(LIMIT, limit, "a number of GiB")
-    return Cache(cache_folder() / "computed", int(float(limit) * 2 ** 30)).memoise(name, function, parts)
+    defined = function.func if isinstance(function, functools.partial) else function
+    key = _digest(name, parts, torch.get_rng_state(), source_digest(defined.__module__), _machine())
+    path = cache_folder() / "computed" / f"{key}.pt"
+    found = _read(path, key)
+    if found is None:
+        # Whoever comes second waits, and finds what the first one made.
+        with locked(path.with_suffix(".lock")):
+            found = _read(path, key)
+            if found is None:
+                found = _plain(function()), torch.get_rng_state()
+                _write(path, key, *found, int(float(limit) * 2 ** 30))
+    values, state = found
+    torch.set_rng_state(state)
+    return values
 
 
-class Cache:
-    """Results of functions in files, one each, of which those used longest ago go first.
+@functools.cache
+def source_digest(*module_names: str) -> str:
+    """SHA-256 of modules of this package and of all that they import of it, transitively.
 
-    A file is found by a SHA-256 of all that its content depends on and holds a digest of itself, so that a torn, foreign or damaged one
-    is no result. Processes may share a directory, and may lose it: where nothing can be written, everything is computed.
-
-    Args:
-        directory: where the files are.
-        limit: bytes of all files together.
+    Imports are read from the source: those inside functions count, those for annotations alone and
+    those by computed names do not. It is taken once in a process, so that an edit while many runs
+    are made is not taken for their code. A module from elsewhere has no source here.
     """
-
-    def __init__(self, directory: Path, limit: int) -> None:
-        self.directory, self.limit = directory, limit
-
-    def memoise(self, name: str, function: Callable[[], Mapping[str, Tensor]], parts: Any) -> dict[str, Tensor]:
-        """What ``function()`` returns, and torch's random generator as it leaves it, from a file where there is one.
-
-        Args:
-            name: what is computed.
-            function: computes named tensors on the CPU, without other draws than from torch's global generator.
-            parts: all that the function reads: tensors, numbers and text, in tuples. The generator's state, the threads, the machine, the
-                versions of packages and the code of this one are seen to here.
-        """
-        import torch
-        key = _digest(name, parts, torch.get_rng_state(), _setting(), store.environment()["versions"], _processor(), SOURCE)
-        path = self.directory / f"{key}.pt"
-        found = _read(path, key)
-        if found is None:
-            # Whoever comes second waits, and finds what the first one made.
-            with locked(path.with_suffix(".lock")):
-                found = _read(path, key)
-                if found is None:
-                    values = _plain(function())
-                    self._write(path, key, values, torch.get_rng_state())
-                    return values
-        values, state = found
-        torch.set_rng_state(state)
-        return values
-
-    def _write(self, path: Path, key: str, values: dict[str, Tensor], state: Tensor) -> None:
-        import torch
-        file = io.BytesIO()
-        torch.save({"values": values, "state": state, "digest": _digest(key, values, state)}, file)
-        if file.tell() > self.limit:
-            return
-        try:
-            atomic.write_bytes(path, file.getvalue())
-            self._trim()
-        except OSError as error:
-            if self.directory not in _warned:
-                _warned.add(self.directory)
-                warnings.warn(f"{self.directory}: {error.strerror or error}; what is computed is not kept ({FOLDER} may name another "
-                              "folder, or off)", RuntimeWarning, stacklevel=3)
-
-    def _trim(self) -> None:
-        """Remove the files that were used longest ago until the others are within the limit, and what a killed process left."""
-        total, now = 0, os.stat(self.directory).st_mtime
-        for used, size, path in sorted(_files(self.directory), reverse=True):
-            total += size
-            if total > self.limit or path.suffix != ".pt" and used < now - WAIT:
-                path.unlink(missing_ok=True)
+    digests: dict[str, str] = {}
+    waiting = list(module_names)
+    while waiting:
+        name = waiting.pop()
+        path = PACKAGE.parent.joinpath(*name.split("."))
+        file = next(filter(Path.is_file, (path.with_suffix(".py"), path / "__init__.py")), None)
+        if name not in digests and file is not None:
+            source = file.read_bytes()
+            digests[name] = sha256(source).hexdigest()
+            imported = _imports(ast.parse(source).body)
+            waiting += [other for other in imported if other.startswith(f"{PACKAGE.name}.")]
+    return _digest(sorted(digests.items()))
 
 
 @contextlib.contextmanager
 def locked(path: Path) -> Iterator[None]:
     """Hold a lock file, which is removed afterwards, against other processes.
 
-    It saves work and nothing more: where there can be no lock, or none for an hour, this goes on without.
+    It only saves work: where there can be no lock, or none for an hour, this goes on without.
     """
     from filelock import FileLock
     lock, held = FileLock(path, timeout=WAIT), False
@@ -153,17 +136,20 @@ def locked(path: Path) -> Iterator[None]:
             lock.release()
 
 
-def _files(directory: Path) -> Iterator[tuple[float, int, Path]]:
-    """Time of last use, size and path of each file that this module has written."""
-    for path in directory.iterdir():
-        if OURS.match(path.name):
-            with contextlib.suppress(FileNotFoundError):
-                state = path.stat()
-                yield state.st_mtime, state.st_size, path
+def _imports(statements: Iterable[ast.AST]) -> Iterator[str]:
+    """Dotted names of all that statements import, those under ``if TYPE_CHECKING`` left out."""
+    for node in statements:
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield from (node.module, *(f"{node.module}.{alias.name}" for alias in node.names))
+        elif not (isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"):
+            for block in ("body", "handlers", "orelse", "finalbody", "cases"):
+                yield from _imports(getattr(node, block, ()))
 
 
 def _read(path: Path, key: str) -> tuple[dict[str, Tensor], Tensor] | None:
-    """Values and state of the generator, or None if the file is absent or not what it says it is."""
+    """Values and state of the generator; None if there is no file, or it is not what it says."""
     import torch
     try:
         content = torch.load(path, weights_only=True)
@@ -177,10 +163,46 @@ def _read(path: Path, key: str) -> tuple[dict[str, Tensor], Tensor] | None:
     return values, state
 
 
-def _plain(values: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """The tensors in the form in which a file gives them back, so that where they come from makes no difference."""
+def _write(path: Path, key: str, values: dict[str, Tensor], state: Tensor, limit: int) -> None:
+    """Keep values and the generator's state, and of all files as many bytes as the limit allows."""
     import torch
-    return {name: value.detach().clone(memory_format=torch.contiguous_format) for name, value in values.items()}
+    file, digest = io.BytesIO(), _digest(key, values, state)
+    torch.save({"values": values, "state": state, "digest": digest}, file)
+    if file.tell() > limit:
+        return
+    try:
+        atomic.write_bytes(path, file.getvalue())
+        _trim(path.parent, limit)
+    except OSError as error:
+        if path.parent not in _warned:
+            _warned.add(path.parent)
+            text = f"{path.parent}: {error.strerror or error}; what is computed is not kept"
+            warnings.warn(f"{text} ({FOLDER} may name another folder, or off)", RuntimeWarning, 3)
+
+
+def _trim(directory: Path, limit: int) -> None:
+    """Remove the files used longest ago beyond the limit, and what a killed process left."""
+    total, now = 0, os.stat(directory).st_mtime
+    for used, size, path in sorted(_files(directory), reverse=True):
+        total += size
+        if total > limit or path.suffix != ".pt" and used < now - WAIT:
+            path.unlink(missing_ok=True)
+
+
+def _files(directory: Path) -> Iterator[tuple[float, int, Path]]:
+    """Time of last use, size and path of each file that this module has written."""
+    for path in directory.iterdir():
+        if OURS.match(path.name):
+            with contextlib.suppress(FileNotFoundError):
+                state = path.stat()
+                yield state.st_mtime, state.st_size, path
+
+
+def _plain(values: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The tensors as a file gives them back, so that where they come from makes no difference."""
+    import torch
+    return {name: value.detach().clone(memory_format=torch.contiguous_format)
+            for name, value in values.items()}
 
 
 def _digest(*parts: Any) -> str:
@@ -199,11 +221,12 @@ def _feed(digest: Any, part: Any) -> None:
         for item in part:
             _feed(digest, item)
     elif isinstance(part, torch.Tensor) and part.layout == torch.sparse_csr:
-        _feed(digest, ("csr", tuple(part.shape), part.crow_indices(), part.col_indices(), part.values()))
+        index = part.crow_indices(), part.col_indices()
+        _feed(digest, ("csr", tuple(part.shape), *index, part.values()))
     elif isinstance(part, torch.Tensor):
-        part = part.detach()
-        digest.update(f"tensor {part.dtype} {tuple(part.shape)} {part.stride()} {part.device};".encode())
-        digest.update(part.cpu().contiguous().reshape(-1).view(torch.uint8).numpy())
+        head = f"tensor {part.dtype} {tuple(part.shape)} {part.stride()} {part.device};"
+        digest.update(head.encode())
+        digest.update(part.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy())
     elif part is None or isinstance(part, (bool, int, float, str)):
         text = repr(part).encode()
         digest.update(f"{type(part).__name__} {len(text)};".encode() + text)
@@ -211,19 +234,20 @@ def _feed(digest: Any, part: Any) -> None:
         raise TypeError(f"no content to hash in a {type(part).__name__}")
 
 
-def _setting() -> tuple:
+def _machine() -> tuple:
+    """What decides which kernels run: packages, torch's settings, and the processor."""
     import torch
-    return (torch.get_num_threads(), torch.are_deterministic_algorithms_enabled(), str(torch.get_default_dtype()),
-            torch.get_float32_matmul_precision(), torch.__config__.show())
+    return (store.environment()["versions"], torch.get_num_threads(),
+            torch.are_deterministic_algorithms_enabled(), str(torch.get_default_dtype()),
+            torch.get_float32_matmul_precision(), torch.__config__.show(), _processor())
 
 
 @functools.cache
 def _processor() -> str:
-    """What decides which kernels run; a home folder may be shared by unlike machines."""
-    import platform
-    try:
+    """The kind of processor; a home folder may be shared by unlike machines."""
+    lines: list[str] = []
+    with contextlib.suppress(OSError):
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        lines = []
-    told = {line for line in lines if re.match(r"model name|flags|Features|CPU (implementer|part)", line)}
-    return "\n".join([platform.machine(), platform.processor(), *sorted(told)])
+    pattern = r"model name|flags|Features|CPU (implementer|part)"
+    features = sorted({line for line in lines if re.match(pattern, line)})
+    return "\n".join([platform.machine(), platform.processor(), *features])

@@ -1,7 +1,8 @@
-"""Data-parallel training: the processes that ``torchrun`` starts share the nodes of each batch and the rows of each inference.
+"""Data-parallel training: the processes that ``torchrun`` starts share batches and inference.
 
-All hold the same graph and, after each step, the same weights. What steers a run (which nodes a step draws, pseudo-labels, selection) is
-drawn or decided alike in all of them; neighbours and dropout are drawn by each process for its own part.
+All hold the same graph and, after each step, the same weights. What steers a run (which nodes a
+step draws, pseudo-labels, selection) is drawn or decided alike in all of them; neighbours and
+dropout are drawn by each process for its own part.
 """
 from __future__ import annotations
 
@@ -20,11 +21,11 @@ from graphgym_srnc.errors import InputError
 _together = False
 """Whether all processes are at the same place of the same training."""
 
-_alike: Tensor | None = None
-"""Within a process's own draws, the state of torch's generator that is the same in all processes."""
+_common_state: Tensor | None = None
+"""Within :func:`own_draws`, the state of torch's generator that is the same in all processes."""
 
 
-class Lost(ConnectionError):
+class ProcessLost(ConnectionError):
     """Another process has ended or no longer answers."""
 
 
@@ -48,32 +49,32 @@ def processes() -> Iterator[None]:
     """Be one of the processes that ``torchrun`` started; without it, nothing.
 
     Raises:
-        Lost: the processes did not find each other.
+        ProcessLost: the processes did not find each other.
     """
     if int(os.environ.get("WORLD_SIZE", "1")) == 1 or "TORCHELASTIC_RUN_ID" not in os.environ:
         yield
         return
     try:
-        store, rank, world_size = next(dist.rendezvous("env://"))
-        # Processes that torchrun starts again meet in the same store, where the addresses of those that ended still are.
+        store, rank, size = next(dist.rendezvous("env://"))
+        # Processes that torchrun starts again meet in the store that has the old addresses.
         store = dist.PrefixStore(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"), store)
-        dist.init_process_group("gloo", store=store, rank=rank, world_size=world_size)
+        dist.init_process_group("gloo", store=store, rank=rank, world_size=size)
     except (RuntimeError, ValueError) as error:
-        raise Lost(f"the processes of torchrun did not find each other ({_reason(error)})") from error
-    helps = rank > 0
+        text = "the processes of torchrun did not find each other"
+        raise ProcessLost(f"{text} ({_reason(error)})") from error
     try:
         yield
         _call(dist.barrier)  # nobody leaves before the first one has stored what all made
     finally:
         dist.destroy_process_group()
-    if helps:
-        # Gloo's threads have aborted a process while its interpreter ended, which torchrun takes for a failure of all.
+    if rank > 0:
+        # Gloo's threads may abort a process while its interpreter ends: for torchrun a failure.
         os._exit(0)
 
 
 @contextlib.contextmanager
 def together(on: bool = True) -> Iterator[None]:
-    """A part of the program that all processes run alike; with ``on`` False, a part of it that one of them runs for itself."""
+    """A part of the program that all processes run alike, or with ``on`` False one for itself."""
     global _together
     before, _together = _together, on
     try:
@@ -84,37 +85,38 @@ def together(on: bool = True) -> Iterator[None]:
 
 @contextlib.contextmanager
 def own_draws() -> Iterator[None]:
-    """Draws in here differ between processes, but for those of :func:`share`; after it all generators are alike again."""
-    global _alike
+    """Draws in here differ between processes, but for :func:`share`; afterwards they do not."""
+    global _common_state
     if world() == 1:
         yield
         return
-    # The draw for the seed is taken back, so that where nothing else is drawn steps are those of one process.
-    _alike = torch.get_rng_state()
+    # The draw for the seed is taken back: where nothing else is drawn, steps are one process's.
+    _common_state = torch.get_rng_state()
     seed = int(torch.randint(2 ** 62, ()))
     torch.manual_seed(seed + dist.get_rank())
     try:
         yield
     finally:
-        torch.set_rng_state(_alike)
-        _alike = None
+        torch.set_rng_state(_common_state)
+        _common_state = None
 
 
 def share(draw: Callable[[], Tensor]) -> Tensor:
-    """This process's part of what ``draw()`` gives in all of them alike, each ``world``-th along the last dimension.
+    """This process's part of a draw ``[..., n]`` that is the same in all: each ``world``-th item.
 
-    Where there are fewer than processes, each has all.
+    Where there are fewer items than processes, each process has all.
     """
+    global _common_state
     if world() == 1:
         return draw()
-    global _alike
-    own = torch.get_rng_state()
-    if _alike is not None:
-        torch.set_rng_state(_alike)
-    drawn = draw()
-    if _alike is not None:
-        _alike = torch.get_rng_state()
-        torch.set_rng_state(own)
+    if _common_state is None:
+        drawn = draw()
+    else:
+        own_state = torch.get_rng_state()
+        torch.set_rng_state(_common_state)
+        drawn = draw()
+        _common_state = torch.get_rng_state()
+        torch.set_rng_state(own_state)
     return drawn[..., dist.get_rank()::world()] if drawn.size(-1) >= world() else drawn
 
 
@@ -125,8 +127,9 @@ def average(parameters: Iterable[Tensor]) -> None:
         return
     flat = torch.cat([gradient.view(-1) for gradient in gradients])
     _call(dist.all_reduce, flat)
-    for gradient, mean in zip(gradients, (flat / world()).split([gradient.numel() for gradient in gradients])):
-        gradient.copy_(mean.view_as(gradient))
+    means = (flat / world()).split([gradient.numel() for gradient in gradients])
+    for gradient, mean_gradient in zip(gradients, means):
+        gradient.copy_(mean_gradient.view_as(gradient))
 
 
 def mean(values: dict[str, float]) -> dict[str, float]:
@@ -138,32 +141,35 @@ def mean(values: dict[str, float]) -> dict[str, float]:
     return dict(zip(values, (total / world()).tolist()))
 
 
-def gather(*parts: Tensor) -> tuple[Tensor, ...]:
+def gather(*tensors: Tensor) -> tuple[Tensor, ...]:
     """Each tensor ``[n, K]`` with the rows of all processes, for a loss that is no mean over rows.
 
-    Gradients reach the rows of this process, times the number of processes, so that :func:`average` gives the gradient of the loss of
-    all rows.
+    Gradients reach the rows of this process, times the number of processes, so that :func:`average`
+    gives the gradient of the loss of all rows.
     """
-    return tuple(map(_gather, parts)) if world() > 1 else parts
+    return tuple(map(_gather, tensors)) if world() > 1 else tensors
 
 
-def _gather(part: Tensor) -> Tensor:
+def _gather(own: Tensor) -> Tensor:
     sizes = torch.zeros(world(), dtype=torch.long)
-    sizes[dist.get_rank()] = len(part)
+    sizes[dist.get_rank()] = len(own)
     _call(dist.all_reduce, sizes)
     if not int(sizes.max()):
-        return part
-    padded = part.new_zeros(int(sizes.max()), *part.shape[1:])
-    padded[:len(part)] = part.detach()
-    rows = [torch.empty_like(padded) for _ in sizes]
-    _call(dist.all_gather, rows, padded)
-    rows = [row[:size] for row, size in zip(rows, sizes.tolist())]
-    rows[dist.get_rank()] = part + (world() - 1) * (part - part.detach())
-    return torch.cat(rows)
+        return own
+    padded = own.new_zeros(int(sizes.max()), *own.shape[1:])
+    padded[:len(own)] = own.detach()
+    each = [torch.empty_like(padded) for _ in sizes]
+    _call(dist.all_gather, each, padded)
+    each = [rows[:size] for rows, size in zip(each, sizes.tolist())]
+    each[dist.get_rank()] = own + (world() - 1) * (own - own.detach())
+    return torch.cat(each)
 
 
 def exchange(rows: Tensor, cuts: Sequence[int]) -> None:
-    """Fill in what the others made of ``rows`` ``[V, K]``, in place: process r made those from ``cuts[r]`` to ``cuts[r + 1]``."""
+    """Fill in what the other processes made of ``rows`` ``[V, K]``, in place.
+
+    Process r made the rows from ``cuts[r]`` to ``cuts[r + 1]``.
+    """
     for rank in range(world() if world() > 1 else 0):
         if cuts[rank] < cuts[rank + 1]:
             _call(dist.broadcast, rows[cuts[rank]:cuts[rank + 1]], rank)
@@ -179,12 +185,13 @@ def from_first(make: Callable[[], bytes]) -> bytes:
     """What ``make()`` gives in the first process, in all of them."""
     if count() == 1:
         return make()
-    content = make() if first() else b""
+    content = bytearray(make() if first() else b"")
     size = torch.tensor(len(content))
     _call(dist.broadcast, size, 0)
-    payload = torch.frombuffer(bytearray(content), dtype=torch.uint8) if content else torch.empty(int(size), dtype=torch.uint8)
-    if int(size):
-        _call(dist.broadcast, payload, 0)
+    if not int(size):
+        return b""
+    payload = torch.frombuffer(content or bytearray(int(size)), dtype=torch.uint8)
+    _call(dist.broadcast, payload, 0)
     return payload.numpy().tobytes()
 
 
@@ -200,15 +207,18 @@ def check_alike(what: str, text: str) -> None:
     each = [torch.empty_like(own) for _ in range(count())]
     _call(dist.all_gather, each, own)
     if not all(torch.equal(other, own) for other in each):
-        raise InputError(what, text, "the same in all processes: give each the same data, config and code")
+        allowed = "the same in all processes: give each the same data, config and code"
+        raise InputError(what, text, allowed)
 
 
 def _call(operation: Callable[..., Any], *args: Any) -> None:
     try:
         operation(*args)
     except RuntimeError as error:
-        raise Lost(f"process {dist.get_rank()} of {count()} lost the others: one of them ended or no longer answers ({_reason(error)}); "
-                   "finished runs and checkpoints are kept, the same command with --resume goes on") from error
+        raise ProcessLost(
+            f"process {dist.get_rank()} of {count()} lost the others: one of them ended or no "
+            f"longer answers ({_reason(error)}); finished runs and checkpoints are kept, the same "
+            "command with --resume goes on") from error
 
 
 def _reason(error: Exception) -> str:

@@ -1,8 +1,10 @@
-"""One rule for text that is shown: on a terminal, in a page, a table, a spreadsheet or a picture."""
+"""One rule for text that is shown on a terminal, in a page, a table or a picture."""
 from __future__ import annotations
 
+import csv
+import io
 import math
-from typing import Any, Sequence
+from typing import Any, Iterable, Sequence
 
 
 def clean(text: str) -> str:
@@ -16,21 +18,39 @@ def one_line(text: Any) -> str:
 
 
 def plain(text: Any) -> str:
-    """A text on one line without what has no picture, such as marks that turn the direction of writing."""
+    """A text on one line with ``?`` for what has no picture, such as marks of direction."""
     return clean(one_line(text))
 
 
 def short(text: Any, most: int = 18) -> str:
-    """A text of at most so many letters, on one line."""
-    text = one_line(text)
+    """A text on one line of at most ``most`` letters."""
+    text = plain(text)
     return text if len(text) <= most else text[:most - 1] + "…"
 
 
+def counted(number: int, noun: str) -> str:
+    """``1 run``, ``2 runs``."""
+    return f"{number} {noun}" + "s" * (number != 1)
+
+
+def listed(items: Sequence[str], most: int = 8) -> str:
+    """``a, b and c``; of more than ``most`` items the number of the rest."""
+    shown = [*items[:most], *([f"{len(items) - most} more"] if len(items) > most else [])]
+    return " and ".join(filter(None, [", ".join(shown[:-1]), *shown[-1:]]))
+
+
 def guarded(value: str | float | None) -> str | float | None:
-    """Text that no spreadsheet takes for a formula; NaN is an empty cell."""
+    """A value for a spreadsheet: text is never taken for a formula, and NaN is an empty cell."""
     if isinstance(value, str):
         return "'" + value if value[:1] in ("=", "+", "-", "@", "\t", "\r") else value
     return None if value is None or math.isnan(value) else value
+
+
+def to_csv(lines: Iterable[Iterable[str | float | None]]) -> str:
+    """Lines of cells as CSV, each :func:`guarded`, figures in full precision."""
+    out = io.StringIO()
+    csv.writer(out, lineterminator="\n").writerows(map(guarded, line) for line in lines)
+    return out.getvalue()
 
 
 def escape_markdown(text: str) -> str:
@@ -38,10 +58,12 @@ def escape_markdown(text: str) -> str:
     return text.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;")
 
 
-def aligned(lines: Sequence[Sequence[str]]) -> str:
-    """Lines of cells with their columns below each other."""
+def aligned(lines: Sequence[Sequence[str]], right: bool = False) -> str:
+    """Lines of cells in columns; ``right``: all columns but the first end at one edge."""
     widths = [max(map(len, column)) for column in zip(*lines)]
-    rows = ("  ".join(cell.ljust(width) for cell, width in zip(line, widths)) for line in lines)
+    adjust = str.rjust if right else str.ljust
+    rows = ("  ".join([line[0].ljust(widths[0]), *map(adjust, line[1:], widths[1:])])
+            for line in lines)
     return "\n".join(map(str.rstrip, rows)) + "\n"
 
 

@@ -1,7 +1,8 @@
-"""A GPU that is none: a device of torch whose tensors hold CPU tensors, to test on any machine what runs where.
+"""A GPU that is none: a device of torch whose tensors hold CPU tensors, to test what runs where.
 
-Operators run on what the tensors hold, so numbers are those of the CPU, bit for bit. As on a GPU, tensors of both devices do not mix, and
-``numpy()`` raises. It notes each operator for which a program would have to wait for a GPU.
+Operators run on what the tensors hold, so numbers are those of the CPU, bit for bit. As on a GPU,
+tensors of both devices do not mix, and ``numpy()`` raises. It notes each operator for which a
+program would have to wait for a GPU.
 """
 from __future__ import annotations
 
@@ -19,16 +20,17 @@ from torch.utils._pytree import tree_leaves, tree_map_only
 
 from graphgym_srnc.backbones import sparse
 
-WAITS = {"_local_scalar_dense", "item", "is_nonzero", "equal", "nonzero", "masked_select", "bincount", "_unique", "_unique2", "unique_dim",
-         "unique_consecutive", "unique_dim_consecutive", "multinomial", "histc"}
+WAITS = {"_local_scalar_dense", "item", "is_nonzero", "equal", "nonzero", "masked_select",
+         "bincount", "_unique", "_unique2", "unique_dim", "unique_consecutive",
+         "unique_dim_consecutive", "multinomial", "histc"}
 """Operators whose result, or its size, the program has to know before it goes on."""
 
 INDEXING = {"index", "index_put", "_index_put_impl"}
-"""Operators of a tensor on the device that take indices of the CPU too, and wait where these have to be moved, or are masks."""
+"""Operators on the device that take indices of the CPU too, and wait for these and for masks."""
 
 
 class Backend(backend_registration._DummyBackendModule):
-    """What torch asks of the module of a device; ``restored`` are the states that its generator was set to."""
+    """What torch asks of the module of a device; ``restored`` is what its generator was set to."""
 
     restored: list[Tensor] = []
 
@@ -52,7 +54,8 @@ class Hook(backend_registration._DummyPrivateUse1Hook):
 @cache
 def device() -> torch.device:
     """The device; torch knows it from the first call on."""
-    backend_registration._setup_privateuseone_for_python_backend("pretend", backend_module=Backend(), hook=Hook())
+    backend_registration._setup_privateuseone_for_python_backend(
+        "pretend", backend_module=Backend(), hook=Hook())
     return torch.device("pretend", 0)
 
 
@@ -61,8 +64,9 @@ class There(Tensor):
 
     @staticmethod
     def __new__(cls, here: Tensor) -> There:
-        made = Tensor._make_wrapper_subclass(cls, here.size(), strides=here.stride(), storage_offset=here.storage_offset(),
-                                             dtype=here.dtype, device=device())
+        made = Tensor._make_wrapper_subclass(cls, here.size(), strides=here.stride(),
+                                             storage_offset=here.storage_offset(), dtype=here.dtype,
+                                             device=device())
         made.here = here
         return made
 
@@ -83,7 +87,7 @@ class There(Tensor):
 
 
 class Pretend(TorchDispatchMode):
-    """Runs operators; ``waits`` lists those that waited while ``noting``, each with the line of the package that called it."""
+    """Runs operators; ``waits`` lists those that waited while ``noting``, each with its caller."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -91,45 +95,63 @@ class Pretend(TorchDispatchMode):
         self.noting = False
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        name, kwargs = func._schema.name.removeprefix("aten::").removesuffix("_"), dict(kwargs or {})
+        name = func._schema.name.removeprefix("aten::").removesuffix("_")
+        kwargs = dict(kwargs or {})
         tensors = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, Tensor)]
         there = [tensor for tensor in tensors if isinstance(tensor, There)]
-        mixed = bool(there) and any(tensor.dim() for tensor in tensors if not isinstance(tensor, There))
+        mixed = bool(there) and any(tensor.dim() for tensor in tensors
+                                    if not isinstance(tensor, There))
         wanted = kwargs.get("device") and torch.device(kwargs["device"]).type
         goes = name == "_to_copy" and wanted == "pretend" and not there and bool(tensors[0].dim())
-        comes_back = bool(there) and (name == "_to_copy" and wanted == "cpu" or name == "copy" and not isinstance(args[0], There))
-        if mixed and name != "copy" and not (name in INDEXING and all(isinstance(arg, There) or not arg.dim() for arg in args[:3:2])):
+        comes_back = bool(there) and (name == "_to_copy" and wanted == "cpu" or name == "copy"
+                                      and not isinstance(args[0], There))
+        indexed = name in INDEXING and all(isinstance(arg, There) or not arg.dim()
+                                           for arg in args[:3:2])
+        if mixed and name != "copy" and not indexed:
             raise RuntimeError(f"{func}: tensors of the CPU and of the device, {self._caller()}")
-        masked = name in INDEXING and any(isinstance(index, Tensor) and index.dtype == torch.bool for index in args[1])
-        sized = func is torch.ops.aten.repeat_interleave.Tensor and kwargs.get("output_size") is None
-        if self.noting and (goes or there and (name in WAITS or mixed or masked or sized or comes_back)):
+        masked = name in INDEXING and any(isinstance(index, Tensor) and index.dtype == torch.bool
+                                          for index in args[1])
+        sized = (func is torch.ops.aten.repeat_interleave.Tensor
+                 and kwargs.get("output_size") is None)
+        if self.noting and (goes or there and (name in WAITS or mixed or masked or sized
+                                               or comes_back)):
             self.waits.append(f"{name}, {self._caller()}")
         if wanted:
             kwargs["device"] = torch.device("cpu")
-        out = func(*tree_map_only(There, lambda tensor: tensor.here, args), **tree_map_only(There, lambda tensor: tensor.here, kwargs))
+        out = func(*tree_map_only(There, lambda tensor: tensor.here, args),
+                   **tree_map_only(There, lambda tensor: tensor.here, kwargs))
         if comes_back or not (there or wanted == "pretend"):
             return out
         # An operator in place gives back the very tensor that it was given.
         given = {id(tensor.here): tensor for tensor in there}
-        return tree_map_only(Tensor, lambda tensor: given[id(tensor)] if id(tensor) in given else There(tensor), out)
+        return tree_map_only(Tensor, lambda tensor: given[id(tensor)] if id(tensor) in given
+                             else There(tensor), out)
 
     @staticmethod
     def _caller() -> str:
         frame = sys._getframe(2)
         while frame is not None and "graphgym_srnc/" not in frame.f_code.co_filename:
             frame = frame.f_back
-        return "from elsewhere" if frame is None else f"{frame.f_code.co_filename.rpartition('graphgym_srnc/')[2]}, {frame.f_code.co_name}"
+        if frame is None:
+            return "from elsewhere"
+        code = frame.f_code
+        return f"{code.co_filename.rpartition('graphgym_srnc/')[2]}, {code.co_name}"
 
 
 @contextmanager
 def pretended() -> Iterator[Pretend]:
-    """Let there be the device. Its sparse product is the CPU's, since torch's own of CSR matrices needs a real one."""
+    """Let there be the device.
+
+    Its sparse product is the CPU's, since torch's own of CSR matrices needs a real device.
+    """
     multiply, convert = sparse._multiply, sparse._to_torch
 
     def product(csr: Any, dense: Tensor) -> Tensor:
         if isinstance(csr, tuple) != isinstance(dense, There):
             raise RuntimeError("a product of tensors of the CPU and of the device")
-        return There(multiply(csr[0], dense.here)) if isinstance(csr, tuple) else multiply(csr, dense)
+        if isinstance(csr, tuple):
+            return There(multiply(csr[0], dense.here))
+        return multiply(csr, dense)
 
     def to_torch(matrix: Any, where: torch.device) -> Any:
         csr = convert(matrix, torch.device("cpu"))
@@ -137,7 +159,8 @@ def pretended() -> Iterator[Pretend]:
 
     device()
     # Torch may have started its threads for backward passes before it knew the device.
-    with pytest.MonkeyPatch.context() as patch, torch.autograd.set_multithreading_enabled(False), Pretend() as mode:
+    no_threads = torch.autograd.set_multithreading_enabled(False)
+    with pytest.MonkeyPatch.context() as patch, no_threads, Pretend() as mode:
         patch.setattr(sparse, "_multiply", product)
         patch.setattr(sparse, "_to_torch", to_torch)
         yield mode

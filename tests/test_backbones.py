@@ -17,7 +17,7 @@ from torch_geometric.nn.conv.gcn_conv import gcn_norm
 from torch_geometric.utils import is_undirected, to_dense_adj, to_undirected
 
 from graphgym_srnc import backbones
-from graphgym_srnc.backbones import graph as graph_module
+from graphgym_srnc.backbones import features as features_module
 from graphgym_srnc.backbones.encoder import dropout
 from graphgym_srnc.backbones.graph import Graph
 from graphgym_srnc.backbones.sparse import Sparse
@@ -30,7 +30,8 @@ def make(density: float = 1.0, num_nodes: int = 90) -> Data:
     """An undirected graph of whose features a share is not zero."""
     data = make_graph(num_nodes=num_nodes, num_features=40)
     data.edge_index = to_undirected(data.edge_index[:, data.edge_index[0] != data.edge_index[1]])
-    data.x = data.x * (torch.rand(data.x.shape, generator=torch.Generator().manual_seed(2)) < density)
+    data.x = data.x * (torch.rand(data.x.shape,
+                                  generator=torch.Generator().manual_seed(2)) < density)
     return data
 
 
@@ -40,7 +41,8 @@ DENSE, SPARSE = make(), make(0.1)
 def encoder(kind: str, seed: int = 0, **changes) -> backbones.Encoder:
     """An encoder of 40 features to 3 logits, biases not zero, in eval mode."""
     torch.manual_seed(seed)
-    model = backbones.build(backbones.EncoderSpec(**{"kind": kind, "hidden": 16, "heads": 4, "features": "none"} | changes), 40, 3).eval()
+    fields = {"kind": kind, "hidden": 16, "heads": 4, "features": "none"} | changes
+    model = backbones.build(backbones.EncoderSpec(**fields), 40, 3).eval()
     for name, parameter in model.named_parameters():
         if name.endswith("bias"):
             nn.init.normal_(parameter)
@@ -56,18 +58,23 @@ def pyg_layer(layer: nn.Module, kind: str, last: bool) -> nn.Module:
     """PyG's layer with the weights of ours."""
     (inside, outside), heads = layer.weight.shape, getattr(layer, "heads", 1)
     state = {"gcnconv": lambda: {"lin.weight": layer.weight.T},
-             "sageconv": lambda: {"lin_l.weight": layer.weight.T, "lin_l.bias": layer.bias, "lin_r.weight": layer.root_weight.T},
-             "gatconv": lambda: {"lin.weight": layer.weight.T, "att_dst": layer.target[None], "att_src": layer.neighbour[None]},
+             "sageconv": lambda: {"lin_l.weight": layer.weight.T, "lin_l.bias": layer.bias,
+                                  "lin_r.weight": layer.root_weight.T},
+             "gatconv": lambda: {"lin.weight": layer.weight.T, "att_dst": layer.target[None],
+                                 "att_src": layer.neighbour[None]},
              "mlp": lambda: {"weight": layer.weight.T}}[kind]()
-    twin = {"gcnconv": lambda: GCNConv(inside, outside), "sageconv": lambda: SAGEConv(inside, outside, aggr="mean"),
-            "gatconv": lambda: GATConv(inside, outside // heads, heads=heads, concat=not last, add_self_loops=True),
+    twin = {"gcnconv": lambda: GCNConv(inside, outside),
+            "sageconv": lambda: SAGEConv(inside, outside, aggr="mean"),
+            "gatconv": lambda: GATConv(inside, outside // heads, heads=heads, concat=not last,
+                                       add_self_loops=True),
             "mlp": lambda: nn.Linear(inside, outside)}[kind]()
     twin.load_state_dict(state if kind == "sageconv" else state | {"bias": layer.bias})
     return twin
 
 
 @pytest.mark.parametrize("data", [DENSE, SPARSE], ids=["dense", "sparse"])
-@pytest.mark.parametrize("layers, act, skip", [(1, "relu", False), (2, "relu", False), (2, "selu", True), (3, "tanh", False)])
+@pytest.mark.parametrize("layers, act, skip", [
+    (1, "relu", False), (2, "relu", False), (2, "selu", True), (3, "tanh", False)])
 @pytest.mark.parametrize("kind", ["gcnconv", "sageconv", "gatconv", "mlp"])
 def test_encoder_is_pygs_stack(kind, layers, act, skip, data):
     model = encoder(kind, layers=layers, act=act, skip=skip)
@@ -97,7 +104,8 @@ def test_sgc_is_pygs(layers, data):
 def test_features_are_scaled(features, expected):
     x = DENSE.x.clone()
     x[:, 0] *= -1
-    assert np.allclose(Graph(Data(x=x, edge_index=DENSE.edge_index), features).x.numpy(), expected(x.numpy()), atol=1e-6)
+    assert np.allclose(Graph(Data(x=x, edge_index=DENSE.edge_index), features).x.numpy(),
+                       expected(x.numpy()), atol=1e-6)
 
 
 def test_a_node_without_features_stays_zero():
@@ -112,7 +120,8 @@ def test_a_node_without_features_stays_zero():
 def test_view_of_some_nodes_is_rows_of_the_whole(kind, layers, density):
     model, data = encoder(kind, layers=layers, skip=True), make(density, 300)
     assert isinstance(Graph(data, "none").x, Sparse) == (density < 0.2)
-    whole, order = logits(model, data), torch.randperm(300, generator=torch.Generator().manual_seed(1))
+    whole = logits(model, data)
+    order = torch.randperm(300, generator=torch.Generator().manual_seed(1))
     for nodes in (order[:1], order[:7], order[:150], order):
         assert torch.allclose(logits(model, data, nodes), whole[nodes], atol=2e-5)
 
@@ -120,7 +129,8 @@ def test_view_of_some_nodes_is_rows_of_the_whole(kind, layers, density):
 @pytest.mark.parametrize("kind", ["gcnconv", "sageconv"])
 def test_both_branches_of_a_restricted_view(kind):
     generator, ring = torch.Generator().manual_seed(0), torch.arange(100)
-    x = torch.rand(100, 300, generator=generator) * (torch.rand(100, 300, generator=generator) < 0.05)
+    x = torch.rand(100, 300, generator=generator) * (
+        torch.rand(100, 300, generator=generator) < 0.05)
     graph = Graph(Data(x=x, edge_index=torch.stack([ring, (ring + 1) % 100])), "none")
     model = backbones.build(backbones.EncoderSpec(kind=kind, layers=1), 300, 3)
     whole, made = model(model.view(graph)), set()
@@ -145,7 +155,9 @@ def test_gradients_of_a_view_are_those_of_the_whole(kind, data):
 def test_embed_gives_the_hidden_state():
     model = encoder("mlp")
     out, hidden = model.embed(model.view(Graph(DENSE, "none")))
-    assert torch.allclose(hidden, torch.relu(DENSE.x @ model.layers[0].weight + model.layers[0].bias), atol=1e-5)
+    assert torch.allclose(hidden,
+                          torch.relu(DENSE.x @ model.layers[0].weight + model.layers[0].bias),
+                          atol=1e-5)
     assert torch.allclose(out, hidden @ model.layers[1].weight + model.layers[1].bias, atol=1e-5)
 
 
@@ -155,7 +167,8 @@ def test_sparse_product_and_gradient():
     scale, dense = torch.arange(150.0).reshape(30, 5), torch.from_numpy(matrix.toarray())
     ours, theirs = Sparse(matrix) @ h, dense @ h
     assert torch.allclose(ours, theirs, atol=1e-5)
-    assert torch.allclose(*(torch.autograd.grad((out * scale).sum(), h)[0] for out in (ours, theirs)), atol=1e-3)
+    assert torch.allclose(*(torch.autograd.grad((out * scale).sum(), h)[0]
+                            for out in (ours, theirs)), atol=1e-3)
     rows = torch.tensor([4, 4, 0])
     assert torch.equal(torch.from_numpy(Sparse(matrix)[rows].matrix.toarray()), dense[rows])
 
@@ -165,12 +178,13 @@ def test_operators():
     index, weight = gcn_norm(DENSE.edge_index, num_nodes=n)
     twin = nx.Graph(DENSE.edge_index.T.tolist())
     a = nx.to_numpy_array(twin, nodelist=range(n))
-    expected = {"raw": a, "gcn": to_dense_adj(index, edge_attr=weight)[0].numpy(), "mean": a / a.sum(1, keepdims=True),
-                "loops": a + np.eye(n)}
+    expected = {"raw": a, "gcn": to_dense_adj(index, edge_attr=weight)[0].numpy(),
+                "mean": a / a.sum(1, keepdims=True), "loops": a + np.eye(n)}
     for kind, matrix in expected.items():
         assert np.allclose(graph.adjacency(kind).matrix.toarray(), matrix, atol=1e-6), kind
     assert graph.degree.tolist() == [twin.degree[v] for v in range(n)]
-    assert np.allclose(graph.propagated("gcn", 2).numpy(), expected["gcn"] @ expected["gcn"] @ graph.x.numpy(), atol=1e-5)
+    assert np.allclose(graph.propagated("gcn", 2).numpy(),
+                       expected["gcn"] @ expected["gcn"] @ graph.x.numpy(), atol=1e-5)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -185,11 +199,13 @@ def test_edges_are_read_as_a_simple_undirected_graph(kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_isolated_nodes_and_no_edges(kind):
-    model, data = encoder(kind), Data(x=DENSE.x, edge_index=DENSE.edge_index[:, (DENSE.edge_index > 4).all(0)])
+    model, kept = encoder(kind), (DENSE.edge_index > 4).all(0)
+    data = Data(x=DENSE.x, edge_index=DENSE.edge_index[:, kept])
     alone = logits(model, Data(x=DENSE.x, edge_index=DENSE.edge_index[:, :0]))
     out = logits(model, data)
     assert torch.isfinite(out).all() and torch.isfinite(alone).all()
-    assert torch.allclose(out[:5], alone[:5], atol=1e-5) and torch.allclose(logits(model, data, torch.arange(5)), alone[:5], atol=1e-5)
+    assert torch.allclose(out[:5], alone[:5], atol=1e-5)
+    assert torch.allclose(logits(model, data, torch.arange(5)), alone[:5], atol=1e-5)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -211,7 +227,8 @@ def test_inputs_are_left_as_they_were(kind, features):
         view = model.view(graph, nodes)
         first, _ = model.eval()(view), model.train()(view).sum().backward()
         assert torch.equal(model.eval()(view), first)
-    assert before.keys() == data.to_dict().keys() and all(torch.equal(value, data[key]) for key, value in before.items())
+    assert before.keys() == data.to_dict().keys()
+    assert all(torch.equal(value, data[key]) for key, value in before.items())
 
 
 def test_dropout():
@@ -223,7 +240,9 @@ def test_dropout():
         kept = out != 0
         assert float(kept.float().mean()) == pytest.approx(1 - p, abs=0.006)
         assert float(out.mean() / h.mean()) == pytest.approx(1, abs=0.02)
-        assert (out / h)[kept].unique().numel() < 5 and float((out / h)[kept].mean()) == pytest.approx(1 / (1 - p), rel=0.01)
+        scale = (out / h)[kept]
+        assert scale.unique().numel() < 5
+        assert float(scale.mean()) == pytest.approx(1 / (1 - p), rel=0.01)
         assert abs(float(torch.corrcoef(kept.float().T[:2])[0, 1])) < 0.15
     assert not torch.equal(dropout(h, 0.5), dropout(h, 0.5))
     torch.manual_seed(1)
@@ -249,36 +268,57 @@ def test_prepared_once_while_alive():
     assert backbones.prepare(make(), "row") is not graph
 
 
-@pytest.mark.parametrize("key, changes", [("gnn.layer_type", {"kind": "nonesuch"}), ("gnn.act", {"act": "nonesuch"}),
-                                          ("gnn.dim_inner", {"kind": "gatconv", "hidden": 15})])
+@pytest.mark.parametrize("key, changes", [
+    ("kind", {"kind": "nonesuch"}), ("act", {"act": "nonesuch"}), ("layers", {"layers": 0}),
+    ("hidden", {"kind": "gatconv", "hidden": 15}), ("hidden", {"hidden": 0}),
+    ("heads", {"heads": 0}), ("features", {"features": "nonesuch"}), ("dropout", {"dropout": 1.0}),
+    ("dropout", {"dropout": -0.1}), ("dropout", {"dropout": float("nan")})])
 def test_bad_specs(key, changes):
     with pytest.raises(InputError) as error:
         backbones.build(backbones.EncoderSpec(**changes), 4, 2)
     assert error.value.key == key
 
 
+@pytest.mark.parametrize("key, value", [
+    ("gnn.dim_inner", 15), ("gnn.att_heads", 0), ("gnn.dropout", 1.0), ("gnn.act", "nonesuch"),
+    ("gnn.layers_mp", 0), ("dataset.normalize", "nonesuch")])
+def test_users_of_configs_see_graphgyms_keys(gym, key, value):
+    from graphgym_srnc.gym.encoder import encoder_spec
+    cfg = gym.load_config(None, ["gnn.layer_type", "gatconv", "gnn.att_heads", "8"])
+    block, name = key.split(".")
+    cfg[block][name] = value
+    gym.activate(cfg)
+    with pytest.raises(InputError) as error:
+        backbones.build(encoder_spec(cfg), 4, 2)
+    assert (error.value.key, error.value.value) == (key, value)
+
+
 def test_bad_feature_scaling():
     with pytest.raises(InputError) as error:
         Graph(DENSE, "nonesuch")
-    assert error.value.key == "dataset.normalize"
+    assert error.value.key == "features"
 
 
 def test_auto_centres_dense_columns_only():
     sparse, dense = make_graph(), make_graph()
-    sparse.x, dense.x = (torch.rand(sparse.num_nodes, 40) < 0.05).float(), torch.rand(sparse.num_nodes, 40) + 1
+    sparse.x = (torch.rand(sparse.num_nodes, 40) < 0.05).float()
+    dense.x = torch.rand(sparse.num_nodes, 40) + 1
     assert (Graph(sparse, "auto").x.matrix != Graph(sparse, "l2").x.matrix).nnz == 0
     centred = dense.x - dense.x.mean(0)
-    assert torch.allclose(Graph(dense, "auto").x, centred / centred.norm(dim=1, keepdim=True), atol=1e-6)
+    assert torch.allclose(Graph(dense, "auto").x, centred / centred.norm(dim=1, keepdim=True),
+                          atol=1e-6)
 
 
 @pytest.mark.parametrize("density", [1.0, 0.1])
 def test_scaled_features_are_shared(density):
     data = make(density)
     task = make_task()
-    first, other = Graph(data, "l2"), Graph(Data(x=data.x, edge_index=data.edge_index[:, :40]), "l2")
+    first = Graph(data, "l2")
+    other = Graph(Data(x=data.x, edge_index=data.edge_index[:, :40]), "l2")
     assert first is not other and first.x is other.x and Graph(data, "row").x is not first.x
     assert Graph(Data(x=data.x.clone(), edge_index=data.edge_index), "l2").x is not first.x
-    assert backbones.prepare(task.blind().source).x is backbones.prepare(task.oracle.blind().source).x is Graph(task.source).x
+    for blind in (task.blind(), task.oracle.blind()):
+        assert backbones.prepare(blind.source).x is Graph(task.source).x
 
 
 @pytest.mark.parametrize("features", ["none", "row", "l2", "auto"])
@@ -287,8 +327,10 @@ def test_scaled_features_are_renewed_after_a_change_in_place(density, features):
     data = make(density)
     before = copy.deepcopy(Graph(data, features).x)
     data.x[:, 3] += 2
-    after, fresh = (Graph(Data(x=x, edge_index=data.edge_index), features).x for x in (data.x, data.x.clone()))
-    was, now, wanted = (part.matrix.toarray() if isinstance(part, Sparse) else part.numpy() for part in (before, after, fresh))
+    after, fresh = (Graph(Data(x=x, edge_index=data.edge_index), features).x
+                    for x in (data.x, data.x.clone()))
+    was, now, wanted = (part.matrix.toarray() if isinstance(part, Sparse) else part.numpy()
+                        for part in (before, after, fresh))
     assert (now == wanted).all() and not np.allclose(was, now)
     assert Graph(data, features).x is after
 
@@ -296,22 +338,24 @@ def test_scaled_features_are_renewed_after_a_change_in_place(density, features):
 def test_scaled_features_live_as_long_as_what_they_were_made_of():
     data = make()
     Graph(data)
-    held = len(graph_module._scaled)
+    held = len(features_module._scaled)
     del data
     gc.collect()
-    assert len(graph_module._scaled) < held
+    assert len(features_module._scaled) < held
 
 
 @pytest.mark.parametrize("features", ["row", "l2", "auto"])
 def test_sparse_scaling_is_the_dense_formula(features):
-    x = make(0.1).x * torch.where(torch.rand(90, 40, generator=torch.Generator().manual_seed(5)) < 0.5, -1.0, 3.0)
+    negative = torch.rand(90, 40, generator=torch.Generator().manual_seed(5)) < 0.5
+    x = make(0.1).x * torch.where(negative, -1.0, 3.0)
     x[4], x[5] = 0, 0
     x[5, 7] = -2.0
     graph = Graph(Data(x=x, edge_index=DENSE.edge_index), features)
     assert isinstance(graph.x, Sparse)
     order = 1 if features == "row" else 2
     length = np.linalg.norm(x.numpy(), ord=order, axis=1, keepdims=True)
-    assert np.allclose(graph.x.matrix.toarray(), x.numpy() / np.where(length > 0, length, 1), atol=1e-6)
+    assert np.allclose(graph.x.matrix.toarray(), x.numpy() / np.where(length > 0, length, 1),
+                       atol=1e-6)
     assert graph.x.matrix[5, 7] == -1 and graph.x.matrix[[4]].nnz == 0
     coo = Graph(Data(x=x.to_sparse(), edge_index=DENSE.edge_index, num_nodes=90), features)
     assert (coo.x.matrix != graph.x.matrix).nnz == 0

@@ -92,7 +92,7 @@ def go(method: Method, task: ShiftTask, checkpoint: Kept | None, **options: Any)
 @pytest.mark.parametrize("name, kind, options", CASES, ids=lambda value: str(value) if isinstance(value, (str, dict)) else None)
 def test_cut_off_after_any_episode(monkeypatch, name, kind, options, shape):
     task = make_task(**SHAPES[shape])
-    monkeypatch.setattr(dgi, "train_infomax", lambda graph, hidden: train_infomax(graph, hidden, steps=2))
+    monkeypatch.setattr(dgi, "train_infomax", lambda graph, hidden: train_infomax(graph, hidden=hidden, steps=2))
 
     def new() -> Method:
         return make(name, kind, hidden=4, **some(methods.find(name), TINY) | options)
@@ -167,7 +167,7 @@ def place(tmp_path) -> store.Experiment:
 def checkpoint(place: store.Experiment, *, seed: int = 0, split: str = "s", share: float = 1.0, said: list | None = None,
                resume: bool = True) -> Any:
     from graphgym_srnc.runs.checkpoint import Checkpoint
-    return Checkpoint(place, seed, split, share, (said if said is not None else []).append, resume, lambda: {"train": [0.5]})
+    return Checkpoint(place, seed, "erm", split, share, (said if said is not None else []).append, resume, lambda: {"train": [0.5]})
 
 
 def test_file_and_generators(place):
@@ -213,7 +213,7 @@ def test_damaged_files_are_not_used(place, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("change", ["config", "split", "seed", "code", "versions"])
 def test_files_of_other_runs_are_not_used(place, monkeypatch, change):
-    from graphgym_srnc import cache
+    from graphgym_srnc.runs import checkpoint as checkpoints
     checkpoint(place).write(lambda: {})
     options, said = {}, []
     if change == "config":
@@ -225,7 +225,7 @@ def test_files_of_other_runs_are_not_used(place, monkeypatch, change):
         (place.path / "0" / store.CHECKPOINT).rename(place.path / "1" / store.CHECKPOINT)
         options["seed"] = 1
     elif change == "code":
-        monkeypatch.setattr(cache, "SOURCE", "another")
+        monkeypatch.setattr(checkpoints, "source_digest", lambda *modules: "another")
     else:
         versions = store.environment()["versions"] | {"torch": "9.9"}
         monkeypatch.setattr(store, "environment", lambda: {"versions": versions})

@@ -1,4 +1,5 @@
-"""Comparisons of runs: settings chosen on validation alone, numbers against other code, clean output and clean errors."""
+"""Comparisons of runs: settings chosen on validation alone, numbers against other code, clean
+output and clean errors."""
 from __future__ import annotations
 
 import csv
@@ -18,7 +19,8 @@ import scipy.stats
 from graphgym_srnc import store
 from graphgym_srnc.cli.main import main
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.report import compare, paper, render, statistics
+from graphgym_srnc.report import compare, layout, paper, render, sentences, statistics
+from graphgym_srnc.report.read import collect
 
 SRC = Path(__file__).parent.parent
 RNG = np.random.default_rng(0)
@@ -30,26 +32,32 @@ def both(score: float) -> dict[str, float]:
     return {"micro_f1": score, "macro_recall": score / 2, "unknown_fpr95": 1 - score}
 
 
-def keep(root: Path, name: str, scores: list[float], val: list[float] | None = None, method: str = "erm", task: str = "open_set/Cora",
-         seeds: range | None = None, split: str = "split", backbone: str = "gcnconv", warnings: tuple[str, ...] = (), **config) -> Path:
+def keep(root: Path, name: str, scores: list[float], val: list[float] | None = None,
+         method: str = "erm", task: str = "open_set/Cora", seeds: range | None = None,
+         split: str = "split", backbone: str = "gcnconv", warnings: tuple[str, ...] = (),
+         **config) -> Path:
     """An experiment with a test score for each seed; ``config`` has ``__`` for the dot of a key."""
     block, _, data = task.partition("/")
-    settings: dict = {"seed": 0, "dataset": {"name": data, "format": block}, "train": {"mode": method}, "gnn": {"layer_type": backbone}}
+    settings: dict = {"seed": 0, "dataset": {"name": data, "format": block},
+                      "train": {"mode": method}, "gnn": {"layer_type": backbone}}
     for key, value in config.items():
         head, _, last = key.partition("__")
         settings.setdefault(head, {})[last] = value
     for seed, test, valid in zip(seeds or range(len(scores)), scores, val or scores):
         experiment = store.Experiment(root, name, settings | {"seed": seed})
         experiment.begin(seed)
-        episode = {"number": 0, "losses": {}, "train": {"micro_f1": 1.0}, "val": both(valid), "test": both(test), "seconds": 0.5}
-        experiment.finish(seed, {
-            "method": method, "backbone": backbone, "task": task, "split": f"{task} {split} {seed}", "selected": 0, "history": [episode],
-            "val": both(valid), "test": both(test), "lr": 0.01, "params": 10, "seconds": 2.0 + seed, "warnings": list(warnings)})
+        episode = {"number": 0, "losses": {}, "train": {"micro_f1": 1.0}, "val": both(valid),
+                   "test": both(test), "seconds": 0.5}
+        experiment.finish(seed, {"method": method, "backbone": backbone, "task": task,
+                                 "split": f"{task} {split} {seed}", "selected": 0,
+                                 "history": [episode], "val": both(valid), "test": both(test),
+                                 "lr": 0.01, "params": 10, "seconds": 2.0 + seed,
+                                 "warnings": list(warnings)})
     return root / name
 
 
 def of(*folders: Path, **options) -> compare.Table:
-    return compare.table(compare.collect(folders).runs, **options)
+    return compare.table(collect(folders).runs, **options)
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +66,8 @@ def several(tmp_path_factory) -> Path:
     root = tmp_path_factory.mktemp("several")
     for task, shift in (("open_set/Cora", 0.0), ("open_set/CiteSeer", 0.05)):
         for method, scores in SCORES.items():
-            keep(root / "deep" / method, task.rpartition("/")[2], [score - shift for score in scores], method=method, task=task)
+            keep(root / "deep" / method, task.rpartition("/")[2],
+                 [score - shift for score in scores], method=method, task=task)
     return root
 
 
@@ -69,42 +78,51 @@ def test_mean_and_deviation_are_those_of_graphgym(tmp_path):
     from torch_geometric.graphgym.utils.agg_runs import agg_batch, agg_runs
     for lr, layer in itertools.product((0.1, 0.2), ("gcnconv", "gatconv")):
         name = f"toy-lr={lr}-l={layer}"
-        keep(tmp_path, name, RNG.uniform(0.4, 0.9, 3).tolist(), RNG.uniform(0.4, 0.9, 3).tolist(), backbone=layer, optim__lr=lr)
+        keep(tmp_path, name, RNG.uniform(0.4, 0.9, 3).tolist(), RNG.uniform(0.4, 0.9, 3).tolist(),
+             backbone=layer, optim__lr=lr)
         results = store.read_results(tmp_path / name)
         store.Experiment(tmp_path, name, results[0]["config"]).aggregate()
         agg_runs(str(tmp_path / name), "auto")
     agg_batch(str(tmp_path), "auto")
     for split in ("val", "test"):
         lines = list(csv.DictReader((tmp_path / "agg" / f"{split}_best.csv").open()))
-        found = of(tmp_path, metrics=["micro_f1", "macro_recall"], split=split, by=["optim.lr"], columns=["backbone"])
+        found = of(tmp_path, metrics=["micro_f1", "macro_recall"], split=split, by=["optim.lr"],
+                   columns=["backbone"])
         assert len(lines) == 4 == len(found.settings)
         for line, metric in itertools.product(lines, found.metrics):
             cell = found.cells[metric, f"lr={line['lr']}", line["l"]]
-            assert cell.runs == 3 and (round(cell.mean, 4), round(cell.std, 4)) == (float(line[metric]), float(line[f"{metric}_std"]))
+            assert cell.runs == 3
+            assert ((round(cell.mean, 4), round(cell.std, 4))
+                    == (float(line[metric]), float(line[f"{metric}_std"])))
 
 
 def test_every_number_of_a_cell(several):
     found = of(several, metrics=["micro_f1", "unknown_fpr95", "seconds"], intervals=True)
     assert found.rows == ["iid", "erm", "pgl", "srnc"] and found.columns == ["CiteSeer", "Cora"]
     cell = found.cells["micro_f1", "pgl", "Cora"]
-    assert (cell.mean, cell.std, cell.median) == pytest.approx((np.mean(SCORES["pgl"]), np.std(SCORES["pgl"]), np.median(SCORES["pgl"])))
+    assert ((cell.mean, cell.std, cell.median)
+            == pytest.approx((np.mean(SCORES["pgl"]), np.std(SCORES["pgl"]),
+                              np.median(SCORES["pgl"]))))
     assert cell.interval == statistics.bootstrap_interval(SCORES["pgl"], 0.95)
     assert found.cells["seconds", "pgl", "Cora"].mean == pytest.approx(6.5)
     on_train = of(several, split="train")
-    assert on_train.cells["micro_f1", "erm", "Cora"].mean == 1 and ("micro_f1", "erm", "Cora") in on_train.cells
+    assert on_train.cells["micro_f1", "erm", "Cora"].mean == 1
+    assert ("micro_f1", "erm", "Cora") in on_train.cells
 
 
 def test_marks_against_scipy(several):
     found = of(several)
     best = max(("erm", "pgl", "srnc"), key=lambda row: np.mean(SCORES[row]))
     others = [row for row in ("erm", "pgl", "srnc") if row != best]
-    raw = {row: scipy.stats.wilcoxon(np.round(np.subtract(SCORES[best], SCORES[row]), 9)).pvalue for row in others}
+    raw = {row: scipy.stats.wilcoxon(np.round(np.subtract(SCORES[best], SCORES[row]), 9)).pvalue
+           for row in others}
     low, high = sorted(others, key=raw.get)
     corrected = {low: min(1, 2 * raw[low]), high: max(min(1, 2 * raw[low]), raw[high])}
     cells = {row: found.cells["micro_f1", row, "Cora"] for row in found.rows}
     assert [row for row, cell in cells.items() if cell.best] == [best]
     assert {row: cells[row].p for row in others} == pytest.approx(corrected)
-    assert {row: cells[row].tied for row in others} == {row: p > 0.05 for row, p in corrected.items()} == {"erm": False, "pgl": True}
+    assert ({row: cells[row].tied for row in others}
+            == {row: p > 0.05 for row, p in corrected.items()} == {"erm": False, "pgl": True})
     assert not cells["iid"].best and not cells["iid"].tied
     strict = of(several, alpha=1e-3, test="t").cells["micro_f1", "erm", "Cora"]
     p = scipy.stats.ttest_rel(SCORES[best], SCORES["erm"]).pvalue
@@ -123,17 +141,22 @@ def test_ranks_of_cells_that_all_rows_have(several):
     found = of(several).rankings["micro_f1"]
     blocks = [[SCORES[row][seed] for row in ("erm", "pgl", "srnc")] for seed in range(10)] * 2
     expected = scipy.stats.rankdata(-np.array(blocks), axis=1)
-    assert found.blocks == 20 and found.ranks == pytest.approx(dict(zip(("erm", "pgl", "srnc"), expected.mean(0))))
-    assert found.friedman == pytest.approx(scipy.stats.friedmanchisquare(*np.array(blocks).T).pvalue)
+    assert found.blocks == 20
+    assert found.ranks == pytest.approx(dict(zip(("erm", "pgl", "srnc"), expected.mean(0))))
+    assert (found.friedman == pytest.approx(
+        scipy.stats.friedmanchisquare(*np.array(blocks).T).pvalue))
     assert (found.difference, found.cliques) == statistics.critical_difference(found.ranks, 20)
 
 
 def test_a_row_against_the_others(several):
     found = of(several, against="erm")
-    assert set(found.comparisons) == set(itertools.product(["micro_f1"], ["pgl", "srnc"], ["Cora", "CiteSeer", compare.POOLED]))
+    places = itertools.product(["micro_f1"], ["pgl", "srnc"], ["Cora", "CiteSeer", compare.POOLED])
+    assert set(found.comparisons) == set(places)
     gaps = np.round(np.subtract(SCORES["srnc"], SCORES["erm"]), 9)
-    one, pooled = (found.comparisons["micro_f1", "srnc", column] for column in ("Cora", compare.POOLED))
-    assert (one.pairs, one.wins) == (10, (gaps > 0).sum()) and one.difference == pytest.approx(gaps.mean())
+    one, pooled = (found.comparisons["micro_f1", "srnc", column]
+                   for column in ("Cora", compare.POOLED))
+    assert (one.pairs, one.wins) == (10, (gaps > 0).sum())
+    assert one.difference == pytest.approx(gaps.mean())
     assert one.p == pytest.approx(scipy.stats.wilcoxon(gaps).pvalue) and one.holm >= one.p
     assert pooled.pairs == 20 and pooled.p < one.p
 
@@ -145,11 +168,14 @@ def test_pairs_are_common_splits_only(tmp_path):
     keep(tmp_path, "c", scores, method="doc", split="another")
     keep(tmp_path, "d", [0.9], method="cmd")
     found = of(tmp_path, against="erm")
-    assert {row: found.comparisons["micro_f1", row, "Cora"].pairs for row in ("pgl", "doc", "cmd")} == {"pgl": 4, "doc": 0, "cmd": 1}
-    assert np.isnan(found.comparisons["micro_f1", "cmd", "Cora"].p) and found.cells["micro_f1", "cmd", "Cora"].best
+    assert {row: found.comparisons["micro_f1", row, "Cora"].pairs
+            for row in ("pgl", "doc", "cmd")} == {"pgl": 4, "doc": 0, "cmd": 1}
+    assert np.isnan(found.comparisons["micro_f1", "cmd", "Cora"].p)
+    assert found.cells["micro_f1", "cmd", "Cora"].best
     assert not any(found.cells["micro_f1", row, "Cora"].tied for row in found.rows)
     text = render.text(found)
-    assert re.search(r"\ncmd +-\n", text) and "n 4" in text and "fewer than 2 splits" in text and "fewer than 6 nothing" in text
+    assert re.search(r"\ncmd +-\n", text) and "n 4" in text and "fewer than 2 splits" in text
+    assert "fewer than 6 nothing" in text
     with pytest.raises(InputError, match="--against.*2 splits"):
         of(tmp_path / "a", tmp_path / "c", against="erm")
 
@@ -163,40 +189,51 @@ def test_the_test_score_is_that_of_the_setting_chosen_on_validation(tmp_path):
     keep(tmp_path, "lucky", [0.9], val=[0.99], gnn__dim_inner=256)
     found = of(tmp_path, metrics=["micro_f1", "macro_recall"])
     setting = found.settings["erm", "Cora"]
-    assert setting == compare.Setting({"gnn.dim_inner": 64}, tried=4, fewer=1, validation=0.7)
+    assert setting == layout.Setting({"gnn.dim_inner": 64}, tried=4, fewer=1, validation=0.7)
     assert found.cells["micro_f1", "erm", "Cora"].mean == pytest.approx(0.65)
     assert found.cells["macro_recall", "erm", "Cora"].mean == pytest.approx(0.325)
     text = render.text(found)
-    assert "best of 4 settings, 1 of them with fewer runs left out, validation 70.0: gnn.dim_inner=64" in text
+    assert ("best of 4 settings, 1 of them with fewer runs left out, validation 70.0:"
+            " gnn.dim_inner=64") in text
     # Other test scores choose the same.
     for result in (tmp_path / "c").glob("*/result.json"):
         record = json.loads(result.read_text())
         result.write_text(json.dumps(record | {"test": both(0.01)}))
-    assert of(tmp_path).settings == of(tmp_path, metrics=["micro_f1"]).settings == {("erm", "Cora"): setting}
-    assert of(tmp_path, metrics=["unknown_fpr95"]).settings["erm", "Cora"].values == {"gnn.dim_inner": 64}
+    assert of(tmp_path).settings == of(tmp_path,
+                                       metrics=["micro_f1"]).settings == {("erm", "Cora"): setting}
+    assert (of(tmp_path, metrics=["unknown_fpr95"]).settings["erm", "Cora"].values
+            == {"gnn.dim_inner": 64})
 
 
 def test_each_cell_has_its_own_setting_and_pooling_is_told(tmp_path):
     for task, (low, high) in {"open_set/Cora": (0.5, 0.6), "open_set/PubMed": (0.8, 0.7)}.items():
         for steps, val in ((10, low), (20, high)):
-            keep(tmp_path, f"{task[9:]}-{steps}", [0.5, 0.6], val=[val, val], task=task, erm__steps=steps, optim__lr=steps / 100)
+            keep(tmp_path, f"{task[9:]}-{steps}", [0.5, 0.6], val=[val, val], task=task,
+                 erm__steps=steps, optim__lr=steps / 100)
     found = of(tmp_path)
-    assert {place: setting.values["erm.steps"] for place, setting in found.settings.items()} == {("erm", "Cora"): 20, ("erm", "PubMed"): 10}
+    assert ({place: setting.values["erm.steps"] for place, setting in found.settings.items()}
+            == {("erm", "Cora"): 20, ("erm", "PubMed"): 10})
     pooled = of(tmp_path, select=[])
-    assert pooled.cells["micro_f1", "erm", "Cora"].runs == 4 and "pool runs that differ in erm.steps, optim.lr" in " ".join(pooled.notes)
+    assert pooled.cells["micro_f1", "erm", "Cora"].runs == 4
+    assert "pool runs that differ in erm.steps, optim.lr" in " ".join(sentences.remarks(pooled))
     partly = of(tmp_path, select=["erm.steps"])
-    assert partly.settings["erm", "Cora"].values == {"erm.steps": 20} and "pool" not in " ".join(partly.notes)
+    assert partly.settings["erm", "Cora"].values == {"erm.steps": 20}
+    assert "pool" not in " ".join(sentences.remarks(partly))
     by_step = of(tmp_path, by=["erm.steps"])
-    assert by_step.rows == ["steps=10", "steps=20"] and all(setting.tried == 1 for setting in by_step.settings.values())
+    assert by_step.rows == ["steps=10", "steps=20"]
+    assert all(setting.tried == 1 for setting in by_step.settings.values())
 
 
 def test_data_are_never_selected_over(tmp_path):
     for unseen, score in ((1, 0.9), (3, 0.6)):
-        keep(tmp_path, f"u{unseen}", [score, score], open_set__num_unseen=unseen, open_set__split_seed=unseen, split=str(unseen))
+        keep(tmp_path, f"u{unseen}", [score, score], open_set__num_unseen=unseen,
+             open_set__split_seed=unseen, split=str(unseen))
     found = of(tmp_path)
-    assert found.columns == ["Cora/num_unseen=1", "Cora/num_unseen=3"] and all(one.tried == 1 for one in found.settings.values())
+    assert found.columns == ["Cora/num_unseen=1", "Cora/num_unseen=3"]
+    assert all(one.tried == 1 for one in found.settings.values())
     one = of(tmp_path, columns=["task"])
-    assert one.cells["micro_f1", "erm", "Cora"].runs == 4 and "open_set.num_unseen" in " ".join(one.notes)
+    assert one.cells["micro_f1", "erm", "Cora"].runs == 4
+    assert "open_set.num_unseen" in " ".join(sentences.remarks(one))
     by_data = of(tmp_path, by=["open_set.num_unseen"])
     assert by_data.rows == ["num_unseen=1", "num_unseen=3"] and by_data.columns == ["Cora"]
 
@@ -206,7 +243,8 @@ def test_labels_say_what_tells_rows_apart(tmp_path):
     keep(tmp_path, "b", [0.5], task="file/Cora")
     keep(tmp_path, "c", [0.5], method="doc")
     found = of(tmp_path)
-    assert found.rows == ["erm/gatconv", "erm/gcnconv", "doc/gcnconv"] and found.columns == ["open_set/Cora", "file/Cora"]
+    assert found.rows == ["erm/gatconv", "erm/gcnconv", "doc/gcnconv"]
+    assert found.columns == ["open_set/Cora", "file/Cora"]
     assert of(tmp_path, by=["method", "erm.score"]).rows == ["erm/score=energy", "erm", "doc"]
     assert of(tmp_path, by=["erm.score"]).rows == ["score=energy", "-"]
 
@@ -214,10 +252,11 @@ def test_labels_say_what_tells_rows_apart(tmp_path):
 # What is read.
 
 def test_folders_at_any_depth_and_what_is_passed_over(tmp_path, several):
-    found = compare.collect([several])
+    found = collect([several])
     assert len(found.runs) == 80 and found.remarks() == []
     one = several / "deep" / "erm" / "Cora"
-    assert [len(compare.collect(folders).runs) for folders in ([one], [one, one], [one / "3"])] == [10, 10, 1]
+    assert ([len(collect(folders).runs) for folders in ([one], [one, one], [one / "3"])]
+            == [10, 10, 1])
 
     home = keep(tmp_path, "a", [0.5, 0.6, 0.7, 0.8])
     keep(tmp_path / "copy", "of a", [0.5])
@@ -233,34 +272,42 @@ def test_folders_at_any_depth_and_what_is_passed_over(tmp_path, several):
     (home / "8" / "result.json").symlink_to(several / "deep" / "erm" / "Cora" / "8" / "result.json")
     (home / ".old").mkdir()
     (home / ".old" / "result.json").write_text("hidden")
-    found = compare.collect([tmp_path])
-    assert len(found.runs) == 1 and len(found.unreadable) == 6 and (found.unfinished, found.repeated) == (1, 1)
+    found = collect([tmp_path])
+    assert len(found.runs) == 1 and len(found.unreadable) == 6
+    assert (found.unfinished, found.repeated) == (1, 1)
     assert "6 unreadable" in found.remarks()[0] and str(home / "1") in found.remarks()[0]
 
 
 def test_nothing_to_read(tmp_path):
     with pytest.raises(InputError, match="DIR.*nowhere"):
-        compare.collect([tmp_path / "nowhere"])
+        collect([tmp_path / "nowhere"])
     with pytest.raises(InputError, match="result.json"):
-        compare.collect([tmp_path])
+        collect([tmp_path])
     (tmp_path / "0").mkdir()
     (tmp_path / "0" / "result.json").write_text("garbage")
     with pytest.raises(InputError, match="1 unreadable"):
-        compare.collect([tmp_path])
+        collect([tmp_path])
 
 
-@pytest.mark.parametrize("options, told", [
-    ({"metrics": ["nothing"]}, "macro_recall.*micro_f1.*unknown_fpr95"), ({"metrics": ["macro_recall"], "split": "train"}, "micro_f1"),
-    ({"split": "all"}, "train, val, test"), ({"by": ["no.key"]}, "method, backbone, task, dataset.name, train.mode"),
-    ({"columns": ["no.key"]}, "--columns"), ({"select": ["no.key"]}, "--select"), ({"against": "nobody"}, r"iid \| erm \| pgl \| srnc"),
-    ({"test": "sign"}, "wilcoxon, t"), ({"paper": "table"}, "open_set, close_set, clustering"), ({"alpha": 1.0}, "--alpha")])
+@pytest.mark.parametrize("options, told",
+                         [({"metrics": ["nothing"]}, "macro_recall.*micro_f1.*unknown_fpr95"),
+                          ({"metrics": ["macro_recall"], "split": "train"}, "micro_f1"),
+                          ({"split": "all"}, "train, val, test"),
+                          ({"by": ["no.key"]}, "method, backbone, task, dataset.name, train.mode"),
+                          ({"columns": ["no.key"]}, "--columns"),
+                          ({"select": ["no.key"]}, "--select"),
+                          ({"against": "nobody"}, r"iid \| erm \| pgl \| srnc"),
+                          ({"test": "sign"}, "wilcoxon, t"),
+                          ({"paper": "table"}, "open_set, close_set, clustering"),
+                          ({"alpha": 1.0}, "--alpha")])
 def test_bad_input_says_what_there_is(several, options, told):
     with pytest.raises(InputError, match=told):
         of(several, **options)
 
 
 def test_settings_without_validation_scores_are_not_chosen_from(tmp_path):
-    for home in (keep(tmp_path, name, [0.5, 0.6], gnn__dim_inner=width) for name, width in (("a", 16), ("b", 64))):
+    for home in (keep(tmp_path, name, [0.5, 0.6], gnn__dim_inner=width)
+                 for name, width in (("a", 16), ("b", 64))):
         for result in home.glob("*/result.json"):
             result.write_text(json.dumps(json.loads(result.read_text()) | {"val": {}}))
     with pytest.raises(InputError, match="gnn.dim_inner.*--by"):
@@ -274,25 +321,36 @@ def test_settings_without_validation_scores_are_not_chosen_from(tmp_path):
 def facts(name: str, *words: str) -> dict:
     from graphgym_srnc.gym import load_config
     cfg = load_config(name, list(words))
-    flat = {key: tuple(value) if isinstance(value, list) else value for key, value in store.flatten(cfg).items()}
+    flat = {key: tuple(value) if isinstance(value, list) else value
+            for key, value in store.flatten(cfg).items()}
     return flat | {"method": cfg.train.mode, "backbone": cfg.gnn.layer_type}
 
 
-@pytest.mark.parametrize("table, name, words, row, column", [
-    ("open_set", "open_set/cora-iid", (), "GCN (IID)", "Cora"), ("open_set", "open_set/citeseer-pgl-gat", (), "PGL+GAT", "CiteSeer"),
-    ("open_set", "open_set/pubmed-pgl", (), "PGL+GCN", "PubMed"), ("open_set", "open_set/pubmed-srnc", (), "SRNC", "PubMed"),
-    ("open_set", "open_set/cora-srnc", ("train.max_episodes", "1"), "SRNC Ep.1", "Cora"),
-    ("open_set", "open_set/cora-srnc", ("srnc.pseudo_labels", "classifier"), "SRNC w.o. Φ", "Cora"),
-    ("open_set", "open_set/cora-srnc", ("srnc.cluster_steps", "5"), "SRNC", "Cora"),
-    ("open_set", "open_set/cora-srnc", ("open_set.num_unseen", "1"), "SRNC", None),
-    ("open_set", "open_set/cora-srnc", ("open_set.unseen", "[1,2,3]", "open_set.num_unseen", "1"), "SRNC", "Cora"),
-    ("open_set", "open_set/cora-srnc-plus", (), None, "Cora"), ("open_set", "open_set/cora-erm", (), None, "Cora"),
-    ("open_set", "open_set/cora-pgl", ("pgl.smoothing", "10"), None, "Cora"),
-    ("close_set", "close_set/arxiv/erm", ("temporal.period", "3"), "GCN", "2018-2020"),
-    ("close_set", "close_set/arxiv/cmd", ("gnn.layer_type", "dgi"), "DGI-CMD", "2014-2016"),
-    ("close_set", "close_set/arxiv/srnc-paper", (), "SRNC", "2014-2016"), ("close_set", "close_set/arxiv/srnc", (), None, "2014-2016"),
-    ("close_set", "close_set/citation/erm", (), "GCN", None),
-    ("clustering", "clustering/cora-srnc-no-source", (), "SRNC w.o. L_Φ,θ,S", "Cora")])
+@pytest.mark.parametrize("table, name, words, row, column",
+                         [("open_set", "open_set/cora-iid", (), "GCN (IID)", "Cora"),
+                          ("open_set", "open_set/citeseer-pgl-gat", (), "PGL+GAT", "CiteSeer"),
+                          ("open_set", "open_set/pubmed-pgl", (), "PGL+GCN", "PubMed"),
+                          ("open_set", "open_set/pubmed-srnc", (), "SRNC", "PubMed"),
+                          ("open_set", "open_set/cora-srnc", ("train.max_episodes", "1"),
+                           "SRNC Ep.1", "Cora"),
+                          ("open_set", "open_set/cora-srnc", ("srnc.pseudo_labels", "classifier"),
+                           "SRNC w.o. Φ", "Cora"),
+                          ("open_set", "open_set/cora-srnc", ("srnc.cluster_steps", "5"), "SRNC",
+                           "Cora"), ("open_set", "open_set/cora-srnc", ("open_set.num_unseen", "1"),
+                                     "SRNC", None),
+                          ("open_set", "open_set/cora-srnc",
+                           ("open_set.unseen", "[1,2,3]", "open_set.num_unseen", "1"), "SRNC",
+                           "Cora"), ("open_set", "open_set/cora-srnc-plus", (), None, "Cora"),
+                          ("open_set", "open_set/cora-erm", (), None, "Cora"),
+                          ("open_set", "open_set/cora-pgl", ("pgl.smoothing", "10"), None, "Cora"),
+                          ("close_set", "close_set/arxiv/erm", ("temporal.period", "3"), "GCN",
+                           "2018-2020"), ("close_set", "close_set/arxiv/cmd",
+                                          ("gnn.layer_type", "dgi"), "DGI-CMD", "2014-2016"),
+                          ("close_set", "close_set/arxiv/srnc-paper", (), "SRNC", "2014-2016"),
+                          ("close_set", "close_set/arxiv/srnc", (), None, "2014-2016"),
+                          ("close_set", "close_set/citation/erm", (), "GCN", None),
+                          ("clustering", "clustering/cora-srnc-no-source", (), "SRNC w.o. L_Φ,θ,S",
+                           "Cora")])
 def test_configs_stand_beside_their_row_of_the_paper(table, name, words, row, column):
     found, published = facts(f"paper/{name}", *words), paper.TABLES[table]
     assert (published.row_of(found), published.column_of(found)) == (row, column)
@@ -307,7 +365,8 @@ def test_the_papers_tables_are_whole():
         assert set().union(*published.rows.values(), *published.columns.values()) <= known
         for row, numbers in published.numbers.items():
             assert len(numbers.split()) == len(published.columns) * len(published.metrics), row
-    assert paper.OPEN_SET.find("SRNC", "PubMed") == {"micro_f1": (69.1, 4.4), "macro_recall": (69.4, 2.5)}
+    assert (paper.OPEN_SET.find("SRNC", "PubMed")
+            == {"micro_f1": (69.1, 4.4), "macro_recall": (69.4, 2.5)})
     assert paper.CLOSE_SET.find("GCN-SRGNN", "2018-2020") == {"micro_f1": (55.0, 1.1)}
     assert paper.CLUSTERING.find("DGI", "CiteSeer") == {"acc": (37.68, None), "nmi": (42.20, None)}
     assert paper.CLUSTERING.row_of({"method": "deepwalk", "backbone": "gcnconv"}) == "DeepWalk"
@@ -316,21 +375,25 @@ def test_the_papers_tables_are_whole():
 
 def test_the_papers_numbers_beside_ours(tmp_path):
     for unseen in (1, 3):
-        keep(tmp_path, f"pgl-{unseen}", [0.7, 0.8], method="pgl", backbone="sageconv", open_set__num_unseen=unseen)
+        keep(tmp_path, f"pgl-{unseen}", [0.7, 0.8], method="pgl", backbone="sageconv",
+             open_set__num_unseen=unseen)
     keep(tmp_path, "erm", [0.6, 0.7], open_set__num_unseen=3)
     keep(tmp_path, "pgl-ppr", [0.75, 0.8], method="pgl", open_set__num_unseen=3, pgl__smoothing=10)
     found = of(tmp_path, paper="open_set")
     assert found.metrics == ("micro_f1", "macro_recall")
     assert found.rows == ["PGL+SAGE", "erm/gcnconv", "pgl/gcnconv (beyond the paper)"]
     assert found.columns == ["Cora/num_unseen=3", "Cora/num_unseen=1"]
-    assert found.cells["macro_recall", "PGL+SAGE", "Cora/num_unseen=3"].paper == paper.Score(71.8, 5.0)
-    assert {place[1:]: cell.paper for place, cell in found.cells.items() if place[0] == "micro_f1" and cell.paper} == {
-        ("PGL+SAGE", "Cora/num_unseen=3"): paper.Score(73.3, 4.3)}
+    assert (found.cells["macro_recall", "PGL+SAGE", "Cora/num_unseen=3"].paper
+            == paper.Score(71.8, 5.0))
+    assert {place[1:]: cell.paper for place, cell in found.cells.items() if place[0] == "micro_f1"
+            and cell.paper} == {("PGL+SAGE", "Cora/num_unseen=3"): paper.Score(73.3, 4.3)}
     text = render.text(found)
-    assert re.search(r"PGL\+SAGE +75\.0 ± 5\.0°? +73\.3 ± 4\.3 ", text) and re.search(r"erm/gcnconv +65\.0 ± 5\.0°? +- ", text)
+    assert re.search(r"PGL\+SAGE +75\.0 ± 5\.0°? +73\.3 ± 4\.3 ", text)
+    assert re.search(r"erm/gcnconv +65\.0 ± 5\.0°? +- ", text)
     mixed = of(tmp_path, paper="open_set", by=["method"], select=[])
     assert mixed.cells["micro_f1", "pgl", "Cora/num_unseen=3"].paper is None
-    assert not any(cell.paper for cell in of(tmp_path, paper="open_set", split="val").cells.values())
+    assert (not any(cell.paper for cell in of(tmp_path, paper="open_set",
+                                              split="val").cells.values()))
 
 
 # Output.
@@ -339,11 +402,16 @@ def test_csv_has_every_number_in_full(several):
     found = of(several, metrics=["micro_f1", "seconds"], against="erm", intervals=True)
     lines = list(csv.DictReader(io.StringIO(render.to_csv(found))))
     assert len(lines) == 2 * (4 * 2 + 2)
-    line = next(line for line in lines if (line["metric"], line["row"], line["column"]) == ("micro_f1", "srnc", "Cora"))
-    cell, one = found.cells["micro_f1", "srnc", "Cora"], found.comparisons["micro_f1", "srnc", "Cora"]
-    assert [float(line[key]) for key in ("mean", "std", "median", "low", "high", "rank", "p", "p_holm", "difference")] == [
-        cell.mean, cell.std, cell.median, *cell.interval, found.rankings["micro_f1"].ranks["srnc"], one.p, one.holm, one.difference]
-    assert (line["runs"], line["best"], line["against"], line["pairs"], line["paper_mean"]) == ("10", str(int(cell.best)), "erm", "10", "")
+    line = next(line for line in lines if (line["metric"], line["row"],
+                                           line["column"]) == ("micro_f1", "srnc", "Cora"))
+    cell = found.cells["micro_f1", "srnc", "Cora"]
+    one = found.comparisons["micro_f1", "srnc", "Cora"]
+    assert ([float(line[key]) for key in ("mean", "std", "median", "low", "high", "rank", "p",
+                                          "p_holm", "difference")]
+            == [cell.mean, cell.std, cell.median, *cell.interval,
+                found.rankings["micro_f1"].ranks["srnc"], one.p, one.holm, one.difference])
+    assert (line["runs"], line["best"], line["against"], line["pairs"],
+            line["paper_mean"]) == ("10", str(int(cell.best)), "erm", "10", "")
 
 
 def test_names_are_escaped_everywhere(tmp_path):
@@ -353,19 +421,22 @@ def test_names_are_escaped_everywhere(tmp_path):
     found = of(tmp_path, against="-2+3")
     seen = "=1+1|<b>_%&\\{}~^$#?[31m end"
     assert found.rows == [seen, "-2+3"] and "\x1b" not in render.text(found)
-    assert f"{seen}: 2 of 2 runs gave a warning" in "".join(found.notes)
+    assert f"{seen}: 2 of 2 runs gave a warning" in "".join(sentences.remarks(found))
     lines = list(csv.DictReader(io.StringIO(render.to_csv(found))))
-    assert [line["row"] for line in lines] == ["'" + seen, "'-2+3"] and lines[0]["against"] == "'-2+3" and float(lines[0]["difference"]) < 0
+    assert [line["row"] for line in lines] == ["'" + seen, "'-2+3"]
+    assert lines[0]["against"] == "'-2+3" and float(lines[0]["difference"]) < 0
     markdown = render.to_markdown(found)
     assert "=1+1\\|&lt;b>_%&\\\\{}~^$#?[31m end" in markdown and "<b>" not in markdown
     latex = render.to_latex(found)
-    assert r"=1+1\textbar{}\textless{}b\textgreater{}\_\%\&\textbackslash{}\{\}\textasciitilde{}\textasciicircum{}\$\#?[31m end" in latex
+    assert (r"=1+1\textbar{}\textless{}b\textgreater{}\_\%\&\textbackslash{}\{\}\textasciitilde{}"
+            r"\textasciicircum{}\$\#?[31m end") in latex
     assert all(line.startswith("%") for line in latex.splitlines() if seen in line)
 
 
 def test_latex_is_a_table_as_in_the_paper(several):
     latex = render.to_latex(of(several, metrics=["micro_f1", "macro_recall"]))
-    for rule in ("toprule", "midrule", "bottomrule", "begin{tabular}{lcccccccc}", "multicolumn{2}{c}{Cora}", "cmidrule(lr){2-3}"):
+    for rule in ("toprule", "midrule", "bottomrule", "begin{tabular}{lcccccccc}",
+                 "multicolumn{2}{c}{Cora}", "cmidrule(lr){2-3}"):
         assert latex.count(f"\\{rule}") == 1, rule
     rows = [line for line in latex.splitlines() if line.endswith(r"\\")]
     assert len(rows) == 6 and {len(re.findall(r"(?<!\\)&", row)) for row in rows[1:]} == {8}
@@ -381,8 +452,10 @@ def test_text_fits_the_width(several):
     for width in (40, 60, 120):
         assert max(map(len, render.text(found, width).splitlines())) <= width
     whole = render.text(found)
-    assert re.search(r"srnc +7\d\.\d ± \d\.\d[*°] +7\d\.\d ± \d\.\d[*°] +7\d\.\d +\d\.\d\n", whole) and "iid: the oracle" in whole
-    assert re.search(r"95 % bootstrap interval.*\n.*\niid +8\d\.\d to 8\d\.\d", whole) and "difference to erm (p), n pairs" in whole
+    assert re.search(r"srnc +7\d\.\d ± \d\.\d[*°] +7\d\.\d ± \d\.\d[*°] +7\d\.\d +\d\.\d\n", whole)
+    assert "iid: the oracle" in whole
+    assert re.search(r"95 % bootstrap interval.*\n.*\niid +8\d\.\d to 8\d\.\d", whole)
+    assert "difference to erm (p), n pairs" in whole
 
 
 def test_a_terminal_has_rules_and_bold(several):
@@ -393,26 +466,32 @@ def test_a_terminal_has_rules_and_bold(several):
     shown, plain = Terminal(), io.StringIO()
     render.show(of(several), shown)
     render.show(of(several), plain)
-    assert "━" in shown.getvalue() and "Micro-F1 on test" in shown.getvalue() and "━" not in plain.getvalue()
+    assert "━" in shown.getvalue() and "Micro-F1 on test" in shown.getvalue()
+    assert "━" not in plain.getvalue()
 
 
 # The command.
 
 def test_the_command_as_a_user_types_it(tmp_path, several):
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(SRC), os.environ.get("PYTHONPATH", "")]), "OMP_NUM_THREADS": "1"}
+    path = os.pathsep.join([str(SRC), os.environ.get("PYTHONPATH", "")])
+    environment = os.environ | {"PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
 
     def run(*words: str) -> subprocess.CompletedProcess:
-        return subprocess.run([sys.executable, "-m", "graphgym_srnc", "compare", *words], env=environment, capture_output=True, text=True)
+        return subprocess.run([sys.executable, "-m", "graphgym_srnc", "compare", *words],
+                              env=environment, capture_output=True, text=True)
 
-    done = run(str(several), "--against", "erm", "--metric", "micro_f1", "macro_recall", "--intervals")
-    assert done.returncode == 0 and done.stdout.startswith("Micro-F1 on test, %, mean ± std\n") and not done.stderr
+    done = run(str(several), "--against", "erm", "--metric", "micro_f1", "macro_recall",
+               "--intervals")
+    assert done.returncode == 0 and done.stdout.startswith("Micro-F1 on test, %, mean ± std\n")
+    assert not done.stderr
     assert "macro recall on test, %, difference to erm" in done.stdout
 
 
 def test_files_and_notes_of_the_command(tmp_path, several, capsys):
     pytest.importorskip("graphgym_srnc.figures.charts")
     found = of(several)
-    for name, expected in (("t.csv", render.to_csv), ("t.md", render.to_markdown), ("t.tex", render.to_latex), ("t.txt", render.text)):
+    for name, expected in (("t.csv", render.to_csv), ("t.md", render.to_markdown),
+                           ("t.tex", render.to_latex), ("t.txt", render.text)):
         assert main(["compare", str(several), "--out", str(tmp_path / "out" / name)]) == 0
         assert (tmp_path / "out" / name).read_text() == expected(found)
     assert main(["compare", str(several), "--format", "csv"]) == 0
@@ -427,10 +506,15 @@ def test_files_and_notes_of_the_command(tmp_path, several, capsys):
     assert "note: skipped 1 unreadable" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("words, told", [
-    (["--by", "no.key"], "--by"), (["--metric", "nothing"], "--metric"), (["--against", "nobody"], "--against"),
-    (["--figure", "ranks.doc"], "figure"), (["--out", "/dev/null/x.md"], "--out"), (["--alpha", "2"], "--alpha"),
-    (["--select", "no.key"], "--select"), (["--columns", "dataset.name", "--by", "method", "--figure", "/dev/null/x.png"], "--figure")])
+@pytest.mark.parametrize("words, told", [(["--by", "no.key"], "--by"),
+                                         (["--metric", "nothing"], "--metric"),
+                                         (["--against", "nobody"], "--against"),
+                                         (["--figure", "ranks.doc"], "figure"),
+                                         (["--out", "/dev/null/x.md"], "--out"),
+                                         (["--alpha", "2"], "--alpha"),
+                                         (["--select", "no.key"], "--select"),
+                                         (["--columns", "dataset.name", "--by", "method",
+                                           "--figure", "/dev/null/x.png"], "--figure")])
 def test_errors_of_the_command_are_one_line(several, capsys, words, told):
     assert main(["compare", str(several), *words]) == 2
     error = capsys.readouterr().err

@@ -1,10 +1,14 @@
-"""Training beside the CPU: on a pretended device, where a whole run has to give the CPU's numbers bit for bit, never mix tensors of two
-devices, and never wait for the device within a gradient step; and on CUDA where there is one."""
+"""Training beside the CPU, on a pretended device, and on CUDA where there is one.
+
+A whole run on the pretended device has to give the CPU's numbers bit for bit, never mix tensors of
+two devices, and never wait for the device within a gradient step.
+"""
 from __future__ import annotations
 
 import copy
 import itertools
 import sys
+from functools import partial
 from typing import Any, Callable
 
 import numpy as np
@@ -21,21 +25,26 @@ import graphgym_srnc
 from graphgym_srnc import methods, store
 from graphgym_srnc.backbones import BACKBONES, Graph, dgi, sparse
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.methods import base
+from graphgym_srnc.methods import training
 from graphgym_srnc.methods.base import Method
 from graphgym_srnc.task import ShiftTask
 from graphgym_srnc.train import trainer
 
 on_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here")
-BATCHES = [(name, "gcnconv", {"batch_size": 6, "fanout": 3}) for name in methods.names() if methods.find(name).in_batches]
+BATCHES = [(name, "gcnconv", {"batch_size": 6, "fanout": 3}) for name in methods.names()
+           if methods.find(name).in_batches]
 BATCHES += [("erm", kind, {"batch_size": 6, "fanout": 3}) for kind in BACKBONES]
-MORE = [*(("erm", "gcnconv", {"score": score}) for score in ("max_logit", "energy", "odin")), ("doc", "gcnconv", {"smoothing": 2}),
-        ("openwgl", "gcnconv", {"cut": "mean", "max_edges": 20}), ("a2gnn", "mlp", {"source_hops": 1}),
-        ("pgl", "gcnconv", {"unknown_loss": "uniform"}), ("g2pxy", "gcnconv", {"ratio": 0.1}),
-        ("srgnn", "gcnconv", {"kernel_dim": 3, "kernel_nodes": 4}), ("srnc", "gcnconv", {"drop_unsure": 0.3, "hard_labels": True}),
+MORE = [*(("erm", "gcnconv", {"score": score}) for score in ("max_logit", "energy", "odin")),
+        ("doc", "gcnconv", {"smoothing": 2}),
+        ("openwgl", "gcnconv", {"cut": "mean", "max_edges": 20}),
+        ("a2gnn", "mlp", {"source_hops": 1}), ("pgl", "gcnconv", {"unknown_loss": "uniform"}),
+        ("g2pxy", "gcnconv", {"ratio": 0.1}),
+        ("srgnn", "gcnconv", {"kernel_dim": 3, "kernel_nodes": 4}),
+        ("srnc", "gcnconv", {"drop_unsure": 0.3, "hard_labels": True}),
         ("srnc", "gcnconv", {"source_regularizer": False})]
 FULL = [(*case, shape) for case in [*CASES, *MORE] for shape in SHAPES
-        if "batch_size" not in case[2] and (shape == "open" or case[1:] in (("gcnconv", {}), ("mlp", {"source_hops": 1})))]
+        if "batch_size" not in case[2]
+        and (shape == "open" or case[1:] in (("gcnconv", {}), ("mlp", {"source_hops": 1})))]
 
 train_infomax = dgi.train_infomax
 
@@ -43,15 +52,18 @@ train_infomax = dgi.train_infomax
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
     """Infomax learns for two steps."""
-    monkeypatch.setattr(dgi, "train_infomax", lambda graph, hidden: train_infomax(graph, hidden, steps=2))
+    monkeypatch.setattr(dgi, "train_infomax", partial(train_infomax, steps=2))
 
 
 @pytest.fixture
 def watched(monkeypatch) -> Callable[[Pretend], None]:
-    """A function that tells which device is to note what its program waits for in gradient steps: from the start of their losses to the
-    end of their update, but for the first step of each call, which may make what the others find made."""
+    """A function that tells which device is to note what its program waits for in gradient steps.
+
+    That is from the start of their losses to the end of their update, but for the first step of
+    each call, which may make what the others find made.
+    """
     modes: list[Pretend] = []
-    original = base.minimise
+    original = training.minimise
 
     def minimise(model, optimizer, losses, steps):
         if not modes:
@@ -62,7 +74,8 @@ def watched(monkeypatch) -> Callable[[Pretend], None]:
             modes[-1].noting = next(taken) > 0
             return losses()
 
-        handle = optimizer.register_step_post_hook(lambda *args: setattr(modes[-1], "noting", False))
+        handle = optimizer.register_step_post_hook(
+            lambda *args: setattr(modes[-1], "noting", False))
         try:
             return original(model, optimizer, begun, steps)
         finally:
@@ -78,7 +91,8 @@ def new(name: str, kind: str, options: dict[str, Any]) -> Method:
     return make(name, kind, hidden=4, **some(methods.find(name), TINY | {"rounds": 1}) | options)
 
 
-def whole_run(name: str, kind: str, options: dict[str, Any], task: ShiftTask) -> tuple[dict[str, Any], list[torch.Tensor]]:
+def whole_run(name: str, kind: str, options: dict[str, Any],
+              task: ShiftTask) -> tuple[dict[str, Any], list[torch.Tensor]]:
     """The record of a run, and its weights with the scores of all target nodes."""
     method = new(name, kind, options)
     record = trainer.fit(method, task, seed=3)
@@ -87,7 +101,8 @@ def whole_run(name: str, kind: str, options: dict[str, Any], task: ShiftTask) ->
     return bare(record), [tensor.cpu() for tensor in tensors]
 
 
-def check_same(name: str, kind: str, options: dict[str, Any], shape: str, watched: Callable | None = None) -> list[str]:
+def check_same(name: str, kind: str, options: dict[str, Any], shape: str,
+               watched: Callable | None = None) -> list[str]:
     """A run on the pretended device is that on the CPU; gives what made it wait within steps."""
     task = make_task(**SHAPES[shape])
     record, tensors = whole_run(name, kind, options, task)
@@ -111,7 +126,8 @@ def test_a_full_batch_run_is_the_cpus_and_its_steps_never_wait(watched, name, ki
 
 @pytest.mark.parametrize("name, kind, options", BATCHES, ids=ids)
 def test_a_run_by_batches_is_the_cpus(name, kind, options):
-    check_same(name, kind, options, "open" if name in ("srnc", "pgl", "g2pxy", "openwgl") else "close")
+    shape = "open" if name in ("srnc", "pgl", "g2pxy", "openwgl") else "close"
+    check_same(name, kind, options, shape)
 
 
 class Kept:
@@ -128,7 +144,7 @@ class Kept:
 
 
 def cut_off(name: str, task: ShiftTask) -> tuple[list[dict[str, Any]], list[torch.Tensor]]:
-    """Records and predictions of a run, and of one that goes on from its first checkpoint after other draws."""
+    """Records and predictions of a run, and of one that goes on from its first checkpoint."""
     kept, whole, again = Kept(), new(name, "gcnconv", {}), new(name, "gcnconv", {})
     records = [bare(trainer.fit(whole, task, seed=3, checkpoint=kept))]
     torch.manual_seed(9)
@@ -143,7 +159,7 @@ def test_a_run_goes_on_from_its_checkpoint(name):
         restored.clear()
         records, predictions = cut_off(name, make_task().to(device()))
         assert records[0] == records[1] and torch.equal(*predictions)
-    # The device's own generator is put back before the draws of the weights, and to where the run was cut off.
+    # The device's own generator is put back before the draws of the weights, and to the cut.
     assert [state.tolist() for state in restored] == [[1, 2, 3]] * 2
 
 
@@ -152,7 +168,8 @@ def test_the_pretended_device_sees_what_it_is_for(watched):
         """Its losses do, one at each step, what they must not."""
 
         def losses(self):
-            return {"source": super().losses()["source"] + self.sins[min(self.taken, len(self.sins)) - 1](self.labels)}
+            sin = self.sins[min(self.taken, len(self.sins)) - 1]
+            return {"source": super().losses()["source"] + sin(self.labels)}
 
     def run(*sins: Callable) -> list[str]:
         method = Bad(steps=len(sins), rounds=0)
@@ -162,10 +179,12 @@ def test_the_pretended_device_sees_what_it_is_for(watched):
             trainer.fit(method, make_task().to(device()), seed=0)
         return [text.partition(",")[0] for text in mode.waits]
 
-    sins = {"_local_scalar_dense": lambda y: float(y.sum()), "index": lambda y: 0 * y[y == 1].sum(), "nonzero": lambda y: len(y.nonzero()),
-            "_to_copy": lambda y: 0 * y.cpu().sum(), "_unique2": lambda y: len(y.unique()), "bincount": lambda y: 0 * y.bincount().sum()}
+    sins = {"_local_scalar_dense": lambda y: float(y.sum()), "index": lambda y: 0 * y[y == 1].sum(),
+            "nonzero": lambda y: len(y.nonzero()), "_to_copy": lambda y: 0 * y.cpu().sum(),
+            "_unique2": lambda y: len(y.unique()), "bincount": lambda y: 0 * y.bincount().sum()}
     assert run(lambda y: 0.0, *sins.values()) == list(sins)
-    moved = [lambda y: 0 * y[torch.arange(2)].sum(), lambda y: 0 * torch.arange(2).to(y.device).sum()]
+    moved = [lambda y: 0 * y[torch.arange(2)].sum(),
+             lambda y: 0 * torch.arange(2).to(y.device).sum()]
     assert run(lambda y: 0.0, *moved) == ["index", "_to_copy"]
     assert run(lambda y: 0.0, lambda y: 1.0 if (y == 1).any() else 0.0) == ["_local_scalar_dense"]
     for mixed in (lambda y: (y + torch.arange(len(y))).sum(), lambda y: torch.zeros(9)[y].sum()):
@@ -181,7 +200,8 @@ def test_a_task_moves_once(tmp_path):
     assert task.to("cpu") is task and task.oracle.device == task.device
     with pretended():
         moved = task.to(device())
-        assert moved.to(device()) is moved and moved.device == moved.oracle.device == device() and moved.target is not moved.source
+        assert moved.to(device()) is moved and moved.target is not moved.source
+        assert moved.device == moved.oracle.device == device()
         # What roles and the oracle share, they share there too.
         assert moved.oracle.source is moved.source and moved.validation is moved.target
         assert all(isinstance(moved.source[key], There) for key in ("x", "edge_index", "y"))
@@ -193,12 +213,14 @@ def test_a_task_moves_once(tmp_path):
 
 def test_features_on_disk_stay_there(tmp_path):
     task = make_task()
-    x = torch.from_numpy(np.memmap(tmp_path / "x", np.float32, "w+", shape=tuple(task.source.x.shape))).copy_(task.source.x)
+    array = np.memmap(tmp_path / "x", np.float32, "w+", shape=tuple(task.source.x.shape))
+    x = torch.from_numpy(array).copy_(task.source.x)
     x.mapped = True
     task.source.x = x
     with pretended():
         moved = task.to(device())
-        assert moved.source.x is x and Graph(moved.source).device == device() and isinstance(Graph(moved.source).x[moved.train], There)
+        assert moved.source.x is x and Graph(moved.source).device == device()
+        assert isinstance(Graph(moved.source).x[moved.train], There)
     assert check_features(task)
 
 
@@ -217,12 +239,15 @@ def check_features(task: ShiftTask) -> bool:
 @pytest.mark.parametrize("name", ["srnc", "doc", "strurw"])
 def test_an_estimator_trains_where_its_data_lie(name):
     graph = make_graph()
-    graph.train_mask, graph.val_mask, graph.test_mask = (torch.arange(90) // 30 == k for k in range(3))
+    graph.train_mask, graph.val_mask, graph.test_mask = (torch.arange(90) // 30 == k
+                                                         for k in range(3))
     bare_graph = Data(x=graph.x, edge_index=graph.edge_index)
-    options = some(methods.find(name), {"steps": 2, "pretrain_steps": 2, "cluster_pretrain_steps": 2, "num_clusters": 8})
-    one = getattr(graphgym_srnc, methods.find(name).__name__)(hidden=4, **options).fit(graph)
+    options = some(methods.find(name), {"steps": 2, "pretrain_steps": 2,
+                                        "cluster_pretrain_steps": 2, "num_clusters": 8})
+    estimator = getattr(graphgym_srnc, methods.find(name).__name__)
+    one = estimator(hidden=4, **options).fit(graph)
     with pretended():
-        two = getattr(graphgym_srnc, methods.find(name).__name__)(hidden=4, **options).fit(copy.copy(graph).to(device()))
+        two = estimator(hidden=4, **options).fit(copy.copy(graph).to(device()))
         assert two.method_.threshold.device == device() and graph.x.device.type == "cpu"
         # A graph of the CPU is predicted there too, and what comes back is numpy.
         for asked in (bare_graph, copy.copy(bare_graph).to(device())):
@@ -233,9 +258,10 @@ def test_an_estimator_trains_where_its_data_lie(name):
     assert one.scores_ == two.scores_
 
 
-SMALL = ["synthetic.num_nodes", "200", "synthetic.num_val", "40", "synthetic.num_test", "80", "synthetic.num_features", "40",
-         "synthetic.num_classes", "5", "gnn.dim_inner", "4", "train.max_episodes", "1", "srnc.cluster_pretrain_steps", "3",
-         "srnc.pretrain_steps", "3", "srnc.steps", "3", "train.mode", "srnc"]
+SMALL = ["synthetic.num_nodes", "200", "synthetic.num_val", "40", "synthetic.num_test", "80",
+         "synthetic.num_features", "40", "synthetic.num_classes", "5", "gnn.dim_inner", "4",
+         "train.max_episodes", "1", "srnc.cluster_pretrain_steps", "3", "srnc.pretrain_steps", "3",
+         "srnc.steps", "3", "train.mode", "srnc"]
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -248,25 +274,30 @@ def test_a_stored_run_with_all_its_extras(gym, unchanged_globals, tmp_path, monk
         cfg = gym.load_config(None, [*SMALL, "train.checkpoint", "1", "out_dir", str(tmp_path)])
         place = runs.experiment(cfg, name)
         with pretended():
-            monkeypatch.setattr(runs, "device", lambda cfg, name=name: torch.device("cpu") if name == "here" else device())
+            monkeypatch.setattr(runs, "device", lambda cfg, name=name: torch.device("cpu")
+                                if name == "here" else device())
             results.append(runs.run(cfg, 0, place, extras=runs.Extras(figures=name == "there")))
         assert store.read_result(place.path / "0") is not None
-    assert all(results[0][key] == results[1][key] for key in ("val", "test", "verdict", "labels", "split", "params"))
+    assert all(results[0][key] == results[1][key]
+               for key in ("val", "test", "verdict", "labels", "split", "params"))
     one, two = (model.load(tmp_path / name) for name in ("here", "there"))
     graph = one.task().target
     assert torch.equal(one.predict(graph).posterior, two.predict(graph).posterior)
 
 
 @pytest.mark.parametrize("words, waits", [
-    (["gnn.layer_type", "ginconv"], set()), (["gnn.layer_type", "sageconv", "gnn.batchnorm", "true"], set()),
+    (["gnn.layer_type", "ginconv"], set()),
+    (["gnn.layer_type", "sageconv", "gnn.batchnorm", "true"], set()),
     # PyG looks for self-loops by a mask in each step.
     (["gnn.layer_type", "gcnconv", "gnn.batchnorm", "true"], {"index, gym/encoder.py, forward"})])
 def test_layers_of_graphgym(gym, watched, words, waits):
-    cfg, task, records = gym.load_config(None, ["train.mode", "erm", "erm.steps", "3", "gnn.dim_inner", "4", *words]), make_task(), []
+    usual = ["train.mode", "erm", "erm.steps", "3", "gnn.dim_inner", "4"]
+    cfg, task, records = gym.load_config(None, [*usual, *words]), make_task(), []
     for where in ("cpu", "there"):
         with pretended() as mode:
             watched(mode)
-            records.append(bare(trainer.fit(gym.build_method(cfg), task if where == "cpu" else task.to(device()), seed=0)))
+            there = task if where == "cpu" else task.to(device())
+            records.append(bare(trainer.fit(gym.build_method(cfg), there, seed=0)))
     assert records[0] == records[1] and set(mode.waits) == waits
 
 
@@ -284,11 +315,12 @@ def test_cuda_is_refused_in_one_line_where_there_is_none(gym, tmp_path, monkeypa
         assert build.device(cfg) == torch.device("cpu")
 
 
-LONG = {"steps": 60, "pretrain_steps": 60, "cluster_pretrain_steps": 60, "cluster_source_steps": 60, "num_clusters": 8}
+LONG = {"steps": 60, "pretrain_steps": 60, "cluster_pretrain_steps": 60, "cluster_source_steps": 60,
+        "num_clusters": 8}
 
 
 @on_cuda
-@pytest.mark.parametrize("kind", [kind for kind in BACKBONES if kind != "dgi"])  # which draws on the device before
+@pytest.mark.parametrize("kind", [kind for kind in BACKBONES if kind != "dgi"])  # it draws before
 def test_a_step_on_cuda_is_that_of_the_cpu(kind):
     """From equal weights, without dropout, logits and gradients are alike."""
     found = []
@@ -299,7 +331,8 @@ def test_a_step_on_cuda_is_that_of_the_cpu(kind):
         method.ready()
         method.eval()
         method.losses()["source"].backward()
-        grads = [parameter.grad.cpu() for parameter in method.parameters() if parameter.grad is not None]
+        grads = [parameter.grad.cpu() for parameter in method.parameters()
+                 if parameter.grad is not None]
         found.append([method.predict(task.target).cpu(), *grads])
     for one, other in zip(*found, strict=True):
         torch.testing.assert_close(other, one, rtol=1e-3, atol=1e-4)
@@ -310,11 +343,16 @@ def test_a_step_on_cuda_is_that_of_the_cpu(kind):
     *((name, "gcnconv", {"weight": 0.1} if name == "srgnn" else {}) for name in methods.names()),
     *(("erm", kind, {}) for kind in BACKBONES), *BATCHES], ids=ids)
 def test_scores_on_cuda_are_those_of_the_cpu(name, kind, options):
-    """Draws are others, so scores are only alike: of four seeds on the CPU they were at most .2 apart with unknown classes."""
-    open_set = name in ("erm", "iid", "doc", "srnc", "pgl", "g2pxy", "openwgl") and kind == "gcnconv" and not options
+    """Draws are others, so scores are only alike.
+
+    Of four seeds on the CPU they were at most .2 apart with unknown classes.
+    """
+    has_unknown = name in ("erm", "iid", "doc", "srnc", "pgl", "g2pxy", "openwgl")
+    open_set = has_unknown and kind == "gcnconv" and not options
     for shape in SHAPES if open_set else ["close"]:
         scores = []
-        for task in (make_task(**SHAPES[shape]), make_task(**SHAPES[shape]).to(torch.device("cuda", 0))):
+        for task in (make_task(**SHAPES[shape]),
+                     make_task(**SHAPES[shape]).to(torch.device("cuda", 0))):
             method = make(name, kind, hidden=16, **some(methods.find(name), LONG) | options)
             scores.append(trainer.fit(method, task, seed=3).test["micro_f1"])
             assert all(value.device == task.device for value in method.state_dict().values())
@@ -330,7 +368,8 @@ def test_the_sparse_product_on_cuda():
     product = sparse.Sparse(matrix, "cuda") @ there
     torch.testing.assert_close(product.cpu(), wanted @ dense, rtol=1e-5, atol=1e-5)
     product.square().sum().backward()
-    torch.testing.assert_close(there.grad.cpu(), 2 * wanted.T @ (wanted @ dense), rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(there.grad.cpu(), 2 * wanted.T @ (wanted @ dense), rtol=1e-4,
+                               atol=1e-4)
 
 
 @on_cuda

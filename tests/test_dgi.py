@@ -20,7 +20,8 @@ def blocks(share: float = 1.0, size: int = 60) -> Data:
     torch.manual_seed(0)
     y = torch.arange(3).repeat_interleave(size)
     edges = stochastic_blockmodel_graph([size] * 3, torch.full((3, 3), 0.01) + 0.29 * torch.eye(3))
-    x = (torch.rand(len(y), 30) < share).float() * (torch.rand(len(y), 30) + 2 * (torch.arange(30) % 3 == y[:, None]))
+    x = (torch.rand(len(y), 30) < share).float() * (
+        torch.rand(len(y), 30) + 2 * (torch.arange(30) % 3 == y[:, None]))
     return Data(x=x, edge_index=edges, y=y)
 
 
@@ -41,8 +42,10 @@ def test_equals_pyg(share):
         def forward(self, x: torch.Tensor, edge_index: torch.Tensor) -> torch.Tensor:
             return self.act(self.conv(x, edge_index))
 
-    theirs = DeepGraphInfomax(16, Encoder(), lambda z, *_: z.mean(0).sigmoid(), lambda x, edge_index: (x[permutation], edge_index))
-    theirs.encoder.load_state_dict({"conv.lin.weight": model.weight.T, "conv.bias": model.bias, "act.weight": model.slope})
+    theirs = DeepGraphInfomax(16, Encoder(), lambda z, *_: z.mean(0).sigmoid(),
+                              lambda x, edge_index: (x[permutation], edge_index))
+    theirs.encoder.load_state_dict({"conv.lin.weight": model.weight.T, "conv.bias": model.bias,
+                                    "act.weight": model.slope})
     theirs.weight.data.copy_(model.discriminator.data)
     z, corrupted, summary = theirs(data.x, data.edge_index)
     assert torch.allclose(model(graph), z, atol=1e-5)
@@ -63,7 +66,8 @@ def test_embedding_separates_planted_blocks(share):
     z = train_infomax(Graph(data), hidden=32, steps=150, lr=1e-2)(Graph(data)).detach()
     assert z.shape == (180, 32)
     train = torch.arange(180) % 60 < 5
-    classifier = LogisticRegression(C=100, max_iter=500).fit(z[train].numpy(), data.y[train].numpy())
+    classifier = LogisticRegression(C=100, max_iter=500)
+    classifier.fit(z[train].numpy(), data.y[train].numpy())
     assert classifier.score(z[~train].numpy(), data.y[~train].numpy()) > 0.95
 
 
@@ -86,7 +90,8 @@ def test_training_is_seeded_stops_early_and_keeps_the_best(monkeypatch):
     assert not model.training
 
 
-@pytest.mark.parametrize("changes", [{"hidden": 0}, {"steps": 0}, {"patience": 0}, {"lr": 0.0}, {"lr": float("nan")}])
+@pytest.mark.parametrize("changes", [{"hidden": 0}, {"steps": 0}, {"patience": 0}, {"lr": 0.0},
+                                     {"lr": float("nan")}])
 def test_bad_values_are_named(changes):
     with pytest.raises(InputError, match=f"dgi.{next(iter(changes))}"):
         train_infomax(Graph(blocks()), **changes)

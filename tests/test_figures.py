@@ -15,13 +15,15 @@ from matplotlib.figure import Figure
 from matplotlib.image import imread
 
 from graphgym_srnc import store
+from graphgym_srnc.data.describe import describe, known_names
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.figures import charts, curves, embedding, shift
+from graphgym_srnc.figures import charts, curves, embedding, shift, style
 from graphgym_srnc.report import overview
 from tests.conftest import make_task
 
-METHODS = ["SRNC+ (calibrated, self-training)", "srnc", "pgl", "g2pxy", "doc", "openwgl with a long name, longer than any other", "erm",
-           "dann", "cmd", "mmd", "coral", "srgnn", "strurw", "a2gnn", "iid"]
+METHODS = ["SRNC+ (calibrated, self-training)", "srnc", "pgl", "g2pxy", "doc",
+           "openwgl with a long name, longer than any other", "erm", "dann", "cmd", "mmd", "coral",
+           "srgnn", "strurw", "a2gnn", "iid"]
 
 
 def texts(figure: Figure) -> list[str]:
@@ -43,11 +45,13 @@ def each_figure() -> dict[str, Figure]:
     points, label = rng.normal(size=(60, 2)), np.arange(60) % 3
     names = ["a $", "b_{c}", "a class with a very long name $^"]
     lines = {"srnc": curve([4, 7, 16], [70, 80, 75], 2), "pgl": curve([4, 7, 16], [60, 61, 62], 1)}
+    shares = {"training nodes": [3, 2, 0], "target nodes": [1, 2, 3]}
+    clusters = np.arange(60) % 4
     return {
         "confusion": charts.confusion_figure(rng.integers(0, 9, (3, 3)), names, "$"),
-        "label_shift": charts.label_shift_figure({"training nodes": [3, 2, 0], "target nodes": [1, 2, 3]}, names),
+        "label_shift": shift.label_shift_figure(shares, names),
         "critical_difference": charts.critical_difference_figure(ranks(4), 1.5, [METHODS[:2]]),
-        "embedding": embedding.embedding_figure(points, np.arange(60) % 4, label, names, unseen=[2]),
+        "embedding": embedding.embedding_figure(points, clusters, label, names, unseen=[2]),
         "episodes": embedding.episodes_figure({"classifier": {0: (points, label)}}, names),
         "curves": curves.curves_figure({"validation": lines, "test": lines}, "Micro-F1 (%)"),
         "sensitivity": curves.sensitivity_figure(lines, "srnc.num_clusters", "Micro-F1 (%)"),
@@ -58,36 +62,40 @@ def test_every_figure_is_saved_as_png_and_pdf(tmp_path):
     before = dict(matplotlib.rcParams)
     for name, figure in each_figure().items():
         for kind, magic in (("png", b"\x89PNG\r\n"), ("pdf", b"%PDF-")):
-            content = charts.save(figure, tmp_path / f"{name}.{kind}").read_bytes()
+            content = style.save(figure, tmp_path / f"{name}.{kind}").read_bytes()
             assert content.startswith(magic) and len(content) > 2000
         pixels = imread(io.BytesIO((tmp_path / f"{name}.png").read_bytes()))[..., :3]
-        assert 0.3 < (pixels > 0.99).all(-1).mean() < 0.99 and len(np.unique(pixels.reshape(-1, 3), axis=0)) > 20
+        assert 0.3 < (pixels > 0.99).all(-1).mean() < 0.99
+        assert len(np.unique(pixels.reshape(-1, 3), axis=0)) > 20
         # Letters stay letters.
         assert b"/Type3" not in content and b"CreationDate" not in content
     assert dict(matplotlib.rcParams) == before
 
 
 def test_equal_figures_are_equal_files(tmp_path):
-    for kind in charts.UNDATED:
-        first, second = (charts.save(charts.critical_difference_figure(ranks(3), 1.5, []), tmp_path / f"{turn}.{kind}") for turn in "ab")
+    for kind in style.UNDATED:
+        first, second = (style.save(charts.critical_difference_figure(ranks(3), 1.5, []),
+                                    tmp_path / f"{turn}.{kind}") for turn in "ab")
         assert first.read_bytes() == second.read_bytes()
     with pytest.raises(InputError, match=r"\.png, \.pdf, \.svg"):
-        charts.save(charts.critical_difference_figure(ranks(3), 1.5, []), tmp_path / "figure.jpeg")
+        style.save(charts.critical_difference_figure(ranks(3), 1.5, []), tmp_path / "figure.jpeg")
 
 
 def test_no_window_and_no_pyplot():
     for path in Path(charts.__file__).parent.glob("*.py"):
-        assert not re.search(r"(?m)^\s*(import|from)\b.*pyplot", path.read_text(encoding="utf-8")), path
+        assert not re.search(r"(?m)^\s*(import|from)\b.*pyplot",
+                             path.read_text(encoding="utf-8")), path
 
 
 def test_label_shift_bars_are_shares():
     counts = {"training nodes": [6, 2, 0], "target nodes": [10, 20, 70], "later": [0, 0, 0]}
-    figure = charts.label_shift_figure(counts, ["a", "b", "c"], "Cora")
+    figure = shift.label_shift_figure(counts, ["a", "b", "c"], "Cora")
     axes = figure.axes[0]
     widths = [[bar.get_width() for bar in bars] for bars in axes.containers]
     assert widths == [pytest.approx([75, 25, 0]), pytest.approx([10, 20, 70]), [0, 0, 0]]
     assert [bool(bar.get_hatch()) for bar in axes.containers[1]] == [False, False, True]
-    assert {"training nodes (8)", "target nodes (100)", "Cora", "share of nodes (%)", "a", "b", "c"} <= set(texts(figure))
+    assert {"training nodes (8)", "target nodes (100)", "Cora", "share of nodes (%)", "a", "b",
+            "c"} <= set(texts(figure))
     # The first class stands on top, and bars of a class do not overlap.
     assert axes.get_ylim()[0] > axes.get_ylim()[1]
     for bars in zip(*axes.containers):
@@ -97,81 +105,103 @@ def test_label_shift_bars_are_shares():
 
 def test_label_shift_of_tasks():
     task = make_task()
-    figure = overview.label_shift(task)
-    counts = shift.describe(task)["labels"]
+    figure = shift.figure(describe(task))
+    counts = describe(task)["labels"]
     total = sum(count["target"] for count in counts.values())
-    assert [bar.get_width() for bar in figure.axes[0].containers[1]] == pytest.approx([100 * c["target"] / total for c in counts.values()])
-    figure = charts.label_shift_figure({"labelled training nodes": [1, 2], **{f"target {n}: temporal/arxiv_like/2019-2020": [1, 2]
-                                                                               for n in range(3)}}, ["a", "b"])
-    charts.png(figure)
+    assert ([bar.get_width() for bar in figure.axes[0].containers[1]]
+            == pytest.approx([100 * c["target"] / total for c in counts.values()]))
+    figure = shift.label_shift_figure({"labelled training nodes": [1, 2],
+                                       **{f"target {n}: temporal/arxiv_like/2019-2020": [1, 2]
+                                          for n in range(3)}}, ["a", "b"])
+    style.encode(figure)
     box = figure.legends[0].get_window_extent(FigureCanvasAgg(figure).get_renderer())
     assert figure.bbox.x0 <= box.x0 and box.x1 <= figure.bbox.x1
-    assert len(overview.label_shift(task, make_task(two_graphs=True)).axes[0].containers) == 3
+    assert (len(shift.figure(describe(task),
+                             describe(make_task(two_graphs=True))).axes[0].containers) == 3)
 
 
 def test_known_classes_have_their_own_numbers():
     task = make_task()
     task.target.y_true = task.target.y + 4
-    assert shift.known_names(task) == ["4", "5", "unknown"] and list(shift.describe(task)["labels"])[:2] == ["4", "5"]
+    assert known_names(task) == ["4", "5", "unknown"]
+    assert list(describe(task)["labels"])[:2] == ["4", "5"]
 
 
 @pytest.mark.parametrize("size, cd", [(2, 1.3), (3, 6.0), (8, 1.3), (15, 4.2)])
 def test_critical_difference_is_readable(size, cd):
     own = ranks(size)
     order = sorted(own, key=own.get)
-    figure = charts.critical_difference_figure(own, cd, [order[:2], order[1:4], order[-1:]], "Open-set shift")
-    charts.png(figure)
+    figure = charts.critical_difference_figure(own, cd, [order[:2], order[1:4], order[-1:]],
+                                               "Open-set shift")
+    style.encode(figure)
     shown = texts(figure)
-    assert f"CD = {cd:.2f}" in shown and "Open-set shift" in shown and "mean rank (1 = best)" in shown
+    assert f"CD = {cd:.2f}" in shown and "Open-set shift" in shown
+    assert "mean rank (1 = best)" in shown
     for name, rank in own.items():
         assert sum(f"{rank:.2f}" in text and name[:30] in text for text in shown) == 1
-    bars = [line for line in figure.axes[0].get_lines() if to_hex(line.get_color()) == charts.PALETTE[5].lower()]
+    bars = [line for line in figure.axes[0].get_lines()
+            if to_hex(line.get_color()) == style.PALETTE[5].lower()]
     assert len(bars) == (1 if size == 2 else 2)
     for bar, clique in zip(bars, (order[:2], order[1:4])):
         assert bar.get_xdata()[0] < own[clique[0]] < own[clique[-1]] < bar.get_xdata()[1]
-    assert len({bar.get_ydata()[0] for bar in bars}) == len(bars), "bars that touch lie on two levels"
+    levels = {bar.get_ydata()[0] for bar in bars}
+    assert len(levels) == len(bars), "bars that touch lie on two levels"
     renderer = FigureCanvasAgg(figure).get_renderer()
-    boxes = {text.get_text(): text.get_window_extent(renderer) for text in figure.findobj(matplotlib.text.Text)
-             if text.get_visible() and text.get_text().strip()}
+    boxes = {text.get_text(): text.get_window_extent(renderer)
+             for text in figure.findobj(matplotlib.text.Text) if text.get_visible()
+             and text.get_text().strip()}
     for (one, box), (other, second) in itertools.combinations(boxes.items(), 2):
         assert not box.overlaps(second), f"{one!r} lies over {other!r}"
-    assert all(figure.bbox.x0 <= box.x0 and box.x1 <= figure.bbox.x1 and figure.bbox.y0 <= box.y0 and box.y1 <= figure.bbox.y1
-               for box in boxes.values())
+    assert all(figure.bbox.x0 <= box.x0 and box.x1 <= figure.bbox.x1 and figure.bbox.y0 <= box.y0
+               and box.y1 <= figure.bbox.y1 for box in boxes.values())
 
 
 def test_critical_difference_puts_the_best_on_the_left_and_needs_no_cd():
     figure = charts.critical_difference_figure({"a": 3.0, "b": 1.0, "c": 2.0}, float("nan"), [])
     sides = {text.get_text().split()[0]: text.get_ha() for text in figure.axes[0].texts}
-    assert sides == {"b": "right", "c": "right", "a": "left"} and not any("CD" in text for text in texts(figure))
+    assert sides == {"b": "right", "c": "right", "a": "left"}
+    assert not any("CD" in text for text in texts(figure))
 
 
 def test_sensitivity_draws_means_and_bands():
-    swept = {"srnc": curve([4, 7, 16], [70, 80, 75], 2), "srnc (gatconv)": curve([4, 16], [60, 61], 1)}
+    swept = {"srnc": curve([4, 7, 16], [70, 80, 75], 2),
+             "srnc (gatconv)": curve([4, 16], [60, 61], 1)}
     figure = curves.sensitivity_figure(swept, "srnc.num_clusters", "test Micro-F1 (%)", "Cora")
     axes = figure.axes[0]
     for (x, mean, low, high), line, area in zip(swept.values(), axes.get_lines(), axes.collections):
         assert np.array_equal(line.get_xydata(), np.column_stack([x, mean]))
         corners = {tuple(corner) for corner in area.get_paths()[0].vertices.tolist()}
-        assert {*zip(x, low), *zip(x, high)} <= corners and to_hex(area.get_facecolor()[0]) == line.get_color().lower()
-    assert axes.get_xscale() == "linear" and [label.get_text() for label in axes.get_xticklabels()] == ["4", "7", "16"]
-    assert {"srnc", "srnc (gatconv)", "srnc.num_clusters", "test Micro-F1 (%)", "Cora"} <= set(texts(figure))
-    for values, scale in (([0.001, 0.1, 1], "log"), ([0, 0.001, 1], "symlog"), ([-1, 0.01, 1], "linear")):
-        axes = curves.sensitivity_figure({"srnc": curve(values, [1, 2, 3], 1)}, "srnc.alpha", "").axes[0]
-        assert axes.get_xscale() == scale and [label.get_text() for label in axes.get_xticklabels()] == [f"{value:g}" for value in values]
+        assert {*zip(x, low), *zip(x, high)} <= corners
+        assert to_hex(area.get_facecolor()[0]) == line.get_color().lower()
+    assert axes.get_xscale() == "linear"
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["4", "7", "16"]
+    assert {"srnc", "srnc (gatconv)", "srnc.num_clusters", "test Micro-F1 (%)",
+            "Cora"} <= set(texts(figure))
+    for values, scale in (([0.001, 0.1, 1], "log"), ([0, 0.001, 1], "symlog"),
+                          ([-1, 0.01, 1], "linear")):
+        axes = curves.sensitivity_figure({"srnc": curve(values, [1, 2, 3], 1)}, "srnc.alpha",
+                                         "").axes[0]
+        assert axes.get_xscale() == scale
+        assert ([label.get_text() for label in axes.get_xticklabels()]
+                == [f"{value:g}" for value in values])
 
 
 def test_a_method_has_one_colour_in_all_panels():
     lines = {name: curve(range(30), range(30), 1) for name in METHODS}
-    figure = curves.curves_figure({"validation": lines, "test": dict(reversed(lines.items()))}, "Micro-F1 (%)", "Cora")
-    left, right = ([(line.get_color(), line.get_linestyle()) for line in axes.get_lines()] for axes in figure.axes)
+    figure = curves.curves_figure({"validation": lines, "test": dict(reversed(lines.items()))},
+                                  "Micro-F1 (%)", "Cora")
+    left, right = ([(line.get_color(), line.get_linestyle()) for line in axes.get_lines()]
+                   for axes in figure.axes)
     assert left == right[::-1] and len(set(left)) == len(METHODS)
-    assert len(figure.legends[0].get_texts()) == len(METHODS) and {"validation", "test", "episode"} <= set(texts(figure))
+    assert len(figure.legends[0].get_texts()) == len(METHODS)
+    assert {"validation", "test", "episode"} <= set(texts(figure))
 
 
 def test_bands_are_numpys_and_leave_out_what_was_not_told():
     values = np.array([[1.0, 2.0, np.nan], [3.0, np.inf, np.nan]])
     mean, low, high = curves.band(values)
-    assert mean[:2].tolist() == [2, 2] and low[:2].tolist() == [1, 2] and high[:2].tolist() == [3, 2] and np.isnan(mean[2])
+    assert mean[:2].tolist() == [2, 2] and low[:2].tolist() == [1, 2]
+    assert high[:2].tolist() == [3, 2] and np.isnan(mean[2])
 
 
 def test_maps_keep_groups_apart():
@@ -180,7 +210,8 @@ def test_maps_keep_groups_apart():
     for how in embedding.MAPS:
         flat = embedding.map_2d(points, how)
         assert flat.shape == (60, 2) and np.array_equal(flat, embedding.map_2d(points, how))
-        assert abs(flat[:30].mean(0) - flat[30:].mean(0)).max() > 2 * max(flat[:30, 0].std(), flat[30:, 0].std())
+        assert (abs(flat[:30].mean(0) - flat[30:].mean(0)).max()
+                > 2 * max(flat[:30, 0].std(), flat[30:, 0].std()))
     assert embedding.map_2d(points[:, :1]).shape == (60, 2)
     with pytest.raises(InputError, match="pca, tsne"):
         embedding.map_2d(points, "umap")
@@ -189,69 +220,90 @@ def test_maps_keep_groups_apart():
 
 def test_clusters_take_the_colour_of_their_class():
     label = np.repeat([0, 1, 2], 20)
-    figure = embedding.embedding_figure(np.zeros((60, 2)), np.repeat([7, 9, 4], 20), label, ["a", "b", "c"])
+    figure = embedding.embedding_figure(np.zeros((60, 2)), np.repeat([7, 9, 4], 20), label,
+                                        ["a", "b", "c"])
     legends = [[text.get_text() for text in axes.get_legend().get_texts()] for axes in figure.axes]
     assert legends == [["cluster 7", "cluster 9", "cluster 4"], ["a", "b", "c"]]
-    figure = embedding.embedding_figure(np.zeros((60, 2)), label, label, ["a", "b", "c"], unseen=[2], predicted=["a", "b", "unknown"])
-    assert [axes.get_title() for axes in figure.axes] == ["by prediction", "by class (× = unseen in training)"]
-    assert [text.get_text() for text in figure.axes[0].get_legend().get_texts()] == ["a", "b", "unknown"]
-    many = embedding.embedding_figure(np.zeros((60, 2)), np.arange(60), np.arange(60) % 30, [f"class {i}" for i in range(30)])
+    figure = embedding.embedding_figure(np.zeros((60, 2)), label, label, ["a", "b", "c"],
+                                        unseen=[2], predicted=["a", "b", "unknown"])
+    assert ([axes.get_title() for axes in figure.axes]
+            == ["by prediction", "by class (× = unseen in training)"])
+    assert ([text.get_text() for text in figure.axes[0].get_legend().get_texts()]
+            == ["a", "b", "unknown"])
+    many = embedding.embedding_figure(np.zeros((60, 2)), np.arange(60), np.arange(60) % 30,
+                                      [f"class {i}" for i in range(30)])
     assert many.axes[1].get_legend().get_texts()[-1].get_text() == "and 6 more"
-    assert embedding.majority(np.array([5, 5, 5, 9, 9]), np.array([1, 1, 0, 2, 2])).tolist() == [1, 1, 1, 2, 2]
+    assert (embedding.majority(np.array([5, 5, 5, 9, 9]), np.array([1, 1, 0, 2, 2])).tolist()
+            == [1, 1, 1, 2, 2])
 
 
 def test_episodes_stand_side_by_side():
     rng = np.random.default_rng(0)
-    maps = {model: {number: (rng.normal(size=(40, 2)), rng.integers(0, 2, 40)) for number in range(8)}
-            for model in ("classifier", "cluster_gnn")}
+    maps = {model: {number: (rng.normal(size=(40, 2)), rng.integers(0, 2, 40))
+                    for number in range(8)} for model in ("classifier", "cluster_gnn")}
     del maps["cluster_gnn"][0]
     figure = embedding.episodes_figure(maps, ["a", "b", "unknown"], "Cora", selected=7)
     panels = np.reshape(figure.axes, (2, embedding.MAX_COLUMNS))
     assert [axes.get_ylabel() for axes in panels[:, 0]] == ["classifier", "cluster GNN"]
     titles = [axes.texts[0].get_text() for axes in panels[0]]
     assert titles[0] == "episode 0" and titles[-1] == "episode 7 (selected)"
-    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["a", "b"], "nobody was called unknown"
+    legend = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert legend == ["a", "b"], "nobody was called unknown"
     assert not panels[1, 0].axison
     points, group = maps["classifier"][7]
     drawn = panels[0, -1].collections[0]
-    colour = {tuple(place): to_hex(face) for place, face in zip(drawn.get_offsets().tolist(), drawn.get_facecolors())}
-    assert [colour[tuple(place)] for place in points.tolist()] == [charts.PALETTE[index].lower() for index in group]
+    places = drawn.get_offsets().tolist()
+    colour = {tuple(place): to_hex(face) for place, face in zip(places, drawn.get_facecolors())}
+    assert ([colour[tuple(place)] for place in points.tolist()]
+            == [style.PALETTE[index].lower() for index in group])
 
 
 def result(config: dict, seed: int, score: float, length: int = 3) -> dict:
-    history = [{"number": n, "losses": {}, "train": {"micro_f1": 1.0}, "val": {"micro_f1": score}, "test": {"micro_f1": score + 0.01 * n},
-                "seconds": 0.1} for n in range(length)]
-    config = {"seed": seed, "out_dir": str(seed), "dataset": {"format": "synthetic", "name": "toy"}, **config}
-    return {"method": config["train"]["mode"], "backbone": config["gnn"]["layer_type"], "task": "synthetic/open_set", "config": config,
-            "digest": store.digest(config), "history": history, "selected": 2, "val": history[2]["val"], "test": history[2]["test"]}
+    history = [{"number": n, "losses": {}, "train": {"micro_f1": 1.0}, "val": {"micro_f1": score},
+                "test": {"micro_f1": score + 0.01 * n}, "seconds": 0.1} for n in range(length)]
+    config = {"seed": seed, "out_dir": str(seed), "dataset": {"format": "synthetic", "name": "toy"},
+              **config}
+    return {"method": config["train"]["mode"], "backbone": config["gnn"]["layer_type"],
+            "task": "synthetic/open_set", "config": config, "digest": store.digest(config),
+            "history": history, "selected": 2, "val": history[2]["val"], "test": history[2]["test"]}
 
 
-def experiment(scores: dict[int, float], layer_type: str = "gcnconv", **srnc: float) -> dict[int, dict]:
+def experiment(scores: dict[int, float], layer_type: str = "gcnconv",
+               **srnc: float) -> dict[int, dict]:
     config = {"train": {"mode": "srnc"}, "gnn": {"layer_type": layer_type},
               "srnc": {"num_clusters": 7, "cluster_steps": 20, "hard": False} | srnc}
     return {seed: result(config, seed, score) for seed, score in scores.items()}
 
 
 def test_overview_draws_what_was_swept(tmp_path):
-    results = {"default": experiment({0: 0.5, 1: 0.7}), "same": experiment({0: 0.5, 1: 0.7}), "c4": experiment({0: 0.3}, num_clusters=4),
-               "c16": experiment({0: 0.8, 1: 0.8}, num_clusters=16), "t5": experiment({0: 0.2}, cluster_steps=5),
+    results = {"default": experiment({0: 0.5, 1: 0.7}), "same": experiment({0: 0.5, 1: 0.7}),
+               "c4": experiment({0: 0.3}, num_clusters=4),
+               "c16": experiment({0: 0.8, 1: 0.8}, num_clusters=16),
+               "t5": experiment({0: 0.2}, cluster_steps=5),
                "hard": experiment({0: 0.1}, hard=True),
                # A better slice along the number of clusters, but a shorter one.
-               "t99-c4": experiment({0: 0.9}, num_clusters=4, cluster_steps=99), "t99-c7": experiment({0: 0.9}, cluster_steps=99)}
+               "t99-c4": experiment({0: 0.9}, num_clusters=4, cluster_steps=99),
+               "t99-c7": experiment({0: 0.9}, cluster_steps=99)}
     drawn = dict(overview.figures_of(results))
-    assert sorted(drawn) == ["curves-synthetic-open_set", "sensitivity-synthetic-open_set-srnc.cluster_steps",
+    assert sorted(drawn) == ["curves-synthetic-open_set",
+                             "sensitivity-synthetic-open_set-srnc.cluster_steps",
                              "sensitivity-synthetic-open_set-srnc.num_clusters"]
     (line,) = drawn["sensitivity-synthetic-open_set-srnc.num_clusters"].axes[0].get_lines()
-    assert line.get_xydata().tolist() == [[4, pytest.approx(32)], [7, pytest.approx(62)], [16, pytest.approx(82)]]
-    band = drawn["sensitivity-synthetic-open_set-srnc.num_clusters"].axes[0].collections[0].get_paths()[0].vertices
+    assert line.get_xydata().tolist() == [[4, pytest.approx(32)], [7, pytest.approx(62)],
+                                          [16, pytest.approx(82)]]
+    (area,) = drawn["sensitivity-synthetic-open_set-srnc.num_clusters"].axes[0].collections
+    band = area.get_paths()[0].vertices
     assert {round(y, 6) for x, y in band if x == 7} == {52, 72}
     (line,) = drawn["sensitivity-synthetic-open_set-srnc.cluster_steps"].axes[0].get_lines()
     assert line.get_xdata().tolist() == [5, 20, 99]
     val, test = drawn["curves-synthetic-open_set"].axes
     # The experiment that is best on validation stands for its method.
-    assert val.get_lines()[0].get_ydata() == pytest.approx([90] * 3) and test.get_lines()[0].get_ydata() == pytest.approx([90, 91, 92])
-    paths = overview.draw_all({"default": results["default"], "c16": results["c16"]}, tmp_path / "figures")
-    assert [path.suffix for path in paths] == [".png", ".pdf"] * 2 and all(path.is_file() for path in paths)
+    assert val.get_lines()[0].get_ydata() == pytest.approx([90] * 3)
+    assert test.get_lines()[0].get_ydata() == pytest.approx([90, 91, 92])
+    paths = overview.draw_all({"default": results["default"], "c16": results["c16"]},
+                              tmp_path / "figures")
+    assert [path.suffix for path in paths] == [".png", ".pdf"] * 2
+    assert all(path.is_file() for path in paths)
 
 
 def test_overview_is_read_back_by_tensorboard(tmp_path):
@@ -259,10 +311,12 @@ def test_overview_is_read_back_by_tensorboard(tmp_path):
     runs = store.Experiment(tmp_path, "toy", {"dataset": {"format": "synthetic"}})
     runs.begin(0)
     run = result({"train": {"mode": "erm"}, "gnn": {"layer_type": "gcnconv"}}, 0, 0.5)
-    runs.finish(0, {key: value for key, value in run.items() if key != "digest"} | {"lr": 0.1, "params": 1})
+    runs.finish(0, {key: value for key, value in run.items() if key != "digest"}
+                | {"lr": 0.1, "params": 1})
     for _ in range(2):
         paths = overview.draw_all(dict(store.experiments(tmp_path)), tmp_path / "drawn")
-    assert sorted(path for path in (tmp_path / "drawn").iterdir() if "tfevents" not in path.name) == sorted(paths)
+    assert sorted(path for path in (tmp_path / "drawn").iterdir()
+                  if "tfevents" not in path.name) == sorted(paths)
     accumulator = EventAccumulator(str(tmp_path / "drawn"))
     accumulator.Reload()
     (image,) = accumulator.Images("figures/curves-synthetic-open_set")
@@ -279,7 +333,10 @@ def test_overview_keeps_data_sets_and_backbones_apart():
         return runs
 
     drawn = dict(overview.figures_of({"easy": easy(0.9), "difficult": easy(0.1)}))
-    assert sorted(drawn) == ["curves-synthetic-open_set-synthetic.signal=0.1", "curves-synthetic-open_set-synthetic.signal=0.9",
+    assert sorted(drawn) == ["curves-synthetic-open_set-synthetic.signal=0.1",
+                             "curves-synthetic-open_set-synthetic.signal=0.9",
                              "sensitivity-synthetic-open_set-synthetic.signal"]
-    (drawn,) = dict(overview.figures_of({"a": experiment({0: 0.5}), "b": experiment({0: 0.5}, layer_type="gatconv")})).values()
-    assert [text.get_text() for text in drawn.legends[0].get_texts()] == ["srnc (gatconv)", "srnc (gcnconv)"]
+    (drawn,) = dict(overview.figures_of({"a": experiment({0: 0.5}),
+                                         "b": experiment({0: 0.5}, layer_type="gatconv")})).values()
+    assert ([text.get_text() for text in drawn.legends[0].get_texts()]
+            == ["srnc (gatconv)", "srnc (gcnconv)"])

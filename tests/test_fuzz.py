@@ -30,8 +30,8 @@ from torch_geometric.data import Data, HeteroData
 from graphgym_srnc import atomic, cache, shifts, store
 from graphgym_srnc.cli.main import main
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.report import overview
-from graphgym_srnc.report import page as html
+from graphgym_srnc.report import overview, page, pictures
+from graphgym_srnc.report.read import collect
 from graphgym_srnc.settings import config_root, plain_yaml
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -317,7 +317,7 @@ def graph_folder(folder: Path) -> Callable[[random.Random], None]:
 
 def table(folder: Path) -> Callable[[random.Random], None]:
     from graphgym_srnc.data import folder as folders
-    from graphgym_srnc.own.tables import flat
+    from graphgym_srnc.own.tables.homogeneous import make_graph
     rows = [("key", "title", "size", "land", "class", "split")]
     rows += [(f"k{node}", f"word{node % 3} word{node % 4} words", node / 3, "abc"[node % 3],
               "xy"[node % 2], ("train", "test")[node // 9])
@@ -329,7 +329,7 @@ def table(folder: Path) -> Callable[[random.Random], None]:
     (folder / "links.csv").write_bytes(links)
     options = {"label": "class", "split": "split", "text": ["title"], "numbers": ["size"],
                "categories": ["land"]}
-    made, _ = flat.graph(folder / "nodes.csv", folder / "links.csv", **options)
+    made, _ = make_graph(folder / "nodes.csv", folder / "links.csv", **options)
     recipe = json.loads(json.dumps(made.recipe))
 
     def one(draw: random.Random) -> None:
@@ -344,17 +344,17 @@ def table(folder: Path) -> Callable[[random.Random], None]:
             content = json.dumps(recipe).encode()
             (folder / key).write_bytes(mutated(draw, content) if draw.random() < 0.3
                                        else json.dumps(other(draw, recipe)).encode())
-            made, _ = flat.graph(given["nodes.csv"], given["links.csv"], label="class", like=folder)
+            made, _ = make_graph(given["nodes.csv"], given["links.csv"], label="class", like=folder)
         else:
             more = {"embeddings": given["own.npy"], "spectral": draw.choice((0, 2))}
-            made, _ = flat.graph(given["nodes.csv"], given["links.csv"], **options, **more)
+            made, _ = make_graph(given["nodes.csv"], given["links.csv"], **options, **more)
         folders.summary(made)
         folders.write(made, folder / "out", True)
     return one
 
 
 def hetero(folder: Path) -> Callable[[random.Random], None]:
-    from graphgym_srnc.own.tables import hetero as typed
+    from graphgym_srnc.own.tables import hetero, metapaths
     fields = {"x": torch.rand(6, 3), "y": torch.arange(6) % 2, "train_mask": torch.arange(6) < 3}
 
     def data(fields: dict, links: Any) -> HeteroData:
@@ -376,13 +376,12 @@ def hetero(folder: Path) -> Callable[[random.Random], None]:
             except Exception:
                 key = ""
         (folder / "a.pt").write_bytes(content if key else packed(draw, saved(data(fields, links))))
-        typed.graph(typed.read_pt(folder / "a.pt"), "paper", ["paper-author-paper"])
+        metapaths.make_graph(hetero.read_pt(folder / "a.pt"), "paper", ["paper-author-paper"])
     return one
 
 
 def dblp(folder: Path) -> Callable[[random.Random], None]:
-    from graphgym_srnc.own.tables import dblp as reader
-    from graphgym_srnc.own.tables import hetero as typed
+    from graphgym_srnc.own.tables import dblp, metapaths
     files = {"paper.txt": b"1\tGraph words here\n2\tWords of graphs\n3\tOther graph words\n",
              "author.txt": b"7\tA\n8\tB\n",
              "paper_author.txt": b"1\t7\n2\t7\n3\t8\n2\t8\n",
@@ -392,8 +391,8 @@ def dblp(folder: Path) -> Callable[[random.Random], None]:
         key = draw.choice(list(files))
         for name, content in files.items():
             (folder / name).write_bytes(mutated(draw, content) if name == key else content)
-        found, _ = reader.read_folder(folder)
-        typed.graph(found, "author", ["author-paper-author"], bag="author-paper")
+        found, _ = dblp.read_folder(folder)
+        metapaths.make_graph(found, "author", ["author-paper-author"], bag="author-paper")
     return one
 
 
@@ -422,10 +421,10 @@ def result(folder: Path) -> Callable[[random.Random], None]:
         title = draw.choice(NASTY).decode("utf-8", "surrogateescape")
         acts = (lambda: place.plan([0, 1, 2], resume=True), lambda: place.aggregate(),
                 lambda: store.read_results(folder / "one"),
-                lambda: [render.FORMATS[form](compare.table(compare.collect([folder]).runs))
+                lambda: [render.FORMATS[form](compare.table(collect([folder]).runs))
                          for form in render.FORMATS],
-                lambda: tables.markdown([tables.summarise("one", place.aggregate(), folder)]),
-                lambda: html.render([folder], ["micro_f1"], title=title))
+                lambda: tables.to_markdown([tables.summarise("one", place.aggregate(), folder)]),
+                lambda: page.render(collect([folder]), ["micro_f1"], title=title))
         draw.choices(acts, (2, 4, 1, 4, 4, 1))[0]()
     return one
 
@@ -489,7 +488,7 @@ def checkpoint(folder: Path) -> Callable[[random.Random], None]:
     place.begin(0)
 
     def new() -> Checkpoint:
-        return Checkpoint(place, 0, "split", 1.0, lambda line: None,
+        return Checkpoint(place, 0, "erm", "split", 1.0, lambda line: None,
                           True, lambda: {"train": [], "maps": {}, "seconds": 0.0})
 
     trainer.fit(make("erm", rounds=1), make_task(), checkpoint=new())
@@ -504,14 +503,13 @@ def checkpoint(folder: Path) -> Callable[[random.Random], None]:
 
 
 def cached(folder: Path) -> Callable[[random.Random], None]:
-    kept = cache.Cache(folder, 10 ** 6)
-    kept.memoise("a", lambda: {"x": torch.ones(3)}, (1,))
-    file = next(folder.glob("*.pt"))
+    cache.memoise("a", lambda: {"x": torch.ones(3)}, (1,))
+    file = next(cache.cache_folder().rglob("*.pt"))
     whole = file.read_bytes()
 
     def one(draw: random.Random) -> None:
         file.write_bytes(packed(draw, whole))
-        assert kept.memoise("a", lambda: {"x": torch.ones(3)}, (1,))["x"].tolist() == [1, 1, 1]
+        assert cache.memoise("a", lambda: {"x": torch.ones(3)}, (1,))["x"].tolist() == [1, 1, 1]
     return one
 
 
@@ -562,7 +560,7 @@ def test_input_is_read_or_refused(kind, tmp_path, gym, unchanged_globals, monkey
     monkeypatch.setattr(sys, "stdout", io.StringIO())
     monkeypatch.setattr(sys, "stderr", io.StringIO())
     monkeypatch.setattr(overview, "figures_of", lambda results, metric: iter(()))
-    monkeypatch.setattr(html, "_rank_drawings", lambda table: iter(()))
+    monkeypatch.setattr(pictures, "_ranks", lambda table: iter(()))
     try_one, wrong = kind(tmp_path), []
     for number in range(KINDS.index(kind), COUNT, len(KINDS)):
         try:

@@ -16,8 +16,7 @@ from torch.nn import functional as F
 from torch_geometric.data import Data
 
 from graphgym_srnc import backbones, methods
-from graphgym_srnc.backbones import EncoderSpec, Graph, dgi, prepare
-from graphgym_srnc.backbones.graph import View
+from graphgym_srnc.backbones import EncoderSpec, Graph, View, dgi, prepare
 from graphgym_srnc.backbones.sparse import Sparse
 from graphgym_srnc.losses import openness
 from graphgym_srnc.methods import scores as _scores
@@ -467,7 +466,7 @@ def test_smoothing_is_personalised_pagerank(name, steps):
 def trained(monkeypatch):
     """Each Infomax that is trained, in few steps."""
     made, train = [], dgi.train_infomax
-    monkeypatch.setattr(dgi, "train_infomax", lambda graph, hidden: made.append(train(graph, hidden, steps=15)) or made[-1])
+    monkeypatch.setattr(dgi, "train_infomax", lambda graph, hidden: made.append(train(graph, hidden=hidden, steps=15)) or made[-1])
     return made
 
 

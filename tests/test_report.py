@@ -11,11 +11,14 @@ from graphgym_srnc import store
 from graphgym_srnc.report import table
 
 
-def result(split: str, score: float, method: str = "srnc", backbone: str = "gcnconv", **other) -> dict:
-    scores = {"micro_f1": score, "macro_f1": 0.5, "macro_recall": 0.5, "unknown_recall": 0.25, "unknown_precision": 0.5}
-    history = [{"number": 0, "losses": {}, "train": {"micro_f1": 1.0}, "val": scores, "test": scores, "seconds": 0.1}]
-    return {"method": method, "backbone": backbone, "split": split, "warnings": [], "selected": 0, "lr": 0.01, "params": 1,
-            "history": history, "val": scores, "test": scores} | other
+def result(split: str, score: float, method: str = "srnc", backbone: str = "gcnconv",
+           **other) -> dict:
+    scores = {"micro_f1": score, "macro_f1": 0.5, "macro_recall": 0.5, "unknown_recall": 0.25,
+              "unknown_precision": 0.5}
+    history = [{"number": 0, "losses": {}, "train": {"micro_f1": 1.0}, "val": scores,
+                "test": scores, "seconds": 0.1}]
+    return {"method": method, "backbone": backbone, "split": split, "warnings": [], "selected": 0,
+            "lr": 0.01, "params": 1, "history": history, "val": scores, "test": scores} | other
 
 
 def keep(root, name: str, scores: dict[int, float], **other) -> dict[int, dict]:
@@ -29,9 +32,11 @@ def keep(root, name: str, scores: dict[int, float], **other) -> dict[int, dict]:
 def test_summary_and_the_distance_to_the_oracle(tmp_path):
     results = keep(tmp_path, "ours", {0: 0.7, 1: 0.8, 2: 0.6})
     row = table.summarise("ours", results, tmp_path)
-    assert row["runs"] == 3 and row["micro_f1"] == pytest.approx(0.7) and row["micro_f1_std"] == pytest.approx(np.std([0.7, 0.8, 0.6]))
+    assert row["runs"] == 3 and row["micro_f1"] == pytest.approx(0.7)
+    assert row["micro_f1_std"] == pytest.approx(np.std([0.7, 0.8, 0.6]))
     assert "drop" not in row
-    keep(tmp_path, "another backbone", {0: 0.99, 1: 0.99, 2: 0.99}, method="iid", backbone="gatconv")
+    keep(tmp_path, "another backbone", {0: 0.99, 1: 0.99, 2: 0.99}, method="iid",
+         backbone="gatconv")
     oracle = keep(tmp_path, "oracle", {1: 0.9, 2: 0.8, 7: 0.1}, method="iid")
     row = table.summarise("ours", results, tmp_path)
     assert (row["oracle"], row["drop_pairs"]) == ("oracle", 2)
@@ -44,9 +49,11 @@ def test_tables_are_written_and_shown(tmp_path):
     rows = [table.summarise("one|two", warned)]
     table.write(tmp_path, rows)
     read = list(csv.DictReader((tmp_path / "summary.csv").open()))
-    assert float(read[0]["micro_f1"]) == pytest.approx(0.6) and float(read[0]["micro_f1_std"]) == pytest.approx(0.1)
+    assert float(read[0]["micro_f1"]) == pytest.approx(0.6)
+    assert float(read[0]["micro_f1_std"]) == pytest.approx(0.1)
     markdown = (tmp_path / "summary.md").read_text()
-    assert "one\\|two" in markdown and "60.0 ± 10.0" in markdown and "population" in markdown and "1 of 2 run(s) gave a warning" in markdown
+    assert "one\\|two" in markdown and "60.0 ± 10.0" in markdown and "population" in markdown
+    assert "1 of 2 run(s) gave a warning" in markdown
     plain = io.StringIO()
     table.show(rows, plain)
     assert "60.0 ± 10.0" in plain.getvalue() and "\x1b" not in plain.getvalue()

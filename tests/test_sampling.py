@@ -1,4 +1,7 @@
-"""Mini-batches: draws against exact distributions, sampled operators and modularity against the whole graph's, full batch as a limit."""
+"""Mini-batches: draws against exact distributions, and full batch as a limit.
+
+Sampled operators and the sampled modularity are compared with those of the whole graph.
+"""
 from __future__ import annotations
 
 import itertools
@@ -20,13 +23,19 @@ from torch_geometric.sampler import NeighborSampler, NodeSamplerInput
 from torch_geometric.utils import k_hop_subgraph, to_undirected
 
 from graphgym_srnc import methods, shifts
-from graphgym_srnc.backbones import EncoderSpec, Graph, build, sampling
-from graphgym_srnc.backbones.sampling import (
+from graphgym_srnc.backbones import (
     Batches,
-    NeighbourSampler,
+    EncoderSpec,
+    Graph,
+    build,
     draw_edges,
-    draw_neighbours,
+    draw_nodes,
     infer,
+    inference,
+)
+from graphgym_srnc.backbones.sampling import (
+    NeighbourSampler,
+    draw_neighbours,
     make_sampler,
     neighbourhoods,
 )
@@ -49,7 +58,8 @@ def small(num_nodes: int = 30, seed: int = 0) -> Graph:
     """A connected graph with degrees from 2 to about 12."""
     edges = np.array(nx.barabasi_albert_graph(num_nodes, 2, seed=seed).edges).T
     x = torch.rand(num_nodes, 5, generator=torch.Generator().manual_seed(seed))
-    return Graph(Data(x=x, edge_index=to_undirected(torch.from_numpy(edges)), y=torch.zeros(num_nodes, dtype=torch.long)), "none")
+    return Graph(Data(x=x, edge_index=to_undirected(torch.from_numpy(edges)),
+                      y=torch.zeros(num_nodes, dtype=torch.long)), "none")
 
 
 def csr(graph: Graph) -> tuple[torch.Tensor, torch.Tensor]:
@@ -58,9 +68,10 @@ def csr(graph: Graph) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def within(values: torch.Tensor, exact: torch.Tensor, errors: float = 5.0) -> bool:
-    """Whether the mean over draws ``[n, ...]`` is the exact value, up to so many standard errors and float32."""
+    """Whether the mean over draws ``[n, ...]`` is the exact value up to so many standard errors."""
     error = values.std(0) / len(values) ** 0.5
-    return bool(((values.mean(0) - exact).abs() <= errors * error + 1e-5 * exact.abs().clamp(min=1)).all())
+    return bool(((values.mean(0) - exact).abs() <= errors * error
+                 + 1e-5 * exact.abs().clamp(min=1)).all())
 
 
 # ---- draws ----
@@ -71,7 +82,8 @@ def test_subsets_are_uniform(degree, fanout):
     _, entry = draw_neighbours(indptr, torch.ones(20000, dtype=torch.long), fanout)
     count = Counter(map(tuple, entry.view(-1, fanout).sort(1).values.tolist()))
     every = list(itertools.combinations(range(4, 4 + degree), fanout))
-    assert chisquare([count[subset] for subset in every]).pvalue > 1e-4 and sum(count[subset] for subset in every) == 20000
+    times = [count[subset] for subset in every]
+    assert chisquare(times).pvalue > 1e-4 and sum(times) == 20000
 
 
 def test_no_neighbour_twice_and_all_where_there_are_few():
@@ -80,33 +92,40 @@ def test_no_neighbour_twice_and_all_where_there_are_few():
     nodes = torch.tensor([3, 0, 199, 0])
     place, entry = draw_neighbours(indptr, nodes, 5)
     degree = (indptr[nodes + 1] - indptr[nodes]).long()
-    assert torch.equal(torch.bincount(place, minlength=4), degree.clamp(max=5)) and int(degree.max()) > 20
+    assert torch.equal(torch.bincount(place, minlength=4), degree.clamp(max=5))
+    assert int(degree.max()) > 20
     for i, node in enumerate(nodes):
         own = entry[place == i]
-        assert own.unique().numel() == own.numel() and bool(((own >= indptr[node]) & (own < indptr[node + 1])).all())
+        assert own.unique().numel() == own.numel()
+        assert bool(((own >= indptr[node]) & (own < indptr[node + 1])).all())
     place, entry = draw_neighbours(indptr, nodes[:3], 0)
-    assert torch.equal(entry, torch.cat([torch.arange(indptr[node], indptr[node + 1]) for node in nodes[:3]]))
+    rows = [torch.arange(indptr[node], indptr[node + 1]) for node in nodes[:3]]
+    assert torch.equal(entry, torch.cat(rows))
 
 
 def test_a_graph_of_isolated_nodes():
     graph = Graph(Data(x=torch.rand(4, 3), edge_index=torch.empty(2, 0, dtype=torch.long)), "none")
     block, needed = neighbourhoods(graph, 2).block("gcn", torch.tensor([2, 0]))
-    assert block.adjacency.csr.to_dense().tolist() == [[1.0, 0.0], [0.0, 1.0]] and needed.tolist() == [2, 0]
+    assert block.adjacency.to_dense().tolist() == [[1.0, 0.0], [0.0, 1.0]]
+    assert needed.tolist() == [2, 0]
     assert draw_edges(graph, 5).shape == (2, 0)
 
 
 def test_drawn_edges_are_uniform():
     graph = small(12)
-    ends, every = draw_edges(graph, 30000), torch.stack([torch.from_numpy(part) for part in graph.adjacency("raw").entries])
+    ends = draw_edges(graph, 30000)
+    every = torch.stack([torch.from_numpy(part) for part in graph.adjacency("raw").entries])
     count = torch.bincount(ends[0] * 12 + ends[1], minlength=144)
-    assert chisquare(count[every[0] * 12 + every[1]]).pvalue > 1e-4 and int(count.sum()) == int(count[every[0] * 12 + every[1]].sum())
+    of_edges = count[every[0] * 12 + every[1]]
+    assert chisquare(of_edges).pvalue > 1e-4 and int(count.sum()) == int(of_edges.sum())
 
 
 @pytest.mark.parametrize("count, size", [(40, 7), (5000, 7), (5, 7)])
 def test_drawn_nodes_are_different_and_uniform(count, size):
-    draws = [torch.arange(count)[sampling.draw_nodes(count, size)] for _ in range(1000)]
+    draws = [torch.arange(count)[draw_nodes(count, size)] for _ in range(1000)]
     assert all(part.unique().numel() == part.numel() <= min(count, size) for part in draws)
-    assert chisquare(torch.bincount(torch.cat(draws), minlength=count).view(5, -1).sum(1)).pvalue > 1e-4
+    times = torch.bincount(torch.cat(draws), minlength=count)
+    assert chisquare(times.view(5, -1).sum(1)).pvalue > 1e-4
 
 
 # ---- PyG's interface ----
@@ -114,14 +133,17 @@ def test_drawn_nodes_are_different_and_uniform(count, size):
 @pytest.mark.parametrize("hops", [1, 2, 3])
 def test_full_fanout_is_the_k_hop_subgraph(hops):
     graph, nodes = small(60), torch.tensor([41, 7])
-    out = NeighbourSampler(*csr(graph), [-1] * hops).sample_from_nodes(NodeSamplerInput(None, nodes))
+    out = NeighbourSampler(*csr(graph), [-1] * hops).sample_from_nodes(
+        NodeSamplerInput(None, nodes))
     subset, *_ = k_hop_subgraph(nodes, hops, graph.data.edge_index)
     assert torch.equal(out.node.sort().values, subset) and torch.equal(out.node[:2], nodes)
     plain = nx.from_scipy_sparse_array(graph.adjacency("raw").matrix)
-    near = {node for seed in nodes.tolist() for node in nx.single_source_shortest_path_length(plain, seed, cutoff=hops - 1)}
+    near = {node for seed in nodes.tolist()
+            for node in nx.single_source_shortest_path_length(plain, seed, cutoff=hops - 1)}
     expected = sorted((j, i) for i in near for j in plain[i])
     assert sorted(zip(out.node[out.row].tolist(), out.node[out.col].tolist())) == expected
-    assert sum(out.num_sampled_nodes) == len(out.node) and sum(out.num_sampled_edges) == len(out.row)
+    assert sum(out.num_sampled_nodes) == len(out.node)
+    assert sum(out.num_sampled_edges) == len(out.row)
     assert torch.equal(csr(graph)[1][out.edge].long(), out.node[out.row])
 
 
@@ -133,22 +155,25 @@ def test_node_loader():
 
     def batches(seed: int) -> list[Data]:
         torch.manual_seed(seed)
-        loader = NodeLoader(data, make_sampler(graph, [3, 2]), input_nodes=torch.arange(50), batch_size=16, shuffle=True)
+        loader = NodeLoader(data, make_sampler(graph, [3, 2]), input_nodes=torch.arange(50),
+                            batch_size=16, shuffle=True)
         return list(loader)
 
     first = batches(0)
     assert sorted(torch.cat([b.n_id[:b.batch_size] for b in first]).tolist()) == list(range(50))
     for batch in first:
-        assert torch.equal(batch.x, data.x[batch.n_id]) and batch.n_id.unique().numel() == batch.num_nodes
+        assert torch.equal(batch.x, data.x[batch.n_id])
+        assert batch.n_id.unique().numel() == batch.num_nodes
         assert {tuple(edge) for edge in batch.n_id[batch.edge_index].T.tolist()} <= links
         assert int(torch.bincount(batch.edge_index[1]).max()) <= 3
     same, other = batches(0), batches(1)
-    assert all(torch.equal(a.edge_index, b.edge_index) and torch.equal(a.n_id, b.n_id) for a, b in zip(first, same))
+    assert all(torch.equal(a.edge_index, b.edge_index) and torch.equal(a.n_id, b.n_id)
+               for a, b in zip(first, same))
     assert not all(torch.equal(a.n_id, b.n_id) for a, b in zip(first, other))
 
 
 def one_by_one(colptr, row, seed, num_neighbors, *rest) -> tuple:
-    """What ``pyg-lib`` does, a node at a time: neighbours without replacement, new nodes numbered as they come."""
+    """What ``pyg-lib`` does, a node at a time; new nodes are numbered as they come."""
     nodes, rows, columns, edges, begin = seed.tolist(), [], [], [], 0
     for fanout in num_neighbors:
         end = len(nodes)
@@ -167,12 +192,14 @@ def one_by_one(colptr, row, seed, num_neighbors, *rest) -> tuple:
 
 @pytest.fixture(params=["torch", "pyg-lib"])
 def library(request, monkeypatch):
-    """With and without ``pyg-lib``, which here is a stand-in behind PyG's own sampler where it is not installed."""
+    """With and without ``pyg-lib``, or a stand-in behind PyG's own sampler where it is missing."""
     if request.param == "pyg-lib" and not torch_geometric.typing.WITH_PYG_LIB:
         monkeypatch.setattr(torch_geometric.typing, "WITH_PYG_LIB", True)
-        monkeypatch.setattr(torch.ops, "pyg", SimpleNamespace(neighbor_sample=one_by_one), raising=False)
+        monkeypatch.setattr(torch.ops, "pyg", SimpleNamespace(neighbor_sample=one_by_one),
+                            raising=False)
     monkeypatch.setattr(torch_geometric.typing, "WITH_PYG_LIB", request.param == "pyg-lib")
-    assert isinstance(make_sampler(small(), [2]), NeighborSampler if request.param == "pyg-lib" else NeighbourSampler)
+    kind = NeighborSampler if request.param == "pyg-lib" else NeighbourSampler
+    assert isinstance(make_sampler(small(), [2]), kind)
     return request.param
 
 
@@ -192,7 +219,7 @@ def test_a_drawn_operator_is_right_on_average(library, kind, weighted):
         block, needed = hood.block(kind, nodes)
         dense = torch.zeros(len(nodes), 25)
         dense[:, needed] = block.adjacency.csr.to_dense()
-        assert torch.equal(needed[block.own], nodes)
+        assert torch.equal(needed[block.outputs], nodes)
         draws.append(dense)
     assert within(torch.stack(draws), exact[nodes])
     block, needed = neighbourhoods(graph, 0).block(kind, nodes)
@@ -203,7 +230,8 @@ def test_a_drawn_operator_is_right_on_average(library, kind, weighted):
 def test_drawn_propagation_is_right_on_average(kind, layers):
     graph, nodes = small(), torch.tensor([5, 20, 5])
     torch.manual_seed(0)
-    model = build(EncoderSpec(kind=kind, layers=layers, hidden=4, act="identity", skip=True), 5, 2).eval()
+    spec = EncoderSpec(kind=kind, layers=layers, hidden=4, act="identity", skip=True)
+    model = build(spec, 5, 2).eval()
     model.precompute = False
     with torch.no_grad():
         exact = model(model.view(graph, nodes))
@@ -218,7 +246,8 @@ def test_attention_counts_each_drawn_neighbour_as_often_as_it_stands_for():
     graph = Graph(Data(x=x, edge_index=torch.tensor([[0] * 20, list(range(1, 21))])), "none")
     model = encoder("gatconv", layers=1)
     with torch.no_grad():
-        exact, drawn = (model(view) for view in (model.view(graph, torch.tensor([0])), model.sample(graph, torch.tensor([0]), 3)))
+        exact, drawn = (model(view) for view in (model.view(graph, torch.tensor([0])),
+                                                 model.sample(graph, torch.tensor([0]), 3)))
     assert torch.allclose(exact, drawn, atol=1e-5)
 
 
@@ -226,9 +255,11 @@ def test_attention_counts_each_drawn_neighbour_as_often_as_it_stands_for():
 @pytest.mark.parametrize("layers", [1, 2, 3])
 @pytest.mark.parametrize("kind", EDGED)
 def test_a_view_with_all_neighbours_is_the_exact_one(kind, layers, data):
-    graph, nodes, model = Graph(data, "none"), torch.tensor([80, 3, 3, 0]), encoder(kind, layers=layers, skip=True)
+    graph, nodes = Graph(data, "none"), torch.tensor([80, 3, 3, 0])
+    model = encoder(kind, layers=layers, skip=True)
     with torch.no_grad():
-        for exact, drawn in zip(model.embed(model.view(graph, nodes)), model.embed(model.sample(graph, nodes, 0))):
+        for exact, drawn in zip(model.embed(model.view(graph, nodes)),
+                                model.embed(model.sample(graph, nodes, 0))):
             assert torch.allclose(exact, drawn, atol=1e-5)
 
 
@@ -237,9 +268,10 @@ def test_a_view_with_all_neighbours_is_the_exact_one(kind, layers, data):
 def test_inference_by_layers_is_exact(kind, data, monkeypatch):
     graph, model = Graph(data, "none"), encoder(kind, layers=3, skip=kind != "dgi").train()
     whole = infer(model, graph)
-    assert not model.training and torch.allclose(whole, model(model.view(graph)).detach(), atol=1e-5)
-    monkeypatch.setattr(sampling, "CHUNK", 64)
-    monkeypatch.setattr(sampling, "ON_DISK", 0)
+    assert not model.training and torch.allclose(whole, model(model.view(graph)).detach(),
+                                                 atol=1e-5)
+    monkeypatch.setattr(inference, "CHUNK", 64)
+    monkeypatch.setattr(inference, "ON_DISK", 0)
     assert torch.allclose(infer(model, graph), whole, atol=1e-5)
 
 
@@ -251,7 +283,8 @@ def test_products_are_those_of_blocks(kind):
         exact, state = neighbourhoods(graph, 0), torch.randn(50, 7)
         for begin, end in ((0, 50), (0, 9), (20, 31), (49, 50)):
             block, needed = exact.block(kind, torch.arange(begin, end))
-            assert torch.allclose(exact.product(kind, begin, end, state), block.adjacency @ state[needed], atol=1e-6)
+            assert torch.allclose(exact.product(kind, slice(begin, end), state),
+                                  block.adjacency @ state[needed], atol=1e-6)
 
 
 def test_batches():
@@ -261,7 +294,8 @@ def test_batches():
     assert full() == (full.whole, [slice(None)] * 3) and full()[0] is full()[0]
     view, drawn = Batches(model, graph, parts, 20, 0)()
     nodes = [part[index] for part, index in zip(parts, drawn)]
-    assert list(map(len, nodes)) == [20, 10, 0] and torch.allclose(model(view), model(model.view(graph, torch.cat(nodes))), atol=1e-5)
+    exact = model(model.view(graph, torch.cat(nodes)))
+    assert list(map(len, nodes)) == [20, 10, 0] and torch.allclose(model(view), exact, atol=1e-5)
 
 
 # ---- modularity ----
@@ -276,7 +310,8 @@ def test_sampled_modularity_has_no_bias():
     q = logits.softmax(1)
     ends = torch.from_numpy(np.stack(graph.adjacency("raw").entries)).long()
     count = ends.size(1)
-    # Two edges drawn uniformly are every pair of edges as often as any other: the mean over all pairs is the expectation.
+    # Two edges drawn uniformly are every pair of edges as often as any other: the mean over all
+    # pairs is the expectation.
     pairs = [ends[:, list(pair)] for pair in itertools.product(range(count), repeat=2)]
     mean = sum(sampled_modularity_loss(q[i], q[j], 1.5) for i, j in pairs) / len(pairs)
     exact = modularity_loss(q, graph.adjacency("raw"), graph.degree, 1.5)
@@ -288,7 +323,8 @@ def test_sampled_modularity_has_no_bias():
 def test_mean_and_variance_of_sampled_modularity():
     graph, logits = graph_and_posterior(20)
     q, size, gamma = logits.detach().softmax(1), 30, 1.5
-    draws = torch.stack([sampled_modularity_loss(*q[draw_edges(graph, size)], gamma) for _ in range(3000)])
+    draws = torch.stack([sampled_modularity_loss(*q[draw_edges(graph, size)], gamma)
+                         for _ in range(3000)])
     assert within(draws, modularity_loss(q, graph.adjacency("raw"), graph.degree, gamma), 4.0)
     row, column = graph.adjacency("raw").entries
     inside, half = (q[row] * q[column]).sum(1).double(), ((q[row] + q[column]) / 2).double()
@@ -307,7 +343,8 @@ def test_a_graph_without_edges_has_no_modularity():
 @pytest.mark.parametrize("kind", ["gcnconv", "mlp"])
 def test_the_cluster_gnn_estimates_its_own_loss(kind):
     graph = Graph(DENSE, "none")
-    options = {"resolution": 1.2, "collapse": 0.0, "modularity_weight": 2.0, "lr": 0.01, "weight_decay": 0.0}
+    options = {"resolution": 1.2, "collapse": 0.0, "modularity_weight": 2.0, "lr": 0.01,
+               "weight_decay": 0.0}
     cluster = ClusterGNN(encoder(kind).spec, 4, 3, graph, graph, batch_size=64, fanout=0, **options)
     cluster.encoder.eval()
     with torch.no_grad():
@@ -332,10 +369,12 @@ def test_every_method_learns_from_batches(name, mode):
 
 
 @pytest.mark.parametrize("kind", ["gcnconv", "mlp"])
-@pytest.mark.parametrize("name", [name for name in IN_BATCHES if name not in ("srnc", "mmd", "openwgl", "g2pxy")])
+@pytest.mark.parametrize(
+    "name", [name for name in IN_BATCHES if name not in ("srnc", "mmd", "openwgl", "g2pxy")])
 def test_one_batch_of_everything_is_full_batch(name, kind):
     # Without dropout, draws of nodes and draws of neighbours nothing is left to chance.
-    task, scores = make_task(two_graphs=True, open_set=False, oracle=False) if name != "iid" else make_task(), []
+    closed = {"two_graphs": True, "open_set": False, "oracle": False}
+    task, scores = make_task(**closed if name != "iid" else {}), []
     for options in ({}, {"batch_size": 1000, "fanout": 0}):
         method = make(name, kind, **options)
         method.encoder = encoder(kind).spec.__class__(kind=kind, hidden=8, dropout=0.0)
@@ -358,8 +397,10 @@ def test_bad_options(option):
 
 @pytest.mark.parametrize("name", ["erm", "srnc"])
 def test_batches_reach_what_full_batch_does(name):
-    task = toy(nodes=300, num_classes=4, avg_degree=10.0, homophily=0.95, signal=0.6, num_features=60, class_imbalance=1.0)
-    long = {"steps": 40, "pretrain_steps": 40, "cluster_pretrain_steps": 60, "cluster_steps": 10, "num_clusters": 8}
+    task = toy(nodes=300, num_classes=4, avg_degree=10.0, homophily=0.95, signal=0.6,
+               num_features=60, class_imbalance=1.0)
+    long = {"steps": 40, "pretrain_steps": 40, "cluster_pretrain_steps": 60, "cluster_steps": 10,
+            "num_clusters": 8}
     options = {key: value for key, value in long.items() if name == "srnc" or key == "steps"}
     full, drawn = (trainer.fit(make(name, hidden=16, **options, **batch), task).test["micro_f1"]
                    for batch in ({}, {"batch_size": 64, "fanout": 4}))
@@ -386,7 +427,8 @@ def folder(tmp_path):
 
 
 def task_of(folder, mapped: bool) -> ShiftTask:
-    return shifts.find("file")(path=str(folder), num_unseen=1, labels_per_class=5, num_val=20, num_test=30, mapped=mapped)
+    return shifts.find("file")(path=str(folder), num_unseen=1, labels_per_class=5, num_val=20,
+                               num_test=30, mapped=mapped)
 
 
 @pytest.mark.parametrize("features", ["none", "row", "l2", "auto"])
@@ -405,7 +447,8 @@ def test_features_on_disk_are_the_same_features(folder, features):
 @pytest.mark.parametrize("name, kind", [("erm", "gcnconv"), ("srnc", "sageconv"), ("pgl", "mlp")])
 def test_training_with_features_on_disk(folder, name, kind):
     before = (folder / "features.npy").read_bytes()
-    record = trainer.fit(make(name, kind, batch_size=16, fanout=3), task_of(folder, True), max_episodes=1)
+    record = trainer.fit(make(name, kind, batch_size=16, fanout=3), task_of(folder, True),
+                         max_episodes=1)
     assert len(record.history) == 2 and (folder / "features.npy").read_bytes() == before
 
 

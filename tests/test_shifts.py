@@ -17,8 +17,10 @@ from graphgym_srnc import shifts
 from graphgym_srnc.data import catalogue, datasets, pyg
 from graphgym_srnc.data.block_model import class_shares, class_topics, dcsbm
 from graphgym_srnc.data.cleaning import clean
+from graphgym_srnc.data.describe import describe
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.figures.shift import describe, figure, show
+from graphgym_srnc.figures.shift import figure
+from graphgym_srnc.report.shift import show
 from graphgym_srnc.shifts import splits
 
 open_set, synthetic, own_file = (shifts.find(name) for name in ("open_set", "synthetic", "file"))

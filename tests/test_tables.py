@@ -22,17 +22,29 @@ from graphgym_srnc.cli.main import build_parser, main
 from graphgym_srnc.data import folder
 from graphgym_srnc.data import names as _names
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.own.tables import dblp, example, flat, hetero, project, read
-from graphgym_srnc.own.tables.project import Limits
+from graphgym_srnc.own.tables import (
+    dblp,
+    example,
+    features,
+    hetero,
+    homogeneous,
+    metapaths,
+    projection,
+    read,
+)
+from graphgym_srnc.own.tables.projection import Limits, project, steps_of
 
-TITLES = ["Graph networks, \"quoted\"", "Graph mining and networks", "<b>Query</b> plans & graphs", "Query plans\nin two lines",
+TITLES = ["Graph networks, \"quoted\"", "Graph mining and networks", "<b>Query</b> plans & graphs",
+          "Query plans\nin two lines",
           "Größe der Graphen", "plans", "networks", ""]
 IDS = ["007", "7", "é", "a,b", "1.0", "x y", "Z", "zz"]
 CLASSES = ["law", "art", "law", "art", "", "-1", "law, new", "law, new"]
-EDGES = [("007", "7"), ("7", "é"), ("é", "a,b"), ("a,b", "1.0"), ("1.0", "x y"), ("x y", "Z"), ("007", "Z")]
+EDGES = [("007", "7"), ("7", "é"), ("é", "a,b"), ("a,b", "1.0"), ("1.0", "x y"), ("x y", "Z"),
+         ("007", "Z")]
 
 
-def write(path: Path, header: tuple[str, ...], rows: list, mark: str = ",", bom: bool = False) -> Path:
+def write(path: Path, header: tuple[str, ...], rows: list, mark: str = ",",
+          bom: bool = False) -> Path:
     with open(path, "w", encoding="utf-8-sig" if bom else "utf-8", newline="") as file:
         csv.writer(file, delimiter=mark).writerows([header, *rows])
     return path
@@ -61,9 +73,11 @@ def rows_of(path: Path) -> list[list[str]]:
 
 def test_a_table_becomes_the_task_that_file_reads(files, tmp_path, capsys):
     out = tmp_path / "graph"
-    assert run("make", *files, "--text", "title", "--min-nodes", 1, "--stop-words", "none", "--out", out) == 0
+    options = ("--text", "title", "--min-nodes", 1, "--stop-words", "none")
+    assert run("make", *files, *options, "--out", out) == 0
     text = capsys.readouterr().out
-    assert "8 nodes, 7 links" in text and "6 labelled nodes of 3 classes" in text and "! 1 nodes have no feature" in text
+    assert "8 nodes, 7 links" in text and "6 labelled nodes of 3 classes" in text
+    assert "! 1 nodes have no feature" in text
     assert f"dataset.name {out}" in text and "! 1 nodes have no link" in text
     task = shifts.find("file")(path=str(out))
     assert task.oracle is None and task.target.y_true.tolist() == [1, 0, 1, 0, -1, -1, 2, 2]
@@ -74,14 +88,16 @@ def test_a_table_becomes_the_task_that_file_reads(files, tmp_path, capsys):
     assert names.words == learnt.get_feature_names_out().tolist()
     np.testing.assert_allclose(task.target.x.numpy(), expected, atol=1e-6)
     wanted = networkx.Graph([(IDS.index(a), IDS.index(b)) for a, b in EDGES])
-    assert {tuple(sorted(edge)) for edge in task.target.edge_index.T.tolist()} == {tuple(sorted(edge)) for edge in wanted.edges}
+    edges = task.target.edge_index.T.tolist()
+    assert {tuple(sorted(edge)) for edge in edges} == {tuple(sorted(edge)) for edge in wanted.edges}
 
 
 @pytest.fixture
 def split_free(files):
     """The same without a split, which names a class without a training node."""
     header, *rows = rows_of(files[0])
-    return write(files[0], (header[0].lstrip("\ufeff"), *header[1:-1]), [row[:-1] for row in rows]), files[1]
+    names = (header[0].lstrip("\ufeff"), *header[1:-1])
+    return write(files[0], names, [row[:-1] for row in rows]), files[1]
 
 
 def test_a_split_column_is_the_tasks_split(files, tmp_path):
@@ -94,16 +110,20 @@ def test_a_split_column_is_the_tasks_split(files, tmp_path):
 def test_numbers_categories_and_embeddings_stand_side_by_side(split_free, tmp_path):
     array = np.random.default_rng(0).normal(size=(8, 3))
     np.save(tmp_path / "own.npy", array)
-    made, told = flat.graph(*split_free, numbers=["size", "year"], categories=["land"], embeddings=tmp_path / "own.npy")
+    made, told = homogeneous.make_graph(*split_free, numbers=["size", "year"], categories=["land"],
+                                        embeddings=tmp_path / "own.npy")
     size = np.array([1, 2.5, np.nan, -4, 100, 0, 3, 3])
     size = np.nan_to_num((size - np.nanmean(size)) / np.nanstd(size))
     year = (np.arange(8) - 3.5) / np.std(np.arange(8))
-    land = np.array([[word == value for value in ("<i>", "DE", "FR")] for word in rows_of_column(split_free[0], "land")], float)
+    land = np.array([[word == value for value in ("<i>", "DE", "FR")]
+                     for word in rows_of_column(split_free[0], "land")], float)
     blocks = [np.stack([size, year], 1), land, array]
     expected = np.concatenate([block / np.sqrt((block ** 2).sum() / 8) for block in blocks], 1)
     np.testing.assert_allclose(made.features.toarray(), expected, atol=1e-12)
-    assert made.words == ["size", "year", "land=<i>", "land=DE", "land=FR", "embedding 0", "embedding 1", "embedding 2"] and not told
-    everything, _ = flat.graph(*split_free, numbers=["*"])
+    assert made.words == ["size", "year", "land=<i>", "land=DE", "land=FR", "embedding 0",
+                          "embedding 1", "embedding 2"]
+    assert not told
+    everything, _ = homogeneous.make_graph(*split_free, numbers=["*"])
     assert everything.words == ["size", "year"]
     np.testing.assert_allclose(everything.features.toarray(), blocks[0], atol=1e-12)
 
@@ -114,9 +134,10 @@ def rows_of_column(path: Path, name: str) -> list[str]:
 
 
 def test_counts_and_stop_words_are_scikit_learns(split_free):
-    texts = ["\n".join(filter(None, pair)) for pair in zip(TITLES, rows_of_column(split_free[0], "land"))]
-    options = flat.features.TextOptions(counts=True, max_words=4, min_nodes=2, stop_words="english")
-    made, _ = flat.graph(*split_free, text=["title", "land"], options=options)
+    texts = ["\n".join(filter(None, pair))
+             for pair in zip(TITLES, rows_of_column(split_free[0], "land"))]
+    options = features.TextOptions(counts=True, max_words=4, min_nodes=2, stop_words="english")
+    made, _ = homogeneous.make_graph(*split_free, text=["title", "land"], options=options)
     oracle = CountVectorizer(max_features=4, min_df=2, stop_words="english")
     assert (made.features.toarray() == oracle.fit_transform(texts).toarray()).all()
     assert made.words == oracle.get_feature_names_out().tolist() and made.texts == texts
@@ -126,7 +147,8 @@ def test_a_second_table_gets_the_features_of_the_first(files, tmp_path):
     chosen = ("--text", "title", "--numbers", "size,year", "--categories", "land")
     assert run("make", *files, *chosen, "--out", tmp_path / "first") == 0
     header, *rows = rows_of(files[0])
-    new = write(tmp_path / "new.csv", ("id", "title", "size", "year", "land"), [row[:5] for row in rows[:3]])
+    new = write(tmp_path / "new.csv", ("id", "title", "size", "year", "land"),
+                [row[:5] for row in rows[:3]])
     links = write(tmp_path / "links.csv", ("a", "b"), EDGES[:2])
     assert run("make", new, links, "--like", tmp_path / "first", "--out", tmp_path / "second") == 0
     first, second = (np.load(tmp_path / name / "features.npy") for name in ("first", "second"))
@@ -136,14 +158,15 @@ def test_a_second_table_gets_the_features_of_the_first(files, tmp_path):
 
 
 def test_spectral_features_are_eigenvectors(split_free):
-    made, _ = flat.graph(*split_free, spectral=3)
+    made, _ = homogeneous.make_graph(*split_free, spectral=3)
     adjacency = networkx.to_numpy_array(networkx.Graph(EDGES), nodelist=IDS[:7])
     degree = adjacency.sum(1)
     normalised = adjacency / np.sqrt(degree[:, None] * degree)
     x = made.features.toarray() / np.sqrt(8)
     assert (x[7] == 0).all() and x[:7].T @ x[:7] == pytest.approx(np.eye(3), abs=1e-8)
-    np.testing.assert_allclose(normalised @ x[:7], x[:7] * np.linalg.eigvalsh(normalised)[:-4:-1], atol=1e-8)
-    assert (flat.graph(*split_free, spectral=3)[0].features != made.features).nnz == 0
+    np.testing.assert_allclose(normalised @ x[:7], x[:7] * np.linalg.eigvalsh(normalised)[:-4:-1],
+                               atol=1e-8)
+    assert (homogeneous.make_graph(*split_free, spectral=3)[0].features != made.features).nnz == 0
 
 
 @pytest.mark.parametrize("mark, suffix", [(";", ".csv"), ("\t", ".tsv"), ("\t", ".txt")])
@@ -156,7 +179,8 @@ def test_links_with_and_without_a_header(tmp_path):
     place, path = {"1": 0, "2": 1, "03": 2}, tmp_path / "edges.txt"
     path.write_text("# a comment\n1 2\n2 03 9.5\n\n")
     assert read.edges(path, (), place, False)[0].tolist() == [[0, 1], [1, 2]]
-    links = write(tmp_path / "edges.csv", ("weight", "to", "from"), [("3", "1", "2"), ("3", "1", "4")])
+    links = write(tmp_path / "edges.csv", ("weight", "to", "from"),
+                  [("3", "1", "2"), ("3", "1", "4")])
     assert read.edges(links, ("from", "to"), place, True)[0].tolist() == [[1], [0]]
     assert read.edges(links, ("from", "to"), place, True)[1] == 1
     path.write_text("x 1\n1 2\n")
@@ -167,32 +191,40 @@ def test_links_with_and_without_a_header(tmp_path):
 def test_parquet_keeps_whole_numbers(tmp_path):
     pandas = pytest.importorskip("pandas")
     pytest.importorskip("pyarrow", reason="pandas reads .parquet with pyarrow alone")
-    pandas.DataFrame({"id": [1, 2, None], "x": ["a", None, "b"]}).astype({"id": "Int64"}).to_parquet(tmp_path / "nodes.parquet")
+    frame = pandas.DataFrame({"id": [1, 2, None], "x": ["a", None, "b"]}).astype({"id": "Int64"})
+    frame.to_parquet(tmp_path / "nodes.parquet")
     assert read.table(tmp_path / "nodes.parquet") == {"id": ["1", "2", ""], "x": ["a", "", "b"]}
 
 
 def test_numbers_with_gaps_and_leading_zeros_are_names(split_free, tmp_path):
-    for number, (labels, names) in enumerate(((["10", "30", "10", "30", "", "-1", "9", "9"], ("9", "10", "30")),
-                                              (["01", "02", "01", "02", "", "", "01", "02"], ("01", "02")))):
+    cases = ((["10", "30", "10", "30", "", "-1", "9", "9"], ("9", "10", "30")),
+             (["01", "02", "01", "02", "", "", "01", "02"], ("01", "02")))
+    for number, (labels, names) in enumerate(cases):
         header, *rows = rows_of(split_free[0])
         write(split_free[0], header, [row[:-1] + [label] for row, label in zip(rows, labels)])
         assert run("make", *split_free, "--text", "title", "--out", tmp_path / str(number)) == 0
-        task = shifts.find("file")(path=str(tmp_path / str(number)), labels_per_class=1, num_val=1, num_test=1)
+        task = shifts.find("file")(path=str(tmp_path / str(number)), labels_per_class=1, num_val=1,
+                                   num_test=1)
         assert task.class_names == names and task.target.y_true[0] == names.index(labels[0])
 
 
 BAD = [
     (("--text", "titel"), "titel", None), (("--text", "title", "--id", "key"), "--id", None),
-    (("--text", "title", "--label", "class"), "--label", None), (("--numbers", "title"), "--numbers title", None),
-    (("--embeddings", "absent.npy"), "--embeddings", None), ((), "none of them chosen", "--spectral"),
-    (("--text", "title", "--like", "nowhere"), "--like", None), (("--spectral", "99"), "--spectral", None),
-    (("--text", "title", "--max-words", "0"), "--max-words", None), (("--text", "title", "--node", "paper"), "--node", None),
+    (("--text", "title", "--label", "class"), "--label", None),
+    (("--numbers", "title"), "--numbers title", None),
+    (("--embeddings", "absent.npy"), "--embeddings", None),
+    ((), "none of them chosen", "--spectral"),
+    (("--text", "title", "--like", "nowhere"), "--like", None),
+    (("--spectral", "99"), "--spectral", None),
+    (("--text", "title", "--max-words", "0"), "--max-words", None),
+    (("--text", "title", "--node", "paper"), "--node", None),
     (("--text", "title", "--ends", "a", "b"), "edges.csv", None),
 ]
 
 
-@pytest.mark.parametrize("words, key, more", BAD, ids=lambda value: " ".join(value) if isinstance(value, tuple) else None)
-def test_a_bad_option_is_one_line_and_leaves_nothing(words, key, more, files, tmp_path, capsys, monkeypatch):
+@pytest.mark.parametrize("words, key, more", BAD, ids=[" ".join(case[0]) for case in BAD])
+def test_a_bad_option_is_one_line_and_leaves_nothing(words, key, more, files, tmp_path, capsys,
+                                                     monkeypatch):
     monkeypatch.chdir(tmp_path)
     before = sorted(path.name for path in tmp_path.iterdir())
     assert run("make", *files, *words, "--out", "graph") == 2
@@ -202,17 +234,23 @@ def test_a_bad_option_is_one_line_and_leaves_nothing(words, key, more, files, tm
 
 
 @pytest.mark.parametrize("nodes, edges, told", [
-    ("id,t\n1,a\n1,b\n", "1,1\n", "id '1' twice"), ("id,t\n1,a\n,b\n", "1,1\n", "no id in row 2"), ("id,t\n", "1,2\n", "header alone"),
-    ("id,t\n1,\"a\n2,b\n", "1,2\n", "nodes.csv"), ("id,t\n1,a\n2,b\n", "1,3\n1,2\n", "'3', which is no node"),
+    ("id,t\n1,a\n1,b\n", "1,1\n", "id '1' twice"), ("id,t\n1,a\n,b\n", "1,1\n", "no id in row 2"),
+    ("id,t\n", "1,2\n", "header alone"),
+    ("id,t\n1,\"a\n2,b\n", "1,2\n", "nodes.csv"),
+    ("id,t\n1,a\n2,b\n", "1,3\n1,2\n", "'3', which is no node"),
     ("id,t\n1,a\n2\n", "1,2\n", "1 cell(s) in row 2"),
-    ("id,id\n1,a\n", "1,1\n", "another name"), ("", "1,2\n", "an empty file"), ("id,t\n1,a\n2,b\n", "from,to\n", "no link"),
-    ("id,t\n1,a\n2,b\n", "1\n", "two nodes on each line"), ("id,t,split\n1,a,dev\n2,b,\n", "1,2\n", "'dev' at id 1"),
-    ("id,t,split\n1,a,val\n2,b,\n", "1,2\n", "which has no label"), ("id,t\n1,a\n2,b\n", "", "an empty file"),
+    ("id,id\n1,a\n", "1,1\n", "another name"), ("", "1,2\n", "an empty file"),
+    ("id,t\n1,a\n2,b\n", "from,to\n", "no link"),
+    ("id,t\n1,a\n2,b\n", "1\n", "two nodes on each line"),
+    ("id,t,split\n1,a,dev\n2,b,\n", "1,2\n", "'dev' at id 1"),
+    ("id,t,split\n1,a,val\n2,b,\n", "1,2\n", "which has no label"),
+    ("id,t\n1,a\n2,b\n", "", "an empty file"),
 ], ids=lambda value: value[:20] if isinstance(value, str) else None)
 def test_a_bad_file_is_one_line_and_leaves_nothing(nodes, edges, told, tmp_path, capsys):
     (tmp_path / "nodes.csv").write_text(nodes)
     (tmp_path / "edges.csv").write_text(edges)
-    assert run("make", tmp_path / "nodes.csv", tmp_path / "edges.csv", "--categories", "t", "--out", tmp_path / "graph") == 2
+    inputs = (tmp_path / "nodes.csv", tmp_path / "edges.csv")
+    assert run("make", *inputs, "--categories", "t", "--out", tmp_path / "graph") == 2
     error = capsys.readouterr().err
     assert error.count("\n") == 1 and told in error
     assert sorted(path.name for path in tmp_path.iterdir()) == ["edges.csv", "nodes.csv"]
@@ -221,7 +259,8 @@ def test_a_bad_file_is_one_line_and_leaves_nothing(nodes, edges, told, tmp_path,
 def test_other_encodings_and_wrong_inputs(files, tmp_path, capsys):
     (tmp_path / "latin.csv").write_bytes("id,t\n1,é\n".encode("latin-1"))
     for words, told in (((tmp_path / "latin.csv", files[1]), "UTF-8"), ((files[0],), "node table"),
-                        ((tmp_path / "absent.csv", files[1]), "absent"), (("dblp", tmp_path / "nowhere"), "node table"),
+                        ((tmp_path / "absent.csv", files[1]), "absent"),
+                        (("dblp", tmp_path / "nowhere"), "node table"),
                         ((tmp_path / "absent.pt",), "absent.pt")):
         assert run("make", *words, "--out", tmp_path / "graph") == 2
         assert told in capsys.readouterr().err
@@ -230,19 +269,21 @@ def test_other_encodings_and_wrong_inputs(files, tmp_path, capsys):
 def test_what_is_there_is_replaced_only_on_demand(files, tmp_path, capsys):
     out = tmp_path / "graph"
     assert run("make", *files, "--text", "title", "--out", out) == 0
-    before = (out / "features.npy").read_bytes() if (out / "features.npy").exists() else (out / "features.npz").read_bytes()
-    assert run("make", *files, "--numbers", "size", "--out", out) == 2 and "--overwrite" in capsys.readouterr().err
+    before = next(out.glob("features.*")).read_bytes()
+    assert run("make", *files, "--numbers", "size", "--out", out) == 2
+    assert "--overwrite" in capsys.readouterr().err
     assert before in [path.read_bytes() for path in out.iterdir()]
     assert run("make", *files, "--numbers", "size", "--out", out, "--overwrite") == 0
     assert (out / "words.txt").read_text() == "size\n"
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.tex").write_text("x")
     assert run("make", *files, "--numbers", "size", "--out", tmp_path / "mine", "--overwrite") == 2
-    assert [path.name for path in (tmp_path / "mine").iterdir()] == ["thesis.tex"] and not list(tmp_path.glob(".*"))
+    assert [path.name for path in (tmp_path / "mine").iterdir()] == ["thesis.tex"]
+    assert not list(tmp_path.glob(".*"))
 
 
 def test_a_failed_write_keeps_the_old_folder(files, tmp_path):
-    made, _ = flat.graph(*files, numbers=["size"])
+    made, _ = homogeneous.make_graph(*files, numbers=["size"])
     folder.write(made, tmp_path / "graph", False)
     with pytest.raises(TypeError):
         folder.write(made._replace(recipe={"no": object()}), tmp_path / "graph", True)
@@ -251,63 +292,73 @@ def test_a_failed_write_keeps_the_old_folder(files, tmp_path):
 
 # Metapaths.
 
-def random_links(seed: int = 0) -> dict[tuple[str, str], sp.csr_matrix]:
-    rng = np.random.default_rng(seed)
-    links: dict[tuple[str, str], sp.csr_matrix] = {}
-    for pair, shape, share in ((("p", "a"), (30, 12), 0.15), (("p", "t"), (30, 9), 0.2), (("p", "p"), (30, 30), 0.03)):
-        hetero.connect(links, pair, sp.csr_matrix(rng.random(shape) < share))
-    return links
+PAPERS = ("--node", "paper", "--metapath", "paper-author-paper")
 
 
-@pytest.mark.parametrize("path", ["p-a-p", "p-t-p", "p-p", "p-p-p", "p-a-p-t-p", "p-a-p-a-p", "a-p-t-p-a", "p-a-p-p", "a-p-p-a"])
-@pytest.mark.parametrize("limits", [Limits(), Limits(top=2), Limits(min_count=2), Limits(max_degree=4), Limits(1, 2, 5)], ids=str)
+def random_links(seed: int = 0) -> hetero.Links:
+    rng, graph = np.random.default_rng(seed), hetero.Hetero({}, {})
+    for pair, shape, share in ((("p", "a"), (30, 12), 0.15), (("p", "t"), (30, 9), 0.2),
+                               (("p", "p"), (30, 30), 0.03)):
+        graph.connect(*pair, sp.csr_matrix(rng.random(shape) < share))
+    return graph.links
+
+
+@pytest.mark.parametrize("path", ["p-a-p", "p-t-p", "p-p", "p-p-p", "p-a-p-t-p", "p-a-p-a-p",
+                                  "a-p-t-p-a", "p-a-p-p", "a-p-p-a"])
+@pytest.mark.parametrize("limits", [Limits(), Limits(top=2), Limits(min_count=2),
+                                    Limits(max_degree=4), Limits(1, 2, 5)], ids=str)
 def test_projection_is_that_of_dense_products(path, limits, monkeypatch):
-    monkeypatch.setattr(project, "BLOCK", 40)  # many blocks
+    monkeypatch.setattr(projection, "BLOCK", 40)  # many blocks
     links, types = random_links(), path.split("-")
     dense = [links[pair].toarray() for pair in zip(types, types[1:])]
     for place in range(1, len(dense)) if limits.max_degree else ():
-        hub = (dense[place - 1].sum(0) > limits.max_degree) | (dense[place].sum(1) > limits.max_degree)
+        degree = np.maximum(dense[place - 1].sum(0), dense[place].sum(1))
+        hub = degree > limits.max_degree
         dense[place - 1], dense[place] = dense[place - 1] * ~hub, dense[place] * ~hub[:, None]
     m = np.linalg.multi_dot(dense) if len(dense) > 1 else dense[0]
     s = m if types == types[::-1] else m + m.T
     pathsim, d, wanted = types == types[::-1] and len(types) % 2 == 1, s.sum(1), set()
     for i in range(len(s)):
-        near = [(-(2 * s[i, j] / (s[i, i] + s[j, j]) if pathsim else s[i, j] / np.sqrt(d[i] * d[j])), j)
+        near = [(-(2 * s[i, j] / (s[i, i] + s[j, j]) if pathsim
+                   else s[i, j] / np.sqrt(d[i] * d[j])), j)
                 for j in range(len(s)) if j != i and s[i, j] >= limits.min_count]
         wanted |= {(min(i, j), max(i, j)) for _, j in sorted(near)[:limits.top or None]}
-    found, told = project.project(project.walk(links, path, types[0], limits.max_degree), path, limits)
+    found, told = project(steps_of(links, path, types[0], limits.max_degree), path, limits)
     assert set(map(tuple, found.T.tolist())) == wanted and found.shape[1] == len(wanted)
     assert f"{len(wanted):,} links" in told
 
 
 def test_pathsim_of_the_papers_example():
-    # Sun et al. 2011, Table 1: venues of Mike and Mary, whose PathSim by author-paper-venue-paper-author is 1.
+    # Sun et al. 2011, Table 1: Mike and Mary, whose PathSim by the path below is 1.
     counts = np.array([[2, 1, 0, 0], [50, 20, 0, 0], [2, 0, 1, 0], [2, 1, 0, 0], [0, 0, 1, 1]])
     m = counts @ counts.T
     sim = 2 * m / (m.diagonal()[:, None] + m.diagonal())
     assert sim[0, 3] == 1 and sim[0, 1] == pytest.approx(0.0826, abs=1e-4)
-    papers = [(author, venue) for (author, venue), count in np.ndenumerate(counts) for _ in range(count)]
-    links: dict[tuple[str, str], sp.csr_matrix] = {}
+    papers = [(author, venue) for (author, venue), count in np.ndenumerate(counts)
+              for _ in range(count)]
+    graph = hetero.Hetero({}, {})
     rows = np.arange(len(papers))
     for kind, column, size in (("author", 0, 5), ("venue", 1, 4)):
         ends = np.array([paper[column] for paper in papers])
-        hetero.connect(links, ("paper", kind), sp.csr_matrix((np.ones(len(papers)), (rows, ends)), shape=(len(papers), size)))
+        graph.connect("paper", kind, sp.csr_matrix((np.ones(len(papers)), (rows, ends)),
+                                                   shape=(len(papers), size)))
     path = "author-paper-venue-paper-author"
-    found, _ = project.project(project.walk(links, path, "author", 0), path, Limits(top=1))
+    found, _ = project(steps_of(graph.links, path, "author", 0), path, Limits(top=1))
     np.fill_diagonal(sim, -1)
-    assert sorted(map(tuple, found.T.tolist())) == sorted({(min(pair), max(pair)) for pair in enumerate(sim.argmax(1).tolist())})
+    wanted = {(min(pair), max(pair)) for pair in enumerate(sim.argmax(1).tolist())}
+    assert sorted(map(tuple, found.T.tolist())) == sorted(wanted)
 
 
 def test_too_many_links_are_refused_before_they_are_made(monkeypatch):
-    links: dict[tuple[str, str], sp.csr_matrix] = {}
-    hetero.connect(links, ("p", "c"), sp.csr_matrix(np.ones((700, 1))))
-    steps = project.walk(links, "p-c-p", "p", 0)
+    graph = hetero.Hetero({}, {})
+    graph.connect("p", "c", sp.csr_matrix(np.ones((700, 1))))
+    steps = steps_of(graph.links, "p-c-p", "p", 0)
     with pytest.raises(InputError, match="490,000.*--top 20"):
-        project.project(steps, "p-c-p", Limits(max_edges=10_000))
-    assert project.project(steps, "p-c-p", Limits(top=2, max_edges=10_000))[0].shape[1] < 1400
-    monkeypatch.setattr(project, "WORK", 1000)
+        project(steps, "p-c-p", Limits(max_edges=10_000))
+    assert project(steps, "p-c-p", Limits(top=2, max_edges=10_000))[0].shape[1] < 1400
+    monkeypatch.setattr(projection, "WORK", 1000)
     with pytest.raises(InputError, match="--max-degree"):
-        project.project(steps, "p-c-p", Limits(top=2))
+        project(steps, "p-c-p", Limits(top=2))
 
 
 @pytest.fixture
@@ -317,7 +368,8 @@ def small():
     data["paper"].train_mask, data["paper"].val_mask = torch.arange(6) < 2, torch.arange(6) == 3
     data["paper"].test_mask = torch.arange(6) > 3
     data["author"].num_nodes, data["venue"].y = 3, torch.tensor([1, 0])
-    data["author", "writes", "paper"].edge_index = torch.tensor([[0, 0, 1, 1, 2, 2], [0, 1, 1, 2, 3, 4]])
+    written = torch.tensor([[0, 0, 1, 1, 2, 2], [0, 1, 1, 2, 3, 4]])
+    data["author", "writes", "paper"].edge_index = written
     data["paper", "written_by", "author"].edge_index = torch.tensor([[0, 1], [0, 0]])
     data["paper", "in", "venue"].edge_index = torch.tensor([[0, 1, 2, 3, 4], [0, 0, 0, 1, 1]])
     return data
@@ -325,7 +377,7 @@ def small():
 
 def test_a_heterodata_becomes_a_task(small, tmp_path, capsys):
     torch.save(small, tmp_path / "hetero.pt")
-    assert run("make", tmp_path / "hetero.pt", "--node", "paper", "--metapath", "paper-author-paper", "--out", tmp_path / "graph") == 0
+    assert run("make", tmp_path / "hetero.pt", *PAPERS, "--out", tmp_path / "graph") == 0
     assert "paper-author-paper: 12 paths, 3 links" in capsys.readouterr().out
     task = shifts.find("file")(path=str(tmp_path / "graph"), open_set=False)
     torch.testing.assert_close(task.target.x, small["paper"].x)
@@ -337,22 +389,32 @@ def test_a_heterodata_becomes_a_task(small, tmp_path, capsys):
 def test_features_and_labels_from_elsewhere(small, tmp_path):
     torch.save(small, tmp_path / "hetero.pt")
     read_back = hetero.read_pt(tmp_path / "hetero.pt")
-    made, _ = hetero.graph(read_back, "author", ["author-paper-author", "author-paper-venue-paper-author"], bag="author-paper",
+    made, _ = metapaths.make_graph(read_back, "author",
+                                   ["author-paper-author", "author-paper-venue-paper-author"],
+                                   bag="author-paper",
                            labels_from="author-paper-venue")
     x = small["paper"].x.numpy()
-    np.testing.assert_allclose(made.features.toarray(), [x[[0, 1]].mean(0), x[[1, 2]].mean(0), x[[3, 4]].mean(0)], rtol=1e-6)
-    assert made.labels == ["1", "1", "0"] and made.edges.T.tolist() == [[0, 1]] and made.split is None
-    counted, _ = hetero.graph(read_back, "author", ["author-paper-author"], bag="author-paper-venue")
-    assert counted.features.toarray().tolist() == [[2, 0], [2, 0], [0, 2]] and counted.words == ["0", "1"]
-    for node, paths, labels, key in (("book", ["paper-author-paper"], "", "--node"), ("paper", [], "", "--metapath"),
-                                     ("paper", ["paper-author"], "", "--metapath"), ("paper", ["paper-book-paper"], "", "book"),
+    np.testing.assert_allclose(made.features.toarray(),
+                               [x[[0, 1]].mean(0), x[[1, 2]].mean(0), x[[3, 4]].mean(0)], rtol=1e-6)
+    assert made.labels == ["1", "1", "0"] and made.edges.T.tolist() == [[0, 1]]
+    assert made.split is None
+    counted, _ = metapaths.make_graph(read_back, "author", ["author-paper-author"],
+                                      bag="author-paper-venue")
+    assert counted.features.toarray().tolist() == [[2, 0], [2, 0], [0, 2]]
+    assert counted.words == ["0", "1"]
+    for node, paths, labels, key in (("book", ["paper-author-paper"], "", "--node"),
+                                     ("paper", [], "", "--metapath"),
+                                     ("paper", ["paper-author"], "", "--metapath"),
+                                     ("paper", ["paper-book-paper"], "", "book"),
                                      ("author", ["author-paper-author"], "", "--bag"),
-                                     ("paper", ["paper-author-paper"], "paper-author", "--labels-from")):
+                                     ("paper", ["paper-author-paper"], "paper-author",
+                                      "--labels-from")):
         with pytest.raises(InputError, match=key):
-            hetero.graph(read_back, node, paths, labels_from=labels)
+            metapaths.make_graph(read_back, node, paths, labels_from=labels)
 
 
-@pytest.mark.parametrize("content", ["code", Data(x=torch.ones(2, 1)), {"x": 1}, HeteroData(), "broken", "outside"], ids=str)
+@pytest.mark.parametrize("content", ["code", Data(x=torch.ones(2, 1)), {"x": 1}, HeteroData(),
+                                     "broken", "outside"], ids=str)
 def test_a_pt_file_that_holds_something_else(content, small, tmp_path, capsys):
     path, trap = tmp_path / "hetero.pt", tmp_path / "ran"
 
@@ -365,8 +427,9 @@ def test_a_pt_file_that_holds_something_else(content, small, tmp_path, capsys):
     torch.save(Trap() if content == "code" else small if content == "outside" else content, path)
     if content == "broken":
         path.write_bytes(b"not a file of torch")
-    assert run("make", path, "--node", "paper", "--metapath", "paper-author-paper", "--out", tmp_path / "graph") == 2
-    assert capsys.readouterr().err.count("\n") == 1 and not trap.exists() and not (tmp_path / "graph").exists()
+    assert run("make", path, *PAPERS, "--out", tmp_path / "graph") == 2
+    assert capsys.readouterr().err.count("\n") == 1 and not trap.exists()
+    assert not (tmp_path / "graph").exists()
 
 
 # The DBLP four-area files.
@@ -376,11 +439,15 @@ def area(tmp_path):
     home = tmp_path / "area"
     home.mkdir()
     for name, content in {
-            "author.txt": "10\tAnn \"A\" O'Hara\n20\tBob\n30\tCy\n40\tJosé\n", "conf.txt": "1\tKDD\n2\tVLDB\n",
+            "author.txt": "10\tAnn \"A\" O'Hara\n20\tBob\n30\tCy\n40\tJosé\n",
+            "conf.txt": "1\tKDD\n2\tVLDB\n",
             "term.txt": "7\tgraph\n8\tquery\n9\tneural\n", "conf_label.txt": "1\t1\n2\t0\n",
-            "paper.txt": "1\tGraph networks\n2\tGraph \"mining\n3\tQuery plans\n4\tQuery plans again\n5\tAlone\n",
-            "paper_author.txt": "1\t10\n1\t20\n2\t20\n3\t30\n4\t30\n4\t40\n4\t99\n", "paper_term.txt": "1\t7\n1\t9\n2\t7\n3\t8\n4\t8\n\n",
-            "paper_conf.txt": "1\t1\n2\t1\n3\t2\n4\t2\n", "author_label.txt": "10\t1\tAnn\n30\t0\tCy\n77\t0\tNobody\n",
+            "paper.txt": "1\tGraph networks\n2\tGraph \"mining\n3\tQuery plans\n"
+            "4\tQuery plans again\n5\tAlone\n",
+            "paper_author.txt": "1\t10\n1\t20\n2\t20\n3\t30\n4\t30\n4\t40\n4\t99\n",
+            "paper_term.txt": "1\t7\n1\t9\n2\t7\n3\t8\n4\t8\n\n",
+            "paper_conf.txt": "1\t1\n2\t1\n3\t2\n4\t2\n",
+            "author_label.txt": "10\t1\tAnn\n30\t0\tCy\n77\t0\tNobody\n",
     }.items():
         (home / name).write_bytes(content.encode("latin-1" if name == "author.txt" else "utf-8"))
     return home
@@ -388,35 +455,41 @@ def area(tmp_path):
 
 def test_the_four_area_files_as_authors(area, tmp_path, capsys):
     out = tmp_path / "graph"
-    assert run("make", "dblp", area, "--node", "author", "--metapath", "author-paper-author", "--bag", "author-paper", "--min-nodes", 1,
-               "--out", out) == 0
+    authors = ("--node", "author", "--metapath", "author-paper-author", "--bag", "author-paper")
+    assert run("make", "dblp", area, *authors, "--min-nodes", 1, "--out", out) == 0
     told = capsys.readouterr().out
-    assert "paper_author.txt: 1 links to unknown ids" in told and "author_label.txt: 1 labels of unknown ids" in told
-    assert rows_of(out / "nodes.csv") == [["id", "text"], ["10", "Ann \"A\" O'Hara"], ["20", "Bob"], ["30", "Cy"], ["40", "José"]]
-    assert rows_of(out / "edges.csv")[1:] == [["0", "1"], ["2", "3"]] and rows_of(out / "labels.csv")[1:] == [["0", "1"], ["2", "0"]]
-    texts = ["Graph networks", "Graph networks\nGraph \"mining", "Query plans\nQuery plans again", "Query plans again"]
+    assert "paper_author.txt: 1 links to unknown ids" in told
+    assert "author_label.txt: 1 labels of unknown ids" in told
+    assert rows_of(out / "nodes.csv") == [["id", "text"], ["10", "Ann \"A\" O'Hara"], ["20", "Bob"],
+                                          ["30", "Cy"], ["40", "José"]]
+    assert rows_of(out / "edges.csv")[1:] == [["0", "1"], ["2", "3"]]
+    assert rows_of(out / "labels.csv")[1:] == [["0", "1"], ["2", "0"]]
+    texts = ["Graph networks", "Graph networks\nGraph \"mining", "Query plans\nQuery plans again",
+             "Query plans again"]
     oracle = TfidfVectorizer(stop_words="english")
     expected = oracle.fit_transform(texts).toarray()
-    found = np.load(out / "features.npy") if (out / "features.npy").exists() else sp.load_npz(out / "features.npz").toarray()
-    np.testing.assert_allclose(found, expected, atol=1e-6)
+    np.testing.assert_allclose(np.load(out / "features.npy"), expected, atol=1e-6)
     assert (out / "words.txt").read_text().split() == oracle.get_feature_names_out().tolist()
 
 
 def test_the_four_area_files_as_papers(area):
     graph, _ = dblp.read_folder(area)
-    made, told = hetero.graph(graph, "paper", ["paper-author-paper", "paper-term-paper"], bag="paper-term", labels_from="paper-conf")
+    made, told = metapaths.make_graph(graph, "paper", ["paper-author-paper", "paper-term-paper"],
+                                      bag="paper-term", labels_from="paper-conf")
     assert made.labels == ["1", "1", "0", "0", ""] and made.words == ["graph", "query", "neural"]
-    assert made.features.toarray().tolist() == [[1, 0, 1], [1, 0, 0], [0, 1, 0], [0, 1, 0], [0, 0, 0]]
+    assert made.features.toarray().tolist() == [[1, 0, 1], [1, 0, 0], [0, 1, 0], [0, 1, 0],
+                                                [0, 0, 0]]
     assert made.edges.T.tolist() == [[0, 1], [2, 3]] and len(told) == 2
 
 
 @pytest.mark.parametrize("name, content, told", [
-    ("paper_author.txt", "1 10\n", "tabs"), ("author.txt", "10\tA\n10\tB\n", "twice"), ("author_label.txt", "10\t1\n10\t2\n", "two labels"),
+    ("paper_author.txt", "1 10\n", "tabs"), ("author.txt", "10\tA\n10\tB\n", "twice"),
+    ("author_label.txt", "10\t1\n10\t2\n", "two labels"),
     ("paper.txt", "", "tabs"),
 ])
 def test_bad_area_files(name, content, told, area, tmp_path, capsys):
     (area / name).write_text(content)
-    assert run("make", "dblp", area, "--node", "paper", "--metapath", "paper-author-paper", "--out", tmp_path / "graph") == 2
+    assert run("make", "dblp", area, *PAPERS, "--out", tmp_path / "graph") == 2
     error = capsys.readouterr().err
     assert told in error and error.count("\n") == 1 and not (tmp_path / "graph").exists()
 
@@ -432,8 +505,10 @@ def test_names_are_read_as_they_were_written(tmp_path):
 
 
 @pytest.mark.parametrize("name, content", [
-    ("nodes.csv", "id\n1\n"), ("nodes.csv", "key\n1\n2\n"), ("nodes.csv", "id\n1\n1\n"), ("nodes.csv", ""),
-    ("nodes.csv", "id,text\n1,a\n2\n"), ("nodes.csv", "id\n\"1\n"), ("words.txt", "a\n"), ("words.txt", "a\nb\nc\n"),
+    ("nodes.csv", "id\n1\n"), ("nodes.csv", "key\n1\n2\n"), ("nodes.csv", "id\n1\n1\n"),
+    ("nodes.csv", ""),
+    ("nodes.csv", "id,text\n1,a\n2\n"), ("nodes.csv", "id\n\"1\n"), ("words.txt", "a\n"),
+    ("words.txt", "a\nb\nc\n"),
 ])
 def test_names_that_do_not_fit_are_refused(name, content, tmp_path):
     (tmp_path / name).write_text(content)
@@ -445,29 +520,36 @@ def test_names_that_do_not_fit_are_refused(name, content, tmp_path):
 
 def test_the_walk_to_predictions_on_the_example(tmp_path):
     def type_in(*words: str) -> str:
-        done = subprocess.run([sys.executable, "-m", "graphgym_srnc", *words], cwd=tmp_path, capture_output=True, text=True, timeout=300)
+        done = subprocess.run([sys.executable, "-m", "graphgym_srnc", *words], cwd=tmp_path,
+                              capture_output=True, text=True, timeout=300)
         assert done.returncode == 0, done.stderr
         return done.stdout
 
     example.write(tmp_path / "demo", num_nodes=300)
-    assert "run --cfg own dataset.name demo/graph" in type_in("data", "make", "demo/nodes.csv", "demo/edges.csv", "--text", "title",
-                                                              "--out", "demo/graph")
-    fast = ("gnn.dim_inner", "16", "srnc.rounds", "1", "srnc.self_training", "1", "srnc.candidates", "1", "srnc.members", "1",
-            "srnc.cluster_pretrain_steps", "20", "srnc.pretrain_steps", "20", "srnc.steps", "10", "srnc.cluster_steps", "5")
-    assert "own" in type_in("run", "--cfg", "own", "--no-tensorboard", "--no-figures", "dataset.name", "demo/graph", *fast)
+    make = ("data", "make", "demo/nodes.csv", "demo/edges.csv", "--text", "title")
+    assert "run --cfg own dataset.name demo/graph" in type_in(*make, "--out", "demo/graph")
+    fast = ("gnn.dim_inner", "16", "srnc.rounds", "1", "srnc.self_training", "1",
+            "srnc.candidates", "1", "srnc.members", "1", "srnc.cluster_pretrain_steps", "20",
+            "srnc.pretrain_steps", "20", "srnc.steps", "10", "srnc.cluster_steps", "5")
+    assert "own" in type_in("run", "--cfg", "own", "--no-tensorboard", "--no-figures",
+                            "dataset.name", "demo/graph", *fast)
     result = json.loads((tmp_path / "results/own/0/result.json").read_text())
     assert result["selection"] == "target_modularity" and result["task"] == "file/demo/graph"
 
 
 def test_the_example_is_what_it_says(tmp_path):
     example.write(tmp_path / "demo", num_nodes=700, seed=3)
-    nodes, answers = (rows_of(tmp_path / "demo" / name)[1:] for name in ("nodes.csv", "answers.csv"))
+    nodes, answers = (rows_of(tmp_path / "demo" / name)[1:]
+                      for name in ("nodes.csv", "answers.csv"))
     labels, topics = [row[3] for row in nodes], [row[1] for row in answers]
     assert len({row[0] for row in nodes}) == 700 and set(topics) == set(example.TOPICS)
     assert all(label in ("", topic) for label, topic in zip(labels, topics))
-    assert set(labels) == {"", *example.TOPICS[:-example.UNLABELLED]} and 25 <= sum(map(bool, labels)) <= 80
-    words = {topic: {word for row, own in zip(nodes, topics) if own == topic for word in row[1].lower().split()} for topic in set(topics)}
-    assert all(len(own - set().union(*(words[other] for other in words if other != topic))) > 20 for topic, own in words.items())
+    assert set(labels) == {"", *example.TOPICS[:-example.UNLABELLED]}
+    assert 25 <= sum(map(bool, labels)) <= 80
+    words = {topic: {word for row, own in zip(nodes, topics) if own == topic
+                     for word in row[1].lower().split()} for topic in set(topics)}
+    assert all(len(own - set().union(*(words[other] for other in words if other != topic))) > 20
+               for topic, own in words.items())
     same = [topics[a] == topics[b] for a, b in linked(tmp_path / "demo")]
     assert 0.7 < np.mean(same) < 0.9
     first = (tmp_path / "demo" / "nodes.csv").read_bytes()
@@ -485,11 +567,13 @@ def test_the_page_of_the_manual_does_what_it_says(area, tmp_path, monkeypatch):
     (area.parent / "area").rename(tmp_path / "four_area")
     monkeypatch.chdir(tmp_path)
     exec(re.search(r"^```python\n(.*?)^```$", page, re.M | re.S)[1], {})
-    lines = [line.partition("#")[0] for code in re.findall(r"^```bash\n(.*?)^```$", page, re.M | re.S) for line in code.splitlines()]
+    blocks = re.findall(r"^```bash\n(.*?)^```$", page, re.M | re.S)
+    lines = [line.partition("#")[0] for block in blocks for line in block.splitlines()]
     words = [shlex.split(line)[1:] for line in lines]
     for command in words:
         if command[:2] == ["data", "make"] and command[2] != "demo/nodes.csv":
             assert main([*command, "--overwrite"]) == 0
         elif command[0] in ("predict", "discover", "run"):
             build_parser().parse_known_args(command)
-    assert {path.name for path in tmp_path.iterdir()} == {"four_area", "hetero.pt", "papers", "authors"}
+    assert {path.name for path in tmp_path.iterdir()} == {"four_area", "hetero.pt", "papers",
+                                                          "authors"}

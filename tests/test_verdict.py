@@ -146,8 +146,8 @@ def test_it_is_told_everywhere(gym, tmp_path, monkeypatch):
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
     from graphgym_srnc import store
-    from graphgym_srnc.report import page as html
-    from graphgym_srnc.report import table
+    from graphgym_srnc.report import page, table
+    from graphgym_srnc.report.read import collect
     from graphgym_srnc.runs import run
     monkeypatch.setattr(verdict, "AGREEMENT", 1.1)
     cfg = gym.load_config(None, ["out_dir", str(tmp_path), "train.mode", "erm", "erm.steps", "5", "synthetic.num_nodes", "200",
@@ -166,8 +166,8 @@ def test_it_is_told_everywhere(gym, tmp_path, monkeypatch):
     broken = store.read_result(place.path / "0")
     broken["verdict"]["sentences"]["agreement"] = "<script>alert(1)</script>"
     (place.path / "0" / "result.json").write_text(json.dumps(broken))
-    page = html.render([tmp_path], [], None, "", None, {}, html.read([tmp_path]))
-    assert "Verdicts" in page and "<script>alert(1)" not in page and "agreement, 2 of 2 run(s)" in page
+    text = page.render(collect([tmp_path]))
+    assert "Verdicts" in text and "<script>alert(1)" not in text and "agreement, 2 of 2 run(s)" in text
 
 
 def test_an_estimator_has_it_too(tmp_path):

@@ -3,16 +3,13 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from graphgym_srnc.backbones.encoder import Encoder, EncoderSpec, Weight
-from graphgym_srnc.backbones.graph import Block
+from graphgym_srnc.backbones.encoder import Encoder, Layer
 from graphgym_srnc.backbones.sparse import Sparse
+from graphgym_srnc.backbones.view import Block
 
 
-class GCNLayer(Weight):
+class GCNLayer(Layer):
     r""":math:`\tilde D^{-1/2}(A+I)\tilde D^{-1/2} H W + b`."""
-
-    def __init__(self, in_dim: int, out_dim: int, spec: EncoderSpec, last: bool) -> None:
-        super().__init__(in_dim, out_dim)
 
     def forward(self, h: Sparse | Tensor, block: Block) -> Tensor:
         return block.propagate(h, self.weight).add_(self.bias)

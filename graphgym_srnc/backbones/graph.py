@@ -1,41 +1,33 @@
-"""A graph made ready for encoders: features in their cheaper form, normalised adjacencies, computation views; each made once."""
+"""A graph made ready for encoders: scaled features and normalised adjacencies, each made once."""
 from __future__ import annotations
 
 import copy
 import weakref
-from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 import scipy.sparse as sp
 import torch
 from torch import Tensor
-from torch.utils.weak import WeakIdKeyDictionary
 from torch_geometric.data import Data
 
-from graphgym_srnc.backbones.mapped import Mapped, scaled
+from graphgym_srnc.backbones.features import FEATURES, SPARSE_BELOW, Mapped, scaled_features
 from graphgym_srnc.backbones.sparse import Sparse
 from graphgym_srnc.data import edges
 from graphgym_srnc.errors import InputError
 
-SPARSE_BELOW = 0.2
-"""Share of non-zero features under which they are kept sparse."""
-
-FEATURES = ("row", "l2", "auto", "none")
-"""How features may be scaled, see :class:`Graph`."""
-
-_scaled: WeakIdKeyDictionary = WeakIdKeyDictionary()
-"""Version and scaled features by the matrix they were made of and the scaling: a matrix that several tasks hold is scaled once."""
-
-_prepared: "weakref.WeakValueDictionary[tuple[int, str], Graph]" = weakref.WeakValueDictionary()
+_prepared: weakref.WeakValueDictionary[tuple[int, str], Graph] = weakref.WeakValueDictionary()
 
 
-def prepare(data: Data, features: str = "row") -> "Graph":
-    """The :class:`Graph` of a ``Data`` object; asked again for the same object while one lives, it is the same one."""
-    key = (id(data), features)
-    graph = _prepared.get(key)
-    if graph is None or graph.data is not data:
-        _prepared[key] = graph = Graph(data, features)
+def prepare(data: Data, features: str = "row") -> Graph:
+    """The :class:`Graph` of a ``Data`` object; while one lives, the same object has the same one.
+
+    Raises:
+        InputError: ``features`` is unknown.
+    """
+    # A graph holds its data, so that nothing else has the number of the data while it lives.
+    graph = _prepared.get((id(data), features))
+    if graph is None:
+        _prepared[id(data), features] = graph = Graph(data, features)
     return graph
 
 
@@ -43,10 +35,12 @@ class Graph:
     """Features and adjacencies of one graph, ready for products.
 
     Args:
-        data: a graph with ``x`` ``[V, F]`` and ``edge_index`` ``[2, E]``, read as undirected, unweighted, without self-loops. An ``x`` with
-            the attribute ``mapped`` stays where it is, see :class:`graphgym_srnc.backbones.mapped.Mapped`.
-        features: ``row`` (each row divided by its sum of absolute values), ``l2`` (by its Euclidean length), ``auto`` (``l2``, of
-            columns less their mean where features are dense) or ``none``.
+        data: a graph with ``x`` ``[V, F]`` and ``edge_index`` ``[2, E]``, read as undirected,
+            unweighted and without self-loops. An ``x`` with the attribute ``mapped`` stays where it
+            is, see :class:`graphgym_srnc.backbones.features.Mapped`.
+        features: ``row`` (each row divided by its sum of absolute values), ``l2`` (by its Euclidean
+            length), ``auto`` (``l2``, of columns less their mean where features are dense) or
+            ``none``.
 
     Raises:
         InputError: ``features`` is unknown.
@@ -54,24 +48,17 @@ class Graph:
 
     def __init__(self, data: Data, features: str = "row") -> None:
         if features not in FEATURES:
-            raise InputError("dataset.normalize", features, ", ".join(FEATURES))
+            raise InputError("features", features, ", ".join(FEATURES))
         self.data, self.num_nodes, self.device = data, data.num_nodes, data.edge_index.device
-        self.x = Mapped(data.x, features, self.device) if getattr(data.x, "mapped", False) else _scaled_features(data.x, features)
+        self.x: Sparse | Tensor | Mapped = (
+            Mapped(data.x, features, self.device) if getattr(data.x, "mapped", False)
+            else scaled_features(data.x, features))
         self._operators: dict[str, Sparse] = {}
-        self._products: dict[str, Sparse | Tensor] = {}
+        self._products: dict[tuple[str, int], Sparse | Tensor] = {}
 
     @property
     def num_features(self) -> int:
         return self.x.shape[1]
-
-    def adjacency(self, kind: str) -> Sparse:
-        """The ``[V, V]`` operator of a kind, undirected and without the graph's own self-loops.
-
-        ``raw``: :math:`A`. ``gcn``: :math:`\\tilde D^{-1/2}(A+I)\\tilde D^{-1/2}`. ``mean``: :math:`D^{-1}A`. ``loops``: :math:`A+I`.
-        """
-        if kind not in self._operators:
-            self._operators[kind] = Sparse(_OPERATORS[kind](self._raw()), self.device)
-        return self._operators[kind]
 
     @property
     def content(self) -> tuple[Tensor, Tensor]:
@@ -81,7 +68,8 @@ class Graph:
     @property
     def degree(self) -> Tensor:
         """Node degrees in :math:`A`, ``[V]``."""
-        return torch.from_numpy(np.diff(self.adjacency("raw").matrix.indptr).astype(np.float32)).to(self.device)
+        degree = np.diff(self.adjacency("raw").matrix.indptr).astype(np.float32)
+        return torch.from_numpy(degree).to(self.device)
 
     @property
     def edges(self) -> Tensor:
@@ -89,12 +77,28 @@ class Graph:
         pairs = np.stack(self.adjacency("raw").entries).astype(np.int64)
         return torch.from_numpy(pairs[:, pairs[0] < pairs[1]]).to(self.device)
 
-    def reweighted(self, weight: np.ndarray) -> "Graph":
-        """The same graph with a weight on each entry of :math:`A` in row order, ``[2m]``; operators follow, features are shared."""
-        raw = self.adjacency("raw").matrix
-        other = copy.copy(self)
-        other._products = {}
-        other._operators = {"raw": Sparse(sp.csr_array((weight, raw.indices, raw.indptr), shape=raw.shape), self.device)}
+    def adjacency(self, kind: str) -> Sparse:
+        r"""The ``[V, V]`` operator of a kind, undirected and without the graph's own self-loops.
+
+        ``raw``: :math:`A`. ``gcn``: :math:`\tilde D^{-1/2}(A+I)\tilde D^{-1/2}`.
+        ``mean``: :math:`D^{-1}A`. ``loops``: :math:`A+I`.
+        """
+        if kind not in self._operators:
+            # A large graph of which one operator is read ought not to keep A as well.
+            raw = self._operators.get("raw")
+            matrix = raw.matrix if raw else _read_edges(self.data.edge_index, self.num_nodes)
+            made = matrix if kind == "raw" else _OPERATORS[kind](matrix)
+            self._operators[kind] = Sparse(made, self.device)
+        return self._operators[kind]
+
+    def reweighted(self, weight: np.ndarray) -> Graph:
+        """The same graph with a weight on each entry of :math:`A` in row order, ``[2m]``.
+
+        Operators follow; features are shared.
+        """
+        raw, other = self.adjacency("raw").matrix, copy.copy(self)
+        matrix = sp.csr_array((weight, raw.indices, raw.indptr), shape=raw.shape)
+        other._operators, other._products = {"raw": Sparse(matrix, self.device)}, {}
         return other
 
     def whole_features(self) -> Sparse | Tensor:
@@ -106,138 +110,42 @@ class Graph:
         return self.x.refuse() if isinstance(self.x, Mapped) else self.x
 
     def propagated(self, kind: str, power: int = 1) -> Sparse | Tensor:
-        """:math:`\\hat A^k X`, constant, made once."""
-        key = f"{kind}{power}"
-        if key not in self._products:
-            self.whole_features()
-            x = self.x.matrix if isinstance(self.x, Sparse) else self.x.cpu().numpy()
+        r""":math:`\hat A^k X` of an operator, ``[V, F]``: constant, made once.
+
+        Raises:
+            InputError: the features stay on disk.
+        """
+        if (kind, power) not in self._products:
+            features = self.whole_features()
+            x = features.matrix if isinstance(features, Sparse) else features.cpu().numpy()
             for _ in range(power):
                 x = self.adjacency(kind).matrix @ x
             if sp.issparse(x):
-                dense = x.nnz > SPARSE_BELOW * x.shape[0] * x.shape[1]
-                self._products[key] = torch.from_numpy(x.toarray()).to(self.device) if dense else Sparse(x, self.device)
+                product = Sparse(x, self.device)
+                dense = product.nnz > SPARSE_BELOW * x.shape[0] * x.shape[1]
+                self._products[kind, power] = product.to_dense() if dense else product
             else:
-                self._products[key] = torch.from_numpy(x).to(self.device)
-        return self._products[key]
-
-    def _raw(self) -> sp.csr_array:
-        if "raw" in self._operators:
-            return self._operators["raw"].matrix
-        number = edges.undirected(self.data.edge_index.cpu().numpy(), self.num_nodes)[0]
-        indptr = np.searchsorted(number, np.arange(self.num_nodes + 1) * self.num_nodes)
-        small = np.int32 if max(self.num_nodes, len(number)) < 2 ** 31 else np.int64
-        column = np.remainder(number, self.num_nodes, out=number).astype(small)
-        del number
-        return sp.csr_array((np.ones(len(column), dtype=np.float32), column, indptr.astype(small)), shape=(self.num_nodes, self.num_nodes))
+                self._products[kind, power] = torch.from_numpy(x).to(self.device)
+        return self._products[kind, power]
 
 
-@dataclass
-class Block:
-    """What one layer reads: an operator from its input nodes to its output nodes, and where the latter stand among the former.
-
-    ``adjacency`` is ``[n_out, n_in]``; ``own`` ``[n_out]`` indexes the input nodes, or is None where both are the whole graph.
-    ``product`` holds :math:`\\hat A X` where that is constant and the cheaper order. ``drawn`` says that an entry may stand for several
-    neighbours, see :class:`graphgym_srnc.backbones.sampling.Neighbourhoods`.
-    """
-
-    adjacency: Sparse
-    own: Tensor | slice | None = None
-    product: "Sparse | Tensor | None" = None
-    drawn: bool = False
-
-    def propagate(self, h: "Sparse | Tensor", weight: Tensor) -> Tensor:
-        """:math:`\\hat A H W` ``[n_out, K]`` in the cheaper order."""
-        if self.product is not None:
-            return self.product @ weight
-        if isinstance(h, Sparse) or weight.size(0) >= weight.size(1):
-            return self.adjacency @ (h @ weight)
-        return (self.adjacency @ h) @ weight
-
-    @cached_property
-    def edges(self) -> tuple[Tensor, Tensor]:
-        """Output and input node of each entry of the operator, both ``[E]``, sorted by output node."""
-        return tuple(torch.from_numpy(part.astype(np.int64)).to(self.adjacency.device) for part in self.adjacency.entries)
-
-    @property
-    def multiplicity(self) -> Tensor | None:
-        """How many neighbours each entry stands for where they are drawn, ``[E]``, in the order of ``edges``; else None."""
-        return torch.from_numpy(self.adjacency.matrix.data).to(self.adjacency.device) if self.drawn else None
-
-    def rows(self, place: Tensor) -> "Block":
-        """The block of some of its output nodes, ``[n]``, in this order and perhaps more than once."""
-        own = place if self.own is None else self.own[place]
-        return replace(self, own=own, adjacency=None if self.adjacency is None else self.adjacency[place],
-                       product=None if self.product is None else self.product[place])
-
-    def root(self, h: "Sparse | Tensor") -> "Sparse | Tensor":
-        """The rows of ``h`` ``[n_in, K]`` that belong to the output nodes, ``[n_out, K]``."""
-        return h if self.own is None else h[self.own]
+def _read_edges(edge_index: Tensor, num_nodes: int) -> sp.csr_array:
+    """:math:`A` of edges ``[2, E]``: 1 for each pair of different nodes with an edge between."""
+    number = edges.undirected(edge_index.cpu().numpy(), num_nodes)[0]
+    indptr = np.searchsorted(number, np.arange(num_nodes + 1) * num_nodes)
+    integer = np.int32 if max(num_nodes, len(number)) < 2 ** 31 else np.int64
+    column = np.remainder(number, num_nodes, out=number).astype(integer)
+    del number  # of a large graph it is large
+    ones = np.ones(len(column), dtype=np.float32)
+    return sp.csr_array((ones, column, indptr.astype(integer)), shape=(num_nodes, num_nodes))
 
 
-@dataclass
-class View:
-    """The features and blocks that an encoder needs for some nodes, outermost layer first; nothing else is computed."""
-
-    x: "Sparse | Tensor"
-    blocks: list[Block]
+def _with_loops(a: sp.csr_array) -> sp.csr_array:
+    return (a + sp.eye_array(a.shape[0], dtype=np.float32, format="csr")).tocsr()
 
 
-def make_view(graph: Graph, kind: str, layers: int, nodes: Tensor | None, precompute: bool) -> View:
-    """The computation view of ``layers`` message-passing layers for ``nodes`` ``[n]`` (None = the whole graph).
-
-    Args:
-        graph: the graph.
-        kind: an operator of :meth:`Graph.adjacency`.
-        layers: number of layers, one block each.
-        nodes: the output nodes.
-        precompute: whether the first layer reads :math:`\\hat A X` only, so that it may be made in advance.
-    """
-    full = graph.adjacency(kind)
-    if nodes is None:
-        blocks = [Block(full) for _ in range(layers)]
-        # With sparse features A(XW) touches nnz(X) + nnz(A) entries and (AX)W many more; dense features have one product less.
-        if precompute and not isinstance(graph.x, Sparse):
-            blocks[0].product = graph.propagated(kind)
-        return View(graph.whole_features(), blocks)
-    blocks, wanted = [], nodes.cpu().numpy()
-    for layer in reversed(range(layers)):
-        rows = full.matrix[wanted]
-        needed = np.union1d(rows.indices, wanted)
-        if layer == 0 and precompute:
-            product = graph.propagated(kind)[torch.from_numpy(wanted).to(graph.device)]
-            x = graph.x.matrix[needed] if isinstance(graph.x, Sparse) else None
-            # A few rows of AX cost less than the rows of X around them; of many nodes' neighbours each is read but once.
-            if not isinstance(product, Sparse) or product.nnz < x.nnz + rows.nnz:
-                blocks.append(Block(Sparse(rows, graph.device), None, product))
-                break
-        own = torch.from_numpy(np.searchsorted(needed, wanted)).to(graph.device)
-        blocks.append(Block(Sparse(rows[:, needed], graph.device), own))
-        wanted = needed
-    return View(graph.x[torch.from_numpy(wanted).to(graph.device)], blocks[::-1])
-
-
-def _scaled_features(x: Tensor, features: str) -> "Sparse | Tensor":
-    """What :func:`_normalised_features` makes, made once while the matrix lives unchanged."""
-    made, version = _scaled.setdefault(x, {}), 0 if x.is_inference() else x._version
-    if features not in made or made[features][0] != version:
-        made[features] = version, _normalised_features(x, features)
-    return made[features][1]
-
-
-def _normalised_features(x: Tensor, features: str) -> "Sparse | Tensor":
-    dense = (x.to_dense() if x.layout != torch.strided else x).float()
-    if int(dense.count_nonzero()) < SPARSE_BELOW * dense.numel():
-        matrix = sp.csr_array(dense.cpu().numpy())
-        if features != "none":
-            size = abs(matrix) if features == "row" else matrix * matrix
-            length = np.asarray(size.sum(1), dtype=np.float32).ravel() ** (1 if features == "row" else 0.5)
-            matrix.data /= np.repeat(np.maximum(length, 1e-12), np.diff(matrix.indptr))
-        return Sparse(matrix, x.device)
-    return scaled(dense, features, dense.mean(0) if features == "auto" else None)
-
-
-def _gcn(a: sp.csr_array) -> sp.csr_array:
-    a = a + sp.eye_array(a.shape[0], dtype=np.float32, format="csr")
+def _normalised(a: sp.csr_array) -> sp.csr_array:
+    a = _with_loops(a)
     scale = sp.diags_array(np.asarray(a.sum(1), dtype=np.float32).ravel() ** -0.5)
     return (scale @ a @ scale).tocsr()
 
@@ -247,4 +155,4 @@ def _mean(a: sp.csr_array) -> sp.csr_array:
     return (sp.diags_array(1 / np.where(total > 0, total, 1)) @ a).tocsr()
 
 
-_OPERATORS = {"raw": lambda a: a, "gcn": _gcn, "mean": _mean, "loops": lambda a: (a + sp.eye_array(a.shape[0], dtype=np.float32)).tocsr()}
+_OPERATORS = {"gcn": _normalised, "mean": _mean, "loops": _with_loops}

@@ -3,32 +3,29 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from graphgym_srnc.backbones.encoder import Encoder, EncoderSpec, Weight
-from graphgym_srnc.backbones.graph import Block, Graph, View
+from graphgym_srnc.backbones.encoder import Encoder, Layer
+from graphgym_srnc.backbones.features import Mapped
+from graphgym_srnc.backbones.graph import Graph
 from graphgym_srnc.backbones.sparse import Sparse
+from graphgym_srnc.backbones.view import Block, View
 
 
-class LinearLayer(Weight):
+class LinearLayer(Layer):
     """:math:`H W + b`."""
 
-    def __init__(self, in_dim: int, out_dim: int, spec: EncoderSpec, last: bool) -> None:
-        super().__init__(in_dim, out_dim)
-
-    def forward(self, h: Sparse | Tensor, block: Block | None) -> Tensor:
+    def forward(self, h: Sparse | Tensor, block: Block) -> Tensor:
         return h @ self.weight + self.bias
 
 
-class _Own(Block):
-    """A node's own state is all that a layer reads."""
-
-    def __init__(self) -> None:
-        super().__init__(adjacency=None)
-
-
 class MLP(Encoder):
-    """Layers of :class:`LinearLayer`."""
+    """Layers of :class:`LinearLayer` on the rows of :meth:`inputs`."""
 
     layer, local = LinearLayer, True
 
+    def inputs(self, graph: Graph) -> Sparse | Tensor | Mapped:
+        """What the first layer reads of each node, ``[V, in_dim]``."""
+        return graph.x
+
     def view(self, graph: Graph, nodes: Tensor | None = None) -> View:
-        return View(graph.x if nodes is None else graph.x[nodes], [_Own()] * len(self.layers))
+        x = self.inputs(graph)
+        return View(x if nodes is None else x[nodes], [Block()] * len(self.layers))

@@ -4,16 +4,16 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from graphgym_srnc.backbones.encoder import Encoder, EncoderSpec, Weight
-from graphgym_srnc.backbones.graph import Block
+from graphgym_srnc.backbones.encoder import Encoder, EncoderSpec, Layer
 from graphgym_srnc.backbones.sparse import Sparse
+from graphgym_srnc.backbones.view import Block
 
 
-class SAGELayer(Weight):
+class SAGELayer(Layer):
     r""":math:`D^{-1}A H W + H W_\text{root} + b`."""
 
     def __init__(self, in_dim: int, out_dim: int, spec: EncoderSpec, last: bool) -> None:
-        super().__init__(in_dim, out_dim)
+        super().__init__(in_dim, out_dim, spec, last)
         self.root_weight = nn.Parameter(nn.init.xavier_uniform_(torch.empty(in_dim, out_dim)))
 
     def forward(self, h: Sparse | Tensor, block: Block) -> Tensor:

@@ -5,20 +5,18 @@ from dataclasses import replace
 
 from torch import Tensor
 
-from graphgym_srnc.backbones.encoder import Encoder, EncoderSpec
-from graphgym_srnc.backbones.graph import Graph, View
-from graphgym_srnc.backbones.mlp import LinearLayer, _Own
+from graphgym_srnc.backbones.encoder import EncoderSpec
+from graphgym_srnc.backbones.graph import Graph
+from graphgym_srnc.backbones.mlp import MLP
+from graphgym_srnc.backbones.sparse import Sparse
 
 
-class SGC(Encoder):
-    r""":math:`\hat A^K X W + b` with :math:`K` = ``spec.layers``; the smoothed features are made once a graph."""
-
-    layer, local = LinearLayer, True
+class SGC(MLP):
+    r""":math:`\hat A^K X W + b` with :math:`K` = ``spec.layers``; the smoothing is made once."""
 
     def __init__(self, spec: EncoderSpec, in_dim: int, out_dim: int) -> None:
         super().__init__(replace(spec, layers=1), in_dim, out_dim)
         self.power = spec.layers
 
-    def view(self, graph: Graph, nodes: Tensor | None = None) -> View:
-        x = graph.propagated("gcn", self.power)
-        return View(x if nodes is None else x[nodes], [_Own()])
+    def inputs(self, graph: Graph) -> Sparse | Tensor:
+        return graph.propagated("gcn", self.power)

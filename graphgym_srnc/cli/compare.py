@@ -71,10 +71,11 @@ def main(args: argparse.Namespace) -> None:
     from graphgym_srnc.atomic import write_text
     from graphgym_srnc.errors import InputError
     from graphgym_srnc.report import compare, render
+    from graphgym_srnc.report.read import collect
     form = args.format or render.SUFFIXES.get(Path(args.out or "").suffix.lower(), "text")
     if form not in render.FORMATS:
         raise InputError("--format", form, ", ".join(render.FORMATS))
-    found = compare.collect(args.folders)
+    found = collect(args.folders)
     for remark in found.remarks():
         print(f"note: {remark}", file=sys.stderr)
     table = compare.table(found.runs, args.metric, args.split, args.by, args.columns, args.select,
@@ -95,16 +96,16 @@ def main(args: argparse.Namespace) -> None:
 def _draw(table: Table, file: str) -> None:
     """Draw the critical-difference diagram of the first metric."""
     from graphgym_srnc.errors import InputError
-    from graphgym_srnc.figures import charts
-    from graphgym_srnc.report import render
+    from graphgym_srnc.figures.charts import critical_difference_figure
+    from graphgym_srnc.figures.style import save
+    from graphgym_srnc.report import grid
     metric = table.metrics[0]
     ranking = table.rankings.get(metric)
     if ranking is None:
         allowed = "results in which two rows or more have splits and seeds in common"
         raise InputError("--figure", file, allowed)
-    title = f"{render.name(metric)} on {table.split}, {ranking.blocks} splits"
-    figure = charts.critical_difference_figure(ranking.ranks, ranking.difference, ranking.cliques,
-                                               title)
+    title = f"{grid.name(metric)} on {table.split}, {ranking.blocks} splits"
+    figure = critical_difference_figure(ranking.ranks, ranking.difference, ranking.cliques, title)
     with arguments.writing("--figure", file):
-        charts.save(figure, Path(file))
+        save(figure, Path(file))
     print(f"wrote {file}")

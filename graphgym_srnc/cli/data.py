@@ -1,4 +1,4 @@
-"""``graphgym-srnc data``: which data sets there are, a shift at a glance before any training, and a graph of your own files."""
+"""``graphgym-srnc data``: data sets, a shift before any training, and graphs of your own files."""
 from __future__ import annotations
 
 import argparse
@@ -9,14 +9,18 @@ from graphgym_srnc.cli import make
 
 def add_parser(subparsers: argparse._SubParsersAction) -> None:
     """Add ``data`` and its actions."""
-    parser = subparsers.add_parser("data", help="list data sets, show a shift before any training, or make a graph of your own files")
-    actions = parser.add_subparsers(dest="action", required=True, metavar="{list,show,make,example}")
-    actions.add_parser("list", help="names that dataset.name may have, and which are here").add_argument(
-        "--root", default="", help="data folder (default: $GRAPHGYM_SRNC_DATA or ./datasets)")
+    parser = subparsers.add_parser("data", help="list data sets, show a shift before any training, "
+                                   "or make a graph of your own files")
+    actions = parser.add_subparsers(dest="action", required=True,
+                                    metavar="{list,show,make,example}")
+    listing = actions.add_parser("list", help="names that dataset.name may have, which are here")
+    listing.add_argument("--root", default="",
+                         help="data folder (default: $GRAPHGYM_SRNC_DATA or ./datasets)")
     show = actions.add_parser("show", help="graphs, splits, label distributions and what looks odd")
     show.add_argument("--cfg", metavar="FILE", help="a yaml file, or the name of a shipped config")
-    show.add_argument("--out", metavar="FILE", help="also draw the label distributions, e.g. shift.png")
-    show.add_argument("overrides", nargs="*", metavar="key value", help="config keys to change, e.g. open_set.num_unseen 2")
+    show.add_argument("--out", metavar="FILE", help="draw the label distributions, e.g. shift.png")
+    show.add_argument("overrides", nargs="*", metavar="key value",
+                      help="config keys to change, e.g. open_set.num_unseen 2")
     make.add_parsers(actions)
 
 
@@ -35,21 +39,22 @@ def list_data(root: str) -> None:
     from graphgym_srnc.data.catalogue import known_names, raw_folder, resolve
     from graphgym_srnc.data.home import homes
     from graphgym_srnc.shifts import names
+    from graphgym_srnc.text import aligned
 
-    rows = [("dataset.name", "here", "raw files")]
     places = {name: (resolve(name)[0], raw_folder(*resolve(name))) for name in known_names()}
-    places |= {f"cross_graph: {name}": ("citation", f"{name}.mat") for name in ("acmv9", "citationv1", "dblpv7")}
+    places |= {f"cross_graph: {name}": ("citation", f"{name}.mat")
+               for name in ("acmv9", "citationv1", "dblpv7")}
+    rows = [("dataset.name", "here", "raw files")]
     for name, (family, place) in places.items():
         paths = [folder / place for folder in homes(family, root)]
         found = next((path for path in paths if path.is_file() or any(path.glob("*"))), None)
         rows.append((name, "yes" if found else "no", str(found or paths[0])))
-    widths = [max(map(len, column)) for column in zip(*rows)]
-    for row in rows:
-        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip())
-    print("\nA member's name alone is enough where it is clear: Cora is Planetoid/Cora, Photo is Amazon/Photo. Class/Member of\n"
-          "torch_geometric.datasets works too, if it is one graph.\n"
+    print(aligned(rows))
+    print("A member's name alone is enough where it is clear: Cora is Planetoid/Cora, Photo is "
+          "Amazon/Photo. Class/Member of\ntorch_geometric.datasets works too, if it is one graph.\n"
           f"dataset.format is one of {', '.join(names())}; synthetic needs no files, nor does\n"
-          "temporal with dataset.name arxiv_like; file reads your own, and cross_graph any two of your own.")
+          "temporal with dataset.name arxiv_like; file reads your own, and cross_graph any two of "
+          "your own.")
 
 
 def show(cfg: str | None, overrides: list[str], out: str | None) -> None:
@@ -58,14 +63,17 @@ def show(cfg: str | None, overrides: list[str], out: str | None) -> None:
     Raises:
         InputError: a bad config, bad data, or a picture that cannot be written.
     """
+    from graphgym_srnc.data.describe import describe
     from graphgym_srnc.errors import InputError
-    from graphgym_srnc.figures import charts, shift
+    from graphgym_srnc.figures import shift, style
     from graphgym_srnc.gym import build_task, load_config
+    from graphgym_srnc.report.shift import show as print_out
 
-    if out and (Path(out).suffix.lower() not in (".png", ".pdf", ".svg") or not Path(out).absolute().parent.is_dir()):
+    fits = out and Path(out).suffix.lower() in (".png", ".pdf", ".svg")
+    if out and not (fits and Path(out).absolute().parent.is_dir()):
         raise InputError("--out", out, "a .png, .pdf or .svg file in a folder that exists")
-    summary = shift.describe(build_task(load_config(cfg, overrides)))
-    shift.show(summary)
+    summary = describe(build_task(load_config(cfg, overrides)))
+    print_out(summary)
     if out:
-        charts.save(shift.figure(summary), Path(out))
+        style.save(shift.figure(summary), Path(out))
         print(f"drew {out}")

@@ -167,6 +167,7 @@ def _executor(args: argparse.Namespace, workers: int) -> Executor:
 def _show(out_dir: Path) -> None:
     """Print the table of all results, the settings chosen on validation."""
     from graphgym_srnc.report import compare, render
-    render.show(compare.table(compare.collect([out_dir]).runs), sys.stdout)
+    from graphgym_srnc.report.read import collect
+    render.show(compare.table(collect([out_dir]).runs), sys.stdout)
     print(f"more: graphgym-srnc compare {out_dir}; graphgym-srnc report {out_dir}; "
           f"tensorboard --logdir {out_dir}")

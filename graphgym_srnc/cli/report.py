@@ -40,22 +40,21 @@ def main(args: argparse.Namespace) -> None:
     from graphgym_srnc.atomic import write_text
     from graphgym_srnc.errors import InputError
     from graphgym_srnc.report import overview, page
+    from graphgym_srnc.report.read import collect
     # Not in DIR: GraphGym's agg_batch takes whatever lies there for an experiment.
     out = Path(args.out or f"{Path(args.folders[0]).resolve().name or 'report'}.html")
     parent = next(path for path in out.absolute().parents if path.exists())
     if out.is_dir() or args.out and not parent.is_dir() or not os.access(parent, os.W_OK):
         raise InputError("--out", str(out), "a file that can be written")
 
-    experiments = page.read(args.folders)
-    html = page.render(args.folders, args.metric, args.against, args.title, args.paper,
-                       descriptions(), experiments)
+    found = collect(args.folders)
+    text = page.render(found, args.metric, args.against, args.title, args.paper, descriptions())
     with arguments.writing("--out", str(out)):
-        write_text(out, html)
-    print(f"wrote {out} ({len(html.encode()) / 2 ** 20:.1f} MiB)")
+        write_text(out, text)
+    print(f"wrote {out} ({len(text.encode()) / 2 ** 20:.1f} MiB)")
     if args.figures:
-        results = {one.name: one.results for one in experiments if one.results}
         with arguments.writing("--figures", args.figures, "a folder that can be written to"):
-            paths = overview.draw_all(results, args.figures, *args.metric[:1])
+            paths = overview.draw_all(found.results, args.figures, *args.metric[:1])
         print(f"wrote {len(paths)} figures to {args.figures}")
 
 

@@ -57,7 +57,7 @@ def main(args: argparse.Namespace) -> None:
         InputError: the config, the data or the place for results is not as it must be; nothing was
             written then.
         KeyboardInterrupt: Ctrl-C; the finished runs and their table are kept.
-        Lost: another of the processes that ``torchrun`` started has ended.
+        ProcessLost: another of the processes that ``torchrun`` started has ended.
     """
     from graphgym_srnc import parallel
     with parallel.processes():

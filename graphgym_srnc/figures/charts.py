@@ -1,78 +1,19 @@
-"""The one style of all figures, and those that fit nowhere else: confusion, label shift, mean ranks. No pyplot, hence no window."""
+"""Charts of scores: confusion matrix, reliability, mean ranks."""
 from __future__ import annotations
 
-import io
 import math
-from contextlib import AbstractContextManager
-from pathlib import Path
 from typing import Mapping, Sequence
 
-import matplotlib
 import numpy as np
-from cycler import cycler
 from matplotlib.figure import Figure
 
-from graphgym_srnc.atomic import write_bytes
-from graphgym_srnc.errors import InputError
+from graphgym_srnc.figures.style import INK, MARKERS, PALE, PALETTE, style
 from graphgym_srnc.text import short
-
-PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#D9C400", "#332288", "#999933", "#882255", "#44AA99",
-           "#AA4499")
-"""Okabe and Ito's colours (their yellow darker, for white paper) and Tol's muted ones, told apart with the common colour
-blindnesses; a second turn changes the marker."""
-
-MARKERS = ("o", "^", "s", "D", "v")
-INK, PALE = "#222222", "#BBBBBB"
-
-STYLE = {
-    "font.family": "sans-serif", "font.sans-serif": ["DejaVu Sans"], "font.size": 9, "axes.titlesize": 10, "figure.titlesize": 11,
-    "xtick.labelsize": 8, "ytick.labelsize": 8, "legend.fontsize": 8, "legend.frameon": False, "figure.dpi": 110, "axes.axisbelow": True,
-    "axes.spines.top": False, "axes.spines.right": False, "axes.prop_cycle": cycler(color=PALETTE), "axes.edgecolor": "#555555",
-    "grid.color": "#E2E2E2", "grid.linewidth": 0.6, "hatch.linewidth": 0.6, "figure.constrained_layout.use": True,
-    # A dollar in the name of a class is no formula.
-    "text.parse_math": False,
-    # Type 42 keeps the letters of a PDF letters; the salt makes the ids in an SVG the same each time.
-    "pdf.fonttype": 42, "svg.hashsalt": "graphgym-srnc",
-}
-
-UNDATED = {"png": "Software", "pdf": "CreationDate", "svg": "Date"}
-"""Formats, and what to leave out of each so that equal figures are equal files."""
-
-
-def style() -> AbstractContextManager:
-    """The style of all figures, as a context or a decorator; matplotlib's own settings are put back afterwards."""
-    return matplotlib.rc_context(STYLE)
-
-
-@style()
-def render(figure: Figure, kind: str = "png") -> bytes:
-    """A figure as a file of a kind in ``UNDATED``; the same bytes each time."""
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format=kind, metadata={UNDATED[kind]: None})
-    return buffer.getvalue()
-
-
-def save(figure: Figure, path: Path) -> Path:
-    """Write a figure, whole or not at all, in the format that the suffix names.
-
-    Raises:
-        InputError: the suffix is none of png, pdf and svg.
-    """
-    kind = path.suffix.lower().removeprefix(".")
-    if kind not in UNDATED:
-        raise InputError("figure", str(path), f"a file name that ends in {', '.join(f'.{known}' for known in UNDATED)}")
-    write_bytes(path, render(figure, kind))
-    return path
-
-
-def png(figure: Figure) -> bytes:
-    """A figure as a PNG file."""
-    return render(figure)
 
 
 @style()
 def confusion_figure(counts: np.ndarray, names: Sequence[str], title: str = "") -> Figure:
-    """The confusion matrix ``[C, C]``: row = true class, colour = share of the row, text = count."""
+    """The confusion matrix ``[C, C]``: row = true class, colour = its share, text = count."""
     counts = np.asarray(counts)
     size = len(counts)
     share = counts / np.maximum(counts.sum(1, keepdims=True), 1)
@@ -83,12 +24,13 @@ def confusion_figure(counts: np.ndarray, names: Sequence[str], title: str = "") 
     if size <= 24:
         for row, column in np.ndindex(size, size):
             if counts[row, column]:
-                axes.text(column, row, int(counts[row, column]), ha="center", va="center", fontsize=9 if size <= 12 else 6.5,
+                axes.text(column, row, int(counts[row, column]), ha="center", va="center",
+                          fontsize=9 if size <= 12 else 6.5,
                           color="white" if share[row, column] > 0.55 else INK)
     labels = [short(name, 16) for name in names]
     slanted = max(map(len, labels)) > 3
-    axes.set_xticks(range(size), labels, rotation=40 if slanted else 0, ha="right" if slanted else "center",
-                    rotation_mode="anchor" if slanted else "default")
+    look = {"rotation": 40, "ha": "right", "rotation_mode": "anchor"} if slanted else {}
+    axes.set_xticks(range(size), labels, **look)
     axes.set_yticks(range(size), labels)
     axes.set(xlabel="predicted", ylabel="true", title=title)
     axes.tick_params(length=0)
@@ -100,10 +42,11 @@ def confusion_figure(counts: np.ndarray, names: Sequence[str], title: str = "") 
 
 @style()
 def reliability_figure(curves: Mapping[str, Sequence[Sequence[float]]], title: str = "") -> Figure:
-    """Share of right predictions over their mean probability, bin by bin, and below how many nodes lie in each.
+    """Share of right predictions over their mean probability; below the nodes in each bin.
 
     Args:
-        curves: by part of the nodes, for each bin the mean probability, the share of right predictions and the number of nodes, see
+        curves: by part of the nodes, for each bin the mean probability, the share of right
+            predictions and the number of nodes, see
             :func:`graphgym_srnc.train.metrics.reliability`.
         title: what stands above.
     """
@@ -114,8 +57,10 @@ def reliability_figure(curves: Mapping[str, Sequence[Sequence[float]]], title: s
     for index, (name, curve) in enumerate(curves.items()):
         sure, right, count = (np.array(part, dtype=float) for part in zip(*curve))
         error = (count * np.abs(right - sure)).sum() / count.sum()
-        upper.plot(sure, right, marker=MARKERS[index % len(MARKERS)], markersize=4, linewidth=1.3, label=f"{name}, ECE {100 * error:.1f} %")
-        lower.bar(sure + (index - (len(curves) - 1) / 2) * width, 100 * count / count.sum(), width=width)
+        upper.plot(sure, right, marker=MARKERS[index % len(MARKERS)], markersize=4, linewidth=1.3,
+                   label=f"{name}, ECE {100 * error:.1f} %")
+        offset = (index - (len(curves) - 1) / 2) * width
+        lower.bar(sure + offset, 100 * count / count.sum(), width=width)
     upper.set(ylabel="share that is right", xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), title=title)
     figure.legend(loc="outside lower center", ncols=2)
     upper.grid()
@@ -125,38 +70,9 @@ def reliability_figure(curves: Mapping[str, Sequence[Sequence[float]]], title: s
 
 
 @style()
-def label_shift_figure(counts: Mapping[str, Sequence[int]], names: Sequence[str], title: str = "") -> Figure:
-    """Bars of label distributions side by side, one group a class; hatched where a class is absent from the first, the training nodes.
-
-    Args:
-        counts: nodes of each class, ``[C]``, by what the nodes are, e.g. ``training nodes`` and ``target nodes``.
-        names: one name per class.
-        title: what stands above.
-    """
-    trained = np.asarray(next(iter(counts.values()))) > 0
-    height = 0.8 / len(counts)
-    row = (0.12 + 0.13 * len(counts)) * (1 if len(names) <= 20 else 0.8)
-    figure = Figure(figsize=(6.4, min(1.6 + row * len(names), 30)), dpi=150)
-    axes = figure.subplots()
-    for index, (part, sizes) in enumerate(counts.items()):
-        total = max(int(np.sum(sizes)), 1)
-        place = np.arange(len(names)) + (index - (len(counts) - 1) / 2) * height
-        bars = axes.barh(place, 100 * np.asarray(sizes) / total, height=0.95 * height, color=PALETTE[index % len(PALETTE)],
-                         label=f"{short(part, 40)} ({total:,})", edgecolor="white", linewidth=0)
-        for bar, known in zip(bars, trained):
-            bar.set_hatch("" if known else "////")
-    axes.set_yticks(range(len(names)), [short(name, 30) for name in names])
-    axes.set_ylim(len(names) - 0.4, -0.6)
-    axes.set(xlabel="share of nodes (%)", title=title)
-    axes.grid(axis="x")
-    axes.tick_params(axis="y", length=0)
-    figure.legend(loc="outside lower center", ncols=2 if max(map(len, counts)) <= 25 else 1)
-    return figure
-
-
-@style()
-def critical_difference_figure(ranks: Mapping[str, float], cd: float, cliques: Sequence[Sequence[str]], title: str = "") -> Figure:
-    """Mean ranks on an axis, the best on the left, with a bar over methods that do not differ significantly (Demšar, JMLR 2006).
+def critical_difference_figure(ranks: Mapping[str, float], cd: float,
+                               cliques: Sequence[Sequence[str]], title: str = "") -> Figure:
+    """Mean ranks on an axis, with bars over methods that do not differ (Demšar, JMLR 2006).
 
     Args:
         ranks: mean rank of each method, 1 = best; at least two.
@@ -170,11 +86,13 @@ def critical_difference_figure(ranks: Mapping[str, float], cd: float, cliques: S
     half = (len(order) + 1) // 2
     sides = {"left": order[:half], "right": order[:half - 1:-1]}
     labels = {name: f"{short(name, 40)}  {ranks[name]:.2f}" for name in order}
-    bars = _levels([(min(map(ranks.get, clique)), max(map(ranks.get, clique))) for clique in cliques if len(clique) > 1])
+    bars = _levels([(min(map(ranks.get, clique)), max(map(ranks.get, clique)))
+                    for clique in cliques if len(clique) > 1])
     first = 0.55 + 0.32 * (max((level for _, _, level in bars), default=-1) + 1)
     rows = first + half
     widest = sum(max((len(labels[name]) for name in names), default=0) for names in sides.values())
-    figure = Figure(figsize=(3.6 + 0.075 * widest, 0.8 + 0.27 * rows + 0.3 * has_cd + 0.25 * bool(title)), dpi=150)
+    height = 0.8 + 0.27 * rows + 0.3 * has_cd + 0.25 * bool(title)
+    figure = Figure(figsize=(3.6 + 0.075 * widest, height), dpi=150)
     axes = figure.subplots()
     axes.set_xlim(best, worst)
     axes.set_ylim(rows - 0.4, -0.9 * has_cd)
@@ -189,12 +107,15 @@ def critical_difference_figure(ranks: Mapping[str, float], cd: float, cliques: S
     for side, names in sides.items():
         edge, align = (best - margin, "right") if side == "left" else (worst + margin, "left")
         for row, name in enumerate(names):
-            axes.plot([ranks[name], ranks[name], edge], [0, first + row, first + row], color=INK, linewidth=0.9, clip_on=False)
+            axes.plot([ranks[name], ranks[name], edge], [0, first + row, first + row], color=INK,
+                      linewidth=0.9, clip_on=False)
             axes.text(edge, first + row, f" {labels[name]} ", ha=align, va="center")
     for low, high, level in bars:
-        axes.plot([low - margin / 3, high + margin / 3], [0.32 + 0.32 * level] * 2, color=PALETTE[5], linewidth=3, solid_capstyle="butt")
+        axes.plot([low - margin / 3, high + margin / 3], [0.32 + 0.32 * level] * 2,
+                  color=PALETTE[5], linewidth=3, solid_capstyle="butt")
     if has_cd:
-        axes.errorbar(best + cd / 2, -0.85, xerr=cd / 2, color=INK, capsize=3, linewidth=1.1, clip_on=False)
+        axes.errorbar(best + cd / 2, -0.85, xerr=cd / 2, color=INK, capsize=3, linewidth=1.1,
+                      clip_on=False)
         axes.text(best + cd / 2, -1.0, f"CD = {cd:.2f}", ha="center", va="bottom")
     return figure
 
@@ -204,5 +125,5 @@ def _levels(intervals: Sequence[tuple[float, float]]) -> list[tuple[float, float
     placed: list[tuple[float, float, int]] = []
     for low, high in sorted(set(intervals)):
         taken = {level for _, end, level in placed if end >= low}
-        placed.append((low, high, next(level for level in range(len(placed) + 1) if level not in taken)))
+        placed.append((low, high, min({*range(len(placed) + 1)} - taken)))
     return placed

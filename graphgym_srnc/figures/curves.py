@@ -1,4 +1,4 @@
-"""Means with bands over runs: scores and losses by episode, and scores by the value of a swept key."""
+"""Means with bands over runs: scores by episode, and by the value of a swept key."""
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Mapping, Sequence
@@ -7,7 +7,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from graphgym_srnc.figures.charts import MARKERS, PALETTE, style
+from graphgym_srnc.figures.style import MARKERS, PALETTE, style
 from graphgym_srnc.text import short
 
 if TYPE_CHECKING:
@@ -23,45 +23,46 @@ LOG_FROM = 30
 """Ratio of the largest to the smallest positive value from which an axis is logarithmic."""
 
 
-def history(results: Mapping[int, Result], block: str, name: str = "") -> np.ndarray:
-    """A figure of each run by episode, ``[runs, episodes]``, NaN where a run did not tell it.
+def history(results: Mapping[int, Result], block: str, name: str) -> np.ndarray:
+    """A score or loss of each run by episode, ``[runs, episodes]``, NaN where it is missing.
 
-    A run that stopped early holds the figures of its selected episode, as in ``agg/``.
+    A run that stopped early holds the value of its selected episode, as in ``agg/``.
 
     Args:
         results: finished runs by seed.
-        block: ``losses``, ``train``, ``val``, ``test`` or ``seconds``.
-        name: the term or score; empty for ``seconds``.
+        block: ``losses``, ``train``, ``val`` or ``test``.
+        name: the term or score.
     """
     length = max(len(result["history"]) for result in results.values())
     rows = []
     for result in results.values():
-        episodes = [*result["history"], *[result["history"][result["selected"]]] * (length - len(result["history"]))]
-        rows.append([episode[block].get(name, np.nan) if name else episode[block] for episode in episodes])
+        held = [result["history"][result["selected"]]] * (length - len(result["history"]))
+        rows.append([episode[block].get(name, np.nan) for episode in [*result["history"], *held]])
     return np.array(rows, dtype=float)
 
 
 def band(values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Mean, and mean ∓ the population standard deviation, over the rows of ``[runs, n]``; NaN are left out."""
-    told = np.ma.masked_invalid(values)
-    mean, std = told.mean(0).filled(np.nan), told.std(0).filled(np.nan)
+    """Mean, and mean ∓ the population standard deviation, over the rows of ``[runs, n]``."""
+    finite = np.ma.masked_invalid(values)
+    mean, std = finite.mean(0).filled(np.nan), finite.std(0).filled(np.nan)
     return mean, mean - std, mean + std
 
 
 @style()
-def curves_figure(panels: Mapping[str, Mapping[str, Curve]], ylabel: str, title: str = "", xlabel: str = "episode") -> Figure:
-    """Curves with bands, side by side on one scale, e.g. validation and test, each with a curve a method.
+def curves_figure(panels: Mapping[str, Mapping[str, Curve]], ylabel: str,
+                  title: str = "") -> Figure:
+    """Curves with bands by episode in panels side by side on one scale, a curve a method.
 
     Args:
         panels: by title, the curves by name; a name has the same colour in all of them.
-        ylabel, title, xlabel: what stands beside, above and below.
+        ylabel, title: what stands beside and above.
     """
     names = list(dict.fromkeys(name for curves in panels.values() for name in curves))
     figure = Figure(figsize=(4.2 * len(panels) + 1.6, 3.6), dpi=150)
     row = figure.subplots(1, len(panels), squeeze=False, sharey=True)[0]
     for axes, (text, curves) in zip(row, panels.items()):
         _draw(axes, curves, names)
-        axes.set(title=text, xlabel=xlabel)
+        axes.set(title=text, xlabel="episode")
         axes.xaxis.get_major_locator().set_params(integer=True)
     row[0].set_ylabel(ylabel)
     _finish(figure, names, title)
@@ -69,7 +70,8 @@ def curves_figure(panels: Mapping[str, Mapping[str, Curve]], ylabel: str, title:
 
 
 @style()
-def sensitivity_figure(curves: Mapping[str, Curve], key: str, metric: str, title: str = "") -> Figure:
+def sensitivity_figure(curves: Mapping[str, Curve], key: str, metric: str,
+                       title: str = "") -> Figure:
     """A score over the values of a config key, with a band over runs and a curve a method.
 
     Args:
@@ -98,20 +100,26 @@ def _draw(axes: Axes, curves: Mapping[str, Curve], names: Sequence[str]) -> None
 
 def _look(index: int) -> dict[str, str]:
     turn, colour = divmod(index, len(PALETTE))
-    return {"color": PALETTE[colour], "linestyle": DASHES[turn % len(DASHES)], "marker": MARKERS[index % len(MARKERS)]}
+    return {"color": PALETTE[colour], "linestyle": DASHES[turn % len(DASHES)],
+            "marker": MARKERS[index % len(MARKERS)]}
 
 
 def _finish(figure: Figure, names: Sequence[str], title: str) -> None:
     figure.suptitle(title)
-    handles = [Line2D([], [], **_look(index), markersize=4.5, label=short(name, 32)) for index, name in enumerate(names)]
+    handles = [Line2D([], [], **_look(index), markersize=4.5, label=short(name, 32))
+               for index, name in enumerate(names)]
     figure.legend(handles=handles, loc="outside right center")
 
 
 def _scale(axes: Axes, values: Sequence[float]) -> None:
+    """Mark the values on the axis, on a logarithmic scale where they span a wide range."""
     positive = [value for value in values if value > 0]
     if positive and values[0] >= 0 and max(positive) / min(positive) >= LOG_FROM:
         # Symmetric around zero, where a key may be turned off altogether.
-        axes.set_xscale("log") if values[0] > 0 else axes.set_xscale("symlog", linthresh=min(positive))
+        if values[0] > 0:
+            axes.set_xscale("log")
+        else:
+            axes.set_xscale("symlog", linthresh=min(positive))
     if len(values) <= 12:
         axes.set_xticks(values, [f"{value:g}" for value in values])
         axes.set_xticks([], minor=True)

@@ -1,4 +1,4 @@
-"""Maps of embeddings in two dimensions, coloured by cluster and by class, alone or episode by episode."""
+"""Maps of embeddings in two dimensions, coloured by cluster and by class."""
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Mapping, Sequence
@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from scipy.optimize import linear_sum_assignment
 
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.figures.charts import MARKERS, PALE, PALETTE, style
+from graphgym_srnc.figures.style import MARKERS, PALE, PALETTE, style
 from graphgym_srnc.text import short
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def principal(embedding: np.ndarray, most: int = 50) -> np.ndarray:
 
 
 def map_2d(embedding: np.ndarray, how: str = "pca") -> np.ndarray:
-    """A map ``[n, 2]`` of vectors ``[n, H]`` by PCA or t-SNE; draws from no global random generator.
+    """A map ``[n, 2]`` of vectors ``[n, H]`` by PCA or t-SNE, without a global generator.
 
     Raises:
         InputError: ``how`` is unknown.
@@ -46,7 +46,8 @@ def map_2d(embedding: np.ndarray, how: str = "pca") -> np.ndarray:
     if how == "pca" or len(embedding) < 10:
         return np.pad(axes, ((0, 0), (0, 2)))[:, :2]
     from sklearn.manifold import TSNE
-    return TSNE(perplexity=min(30.0, (len(embedding) - 1) / 3), init="pca", random_state=0).fit_transform(axes)
+    perplexity = min(30.0, (len(embedding) - 1) / 3)
+    return TSNE(perplexity=perplexity, init="pca", random_state=0).fit_transform(axes)
 
 
 def majority(group: np.ndarray, label: np.ndarray) -> np.ndarray:
@@ -58,11 +59,13 @@ def majority(group: np.ndarray, label: np.ndarray) -> np.ndarray:
 
 
 @style()
-def embedding_figure(points: np.ndarray, group: np.ndarray, label: np.ndarray, class_names: Sequence[str], title: str = "",
-                     unseen: Sequence[int] = (), predicted: Sequence[str] = ()) -> Figure:
+def embedding_figure(points: np.ndarray, group: np.ndarray, label: np.ndarray,
+                     class_names: Sequence[str], title: str = "", unseen: Sequence[int] = (),
+                     predicted: Sequence[str] = ()) -> Figure:
     """One map twice, side by side: coloured by group (the clusters) and by class.
 
-    A group has the colour of the class that it overlaps with most, one to one (Hungarian), so that agreement shows as equal colour.
+    A group has the colour of the class that it overlaps with most, one to one (Hungarian method),
+    so that agreement shows as equal colour.
 
     Args:
         points: the map, ``[n, 2]``.
@@ -79,13 +82,17 @@ def embedding_figure(points: np.ndarray, group: np.ndarray, label: np.ndarray, c
     rows, columns = linear_sum_assignment(-overlap)
     colour = dict(zip(rows.tolist(), columns.tolist()))
     spare = iter(range(len(class_names), len(class_names) + len(groups)))
-    colour = {index: colour[index] if index in colour else next(spare) for index in range(len(groups))}
+    colour = {index: colour[index] if index in colour else next(spare)
+              for index in range(len(groups))}
     figure = Figure(figsize=(11.5, 5.2))
     left, right = figure.subplots(1, 2, sharex=True, sharey=True)
     order = sorted(range(len(groups)), key=lambda index: colour[index])
-    items = [(index, predicted[groups[index]] if len(predicted) else f"cluster {groups[index]}", colour[index], False) for index in order]
-    _legend(left, _scatter(left, points, group, items))
-    _legend(right, _scatter(right, points, label, [(index, name, index, index in unseen) for index, name in enumerate(class_names)]))
+    named = {index: predicted[number] if len(predicted) else f"cluster {number}"
+             for index, number in enumerate(groups)}
+    by_group = [(index, named[index], colour[index], False) for index in order]
+    by_class = [(index, name, index, index in unseen) for index, name in enumerate(class_names)]
+    _legend(left, _scatter(left, points, group, by_group))
+    _legend(right, _scatter(right, points, label, by_class))
     left.set_title("by prediction" if len(predicted) else "by cluster")
     right.set_title("by class" + (" (× = unseen in training)" if len(unseen) else ""))
     figure.suptitle(title)
@@ -93,19 +100,21 @@ def embedding_figure(points: np.ndarray, group: np.ndarray, label: np.ndarray, c
 
 
 @style()
-def episodes_figure(maps: Mapping[str, Mapping[int, tuple[np.ndarray, np.ndarray]]], class_names: Sequence[str], title: str = "",
+def episodes_figure(maps: Mapping[str, Mapping[int, tuple[np.ndarray, np.ndarray]]],
+                    class_names: Sequence[str], title: str = "",
                     selected: int | None = None) -> Figure:
-    """Maps of several models over the episodes, a row a model and a column an episode (the paper's figure of the training process).
+    """The paper's figure of the training process: a row a model, a column an episode.
 
     Args:
-        maps: by model and episode, the map ``[n, 2]`` and the class that stands for each node ``[n]``, which is its colour.
+        maps: by model and episode, the map ``[n, 2]`` and the class that colours each node ``[n]``.
         class_names: one name per class.
         title: what stands above.
         selected: the episode to mark.
     """
     episodes = sorted({number for of_model in maps.values() for number in of_model})
     if len(episodes) > MAX_COLUMNS:
-        episodes = [episodes[index] for index in np.linspace(0, len(episodes) - 1, MAX_COLUMNS).round().astype(int)]
+        shown = np.linspace(0, len(episodes) - 1, MAX_COLUMNS).round().astype(int)
+        episodes = [episodes[index] for index in shown]
     figure = Figure(figsize=(2.7 * len(episodes) + 1.6, 2.6 * len(maps) + 0.6), dpi=130)
     panels = figure.subplots(len(maps), len(episodes), squeeze=False)
     items = [(index, name, index, False) for index, name in enumerate(class_names)]
@@ -119,16 +128,19 @@ def episodes_figure(maps: Mapping[str, Mapping[int, tuple[np.ndarray, np.ndarray
         row[0].set_ylabel(model.replace("_gnn", " GNN").replace("_", " "))
     for axes, number in zip(panels[0], episodes):
         # A panel that is off has no title of its own either.
-        axes.annotate(f"episode {number}" + (" (selected)" if number == selected else ""), (0.5, 1.02), xycoords="axes fraction",
-                      ha="center", va="bottom", fontsize=10, annotation_clip=False)
+        text = f"episode {number}" + (" (selected)" if number == selected else "")
+        axes.annotate(text, (0.5, 1.02), xycoords="axes fraction", ha="center", va="bottom",
+                      fontsize=10, annotation_clip=False)
     figure.suptitle(title)
-    figure.legend(handles=[present[index] for index in sorted(present)], loc="outside right center", handletextpad=0.3)
+    handles = [present[index] for index in sorted(present)]
+    figure.legend(handles=handles, loc="outside right center", handletextpad=0.3)
     return figure
 
 
-def _scatter(axes: Axes, points: np.ndarray, group: np.ndarray, items: Sequence[tuple[int, str, int, bool]]
-             ) -> dict[int, PathCollection]:
-    # Drawn in random order, or the last group would hide the others; the same order each time.
+def _scatter(axes: Axes, points: np.ndarray, group: np.ndarray,
+             items: Sequence[tuple[int, str, int, bool]]) -> dict[int, PathCollection]:
+    """Draw groups (number, name, colour, as crosses or dots); returns handles for the legend."""
+    # In random order, or the last group would hide the others; the same order each time.
     order = np.random.default_rng(0).permutation(len(points))
     present = [item for item in items if (group == item[0]).any()]
     look = {index: _look(shade, cross) for index, _, shade, cross in present}
@@ -136,17 +148,20 @@ def _scatter(axes: Axes, points: np.ndarray, group: np.ndarray, items: Sequence[
     for marker in dict.fromkeys(own["marker"] for own in look.values()):
         own = [node for node in order.tolist() if look[group[node]]["marker"] == marker]
         cross = marker == "x"
-        axes.scatter(points[own, 0], points[own, 1], c=[look[group[node]]["color"] for node in own], marker=marker, alpha=0.75,
-                     s=size * (1.6 if cross else 1), linewidths=0.9 if cross else 0)
+        axes.scatter(points[own, 0], points[own, 1], c=[look[group[node]]["color"] for node in own],
+                     marker=marker, alpha=0.75, s=size * (1.6 if cross else 1),
+                     linewidths=0.9 if cross else 0)
     axes.set(xticks=[], yticks=[])
     axes.spines[:].set(visible=True, color=PALE)
-    return {index: axes.scatter([], [], **look[index], s=28, label=short(name)) for index, name, _, _ in present}
+    return {index: axes.scatter([], [], **look[index], s=28, label=short(name))
+            for index, name, _, _ in present}
 
 
 def _legend(axes: Axes, present: Mapping[int, PathCollection]) -> None:
     handles = list(present.values())
     if len(handles) > 24:
-        handles = handles[:24] + [axes.scatter([], [], alpha=0, label=f"and {len(handles) - 24} more")]
+        more = axes.scatter([], [], alpha=0, label=f"and {len(handles) - 24} more")
+        handles = [*handles[:24], more]
     axes.legend(handles=handles, loc="center left", bbox_to_anchor=(1.0, 0.5), handletextpad=0.3)
 
 

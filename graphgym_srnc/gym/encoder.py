@@ -15,14 +15,19 @@ from torch_geometric.utils import from_scipy_sparse_matrix
 from yacs.config import CfgNode
 
 from graphgym_srnc.backbones import BACKBONES, Block, Encoder, EncoderSpec, Graph, View
-from graphgym_srnc.errors import InputError
+from graphgym_srnc.errors import InputError, renamed
+
+SPEC_KEYS = {"kind": "gnn.layer_type", "layers": "gnn.layers_mp", "hidden": "gnn.dim_inner", "dropout": "gnn.dropout",
+             "act": "gnn.act", "heads": "gnn.att_heads", "features": "dataset.normalize"}
+"""GraphGym's key of each field of an :class:`EncoderSpec`."""
 
 
 def encoder_spec(cfg: CfgNode) -> EncoderSpec:
     """The recipe for encoders that ``cfg.gnn`` and ``dataset.normalize`` give."""
     gnn = cfg.gnn
-    return EncoderSpec(kind=gnn.layer_type, layers=gnn.layers_mp, hidden=gnn.dim_inner, dropout=gnn.dropout, act=gnn.act,
-                       heads=gnn.att_heads, features=cfg.dataset.normalize, make=make_encoder)
+    with renamed(SPEC_KEYS):
+        return EncoderSpec(kind=gnn.layer_type, layers=gnn.layers_mp, hidden=gnn.dim_inner, dropout=gnn.dropout, act=gnn.act,
+                           heads=gnn.att_heads, features=cfg.dataset.normalize, make=make_encoder)
 
 
 def is_fast(cfg: CfgNode, kind: str) -> bool:
@@ -33,7 +38,8 @@ def is_fast(cfg: CfgNode, kind: str) -> bool:
 def make_encoder(spec: EncoderSpec, in_dim: int, out_dim: int) -> Encoder:
     """The fast path where it does what the global config asks for, else GraphGym's own layers."""
     if is_fast(cfg, spec.kind):
-        return BACKBONES[spec.kind](spec, in_dim, out_dim)
+        with renamed(SPEC_KEYS):
+            return BACKBONES[spec.kind](spec, in_dim, out_dim)
     return GymEncoder(spec, in_dim, out_dim)
 
 
@@ -49,7 +55,7 @@ def edge_index(graph: Graph) -> Tensor:
 
 @dataclass
 class GymBlock(Block):
-    """The whole graph for one of GraphGym's layers; ``own`` ``[n]`` selects the output nodes afterwards."""
+    """The whole graph for one of GraphGym's layers; ``outputs`` ``[n]`` selects the output nodes afterwards."""
 
     data: Data | None = None
 
@@ -78,7 +84,7 @@ class GymLayer(nn.Module):
         out = self.layer(batch).x
         if self.bias is not None:
             out = out + self.bias
-        return out if block.own is None else out[block.own]
+        return out if block.outputs is None else out[block.outputs]
 
 
 class GymEncoder(Encoder):
@@ -93,6 +99,10 @@ class GymEncoder(Encoder):
 
     def view(self, graph: Graph, nodes: Tensor | None = None) -> View:
         data = Data(x=dense_features(graph), edge_index=edge_index(graph), num_nodes=graph.num_nodes)
-        blocks = [GymBlock(None, None, data=data) for _ in self.layers]
-        blocks[-1].own = nodes
+        blocks = [GymBlock(data=data) for _ in self.layers]
+        blocks[-1].outputs = nodes
         return View(data.x, blocks)
+
+    def sample(self, graph: Graph, nodes: Tensor, fanout: int) -> View:
+        with renamed(SPEC_KEYS):
+            return super().sample(graph, nodes, fanout)

@@ -16,9 +16,10 @@ from torch_geometric.nn import SGConv
 
 from graphgym_srnc import backbones, shifts
 from graphgym_srnc.backbones import Graph, View, prepare
+from graphgym_srnc.errors import renamed
 from graphgym_srnc.gym.build import build_task
 from graphgym_srnc.gym.config import data_root
-from graphgym_srnc.gym.encoder import dense_features, edge_index, encoder_spec
+from graphgym_srnc.gym.encoder import SPEC_KEYS, dense_features, edge_index, encoder_spec
 from graphgym_srnc.task import HIDDEN, ShiftTask
 from graphgym_srnc.train.metrics import classification_scores
 
@@ -63,7 +64,8 @@ def load_shift(format: str, name: str, dataset_dir: str) -> TaskDataset | None:
         return None
     task_cfg = cfg.clone()
     task_cfg.dataset.dir = data_root(dataset_dir) if dataset_dir == "./datasets" else dataset_dir
-    return TaskDataset(build_task(task_cfg), cfg.dataset.normalize)
+    with renamed(SPEC_KEYS):
+        return TaskDataset(build_task(task_cfg), cfg.dataset.normalize)
 
 
 class OpenSetNodeHead(GNNNodeHead):

@@ -10,7 +10,14 @@ from torch_geometric.data import Data
 
 from graphgym_srnc import options
 from graphgym_srnc.backbones import (
-    Batches, Encoder, EncoderSpec, Graph, blank, build, prepare, pretrained,
+    Batches,
+    Encoder,
+    EncoderSpec,
+    Graph,
+    blank,
+    build,
+    prepare,
+    pretrained,
 )
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.methods.cut import OpenSetCut

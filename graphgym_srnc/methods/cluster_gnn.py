@@ -12,10 +12,18 @@ from graphgym_srnc import backbones, parallel
 from graphgym_srnc.backbones import Batches, EncoderSpec, Graph, draw_edges
 from graphgym_srnc.losses.alignment import align, alignment_cost, grouped, map_clusters
 from graphgym_srnc.losses.modularity import (
-    collapse_loss, modularity, modularity_loss, sampled_modularity_loss,
+    collapse_loss,
+    modularity,
+    modularity_loss,
+    sampled_modularity_loss,
 )
 from graphgym_srnc.methods.training import (
-    MakeOptimizer, adam, all_logits, fit_labels, minimise, rows_of_all,
+    MakeOptimizer,
+    adam,
+    all_logits,
+    fit_labels,
+    minimise,
+    rows_of_all,
 )
 
 USED_SHARE = 0.01

@@ -14,6 +14,7 @@ from graphgym_srnc.methods.training import Part, fit_labels, fit_parts
 from graphgym_srnc.options import Count, Natural, OneOf, Positive, Range, Weight
 from graphgym_srnc.task import ShiftTask, Sizes
 
+
 class SRNC(Clustered):
     r"""Shift-Robust Node Classification as the paper has it.
 

@@ -1,1 +1,1 @@
-"""What is shown of runs: tables, TensorBoard, pictures. Each module loads what it needs, so nothing is imported here."""
+"""What is shown of runs: tables, comparisons and pages; each module loads what it needs."""

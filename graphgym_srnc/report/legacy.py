@@ -14,6 +14,9 @@ GONE = ("candidates", "cluster_pretrain_steps", "source_posterior", "cluster_hid
         "cluster_weight_decay", "cluster_features", "resolutions")
 """Options of SRNC that no longer exist."""
 
+UNRECORDED = ("members", "resolution")
+"""Figures of an episode that SRNC, which has one of each, no longer records."""
+
 
 def modern(config: dict[str, Any]) -> dict[str, Any]:
     """A stored config with keys as they are called today; itself where nothing has changed.

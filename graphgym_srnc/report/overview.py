@@ -1,4 +1,4 @@
-"""Every figure that a folder of results has in it: scores over swept keys, and training curves of methods on a data set."""
+"""Every figure of results: label distributions, training curves, scores over swept keys."""
 from __future__ import annotations
 
 import itertools
@@ -6,27 +6,23 @@ import os
 import re
 from collections import defaultdict
 from pathlib import Path
-from typing import Any, Iterator, Mapping
+from typing import Any, Iterator, Mapping, Sequence
 
 import numpy as np
 from matplotlib.figure import Figure
 
 from graphgym_srnc import store
 from graphgym_srnc.figures import curves, shift
-from graphgym_srnc.figures.charts import save
+from graphgym_srnc.figures.style import save
 from graphgym_srnc.report.table import HEADS
-from graphgym_srnc.task import ShiftTask
 from graphgym_srnc.watch.events import image, write_events
 
 Runs = Mapping[int, store.Result]
+"""The records of an experiment by seed."""
 
 
-def label_shift(task: ShiftTask, *later: ShiftTask) -> Figure:
-    """Label distributions of the training nodes, of the target, and of the targets of further tasks with the same classes."""
-    return shift.figure(*map(shift.describe, (task, *later)))
-
-
-def draw_all(results: Mapping[str, Runs], folder: str | os.PathLike, metric: str = "micro_f1") -> list[Path]:
+def draw_all(results: Mapping[str, Runs], folder: str | os.PathLike,
+             metric: str = "micro_f1") -> list[Path]:
     """Draw all figures of some results, as PNG and PDF, and as images for TensorBoard.
 
     Args:
@@ -38,16 +34,19 @@ def draw_all(results: Mapping[str, Runs], folder: str | os.PathLike, metric: str
         What was written, but for the events.
     """
     folder = Path(folder)
-    labels = ((_file("labels", caption), shift.figure(summary)) for caption, summary in label_counts(results).items())
+    labels = ((_file("labels", caption), shift.figure(summary))
+              for caption, summary in label_counts(results).items())
     drawn = itertools.chain(figures_of(results, metric), labels)
-    paths = [save(figure, folder / f"{name}.{kind}") for name, figure in drawn for kind in ("png", "pdf")]
+    paths = [save(figure, folder / f"{name}.{kind}") for name, figure in drawn
+             for kind in ("png", "pdf")]
     if paths:
-        write_events(folder, [(image(f"figures/{path.stem}", path.read_bytes()), 0) for path in paths[::2]])
+        images = [(image(f"figures/{path.stem}", path.read_bytes()), 0) for path in paths[::2]]
+        write_events(folder, images)
     return paths
 
 
 def label_counts(results: Mapping[str, Runs]) -> dict[str, dict[str, Any]]:
-    """By task and seed, what ``shift.figure`` draws: name and ``labels`` of each task whose records tell the nodes of each class."""
+    """By task and seed, name and ``labels`` of each task whose records have such counts."""
     found: dict[str, dict[str, Any]] = {}
     seen = set()
     for runs in results.values():
@@ -59,29 +58,34 @@ def label_counts(results: Mapping[str, Runs]) -> dict[str, dict[str, Any]]:
 
 
 def _are_counts(labels: Any) -> bool:
-    return isinstance(labels, dict) and bool(labels) and all(
-        isinstance(count, dict) and all(isinstance(count.get(side), int) for side in ("source", "target")) for count in labels.values())
+    return (isinstance(labels, dict) and bool(labels)
+            and all(isinstance(count, dict)
+                    and all(isinstance(count.get(side), int) for side in ("source", "target"))
+                    for count in labels.values()))
 
 
-def figures_of(results: Mapping[str, Runs], metric: str = "micro_f1") -> Iterator[tuple[str, Figure]]:
+def figures_of(results: Mapping[str, Runs],
+               metric: str = "micro_f1") -> Iterator[tuple[str, Figure]]:
     """Name and figure of all there is to draw of experiments, data set by data set."""
     score = HEADS.get(metric, metric)
     for data, experiments in _grouped(results, _data_names(results)).items():
         panels: dict[str, dict[str, curves.Curve]] = {"validation": {}, "test": {}}
-        for method, own in _by_method(experiments).items():
-            best = max(own, key=lambda runs: _mean(runs, "val", metric))
+        for method, sweep in _by_method(experiments).items():
+            best = max(sweep, key=lambda runs: _mean(runs, "val", metric))
             for title, block in (("validation", "val"), ("test", "test")):
                 panels[title][method] = _by_episode(curves.history(best, block, metric))
         yield _file("curves", data), curves.curves_figure(panels, f"{score} (%)", data)
-    for data, experiments in _grouped(results, {name: _first(runs)["task"] for name, runs in results.items()}).items():
+    tasks = {name: _first(runs)["task"] for name, runs in results.items()}
+    for data, experiments in _grouped(results, tasks).items():
         swept: dict[str, dict[str, curves.Curve]] = defaultdict(dict)
-        for method, own in _by_method(experiments).items():
-            for key in _varied(own):
-                curve = _over(own, key, metric)
+        for method, sweep in _by_method(experiments).items():
+            for key in _varied(sweep):
+                curve = _over(sweep, key, metric)
                 if len(curve[0]) > 1:
                     swept[key][method] = curve
         for key, found in swept.items():
-            yield _file("sensitivity", data, key), curves.sensitivity_figure(found, key, f"test {score} (%)", data)
+            figure = curves.sensitivity_figure(found, key, f"test {score} (%)", data)
+            yield _file("sensitivity", data, key), figure
 
 
 def _grouped(results: Mapping[str, Runs], groups: Mapping[str, str]) -> dict[str, dict[str, Runs]]:
@@ -92,57 +96,64 @@ def _grouped(results: Mapping[str, Runs], groups: Mapping[str, str]) -> dict[str
 
 
 def _data_names(results: Mapping[str, Runs]) -> dict[str, str]:
-    """The data of each experiment: its task, and those keys of data set and shift that differ between experiments on that task."""
+    """The data of each experiment: its task, and those keys of data set and shift that differ
+    between experiments on that task."""
     tasks, keys = {}, defaultdict(lambda: defaultdict(set))
     for name, runs in results.items():
         config, task = _config(runs), _first(runs)["task"]
-        tasks[name] = task, {key: str(value) for key, value in config.items()
-                             if key.split(".")[0] in ("dataset", config["dataset.format"])}
-        for key, value in tasks[name][1].items():
+        blocks = ("dataset", config["dataset.format"])
+        own = {key: str(value) for key, value in config.items() if key.split(".")[0] in blocks}
+        tasks[name] = task, own
+        for key, value in own.items():
             keys[task][key].add(value)
-    return {name: ", ".join([task, *(f"{key}={value}" for key, value in config.items() if len(keys[task][key]) > 1)])
-            for name, (task, config) in tasks.items()}
+    return {name: ", ".join([task, *(f"{key}={value}" for key, value in own.items()
+                                     if len(keys[task][key]) > 1)])
+            for name, (task, own) in tasks.items()}
 
 
 def _by_method(experiments: Mapping[str, Runs]) -> dict[str, list[Runs]]:
-    """Experiments by method, and by backbone where there are several; no two of them are of one config."""
+    """Experiments by method, and by backbone where there are several; each config once."""
     backbones = {_first(runs)["backbone"] for runs in experiments.values()}
     found: dict[str, dict[str, Runs]] = defaultdict(dict)
     for runs in experiments.values():
         first = _first(runs)
-        found[first["method"] + (f" ({first['backbone']})" if len(backbones) > 1 else "")].setdefault(first["digest"], runs)
-    return {method: list(own.values()) for method, own in sorted(found.items())}
+        label = first["method"] + f" ({first['backbone']})" * (len(backbones) > 1)
+        found[label].setdefault(first["digest"], runs)
+    return {method: list(sweep.values()) for method, sweep in sorted(found.items())}
 
 
-def _varied(experiments: list[Runs]) -> list[str]:
+def _varied(experiments: Sequence[Runs]) -> list[str]:
     """The keys that have several numbers in experiments of one method."""
     configs = [_config(runs) for runs in experiments]
     return [key for key in sorted(set().union(*configs))
             if len({config.get(key) for config in configs if _is_number(config.get(key))}) > 1]
 
 
-def _over(experiments: list[Runs], key: str, metric: str) -> curves.Curve:
-    """The score over the values of a key with all other keys fixed: as many values as there are, then the best on validation."""
+def _over(experiments: Sequence[Runs], key: str, metric: str) -> curves.Curve:
+    """The score over a key with all others fixed: most values, then best on validation."""
     slices: dict[str, dict[float, Runs]] = defaultdict(dict)
     for runs in experiments:
         config = _config(runs)
         value = config.pop(key, None)
         if _is_number(value):
             slices[repr(sorted(config.items(), key=str))][value] = runs
-    chosen = max(slices.values(), key=lambda by_value: (len(by_value), max(_mean(runs, "val", metric) for runs in by_value.values())))
+    chosen = max(slices.values(), key=lambda by_value: (
+        len(by_value), max(_mean(runs, "val", metric) for runs in by_value.values())))
     values = sorted(chosen)
-    bands = [curves.band(100 * np.array([[result["test"].get(metric, np.nan)] for result in chosen[value].values()])) for value in values]
+    scores = [[[result["test"].get(metric, np.nan)] for result in chosen[value].values()]
+              for value in values]
+    bands = [curves.band(100 * np.array(of_value)) for of_value in scores]
     return values, *(np.concatenate(part) for part in zip(*bands))
 
 
 def _by_episode(scores: np.ndarray) -> curves.Curve:
     mean, low, high = curves.band(100 * scores)
-    told = np.isfinite(mean)
-    return np.flatnonzero(told), mean[told], low[told], high[told]
+    finite = np.isfinite(mean)
+    return np.flatnonzero(finite), mean[finite], low[finite], high[finite]
 
 
 def _config(runs: Runs) -> dict[str, Any]:
-    """All that makes an experiment what it is: without places, and without seeds, which name draws and no amounts."""
+    """The config without places, and without seeds, which name draws and no amounts."""
     return {key: value for key, value in store.flatten(_first(runs)["config"]).items()
             if not {key, key.split(".")[0]} & store.VOLATILE and not key.endswith("seed")}
 

@@ -1,8 +1,9 @@
 """The numbers that the paper prints, and which of our runs each of them stands beside.
 
-A run stands beside a row or column of a table if its config says all that the entry of ``rows`` or ``columns`` wants; a key that the
-config does not have is not asked for. So a row of SRNC is a run of that method, whatever its steps, batches, widths and number
-of clusters, which the paper tunes or leaves open.
+A run stands beside a row or column of a table if its config says all that the entry of ``rows`` or
+``columns`` wants; a key that the config does not have is not asked for. So a row of SRNC is a run of
+that method, whatever its steps, batches, widths and number of clusters, which the paper tunes or
+leaves open.
 """
 from __future__ import annotations
 
@@ -69,7 +70,8 @@ def _unseen(facts: Facts) -> int:
 
 
 def _first(entries: Mapping[str, Facts], facts: Facts) -> str | None:
-    return next((name for name, wanted in entries.items() if all(facts.get(key, value) == value for key, value in wanted.items())), None)
+    return next((name for name, wanted in entries.items()
+                 if all(facts.get(key, value) == value for key, value in wanted.items())), None)
 
 
 def _method(method: str, backbone: str) -> dict[str, Any]:
@@ -89,8 +91,9 @@ OPEN_SET = Published(
     {name: {"dataset.format": "open_set", "data": name.casefold(), "unseen": unseen}
      for name, unseen in (("Cora", 3), ("CiteSeer", 3), ("PubMed", 1))},
     {"GCN (IID)": _method("iid", "gcnconv"),
-     "PGL+DGI": _method("pgl", "dgi"), "PGL+GCN": _method("pgl", "gcnconv"), "PGL+GAT": _method("pgl", "gatconv"),
-     "PGL+SAGE": _method("pgl", "sageconv"), "PGL+SGC": _method("pgl", "sgconv"),
+     "PGL+DGI": _method("pgl", "dgi"), "PGL+GCN": _method("pgl", "gcnconv"),
+     "PGL+GAT": _method("pgl", "gatconv"), "PGL+SAGE": _method("pgl", "sageconv"),
+     "PGL+SGC": _method("pgl", "sgconv"),
      "SRNC w.o. Φ": NO_PHI, "SRNC Ep.1": SRNC | EPISODE_1, "SRNC": SRNC},
     {"GCN (IID)": "80.8±0.4 79.8±0.3  71.1±0.5 68.3±0.5   79.3±0.3 78.8±0.3",
      "PGL+DGI": "70.2±4.2 68.9±4.0  62.9±5.1 56.4±10.7  58.8±6.1 47.0±2.0",
@@ -104,9 +107,11 @@ OPEN_SET = Published(
 
 CLOSE_SET = Published(
     "Table 2, close-set shift on ogbn-arxiv", ("micro_f1",),
-    {years: {"dataset.format": "temporal", "temporal.split": "srnc", "temporal.period": period, "unseen": 0}
+    {years: {"dataset.format": "temporal", "temporal.split": "srnc", "temporal.period": period,
+             "unseen": 0}
      for period, years in enumerate(("2014-2016", "2016-2018", "2018-2020"), 1)},
-    {f"{name}{suffix}": _method(method, backbone) for name, backbone in (("GCN", "gcnconv"), ("DGI", "dgi"))
+    {f"{name}{suffix}": _method(method, backbone)
+     for name, backbone in (("GCN", "gcnconv"), ("DGI", "dgi"))
      for suffix, method in (("", "erm"), ("-DANN", "dann"), ("-CMD", "cmd"), ("-SRGNN", "srgnn"))}
     | {"SRNC w.o. Φ": NO_PHI, "SRNC Ep.1": SRNC | ORDER | EPISODE_1, "SRNC": SRNC | ORDER},
     {"GCN": "56.2±0.5 55.7±0.8 53.8±1.2",
@@ -120,14 +125,16 @@ CLOSE_SET = Published(
      "SRNC w.o. Φ": "57.3±0.2 58.0±0.8 55.6±1.7",
      "SRNC Ep.1": "56.9±0.1 56.0±0.4 54.5±0.1",
      "SRNC": "58.1±0.3 58.7±0.8 59.1±1.3"},
-    {"arxiv_like": "The paper's numbers are of the real ogbn-arxiv, ours of a graph made in memory: compare the order of the rows, not"
-                   " their height."})
+    {"arxiv_like": "The paper's numbers are of the real ogbn-arxiv, ours of a graph made in memory:"
+                   " compare the order of the rows, not their height."})
 
 CLUSTERING = Published(
     "the appendix's table of clustering", ("acc", "nmi"),
-    {name: {"dataset.format": "open_set", "data": name.casefold(), "unseen": 3} for name in ("Cora", "CiteSeer")},
-    {"node features": {"method": "features"}, "DeepWalk": {"method": "deepwalk"}, "node2vec": {"method": "node2vec"},
-     "DGI": {"method": "dgi"}, "SRNC w.o. L_Φ,θ,S": SRNC | {"srnc.source_regularizer": False}, "SRNC": SRNC},
+    {name: {"dataset.format": "open_set", "data": name.casefold(), "unseen": 3}
+     for name in ("Cora", "CiteSeer")},
+    {"node features": {"method": "features"}, "DeepWalk": {"method": "deepwalk"},
+     "node2vec": {"method": "node2vec"}, "DGI": {"method": "dgi"},
+     "SRNC w.o. L_Φ,θ,S": SRNC | {"srnc.source_regularizer": False}, "SRNC": SRNC},
     {"node features": "33.80 13.70  28.80 11.85",
      "DeepWalk": "47.70 37.26  22.48 27.63",
      "node2vec": "48.90 40.24  21.81 27.81",

@@ -1,6 +1,7 @@
-"""Statistics of repeated runs: spread, intervals, paired tests, ranks over data sets. scipy does the tests.
+"""Statistics of repeated runs: spread, intervals, paired tests, ranks over data sets.
 
-Demšar, Statistical comparisons of classifiers over multiple data sets, JMLR 7 (2006), is the source unless another is named.
+Demšar, Statistical comparisons of classifiers over multiple data sets, JMLR 7 (2006), is the source
+unless another is named.
 """
 from __future__ import annotations
 
@@ -10,7 +11,8 @@ from typing import Hashable, Iterable, Mapping, Sequence
 TESTS = {"wilcoxon": "Wilcoxon's signed-rank test", "t": "paired t-test"}
 
 DECIMALS = 10
-"""To which scores and their differences are rounded before they are ranked: 0.9 - 0.8 and 0.55 - 0.45 tie, which floats do not see."""
+"""To which scores and their differences are rounded before they are ranked: 0.9 - 0.8 and 0.55 -
+0.45 tie, which floats do not see."""
 
 
 def mean(values: Iterable[float]) -> float:
@@ -20,13 +22,14 @@ def mean(values: Iterable[float]) -> float:
 
 
 def mean_std(values: Sequence[float]) -> tuple[float, float]:
-    """Mean and population standard deviation (numpy's ``ddof=0``, as GraphGym's); NaN of no values."""
+    """Mean and population standard deviation (``ddof=0``, as GraphGym's); NaN of no values."""
     centre = mean(values)
     return centre, math.sqrt(mean((value - centre) ** 2 for value in values))
 
 
-def bootstrap_interval(values: Sequence[float], confidence: float = 0.95, resamples: int = 9999) -> tuple[float, float]:
-    """An interval for the mean by the bias-corrected and accelerated bootstrap (Efron, JASA 1987), with a seed of its own.
+def bootstrap_interval(values: Sequence[float], confidence: float = 0.95,
+                       resamples: int = 9999) -> tuple[float, float]:
+    """An interval for the mean by the BCa bootstrap (Efron, JASA 1987), with a seed of its own.
 
     Args:
         values: one score a run, ``[n]``.
@@ -42,8 +45,8 @@ def bootstrap_interval(values: Sequence[float], confidence: float = 0.95, resamp
         return math.nan, math.nan
     if len(set(values)) == 1:
         return values[0], values[0]
-    found = bootstrap((values,), np.mean, n_resamples=resamples, confidence_level=confidence, method="BCa",
-                      random_state=np.random.default_rng(0)).confidence_interval
+    found = bootstrap((values,), np.mean, n_resamples=resamples, confidence_level=confidence,
+                      method="BCa", random_state=np.random.default_rng(0)).confidence_interval
     return float(found.low), float(found.high)
 
 
@@ -55,9 +58,10 @@ def paired(ours: Mapping[Hashable, float], theirs: Mapping[Hashable, float]) -> 
 def p_value(differences: Sequence[float], test: str = "wilcoxon") -> float:
     """Two-sided p that paired differences come from a distribution around zero.
 
-    Wilcoxon's signed-rank test (Biometrics Bulletin, 1945) drops zeros and is exact up to 13 pairs, without ties up to 50; the least p
-    it can give with n of them is :math:`2^{1-n}`. The t-test, for differences that are about normal, is
-    :math:`t = \\bar d \\sqrt n / s` with n - 1 degrees of freedom.
+    Wilcoxon's signed-rank test (Biometrics Bulletin, 1945) drops zeros and is exact up to 13 pairs,
+    without ties up to 50; the least p it can give with n of them is :math:`2^{1-n}`. The t-test,
+    for differences that are about normal, is :math:`t = \\bar d \\sqrt n / s` with n - 1 degrees of
+    freedom.
 
     Args:
         differences: one a split, ``[n]``.
@@ -84,16 +88,18 @@ def _wilcoxon(differences: Sequence[float]) -> float:
     ranks = rankdata(np.abs(values))
     if len(values) > 13 or len(np.unique(ranks)) == len(ranks):
         return float(wilcoxon(differences).pvalue)
-    # What scipy's wilcoxon does too since version 1.13, but with a call of Python for each of the 2^n signs, which takes seconds.
-    return float(permutation_test((values,), lambda signed, axis: (ranks * (signed > 0)).sum(axis), permutation_type="samples",
-                                  vectorized=True, n_resamples=np.inf).pvalue)
+    # What scipy's wilcoxon does too since version 1.13, but with a call of Python for each of the
+    # 2^n signs, which takes seconds.
+    return float(permutation_test((values,), lambda signed, axis: (ranks * (signed > 0)).sum(axis),
+                                  permutation_type="samples", vectorized=True,
+                                  n_resamples=np.inf).pvalue)
 
 
 def holm(p: Sequence[float]) -> list[float]:
     """Holm's step-down correction (Scandinavian Journal of Statistics, 1979) of a family of tests.
 
-    The i-th smallest of m p-values becomes :math:`\\max_{j \\le i} \\min(1, (m - j + 1) p_{(j)})`. What could not be tested (NaN) is no
-    part of the family and stays NaN.
+    The i-th smallest of m p-values becomes :math:`\\max_{j \\le i} \\min(1, (m - j + 1) p_{(j)})`.
+    What could not be tested (NaN) is no part of the family and stays NaN.
     """
     out, most = [math.nan] * len(p), 0.0
     order = sorted((i for i in range(len(p)) if not math.isnan(p[i])), key=p.__getitem__)
@@ -103,10 +109,12 @@ def holm(p: Sequence[float]) -> list[float]:
     return out
 
 
-def common_blocks(scores: Mapping[str, Mapping[Hashable, float]]) -> tuple[list[str], list[Hashable]]:
-    """Rows to rank, and the blocks that they all have: of the rows with at least so many blocks, those which leave the most scores.
+def common_blocks(
+        scores: Mapping[str, Mapping[Hashable, float]]) -> tuple[list[str], list[Hashable]]:
+    """The rows to rank and the blocks that they all have, so chosen that most scores stay.
 
-    So a row with a few blocks is left out rather than all blocks but its own, and a block that one row lacks goes rather than the row.
+    So a row with a few blocks is left out rather than all blocks but its own, and a block that one
+    row lacks goes rather than the row.
 
     Args:
         scores: by row, then by block: a split of a data set, or a data set.
@@ -120,8 +128,9 @@ def common_blocks(scores: Mapping[str, Mapping[Hashable, float]]) -> tuple[list[
     return best
 
 
-def mean_ranks(scores: Mapping[str, Mapping[Hashable, float]], blocks: Sequence[Hashable], less: bool = False) -> dict[str, float]:
-    """Mean rank of each row over the blocks, 1 = best; rows that tie in a block share the mean of their ranks.
+def mean_ranks(scores: Mapping[str, Mapping[Hashable, float]], blocks: Sequence[Hashable],
+               less: bool = False) -> dict[str, float]:
+    """Mean rank of each row over the blocks, 1 = best; rows that tie share the mean of their ranks.
 
     Args:
         scores: by row, then by block.
@@ -130,25 +139,30 @@ def mean_ranks(scores: Mapping[str, Mapping[Hashable, float]], blocks: Sequence[
     """
     from scipy.stats import rankdata
     sign = 1 if less else -1
-    ranks = rankdata([[sign * round(values[block], DECIMALS) for values in scores.values()] for block in blocks], axis=1).mean(0)
+    ranks = rankdata([[sign * round(values[block], DECIMALS) for values in scores.values()]
+                      for block in blocks], axis=1).mean(0)
     return dict(zip(scores, map(float, ranks)))
 
 
 def friedman(scores: Mapping[str, Mapping[Hashable, float]], blocks: Sequence[Hashable]) -> float:
-    r"""p of Friedman's test that all rows rank alike, :math:`\chi^2_F = \frac{12 N}{k(k+1)} \sum_j (R_j - \frac{k+1}{2})^2` for k rows
-    and N blocks (corrected for ties); NaN for fewer than 3 rows or 2 blocks."""
+    r"""p of Friedman's test that all rows rank alike, :math:`\chi^2_F = \frac{12 N}{k(k+1)} \sum_j
+    (R_j - \frac{k+1}{2})^2` for k rows and N blocks (corrected for ties); NaN for fewer than 3 rows
+    or 2 blocks."""
     import numpy as np
     from scipy.stats import friedmanchisquare
     if len(scores) < 3 or len(blocks) < 2:
         return math.nan
     with np.errstate(all="ignore"):  # rows that all tie in every block
-        return float(friedmanchisquare(*([round(values[block], DECIMALS) for block in blocks] for values in scores.values())).pvalue)
+        return float(friedmanchisquare(*([round(values[block], DECIMALS) for block in blocks]
+                                         for values in scores.values())).pvalue)
 
 
-def critical_difference(ranks: Mapping[str, float], blocks: int, alpha: float = 0.05) -> tuple[float, list[list[str]]]:
-    r"""Nemenyi's critical difference :math:`q_\alpha \sqrt{k(k+1) / 6N}`, and the rows that it cannot tell apart.
+def critical_difference(ranks: Mapping[str, float], blocks: int,
+                        alpha: float = 0.05) -> tuple[float, list[list[str]]]:
+    r"""Nemenyi's critical difference :math:`q_\alpha \sqrt{k(k+1) / 6N}`, and the rows within it.
 
-    :math:`q_\alpha` is the studentised range for k groups and infinite degrees of freedom, divided by :math:`\sqrt 2`.
+    :math:`q_\alpha` is the studentised range for k groups and infinite degrees of freedom, divided
+    by :math:`\sqrt 2`.
 
     Args:
         ranks: mean rank of each of k rows, at least 2.
@@ -156,11 +170,13 @@ def critical_difference(ranks: Mapping[str, float], blocks: int, alpha: float = 
         alpha: chance that any two of k equal rows are told apart.
 
     Returns:
-        The difference, and the largest groups of two or more rows, by rank, of which no two are that far apart.
+        The difference, and the largest groups of two or more rows, by rank, of which no two are
+            that far apart.
     """
     from scipy.stats import studentized_range
     k = len(ranks)
-    difference = float(studentized_range.ppf(1 - alpha, k, math.inf)) / math.sqrt(2) * math.sqrt(k * (k + 1) / (6 * blocks))
+    q = float(studentized_range.ppf(1 - alpha, k, math.inf)) / math.sqrt(2)
+    difference = q * math.sqrt(k * (k + 1) / (6 * blocks))
     ordered = sorted(ranks, key=ranks.__getitem__)
     cliques: list[list[str]] = []
     for i, first in enumerate(ordered):

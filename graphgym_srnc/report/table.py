@@ -1,31 +1,36 @@
-"""Mean and standard deviation over the runs of an experiment, as text, a terminal's table, CSV and Markdown."""
+"""Mean and standard deviation over the runs of an experiment, as text, CSV and Markdown."""
 from __future__ import annotations
 
-import csv
-import io
 import os
 from pathlib import Path
-from typing import Any, Mapping, Sequence, TextIO
+from typing import TYPE_CHECKING, Any, Mapping, Sequence, TextIO
 
 from graphgym_srnc import atomic, store
 from graphgym_srnc.report.statistics import mean_std
-from graphgym_srnc.text import aligned, clean, escape_markdown, guarded, markdown
+from graphgym_srnc.text import aligned, clean, escape_markdown, markdown
+from graphgym_srnc.text import to_csv as csv_of
 
-METRICS = ("micro_f1", "macro_f1", "macro_recall", "unknown_recall", "unknown_precision", "unknown_auroc", "unknown_aupr", "unknown_fpr95")
-HEADS = {"name": "experiment", "method": "method", "backbone": "backbone", "runs": "runs", "micro_f1": "Micro-F1", "macro_f1": "Macro-F1",
-         "macro_recall": "macro recall", "unknown_recall": "unknown recall", "unknown_precision": "unknown precision",
+if TYPE_CHECKING:
+    from rich.table import Table
+
+METRICS = ("micro_f1", "macro_f1", "macro_recall", "unknown_recall", "unknown_precision",
+           "unknown_auroc", "unknown_aupr", "unknown_fpr95")
+HEADS = {"name": "experiment", "method": "method", "backbone": "backbone", "runs": "runs",
+         "micro_f1": "Micro-F1", "macro_f1": "Macro-F1", "macro_recall": "macro recall",
+         "unknown_recall": "unknown recall", "unknown_precision": "unknown precision",
          "unknown_auroc": "unknown AUROC", "drop": "ΔF1"}
 NOTE = "Test scores in %, mean ± population standard deviation over runs (n in the divisor)."
 
 Row = dict[str, Any]
 
 
-def summarise(name: str, results: Mapping[int, store.Result], out_dir: str | os.PathLike | None = None) -> Row:
-    """One row for an experiment: ``<metric>`` and ``<metric>_std`` as fractions, and ``drop``, its distance to the IID oracle.
+def summarise(name: str, results: Mapping[int, store.Result],
+              out_dir: str | os.PathLike | None = None) -> Row:
+    """``<metric>`` and ``<metric>_std`` as fractions, and ``drop``, the distance to the IID oracle.
 
-    The distance is the mean, over runs on the same split, of the oracle's Micro-F1 minus ours; it is absent where no finished
-    oracle (method ``iid``) of the same splits lies in ``out_dir``. An oracle of the same backbone goes first, then one with more
-    of our splits.
+    The distance is the mean, over runs on the same split, of the oracle's Micro-F1 minus ours; it
+    is absent where no finished oracle (method ``iid``) of the same splits lies in ``out_dir``. An
+    oracle of the same backbone goes first, then one with more of our splits.
 
     Args:
         name: the experiment's name.
@@ -33,13 +38,15 @@ def summarise(name: str, results: Mapping[int, store.Result], out_dir: str | os.
         out_dir: where to look for the oracle.
     """
     first = next(iter(results.values()))
-    row: Row = {"name": name, "method": clean(first.get("method", "")), "backbone": clean(first.get("backbone", "")), "runs": len(results),
+    row: Row = {"name": name, "method": clean(first.get("method", "")),
+                "backbone": clean(first.get("backbone", "")), "runs": len(results),
                 "warned": sum(bool(result.get("warnings")) for result in results.values())}
-    said = verdicts(results)
-    if said:
-        row["verdict"] = said
+    sentences = verdicts(results)
+    if sentences:
+        row["verdict"] = sentences
     for metric in METRICS:
-        values = [result["test"][metric] for result in results.values() if metric in result.get("test", {})]
+        values = [result["test"][metric] for result in results.values()
+                  if metric in result.get("test", {})]
         if values:
             row[metric], row[f"{metric}_std"] = mean_std(values)
     if out_dir is not None and row["method"] != "iid":
@@ -48,74 +55,72 @@ def summarise(name: str, results: Mapping[int, store.Result], out_dir: str | os.
 
 
 def verdicts(results: Mapping[int, store.Result]) -> list[str]:
-    """What the verdicts of an experiment's runs speak of: in how many runs, and the sentence of the first of them."""
-    told: dict[str, list[str]] = {}
+    """What verdicts speak of: in how many runs, and the sentence of the first of them."""
+    found: dict[str, list[str]] = {}
     for _, result in sorted(results.items()):
         for kind, sentence in (result.get("verdict") or {}).get("sentences", {}).items():
-            told.setdefault(clean(kind), []).append(clean(sentence))
-    return [f"{kind}, {len(mine)} of {len(results)} run(s): {mine[0]}" for kind, mine in told.items()]
+            found.setdefault(clean(kind), []).append(clean(sentence))
+    return [f"{kind}, {len(sentences)} of {len(results)} run(s): {sentences[0]}"
+            for kind, sentences in found.items()]
 
 
 def line(result: store.Result) -> str:
     """A run in one line."""
     test = {key: f"{100 * value:.1f}" for key, value in result["test"].items()}
-    told = (f"seed {result['seed']}: episode {result['selected']} of {len(result['history']) - 1}, "
-            f"val {100 * result['val']['micro_f1']:.1f}, test micro-F1 {test['micro_f1']}, macro recall {test['macro_recall']}")
+    text = (f"seed {result['seed']}: episode {result['selected']} of {len(result['history']) - 1}, "
+            f"val {100 * result['val']['micro_f1']:.1f}, test micro-F1 {test['micro_f1']},"
+            f" macro recall {test['macro_recall']}")
     if "unknown_recall" in test:
-        told += f", unknown recall {test['unknown_recall']}, precision {test['unknown_precision']}"
-    return f"{told}, {result['seconds']:.1f} s"
+        text += f", unknown recall {test['unknown_recall']}, precision {test['unknown_precision']}"
+    return f"{text}, {result['seconds']:.1f} s"
 
 
 def _drop(results: Mapping[int, store.Result], out_dir: str | os.PathLike) -> Row:
-    candidates, scored = [], [result for result in results.values() if "micro_f1" in result.get("test", {})]
+    """The mean distance to the best fitting oracle in a folder of experiments, if there is one."""
+    candidates = []
+    scored = [result for result in results.values() if "micro_f1" in result.get("test", {})]
     for name, others in store.experiments(out_dir):
         oracle = {other.get("split"): other for other in others.values()
                   if other.get("method") == "iid" and "micro_f1" in other.get("test", {})}
-        pairs = [(oracle[result.get("split")], result) for result in scored if result.get("split") in oracle]
+        pairs = [(oracle[result.get("split")], result) for result in scored
+                 if result.get("split") in oracle]
         if pairs:
             same = pairs[0][0].get("backbone") == pairs[0][1].get("backbone")
             candidates.append((not same, -len(pairs), clean(name), pairs))
     if not candidates:
         return {}
     _, _, name, pairs = min(candidates, key=lambda candidate: candidate[:3])
-    drop, std = mean_std([iid["test"]["micro_f1"] - result["test"]["micro_f1"] for iid, result in pairs])
+    drop, std = mean_std([iid["test"]["micro_f1"] - result["test"]["micro_f1"]
+                          for iid, result in pairs])
     return {"drop": drop, "drop_std": std, "drop_pairs": len(pairs), "oracle": name}
-
-
-def cells(row: Row) -> list[str]:
-    """A row as text, in the order of ``HEADS``."""
-    return [f"{100 * row[key]:.1f} ± {100 * row[f'{key}_std']:.1f}" if f"{key}_std" in row else str(row.get(key, "-")) for key in HEADS]
 
 
 def notes(rows: Sequence[Row]) -> list[str]:
     """What a reader of the table must know: the spread, the oracle, the warnings, the verdicts."""
     out = [NOTE]
-    out += [f"{row['name']}: ΔF1 is Micro-F1 of {row['oracle']} minus its own on {row['drop_pairs']} common split(s)."
-            for row in rows if "oracle" in row]
-    out += [f"{row['name']}: {row['warned']} of {row['runs']} run(s) gave a warning, see result.json." for row in rows if row["warned"]]
-    out += [f"{row['name']}: {sentence}." for row in rows for sentence in row.get("verdict", ())]
-    return out
+    out += [f"{row['name']}: ΔF1 is Micro-F1 of {row['oracle']} minus its own on"
+            f" {row['drop_pairs']} common split(s)." for row in rows if "oracle" in row]
+    out += [f"{row['name']}: {row['warned']} of {row['runs']} run(s) gave a warning,"
+            " see result.json." for row in rows if row["warned"]]
+    return out + [f"{row['name']}: {sentence}." for row in rows
+                  for sentence in row.get("verdict", ())]
 
 
 def to_text(rows: Sequence[Row]) -> str:
     """An aligned plain table."""
-    return aligned([list(HEADS.values()), *map(cells, rows)])
+    return aligned(_lines(rows))
 
 
 def to_markdown(rows: Sequence[Row]) -> str:
     """A Markdown table with its notes below."""
-    lines = [list(map(escape_markdown, line)) for line in (HEADS.values(), *map(cells, rows))]
+    lines = [list(map(escape_markdown, line)) for line in _lines(rows)]
     return markdown(lines) + "\n" + "".join(f"{escape_markdown(note)}\n" for note in notes(rows))
 
 
 def to_csv(rows: Sequence[Row]) -> str:
     """All figures as fractions, in full precision."""
     keys = list(dict.fromkeys(key for row in rows for key in row if key != "verdict"))
-    out = io.StringIO()
-    writer = csv.DictWriter(out, keys, extrasaction="ignore", lineterminator="\n")
-    writer.writeheader()
-    writer.writerows({key: guarded(row.get(key)) for key in keys} for row in rows)
-    return out.getvalue()
+    return csv_of([keys, *([row.get(key) for key in keys] for row in rows)])
 
 
 def write(path: Path, rows: Sequence[Row]) -> None:
@@ -125,22 +130,42 @@ def write(path: Path, rows: Sequence[Row]) -> None:
 
 
 def show(rows: Sequence[Row], out: TextIO) -> None:
-    """Print the table: with rules on a terminal, on its side where that is too narrow; plain elsewhere."""
+    """Print the table: on a terminal with rules, on its side where too narrow; else plain."""
     if not out.isatty():
         print(to_text(rows), *notes(rows), sep="\n", file=out)
         return
     from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-    lines = [list(HEADS.values()), *map(cells, rows)]
-    console = Console(file=out)
+    console, lines = Console(file=out), _lines(rows)
     if sum(max(map(len, column)) + 3 for column in zip(*lines)) >= console.width:
-        lines = [list(column) for column in zip(*lines)]
-    table = Table()
-    for head in lines[0]:
-        table.add_column(Text(head))
-    for line in lines[1:]:
-        table.add_row(*map(Text, line))
-    console.print(table)
+        lines = list(zip(*lines))
+    console.print(ruled(lines))
     for note in notes(rows):
         console.print(note, markup=False, highlight=False)
+
+
+def ruled(lines: Sequence[Sequence[str]], title: str = "", bold: str = "\n",
+          right: bool = False) -> Table:
+    """Lines of cells as a table of Rich, without markup.
+
+    Args:
+        lines: the first is the head, which does not show if it is empty.
+        title: what stands above.
+        bold: the end of cells that are bold.
+        right: whether all columns but the first end at their right edge.
+    """
+    from rich.table import Table
+    from rich.text import Text
+    table = Table(title=Text(title) if title else None, title_justify="left",
+                  show_header=any(lines[0]))
+    for number, head in enumerate(lines[0]):
+        table.add_column(Text(head), justify="right" if right and number else "left")
+    for line in lines[1:]:
+        table.add_row(*(Text(cell, style="bold" if cell.endswith(bold) else "") for cell in line))
+    return table
+
+
+def _lines(rows: Sequence[Row]) -> list[Sequence[str]]:
+    """Head and rows as text, in the order of ``HEADS``."""
+    return [list(HEADS.values()), *(
+        [f"{100 * row[key]:.1f} ± {100 * row[f'{key}_std']:.1f}" if f"{key}_std" in row else
+         str(row.get(key, "-")) for key in HEADS] for row in rows)]

@@ -11,7 +11,8 @@ from typing import Any, Callable
 import numpy as np
 import torch
 
-from graphgym_srnc import atomic, cache, parallel, store
+from graphgym_srnc import atomic, methods, parallel, store
+from graphgym_srnc.cache import source_digest
 
 FORMAT = 1
 """Of these files; another one is not read."""
@@ -28,6 +29,7 @@ class Checkpoint:
 
     Args:
         place, seed: the run.
+        mode: its ``train.mode``, a method, whose code counts with that of ``graphgym_srnc.gym.training``.
         split: fingerprint of its task.
         share: of the run's time that writing may take; 1 = after every episode, 0 = never.
         say: told in a line what becomes of a file, or of a disk that takes none.
@@ -35,10 +37,11 @@ class Checkpoint:
         own: what the run adds to the trainer's state, tensors and plain values.
     """
 
-    def __init__(self, place: store.Experiment, seed: int, split: str, share: float, say: Callable[[str], None], resume: bool,
+    def __init__(self, place: store.Experiment, seed: int, mode: str, split: str, share: float, say: Callable[[str], None], resume: bool,
                  own: Callable[[], dict[str, Any]]) -> None:
         self.path = place.path / str(seed) / store.CHECKPOINT
-        self.key = {"format": FORMAT, "config": place.digest, "seed": seed, "split": split, "code": cache.SOURCE,
+        self.key = {"format": FORMAT, "config": place.digest, "seed": seed, "split": split,
+                    "code": source_digest(methods.find(mode).__module__, "graphgym_srnc.gym.training"),
                     "versions": store.environment()["versions"], "processes": parallel.count()}
         self.share, self.say, self.resume, self.own = share, say, resume, own
         self.found: dict[str, Any] = {}

@@ -13,8 +13,8 @@ from torch_geometric import seed_everything
 from yacs.config import CfgNode
 
 from graphgym_srnc import parallel, store
+from graphgym_srnc.data.describe import label_counts
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.figures.shift import label_counts
 from graphgym_srnc.gym.build import build_task, device
 from graphgym_srnc.gym.config import activate, dump_config, schema
 from graphgym_srnc.gym.training import fit, train_standard
@@ -112,7 +112,7 @@ def run(base: CfgNode, seed: int, place: store.Experiment, watch: Watch | None =
     store.reset_peak_memory()
     task = build_task(cfg)
     if not parallel.first():
-        fit(cfg, task, checkpoint=Checkpoint(place, seed, task.fingerprint(), 0, watch.say, resume, dict))
+        fit(cfg, task, checkpoint=Checkpoint(place, seed, cfg.train.mode, task.fingerprint(), 0, watch.say, resume, dict))
         return {}
     train = _standard if cfg.train.mode == "standard" else partial(_method, where=where, begin=begin, resume=resume)
     result = train(cfg, task, place, watch, extras)
@@ -143,7 +143,7 @@ def _method(cfg: CfgNode, task: ShiftTask, place: store.Experiment, watch: Watch
     def seconds() -> float:
         return time.perf_counter() - begin + checkpoint.found.get("seconds", 0.0)
 
-    checkpoint = Checkpoint(place, cfg.seed, task.fingerprint(), cfg.train.checkpoint, watch.say, resume,
+    checkpoint = Checkpoint(place, cfg.seed, cfg.train.mode, task.fingerprint(), cfg.train.checkpoint, watch.say, resume,
                             lambda: {"train": on_train, "maps": board.checkpoint(), "seconds": seconds()})
     task = task.to(where)  # with its fingerprint
 

@@ -7,7 +7,10 @@ import numpy as np
 import torch
 from scipy.optimize import linear_sum_assignment
 from sklearn.metrics import (
-    average_precision_score, normalized_mutual_info_score, roc_auc_score, roc_curve,
+    average_precision_score,
+    normalized_mutual_info_score,
+    roc_auc_score,
+    roc_curve,
 )
 from sklearn.metrics import confusion_matrix as _confusion_matrix
 from torch import Tensor

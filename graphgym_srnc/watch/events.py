@@ -16,10 +16,12 @@ MEAN = "mean"
 
 
 def write_aggregate(directory: Path, results: Mapping[int, store.Result]) -> Path | None:
-    """Write ``mean/`` in the directory of an experiment: the mean of each scalar over runs, one standard deviation to both sides,
-    and a layout by which the dashboard Custom Scalars draws them as a curve in a band. What was there goes.
+    """Write ``mean/`` in the directory of an experiment anew: the mean of each scalar over runs,
+    one standard deviation to both sides, and a layout by which the dashboard Custom Scalars draws
+    them as a curve in a band.
 
-    Tags are those of the runs, so that the mean lies over them. A run that stopped early holds the figures of its selected episode.
+    Tags are those of the runs, so that the mean lies over them. A run that stopped early holds the
+    figures of its selected episode.
 
     Args:
         directory: of the experiment.
@@ -38,15 +40,19 @@ def write_aggregate(directory: Path, results: Mapping[int, store.Result]) -> Pat
         for name in sorted(set().union(*(episode[block] for episode in episodes)), reverse=True):
             tag = f"{block}/{name}"
             mean, low, high = (part.tolist() for part in band(history(results, block, name)))
-            # The band has a mean of its own: of a tag that the runs have too, the dashboard would miss their bands.
-            sides = {tag: mean, f"within_std/{tag}/mean": mean, f"within_std/{tag}/lower": low, f"within_std/{tag}/upper": high}
-            summaries += [(scalar(side, value), step) for side, part in sides.items() for step, value in enumerate(part) if isfinite(value)]
-            layout.setdefault(block, {})[tag] = ["Margin", list(sides)[1:]]
+            # The band has a mean of its own: of a tag that the runs have too, the dashboard would
+            # miss their bands.
+            band_tags = [f"within_std/{tag}/{side}" for side in ("mean", "lower", "upper")]
+            for side, values in zip([tag, *band_tags], (mean, mean, low, high)):
+                summaries += [(scalar(side, value), step) for step, value in enumerate(values)
+                              if isfinite(value)]
+            layout.setdefault(block, {})[tag] = ["Margin", band_tags]
     return write_events(directory / MEAN, [(custom_scalars(layout), 0), *summaries])
 
 
 def write_run(directory: Path, result: store.Result, settings: Mapping[str, Any]) -> Path:
-    """Write what a finished run has told, for one that was not watched by :class:`graphgym_srnc.watch.tensorboard.TensorBoard`.
+    """Write the events of a finished run that no
+    :class:`graphgym_srnc.watch.tensorboard.TensorBoard` watched.
 
     Args:
         directory: of the run.
@@ -56,31 +62,38 @@ def write_run(directory: Path, result: store.Result, settings: Mapping[str, Any]
     from torch.utils.tensorboard.summary import scalar
     summaries = []
     for episode in result["history"]:
-        told = {f"{block}/{name}": value for block in ("losses", "val", "test") for name, value in episode[block].items()}
-        summaries += [(scalar(tag, value), episode["number"]) for tag, value in (told | {"seconds": episode["seconds"]}).items()]
-    known = identity(result["method"], result["backbone"], result["task"], result["info"]) | {"seed": result["seed"]}
-    return write_events(directory, summaries + final(known | settings, result["val"], result["test"], result["selected"]))
+        scalars = {f"{block}/{name}": value for block in ("losses", "val", "test")
+                   for name, value in episode[block].items()}
+        summaries += [(scalar(tag, value), episode["number"])
+                      for tag, value in (scalars | {"seconds": episode["seconds"]}).items()]
+    known = identity(result["method"], result["backbone"], result["task"], result["info"])
+    last = final(known | {"seed": result["seed"]} | settings, result["val"], result["test"],
+                 result["selected"])
+    return write_events(directory, summaries + last)
 
 
 def identity(method: str, backbone: str, task: str, info: Mapping[str, Any]) -> dict[str, Any]:
-    """What every run says of itself among the hyper-parameters; an oracle stands with those that it is the oracle of."""
-    own = {"method": method, "backbone": backbone, "data": task.removesuffix("/oracle")}
-    return own | {key: info[key] for key in ("split_seed",) if key in info}
+    """The hyper-parameters of every run; an oracle has the data of the runs that it bounds."""
+    known = {"method": method, "backbone": backbone, "data": task.removesuffix("/oracle")}
+    return known | {key: info[key] for key in ("split_seed",) if key in info}
 
 
-def final(settings: Mapping[str, Any], val: Mapping[str, float], test: Mapping[str, float], step: int) -> list[tuple[Any, int]]:
-    """The summaries that end a run, each with its step: hyper-parameters, and final scores under the same tags for every method."""
+def final(settings: Mapping[str, Any], val: Mapping[str, float], test: Mapping[str, float],
+          step: int) -> list[tuple[Any, int]]:
+    """The summaries that end a run, each with its step: hyper-parameters and final scores."""
     from torch.utils.tensorboard.summary import hparams, scalar
-    scores = {f"final/{split}_{name}": value for split, own in (("val", val), ("test", test)) for name, value in own.items()}
-    plain = {key: value if isinstance(value, (bool, int, float, str)) else str(value) for key, value in settings.items()}
-    # Not the first of the three, which lists keys and metrics for a whole folder: the viewer would take that of one run for all,
-    # and keys that only other runs have would not show. Without it, it gathers them from every run.
-    _, begin, end = hparams(plain, scores)
+    scores = {f"final/{split}_{name}": value for split, part in (("val", val), ("test", test))
+              for name, value in part.items()}
+    values = {key: value if isinstance(value, (bool, int, float, str)) else str(value)
+              for key, value in settings.items()}
+    # Not the first of the three, which lists keys and metrics for a whole folder: the viewer would
+    # take that of one run for all, and keys that only other runs have would not show.
+    _, begin, end = hparams(values, scores)
     return [(begin, 0), (end, 0), *((scalar(tag, value), step) for tag, value in scores.items())]
 
 
 def write_events(directory: Path, summaries: Iterable[tuple[Any, int]]) -> Path:
-    """Put summaries with their steps into a directory as its only events; a crash leaves the old ones, the new ones or both."""
+    """Write the only events of a directory; a crash leaves the old ones, the new ones or both."""
     from tensorboard.compat.proto.event_pb2 import Event
     from tensorboard.summary.writer.record_writer import RecordWriter
     now, buffer = time.time(), io.BytesIO()
@@ -88,8 +101,8 @@ def write_events(directory: Path, summaries: Iterable[tuple[Any, int]]) -> Path:
     writer.write(Event(wall_time=now, file_version="brain.Event:2").SerializeToString())
     for summary, step in summaries:
         writer.write(Event(wall_time=now, step=step, summary=summary).SerializeToString())
-    directory.mkdir(parents=True, exist_ok=True)
-    # A viewer that is open follows a directory by the names of its files, so new content needs a new name.
+    # A viewer that is open follows a directory by the names of its files, so new content needs a
+    # new name; while it is being written, a name that no viewer takes for events.
     path = directory / f"events.out.tfevents.{time.time_ns()}.{os.getpid()}"
     waiting = directory / ".next"
     atomic.write_bytes(waiting, buffer.getvalue())
@@ -101,7 +114,8 @@ def write_events(directory: Path, summaries: Iterable[tuple[Any, int]]) -> Path:
 
 
 def image(tag: str, png: bytes) -> Any:
-    """A summary that holds a PNG file as it is; the writer's own ``add_image`` takes pixels and compresses them a second time."""
+    """A summary that holds a PNG file as it is; ``add_image`` would compress pixels again."""
     from tensorboard.compat.proto.summary_pb2 import Summary
-    width, height = (int.from_bytes(png[place:place + 4], "big") for place in (16, 20))
-    return Summary(value=[Summary.Value(tag=tag, image=Summary.Image(height=height, width=width, colorspace=4, encoded_image_string=png))])
+    width, height = (int.from_bytes(png[start:start + 4], "big") for start in (16, 20))
+    value = Summary.Image(height=height, width=width, colorspace=4, encoded_image_string=png)
+    return Summary(value=[Summary.Value(tag=tag, image=value)])

@@ -1,4 +1,4 @@
-"""Embeddings for TensorBoard's projector: vectors, a table of their nodes, and the file that names both."""
+"""Embeddings for TensorBoard's projector: vectors, a table of their nodes, and an index."""
 from __future__ import annotations
 
 from pathlib import Path
@@ -7,29 +7,32 @@ from typing import Any, Mapping, Sequence
 import numpy as np
 
 from graphgym_srnc.atomic import write_text
+from graphgym_srnc.text import plain
 
 MAX_AXES = 32
 
 
-def write_projector(directory: Path, embeddings: Mapping[str, np.ndarray], columns: Mapping[str, Sequence[Any]]) -> None:
-    """Write embeddings of the same nodes where the projector looks for them, in the directory of a run that has events.
+def write_projector(directory: Path, embeddings: Mapping[str, np.ndarray],
+                    columns: Mapping[str, Sequence[Any]]) -> None:
+    """Write embeddings of the same nodes where the projector looks for them.
 
     Args:
-        directory: of the run; files go to ``projector/`` in it, and ``projector_config.pbtxt`` beside it.
+        directory: of a run that has events; files go to ``projector/`` in it, and
+            ``projector_config.pbtxt`` beside it.
         embeddings: vectors ``[n, H]`` by name, a name without slashes or quotes.
-        columns: what is known of each node, ``[n]`` by name; at least two, since the projector takes a single one for a list of labels.
+        columns: what is known of each node, ``[n]`` by name; at least two, since the projector
+            takes a single one for a list of labels.
     """
-    rows = [list(columns), *zip(*columns.values())]
-    write_text(directory / "projector" / "nodes.tsv", "".join("\t".join(map(_cell, row)) + "\n" for row in rows))
+    rows = ["\t".join(plain(value) or "-" for value in row)
+            for row in (columns, *zip(*columns.values()))]
+    write_text(directory / "projector" / "nodes.tsv", "\n".join(rows) + "\n")
     config = ""
     for name, vectors in embeddings.items():
         line = "\t".join(["%.4g"] * vectors.shape[1]) + "\n"
-        write_text(directory / "projector" / f"{name}.tsv", "".join(line % tuple(row) for row in vectors.tolist()))
-        config += (f'embeddings {{\n  tensor_name: "{name}"\n  tensor_shape: {vectors.shape[0]}\n  tensor_shape: {vectors.shape[1]}\n'
-                   f'  tensor_path: "projector/{name}.tsv"\n  metadata_path: "projector/nodes.tsv"\n}}\n')
+        lines = "".join(line % tuple(row) for row in vectors.tolist())
+        write_text(directory / "projector" / f"{name}.tsv", lines)
+        config += (f'embeddings {{\n  tensor_name: "{name}"\n  tensor_shape: {vectors.shape[0]}\n'
+                   f'  tensor_shape: {vectors.shape[1]}\n  tensor_path: "projector/{name}.tsv"\n'
+                   '  metadata_path: "projector/nodes.tsv"\n}\n')
     # Last, since it makes the others count.
     write_text(directory / "projector_config.pbtxt", config)
-
-
-def _cell(value: Any) -> str:
-    return " ".join(str(value).split()) or "-"

@@ -1,4 +1,5 @@
-"""TensorBoard as a callback of the trainer: scalars of each episode, pictures at chosen ones; settings, final scores, embeddings once."""
+"""TensorBoard as a callback of the trainer: scalars of each episode, pictures at chosen ones, and
+at the end settings, final scores and embeddings."""
 from __future__ import annotations
 
 import contextlib
@@ -10,27 +11,25 @@ import numpy as np
 import torch
 
 from graphgym_srnc import atomic
-from graphgym_srnc.figures.shift import known_names
+from graphgym_srnc.data.describe import known_names, unseen_names
 from graphgym_srnc.methods.base import Method
 from graphgym_srnc.task import ShiftTask
-from graphgym_srnc.text import clean
 from graphgym_srnc.train.metrics import confusion_matrix
 from graphgym_srnc.train.trainer import Episode, RunRecord
 from graphgym_srnc.watch.events import final, identity, image
 
 
 class Snapshot(NamedTuple):
-    """What a method makes of the target graph: the confusion ``[C, C]`` on test nodes, the decision ``[V]``, a sample of labelled
-    nodes ``[n]``, and of these an embedding ``[n, H]`` and a group ``[n]`` by view."""
+    """What a method makes of the target graph."""
 
-    confusion: np.ndarray
-    decision: np.ndarray
-    nodes: np.ndarray
-    views: dict[str, tuple[np.ndarray, np.ndarray]]
+    confusion: np.ndarray  # counts [C, C] on test nodes, a row for each true class
+    decision: np.ndarray  # the predicted class of each node, [V]
+    nodes: np.ndarray  # ids of a sample of labelled nodes, [n]
+    views: dict[str, tuple[np.ndarray, np.ndarray]]  # their embedding [n, H] and group [n]
 
 
 class TensorBoard:
-    """Call it after each episode, then :meth:`finish` and :meth:`close` it; the numbers of the run stay what they are without it.
+    """A callback of the trainer, to be finished and closed; it changes no number of the run.
 
     Args:
         directory: the directory of the run; events go there, pictures also to ``figures/`` in it.
@@ -38,13 +37,14 @@ class TensorBoard:
         figures: whether to draw the first episode, every k-th, and the selected one.
         every: k; 0 = none between the first and the selected one.
         how: the map of embeddings, ``pca`` or ``tsne``.
-        projector: whether to write the selected episode's embeddings for the projector; None = where figures are drawn.
-        start: the first episode that will be told; events that are there of it and of later ones, from a run that was cut off, no
-            longer count.
+        projector: whether to write the selected episode's embeddings for the projector; None =
+            where figures are drawn.
+        start: the first episode that will be told; events that are there of it and of later ones,
+            from a run that was cut off, no longer count.
     """
 
-    def __init__(self, directory: Path, events: bool = True, figures: bool = True, every: int = 0, how: str = "pca",
-                 projector: bool | None = None, start: int = 0) -> None:
+    def __init__(self, directory: Path, events: bool = True, figures: bool = True, every: int = 0,
+                 how: str = "pca", projector: bool | None = None, start: int = 0) -> None:
         self.directory, self.figures, self.every, self.how = Path(directory), figures, every, how
         self.projector = events and (figures if projector is None else projector)
         self.maps: dict[str, dict[int, tuple[np.ndarray, np.ndarray]]] = {}
@@ -54,6 +54,13 @@ class TensorBoard:
             self.writer = SummaryWriter(str(self.directory), purge_step=start or None)
 
     def __call__(self, episode: Episode, method: Method, task: ShiftTask) -> None:
+        """Write the scalars of an episode, and draw it where it is one of those to draw.
+
+        Args:
+            episode: what the trainer recorded.
+            method: after the episode.
+            task: the one that the method is scored on.
+        """
         number = episode.number
         if self.writer is not None:
             for block in ("losses", "val", "test"):
@@ -61,26 +68,29 @@ class TensorBoard:
                     self.writer.add_scalar(f"{block}/{name}", value, number)
             self.writer.add_scalar("seconds", episode.seconds, number)
         chosen = number == 0 or self.every and number % self.every == 0
-        # Episode 1 is where SRNC finds the unknown class, so the figure of all episodes has it even where it is not drawn alone.
+        # Episode 1 is where SRNC finds the unknown class, so the figure of all episodes has it even
+        # where it is not drawn alone.
         if self.figures and (chosen or number == 1 and method.views()):
             seen = snapshot(method, task)
             self._map(seen, number, task)
             if chosen:
                 self._draw(seen, f"episode-{number:03d}", "", f"episode {number}", number, task)
 
-    def finish(self, record: RunRecord, method: Method, task: ShiftTask, settings: Mapping[str, Any]) -> None:
+    def finish(self, record: RunRecord, method: Method, task: ShiftTask,
+               settings: Mapping[str, Any]) -> None:
         """Draw the selected episode, and write warnings, settings, final scores and embeddings.
 
         Args:
             record: of the run.
-            method, task: as they were trained.
+            method, task: as in the episodes.
             settings: the seed and whatever else tells this run from others, by config key.
         """
         if self.figures or self.projector:
             seen = snapshot(method, task)
         if self.figures:
             self._map(seen, record.best, task)
-            self._draw(seen, "selected", "selected/", f"selected episode {record.best}", record.best, task)
+            self._draw(seen, "selected", "selected/", f"selected episode {record.best}",
+                       record.best, task)
             self._draw_episodes(record.best, task)
             self._draw_reliability(record, task)
         if self.writer is None:
@@ -88,10 +98,12 @@ class TensorBoard:
         if self.projector and seen.views:
             from graphgym_srnc.figures.embedding import principal
             from graphgym_srnc.watch.projector import MAX_AXES, write_projector
-            write_projector(self.directory, {name: principal(points, MAX_AXES) for name, (points, _) in seen.views.items()},
-                            columns(seen, task))
-        for tag, told in (("warnings", record.warnings), ("verdict", record.verdict.get("sentences", {}).values())):
-            for number, text in enumerate(told):
+            vectors = {name: principal(points, MAX_AXES)
+                       for name, (points, _) in seen.views.items()}
+            write_projector(self.directory, vectors, columns(seen, task))
+        sentences = record.verdict.get("sentences", {}).values()
+        for tag, texts in (("warnings", record.warnings), ("verdict", sentences)):
+            for number, text in enumerate(texts):
                 self.writer.add_text(tag, text, number)
         known = identity(type(method).__name__.lower(), method.encoder.kind, task.name, task.info)
         for summary, step in final(known | settings, record.val, record.test, record.best):
@@ -101,11 +113,13 @@ class TensorBoard:
         """The maps so far as tensors, for :meth:`restore`; the events so far are on disk then."""
         if self.writer is not None:
             self.writer.flush()
-        return {name: {number: tuple(map(torch.as_tensor, pair)) for number, pair in maps.items()} for name, maps in self.maps.items()}
+        return {name: {number: tuple(map(torch.as_tensor, pair)) for number, pair in maps.items()}
+                for name, maps in self.maps.items()}
 
-    def restore(self, maps: dict[str, Any]) -> None:
+    def restore(self, maps: Mapping[str, Any]) -> None:
         """Take over the maps of a :meth:`checkpoint`."""
-        self.maps = {name: {number: tuple(part.numpy() for part in pair) for number, pair in own.items()} for name, own in maps.items()}
+        self.maps = {name: {number: tuple(part.numpy() for part in pair)
+                            for number, pair in pairs.items()} for name, pairs in maps.items()}
 
     def close(self) -> None:
         """Flush what there is; safe to call twice."""
@@ -113,36 +127,44 @@ class TensorBoard:
             self.writer.close()
 
     def _map(self, seen: Snapshot, number: int, task: ShiftTask) -> None:
+        """Keep the maps of an episode with the class that colours each node."""
         from graphgym_srnc.figures.embedding import majority, map_2d
         label = task.target.y.cpu().numpy()[seen.nodes]
         for name, (points, group) in seen.views.items():
-            # A cluster has the colour of the class that most of its nodes have; the classifier names classes itself.
-            stands_for = seen.decision[seen.nodes] if name == "classifier" else majority(group, label)
-            self.maps.setdefault(name, {})[number] = map_2d(points, self.how), stands_for
+            # A cluster has the colour of the class that most of its nodes have; the classifier
+            # names classes itself.
+            colour = seen.decision[seen.nodes] if name == "classifier" else majority(group, label)
+            self.maps.setdefault(name, {})[number] = map_2d(points, self.how), colour
 
-    def _draw(self, seen: Snapshot, stem: str, prefix: str, title: str, step: int, task: ShiftTask) -> None:
+    def _draw(self, seen: Snapshot, stem: str, prefix: str, title: str, step: int,
+              task: ShiftTask) -> None:
         from graphgym_srnc.figures.charts import confusion_figure
         from graphgym_srnc.figures.embedding import embedding_figure
-        self._picture(f"{prefix}confusion", f"confusion-{stem}",
-                      confusion_figure(seen.confusion, known_names(task), f"{task.name}, test nodes, {title}"), step)
+        outputs = known_names(task)
+        figure = confusion_figure(seen.confusion, outputs, f"{task.name}, test nodes, {title}")
+        self._picture(f"{prefix}confusion", f"confusion-{stem}", figure, step)
         label, names, unseen = classes(task)
         for name, (_, group) in seen.views.items():
             by_class = name == "classifier"
-            figure = embedding_figure(self.maps[name][step][0], seen.decision[seen.nodes] if by_class else group, label[seen.nodes], names,
-                                      f"{task.name}, {name.replace('_gnn', ' GNN')}, {title} ({self._how})", unseen,
-                                      known_names(task) if by_class else ())
+            figure = embedding_figure(
+                self.maps[name][step][0], seen.decision[seen.nodes] if by_class else group,
+                label[seen.nodes], names,
+                f"{task.name}, {name.replace('_gnn', ' GNN')}, {title} ({self._how})", unseen,
+                outputs if by_class else ())
             self._picture(f"{prefix}{name}", f"{name}-{stem}", figure, step)
 
     def _draw_episodes(self, best: int, task: ShiftTask) -> None:
         from graphgym_srnc.figures.embedding import episodes_figure
         if self.maps:
-            figure = episodes_figure(self.maps, known_names(task), f"{task.name}, by episode ({self._how})", best)
+            title = f"{task.name}, by episode ({self._how})"
+            figure = episodes_figure(self.maps, known_names(task), title, best)
             self._picture("selected/episodes", "episodes", figure, best)
 
     def _draw_reliability(self, record: RunRecord, task: ShiftTask) -> None:
         from graphgym_srnc.figures.charts import reliability_figure
-        curves = {name: record.verdict.get("reliability", {}).get(part) for part, name in (("val", "validation"), ("test", "test"))}
-        curves = {name: curve for name, curve in curves.items() if curve}
+        found = record.verdict.get("reliability", {})
+        curves = {name: found[part] for part, name in (("val", "validation"), ("test", "test"))
+                  if found.get(part)}
         if curves:
             figure = reliability_figure(curves, f"{task.name}, selected episode {record.best}")
             self._picture("selected/reliability", "reliability", figure, record.best)
@@ -152,8 +174,8 @@ class TensorBoard:
         return "t-SNE" if self.how == "tsne" else "PCA"
 
     def _picture(self, tag: str, stem: str, figure: Any, step: int) -> None:
-        from graphgym_srnc.figures.charts import png
-        content = png(figure)
+        from graphgym_srnc.figures.style import encode
+        content = encode(figure)
         atomic.write_bytes(self.directory / "figures" / f"{stem}.png", content)
         if self.writer is not None:
             self.writer.file_writer.add_summary(image(tag, content), step)
@@ -168,45 +190,51 @@ def snapshot(method: Method, task: ShiftTask) -> Snapshot:
         label = task.target.y.cpu()
         nodes = sample(task.target.num_nodes)
         nodes = nodes[label.numpy()[nodes] >= 0]
-        views = {name: tuple(part.detach().cpu().numpy()[nodes] for part in view(target)) for name, view in method.views().items()}
+        views = {}
+        for name, view in method.views().items() if len(nodes) > 2 else ():
+            points, group = (part.detach().cpu().numpy()[nodes] for part in view(target))
+            views[name] = points.astype(np.float64), group
     test = task.test.cpu()
-    return Snapshot(confusion_matrix(decision[test], label[test], task.num_outputs).numpy(), decision.numpy(), nodes,
-                    {name: (points.astype(np.float64), group) for name, (points, group) in views.items()} if len(nodes) > 2 else {})
+    confusion = confusion_matrix(decision[test], label[test], task.num_outputs)
+    return Snapshot(confusion.numpy(), decision.numpy(), nodes, views)
 
 
 def columns(seen: Snapshot, task: ShiftTask) -> dict[str, Any]:
-    """What the projector can colour the nodes of a snapshot by: node id, class, known or unknown, decision, groups and split."""
+    """What the projector can colour the nodes of a snapshot by, each ``[n]``."""
     label, names, unseen = classes(task)
     split = np.full(task.target.num_nodes, "other", dtype=object)
-    for part, graph in (("pool", task.target), ("test", task.target), ("val", task.validation), ("train", task.source)):
+    graphs = {"pool": task.target, "test": task.target, "val": task.validation,
+              "train": task.source}
+    for part, graph in graphs.items():
         if graph is task.target:
             split[getattr(task, part).cpu().numpy()] = part
-    outputs = known_names(task)
-    groups = {name.replace("_gnn", ""): group.tolist() for name, (_, group) in seen.views.items() if name != "classifier"}
-    return {"node": seen.nodes.tolist(), "class": [names[index] for index in label[seen.nodes]],
-            "known": ["unknown" if index in unseen else "known" for index in label[seen.nodes]],
-            "predicted": [outputs[index] for index in seen.decision[seen.nodes]], **groups, "split": split[seen.nodes].tolist()}
+    outputs, nodes = known_names(task), seen.nodes
+    groups = {name.replace("_gnn", ""): group.tolist() for name, (_, group) in seen.views.items()
+              if name != "classifier"}
+    return {"node": nodes.tolist(), "class": [names[index] for index in label[nodes]],
+            "known": ["unknown" if index in unseen else "known" for index in label[nodes]],
+            "predicted": [outputs[index] for index in seen.decision[nodes]], **groups,
+            "split": split[nodes].tolist()}
 
 
 def blind(method: Method, task: ShiftTask) -> ShiftTask:
-    """The task as the method holds it, so that what it cached for its graph objects serves again."""
+    """The task as the method sees it: the one it holds, with its caches, else a new one."""
     held = getattr(method, "task", None)
     return held if isinstance(held, ShiftTask) else task.blind()
 
 
 def classes(task: ShiftTask) -> tuple[np.ndarray, list[str], list[int]]:
-    """Class of each target node ``[V]`` with unseen classes told apart where ``y_true`` says which, their names, the unseen ones."""
+    """Classes of the target with the unseen ones told apart, where ``y_true`` says which they are.
+
+    Returns:
+        The class of each node ``[V]``, the name of each class, and which classes are unseen.
+    """
     label, names = task.target.y.cpu().numpy().copy(), known_names(task)
-    true = getattr(task.target, "y_true", None)
-    if not task.open_set:
-        return label, names, []
-    unseen = label == task.num_known
-    if true is not None and unseen.any():
-        true = true.cpu().numpy()
-        originals, index = np.unique(true[unseen], return_inverse=True)
+    true, unseen = getattr(task.target, "y_true", None), label == task.num_known
+    if task.open_set and true is not None and unseen.any():
+        originals, index = np.unique(true.cpu().numpy()[unseen], return_inverse=True)
         label[unseen] = task.num_known + index
-        every = dict(zip(np.unique(true[true >= 0]).tolist(), task.oracle.class_names if task.oracle is not None else ()))
-        names = names[:-1] + [clean(f"unseen {every.get(original, original)}") for original in originals.tolist()]
+        names[-1:] = unseen_names(task, originals.tolist())
     return label, names, list(range(task.num_known, len(names)))
 
 

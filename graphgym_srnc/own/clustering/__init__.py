@@ -1,4 +1,4 @@
-"""Clustering of unsupervised node embeddings with some labels: what the paper's appendix measures its cluster GNN against."""
+"""Clusterings of nodes that the paper's appendix compares its cluster GNN with."""
 from __future__ import annotations
 
 from graphgym_srnc.own.clustering.embeddings import KINDS, embed

@@ -6,32 +6,31 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from graphgym_srnc.backbones import Graph, Sparse, prepare
-from graphgym_srnc.backbones.dgi import train_infomax
+from graphgym_srnc.backbones import Sparse, prepare, train_infomax
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.own.clustering.skipgram import skip_gram
 from graphgym_srnc.own.clustering.walks import random_walks
 
 KINDS = ("features", "deepwalk", "node2vec", "dgi")
 
+WALKS, LENGTH = 10, 40
+"""Walks from each node (DeepWalk's authors take 80), and nodes of a walk."""
 
-def embed(data: Data, kind: str, seed: int = 0, *, features: str = "row", dim: int = 128, walks: int = 10, length: int = 40,
-          window: int = 10, p: float = 0.5, q: float = 0.5, hidden: int = 512) -> Tensor:
+RETURN, IN_OUT = 0.5, 0.5
+"""node2vec's :math:`p` and :math:`q`. Its authors choose them by labels, which stay unread here."""
+
+
+def embed(data: Data, kind: str, seed: int = 0, *, features: str = "row", dim: int = 128,
+          hidden: int = 512) -> Tensor:
     """Embed the nodes of a graph; global random generators stay untouched.
-
-    ``deepwalk`` (KDD 2014) takes 10 walks from each node where its authors take 80; 40 nodes a walk, vectors of width 128 and windows
-    of 10 are theirs. ``node2vec`` (KDD 2016) differs in ``p`` and ``q`` alone, which its authors choose by labels out of 0.25, 0.5, 1,
-    2 and 4; here they are fixed, as no label may choose. ``dgi`` (ICLR 2019) is :mod:`graphgym_srnc.backbones.dgi`.
 
     Args:
         data: a graph with ``x`` ``[V, F]`` and ``edge_index`` ``[2, E]``.
-        kind: ``features``, ``deepwalk``, ``node2vec`` or ``dgi``.
+        kind: ``features``, ``deepwalk`` (KDD 2014), ``node2vec`` (KDD 2016) or ``dgi`` (ICLR 2019).
         seed: decides everything random.
-        features: how features are scaled for ``features`` and ``dgi``, see :class:`graphgym_srnc.backbones.Graph`.
-        dim, window: of skip-gram.
-        walks: walks from each node.
-        length: nodes of a walk.
-        p, q: of ``node2vec``.
+        features: how features are scaled for ``features`` and ``dgi``, see
+            :class:`graphgym_srnc.backbones.Graph`.
+        dim: width of ``deepwalk`` and ``node2vec``.
         hidden: width of ``dgi``.
 
     Returns:
@@ -44,17 +43,14 @@ def embed(data: Data, kind: str, seed: int = 0, *, features: str = "row", dim: i
         raise InputError("embedding", kind, ", ".join(KINDS))
     graph = prepare(data, features)
     if kind == "features":
-        return torch.from_numpy(graph.x.matrix.toarray()) if isinstance(graph.x, Sparse) else graph.x
+        x = graph.x
+        return torch.from_numpy(x.matrix.toarray()) if isinstance(x, Sparse) else x
     if kind == "dgi":
         with torch.random.fork_rng():
             torch.manual_seed(seed)
-            return train_infomax(graph, hidden)(graph).detach()
-    return _from_walks(graph, seed, dim, walks, length, window, *((p, q) if kind == "node2vec" else (1.0, 1.0)))
+            return train_infomax(graph, hidden=hidden)(graph).detach()
 
-
-def _from_walks(graph: Graph, seed: int, dim: int, walks: int, length: int, window: int, p: float, q: float) -> Tensor:
-    if walks < 1:
-        raise InputError("walks.walks", walks, "1 or more")
-    start = np.tile(np.arange(graph.num_nodes), walks)
-    drawn = random_walks(graph.adjacency("raw").matrix, start, length, p=p, q=q, rng=np.random.RandomState(seed))
-    return skip_gram(drawn, graph.num_nodes, dim=dim, window=window, seed=seed)
+    p, q = (RETURN, IN_OUT) if kind == "node2vec" else (1.0, 1.0)
+    start, rng = np.tile(np.arange(graph.num_nodes), WALKS), np.random.RandomState(seed)
+    walks = random_walks(graph.adjacency("raw").matrix, start, LENGTH, p=p, q=q, rng=rng)
+    return skip_gram(walks, graph.num_nodes, dim=dim, seed=seed)

@@ -1,7 +1,8 @@
-"""Constrained-KMeans and Seeded-KMeans of Basu, Banerjee and Mooney (ICML 2002): k-means that knows the cluster of some points."""
+"""K-means that knows the cluster of some points (Basu, Banerjee and Mooney, ICML 2002)."""
 from __future__ import annotations
 
-from dataclasses import dataclass
+from functools import partial
+from typing import Annotated, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -9,65 +10,74 @@ import torch
 from torch import Tensor
 
 from graphgym_srnc.errors import InputError
+from graphgym_srnc.options import Count, OneOf, checked
 
-VARIANTS = ("constrained", "seeded")
 
-
-@dataclass(frozen=True)
-class Clustering:
-    """The cluster of each point ``[V]``, the centroids ``[C, D]`` and the sum of squared distances to them."""
+class Clustering(NamedTuple):
+    """Cluster of each point ``[V]``, centroids ``[C, D]`` and sum of squared distances to them."""
 
     cluster: Tensor
     centroids: Tensor
     inertia: float
 
 
-def constrained_kmeans(x: Tensor, num_clusters: int, nodes: Tensor | None = None, label: Tensor | None = None, *,
-                       variant: str = "constrained", spherical: bool = False, restarts: int = 10, max_steps: int = 300,
-                       seed: int = 0) -> Clustering:
-    """Cluster points of which some have known classes; cluster ``k`` below :math:`N` stands for class ``k``.
+@partial(checked, prefix="kmeans.")
+def constrained_kmeans(x: Tensor, num_clusters: int, nodes: Tensor | None = None,
+                       label: Tensor | None = None, *,
+                       variant: Annotated[str, OneOf("constrained", "seeded")] = "constrained",
+                       spherical: bool = False, restarts: Count = 10, seed: int = 0) -> Clustering:
+    """Cluster points of which some have known classes; clusters ``0 .. N - 1`` are these classes.
 
-    The first :math:`N` centroids start at the means of the labelled points of each class, the others by greedy k-means++ (Arthur
-    and Vassilvitskii, SODA 2007) on unlabelled points. Without labels this is plain k-means.
+    The first :math:`N` centroids start at the means of the labelled points of each class, the
+    others by greedy k-means++ (Arthur and Vassilvitskii, SODA 2007) on unlabelled points. Without
+    labels this is plain k-means.
 
     Args:
         x: points, ``[V, D]``.
         num_clusters: :math:`C`.
         nodes: ids of labelled points, ``[n]``.
         label: their classes, ``[n]``, in ``0 .. N - 1`` with a point for each.
-        variant: ``constrained`` = labelled points never leave their cluster; ``seeded`` = labels only give the first centroids.
+        variant: ``constrained`` = labelled points never leave their cluster; ``seeded`` = labels
+            only give the first centroids.
         spherical: scale points and centroids to unit length, so that the cosine decides.
         restarts: k-means++ starts, of which the one with the least inertia is kept.
-        max_steps: most rounds of assignment from each start.
         seed: of k-means++.
 
     Raises:
-        InputError: points are not a finite matrix, labels do not fit them, there are fewer clusters than classes or more than
-            points to fill them, or an option is not possible.
+        InputError: points are not a finite matrix, labels do not fit them, clusters are fewer than
+            classes or more than points can fill, or an option is out of its range.
     """
-    nodes, label = (torch.empty(0, dtype=torch.long) if given is None else given.cpu() for given in (nodes, label))
-    num_known = _check(x, num_clusters, nodes, label, variant, restarts, max_steps)
-    points, nodes, label = np.ascontiguousarray(x.detach().cpu().numpy(), dtype=np.float32), nodes.numpy(), label.numpy()
-    points = _unit(points) if spherical else points
+    none = torch.empty(0, dtype=torch.long)
+    nodes, label = (none if given is None else given.cpu() for given in (nodes, label))
+    _check_points(x)
+    num_known = _check_labels(len(x), nodes, label)
+    least, most = max(num_known, 1), num_known + len(x) - len(nodes)
+    if not least <= num_clusters <= most:
+        raise InputError("kmeans.num_clusters", num_clusters,
+                         f"{least} (known classes) to {most} (these and unlabelled points)")
+
+    points = np.ascontiguousarray(x.detach().cpu().numpy(), dtype=np.float32)
+    points, nodes, label = _unit(points) if spherical else points, nodes.numpy(), label.numpy()
     free = np.setdiff1d(np.arange(len(points)), nodes)
     known = _means(points[nodes], label, num_known, spherical) if num_known else points[:0]
     fixed = (nodes, label) if variant == "constrained" else (nodes[:0], label[:0])
     rng = np.random.RandomState(seed)
     # With a centroid from labels for each cluster there is nothing random.
-    runs = (_lloyd(points, _plus_plus(points, free, known, num_clusters, rng, spherical), fixed, max_steps, spherical)
-            for _ in range(restarts if num_clusters > num_known else 1))
-    cluster, centroids, inertia = min(runs, key=lambda run: run[2])
-    return Clustering(torch.from_numpy(cluster), torch.from_numpy(centroids), inertia)
+    starts = (_plus_plus(points[free], known, num_clusters, rng)
+              for _ in range(restarts if num_clusters > num_known else 1))
+    runs = (_lloyd(points, start, fixed, spherical) for start in starts)
+    return min(runs, key=lambda run: run.inertia)
 
 
-def split_unknown(named: Tensor, unknown: int, hidden: Tensor, num_clusters: int, seed: int = 0) -> Tensor:
+def split_unknown(named: Tensor, unknown: int, hidden: Tensor, num_clusters: int,
+                  seed: int = 0) -> Tensor:
     """The classes that a method names, and k-means by cosine among the nodes that it calls unknown.
 
     Args:
         named: classes, ``[V]``, with ``unknown`` for nodes of no known class.
         unknown: label of the unknown class, :math:`N`.
         hidden: a state of each node, ``[V, H]``, e.g. that of a cluster GNN.
-        num_clusters: :math:`C`, of which :math:`C - N` split the unknown nodes, or one where that leaves none.
+        num_clusters: :math:`C`, of which :math:`C - N` split the unknown nodes, at least one.
         seed: of k-means.
 
     Returns:
@@ -76,16 +86,17 @@ def split_unknown(named: Tensor, unknown: int, hidden: Tensor, num_clusters: int
     cluster, rest = named.clone(), (named == unknown).nonzero().view(-1)
     count = min(max(num_clusters - unknown, 1), len(rest))
     if count > 1:
-        cluster[rest] = unknown + constrained_kmeans(hidden[rest], count, spherical=True, seed=seed).cluster
+        split = constrained_kmeans(hidden[rest], count, spherical=True, seed=seed)
+        cluster[rest] = unknown + split.cluster
     return cluster
 
 
-def _lloyd(points: np.ndarray, centroids: np.ndarray, fixed: tuple[np.ndarray, np.ndarray], max_steps: int,
-           spherical: bool) -> tuple[np.ndarray, np.ndarray, float]:
-    """Assign and average by turns until no point moves."""
+def _lloyd(points: np.ndarray, centroids: np.ndarray, fixed: tuple[np.ndarray, np.ndarray],
+           spherical: bool) -> Clustering:
+    """Assign and average by turns until no point moves, at most 300 times."""
     length, rows = np.einsum("ij,ij->i", points, points), np.arange(len(points))
     cluster = None
-    for _ in range(max_steps):
+    for _ in range(300):
         distance = _distances(points, length, centroids)
         before, cluster = cluster, distance.argmin(1)
         cluster[fixed[0]] = fixed[1]
@@ -93,51 +104,55 @@ def _lloyd(points: np.ndarray, centroids: np.ndarray, fixed: tuple[np.ndarray, n
         if before is not None and np.array_equal(before, cluster):
             break
         centroids = _means(points, cluster, len(centroids), spherical)
-    return cluster, centroids, float(((points - centroids[cluster]) ** 2).sum(dtype=np.float64))
+    inertia = float(((points - centroids[cluster]) ** 2).sum(dtype=np.float64))
+    return Clustering(torch.from_numpy(cluster), torch.from_numpy(centroids), inertia)
 
 
-def _plus_plus(points: np.ndarray, free: np.ndarray, centroids: np.ndarray, num_clusters: int, rng: np.random.RandomState,
-               spherical: bool) -> np.ndarray:
-    """Add centroids out of the ``free`` points: of some drawn by squared distance the one that leaves the least of it."""
-    candidates, length = points[free], np.einsum("ij,ij->i", points[free], points[free])
+def _plus_plus(candidates: np.ndarray, centroids: np.ndarray, num_clusters: int,
+               rng: np.random.RandomState) -> np.ndarray:
+    """Add centroids: of some candidates drawn by squared distance the one that leaves the least."""
+    length = np.einsum("ij,ij->i", candidates, candidates)
     nearest = _distances(candidates, length, centroids).min(1) if len(centroids) else None
     trials = 2 + int(np.log(num_clusters))
     while len(centroids) < num_clusters:
         if nearest is None or not nearest.sum() > 0:
-            drawn = rng.randint(len(free), size=1)
+            drawn = rng.randint(len(candidates), size=1)
         else:
             cumulated = nearest.cumsum(dtype=np.float64)
-            drawn = np.searchsorted(cumulated, rng.random_sample(trials) * cumulated[-1]).clip(max=len(free) - 1)
+            drawn = np.searchsorted(cumulated, rng.random_sample(trials) * cumulated[-1])
+            drawn = drawn.clip(max=len(candidates) - 1)
         left = _distances(candidates, length, candidates[drawn])
         left = left if nearest is None else np.minimum(left, nearest[:, None])
         best = left.sum(0).argmin()
-        nearest, centroids = left[:, best], np.concatenate([centroids, candidates[drawn[best]][None]])
+        nearest = left[:, best]
+        centroids = np.concatenate([centroids, candidates[drawn[best]][None]])
     return centroids
 
 
-def _fill_empty(cluster: np.ndarray, distance: np.ndarray, fixed: np.ndarray, num_clusters: int) -> None:
-    """Give each empty cluster the point that is farthest from its centroid, of clusters that keep another one; in place."""
-    count = np.bincount(cluster, minlength=num_clusters)
-    if count.all():
+def _fill_empty(cluster: np.ndarray, distance: np.ndarray, fixed: np.ndarray, count: int) -> None:
+    """Give each empty cluster the point farthest from its centroid, in place; none gets empty."""
+    sizes = np.bincount(cluster, minlength=count)
+    if sizes.all():
         return
     distance = distance.copy()
     distance[fixed] = -1
     farthest = iter(distance.argsort()[::-1])
-    for empty in np.flatnonzero(count == 0):
-        point = next(point for point in farthest if count[cluster[point]] > 1)
-        count[cluster[point]] -= 1
+    for empty in np.flatnonzero(sizes == 0):
+        point = next(point for point in farthest if sizes[cluster[point]] > 1)
+        sizes[cluster[point]] -= 1
         cluster[point] = empty
 
 
 def _distances(points: np.ndarray, length: np.ndarray, centroids: np.ndarray) -> np.ndarray:
     """Squared distances, ``[V, C]``."""
-    return np.maximum(length[:, None] - 2 * points @ centroids.T + np.einsum("ij,ij->i", centroids, centroids), 0)
+    squares = np.einsum("ij,ij->i", centroids, centroids)
+    return np.maximum(length[:, None] - 2 * points @ centroids.T + squares, 0)
 
 
-def _means(points: np.ndarray, cluster: np.ndarray, num_clusters: int, spherical: bool) -> np.ndarray:
-    ones = np.ones(len(points), dtype=points.dtype)
-    sums = sp.csr_array((ones, (cluster, np.arange(len(points)))), shape=(num_clusters, len(points))) @ points
-    means = sums / np.bincount(cluster, minlength=num_clusters)[:, None].astype(points.dtype)
+def _means(points: np.ndarray, cluster: np.ndarray, count: int, spherical: bool) -> np.ndarray:
+    entries = np.ones(len(points), dtype=points.dtype), (cluster, np.arange(len(points)))
+    sums = sp.csr_array(entries, shape=(count, len(points))) @ points
+    means = sums / np.bincount(cluster, minlength=count)[:, None].astype(points.dtype)
     return _unit(means) if spherical else means
 
 
@@ -145,25 +160,18 @@ def _unit(rows: np.ndarray) -> np.ndarray:
     return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
 
 
-def _check(x: Tensor, num_clusters: int, nodes: Tensor, label: Tensor, variant: str, restarts: int, max_steps: int) -> int:
-    """Refuse what makes no sense; the number of known classes."""
-    if x.dim() != 2 or not x.numel():
-        raise InputError("kmeans.x", tuple(x.shape), "a matrix [V, D] that is not empty")
-    if not torch.isfinite(x).all():
-        raise InputError("kmeans.x", "NaN or Inf", "finite points")
-    if variant not in VARIANTS:
-        raise InputError("kmeans.variant", variant, ", ".join(VARIANTS))
-    for name, value in {"restarts": restarts, "max_steps": max_steps}.items():
-        if value < 1:
-            raise InputError(f"kmeans.{name}", value, "1 or more")
+def _check_points(x: Tensor) -> None:
+    if x.dim() != 2 or not x.numel() or not torch.isfinite(x).all():
+        raise InputError("kmeans.x", tuple(x.shape), "finite numbers [V, D] for a point or more")
+
+
+def _check_labels(num_points: int, nodes: Tensor, label: Tensor) -> int:
+    """Refuse labels that do not fit; the number of known classes."""
     if nodes.shape != label.shape or nodes.dim() != 1:
-        raise InputError("kmeans.label", tuple(label.shape), f"a class for each labelled point, shape {list(nodes.shape)}")
-    if len(nodes) and not 0 <= int(nodes.min()) <= int(nodes.max()) < len(x) or len(nodes.unique()) < len(nodes):
-        raise InputError("kmeans.nodes", [int(nodes.min()), int(nodes.max())], f"different ids in 0 .. {len(x) - 1}")
-    num_known = len(label.unique())
-    if num_known and (int(label.min()) < 0 or int(label.max()) != num_known - 1):
-        raise InputError("kmeans.label", label.unique().tolist(), f"classes 0 .. {max(int(label.max()), 0)} with a point for each")
-    if not max(num_known, 1) <= num_clusters <= num_known + len(x) - len(nodes):
-        allowed = f"{max(num_known, 1)} (known classes) to {num_known + len(x) - len(nodes)} (known classes and unlabelled points)"
-        raise InputError("kmeans.num_clusters", num_clusters, allowed)
-    return num_known
+        raise InputError("kmeans.label", tuple(label.shape), f"{tuple(nodes.shape)}, as of nodes")
+    if len(nodes.unique()) < len(nodes) or not torch.isin(nodes, torch.arange(num_points)).all():
+        raise InputError("kmeans.nodes", nodes.tolist()[:9], f"different ids 0 .. {num_points - 1}")
+    classes = label.unique().tolist()
+    if classes != list(range(len(classes))):
+        raise InputError("kmeans.label", classes, f"0 .. {max(*classes, 0)} with a point for each")
+    return len(classes)

@@ -1,5 +1,7 @@
-"""Skip-gram with negative sampling of Mikolov et al. (NeurIPS 2013) on walks, where nodes are the words."""
+"""Skip-gram with negative sampling (Mikolov et al., NeurIPS 2013) on walks; nodes are words."""
 from __future__ import annotations
+
+from functools import partial
 
 import numpy as np
 import torch
@@ -7,70 +9,71 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from graphgym_srnc.errors import InputError
+from graphgym_srnc.options import Count, checked
 
 BATCH, STEPS = 128, 100
 """Most walks per step, and the steps per pass below which a step takes fewer walks."""
 
-NOISE = 256
-"""Negative nodes drawn per step, which all of its pairs share."""
+NEGATIVES, NOISE = 5, 256
+"""Negative nodes per pair :math:`k`, and those drawn per step, which all of its pairs share."""
+
+RATE = 0.02
+"""First learning rate; it falls to zero."""
 
 
-def skip_gram(walks: np.ndarray, num_nodes: int, *, dim: int = 128, window: int = 10, negatives: int = 5, epochs: int = 1,
-              lr: float = 0.02, seed: int = 0) -> Tensor:
-    r"""Node vectors that tell nodes near each other on walks from nodes drawn by frequency to the power of 3/4.
+@partial(checked, prefix="skip_gram.")
+def skip_gram(walks: np.ndarray, num_nodes: int, *, dim: Count = 128, window: Count = 10,
+              seed: int = 0) -> Tensor:
+    r"""Node vectors that tell nodes near each other on walks from nodes drawn by
+    :math:`P(n) \propto \text{frequency}(n)^{3/4}`.
 
-    The objective is word2vec's: :math:`\log\sigma(u_v^\top c_x) + k\,\mathbb E_{n \sim P}\log\sigma(-u_v^\top c_n)` over pairs up to
-    ``window`` apart. Three things are arranged for dense products instead of single dot products: word2vec's randomly shrunk
-    windows enter by their expectation, a weight of :math:`1 - (d - 1)/w` for a pair at distance :math:`d`; the pairs of a step
-    share their negative nodes, with :math:`k` times the weight of the pairs in total; and Adam on the rows that are touched, its
-    rate falling to zero, replaces SGD pair by pair.
+    The objective is word2vec's, over pairs up to ``window`` apart:
+    :math:`\log\sigma(u_v^\top c_x) + k\,\mathbb E_{n \sim P}\log\sigma(-u_v^\top c_n)`. Three
+    things differ, so that products are dense. Word2vec's randomly shrunk windows enter by their
+    expectation, a weight of :math:`1 - (d - 1)/w` for a pair at distance :math:`d`. The pairs of a
+    step share their negative nodes, with :math:`k` times the weight of the pairs in total. Adam on
+    the rows that are touched replaces SGD pair by pair. There is one pass over the walks.
 
     Args:
         walks: nodes, ``[n, L]``.
         num_nodes: :math:`V`; a node on no walk keeps its small random vector.
         dim: width of the vectors.
-        window: most steps between the nodes of a pair.
-        negatives: :math:`k`.
-        epochs: passes over the walks.
-        lr: first learning rate.
+        window: most steps between the nodes of a pair, :math:`w`.
         seed: of the vectors' start, the order of walks and the negative nodes.
 
     Returns:
         The vectors :math:`u`, ``[V, dim]``.
 
     Raises:
-        InputError: an argument is not above 0, or walks hold less than two nodes.
+        InputError: an option is out of its range, or walks hold less than two nodes.
     """
-    for name, value in {"dim": dim, "window": window, "negatives": negatives, "epochs": epochs, "lr": lr}.items():
-        if not value > 0:
-            raise InputError(f"skip_gram.{name}", value, "above 0")
     if walks.ndim != 2 or walks.shape[1] < 2 or not len(walks):
-        raise InputError("skip_gram.walks", walks.shape, "one or more walks of two nodes or more, [n, L]")
-    generator = torch.Generator().manual_seed(seed)
-    nodes = torch.from_numpy(walks)
-    place = torch.arange(walks.shape[1])
-    distance = (place[:, None] - place).abs()
+        raise InputError("skip_gram.walks", walks.shape, "walks of two nodes or more, [n, L]")
+    generator, nodes = torch.Generator().manual_seed(seed), torch.from_numpy(walks)
+    position = torch.arange(walks.shape[1])
+    distance = (position[:, None] - position).abs()
     weight = (1 - (distance - 1) / window).clamp(min=0) * (distance > 0)
-    share = negatives * weight.sum(1) / NOISE
+    noise_weight = NEGATIVES * weight.sum(1) / NOISE
     frequency = torch.bincount(nodes.view(-1), minlength=num_nodes).double() ** 0.75
     cumulated = frequency.cumsum(0) / frequency.sum()
+
     vector = ((torch.rand(num_nodes, dim, generator=generator) - 0.5) / dim).requires_grad_()
     context = torch.zeros(num_nodes, dim, requires_grad=True)
-    optimizer = torch.optim.SparseAdam([vector, context], lr=lr)
+    optimizer = torch.optim.SparseAdam([vector, context], lr=RATE)
     batch = min(BATCH, -(-len(nodes) // STEPS))
-    steps = epochs * -(-len(nodes) // batch)
+    steps = -(-len(nodes) // batch)
     schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 1 - step / steps)
-    for _ in range(epochs):
-        for walk in nodes[torch.randperm(len(nodes), generator=generator)].split(batch):
-            drawn = torch.rand(NOISE, dtype=torch.double, generator=generator)
-            noise = torch.searchsorted(cumulated, drawn).clamp(max=num_nodes - 1)
-            # One look-up of both parts: a sparse gradient that comes in two is sorted twice.
-            contexts = F.embedding(torch.cat([walk.view(-1), noise]), context, sparse=True)
-            near, far = contexts[:walk.numel()].view(*walk.shape, dim), contexts[walk.numel():]
-            centre = F.embedding(walk, vector, sparse=True)
-            loss = (weight * F.softplus(-(centre @ near.mT))).sum() + (share[:, None] * F.softplus(centre @ far.T)).sum()
-            optimizer.zero_grad()
-            (loss / walk.numel()).backward()
-            optimizer.step()
-            schedule.step()
+    for walk in nodes[torch.randperm(len(nodes), generator=generator)].split(batch):
+        drawn = torch.rand(NOISE, dtype=torch.double, generator=generator)
+        noise = torch.searchsorted(cumulated, drawn).clamp(max=num_nodes - 1)
+        # One look-up of both parts: a sparse gradient that comes in two is sorted twice.
+        contexts = F.embedding(torch.cat([walk.view(-1), noise]), context, sparse=True)
+        near, far = contexts[:walk.numel()].view(*walk.shape, dim), contexts[walk.numel():]
+        centre = F.embedding(walk, vector, sparse=True)
+        attraction = (weight * F.softplus(-(centre @ near.mT))).sum()
+        loss = attraction + (noise_weight[:, None] * F.softplus(centre @ far.T)).sum()
+        optimizer.zero_grad()
+        (loss / walk.numel()).backward()
+        optimizer.step()
+        schedule.step()
     return vector.detach()

@@ -1,7 +1,7 @@
-"""Evidence on the number of clusters |C|: three curves over it, what each of them suggests, and the bracket of the three.
+"""Evidence on the number of clusters |C|: three curves over it, and what each of them suggests.
 
-No rule finds the number of classes on real graphs, where a class may fall into several communities and two classes into one. So this is
-evidence and never the truth.
+No rule finds the number of classes on real graphs, where a class may fall into several communities
+and two classes into one. So this is evidence and never the truth.
 """
 from __future__ import annotations
 
@@ -15,24 +15,21 @@ from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import eigsh
 from sklearn.metrics import adjusted_rand_score
 from torch import Tensor
+from torch_geometric.data import Data
 
+from graphgym_srnc.backbones import prepare
 from graphgym_srnc.own.clustering import constrained_kmeans
 from graphgym_srnc.own.discover.clusters import centres, nearest, separation
 
-BEYOND = 10
-"""How many clusters beside those of known classes are tried, less where few nodes are unknown."""
-
-SAMPLE = 2000
-"""Most nodes that k-means learns from; all others go to the nearest centre."""
+BEYOND, SAMPLE = 10, 2000
+"""Most clusters tried beside those of known classes, and most nodes that k-means learns from."""
 
 DRAWS, SHARE = 6, 0.7
 """Clusterings that stability compares, and the share of nodes that each of them sees."""
 
-FLAT = 0.02
-"""Share of the largest modularity by which a smaller number of clusters may fall short of it: the curve ends in a plateau."""
-
-STEADY = 0.6
-"""Stability below which no split is steady, so that one new cluster is suggested."""
+FLAT, STEADY = 0.02, 0.6
+"""Share of the largest modularity by which its plateau may be lower, and stability below which no
+split is steady, so that one new cluster is suggested."""
 
 
 class Curve(NamedTuple):
@@ -57,68 +54,85 @@ class Evidence(NamedTuple):
         return min(suggestions), max(suggestions)
 
 
-def gather(adjacency: sp.csr_array, state: Tensor, label: Tensor, num_known: int, seed: int = 0) -> Evidence:
+def gather(graph: Data, posterior: Tensor, state: Tensor) -> Evidence:
     """All three curves, from one cluster beside the known classes on.
 
-    ``eigengap`` is that of the subgraph of unknown nodes (:func:`eigengaps`), ``modularity`` that of the whole clustering as
-    :func:`graphgym_srnc.own.discover.clusters.find` makes it, of which the smallest number on its plateau is suggested. ``stability`` is the
-    mean adjusted Rand index of clusterings of unknown nodes that each learn from a part of them; one cluster is always stable, so it is
-    suggested only where no split is (Ben-Hur et al., 2002).
+    ``eigengap`` is that of the subgraph of unknown nodes (:func:`eigengaps`). ``modularity`` is
+    that of the whole clustering; the smallest number on its plateau is suggested. ``stability`` is
+    the mean adjusted Rand index of clusterings of unknown nodes that each learn from a sample of
+    them; one cluster is always stable, so it is suggested only where no split is (Ben-Hur et al.,
+    2002).
 
     Args:
-        adjacency: symmetric, without self-loops, ``[V, V]``.
+        graph: with ``x`` ``[V, F]`` and ``edge_index`` ``[2, E]``.
+        posterior: of the model, ``[V, N + 1]``, the unknown class last and the likeliest one of a
+            node at least.
         state: what is clustered, ``[V, D]``.
-        label: what the model says, ``[V]``, ``num_known`` = unknown, for one node at least.
-        num_known: :math:`N`.
-        seed: of samples and k-means.
     """
-    unknown, rng = (label == num_known).nonzero().view(-1), np.random.RandomState(seed)
-    drawn = unknown[torch.from_numpy(_part(rng, len(unknown), SAMPLE))]
-    parts = [drawn[torch.from_numpy(_part(rng, len(drawn), max(int(SHARE * len(drawn)), 1)))] for _ in range(DRAWS)]
-    known = centres(state, label.clamp(max=num_known), num_known + 1)[:num_known]
+    adjacency, label = prepare(graph, "auto").adjacency("raw").matrix, posterior.argmax(1)
+    num_known = posterior.size(1) - 1
+    unknown, rng = (label == num_known).nonzero().view(-1), np.random.RandomState(0)
+    drawn = _sample(unknown, SAMPLE, rng)
+    samples = [_sample(drawn, max(int(SHARE * len(drawn)), 1), rng) for _ in range(DRAWS)]
+    known = centres(state, label, num_known + 1)[:num_known]
 
     def learnt(nodes: Tensor, count: int, seed: int) -> Tensor:
-        group = constrained_kmeans(state[nodes], count, spherical=True, restarts=3, seed=seed).cluster
-        return centres(state[nodes], group, count)
+        split = constrained_kmeans(state[nodes], count, spherical=True, restarts=3, seed=seed)
+        return centres(state[nodes], split.cluster, count)
 
-    def agreement(new: int) -> float:
-        found = [torch.cdist(state[drawn], learnt(part, new, seed + i)).argmin(1).numpy() for i, part in enumerate(parts)]
-        return float(np.mean([adjusted_rand_score(a, b) for a, b in combinations(found, 2)]))
+    def modularity(new: int) -> float:
+        cluster, _ = nearest(state, torch.cat([known, learnt(drawn, new, 0)]))
+        return float(separation(adjacency, cluster.numpy(), num_known + new)[0].sum())
 
-    counts = [num_known + new for new in range(1, max(1, min(BEYOND, len(drawn) // 5)) + 1)]
-    modularity, stability = [], []
-    for new in range(1, len(counts) + 1):
-        cluster, _ = nearest(state, torch.cat([known, learnt(drawn, new, seed)]))
-        modularity.append(float(separation(adjacency, cluster.numpy(), num_known + new)["modularity"].sum()))
-        stability.append(agreement(new) if new > 1 else np.nan)
-    own = unknown.numpy()
-    gaps = np.zeros(len(counts))
-    seen = eigengaps(adjacency[own][:, own], len(counts))
-    gaps[:len(seen)] = seen
-    plateau, steady = max(modularity) - FLAT * abs(max(modularity)), np.nan_to_num(stability, nan=STEADY)
-    return Evidence(Curve("eigengap", counts, gaps.tolist(), counts[int(gaps.argmax())]),
-                    Curve("modularity", counts, modularity, min(c for c, value in zip(counts, modularity) if value >= plateau)),
-                    Curve("stability", counts, stability, counts[int(steady.argmax())]))
+    def stability(new: int) -> float:
+        distances = [torch.cdist(state[drawn], learnt(sample, new, seed))
+                     for seed, sample in enumerate(samples)]
+        splits = [distance.argmin(1).numpy() for distance in distances]
+        return float(np.mean([adjusted_rand_score(a, b) for a, b in combinations(splits, 2)]))
+
+    most = max(1, min(BEYOND, len(drawn) // 5))
+    counts = [num_known + new for new in range(1, most + 1)]
+    gaps = eigengaps(adjacency[unknown.numpy()][:, unknown.numpy()], most)
+    gaps = np.pad(gaps, (0, most - len(gaps)))
+    separate = [modularity(new) for new in range(1, most + 1)]
+    steady = [STEADY, *(stability(new) for new in range(2, most + 1))]
+    plateau = max(separate) - FLAT * abs(max(separate))
+    return Evidence(
+        Curve("eigengap", counts, gaps.tolist(), counts[int(gaps.argmax())]),
+        Curve("modularity", counts, separate, next(
+            count for count, value in zip(counts, separate) if value >= plateau)),
+        Curve("stability", counts, [np.nan, *steady[1:]], counts[int(np.argmax(steady))]))
 
 
-def _part(rng: np.random.RandomState, count: int, most: int) -> np.ndarray:
-    return np.sort(rng.choice(count, min(most, count), replace=False))
+def summary(evidence: Evidence) -> str:
+    """The suggestions in a sentence."""
+    low, high = evidence.bracket
+    suggestions = ", ".join(f"{curve.name} {curve.suggestion}" for curve in evidence)
+    return (f"evidence on the number of clusters, known classes included: {low} to {high} "
+            f"({suggestions}); evidence, not the truth")
 
 
 def eigengaps(adjacency: sp.csr_array, most: int) -> np.ndarray:
-    r"""Gaps :math:`\lambda_k - \lambda_{k+1}`, ``k = 1 .. most``, between the largest eigenvalues of the normalised adjacency
-    :math:`(D + \bar d)^{-1/2} A (D + \bar d)^{-1/2}` of the largest component, ``[most]`` or less on a small one.
+    r"""Gaps between the largest eigenvalues of the largest component, ``[most]`` or less.
 
-    Without the mean degree :math:`\bar d` small groups that hang on an edge have the largest eigenvalues (Qin and Rohe, NeurIPS 2013).
+    The matrix is :math:`(D + \bar d)^{-1/2} A (D + \bar d)^{-1/2}`. Without the mean degree
+    :math:`\bar d` small groups that hang on an edge have the largest eigenvalues (Qin and Rohe,
+    NeurIPS 2013).
     """
     _, component = connected_components(adjacency, directed=False)
-    own = np.flatnonzero(component == np.bincount(component).argmax())
-    part = sp.csr_array(adjacency[own][:, own], dtype=np.float64)
-    count = min(most + 1, len(own) - 1)
+    nodes = np.flatnonzero(component == np.bincount(component).argmax())
+    largest = sp.csr_array(adjacency[nodes][:, nodes], dtype=np.float64)
+    count = min(most + 1, len(nodes) - 1)
     if count < 2:
         return np.zeros(0)
-    degree = np.asarray(part.sum(1)).ravel()
+    degree = np.asarray(largest.sum(1)).ravel()
     scale = sp.diags_array(1 / np.sqrt(degree + degree.mean()))
-    start = np.random.RandomState(0).standard_normal(len(own))
-    values = eigsh(scale @ part @ scale, k=count, which="LA", v0=start, return_eigenvectors=False)
+    start = np.random.RandomState(0).standard_normal(len(nodes))
+    matrix = scale @ largest @ scale
+    values = eigsh(matrix, k=count, which="LA", v0=start, return_eigenvectors=False)
     return -np.diff(np.sort(values)[::-1])
+
+
+def _sample(nodes: Tensor, most: int, rng: np.random.RandomState) -> Tensor:
+    drawn = rng.choice(len(nodes), min(most, len(nodes)), replace=False)
+    return nodes[torch.from_numpy(np.sort(drawn))]

@@ -1,4 +1,4 @@
-"""Clusters that were given a name, as classes of a graph folder that the next run reads (shift ``file``)."""
+"""Named clusters as classes of a graph folder that the next run reads (shift ``file``)."""
 from __future__ import annotations
 
 from pathlib import Path
@@ -10,60 +10,69 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from graphgym_srnc.data import folder
+from graphgym_srnc.data.names import Names
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.own.discover.clusters import Discovery
-from graphgym_srnc.own.discover.page import Names
+from graphgym_srnc.own.discover.names import NAMELESS
 
 UNKNOWN = "unknown"
-"""Label of nodes that are known to be of no known class; it has no training node, so it stays the unknown class."""
+"""Label of nodes of no known class; it has no training node, so it stays the unknown class."""
 
-PLACE = "--labels-out"
+OPTION = "--labels-out"
 """The option that names the folder."""
 
 PARTS = ("train", "val", "test")
 
 
 class Labels(NamedTuple):
-    """The next run's labels and split, by node.
-
-    Args:
-        label: names of classes.
-        part: ``train``, ``val`` or ``test``.
-    """
+    """The next run's labels and split by node: a class; ``train``, ``val`` or ``test``."""
 
     label: dict[int, str]
     part: dict[int, str]
 
 
+def in_words(classes: Sequence[str]) -> list[str]:
+    """Names of classes, none of which is a number: the next run reads labels of numbers as such."""
+    return [f"class {name}" if name.lstrip("-").isdecimal() else name for name in classes]
+
+
 def parse_names(given: Sequence[str], num_new: int) -> dict[int, str]:
-    """``3=graph theory`` and the like as names by number of the unaligned cluster. Two clusters may share a name, which makes them one
-    class, and a cluster may have the name of a known class.
+    """``3=graph theory`` and the like as names by number of the new cluster.
+
+    Two clusters may share a name, which makes them one class, and a cluster may have the name of a
+    known class.
 
     Raises:
-        InputError: no number of a cluster, one twice, or no name: a whole number, ``unknown`` or what cannot be printed.
+        InputError: no number of a cluster, one twice, or no name: a whole number, ``unknown`` or
+            what cannot be printed.
     """
     names: dict[int, str] = {}
     for text in given:
-        number, _, name = (part.strip() for part in text.partition("="))
+        number, _, name = (side.strip() for side in text.partition("="))
         if not number.isdecimal() or not 1 <= int(number) <= num_new or int(number) in names:
-            raise InputError("--name", text, f"CLUSTER=NAME with a cluster of 1 .. {num_new}, each once")
-        if not name or name == UNKNOWN or not name.isprintable() or len(name) > 100 or name.lstrip("+-").isdecimal():
-            raise InputError("--name", text, f"a name of at most 100 characters that is neither a number nor {UNKNOWN}")
+            raise InputError("--name", text,
+                             f"CLUSTER=NAME with a cluster of 1 .. {num_new}, each once")
+        is_number = name.lstrip("+-").isdecimal()
+        if name in ("", UNKNOWN) or not name.isprintable() or len(name) > 100 or is_number:
+            raise InputError("--name", text, "a name of at most 100 characters that is neither a "
+                             f"number nor {UNKNOWN}")
         names[int(number)] = name
     return names
 
 
-def labels(found: Discovery, names: Mapping[int, str], classes: Sequence[str], parts: Mapping[str, Tensor], y: Tensor,
-           per_class: int = 20) -> Labels:
+def labels(discovery: Discovery, names: Mapping[int, str], classes: Sequence[str],
+           parts: Mapping[str, Tensor], y: Tensor, per_class: int = 20) -> Labels:
     """The next run's labels: those there were, and the sure nodes of named clusters.
 
-    A sure node is one that the model calls unknown and that the user has not labelled; of each named cluster the ``per_class`` most typical
-    ones are training nodes, and half as many after them validation nodes. Validation and test nodes that are known to be of no known class
-    stay ``unknown`` outside named clusters. Inside them nobody knows whether they are of the new class, so they are left out.
+    A sure node is one that the model calls unknown and that the user has not labelled. Of each
+    named cluster the ``per_class`` most typical ones are training nodes, and half as many after
+    them validation nodes. Validation and test nodes that are known to be of no known class stay
+    ``unknown`` outside named clusters. Inside them nobody knows whether they are of the new class,
+    so they are left out.
 
     Args:
-        found: the clusters.
-        names: a name for some unaligned ones, by number.
+        discovery: the clusters.
+        names: a name for some new ones, by number.
         classes: names of known classes.
         parts: nodes of ``train``, ``val`` and ``test``.
         y: classes, ``[V]``, :math:`N` for those of no known class; read at these nodes alone.
@@ -72,41 +81,36 @@ def labels(found: Discovery, names: Mapping[int, str], classes: Sequence[str], p
     Raises:
         InputError: a named cluster has no sure node.
     """
-    num_known, out = found.num_known, Labels({}, {})
-    named = {num_known - 1 + number for number in names}
+    unknown, result = len(discovery.known), Labels({}, {})
+    named = [cluster for cluster in discovery.new if cluster.number in names]
+    inside = {discovery.index(cluster) for cluster in named}
     given = {node: part for part, nodes in parts.items() for node in nodes.tolist()}
     for node, part in given.items():
-        known = int(y[node]) < num_known
-        if known or int(found.cluster[node]) not in named:
-            out.label[node], out.part[node] = classes[int(y[node])] if known else UNKNOWN, part
-    for cluster in found.new:
-        if cluster.number not in names:
-            continue
-        sure = [node for node in cluster.nodes.tolist() if node not in given and int(found.label[node]) == num_known]
+        is_known = int(y[node]) < unknown
+        if is_known or int(discovery.cluster[node]) not in inside:
+            result.label[node] = classes[int(y[node])] if is_known else UNKNOWN
+            result.part[node] = part
+    for cluster in named:
+        name = names[cluster.number]
+        sure = [node for node in cluster.nodes[discovery.label[cluster.nodes] == unknown].tolist()
+                if node not in given]
         if not sure:
-            raise InputError("--name", f"{cluster.number}={names[cluster.number]}", "a cluster with nodes that the model calls unknown")
-        for place, node in enumerate(sure[:per_class + per_class // 2]):
-            out.label[node], out.part[node] = names[cluster.number], "train" if place < per_class else "val"
-    return out
+            raise InputError("--name", f"{cluster.number}={name}",
+                             "a cluster with nodes that the model calls unknown")
+        for rank, node in enumerate(sure[:per_class + per_class // 2]):
+            result.label[node], result.part[node] = name, "train" if rank < per_class else "val"
+    return result
 
 
-def write(out: Path, graph: Data, made: Labels, names: Names = Names()) -> None:
+def write(out: Path, graph: Data, labels: Labels, names: Names = NAMELESS) -> None:
     """Write a graph folder with these labels, whole or not at all.
 
     Raises:
         InputError: there is something in the place, or it cannot be written.
     """
-    nodes, x = range(graph.num_nodes), graph.x if graph.x.layout == torch.strided else graph.x.to_dense()
-    ids = names.ids or [f"node {i}" for i in nodes]
-    folder.write(folder.Graph(graph.edge_index.numpy(), sp.csr_matrix(x.numpy()), names.words or (), ids, names.texts,
-                              [made.label.get(i, "") for i in nodes], [made.part.get(i, "") for i in nodes]),
-                 out, overwrite=False, option=PLACE)
-
-
-def check_place(out: Path) -> None:
-    """Refuse a place that holds anything, or whose folder is not there.
-
-    Raises:
-        InputError: as said.
-    """
-    folder.check_place(out, overwrite=False, option=PLACE)
+    nodes = range(graph.num_nodes)
+    x = graph.x if graph.x.layout == torch.strided else graph.x.to_dense()
+    label, part = ([column.get(node, "") for node in nodes] for column in labels)
+    ids = names.ids or [f"node {node}" for node in nodes]
+    folder.write(folder.Graph(graph.edge_index.numpy(), sp.csr_matrix(x.numpy()), names.words or (),
+                              ids, names.texts, label, part), out, overwrite=False, option=OPTION)

@@ -1,57 +1,90 @@
 """How good clusters are where true classes are known; nothing that is found depends on it."""
 from __future__ import annotations
 
-from typing import Sequence
+from typing import Mapping, Sequence
 
 import torch
 from sklearn.metrics import average_precision_score
 from torch import Tensor
 
+from graphgym_srnc.errors import InputError
 from graphgym_srnc.own.discover.clusters import Discovery
+from graphgym_srnc.task import ShiftTask
 from graphgym_srnc.train.metrics import clustering_scores
 
+TOP = 10
+"""The most typical nodes of a cluster that consistency looks at."""
 
-def rate(found: Discovery, y_true: Tensor, unseen: Tensor, nodes: Tensor, top: int = 10) -> dict[str, float]:
+
+def rate_on(discovery: Discovery, task: ShiftTask | None) -> dict[str, float]:
+    """:func:`rate` on the target nodes of a task that were not labelled.
+
+    Raises:
+        InputError: their true classes are not known.
+    """
+    if task is None or "y_true" not in task.target:
+        raise InputError("--evaluate", True,
+                         "the target graph of a run whose classes are all known")
+    target = task.target
+    free = target.y_true >= 0
+    if task.source is target:
+        free[task.train] = False
+    return rate(discovery, target.y_true, target.y == task.unknown, free.nonzero().view(-1))
+
+
+def rate(discovery: Discovery, y_true: Tensor, unseen: Tensor, nodes: Tensor) -> dict[str, float]:
     """Scores of clusters against true classes.
 
-    ``acc`` and ``nmi`` over all ``nodes``, ``unseen_acc`` and ``unseen_nmi`` over those of unseen classes. ``ap_nodes``: average precision
-    at finding nodes of unseen classes by the newness of their cluster, and ``share_unseen``, that of chance. ``ap_clusters``: the same
-    for clusters, those of known classes among them, where one is new if most of its nodes are unseen. ``consistency``: that of unaligned
-    clusters.
+    ``acc`` and ``nmi`` are over all ``nodes``, ``unseen_acc`` and ``unseen_nmi`` over those of
+    unseen classes. ``ap_nodes`` is the average precision at finding nodes of unseen classes by the
+    newness of their cluster, ``share_unseen`` that of chance, and ``ap_clusters`` that at finding
+    clusters most of whose nodes are unseen. ``consistency`` is that of new clusters.
 
     Args:
-        found: the clusters.
+        discovery: the clusters.
         y_true: true classes, ``[V]``, -1 where not known.
         unseen: whether a node is of an unseen class, ``[V]``.
         nodes: nodes to score, ``[n]``: those with a true class that were not labelled.
-        top: typical nodes looked at.
     """
-    every = [*found.known, *found.new]
-    newness = torch.tensor([one.newness for one in every], dtype=torch.double)
-    mine = torch.zeros(len(y_true), dtype=torch.bool)
-    mine[nodes] = True
-    hidden = nodes[unseen[nodes]]
-    scores = dict(clustering_scores(found.cluster[nodes], y_true[nodes]))
+    every = [*discovery.known, *discovery.new]
+    newness = torch.tensor([cluster.newness for cluster in every], dtype=torch.double)
+    group, hidden = discovery.cluster, nodes[unseen[nodes]]
+    scores = dict(clustering_scores(group[nodes], y_true[nodes]))
     if len(hidden):
-        scores |= {f"unseen_{name}": value for name, value in clustering_scores(found.cluster[hidden], y_true[hidden]).items()}
-        scores["ap_nodes"] = float(average_precision_score(unseen[nodes], newness[found.cluster[nodes]]))
+        on_unseen = clustering_scores(group[hidden], y_true[hidden])
+        scores |= {f"unseen_{name}": value for name, value in on_unseen.items()}
+        scores["ap_nodes"] = float(average_precision_score(unseen[nodes], newness[group[nodes]]))
         scores["share_unseen"] = len(hidden) / len(nodes)
-    own = [one.nodes[mine[one.nodes]] for one in every]
-    new = torch.tensor([len(n) > 0 and float(unseen[n].float().mean()) > 0.5 for n in own])
+    scored = [cluster.nodes[torch.isin(cluster.nodes, nodes)] for cluster in every]
+    new = torch.tensor([len(n) > 0 and float(unseen[n].float().mean()) > 0.5 for n in scored])
     if new.any():
         scores["ap_clusters"] = float(average_precision_score(new, newness))
-    scores["consistency"] = consistency(own[len(found.known):], y_true, top)
-    return scores
+    return scores | {"consistency": consistency(scored[len(discovery.known):], y_true)}
 
 
-def consistency(typical: Sequence[Tensor], y_true: Tensor, top: int = 10) -> float:
-    """How much the most typical nodes of a cluster are of one class: the share of the commonest class among the first ``top``, a mean over
-    clusters.
+def consistency(typical: Sequence[Tensor], y_true: Tensor, top: int = TOP) -> float:
+    """The mean share over clusters that the commonest class has of their most typical nodes.
 
     Args:
         typical: nodes of each cluster, the most typical first.
         y_true: true classes, ``[V]``.
         top: nodes looked at.
     """
-    shares = [float(y_true[nodes[:top]].bincount().max()) / len(nodes[:top]) for nodes in typical if len(nodes)]
+    looked_at = [y_true[nodes[:top]] for nodes in typical if len(nodes)]
+    shares = [float(classes.bincount().max()) / len(classes) for classes in looked_at]
     return sum(shares) / max(len(shares), 1)
+
+
+def summary(scores: Mapping[str, float]) -> str:
+    """Scores in words, a line each."""
+    percent = {name: f"{100 * value:.2f}" for name, value in scores.items()}
+    lines = ["all unlabelled nodes: ACC {acc}, NMI {nmi}".format(**percent)]
+    if "unseen_acc" in scores:
+        clusters = (f"{scores['ap_clusters']:.3f} over clusters" if "ap_clusters" in scores
+                    else "no cluster is mostly unseen")
+        lines += ["nodes of unseen classes: ACC {unseen_acc}, NMI {unseen_nmi}".format(**percent),
+                  f"average precision of the ranking: {scores['ap_nodes']:.3f} over nodes "
+                  f"(chance {scores['share_unseen']:.3f}), {clusters}"]
+    lines.append("the ten most typical nodes of a cluster are of one class: "
+                 f"{100 * scores['consistency']:.0f} %")
+    return "against true classes, " + "\n  ".join(lines)

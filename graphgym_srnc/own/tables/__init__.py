@@ -1,1 +1,1 @@
-"""From a user's own tables, text and heterogeneous graphs to a graph folder, which the shift ``file`` reads."""
+"""From tables, texts and heterogeneous graphs to a graph folder, which the shift ``file`` reads."""

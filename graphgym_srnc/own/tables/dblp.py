@@ -1,4 +1,4 @@
-"""The text files of the DBLP four-area data set, which a user obtains: authors, papers, terms and conferences."""
+"""The text files of the DBLP four-area data set: authors, papers, terms and conferences."""
 from __future__ import annotations
 
 from pathlib import Path
@@ -8,56 +8,76 @@ import scipy.sparse as sp
 
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.own.tables import read
-from graphgym_srnc.own.tables.hetero import Hetero, connect
+from graphgym_srnc.own.tables.hetero import Hetero, Nodes
 
 TYPES = ("author", "paper", "term", "conf")
 ENCODINGS = ("utf-8-sig", "cp1252", "latin-1")
 """Copies differ, and so do files of one copy."""
 
+Numbers = dict[str, dict[str, int]]
+"""By type, the number of each node by its id."""
+
 
 def read_folder(folder: Path) -> tuple[Hetero, list[str]]:
-    """What a folder has of ``author.txt``, ``paper.txt``, ``term.txt``, ``conf.txt`` (id, name), ``paper_author.txt``, ``paper_term.txt``,
-    ``paper_conf.txt`` (two ids) and ``*_label.txt`` (id, label, perhaps name), parted by tabs; and what was left out, in words.
+    """The graph in a folder, and what was left out, in words.
+
+    Cells lie between tabs: an id and a name in ``author.txt``, ``paper.txt``, ``term.txt`` and
+    ``conf.txt``; two ids in ``paper_author.txt``, ``paper_term.txt`` and ``paper_conf.txt``; an id,
+    a label and perhaps a name in ``*_label.txt``. Files may lack.
 
     Raises:
-        InputError: there are no papers, no links, a line lacks cells, an id is there twice or has two labels.
+        InputError: there are no links, a line lacks cells, an id is there twice or has two labels.
     """
-    ids, names, told = {}, {}, []
+    hetero, left_out = Hetero({}, {}), []
     for kind in TYPES:
         if (folder / f"{kind}.txt").is_file():
-            rows = _rows(folder / f"{kind}.txt", 2)
-            ids[kind], names[kind] = [row[0] for row in rows], [row[1] for row in rows]
-    place = {kind: read.places(own, f"{kind}.txt") for kind, own in ids.items()}
-    hetero = Hetero({kind: len(own) for kind, own in ids.items()}, {}, ids, names,
-                    {"paper": names["paper"]} if "paper" in names else {})
-    for kind in TYPES:
-        file = folder / f"paper_{kind}.txt"
-        if file.is_file() and kind in ids and "paper" in ids:
-            pairs = [(place["paper"].get(row[0], -1), place[kind].get(row[1], -1)) for row in _rows(file, 2)]
-            known = np.array([pair for pair in pairs if min(pair) >= 0], dtype=np.int64).reshape(-1, 2).T
-            shape = (hetero.sizes["paper"], hetero.sizes[kind])
-            connect(hetero.links, ("paper", kind), sp.csr_matrix((np.ones(known.shape[1]), known), shape=shape))
-            told += [f"{file.name}: {len(pairs) - known.shape[1]} links to unknown ids left out"] if known.shape[1] < len(pairs) else []
-        file = folder / f"{kind}_label.txt"
-        if file.is_file() and kind in ids:
-            hetero.labels[kind], strange = [""] * len(ids[kind]), 0
-            for key, label, *_ in _rows(file, 2):
-                number = place[kind].get(key)
-                if number is None:
-                    strange += 1
-                elif hetero.labels[kind][number] not in ("", label):
-                    raise InputError(file.name, f"two labels of id {key}", "one label for each id")
-                else:
-                    hetero.labels[kind][number] = label
-            told += [f"{file.name}: {strange} labels of unknown ids left out"] if strange else []
+            ids, names = map(list, zip(*(row[:2] for row in _rows(folder / f"{kind}.txt"))))
+            hetero.nodes[kind] = Nodes(ids, names, texts=names if kind == "paper" else None)
+    numbers = {kind: read.numbers_of(nodes.ids, f"{kind}.txt")
+               for kind, nodes in hetero.nodes.items()}
+    for kind in numbers:
+        left_out += _connect_papers(hetero, kind, numbers, folder / f"paper_{kind}.txt")
+        left_out += _label(hetero, kind, numbers, folder / f"{kind}_label.txt")
     if not hetero.links:
-        raise InputError("data make dblp", str(folder), "a folder with paper.txt and, e.g., author.txt and paper_author.txt")
-    return hetero, told
+        raise InputError("data make dblp", str(folder),
+                         "a folder with paper.txt and, e.g., author.txt and paper_author.txt")
+    return hetero, left_out
 
 
-def _rows(file: Path, columns: int) -> list[list[str]]:
-    rows = [[cell.strip() for cell in line.split("\t")] for line in read.text(file, ENCODINGS).split("\n") if line.strip()]
-    wrong = next((row for row in rows if len(row) < columns), None)
-    if wrong is not None or not rows:
-        raise InputError(file.name, "\t".join(wrong or [])[:80], f"{columns} cells with tabs between them on each line")
+def _connect_papers(hetero: Hetero, kind: str, numbers: Numbers, file: Path) -> list[str]:
+    if not file.is_file() or "paper" not in numbers:
+        return []
+    rows = _rows(file)
+    pairs = [(numbers["paper"].get(row[0], -1), numbers[kind].get(row[1], -1)) for row in rows]
+    known = np.array([pair for pair in pairs if min(pair) >= 0], dtype=np.int64).reshape(-1, 2).T
+    shape = (len(numbers["paper"]), len(numbers[kind]))
+    hetero.connect("paper", kind, sp.csr_matrix((np.ones(known.shape[1]), known), shape=shape))
+    unknown = len(rows) - known.shape[1]
+    return [f"{file.name}: {unknown} links to unknown ids left out"] * (unknown > 0)
+
+
+def _label(hetero: Hetero, kind: str, numbers: Numbers, file: Path) -> list[str]:
+    if not file.is_file():
+        return []
+    labels, unknown = [""] * len(numbers[kind]), 0
+    for id, label, *_ in _rows(file):
+        number = numbers[kind].get(id)
+        if number is None:
+            unknown += 1
+        elif labels[number] not in ("", label):
+            raise InputError(file.name, f"two labels of id {id}", "one label for each id")
+        else:
+            labels[number] = label
+    hetero.nodes[kind].labels = labels
+    return [f"{file.name}: {unknown} labels of unknown ids left out"] * (unknown > 0)
+
+
+def _rows(file: Path) -> list[list[str]]:
+    """The stripped cells of each line that is not empty, two at least."""
+    lines = [line for line in read.text(file, ENCODINGS).split("\n") if line.strip()]
+    rows = [[cell.strip() for cell in line.split("\t")] for line in lines]
+    wrong = next((row for row in rows if len(row) < 2), [])
+    if wrong or not rows:
+        allowed = "2 cells with tabs between them on each line"
+        raise InputError(file.name, "\t".join(wrong)[:80], allowed)
     return rows

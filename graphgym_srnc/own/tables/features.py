@@ -1,4 +1,7 @@
-"""Features from the columns of a node table, by a recipe that a second table can be given: the same columns, the same weights."""
+"""Features of the columns of a table, by a recipe that gives another table the same features.
+
+:class:`InputError` is raised where there is no such column, a cell is no number or no word is left.
+"""
 from __future__ import annotations
 
 from collections import Counter
@@ -6,12 +9,14 @@ from typing import Any, NamedTuple, Sequence
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.own.tables.read import Table
 
 Recipe = dict[str, Any]
-"""Blocks of columns by kind, ``text``, ``numbers`` and ``categories``, with all that they took from the table they were learnt from."""
+"""Plain data by kind of column, ``text``, ``numbers`` and ``categories``: the columns, and what was
+learnt of them."""
 
 
 class TextOptions(NamedTuple):
@@ -21,7 +26,8 @@ class TextOptions(NamedTuple):
         counts: occurrences of each word instead of TF-IDF.
         max_words: most frequent words that are kept.
         min_nodes: least number of nodes that a word occurs in.
-        stop_words: ``english`` = scikit-learn's list of common English words is left out, or ``none``.
+        stop_words: ``english`` = scikit-learn's list of common English words is left out; or
+            ``none``.
     """
 
     counts: bool = False
@@ -30,113 +36,96 @@ class TextOptions(NamedTuple):
     stop_words: str = "english"
 
 
-def learn(table: Table, text: Sequence[str], numbers: Sequence[str], categories: Sequence[str], options: TextOptions) -> Recipe:
-    """The recipe of a table; columns are made by :func:`apply`.
-
-    Raises:
-        InputError: there is no such column, a cell is no number, or no word is left.
+def learn(table: Table, text: Sequence[str], numbers: Sequence[str], categories: Sequence[str],
+          options: TextOptions) -> Recipe:
+    """The recipe for some columns of a table, by which :func:`apply` makes features.
     """
     recipe: Recipe = {}
     if text:
         recipe["text"] = {"columns": list(text)} | _vocabulary(documents(table, text), options)
     if numbers:
-        values = np.array([_numbers(table, name) for name in numbers])
+        values = _numbers(table, numbers)
         known = np.maximum((~np.isnan(values)).sum(1), 1)
         mean = np.nansum(values, 1) / known
         std = np.sqrt(np.nansum((values - mean[:, None]) ** 2, 1) / known)
-        recipe["numbers"] = {"columns": list(numbers), "mean": mean.tolist(), "std": np.where(std > 0, std, 1.0).tolist()}
+        recipe["numbers"] = {"columns": list(numbers), "mean": mean.tolist(),
+                             "std": np.where(std > 0, std, 1.0).tolist()}
     if categories:
-        kinds = [[value for value, _ in Counter(filter(None, _column(table, name))).most_common(options.max_words)] for name in categories]
-        recipe["categories"] = {"columns": list(categories), "values": [sorted(own) for own in kinds]}
+        counts = [Counter(filter(None, _column(table, name))) for name in categories]
+        frequent = [dict(count.most_common(options.max_words)) for count in counts]
+        recipe["categories"] = {"columns": list(categories), "values": [*map(sorted, frequent)]}
     return recipe
 
 
 def apply(recipe: Recipe, table: Table) -> tuple[list[sp.csr_matrix], list[str]]:
     """The blocks ``[V, F_i]`` of features of a table, and names of all their columns.
 
-    Texts become TF-IDF rows of length 1; numbers lose their mean and are divided by their standard deviation, an empty cell
-    is the mean; a category has a column for each of its values. Values that the recipe does not know are left out.
-
-    Raises:
-        InputError: there is no such column, or a cell is no number.
+    Texts become TF-IDF rows of length 1. Numbers lose their mean and are divided by their standard
+    deviation; an empty cell is the mean. A category has a column for each of its values. Values
+    that the recipe does not know are left out.
     """
-    blocks, words = [], []
+    blocks, names = [], []
     if text := recipe.get("text"):
-        blocks.append(_bag(documents(table, text["columns"]), text))
-        words += text["words"]
+        blocks.append(_bag_of_words(documents(table, text["columns"]), text))
+        names += text["words"]
     if numbers := recipe.get("numbers"):
-        values = np.array([_numbers(table, name) for name in numbers["columns"]]).T
-        blocks.append(sp.csr_matrix(np.nan_to_num((values - numbers["mean"]) / numbers["std"])))
-        words += numbers["columns"]
+        standard = (_numbers(table, numbers["columns"]).T - numbers["mean"]) / numbers["std"]
+        blocks.append(sp.csr_matrix(np.nan_to_num(standard)))
+        names += numbers["columns"]
     if categories := recipe.get("categories"):
         for name, values in zip(categories["columns"], categories["values"]):
-            number, cells = {value: i for i, value in enumerate(values)}, _column(table, name)
-            hits = [(node, number[cell]) for node, cell in enumerate(cells) if cell in number]
-            place = np.array(hits, dtype=np.int64).reshape(-1, 2).T
-            blocks.append(sp.csr_matrix((np.ones(place.shape[1]), place), shape=(len(cells), len(values))))
-            words += [f"{name}={value}" for value in values]
-    return blocks, words
+            blocks.append(one_hot(_column(table, name), values).astype(float))
+            names += [f"{name}={value}" for value in values]
+    return blocks, names
+
+
+def one_hot(cells: Sequence[str], values: Sequence[str]) -> sp.csr_matrix:
+    """A column for each value, with 1 where a cell has it, ``[V, len(values)]``."""
+    number = {value: column for column, value in enumerate(values)}
+    hits = [(row, number[cell]) for row, cell in enumerate(cells) if cell in number]
+    place = np.array(hits, dtype=np.int64).reshape(-1, 2).T
+    ones = np.ones(place.shape[1], dtype=np.int64)
+    return sp.csr_matrix((ones, place), shape=(len(cells), len(values)))
 
 
 def scales(blocks: Sequence[sp.csr_matrix]) -> list[float]:
-    """What each block is divided by, so that none outweighs another: the root of its rows' mean squared length; 1 for one alone."""
+    """The root mean square length of each block's rows; 1 for a block that is alone."""
     if len(blocks) < 2:
         return [1.0] * len(blocks)
     return [float(np.sqrt(block.multiply(block).sum() / block.shape[0])) or 1.0 for block in blocks]
 
 
-def joined(blocks: Sequence[sp.csr_matrix], by: Sequence[float]) -> sp.csr_matrix:
-    """All blocks side by side, each divided by its own scale."""
-    return sp.hstack([block / scale for block, scale in zip(blocks, by)], format="csr")
+def joined(blocks: Sequence[sp.csr_matrix], scales: Sequence[float]) -> sp.csr_matrix:
+    """All blocks side by side, each divided by its scale."""
+    return sp.hstack([block / scale for block, scale in zip(blocks, scales)], format="csr")
 
 
-def number_columns(table: Table, but: Sequence[str]) -> list[str]:
-    """Names of the columns, beside some, whose cells are numbers or empty, one at least a number."""
-    return [name for name in table if name not in but and any(table[name]) and not _not_numbers(table[name])]
+def number_columns(table: Table, other: Sequence[str]) -> list[str]:
+    """Names of the columns, except ``other`` ones, that hold numbers and perhaps empty cells."""
+    return [name for name, cells in table.items()
+            if name not in other and any(cells) and not _not_numbers(cells)]
 
 
 def documents(table: Table, columns: Sequence[str]) -> list[str]:
     """The texts of some columns, joined for each node by line breaks."""
-    return ["\n".join(filter(None, cells)) for cells in zip(*(_column(table, name) for name in columns))]
-
-
-def spectral(edges: np.ndarray, num_nodes: int, dimensions: int) -> sp.csr_matrix:
-    """Where each node lies in its graph: the leading eigenvectors ``[V, D]`` of :math:`D^{-1/2} A D^{-1/2}`, times :math:`\\sqrt V`.
-
-    They belong to this graph alone: no other graph has the same features.
-
-    Raises:
-        InputError: more dimensions than the graph has.
-    """
-    from scipy.sparse.linalg import eigsh
-    if not 1 <= dimensions < num_nodes - 1:
-        raise InputError("--spectral", dimensions, f"1 .. {num_nodes - 2}")
-    adjacency = sp.csr_matrix((np.ones(edges.shape[1]), edges), shape=(num_nodes, num_nodes))
-    adjacency = ((adjacency + adjacency.T) > 0).astype(float)
-    adjacency.setdiag(0)
-    root = sp.diags(1 / np.sqrt(np.maximum(np.asarray(adjacency.sum(1)).ravel(), 1)))
-    # From a vector that is an eigenvector itself the iteration would go on at random.
-    begin = np.random.RandomState(0).standard_normal(num_nodes)
-    _, vectors = eigsh(root @ adjacency @ root, k=dimensions, which="LA", v0=begin)
-    # An eigenvector has no sign of its own.
-    vectors = vectors[:, ::-1] * np.sign(vectors[np.abs(vectors).argmax(0), np.arange(dimensions)])[::-1]
-    return sp.csr_matrix(vectors * num_nodes ** 0.5)
+    cells_of_nodes = zip(*(_column(table, name) for name in columns))
+    return ["\n".join(filter(None, cells)) for cells in cells_of_nodes]
 
 
 def _vocabulary(texts: Sequence[str], options: TextOptions) -> Recipe:
-    from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
-    kind = CountVectorizer if options.counts else TfidfVectorizer
+    vectoriser = (CountVectorizer if options.counts else TfidfVectorizer)(
+        max_features=options.max_words, min_df=options.min_nodes,
+        stop_words=None if options.stop_words == "none" else options.stop_words)
     try:
-        learnt = kind(max_features=options.max_words, min_df=options.min_nodes,
-                      stop_words=None if options.stop_words == "none" else options.stop_words).fit(texts)
+        vectoriser.fit(texts)
     except ValueError as error:
-        raise InputError("--text", " ".join(str(error).split())[:120],
-                         f"texts with words that {options.min_nodes} nodes share; --min-nodes 1 takes all") from error
-    return {"words": learnt.get_feature_names_out().tolist()} | ({} if options.counts else {"idf": learnt.idf_.tolist()})
+        raise InputError("--text", " ".join(str(error).split())[:120], "texts with words that "
+                         f"{options.min_nodes} nodes share; --min-nodes 1 takes all") from error
+    words = {"words": vectoriser.get_feature_names_out().tolist()}
+    return words if options.counts else words | {"idf": vectoriser.idf_.tolist()}
 
 
-def _bag(texts: Sequence[str], text: Recipe) -> sp.csr_matrix:
-    from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
+def _bag_of_words(texts: Sequence[str], text: Recipe) -> sp.csr_matrix:
     if "idf" not in text:
         return CountVectorizer(vocabulary=text["words"]).transform(texts).astype(float)
     vectoriser = TfidfVectorizer(vocabulary=text["words"])
@@ -150,11 +139,13 @@ def _column(table: Table, name: str) -> list[str]:
     return table[name]
 
 
-def _numbers(table: Table, name: str) -> list[float]:
-    cells = _column(table, name)
-    if wrong := _not_numbers(cells):
-        raise InputError(f"--numbers {name}", wrong[0], f"numbers or empty cells; {len(wrong)} are not")
-    return [float(cell) if cell else np.nan for cell in cells]
+def _numbers(table: Table, columns: Sequence[str]) -> np.ndarray:
+    """Columns of numbers, ``[len(columns), V]``, with NaN for an empty cell."""
+    for name in columns:
+        if wrong := _not_numbers(_column(table, name)):
+            allowed = f"numbers or empty cells; {len(wrong)} are not"
+            raise InputError(f"--numbers {name}", wrong[0], allowed)
+    return np.array([[float(cell or "nan") for cell in table[name]] for name in columns])
 
 
 def _not_numbers(cells: Sequence[str]) -> list[str]:

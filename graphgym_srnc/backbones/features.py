@@ -1,0 +1,94 @@
+"""Features of nodes as encoders read them: scaled, sparse where that is cheaper, or on disk."""
+from __future__ import annotations
+
+from typing import NoReturn
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from torch import Tensor
+from torch.utils.weak import WeakIdKeyDictionary
+
+from graphgym_srnc.backbones.sparse import Sparse
+from graphgym_srnc.errors import InputError
+
+FEATURES = ("row", "l2", "auto", "none")
+"""How features may be scaled, see :class:`graphgym_srnc.backbones.graph.Graph`."""
+
+SPARSE_BELOW = 0.2
+"""Share of non-zero features under which they are kept sparse."""
+
+ROWS = 2 ** 16
+"""Rows on disk that are read at a time where all have to be."""
+
+_scaled: WeakIdKeyDictionary = WeakIdKeyDictionary()
+"""Version and scaled features by the matrix that they were made of and the scaling."""
+
+
+def scaled_features(x: Tensor, features: str) -> Sparse | Tensor:
+    """A feature matrix ``[V, F]`` scaled as asked, made once for all graphs that hold the matrix.
+
+    A matrix that was changed in place is scaled anew.
+    """
+    made, version = _scaled.setdefault(x, {}), 0 if x.is_inference() else x._version
+    if features not in made or made[features][0] != version:
+        made[features] = version, _scale(x, features)
+    return made[features][1]
+
+
+def _scale(x: Tensor, features: str) -> Sparse | Tensor:
+    dense = (x.to_dense() if x.layout != torch.strided else x).float()
+    if int(dense.count_nonzero()) >= SPARSE_BELOW * dense.numel():
+        return _scale_rows(dense, features, dense.mean(0) if features == "auto" else None)
+    matrix = sp.csr_array(dense.cpu().numpy())
+    if features != "none":
+        size = abs(matrix) if features == "row" else matrix * matrix
+        length = np.asarray(size.sum(1), dtype=np.float32).ravel()
+        length = length ** (1 if features == "row" else 0.5)
+        matrix.data /= np.repeat(np.maximum(length, 1e-12), np.diff(matrix.indptr))
+    return Sparse(matrix, x.device)
+
+
+def _scale_rows(x: Tensor, features: str, mean: Tensor | None) -> Tensor:
+    """Dense rows ``[n, F]`` scaled to sum or length 1, for ``auto`` less ``mean`` ``[F]``."""
+    if features == "auto":
+        # What dense rows have in common would drown what sets them apart; sparse rows share little.
+        x = x - mean
+    if features == "none":
+        return x.contiguous()
+    length = x.abs().sum(1) if features == "row" else x.norm(dim=1)
+    return (x / length.clamp(min=1e-12)[:, None]).contiguous()
+
+
+class Mapped:
+    """Features ``[V, F]`` on disk, whose rows are scaled when a batch reads them.
+
+    Args:
+        x: the matrix, float32, with the attribute ``mapped`` set by whoever mapped it.
+        features: one of ``FEATURES``; ``auto`` reads all rows once for their mean.
+        device: where rows go that are read.
+    """
+
+    def __init__(self, x: Tensor, features: str, device: torch.device) -> None:
+        self.x, self.features, self.shape, self.device = x, features, x.shape, device
+        self.mean: Tensor | None = None
+        if features == "auto":
+            total = sum(rows.sum(0, dtype=torch.float64) for rows in x.split(ROWS))
+            self.mean = total.div(len(x)).float()
+
+    def __getitem__(self, nodes: Tensor | slice) -> Tensor:
+        rows = self.x[nodes.cpu() if isinstance(nodes, Tensor) else nodes]
+        return _scale_rows(rows, self.features, self.mean).to(self.device)
+
+    def __matmul__(self, weight: Tensor) -> NoReturn:
+        self.refuse()
+
+    def refuse(self) -> NoReturn:
+        """Say that nobody may read the whole matrix at once.
+
+        Raises:
+            InputError: always.
+        """
+        allowed = ("False, or what reads rows by batches: GCN, SAGE, GAT or an MLP with batch_size "
+                   "above 0, and no score odin")
+        raise InputError("file.mapped", True, allowed)

@@ -1,0 +1,109 @@
+"""A task before any training: graphs, splits, label distributions, and what looks odd."""
+from __future__ import annotations
+
+from typing import Any, Sequence
+
+import torch
+from torch_geometric.data import Data
+from torch_geometric.utils import degree
+
+from graphgym_srnc.task import ShiftTask
+from graphgym_srnc.text import clean
+
+
+def describe(task: ShiftTask) -> dict[str, Any]:
+    """What there is to know of a task.
+
+    Returns:
+        ``name``, ``fingerprint``, ``known_classes``, ``open_set``, ``graphs`` (figures by role),
+        ``splits`` (sizes by index set), ``labels`` (what :func:`label_counts` gives), ``info`` and
+        ``warnings``.
+    """
+    graphs = {role: _describe_graph(graph) for role, graph in task.graphs().items()}
+    splits = {key: len(getattr(task, key))
+              for key in ("train", "source_val", "val", "test", "pool")}
+    labels = label_counts(task)
+    return {"name": task.name, "fingerprint": task.fingerprint(), "known_classes": task.num_known,
+            "open_set": task.open_set, "graphs": graphs, "splits": splits, "labels": labels,
+            "info": dict(task.info), "warnings": _warnings(task, graphs, labels)}
+
+
+def label_counts(task: ShiftTask) -> dict[str, dict[str, int]]:
+    """Training nodes (``source``) and labelled target nodes (``target``) of each class."""
+    source, target = (torch.bincount(y[y >= 0], minlength=task.num_outputs).tolist()
+                      for y in (task.source.y[task.train], task.target.y))
+    names = known_names(task)[:task.num_known]
+    labels = {name: {"source": source[i], "target": target[i]} for i, name in enumerate(names)}
+    if task.open_set:
+        labels |= {name: {"source": 0, "target": size}
+                   for name, size in _unseen(task, target[task.num_known])}
+    return labels
+
+
+def known_names(task: ShiftTask) -> list[str]:
+    """One name per output, fit to be shown: known classes, then ``unknown`` in open-set shift."""
+    names = list(map(clean, task.class_names[:task.num_known]))
+    if not names:
+        label, true = task.target.y, getattr(task.target, "y_true", task.target.y)
+        first = [true[label == index][:1].tolist() for index in range(task.num_known)]
+        names = [str(original[0] if original else index) for index, original in enumerate(first)]
+    return names + ["unknown"] * int(task.open_set)
+
+
+def unseen_names(task: ShiftTask, numbers: Sequence[int]) -> list[str]:
+    """Names of masked classes by their original numbers in ``task.target.y_true``."""
+    true = task.target.y_true
+    known = true[true >= 0].unique().tolist()
+    names = dict(zip(known, task.oracle.class_names if task.oracle else ()))
+    return [clean(f"unseen {names.get(number, number)}") for number in numbers]
+
+
+def _unseen(task: ShiftTask, size: int) -> list[tuple[str, int]]:
+    """Masked classes and their sizes; one heap where the original classes are not told."""
+    if "y_true" not in task.target or not task.info.get("unseen"):
+        return [("unknown", size)]
+    numbers = task.info["unseen"]
+    sizes = [int((task.target.y_true == number).sum()) for number in numbers]
+    return list(zip(unseen_names(task, numbers), sizes))
+
+
+def _describe_graph(graph: Data) -> dict[str, Any]:
+    row, column = graph.edge_index
+    y = graph.y_true if "y_true" in graph else graph.y
+    both = (y[row] >= 0) & (y[column] >= 0)
+    degrees = degree(row, graph.num_nodes)
+    return {"nodes": graph.num_nodes, "edges": graph.num_edges // 2, "features": graph.num_features,
+            "feature_density": float((graph.x != 0).float().mean()),
+            "classes": int(y[y >= 0].unique().numel()), "labelled": int((y >= 0).sum()),
+            "mean_degree": float(degrees.mean()), "max_degree": int(degrees.max()),
+            "isolated": int((degrees == 0).sum()), "featureless": int((graph.x == 0).all(1).sum()),
+            "homophily": float((y[row] == y[column])[both].float().mean()) if both.any()
+            else float("nan")}
+
+
+def _warnings(task: ShiftTask, graphs: dict[str, Any], labels: dict[str, Any]) -> list[str]:
+    warnings = []
+    for role, graph in graphs.items():
+        for key, text in (("isolated", "nodes have no edge"),
+                          ("featureless", "nodes have no feature")):
+            if graph[key]:
+                warnings.append(f"{role}: {graph[key]} of {graph['nodes']} {text}")
+        if graph["labelled"] < graph["nodes"]:
+            unlabelled = graph["nodes"] - graph["labelled"]
+            warnings.append(f"{role}: {unlabelled} of {graph['nodes']} nodes have no label")
+        if graph["homophily"] < 0.4:
+            warnings.append(f"{role}: homophily is {graph['homophily']:.2f};"
+                            " clusters of edges may say little about classes")
+    cleaned = {"self_loops": "self-loops were removed", "duplicates": "repeated edges were merged",
+               "one_way": "edges had no reverse and were made undirected"}
+    counts = task.info.get("cleaned", {})
+    warnings += [f"{counts[key]} {text}" for key, text in cleaned.items() if counts.get(key)]
+    for part, graph in (("val", task.validation), ("test", task.target)):
+        present = set(graph.y[getattr(task, part)].tolist())
+        absent = [name for i, name in enumerate(known_names(task)) if i not in present]
+        if absent:
+            warnings.append(f"{part}: no node of {', '.join(absent)}")
+    fewest = min(count["source"] for count in labels.values() if count["source"])
+    if fewest < 5:
+        warnings.append(f"train: a class has {fewest} labelled node(s) only")
+    return warnings

@@ -1,0 +1,78 @@
+"""What was discovered as pictures: a map of the clusters, and the evidence on their number."""
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from graphgym_srnc.figures import embedding
+from graphgym_srnc.figures.charts import INK, PALE, PALETTE, png, style
+from graphgym_srnc.own.discover.clusters import Discovery
+from graphgym_srnc.own.discover.evidence import Evidence
+
+
+class Picture(NamedTuple):
+    """A PNG file and its caption."""
+
+    caption: str
+    png: bytes
+
+
+def pictures(discovery: Discovery, evidence: Evidence) -> dict[str, Picture]:
+    """All pictures by name."""
+    total = len(discovery.known) + len(discovery.new)
+    return {
+        "map": Picture(
+            "Each dot is a node; nodes that lie together are about the same and look alike to the "
+            "model (t-SNE). Grey: clusters of known classes. Distances between groups say little.",
+            png(map_figure(discovery))),
+        "evidence": Picture(
+            "Three curves over the number of clusters. Circle: what each suggests. Grey: from the "
+            f"least to the largest. Dotted: the {total} clusters taken here.",
+            png(evidence_figure(evidence, total)))}
+
+
+@style()
+def map_figure(discovery: Discovery) -> Figure:
+    """New clusters in colour, known classes grey: t-SNE of at most 2,000 nodes."""
+    shown = embedding.sample(len(discovery.cluster))
+    points = embedding.map_2d(discovery.state[shown].numpy(), "tsne")
+    cluster = discovery.cluster[shown].numpy()
+    figure = Figure(figsize=(7.2, 5.6), dpi=130)
+    axes = figure.subplots()
+    known = cluster < len(discovery.known)
+    axes.scatter(*points[known].T, s=7, color="#CFCFCF", linewidths=0,
+                 label="clusters of known classes")
+    members = {new.number: points[cluster == discovery.index(new)] for new in discovery.new}
+    for number, dots in members.items():
+        axes.scatter(*dots.T, s=9, color=PALETTE[(number - 1) % len(PALETTE)], linewidths=0,
+                     alpha=0.85, label=f"cluster {number}")
+    box = {"boxstyle": "circle,pad=0.25", "facecolor": "white", "edgecolor": INK, "alpha": 0.9}
+    for number, dots in members.items():
+        if len(dots):
+            axes.annotate(str(number), np.median(dots, 0), ha="center", va="center",
+                          fontweight="bold", color=INK, bbox=box)
+    axes.set(xticks=[], yticks=[], title="what was clustered, in two dimensions")
+    axes.spines[:].set(visible=True, color=PALE)
+    axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), markerscale=2.5, handletextpad=0.3)
+    return figure
+
+
+@style()
+def evidence_figure(evidence: Evidence, num_clusters: int) -> Figure:
+    """The three curves with their suggestions; the bracket shaded, the number taken dotted."""
+    figure = Figure(figsize=(9.6, 2.9), dpi=130)
+    low, high = evidence.bracket
+    for color, axes, curve in zip(PALETTE, figure.subplots(1, len(evidence)), evidence):
+        axes.axvspan(low - 0.4, high + 0.4, color="#EEEEEE", linewidth=0)
+        axes.axvline(num_clusters, color=INK, linewidth=0.9, linestyle=":")
+        axes.plot(curve.counts, curve.values, color=color, marker="o", markersize=3.5)
+        suggested = curve.values[curve.counts.index(curve.suggestion)]
+        axes.plot([curve.suggestion], [suggested], "o", markersize=10, markerfacecolor="none",
+                  markeredgecolor=INK)
+        axes.set(title=f"{curve.name}: suggests {curve.suggestion}",
+                 xlabel="number of clusters |C|")
+        axes.xaxis.get_major_locator().set_params(integer=True)
+        axes.grid()
+    return figure

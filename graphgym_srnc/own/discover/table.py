@@ -1,0 +1,81 @@
+"""The new clusters in words, as a table in text and CSV."""
+from __future__ import annotations
+
+import csv
+import io
+from typing import NamedTuple, Sequence
+
+from torch_geometric.data import Data
+
+from graphgym_srnc.backbones import Sparse, prepare
+from graphgym_srnc.data.names import Names
+from graphgym_srnc.own.discover.clusters import Cluster, Discovery
+from graphgym_srnc.own.discover.names import column_name, node_name
+from graphgym_srnc.own.discover.words import distinguishing
+from graphgym_srnc.text import aligned, guarded, plain
+
+NEAREST = 2
+"""Known classes that a row names."""
+
+HEADS = ("cluster", "nodes", "newness", "P(unknown)", "called unknown", "modularity", "conductance",
+         "silhouette", "nearest known classes")
+
+FIGURES = ("cluster", "nodes", "newness", "p_unknown", "called_unknown", "modularity",
+           "conductance", "silhouette")
+"""Heads of columns of text, and of the figures in the CSV."""
+
+
+class Row(NamedTuple):
+    """A new cluster: its cells, the words that set it apart, and its most typical nodes."""
+
+    cluster: Cluster
+    cells: list[str]
+    words: list[str]
+    nodes: list[str]
+
+
+def rows(discovery: Discovery, graph: Data, classes: Sequence[str], names: Names,
+         top: int = 10) -> list[Row]:
+    """The new clusters in words, the likeliest new class first.
+
+    Args:
+        discovery: the clusters.
+        graph: with ``x`` ``[V, F]``.
+        classes: names of known classes.
+        names: of nodes and feature columns.
+        top: nodes and words of each cluster.
+    """
+    x = prepare(graph, "none").x
+    words = distinguishing(x.matrix if isinstance(x, Sparse) else x.numpy(),
+                           discovery.cluster.numpy(), top)
+    return [Row(cluster, _cells(cluster, classes),
+                [column_name(names, column) for column, _ in words[discovery.index(cluster)]],
+                [node_name(names, node) for node in cluster.nodes[:top].tolist()])
+            for cluster in discovery.new]
+
+
+def text(rows: Sequence[Row]) -> str:
+    """The table of figures, then of each cluster its words and most typical nodes."""
+    details = (f"cluster {row.cluster.number}: {', '.join(row.words) or 'no word sets it apart'}\n"
+               + "".join(f"  {node}\n" for node in row.nodes) for row in rows)
+    return "\n".join([aligned([HEADS, *(row.cells for row in rows)]), *details])
+
+
+def to_csv(rows: Sequence[Row]) -> str:
+    """A line for each cluster, every figure in full."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(FIGURES + ("nearest_known_classes", "words", "typical_nodes"))
+    for c, cells, words, nodes in rows:
+        line = [c.number, len(c.nodes), c.newness, c.p_unknown, c.called_unknown, c.modularity,
+                c.conductance, c.silhouette, cells[-1], " | ".join(words), " | ".join(nodes)]
+        writer.writerow(map(guarded, line))
+    return out.getvalue()
+
+
+def _cells(cluster: Cluster, classes: Sequence[str]) -> list[str]:
+    nearest = [f"{plain(classes[k])} {share:.2f}" for k, share in cluster.nearest[:NEAREST]]
+    return [str(cluster.number), str(len(cluster.nodes)), f"{cluster.newness:.2f}",
+            f"{cluster.p_unknown:.2f}", f"{100 * cluster.called_unknown:.0f} %",
+            f"{cluster.modularity:.3f}", f"{cluster.conductance:.2f}", f"{cluster.silhouette:.2f}",
+            ", ".join(nearest)]
