@@ -10,7 +10,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any, Callable, Iterable, NamedTuple, Sequence
 
-from graphgym_srnc import atomic, store
+from graphgym_srnc import atomic
 from graphgym_srnc.cli.progress import GridProgress
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.grid import execute, local, plan, worker
@@ -19,6 +19,7 @@ from graphgym_srnc.gym import load_config
 from graphgym_srnc.report import statistics
 from graphgym_srnc.report.statistics import holm, mean, mean_std, p_value
 from graphgym_srnc.runs.run import experiment
+from graphgym_srnc.settings import flatten
 from graphgym_srnc.text import markdown as markdown_table
 
 Results = dict[int, dict[str, Any]]
@@ -228,7 +229,7 @@ def tuned(args: argparse.Namespace, rows: dict[str, str], blocks: dict[str, str]
             found.append([validation(results) if len(results) == len(one.seeds) else math.nan
                           for one, results in zip(cells, runs)])
             found[-1].append(math.fsum(found[-1]) / len(columns))
-            configs = [store.flatten(load_config(one.cfg)) for one in cells]
+            configs = [flatten(load_config(one.cfg)) for one in cells]
             marks.append(["†" * (config.items() >= setting.items()) for config in configs] + [""])
         best = [None if any(map(math.isnan, column)) else column.index(max(column))
                 for column in zip(*found)]

@@ -31,7 +31,7 @@ import psutil
 import torch
 from step import load, ours
 
-from graphgym_srnc import backbones, store
+from graphgym_srnc import backbones, environment
 from graphgym_srnc.backbones import EncoderSpec
 from graphgym_srnc.data import block_model
 from graphgym_srnc.losses.modularity import collapse_loss, modularity_loss
@@ -122,7 +122,7 @@ def modularity_cost(contestant: str, size: int) -> dict[str, float]:
     if contestant == "dense":
         from torch_geometric.nn.dense import DMoNPooling
         from torch_geometric.utils import to_dense_adj
-    store.reset_peak_memory()
+    environment.reset_peak_memory()
     before = psutil.Process().memory_info().rss / 2 ** 20
     if contestant == "ours":
         graph = backbones.prepare(data, "none")
@@ -144,7 +144,7 @@ def modularity_cost(contestant: str, size: int) -> dict[str, float]:
         logits.grad = None
         loss().backward()
     value = float(loss().detach())
-    return {"seconds": seconds(step, 5), "mib": store.peak_memory() - before, "value": value}
+    return {"seconds": seconds(step, 5), "mib": environment.peak_memory() - before, "value": value}
 
 
 def dmon() -> str:

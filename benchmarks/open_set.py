@@ -38,9 +38,9 @@ from _harness import (
     wins,
 )
 
-from graphgym_srnc import store
 from graphgym_srnc.report.paper import OPEN_SET
 from graphgym_srnc.report.statistics import mean, mean_std, p_value
+from graphgym_srnc.settings import flatten
 
 GRAPHS = {"cora": "Cora", "citeseer": "CiteSeer", "pubmed": "PubMed"}
 TUNING_SEEDS, REPORTED_SEEDS = range(100, 103), range(10)
@@ -168,7 +168,7 @@ def graph_table(graph: str, rows: dict[str, Results], args: argparse.Namespace) 
     for row, results in rows.items():
         drop = differences(rows.get("iid", {}), results, "micro_f1")
         paper = OPEN_SET.find(names(row), GRAPHS[graph]).values()
-        setting = store.flatten(reported_cell(graph, row).config(args))
+        setting = flatten(reported_cell(graph, row).config(args))
         keys = [*TUNE.get(row, TUNE.get(ROWS[row][1], [{}]))[0], "gnn.dim_inner"]
         lines.append([names(row), len(results), *(scores(results, metric) for metric in METRICS),
                       f"{mean(drop):.1f}" if drop and row != "iid" else "-",

@@ -156,7 +156,7 @@ def measure(side: str, pair: Pair, file: Path, args: argparse.Namespace) -> dict
     import torch
     from torch_geometric.data import Data
 
-    from graphgym_srnc import store
+    from graphgym_srnc import environment
     torch.set_num_threads(1)
     torch.manual_seed(args.seed)
     tensors, clock = torch.load(file, weights_only=True), Clock()
@@ -164,14 +164,14 @@ def measure(side: str, pair: Pair, file: Path, args: argparse.Namespace) -> dict
                       for x, edges, y in (tensors[:3], tensors[3:]))
     train = {"ours": ours, "pygda": pygda}[side](pair, source, target, int(source.y.max()) + 1,
                                                  args, clock)
-    store.reset_peak_memory()
+    environment.reset_peak_memory()
     before, begin = psutil.Process().memory_info().rss / 2 ** 20, time.process_time()
     with contextlib.redirect_stdout(io.StringIO()):
         score = train()
     seconds = time.process_time() - begin
     return {"step": 1000 * median(clock.steps), "seconds": seconds,
             "rest": 100 * (1 - sum(clock.steps) / seconds),
-            "mib": store.peak_memory() - before, "score": 100 * score}
+            "mib": environment.peak_memory() - before, "score": 100 * score}
 
 
 def compare(name: str, file: Path, args: argparse.Namespace) -> list[tuple[str, ...]]:

@@ -80,7 +80,7 @@ def measure(args: argparse.Namespace) -> dict[str, float]:
     nodes after each."""
     import torch
 
-    from graphgym_srnc import methods, store
+    from graphgym_srnc import environment, methods
     from graphgym_srnc.backbones import EncoderSpec
     from graphgym_srnc.train import trainer
     torch.set_num_threads(args.threads)
@@ -88,7 +88,7 @@ def measure(args: argparse.Namespace) -> dict[str, float]:
     with tempfile.TemporaryDirectory() as folder:
         begin = time.perf_counter()
         task = make(int(args.edges), Path(folder), args.mode == "batches")
-        making = {"making_seconds": time.perf_counter() - begin, "making_mib": store.peak_memory()}
+        making = {"making_seconds": time.perf_counter() - begin, "making_mib": environment.peak_memory()}
         options = {"srnc": {"pretrain_steps": args.steps, "cluster_source_steps": args.steps,
                             "cluster_steps": args.steps, "rounds": 1}}
         batch = {"batch_size": 1024, "fanout": 10} if args.mode == "batches" else {}
@@ -104,14 +104,14 @@ def measure(args: argparse.Namespace) -> dict[str, float]:
             return terms
 
         method.episode = timed
-        store.reset_peak_memory()
+        environment.reset_peak_memory()
         begin, cpu = time.perf_counter(), time.process_time()
         record = trainer.fit(method, task)
         spent = {"seconds": time.perf_counter() - begin, "cpu": time.process_time() - cpu,
                  "episode": spent[-1]}
         return {"edges": int(args.edges), "mode": args.mode, "method": args.method,
                 "steps": args.steps, **spent, **making,
-                "mib": store.peak_memory(), "micro_f1": record.test["micro_f1"]}
+                "mib": environment.peak_memory(), "micro_f1": record.test["micro_f1"]}
 
 
 def slope(points: list[tuple[float, float]]) -> float:

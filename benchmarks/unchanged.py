@@ -27,6 +27,7 @@ from graphgym_srnc.grid.worker import execute
 from graphgym_srnc.gym import load_config
 from graphgym_srnc.report.legacy import UNRECORDED, modern
 from graphgym_srnc.runs import run
+from graphgym_srnc.settings import digest, flatten
 from graphgym_srnc.text import markdown
 
 COMPARED = ("fingerprint", "selected", "history", "val", "test", "warnings")
@@ -54,12 +55,12 @@ def choose(runs: Sequence[Stored], number: int) -> list[Stored]:
     """Up to so many runs of each method and setting, the data sets taking turns."""
     groups: dict[str, dict[str, list[Stored]]] = {}
     for stored in runs:
-        config = store.flatten(stored.result["config"])
+        config = flatten(stored.result["config"])
         block = config["dataset.format"]
         of_data = {key for key in config if key.startswith(f"{block}.")}
         of_data |= {"dataset.format", "dataset.name"}
-        data = store.digest({key: config[key] for key in of_data - {f"{block}.split_seed"}})
-        setting = store.digest({key: config[key] for key in config.keys() - of_data})
+        data = digest({key: config[key] for key in of_data - {f"{block}.split_seed"}})
+        setting = digest({key: config[key] for key in config.keys() - of_data})
         groups.setdefault(setting, {}).setdefault(data, []).append(stored)
     turns = (chain.from_iterable(zip_longest(*by_data.values())) for by_data in groups.values())
     return [stored for turn in turns for stored in islice(filter(None, turn), number)]
@@ -71,7 +72,7 @@ def cell(stored: Stored, name: str, out_dir: str) -> plan.Cell:
     Raises:
         InputError: its config is none of the code at hand.
     """
-    values = store.flatten(modern(stored.result["config"]))
+    values = flatten(modern(stored.result["config"]))
     if os.environ.get("GRAPHGYM_SRNC_DATA"):
         del values["dataset.dir"]
     values |= {"seed": stored.result["seed"], "out_dir": out_dir}

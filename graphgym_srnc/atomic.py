@@ -1,4 +1,4 @@
-"""One way to write a file: it holds either its old content or all of the new, also after a crash."""
+"""Writing a file whole or not at all: after a crash it holds its old content or all of the new."""
 from __future__ import annotations
 
 import contextlib

@@ -16,7 +16,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Callable, Iterable, Iterator, Mapping
 
-from graphgym_srnc import atomic, store
+from graphgym_srnc import atomic, environment
 from graphgym_srnc.errors import InputError
 
 if TYPE_CHECKING:
@@ -237,7 +237,7 @@ def _feed(digest: Any, part: Any) -> None:
 def _machine() -> tuple:
     """What decides which kernels run: packages, torch's settings, and the processor."""
     import torch
-    return (store.environment()["versions"], torch.get_num_threads(),
+    return (environment.versions(), torch.get_num_threads(),
             torch.are_deterministic_algorithms_enabled(), str(torch.get_default_dtype()),
             torch.get_float32_matmul_precision(), torch.__config__.show(), _processor())
 

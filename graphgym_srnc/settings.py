@@ -1,14 +1,24 @@
-"""Yaml of strangers, and the folder of shipped configs."""
+"""Configs as plain data: yaml of strangers, dotted keys, digests; the folder of shipped ones."""
 from __future__ import annotations
 
+import hashlib
+import json
 from pathlib import Path
-from typing import Any
+from typing import Any, Mapping
 
 import yaml
 
+VOLATILE = frozenset({
+    "seed", "out_dir", "run_dir", "cfg_dest", "print", "params", "share", "tensorboard_each_run",
+    "tensorboard_agg", "dataset.dir", "train.save_model", "train.checkpoint"})
+"""Config keys, or whole blocks, that may differ between the runs of one experiment."""
+
 
 class _Loader(yaml.BaseLoader):
-    """Makes text, lists and mappings, and refuses aliases, by which a short file can stand for more than any memory holds."""
+    """Makes text, lists and mappings.
+
+    It refuses aliases, by which a short file can stand for more than any memory holds.
+    """
 
     def compose_node(self, parent: Any, index: Any) -> Any:
         if self.check_event(yaml.AliasEvent):
@@ -31,4 +41,32 @@ def plain_yaml(text: str) -> Any:
 def config_root() -> Path:
     """The folder of shipped configs: inside an installed package, beside it in a checkout."""
     package = Path(__file__).parent
-    return next(path for path in (package / "configs_gym", package.parent / "configs_gym") if path.is_dir())
+    folders = package / "configs_gym", package.parent / "configs_gym"
+    return next(path for path in folders if path.is_dir())
+
+
+def flatten(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested dictionaries as one with dotted keys."""
+    flat: dict[str, Any] = {}
+    for key, value in config.items():
+        nested = isinstance(value, Mapping)
+        flat |= flatten(value, f"{prefix}{key}.") if nested else {f"{prefix}{key}": value}
+    return flat
+
+
+def is_volatile(key: str) -> bool:
+    """Whether a dotted key may differ between the runs of one experiment, see ``VOLATILE``."""
+    return key in VOLATILE or key.split(".")[0] in VOLATILE
+
+
+def digest(config: Mapping[str, Any]) -> str:
+    """SHA-256 of a config without its ``VOLATILE`` keys: equal for all runs of one experiment."""
+    kept = {key: value for key, value in flatten(config).items() if not is_volatile(key)}
+    return hashlib.sha256(json.dumps(kept, sort_keys=True, default=str).encode()).hexdigest()
+
+
+def difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
+    """Old and new value of each key, but ``VOLATILE`` ones, in which two configs differ."""
+    old, new = flatten(old), flatten(new)
+    return {key: (old.get(key), new.get(key)) for key in sorted(old | new)
+            if old.get(key) != new.get(key) and not is_volatile(key)}

@@ -11,7 +11,7 @@ import pytest
 PACKAGE = Path(__file__).parents[1] / "graphgym_srnc"
 FILES = sorted(PACKAGE.rglob("*.py"))
 LAYERS = (
-    ("errors",), ("options",), ("settings", "atomic", "text"), ("store", "parallel", "task"), ("cache",), ("losses", "data"),
+    ("errors",), ("options",), ("atomic", "environment", "settings", "stats", "text"), ("store", "parallel", "task"), ("cache",), ("losses", "data"),
     ("backbones", "shifts"), ("methods",), ("train",), ("gym", "api"), ("figures",), ("watch",), ("runs",), ("report",),
     ("own", "grid"), ("cli",),
 )
@@ -19,7 +19,7 @@ LAYERS = (
 
 INSIDE = {
     "__init__": {"api", "methods"}, "__main__": {"cli"},
-    "losses": set(), "task": set(), "store": {"atomic"}, "cache": {"store", "atomic"}, "data": {"task", "cache", "data", "text", "atomic"},
+    "losses": set(), "task": set(), "store": {"atomic", "environment", "settings", "stats"}, "cache": {"environment", "atomic"}, "data": {"task", "cache", "data", "text", "atomic"},
     "backbones": {"backbones", "cache", "parallel", "data.edges", "options"},
     "shifts": {"task", "cache", "data", "options"},
     "methods": {"losses", "backbones", "task", "parallel", "options"},
@@ -27,7 +27,7 @@ INSIDE = {
 """Parts whose imports are fewer still."""
 
 OUTSIDE = {
-    "__init__": set(), "errors": set(), "options": set(), "text": set(), "atomic": {"filelock"}, "store": {"filelock"},
+    "__init__": set(), "environment": set(), "errors": set(), "options": set(), "stats": set(), "text": set(), "atomic": {"filelock"}, "store": {"filelock"},
     "cache": {"torch", "filelock"}, "losses": {"torch", "scipy", "numpy"}, "parallel": {"torch"},
     "task": {"torch", "torch_geometric"}, "backbones": {"torch", "torch_geometric", "numpy", "scipy"},
     "methods": {"torch", "torch_geometric", "numpy", "scipy"}, "train": {"torch", "numpy", "scipy", "sklearn", "torch_geometric"},
@@ -100,7 +100,7 @@ def test_no_method_or_shift_imports_another(folder):
 
 
 def test_the_command_line_imports_nothing_slow():
-    light = ("__init__", "errors", "options", "store", "settings", "methods/__init__", "shifts/__init__")
+    light = ("__init__", "environment", "errors", "options", "stats", "store", "settings", "methods/__init__", "shifts/__init__")
     for path in [*(PACKAGE / "cli").glob("*.py"), *(PACKAGE / f"{name}.py" for name in light)]:
         assert not {name.split(".")[0] for name in imports(path, top_level=True)} & SLOW, path
 

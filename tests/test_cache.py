@@ -22,7 +22,7 @@ import torch_geometric.datasets
 from test_shifts_temporal import write_arxiv
 from torch_geometric.data import Data, InMemoryDataset
 
-from graphgym_srnc import atomic, cache, store
+from graphgym_srnc import atomic, cache, environment
 from graphgym_srnc.backbones import Graph, dgi
 from graphgym_srnc.backbones.sparse import Sparse
 from graphgym_srnc.data import datasets, pyg
@@ -131,11 +131,11 @@ def test_all_that_a_result_depends_on_is_in_its_name(kept, monkeypatch):
         assert again() == 3
     finally:
         torch.set_num_threads(1)
-    versions = store.environment()["versions"]
+    versions = environment.versions()
     for target, name, value in (
             (cache, "source_digest", lambda module: "other code"),
             (cache, "_processor", lambda: "another machine"),
-            (store, "environment", lambda: {"versions": {**versions, "torch": "0"}})):
+            (environment, "versions", lambda: {**versions, "torch": "0"})):
         with monkeypatch.context() as patch:
             patch.setattr(target, name, value)
             before = draw.calls

@@ -18,6 +18,7 @@ from graphgym_srnc import methods, store
 from graphgym_srnc.cli.main import COMMANDS, build_parser, main
 from graphgym_srnc.cli.progress import RunProgress
 from graphgym_srnc.options import options
+from graphgym_srnc.stats import read_lines
 
 pytestmark = pytest.mark.usefixtures("unchanged_globals")
 
@@ -242,7 +243,7 @@ def test_graphgym_own_training_is_stored_alike(tmp_path):
     result = store.read_result(tmp_path / "standard" / "0")
     assert (result["method"], result["selection"], result["selected"],
             len(result["history"])) == ("standard", "last", 1, 2)
-    tested = store.read_lines(tmp_path / "standard" / "0" / "test" / "stats.json")
+    tested = read_lines(tmp_path / "standard" / "0" / "test" / "stats.json")
     assert [line["epoch"] for line in tested] == [1]
     assert tested[0]["micro_f1"] == result["test"]["micro_f1"]
 

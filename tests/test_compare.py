@@ -21,6 +21,7 @@ from graphgym_srnc.cli.main import main
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.report import compare, layout, paper, render, sentences, statistics
 from graphgym_srnc.report.read import collect
+from graphgym_srnc.settings import flatten
 
 SRC = Path(__file__).parent.parent
 RNG = np.random.default_rng(0)
@@ -322,7 +323,7 @@ def facts(name: str, *words: str) -> dict:
     from graphgym_srnc.gym import load_config
     cfg = load_config(name, list(words))
     flat = {key: tuple(value) if isinstance(value, list) else value
-            for key, value in store.flatten(cfg).items()}
+            for key, value in flatten(cfg).items()}
     return flat | {"method": cfg.train.mode, "backbone": cfg.gnn.layer_type}
 
 

@@ -1,7 +1,7 @@
-"""Faults at every file operation: a full disk, lost permission, a broken disk, a killed process, a clock that jumps; no result is lost.
+"""Faults at every file operation: full disk, lost permission, broken disk, killed process; no loss.
 
-A scenario is done once with its file operations counted, and then again with a fault at each of them. ``GRAPHGYM_SRNC_FUZZ`` tries all
-of them, else a sample is tried.
+A scenario is done once with its file operations counted, and then again with a fault at each of
+them. ``GRAPHGYM_SRNC_FUZZ`` tries all of them, else a sample is tried.
 """
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ from test_store import record as result_of
 from graphgym_srnc import store
 from graphgym_srnc.cli.main import main
 from graphgym_srnc.errors import InputError
+from graphgym_srnc.settings import digest
 
 pytestmark = [pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system"),
               pytest.mark.usefixtures("gym", "unchanged_globals")]
@@ -39,12 +40,13 @@ ERRORS = (errno.ENOSPC, errno.EACCES, errno.EIO)
 SIGNALS = (signal.SIGKILL, signal.SIGTERM)
 FIGURES: Counter[str] = Counter()
 
-TINY = ["synthetic.num_nodes", "90", "synthetic.num_val", "20", "synthetic.num_test", "30", "synthetic.labels_per_class", "3",
-        "synthetic.num_features", "20", "gnn.dim_inner", "4", "train.mode", "erm", "erm.steps", "1", "erm.rounds", "1"]
+TINY = ["synthetic.num_nodes", "90", "synthetic.num_val", "20", "synthetic.num_test", "30",
+        "synthetic.labels_per_class", "3", "synthetic.num_features", "20", "gnn.dim_inner", "4",
+        "train.mode", "erm", "erm.steps", "1", "erm.rounds", "1"]
 
 
 class Fault(NamedTuple):
-    """What happens at the file operation of a number: an ``errno``, at it alone or from it on, or a signal."""
+    """What happens at a file operation, or from it on: an ``errno`` or a signal."""
 
     number: int
     kind: int
@@ -56,7 +58,7 @@ class Fault(NamedTuple):
 
 
 class File:
-    """A file that is being written, whose operations count; a write that fails has written the half."""
+    """A file being written, whose operations count; a write that fails has written the half."""
 
     def __init__(self, file: Any, step: Callable[[Callable[[], Any]], None]) -> None:
         self.file, self.step = file, step
@@ -87,12 +89,13 @@ class File:
 
 @contextlib.contextmanager
 def faulty(root: Path, fault: Fault | None) -> Iterator[list[str]]:
-    """Count the operations that change files below a folder, and make one of them fail; gives their names."""
+    """Count the operations that change files below a folder, and make one of them fail."""
     seen: list[str] = []
 
     def step(name: str, before: Callable[[], Any] = lambda: None) -> None:
         seen.append(name)
-        if fault is not None and (len(seen) == fault.number or fault.lasting and len(seen) > fault.number):
+        number = len(seen)
+        if fault and (number == fault.number or fault.lasting and number > fault.number):
             before()
             if fault.kills:
                 os.kill(os.getpid(), fault.kind)
@@ -100,7 +103,10 @@ def faulty(root: Path, fault: Fault | None) -> Iterator[list[str]]:
                 raise OSError(fault.kind, os.strerror(fault.kind), name)
 
     def inside(path: Any, options: dict[str, Any]) -> bool:
-        return options.get("dir_fd") is not None or not isinstance(path, int) and os.path.abspath(os.fspath(path)).startswith(str(root))
+        if isinstance(path, int):
+            return False
+        below = os.path.abspath(os.fspath(path)).startswith(str(root))
+        return below or options.get("dir_fd") is not None
 
     def counted(name: str, function: Callable) -> Callable:
         def wrapped(path: Any, *rest: Any, **options: Any) -> Any:
@@ -156,8 +162,9 @@ def happen(act: Callable[[], Any], root: Path, fault: Fault) -> Any:
 def figures(request: pytest.FixtureRequest) -> Iterator[None]:
     yield
     with request.config.pluginmanager.getplugin("capturemanager").global_and_fixture_disabled():
-        told = ", ".join(f"{kind} {count}" for kind, count in sorted(FIGURES.items()) if kind != "lost")
-        print(f"\ninjected faults: {FIGURES.total() - FIGURES['lost']} ({told}); results lost or changed: {FIGURES['lost']}")
+        lost = FIGURES.pop("lost", 0)
+        kinds = ", ".join(f"{kind} {count}" for kind, count in sorted(FIGURES.items()))
+        print(f"\ninjected faults: {FIGURES.total()} ({kinds}); results lost or changed: {lost}")
 
 
 @contextlib.contextmanager
@@ -176,39 +183,42 @@ def stored(seed: int) -> dict:
     return result_of([0.5, 0.7 + seed / 100])
 
 
-def told(result: store.Result | None) -> Any:
-    return None if result is None else (result["seed"], result["history"], result["selected"], result["digest"])
+def finished(root: Path) -> dict[int, tuple]:
+    """What counts of the finished runs below a folder, by seed."""
+    results = store.read_results(root / "out" / "toy")
+    keys = ("seed", "history", "selected", "digest")
+    return {seed: tuple(result[key] for key in keys) for seed, result in results.items()}
 
 
 def write_runs(root: Path) -> None:
-    """A new run, its table, one that fails, one that is taken over from another place, one that is replaced, one that begins again."""
-    place = experiment(root / "out")
-    for seed in place.plan([0, 1, 2, 3], resume=True):
-        with place.claim(seed):
+    """New runs, one of them adopted from elsewhere, one that fails and begins again, the table."""
+    exp = experiment(root / "out")
+    for seed in exp.plan([0, 1, 2, 3], resume=True):
+        with exp.claim(seed):
             if seed == 2:
-                place.adopt(2, root / "elsewhere" / "toy" / "2")
+                exp.adopt(2, root / "elsewhere" / "toy" / "2")
             elif seed == 3:
-                place.fail(3, "why\n")
-                place.begin(3, anew=False)
-                place.finish(3, stored(3))
+                exp.fail(3, "why\n")
+                exp.begin(3, anew=False)
+                exp.finish(3, stored(3))
             else:
-                place.begin(seed)
-                place.finish(seed, stored(seed))
-    place.aggregate()
+                exp.begin(seed)
+                exp.finish(seed, stored(seed))
+    exp.aggregate()
 
 
 def replace_run(root: Path) -> None:
-    place = experiment(root / "out", train={"mode": "erm", "patience": 5})
-    for seed in place.plan([0], overwrite=True):
-        place.begin(seed)
-        place.finish(seed, stored(seed))
+    exp = experiment(root / "out", train={"mode": "erm", "patience": 5})
+    for seed in exp.plan([0], overwrite=True):
+        exp.begin(seed)
+        exp.finish(seed, stored(seed))
 
 
 def prepared(root: Path) -> Path:
     for folder, seed in (("out", 0), ("elsewhere", 2)):
-        place = experiment(root / folder)
-        place.begin(seed)
-        place.finish(seed, stored(seed))
+        exp = experiment(root / folder)
+        exp.begin(seed)
+        exp.finish(seed, stored(seed))
     return root
 
 
@@ -216,7 +226,7 @@ def prepared(root: Path) -> Path:
 def test_the_store_keeps_what_is_finished(tmp_path, kinds):
     with faulty(prepared(tmp_path / "count"), None) as seen:
         write_runs(tmp_path / "count")
-    whole = {seed: told(result) for seed, result in store.read_results(tmp_path / "count" / "out" / "toy").items()}
+    whole = finished(tmp_path / "count")
     assert list(whole) == [0, 1, 2, 3] and len(seen) > 40
     for fault in faults(len(seen), kinds, "store"):
         root = prepared(tmp_path / f"{fault.number}-{fault.kind}-{fault.lasting}")
@@ -224,30 +234,33 @@ def test_the_store_keeps_what_is_finished(tmp_path, kinds):
         with losing(fault):
             with contextlib.suppress(OSError, InputError):
                 happen(lambda root=root: write_runs(root), root, fault)
-            assert {seed: told(result) for seed, result in store.read_results(root / "out" / "toy").items()}.items() <= whole.items()
-            assert (tree(root / "out" / "toy" / "0")["result.json"], tree(root / "elsewhere")) == (before[0]["result.json"], before[1])
+            assert finished(root).items() <= whole.items()
+            kept = tree(root / "out" / "toy" / "0")["result.json"]
+            assert (kept, tree(root / "elsewhere")) == (before[0]["result.json"], before[1])
             write_runs(root)
-            assert {seed: told(result) for seed, result in store.read_results(root / "out" / "toy").items()} == whole
+            assert finished(root) == whole
             assert shown(root) == shown(tmp_path / "count")
 
 
 def shown(root: Path) -> set[str]:
     """Names of all files but hidden ones, which nobody takes for anything, and why a run failed."""
-    return {name for name in tree(root) if "/." not in f"/{name}" and not name.endswith("error.txt")}
+    names = (name for name in tree(root) if not name.endswith("error.txt"))
+    return {name for name in names if "/." not in f"/{name}"}
 
 
 @pytest.mark.parametrize("kinds", [ERRORS, SIGNALS], ids=["errors", "signals"])
 def test_overwriting_leaves_the_old_result_or_the_new_one_or_none_that_is_half(tmp_path, kinds):
     with faulty(prepared(tmp_path / "count"), None) as seen:
         replace_run(tmp_path / "count")
-    new = store.digest(CONFIG | {"train": {"mode": "erm", "patience": 5}})
+    new = digest(CONFIG | {"train": {"mode": "erm", "patience": 5}})
     for fault in faults(len(seen), kinds, "replace"):
         root = prepared(tmp_path / f"{fault.number}-{fault.kind}-{fault.lasting}")
         with losing(fault):
             with contextlib.suppress(OSError, InputError):
                 happen(lambda root=root: replace_run(root), root, fault)
             left = store.read_result(root / "out" / "toy" / "0")
-            assert left is None or left["digest"] in (store.digest(CONFIG), new) and left["history"] == stored(0)["history"]
+            assert left is None or left["digest"] in (digest(CONFIG), new)
+            assert left is None or left["history"] == stored(0)["history"]
             replace_run(root)
             assert store.read_result(root / "out" / "toy" / "0")["digest"] == new
 
@@ -255,15 +268,16 @@ def test_overwriting_leaves_the_old_result_or_the_new_one_or_none_that_is_half(t
 # ---- whole commands ----
 
 def run(root: Path) -> int:
-    return main(["run", "--repeat", "2", "--resume", "--out-dir", str(root / "out"), "--no-figures", "--no-tensorboard", *TINY,
-                 "train.checkpoint", "1"])
+    return main(["run", "--repeat", "2", "--resume", "--out-dir", str(root / "out"), *RUN])
 
 
 def grid(root: Path) -> int:
-    return main(["grid", "--grid", str(root / "grid.txt"), "--resume", "--out-dir", str(root / "out"), *GRID, *TINY])
+    return main(["grid", "--grid", str(root / "grid.txt"), "--resume", "--out-dir",
+                 str(root / "out"), *GRID])
 
 
-GRID = ["--name", "g", "--no-tensorboard", "--jobs", "1"]
+RUN = ["--no-figures", "--no-tensorboard", *TINY, "train.checkpoint", "1"]
+GRID = ["--name", "g", "--no-tensorboard", "--jobs", "1", *TINY]
 COMMANDS = {"run": (run, "default"), "grid": (grid, "g/default-d=4")}
 
 
@@ -272,16 +286,18 @@ def begun(name: str, root: Path) -> Path:
     root.mkdir()
     (root / "grid.txt").write_text("gnn.dim_inner d [4,8]\n")
     if name == "run":
-        main(["run", "--out-dir", str(root / "out"), "--no-figures", "--no-tensorboard", *TINY, "train.checkpoint", "1"])
+        main(["run", "--out-dir", str(root / "out"), *RUN])
     else:
         (root / "one.txt").write_text("gnn.dim_inner d [4]\n")
-        main(["grid", "--grid", str(root / "one.txt"), "--out-dir", str(root / "out"), *GRID, *TINY])
+        main(["grid", "--grid", str(root / "one.txt"), "--out-dir", str(root / "out"), *GRID])
     return root
 
 
 def found(root: Path) -> dict[str, Any]:
-    return {str(path.parent.relative_to(root)): record(path.parent) for path in sorted(root.rglob("result.json"))
-            if store.read_result(path.parent) is not None and not any(part.startswith(".") for part in path.relative_to(root).parts)}
+    """The finished runs in folders that are not hidden."""
+    runs = {str(path.parent.relative_to(root)): path.parent for path in root.rglob("result.json")}
+    return {name: record(run) for name, run in sorted(runs.items())
+            if store.read_result(run) is not None and "/." not in f"/{name}"}
 
 
 @pytest.mark.usefixtures("inline")
@@ -306,7 +322,10 @@ def test_a_command_resumes_after_any_fault(tmp_path, capsys, name, kinds):
         with losing(fault):
             status = happen(lambda root=root: command(root), root, fault)
             err = capsys.readouterr().err
-            assert status in ((0, 1, 2) if not fault.kills else (0, -signal.SIGKILL) if fault.kind == signal.SIGKILL else (0, 143)), status
+            allowed = (0, 1, 2)
+            if fault.kills:
+                allowed = (0, -signal.SIGKILL if fault.kind == signal.SIGKILL else 143)
+            assert status in allowed, status
             assert "Traceback" not in err and (fault.kills or status == 0 or err), err
             assert (root / "out" / home / "0" / "result.json").read_bytes() == kept
             assert before.items() <= found(root).items() <= whole.items()

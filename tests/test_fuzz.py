@@ -200,7 +200,7 @@ def config(folder: Path) -> Callable[[random.Random], None]:
 
 def words(folder: Path) -> Callable[[random.Random], None]:
     from graphgym_srnc.gym import load_config
-    from graphgym_srnc.store import flatten
+    from graphgym_srnc.settings import flatten
     keys = sorted(flatten(load_config()))
 
     def one(draw: random.Random) -> None:

@@ -23,6 +23,7 @@ from torch_geometric.data import Data
 from graphgym_srnc import store
 from graphgym_srnc.cli.main import main
 from graphgym_srnc.cli.progress import GridProgress
+from graphgym_srnc.environment import peak_memory
 from graphgym_srnc.grid import estimate, local, plan, space, worker
 from graphgym_srnc.grid.jobs import Job, Limits, Outcome, attempt
 from graphgym_srnc.gym import config_root, load_config
@@ -469,7 +470,7 @@ def test_time_is_judged_by_the_median_of_like_runs(gym):
 # What else a run of a grid is.
 
 def test_the_peak_of_a_run_is_not_that_of_a_larger_one_before_it(gym, tmp_path):
-    if store.peak_memory() is None or not Path("/proc/self/clear_refs").exists():
+    if peak_memory() is None or not Path("/proc/self/clear_refs").exists():
         pytest.skip("this system does not tell the peak of a part of a process")
 
     def peak(seed: int, nodes: int, features: int) -> float:

@@ -1,4 +1,4 @@
-"""GraphGym's traps, one test each: first that the trap is there, then that the adapter does not fall into it."""
+"""GraphGym's traps: each test shows that a trap is there, and that the adapter avoids it."""
 from __future__ import annotations
 
 import ast
@@ -23,10 +23,9 @@ from torch_geometric.graphgym.train import train as graphgym_train
 from torch_geometric.graphgym.utils import get_current_gpu_usage
 from torch_geometric.loader import DataLoader
 
-from graphgym_srnc import shifts
+from graphgym_srnc import environment, shifts
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.gym.modules import METRICS, TaskDataset, open_set_ce
-from graphgym_srnc.runs import run as runs
 from graphgym_srnc.store import Experiment
 from graphgym_srnc.train.metrics import classification_scores
 
@@ -38,7 +37,8 @@ QUIET = {"enable_progress_bar": False, "enable_model_summary": False, "logger": 
 def standard(gym, tmp_path, monkeypatch):
     """GraphGym's global config for plain training of our encoder on a tiny shift."""
     monkeypatch.chdir(tmp_path)
-    gym.activate(gym.load_config("testing/standard", ["accelerator", "cpu", "train.enable_ckpt", "False", "out_dir", str(tmp_path)]))
+    overrides = ["accelerator", "cpu", "train.enable_ckpt", "False", "out_dir", str(tmp_path)]
+    gym.activate(gym.load_config("testing/standard", overrides))
     global_cfg.params = 0
     return global_cfg
 
@@ -100,7 +100,8 @@ def test_sanity_check_writes_a_record_of_an_untrained_model(gym, standard, tmp_p
 def test_trainer_test_scores_the_last_weights(gym, standard, tmp_path, task):
     gym.train_standard(standard, tmp_path / "plain")
     assert [row["epoch"] for row in lines(tmp_path / "plain/test/stats.json")] == [3]
-    _, record = gym.fit(gym.load_config("testing/erm", ["erm.rounds", "4", "train.max_episodes", "-1"]), task)
+    cfg = gym.load_config("testing/erm", ["erm.rounds", "4", "train.max_episodes", "-1"])
+    _, record = gym.fit(cfg, task)
     val = [episode.val["micro_f1"] for episode in record.history]
     assert val[record.best] == max(val) and record.test == record.history[record.best].test
 
@@ -114,7 +115,8 @@ def test_gpu_mem_reads_a_key_that_does_not_exist(gym):
 
 
 def test_set_out_dir_and_set_run_dir_delete_results(gym, standard, tmp_path):
-    for make in (lambda: set_out_dir(str(tmp_path), "old.yaml"), lambda: set_run_dir(str(tmp_path / "old"))):
+    for make in (lambda: set_out_dir(str(tmp_path), "old.yaml"),
+                 lambda: set_run_dir(str(tmp_path / "old"))):
         kept = tmp_path / "old/0/result.json"
         kept.parent.mkdir(parents=True, exist_ok=True)
         kept.write_text("{}")
@@ -127,8 +129,9 @@ def test_set_out_dir_and_set_run_dir_delete_results(gym, standard, tmp_path):
 
 def test_nothing_here_calls_what_deletes_results():
     for path in PACKAGE.rglob("*.py"):
-        names = {node.id if isinstance(node, ast.Name) else node.attr for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-                 if isinstance(node, (ast.Name, ast.Attribute))}
+        nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+        names = {node.id for node in nodes if isinstance(node, ast.Name)}
+        names |= {node.attr for node in nodes if isinstance(node, ast.Attribute)}
         assert not names & {"set_out_dir", "set_run_dir", "makedirs_rm_exist"}, path
 
 
@@ -155,10 +158,12 @@ def test_there_are_three_loaders_in_order(standard, two_graphs):
     task = make_task(two_graphs=two_graphs)
     dataset = TaskDataset(task, "row")
     set_dataset_info(dataset)
-    assert standard.share.num_splits == 3 and [logger.name for logger in create_logger()] == ["train", "val", "test"]
+    assert standard.share.num_splits == 3
+    assert [logger.name for logger in create_logger()] == ["train", "val", "test"]
     data, start = dataset[0], 90 * two_graphs
     for split, offset in (("train", 0), ("val", start), ("test", start)):
-        assert data[f"{split}_mask"].nonzero()[:, 0].tolist() == sorted((getattr(task, split) + offset).tolist())
+        nodes = sorted((getattr(task, split) + offset).tolist())
+        assert data[f"{split}_mask"].nonzero()[:, 0].tolist() == nodes
     assert data.num_nodes == 90 * (1 + two_graphs) and torch.equal(data.y[start:], task.target.y)
     assert data.edge_index.max() < data.num_nodes
     loaders = GraphGymDataModule().loaders
@@ -167,7 +172,10 @@ def test_there_are_three_loaders_in_order(standard, two_graphs):
 
 def test_foreign_loaders_are_not_shadowed(gym):
     mine = object()
-    register.register_loader("rival", lambda format, name, dataset_dir: mine if format == "rival" else None)
+    def load_rival(format, name, dataset_dir):
+        return mine if format == "rival" else None
+
+    register.register_loader("rival", load_rival)
     global_cfg.dataset.format = "rival"
     assert load_dataset() is mine
     assert register.loader_dict["graphgym_srnc"]("PyG", "Cora", "nowhere") is None
@@ -192,15 +200,18 @@ def test_metrics_are_ours(standard):
     score, label = torch.randn(40, 4), torch.randint(4, (40,))
     want = classification_scores(score.argmax(1), label, 3, True)
     for name in METRICS:
-        assert register.metric_dict[name]([label[:10], label[10:]], [score[:10], score[10:]], task_type="classification_multi") \
-            == pytest.approx(want[name], abs=1e-4)
-    assert register.metric_dict["micro_f1"]([torch.tensor([0, 1])], [torch.tensor([0.2, 0.9])]) == 1.0
+        figure = register.metric_dict[name]([label[:10], label[10:]], [score[:10], score[10:]],
+                                            task_type="classification_multi")
+        assert figure == pytest.approx(want[name], abs=1e-4)
+    binary = register.metric_dict["micro_f1"]([torch.tensor([0, 1])], [torch.tensor([0.2, 0.9])])
+    assert binary == 1.0
 
 
 def test_stock_gnn_trains_on_our_shift(gym, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     run = tmp_path / "run"
-    gym.train_standard(gym.load_config("testing/standard", ["model.type", "gnn", "gnn.layer_type", "sgconv", "gnn.batchnorm", "True"]), run)
+    stock = ["model.type", "gnn", "gnn.layer_type", "sgconv", "gnn.batchnorm", "True"]
+    gym.train_standard(gym.load_config("testing/standard", stock), run)
     assert len(lines(run / "val/stats.json")) == 3 and list(tmp_path.iterdir()) == [run]
     assert isinstance(load_dataset(), TaskDataset)
 
@@ -210,7 +221,8 @@ def test_train_dict_has_graphgps_signature(gym, standard):
     standard.train.mode, standard.erm.steps = "erm", 3
     record = register.train_dict["erm"](loggers, loaders, None, None, None)
     rows = lines(Path(standard.run_dir) / "val/stats.json")
-    assert [row["epoch"] for row in rows] == list(range(len(record.history))) and rows[0]["accuracy"] == rows[0]["micro_f1"]
+    assert [row["epoch"] for row in rows] == list(range(len(record.history)))
+    assert rows[0]["accuracy"] == rows[0]["micro_f1"]
     assert "source" in lines(Path(standard.run_dir) / "train/stats.json")[0]
 
 
@@ -249,18 +261,24 @@ def test_agg_runs_never_aggregates_test(gym, tmp_path):
     for seed in (0, 1):
         ours.begin(seed)
         scores = {"micro_f1": 0.5 + seed / 4}
-        episode = {"number": 0, "losses": {"loss": 1.0}, "train": scores, "val": scores, "test": scores, "seconds": 0.0}
+        episode = {"number": 0, "losses": {"loss": 1.0}, "train": scores, "val": scores,
+                   "test": scores, "seconds": 0.0}
         ours.finish(seed, {"history": [episode], "selected": 0, "lr": 0.01, "params": 1})
     ours.aggregate()
     agg_runs(str(ours.path))
-    assert lines(ours.path / "agg/test/best.json")[0]["accuracy"] == lines(ours.path / "agg/val/best.json")[0]["accuracy"] == 0.625
+    for split in ("val", "test"):
+        assert lines(ours.path / f"agg/{split}/best.json")[0]["accuracy"] == 0.625
 
 
-@pytest.mark.skipif(sys.platform != "linux" or platform.libc_ver()[0] != "glibc", reason="the allocator of Linux")
+@pytest.mark.skipif(sys.platform != "linux" or platform.libc_ver()[0] != "glibc",
+                    reason="the allocator of Linux")
 def test_memory_that_is_freed_is_kept():
-    """The trap is not GraphGym's: the C library gives large blocks back to the system, and a step pays for each of their pages again."""
+    """The trap is not GraphGym's: the C library gives large blocks back to the system.
+
+    A gradient step would pay for each of their pages again.
+    """
     import resource
-    runs._keep_memory()
+    environment.keep_memory()
     faults = []
     for _ in range(8):
         torch.ones(12_000_000)  # 11,719 pages

@@ -2,25 +2,33 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import tempfile
 
 import pytest
 
-from graphgym_srnc import atomic, store
+from graphgym_srnc import atomic, settings, stats, store
 from graphgym_srnc.errors import InputError
 
-CONFIG = {"seed": 0, "out_dir": "results", "train": {"mode": "erm", "patience": 0}, "dataset": {"name": "toy", "dir": "here"}}
+CONFIG = {"seed": 0, "out_dir": "results", "train": {"mode": "erm", "patience": 0},
+          "dataset": {"name": "toy", "dir": "here"}}
 
 
 def record(scores: list[float], **other) -> dict:
     """A run whose episodes have these validation scores; the best is the selected one."""
-    history = [{"number": number, "losses": {"source": 1.0 / (number + 1)} | ({"cluster": 2.0} if number else {}),
-                "train": {"micro_f1": 1.0}, "val": {"micro_f1": score, "macro_f1": score / 2},
-                "test": {"micro_f1": score - 0.1, "macro_f1": score / 3}, "seconds": 0.5} for number, score in enumerate(scores)]
+    history = [
+        {"number": number,
+         "losses": {"source": 1.0 / (number + 1)} | ({"cluster": 2.0} if number else {}),
+         "train": {"micro_f1": 1.0}, "val": {"micro_f1": score, "macro_f1": score / 2},
+         "test": {"micro_f1": score - 0.1, "macro_f1": score / 3}, "seconds": 0.5}
+        for number, score in enumerate(scores)]
     best = scores.index(max(scores))
-    return {"method": "erm", "backbone": "gcnconv", "task": "toy", "split": "s0", "fingerprint": "s0", "selection": "target_val",
-            "selected": best, "stopped": "all", "warnings": [], "val": history[best]["val"], "test": history[best]["test"],
-            "history": history, "lr": 0.01, "params": 10, "threads": 1, "seconds": 1.0, "info": {}} | other
+    return {"method": "erm", "backbone": "gcnconv", "task": "toy", "split": "s0",
+            "fingerprint": "s0", "selection": "target_val", "selected": best, "stopped": "all",
+            "warnings": [], "val": history[best]["val"], "test": history[best]["test"],
+            "history": history, "lr": 0.01, "params": 10, "threads": 1, "seconds": 1.0, "info": {},
+            } | other
 
 
 def experiment(root, name: str = "toy", **changes) -> store.Experiment:
@@ -33,7 +41,8 @@ def run(exp: store.Experiment, seed: int, scores: list[float]) -> dict:
 
 
 def tree(path) -> dict[str, bytes]:
-    return {str(file.relative_to(path)): file.read_bytes() for file in path.rglob("*") if file.is_file()}
+    files = (file for file in path.rglob("*") if file.is_file())
+    return {str(file.relative_to(path)): file.read_bytes() for file in files}
 
 
 def test_a_result_reads_back_whole(tmp_path):
@@ -42,13 +51,16 @@ def test_a_result_reads_back_whole(tmp_path):
     written = run(exp, 0, [0.5, 0.7])
     read = store.read_result(tmp_path / "toy" / "0")
     assert read == written and read["seed"] == 0 and read["config"]["train"]["mode"] == "erm"
-    assert read["digest"] == store.digest(CONFIG) and read["versions"]["torch"] and read["history"][1]["losses"]["cluster"] == 2.0
+    assert read["digest"] == settings.digest(CONFIG) and read["versions"]["torch"]
+    assert read["history"][1]["losses"]["cluster"] == 2.0
     assert (tmp_path / "toy" / "config.yaml").read_text() == "seed: 0\n"
 
 
 def test_digest_ignores_seed_and_place_only():
-    assert store.digest(CONFIG) == store.digest(CONFIG | {"seed": 9, "out_dir": "x", "dataset": {"name": "toy", "dir": "there"}})
-    assert store.digest(CONFIG) != store.digest(CONFIG | {"train": {"mode": "erm", "patience": 1}})
+    elsewhere = {"seed": 9, "out_dir": "x", "dataset": {"name": "toy", "dir": "there"}}
+    assert settings.digest(CONFIG) == settings.digest(CONFIG | elsewhere)
+    other = CONFIG | {"train": {"mode": "erm", "patience": 1}}
+    assert settings.digest(CONFIG) != settings.digest(other)
 
 
 def test_finished_results_need_a_flag(tmp_path):
@@ -76,7 +88,8 @@ def test_overwrite_replaces_a_run_only_when_its_successor_begins(tmp_path):
     exp = experiment(tmp_path)
     exp.plan([0, 1], overwrite=True)
     run(exp, 0, [0.9])
-    assert {seed: result["val"]["micro_f1"] for seed, result in exp.results().items()} == {0: 0.9, 1: 0.5}
+    scores = {seed: result["val"]["micro_f1"] for seed, result in exp.results().items()}
+    assert scores == {0: 0.9, 1: 0.5}
     other = experiment(tmp_path, train={"mode": "srnc", "patience": 0})
     assert other.plan([0], overwrite=True) == [0] and len(exp.results()) == 2
     run(other, 0, [0.3])
@@ -115,7 +128,8 @@ def test_a_foreign_directory_is_left_alone(tmp_path):
     assert stats.is_file()
 
 
-@pytest.mark.parametrize("name", ["", ".", "..", "../up", "a/b", "a\\b", ".hidden", "agg", "a\0b", "a\nb", "x" * 201])
+@pytest.mark.parametrize(
+    "name", ["", ".", "..", "../up", "a/b", "a\\b", ".hidden", "agg", "a\0b", "a\nb", "x" * 201])
 def test_names_that_would_leave_the_directory_are_refused(tmp_path, name):
     with pytest.raises(InputError, match="name"):
         experiment(tmp_path, name)
@@ -136,7 +150,7 @@ def test_a_place_that_cannot_be_written_to_is_told_at_once(tmp_path, monkeypatch
     def refuse(**_):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(store.tempfile, "TemporaryFile", refuse)
+    monkeypatch.setattr(tempfile, "TemporaryFile", refuse)
     with pytest.raises(InputError, match="Permission denied"):
         experiment(tmp_path)
 
@@ -153,7 +167,7 @@ def test_a_failed_write_leaves_the_old_file_and_no_litter(tmp_path, monkeypatch)
     def fail(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(store.os, "fsync", fail)
+    monkeypatch.setattr(os, "fsync", fail)
     with pytest.raises(OSError, match="No space"):
         atomic.write_text(file, "new")
     assert tree(tmp_path) == {"a.txt": b"old"}
@@ -165,27 +179,32 @@ def test_aggregates_have_mean_and_population_std_of_the_selected_episodes(tmp_pa
         run(exp, seed, scores)
     assert list(exp.aggregate()) == [0, 1]
     best = json.loads((tmp_path / "toy" / "agg" / "test" / "best.json").read_text())
-    assert best["micro_f1"] == pytest.approx(0.7) and best["micro_f1_std"] == pytest.approx(0.1) and best["epoch"] == 1
-    lines = [json.loads(line) for line in (tmp_path / "toy" / "agg" / "val" / "stats.json").read_text().splitlines()]
+    assert best["micro_f1"] == pytest.approx(0.7) and best["epoch"] == 1
+    assert best["micro_f1_std"] == pytest.approx(0.1)
+    lines = stats.read_lines(tmp_path / "toy" / "agg" / "val" / "stats.json")
     # The shorter run goes on with the weights of its best episode.
-    assert [line["accuracy"] for line in lines] == pytest.approx([0.55, 0.8, 0.75]) and lines[2]["held"] == 0.5
+    assert [line["accuracy"] for line in lines] == pytest.approx([0.55, 0.8, 0.75])
+    assert lines[2]["held"] == 0.5
 
 
 def test_graphgym_reads_our_directories(tmp_path):
     pytest.importorskip("pandas")
     from torch_geometric.graphgym.utils.agg_runs import agg_batch, agg_runs
-    for name, runs in {"toy-lr=0.1": {0: [0.5, 0.7], 1: [0.6, 0.9, 0.8]}, "toy-lr=0.2": {0: [0.4], 1: [0.8]}}.items():
+    experiments = {"toy-lr=0.1": {0: [0.5, 0.7], 1: [0.6, 0.9, 0.8]},
+                   "toy-lr=0.2": {0: [0.4], 1: [0.8]}}
+    for name, runs in experiments.items():
         exp = experiment(tmp_path, name)
         for seed, scores in runs.items():
             run(exp, seed, scores)
         exp.aggregate()
         ours = tree(exp.path / "agg")
         agg_runs(str(exp.path), "auto")
-        theirs = {split: json.loads((exp.path / "agg" / split / "best.json").read_text()) for split in ("train", "val")}
-        for split, best in theirs.items():
+        for split in ("train", "val"):
+            theirs = json.loads((exp.path / "agg" / split / "best.json").read_text())
             mine = json.loads(ours[f"{split}/best.json"])
-            assert {key: mine[key] for key in best if key not in ("cluster", "cluster_std", "epoch")} == pytest.approx(
-                {key: best[key] for key in best if key not in ("cluster", "cluster_std", "epoch")})
+            shared = set(theirs) - {"cluster", "cluster_std", "epoch"}
+            assert {key: mine[key] for key in shared} == pytest.approx(
+                {key: theirs[key] for key in shared})
         assert (exp.path / "agg" / "test" / "best.json").read_bytes() == ours["test/best.json"]
     agg_batch(str(tmp_path), "auto")
     table = (tmp_path / "agg" / "test_best.csv").read_text().splitlines()
@@ -197,5 +216,6 @@ def test_experiments_are_found(tmp_path):
     run(experiment(tmp_path, "a"), 0, [0.5])
     run(experiment(tmp_path, "b"), 3, [0.5])
     (tmp_path / "c").mkdir()
-    assert [(name, list(results)) for name, results in store.experiments(tmp_path)] == [("a", [0]), ("b", [3])]
+    found = [(name, list(results)) for name, results in store.experiments(tmp_path)]
+    assert found == [("a", [0]), ("b", [3])]
     assert list(store.experiments(tmp_path / "nowhere")) == []

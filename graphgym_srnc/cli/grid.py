@@ -83,6 +83,7 @@ def main(args: argparse.Namespace) -> int:
     from graphgym_srnc.cli.progress import GridProgress
     from graphgym_srnc.grid import estimate, execute, plan
     from graphgym_srnc.gym import load_config
+    from graphgym_srnc.settings import difference
     arguments.check_least(args, repeat=1, jobs=0, time_limit=0, memory_limit=0, retries=0)
     file = plan.find(args.grid)
     settings = _settings(args, file)
@@ -105,7 +106,7 @@ def main(args: argparse.Namespace) -> int:
     print("\n".join([f"{out_dir}: {first}", *more]), flush=True)
     if args.dry_run:
         for cell in cells:
-            changed = store.difference(base_cfg, cell.cfg).items()
+            changed = difference(base_cfg, cell.cfg).items()
             changes = ", ".join(f"{key} {new}" for key, (_, new) in changed) or "the base config"
             print(f"{cell.experiment.name}: {changes}; seeds {cell.seeds[0]} to {cell.seeds[-1]}, "
                   f"{len(cell.missing)} to run")

@@ -1,4 +1,7 @@
-"""The GraphGym adapter: ``import graphgym_srnc.gym`` makes any GraphGym program know this package; nothing else imports GraphGym."""
+"""The GraphGym adapter, the only importer of GraphGym.
+
+``import graphgym_srnc.gym`` makes any GraphGym program know this package.
+"""
 from __future__ import annotations
 
 from torch_geometric.graphgym import register as _register
@@ -18,8 +21,8 @@ from graphgym_srnc.gym.config import (
 from graphgym_srnc.gym.modules import TaskDataset, register_modules
 from graphgym_srnc.gym.training import fit, register_train, train, train_standard
 
-__all__ = ["Option", "TaskDataset", "activate", "build_method", "build_task", "config_names", "config_root", "fit", "load_config",
-           "parse_config", "schema", "train", "train_standard"]
+__all__ = ["Option", "TaskDataset", "activate", "build_method", "build_task", "config_names",
+           "config_root", "fit", "load_config", "parse_config", "schema", "train", "train_standard"]
 
 register_modules()
 register_train()

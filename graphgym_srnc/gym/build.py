@@ -3,37 +3,41 @@ from __future__ import annotations
 
 import os
 from functools import partial
+from typing import Any
 
 import torch
 from torch_geometric.graphgym.optim import create_optimizer
-from yacs.config import CfgNode
 
 from graphgym_srnc import methods, parallel, shifts
 from graphgym_srnc.errors import InputError, renamed
-from graphgym_srnc.gym.config import activate, check, values
+from graphgym_srnc.gym.config import KEYS, CfgNode, activate, check, values
 from graphgym_srnc.gym.encoder import encoder_spec
 from graphgym_srnc.methods.base import Method
 from graphgym_srnc.methods.training import MakeOptimizer, adam
 from graphgym_srnc.task import ShiftTask
 
 
+@renamed(KEYS)
 def build_task(cfg: CfgNode) -> ShiftTask:
     """The scenario ``dataset.format`` on the data set ``dataset.name``.
 
     Raises:
         InputError: the shift cannot be made as asked.
     """
-    with renamed({"shift": "dataset.format", "name": "dataset.name", "root": "dataset.dir"}):
-        build = shifts.find(cfg.dataset.format)
-        options = values(cfg, cfg.dataset.format, build)
-        if options.get("split_seed") == -1:
-            options["split_seed"] = cfg.seed
-        return build(name=cfg.dataset.name, root=cfg.dataset.dir, **options)
+    build = shifts.find(cfg.dataset.format)
+    return build(name=cfg.dataset.name, root=cfg.dataset.dir, **shift_options(cfg))
+
+
+def shift_options(cfg: CfgNode) -> dict[str, Any]:
+    """The options of the shift of a config; a ``split_seed`` of -1 is the config's seed."""
+    options = values(cfg, cfg.dataset.format, shifts.find(cfg.dataset.format))
+    return options | ({"split_seed": cfg.seed} if options.get("split_seed") == -1 else {})
 
 
 def device(cfg: CfgNode) -> torch.device:
-    """Where the method of a config trains: with ``accelerator cuda`` on torch's current CUDA device, else on the CPU. ``auto`` is the CPU,
-    so that the numbers of a config do not depend on the machine.
+    """Where the method of a config trains: on the CPU, or with ``accelerator cuda`` on a GPU.
+
+    ``auto`` is the CPU, so that the numbers of a config do not depend on the machine.
 
     Raises:
         InputError: torch finds no CUDA device.
@@ -41,16 +45,16 @@ def device(cfg: CfgNode) -> torch.device:
     if cfg.accelerator != "cuda":
         return torch.device("cpu")
     if parallel.count() > 1:
-        raise InputError("accelerator", cfg.accelerator, "cpu, where several processes train together")
+        raise InputError("accelerator", "cuda", "cpu, where several processes train together")
     if not torch.cuda.is_available():
-        raise InputError("accelerator", cfg.accelerator, "cpu, since torch finds no CUDA device here")
+        raise InputError("accelerator", "cuda", "cpu, since torch finds no CUDA device here")
     # Without it cuBLAS has no deterministic algorithms; it is read when cuBLAS starts.
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     return torch.device("cuda", torch.cuda.current_device())
 
 
 def build_method(cfg: CfgNode, task: ShiftTask | None = None) -> Method:
-    """The method ``train.mode`` with encoders of ``cfg.gnn`` and the optimiser of ``cfg.optim``; makes the config GraphGym's own.
+    """The method of a config, with its encoders and optimiser; the config becomes GraphGym's own.
 
     Args:
         cfg: a config whose ``train.mode`` is a method.
@@ -61,14 +65,24 @@ def build_method(cfg: CfgNode, task: ShiftTask | None = None) -> Method:
     """
     check(cfg)
     method = methods.find(cfg.train.mode)
-    if task is not None and method.oracle and task.oracle is None:
-        raise InputError("train.mode", cfg.train.mode, f"a method without full class visibility, since {task.name} has no oracle")
+    if task is not None and visible_task(method, task) is None:
+        allowed = f"a method without full class visibility, since {task.name} has no oracle"
+        raise InputError("train.mode", cfg.train.mode, allowed)
     activate(cfg)
-    return method(encoder=encoder_spec(cfg), make_optimizer=make_optimizer(cfg.optim), **values(cfg, cfg.train.mode, method))
+    return method(encoder=encoder_spec(cfg), make_optimizer=make_optimizer(cfg.optim),
+                  **values(cfg, cfg.train.mode, method))
+
+
+def visible_task(method: Method | type[Method], task: ShiftTask) -> ShiftTask | None:
+    """The task that a method is shown: of an oracle the one with every class visible, if any."""
+    return task.oracle if method.oracle else task
 
 
 def make_optimizer(optim: CfgNode) -> MakeOptimizer:
-    """What makes GraphGym's optimiser of a config's ``optim`` block; its Adam in the faster form that gives equal steps."""
+    """What makes the optimiser of a config's ``optim`` block from parameters.
+
+    GraphGym's Adam is taken in the faster form that gives equal steps.
+    """
     if optim.optimizer == "adam":
         return partial(adam, lr=optim.base_lr, weight_decay=optim.weight_decay)
     return partial(create_optimizer, cfg=optim)

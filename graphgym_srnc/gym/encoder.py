@@ -1,4 +1,4 @@
-"""Any layer that is registered with GraphGym as an encoder of ours, and the choice between it and the fast path."""
+"""Layers that are registered with GraphGym as an encoder of ours, and when the fast path serves."""
 from __future__ import annotations
 
 import copy
@@ -17,35 +17,38 @@ from yacs.config import CfgNode
 from graphgym_srnc.backbones import BACKBONES, Block, Encoder, EncoderSpec, Graph, View
 from graphgym_srnc.errors import InputError, renamed
 
-SPEC_KEYS = {"kind": "gnn.layer_type", "layers": "gnn.layers_mp", "hidden": "gnn.dim_inner", "dropout": "gnn.dropout",
-             "act": "gnn.act", "heads": "gnn.att_heads", "features": "dataset.normalize"}
-"""GraphGym's key of each field of an :class:`EncoderSpec`."""
+SPEC_KEYS = {
+    "kind": "gnn.layer_type", "layers": "gnn.layers_mp", "hidden": "gnn.dim_inner",
+    "dropout": "gnn.dropout", "act": "gnn.act", "heads": "gnn.att_heads",
+    "features": "dataset.normalize"}
+"""GraphGym's key for each field of an :class:`EncoderSpec` that a config sets."""
 
 
+@renamed(SPEC_KEYS)
 def encoder_spec(cfg: CfgNode) -> EncoderSpec:
-    """The recipe for encoders that ``cfg.gnn`` and ``dataset.normalize`` give."""
-    gnn = cfg.gnn
-    with renamed(SPEC_KEYS):
-        return EncoderSpec(kind=gnn.layer_type, layers=gnn.layers_mp, hidden=gnn.dim_inner, dropout=gnn.dropout, act=gnn.act,
-                           heads=gnn.att_heads, features=cfg.dataset.normalize, make=make_encoder)
+    """The recipe for encoders that a config gives."""
+    parts = {field: key.split(".") for field, key in SPEC_KEYS.items()}
+    fields = {field: cfg[block][key] for field, (block, key) in parts.items()}
+    return EncoderSpec(**fields, make=make_encoder)
 
 
 def is_fast(cfg: CfgNode, kind: str) -> bool:
-    """Whether a layer type runs on the fast path, which has neither batch nor l2 normalisation between layers."""
+    """Whether a layer type runs on the fast path, which has no normalisation between layers."""
     return kind in BACKBONES and not (cfg.gnn.batchnorm or cfg.gnn.l2norm)
 
 
+@renamed(SPEC_KEYS)
 def make_encoder(spec: EncoderSpec, in_dim: int, out_dim: int) -> Encoder:
     """The fast path where it does what the global config asks for, else GraphGym's own layers."""
-    if is_fast(cfg, spec.kind):
-        with renamed(SPEC_KEYS):
-            return BACKBONES[spec.kind](spec, in_dim, out_dim)
-    return GymEncoder(spec, in_dim, out_dim)
+    encoder = BACKBONES[spec.kind] if is_fast(cfg, spec.kind) else GymEncoder
+    return encoder(spec, in_dim, out_dim)
 
 
 def dense_features(graph: Graph) -> Tensor:
     """The scaled features of a graph as a dense matrix ``[V, F]``, as PyG's layers want them."""
-    return graph.x if isinstance(graph.x, Tensor) else torch.from_numpy(graph.x.matrix.toarray()).to(graph.device)
+    if isinstance(graph.x, Tensor):
+        return graph.x
+    return torch.from_numpy(graph.x.matrix.toarray()).to(graph.device)
 
 
 def edge_index(graph: Graph) -> Tensor:
@@ -55,13 +58,15 @@ def edge_index(graph: Graph) -> Tensor:
 
 @dataclass
 class GymBlock(Block):
-    """The whole graph for one of GraphGym's layers; ``outputs`` ``[n]`` selects the output nodes afterwards."""
+    """The whole graph for one of GraphGym's layers, of which ``outputs`` ``[n]`` are kept."""
 
     data: Data | None = None
 
 
 class GymLayer(nn.Module):
-    """GraphGym's ``GeneralLayer`` (layer, batch norm, dropout, activation, l2 norm); the last one is the bare layer and a bias.
+    """GraphGym's ``GeneralLayer``: layer, batch norm, dropout, activation, l2 norm.
+
+    The last one of a stack is the bare layer and a bias.
 
     Raises:
         InputError: GraphGym knows no such layer or activation.
@@ -69,16 +74,19 @@ class GymLayer(nn.Module):
 
     def __init__(self, in_dim: int, out_dim: int, spec: EncoderSpec, last: bool) -> None:
         super().__init__()
-        for key, name, known in (("gnn.layer_type", spec.kind, register.layer_dict), ("gnn.act", spec.act, register.act_dict)):
+        for key, name, known in (("kind", spec.kind, register.layer_dict),
+                                 ("act", spec.act, register.act_dict)):
             if name not in known:
-                raise InputError(key, name, ", ".join(sorted(known)))
-        config = replace(new_layer_config(in_dim, out_dim, 1, has_act=True, has_bias=not last, cfg=cfg), dropout=spec.dropout,
-                         act=spec.act, dim_inner=spec.hidden)
-        self.layer = register.layer_dict[spec.kind](config) if last else GeneralLayer(spec.kind, config)
+                raise InputError(SPEC_KEYS[key], name, ", ".join(sorted(known)))
+        config = new_layer_config(in_dim, out_dim, 1, has_act=True, has_bias=not last, cfg=cfg)
+        config = replace(config, dropout=spec.dropout, act=spec.act, dim_inner=spec.hidden)
+        layer = register.layer_dict[spec.kind]
+        self.layer = layer(config) if last else GeneralLayer(spec.kind, config)
         self.bias = nn.Parameter(torch.zeros(out_dim)) if last else None
         self.layer.apply(init_weights)
 
     def forward(self, h: Tensor, block: GymBlock) -> Tensor:
+        """What the layer makes of a state ``[V, K]`` of all nodes, at the nodes of the output."""
         batch = copy.copy(block.data)
         batch.x = h
         out = self.layer(batch).x
@@ -98,11 +106,9 @@ class GymEncoder(Encoder):
         self.spec, self.act = replace(spec, dropout=0.0), nn.Identity()
 
     def view(self, graph: Graph, nodes: Tensor | None = None) -> View:
-        data = Data(x=dense_features(graph), edge_index=edge_index(graph), num_nodes=graph.num_nodes)
+        """The whole graph, whatever the nodes ``[n]`` of the logits."""
+        data = Data(x=dense_features(graph), edge_index=edge_index(graph),
+                    num_nodes=graph.num_nodes)
         blocks = [GymBlock(data=data) for _ in self.layers]
         blocks[-1].outputs = nodes
         return View(data.x, blocks)
-
-    def sample(self, graph: Graph, nodes: Tensor, fanout: int) -> View:
-        with renamed(SPEC_KEYS):
-            return super().sample(graph, nodes, fanout)

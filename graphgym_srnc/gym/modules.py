@@ -1,8 +1,9 @@
-"""What plain GraphGym needs to train on our shifts: loader, head, layer, network, loss and metrics, each silent until named."""
+"""What GraphGym's own training needs for our shifts, each part silent until a config names it."""
 from __future__ import annotations
 
 import copy
 from functools import partial
+from itertools import accumulate
 
 import torch
 from torch import Tensor, nn
@@ -25,28 +26,33 @@ from graphgym_srnc.train.metrics import classification_scores
 
 
 class TaskDataset(torch.utils.data.Dataset):
-    """A :class:`ShiftTask` as GraphGym wants it: one ``Data`` with a train, val and test mask; the task is in ``.task``.
+    """A :class:`ShiftTask` as GraphGym wants it: one ``Data`` with a train, val and test mask.
 
-    Two graphs become one with two parts. ``prepared`` in the ``Data`` is the same graph made ready for the fast path.
+    Two graphs become one with two parts. ``prepared`` in the ``Data`` is the same graph made ready
+    for the fast path.
 
     Args:
-        task: the scenario.
+        task: the scenario; also in ``.task``.
         features: how features are scaled, see :class:`Graph`.
     """
 
     def __init__(self, task: ShiftTask, features: str) -> None:
         self.task, graphs = task, list(task.graphs().values())
         ready = [prepare(graph, features) for graph in graphs]
-        start = dict(zip(map(id, graphs), torch.tensor([0] + [graph.num_nodes for graph in graphs]).cumsum(0).tolist()))
-        self.data = Data(x=torch.cat([dense_features(graph) for graph in ready]), y=torch.cat([graph.y for graph in graphs]),
-                         edge_index=torch.cat([edge_index(r) + start[id(g)] for r, g in zip(ready, graphs)], dim=1))
-        for split, graph in (("train", task.source), ("val", task.validation), ("test", task.target)):
+        starts = accumulate([graph.num_nodes for graph in graphs], initial=0)
+        start = dict(zip(map(id, graphs), starts))
+        edges = [edge_index(graph) + first for graph, first in zip(ready, start.values())]
+        self.data = Data(x=torch.cat([dense_features(graph) for graph in ready]),
+                         y=torch.cat([graph.y for graph in graphs]),
+                         edge_index=torch.cat(edges, dim=1))
+        # GraphGym takes the number of distinct labels here for the number of outputs, and the
+        # number of masks for that of splits.
+        self._data = Data(x=self.data.x, y=torch.arange(task.num_outputs))
+        splits = {"train": task.source, "val": task.validation, "test": task.target}
+        for split, graph in splits.items():
             mask = torch.zeros(self.data.num_nodes, dtype=torch.bool)
             mask[getattr(task, split) + start[id(graph)]] = True
-            self.data[f"{split}_mask"] = mask
-        # GraphGym takes the number of distinct labels here for the number of outputs, and the keys for the number of splits.
-        self._data = Data(x=self.data.x, y=torch.arange(task.num_outputs), val_mask=None, test_mask=None)
-        self._data.update({key: self.data[key] for key in ("train_mask", "val_mask", "test_mask")})
+            self.data[f"{split}_mask"] = self._data[f"{split}_mask"] = mask
         self.data.prepared = Graph(copy.copy(self.data), "none")
 
     def __len__(self) -> int:
@@ -58,18 +64,19 @@ class TaskDataset(torch.utils.data.Dataset):
         return copy.copy(self.data)
 
 
+@renamed(SPEC_KEYS)
 def load_shift(format: str, name: str, dataset_dir: str) -> TaskDataset | None:
-    """GraphGym's loader of our shifts; None for every other format, so that no other loader is shadowed."""
+    """GraphGym's loader of our shifts; None for other formats, to shadow no other loader."""
     if format not in shifts.names():
         return None
     task_cfg = cfg.clone()
-    task_cfg.dataset.dir = data_root(dataset_dir) if dataset_dir == "./datasets" else dataset_dir
-    with renamed(SPEC_KEYS):
-        return TaskDataset(build_task(task_cfg), cfg.dataset.normalize)
+    default = dataset_dir == "./datasets"
+    task_cfg.dataset.dir = data_root(dataset_dir) if default else dataset_dir
+    return TaskDataset(build_task(task_cfg), cfg.dataset.normalize)
 
 
 class OpenSetNodeHead(GNNNodeHead):
-    """GraphGym's node head with one logit per class, also where GraphGym makes two classes one output."""
+    """GraphGym's node head with a logit per class, also where it makes two classes one output."""
 
     def __init__(self, dim_in: int, dim_out: int) -> None:
         super().__init__(dim_in, max(dim_out, 2))
@@ -80,7 +87,8 @@ class SGConvLayer(nn.Module):
 
     def __init__(self, layer_config: LayerConfig, **kwargs) -> None:
         super().__init__()
-        self.model = SGConv(layer_config.dim_in, layer_config.dim_out, bias=layer_config.has_bias)
+        dims = layer_config.dim_in, layer_config.dim_out
+        self.model = SGConv(*dims, bias=layer_config.has_bias)
 
     def forward(self, batch: Data) -> Data:
         batch.x = self.model(batch.x, batch.edge_index)
@@ -107,19 +115,26 @@ class EncoderNetwork(nn.Module):
 
 
 def open_set_ce(pred: Tensor, true: Tensor) -> tuple[Tensor, Tensor] | None:
-    """Cross-entropy over the nodes with a visible label, and log-probabilities; None unless ``model.loss_fun`` names it."""
+    """Cross-entropy over the nodes with a visible label, and log-probabilities ``[n, K]``.
+
+    None unless ``model.loss_fun`` names it.
+    """
     if cfg.model.loss_fun != "open_set_ce":
         return None
     pred = pred.log_softmax(1)
-    return F.nll_loss(pred, true, ignore_index=HIDDEN, reduction=cfg.model.size_average), pred
+    loss = F.nll_loss(pred, true, ignore_index=HIDDEN, reduction=cfg.model.size_average)
+    return loss, pred
 
 
-def metric(name: str, true: list[Tensor], score: list[Tensor], task_type: str | None = None) -> float:
-    """One of :func:`classification_scores` of GraphGym's batches; the last class is the unknown one."""
+def metric(name: str, true: list[Tensor], score: list[Tensor], task_type: str | None = None,
+           ) -> float:
+    """A figure of :func:`classification_scores` of batches; the last class is the unknown one."""
     label, scores = torch.cat(true), torch.cat(score)
     binary = scores.ndim == 1
     prediction = (scores > cfg.model.thresh).long() if binary else scores.argmax(1)
-    return round(classification_scores(prediction, label.long(), 1 if binary else scores.size(1) - 1, True)[name], cfg.round)
+    num_known = 1 if binary else scores.size(1) - 1
+    figures = classification_scores(prediction, label.long(), num_known, True)
+    return round(figures[name], cfg.round)
 
 
 METRICS = ("micro_f1", "macro_f1", "macro_recall", "unknown_recall", "unknown_precision")
@@ -127,9 +142,10 @@ METRICS = ("micro_f1", "macro_f1", "macro_recall", "unknown_recall", "unknown_pr
 
 def register_modules() -> None:
     """Enter all of this into GraphGym's registries; a name that is taken keeps its owner."""
-    entries = [(register.loader_dict, "graphgym_srnc", load_shift), (register.head_dict, "open_set_node", OpenSetNodeHead),
-               (register.layer_dict, "sgconv", SGConvLayer), (register.network_dict, "srnc_encoder", EncoderNetwork),
-               (register.loss_dict, "open_set_ce", open_set_ce)]
-    entries += [(register.metric_dict, name, partial(metric, name)) for name in METRICS]
-    for registry, name, module in entries:
-        registry.setdefault(name, module)
+    register.loader_dict.setdefault("graphgym_srnc", load_shift)
+    register.head_dict.setdefault("open_set_node", OpenSetNodeHead)
+    register.layer_dict.setdefault("sgconv", SGConvLayer)
+    register.network_dict.setdefault("srnc_encoder", EncoderNetwork)
+    register.loss_dict.setdefault("open_set_ce", open_set_ce)
+    for name in METRICS:
+        register.metric_dict.setdefault(name, partial(metric, name))

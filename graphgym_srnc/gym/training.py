@@ -1,4 +1,4 @@
-"""Training by ``train.mode``: our methods under GraphGym's signatures, and GraphGym's own training on our shifts."""
+"""Training by ``train.mode``: methods under GraphGym's signatures, GraphGym's own on our shifts."""
 from __future__ import annotations
 
 import os
@@ -13,34 +13,29 @@ from torch_geometric.graphgym.model_builder import GraphGymModule, create_model
 from torch_geometric.graphgym.train import GraphGymDataModule
 from torch_geometric.graphgym.train import train as graphgym_train
 from torch_geometric.graphgym.utils import auto_select_device, dict_to_json, params_count
-from yacs.config import CfgNode
 
 from graphgym_srnc import methods
-from graphgym_srnc.errors import InputError
-from graphgym_srnc.gym.build import build_method, device
-from graphgym_srnc.gym.config import activate
+from graphgym_srnc.errors import InputError, renamed
+from graphgym_srnc.gym.build import build_method, device, visible_task
+from graphgym_srnc.gym.config import KEYS, TRAINING, CfgNode, activate
 from graphgym_srnc.methods.base import Method
 from graphgym_srnc.task import ShiftTask
 from graphgym_srnc.train import trainer
-from graphgym_srnc.train.verdict import judge
 
 
+@renamed(KEYS)
 def fit(cfg: CfgNode, task: ShiftTask, callbacks: Sequence[trainer.Callback] = (),
         checkpoint: trainer.Checkpoint | None = None) -> tuple[Method, trainer.RunRecord]:
-    """Train the method of a config on a task by the config's own rules; gives the trained method and its record."""
+    """Train the method of a config on a task; gives the trained method and its record."""
     method = build_method(cfg, task)
-    if method.oracle:
-        task = task.oracle
-    record = trainer.fit(method, task, seed=cfg.seed, max_episodes=cfg.train.max_episodes, patience=cfg.train.patience,
-                         selection=cfg.train.selection, min_agreement=cfg.train.min_agreement, callbacks=callbacks,
-                         checkpoint=checkpoint)
-    record.verdict = judge(method, task, record.first)._asdict()
-    return method, record
+    settings = {option.key: cfg.train[option.key] for option in TRAINING}
+    return method, trainer.fit(method, visible_task(method, task), seed=cfg.seed,
+                               callbacks=callbacks, checkpoint=checkpoint, **settings)
 
 
-def train_method(mode: str, loggers: Sequence[Logger], loaders: Sequence[Any], model: Any = None, optimizer: Any = None,
-                 scheduler: Any = None) -> trainer.RunRecord:
-    """A method as GraphGPS calls a training loop; the model, optimiser and scheduler are the method's own.
+def train_method(mode: str, loggers: Sequence[Logger], loaders: Sequence[Any], model: Any = None,
+                 optimizer: Any = None, scheduler: Any = None) -> trainer.RunRecord:
+    """A method as GraphGPS calls a training loop; model, optimiser and scheduler are its own.
 
     Args:
         mode: the method.
@@ -52,26 +47,36 @@ def train_method(mode: str, loggers: Sequence[Logger], loaders: Sequence[Any], m
     """
     task = getattr(loaders[0].dataset, "task", None)
     if not isinstance(task, ShiftTask):
-        raise InputError("dataset.format", global_cfg.dataset.format, f"one of our shifts, since train.mode is {mode}")
+        allowed = f"one of our shifts, since train.mode is {mode}"
+        raise InputError("dataset.format", global_cfg.dataset.format, allowed)
     cfg = global_cfg.clone()
     cfg.train.mode = mode
     return fit(cfg, task.to(device(cfg)), [partial(_log, loggers)])[1]
 
 
-def train(model: GraphGymModule, datamodule: GraphGymDataModule, logger: bool = True, trainer_config: dict[str, Any] | None = None) -> None:
-    """GraphGym's ``train``, by ``train.mode``: import it from here in a ``main.py`` to train our methods as well.
+def train(model: GraphGymModule, datamodule: GraphGymDataModule, logger: bool = True,
+          trainer_config: dict[str, Any] | None = None) -> None:
+    """GraphGym's ``train`` by ``train.mode``, for a ``main.py`` that is to train our methods too.
 
-    ``standard`` is GraphGym's own, less Lightning's sanity check, whose validation record of an untrained model would count
-    as epoch 0.
+    ``standard`` is GraphGym's own, less Lightning's sanity check, whose validation record of an
+    untrained model would count as epoch 0.
     """
-    if global_cfg.train.mode == "standard":
-        return graphgym_train(model, datamodule, logger, {"num_sanity_val_steps": 0, **(trainer_config or {})})
+    mode = global_cfg.train.mode
+    if mode == "standard":
+        lightning = {"num_sanity_val_steps": 0, **(trainer_config or {})}
+        return graphgym_train(model, datamodule, logger, lightning)
     (optimizer,), (scheduler,) = model.configure_optimizers()
-    register.train_dict[global_cfg.train.mode](create_logger() if logger else [], datamodule.loaders, model, optimizer, scheduler)
+    loggers = create_logger() if logger else []
+    register.train_dict[mode](loggers, datamodule.loaders, model, optimizer, scheduler)
 
 
 def train_standard(cfg: CfgNode, run_dir: str | os.PathLike) -> GraphGymModule:
-    """One run of GraphGym's own training (its ``main.py`` without the parts that delete results) into an existing folder."""
+    """GraphGym's own training, without the parts of its ``main.py`` that delete results.
+
+    Args:
+        cfg: the config.
+        run_dir: an existing folder for what GraphGym writes.
+    """
     activate(cfg)
     # Lightning writes its own logs to out_dir.
     global_cfg.out_dir = global_cfg.run_dir = str(run_dir)
@@ -83,17 +88,20 @@ def train_standard(cfg: CfgNode, run_dir: str | os.PathLike) -> GraphGymModule:
     return model
 
 
-def _log(loggers: Sequence[Logger], episode: trainer.Episode, method: Method, task: ShiftTask) -> None:
-    stats = {"train": episode.losses, "val": episode.val, "test": episode.test}
-    for logger in loggers:
-        scores = {key: round(float(value), global_cfg.round) for key, value in stats[logger.name].items()}
-        if "micro_f1" in scores:
-            scores["accuracy"] = scores["micro_f1"]
-        dict_to_json({"epoch": episode.number, "time_epoch": round(episode.seconds, global_cfg.round)} | scores,
-                     f"{logger.out_dir}/stats.json")
-
-
 def register_train() -> None:
     """Enter every method into ``train_dict`` under its name."""
     for name in methods.names():
         register.train_dict.setdefault(name, partial(train_method, name))
+
+
+def _log(loggers: Sequence[Logger], episode: trainer.Episode, method: Method, task: ShiftTask,
+         ) -> None:
+    """A callback of the trainer that writes an episode as an epoch of GraphGym."""
+    digits = global_cfg.round
+    stats = {"train": episode.losses, "val": episode.val, "test": episode.test}
+    for logger in loggers:
+        scores = {key: round(float(value), digits) for key, value in stats[logger.name].items()}
+        if "micro_f1" in scores:
+            scores["accuracy"] = scores["micro_f1"]
+        line = {"epoch": episode.number, "time_epoch": round(episode.seconds, digits)} | scores
+        dict_to_json(line, f"{logger.out_dir}/stats.json")

@@ -88,7 +88,7 @@ class ClusterGNN(Clusters):
         self.adjacency, self.degree = target.adjacency("raw"), target.degree
         self.resolution, self.collapse = resolution, collapse
         self.modularity_weight = modularity_weight
-        self.optimizer = adam(self.to(target.device).encoder.parameters(), lr, weight_decay=0.0)
+        self.optimizer = adam(self.to(target.device).encoder.parameters(), lr=lr, weight_decay=0.0)
 
     def pretrain(self, steps: int) -> None:
         r"""Minimise :math:`\mathcal L_{\Phi,T}` (line 2 of Algorithm 1)."""

@@ -10,13 +10,14 @@ from torch_geometric.data import Data
 
 from graphgym_srnc import parallel
 from graphgym_srnc.backbones import Batches, Encoder, Graph, infer, prepare
+from graphgym_srnc.options import Weight
 
 MakeOptimizer = Callable[[Iterable[nn.Parameter]], torch.optim.Optimizer]
 Losses = Callable[[], dict[str, Tensor]]
 
 
-def adam(parameters: Iterable[nn.Parameter], lr: float = 0.01,
-         weight_decay: float = 5e-4) -> torch.optim.Optimizer:
+def adam(parameters: Iterable[nn.Parameter], *, lr: Weight = 0.01,
+         weight_decay: Weight = 5e-4) -> torch.optim.Optimizer:
     """Adam with the paper's learning rate and weight decay (Parameter Settings)."""
     return torch.optim.Adam(parameters, lr=lr, weight_decay=weight_decay, fused=True)
 

@@ -5,11 +5,11 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any, Iterable, Mapping, NamedTuple, Sequence
 
-from graphgym_srnc import store
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.report import statistics
 from graphgym_srnc.report.paper import Published
 from graphgym_srnc.report.read import COSTS, NAMED, Run
+from graphgym_srnc.settings import is_volatile
 from graphgym_srnc.text import clean
 
 LESS = frozenset({"unknown_fpr95", "loss", *COSTS})
@@ -101,7 +101,7 @@ class _Keys:
         formats = {str(run.facts.get("dataset.format")) for run in runs}
         free = {key for key in self.known - {*NAMED, PAPER, "seed"}
                 if not key.endswith(".split_seed")
-                and not {key, key.split(".")[0]} & store.VOLATILE}
+                and not is_volatile(key)}
         self.data = {key for key in free if key in ("dataset.name", "dataset.format")
                      or key.split(".")[0] in formats}
         self.settings = free - self.data

@@ -15,6 +15,7 @@ from graphgym_srnc import store
 from graphgym_srnc.figures import curves, shift
 from graphgym_srnc.figures.style import save
 from graphgym_srnc.report.table import HEADS
+from graphgym_srnc.settings import flatten, is_volatile
 from graphgym_srnc.watch.events import image, write_events
 
 Runs = Mapping[int, store.Result]
@@ -154,8 +155,8 @@ def _by_episode(scores: np.ndarray) -> curves.Curve:
 
 def _config(runs: Runs) -> dict[str, Any]:
     """The config without places, and without seeds, which name draws and no amounts."""
-    return {key: value for key, value in store.flatten(_first(runs)["config"]).items()
-            if not {key, key.split(".")[0]} & store.VOLATILE and not key.endswith("seed")}
+    return {key: value for key, value in flatten(_first(runs)["config"]).items()
+            if not is_volatile(key) and not key.endswith("seed")}
 
 
 def _first(runs: Runs) -> store.Result:

@@ -15,6 +15,7 @@ from typing import Any, Hashable, Iterable, Mapping
 from graphgym_srnc import store
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.report.legacy import modern_result
+from graphgym_srnc.settings import flatten, is_volatile
 from graphgym_srnc.text import clean, plain
 
 COSTS = ("seconds", "peak_memory_mib", "params")
@@ -165,7 +166,7 @@ def _is_sound(result: store.Result) -> bool:
 
 
 def _run(result: store.Result) -> Run:
-    facts = {key: _hashable(value) for key, value in store.flatten(result["config"]).items()}
+    facts = {key: _hashable(value) for key, value in flatten(result["config"]).items()}
     costs = {key: result.get(key) for key in COSTS}
     parts = {"train": result["history"][result["selected"]]["train"], "val": result["val"],
              "test": result["test"]}
@@ -201,7 +202,7 @@ def _failure(directory: Path) -> str:
 
 def _without_volatile(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     return {key: _without_volatile(value, f"{prefix}{key}.") if isinstance(value, Mapping)
-            else value for key, value in config.items() if f"{prefix}{key}" not in store.VOLATILE}
+            else value for key, value in config.items() if not is_volatile(f"{prefix}{key}")}
 
 
 def _make_distinct(experiments: Iterable[Experiment]) -> None:

@@ -12,6 +12,7 @@ from graphgym_srnc.report.read import Experiment
 from graphgym_srnc.report.sentences import seeds
 from graphgym_srnc.report.statistics import mean, mean_std
 from graphgym_srnc.report.table import verdicts
+from graphgym_srnc.settings import flatten
 from graphgym_srnc.text import plain
 
 SHOWN = 5
@@ -27,7 +28,7 @@ def data(experiments: Sequence[Experiment]) -> Grid:
         tasks.setdefault(experiment.first["task"], []).extend(experiment.results.values())
     rows = []
     for task, results in sorted(tasks.items()):
-        known = _values(store.flatten(result["info"]) for result in results)
+        known = _values(flatten(result["info"]) for result in results)
         told = {key: values for key, values in known.items()
                 if key != "split_seed" and values not in ({"0"}, {"none"})}
         facts = [f"{key.replace('_', ' ')}: {min(values) if len(values) == 1 else VARIES}"
@@ -88,7 +89,7 @@ def failures(experiments: Sequence[Experiment]) -> Grid:
 
 def settings(experiments: Sequence[Experiment]) -> Grid:
     """What tells experiments apart: keys with two values among those that have the key."""
-    configs = {experiment.name: store.flatten(experiment.settings) for experiment in experiments}
+    configs = {experiment.name: flatten(experiment.settings) for experiment in experiments}
     varying = {key for key, values in _values(configs.values()).items() if len(values) > 1}
     rows = []
     for title, config in configs.items():

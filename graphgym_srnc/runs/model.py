@@ -3,7 +3,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from torch_geometric.data import Data
 
@@ -11,15 +10,13 @@ from graphgym_srnc import shifts, store
 from graphgym_srnc.data import files
 from graphgym_srnc.errors import InputError, renamed
 from graphgym_srnc.gym.build import build_task
-from graphgym_srnc.gym.config import activate, data_root, load_config, values
+from graphgym_srnc.gym.config import CfgNode, activate, data_root, load_config, values
 from graphgym_srnc.gym.encoder import encoder_spec
 from graphgym_srnc.methods.base import Method
+from graphgym_srnc.settings import flatten
 from graphgym_srnc.task import ShiftTask
 from graphgym_srnc.train import model as models
 from graphgym_srnc.train.model import UNKNOWN, TrainedModel, original_labels
-
-if TYPE_CHECKING:
-    from yacs.config import CfgNode
 
 FILE = "model.pt"
 """Name of the file in the directory of a run."""
@@ -117,7 +114,7 @@ def load(path: str | Path) -> RunModel:
             model = models.load(path)
             return RunModel(**vars(model), result=model.facts.get("record", {}))
         run, result = _finished(path)
-        settings = store.flatten(result["config"])
+        settings = flatten(result["config"])
         cfg = load_config(None, [word for pair in settings.items() for word in pair])
         cfg.seed, cfg.dataset.dir = result["seed"], data_root(cfg.dataset.dir)
         activate(cfg)  # GraphGym's own layers read it

@@ -108,8 +108,8 @@ def fit(method: Method, task: ShiftTask, *, seed: int | None = 0,
         max_episodes: at most so many after episode 0; -1 = as many as the method asks for.
         patience: stop after so many episodes in a row without a better selection score; 0 = never.
             The paper's "while Micro-F1 on validation increases" is 1.
-        selection: ``target_val``, ``source_val``, ``target_modularity`` or ``last``, see
-            :mod:`graphgym_srnc.train.selection`.
+        selection: what the best episode is chosen by: ``target_val``, ``source_val``,
+            ``target_modularity`` or ``last``, see :mod:`graphgym_srnc.train.selection`.
         min_agreement: with ``target_modularity``, the least share of target nodes on which an episode
             has to agree with episode 0.
         callbacks: called after each episode with it, the method and the task.

@@ -1,0 +1,85 @@
+"""The process and its machine: versions, commit, and memory."""
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import functools
+import os
+import platform
+import subprocess
+import sys
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from graphgym_srnc import __version__
+
+KEPT_BYTES = 2 ** 30
+"""Size up to which the memory of a freed tensor stays with the process."""
+
+
+def facts() -> dict[str, Any]:
+    """What a result says of the machine that made it: versions, commit and platform."""
+    return {"versions": versions(), "commit": commit(), "platform": platform.platform()}
+
+
+@functools.cache
+def versions() -> dict[str, str | None]:
+    """Versions of Python and of the packages that make the numbers; None for one not installed."""
+    found = {"python": platform.python_version(), "graphgym-srnc": __version__}
+    for package in ("torch", "torch-geometric", "numpy", "scipy", "scikit-learn"):
+        try:
+            found[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            found[package] = None
+    return found
+
+
+@functools.cache
+def commit() -> str | None:
+    """The git commit of this package, with ``-dirty`` after changes; None outside a repository."""
+    file = Path(__file__)
+
+    def git(*words: str) -> str:
+        return subprocess.run(["git", "-C", str(file.parent), *words], capture_output=True,
+                              text=True, check=True, timeout=10).stdout
+
+    try:
+        # A package installed inside somebody else's repository is not of its commit.
+        git("ls-files", "--error-unmatch", file.name)
+        return git("describe", "--always", "--dirty", "--abbrev=40", "--exclude=*").strip()
+    except (OSError, subprocess.SubprocessError):
+        return None
+
+
+def keep_memory() -> None:
+    """Let the allocator of Linux keep what is freed.
+
+    Else it gives a large tensor back and gets it anew, page by page, in each gradient step.
+    """
+    if sys.platform == "linux":
+        with contextlib.suppress(OSError, AttributeError):
+            for option in (-1, -3):  # M_TRIM_THRESHOLD and M_MMAP_THRESHOLD of malloc.h
+                ctypes.CDLL(None).mallopt(option, KEPT_BYTES)
+
+
+def reset_peak_memory() -> None:
+    """Let :func:`peak_memory` begin anew, where the system can (Linux)."""
+    with contextlib.suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
+
+
+def peak_memory() -> float | None:
+    """The largest resident set of this process since :func:`reset_peak_memory`, in MiB.
+
+    Of the whole process where the system cannot begin anew; None where it does not tell.
+    """
+    with contextlib.suppress(OSError, StopIteration):
+        status = Path("/proc/self/status").read_text(encoding="ascii")
+        line = next(line for line in status.splitlines() if line.startswith("VmHWM"))
+        return int(line.split()[1]) / 2 ** 10
+    if os.name != "posix":
+        return None
+    import resource
+    unit = 2 ** 20 if sys.platform == "darwin" else 2 ** 10
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit

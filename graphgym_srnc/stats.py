@@ -1,0 +1,96 @@
+"""Statistics in GraphGym's layout: ``stats.json`` of each split of a run, and ``agg/`` over runs.
+
+Each file has one JSON object per line, an episode each. All of them follow from the results.
+"""
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any, Iterable, Mapping, Sequence
+
+SPLITS = ("train", "val", "test")
+
+LOSSES = ("loss", "source", "classifier_source")
+"""What GraphGym's ``loss`` is: the term of that name, else the cross-entropy on source labels."""
+
+Row = dict[str, float]
+
+
+def of_run(result: Mapping[str, Any]) -> dict[str, str]:
+    """The files of a run, by their paths in its directory."""
+    terms = _loss_terms([result])
+    length = len(result["history"])
+    return {f"{split}/stats.json": _lines(_rows(result, split, length, terms)) for split in SPLITS}
+
+
+def of_experiment(results: Mapping[int, Mapping[str, Any]], digits: int) -> dict[str, str]:
+    """The files of an experiment and of its runs, by their paths in its directory.
+
+    GraphGym's ``agg_runs`` wants as many lines of each seed. A run that stopped early goes on to
+    use the weights of its selected episode, so that episode's line is repeated, with ``held`` = 1,
+    up to the longest run.
+
+    Args:
+        results: the finished runs by seed, at least one.
+        digits: decimals of means and standard deviations.
+    """
+    length = max(len(result["history"]) for result in results.values())
+    terms = _loss_terms(results.values())
+    files: dict[str, str] = {}
+    for split in SPLITS:
+        rows = {seed: _rows(result, split, length, terms) for seed, result in results.items()}
+        selected = [row for seed in rows for row in rows[seed]
+                    if row["epoch"] == results[seed]["selected"]]
+        files |= {f"{seed}/{split}/stats.json": _lines(rows[seed]) for seed in rows}
+        files[f"agg/{split}/stats.json"] = _lines(
+            _mean_std(episode, digits) for episode in zip(*rows.values()))
+        files[f"agg/{split}/best.json"] = _lines([_mean_std(selected, digits)] if selected else [])
+    return files
+
+
+def read_lines(path: Path) -> list[dict[str, Any]]:
+    """The objects of a file with one JSON object per line; none where there is no such file."""
+    lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
+    return [json.loads(line) for line in lines]
+
+
+def _loss_terms(results: Iterable[Mapping[str, Any]]) -> list[str]:
+    # Means over seeds need the same keys on all lines.
+    return sorted({term for result in results for episode in result["history"]
+                   for term in episode["losses"]})
+
+
+def _rows(result: Mapping[str, Any], split: str, length: int, terms: Sequence[str]) -> list[Row]:
+    """GraphGym's figures of a split in ``length`` episodes; an episode without scores has none."""
+    history, rows = result["history"], []
+    for number in range(length):
+        episode = history[number if number < len(history) else result["selected"]]
+        losses, scores = episode["losses"], episode.get(split)
+        if not scores:
+            continue
+        row: Row = {"epoch": number}
+        if split == "train":
+            row["loss"] = next((losses[term] for term in LOSSES if term in losses), math.nan)
+        row |= {"lr": result["lr"], "params": result["params"],
+                "time_iter": episode.get("seconds", math.nan), "held": int(number >= len(history)),
+                "accuracy": scores.get("micro_f1", math.nan), **scores}
+        if split == "train":
+            row |= {term: losses.get(term, math.nan) for term in terms if term not in row}
+        rows.append(row)
+    return rows
+
+
+def _mean_std(rows: Sequence[Row], digits: int) -> Row:
+    """The mean and the population standard deviation of each figure that all rows have."""
+    out: Row = {"epoch": rows[0]["epoch"]}
+    for key in rows[0]:
+        if key != "epoch" and all(key in row for row in rows):
+            mean = math.fsum(row[key] for row in rows) / len(rows)
+            variance = math.fsum((row[key] - mean) ** 2 for row in rows) / len(rows)
+            out |= {key: round(mean, digits), f"{key}_std": round(math.sqrt(variance), digits)}
+    return out
+
+
+def _lines(rows: Iterable[Row]) -> str:
+    return "".join(json.dumps(row) + "\n" for row in rows)
