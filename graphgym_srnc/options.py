@@ -1,9 +1,9 @@
 """What can be set: options out of signatures, whose annotations say what is allowed.
 
-    def __init__(self, *, steps: Count = 100, weight: Weight = 0.1, cut: Annotated[str, OneOf("mean", "median")] = "mean")
+    def __init__(self, *, steps: Count = 100, kind: Annotated[str, OneOf("a", "b")] = "a"):
 
-From such a line come the config key, its type, its default, its check, its entry in the documentation
-and the parameter of the estimator.
+From such a line come the config key, its type, its default, its check, its entry in the
+documentation and the parameter of the estimator.
 """
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Range(NamedTuple):
 
     Args:
         low, high: the smallest and the largest one.
-        closed: which of the two are allowed themselves: ``both``, ``left``, ``right`` or ``neither``.
+        closed: which of the two are allowed themselves: ``both``, ``left``, ``right``, ``neither``.
     """
 
     low: float = -math.inf
@@ -32,18 +32,20 @@ class Range(NamedTuple):
     closed: str = "both"
 
     def allows(self, value: Any) -> bool:
-        """Whether a value, or every item of a list, lies in the range; NaN does not."""
+        """Whether a number, or every item of a list, lies in the range; NaN does not."""
         if isinstance(value, (list, tuple)):
             return all(map(self.allows, value))
-        above = value >= self.low if self.closed in ("both", "left") else value > self.low
-        return above and (value <= self.high if self.closed in ("both", "right") else value < self.high)
+        if isinstance(value, str) or value is None:
+            return False
+        left, right = self.closed in ("both", "left"), self.closed in ("both", "right")
+        return ((value >= self.low if left else value > self.low)
+                and (value <= self.high if right else value < self.high))
 
     def __str__(self) -> str:
+        left, right = self.closed in ("both", "left"), self.closed in ("both", "right")
         if self.high == math.inf:
-            return f"{self.low:g} or more" if self.closed in ("both", "left") else f"above {self.low:g}"
-        left = "[" if self.closed in ("both", "left") else "("
-        right = "]" if self.closed in ("both", "right") else ")"
-        return f"in {left}{self.low:g}, {self.high:.10g}{right}"
+            return f"{self.low:g} or more" if left else f"above {self.low:g}"
+        return f"in {'[' if left else '('}{self.low:g}, {self.high:.10g}{']' if right else ')'}"
 
 
 class OneOf:
@@ -70,7 +72,13 @@ Share = Annotated[float, Range(0, 1)]
 
 
 class Option(NamedTuple):
-    """One thing that can be set: its name, type, default, what its docstring says, and its values, None = any."""
+    """One thing that can be set.
+
+    Args:
+        key, type, default: its name, the type of its values, and the value that it has by default.
+        doc: what the docstring says of it.
+        allowed: its values; None = any.
+    """
 
     key: str
     type: type
@@ -81,23 +89,23 @@ class Option(NamedTuple):
 
 @functools.cache
 def options(function: Callable) -> list[Option]:
-    """The options of a function, or of a class: its own ones first, then what it inherits.
+    """The options of a function, or of a class: first its own ones, then those that it inherits.
 
     They are the keyword-only parameters with a plain default.
     """
     found: dict[str, Option] = {}
-    is_class = isinstance(function, type)
-    for part in [p for p in function.__mro__ if "__init__" in vars(p)] if is_class else [function]:
-        told = docs(part)
-        call = part.__init__ if is_class else part
+    classes = function.__mro__ if isinstance(function, type) else ()
+    for owner in [cls for cls in classes if "__init__" in vars(cls)] or [function]:
+        explained = docs(owner)
+        call = owner.__init__ if classes else owner
         for p in inspect.signature(call, eval_str=True).parameters.values():
             plain = type(p.default) in (bool, int, float, str, list, tuple)
             if p.kind is p.KEYWORD_ONLY and p.name not in SHARED and plain:
-                limits = getattr(p.annotation, "__metadata__", (None,))[0]
-                option = Option(p.name, type(p.default), p.default, told.get(p.name, ""), limits)
-                option = found.setdefault(p.name, option)
+                allowed = getattr(p.annotation, "__metadata__", (None,))[0]
+                option = found.setdefault(
+                    p.name, Option(p.name, type(p.default), p.default, "", allowed))
                 # A class that only gives another default need not explain the option again.
-                found[p.name] = option._replace(doc=option.doc or told.get(p.name, ""))
+                found[p.name] = option._replace(doc=option.doc or explained.get(p.name, ""))
     return list(found.values())
 
 

@@ -2,8 +2,11 @@
 from __future__ import annotations
 
 import copy
+from collections import Counter
+from itertools import combinations
+from operator import itemgetter
 from pathlib import Path
-from typing import Iterator
+from typing import Any, Iterator, Sequence
 from uuid import uuid4
 
 import pytest
@@ -15,7 +18,8 @@ from graphgym_srnc.task import ShiftTask
 torch.set_num_threads(1)
 
 
-def make_graph(num_nodes: int = 90, num_classes: int = 3, num_features: int = 12, seed: int = 0) -> Data:
+def make_graph(num_nodes: int = 90, num_classes: int = 3, num_features: int = 12,
+               seed: int = 0) -> Data:
     """A planted partition with features that tell the class."""
     generator = torch.Generator().manual_seed(seed)
     y = torch.arange(num_nodes) % num_classes
@@ -25,8 +29,8 @@ def make_graph(num_nodes: int = 90, num_classes: int = 3, num_features: int = 12
     return Data(x=x, edge_index=edge_index, y=y)
 
 
-def make_task(num_known: int = 2, open_set: bool = True, unknown_nodes: bool = True, two_graphs: bool = False,
-              oracle: bool = True) -> ShiftTask:
+def make_task(num_known: int = 2, open_set: bool = True, unknown_nodes: bool = True,
+              two_graphs: bool = False, oracle: bool = True) -> ShiftTask:
     """A task of 90 nodes a graph; without ``unknown_nodes`` the unknown class stays empty."""
     classes = num_known + int(open_set and unknown_nodes)
     source = make_graph(num_classes=classes)
@@ -38,8 +42,36 @@ def make_task(num_known: int = 2, open_set: bool = True, unknown_nodes: bool = T
     if oracle:
         every = torch.cat([order[source.y[order] == c][:5] for c in range(classes)])
         left = order if two_graphs else order[~torch.isin(order, every)]
-        full = ShiftTask("tiny", source, target, every, left[:25], left[25:], left[25:], classes, False)
-    return ShiftTask("tiny", source, target, train, rest[:25], rest[25:], rest[25:], num_known, open_set, oracle=full)
+        full = ShiftTask("tiny", source, target, every, left[:25], left[25:], left[25:], classes,
+                         False)
+    return ShiftTask("tiny", source, target, train, rest[:25], rest[25:], rest[25:], num_known,
+                     open_set, oracle=full)
+
+
+def pairwise(*factors: Sequence[Any]) -> list[tuple]:
+    """Combinations of one value of each factor in which every pair of values of two factors occurs.
+
+    Greedy, and the same at each call: each combination begins with the first pair that is missing,
+    and each further value is the one that brings most missing pairs, of equals the rarest so far.
+    """
+    missing = dict.fromkeys(
+        ((i, a), (j, b)) for (i, first), (j, second) in combinations(enumerate(factors), 2)
+        for a in first for b in second)
+    used, rows = Counter(), []
+
+    def pairs(row: dict) -> Iterator[tuple]:
+        return combinations(sorted(row.items(), key=itemgetter(0)), 2)
+
+    while missing:
+        row = dict(next(iter(missing)))
+        for k in set(range(len(factors))) - row.keys():
+            row[k] = max(factors[k], key=lambda value: (
+                sum(pair in missing for pair in pairs(row | {k: value})), -used[k, value]))
+        for pair in pairs(row):
+            missing.pop(pair, None)
+        used.update(row.items())
+        rows.append(tuple(row[k] for k in range(len(factors))))
+    return rows
 
 
 @pytest.fixture(autouse=True, scope="session")

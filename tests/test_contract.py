@@ -1,21 +1,29 @@
-"""Every method on every shift with every backbone: two episodes that see no hidden label."""
+"""Every method on every shift: what a method promises, and that it sees no hidden label.
+
+Each pair of a method, a toy task and a backbone is in some case.
+"""
 from __future__ import annotations
 
+import copy
 import math
 from functools import partial
 
 import numpy as np
 import pytest
 import torch
-from conftest import make_graph
+from conftest import make_graph, pairwise
 from test_methods import make, some
+from torch import Tensor
 from torch_geometric.data import Data
 
 from graphgym_srnc import backbones, methods, shifts
 from graphgym_srnc.backbones import dgi
 from graphgym_srnc.data import datasets
 from graphgym_srnc.data.cleaning import clean
-from graphgym_srnc.options import options
+from graphgym_srnc.errors import InputError
+from graphgym_srnc.methods import committee
+from graphgym_srnc.methods.base import Method
+from graphgym_srnc.options import OneOf, Range, options
 from graphgym_srnc.task import HIDDEN, ShiftTask
 from graphgym_srnc.train import trainer
 
@@ -38,9 +46,11 @@ TOYS = {f"{shift}-{variant}": (shift, changes) for shift in shifts.names()
         for variant, changes in VARIANTS.get(shift, {"small": {}}).items()}
 """Each toy task: its shift, and the options that it has beside the small ones."""
 
-TINY = {"steps": 2, "pretrain_steps": 2, "cluster_pretrain_steps": 2, "cluster_source_steps": 2,
-        "cluster_steps": 1, "num_clusters": 0, "samples": 3, "proxy_dim": 8}
+TINY = {"steps": 2, "pretrain_steps": 2, "cluster_source_steps": 2, "cluster_steps": 1,
+        "num_clusters": 40, "samples": 3, "proxy_dim": 8}
 """Options that make a method quick, where it has them, beside those of ``make``."""
+
+CASES = pairwise(methods.names(), list(TOYS), sorted(backbones.BACKBONES))
 
 
 def small_options(shift: str) -> dict:
@@ -70,8 +80,8 @@ def toys(tmp_path_factory) -> dict[str, ShiftTask]:
 
 
 @pytest.fixture
-def started(monkeypatch):
-    """The tasks that methods are shown; Infomax is trained for few steps."""
+def started(monkeypatch) -> list[ShiftTask]:
+    """The tasks that methods are shown; what has no option for it is trained for few steps."""
     shown = []
     for cls in map(methods.find, methods.names()):
         def start(self, task, start=cls.start):
@@ -80,7 +90,58 @@ def started(monkeypatch):
 
         monkeypatch.setattr(cls, "start", start)
     monkeypatch.setattr(dgi, "train_infomax", partial(dgi.train_infomax, steps=2))
+    monkeypatch.setattr(committee, "PRETRAIN_STEPS", 2)
     return shown
+
+
+@pytest.mark.parametrize("toy", TOYS)
+def test_toys_are_what_they_stand_for(toys, toy):
+    task = toys[toy]
+    assert bool((task.target.y[task.test] == task.num_known).any()) == task.open_set
+    assert toy.endswith(("small", "open" if task.open_set else "close"))
+
+
+def test_every_method_is_on_every_shift_and_every_backbone():
+    for i, j in ((0, 1), (0, 2), (1, 2)):
+        factors = [methods.names(), list(TOYS), sorted(backbones.BACKBONES)]
+        pairs = {(a, b) for a in factors[i] for b in factors[j]}
+        assert {(case[i], case[j]) for case in CASES} == pairs
+    assert len(CASES) <= 1.1 * len(methods.names()) * len(TOYS)
+
+
+@pytest.mark.parametrize("name, toy, kind", CASES)
+def test_contract(toys, started, name, toy, kind):
+    task, method, kept = toys[toy], small(name, kind), []
+    if method.oracle and task.oracle is None:
+        pytest.skip(f"{toy} has no oracle")
+    task = task.oracle if method.oracle else task
+    before = [graph.clone() for graph in task.graphs().values()]
+
+    def keep(episode, method, task):
+        kept.append((copy.deepcopy(method.state_dict()), method.predict(task.target)))
+
+    record = trainer.fit(method, task, max_episodes=2, callbacks=[keep])
+    blind, = set(started)
+    check_blind(blind, task)
+    assert record.fingerprint == task.fingerprint() and torch.equal(blind.train, task.train)
+    assert (blind.num_known, blind.open_set) == (task.num_known, task.open_set)
+    check_record(record, method)
+
+    scores = method.predict(task.target)
+    assert torch.equal(scores, kept[record.best][1])
+    right = method.decide(scores)[task.test] == task.target.y[task.test]
+    assert float(right.float().mean()) == pytest.approx(record.test["micro_f1"])
+    for graph in (task.source, task.target, task.validation):
+        check_prediction(method, task, graph)
+    check_any_graph(method, task.num_features)
+    check_identities(method, task, lambda: small(name, kind), kept)
+    for graph, untouched in zip(task.graphs().values(), before):
+        assert all(torch.equal(graph[key], untouched[key]) for key in ("x", "edge_index", "y"))
+
+
+def small(name: str, kind: str) -> Method:
+    """A method that is quick."""
+    return make(name, kind, hidden=4, **some(methods.find(name), TINY))
 
 
 def check_blind(blind: ShiftTask, full: ShiftTask) -> None:
@@ -95,38 +156,97 @@ def check_blind(blind: ShiftTask, full: ShiftTask) -> None:
         assert set(graph.keys()) == {"x", "edge_index", "y", "num_nodes"}, role
 
 
-@pytest.mark.parametrize("toy", TOYS)
-def test_toys_are_what_they_stand_for(toys, toy):
-    task = toys[toy]
-    assert bool((task.target.y[task.test] == task.num_known).any()) == task.open_set
-    assert toy.endswith(("small", "open" if task.open_set else "close"))
-
-
-@pytest.mark.parametrize("kind", sorted(backbones.BACKBONES))
-@pytest.mark.parametrize("toy", TOYS)
-@pytest.mark.parametrize("name", methods.names())
-def test_contract(toys, started, name, toy, kind):
-    task, method = toys[toy], make(name, kind, hidden=4, **some(methods.find(name), TINY))
-    if method.oracle and task.oracle is None:
-        pytest.skip(f"{toy} has no oracle")
-    full = task.oracle if method.oracle else task
-    record = trainer.fit(method, task, max_episodes=2)
-    blind, = started
-    check_blind(blind, full)
-    assert record.fingerprint == full.fingerprint() and torch.equal(blind.train, full.train)
-    assert (blind.num_known, blind.open_set) == (full.num_known, full.open_set)
-    assert len(record.history) == 3 and all(episode.losses for episode in record.history)
+def check_record(record: trainer.RunRecord, method: Method) -> None:
+    """Every episode is there and tells losses, which are numbers."""
+    assert len(record.history) == min(2, method.episodes) + 1 > 1
+    assert all(episode.losses for episode in record.history)
     assert all(math.isfinite(value) for episode in record.history
                for value in episode.losses.values())
-    for graph in (full.source, full.target, full.validation):
-        check_predictions(method, full, graph)
 
 
-def check_predictions(method: methods.base.Method, task: ShiftTask, graph: Data) -> None:
-    scores = method.predict(graph)
+def check_prediction(method: Method, task: ShiftTask, graph: Data) -> None:
+    """Scores are finite and of every node, decisions are classes."""
+    scores = method.predict(graph, task.role_of(graph))
     assert scores.shape[0] == graph.num_nodes
     assert scores.shape[1] in (task.num_known, task.num_outputs)
     assert torch.isfinite(scores).all() and not scores.requires_grad
     decided = method.decide(scores)
     assert decided.shape == (graph.num_nodes,)
     assert 0 <= int(decided.min()) <= int(decided.max()) < task.num_outputs
+
+
+def check_any_graph(method: Method, num_features: int) -> None:
+    """A graph that training never saw is predicted, whatever the order of its nodes."""
+    unseen = make_graph(120, num_features=num_features, seed=2)
+    scores = method.predict(unseen)
+    assert scores.shape[0] == 120 and torch.isfinite(scores).all()
+    order = torch.randperm(120, generator=torch.Generator().manual_seed(0))
+    moved = Data(x=unseen.x[order], y=unseen.y, edge_index=order.argsort()[unseen.edge_index])
+    assert torch.allclose(method.predict(moved), scores[order], atol=1e-4)
+
+
+def check_identities(method: Method, task: ShiftTask, new, kept: list) -> None:
+    """Predictions take what a graph holds and the weights: no object's identity, no training."""
+    rebuilt = new()
+    rebuilt.build(task.sizes)
+
+    def load(state: dict[str, Tensor]) -> None:
+        rebuilt.load_state_dict({key: state[key] for key in rebuilt.state_dict()})
+
+    for state, expected in kept:
+        load(state)
+        assert torch.equal(rebuilt.predict(task.target), expected)
+    load(method.state_dict())
+    for role, graph in (("target", task.target), ("source", task.source)):
+        expected = method.predict(graph, role)
+        for model, given in ((method, graph.clone()), (rebuilt, graph), (rebuilt, graph.clone())):
+            assert torch.equal(model.predict(given, role), expected), role
+            assert torch.equal(model.decide(expected), method.decide(expected))
+
+
+def outside(option) -> list:
+    """Values that an option does not allow."""
+    allowed = option.allowed
+    if isinstance(allowed, OneOf):
+        return ["nonesuch"]
+    below = [allowed.low - 1] if allowed.low > -math.inf else []
+    above = [allowed.high + 1] if allowed.high < math.inf else []
+    at = {"both": [], "left": [allowed.high], "right": [allowed.low],
+          "neither": [allowed.low, allowed.high]}[allowed.closed]
+    ends = [value for value in at if math.isfinite(value)]
+    return [*below, *above, *ends, math.nan, "nonesuch"]
+
+
+@pytest.mark.parametrize("name", methods.names())
+def test_bad_options_are_refused_before_anything_is_built(name, monkeypatch):
+    cls = methods.find(name)
+    bounded = [option for option in options(cls) if isinstance(option.allowed, (Range, OneOf))]
+    assert {"smoothing", "batch_size", "fanout"} <= {option.key for option in bounded}
+
+    def build(self, **_) -> None:
+        raise AssertionError("it was built")
+
+    monkeypatch.setattr(cls, "__init__", build)
+    for option in bounded:
+        assert option.allowed.allows(option.default), f"the default of {option.key}"
+        for value in outside(option):
+            with pytest.raises(InputError) as error:
+                cls(**{option.key: value})
+            assert error.value.key == f"{name}.{option.key}" and error.value.value is value
+            assert error.value.allowed == str(option.allowed)
+
+
+@pytest.mark.parametrize("name", methods.names())
+def test_every_number_of_a_method_has_a_range(name):
+    for option in options(methods.find(name)):
+        assert option.doc, f"{name}.{option.key} is not explained"
+        assert option.type is bool or option.allowed is not None, f"{name}.{option.key}"
+
+
+def test_scores_of_the_roles_differ_only_where_a_method_has_two(toys, started):
+    task: ShiftTask = toys["cross_graph-close"]
+    for name in methods.names():
+        method = small(name, "gcnconv")
+        trainer.fit(method, task.oracle if method.oracle else task, max_episodes=1)
+        scores: list[Tensor] = [method.predict(task.source, role) for role in ("source", "target")]
+        assert torch.equal(*scores) == (name != "a2gnn"), name

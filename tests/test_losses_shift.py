@@ -31,12 +31,14 @@ def test_cmd_is_the_moments_written_out(order, width):
     x, y = X.numpy(), Y.numpy()
     expected = np.linalg.norm(x.mean(0) - y.mean(0)) / width
     for k in range(2, order + 1):
-        expected += np.linalg.norm(stats.moment(x, k, axis=0) - stats.moment(y, k, axis=0)) / width ** k
+        moments = [stats.moment(h, k, axis=0) for h in (x, y)]
+        expected += np.linalg.norm(moments[0] - moments[1]) / width ** k
     assert float(cmd(X, Y, order, width)) == pytest.approx(expected, rel=1e-8)
     assert float(cmd(Y, X, order, width)) == pytest.approx(expected, rel=1e-8)
 
 
-@pytest.mark.parametrize("bad", [{"order": 0}, {"width": 0.0}, {"width": -1.0}, {"width": math.nan}])
+@pytest.mark.parametrize("bad", [
+    {"order": 0}, {"width": 0.0}, {"width": -1.0}, {"width": math.nan}])
 def test_cmd_refuses(bad):
     with pytest.raises(InputError, match=next(iter(bad))):
         cmd(X, Y, **bad)
@@ -50,8 +52,10 @@ def test_cmd_shrinks_under_gradient_steps():
 
     def gaps() -> list[float]:
         h = (scale * raw + shift).tanh().detach().numpy()
-        return [np.linalg.norm(h.mean(0) - Y.numpy().mean(0))] + [
-            np.linalg.norm(stats.moment(h, k, axis=0) - stats.moment(Y.numpy(), k, axis=0)) for k in (2, 4)]
+        moments = [(stats.moment(h, k, axis=0), stats.moment(Y.numpy(), k, axis=0))
+                   for k in (2, 4)]
+        moments.insert(0, (h.mean(0), Y.numpy().mean(0)))
+        return [np.linalg.norm(ours - theirs) for ours, theirs in moments]
 
     before = gaps()
     for _ in range(60):
@@ -81,7 +85,8 @@ def test_mmd_is_a_double_loop():
     spread = np.mean([np.sum((a - b) ** 2) for a in joint for b in joint])
 
     def mean(left, right):
-        return np.mean([np.mean([np.exp(-np.sum((a - b) ** 2) / (2 * s * spread)) for s in scales]) for a in left for b in right])
+        squared = [np.sum((a - b) ** 2) for a in left for b in right]
+        return np.mean([[np.exp(-d / (2 * s * spread)) for s in scales] for d in squared])
 
     expected = mean(x, x) + mean(y, y) - 2 * mean(x, y)
     assert float(mmd(X, Y)) == pytest.approx(expected, rel=1e-8)
@@ -104,7 +109,8 @@ def test_mmd_gradient_takes_the_bandwidth_as_constant():
     def fixed(x):
         def k(a, b):
             squared = (a[:, None] - b).square().sum(2)
-            return sum((-squared / (2 * s * spread)).exp().mean() for s in (0.25, 0.5, 1.0, 2.0, 4.0)) / 5
+            scales = (0.25, 0.5, 1.0, 2.0, 4.0)
+            return sum((-squared / (2 * s * spread)).exp().mean() for s in scales) / 5
         return k(x, x) + k(Y, Y) - 2 * k(x, Y)
 
     assert torch.allclose(ours, torch.autograd.grad(fixed(x), x)[0], atol=1e-12)
@@ -129,14 +135,17 @@ def test_reversed_gradient(weight):
     h, head = normal(5, 3).requires_grad_(), normal(3, seed=1).requires_grad_()
     assert torch.equal(reverse_gradient(h, weight), h)
     ((reverse_gradient(h, weight) @ head) ** 2).sum().backward()
-    plain_h, plain_head = h.detach().clone().requires_grad_(), head.detach().clone().requires_grad_()
+    plain_h = h.detach().clone().requires_grad_()
+    plain_head = head.detach().clone().requires_grad_()
     ((plain_h @ plain_head) ** 2).sum().backward()
-    assert torch.allclose(h.grad, -float(weight) * plain_h.grad) and torch.equal(head.grad, plain_head.grad)
+    assert torch.allclose(h.grad, -float(weight) * plain_h.grad)
+    assert torch.equal(head.grad, plain_head.grad)
 
 
 def test_ganin_schedule():
     assert ganin_schedule(0) == 0 and ganin_schedule(1) == pytest.approx(0.99990920)
-    assert [ganin_schedule(p, 4.0) for p in (0.2, 0.7)] == pytest.approx([np.tanh(0.4), np.tanh(1.4)])
+    wanted = pytest.approx([np.tanh(0.4), np.tanh(1.4)])
+    assert [ganin_schedule(p, 4.0) for p in (0.2, 0.7)] == wanted
 
 
 def test_domain_loss_is_sklearns():
@@ -163,14 +172,16 @@ def test_kmm_is_scipys_minimum(b_min, b_max, classes):
     ours = kmm_weights(z_source, z_target, label, b_min, b_max, tol=1e-12, max_steps=50000).numpy()
     kernel, f = quadratic(z_source.numpy(), z_target.numpy())
     members = [(label == c).numpy() for c in label.unique()]
+    totals = [{"type": "eq", "fun": lambda b, mine=mine: b[mine].sum() - mine.sum(),
+               "jac": lambda b, mine=mine: mine * 1.0} for mine in members]
     scipys = optimize.minimize(
-        lambda b: b @ kernel @ b / 2 + f @ b, np.ones(40), jac=lambda b: kernel @ b + f, method="SLSQP",
-        bounds=[(b_min, None if math.isinf(b_max) else b_max)] * 40, options={"ftol": 1e-13, "maxiter": 1000},
-        constraints=[{"type": "eq", "fun": lambda b, mine=mine: b[mine].sum() - mine.sum(), "jac": lambda b, mine=mine: mine * 1.0}
-                     for mine in members])
+        lambda b: b @ kernel @ b / 2 + f @ b, np.ones(40), jac=lambda b: kernel @ b + f,
+        method="SLSQP", bounds=[(b_min, None if math.isinf(b_max) else b_max)] * 40,
+        options={"ftol": 1e-13, "maxiter": 1000}, constraints=totals)
     value = ours @ kernel @ ours / 2 + f @ ours
     assert value <= scipys.fun + 1e-6 * abs(scipys.fun)
-    assert value == pytest.approx(scipys.fun, rel=1e-6) and ours == pytest.approx(scipys.x, abs=2e-2)
+    assert value == pytest.approx(scipys.fun, rel=1e-6)
+    assert ours == pytest.approx(scipys.x, abs=2e-2)
     assert ours.min() >= b_min and ours.max() <= b_max
     for mine in members:
         assert ours[mine].sum() == pytest.approx(mine.sum(), abs=1e-9)
@@ -187,7 +198,8 @@ def test_kmm_meets_the_optimality_conditions(b_max):
         at, slope = b.numpy()[mine], gradient[mine]
         free = (at > 0.2 + 1e-6) & (at < b_max - 1e-6)
         level = slope[free].mean()
-        assert np.allclose(slope[free], level, atol=1e-3) and (slope[at <= 0.2 + 1e-6] >= level - 1e-3).all()
+        assert np.allclose(slope[free], level, atol=1e-3)
+        assert (slope[at <= 0.2 + 1e-6] >= level - 1e-3).all()
         assert (slope[at >= b_max - 1e-6] <= level + 1e-3).all()
 
 
@@ -195,34 +207,41 @@ def test_kmm_recovers_a_density_ratio():
     z_source, z_target = normal(800, 1), 0.7 * normal(800, 1, seed=1) + 0.6
     b = kmm_weights(z_source, z_target, torch.zeros(800, dtype=torch.long), b_min=0.0)
     ratio = stats.norm.pdf(z_source[:, 0], 0.6, 0.7) / stats.norm.pdf(z_source[:, 0])
-    # Single weights are noise, since K is nearly singular: nodes side by side are compared together.
+    # Single weights are noise, since K is nearly singular: nodes side by side are compared
+    # together.
     order = np.argsort(z_source[:, 0].numpy())
     ours, truth = b.numpy()[order].reshape(40, 20).mean(1), ratio[order].reshape(40, 20).mean(1)
     assert np.corrcoef(ours, truth)[0, 1] > 0.9
     moved = (b[:, None] * z_source).mean(0)
-    assert float((moved - z_target.mean(0)).abs()) < 0.03 < 0.5 < float((z_source.mean(0) - z_target.mean(0)).abs())
+    before = float((z_source.mean(0) - z_target.mean(0)).abs())
+    assert float((moved - z_target.mean(0)).abs()) < 0.03 < 0.5 < before
 
 
 def test_kmm_of_one_distribution_is_uniform():
     z = normal(50, 3)
-    assert torch.allclose(kmm_weights(z, z, torch.arange(50) % 2), torch.ones(50, dtype=torch.double), atol=1e-6)
-    assert torch.allclose(kmm_weights(z, normal(50, 3, seed=1), torch.arange(50)), torch.ones(50, dtype=torch.double))
-    assert torch.allclose(kmm_weights(z, normal(50, 3, seed=1), torch.arange(50) % 2, b_max=1.0), torch.ones(50, dtype=torch.double))
+    other, ones = normal(50, 3, seed=1), torch.ones(50, dtype=torch.double)
+    assert torch.allclose(kmm_weights(z, z, torch.arange(50) % 2), ones, atol=1e-6)
+    assert torch.allclose(kmm_weights(z, other, torch.arange(50)), ones)
+    assert torch.allclose(kmm_weights(z, other, torch.arange(50) % 2, b_max=1.0), ones)
 
 
 def test_kmm_of_2000_nodes_is_quick_and_as_good_in_float32():
-    z_source, z_target = normal(2000, 32, dtype=torch.float), normal(2000, 32, seed=1, dtype=torch.float) + 0.2
+    z_source = normal(2000, 32, dtype=torch.float)
+    z_target = normal(2000, 32, seed=1, dtype=torch.float) + 0.2
     label = torch.arange(2000) % 7
     start = time.perf_counter()
     exact = kmm_weights(z_source, z_target, label)
-    # The target twice is the same problem, now beyond the size that is solved in float64; features far from zero lose nothing.
+    # The target twice is the same problem, now beyond the size that is solved in float64; features
+    # far from zero lose nothing.
     twice = kmm_weights(z_source + 100, z_target.repeat(2, 1) + 100, label)
     assert time.perf_counter() - start < 30
     assert exact.dtype == torch.float and float(exact.min()) >= 0.2 and float(exact.max()) > 1.5
-    assert torch.allclose(torch.zeros(7).index_add_(0, label, twice), label.bincount().float(), rtol=1e-5)
+    totals = torch.zeros(7).index_add_(0, label, twice)
+    assert torch.allclose(totals, label.bincount().float(), rtol=1e-5)
     assert torch.allclose(exact, twice, atol=1e-2)
     kernel, f = quadratic(z_source.double().numpy(), z_target.double().numpy())
-    value, other = (w @ kernel @ w / 2 + f @ w for w in (exact.double().numpy(), twice.double().numpy()))
+    value, other = (w @ kernel @ w / 2 + f @ w
+                    for w in (exact.double().numpy(), twice.double().numpy()))
     assert other == pytest.approx(value, rel=1e-6) and value < kernel.sum() / 2 + f.sum()
 
 
@@ -247,7 +266,8 @@ def test_kmm_leaves_the_random_generator_and_the_graph_alone():
     assert torch.equal(torch.get_rng_state(), state)
 
 
-@pytest.mark.parametrize("bad", [{"b_min": 1.0}, {"b_min": -0.1}, {"b_max": 0.9}, {"b_max": math.nan}, {"b_min": math.nan}])
+@pytest.mark.parametrize("bad", [
+    {"b_min": 1.0}, {"b_min": -0.1}, {"b_max": 0.9}, {"b_max": math.nan}, {"b_min": math.nan}])
 def test_kmm_refuses(bad):
     with pytest.raises(InputError, match=next(iter(bad))):
         kmm_weights(X, Y, torch.zeros(30, dtype=torch.long), **bad)
@@ -258,12 +278,15 @@ def test_kmm_refuses(bad):
 def test_projection_is_a_brute_force_program(high, seed):
     v, classes = 2 * normal(9, seed=seed), torch.tensor([0, 1, 1, 0, 2, 1, 1, 0, 0])
     ours = project(v, classes, -0.8, high).numpy()
+    totals = [{"type": "eq", "fun": lambda d, mine=(classes == c).numpy(): d[mine].sum()}
+              for c in range(3)]
     expected = optimize.minimize(
-        lambda d: ((d - v.numpy()) ** 2).sum(), np.zeros(9), jac=lambda d: 2 * (d - v.numpy()), method="SLSQP",
-        bounds=[(-0.8, None if math.isinf(high) else high)] * 9, options={"ftol": 1e-14},
-        constraints=[{"type": "eq", "fun": lambda d, mine=(classes == c).numpy(): d[mine].sum()} for c in range(3)])
+        lambda d: ((d - v.numpy()) ** 2).sum(), np.zeros(9), jac=lambda d: 2 * (d - v.numpy()),
+        method="SLSQP", bounds=[(-0.8, None if math.isinf(high) else high)] * 9,
+        options={"ftol": 1e-14}, constraints=totals)
     assert ours == pytest.approx(expected.x, abs=1e-5)
-    assert project(torch.from_numpy(ours), classes, -0.8, high).numpy() == pytest.approx(ours, abs=1e-12)
+    again = project(torch.from_numpy(ours), classes, -0.8, high).numpy()
+    assert again == pytest.approx(ours, abs=1e-12)
 
 
 def test_scores_of_logits():
@@ -273,7 +296,8 @@ def test_scores_of_logits():
     assert openness.max_logit(logits).numpy() == pytest.approx(logits.numpy().max(1))
     assert openness.neg_entropy(logits).numpy() == pytest.approx(-stats.entropy(p, axis=1))
     for t in (1.0, 0.5, 10.0):
-        assert openness.energy(logits, t).numpy() == pytest.approx(t * special.logsumexp(logits.numpy() / t, axis=1))
+        wanted = t * special.logsumexp(logits.numpy() / t, axis=1)
+        assert openness.energy(logits, t).numpy() == pytest.approx(wanted)
     assert float(openness.neg_entropy(torch.tensor([[0.0, -torch.inf]]))) == 0
 
 
@@ -288,9 +312,9 @@ def test_propagate_is_dense(steps, keep):
     for _ in range(steps):
         around = mean @ expected
         expected = np.where(degree > 0, keep * expected + (1 - keep) * around, expected)
-    assert openness.propagate(score, torch.from_numpy(mean), steps, keep).numpy() == pytest.approx(expected)
-    assert openness.propagate(score, torch.from_numpy(mean).to_sparse(), steps, keep).numpy() == pytest.approx(expected)
-    assert float(openness.propagate(score, torch.from_numpy(mean), steps, keep)[3]) == pytest.approx(float(score[3]))
+    for adjacency in (torch.from_numpy(mean), torch.from_numpy(mean).to_sparse()):
+        found = openness.propagate(score, adjacency, steps, keep).numpy()
+        assert found == pytest.approx(expected) and found[3] == pytest.approx(float(score[3]))
 
 
 def planted(nodes: int, seed: int, noise: float = 1.0) -> tuple[torch.Tensor, torch.Tensor]:
@@ -318,7 +342,8 @@ def test_openmax_is_a_loop(tail, alpha):
     for row, probability in zip(test.numpy(), ours):
         new, unknown = row.copy(), 0.0
         for i, c in enumerate(np.argsort(-row)[:min(alpha, 4)]):
-            w = 1 - (min(alpha, 4) - i) / min(alpha, 4) * stats.weibull_min.cdf(d(row, centres[c]), *fits[c])
+            outside = stats.weibull_min.cdf(d(row, centres[c]), *fits[c])
+            w = 1 - (min(alpha, 4) - i) / min(alpha, 4) * outside
             new[c], unknown = row[c] * w, unknown + row[c] * (1 - w)
         assert probability == pytest.approx(special.softmax(np.append(new, unknown)), abs=1e-6)
 
@@ -328,7 +353,8 @@ def test_openmax_finds_a_planted_unknown_class():
     known, label = planted(200, 1)
     unknown = torch.tensor([3.0, 3.0, 3.0, 0.0], dtype=torch.double) + normal(200, 4, seed=2)
     p_known, p_unknown = openness.openmax(known, model), openness.openmax(unknown, model)
-    assert p_known.shape == (200, 5) and torch.allclose(p_known.sum(1), torch.ones(200, dtype=torch.double))
+    assert p_known.shape == (200, 5)
+    assert torch.allclose(p_known.sum(1), torch.ones(200, dtype=torch.double))
     assert float((p_known.argmax(1) == label).double().mean()) > 0.8
     assert float((p_unknown.argmax(1) == 4).double().mean()) > 0.9
     assert roc_auc_score([0] * 200 + [1] * 200, torch.cat([p_known, p_unknown])[:, 4]) > 0.95
@@ -338,7 +364,8 @@ def test_openmax_of_classes_too_small_to_fit():
     logits, label = planted(80, 0)
     keep = (label != 3).nonzero().ravel()
     model = openness.fit_openmax(logits[keep], label[keep])
-    assert (model["centre"][3] == 0).all() and all(torch.isfinite(value).all() for value in model.values())
+    assert (model["centre"][3] == 0).all()
+    assert all(torch.isfinite(value).all() for value in model.values())
     one = torch.cat([keep, (label == 3).nonzero().ravel()[:1]])
     single = openness.fit_openmax(logits[one], label[one])
     assert torch.equal(single["centre"][3], logits[one[-1]]) and (single["scale"] > 0).all()

@@ -1,4 +1,4 @@
-"""DOC, OpenWGL and G2Pxy: each term of their losses, their options, and what they make of an easy graph."""
+"""DOC, OpenWGL and G2Pxy: the terms of their losses, their options, and an easy graph."""
 from __future__ import annotations
 
 import math
@@ -20,16 +20,19 @@ NAMES = ("doc", "openwgl", "g2pxy")
 
 
 def toy(mode: str = "open_set", **options):
-    fields = {"num_nodes": 160, "num_classes": 3, "num_unseen": 1, "num_features": 30, "labels_per_class": 8, "num_val": 30, "num_test": 60}
+    fields = {"num_nodes": 160, "num_classes": 3, "num_unseen": 1, "num_features": 30,
+              "labels_per_class": 8, "num_val": 30, "num_test": 60}
     return synthetic.build(mode=mode, split_seed=0, **fields | options)
 
 
 def easy(mode: str = "open_set"):
-    return toy(mode, num_nodes=300, num_classes=4, avg_degree=10.0, homophily=0.95, signal=0.6, num_features=60, class_imbalance=1.0)
+    return toy(mode, num_nodes=300, num_classes=4, avg_degree=10.0, homophily=0.95, signal=0.6,
+               num_features=60, class_imbalance=1.0)
 
 
 def make(name: str, hidden: int = 8, kind: str = "gcnconv", **options) -> methods.base.Method:
-    return methods.find(name)(encoder=EncoderSpec(kind=kind, hidden=hidden, heads=2), **{"steps": 4, "rounds": 2} | options)
+    spec = EncoderSpec(kind=kind, hidden=hidden, heads=2)
+    return methods.find(name)(encoder=spec, **{"steps": 4, "rounds": 2} | options)
 
 
 def started(task, name: str, episodes: int = 0, **options) -> methods.base.Method:
@@ -89,7 +92,8 @@ def test_columns_of_an_open_set(name, columns):
     assert torch.equal(decided[decided < 2], scores[:, :2].argmax(1)[decided < 2])
 
 
-@pytest.mark.parametrize("name, terms", [("doc", {"source"}), ("openwgl", {"source", "kl", "edges"}), ("g2pxy", {"source"})])
+@pytest.mark.parametrize("name, terms", [
+    ("doc", {"source"}), ("openwgl", {"source", "kl", "edges"}), ("g2pxy", {"source"})])
 def test_close_set_has_no_unknown(name, terms):
     task = toy("close_set")
     method = make(name)
@@ -119,17 +123,20 @@ def test_a_graph_without_edges(name):
 
 
 @pytest.mark.parametrize("name, mode, terms", [
-    ("openwgl", "open_set", {"source", "kl", "edges", "uncertainty"}), ("g2pxy", "open_set", {"source", "masked", "inter", "external"})])
+    ("openwgl", "open_set", {"source", "kl", "edges", "uncertainty"}),
+    ("g2pxy", "open_set", {"source", "masked", "inter", "external"})])
 def test_terms_of_an_open_set(name, mode, terms):
     record = trainer.fit(make(name), toy(mode), selection="last")
     assert record.history[-1].losses.keys() == terms
 
 
 @pytest.mark.parametrize("key, value", [
-    ("doc.score", "energy"), ("openwgl.score", "odin"), ("g2pxy.score", "openmax"), ("openwgl.latent", 0), ("openwgl.kl_weight", -1.0),
-    ("openwgl.edge_weight", -1.0), ("openwgl.uncertainty_weight", -1.0), ("openwgl.max_edges", 0), ("openwgl.samples", 0),
-    ("openwgl.cut", "median"), ("g2pxy.proxy_dim", 0), ("g2pxy.ratio", 0.0), ("g2pxy.boundary", 0.0), ("g2pxy.boundary", 1.5),
-    ("g2pxy.masked_weight", -0.1), ("g2pxy.inter_weight", -0.1), ("g2pxy.external_weight", -0.1), ("g2pxy.steps", 0)])
+    ("doc.steps", 0), ("openwgl.latent", 0), ("openwgl.kl_weight", -1.0),
+    ("openwgl.edge_weight", -1.0), ("openwgl.uncertainty_weight", -1.0), ("openwgl.max_edges", 0),
+    ("openwgl.samples", 0), ("openwgl.cut", "median"), ("g2pxy.proxy_dim", 0),
+    ("g2pxy.ratio", 0.0), ("g2pxy.boundary", 0.0), ("g2pxy.boundary", 1.5),
+    ("g2pxy.masked_weight", -0.1), ("g2pxy.inter_weight", -0.1), ("g2pxy.external_weight", -0.1),
+    ("g2pxy.steps", 0)])
 def test_bad_option_values(key, value):
     name, option = key.split(".")
     with pytest.raises(InputError) as error:
@@ -168,7 +175,8 @@ def test_doc_confidence(smoothing):
         adjacency = method.target.adjacency("gcn").matrix.toarray()
         yes, no = p.numpy(), 1 - p.numpy()
         for _ in range(smoothing):
-            yes, no = (0.9 * adjacency @ now + 0.1 * first for now, first in ((yes, p.numpy()), (no, 1 - p.numpy())))
+            yes, no = (0.9 * adjacency @ now + 0.1 * first
+                       for now, first in ((yes, p.numpy()), (no, 1 - p.numpy())))
         p = torch.tensor(yes / (yes + no))
     cut = doc_thresholds(p[task.train], task.source.y[task.train])
     assert torch.allclose(scores[:, :2].sigmoid(), p, atol=1e-5)
@@ -182,15 +190,18 @@ def test_doc_confidence(smoothing):
 
 def test_openwgl_kl_is_brute_force(rng):
     mean, log_sigma = rng.randn(5, 4), rng.randn(5, 4)
-    normal = torch.distributions.Normal
-    expected = torch.distributions.kl_divergence(normal(torch.tensor(mean), torch.tensor(np.exp(log_sigma))), normal(0.0, 1.0)).mean()
-    assert float(openwgl.kl_divergence(torch.tensor(mean), torch.tensor(log_sigma))) == pytest.approx(float(expected))
+    given = torch.distributions.Normal(torch.tensor(mean), torch.tensor(np.exp(log_sigma)))
+    standard = torch.distributions.Normal(0.0, 1.0)
+    expected = torch.distributions.kl_divergence(given, standard).mean()
+    found = openwgl.kl_divergence(torch.tensor(mean), torch.tensor(log_sigma))
+    assert float(found) == pytest.approx(float(expected))
     assert float(openwgl.kl_divergence(torch.zeros(2, 3), torch.zeros(2, 3))) == 0
 
 
 def test_openwgl_edge_loss_is_brute_force(rng):
     z, edges, others = rng.randn(6, 3), rng.randint(6, size=(2, 7)), rng.randint(6, size=(2, 7))
-    losses = [-math.log(sigmoid(z[i] @ z[j])) for i, j in edges.T] + [-math.log(1 - sigmoid(z[i] @ z[j])) for i, j in others.T]
+    losses = [-math.log(sigmoid(z[i] @ z[j])) for i, j in edges.T]
+    losses += [-math.log(1 - sigmoid(z[i] @ z[j])) for i, j in others.T]
     found = openwgl.edge_loss(torch.tensor(z), torch.tensor(edges), torch.tensor(others))
     assert float(found) == pytest.approx(np.mean(losses))
 
@@ -207,9 +218,11 @@ def test_openwgl_uncertainty_is_brute_force(rng):
 
 def test_openwgl_draws_have_their_parameters():
     torch.manual_seed(0)
-    mean, log_sigma = torch.tensor([[1.0, -2.0]]).repeat(20000, 1), torch.tensor([[0.0, -1.0]]).repeat(20000, 1)
+    mean = torch.tensor([[1.0, -2.0]]).repeat(20000, 1)
+    log_sigma = torch.tensor([[0.0, -1.0]]).repeat(20000, 1)
     z = openwgl.draw(mean, log_sigma)
-    assert torch.allclose(z.mean(0), mean[0], atol=0.03) and torch.allclose(z.std(0), log_sigma[0].exp(), atol=0.03)
+    assert torch.allclose(z.mean(0), mean[0], atol=0.03)
+    assert torch.allclose(z.std(0), log_sigma[0].exp(), atol=0.03)
 
 
 def test_openwgl_averages_over_shared_draws():
@@ -219,16 +232,19 @@ def test_openwgl_averages_over_shared_draws():
     assert np.allclose(p.sum(1), 1, atol=1e-5)
     with torch.no_grad():
         out = method.classifier(method.on_target).numpy().astype(float)
-        weight, bias = method.head.weight.numpy().astype(float), method.head.bias.numpy().astype(float)
+        weight = method.head.weight.numpy().astype(float)
+        bias = method.head.bias.numpy().astype(float)
     mean, sigma = out[:, :3], np.exp(out[:, 3:] + openwgl.START)
     noise = torch.randn(5, 3, generator=torch.Generator().manual_seed(0)).numpy()
-    assert np.allclose(p, np.mean([softmax((mean + eps * sigma) @ weight.T + bias) for eps in noise], 0), atol=1e-5)
+    wanted = np.mean([softmax((mean + eps * sigma) @ weight.T + bias) for eps in noise], 0)
+    assert np.allclose(p, wanted, atol=1e-5)
 
 
 def test_openwgl_edges_are_those_of_the_target():
     task = toy()
     method = started(task, "openwgl")
-    pairs = {tuple(sorted(pair)) for pair in task.target.edge_index.T.tolist() if pair[0] != pair[1]}
+    pairs = {tuple(sorted(pair)) for pair in task.target.edge_index.T.tolist()
+             if pair[0] != pair[1]}
     assert set(map(tuple, method.edges.T.tolist())) == pairs and method.edges.size(1) == len(pairs)
     few = started(task, "openwgl", max_edges=5, edge_weight=1.0)
     assert math.isfinite(few.episode()["edges"])
@@ -258,7 +274,8 @@ def test_g2pxy_losses_are_brute_force(rng):
     for row, y in zip(logits, label):
         kept = np.delete(row, y)
         masked.append(math.log(np.exp(kept).sum()) - row[3])
-    assert float(g2pxy.masked_cross_entropy(torch.tensor(logits), torch.tensor(label))) == pytest.approx(np.mean(masked))
+    found = g2pxy.masked_cross_entropy(torch.tensor(logits), torch.tensor(label))
+    assert float(found) == pytest.approx(np.mean(masked))
     expected = -np.log(softmax(logits)[:, 3]).mean()
     assert float(g2pxy.unknown_cross_entropy(torch.tensor(logits))) == pytest.approx(expected)
 
@@ -288,7 +305,8 @@ def test_g2pxy_centres_and_boundary_are_brute_force(rng):
             # One rounding, as the method's: single precision, upwards.
             count = math.ceil(np.float32(len(mine)) * np.float32(share))
             expected |= set(mine[confidence[mine].argsort()][:count].tolist())
-        assert set(g2pxy.boundary_nodes(torch.tensor(confidence), torch.tensor(label), share).tolist()) == expected
+        found = g2pxy.boundary_nodes(torch.tensor(confidence), torch.tensor(label), share)
+        assert set(found.tolist()) == expected
 
 
 def test_g2pxy_random_pairs_reach_every_other_class():
@@ -308,7 +326,8 @@ def test_g2pxy_parents():
     named = p.argmax(1)
     named[task.train] = task.source.y[task.train]
     assert torch.equal(method.named, named)
-    pairs = {tuple(sorted(pair)) for pair in task.source.edge_index.T.tolist() if named[pair[0]] != named[pair[1]]}
+    pairs = {tuple(sorted(pair)) for pair in task.source.edge_index.T.tolist()
+             if named[pair[0]] != named[pair[1]]}
     assert set(map(tuple, method.pairs.T.tolist())) == pairs
     for c in range(2):
         outer = torch.isin(torch.arange(160), method.outer)

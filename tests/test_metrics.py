@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 import torch
 from sklearn import metrics as scikit
-from sklearn.metrics import accuracy_score, confusion_matrix, f1_score, normalized_mutual_info_score, precision_score, recall_score
 
 from graphgym_srnc.train import metrics
 
@@ -24,36 +23,41 @@ def draw(classes: int, seed: int, nodes: int = 60) -> tuple[torch.Tensor, torch.
 def test_scores_are_scikit_learns(num_known, open_set, seed):
     prediction, label = draw(num_known + open_set, seed)
     scores = metrics.classification_scores(prediction, label, num_known, open_set)
-    expected = {"micro_f1": f1_score(label, prediction, average="micro"), "macro_f1": f1_score(label, prediction, average="macro"),
-                "macro_recall": recall_score(label, prediction, average="macro")}
+    expected = {"micro_f1": scikit.f1_score(label, prediction, average="micro"),
+                "macro_f1": scikit.f1_score(label, prediction, average="macro"),
+                "macro_recall": scikit.recall_score(label, prediction, average="macro")}
     if open_set:
-        expected |= {"unknown_recall": recall_score(label == num_known, prediction == num_known),
-                     "unknown_precision": precision_score(label == num_known, prediction == num_known)}
+        true, said = label == num_known, prediction == num_known
+        expected |= {"unknown_recall": scikit.recall_score(true, said),
+                     "unknown_precision": scikit.precision_score(true, said)}
     assert scores == pytest.approx(expected)
-    assert scores["micro_f1"] == pytest.approx(accuracy_score(label, prediction))
+    assert scores["micro_f1"] == pytest.approx(scikit.accuracy_score(label, prediction))
 
 
 def test_absent_classes_do_not_count():
     prediction, label = EMPTY_CLASSES
     scores = metrics.classification_scores(prediction, label, 4, True)
-    assert scores["macro_f1"] == pytest.approx(f1_score(label, prediction, average="macro", zero_division=0))
+    wanted = scikit.f1_score(label, prediction, average="macro", zero_division=0)
+    assert scores["macro_f1"] == pytest.approx(wanted)
     assert scores["macro_recall"] == pytest.approx((2 / 3 + 1 / 2) / 2)
     assert scores["unknown_recall"] == scores["unknown_precision"] == 0
 
 
 def test_confusion_matrix():
     prediction, label = draw(4, 0)
-    assert (metrics.confusion_matrix(prediction, label, 6).numpy() == confusion_matrix(label, prediction, labels=range(6))).all()
+    wanted = scikit.confusion_matrix(label, prediction, labels=range(6))
+    assert (metrics.confusion_matrix(prediction, label, 6).numpy() == wanted).all()
 
 
 @pytest.mark.parametrize("clusters, classes", [(4, 4), (6, 3), (2, 5)])
 def test_clustering_scores_are_brute_force(clusters, classes):
     cluster, label = draw(clusters, 0)[0], draw(classes, 1)[1]
     size = max(clusters, classes)
-    best = max(float((np.array(names)[cluster] == label.numpy()).mean()) for names in permutations(range(size)))
+    best = max(float((np.array(names)[cluster] == label.numpy()).mean())
+               for names in permutations(range(size)))
     scores = metrics.clustering_scores(cluster, label)
     assert scores["acc"] == pytest.approx(best)
-    assert scores["nmi"] == pytest.approx(normalized_mutual_info_score(label, cluster))
+    assert scores["nmi"] == pytest.approx(scikit.normalized_mutual_info_score(label, cluster))
 
 
 def test_clusters_are_known_up_to_names():
@@ -74,7 +78,8 @@ def confidences(seed: int, ties: bool, nodes: int = 80) -> tuple[torch.Tensor, t
 @pytest.mark.parametrize("seed", range(4))
 def test_detection_scores_are_brute_force(seed, ties):
     sure, unknown = confidences(seed, ties)
-    scores, known, others = metrics.detection_scores(sure, unknown), sure[~unknown].tolist(), sure[unknown].tolist()
+    scores = metrics.detection_scores(sure, unknown)
+    known, others = sure[~unknown].tolist(), sure[unknown].tolist()
     pairs = [1.0 if a > b else 0.5 if a == b else 0.0 for a in known for b in others]
     assert scores["unknown_auroc"] == pytest.approx(np.mean(pairs)) and 0.5 < np.mean(pairs) < 1
     passed = []
@@ -82,7 +87,8 @@ def test_detection_scores_are_brute_force(seed, ties):
         if np.mean([c >= cut for c in known]) >= 0.95:
             passed.append(np.mean([c >= cut for c in others]))
     assert scores["unknown_fpr95"] == pytest.approx(min(passed)) and 0 < min(passed) < 1
-    # Each cut that takes in more unknown nodes counts with its precision and with what it adds to recall.
+    # Each cut that takes in more unknown nodes counts with its precision and with what it adds to
+    # recall.
     area, recall = 0.0, 0.0
     for cut in sorted(set(sure.tolist())):
         hit, found = sum(c <= cut for c in others), int((sure <= cut).sum())
@@ -107,6 +113,7 @@ def test_detection_scores_at_the_ends():
     assert metrics.detection_scores(torch.zeros(10), unknown)["unknown_auroc"] == 0.5
 
 
-@pytest.mark.parametrize("unknown", [torch.zeros(5, dtype=torch.bool), torch.ones(5, dtype=torch.bool)])
+@pytest.mark.parametrize("unknown", [
+    torch.zeros(5, dtype=torch.bool), torch.ones(5, dtype=torch.bool)])
 def test_one_kind_of_nodes_is_not_told_apart(unknown):
     assert metrics.detection_scores(torch.rand(5), unknown) == {}

@@ -25,7 +25,8 @@ CURVE = (0.2, 0.4, 0.4, 0.12, 0.8, 0.0)
 
 
 class Scripted(Method):
-    """Right on as large a share of the nodes as its script says, so that the best episode is known in advance."""
+    """Right on as large a share of the nodes as its script says, so that the best episode is known
+    in advance."""
 
     def __init__(self, task, curve=CURVE, nodes=None, losses=None, grows=0) -> None:
         super().__init__()
@@ -44,9 +45,10 @@ class Scripted(Method):
         self.number += 1
         return {"plain": 1.0} | self.losses.get(int(self.number), {})
 
-    def predict(self, graph) -> Tensor:
+    def predict(self, graph, role="target") -> Tensor:
         label = self.truth.source.y.clone()
-        wrong = self.nodes[round(self.curve[min(int(self.number), len(self.curve) - 1)] * len(self.nodes)):]
+        share = self.curve[min(int(self.number), len(self.curve) - 1)]
+        wrong = self.nodes[round(share * len(self.nodes)):]
         label[wrong] = (label[wrong] + 1) % self.truth.num_outputs
         return torch.eye(self.truth.num_outputs)[label]
 
@@ -66,7 +68,8 @@ def test_keeps_the_first_best_episode(task):
     record = trainer.fit(method, task)
     assert [episode.val["micro_f1"] for episode in record.history] == pytest.approx(CURVE)
     assert [episode.number for episode in record.history] == list(range(6))
-    assert record.best == 4 == int(method.number) and record.val == record.history[4].val and record.test == record.history[4].test
+    assert record.best == 4 == int(method.number)
+    assert record.val == record.history[4].val and record.test == record.history[4].test
     assert record.stopped == "all 5 episode(s) done" and record.selection == "target_val"
     assert record.task == task.name and record.fingerprint == task.fingerprint()
 
@@ -76,7 +79,10 @@ def test_patience(task, patience, episodes, best):
     method = Scripted(task)
     record = trainer.fit(method, task, patience=patience)
     assert (len(record.history), record.best, int(method.number)) == (episodes, best, best)
-    assert record.stopped == (f"no better score by target_val for {patience} episode(s)" if episodes < 6 else "all 5 episode(s) done")
+    stopped = "all 5 episode(s) done"
+    if episodes < 6:
+        stopped = f"no better score by target_val for {patience} episode(s)"
+    assert record.stopped == stopped
 
 
 @pytest.mark.parametrize("asked, done", [(-1, 5), (0, 0), (1, 1), (99, 5)])
@@ -105,24 +111,27 @@ def test_source_val_looks_at_source_nodes(task):
 
 def test_scores_are_of_their_nodes(task):
     record = trainer.fit(Scripted(task, nodes=task.test, curve=(0.3,)), task)
-    assert record.val["micro_f1"] == 1 and record.test["micro_f1"] == pytest.approx(round(0.3 * len(task.test)) / len(task.test))
+    right = round(0.3 * len(task.test)) / len(task.test)
+    assert record.val["micro_f1"] == 1 and record.test["micro_f1"] == pytest.approx(right)
 
 
 def test_validation_graph_of_its_own():
     task = make_task(two_graphs=True)
-    task = dataclasses.replace(task, val_graph=task.source, source_val=torch.tensor([], dtype=torch.long),
-                               val=torch.arange(90)[~torch.isin(torch.arange(90), task.train)][:10])
+    val = torch.arange(90)[~torch.isin(torch.arange(90), task.train)][:10]
+    task = dataclasses.replace(task, val_graph=task.source, val=val,
+                               source_val=torch.tensor([], dtype=torch.long))
     graphs = []
 
     class Spy(Scripted):
-        def predict(self, graph) -> Tensor:
-            graphs.append(graph)
-            return super().predict(graph)
+        def predict(self, graph, role="target") -> Tensor:
+            graphs.append((graph, role))
+            return super().predict(graph, role)
 
     method = Spy(task, curve=(1.0,))
     assert trainer.fit(method, task).val["micro_f1"] == 1
     blind = method.seen[0]
-    assert any(g is blind.target for g in graphs) and any(g is blind.validation for g in graphs)
+    assert [role for graph, role in graphs if graph is blind.target] == ["target"]
+    assert [role for graph, role in graphs if graph is blind.validation] == ["source"]
 
 
 def test_methods_see_the_blind_task(task):
@@ -136,15 +145,21 @@ def test_methods_see_the_blind_task(task):
 def test_callbacks_see_every_episode(task):
     seen = []
     method = Scripted(task)
-    record = trainer.fit(method, task, callbacks=[lambda *args: seen.append((*args, int(args[1].number)))] * 2)
-    assert [(e.number, number) for e, _, _, number in seen] == [(i, i) for i in range(6) for _ in range(2)]
-    assert all(m is method and t is task for _, m, t, _ in seen) and [e for e, *_ in seen[::2]] == record.history
+    def callback(*args) -> None:
+        seen.append((*args, int(args[1].number)))
+
+    record = trainer.fit(method, task, callbacks=[callback] * 2)
+    numbers = [(episode.number, number) for episode, _, _, number in seen]
+    assert numbers == [(i, i) for i in range(6) for _ in range(2)]
+    assert all(m is method and t is task for _, m, t, _ in seen)
+    assert [episode for episode, *_ in seen[::2]] == record.history
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
 @pytest.mark.parametrize("number", [0, 3])
 def test_a_loss_that_is_no_number_stops_the_run(task, number, value):
-    with pytest.raises(FloatingPointError, match=rf"Scripted, episode {number}: cluster_target is -?(nan|inf)"):
+    told = rf"Scripted, episode {number}: cluster_target is -?(nan|inf)"
+    with pytest.raises(FloatingPointError, match=told):
         trainer.fit(Scripted(task, losses={number: {"cluster_target": value}}), task)
 
 
@@ -157,28 +172,38 @@ def test_warnings_and_seconds_are_kept(task):
 
 def test_oracle_is_shown_every_class(task):
     method = IID(steps=1, rounds=0)
-    record = trainer.fit(method, task)
-    assert method.task.num_known == 3 and not method.task.open_set and record.fingerprint == task.oracle.fingerprint()
+    record = trainer.fit(method, task.oracle)
+    assert method.task.num_known == 3 and not method.task.open_set
+    assert record.fingerprint == task.oracle.fingerprint()
     assert "unknown_recall" not in record.test
 
 
-@pytest.mark.parametrize("key, method, options", [
-    ("train.mode", IID, {}), ("train.selection", Scripted, {"selection": "test"}),
-    ("train.selection", Scripted, {"selection": "source_val"})])
-def test_bad_input(key, method, options):
+@pytest.mark.parametrize("selection", ["test", "source_val", "target_val"])
+def test_bad_selections(selection):
     task = make_task(oracle=False)
+    if selection == "target_val":
+        task = dataclasses.replace(task, val=task.val[:0], test=task.test[:0], scored=False)
     with pytest.raises(InputError) as error:
-        trainer.fit(method() if method is IID else method(task), task, **options)
-    assert error.value.key == key
+        trainer.fit(Scripted(task), task, selection=selection)
+    assert error.value.key == "selection" and error.value.value == selection
+    assert "last" in error.value.allowed
 
 
 def test_oracle_without_source_val_is_refused():
-    task = synthetic.build(mode="close_set", num_nodes=200, num_classes=2, num_features=30, labels_per_class=10, num_val=30, num_test=50)
+    task = synthetic.build(mode="close_set", num_nodes=200, num_classes=2, num_features=30,
+                           labels_per_class=10, num_val=30, num_test=50)
     assert task.source_val.numel() and not task.oracle.source_val.numel()
     with pytest.raises(InputError) as error:
-        trainer.fit(IID(steps=1, rounds=1), task, selection="source_val")
-    assert error.value.key == "train.selection"
+        trainer.fit(IID(steps=1, rounds=1), task.oracle, selection="source_val")
+    assert error.value.key == "selection"
+    assert error.value.allowed == "a task with held-out source nodes, or target_val, or last"
 
+
+@pytest.mark.parametrize("key, value", [("max_episodes", -2), ("patience", -1)])
+def test_bad_settings(task, key, value):
+    with pytest.raises(InputError) as error:
+        trainer.fit(Scripted(task), task, **{key: value})
+    assert error.value.key == key
 
 # ---- selection by the modularity of the predicted classes ----
 
@@ -187,7 +212,8 @@ def partition(edges: torch.Tensor, label: torch.Tensor) -> float:
     """Newman's modularity by networkx."""
     graph = nx.Graph(edges[:, edges[0] != edges[1]].T.tolist())
     graph.add_nodes_from(range(len(label)))
-    return nx.community.modularity(graph, [{v for v in range(len(label)) if label[v] == c} for c in label.unique().tolist()])
+    classes = [{v for v in range(len(label)) if label[v] == c} for c in label.unique().tolist()]
+    return nx.community.modularity(graph, classes)
 
 
 @pytest.mark.parametrize("classes", [1, 3, 7])
@@ -195,9 +221,11 @@ def test_modularity_is_networkx(classes):
     graph = make_graph()
     loops, again = torch.arange(0, 90, 4).repeat(2, 1), graph.edge_index[:, 5:40]
     # Edges in one direction, some twice, some in both, and a node without any.
-    graph.edge_index = torch.cat([graph.edge_index[:, graph.edge_index[0] < graph.edge_index[1]], again, loops], 1)
+    up = graph.edge_index[0] < graph.edge_index[1]
+    graph.edge_index = torch.cat([graph.edge_index[:, up], again, loops], 1)
     graph.edge_index = graph.edge_index[:, (graph.edge_index != 7).all(0)]
-    for label in (graph.y % classes, torch.randint(classes, (90,), generator=torch.Generator().manual_seed(0)) * 2):
+    random = torch.randint(classes, (90,), generator=torch.Generator().manual_seed(0))
+    for label in (graph.y % classes, random * 2):
         ready = prepare(graph)
         found = modularity(label, ready.adjacency("raw"), ready.degree)
         assert found == pytest.approx(partition(graph.edge_index, label), abs=1e-6)
@@ -213,7 +241,7 @@ class Labellings(Scripted):
         super().__init__(task, curve=[0.0] * len(labels))
         self.labels_of = labels
 
-    def predict(self, graph) -> Tensor:
+    def predict(self, graph, role="target") -> Tensor:
         return torch.eye(self.truth.num_outputs)[self.labels_of[int(self.number)]]
 
 
@@ -228,13 +256,17 @@ def test_target_modularity_selects_by_edges_alone(task):
     labels = labellings(task)
     method = Labellings(task, *labels)
     record = trainer.fit(method, task, selection="target_modularity")
-    told = [{key: episode.losses[key] for key in ("agreement", "class_modularity")} for episode in record.history]
+    told = [{key: episode.losses[key] for key in ("agreement", "class_modularity")}
+            for episode in record.history]
     for figures, label in zip(told, labels):
+        modularity = partition(task.target.edge_index, label)
         assert figures["agreement"] == pytest.approx(float((label == labels[0]).float().mean()))
-        assert figures["class_modularity"] == pytest.approx(partition(task.target.edge_index, label), abs=1e-6)
-    assert all(episode.losses["plain"] == 1 for episode in record.history) and told[0]["agreement"] == 1
+        assert figures["class_modularity"] == pytest.approx(modularity, abs=1e-6)
+    assert all(episode.losses["plain"] == 1 for episode in record.history)
     modularity = [figures["class_modularity"] for figures in told]
-    assert modularity[2] > modularity[1] > modularity[3] > modularity[0] and told[2]["agreement"] < 0.6 < told[1]["agreement"]
+    assert modularity[2] > modularity[1] > modularity[3] > modularity[0]
+    agreement = [figures["agreement"] for figures in told]
+    assert agreement[0] == 1 and agreement[2] < 0.6 < agreement[1]
     assert record.best == 1 == int(method.number)
     wrong = dataclasses.replace(task, source=task.source.clone(), oracle=None)
     wrong.source.y[task.val] = (wrong.source.y[task.val] + 1) % 3
@@ -246,15 +278,18 @@ def test_guard_of_target_modularity(task):
     labels = labellings(task)
     agreement = float((labels[1] == labels[0]).float().mean())
     for least, best in ((0.0, 2), (agreement - 1e-3, 1), (agreement + 1e-3, 3), (1.0, 0)):
-        assert trainer.fit(Labellings(task, *labels), task, selection="target_modularity", min_agreement=least).best == best, least
+        record = trainer.fit(Labellings(task, *labels), task, selection="target_modularity",
+                             min_agreement=least)
+        assert record.best == best, least
 
 
 def test_other_selections_tell_no_modularity(task):
-    assert trainer.fit(Labellings(task, *labellings(task)), task).history[1].losses.keys() == {"plain"}
+    record = trainer.fit(Labellings(task, *labellings(task)), task)
+    assert record.history[1].losses.keys() == {"plain"}
 
 
 @pytest.mark.parametrize("value", [-0.1, 1.1, math.nan])
 def test_bad_guard(task, value):
     with pytest.raises(InputError) as error:
         trainer.fit(Scripted(task), task, selection="target_modularity", min_agreement=value)
-    assert error.value.key == "train.min_agreement"
+    assert error.value.key == "min_agreement"

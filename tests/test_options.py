@@ -1,0 +1,139 @@
+"""Options out of signatures: ranges, their checks and words, and errors by the caller's names."""
+from __future__ import annotations
+
+import math
+from typing import Annotated
+
+import numpy as np
+import pytest
+
+from graphgym_srnc import options
+from graphgym_srnc.errors import InputError, renamed
+from graphgym_srnc.options import Count, Natural, OneOf, Option, Positive, Range, Share, Weight
+
+
+class Base:
+    """Something with options.
+
+    Args:
+        steps: how often,
+            and how long.
+        rate: how fast.
+
+    Raises:
+        InputError: never.
+    """
+
+    def __init__(self, *, steps: Count = 3, rate: Share = 0.5, other: object = None) -> None:
+        self.steps, self.rate = steps, rate
+
+
+class Silent(Base):
+    """It has no options of its own."""
+
+
+class Derived(Silent):
+    """Something with more of them.
+
+    Args:
+        kind: which one.
+    """
+
+    def __init__(self, *, kind: Annotated[str, OneOf("a", "b")] = "a", steps: Natural = 0,
+                 names: list = [], **base) -> None:  # noqa: B006
+        super().__init__(steps=steps, **base)
+        self.kind = kind
+
+
+@options.checked
+def area(width: float, *, height: Positive = 1.0, name: str = "") -> float:
+    """The area.
+
+    Args:
+        height: how high.
+    """
+    return width * height
+
+
+@pytest.mark.parametrize("closed, low, high", [
+    ("both", True, True), ("left", True, False), ("right", False, True),
+    ("neither", False, False)])
+def test_ends_of_a_range(closed, low, high):
+    bounds = Range(0, 2, closed)
+    assert (bounds.allows(0), bounds.allows(2)) == (low, high)
+    assert bounds.allows(1) and bounds.allows(np.float32(1)) and bounds.allows([0.5, 1.5])
+    for value in (-0.1, 2.1, math.nan, -math.inf, math.inf, [1, 3], (1, math.nan), "1", None):
+        assert not bounds.allows(value), value
+
+
+@pytest.mark.parametrize("bounds, words", [
+    (Range(1), "1 or more"), (Range(0, closed="neither"), "above 0"), (Range(0, 1), "in [0, 1]"),
+    (Range(0, 1, "left"), "in [0, 1)"), (Range(0, 1, "right"), "in (0, 1]"),
+    (Range(0, 0.5, "neither"), "in (0, 0.5)"), (Range(-1, 2 ** 31), "in [-1, 2147483648]"),
+    (OneOf("a", 2), "a, 2")])
+def test_what_is_allowed_in_words(bounds, words):
+    assert str(bounds) == words
+
+
+@pytest.mark.parametrize("kind, right, wrong", [
+    (Count, 1, 0), (Natural, 0, -1), (Weight, 0.0, -0.1), (Positive, 1e-9, 0.0), (Share, 1.0, 1.1)])
+def test_named_ranges(kind, right, wrong):
+    allowed, = kind.__metadata__
+    assert allowed.allows(right) and not allowed.allows(wrong)
+
+
+def test_one_of():
+    assert OneOf("a", "b").allows("a") and not OneOf("a", "b").allows("c")
+
+
+def test_options_are_a_class_s_own_and_then_inherited_ones():
+    names = OneOf("a", "b")
+    found = options.options(Derived)
+    assert [option.key for option in found] == ["kind", "steps", "names", "rate"]
+    assert found[0].doc == "which one." and str(found[0].allowed) == str(names)
+    # It has another default and range, and the explanation of the base.
+    assert found[1] == Option("steps", int, 0, "how often, and how long.", Range(0))
+    assert found[2] == Option("names", list, [], "", None)
+    assert found[3] == Option("rate", float, 0.5, "how fast.", Range(0, 1))
+    assert [option.key for option in options.options(Silent)] == ["steps", "rate"]
+
+
+def test_options_of_a_function_are_its_keywords_only():
+    assert options.options(area) == [Option("height", float, 1.0, "how high.",
+                                            Range(0, closed="neither"))]
+
+
+def test_check_names_the_option():
+    options.check(Derived, {"steps": 0, "kind": "b", "names": [1], "unheard": -1})
+    options.check(Base, {})
+    for key, value, allowed in (("kind", "c", "a, b"), ("steps", -1, "0 or more"),
+                                ("rate", 1.5, "in [0, 1]")):
+        with pytest.raises(InputError) as error:
+            options.check(Derived, {key: value}, "thing.")
+        assert str(error.value) == f"thing.{key}: got {value!r}; allowed: {allowed}"
+
+
+def test_a_checked_function_is_itself():
+    assert area(2.0) == 2 and area(2.0, height=3.0) == 6
+    assert area.__name__ == "area" and area.__doc__.startswith("The area.")
+    with pytest.raises(InputError) as error:
+        area(2.0, height=0.0)
+    assert (error.value.key, error.value.value) == ("height", 0.0)
+    with pytest.raises(InputError, match="box.height"):
+        options.checked(area.__wrapped__, "box.")(2.0, height=-1.0)
+
+
+def test_errors_are_renamed_for_whom_calls():
+    def fail(key: str) -> None:
+        with renamed({"layer": "gnn.layer_type"}):
+            raise InputError(key, 3, "less")
+
+    with pytest.raises(InputError) as error:
+        fail("layer")
+    assert str(error.value) == "gnn.layer_type: got 3; allowed: less"
+    assert isinstance(error.value.__cause__, InputError)
+    with pytest.raises(InputError) as error:
+        fail("other")
+    assert error.value.key == "other" and error.value.__cause__ is None
+    with pytest.raises(KeyError), renamed({"layer": "gnn.layer_type"}):
+        raise KeyError("layer")

@@ -1,0 +1,475 @@
+"""The cluster GNN, SRNC and SRNC+ do what their definitions say."""
+from __future__ import annotations
+
+import dataclasses
+
+import networkx as nx
+import numpy as np
+import pytest
+import torch
+from scipy.stats import entropy
+from sklearn.metrics import normalized_mutual_info_score
+from test_methods import EASY, MODES, make, toy
+from torch_geometric.utils import to_dense_adj
+
+from graphgym_srnc import methods
+from graphgym_srnc.backbones import EncoderSpec, Graph
+from graphgym_srnc.errors import InputError
+from graphgym_srnc.losses.modularity import newman_resolution
+from graphgym_srnc.methods import committee
+from graphgym_srnc.methods.cluster_gnn import ClusterGNN, cluster_encoder
+from graphgym_srnc.methods.srnc import SRNC
+from graphgym_srnc.methods.srnc_plus import LADDER
+from graphgym_srnc.task import ShiftTask
+from graphgym_srnc.train import trainer
+
+PAPER = {"num_clusters": 16, "source_batch": 32, "cluster_lr": 0.01, "resolution": 1.0,
+         "collapse": 1.0, "smoothing": 0, "modularity_weight": 1.0, "members": 1, "product": 0.0,
+         "drop_unsure": 0.0, "target_ratio": 1.0, "hard_labels": False, "calibrated": False,
+         "self_training": 0}
+"""Options under which SRNC+ is SRNC."""
+
+
+@pytest.fixture(autouse=True)
+def few_steps(monkeypatch):
+    """Cluster GNNs are pre-trained for few steps, unless a test wants more."""
+    monkeypatch.setattr(committee, "PRETRAIN_STEPS", 3)
+
+
+@pytest.fixture
+def pretrain(monkeypatch):
+    """Sets the number of steps that cluster GNNs are pre-trained for."""
+    return lambda steps: monkeypatch.setattr(committee, "PRETRAIN_STEPS", steps)
+
+
+def plus(**changes) -> methods.base.Method:
+    """SRNC+ as it is SRNC but for some options."""
+    return make("srnc_plus", **PAPER | changes)
+
+
+def started(task: ShiftTask, method: SRNC | None = None, **options) -> SRNC:
+    """An SRNC, or another method, after episode 0."""
+    torch.manual_seed(0)
+    method = method or make("srnc", **options)
+    method.start(task.blind())
+    return method
+
+
+def weights(module: torch.nn.Module) -> list[list]:
+    """All that a module has learnt."""
+    return [value.tolist() for value in module.state_dict().values()]
+
+
+# ---- the cluster GNN ----
+
+
+def cluster_gnn(task: ShiftTask, clusters: int, **changes) -> ClusterGNN:
+    torch.manual_seed(0)
+    fields = {"resolution": 1.0, "collapse": 1.0, "modularity_weight": 1.0, "lr": 0.01} | changes
+    source, target = (Graph(graph, "l2") for graph in (task.source, task.target))
+    if task.source is task.target:
+        source = target
+    spec = cluster_encoder(EncoderSpec(hidden=32))
+    return ClusterGNN(spec, clusters, task.num_outputs, source, target, **fields)
+
+
+def test_its_encoder_is_that_of_dmon():
+    given = EncoderSpec(kind="sageconv", hidden=5, act="relu", features="none")
+    wanted = EncoderSpec(kind="sageconv", hidden=5, act="selu", features="auto", skip=True)
+    assert cluster_encoder(given) == wanted
+
+
+def test_cluster_gnn_finds_planted_blocks():
+    task = toy(**EASY)
+    cluster = cluster_gnn(task, 4)
+    before = float(cluster.target_loss(cluster.log_posterior(cluster.target)))
+    cluster.pretrain(100)
+    log_q = cluster.log_posterior(cluster.target)
+    assert float(cluster.target_loss(log_q)) < before - 0.1
+    hard = log_q.argmax(1)
+    assert normalized_mutual_info_score(task.target.y_true, hard) > 0.85
+    graph = nx.Graph(task.target.edge_index.T.tolist())
+    graph.add_nodes_from(range(300))
+    parts = [set(np.flatnonzero(hard == k)) for k in range(4)]
+    wanted = nx.community.modularity(graph, parts)
+    figures = cluster.figures(log_q)
+    assert figures == {"modularity": pytest.approx(wanted, abs=1e-5), "used_clusters": 4}
+
+
+def test_the_committee_s_posteriors_are_of_the_last_weights():
+    method = started(toy("close_set"))
+    cluster = method.clusters[0]
+    for _ in range(2):
+        for graph in (cluster.source, cluster.target):
+            assert torch.equal(method.clusters.log_q[0][graph], cluster.log_posterior(graph))
+        before = method.clusters.log_q[0][cluster.target]
+        method.episode()
+        assert not torch.equal(method.clusters.log_q[0][cluster.target], before)
+
+
+@pytest.mark.parametrize("make_method", [lambda: make("srnc"), lambda: plus(members=3)])
+def test_cluster_posteriors_of_any_graph(make_method):
+    task = toy()
+    method = started(task, make_method())
+    found = method.log_cluster_posterior(task.target)
+    assert found.shape == (len(method.clusters), 160, 16) and found.exp().sum(2).allclose(
+        torch.ones(len(found), 160))
+    for cluster, log_q in zip(method.clusters, found):
+        assert torch.equal(cluster.log_posterior(cluster.target), log_q)
+    other = toy(seed=1, nodes=120).target
+    assert method.log_cluster_posterior(other).shape == (len(found), 120, 16)
+    assert torch.equal(method.log_cluster_posterior(task.target.clone()), found)
+
+
+def test_methods_without_clusters_have_no_posteriors_of_them():
+    assert started(toy(), pseudo_labels="classifier").log_cluster_posterior(toy().target) is None
+    assert started(toy(), make("erm")).log_cluster_posterior(toy().target) is None
+
+
+def test_alignment_names_the_planted_blocks():
+    task = toy(**EASY)
+    cluster = cluster_gnn(task, 6)
+    cluster.pretrain(100)
+    log_q, one_hot = cluster.log_posterior(cluster.source), torch.eye(3)[task.source.y[task.train]]
+    mean = cluster.align(log_q[task.train], one_hot)
+    assert sorted(cluster.mapping.tolist()) == [0, 1, 2, 3, 3, 3] and mean >= 0
+    decided = cluster.log_class_posterior(cluster.log_posterior(cluster.target)).argmax(1)
+    known = task.target.y < 3
+    assert float((decided == task.target.y)[known].float().mean()) > 0.6
+
+
+def test_fitting_the_source_makes_alignment_the_identity():
+    task = toy("close_set", signal=0.9)
+    cluster = cluster_gnn(task, 3)
+    cluster.pretrain_on_source(task.train, task.source.y[task.train], 60)
+    log_q = cluster.log_posterior(cluster.source)[task.train]
+    cluster.align(log_q, torch.eye(3)[task.source.y[task.train]])
+    assert cluster.mapping.tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_source_regularizer_pulls_clusters_to_classes(mode, pretrain):
+    pretrain(30)
+    task, right = toy(mode, homophily=0.55, signal=0.5), {}
+    for regularized in (True, False):
+        method = started(
+            task, source_regularizer=regularized, cluster_init="modularity", hidden=32,
+            num_clusters=4, source_batch=0, cluster_steps=60)
+        method.episode()
+        decided = method.clusters.class_posterior("source")[task.train].argmax(1)
+        right[regularized] = float((decided == task.source.y[task.train]).float().mean())
+    assert right[True] > right[False] + 0.2
+
+
+# ---- SRNC ----
+
+
+def check_run(method: SRNC, mode: str) -> trainer.RunRecord:
+    record = trainer.fit(method, toy(mode), selection="last")
+    assert torch.isfinite(method.predict(toy(mode).target)).all()
+    rounds = [episode.losses for episode in record.history[1:]]
+    assert rounds and all(losses["bound"] <= 1e-6 for losses in rounds)
+    return record
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("options", [
+    {"pseudo_labels": "classifier"}, {"cluster_init": "modularity"}, {"cluster_init": "source"},
+    {"alpha": 1.0}, {"smoothing": 2}, {"source_regularizer": False}, {"source_batch": 0},
+    {"collapse": 0.0}, {"pretrain_steps": 1, "cluster_steps": 0}], ids=str)
+def test_every_option_runs(options, mode):
+    assert len(check_run(make("srnc", **options), mode).history) == 3
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("options", [
+    {"pseudo_labels": "classifier"}, {"alpha": 1.0}, {"product": 0.5}, {"drop_unsure": 0.5},
+    {"hard_labels": True}, {"resolution": 0.0}, {"resolution": 3.0}, {"members": 3},
+    {"smoothing": 2}, {"self_training": 1, "calibrated": True}, {"calibrated": True},
+    {"num_clusters": 0}, {"modularity_weight": 0.0}, {"target_ratio": 50.0},
+    {"cluster_source_steps": 1}], ids=str)
+def test_every_option_of_srnc_plus_runs(options, mode):
+    method = plus(**options)
+    record = check_run(method, mode)
+    turns = 2 + (method.self_training if mode == "open_set" else 0)
+    assert len(record.history) == 1 + turns * len(method.resolutions)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_srnc_plus_without_its_additions_is_srnc(mode):
+    runs = []
+    for method in (make("srnc"), plus()):
+        record = trainer.fit(method, toy(mode), selection="last")
+        history = [{key: value for key, value in episode.losses.items()
+                    if key not in ("members", "resolution")} for episode in record.history]
+        runs.append((history, method.predict(toy(mode).target).tolist()))
+    assert runs[0] == runs[1]
+
+
+def test_terms_follow_the_options():
+    def terms(**options):
+        record = trainer.fit(make("srnc", **options), toy(), max_episodes=1)
+        return record.history[1].losses.keys()
+
+    faithful = terms()
+    assert {"cluster_target", "cluster_source", "classifier_source", "classifier_target",
+            "alignment_cost", "bound"} <= faithful
+    assert terms(alpha=1.0) - faithful == {"classifier_unlabelled"}
+    assert faithful - terms(source_regularizer=False) == {"cluster_source"}
+    without = terms(pseudo_labels="classifier")
+    assert {"cluster_target", "alignment_cost"}.isdisjoint(without)
+
+
+def test_first_episode_alone_is_an_ablation():
+    whole, first = (trainer.fit(make("srnc"), toy(), max_episodes=number) for number in (-1, 1))
+    assert len(first.history) == 2 < len(whole.history)
+    first_two = [episode.losses for episode in whole.history[:2]]
+    assert [episode.losses for episode in first.history] == first_two
+
+
+@pytest.mark.parametrize("name, num_clusters, mode, classes, expected", [
+    ("srnc_plus", 0, "open_set", 3, 16), ("srnc_plus", 0, "open_set", 8, 24),
+    ("srnc_plus", 0, "close_set", 3, 3), ("srnc_plus", 9, "open_set", 3, 9),
+    ("srnc", 9, "open_set", 3, 9), ("srnc", 9, "close_set", 3, 3)])
+def test_number_of_clusters(name, num_clusters, mode, classes, expected):
+    task = toy(mode, num_classes=classes)
+    method = started(task, make(name, num_clusters=num_clusters))
+    assert method.log_cluster_posterior(task.target).size(2) == expected
+
+
+def test_drawn_nodes_and_labels():
+    task = toy()
+    q = torch.tensor([0.2, 0.3, 0.5]).repeat(160, 1)
+    for method in (started(task), started(task, plus())):
+        nodes, label = method.draw_target(q)
+        assert len(nodes) == len(task.train) == len(label) == nodes.unique().numel()
+        assert torch.isin(nodes, task.pool).all()
+        drawn = torch.cat([method.draw_target(q)[1] for _ in range(200)])
+        assert np.allclose(drawn.bincount(minlength=3) / len(drawn), [0.2, 0.3, 0.5], atol=0.04)
+    method = started(task, plus(target_ratio=2.0, hard_labels=True))
+    nodes, label = method.draw_target(q)
+    assert len(nodes) == 2 * len(task.train) and (label == 2).all()
+
+
+def test_the_least_sure_are_never_drawn():
+    task = toy()
+    method = started(task, plus(drop_unsure=0.25, target_ratio=100.0))
+    q = torch.rand(160, 3, generator=torch.Generator().manual_seed(0)).softmax(1)
+    nodes, _ = method.draw_target(q)
+    dropped = task.pool[~torch.isin(task.pool, nodes)]
+    assert len(dropped) == pytest.approx(len(task.pool) / 4, abs=1)
+    assert q[dropped].amax(1).max() <= q[nodes].amax(1).min()
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3, 0.7])
+def test_without_clusters_the_least_sure_are_unknown(share):
+    task = toy()
+    method = started(task, pseudo_labels="classifier", unknown_share=share)
+    q, p = method.pseudo_posterior()[task.pool], method.class_posterior(task.target)[task.pool]
+    unknown = q.argmax(1) == 2
+    assert float(unknown.float().mean()) == pytest.approx(share, abs=0.03)
+    assert (q[~unknown].argmax(1) == p[~unknown].argmax(1)).all()
+    assert not unknown[p.amax(1).argmax()]
+    if share:
+        assert p[unknown].amax(1).max() < p[~unknown].amax(1).min()
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_source_posteriors(mode):
+    task = toy(mode)
+    label = task.source.y[task.train]
+    nodes, p = started(task).source_posterior()
+    assert torch.equal(nodes, task.train) and torch.equal(p, torch.eye(task.num_known)[label])
+    # Of a semi-supervised source the classifier says what the labels do not.
+    method = started(task, alpha=0.5)
+    nodes, p = method.source_posterior()
+    labelled = torch.isin(nodes, task.train)
+    assert torch.equal(nodes, torch.arange(160)) and torch.allclose(p.sum(1), torch.ones(160))
+    assert torch.equal(p[task.train], torch.eye(task.num_outputs)[label])
+    assert torch.equal(p[~labelled], method.class_posterior(task.source)[~labelled])
+    assert started(task, source_regularizer=False).source_posterior()[0].numel() == 0
+
+
+def test_unlabelled_source_nodes_are_drawn():
+    task = toy()
+    method = started(task, alpha=1.0)
+    nodes, label = method.draw_source()
+    assert len(nodes) == len(task.train) == len(label) == nodes.unique().numel()
+    assert not torch.isin(nodes, task.train).any() and int(label.max()) <= 2
+
+
+def test_product_of_posteriors():
+    task = toy()
+    method = started(task, plus(product=0.5, steps=20))
+    for episode in range(2):
+        q = method.clusters.class_posterior("target").numpy()
+        p = method.class_posterior(task.target).numpy()
+        if episode:
+            assert p[:, 2].max() > 0
+        else:
+            p = np.concatenate([p[:, :2] * (1 - q[:, 2:]), q[:, 2:]], 1)
+        expected = q * np.maximum(p, 1e-6) ** 0.5
+        expected = expected / expected.sum(1, keepdims=True)
+        assert np.allclose(method.pseudo_posterior().numpy(), expected, atol=1e-5)
+        method.episode()
+
+
+def test_members_are_averaged(pretrain):
+    pretrain(20)
+    method = started(toy(), plus(members=3))
+    parts = [cluster.log_class_posterior(cluster.log_posterior(cluster.target)).exp()
+             for cluster in method.clusters]
+    assert len(parts) == 3 and not torch.allclose(parts[0], parts[1], atol=1e-3)
+    assert torch.allclose(method.clusters.class_posterior("target"), sum(parts) / 3, atol=1e-6)
+
+
+def test_smoothing_is_personalised_pagerank():
+    task, method = toy(), started(toy(), steps=20)
+    method.episode()
+    p = method.class_posterior(task.target).numpy()
+    a = to_dense_adj(task.target.edge_index, max_num_nodes=160)[0].numpy() + np.eye(160)
+    a = a / np.sqrt(np.outer(a.sum(1), a.sum(1)))
+    smooth = p
+    for _ in range(3):
+        smooth = 0.9 * a @ smooth + 0.1 * p
+    smooth = smooth / smooth.sum(1, keepdims=True)
+    method.smoothing = 3
+    assert np.allclose(method.predict(task.target).exp().numpy(), smooth, atol=1e-5)
+
+
+def test_bound_is_of_the_labelled_source():
+    task, method = toy(), started(toy(), steps=10)
+    figures = method.episode()
+    q = method.clusters.class_posterior("source")[task.train].double().numpy()
+    p = method.class_posterior(task.source)[task.train].double().numpy()
+    wanted = -np.mean([entropy(a, b) for a, b in zip(q, p)])
+    assert figures["bound"] == pytest.approx(wanted, rel=1e-3)
+
+
+def test_calibration_moves_the_cut_on_validation_only_if_asked():
+    task = toy()
+    for method in (make("srnc", steps=20), plus(calibrated=True, steps=20)):
+        started(task, method).episode()
+        scores = method.predict(task.target)
+        method.calibrate(scores[task.val], scores[task.val, :2].argmax(1))
+        before, after = ((decided[task.val] == 2).sum()
+                         for decided in (scores.argmax(1), method.decide(scores)))
+        assert before > after if method.calibrated else before == after > 0
+
+
+@pytest.mark.parametrize("name", ["srnc", "srnc_plus"])
+def test_before_episode_one_nothing_is_unknown(name):
+    method = started(toy(), make(name))
+    assert (method.decide(method.predict(toy().target)) < 2).all()
+    if name == "srnc":
+        assert trainer.fit(make(name), toy(), max_episodes=0).test["unknown_recall"] == 0
+
+
+def test_rule_for_resolutions(pretrain):
+    pretrain(60)
+    task = toy(**EASY)
+    method = started(task, make("srnc_plus", hidden=32, self_training=1, rounds=2))
+    assert 1 <= len(method.resolutions) <= 3 and set(method.resolutions) <= set(LADDER)
+    assert method.resolutions == sorted(method.resolutions)
+    assert method.episodes == 3 * len(method.resolutions)
+    # Cluster GNNs of later resolutions are trained already, and wait.
+    waiting = {key: weights(cluster) for key, cluster in method.candidates.items()}
+    assert list(waiting) == method.resolutions[1:]
+    for _ in range(3):
+        method.episode()
+    for resolution, before in waiting.items():
+        cluster = method.pretrained_cluster_gnn(resolution)
+        assert cluster.resolution == resolution and weights(cluster) == before
+
+
+def test_rule_for_the_resolution_in_close_set_shift():
+    task = toy("close_set")
+    graph = nx.Graph(task.source.edge_index.T.tolist())
+    graph.add_nodes_from(range(160))
+    degree = torch.tensor([float(graph.degree[v]) for v in range(160)])
+    label = task.source.y[task.train]
+    expected = newman_resolution(task.source.edge_index, degree, task.train, label)
+    assert started(task, plus(resolution=0.0)).resolutions == pytest.approx([expected])
+
+
+def test_rule_does_not_see_self_loops():
+    task = toy("close_set", homophily=0.6, labels_per_class=20)
+    source, loops = task.source.clone(), torch.arange(160).repeat(2, 1)
+    source.edge_index = torch.cat([source.edge_index, loops], 1)
+    looped = dataclasses.replace(task, source=source, oracle=None)
+    found = [started(each, plus(resolution=0.0)).resolutions for each in (looped, task)]
+    assert found[0] == pytest.approx(found[1])
+
+
+def test_each_resolution_starts_anew(monkeypatch):
+    method = plus(resolution=0.0, self_training=1)
+    monkeypatch.setattr(method, "choose_resolutions", lambda: [1.0, 4.0])
+    starts, begin = [], method.begin
+
+    def spy(resolution: float) -> dict[str, float]:
+        figures = begin(resolution)
+        starts.append(weights(method.classifier))
+        assert not method.knows_unknown
+        return figures
+
+    monkeypatch.setattr(method, "begin", spy)
+    record = trainer.fit(method, toy(), selection="last")
+    resolutions = [episode.losses["resolution"] for episode in record.history[1:]]
+    assert resolutions == [1, 1, 1, 4, 4, 4]
+    assert starts[0] == starts[1] != weights(method.classifier)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("name", ["srnc", "srnc_plus"])
+def test_collapse_is_told(name, mode, pretrain):
+    pretrain(40)
+    changes = {"collapse": 0.0, "source_regularizer": False, "cluster_lr": 0.1,
+               "cluster_init": "modularity", "resolution": 0.01}
+    method = make(name, **(PAPER if name == "srnc_plus" else {}) | changes)
+    record = trainer.fit(method, toy(mode))
+    assert method.collapsed
+    assert any("collapsed" in text and "resolution 0.01" in text for text in record.warnings)
+    losses = record.history[1].losses
+    assert losses["used_clusters"] < toy(mode).num_outputs and losses["modularity"] < 0.05
+    assert any("no communities" in text for text in record.warnings)
+
+
+def test_no_false_alarm(pretrain):
+    pretrain(120)
+    method = make("srnc", hidden=32, cluster_steps=20)
+    assert trainer.fit(method, toy(**EASY)).warnings == [] and not method.collapsed
+
+
+@pytest.mark.parametrize("key, value", [
+    ("srnc.pseudo_labels", "x"), ("srnc.cluster_init", "x"), ("srnc.rounds", 0),
+    ("srnc.pretrain_steps", 0), ("srnc.steps", 0), ("srnc.num_clusters", 0),
+    ("srnc.cluster_steps", -1), ("srnc.source_batch", -1), ("srnc.alpha", -0.1),
+    ("srnc.collapse", -1.0), ("srnc.smoothing", -1), ("srnc.unknown_share", 1.0),
+    ("srnc.cluster_lr", 0.0), ("srnc.resolution", 0.0), ("srnc_plus.num_clusters", -1),
+    ("srnc_plus.members", 0), ("srnc_plus.product", -1.0), ("srnc_plus.drop_unsure", 1.0),
+    ("srnc_plus.target_ratio", 0.0), ("srnc_plus.resolution", -1.0), ("erm.steps", 0),
+    ("iid.steps", 0), ("pgl.steps", 0), ("pgl.enlarging", 0.0), ("pgl.enlarging", 1.5),
+    ("pgl.confident", -0.1), ("pgl.confident", 1.1), ("pgl.unknown_loss", "x")])
+def test_bad_option_values(key, value):
+    name, option = key.split(".")
+    with pytest.raises(InputError) as error:
+        methods.find(name)(**{option: value})
+    assert error.value.key == key and error.value.value == value
+
+
+@pytest.mark.parametrize("name", ["srnc", "srnc_plus"])
+@pytest.mark.parametrize("num_clusters", [1, 161])
+def test_impossible_number_of_clusters(name, num_clusters):
+    with pytest.raises(InputError) as error:
+        started(toy(), make(name, num_clusters=num_clusters))
+    assert error.value.key == f"{name}.num_clusters"
+
+
+@pytest.mark.parametrize("kind", ["gcnconv", "sgconv"])
+def test_views_are_dense(kind):
+    task = toy(num_features=2000, avg_degree=3.0)
+    views = started(task, kind=kind).views()
+    assert views.keys() == {"classifier", "cluster_gnn"}
+    for embed in views.values():
+        hidden, group = embed(task.target)
+        assert torch.is_tensor(hidden) and hidden.shape[0] == group.shape[0] == 160
