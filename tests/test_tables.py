@@ -529,7 +529,7 @@ def test_the_walk_to_predictions_on_the_example(tmp_path):
     make = ("data", "make", "demo/nodes.csv", "demo/edges.csv", "--text", "title")
     assert "run --cfg own dataset.name demo/graph" in type_in(*make, "--out", "demo/graph")
     fast = ("gnn.dim_inner", "16", "srnc.rounds", "1", "srnc.self_training", "1",
-            "srnc.candidates", "1", "srnc.members", "1", "srnc.cluster_pretrain_steps", "20",
+            "srnc.candidates", "1", "srnc.members", "1", 
             "srnc.pretrain_steps", "20", "srnc.steps", "10", "srnc.cluster_steps", "5")
     assert "own" in type_in("run", "--cfg", "own", "--no-tensorboard", "--no-figures",
                             "dataset.name", "demo/graph", *fast)
