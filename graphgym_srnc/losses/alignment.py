@@ -7,9 +7,11 @@ from torch import Tensor
 
 
 def alignment_cost(p: Tensor, log_q: Tensor) -> Tensor:
-    r"""Cost of calling cluster :math:`k` class :math:`n` (Eq. assignment), the divergence of two columns over source nodes.
+    r"""Cost of calling cluster :math:`k` class :math:`n` (Eq. assignment): the divergence of two
+    columns of posteriors over source nodes.
 
-    .. math:: T_{k,n} = \text{KL}(P_{\cdot n} \Vert Q_{\cdot k}) = \frac{\sum_i P_{in} (\log P_{in} - \log Q_{ik})}{\sum_i P_{in}}
+    .. math:: T_{k,n} = \text{KL}(P_{\cdot n} \Vert Q_{\cdot k})
+        = \frac{\sum_i P_{in} (\log P_{in} - \log Q_{ik})}{\sum_i P_{in}}
 
     Args:
         p: class posteriors, one-hot where labelled, ``[n, N]``.
@@ -23,14 +25,12 @@ def alignment_cost(p: Tensor, log_q: Tensor) -> Tensor:
 
 
 def align(cost: Tensor) -> tuple[Tensor, float]:
-    """The one-to-one map of least total cost (Hungarian method).
-
-    Args:
-        cost: :math:`T`, ``[C, N]``, with :math:`C \\ge N`.
+    r"""The one-to-one map of least total cost :math:`T`, ``[C, N]`` with :math:`C \ge N` (Hungarian
+    method).
 
     Returns:
-        The class of each cluster, ``[C]``, with :math:`N` (the unknown class) for clusters left over, and the mean cost of
-        the pairs.
+        The class of each cluster, ``[C]``, with :math:`N` (the unknown class) for clusters left
+        over, and the mean cost of the pairs.
     """
     clusters, classes = linear_sum_assignment(cost.cpu().numpy())
     mapping = torch.full((cost.size(0),), cost.size(1), dtype=torch.long, device=cost.device)
@@ -39,23 +39,26 @@ def align(cost: Tensor) -> tuple[Tensor, float]:
 
 
 def map_clusters(log_q: Tensor, mapping: Tensor | list[Tensor | int], num_outputs: int) -> Tensor:
-    """Log posteriors of clusters ``[n, C]`` as log posteriors of classes ``[n, num_outputs]``; probabilities of clusters that share
-    a class add up. Computed in log space: a saturated posterior keeps its gradient. ``mapping`` is the class of each cluster, ``[C]``, or
-    what :func:`grouped` made of it, so that many calls wait for the device but once."""
+    """Log posteriors of clusters ``[n, C]`` as log posteriors of classes ``[n, num_outputs]``.
+
+    Probabilities of clusters that share a class add up, in log space, where a saturated posterior
+    keeps its gradient. ``mapping`` is the class of each cluster, ``[C]``, or what :func:`grouped`
+    made of it, so that many calls wait for the device but once.
+    """
     groups = mapping if isinstance(mapping, list) else grouped(mapping, num_outputs)
-    return torch.stack([log_q[:, mine] if isinstance(mine, int) else log_q[:, mine].logsumexp(1) for mine in groups], 1)
+    return torch.stack([log_q[:, group] if isinstance(group, int) else log_q[:, group].logsumexp(1)
+                        for group in groups], 1)
 
 
 def grouped(mapping: Tensor, num_outputs: int) -> list[Tensor | int]:
-    """The clusters of each class, its number where there is but one, from the class of each cluster, ``[C]``."""
+    """The clusters of each class, as a number where there is but one; ``mapping`` ``[C]`` has the
+    class of each cluster."""
     groups = [(mapping == k).nonzero().ravel() for k in range(num_outputs)]
-    return [int(mine) if mine.numel() == 1 else mine for mine in groups]
+    return [int(group) if group.numel() == 1 else group for group in groups]
 
 
 def evidence_lower_bound(log_q: Tensor, log_p: Tensor) -> Tensor:
-    r"""The bound of the convergence paragraph (Eq. VEM), :math:`\mathbb E_Q[\log P - \log Q]` = -KL(Q || P), a mean over nodes.
-
-    Args:
-        log_q, log_p: log posteriors of cluster GNN and classifier in the label space, ``[n, N(+1)]``.
+    r"""The evidence lower bound (Eq. VEM), :math:`\mathbb E_Q[\log P - \log Q]` = -KL(Q || P), a
+    mean over nodes; log posteriors ``[n, N(+1)]`` over classes, Q of clusters, P of the classifier.
     """
     return (log_q.exp() * (log_p - log_q)).nan_to_num(nan=0.0).sum(1).mean()

@@ -14,22 +14,22 @@ _BLOCK = 2 ** 23
 
 
 @torch.no_grad()
-def kmm_weights(z_source: Tensor, z_target: Tensor, label: Tensor, b_min: float = 0.2, b_max: float = math.inf,
-                gammas: Sequence[float] = (1.0, 0.1, 0.001), max_steps: int = 2000, tol: float = 1e-7) -> Tensor:
-    r"""Weights of the labelled source nodes that match the kernel mean of the target, class totals kept.
+def kmm_weights(z_source: Tensor, z_target: Tensor, label: Tensor, b_min: float = 0.2,
+                b_max: float = math.inf, gammas: Sequence[float] = (1.0, 0.1, 0.001),
+                max_steps: int = 2000, tol: float = 1e-7) -> Tensor:
+    r"""Weights of labelled source nodes that match the target's kernel mean, class totals kept.
 
-    .. math:: \min_\beta \tfrac12 \beta^\top K \beta + f^\top \beta \quad \text{s.t.} \quad b_\text{min} \le \beta_i \le b_\text{max}, \quad
-              \sum_{i \in c} \beta_i = |c| \text{ for each class } c
+    .. math:: \min_\beta \tfrac12 \beta^\top K \beta + f^\top \beta \quad \text{s.t.} \quad
+        b_\text{min} \le \beta_i \le b_\text{max}, \quad \sum_{i \in c} \beta_i = |c|
 
     .. math:: K_{ij} = k(z_i, z_j), \quad f_i = -\frac{M}{M'} \sum_j k(z_i, z'_j), \quad
-              k(a, b) = \frac{1}{U} \sum_u e^{-\gamma_u \lVert a - b \rVert^2}
+        k(a, b) = \frac{1}{U} \sum_u e^{-\gamma_u \lVert a - b \rVert^2}
 
-    Solved by accelerated projected gradient with restarts, one product with :math:`K` a step. :math:`K` is stored once, in float32
-    (:math:`4 M^2` bytes) unless the samples are small; everything else is :math:`O(M)` and small blocks.
+    Solved by accelerated projected gradient with restarts, one product with :math:`K` a step, which
+    is stored once, in float32 (:math:`4 M^2` bytes) unless the samples are small.
 
     Args:
-        z_source: features of the labelled nodes, ``[M, d]``.
-        z_target: features of the target sample, ``[M', d]``.
+        z_source, z_target: features of labelled nodes ``[M, d]`` and of the target ``[M', d]``.
         label: classes, ``[M]``; any integers.
         b_min, b_max: bounds of a weight.
         gammas: :math:`\gamma_u`.
@@ -40,10 +40,10 @@ def kmm_weights(z_source: Tensor, z_target: Tensor, label: Tensor, b_min: float 
         :math:`\beta`, ``[M]``, of the type of ``z_source``, with mean 1.
 
     Raises:
-        InputError: ``b_min`` outside [0, 1) or ``b_max`` below 1, where all weights equal to 1 would not be allowed.
+        InputError: ``b_min`` outside [0, 1) or ``b_max`` below 1: weights of 1 would be forbidden.
 
-    Source: Huang et al. (NeurIPS 2006); Zhu et al. (NeurIPS 2021) for kernel, bounds and class totals; Beck and Teboulle (SIIMS 2009)
-    and O'Donoghue and Candes (Found. Comput. Math. 2015) for the solver.
+    Source: Huang et al. (NeurIPS 2006); kernel, bounds, class totals of Zhu et al. (NeurIPS 2021);
+    solver of Beck and Teboulle (SIIMS 2009), O'Donoghue and Candes (Found. Comput. Math. 2015).
     """
     if not 0 <= b_min < 1:
         raise InputError("b_min", b_min, "at least 0 and below 1")
@@ -51,7 +51,9 @@ def kmm_weights(z_source: Tensor, z_target: Tensor, label: Tensor, b_min: float 
         raise InputError("b_max", b_max, "at least 1")
     size, small = len(z_source), len(z_source) + len(z_target) <= 4096
     kernel = z_source.new_empty(size, size, dtype=torch.double if small else torch.float)
-    # In d = beta - 1, which sums to zero over each class, the objective is 1/2 d'Kd + slope'd: no large terms that cancel.
+
+    # In d = beta - 1, which sums to zero over each class, the objective is 1/2 d'Kd + slope'd: no
+    # large terms that cancel.
     slope = z_source.new_zeros(size, dtype=torch.double)
     centre = z_source.mean(0)
     z_source, z_target = (z_source - centre).to(kernel.dtype), (z_target - centre).to(kernel.dtype)
@@ -60,6 +62,7 @@ def kmm_weights(z_source: Tensor, z_target: Tensor, label: Tensor, b_min: float 
         slope[rows] += block.sum(1, dtype=torch.double)
     for rows, block in _kernel_rows(z_source, z_target, gammas):
         slope[rows] -= size / len(z_target) * block.sum(1, dtype=torch.double)
+
     classes = label.unique(return_inverse=True)[1]
     weights = 1 + _minimise(kernel, slope, classes, b_min - 1, b_max - 1, max_steps, tol)
     return weights.clamp(b_min, b_max).to(centre.dtype)
@@ -70,14 +73,16 @@ def _kernel_rows(a: Tensor, b: Tensor, gammas: Sequence[float]) -> Iterator[tupl
     norm, step = b.square().sum(1), max(1, _BLOCK // len(b))
     for start in range(0, len(a), step):
         part = a[start:start + step]
-        squared = torch.addmm(norm, part, b.T, alpha=-2).add_(part.square().sum(1, keepdim=True)).clamp_(min=0)
+        squared = torch.addmm(norm, part, b.T, alpha=-2)
+        squared = squared.add_(part.square().sum(1, keepdim=True)).clamp_(min=0)
         block = torch.zeros_like(squared)
         for gamma in gammas:
             block += (squared * -gamma).exp_()
         yield slice(start, start + step), block.div_(len(gammas))
 
 
-def _minimise(kernel: Tensor, slope: Tensor, classes: Tensor, low: float, high: float, max_steps: int, tol: float) -> Tensor:
+def _minimise(kernel: Tensor, slope: Tensor, classes: Tensor, low: float, high: float,
+              max_steps: int, tol: float) -> Tensor:
     """The minimum of 1/2 d'Kd + slope'd over ``low <= d <= high`` with class sums of zero."""
     def times(d: Tensor) -> Tensor:
         return (kernel @ d.to(kernel.dtype)).double()
@@ -102,7 +107,8 @@ def _minimise(kernel: Tensor, slope: Tensor, classes: Tensor, low: float, high: 
         faster = (1 + (1 + 4 * pace * pace) ** 0.5) / 2
         momentum = (pace - 1) / faster
         # K is linear: its product with the point ahead costs nothing.
-        look, product_look = new + momentum * (new - best), product + momentum * (product - product_best)
+        look = new + momentum * (new - best)
+        product_look = product + momentum * (product - product_best)
         best, product_best, value, pace = new, product, value_new, faster
     return best
 
@@ -114,11 +120,14 @@ def _balance(v: Tensor, classes: Tensor) -> Tensor:
 
 
 def _curvature(times: Callable[[Tensor], Tensor], classes: Tensor) -> float:
-    """The largest eigenvalue of K among vectors with class sums of zero, the only directions there are: far below that of K itself,
-    whose first eigenvector is nearly constant. By power iteration."""
-    # A fixed vector, so that no random generator moves; irregular, so that no eigenvector is orthogonal to it.
-    vector = torch.sin(torch.arange(1, len(classes) + 1, device=classes.device, dtype=torch.double) ** 2)
-    value = 0.0
+    """The largest eigenvalue of K among vectors with class sums of zero, by power iteration.
+
+    It is far below that of K itself, whose first eigenvector is nearly constant.
+    """
+    # A fixed vector, so that no random generator moves, and an irregular one, so that no
+    # eigenvector is orthogonal to it.
+    number = torch.arange(1, len(classes) + 1, device=classes.device, dtype=torch.double)
+    vector, value = torch.sin(number ** 2), 0.0
     for _ in range(20):
         vector = _balance(vector, classes)
         vector = vector / vector.norm().clamp(min=1e-300)
@@ -129,11 +138,12 @@ def _curvature(times: Callable[[Tensor], Tensor], classes: Tensor) -> float:
 
 
 def project(v: Tensor, classes: Tensor, low: float, high: float = math.inf) -> Tensor:
-    r"""The nearest point with :math:`\text{low} \le d_i \le \text{high}` and a sum of zero over each class.
+    r"""The nearest point with bounded entries and a sum of zero over each class.
 
-    .. math:: d_i = \text{clip}(v_i - \tau_c, \text{low}, \text{high}), \quad \textstyle\sum_{i \in c} d_i = 0
+    .. math:: d_i = \text{clip}(v_i - \tau_c, \text{low}, \text{high}), \quad
+        \textstyle\sum_{i \in c} d_i = 0
 
-    Without an upper bound the multiplier :math:`\tau_c` comes from one sort, else from bisection; all classes at once.
+    Without an upper bound :math:`\tau_c` comes from one sort, else from bisection.
 
     Args:
         v: any point, ``[M]``, in float64.
@@ -148,7 +158,8 @@ def project(v: Tensor, classes: Tensor, low: float, high: float = math.inf) -> T
         order = v.argsort(descending=True)
         order = order[classes[order].argsort(stable=True)]
         group, first = classes[order], sizes.cumsum(0) - sizes
-        # With the k largest entries of a class free, the rest at the bound: sum(free - tau) + low (|c| - k) = 0.
+        # With the k largest entries of a class free, the rest at the bound:
+        # sum(free - tau) + low (|c| - k) = 0.
         above = v[order] - low
         total = above.cumsum(0)
         total = total - (total - above)[first][group] + low * sizes.to(v.dtype)[group]
@@ -156,6 +167,7 @@ def project(v: Tensor, classes: Tensor, low: float, high: float = math.inf) -> T
         free = zero.index_add(0, group, (above * count > total).to(v.dtype)).long().clamp(min=1)
         tau = total[first + free - 1] / free
         return (v - low - tau[classes]).clamp(min=0) + low
+
     lower = zero.scatter_reduce(0, classes, v, "amin", include_self=False) - high
     upper = zero.scatter_reduce(0, classes, v, "amax", include_self=False) - low
     for _ in range(60):

@@ -11,11 +11,11 @@ def mmd(x: Tensor, y: Tensor, scales: Sequence[float] = (0.25, 0.5, 1.0, 2.0, 4.
     r"""Squared multi-kernel MMD, the biased estimate.
 
     .. math:: \overline{k(s, s')} + \overline{k(t, t')} - 2\, \overline{k(s, t)}, \quad
-              k(a, b) = \frac{1}{U} \sum_u \exp \Bigl( -\frac{\lVert a - b \rVert^2}{2 \sigma_u^2} \Bigr), \quad
-              \sigma_u^2 = \text{scale}_u \cdot \overline{\lVert a - b \rVert^2}
+        k(a, b) = \frac{1}{U} \sum_u e^{-\lVert a - b \rVert^2 / 2 \sigma_u^2}, \quad
+        \sigma_u^2 = \text{scale}_u \cdot \overline{\lVert a - b \rVert^2}
 
-    The bandwidth comes from all pairs of the joint sample and is a constant to the gradient. Time :math:`O((n + m)^2 d)`, memory
-    :math:`O((n + m)^2)` for each kernel; draw some 2,000 nodes a side from a large graph.
+    The bandwidth comes from all pairs of the joint sample and is a constant to the gradient. Time
+    :math:`O((n + m)^2 d)`, memory :math:`O((n + m)^2)` for each kernel: draw some 2,000 nodes.
 
     Args:
         x, y: source and target sample, ``[n, d]`` and ``[m, d]``.

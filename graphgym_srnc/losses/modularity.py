@@ -9,16 +9,17 @@ from torch.nn import functional as F
 
 
 def modularity_loss(q: Tensor, adjacency: Any, degree: Tensor, resolution: float = 1.0) -> Tensor:
-    r"""Negative modularity of a soft cluster assignment (Eq. clustering_alg, :math:`\mathcal L_{\Phi,T}`).
+    r"""Negative modularity of a soft cluster assignment, :math:`\mathcal L_{\Phi,T}` of the paper.
 
-    .. math:: -\frac{1}{2m} \left( \sum_{ik} Q_{ik} (AQ)_{ik} - \gamma \frac{\lVert Q^\top d \rVert^2}{2m} \right), \quad 2m = \sum_i d_i
+    .. math:: -\frac{1}{2m} \left( \sum_{ik} Q_{ik} (AQ)_{ik}
+        - \gamma \frac{\lVert Q^\top d \rVert^2}{2m} \right), \quad 2m = \sum_i d_i
 
-    The paper prints the degree term without its :math:`1/2m`; this is Newman's definition, with :math:`\gamma = 1`.
-    Time :math:`O(EC + VC)`, memory :math:`O(VC)`.
+    The paper prints the degree term without its :math:`1/2m`; this is Newman's definition, with
+    :math:`\gamma = 1`. Time :math:`O(EC + VC)`, memory :math:`O(VC)`.
 
     Args:
         q: cluster posteriors :math:`Q`, ``[V, C]``, rows sum to one.
-        adjacency: symmetric :math:`A` without self-loops, ``[V, V]``; anything whose ``@`` takes ``[V, C]``.
+        adjacency: symmetric :math:`A` ``[V, V]`` without self-loops, whose ``@`` takes ``[V, C]``.
         degree: :math:`d`, ``[V]``.
         resolution: :math:`\gamma`; larger values favour more and smaller clusters.
 
@@ -31,20 +32,22 @@ def modularity_loss(q: Tensor, adjacency: Any, degree: Tensor, resolution: float
 
 
 def sampled_modularity_loss(first: Tensor, second: Tensor, resolution: float = 1.0) -> Tensor:
-    r"""An estimate of :func:`modularity_loss` without bias, from edges drawn uniformly and independently.
+    r"""An unbiased estimate of :func:`modularity_loss` from edges drawn one by one, uniformly.
 
-    .. math:: -\frac1B \sum_e q_{i_e} \cdot q_{j_e} + \gamma \frac{\lVert \sum_e u_e \rVert^2 - \sum_e \lVert u_e \rVert^2}{B (B - 1)},
-              \quad u_e = \tfrac12 (q_{i_e} + q_{j_e})
+    .. math:: -\frac1B \sum_e q_{i_e} \cdot q_{j_e}
+        + \gamma \frac{\lVert \sum_e u_e \rVert^2 - \sum_e \lVert u_e \rVert^2}{B (B - 1)},
+        \quad u_e = \tfrac12 (q_{i_e} + q_{j_e})
 
-    An end of an edge is a node with probability :math:`d_i / 2m`, so :math:`\mathbb E u_e = Q^\top d / 2m`. The square of a mean would be
-    too large by the mean's variance; products of different edges are not. The gradient has no bias either.
+    An end of an edge is node i with chance :math:`d_i / 2m`: :math:`\mathbb E u_e = Q^\top d / 2m`.
+    The square of a mean would be too large by the mean's variance; products of different edges are
+    not. The gradient has no bias either.
 
     Args:
-        first, second: posteriors of both ends of each edge, ``[B, C]``; :math:`B` is 2 or more, or 0 for a graph without edges.
+        first, second: posteriors of both ends of each edge, ``[B, C]``; :math:`B` is 2 or more, or
+            0 for a graph without edges.
         resolution: :math:`\gamma`.
 
-    Source: the U-statistic of Hoeffding (Ann. Math. Stat. 1948), of the kernel :math:`\gamma u_e \cdot u_f - \frac12 (q_{i_e} \cdot
-    q_{j_e} + q_{i_f} \cdot q_{j_f})`.
+    Source: the U-statistic of Hoeffding (Ann. Math. Stat. 1948).
     """
     if not len(first):
         return first.sum()
@@ -61,8 +64,9 @@ class _Modularity(torch.autograd.Function):
         volume = degree.sum().clamp(min=1)
         inside = adjacency @ q
         shares = degree @ q / volume
-        value = ((q * inside).sum() / volume - resolution * (shares * shares).sum())
-        ctx.save_for_backward(inside.sub_(torch.outer(degree, resolution * shares)).mul_(-2 / volume))
+        value = (q * inside).sum() / volume - resolution * (shares * shares).sum()
+        gradient = inside.sub_(torch.outer(degree, resolution * shares)).mul_(-2 / volume)
+        ctx.save_for_backward(gradient)
         return -value
 
     @staticmethod
@@ -76,8 +80,10 @@ def modularity(cluster: Tensor, adjacency: Any, degree: Tensor) -> float:
 
 
 def collapse_loss(q: Tensor) -> Tensor:
-    r"""DMoN's collapse regulariser :math:`\frac{\sqrt C}{V} \lVert \sum_i q_i \rVert_2 - 1` of ``q`` ``[V, C]``: 0 when all
-    clusters are of one size, :math:`\sqrt C - 1` when one cluster holds everything (Tsitsulin et al., JMLR 2023)."""
+    r"""DMoN's collapse regulariser of posteriors ``[V, C]``, :math:`\frac{\sqrt C}{V} \lVert \sum_i q_i
+    \rVert_2 - 1`: 0 when all clusters are of one size, :math:`\sqrt C - 1` when one cluster holds
+    everything (Tsitsulin et al., JMLR 2023).
+    """
     return q.size(1) ** 0.5 / q.size(0) * q.sum(0).norm() - 1
 
 
@@ -85,10 +91,10 @@ def newman_resolution(edge_index: Tensor, degree: Tensor, nodes: Tensor, label: 
     r"""The resolution under which planted classes maximise modularity, estimated from labelled nodes.
 
     .. math:: \gamma = \frac{w_\text{in} - w_\text{out}}{\ln w_\text{in} - \ln w_\text{out}}, \quad
-              w_\text{in} = h / e, \quad w_\text{out} = (1 - h) / (1 - e)
+        w_\text{in} = h / e, \quad w_\text{out} = (1 - h) / (1 - e)
 
-    with :math:`h` the share of same-class edges among labelled nodes and :math:`e` the share expected at random from the
-    degrees.
+    with :math:`h` the share of same-class edges among labelled nodes and :math:`e` the share
+    expected at random from the degrees.
 
     Args:
         edge_index: edges, ``[2, E]``.
@@ -110,7 +116,8 @@ def newman_resolution(edge_index: Tensor, degree: Tensor, nodes: Tensor, label: 
     if ends.size(1) < 2:
         return 1.0
     inside = float((ends[0] == ends[1]).float().mean())
-    volume = torch.zeros(int(label.max()) + 1, device=degree.device).index_add_(0, label, degree[nodes])
+    volume = torch.zeros(int(label.max()) + 1, device=degree.device)
+    volume.index_add_(0, label, degree[nodes])
     expected = float((volume / volume.sum()).square().sum())
     if not expected < inside < 1:
         return 1.0

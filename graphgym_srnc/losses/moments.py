@@ -9,11 +9,12 @@ from graphgym_srnc.errors import InputError
 def cmd(x: Tensor, y: Tensor, order: int = 5, width: float = 1.0) -> Tensor:
     r"""Central moment discrepancy: how far means and central moments of each coordinate lie apart.
 
-    .. math:: \frac{1}{w} \lVert \mathbb E X - \mathbb E Y \rVert_2 + \sum_{k=2}^{K} \frac{1}{w^k} \lVert c_k(X) - c_k(Y) \rVert_2,
-              \quad c_k(X) = \mathbb E (X - \mathbb E X)^k
+    .. math:: \frac{1}{w} \lVert \mathbb E X - \mathbb E Y \rVert_2
+        + \sum_{k=2}^{K} \frac{1}{w^k} \lVert c_k(X) - c_k(Y) \rVert_2,
+        \quad c_k(X) = \mathbb E (X - \mathbb E X)^k
 
-    with :math:`w = b - a` for hidden values in :math:`[a, b]`. Only on a bounded interval is it a metric. Zellinger's code (sigmoid)
-    and that of SRGNN (tanh) both take :math:`w = 1`; the exact width of tanh is 2, with weights 1/2, 1/4, ..., 1/32.
+    with :math:`w = b - a` for hidden values in :math:`[a, b]`; it is a metric on a bounded interval
+    alone. The codes of Zellinger (sigmoid) and of SRGNN (tanh, of width 2) both take :math:`w = 1`.
 
     Args:
         x, y: source and target sample, ``[n, d]`` and ``[m, d]``.
@@ -26,7 +27,7 @@ def cmd(x: Tensor, y: Tensor, order: int = 5, width: float = 1.0) -> Tensor:
     Raises:
         InputError: ``order`` below 1, or ``width`` not positive.
 
-    Source: Zellinger et al. (ICLR 2017), Definition 2; Zhu et al. (NeurIPS 2021) for its use on a graph.
+    Source: Zellinger et al. (ICLR 2017), Definition 2; Zhu et al. (NeurIPS 2021) on graphs.
     """
     if order < 1:
         raise InputError("order", order, "at least 1")
@@ -45,7 +46,8 @@ def cmd(x: Tensor, y: Tensor, order: int = 5, width: float = 1.0) -> Tensor:
 def coral(x: Tensor, y: Tensor) -> Tensor:
     r"""DeepCORAL: the squared distance of the two covariance matrices.
 
-    .. math:: \frac{1}{4 d^2} \lVert C_S - C_T \rVert_F^2, \quad C_S = \frac{1}{n - 1} \sum_i (x_i - \bar x)(x_i - \bar x)^\top
+    .. math:: \frac{1}{4 d^2} \lVert C_S - C_T \rVert_F^2, \quad
+        C_S = \frac{1}{n - 1} \sum_i (x_i - \bar x)(x_i - \bar x)^\top
 
     Args:
         x, y: source and target sample, ``[n, d]`` and ``[m, d]``.

@@ -1,4 +1,4 @@
-"""Open-set recognition from logits: scores that are larger for known classes, OpenMax, and DOC's thresholds."""
+"""Open-set recognition from logits: scores larger for known classes, OpenMax, DOC's thresholds."""
 from __future__ import annotations
 
 import warnings
@@ -10,11 +10,12 @@ from torch import Tensor
 from torch.nn import functional as F
 
 _EUCLIDEAN = 1 / 200
-"""Weight of Euclid's distance beside the cosine distance, that of the authors' code."""
+"""Weight of Euclid's distance beside the cosine distance, that of OpenMax's own code."""
 
 
 def max_softmax(logits: Tensor) -> Tensor:
-    r"""Largest class probability, :math:`\max_c p_c`: ``[n, N]`` to ``[n]`` (Hendrycks and Gimpel, ICLR 2017)."""
+    r"""Largest class probability, :math:`\max_c p_c`: ``[n, N]`` to ``[n]`` (Hendrycks and Gimpel,
+    ICLR 2017)."""
     return logits.softmax(1).amax(1)
 
 
@@ -24,25 +25,26 @@ def max_logit(logits: Tensor) -> Tensor:
 
 
 def neg_entropy(logits: Tensor) -> Tensor:
-    r"""Negative entropy of the class probabilities, :math:`\sum_c p_c \log p_c`: ``[n, N]`` to ``[n]``, from :math:`-\log N` to 0."""
+    r"""Negative entropy, :math:`\sum_c p_c \log p_c`: ``[n, N]`` to ``[n]``, -log N to 0."""
     log_p = logits.log_softmax(1)
     return (log_p.exp() * log_p).nan_to_num(nan=0.0).sum(1)
 
 
 def energy(logits: Tensor, temperature: float = 1.0) -> Tensor:
-    r"""Negative free energy, :math:`T \log \sum_c e^{f_c / T}`: ``[n, N]`` to ``[n]`` (Liu et al., NeurIPS 2020)."""
+    r"""Negative free energy, :math:`T \log \sum_c e^{f_c / T}`: ``[n, N]`` to ``[n]`` (Liu et al.,
+    NeurIPS 2020)."""
     return temperature * (logits / temperature).logsumexp(1)
 
 
 def propagate(score: Tensor, mean_adjacency: Any, steps: int = 2, keep: float = 0.5) -> Tensor:
-    r"""Scores smoothed over the graph, by repeating :math:`e \leftarrow \alpha e + (1 - \alpha) D^{-1} A e`.
+    r"""Smooth scores over the graph by :math:`e \leftarrow \alpha e + (1 - \alpha) D^{-1} A e`.
 
-    A row of :math:`D^{-1} A` that sums to less than one gives what is missing to the node itself, so a node without neighbours keeps
-    its score.
+    What a row of :math:`D^{-1} A` lacks to a sum of one is given to the node itself, so a node
+    without neighbours keeps its score.
 
     Args:
         score: :math:`e`, ``[V]``.
-        mean_adjacency: :math:`D^{-1} A` without self-loops, ``[V, V]``; anything whose ``@`` takes ``[V, 1]``.
+        mean_adjacency: :math:`D^{-1} A` without self-loops, ``[V, V]``; ``@`` takes ``[V, 1]``.
         steps: how often.
         keep: :math:`\alpha`.
 
@@ -61,44 +63,49 @@ def propagate(score: Tensor, mean_adjacency: Any, steps: int = 2, keep: float = 
 def fit_openmax(logits: Tensor, label: Tensor, tail: int = 20) -> dict[str, Tensor]:
     r"""The mean logits of each class, and a Weibull distribution of the largest distances to them.
 
-    .. math:: \mu_c = \overline{f(x_i)}, \quad d_c(x) = \frac{\lVert f(x) - \mu_c \rVert_2}{200} + 1 - \cos(f(x), \mu_c)
+    .. math:: \mu_c = \overline{f(x_i)}, \quad
+        d_c(x) = \frac{\lVert f(x) - \mu_c \rVert_2}{200} + 1 - \cos(f(x), \mu_c)
 
-    The mean is over the nodes of the class that are classified correctly (all of its nodes if none is), the fit over the largest
-    :math:`\min(\text{tail}, n_c / 2)` distances, three at least. A class whose distances admit no fit (fewer than three, all zero or
-    all equal) takes the fit of all classes together, and if there is none either, a scale of infinity: it never yields to the unknown.
+    Both are of the nodes of the class that are classified correctly (all of its nodes if none is),
+    the distribution of their :math:`\min(\text{tail}, n_c / 2)` largest distances, three at least. A
+    class whose distances admit no fit (fewer than three, all zero, all equal) takes the fit of all
+    classes together, and without one a scale of infinity: it never yields to the unknown.
 
     Args:
-        logits: logits of the training nodes, ``[n, N]``.
-        label: their classes, ``[n]``.
+        logits, label: logits ``[n, N]`` and classes ``[n]`` of the training nodes.
         tail: how many distances at most.
 
     Returns:
         ``centre`` ``[N, N]``, ``shape`` ``[N]`` and ``scale`` ``[N]``, all detached.
 
-    Source: Bendale and Boult (CVPR 2016). Their libMR shifts a tail by its smallest value before the fit; here it starts at zero.
+    Source: Bendale and Boult (CVPR 2016); their libMR shifts a tail to begin at its smallest value.
     """
     logits = logits.detach()
-    correct, centre = logits.argmax(1) == label, torch.zeros_like(logits[0]).repeat(logits.size(1), 1)
-    members = []
+    correct = logits.argmax(1) == label
+    centre, members = torch.zeros_like(logits[0]).repeat(logits.size(1), 1), []
     for c in range(logits.size(1)):
-        mine = (label == c) & correct
-        mine = mine if mine.any() else label == c
-        if mine.any():
-            centre[c] = logits[mine].mean(0)
-        members.append(mine)
+        chosen = (label == c) & correct
+        chosen = chosen if chosen.any() else label == c
+        if chosen.any():
+            centre[c] = logits[chosen].mean(0)
+        members.append(chosen)
+
     distance = _distance(logits, centre)
-    own = [distance[mine, c] for c, mine in enumerate(members)]
+    own = [distance[chosen, c] for c, chosen in enumerate(members)]
     pooled = _fit_tail(torch.cat(own), tail) or (1.0, float("inf"))
     shape, scale = logits.new_tensor([_fit_tail(part, tail) or pooled for part in own]).T
     return {"centre": centre, "shape": shape, "scale": scale}
 
 
 def openmax(logits: Tensor, model: dict[str, Tensor], alpha: int = 10) -> Tensor:
-    r"""Class probabilities with room for the unknown: logits of the first classes give way as the node lies far from their means.
+    r"""Class probabilities with room for the unknown, to which the largest logits give way as the
+    node lies far from the means of their classes.
 
-    .. math:: w_c = 1 - \frac{\alpha - r_c}{\alpha} F_c(d_c), \quad \hat f_c = w_c f_c, \quad \hat f_\text{unknown} = \sum_c (1 - w_c) f_c
+    .. math:: w_c = 1 - \frac{\alpha - r_c}{\alpha} F_c(d_c), \quad \hat f_c = w_c f_c, \quad
+        \hat f_\text{unknown} = \sum_c (1 - w_c) f_c
 
-    with :math:`r_c` = 0 for the largest logit, 1 for the next, to :math:`\alpha - 1`; :math:`w_c = 1` beyond; :math:`F_c` the Weibull CDF.
+    with :math:`r_c` = 0 for the largest logit, 1 for the next, to :math:`\alpha - 1`;
+    :math:`w_c = 1` beyond; :math:`F_c` the Weibull CDF.
 
     Args:
         logits: ``[n, N]``.
@@ -112,22 +119,22 @@ def openmax(logits: Tensor, model: dict[str, Tensor], alpha: int = 10) -> Tensor
     """
     alpha = min(alpha, logits.size(1))
     rank = logits.argsort(dim=1, descending=True, stable=True).argsort(1)
-    outside = 1 - (-(_distance(logits, model["centre"]) / model["scale"]) ** model["shape"]).exp()
+    distance = _distance(logits, model["centre"])
+    outside = 1 - (-(distance / model["scale"]) ** model["shape"]).exp()
     yielded = (alpha - rank).clamp(min=0) / alpha * outside * logits
     return torch.cat([logits - yielded, yielded.sum(1, keepdim=True)], 1).softmax(1)
 
 
 def doc_thresholds(prob: Tensor, label: Tensor) -> Tensor:
-    r"""DOC's threshold of each class: a node is unknown if every class gives it less than the threshold of that class.
+    r"""DOC's threshold of each class: a node is unknown if it is below all of them.
 
     .. math:: t_c = \max(0.5, 1 - 3 \sigma_c), \quad \sigma_c^2 = \overline{(p_c(x_i) - 1)^2}
 
-    :math:`\sigma_c` is the deviation about 1 of the probabilities of the class's own nodes together with their mirror images
-    :math:`1 + (1 - p)`.
+    :math:`\sigma_c` is the deviation about 1 of the probabilities of the class's own nodes together
+    with their mirror images :math:`1 + (1 - p)`.
 
     Args:
-        prob: sigmoid outputs on training nodes, ``[n, N]``.
-        label: their classes, ``[n]``.
+        prob, label: sigmoid outputs ``[n, N]`` and classes ``[n]`` of training nodes.
 
     Returns:
         :math:`t`, ``[N]``; 0.5 for a class without nodes.
@@ -143,11 +150,12 @@ def doc_thresholds(prob: Tensor, label: Tensor) -> Tensor:
 
 def _distance(logits: Tensor, centre: Tensor) -> Tensor:
     cosine = F.normalize(logits) @ F.normalize(centre).T
-    return _EUCLIDEAN * torch.cdist(logits, centre, compute_mode="donot_use_mm_for_euclid_dist") + (1 - cosine).clamp(min=0)
+    euclidean = torch.cdist(logits, centre, compute_mode="donot_use_mm_for_euclid_dist")
+    return _EUCLIDEAN * euclidean + (1 - cosine).clamp(min=0)
 
 
 def _fit_tail(distance: Tensor, tail: int) -> tuple[float, float] | None:
-    """Shape and scale of a Weibull distribution of the largest distances, or None where they admit none."""
+    """Shape and scale of a Weibull distribution of the largest distances, None where none fits."""
     size = min(tail, max(len(distance) // 2, 3))
     largest = distance.double().sort(descending=True).values[:size]
     largest = largest[largest > 1e-9].cpu().numpy()
