@@ -1,4 +1,4 @@
-"""Methods, found by folder: each module here defines one class of its name, up to case and ``_``."""
+"""Methods, found by folder: each module defines one class of its name, up to case and ``_``."""
 from __future__ import annotations
 
 import pkgutil
