@@ -3,6 +3,7 @@ which makes a file if it is read by somebody careless."""
 from __future__ import annotations
 
 import json
+import operator
 import os
 import pickle
 import threading
@@ -46,6 +47,17 @@ class Trap:
         return Path.touch, (self.mark,)
 
 
+class Trapped(Trap):
+    """A trap as well, which becomes what one expects to find."""
+
+    def __init__(self, mark: Path, content: object) -> None:
+        super().__init__(mark)
+        self.content = content
+
+    def __reduce__(self) -> tuple:
+        return operator.getitem, ([Trap(self.mark), self.content], 1)
+
+
 @pytest.fixture
 def mark(tmp_path, monkeypatch) -> Path:
     """The file that no test without trust may find; data sets are read anew."""
@@ -73,7 +85,7 @@ def facebook(folder: str = "evil") -> Path:
 
 def pickled_facebook(mark: Path) -> None:
     """A pickle that is a whole data set for who trusts it."""
-    facebook().write_bytes(pickle.dumps(graph() | {"trap": Trap(mark)}))
+    facebook().write_bytes(pickle.dumps(Trapped(mark, graph())))
 
 
 def pickled_planetoid(mark: Path) -> None:
@@ -88,17 +100,6 @@ def pickled_planetoid(mark: Path) -> None:
         (raw / f"ind.cora.{name}").write_bytes(pickle.dumps(value))
     (raw / "ind.cora.graph").write_bytes(pickle.dumps(Trapped(mark, graph)))
     (raw / "ind.cora.test.index").write_text("\n".join(map(str, range(560, 600))))
-
-
-class Trapped(dict):
-    """A dictionary whose pickle springs a trap and gives the dictionary."""
-
-    def __init__(self, mark: Path, content: dict) -> None:
-        super().__init__(content)
-        self.mark = mark
-
-    def __reduce__(self) -> tuple:
-        return dict, (dict(self),), None, None, iter([("trap", Trap(self.mark))])
 
 
 def config(name: str = "FacebookPagePage", folder: str = "evil", more: str = "") -> str:
