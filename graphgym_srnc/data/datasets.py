@@ -21,8 +21,9 @@ KEPT = ("x", "edge_index", "y", "node_year", "train_mask", "val_mask", "test_mas
 def load(name: str, root: str = "") -> Data:
     """One graph: ``x`` ``[V, F]``, ``edge_index`` ``[2, E]``, ``y`` ``[V]``, and public masks.
 
-    A node without a label has ``y`` -1. Nothing is written beside the raw files, and no code in them
-    is run unless within :func:`untrusted.trusted`; see :func:`pyg.read`. The result is shared between calls: do not change it.
+    A node without a label has ``y`` -1. Nothing is written beside the raw files, and no code in
+    them is run unless within :func:`untrusted.trusted`; see :func:`pyg.read`. The result is shared
+    between calls: do not change it.
 
     Args:
         name: see :func:`catalogue.resolve`.
