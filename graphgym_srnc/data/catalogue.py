@@ -1,6 +1,8 @@
 """Names of data sets: families of PyG and OGB, their members, and where raw files lie."""
 from __future__ import annotations
 
+import difflib
+
 from graphgym_srnc.errors import InputError
 
 FAMILIES: dict[str, dict[str, str]] = {
@@ -52,12 +54,17 @@ def resolve(name: str) -> tuple[str, str]:
         return table[name.lower()]
 
     family, _, member = name.partition("/")
-    if family not in FAMILIES and family.isidentifier():
-        import torch_geometric.datasets
-        if hasattr(torch_geometric.datasets, family):
-            return family, member
-    allowed = ", ".join([*known_names(), "or Class/Member of torch_geometric.datasets"])
-    raise InputError("name", name, allowed)
+    import torch_geometric.datasets
+    from torch_geometric.data import Dataset
+    others = [other for other, kind in vars(torch_geometric.datasets).items()
+              if isinstance(kind, type) and issubclass(kind, Dataset)]
+    if family not in FAMILIES and family in others:
+        return family, member
+    spelled = {known.lower(): known for known in (*others, *FAMILIES, *known_names())}
+    near = [spelled[key] for key in difflib.get_close_matches(name.lower(), spelled, 3)]
+    near = [f"perhaps {' or '.join(near)}"] if near else []
+    allowed = [*near, *known_names(), "or Class/Member of torch_geometric.datasets"]
+    raise InputError("name", name, ", ".join(allowed))
 
 
 def raw_folder(family: str, member: str) -> str:
