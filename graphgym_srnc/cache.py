@@ -125,16 +125,16 @@ def locked(path: Path, what: str) -> Iterator[None]:
     It only saves work: where there can be no lock, or none for ten minutes, this goes on without.
     """
     from filelock import FileLock, Timeout
-    lock, held = FileLock(path), False
+    lock, held = FileLock(path, timeout=min(SILENT, WAIT)), False
     made = [folder for folder in path.parents if not folder.exists()]
     with contextlib.suppress(OSError, NotImplementedError):
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
-            lock.acquire(timeout=min(SILENT, WAIT))
+            lock.acquire()
         except Timeout:
             print(f"waiting for another process that makes {what} ({path}), for at most "
                   f"{WAIT / 60:.0f} minutes", file=sys.stderr, flush=True)
-            lock.acquire(timeout=WAIT - SILENT)
+            lock.acquire(WAIT - SILENT)
         held = True
     try:
         yield

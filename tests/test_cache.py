@@ -389,7 +389,7 @@ def test_what_a_killed_process_left_goes(kept):
     for path in (old, new, lock):
         path.touch()
     for path in (old, lock):
-        os.utime(path, (time.time() - 2 * cache.WAIT,) * 2)
+        os.utime(path, (time.time() - 2 * cache.STALE,) * 2)
     cache.memoise("draw", Draw(), ())
     assert new.exists() and not old.exists() and not lock.exists() and len(entries(kept)) == 2
 

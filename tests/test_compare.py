@@ -427,7 +427,7 @@ def test_names_are_escaped_everywhere(tmp_path):
     assert [line["row"] for line in lines] == ["'" + seen, "'-2+3"]
     assert lines[0]["against"] == "'-2+3" and float(lines[0]["difference"]) < 0
     markdown = render.to_markdown(found)
-    assert "=1+1\\|&lt;b>_%&\\\\{}~^$#?[31m end" in markdown and "<b>" not in markdown
+    assert r"=1+1\|&lt;b&gt;_%&amp;\\{}~^$#?\[31m end" in markdown and "<b>" not in markdown
     latex = render.to_latex(found)
     assert (r"=1+1\textbar{}\textless{}b\textgreater{}\_\%\&\textbackslash{}\{\}\textasciitilde{}"
             r"\textasciicircum{}\$\#?[31m end") in latex

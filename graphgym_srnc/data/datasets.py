@@ -73,7 +73,8 @@ def _parsed_file(family: str, member: str, source: Path | None) -> Path | None:
 def _load_parsed(file: Path | None) -> Data | None:
     """The parsed graph, mapped into memory so that processes share it; None if there is none."""
     try:
-        return None if file is None else Data(**torch.load(atomic.regular(file), weights_only=True, mmap=True))
+        file = file and atomic.regular(file)
+        return file and Data(**torch.load(file, weights_only=True, mmap=True))
     except Exception:  # whatever is wrong with a file, it is made again
         return None
 

@@ -15,7 +15,6 @@ from graphgym_srnc.data import home, tables, untrusted
 from graphgym_srnc.data.cleaning import MASKS
 from graphgym_srnc.errors import InputError
 
-
 CSR = tuple(f"{matrix}_{part}" for matrix in ("adj", "attr")
             for part in ("data", "indices", "indptr", "shape"))
 """Arrays of the other kind of ``.npz``, two sparse matrices."""
@@ -150,7 +149,8 @@ def _load_npz(source: Path) -> dict[str, Any]:
             matrix = sp.csr_matrix(tuple(parts), arrays[f"{name}_shape"])
             matrices[name] = untrusted.sparse_matrix(matrix)
         edges, _ = from_scipy_sparse_matrix(matrices["adj"])
-        return {"x": untrusted.dense(matrices["attr"]), "edge_index": edges, "y": arrays.get("labels")}
+        x = untrusted.dense(matrices["attr"])
+        return {"x": x, "edge_index": edges, "y": arrays.get("labels")}
     except Exception as error:
         allowed = f"two sparse matrices adj_* and attr_* ({untrusted.reason(error)})"
         raise InputError("path", source.name, allowed) from error

@@ -113,8 +113,9 @@ def _check_member(archive: zipfile.ZipFile, name: str) -> None:
 
 def _check_header(opened: IO[bytes], size: int) -> None:
     """Refuse an array that is larger than what the ``size`` bytes of its file can hold."""
-    read = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
-    version = np.lib.format.read_magic(opened)
+    npy = np.lib.format
+    read = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
+    version = npy.read_magic(opened)
     if version not in read:
         raise ValueError(f"an array of format {version}")
     shape, _, dtype = read[version](opened)
