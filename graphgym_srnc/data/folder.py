@@ -86,7 +86,7 @@ def _foreign(out: Path) -> str:
     """Something in a folder that this program did not write; empty if there is nothing."""
     if not out.is_dir():
         return "a file in its place"
-    paths = sorted(out.iterdir())
+    paths = sorted(out.iterdir(), key=lambda path: (path.name in GRAPH | EXAMPLE, path.name))
     names = {path.name for path in paths if path.is_file() and not path.is_symlink()}
     ours: set[str] = set()
     if MARKER in names:
