@@ -299,8 +299,10 @@ def test_a_small_file_does_not_fill_the_memory(tmp_path, monkeypatch):
     wide = sp.csr_matrix((8, 2 ** 40), dtype=np.float32)
     sp.save_npz(tmp_path / "wide.npz", wide)
     (tmp_path / "edges.csv").write_text("0,1\n")
-    refused("file.features", own_file, path=str(tmp_path / "edges.csv"),
-            features=str(tmp_path / "wide.npz"))
+    (tmp_path / "labels.csv").write_text("0\n1\n")
+    error = refused("features", own_file, path=str(tmp_path / "edges.csv"), labels_per_class=1,
+                    features=str(tmp_path / "wide.npz"), labels=str(tmp_path / "labels.csv"))
+    assert "GiB" in str(error)
 
 
 @pytest.mark.parametrize("value", [1e38, -1e38, 1e20])

@@ -49,9 +49,10 @@ def check_out(option: str, file: str | None, overwrite: bool, suffixes: Sequence
     parent = next(folder for folder in parents if folder.exists()) if new_folders else parents[0]
     if not file or path.is_dir() or not parent.is_dir() or not os.access(parent, os.W_OK):
         raise InputError(option, file, "a file in a folder that can be written to")
-    if path.exists() and not path.is_file():
-        raise InputError(option, file, "a regular file")
-    if (path.exists() or path.is_symlink()) and not overwrite and not _begins(path, own):
+    path = Path(os.path.abspath(path))  # which names a file even if it has .. after a new folder
+    if path.is_symlink() or path.exists() and not path.is_file():
+        raise InputError(option, file, "a regular file, no link")
+    if path.exists() and not overwrite and not _begins(path, own):
         raise InputError(option, file, "another file, or --overwrite, since it exists")
 
 
