@@ -11,6 +11,7 @@ import io
 import os
 import platform
 import re
+import sys
 import warnings
 from hashlib import sha256
 from pathlib import Path
@@ -30,8 +31,14 @@ LIMIT = "GRAPHGYM_SRNC_CACHE_GIB"
 
 DEFAULT_GIB = "2"
 
-WAIT = 3600.0
+WAIT = 600.0
 """Seconds after which a process no longer waits for another one that makes the same thing."""
+
+SILENT = 3.0
+"""Seconds of them after which it says that it waits."""
+
+STALE = 3600.0
+"""Seconds after which a file that nobody wrote to is what a killed process left."""
 
 OURS = re.compile(r"\.?[0-9a-f]{64}\.(pt|lock)")
 """How names of our files begin: results, locks, and the temporary files of :mod:`.atomic`."""
@@ -79,7 +86,7 @@ def memoise(name: str, function: Callable[[], Mapping[str, Tensor]],
     found = _read(path, key)
     if found is None:
         # Whoever comes second waits, and finds what the first one made.
-        with locked(path.with_suffix(".lock")):
+        with locked(path.with_suffix(".lock"), name):
             found = _read(path, key)
             if found is None:
                 found = _plain(function()), torch.get_rng_state()
@@ -112,17 +119,22 @@ def source_digest(*module_names: str) -> str:
 
 
 @contextlib.contextmanager
-def locked(path: Path) -> Iterator[None]:
-    """Hold a lock file, which is removed afterwards, against other processes.
+def locked(path: Path, what: str) -> Iterator[None]:
+    """Hold a lock file, which is removed afterwards, against other processes that make ``what``.
 
-    It only saves work: where there can be no lock, or none for an hour, this goes on without.
+    It only saves work: where there can be no lock, or none for ten minutes, this goes on without.
     """
-    from filelock import FileLock
-    lock, held = FileLock(path, timeout=WAIT), False
+    from filelock import FileLock, Timeout
+    lock, held = FileLock(path, timeout=min(SILENT, WAIT)), False
     made = [folder for folder in path.parents if not folder.exists()]
     with contextlib.suppress(OSError, NotImplementedError):
         path.parent.mkdir(parents=True, exist_ok=True)
-        lock.acquire()
+        try:
+            lock.acquire()
+        except Timeout:
+            print(f"waiting for another process that makes {what} ({path}), for at most "
+                  f"{WAIT / 60:.0f} minutes", file=sys.stderr, flush=True)
+            lock.acquire(WAIT - SILENT)
         held = True
     try:
         yield
@@ -152,7 +164,7 @@ def _read(path: Path, key: str) -> tuple[dict[str, Tensor], Tensor] | None:
     """Values and state of the generator; None if there is no file, or it is not what it says."""
     import torch
     try:
-        content = torch.load(path, weights_only=True)
+        content = torch.load(atomic.regular(path), weights_only=True)
         values, state = content["values"], content["state"]
         if content["digest"] != _digest(key, values, state):
             return None
@@ -185,7 +197,7 @@ def _trim(directory: Path, limit: int) -> None:
     total, now = 0, os.stat(directory).st_mtime
     for used, size, path in sorted(_files(directory), reverse=True):
         total += size
-        if total > limit or path.suffix != ".pt" and used < now - WAIT:
+        if total > limit or path.suffix != ".pt" and used < now - STALE:
             path.unlink(missing_ok=True)
 
 

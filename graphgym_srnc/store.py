@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Iterator, Mapping, Sequence
 
 from graphgym_srnc import environment, stats
-from graphgym_srnc.atomic import write_text
+from graphgym_srnc.atomic import regular, write_text
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.settings import difference, digest
 from graphgym_srnc.stats import SPLITS
@@ -256,7 +256,7 @@ def check_name(name: str) -> None:
 def read_result(run: Path) -> Result | None:
     """The record of a finished run; None where ``result.json`` is absent, torn or inconsistent."""
     try:
-        result = json.loads((run / "result.json").read_text(encoding="utf-8"))
+        result = json.loads(regular(run / "result.json").read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
         return None
     try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 import csv
 import io
 import math
+import re
 from typing import Any, Iterable, Sequence
 
 
@@ -54,8 +55,11 @@ def to_csv(lines: Iterable[Iterable[str | float | None]]) -> str:
 
 
 def escape_markdown(text: str) -> str:
-    """Text that ends no cell of a Markdown table and is no HTML."""
-    return text.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;")
+    """Text that ends no cell of a Markdown table and becomes no HTML, code, link or picture."""
+    text = re.sub(r"[\\`|\[\]]", r"\\\g<0>", text.replace("&", "&amp;"))
+    text = text.replace("<", "&lt;").replace(">", "&gt;")
+    # An address alone is made a link by some readers.
+    return text.replace("://", "&#58;//").replace("@", "&#64;").replace("www.", "www&#46;")
 
 
 def aligned(lines: Sequence[Sequence[str]], right: bool = False) -> str:

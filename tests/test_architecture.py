@@ -30,7 +30,8 @@ INSIDE = {
 TENSORS = {"torch", "torch_geometric", "numpy", "scipy"}
 OUTSIDE = {
     "__init__": set(), "__main__": set(), "environment": set(), "errors": set(), "options": set(),
-    "stats": set(), "text": set(), "atomic": set(), "settings": {"yaml"}, "store": {"filelock"},
+    "stats": set(), "text": set(), "settings": {"yaml"},
+    "atomic": {"filelock"}, "store": {"filelock"},
     "cache": {"torch", "filelock"}, "parallel": {"torch"}, "task": {"torch", "torch_geometric"},
     "losses": {"torch", "scipy", "numpy"}, "backbones": TENSORS, "methods": TENSORS,
     "train": TENSORS | {"sklearn"}, "api": {"torch", "torch_geometric", "numpy", "sklearn"},

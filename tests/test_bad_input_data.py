@@ -1,20 +1,30 @@
 """Bad data: one error that names the key, the value and what is allowed; nothing is written."""
 from __future__ import annotations
 
+import contextlib
 import os
 import pickle
 import shutil
+import signal
+import zipfile
 from pathlib import Path
+from typing import Any, Iterator, NoReturn
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 import torch
 from torch_geometric.data import Data
 
-from graphgym_srnc import shifts
+import graphgym_srnc
+from graphgym_srnc import shifts, store
+from graphgym_srnc.atomic import regular
 from graphgym_srnc.cli import data as data_command
-from graphgym_srnc.data import datasets, pyg
+from graphgym_srnc.cli.main import main
+from graphgym_srnc.data import catalogue, datasets, home, pyg, untrusted
+from graphgym_srnc.data.describe import describe
 from graphgym_srnc.errors import InputError
+from graphgym_srnc.own.tables.read import text as read_text
 
 open_set, synthetic, own_file = (shifts.find(name) for name in ("open_set", "synthetic", "file"))
 DATA = Path(os.environ.get("GRAPHGYM_SRNC_DATA") or Path(__file__).parents[2] / "shared" / "data")
@@ -156,10 +166,171 @@ class Trap:
 def test_pickled_code_is_never_run(tmp_path):
     torch.save(Data(**fields(), trap=Trap(tmp_path / "ran")), tmp_path / "graph.pt")
     refused("file.path", own_file, path=str(tmp_path / "graph.pt"))
-    np.savez(tmp_path / "graph.npz", **fields(),
-             trap=np.array([Trap(tmp_path / "ran")], dtype=object))
+    trap = np.array([Trap(tmp_path / "ran")], dtype=object)
+    np.savez(tmp_path / "graph.npz", **fields() | {"y": trap})
     refused("file.path", own_file, path=str(tmp_path / "graph.npz"))
+    np.savez(tmp_path / "graph.npz", **fields(), trap=trap)
+    own_file(path=str(tmp_path / "graph.npz"), labels_per_class=2)
     assert not (tmp_path / "ran").exists()
+
+
+@contextlib.contextmanager
+def at_most(seconds: int) -> Iterator[None]:
+    """Fail what is kept waiting."""
+    def late(*_: Any) -> NoReturn:
+        raise BaseException("it waits")  # which nobody catches
+    before = signal.signal(signal.SIGALRM, late)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
+@pytest.fixture
+def graph_folder(tmp_path):
+    (tmp_path / "nodes.csv").write_text("id,n\n" + "".join(f"{i},{i % 3}\n" for i in range(8)))
+    (tmp_path / "links.csv").write_text("".join(f"{i},{(i + 1) % 8}\n" for i in range(8)))
+    assert main(["data", "make", str(tmp_path / "nodes.csv"), str(tmp_path / "links.csv"),
+                 "--numbers", "n", "--out", str(tmp_path / "graph")]) == 0
+    (tmp_path / "graph" / "labels.csv").write_text("".join(f"{i % 2}\n" for i in range(8)))
+    return tmp_path / "graph"
+
+
+SHOW = ["data", "show", "--cfg", "own", "file.labels_per_class", "2", "dataset.name"]
+MAKE = ["data", "make", "nodes.csv", "links.csv", "--numbers", "n", "--out", "new"]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes on this system")
+@pytest.mark.parametrize("pipe, words", [
+    *((f"graph/{name}", [*SHOW, "graph"])
+      for name in ("edges.csv", "features.npy", "labels.csv", "split.csv")),
+    *((name, [*SHOW, name]) for name in ("a.pt", "a.npz", "a.csv", "a.npy")),
+    ("a.npz", [*SHOW, "graph", "file.features", "a.npz", "file.path", "graph/edges.csv",
+               "file.labels", "graph/labels.csv"]),
+    ("graph/features.npy", [*SHOW, "graph", "file.mapped", "True"]),
+    ("nodes.csv", MAKE), ("links.csv", MAKE), ("nodes.parquet", ["data", "make", "nodes.parquet",
+                                                                   *MAKE[3:]]),
+    ("more.npy", [*MAKE, "--embeddings", "more.npy"]),
+    ("graph/recipe.json", ["data", "make", "nodes.csv", "links.csv", "--like", "graph", "--out",
+                           "new"]),
+    ("a.pt", ["data", "make", "a.pt", "--node", "n", "--metapath", "n-n", "--out", "new"]),
+    ("d/paper.txt", ["data", "make", "dblp", "d", "--node", "paper", "--metapath",
+                     "paper-author-paper", "--out", "new"]),
+    ("a.yaml", ["data", "show", "--cfg", "a.yaml"]), ("a.yaml", ["run", "--cfg", "a.yaml"]),
+    ("a.txt", ["grid", "--grid", "a.txt"]), ("results/0/result.json", ["compare", "results"]),
+    ("results/0/result.json", ["report", "results"]),
+    ("results/0/result.json", ["predict", "results", "--out", "p.csv"]),
+    ("model.pt", ["predict", "model.pt", "--out", "p.csv"]),
+    ("model.pt", ["discover", "model.pt"])], ids=lambda item: item if isinstance(item, str) else "")
+def test_a_pipe_in_the_place_of_a_file_is_refused_at_once(
+        pipe, words, graph_folder, tmp_path, monkeypatch, capsys, gym, unchanged_globals):
+    monkeypatch.chdir(tmp_path)
+    Path(pipe).parent.mkdir(parents=True, exist_ok=True)
+    Path(pipe).unlink(missing_ok=True)
+    os.mkfifo(pipe)
+    capsys.readouterr()
+    with at_most(60):
+        assert main(words) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes on this system")
+def test_pipes_from_python(tmp_path):
+    os.mkfifo(tmp_path / "a")
+    os.mkfifo(tmp_path / "words.txt")
+    with at_most(20):
+        assert store.read_result(tmp_path) is None and list(home.files_below(tmp_path)) == []
+        for read in (graphgym_srnc.load, read_text, regular):
+            with pytest.raises((InputError, OSError), match="regular file"):
+                read(tmp_path / "a")
+
+
+def packed(path: Path, **headers: tuple[str, bytes]) -> Path:
+    """An ``.npz`` of arrays with these shapes in their headers, and this content."""
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, (shape, content) in headers.items():
+            header = f"{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}, }}"
+            header += " " * (-(len(header) + 11) % 64) + "\n"
+            archive.writestr(f"{name}.npy", b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little")
+                             + header.encode() + content)
+    return path
+
+
+def test_only_the_arrays_that_are_asked_for_are_read(tmp_path, monkeypatch):
+    np.savez(tmp_path / "graph.npz", **fields(), huge=np.zeros(10))
+    read = np.lib.format.read_array
+    shapes = []
+
+    def noted(file, **named):
+        shapes.append((array := read(file, **named)).shape)
+        return array
+    monkeypatch.setattr(np.lib.format, "read_array", noted)
+    own_file(path=str(tmp_path / "graph.npz"), labels_per_class=2)
+    assert len(shapes) == 3 and (10,) not in shapes
+
+
+@pytest.mark.parametrize("shape", ["(100000, 100000)", "(1000000000000000,)", "(-1, 4)",
+                                   "(10**400,)", "(3,)"])
+def test_a_header_that_promises_more_than_there_is(tmp_path, shape, monkeypatch):
+    monkeypatch.setattr(np, "ndarray", None)  # nothing is made of it
+    with pytest.raises(ValueError):
+        untrusted.arrays(packed(tmp_path / "a.npz", x=(shape, b"1234")), ["x"])
+    with zipfile.ZipFile(tmp_path / "a.npz") as archive:
+        (tmp_path / "a.npy").write_bytes(archive.read("x.npy"))
+    with pytest.raises(ValueError):
+        untrusted.array(tmp_path / "a.npy")
+    packed(tmp_path / "b.npz", data=(shape, b"1234"), shape=("(2,)", b"12345678"))
+    with pytest.raises(ValueError):
+        untrusted.sparse_npz(tmp_path / "b.npz")
+
+
+def test_a_small_file_does_not_fill_the_memory(tmp_path, monkeypatch):
+    monkeypatch.setattr(untrusted, "UNPACKED", 2 ** 20)
+    zeros = ("(524288,)", bytes(2 ** 21))
+    packed(tmp_path / "a.npz", x=zeros)
+    assert (tmp_path / "a.npz").stat().st_size < 10_000
+    with pytest.raises(ValueError, match="uncompressed"):
+        untrusted.arrays(tmp_path / "a.npz", ["x"])
+    assert untrusted.arrays(tmp_path / "a.npz", ["y"]) == {"x": None}
+    np.savez(tmp_path / "b.npz", x=np.zeros(524288, np.float32))
+    assert untrusted.arrays(tmp_path / "b.npz", ["x"])["x"].shape == (524288,)
+    wide = sp.csr_matrix((8, 2 ** 40), dtype=np.float32)
+    sp.save_npz(tmp_path / "wide.npz", wide)
+    (tmp_path / "edges.csv").write_text("0,1\n")
+    (tmp_path / "labels.csv").write_text("0\n1\n")
+    error = refused("features", own_file, path=str(tmp_path / "edges.csv"), labels_per_class=1,
+                    features=str(tmp_path / "wide.npz"), labels=str(tmp_path / "labels.csv"))
+    assert "GiB" in str(error)
+
+
+@pytest.mark.parametrize("value", [1e38, -1e38, 1e20])
+def test_a_feature_whose_square_is_no_float_is_named(tmp_path, value):
+    graph = fields()
+    graph["x"][2, 1] = value
+    np.savez(tmp_path / "graph.npz", **graph)
+    error = refused("x", own_file, path=str(tmp_path / "graph.npz"), labels_per_class=2)
+    assert "feature 1 of node 2" in str(error)
+
+
+def test_a_large_feature_is_told_before_training(tmp_path):
+    graph = fields()
+    graph["x"][2, 1] = -1e12
+    np.savez(tmp_path / "graph.npz", **graph)
+    told = describe(own_file(path=str(tmp_path / "graph.npz"), labels_per_class=2))["warnings"]
+    assert any("feature 1 of node 2 is -1e+12" in warning for warning in told)
+
+
+@pytest.mark.parametrize("name, near", [("utils", ""), ("os", ""), ("__name__", ""),
+                                        ("webkb", "WebKB"), ("Coar", "Cora"),
+                                        ("Planetoid/PubMd", "Planetoid/PubMed")])
+def test_a_name_that_is_no_data_set_is_refused_in_one_line(name, near):
+    with pytest.raises(InputError) as error:
+        catalogue.resolve(name)
+    assert "\n" not in str(error.value) and near in str(error.value)
+    assert not near or "perhaps" in str(error.value)
+    assert catalogue.resolve("WebKB/Cornell") == ("WebKB", "Cornell")
 
 
 @planetoid

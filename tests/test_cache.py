@@ -389,7 +389,7 @@ def test_what_a_killed_process_left_goes(kept):
     for path in (old, new, lock):
         path.touch()
     for path in (old, lock):
-        os.utime(path, (time.time() - 2 * cache.WAIT,) * 2)
+        os.utime(path, (time.time() - 2 * cache.STALE,) * 2)
     cache.memoise("draw", Draw(), ())
     assert new.exists() and not old.exists() and not lock.exists() and len(entries(kept)) == 2
 
@@ -463,6 +463,23 @@ def test_a_process_that_dies_at_it_holds_nobody_up(kept):
     draw, begin = Draw(), time.monotonic()
     outcome(lambda: cache.memoise("draw", draw, ()))
     assert draw.calls == 1 and time.monotonic() - begin < 5
+
+
+def test_who_waits_for_another_process_says_so(kept, monkeypatch, capsys):
+    from filelock import FileLock
+    monkeypatch.setattr(cache, "SILENT", 0.1)
+    monkeypatch.setattr(cache, "WAIT", 0.3)
+    path = kept / "a.lock"
+    with cache.locked(path, "weights"):
+        assert capsys.readouterr().err == ""
+    kept.mkdir(parents=True, exist_ok=True)
+    with FileLock(path):
+        begin = time.monotonic()
+        with cache.locked(path, "weights"):
+            assert 0.25 < time.monotonic() - begin < 5
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1 and "another process that makes weights" in error
+    assert str(path) in error
 
 
 # ---- data sets ----

@@ -52,6 +52,56 @@ def stamps(path: Path) -> dict[str, int]:
             if file.is_file()}
 
 
+RESULT = ("page.html", "table.csv", "picture.png", "table.tex", "out.parquet")
+
+
+@pytest.mark.parametrize("words, option", [
+    (["compare", "results", "--out", "table.tex"], "--out"),
+    (["compare", "results", "--out", "other/../table.csv"], "--out"),
+    (["compare", "results", "--figure", "picture.png"], "--figure"),
+    (["compare", "results", "--out", "new.png", "--figure", "./new.png"], "--figure"),
+    (["compare", "results", "--out", "link"], "--out"),
+    (["compare", "results", "--out", "/dev/stdout", "--overwrite"], "--out"),
+    (["report", "results", "--out", "page.html"], "--out"),
+    (["report", "page"], "--out"), (["report", "results", "--figures", "figures"], "--figures"),
+    (["discover", "results", "--out", "page.html"], "--out"),
+    (["discover", "results", "--csv", "table.csv"], "--csv"),
+    (["discover", "results", "--figures", "figures"], "--figures"),
+    (["discover", "results", "--name", "1=a", "--labels-out", "figures"], "--labels-out"),
+    (["discover", "results", "--name", "1=a", "--labels-out", "figures", "--overwrite"],
+     "--labels-out"),
+    (["predict", "results", "--out", "table.csv"], "--out"),
+    (["data", "show", "--out", "picture.png"], "--out")])
+def test_no_output_replaces_a_file(words, option, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    for folder in ("figures", "page", "results"):
+        Path(folder).mkdir()
+    for name in (*RESULT, "figures/mine.png"):
+        Path(name).write_bytes(b"a week of work")
+    Path("link").symlink_to("nowhere")
+    before = stamps(tmp_path)
+    assert main(words) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1 and error.startswith(f"error: {option}")
+    assert stamps(tmp_path) == before and Path("link").is_symlink()
+    assert "--overwrite" in error or {"link", "new.png", "/dev/stdout", "--overwrite"} & {*words}
+
+
+def test_outputs_are_replaced_on_demand(tmp_path, monkeypatch):
+    from graphgym_srnc.cli import arguments
+    from graphgym_srnc.cli.report import OWN
+    monkeypatch.chdir(tmp_path)
+    Path("old.html").write_text("mine")
+    arguments.check_out("--out", "old.html", overwrite=True)
+    page = "<!DOCTYPE html>\n" + OWN
+    Path("page.html").write_text(page)
+    arguments.check_out("--out", "page.html", overwrite=False, own=OWN)
+    Path("folder").mkdir()
+    arguments.check_folder("--figures", "folder", overwrite=False)
+    Path("folder/mine").touch()
+    arguments.check_folder("--figures", "folder", overwrite=True)
+
+
 def test_help_loads_nothing_heavy():
     code = ("import sys; from graphgym_srnc.cli.main import build_parser; "
             "build_parser().format_help();"

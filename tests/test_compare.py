@@ -22,6 +22,7 @@ from graphgym_srnc.errors import InputError
 from graphgym_srnc.report import compare, layout, paper, render, sentences, statistics
 from graphgym_srnc.report.read import collect
 from graphgym_srnc.settings import flatten
+from graphgym_srnc.text import escape_markdown
 
 SRC = Path(__file__).parent.parent
 RNG = np.random.default_rng(0)
@@ -427,11 +428,29 @@ def test_names_are_escaped_everywhere(tmp_path):
     assert [line["row"] for line in lines] == ["'" + seen, "'-2+3"]
     assert lines[0]["against"] == "'-2+3" and float(lines[0]["difference"]) < 0
     markdown = render.to_markdown(found)
-    assert "=1+1\\|&lt;b>_%&\\\\{}~^$#?[31m end" in markdown and "<b>" not in markdown
+    assert r"=1+1\|&lt;b&gt;_%&amp;\\{}~^$#?\[31m end" in markdown and "<b>" not in markdown
     latex = render.to_latex(found)
     assert (r"=1+1\textbar{}\textless{}b\textgreater{}\_\%\&\textbackslash{}\{\}\textasciitilde{}"
             r"\textasciicircum{}\$\#?[31m end") in latex
     assert all(line.startswith("%") for line in latex.splitlines() if seen in line)
+
+
+LINKS = ("[x](http://a.b)", "![x](http://a.b)", "[x][y]", "<http://a.b>", "<a href=x>y</a>",
+         "http://a.b", "www.a.b", "a@b.c", "`[x](y)`", "\\[x](y)", "&lt;b&gt; &#91;", "a | b")
+
+
+@pytest.mark.parametrize("name", LINKS)
+def test_no_name_becomes_a_link_or_html(tmp_path, name):
+    from html import unescape
+    escaped = escape_markdown(name)
+    special = r"(?<!\\)(\\\\)*[\[\]`|]|[<>@]|://|www\.|&(?!amp;|lt;|gt;|#\d+;)"
+    assert not re.search(special, escaped), escaped
+    # What is shown is the name.
+    assert unescape(re.sub(r"\\(.)", r"\1", escaped)) == name
+    keep(tmp_path, "a", [0.5, 0.6], method=name, task=name)
+    keep(tmp_path, "b", [0.7, 0.6], method="b", task=name)
+    made = render.to_markdown(of(tmp_path, against="b"))
+    assert escaped in made and not re.search(special.replace("|]", "]"), made), made
 
 
 def test_latex_is_a_table_as_in_the_paper(several):

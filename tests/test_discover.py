@@ -375,6 +375,8 @@ def test_from_a_run_to_the_next_one(run):
         assert text in done.stdout
     assert "word" in done.stdout and NASTY in done.stdout
     html = (run / "page.html").read_text()
+    from graphgym_srnc.cli.discover import OWN
+    assert OWN in html[:1000]
     assert "<script" not in html and "word" in html
     assert {path.name for path in (run / "pictures").iterdir()} == {"map.png", "evidence.png"}
     assert len(list(csv.reader((run / "table.csv").open()))) == 3

@@ -410,6 +410,12 @@ def test_the_command_writes_the_page(results, tmp_path):
     assert "Ours & theirs" in found.text and "The plain GNN: cross-entropy" in found.text
     assert "Open-set shift: some" in found.text
     assert [path.name for path in (tmp_path / "results").iterdir()] == ["erm"]
+    # A page that the command made is made anew, but only by itself.
+    done = subprocess.run(command[:-2], cwd=tmp_path, env=environment, capture_output=True)
+    assert done.returncode == 0
+    (tmp_path / "results.html").write_text("mine")
+    done = subprocess.run(command[:-2], cwd=tmp_path, env=environment, capture_output=True)
+    assert done.returncode == 2 and (tmp_path / "results.html").read_text() == "mine"
 
 
 @pytest.mark.parametrize("words, told", [(["{empty}"], "DIR"), (["{empty}/nothing"], "DIR"),

@@ -1,13 +1,18 @@
 """From a user's own tables, texts and heterogeneous graphs to a graph folder and its task."""
 from __future__ import annotations
 
+import contextlib
 import csv
 import json
+import os
 import re
 import shlex
+import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Callable
 
 import networkx
 import numpy as np
@@ -19,6 +24,7 @@ from torch_geometric.data import Data, HeteroData
 
 from graphgym_srnc import shifts
 from graphgym_srnc.cli.main import build_parser, main
+from graphgym_srnc.data import files as data_files
 from graphgym_srnc.data import folder
 from graphgym_srnc.data import names as _names
 from graphgym_srnc.errors import InputError
@@ -288,6 +294,158 @@ def test_a_failed_write_keeps_the_old_folder(files, tmp_path):
     with pytest.raises(TypeError):
         folder.write(made._replace(recipe={"no": object()}), tmp_path / "graph", True)
     assert (tmp_path / "graph" / "edges.csv").is_file() and not list(tmp_path.glob(".*"))
+
+
+def contents(path: Path) -> dict[str, bytes]:
+    return {str(file.relative_to(path)): file.read_bytes()
+            for file in sorted(path.rglob("*")) if file.is_file()}
+
+
+def test_a_folder_of_the_user_is_never_replaced(files, tmp_path, capsys):
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    nodes, edges = (shutil.copy(file, mine / file.name) for file in files)
+    (mine / "notes.md").write_text("years of work")
+    before = contents(tmp_path)
+    for words in (("make", nodes, edges, "--text", "title", "--out", mine, "--overwrite"),
+                  ("make", *files, "--text", "title", "--out", mine, "--overwrite"),
+                  ("example", mine, "--nodes", "200", "--overwrite")):
+        assert run(*words) == 2
+        error = capsys.readouterr().err
+        assert error.count("\n") == 1 and ("notes.md" in error or "nodes.csv" in error)
+    (mine / "notes.md").unlink()
+    del before["mine/notes.md"]
+    # Two tables alone are of nobody but the user, whatever their names.
+    assert run("make", *files, "--text", "title", "--out", mine, "--overwrite") == 2
+    assert "edges.csv" in capsys.readouterr().err and contents(tmp_path) == before
+
+
+def test_what_was_put_beside_our_files_stays(files, tmp_path, capsys):
+    out = tmp_path / "graph"
+    assert run("make", *files, "--text", "title", "--out", out) == 0
+    assert json.loads((out / folder.MARKER).read_text())["files"] == sorted(
+        path.name for path in out.iterdir() if path.name != folder.MARKER)
+    for foreign in ("thesis.tex", "features.npz", "answers.csv"):
+        (out / foreign).write_text("x")
+        before = contents(out)
+        assert run("make", *files, "--text", "title", "--out", out, "--overwrite") == 2
+        assert foreign in capsys.readouterr().err and contents(out) == before
+        (out / foreign).unlink()
+    (out / "below").mkdir()
+    assert run("make", *files, "--text", "title", "--out", out, "--overwrite") == 2
+    assert "below" in capsys.readouterr().err
+    (out / "below").rmdir()
+    (out / "split.csv").unlink()
+    (out / "split.csv").symlink_to(tmp_path / "nodes.csv")
+    assert run("make", *files, "--text", "title", "--out", out, "--overwrite") == 2
+    assert "split.csv" in capsys.readouterr().err and (out / "split.csv").is_symlink()
+
+
+def test_inputs_within_the_output_are_refused(files, tmp_path, capsys):
+    out, text = tmp_path / "graph", ("--text", "title")
+    assert run("make", *files, *text, "--out", out) == 0
+    np.save(tmp_path / "more.npy", np.ones((8, 2)))
+    before = contents(out)
+    for words in ((out / "nodes.csv", out / "edges.csv", *text), (*files, "--like", out),
+                  (*files, "--embeddings", out / "features.npy")):
+        assert run("make", *words, "--out", out, "--overwrite") == 2
+        assert str(out) in capsys.readouterr().err and contents(out) == before
+
+
+def test_folders_of_versions_without_the_marker_can_be_replaced(files, tmp_path):
+    for words in (("make", *files, "--text", "title", "--out", tmp_path / "graph"),
+                  ("example", tmp_path / "demo", "--nodes", "200")):
+        assert run(*words) == 0
+        (tmp_path / ("demo" if words[0] == "example" else "graph") / folder.MARKER).unlink()
+        assert run(*words, "--overwrite") == 0
+
+
+STEPS = ("replace", "mkdir", "fsync", "rmdir", "unlink")
+
+
+def stopped(monkeypatch, after: int, stop) -> list[str]:
+    """Have ``stop(name)`` called instead of the system call of this number."""
+    done: list[str] = []
+
+    def at(name: str, call):
+        def counted(*words, **named):
+            done.append(name)
+            if len(done) - 1 == after:
+                stop()
+            return call(*words, **named)
+        return counted
+    for name in STEPS:
+        monkeypatch.setattr(os, name, at(name, getattr(os, name)))
+    return done
+
+
+def states(files, tmp_path) -> tuple[Path, Callable, dict, dict]:
+    """A graph folder, what writes it anew, and its content before and after."""
+    out = tmp_path / "graph"
+    old, _ = homogeneous.make_graph(*files, numbers=["size"])
+    new, _ = homogeneous.make_graph(*files, text=["title"])
+    folder.write(new, out, False)
+    after = contents(out)
+    folder.write(old, out, True)
+    return out, lambda: folder.write(new, out, True), contents(out), after
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, PermissionError])
+def test_a_stopped_replacement_leaves_the_old_folder_or_the_new_one(files, tmp_path, error):
+    out, replace, before, after = states(files, tmp_path)
+    start = tmp_path / "start"
+    shutil.copytree(out, start)
+    def stop() -> None:
+        raise error
+    for number in range(1000):
+        with pytest.MonkeyPatch.context() as patch:
+            done = stopped(patch, number, stop)
+            with contextlib.suppress(KeyboardInterrupt, InputError):
+                replace()
+        assert contents(out) in (before, after)
+        if len(done) <= number:
+            break
+        folder.check_place(out, True)
+        assert contents(out) in (before, after)
+        replace()
+        assert contents(out) == after and not list(tmp_path.glob(".*"))
+        shutil.rmtree(out)
+        shutil.copytree(start, out)
+    assert number > 10 and contents(out) == after
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+def test_a_killed_replacement_is_put_in_order_by_the_next_command(files, tmp_path):
+    out, replace, before, after = states(files, tmp_path)
+    start = tmp_path / "start"
+    shutil.copytree(out, start)
+    absent = 0
+    for number in range(1000):
+        child = os.fork()
+        if child == 0:
+            stopped(pytest.MonkeyPatch(), number, lambda: os.kill(os.getpid(), signal.SIGKILL))
+            replace()
+            os._exit(0)
+        killed = os.waitpid(child, 0)[1] == signal.SIGKILL
+        absent += not out.exists()
+        # Whoever reads finds it too.
+        assert contents(data_files.locate(str(out), "", "path")) in (before, after)
+        assert contents(out) in (before, after)
+        if not killed:
+            break
+        replace()
+        assert contents(out) == after and not list(tmp_path.glob(".*"))
+        shutil.rmtree(out)
+        shutil.copytree(start, out)
+    assert number > 10 and absent == 1 and contents(out) == after
+
+
+def test_two_processes_do_not_replace_one_folder_at_a_time(files, tmp_path):
+    out, replace, before, _ = states(files, tmp_path)
+    with folder.whole(out, True) as new:
+        with pytest.raises(InputError, match="another process"):
+            replace()
+        assert contents(out) == before and new.is_dir()
 
 
 # Metapaths.

@@ -3,7 +3,9 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-from typing import Iterator
+import os
+from pathlib import Path
+from typing import Iterator, Sequence
 
 FOLDERS = {"nargs": "+", "metavar": "DIR",
            "help": "an experiment, a folder of them, or a folder of such folders"}
@@ -32,6 +34,68 @@ def trusting(args: argparse.Namespace) -> Iterator[None]:
             from graphgym_srnc.data import untrusted
             stack.enter_context(untrusted.trusted())
         yield
+
+
+def add_overwrite(parser: argparse.ArgumentParser) -> None:
+    """Add the option without which :func:`check_out` and :func:`check_folder` refuse."""
+    parser.add_argument("--overwrite", action="store_true", help="replace files that are there")
+
+
+def check_out(option: str, file: str | None, overwrite: bool, suffixes: Sequence[str] = (),
+              new_folders: bool = False, own: str = "") -> None:
+    """Refuse a file to be written, before any work, that could not be or that would be lost.
+
+    Args:
+        option: names the file.
+        file: the file; None = none is asked for.
+        overwrite: whether one that is there is to be replaced.
+        suffixes: those it may have; none = any.
+        new_folders: whether folders on the way are made.
+        own: what begins a file of the same command, which is replaced in any case.
+
+    Raises:
+        InputError: names the option.
+    """
+    from graphgym_srnc.errors import InputError
+    if file is None:
+        return
+    path = Path(file)
+    if suffixes and path.suffix.lower() not in suffixes:
+        raise InputError(option, file, f"a {' or '.join(suffixes)} file")
+    parents = path.absolute().parents
+    parent = next(folder for folder in parents if folder.exists()) if new_folders else parents[0]
+    if not file or path.is_dir() or not parent.is_dir() or not os.access(parent, os.W_OK):
+        raise InputError(option, file, "a file in a folder that can be written to")
+    path = Path(os.path.abspath(path))  # which names a file even if it has .. after a new folder
+    if path.is_symlink() or path.exists() and not path.is_file():
+        raise InputError(option, file, "a regular file, no link")
+    if path.exists() and not overwrite and not _begins(path, own):
+        raise InputError(option, file, "another file, or --overwrite, since it exists")
+
+
+def check_folder(option: str, folder: str | None, overwrite: bool) -> None:
+    """Refuse a folder for new files, before any work, in which something could be lost.
+
+    Raises:
+        InputError: names the option.
+    """
+    from graphgym_srnc.errors import InputError
+    if folder is None:
+        return
+    path = Path(folder).absolute()
+    if not (path.is_dir() or not path.exists() and path.parent.is_dir()):
+        raise InputError(option, folder, "a folder, or a new one in a folder that exists")
+    if path.is_dir() and any(path.iterdir()) and not overwrite:
+        raise InputError(option, folder, "an empty or a new folder, or --overwrite, which replaces "
+                         "files of the same names")
+
+
+def _begins(path: Path, own: str) -> bool:
+    with contextlib.suppress(OSError), open(path, "rb") as file:
+        return bool(own) and own.encode() in file.read(1000)
+    return False
+
+
 
 
 def check_least(args: argparse.Namespace, **least: int) -> None:

@@ -59,6 +59,7 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
         help="write the output there instead, e.g. table.md, table.csv or table.tex")
     add("--figure", metavar="FILE",
         help="draw the critical-difference diagram of the first metric, .png, .pdf or .svg")
+    arguments.add_overwrite(parser)
 
 
 def main(args: argparse.Namespace) -> None:
@@ -75,6 +76,10 @@ def main(args: argparse.Namespace) -> None:
     form = args.format or render.SUFFIXES.get(Path(args.out or "").suffix.lower(), "text")
     if form not in render.FORMATS:
         raise InputError("--format", form, ", ".join(render.FORMATS))
+    arguments.check_out("--out", args.out, args.overwrite, new_folders=True)
+    arguments.check_out("--figure", args.figure, args.overwrite, (".png", ".pdf", ".svg"), True)
+    if args.out and args.figure and Path(args.out).resolve() == Path(args.figure).resolve():
+        raise InputError("--figure", args.figure, "another file than that of --out")
     found = collect(args.folders)
     for remark in found.remarks():
         print(f"note: {remark}", file=sys.stderr)

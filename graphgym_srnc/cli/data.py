@@ -19,6 +19,7 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
     show = actions.add_parser("show", help="graphs, splits, label distributions and what looks odd")
     show.add_argument("--cfg", metavar="FILE", help="a yaml file, or the name of a shipped config")
     show.add_argument("--out", metavar="FILE", help="draw the label distributions, e.g. shift.png")
+    arguments.add_overwrite(show)
     show.add_argument("overrides", nargs="*", metavar="key value",
                       help="config keys to change, e.g. open_set.num_unseen 2")
     arguments.add_trust(show)
@@ -30,7 +31,7 @@ def main(args: argparse.Namespace) -> None:
     if args.action == "list":
         list_data(args.root)
     elif args.action == "show":
-        show(args.cfg, args.overrides, args.out)
+        show(args.cfg, args.overrides, args.out, args.overwrite)
     else:
         {"make": make.make, "example": make.example}[args.action](args)
 
@@ -58,23 +59,22 @@ def list_data(root: str) -> None:
           "your own.")
 
 
-def show(cfg: str | None, overrides: list[str], out: str | None) -> None:
+def show(cfg: str | None, overrides: list[str], out: str | None,
+         overwrite: bool = False) -> None:
     """Print the shift that a config describes, and draw it if ``out`` names a file.
 
     Raises:
         InputError: a bad config, bad data, or a picture that cannot be written.
     """
     from graphgym_srnc.data.describe import describe
-    from graphgym_srnc.errors import InputError
     from graphgym_srnc.figures import shift, style
     from graphgym_srnc.gym import build_task, load_config
     from graphgym_srnc.report.shift import show as print_out
 
-    fits = out and Path(out).suffix.lower() in (".png", ".pdf", ".svg")
-    if out and not (fits and Path(out).absolute().parent.is_dir()):
-        raise InputError("--out", out, "a .png, .pdf or .svg file in a folder that exists")
+    arguments.check_out("--out", out, overwrite, (".png", ".pdf", ".svg"))
     summary = describe(build_task(load_config(cfg, overrides)))
     print_out(summary)
     if out:
-        style.save(shift.figure(summary), Path(out))
+        with arguments.writing("--out", out):
+            style.save(shift.figure(summary), Path(out))
         print(f"drew {out}")

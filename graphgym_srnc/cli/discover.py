@@ -8,6 +8,9 @@ from pathlib import Path
 
 from graphgym_srnc.cli import arguments
 
+OWN = '<meta name="generator" content="graphgym-srnc discover">'
+"""A line of each page, which tells a later call that it may be replaced."""
+
 EPILOG = """\
 Clusters that you know can be named and fed back: --name 1="graph theory" --name 2=biology
 --labels-out FOLDER writes the graph with their sure nodes as training nodes of new classes, which
@@ -39,6 +42,7 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
     add("--nodes-per-class", type=int, default=20, metavar="N",
         help="training nodes from each named cluster (default: 20)")
     arguments.add_trust(parser)
+    arguments.add_overwrite(parser)
 
 
 def main(args: argparse.Namespace) -> None:
@@ -51,6 +55,7 @@ def main(args: argparse.Namespace) -> None:
     _check(args)
     import torch
 
+    from graphgym_srnc.data.folder import check_place
     from graphgym_srnc.errors import InputError
     from graphgym_srnc.own.discover import clusters, evidence, feedback, page, scores, table
     from graphgym_srnc.own.discover.names import read_names
@@ -71,6 +76,8 @@ def main(args: argparse.Namespace) -> None:
         graph, folder = model.read(args.graph, args.features)
     else:
         graph, folder = task.target, model.folder()
+    if args.labels_out and folder is not None:
+        check_place(Path(args.labels_out), args.overwrite, "--labels-out", [folder])
     names = read_names(args.texts, args.words, folder, graph)
     classes = feedback.in_words(model.class_names[:-1])
 
@@ -100,7 +107,7 @@ def main(args: argparse.Namespace) -> None:
     if args.csv:
         _write(Path(args.csv), "--csv", table.to_csv(rows).encode())
     if cluster_names:
-        feedback.write(Path(args.labels_out), graph, labels, names)
+        feedback.write(Path(args.labels_out), graph, labels, names, args.overwrite)
         print(f"wrote {args.labels_out}; the next run reads it by: "
               f"dataset.format file dataset.name {shlex.quote(args.labels_out)}")
 
@@ -116,25 +123,17 @@ def _check(args: argparse.Namespace) -> None:
     if bool(args.name) != bool(args.labels_out):
         raise InputError("--name" if args.name else "--labels-out", args.name or args.labels_out,
                          "both --name and --labels-out")
-    for option, file, suffix in (("--out", args.out, ".html"), ("--csv", args.csv, ".csv")):
-        path = Path(file or f"file{suffix}").absolute()
-        if path.suffix != suffix or path.is_dir() or not path.parent.is_dir():
-            raise InputError(option, file, f"a {suffix} file in a folder that exists")
-    folder = Path(args.figures or ".").absolute()
-    if not (folder.is_dir() or not folder.exists() and folder.parent.is_dir()):
-        raise InputError("--figures", args.figures,
-                         "a folder, or a new one in a folder that exists")
+    arguments.check_out("--out", args.out, args.overwrite, (".html",), own=OWN)
+    arguments.check_out("--csv", args.csv, args.overwrite, (".csv",))
+    arguments.check_folder("--figures", args.figures, args.overwrite)
     if args.labels_out:
         from graphgym_srnc.data.folder import check_place
-        check_place(Path(args.labels_out), overwrite=False, option="--labels-out")
+        inputs = [Path(file) for file in (args.run, args.graph, args.texts, args.words) if file]
+        check_place(Path(args.labels_out), args.overwrite, "--labels-out", inputs)
 
 
 def _write(path: Path, option: str, content: bytes) -> None:
     from graphgym_srnc import atomic
-    from graphgym_srnc.errors import InputError
-    try:
+    with arguments.writing(option, str(path)):
         atomic.write_bytes(path, content)
-    except OSError as error:
-        allowed = f"a file that can be written ({error.strerror})"
-        raise InputError(option, str(path), allowed) from error
     print(f"wrote {path}")

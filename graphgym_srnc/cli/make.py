@@ -34,7 +34,8 @@ def add_parsers(actions: argparse._SubParsersAction) -> None:
         epilog=MAKE, allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter)
     make.add_argument("inputs", nargs="+", metavar="FILE", help=INPUTS)
     make.add_argument("--out", required=True, type=Path, metavar="FOLDER", help="graph folder")
-    make.add_argument("--overwrite", action="store_true", help="replace what is there")
+    make.add_argument("--overwrite", action="store_true",
+                      help="replace a folder that this program made")
     _add_table_options(make.add_argument_group(
         "a node table (.csv, .tsv, .parquet) and a list of links").add_argument)
     _add_hetero_options(make.add_argument_group("a heterogeneous graph").add_argument)
@@ -47,7 +48,8 @@ def add_parsers(actions: argparse._SubParsersAction) -> None:
     example.add_argument("--labelled", type=float, default=0.05, metavar="SHARE",
                          help="share of nodes with a label (default: 0.05)")
     example.add_argument("--seed", type=int, default=0, help="decides the graph (default: 0)")
-    example.add_argument("--overwrite", action="store_true", help="replace what is there")
+    example.add_argument("--overwrite", action="store_true",
+                         help="replace a folder that this program made")
 
 
 def _add_table_options(add: Callable) -> None:
@@ -98,7 +100,8 @@ def make(args: argparse.Namespace) -> None:
     """
     from graphgym_srnc.data import folder
     from graphgym_srnc.own.tables.features import TextOptions
-    folder.check_place(args.out, args.overwrite)
+    inputs = [*map(Path, args.inputs), *filter(None, (args.embeddings, args.like))]
+    folder.check_place(args.out, args.overwrite, inputs=inputs)
     of_tables = len(args.inputs) == 2 and args.inputs[0] != "dblp"
     _check(args, of_tables)
     options = TextOptions(args.counts, args.max_words, args.min_nodes, args.stop_words)

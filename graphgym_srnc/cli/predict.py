@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -29,7 +28,7 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
                         help="the features beside a graph that is a list of edges")
     parser.add_argument("--out", metavar="FILE", required=True, help="the table, .csv or .parquet")
     parser.add_argument("--probabilities", action="store_true", help="a column for each class, too")
-    parser.add_argument("--overwrite", action="store_true", help="replace the file if it is there")
+    arguments.add_overwrite(parser)
     arguments.add_trust(parser)
 
 
@@ -69,12 +68,7 @@ def main(args: argparse.Namespace) -> None:
 
 def check_out(out: Path, overwrite: bool) -> None:
     """Refuse a file that could not be written with an InputError, before any work."""
-    if out.suffix not in (".csv", ".parquet"):
-        raise InputError("--out", str(out), "a .csv or .parquet file")
+    arguments.check_out("--out", str(out), overwrite, (".csv", ".parquet"))
     if out.suffix == ".parquet" and find_spec("pyarrow") is None:
         raise InputError("--out", str(out), "a .csv file, or graphgym-srnc installed with the extra"
                          " parquet, as graphgym-srnc[parquet]")
-    if out.is_dir() or not os.access(out.absolute().parent, os.W_OK):
-        raise InputError("--out", str(out), "a file in a folder that can be written to")
-    if out.exists() and not overwrite:
-        raise InputError("--out", str(out), "another file, or --overwrite, since it exists")

@@ -3,10 +3,12 @@ without a network."""
 from __future__ import annotations
 
 import argparse
-import os
 from pathlib import Path
 
 from graphgym_srnc.cli import arguments
+
+OWN = '<meta name="generator" content="graphgym-srnc report">'
+"""A line of each page, which tells a later call that it may be replaced."""
 
 
 def add_parser(subparsers: argparse._SubParsersAction) -> None:
@@ -29,6 +31,7 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
     add("--paper", metavar="TABLE",
         help="put the paper's numbers beside ours: open_set, close_set, clustering or none"
         " (default: those that fit)")
+    arguments.add_overwrite(parser)
 
 
 def main(args: argparse.Namespace) -> None:
@@ -38,14 +41,12 @@ def main(args: argparse.Namespace) -> None:
         InputError: no results, an unknown metric or row, or a page that cannot be written.
     """
     from graphgym_srnc.atomic import write_text
-    from graphgym_srnc.errors import InputError
     from graphgym_srnc.report import overview, page
     from graphgym_srnc.report.read import collect
     # Not in DIR: GraphGym's agg_batch takes whatever lies there for an experiment.
     out = Path(args.out or f"{Path(args.folders[0]).resolve().name or 'report'}.html")
-    parent = next(path for path in out.absolute().parents if path.exists())
-    if out.is_dir() or args.out and not parent.is_dir() or not os.access(parent, os.W_OK):
-        raise InputError("--out", str(out), "a file that can be written")
+    arguments.check_out("--out", str(out), args.overwrite, new_folders=True, own=OWN)
+    arguments.check_folder("--figures", args.figures, args.overwrite)
 
     found = collect(args.folders)
     text = page.render(found, args.metric, args.against, args.title, args.paper, descriptions())

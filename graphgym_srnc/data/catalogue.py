@@ -1,6 +1,7 @@
 """Names of data sets: families of PyG and OGB, their members, and where raw files lie."""
 from __future__ import annotations
 
+import difflib
 import re
 
 from graphgym_srnc.errors import InputError
@@ -55,12 +56,17 @@ def resolve(name: str) -> tuple[str, str]:
 
     family, _, member = name.partition("/")
     plain = re.fullmatch(r"(\w[\w.+ -]*)?", member)  # PyG makes a folder of that name
-    if family not in FAMILIES and family.isidentifier() and plain:
-        import torch_geometric.datasets
-        if hasattr(torch_geometric.datasets, family):
-            return family, member
-    allowed = ", ".join([*known_names(), "or Class/Member of torch_geometric.datasets"])
-    raise InputError("name", name, allowed)
+    import torch_geometric.datasets
+    from torch_geometric.data import Dataset
+    others = [other for other, kind in vars(torch_geometric.datasets).items()
+              if isinstance(kind, type) and issubclass(kind, Dataset)]
+    if family not in FAMILIES and family in others and plain:
+        return family, member
+    spelled = {known.lower(): known for known in (*others, *FAMILIES, *known_names())}
+    near = [spelled[key] for key in difflib.get_close_matches(name.lower(), spelled, 3)]
+    near = [f"perhaps {' or '.join(near)}"] if near else []
+    allowed = [*near, *known_names(), "or Class/Member of torch_geometric.datasets"]
+    raise InputError("name", name, ", ".join(allowed))
 
 
 def raw_folder(family: str, member: str) -> str:

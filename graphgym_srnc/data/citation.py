@@ -18,6 +18,7 @@ import scipy.sparse as sp
 import torch
 from torch_geometric.data import Data
 
+from graphgym_srnc.atomic import regular
 from graphgym_srnc.cache import cache_folder, locked
 from graphgym_srnc.data import cleaning, home, untrusted
 from graphgym_srnc.errors import InputError
@@ -58,7 +59,7 @@ def load(name: str, root: str = "", two_labels: str = "first", key: str = "name"
     data = _present(member, homes)
     if data is None:
         # One process downloads, and others wait for its file.
-        with locked(cache_folder() / f"citation-{member}.lock"):
+        with locked(cache_folder() / f"citation-{member}.lock", f"the files of {member}"):
             data = _present(member, homes)
             data = _download(member, homes, key) if data is None else data
     y = data.y if two_labels == "first" else data.y.masked_fill(data.two, -1)
@@ -78,7 +79,7 @@ def read(file: Path, size: int = 0, changed: int = 0) -> Data:
     """
     key, nodes = f"citation/{file.name}", NODES[file.stem]
     try:
-        fields = scipy.io.loadmat(file, variable_names=("network", "attrb", "group"))
+        fields = scipy.io.loadmat(regular(file), variable_names=("network", "attrb", "group"))
     except Exception as error:
         allowed = f"a MATLAB file ({type(error).__name__}: {untrusted.reason(error)})"
         raise InputError(key, str(file), allowed) from error

@@ -13,6 +13,9 @@ from graphgym_srnc.task import all_finite
 MASKS = ("train_mask", "val_mask", "test_mask")
 """The fields in which a graph holds its own split, ``[V]`` each."""
 
+LARGEST = 1e16
+"""Of a feature: the sum of the squares of a million such is the most that float32 holds."""
+
 
 def clean(data: Data, key: str = "graph") -> Data:
     """The checked graph with each edge once a direction and no self-loops; isolated nodes stay.
@@ -25,8 +28,8 @@ def clean(data: Data, key: str = "graph") -> Data:
         key: what errors name.
 
     Raises:
-        InputError: empty, mismatched shapes, NaN or Inf, edges out of range, labels that are no
-            integers from -1.
+        InputError: empty, mismatched shapes, NaN, Inf or above ``LARGEST``, edges out of range,
+            labels that are no integers from -1.
     """
     (x, edge_index), y = features_and_edges(data, key), data.y
     nodes = x.size(0)
@@ -58,7 +61,7 @@ def features_and_edges(data: Data, key: str) -> tuple[Tensor, Tensor]:
     """Checked features ``[V, F]``, dense floats, and edges ``[2, E]``; errors name ``key``.
 
     Raises:
-        InputError: empty, mismatched shapes, NaN or Inf, edges out of range.
+        InputError: empty, mismatched shapes, NaN, Inf or above ``LARGEST``, edges out of range.
     """
     x, edge_index = data.x, data.edge_index
     if x is None or x.dim() != 2 or 0 in x.shape:
@@ -72,6 +75,11 @@ def features_and_edges(data: Data, key: str) -> tuple[Tensor, Tensor]:
         bad = int((~torch.isfinite(x)).any(1).sum())
         raise InputError(f"{key}: x", f"NaN or Inf in {bad} node(s)", "finite features")
 
+    if magnitude(x) > LARGEST:
+        value, node, column = largest(x)
+        raise InputError(f"{key}: x", f"{value:g} as feature {column} of node {node}",
+                         f"features of at most {LARGEST:g}, whose squares have a sum")
+
     key = f"{key}: edge_index"
     if edge_index is None or tuple(edge_index.shape[:-1]) != (2,) or edge_index.is_floating_point():
         found = None if edge_index is None else (tuple(edge_index.shape), edge_index.dtype)
@@ -81,3 +89,15 @@ def features_and_edges(data: Data, key: str) -> tuple[Tensor, Tensor]:
         ends = [int(edge_index.min()), int(edge_index.max())]
         raise InputError(key, ends, f"node ids in 0 .. {len(x) - 1}")
     return x, edge_index
+
+
+def magnitude(x: Tensor) -> float:
+    """How far the farthest feature is from zero."""
+    return max(abs(float(end)) for end in x.aminmax())
+
+
+def largest(x: Tensor) -> tuple[float, int, int]:
+    """The feature of ``[V, F]`` farthest from zero, its node and its column."""
+    low, high = x.aminmax()
+    node, column = divmod(int(x.argmin() if -low > high else x.argmax()), x.size(1))
+    return float(x[node, column]), node, column

@@ -40,8 +40,8 @@ def load(name: str, root: str = "") -> Data:
     if data is None:
         # What takes long is done by one process, and others wait for its files.
         takes_long = source is None or family == "OGB"
-        lock = locked(cache_folder() / f"{family}-{member}.lock") if takes_long else nullcontext()
-        with lock:
+        lock = cache_folder() / f"{family}-{member}.lock"
+        with locked(lock, f"the files of {name}") if takes_long else nullcontext():
             source = _present(family, member, homes)
             data = _load_parsed(_parsed_file(family, member, source))
             if data is None:
@@ -73,7 +73,8 @@ def _parsed_file(family: str, member: str, source: Path | None) -> Path | None:
 def _load_parsed(file: Path | None) -> Data | None:
     """The parsed graph, mapped into memory so that processes share it; None if there is none."""
     try:
-        return None if file is None else Data(**torch.load(file, weights_only=True, mmap=True))
+        file = file and atomic.regular(file)
+        return file and Data(**torch.load(file, weights_only=True, mmap=True))
     except Exception:  # whatever is wrong with a file, it is made again
         return None
 

@@ -7,8 +7,12 @@ import torch
 from torch_geometric.data import Data
 from torch_geometric.utils import degree
 
+from graphgym_srnc.data import cleaning
 from graphgym_srnc.task import ShiftTask
 from graphgym_srnc.text import clean
+
+HUGE = 1e6
+"""Features beyond this are told to be odd."""
 
 
 def describe(task: ShiftTask) -> dict[str, Any]:
@@ -88,6 +92,11 @@ def _warnings(task: ShiftTask, graphs: dict[str, Any], labels: dict[str, Any]) -
                           ("featureless", "nodes have no feature")):
             if graph[key]:
                 warnings.append(f"{role}: {graph[key]} of {graph['nodes']} {text}")
+        x = task.graphs()[role].x
+        if cleaning.magnitude(x) > HUGE:
+            value, node, column = cleaning.largest(x)
+            warnings.append(f"{role}: feature {column} of node {node} is {value:g}; such a size"
+                            " drowns all others, scale the column")
         if graph["labelled"] < graph["nodes"]:
             unlabelled = graph["nodes"] - graph["labelled"]
             warnings.append(f"{role}: {unlabelled} of {graph['nodes']} nodes have no label")

@@ -10,9 +10,14 @@ import torch
 from torch_geometric.data import Data
 from torch_geometric.utils import from_scipy_sparse_matrix
 
+from graphgym_srnc.atomic import regular, restore
 from graphgym_srnc.data import home, tables, untrusted
 from graphgym_srnc.data.cleaning import MASKS
 from graphgym_srnc.errors import InputError
+
+CSR = tuple(f"{matrix}_{part}" for matrix in ("adj", "attr")
+            for part in ("data", "indices", "indptr", "shape"))
+"""Arrays of the other kind of ``.npz``, two sparse matrices."""
 
 
 def locate(path: str, root: str, key: str) -> Path:
@@ -23,6 +28,7 @@ def locate(path: str, root: str, key: str) -> Path:
     """
     folder = home.data_folder(root)
     for candidate in (Path(path).expanduser(), folder / path):
+        restore(candidate)
         if path and candidate.exists():
             return candidate
     raise InputError(key, path, f"a file or folder, from the working folder or {folder}")
@@ -115,7 +121,7 @@ def tensors(given: Mapping[str, Any] | Data, fields: Sequence[str],
 def _load_pt(source: Path) -> dict[str, Any]:
     try:
         with untrusted.tensors_only():
-            saved = torch.load(source, weights_only=True, map_location="cpu")
+            saved = torch.load(regular(source), weights_only=True, map_location="cpu")
     except Exception as error:  # torch has no error of its own for a file that is none of its own
         foreign = re.search(r"GLOBAL (\S+)", str(error))
         found = f"{source.name} with {foreign[1]}" if foreign else source.name
@@ -130,11 +136,11 @@ def _load_pt(source: Path) -> dict[str, Any]:
 
 def _load_npz(source: Path) -> dict[str, Any]:
     try:
-        arrays = untrusted.arrays(source)
+        arrays = untrusted.arrays(source, ("x", "edge_index", "y", *MASKS, *CSR, "labels"))
     except Exception as error:  # NumPy lets through whatever zip files and headers of arrays end in
         allowed = f"a readable .npz of plain arrays ({untrusted.reason(error)})"
         raise InputError("path", source.name, allowed) from error
-    if "adj_indptr" not in arrays:
+    if arrays.get("adj_indptr") is None:
         return arrays
     try:
         matrices = {}
@@ -143,7 +149,8 @@ def _load_npz(source: Path) -> dict[str, Any]:
             matrix = sp.csr_matrix(tuple(parts), arrays[f"{name}_shape"])
             matrices[name] = untrusted.sparse_matrix(matrix)
         edges, _ = from_scipy_sparse_matrix(matrices["adj"])
-        return {"x": matrices["attr"].toarray(), "edge_index": edges, "y": arrays.get("labels")}
+        x = untrusted.dense(matrices["attr"])
+        return {"x": x, "edge_index": edges, "y": arrays.get("labels")}
     except Exception as error:
         allowed = f"two sparse matrices adj_* and attr_* ({untrusted.reason(error)})"
         raise InputError("path", source.name, allowed) from error

@@ -4,15 +4,14 @@ from __future__ import annotations
 import contextlib
 import csv
 import json
-import os
-import shutil
 from collections import Counter
 from pathlib import Path
-from typing import Any, Iterator, NamedTuple, Sequence
+from typing import Any, Iterable, Iterator, NamedTuple, Sequence
 
 import numpy as np
 import scipy.sparse as sp
 
+from graphgym_srnc import atomic
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.text import one_line
 
@@ -24,6 +23,14 @@ DENSE = 0.3
 
 RECIPE = "recipe.json"
 """How the features were made, so that another table gets the same columns."""
+
+MARKER = "made_by.json"
+"""Says that this program made a folder, and of which files."""
+
+FEATURES = {"features.npy", "features.npz"}
+GRAPH = {"nodes.csv", "edges.csv", "words.txt", "labels.csv", "split.csv", RECIPE, *FEATURES}
+EXAMPLE = {"nodes.csv", "edges.csv", "answers.csv"}
+"""The files of a graph folder, and of the tables to play with."""
 
 
 class Graph(NamedTuple):
@@ -47,44 +54,74 @@ class Graph(NamedTuple):
     recipe: dict[str, Any] | None = None
 
 
-def check_place(out: Path, overwrite: bool, option: str = "--out") -> None:
+def check_place(out: Path, overwrite: bool, option: str = "--out",
+                inputs: Iterable[Path] = ()) -> None:
     """Refuse, before any long work, a place that ``option`` named and no folder can be written to.
 
+    Args:
+        out: the folder.
+        overwrite: whether one that this program made may be replaced.
+        option: what errors name.
+        inputs: files and folders that are read, none of which may lie in ``out``.
+
     Raises:
-        InputError: it exists and is not to be replaced, or is no graph folder, or its parent does
-            not exist.
+        InputError: it exists and is not to be replaced, or holds what this program did not write,
+            or its parent does not exist.
     """
+    atomic.restore(out)
     if out.is_symlink() or not out.absolute().parent.is_dir() or out.name in ("", ".", ".."):
         raise InputError(option, str(out), "a new folder in one that exists")
     if out.exists() and not overwrite:
         raise InputError(option, str(out), "a folder that does not exist yet, or --overwrite")
-    ours = (out / "nodes.csv").is_file() or out.is_dir() and not any(out.iterdir())
-    if out.exists() and not ours:
-        allowed = "a folder that data make has written, to be replaced by --overwrite"
+    read = next((path for path in inputs if path.resolve().is_relative_to(out.resolve())), None)
+    if out.exists() and read is not None:
+        raise InputError(option, str(out), f"another folder than that of {read}, which is read")
+    foreign = _foreign(out) if out.exists() else ""
+    if foreign:
+        allowed = f"a folder with nothing in it but what data make has written; it has {foreign}"
         raise InputError(option, str(out), allowed)
+
+
+def _foreign(out: Path) -> str:
+    """Something in a folder that this program did not write; empty if there is nothing."""
+    if not out.is_dir():
+        return "a file in its place"
+    paths = sorted(out.iterdir(), key=lambda path: (path.name in GRAPH | EXAMPLE, path.name))
+    names = {path.name for path in paths if path.is_file() and not path.is_symlink()}
+    ours: set[str] = set()
+    if MARKER in names:
+        with contextlib.suppress(OSError, ValueError, LookupError, TypeError):
+            listed = json.loads((out / MARKER).read_text(encoding="utf-8"))["files"]
+            ours = (GRAPH | EXAMPLE) & {*listed} | {MARKER}
+    elif {"nodes.csv", "edges.csv"} <= names and names & FEATURES:
+        ours = GRAPH  # of a version without the marker; so is the next one
+    elif names == EXAMPLE:
+        ours = EXAMPLE
+    return next((path.name for path in paths if path.name not in ours & names), "")
 
 
 @contextlib.contextmanager
 def whole(out: Path, overwrite: bool = False, option: str = "--out") -> Iterator[Path]:
     """A new folder beside ``out`` that takes its place at the end, and goes if there is an error.
 
+    At any moment the old folder or the new one is there whole, see
+    :func:`graphgym_srnc.atomic.replacing_folder`. The marker is written here.
+
     Raises:
         InputError: see :func:`check_place`; or it cannot be written.
     """
-    check_place(out, overwrite, option)
-    new, old = (out.with_name(f".{out.name}.{os.getpid()}.{age}") for age in ("new", "old"))
+    def check() -> None:
+        check_place(out, overwrite, option)
+
+    check()
     try:
-        new.mkdir()
-        yield new
-        if out.exists():
-            os.replace(out, old)
-        os.replace(new, out)
+        with atomic.replacing_folder(out, check) as new:
+            yield new
+            made = {"made_by": "graphgym-srnc", "files": sorted(p.name for p in new.iterdir())}
+            (new / MARKER).write_text(json.dumps(made) + "\n", encoding="utf-8")
     except OSError as error:
         allowed = f"a folder that can be written to ({error.strerror})"
         raise InputError(option, str(out), allowed) from error
-    finally:
-        for rest in (new, old):
-            shutil.rmtree(rest, ignore_errors=True)
 
 
 def write(graph: Graph, out: Path, overwrite: bool, option: str = "--out") -> None:

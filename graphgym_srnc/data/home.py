@@ -29,8 +29,9 @@ def files_below(folder: Path) -> Iterator[Path]:
     """Whole raw files in a folder and its sub-folders, sorted; none of what PyG made of them."""
     for parent, folders, files in os.walk(folder, followlinks=True):
         folders[:] = sorted(set(folders) - {"processed"})
-        # Another process is still writing a hidden file.
-        yield from (Path(parent) / file for file in sorted(files) if not file.startswith("."))
+        # Another process is still writing a hidden file, and whoever opens a pipe waits for ever.
+        paths = (Path(parent) / file for file in sorted(files) if not file.startswith("."))
+        yield from filter(Path.is_file, paths)
 
 
 def keep(staging: Path, homes: list[Path]) -> None:

@@ -6,6 +6,7 @@ import io
 from pathlib import Path
 from typing import NamedTuple
 
+from graphgym_srnc.atomic import regular
 from graphgym_srnc.errors import InputError
 
 NODES, WORDS = "nodes.csv", "words.txt"
@@ -74,6 +75,6 @@ def _nodes(file: Path, num_nodes: int | None) -> tuple[list[str] | None, list[st
 
 def _text(file: Path) -> str:
     try:
-        return file.read_text(encoding="utf-8-sig")
+        return regular(file).read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(file.name, "", f"a readable UTF-8 file ({error})") from error

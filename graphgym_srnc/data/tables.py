@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 import torch
 from torch_geometric.utils import index_to_mask
 
-from graphgym_srnc.data.untrusted import reason, sparse_matrix
+from graphgym_srnc.atomic import regular
+from graphgym_srnc.data.untrusted import array, dense, reason, sparse_npz
 from graphgym_srnc.errors import InputError
 
 SUFFIXES = (".csv", ".tsv", ".txt")
@@ -44,7 +44,7 @@ def _features(file: Path) -> np.ndarray:
     if file.suffix != ".npz":
         return _numbers(file, np.float32, None)
     try:
-        return sparse_matrix(sp.load_npz(file)).toarray()
+        return dense(sparse_npz(file))
     except Exception as error:
         allowed = f"a matrix saved by scipy.sparse.save_npz ({reason(error)})"
         raise InputError("features", file.name, allowed) from error
@@ -55,7 +55,7 @@ def _mapped(file: Path) -> torch.Tensor:
     allowed, array = "float32 features [V, F] in a .npy, in C order", None
     try:
         if file.suffix == ".npy":
-            array = np.load(file, allow_pickle=False, mmap_mode="c")
+            array = np.load(regular(file), allow_pickle=False, mmap_mode="c")
     except Exception as error:
         raise InputError("mapped", file.name, f"{allowed} ({reason(error)})") from error
     right = array is not None and array.dtype == np.float32 and array.ndim == 2
@@ -112,7 +112,7 @@ def _masks(file: Path, num_nodes: int) -> dict[str, torch.Tensor]:
 
 def _array(file: Path) -> np.ndarray:
     try:
-        return np.load(file, allow_pickle=False)
+        return array(file)
     except Exception as error:
         allowed = f"a readable .npy of plain numbers ({reason(error)})"
         raise InputError("path", file.name, allowed) from error
@@ -140,7 +140,7 @@ def _numbers(file: Path, dtype: type, columns: int | None) -> np.ndarray:
 def _rows(file: Path, keep_empty: bool = False) -> list[list[str]]:
     """The cells of each line; empty lines are left out unless ``keep_empty``."""
     try:
-        lines = file.read_text(encoding="utf-8-sig").splitlines()
+        lines = regular(file).read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise InputError("path", file.name, f"a readable text file ({error})") from error
     sample = next((line for line in lines if line.strip()), "")

@@ -15,6 +15,7 @@ import re
 from pathlib import Path
 from typing import NamedTuple, Sequence, Union
 
+from graphgym_srnc.atomic import regular
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.settings import plain_yaml
 
@@ -55,7 +56,7 @@ def read(path: Path) -> list[Space]:
             stands twice in a space.
     """
     try:
-        lines = path.read_text(encoding="utf-8-sig").splitlines()
+        lines = regular(path).read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise InputError("--grid", str(path), f"a readable text file ({error})") from error
 

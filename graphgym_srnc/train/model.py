@@ -144,7 +144,7 @@ def load(path: str | os.PathLike, encoder: EncoderSpec | None = None) -> Trained
         InputError: there is no such file, it is damaged or of another kind, or needs ``encoder``.
     """
     with refused(path):
-        content = Path(path).read_bytes()
+        content = atomic.regular(Path(path)).read_bytes()
         # Torch writes checksums, but does not look at them.
         if zipfile.ZipFile(io.BytesIO(content)).testzip() is not None:
             raise ValueError("it is damaged, a checksum is wrong")

@@ -102,15 +102,16 @@ def labels(discovery: Discovery, names: Mapping[int, str], classes: Sequence[str
     return result
 
 
-def write(out: Path, graph: Data, labels: Labels, names: Names = NAMELESS) -> None:
+def write(out: Path, graph: Data, labels: Labels, names: Names = NAMELESS,
+          overwrite: bool = False) -> None:
     """Write a graph folder with these labels, whole or not at all.
 
     Raises:
-        InputError: there is something in the place, or it cannot be written.
+        InputError: see :func:`graphgym_srnc.data.folder.check_place`; or it cannot be written.
     """
     nodes = range(graph.num_nodes)
     x = graph.x if graph.x.layout == torch.strided else graph.x.to_dense()
     label, part = ([column.get(node, "") for node in nodes] for column in labels)
     ids = names.ids or [f"node {node}" for node in nodes]
     folder.write(folder.Graph(graph.edge_index.numpy(), sp.csr_matrix(x.numpy()), names.words or (),
-                              ids, names.texts, label, part), out, overwrite=False, option=OPTION)
+                              ids, names.texts, label, part), out, overwrite, option=OPTION)

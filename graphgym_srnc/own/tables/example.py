@@ -9,7 +9,7 @@ import numpy as np
 
 from graphgym_srnc.data import block_model
 from graphgym_srnc.data.cleaning import clean
-from graphgym_srnc.data.folder import whole
+from graphgym_srnc.data.folder import check_place, whole
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.shifts import splits
 
@@ -35,11 +35,12 @@ def write(out: Path, *, num_nodes: int = 20_000, labelled: float = 0.05, seed: i
         num_nodes: number of documents.
         labelled: share of the documents of labelled topics that have a label.
         seed: decides everything.
-        overwrite: replace what is there.
+        overwrite: replace a folder that this program made.
 
     Raises:
         InputError: a value out of its range, or the folder cannot be written.
     """
+    check_place(out, overwrite)
     if not 200 <= num_nodes <= 1_000_000:
         raise InputError("--nodes", num_nodes, "200 to 1000000")
     if not 0 < labelled <= 1:

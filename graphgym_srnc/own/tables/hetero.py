@@ -13,6 +13,7 @@ from torch import Tensor
 from torch_geometric.data import Data, HeteroData
 from torch_geometric.data.storage import BaseStorage, EdgeStorage, NodeStorage
 
+from graphgym_srnc.atomic import regular
 from graphgym_srnc.data import cleaning, files, untrusted
 from graphgym_srnc.errors import InputError
 
@@ -79,7 +80,7 @@ def read_pt(path: Path) -> Hetero:
 def _load(path: Path) -> HeteroData:
     try:
         with untrusted.tensors_only(HeteroData, BaseStorage, NodeStorage, EdgeStorage):
-            data = torch.load(path, weights_only=True, map_location="cpu")
+            data = torch.load(regular(path), weights_only=True, map_location="cpu")
     except Exception as error:  # torch has no error of its own for a file that is none of its own
         foreign = re.search(r"GLOBAL (\S+)", str(error))
         allowed = "a HeteroData saved by torch.save, with nothing but tensors in it"

@@ -9,6 +9,8 @@ from typing import Iterator, Sequence
 import numpy as np
 import scipy.sparse as sp
 
+from graphgym_srnc.atomic import regular
+from graphgym_srnc.data import untrusted
 from graphgym_srnc.data.folder import RECIPE, Graph
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.own.tables import features, read
@@ -96,7 +98,7 @@ def _chosen(table: read.Table, column: str, option: str) -> str:
 
 def _recipe(folder: Path) -> features.Recipe:
     try:
-        recipe = json.loads((folder / RECIPE).read_text(encoding="utf-8"))
+        recipe = json.loads(regular(folder / RECIPE).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise InputError("--like", str(folder),
                          f"a graph folder that data make has written, with {RECIPE}") from error
@@ -122,9 +124,9 @@ def _blame_recipe(folder: Path | None) -> Iterator[None]:
 
 def _embeddings(path: Path, num_nodes: int) -> np.ndarray:
     try:
-        array = np.load(path, allow_pickle=False)
+        array = untrusted.array(path)
     except Exception as error:  # NumPy lets through whatever headers of arrays end in
-        allowed = f"a readable .npy of plain numbers ({' '.join(str(error).split())[:120]})"
+        allowed = f"a readable .npy of plain numbers ({untrusted.reason(error)})"
         raise InputError("--embeddings", str(path), allowed) from error
     fits = array.ndim == 2 and len(array) == num_nodes and array.dtype.kind in "fiu"
     if not fits or not np.isfinite(array).all():

@@ -14,6 +14,7 @@ from typing import Iterator, Sequence
 
 import numpy as np
 
+from graphgym_srnc.atomic import regular
 from graphgym_srnc.errors import InputError
 
 Table = dict[str, list[str]]
@@ -69,7 +70,7 @@ def text(path: Path, encodings: Sequence[str] = ("utf-8-sig",)) -> str:
     """
     for encoding in encodings:
         try:
-            return path.read_text(encoding=encoding)
+            return regular(path).read_text(encoding=encoding)
         except UnicodeDecodeError as error:
             unfit = error
         except OSError as error:
@@ -146,7 +147,7 @@ def _parquet(path: Path) -> Table:
     try:
         import pandas
         # Nullable types keep whole numbers whole where some are missing.
-        frame = pandas.read_parquet(path, dtype_backend="numpy_nullable")
+        frame = pandas.read_parquet(regular(path), dtype_backend="numpy_nullable")
     except ImportError as error:
         allowed = "a .csv or .tsv file, or install pyarrow"
         raise InputError(path.name, "a .parquet file", allowed) from error
