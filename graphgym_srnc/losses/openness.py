@@ -30,7 +30,7 @@ def neg_entropy(logits: Tensor) -> Tensor:
 
 
 def energy(logits: Tensor, temperature: float = 1.0) -> Tensor:
-    r"""Minus the energy, :math:`T \log \sum_c e^{f_c/T}`: ``[n, N]`` to ``[n]`` (Liu et al. 2020)."""
+    r"""Minus the energy, :math:`T \log \sum_c e^{f_c/T}`: ``[n, N]`` to ``[n]`` (Liu et al.)."""
     return temperature * (logits / temperature).logsumexp(1)
 
 
