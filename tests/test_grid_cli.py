@@ -34,7 +34,7 @@ SRC = Path(__file__).parent.parent
 SMALL = ["synthetic.num_nodes", "300", "synthetic.num_val", "60", "synthetic.num_test", "100",
          "train.max_episodes", "1",
          "erm.steps", "5", "pgl.steps", "5", "srnc.pretrain_steps", "5", "srnc.steps", "5",
-         "srnc.cluster_pretrain_steps", "5"]
+         ]
 GRID = """\
 train.mode       m  ['erm','pgl']
 gnn.dim_inner    d  [8,16]

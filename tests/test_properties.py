@@ -20,7 +20,7 @@ from graphgym_srnc.train import trainer
 EXAMPLES = max(4, int(os.environ.get("GRAPHGYM_SRNC_FUZZ") or 0) // 200)
 """Tasks a method and kind of shift."""
 
-QUICK = {"steps": 2, "rounds": 1, "pretrain_steps": 2, "cluster_pretrain_steps": 2,
+QUICK = {"steps": 2, "rounds": 1, "pretrain_steps": 2,
          "cluster_source_steps": 2, "cluster_steps": 1,
          "samples": 3, "proxy_dim": 4, "num_clusters": 6}
 FEATURES = ("random", "one", "constant", "bare rows", "words")

@@ -528,9 +528,9 @@ def test_the_walk_to_predictions_on_the_example(tmp_path):
     example.write(tmp_path / "demo", num_nodes=300)
     make = ("data", "make", "demo/nodes.csv", "demo/edges.csv", "--text", "title")
     assert "run --cfg own dataset.name demo/graph" in type_in(*make, "--out", "demo/graph")
-    fast = ("gnn.dim_inner", "16", "srnc.rounds", "1", "srnc.self_training", "1",
-            "srnc.candidates", "1", "srnc.members", "1", "srnc.cluster_pretrain_steps", "20",
-            "srnc.pretrain_steps", "20", "srnc.steps", "10", "srnc.cluster_steps", "5")
+    fast = ("gnn.dim_inner", "16", "srnc_plus.rounds", "1", "srnc_plus.self_training", "1",
+            "srnc_plus.members", "1", "srnc_plus.pretrain_steps", "20", "srnc_plus.steps", "10",
+            "srnc_plus.cluster_steps", "5")
     assert "own" in type_in("run", "--cfg", "own", "--no-tensorboard", "--no-figures",
                             "dataset.name", "demo/graph", *fast)
     result = json.loads((tmp_path / "results/own/0/result.json").read_text())
