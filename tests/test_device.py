@@ -25,7 +25,7 @@ import graphgym_srnc
 from graphgym_srnc import methods, store
 from graphgym_srnc.backbones import BACKBONES, Graph, dgi, sparse
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.methods import training
+from graphgym_srnc.methods import committee, training
 from graphgym_srnc.methods.base import Method
 from graphgym_srnc.task import ShiftTask
 from graphgym_srnc.train import trainer
@@ -40,7 +40,7 @@ MORE = [*(("erm", "gcnconv", {"score": score}) for score in ("max_logit", "energ
         ("a2gnn", "mlp", {"source_hops": 1}), ("pgl", "gcnconv", {"unknown_loss": "uniform"}),
         ("g2pxy", "gcnconv", {"ratio": 0.1}),
         ("srgnn", "gcnconv", {"kernel_dim": 3, "kernel_nodes": 4}),
-        ("srnc", "gcnconv", {"drop_unsure": 0.3, "hard_labels": True}),
+        ("srnc_plus", "gcnconv", {"drop_unsure": 0.3, "hard_labels": True}),
         ("srnc", "gcnconv", {"source_regularizer": False})]
 FULL = [(*case, shape) for case in [*CASES, *MORE] for shape in SHAPES
         if "batch_size" not in case[2]
@@ -51,8 +51,9 @@ train_infomax = dgi.train_infomax
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
-    """Infomax learns for two steps."""
+    """Infomax learns for two steps, and cluster GNNs begin with three."""
     monkeypatch.setattr(dgi, "train_infomax", partial(train_infomax, steps=2))
+    monkeypatch.setattr(committee, "PRETRAIN_STEPS", 3)
 
 
 @pytest.fixture
@@ -230,7 +231,7 @@ def check_features(task: ShiftTask) -> bool:
     options = {"batch_size": 6, "fanout": 3}
     for where in ("cpu", "there"):
         with pretended():
-            method = new("srnc", "gcnconv", options | {"cluster_features": "row"})
+            method = new("srnc", "gcnconv", options)
             trainer.fit(method, task if where == "cpu" else task.to(device()), seed=3)
             weights.append([value.cpu() for value in method.state_dict().values()])
     return all(torch.equal(one, two) for one, two in zip(*weights, strict=True))
