@@ -30,7 +30,10 @@ def neg_entropy(logits: Tensor) -> Tensor:
 
 
 def energy(logits: Tensor, temperature: float = 1.0) -> Tensor:
-    r"""Minus the energy, :math:`T \log \sum_c e^{f_c/T}`: ``[n, N]`` to ``[n]`` (Liu et al.)."""
+    r"""Minus the energy, :math:`T \log \sum_c e^{f_c/T}`, ``[n]``, of logits ``[n, N]``.
+
+    Source: Liu et al. (NeurIPS 2020).
+    """
     return temperature * (logits / temperature).logsumexp(1)
 
 
