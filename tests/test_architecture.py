@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from pathlib import Path
 from typing import Iterator
@@ -135,3 +136,13 @@ def test_methods_are_found_by_folder():
     for name in ("base", "_hidden", "nothing", ""):
         with pytest.raises(InputError, match="method: got"):
             methods.find(name)
+
+
+def test_lower_rooms_do_not_know_the_keys_of_configs():
+    keys = re.compile(r"(gnn|optim|train|dataset|model)\.\w+")
+    for room in ("losses", "backbones", "methods", "train"):
+        for path in (PACKAGE / room).glob("*.py"):
+            texts = [node.value for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+                     if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+            named = [text for text in texts if keys.fullmatch(text)]
+            assert not named, f"{path.name} names {named}"

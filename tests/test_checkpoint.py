@@ -22,6 +22,7 @@ from torch import Tensor
 
 from graphgym_srnc import atomic, environment, methods, store
 from graphgym_srnc.backbones import dgi
+from graphgym_srnc.methods import committee
 from graphgym_srnc.methods.base import Method
 from graphgym_srnc.runs import checkpoint as checkpoints
 from graphgym_srnc.task import ShiftTask
@@ -95,6 +96,12 @@ def go(method: Method, task: ShiftTask, checkpoint: Kept | None,
 
     record = trainer.fit(method, task, seed=3, callbacks=[note], checkpoint=checkpoint, **options)
     return record, noted
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch) -> None:
+    """Cluster GNNs begin with three steps."""
+    monkeypatch.setattr(committee, "PRETRAIN_STEPS", 3)
 
 
 @pytest.mark.parametrize("shape", SHAPES)

@@ -120,10 +120,8 @@ def _balance(v: Tensor, classes: Tensor) -> Tensor:
 
 
 def _curvature(times: Callable[[Tensor], Tensor], classes: Tensor) -> float:
-    """The largest eigenvalue of K among vectors with class sums of zero, by power iteration.
-
-    It is far below that of K itself, whose first eigenvector is nearly constant.
-    """
+    """The largest eigenvalue of K among vectors with class sums of zero (far below that of K
+    itself, whose first eigenvector is nearly constant), by power iteration."""
     # A fixed vector, so that no random generator moves, and an irregular one, so that no
     # eigenvector is orthogonal to it.
     number = torch.arange(1, len(classes) + 1, device=classes.device, dtype=torch.double)

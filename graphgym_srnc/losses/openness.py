@@ -38,7 +38,7 @@ def energy(logits: Tensor, temperature: float = 1.0) -> Tensor:
 
 
 def propagate(score: Tensor, mean_adjacency: Any, steps: int = 2, keep: float = 0.5) -> Tensor:
-    r"""Smooth scores over the graph by :math:`e \leftarrow \alpha e + (1 - \alpha) D^{-1} A e`.
+    r"""Scores ``[V]`` smoothed by steps of :math:`e \leftarrow \alpha e + (1 - \alpha) D^{-1} A e`.
 
     What a row of :math:`D^{-1} A` lacks to a sum of one is given to the node itself, so a node
     without neighbours keeps its score.
@@ -48,9 +48,6 @@ def propagate(score: Tensor, mean_adjacency: Any, steps: int = 2, keep: float = 
         mean_adjacency: :math:`D^{-1} A` without self-loops, ``[V, V]``; ``@`` takes ``[V, 1]``.
         steps: how often.
         keep: :math:`\alpha`.
-
-    Returns:
-        The smoothed scores, ``[V]``.
 
     Source: GNNSafe, Wu et al. (ICLR 2023).
     """
@@ -127,18 +124,15 @@ def openmax(logits: Tensor, model: dict[str, Tensor], alpha: int = 10) -> Tensor
 
 
 def doc_thresholds(prob: Tensor, label: Tensor) -> Tensor:
-    r"""DOC's threshold of each class: a node is unknown if it is below all of them.
+    r"""DOC's thresholds ``[N]``: a node is unknown if each class gives it less than its threshold.
 
     .. math:: t_c = \max(0.5, 1 - 3 \sigma_c), \quad \sigma_c^2 = \overline{(p_c(x_i) - 1)^2}
 
     :math:`\sigma_c` is the deviation about 1 of the probabilities of the class's own nodes together
-    with their mirror images :math:`1 + (1 - p)`.
+    with their mirror images :math:`1 + (1 - p)`. A class without nodes has a threshold of 0.5.
 
     Args:
         prob, label: sigmoid outputs ``[n, N]`` and classes ``[n]`` of training nodes.
-
-    Returns:
-        :math:`t`, ``[N]``; 0.5 for a class without nodes.
 
     Source: Shu et al. (EMNLP 2017).
     """
