@@ -77,7 +77,7 @@ def cell(stored: Stored, name: str, out_dir: str) -> plan.Cell:
         del values["dataset.dir"]
     values |= {"seed": stored.result["seed"], "out_dir": out_dir}
     values |= {"train.save_model": False, "train.checkpoint": 0.0}
-    cfg = load_config(None, [word for item in values.items() for word in item])
+    cfg = load_config(None, [word for item in values.items() for word in item], stored=True)
     seeds = range(cfg.seed, cfg.seed + 1)
     return plan.Cell(cfg, run.experiment(cfg, name), seeds, list(seeds))
 
