@@ -84,7 +84,8 @@ def main(args: argparse.Namespace) -> int:
     from graphgym_srnc.grid import estimate, execute, plan
     from graphgym_srnc.gym import load_config
     from graphgym_srnc.settings import difference
-    arguments.check_least(args, repeat=1, jobs=0, time_limit=0, memory_limit=0, retries=0)
+    arguments.check_least(args, repeat=1, jobs=0, time_limit=0, memory_limit=0, retries=0,
+                          ray_cpus=0, ray_gpus=0)
     file = plan.find(args.grid)
     settings = _settings(args, file)
     base = arguments.base_name(args.cfg)
@@ -96,6 +97,7 @@ def main(args: argparse.Namespace) -> int:
     out_dir = Path(args.out_dir or base_cfg.out_dir) / folder
     cells = plan.cells(settings, args.cfg, base, overrides, out_dir, args.repeat, args.resume,
                        args.overwrite)
+    arguments.remark([cell.cfg for cell in cells])
 
     finished = dict(store.experiments(out_dir))
     others = dict(store.experiments(out_dir.parent))

@@ -193,9 +193,15 @@ def _unset(key: str, defaults: Sequence[Mapping[str, Any]]) -> list[Any]:
     return [1] if key == "gnn.att_heads" else [flat[key] for flat in defaults if key in flat]
 
 
-def not_read(configs: Sequence[CfgNode]) -> list[str]:
-    """Keys that some of the configs set and none of them reads, though they do no harm."""
-    default, blocks = flatten(load_config()), set(schema()) - set(OWN)
+def not_read(configs: Sequence[CfgNode], defaults: Sequence[Mapping[str, Any]] = ()) -> list[str]:
+    """Keys that some of the configs set and none of them reads; they are told, and do no harm.
+
+    Args:
+        configs: those of one command.
+        defaults: flat configs, whose values count as not set; by default ours.
+    """
+    defaults = defaults or [flatten(load_config())]
+    blocks = set(schema()) - set(OWN)
     trainer_keys = {f"train.{option.key}" for option in TRAINING}
 
     def reads(cfg: CfgNode, key: str) -> bool:
@@ -204,10 +210,10 @@ def not_read(configs: Sequence[CfgNode]) -> list[str]:
             return block in (cfg.train.mode, cfg.dataset.format)
         return not standard if key in trainer_keys else standard or TOLD[key](cfg)
 
-    known = [key for key in default
-             if key in TOLD or key in trainer_keys or key.split(".")[0] in blocks]
-    return [key for key in known if not any(reads(cfg, key) for cfg in configs)
-            and any(_get(cfg, key) != default[key] for cfg in configs)]
+    return [key for key in defaults[-1]
+            if (key in TOLD or key in trainer_keys or key.split(".")[0] in blocks)
+            and any(_get(cfg, key) not in _unset(key, defaults) for cfg in configs)
+            and not any(reads(cfg, key) for cfg in configs)]
 
 
 def stock_defaults() -> list[dict[str, Any]]:

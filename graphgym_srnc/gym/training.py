@@ -1,6 +1,7 @@
 """Training by ``train.mode``: methods under GraphGym's signatures, GraphGym's own on our shifts."""
 from __future__ import annotations
 
+import logging
 import os
 from functools import partial
 from typing import Any, Sequence
@@ -22,6 +23,7 @@ from graphgym_srnc.gym.config import (
     TRAINING,
     CfgNode,
     activate,
+    not_read,
     refuse_unread,
     stock_defaults,
 )
@@ -59,7 +61,10 @@ def train_method(mode: str, loggers: Sequence[Logger], loaders: Sequence[Any], m
         raise InputError("dataset.format", global_cfg.dataset.format, allowed)
     cfg = global_cfg.clone()
     cfg.train.mode = mode
-    refuse_unread(cfg, stock_defaults(), unread(cfg))
+    defaults = stock_defaults()
+    refuse_unread(cfg, defaults, unread(cfg))
+    if keys := not_read([cfg], defaults):
+        logging.warning("train.mode %s does not read %s", mode, ", ".join(keys))
     return fit(cfg, task.to(device(cfg)), [partial(_log, loggers)])[1]
 
 
