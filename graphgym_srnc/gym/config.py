@@ -159,7 +159,8 @@ def check(cfg: CfgNode) -> None:
     """
     for key, allowed in _allowed(cfg).items():
         value = _get(cfg, key)
-        if not allowed.allows(value):
+        # None is a key that this GraphGym lacks, or what it makes of devices.
+        if value is not None and not allowed.allows(value):
             limited = allowed is METHODS_LOOP.get(key)
             why = f" (train.mode is {cfg.train.mode})" if limited else ""
             raise InputError(key, value, f"{allowed}{why}")
@@ -183,7 +184,7 @@ def refuse_unread(cfg: CfgNode, defaults: Sequence[Mapping[str, Any]], keys: Map
     flat = flatten(cfg)
     for key, instead in keys.items():
         allowed = _unset(key, defaults)
-        if allowed and key in flat and flat[key] not in allowed:
+        if allowed and flat.get(key) is not None and flat[key] not in allowed:
             why = f"since train.mode {cfg.train.mode} does not read it"
             raise InputError(key, flat[key], f"{allowed[0]}, {why}" + f"; {instead}" * bool(instead))
 
