@@ -5,7 +5,8 @@ from pathlib import Path
 from setuptools import find_packages, setup
 
 HERE = Path(__file__).parent
-VERSION = re.search(r'^__version__ = "(.+)"$', (HERE / "graphgym_srnc/__init__.py").read_text(encoding="utf-8"), re.M)[1]
+VERSION = re.search(r'^__version__ = "(.+)"$',
+                    (HERE / "graphgym_srnc/__init__.py").read_text(encoding="utf-8"), re.M)[1]
 README = HERE / "README.md"
 
 EXTRAS = {
@@ -13,19 +14,22 @@ EXTRAS = {
     "ray": ["ray>=2.50"],
     "parquet": ["pyarrow>=14"],
     "docs": ["mkdocs-material>=9.5", "mkdocstrings[python]>=0.26", "latex2mathml>=3.77"],
-    "dev": ["build>=1.0.3", "hypothesis>=6.100", "networkx>=3.0", "pytest>=8.0", "pytest-xdist>=3.5", "ruff>=0.5"],
+    "dev": ["build>=1.0.3", "hypothesis>=6.100", "networkx>=3.0", "pytest>=8.0",
+            "pytest-xdist>=3.5", "ruff>=0.5"],
 }
 
 setup(
     name="graphgym-srnc",
     version=VERSION,
-    description="Node classification under distribution shift (SRNC and its rivals) as a plug-in of PyTorch Geometric's GraphGym",
+    description="Node classification under distribution shift (SRNC and its rivals) as a plug-in "
+                "of PyTorch Geometric's GraphGym",
     long_description=README.read_text(encoding="utf-8") if README.exists() else "",
     long_description_content_type="text/markdown",
     author="The graphgym-srnc authors",
     license="MIT",
     license_files=["LICENSE"],
-    keywords=["graph neural networks", "distribution shift", "open-set", "node classification", "GraphGym", "PyTorch Geometric"],
+    keywords=["graph neural networks", "distribution shift", "open-set", "node classification",
+              "GraphGym", "PyTorch Geometric"],
     classifiers=[
         "Development Status :: 4 - Beta",
         "Intended Audience :: Science/Research",
@@ -35,13 +39,16 @@ setup(
     ],
     python_requires=">=3.10",
     # configs_gym/ stays where GraphGym's users look for it and is shipped as data of a sub-package.
-    packages=[*find_packages(include=["graphgym_srnc", "graphgym_srnc.*"]), "graphgym_srnc.configs_gym"],
+    packages=[*find_packages(include=["graphgym_srnc", "graphgym_srnc.*"]),
+              "graphgym_srnc.configs_gym"],
     package_dir={"graphgym_srnc.configs_gym": "configs_gym"},
-    package_data={"graphgym_srnc.configs_gym": ["**/*.yaml", "**/*.txt"], "graphgym_srnc.report": ["*.html"],
+    package_data={"graphgym_srnc.configs_gym": ["**/*.yaml", "**/*.txt"],
+                  "graphgym_srnc.report": ["*.html"],
                   "graphgym_srnc.data": ["*.csv", "*.sha256"],
                   "graphgym_srnc.own.discover": ["*.html"]},
     install_requires=[
-        # Not torch-geometric[graphgym]: that extra pins protobuf<4.21 and leaves out tensorboardX, which GraphGym's agg_runs needs.
+        # Not torch-geometric[graphgym]: that extra pins protobuf<4.21 and leaves out tensorboardX,
+        # which GraphGym's agg_runs needs.
         "torch>=2.13",
         "torch-geometric>=2.8",
         "yacs>=0.1.8",
@@ -59,6 +66,7 @@ setup(
         "psutil>=5.9.6",
         "filelock>=3.16.1",
     ],
-    extras_require={**EXTRAS, "all": sorted({requirement for extra in EXTRAS.values() for requirement in extra})},
+    extras_require={**EXTRAS, "all": sorted({requirement for extra in EXTRAS.values()
+                                             for requirement in extra})},
     entry_points={"console_scripts": ["graphgym-srnc = graphgym_srnc.cli.main:main"]},
 )

@@ -114,7 +114,8 @@ def modularity_cost(contestant: str, size: int) -> dict[str, float]:
     that size, and what it adds to the memory of the process, in MiB."""
     import numpy as np
     rng = np.random.RandomState(0)
-    data = block_model.dcsbm(num_nodes=size, shares=np.full(4, 0.25), topics=np.ones((4, 2)), rng=rng,
+    data = block_model.dcsbm(num_nodes=size, shares=np.full(4, 0.25), topics=np.ones((4, 2)),
+                             rng=rng,
                            avg_degree=DEGREE)
     data.x = torch.ones(size, 1)
     one_hot = torch.nn.functional.one_hot(data.y, CLUSTERS)

@@ -88,7 +88,8 @@ def measure(args: argparse.Namespace) -> dict[str, float]:
     with tempfile.TemporaryDirectory() as folder:
         begin = time.perf_counter()
         task = make(int(args.edges), Path(folder), args.mode == "batches")
-        making = {"making_seconds": time.perf_counter() - begin, "making_mib": environment.peak_memory()}
+        making = {"making_seconds": time.perf_counter() - begin,
+                  "making_mib": environment.peak_memory()}
         options = {"srnc": {"pretrain_steps": args.steps, "cluster_source_steps": args.steps,
                             "cluster_steps": args.steps, "rounds": 1}}
         batch = {"batch_size": 1024, "fanout": 10} if args.mode == "batches" else {}

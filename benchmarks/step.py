@@ -53,7 +53,7 @@ LAYERS = {"gcn": "gcnconv", "sage": "sageconv", "gat": "gatconv", "sgc": "sgconv
 
 
 def ours(layer: str, data: Data, nodes: Tensor | None, num_outputs: int) -> Step:
-    """The step of ``fit_labels`` with the default encoder (hidden 256, 2 layers): loss on ``nodes``
+    """The step of ``fit_parts`` with the default encoder (hidden 256, 2 layers): loss on ``nodes``
     ``[n]``, or on all (None)."""
     spec = backbones.EncoderSpec(kind=LAYERS[layer])
     graph = backbones.prepare(data, spec.features)

@@ -1,4 +1,4 @@
-"""Makes those pages of the site that are written elsewhere: the README, every option, the Python reference; and formulas without scripts.
+"""Makes those pages of the site that are written elsewhere: README, every option, Python reference.
 
 A hook of mkdocs: ``pip install -e ".[docs]" && mkdocs build --strict``.
 """
@@ -8,7 +8,7 @@ import html
 import re
 from importlib import import_module
 from pathlib import Path
-from pkgutil import iter_modules
+from pkgutil import walk_packages
 
 from latex2mathml.converter import convert
 from mkdocs.config.defaults import MkDocsConfig
@@ -16,9 +16,10 @@ from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).parents[1]
 
-PARTS = {"api": "Estimators", "task": "The scenario", "trainer": "Training", "shifts": "Shifts", "methods": "Methods", "losses": "Losses",
-         "backbones": "Backbones", "clustering": "Clustering", "discover": "Discovery", "verdict": "When to distrust it",
-         "metrics": "Metrics", "errors": "Errors"}
+PARTS = {"api": "Estimators", "task": "The scenario", "shifts": "Shifts", "methods": "Methods",
+         "train": "Training, selection, scores and the verdict", "losses": "Losses",
+         "backbones": "Backbones", "data": "Data", "own": "A graph of one's own",
+         "options": "Options", "errors": "Errors"}
 """Modules and folders of the Python reference, and their titles."""
 
 
@@ -39,10 +40,15 @@ def readme() -> str:
 def options() -> str:
     """A table for each block of the config."""
     from graphgym_srnc.gym import schema
-    text = "# Every option\n\nKeys that this package adds to GraphGym's config; `graphgym-srnc options` prints the same.\n"
+    text = ("# Every option\n\nKeys that this package adds to GraphGym's config; "
+            "`graphgym-srnc options` prints the same.\n")
     for block, entries in schema().items():
-        text += f"\n## {block}\n\n| key | type | default | meaning |\n|---|---|---|---|\n"
-        text += "".join(f"| `{block}.{e.key}` | {e.type.__name__} | `{e.default!r}` | {cell(e.doc)} |\n" for e in entries)
+        text += f"\n## {block}\n\n| key | type | default | allowed | meaning |\n"
+        text += "|---|---|---|---|---|\n"
+        for option in entries:
+            allowed = "" if option.allowed is None else cell(str(option.allowed))
+            text += (f"| `{block}.{option.key}` | {option.type.__name__} | `{option.default!r}` | "
+                     f"{allowed} | {cell(option.doc)} |\n")
     return text
 
 
@@ -54,10 +60,11 @@ def cell(text: str) -> str:
 
 def reference() -> str:
     """Every public module, in the order of ``PARTS``."""
-    text = "# Python reference\n\nSignatures and docstrings. [From Python](python.md) is the guide.\n"
+    text = ("# Python reference\n\n"
+            "Signatures and docstrings. [From Python](python.md) is the guide.\n")
     for part, title in PARTS.items():
-        if (ROOT / "graphgym_srnc" / part).is_dir() or (ROOT / "graphgym_srnc" / f"{part}.py").exists():
-            text += f"\n## {title}\n\n" + "".join(f"::: {name}\n\n" for name in modules(f"graphgym_srnc.{part}"))
+        names = modules(f"graphgym_srnc.{part}")
+        text += f"\n## {title}\n\n" + "".join(f"::: {name}\n\n" for name in names)
     return text
 
 
@@ -66,15 +73,18 @@ def modules(name: str) -> list[str]:
     module = import_module(name)
     if not hasattr(module, "__path__"):
         return [name]
-    return [name, *(f"{name}.{entry.name}" for entry in iter_modules(module.__path__) if not entry.name.startswith("_"))]
+    return [name, *(entry.name for entry in walk_packages(module.__path__, f"{name}.")
+                    if not entry.name.rpartition(".")[2].startswith("_"))]
 
 
 def on_page_content(content: str, **_: object) -> str:
-    """Formulas as MathML, which browsers draw without a script, and Sphinx roles of docstrings as plain code."""
-    content = re.sub(r'<(span|div) class="arithmatex">\\[(\[](.*?)\\[)\]]</\1>', lambda m: formula(m[2], m[1] == "div"), content,
+    """Formulas as MathML, which browsers draw without a script, and Sphinx roles as plain code."""
+    content = re.sub(r'<(span|div) class="arithmatex">\\[(\[](.*?)\\[)\]]</\1>',
+                     lambda m: formula(m[2], m[1] == "div"), content,
                      flags=re.S)
     content = re.sub(r":math:<code>(.*?)</code>", lambda m: formula(m[1]), content, flags=re.S)
-    return re.sub(r":(?:class|func|meth|mod|attr):<code>~?(.*?)</code>", r"<code>\1</code>", content)
+    return re.sub(r":(?:class|func|meth|mod|attr):<code>~?(.*?)</code>", r"<code>\1</code>",
+                  content)
 
 
 def formula(latex: str, block: bool = False) -> str:

@@ -164,7 +164,7 @@ def digest_of(module: str) -> str:
     ("backbones/dgi.py", "backbones.dgi", True), ("backbones/sparse.py", "backbones.dgi", True),
     ("data/edges.py", "backbones.dgi", True), ("options.py", "backbones.dgi", True),
     ("losses/kmm.py", "methods.srgnn", True), ("backbones/__init__.py", "methods.srgnn", True),
-    ("train/verdict.py", "train.trainer", True), ("report/render.py", "methods.srgnn", False),
+    ("train/selection.py", "train.trainer", True), ("report/render.py", "methods.srgnn", False),
     ("report/page.py", "train.trainer", False), ("cli/run.py", "gym.training", False),
     ("losses/kmm.py", "backbones.dgi", False), ("methods/pgl.py", "methods.srgnn", False),
     ("api/make.py", "methods.srgnn", False), ("__init__.py", "methods.srgnn", False)])
@@ -244,7 +244,7 @@ def records(gym, words: list[str]) -> list[Any]:
       "srgnn.kernel_nodes 20"])])
 def test_a_run_is_the_same_without_cold_and_warm(
         gym, monkeypatch, words, module, name, free, bound):
-    monkeypatch.setattr(srgnn, "KEPT_FROM", 0)
+    monkeypatch.setattr(srgnn, "CACHED_FROM", 0)
     with monkeypatch.context() as patch:
         patch.setenv(cache.FOLDER, "off")
         off = records(gym, words)

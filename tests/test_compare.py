@@ -348,7 +348,7 @@ def facts(name: str, *words: str) -> dict:
                            "2018-2020"), ("close_set", "close_set/arxiv/cmd",
                                           ("gnn.layer_type", "dgi"), "DGI-CMD", "2014-2016"),
                           ("close_set", "close_set/arxiv/srnc-paper", (), "SRNC", "2014-2016"),
-                          ("close_set", "close_set/arxiv/srnc", (), None, "2014-2016"),
+                          ("close_set", "close_set/arxiv/srnc-source-first", (), None, "2014-2016"),
                           ("close_set", "close_set/citation/erm", (), "GCN", None),
                           ("clustering", "clustering/cora-srnc-no-source", (), "SRNC w.o. L_Φ,θ,S",
                            "Cora")])

@@ -242,8 +242,7 @@ def test_an_estimator_trains_where_its_data_lie(name):
     graph.train_mask, graph.val_mask, graph.test_mask = (torch.arange(90) // 30 == k
                                                          for k in range(3))
     bare_graph = Data(x=graph.x, edge_index=graph.edge_index)
-    options = some(methods.find(name), {"steps": 2, "pretrain_steps": 2,
-                                        "cluster_pretrain_steps": 2, "num_clusters": 8})
+    options = some(methods.find(name), {"steps": 2, "pretrain_steps": 2, "num_clusters": 8})
     estimator = getattr(graphgym_srnc, methods.find(name).__name__)
     one = estimator(hidden=4, **options).fit(graph)
     with pretended():
@@ -260,7 +259,7 @@ def test_an_estimator_trains_where_its_data_lie(name):
 
 SMALL = ["synthetic.num_nodes", "200", "synthetic.num_val", "40", "synthetic.num_test", "80",
          "synthetic.num_features", "40", "synthetic.num_classes", "5", "gnn.dim_inner", "4",
-         "train.max_episodes", "1", "srnc.cluster_pretrain_steps", "3", "srnc.pretrain_steps", "3",
+         "train.max_episodes", "1", "srnc.pretrain_steps", "3",
          "srnc.steps", "3", "train.mode", "srnc"]
 
 
@@ -315,7 +314,7 @@ def test_cuda_is_refused_in_one_line_where_there_is_none(gym, tmp_path, monkeypa
         assert build.device(cfg) == torch.device("cpu")
 
 
-LONG = {"steps": 60, "pretrain_steps": 60, "cluster_pretrain_steps": 60, "cluster_source_steps": 60,
+LONG = {"steps": 60, "pretrain_steps": 60,
         "num_clusters": 8}
 
 

@@ -14,7 +14,8 @@ import pytest
 import graphgym_srnc
 
 ROOT = Path(__file__).parents[1]
-SHIPPED = ["graphgym_srnc", "configs_gym", "setup.py", "pyproject.toml", "MANIFEST.in", "LICENSE", "README.md"]
+SHIPPED = ["graphgym_srnc", "configs_gym", "setup.py", "pyproject.toml", "MANIFEST.in", "LICENSE",
+           "README.md"]
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +40,8 @@ def test_wheel_holds_code_and_configs(wheel):
     names = set(wheel.namelist())
     for path in (ROOT / "graphgym_srnc").rglob("*.py"):
         assert path.relative_to(ROOT).as_posix() in names
-    configs = [path for path in (ROOT / "configs_gym").rglob("*") if path.suffix in (".yaml", ".txt")]
+    configs = [path for path in (ROOT / "configs_gym").rglob("*")
+               if path.suffix in (".yaml", ".txt")]
     shipped = {name for name in names if name.startswith("graphgym_srnc/configs_gym/")}
     assert {f"graphgym_srnc/{path.relative_to(ROOT).as_posix()}" for path in configs} == shipped
     assert "graphgym_srnc/report/page.html" in names
@@ -63,9 +65,10 @@ def test_installed_package_finds_its_configs(wheel, tmp_path):
     site, elsewhere = tmp_path / "site", tmp_path / "elsewhere"
     wheel.extractall(site)
     elsewhere.mkdir()
-    code = ("from graphgym_srnc.gym import *; cfg = load_config('paper/open_set/cora-srnc'); print(config_root());"
-            "print(cfg.dataset.name, len(config_names()))")
-    done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, cwd=elsewhere,
+    code = ("from graphgym_srnc.gym import *; cfg = load_config('paper/open_set/cora-srnc');"
+            "print(config_root()); print(cfg.dataset.name, len(config_names()))")
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True,
+                          text=True, cwd=elsewhere,
                           env={**os.environ, "PYTHONPATH": str(site)})
     assert done.returncode == 0, done.stderr
     root, line = done.stdout.splitlines()[-2:]

@@ -85,19 +85,6 @@ def test_one_process_shares_with_nobody():
     assert torch.equal(state, torch.get_rng_state())
 
 
-def test_what_one_process_makes_alone_is_not_kept(monkeypatch):
-    method = make("srnc")
-    trainer.fit(method, toy())
-    cluster = method.clusters[0]
-    with torch.no_grad():
-        cluster.encoder.output_bias.add_(1.0)
-    monkeypatch.setattr(parallel, "count", lambda: 2)
-    assert cluster.log_posterior(cluster.target) is not cluster.log_posterior(cluster.target)
-    with parallel.together(), monkeypatch.context() as patch:
-        patch.setattr(parallel, "count", lambda: 1)
-        assert cluster.log_posterior(cluster.target) is cluster.log_posterior(cluster.target)
-
-
 # ---- torchrun, as a user types it ----
 
 RUN = ("-m", "graphgym_srnc", "run", "--cfg", "testing/srnc", "--out-dir", "results",

@@ -1,4 +1,4 @@
-"""What the README and docs/data.md show does what they say: their snippets run, small, and their commands name what exists."""
+"""README and docs/data.md do what they say: their snippets run, small; their commands exist."""
 from __future__ import annotations
 
 import json
@@ -24,7 +24,8 @@ from graphgym_srnc.shifts import splits
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-TINY = ["gnn.dim_inner", "8", "train.max_episodes", "1", "synthetic.num_nodes", "300", "synthetic.num_features", "40",
+TINY = ["gnn.dim_inner", "8", "train.max_episodes", "1", "synthetic.num_nodes", "300",
+        "synthetic.num_features", "40",
         "srnc.pretrain_steps", "5", "srnc.cluster_steps", "2", "srnc.steps", "3",
         "srnc_plus.pretrain_steps", "5", "srnc_plus.cluster_steps", "2", "srnc_plus.steps", "3"]
 
@@ -43,14 +44,16 @@ def block(words: str, text: str = README) -> str:
 
 def commands(text: str = README) -> list[list[str]]:
     """The words of every command of ours in a shell block."""
-    lines = [part.partition("#")[0] for code in blocks("bash", text) for line in code.splitlines() for part in line.split("&&")]
+    lines = [part.partition("#")[0] for code in blocks("bash", text) for line in code.splitlines()
+             for part in line.split("&&")]
     return [words[1:] for words in map(shlex.split, lines) if words[:1] == ["graphgym-srnc"]]
 
 
 def small_graph(num_nodes: int = 120):
     """A graph that a user might have."""
     build = shifts.find("synthetic")
-    graph = build(num_nodes=num_nodes, num_classes=4, num_features=30, num_val=20, num_test=30, labels_per_class=5).target
+    graph = build(num_nodes=num_nodes, num_classes=4, num_features=30, num_val=20, num_test=30,
+                  labels_per_class=5).target
     return graph.x, graph.edge_index, graph.y_true
 
 
@@ -59,7 +62,8 @@ def copied(tmp_path, monkeypatch):
     """Puts a block with its file's name on top into a folder that counts as part of the package."""
     def copy(package, words: str) -> str:
         code = block(words)
-        name = re.match(rf"# graphgym_srnc/{package.__name__.rpartition('.')[2]}/(\w+)\.py\n", code)[1]
+        name = re.match(rf"# graphgym_srnc/{package.__name__.rpartition('.')[2]}/(\w+)\.py\n",
+                        code)[1]
         (tmp_path / f"{name}.py").write_text(code, encoding="utf-8")
         monkeypatch.setattr(package, "__path__", [*package.__path__, str(tmp_path)])
         return name
@@ -67,7 +71,8 @@ def copied(tmp_path, monkeypatch):
 
 
 def test_it_is_short_and_speaks_of_nothing_else():
-    assert len(README.splitlines()) <= 200 + README[README.index("<!-- results:begin"):README.index("<!-- results:end")].count("\n")
+    results = README[README.index("<!-- results:begin"):README.index("<!-- results:end")]
+    assert len(README.splitlines()) <= 200 + results.count("\n")
     assert not re.search(r"/work/|/home/|/root/", README)
 
 
@@ -90,7 +95,8 @@ def test_commands_are_understood(gym, tmp_path, monkeypatch):
 
 def test_keys_in_the_text_exist(gym):
     cfg, own = gym.load_config(), set(gym.schema()) | {"gnn", "optim"}
-    # docs/performance.md is of benchmarks; the others speak of config keys and of files, the latter with a suffix.
+    # docs/performance.md is of benchmarks; the others speak of config keys and of files, the latter
+    # with a suffix.
     for page in [ROOT / "README.md", ROOT / "docs/algorithm.md", ROOT / "docs/data.md"]:
         for key in re.findall(r"`([a-z_]+\.[a-z_]+)(?: [^`]+)?`", page.read_text(encoding="utf-8")):
             section, name = key.split(".")
@@ -110,7 +116,8 @@ def test_own_graph(gym, tmp_path, monkeypatch, capsys):
         assert main([*words, "--no-figures", "--no-tensorboard", *TINY, "srnc_plus.members", "2",
                      "srnc_plus.resolution", "2", "file.labels_per_class", "5"]) == 0
     assert "mine-plus" in capsys.readouterr().out
-    assert (tmp_path / "results/mine/agg/test/best.json").is_file() and (tmp_path / "results/mine-plus/0/result.json").is_file()
+    assert (tmp_path / "results/mine/agg/test/best.json").is_file()
+    assert (tmp_path / "results/mine-plus/0/result.json").is_file()
 
 
 def test_python_api(tmp_path, monkeypatch, capsys):
@@ -131,7 +138,8 @@ def test_added_method(gym, copied, mode):
     for weight in ("0", "2"):
         words = ["train.mode", name, f"{name}.steps", "40", f"{name}.weight", weight]
         words += ["synthetic.mode", mode, "synthetic.signal", "0.7"]
-        cfg = gym.load_config(None, [*words, *TINY, "synthetic.num_classes", "3", "synthetic.num_unseen", "1"])
+        cfg = gym.load_config(None, [*words, *TINY, "synthetic.num_classes", "3",
+                                     "synthetic.num_unseen", "1"])
         method, record = gym.fit(cfg, gym.build_task(cfg))
         assert type(method).__name__ == "InfoMax" and method.weight == float(weight)
         assert method.steps == 40 and len(record.history) == 2 and record.test["micro_f1"] > 0.4
@@ -145,17 +153,21 @@ def test_added_method(gym, copied, mode):
 def test_added_method_by_the_command_line(tmp_path):
     """Two files and one command, in a package of one's own; the method does what the text says."""
     for folder in ("graphgym_srnc", "configs_gym"):
-        shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(ROOT / folder, tmp_path / folder,
+                        ignore=shutil.ignore_patterns("__pycache__"))
     code = block("methods/infomax.py")
     (tmp_path / "graphgym_srnc/methods/infomax.py").write_text(code, encoding="utf-8")
     config, = [code for code in blocks("yaml") if "infomax" in code]
     (tmp_path / "infomax.yaml").write_text(config, encoding="utf-8")
     words = shlex.split(re.search(r"`graphgym-srnc (run --cfg infomax\.yaml)`", README)[1])
     scores = {}
-    for name, extra in (("infomax", ()), ("erm", ("--name", "erm", "train.mode", "erm", "erm.rounds", "2"))):
+    for name, extra in (("infomax", ()),
+                        ("erm", ("--name", "erm", "train.mode", "erm", "erm.rounds", "2"))):
         done = subprocess.run(
-            [sys.executable, "-m", "graphgym_srnc", *words, "--no-figures", "--no-tensorboard", *extra], cwd=tmp_path,
-            env=os.environ | {"PYTHONPATH": str(tmp_path)}, capture_output=True, text=True, timeout=300)
+            [sys.executable, "-m", "graphgym_srnc", *words, "--no-figures", "--no-tensorboard",
+             *extra], cwd=tmp_path,
+            env=os.environ | {"PYTHONPATH": str(tmp_path)}, capture_output=True, text=True,
+            timeout=300)
         assert done.returncode == 0, done.stderr
         result = json.loads((tmp_path / f"results/{name}/0/result.json").read_text())
         assert name in done.stdout and len(result["history"]) == 3
@@ -166,13 +178,16 @@ def test_added_method_by_the_command_line(tmp_path):
 
 def test_added_shift(gym, copied, monkeypatch):
     topics = class_topics(3, 40, 0.5, splits.generator(0, "topics"))
-    graph = dcsbm(num_nodes=300, shares=torch.ones(3).numpy() / 3, topics=topics, rng=splits.generator(0, "graph"))
+    graph = dcsbm(num_nodes=300, shares=torch.ones(3).numpy() / 3, topics=topics,
+                  rng=splits.generator(0, "graph"))
     monkeypatch.setattr(datasets, "load", lambda name, root: clean(graph))
     name = copied(shifts, "shifts/erased.py")
-    cfg = gym.load_config(None, ["dataset.format", name, "dataset.name", "Photo", f"{name}.share", "0.25", *TINY])
+    cfg = gym.load_config(None, ["dataset.format", name, "dataset.name", "Photo", f"{name}.share",
+                                 "0.25", *TINY])
     task = gym.build_task(cfg)
     lost = ((task.target.x == 0).all(0) & (task.source.x != 0).any(0)).sum()
-    assert task.name == "erased/Photo" and 0 < lost <= 10 and torch.equal(task.source.y, task.target.y)
+    assert task.name == "erased/Photo" and 0 < lost <= 10
+    assert torch.equal(task.source.y, task.target.y)
     assert len(gym.fit(cfg, task)[1].history) == 2
     with pytest.raises(InputError, match=rf"{name}.share: got 2.0; allowed: in \[0, 1\]"):
         gym.build_task(gym.load_config(None, ["dataset.format", name, f"{name}.share", "2.0"]))
@@ -181,9 +196,12 @@ def test_added_shift(gym, copied, monkeypatch):
 def test_added_backbone(gym, monkeypatch):
     monkeypatch.setattr("graphgym_srnc.backbones.BACKBONES", BACKBONES)
     try:
-        exec(block("class HighPass", (ROOT / "docs/tutorials/method.md").read_text(encoding="utf-8")), {"__name__": "highpass"})
+        exec(block("class HighPass",
+                   (ROOT / "docs/tutorials/method.md").read_text(encoding="utf-8")),
+             {"__name__": "highpass"})
         for mode in ("srnc", "erm"):
-            cfg = gym.load_config(None, ["gnn.layer_type", "highpass", "train.mode", mode, "erm.steps", "3", *TINY])
+            cfg = gym.load_config(None, ["gnn.layer_type", "highpass", "train.mode", mode,
+                                         "erm.steps", "3", *TINY])
             method, _ = gym.fit(cfg, gym.build_task(cfg))
             assert type(method.classifier).__name__ == "HighPass"
     finally:
@@ -200,7 +218,8 @@ def test_main_py_of_graphgym(gym, tmp_path, monkeypatch):
     exec(block("import graphgym_srnc.gym "), space)
     cfg.clear()
     set_cfg(cfg)
-    cfg.merge_from_list(["dataset.format", "synthetic", "train.mode", "srnc", "accelerator", "cpu", *TINY])
+    cfg.merge_from_list(["dataset.format", "synthetic", "train.mode", "srnc", "accelerator", "cpu",
+                         *TINY])
     assert_cfg(cfg)
     cfg.run_dir, cfg.params = str(tmp_path), 0
     datamodule = GraphGymDataModule()
@@ -218,8 +237,12 @@ def test_every_file_form(tmp_path, monkeypatch):
         exec(code, {})
     build = shifts.find("file")
     single = re.search(r"`file\.path (\S+) file\.features (\S+)\s+file\.labels (\S+)`", page)
-    drawn = [build(path=path, labels_per_class=5, num_unseen=1) for path in ("graph.pt", "graph.npz", "benchmark.npz")]
-    drawn.append(build(path=single[1], features=single[2], labels=single[3], labels_per_class=5, num_unseen=1))
-    assert len({task.source.edge_index.size(1) for task in drawn}) == 1 and all(task.num_known == 2 for task in drawn)
+    drawn = [build(path=path, labels_per_class=5, num_unseen=1)
+             for path in ("graph.pt", "graph.npz", "benchmark.npz")]
+    drawn.append(build(path=single[1], features=single[2], labels=single[3], labels_per_class=5,
+                       num_unseen=1))
+    assert len({task.source.edge_index.size(1) for task in drawn}) == 1
+    assert all(task.num_known == 2 for task in drawn)
     given = build(path="tables")
-    assert given.class_names == ("art", "bio", "law") and given.train.tolist() == list(range(20)) and len(given.test) == 20
+    assert given.class_names == ("art", "bio", "law") and given.train.tolist() == list(range(20))
+    assert len(given.test) == 20

@@ -399,7 +399,7 @@ def test_bad_options(option):
 def test_batches_reach_what_full_batch_does(name):
     task = toy(nodes=300, num_classes=4, avg_degree=10.0, homophily=0.95, signal=0.6,
                num_features=60, class_imbalance=1.0)
-    long = {"steps": 40, "pretrain_steps": 40, "cluster_pretrain_steps": 60, "cluster_steps": 10,
+    long = {"steps": 40, "pretrain_steps": 40, "cluster_steps": 10,
             "num_clusters": 8}
     options = {key: value for key, value in long.items() if name == "srnc" or key == "steps"}
     full, drawn = (trainer.fit(make(name, hidden=16, **options, **batch), task).test["micro_f1"]

@@ -27,6 +27,7 @@ from graphgym_srnc import store
 from graphgym_srnc.methods.base import Method
 from graphgym_srnc.task import ShiftTask
 from graphgym_srnc.train import trainer
+from graphgym_srnc.train.verdict import judge
 from graphgym_srnc.watch import events
 from graphgym_srnc.watch.tensorboard import TensorBoard, classes, columns, snapshot, untouched
 
@@ -88,6 +89,7 @@ def fit(callbacks=(), make=Noisy) -> tuple[trainer.RunRecord, Noisy]:
 def watch(directory: Path, settings: dict, make=Noisy, **options) -> trainer.RunRecord:
     board = TensorBoard(directory, **options)
     record, method = fit([board], make)
+    record.verdict = judge(method, toy_task(), record.first)._asdict()
     board.finish(record, method, toy_task(), settings)
     board.close()
     return record

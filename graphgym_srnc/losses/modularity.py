@@ -80,17 +80,17 @@ def modularity(cluster: Tensor, adjacency: Any, degree: Tensor) -> float:
 
 
 def collapse_loss(q: Tensor) -> Tensor:
-    r"""DMoN's collapse regulariser of posteriors ``[V, C]``, :math:`\frac{\sqrt C}{V} \lVert \sum_i q_i
-    \rVert_2 - 1`: 0 when all clusters are of one size, :math:`\sqrt C - 1` when one cluster holds
-    everything (Tsitsulin et al., JMLR 2023).
+    r"""DMoN's collapse regulariser :math:`\frac{\sqrt C}{V} \lVert \sum_i q_i \rVert_2 - 1` of
+    posteriors ``[V, C]``: 0 when all clusters are of one size, :math:`\sqrt C - 1` when one cluster
+    holds everything (Tsitsulin et al., JMLR 2023).
     """
     return q.size(1) ** 0.5 / q.size(0) * q.sum(0).norm() - 1
 
 
 def newman_resolution(edge_index: Tensor, degree: Tensor, nodes: Tensor, label: Tensor) -> float:
-    r"""The resolution under which planted classes maximise modularity, estimated from labelled nodes.
+    r"""The resolution under which planted classes maximise modularity, estimated from some labels.
 
-    .. math:: \gamma = \frac{w_\text{in} - w_\text{out}}{\ln w_\text{in} - \ln w_\text{out}}, \quad
+    .. math:: \gamma = \frac{w_\text{in} - w_\text{out}}{\ln (w_\text{in} / w_\text{out})}, \quad
         w_\text{in} = h / e, \quad w_\text{out} = (1 - h) / (1 - e)
 
     with :math:`h` the share of same-class edges among labelled nodes and :math:`e` the share

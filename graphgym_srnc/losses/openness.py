@@ -14,8 +14,7 @@ _EUCLIDEAN = 1 / 200
 
 
 def max_softmax(logits: Tensor) -> Tensor:
-    r"""Largest class probability, :math:`\max_c p_c`: ``[n, N]`` to ``[n]`` (Hendrycks and Gimpel,
-    ICLR 2017)."""
+    r"""Largest probability, :math:`\max_c p_c`: ``[n, N]`` to ``[n]`` (Hendrycks, Gimpel 2017)."""
     return logits.softmax(1).amax(1)
 
 
@@ -31,8 +30,10 @@ def neg_entropy(logits: Tensor) -> Tensor:
 
 
 def energy(logits: Tensor, temperature: float = 1.0) -> Tensor:
-    r"""Negative free energy, :math:`T \log \sum_c e^{f_c / T}`: ``[n, N]`` to ``[n]`` (Liu et al.,
-    NeurIPS 2020)."""
+    r"""Minus the energy, :math:`T \log \sum_c e^{f_c/T}`, ``[n]``, of logits ``[n, N]``.
+
+    Source: Liu et al. (NeurIPS 2020).
+    """
     return temperature * (logits / temperature).logsumexp(1)
 
 
@@ -67,9 +68,9 @@ def fit_openmax(logits: Tensor, label: Tensor, tail: int = 20) -> dict[str, Tens
         d_c(x) = \frac{\lVert f(x) - \mu_c \rVert_2}{200} + 1 - \cos(f(x), \mu_c)
 
     Both are of the nodes of the class that are classified correctly (all of its nodes if none is),
-    the distribution of their :math:`\min(\text{tail}, n_c / 2)` largest distances, three at least. A
-    class whose distances admit no fit (fewer than three, all zero, all equal) takes the fit of all
-    classes together, and without one a scale of infinity: it never yields to the unknown.
+    the distribution of their :math:`\min(\text{tail}, n_c / 2)` largest distances, at least three.
+    A class whose distances admit no fit (fewer than three, all zero, all equal) takes the fit of
+    all classes together, and without one a scale of infinity: it never yields to the unknown.
 
     Args:
         logits, label: logits ``[n, N]`` and classes ``[n]`` of the training nodes.

@@ -1,4 +1,4 @@
-"""Methods, found by folder: each module here defines one class of its name, up to case and ``_``."""
+"""Methods, found by folder: each module defines one class of its name, up to case and ``_``."""
 from __future__ import annotations
 
 import pkgutil
@@ -27,7 +27,7 @@ def find(name: str) -> type[Method]:
         InputError: there is no method of that name.
     """
     if name not in names():
-        raise InputError("train.mode", name, f"standard, {', '.join(names())}")
+        raise InputError("method", name, ", ".join(names()))
     found = vars(import_module(f"{__name__}.{name}"))
     wanted = name.replace("_", "")
     return next(value for key, value in found.items()

@@ -1,4 +1,4 @@
-"""Asymmetric adaptive GNN (Liu et al., AAAI 2024): propagate much on the target, little on the source."""
+"""Asymmetric adaptive GNN (Liu et al., AAAI 2024): propagate on the target, less on the source."""
 from __future__ import annotations
 
 from typing import Annotated

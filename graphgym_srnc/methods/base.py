@@ -8,17 +8,8 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
-from graphgym_srnc import options
-from graphgym_srnc.backbones import (
-    Batches,
-    Encoder,
-    EncoderSpec,
-    Graph,
-    blank,
-    build,
-    prepare,
-    pretrained,
-)
+from graphgym_srnc import backbones, options
+from graphgym_srnc.backbones import Batches, Encoder, EncoderSpec, Graph, prepare
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.methods.cut import OpenSetCut
 from graphgym_srnc.methods.resume import Resumable, random_state
@@ -57,19 +48,20 @@ class Method(OpenSetCut, Resumable, nn.Module):
     """False where the losses read every node of a graph."""
 
     encoder_defaults: Mapping[str, Any] = {}
-    """Fields of the encoder's recipe that the method was made with, where they are not the usual."""
+    """Fields of the encoder's recipe that the method was tuned with, where they are unusual."""
 
     def __new__(cls, *_: Any, **given: Any) -> Method:
         options.check(cls, given, f"{cls.key()}.")
         return super().__new__(cls)
 
-    def __init__(self, *, encoder: EncoderSpec = EncoderSpec(), make_optimizer: MakeOptimizer = adam,
-                 smoothing: Natural = 0, batch_size: Natural = 0, fanout: Natural = 10) -> None:
+    def __init__(self, *, encoder: EncoderSpec = EncoderSpec(),
+                 make_optimizer: MakeOptimizer = adam, smoothing: Natural = 0,
+                 batch_size: Natural = 0, fanout: Natural = 10) -> None:
         super().__init__()
         self.encoder, self.make_optimizer = encoder, make_optimizer
         self.smoothing, self.batch_size, self.fanout = smoothing, batch_size, fanout
-        right = self.in_batches or not batch_size
-        self.require("batch_size", batch_size, right, "0, since the losses read every node of a graph")
+        self.require("batch_size", batch_size, self.in_batches or not batch_size,
+                     "0, since the losses read every node of a graph")
         self.warnings: list[str] = []
         self.collapsed = False  # whether a warning says that clusters do not tell the classes apart
         self.register_buffer("threshold", torch.tensor(0.0))
@@ -99,7 +91,7 @@ class Method(OpenSetCut, Resumable, nn.Module):
         A trained model is loaded into them and needs nothing else to predict, so what predictions
         take from the training graph has to be a buffer.
         """
-        self.task, self.encoder = task, blank(self.encoder, task.num_features)
+        self.task, self.encoder = task, backbones.blank(self.encoder, task.num_features)
 
     def setup(self, task: ShiftTask) -> None:
         """Make ready what every ``start`` needs: both graphs, the labels, a pretrained encoder."""
@@ -107,7 +99,7 @@ class Method(OpenSetCut, Resumable, nn.Module):
         features = self.encoder.features
         self.source, self.target = prepare(task.source, features), prepare(task.target, features)
         self.to(task.device)
-        self.encoder = pretrained(self.encoder, self.target)
+        self.encoder = backbones.pretrained(self.encoder, self.target)
         self.draws = random_state(task.device)
 
     def ready(self) -> None:
@@ -117,7 +109,7 @@ class Method(OpenSetCut, Resumable, nn.Module):
 
     def new_classifier(self, num_outputs: int) -> Encoder:
         """An untrained encoder with that many logits."""
-        return build(self.encoder, self.task.num_features, num_outputs)
+        return backbones.build(self.encoder, self.task.num_features, num_outputs)
 
     @torch.no_grad()
     def logits(self, graph: Data, role: str = "target") -> Tensor:
@@ -138,11 +130,11 @@ class Method(OpenSetCut, Resumable, nn.Module):
         return prepare(graph, self.encoder.features)
 
     def batches(self, graph: Graph, *parts: Tensor) -> Batches:
-        """The classifier's views of some nodes of a graph, each part's ids ``[n_i]``, step by step."""
+        """The classifier's views of a graph's nodes, ids ``[n_i]`` of each part, step by step."""
         return Batches(self.classifier, graph, parts, self.batch_size, self.fanout)
 
     def log_cluster_posterior(self, graph: Data) -> Tensor | None:
-        """Log posteriors ``[M, V, C]`` over clusters by each of M cluster GNNs; None without one."""
+        """Log posteriors over clusters ``[M, V, C]`` by M cluster GNNs; None without one."""
         return None
 
     def views(self) -> dict[str, Callable[[Data], tuple[Tensor, Tensor]]]:

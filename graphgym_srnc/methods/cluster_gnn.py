@@ -10,21 +10,10 @@ from torch.nn import functional as F
 
 from graphgym_srnc import backbones, parallel
 from graphgym_srnc.backbones import Batches, EncoderSpec, Graph, draw_edges
+from graphgym_srnc.losses import modularity
 from graphgym_srnc.losses.alignment import align, alignment_cost, grouped, map_clusters
-from graphgym_srnc.losses.modularity import (
-    collapse_loss,
-    modularity,
-    modularity_loss,
-    sampled_modularity_loss,
-)
-from graphgym_srnc.methods.training import (
-    MakeOptimizer,
-    adam,
-    all_logits,
-    fit_labels,
-    minimise,
-    rows_of_all,
-)
+from graphgym_srnc.methods import training
+from graphgym_srnc.methods.training import MakeOptimizer, Part, adam, minimise
 
 USED_SHARE = 0.01
 """A cluster that is the first choice of fewer nodes than this share counts as unused."""
@@ -59,7 +48,7 @@ class Clusters(nn.Module):
     @torch.no_grad()
     def log_posterior(self, graph: Graph) -> Tensor:
         r""":math:`\log Q_\Phi` of all nodes of a graph, ``[V, C]`` (Eq. cluster)."""
-        return all_logits(self.encoder, graph, self.batch_size).log_softmax(1)
+        return training.all_logits(self.encoder, graph, self.batch_size).log_softmax(1)
 
     def log_class_posterior(self, log_q: Tensor) -> Tensor:
         """Log posteriors ``[n, C]`` over clusters as ones over classes, ``[n, N(+1)]``."""
@@ -99,8 +88,8 @@ class ClusterGNN(Clusters):
                            make_optimizer: MakeOptimizer = adam) -> None:
         """Fit the source labels instead, so that cluster k stands for class k from the start."""
         optimizer = make_optimizer(self.encoder.parameters())
-        fit_labels(self.encoder, optimizer, self.source, nodes, label, steps,
-                   batch_size=self.batch_size, fanout=self.fanout)
+        part = Part("source", self.source, nodes, label)
+        training.fit_parts(self.encoder, optimizer, [part], steps, self.batch_size, self.fanout)
 
     @torch.no_grad()
     def align(self, log_q: Tensor, p: Tensor) -> float:
@@ -172,17 +161,18 @@ class ClusterGNN(Clusters):
             count, size = self.target.num_nodes, (self.batch_size,)
             nodes = parallel.share(lambda: torch.randint(count, size, device=ends.device))
             q = self.encoder(views.at(torch.cat([*ends, nodes]))).softmax(1)
-            first, second, others = rows_of_all(*q.split([*[ends.size(1)] * 2, len(nodes)]))
-            loss = sampled_modularity_loss(first, second, self.resolution)
-            return self.modularity_weight * (loss + self.collapse * collapse_loss(others)), None
+            first, second, others = parallel.gather(*q.split([*[ends.size(1)] * 2, len(nodes)]))
+            loss = modularity.sampled_modularity_loss(first, second, self.resolution)
+            loss = loss + self.collapse * modularity.collapse_loss(others)
+            return self.modularity_weight * loss, None
 
         return sampled
 
     def target_loss(self, log_q: Tensor) -> Tensor:
         r""":math:`\mathcal L_{\Phi,T}` of log posteriors of the target graph, ``[V, C]``."""
         q = log_q.exp()
-        loss = modularity_loss(q, self.adjacency, self.degree, self.resolution)
-        return self.modularity_weight * (loss + self.collapse * collapse_loss(q))
+        loss = modularity.modularity_loss(q, self.adjacency, self.degree, self.resolution)
+        return self.modularity_weight * (loss + self.collapse * modularity.collapse_loss(q))
 
     def figures(self, log_q: Tensor) -> dict[str, float]:
         """Modularity of the likeliest clusters on the target, and how many are in use.
@@ -193,8 +183,8 @@ class ClusterGNN(Clusters):
         cluster = log_q.argmax(1)
         count = torch.bincount(cluster, minlength=len(self.mapping))
         used = count >= max(1, USED_SHARE * len(cluster))
-        return {"modularity": modularity(cluster, self.adjacency, self.degree),
-                "used_clusters": int(used.sum())}
+        found = modularity.modularity(cluster, self.adjacency, self.degree)
+        return {"modularity": found, "used_clusters": int(used.sum())}
 
     def checkpoint(self) -> dict[str, Any]:
         """Weights, resolution and optimiser, for another one to :meth:`restore`."""

@@ -1,4 +1,4 @@
-"""Central moment discrepancy (Zellinger et al., ICLR 2017): source and target agree in their moments."""
+"""Central moment discrepancy (Zellinger et al., ICLR 2017): source and target agree in moments."""
 from __future__ import annotations
 
 from torch import Tensor

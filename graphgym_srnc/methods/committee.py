@@ -21,8 +21,8 @@ PRETRAIN_STEPS = 150
 class Committee(nn.ModuleList):
     """Some :class:`ClusterGNN`, maybe none, whose class posteriors are averaged.
 
-    ``log_q`` holds what each of them says of each of its graphs, ``[V, C]``; :meth:`assign` makes it
-    anew after each training.
+    ``log_q`` has the log posteriors ``[V, C]`` of each of them on both graphs; :meth:`assign` makes
+    them anew after each training.
     """
 
     log_q: list[dict[Graph, Tensor]]
@@ -57,13 +57,13 @@ class Committee(nn.ModuleList):
 def mean(figures: list[dict[str, float]]) -> dict[str, float]:
     """The mean of each figure; nothing of none."""
     names = figures[0] if figures else ()
-    return {name: sum(one[name] for one in figures) / len(figures) for name in names}
+    return {name: sum(each[name] for each in figures) / len(figures) for name in names}
 
 
 def complaints(figures: dict[str, float], labels: Tensor, open_set: bool) -> list[str]:
-    """What is wrong with clusters of these :meth:`ClusterGNN.figures`, by training labels ``[n]``."""
-    # A class that few labels have may well be rarer in the target: twice the share, so that one near
-    # the line is no alarm.
+    """What is odd about these :meth:`ClusterGNN.figures`, by labels ``[n]`` of training nodes."""
+    # A class that few labels have may well be rarer in the target: twice the share, so that one
+    # near the line is no alarm.
     common = torch.bincount(labels) >= 2 * USED_SHARE * len(labels)
     classes, used = int(common.sum()) + int(open_set), figures["used_clusters"]
     found = []
@@ -147,7 +147,7 @@ class Clustered(Method):
         return views
 
     def checkpoint(self) -> dict[str, Any]:
-        return super().checkpoint() | {"clusters": [one.checkpoint() for one in self.clusters]}
+        return super().checkpoint() | {"clusters": [c.checkpoint() for c in self.clusters]}
 
     def load(self, state: dict[str, Any]) -> None:
         """Cluster GNNs have optimisers of their own."""

@@ -68,7 +68,7 @@ class OpenSetCut:
         return torch.cat([log_p, (log_p.amax(1) + lead)[:, None]], 1).softmax(1)
 
     def log_odds(self, confidence: Tensor) -> Tensor:
-        r"""A confidence as log odds: of a probability :math:`s` it is :math:`\log s - \log(1 - s)`."""
+        r"""A confidence as log odds: of a probability :math:`s`, :math:`\log \frac{s}{1 - s}`."""
         return confidence if self.explicit_unknown else confidence.logit(eps=1e-12)
 
     def smoothed(self, logits: Tensor, graph: Data) -> Tensor:
@@ -79,8 +79,8 @@ class OpenSetCut:
 
     @torch.no_grad()
     def smooth(self, p: Tensor, graph: Data) -> Tensor:
-        r"""Personalised PageRank with restart 0.1 over a posterior ``[V, K]``: ``smoothing`` steps of
-        :math:`P \leftarrow 0.9 \hat A P + 0.1 P_0`, then rows that sum to one."""
+        r"""Personalised PageRank with restart 0.1 over a posterior ``[V, K]``: ``smoothing`` steps
+        of :math:`P \leftarrow 0.9 \hat A P + 0.1 P_0`, then rows that sum to one."""
         result, adjacency = p, self.prepared(graph).adjacency("gcn") if self.smoothing else None
         for _ in range(self.smoothing):
             result = 0.9 * (adjacency @ result) + 0.1 * p

@@ -1,4 +1,4 @@
-"""DOC (Shu et al., EMNLP 2017): a sigmoid and a threshold for each class; a node may belong to none."""
+"""DOC (Shu et al., EMNLP 2017): each class has a sigmoid and a threshold, which none may reach."""
 from __future__ import annotations
 
 import torch
@@ -6,17 +6,17 @@ from torch import Tensor
 from torch.nn import functional as F
 from torch_geometric.data import Data
 
+from graphgym_srnc import parallel
 from graphgym_srnc.losses.openness import doc_thresholds
 from graphgym_srnc.methods.supervised import Supervised
-from graphgym_srnc.methods.training import rows_of_all
 from graphgym_srnc.task import ShiftTask, Sizes
 
 
 class DOC(Supervised):
     r"""One-against-the-rest classifiers, with the summed binary cross-entropy of all of them.
 
-    .. math:: \mathcal L = \frac1M \sum_i \sum_{c=1}^N \text{BCE}(\sigma(f_c(x_i)), [y_i = c]), \quad
-        \text{confidence}(x) = \max_c \left(\sigma(f_c(x)) - t_c\right)
+    .. math:: \mathcal L = \frac1M \sum_i \sum_{c=1}^N \text{BCE}(\sigma(f_c(x_i)), [y_i = c]),
+        \quad \text{confidence}(x) = \max_c \left(\sigma(f_c(x)) - t_c\right)
 
     :math:`t_c = \max(0.5, 1 - 3 \sigma_c)` is fitted to the probabilities of the training nodes of
     class :math:`c` after training. The paper's own rule, unknown where every class is below its
@@ -38,7 +38,7 @@ class DOC(Supervised):
         self.register_buffer("limits", torch.full((task.num_known,), 0.5))
 
     def losses(self) -> dict[str, Tensor]:
-        logits, labels = rows_of_all(self.classifier(self.on_source), self.labels)
+        logits, labels = parallel.gather(self.classifier(self.on_source), self.labels)
         return {"source": one_against_rest(logits, labels, self.balanced)}
 
     @torch.no_grad()
@@ -49,8 +49,8 @@ class DOC(Supervised):
 
     @torch.no_grad()
     def predict(self, graph: Data, role: str = "target") -> Tensor:
-        """Logits of the sigmoids ``[V, N]``; in open-set shift a last column, minus the confidence."""
-        scores = self._sigmoid_logits(graph)
+        """Logits of the sigmoids ``[V, N]``; in open-set shift and minus the confidence, last."""
+        scores = self._sigmoid_logits(graph, role)
         if not self.task.open_set:
             return scores
         return torch.cat([scores, -(scores.sigmoid() - self.limits).amax(1, keepdim=True)], 1)
@@ -61,8 +61,8 @@ class DOC(Supervised):
     def log_odds(self, confidence: Tensor) -> Tensor:
         return confidence
 
-    def _sigmoid_logits(self, graph: Data) -> Tensor:
-        logits = self.logits(graph)
+    def _sigmoid_logits(self, graph: Data, role: str = "target") -> Tensor:
+        logits = self.logits(graph, role)
         if not self.smoothing:
             return logits
         # Yes and no of all classifiers make one distribution, of which smoothing keeps each

@@ -1,4 +1,4 @@
-"""G2Pxy (Zhang et al., IJCAI 2023), a variant: an unknown class learnt from mixtures of hidden states."""
+"""G2Pxy (Zhang et al., IJCAI 2023), a variant: an unknown class learnt from mixed hidden states."""
 from __future__ import annotations
 
 from typing import Annotated
@@ -24,17 +24,17 @@ class G2Pxy(Supervised):
 
     - inter-class proxies :math:`\lambda z_i + (1 - \lambda) z_j` of adjacent nodes of different
       classes (of random training nodes of different classes where no such nodes are adjacent), and
-    - external proxies :math:`(1 + \lambda) z_b - \lambda c_k`, with :math:`b` among the ``boundary``
+    - external proxies :math:`(1 + \lambda) z_b - \lambda c_k`, with :math:`b` in the ``boundary``
       share of nodes of class :math:`k` that the classifier of episode 0 is least sure of, and
-      :math:`c_k` the mean of the class's training nodes: a mixture that goes on from the centre past
-      the boundary. The authors' :math:`z_b - c_k` has left the place where the class lies.
+      :math:`c_k` the mean of the class's training nodes: a mixture that goes on from the centre
+      past the boundary. The authors' :math:`z_b - c_k` has left the place where the class lies.
 
-    .. math:: \mathcal L = \text{CE}_{N+1} + w_1 \text{CE}(f \text{ without the true class}, N + 1)
+    .. math:: \mathcal L = \text{CE}_{N+1} + w_1 \text{CE}(f \text{ without the true class}, N+1)
         + w_2 \text{CE}(\text{inter}, N + 1) + w_3 \text{CE}(\text{external}, N + 1)
 
-    Its confidence is :math:`\log p_\text{best known class} - \log p_{N+1}`, so its own rule is a cut
-    at 0, which is then moved on validation as for all methods. Beside that the authors see training
-    nodes alone, of which one half makes proxies and the other half gives the losses, and they join
+    Its confidence is :math:`\log p_\text{best known class} - \log p_{N+1}`, so its own rule is a
+    cut at 0, which validation moves as for all methods. Beside that the authors see training nodes
+    alone, of which one half makes proxies and the other half gives the losses, and they join
     proxies to the graph before a last layer. In close-set shift it is a plain GNN.
 
     Args:
@@ -189,7 +189,8 @@ def random_pairs(label: Tensor, count: int) -> Tensor:
     first = torch.randint(len(label), (count,), device=label.device)
     # Of positions sorted by class, those after a class's block, taken cyclically, are all of other
     # classes.
-    begin, end = (torch.searchsorted(label[order], label[first], right=right) for right in (False, True))
+    begin, end = (torch.searchsorted(label[order], label[first], right=side)
+                  for side in (False, True))
     others = len(label) - (end - begin)
     step = (torch.rand(count, device=label.device) * others).long()
     return torch.stack([first, order[(end + step) % len(label)]])

@@ -1,4 +1,4 @@
-"""The IID oracle: the plain GNN with every class labelled, what a method would reach without shift."""
+"""The IID oracle: the plain GNN with every class labelled, as if there were no shift."""
 from __future__ import annotations
 
 from graphgym_srnc.methods.scores import Scored

@@ -1,4 +1,4 @@
-"""Maximum mean discrepancy (Long et al., ICML 2015): source and target agree under several kernels."""
+"""Maximum mean discrepancy (Long et al., ICML 2015): source and target agree under kernels."""
 from __future__ import annotations
 
 from typing import Annotated

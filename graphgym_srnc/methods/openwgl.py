@@ -1,4 +1,4 @@
-"""OpenWGL (Wu et al., ICDM 2020): a variational graph autoencoder kept unsure of unlabelled nodes."""
+"""OpenWGL (Wu et al., ICDM 2020): a variational graph autoencoder, unsure of unlabelled nodes."""
 from __future__ import annotations
 
 from typing import Annotated
@@ -19,8 +19,8 @@ near zero, a few hundred steps would not find the signal in the noise."""
 
 
 class OpenWGL(Supervised):
-    r"""Every node has a normal distribution :math:`z_i \sim \mathcal N(\mu_i, \text{diag}(\sigma_i^2))`,
-    the encoder's output, and a linear classifier reads a draw of it.
+    r"""Every node has a normal distribution, the encoder's output :math:`z_i \sim \mathcal N(\mu_i,
+    \text{diag}(\sigma_i^2))`, and a linear classifier reads a draw of it.
 
     The loss is cross-entropy and :math:`\text{KL}(z_i \| \mathcal N(0, I))` on training nodes, the
     autoencoder's binary cross-entropy of :math:`z_i^\top z_j` on the target's edges and as many
@@ -38,9 +38,9 @@ class OpenWGL(Supervised):
         kl_weight, edge_weight, uncertainty_weight: weights of the three terms beside cross-entropy.
         max_edges: on a larger graph so many edges are drawn for each step.
         samples: draws at test.
-        cut: ``validation`` (the threshold of the best Micro-F1, as for all methods) or ``mean`` (the
-            authors': half-way between the mean confidence of known and of unknown validation nodes;
-            ``validation`` where there is no unknown one).
+        cut: ``validation`` (the threshold of the best Micro-F1, as for all methods) or ``mean``
+            (the authors': half-way between the mean confidence of known and of unknown validation
+            nodes; ``validation`` where there is no unknown one).
     """
 
     def __init__(self, *, latent: Count = 16, kl_weight: Weight = 1.0, edge_weight: Weight = 1.0,
@@ -140,7 +140,7 @@ class OpenWGL(Supervised):
 
 
 def draw(mean: Tensor, log_sigma: Tensor) -> Tensor:
-    """A draw of a normal distribution for each node, differentiable in its parameters ``[n, K]``."""
+    """A draw of a normal distribution for each node, differentiable in parameters ``[n, K]``."""
     return mean + torch.randn_like(mean) * log_sigma.exp()
 
 
@@ -150,7 +150,7 @@ def kl_divergence(mean: Tensor, log_sigma: Tensor) -> Tensor:
 
 
 def edge_loss(z: Tensor, edges: Tensor, others: Tensor) -> Tensor:
-    """Binary cross-entropy of inner products: yes to ``edges``, no to ``others``, both ``[2, m]``."""
+    """Binary cross-entropy of inner products: ``edges`` are linked, ``others`` not, ``[2, m]``."""
     linked, random = [(z[i] * z[j]).sum(1) for i, j in (edges, others)]
     total = F.softplus(-linked).sum() + F.softplus(random).sum()
     return total / (edges.size(1) + others.size(1))

@@ -1,4 +1,4 @@
-"""Progressive graph learning (Luo et al., ICML 2020) on one graph: the paper's strongest baseline."""
+"""Progressive graph learning (Luo et al., ICML 2020) on one graph, the paper's best baseline."""
 from __future__ import annotations
 
 from typing import Annotated
@@ -9,7 +9,7 @@ from torch.nn import functional as F
 from torch_geometric.data import Data
 
 from graphgym_srnc.methods.base import Method
-from graphgym_srnc.methods.training import fit_labels, minimise
+from graphgym_srnc.methods.training import Part, fit_parts, minimise
 from graphgym_srnc.options import Count, OneOf, Range, Share
 from graphgym_srnc.task import ShiftTask, Sizes
 
@@ -19,10 +19,10 @@ UnknownLoss = Annotated[str, OneOf("none", "uniform", "extra_class")]
 class PGL(Method):
     r"""Each episode re-trains the GNN from scratch on labels and pseudo-labels, and names more.
 
-    After episode :math:`m` of :math:`1/\alpha` the :math:`m\alpha\beta|U|` most confident unlabelled
-    nodes keep their class as pseudo-label, and the :math:`m\alpha(1-\beta)|U|` least confident ones
-    are pseudo-unknown. The unknown class is cut by a threshold on the largest softmax, on
-    validation, anew in each episode.
+    After episode :math:`m` of :math:`1/\alpha` the :math:`m\alpha\beta|U|` most confident
+    unlabelled nodes keep their class as pseudo-label, and the :math:`m\alpha(1-\beta)|U|` least
+    confident ones are pseudo-unknown. The unknown class is cut by a threshold on the largest
+    softmax, on validation, anew in each episode.
 
     Args:
         enlarging: :math:`\alpha`, the share of unlabelled nodes named per episode.
@@ -70,16 +70,16 @@ class PGL(Method):
         return logits[:, :self.task.num_known] if self.number == 0 else logits
 
     def _train(self, nodes: Tensor, labels: Tensor, unknown: Tensor) -> dict[str, float]:
-        """Train a new classifier, with pseudo-labels ``[n]`` of ``nodes`` and pseudo-unknown nodes."""
+        """Train a new classifier, with pseudo-labels ``[n]`` of nodes and pseudo-unknown nodes."""
         task = self.task
         self.ready()
         optimizer = self.make_optimizer(p for p in self.classifier.parameters() if p.requires_grad)
         if not task.open_set or self.unknown_loss == "none":
             unknown = unknown[:0]
         if not len(nodes) + len(unknown):
-            loss = fit_labels(self.classifier, optimizer, self.source, task.train, self.labels,
-                              self.steps, task.num_known, self.batch_size, self.fanout)
-            return {"source": loss}
+            part = Part("source", self.source, task.train, self.labels, num_classes=task.num_known)
+            return fit_parts(self.classifier, optimizer, [part], self.steps, self.batch_size,
+                             self.fanout)
 
         sources = self.batches(self.source, task.train)
         targets = self.batches(self.target, nodes, unknown)

@@ -17,12 +17,12 @@ from graphgym_srnc.task import ShiftTask, Sizes
 
 
 class Score(nn.Module):
-    """A confidence ``[V]`` that nodes are of a known class; larger = more surely known.
+    r"""A confidence ``[V]`` that nodes are of a known class; larger = more surely known.
 
     Args:
         num_known: :math:`N`.
         temperature: :math:`T`, for scores that divide logits by it.
-        perturbation: :math:`\\epsilon`, for scores that move the input.
+        perturbation: :math:`\epsilon`, for scores that move the input.
     """
 
     def __init__(self, num_known: int, temperature: float, perturbation: float) -> None:
@@ -62,7 +62,8 @@ class GNNSafe(Energy):
     """The energy propagated over the graph (Wu et al., ICLR 2023)."""
 
     def forward(self, logits: Tensor, graph: Graph, classifier: Encoder) -> Tensor:
-        return openness.propagate(super().forward(logits, graph, classifier), graph.adjacency("mean"))
+        energy = super().forward(logits, graph, classifier)
+        return openness.propagate(energy, graph.adjacency("mean"))
 
 
 class ODIN(Score):

@@ -79,7 +79,9 @@ class SRGNN(Scored):
             x = graph.propagated("gcn", self.hops)[nodes]
             if projection is not None:
                 return x @ projection
-            return torch.from_numpy(x.matrix.toarray()).to(graph.device) if isinstance(x, Sparse) else x
+            if isinstance(x, Sparse):
+                return torch.from_numpy(x.matrix.toarray()).to(graph.device)
+            return x
 
         z, count = features(self.source, train), len(train)
         kept = torch.arange(count, device=train.device)

@@ -1,4 +1,4 @@
-"""Shift-Robust Node Classification (Algorithm 1 of the paper): classifier and cluster GNN by turns."""
+"""Shift-Robust Node Classification (Algorithm 1 of the paper): classifier, cluster GNN by turns."""
 from __future__ import annotations
 
 from typing import Annotated
@@ -10,7 +10,7 @@ from torch_geometric.data import Data
 
 from graphgym_srnc.losses.alignment import evidence_lower_bound
 from graphgym_srnc.methods.committee import Clustered, complaints
-from graphgym_srnc.methods.training import Part, fit_labels, fit_parts
+from graphgym_srnc.methods.training import Part, fit_parts
 from graphgym_srnc.options import Count, Natural, OneOf, Positive, Range, Weight
 from graphgym_srnc.task import ShiftTask, Sizes
 
@@ -29,20 +29,19 @@ class SRNC(Clustered):
         cluster_steps: :math:`T`, steps of the cluster GNN per episode.
         source_batch: :math:`B`, source nodes drawn per such step; 0 = all.
         steps: steps of the classifier per episode.
-        alpha: :math:`\alpha`, weight of pseudo-labels on unlabelled source nodes. Above 0 the source
-            is semi-supervised, and :math:`P_\theta` stands for the labels that it lacks.
+        alpha: :math:`\alpha`, weight of pseudo-labels on unlabelled source nodes. Above 0 the
+            source is semi-supervised, and :math:`P_\theta` stands for the labels that it lacks.
         source_regularizer: whether :math:`\mathcal L_{\Phi,\theta,S}` is used (an ablation).
         pseudo_labels: ``cluster``, or ``classifier`` for the ablation without :math:`\Phi`.
         unknown_share: in that ablation, the share of pseudo-labels that are unknown.
-        cluster_init: ``modularity`` (the paper's order), ``source`` (fit the source labels first) or
-            ``auto``: ``source`` in close-set shift.
+        cluster_init: ``modularity`` (the paper's order), ``source`` (fit the source labels first)
+            or ``auto``: ``source`` in close-set shift.
         cluster_lr: learning rate of the cluster GNN.
         resolution: :math:`\gamma`, weight of the degree term of modularity; 1 = the paper.
         collapse: weight of DMoN's collapse term.
     """
 
     prior, calibrated, explicit_unknown = 0.0, False, True
-    modularity_weight, cluster_source_steps = 1.0, 60
 
     def __init__(self, *, num_clusters: Count = 16, pretrain_steps: Count = 100, rounds: Count = 5,
                  cluster_steps: Natural = 20, source_batch: Natural = 32, steps: Count = 60,
@@ -73,9 +72,8 @@ class SRNC(Clustered):
             self.warnings.append("open-set shift between two graphs: all clusters but one a class "
                                  "count as unknown, which has been too many where a class is many "
                                  "communities; compare with erm")
-        loss = fit_labels(self.classifier, self.optimizer, self.source, task.train, self.labels,
-                          self.pretrain_steps, task.num_known, self.batch_size, self.fanout)
-        figures = {"source": loss, "num_clusters": self.size}
+        part = Part("source", self.source, task.train, self.labels, num_classes=task.num_known)
+        figures = self.fit([part], self.pretrain_steps) | {"num_clusters": self.size}
         return figures | self.begin(self.resolution)
 
     def episode(self) -> dict[str, float]:
@@ -101,7 +99,7 @@ class SRNC(Clustered):
         return figures
 
     def draw_target(self, q: Tensor) -> tuple[Tensor, Tensor]:
-        r"""Draw :math:`|D^s|` target nodes and pseudo-labels from ``q`` ``[V, N(+1)]`` (line 11)."""
+        r"""Draw :math:`|D^s|` target nodes and pseudo-labels of ``q`` ``[V, N(+1)]`` (line 11)."""
         pool = self.task.pool
         nodes = pool[torch.randperm(len(pool), device=pool.device)[:len(self.task.train)]]
         return nodes, torch.multinomial(q[nodes], 1).view(-1)
@@ -114,11 +112,16 @@ class SRNC(Clustered):
         if self.alpha and self.clusters:
             drawn = self.draw_source()
             parts.append(Part("classifier_unlabelled", self.source, *drawn, self.alpha))
-        figures = fit_parts(self.classifier, self.optimizer, parts, self.steps, self.batches)
+        figures = self.fit(parts, self.steps)
         self.knows_unknown.fill_(self.task.open_set)
         if self.task.open_set:
             figures["pseudo_unknown_share"] = float((labels == self.task.num_known).float().mean())
         return figures
+
+    def fit(self, parts: list[Part], steps: int) -> dict[str, float]:
+        """Train the classifier on cross-entropies; return the last ones by name."""
+        return fit_parts(
+            self.classifier, self.optimizer, parts, steps, self.batch_size, self.fanout)
 
     @torch.no_grad()
     def bound(self) -> float:

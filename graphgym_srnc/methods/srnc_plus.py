@@ -24,13 +24,14 @@ CANDIDATES = 3
 class SRNCPlus(SRNC):
     r"""SRNC with one setting for all graphs and both kinds of shift.
 
-    Beyond the paper it has a rule for the number of clusters and the resolution, a committee of small
-    cluster GNNs, sure pseudo-labels only, a calibrated cut, a smoothed posterior and self-training.
+    Beyond the paper it has a rule for the number of clusters and the resolution, a committee of
+    small cluster GNNs, sure pseudo-labels only, a calibrated cut, a smoothed posterior and
+    self-training.
 
     Args:
         num_clusters: :math:`C` in open-set shift; 0 = max(16, 3(N + 1)).
         resolution: :math:`\gamma`; 0 = by the rule of :meth:`choose_resolutions`.
-        cluster_source_steps: steps of a cluster GNN on the source labels, where it starts from them.
+        cluster_source_steps: steps of a cluster GNN on source labels, where it starts from them.
         modularity_weight: weight of :math:`\mathcal L_{\Phi,T}` against
             :math:`\mathcal L_{\Phi,\theta,S}`.
         members: number of cluster GNNs, whose class posteriors are averaged. Where they start from
@@ -93,10 +94,10 @@ class SRNCPlus(SRNC):
     def choose_resolutions(self) -> list[float]:
         """The rule for the resolution, which reads no label of a masked class.
 
-        Close-set shift: Newman's estimate from the source labels. Open-set shift: one cluster GNN is
+        Close-set shift: Newman's estimate from the source labels. Open-set shift: a cluster GNN is
         pre-trained at each step of a ladder; resolutions at which fewer clusters are in use than
-        there are classes to tell apart, with room for the masked ones, are left out, and the smallest
-        of the rest are tried in turn, the trainer choosing on validation.
+        there are classes to tell apart, with room for the masked ones, are left out, and the
+        smallest of the rest are tried in turn, the trainer choosing on validation.
         """
         task = self.task
         if not task.open_set:
@@ -158,7 +159,8 @@ class SRNCPlus(SRNC):
 
         self.classifier.load_state_dict(self.new_classifier(self.task.num_outputs).state_dict())
         self.optimizer = self.make_optimizer(self.classifier.parameters())
-        return self.update_classifier(self.task.pool[sure], label[sure, 0]) | {"bound": self.bound()}
+        figures = self.update_classifier(self.task.pool[sure], label[sure, 0])
+        return figures | {"bound": self.bound()}
 
     def surest(self, confidence: Tensor) -> Tensor:
         """Positions of the nodes that are sure enough to be drawn, the surest first."""

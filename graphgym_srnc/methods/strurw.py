@@ -1,4 +1,4 @@
-"""Structural re-weighting (Liu et al., ICML 2023): source edges weighted to meet as in the target."""
+"""Structural re-weighting (Liu et al., ICML 2023): source edges weighted as the target has them."""
 from __future__ import annotations
 
 from typing import Annotated

@@ -5,9 +5,10 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from graphgym_srnc import parallel
 from graphgym_srnc.backbones import Graph, View
 from graphgym_srnc.methods.base import Method
-from graphgym_srnc.methods.training import minimise, rows_of_all
+from graphgym_srnc.methods.training import minimise
 from graphgym_srnc.options import Count, Natural
 from graphgym_srnc.task import ShiftTask, Sizes
 
@@ -44,7 +45,7 @@ class Supervised(Method):
         self.optimizer = self.make_optimizer(p for p in self.parameters() if p.requires_grad)
 
     def begin(self) -> None:
-        """Make what the losses need beside the classifier; modules made here are trained with it."""
+        """Make what losses need beside the classifier; modules made here are trained with it."""
 
     def losses(self) -> dict[str, Tensor]:
         """The terms of the objective by name, whose sum is minimised.
@@ -80,7 +81,7 @@ class Supervised(Method):
         return (self.taken - 1) / (self.steps * (self.episodes + 1))
 
     def read_source(self, graph: Graph) -> None:
-        """Train on the labelled nodes of this graph: the source, or the source with other weights."""
+        """Train on labelled nodes of this graph: the source, or the source with other weights."""
         self.source_batches = self.batches(graph, self.task.train)
         self.on_source = self.source_batches.whole
 
@@ -106,7 +107,7 @@ class Supervised(Method):
             bounded: put a tanh on hidden states that are not bounded by one already.
         """
         logits, source = self.classifier.embed(self.on_source)
-        source, target = rows_of_all(source, self.classifier.embed(self.on_target)[1])
+        source, target = parallel.gather(source, self.classifier.embed(self.on_target)[1])
         if bounded and (self.encoder.act != "tanh" or len(self.classifier.layers) == 1):
             source, target = source.tanh(), target.tanh()
         return logits, source, target

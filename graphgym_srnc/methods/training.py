@@ -13,7 +13,6 @@ from graphgym_srnc.backbones import Batches, Encoder, Graph, infer, prepare
 from graphgym_srnc.options import Weight
 
 MakeOptimizer = Callable[[Iterable[nn.Parameter]], torch.optim.Optimizer]
-Losses = Callable[[], dict[str, Tensor]]
 
 
 def adam(parameters: Iterable[nn.Parameter], *, lr: Weight = 0.01,
@@ -22,9 +21,12 @@ def adam(parameters: Iterable[nn.Parameter], *, lr: Weight = 0.01,
     return torch.optim.Adam(parameters, lr=lr, weight_decay=weight_decay, fused=True)
 
 
-def minimise(model: nn.Module, optimizer: torch.optim.Optimizer, losses: Losses,
-             steps: int) -> dict[str, float]:
+def minimise(model: nn.Module, optimizer: torch.optim.Optimizer,
+             losses: Callable[[], dict[str, Tensor]], steps: int) -> dict[str, float]:
     """Take gradient steps on the sum of the terms that ``losses()`` gives, in training mode.
+
+    Processes that train together average their gradients. A loss that is no mean over nodes has to
+    read the rows of all of them, see :func:`graphgym_srnc.parallel.gather`.
 
     Returns:
         The terms at the last step.
@@ -41,40 +43,15 @@ def minimise(model: nn.Module, optimizer: torch.optim.Optimizer, losses: Losses,
     return parallel.mean({name: float(term.detach()) for name, term in terms.items()})
 
 
-def fit_labels(model: Encoder, optimizer: torch.optim.Optimizer, graph: Graph, nodes: Tensor,
-               labels: Tensor, steps: int, num_classes: int | None = None, batch_size: int = 0,
-               fanout: int = 0) -> float:
-    """Minimise the mean cross-entropy (Eq. 2 of the paper) on labelled nodes.
-
-    Args:
-        model, optimizer: the classifier and its optimiser.
-        graph: the graph that holds the nodes.
-        nodes, labels: node ids and classes, both ``[n]``.
-        steps: number of gradient steps.
-        num_classes: use the first so many logits only, as in pre-training before there is an
-            unknown class.
-        batch_size, fanout: those of :class:`Method`.
-
-    Returns:
-        The last loss.
-    """
-    batches = Batches(model, graph, [nodes], batch_size, fanout)
-
-    def losses() -> dict[str, Tensor]:
-        view, (drawn,) = batches()
-        return {"source": F.cross_entropy(model(view)[:, :num_classes], labels[drawn])}
-
-    return minimise(model, optimizer, losses, steps)["source"]
-
-
 class Part(NamedTuple):
-    """One term of a classifier's loss: the cross-entropy on some nodes of a graph.
+    """One term of a classifier's loss: the cross-entropy (Eq. 2 of the paper) on some nodes.
 
     Args:
         name: of the term.
         graph: the graph that holds the nodes.
         nodes, labels: node ids and classes, both ``[n]``.
         weight: of the term.
+        num_classes: use the first so many logits only, as before there is an unknown class.
     """
 
     name: str
@@ -82,17 +59,18 @@ class Part(NamedTuple):
     nodes: Tensor
     labels: Tensor
     weight: float = 1.0
+    num_classes: int | None = None
 
 
 def fit_parts(model: Encoder, optimizer: torch.optim.Optimizer, parts: Sequence[Part], steps: int,
-              batches: Callable[..., Batches]) -> dict[str, float]:
+              batch_size: int = 0, fanout: int = 0) -> dict[str, float]:
     """Minimise the weighted sum of the mean cross-entropies of some parts.
 
     Args:
         model, optimizer: the classifier and its optimiser.
         parts: the terms.
         steps: number of gradient steps.
-        batches: :meth:`Method.batches`.
+        batch_size, fanout: those of :class:`Method`.
 
     Returns:
         The last terms by name.
@@ -100,7 +78,8 @@ def fit_parts(model: Encoder, optimizer: torch.optim.Optimizer, parts: Sequence[
     # Nodes of one graph share one view: their neighbourhoods overlap.
     groups = [[part for part in parts if part.graph is graph]
               for graph in dict.fromkeys(part.graph for part in parts)]
-    views = [batches(group[0].graph, *(part.nodes for part in group)) for group in groups]
+    views = [Batches(model, group[0].graph, [part.nodes for part in group], batch_size, fanout)
+             for group in groups]
 
     def losses() -> dict[str, Tensor]:
         terms = {}
@@ -109,18 +88,10 @@ def fit_parts(model: Encoder, optimizer: torch.optim.Optimizer, parts: Sequence[
             labels = [part.labels[index] for part, index in zip(group, drawn)]
             logits = model(view).split([len(y) for y in labels])
             for part, z, y in zip(group, logits, labels):
-                terms[part.name] = part.weight * F.cross_entropy(z, y)
+                terms[part.name] = part.weight * F.cross_entropy(z[:, :part.num_classes], y)
         return terms
 
     return minimise(model, optimizer, losses, steps)
-
-
-def rows_of_all(*parts: Tensor) -> tuple[Tensor, ...]:
-    """Each tensor ``[n, K]`` with the rows of all processes that train together.
-
-    For a loss that is no mean over nodes; every other one is averaged by :func:`minimise`.
-    """
-    return parallel.gather(*parts)
 
 
 @torch.no_grad()
@@ -131,7 +102,7 @@ def all_logits(model: Encoder, graph: Graph, batch_size: int) -> Tensor:
 
 @torch.no_grad()
 def hidden_and_group(model: Encoder, features: str, graph: Data) -> tuple[Tensor, Tensor]:
-    """The last hidden state ``[V, H]`` of all nodes, and the number of the largest logit ``[V]``."""
+    """The last hidden state ``[V, H]`` of all nodes, and the index of the largest logit ``[V]``."""
     model.eval()
     logits, hidden = model.embed(model.view(prepare(graph, features)))
     return hidden, logits.argmax(1)

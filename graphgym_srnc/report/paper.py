@@ -1,9 +1,9 @@
 """The numbers that the paper prints, and which of our runs each of them stands beside.
 
 A run stands beside a row or column of a table if its config says all that the entry of ``rows`` or
-``columns`` wants; a key that the config does not have is not asked for. So a row of SRNC is a run of
-that method, whatever its steps, batches, widths and number of clusters, which the paper tunes or
-leaves open.
+``columns`` wants; a key that the config does not have is not asked for. So a row of SRNC is a run
+of that method, whatever its steps, batches, widths and number of clusters, which the paper tunes
+or leaves open.
 """
 from __future__ import annotations
 

@@ -6,13 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 from scipy.optimize import linear_sum_assignment
-from sklearn.metrics import (
-    average_precision_score,
-    normalized_mutual_info_score,
-    roc_auc_score,
-    roc_curve,
-)
-from sklearn.metrics import confusion_matrix as _confusion_matrix
+from sklearn import metrics as scikit
 from torch import Tensor
 
 if TYPE_CHECKING:
@@ -43,10 +37,10 @@ def classification_scores(prediction: Tensor, label: Tensor, num_known: int,
                           open_set: bool) -> dict[str, float]:
     r"""Micro-F1, Macro-F1, macro recall, and recall and precision of the unknown class.
 
-    In single-label classification Micro-F1 is the accuracy. ``macro_recall`` is what the paper prints
-    as "Macro-F1": :math:`\frac{1}{N_\text{test}} \sum_i |\hat y = y = i| / |y = i|`; ``macro_f1``
-    averages the F1 of each class. Classes with neither a true nor a predicted node do not count
-    (scikit-learn's rule).
+    In single-label classification Micro-F1 is the accuracy. ``macro_recall`` is what the paper
+    prints as "Macro-F1": :math:`\frac{1}{N_\text{test}} \sum_i |\hat y = y = i| / |y = i|`;
+    ``macro_f1`` averages the F1 of each class. Classes with neither a true nor a predicted node do
+    not count (scikit-learn's rule).
 
     Args:
         prediction: predicted classes, ``[n]``, in ``0 .. num_known`` (``num_known`` = unknown).
@@ -73,9 +67,9 @@ def detection_scores(confidence: Tensor, unknown: Tensor) -> dict[str, float]:
     """How well a confidence tells unknown nodes from known ones, whatever the threshold.
 
     ``unknown_auroc``: the chance that an unknown node looks less sure than a known one.
-    ``unknown_aupr``: average precision with unknown as the positive class. ``unknown_fpr95``: share of
-    unknown nodes that are let through as known at the cut that lets 95 % of the known nodes through
-    (smaller is better). There is none where all nodes are of one kind.
+    ``unknown_aupr``: average precision with unknown as the positive class. ``unknown_fpr95``: share
+    of unknown nodes that are let through as known at the cut that lets 95 % of the known nodes
+    through (smaller is better). There is none where all nodes are of one kind.
 
     Args:
         confidence: how sure it is that a node is of a known class, ``[n]``.
@@ -84,19 +78,19 @@ def detection_scores(confidence: Tensor, unknown: Tensor) -> dict[str, float]:
     sure, unknown = confidence.double().cpu().numpy(), unknown.cpu().numpy()
     if unknown.all() or not unknown.any():
         return {}
-    let_through, kept, _ = roc_curve(~unknown, sure, drop_intermediate=False)
-    return {"unknown_auroc": float(roc_auc_score(unknown, -sure)),
-            "unknown_aupr": float(average_precision_score(unknown, -sure)),
+    let_through, kept, _ = scikit.roc_curve(~unknown, sure, drop_intermediate=False)
+    return {"unknown_auroc": float(scikit.roc_auc_score(unknown, -sure)),
+            "unknown_aupr": float(scikit.average_precision_score(unknown, -sure)),
             "unknown_fpr95": float(let_through[kept >= 0.95].min())}
 
 
 def clustering_scores(cluster: Tensor, label: Tensor) -> dict[str, float]:
-    """ACC (best one-to-one map of clusters to classes, Hungarian) and NMI (arithmetic), both ``[n]``."""
+    """ACC (best one-to-one map of clusters to classes) and NMI of clusters and labels ``[n]``."""
     classes, clusters = (np.unique(part, return_inverse=True)[1] for part in (label, cluster))
-    table = _confusion_matrix(classes, clusters)
+    table = scikit.confusion_matrix(classes, clusters)
     rows, columns = linear_sum_assignment(-table)
     return {"acc": float(table[rows, columns].sum() / table.sum()),
-            "nmi": float(normalized_mutual_info_score(label, cluster))}
+            "nmi": float(scikit.normalized_mutual_info_score(label, cluster))}
 
 
 def reliability(probability: Tensor, correct: Tensor, bins: int = 15) -> list[list[float]]:

@@ -13,7 +13,7 @@ from graphgym_srnc.train.metrics import scores_of
 
 
 class Selection:
-    """A rule that gives each episode a score, of which the largest is selected, the first of equals.
+    """A rule that gives each episode a score; the first one of the largest score is selected.
 
     Args:
         task: the scenario, with its labels.

@@ -39,8 +39,8 @@ class Episode:
 class RunRecord:
     """All that a run leaves behind; ``val`` and ``test`` are scores of the selected episode.
 
-    ``verdict`` is for whoever calls :func:`graphgym_srnc.train.verdict.judge` once the cut is final,
-    with ``first``, which is no part of what is stored.
+    ``verdict`` is for whoever calls :func:`graphgym_srnc.train.verdict.judge` once the cut is
+    final, with ``first``, which is no part of what is stored.
     """
 
     task: str
@@ -110,8 +110,8 @@ def fit(method: Method, task: ShiftTask, *, seed: int | None = 0,
             The paper's "while Micro-F1 on validation increases" is 1.
         selection: what the best episode is chosen by: ``target_val``, ``source_val``,
             ``target_modularity`` or ``last``, see :mod:`graphgym_srnc.train.selection`.
-        min_agreement: with ``target_modularity``, the least share of target nodes on which an episode
-            has to agree with episode 0.
+        min_agreement: with ``target_modularity``, the least share of target nodes on which an
+            episode has to agree with episode 0.
         callbacks: called after each episode with it, the method and the task.
         checkpoint: keeps the state of the run after episodes. If it has one, training goes on from
             there, and weights and record become, but for seconds, those of a run that was never cut
@@ -185,8 +185,8 @@ def evaluate(method: Method, task: ShiftTask,
     """Cut the unknown class on validation and score the method after an episode.
 
     Returns:
-        Scores on validation and on test nodes, and of each target node the decision and the likeliest
-        known class, ``[2, V]``.
+        Scores on validation and on test nodes, and of each target node the decision and the
+        likeliest known class, ``[2, V]``.
     """
     on_target = method.predict(blind.target)
     on_val = on_target

@@ -1,8 +1,8 @@
 """When to distrust a run: figures of a trained method and its task, and a sentence for each oddity.
 
 The bounds were measured, see ``docs/verdict.md``. Figures and sentences take labels of training,
-held-out source and validation nodes alone; those of test nodes are read for the reliability curve in
-the record, which no sentence speaks of.
+held-out source and validation nodes alone; those of test nodes are read for a reliability curve,
+which no sentence speaks of.
 """
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ UNKNOWN_SHARE, UNKNOWN_RATIO = 0.9, 3.0
 """Largest share of unknown target nodes, and largest ratio to that of validation labels."""
 
 AGREEMENT = 0.6
-"""Least share of target nodes, of those called known, whose class is also the likeliest known one in
+"""Least share of target nodes, of those called known, whose class was the likeliest known one in
 episode 0."""
 
 OVERCONFIDENCE = 0.15
-"""Largest excess of the mean probability over the share of right predictions on validation nodes."""
+"""Largest excess of the mean probability over the share of right ones on validation nodes."""
 
 
 class Verdict(NamedTuple):
@@ -74,7 +74,8 @@ def judge(method: Method, task: ShiftTask, first: Tensor | None = None) -> Verdi
     on_target = on_val = method.predict(seen.target)
     if seen.validation is not seen.target:
         on_val = method.predict(seen.validation, seen.role_of(seen.validation))
-    parts = (("val", on_val, task.val, task.validation), ("test", on_target, task.test, task.target))
+    parts = (("val", on_val, task.val, task.validation),
+             ("test", on_target, task.test, task.target))
     curves = {name: curve(method, scores[nodes], graph.y[nodes])
               for name, scores, nodes, graph in parts if len(nodes)}
     predicted, predicted_val = method.decide(on_target), method.decide(on_val)[task.val]
@@ -110,35 +111,35 @@ def sentences(figures: dict[str, float]) -> dict[str, str]:
     found, f = {}, figures
     if f.get("homophily", 1) < HOMOPHILY:
         found["homophily"] = (
-            f"only {_percent(f['homophily'])} of {f['labelled_edges']:.0f} edges between labelled nodes"
-            f" join one class (bound {_percent(HOMOPHILY)}): neighbours tell little of the class;"
-            " compare with an MLP")
+            f"only {_percent(f['homophily'])} of {f['labelled_edges']:.0f} edges between labelled"
+            f" nodes join one class (bound {_percent(HOMOPHILY)}): neighbours tell little of the"
+            " class; compare with an MLP")
     if "clusters" in f and f["clusters"] < USED * f["classes"]:
         found["collapse"] = (
             f"the cluster GNN uses {f['clusters']:.1f} clusters for {f['classes']:.1f} classes,"
-            f" effective numbers (bound {_percent(USED)}): they are not the classes; try cluster_init"
-            " source or a larger collapse")
+            f" effective numbers (bound {_percent(USED)}): they are not the classes; try"
+            " cluster_init source or a larger collapse")
     if f.get("margin", 1) < MARGIN:
         found["alignment"] = (
-            f"the second-best assignment of clusters to classes costs only {_percent(f['margin'])} more"
-            f" (bound {_percent(MARGIN)}): one class may stand for another; look at the confusion"
-            " matrix, or give more labels")
+            "the second-best assignment of clusters to classes costs only"
+            f" {_percent(f['margin'])} more (bound {_percent(MARGIN)}): one class may stand for"
+            " another; look at the confusion matrix, or give more labels")
     if f.get("balance", 0) > BALANCE:
         found["balance"] = (
-            f"predicted classes differ by {_percent(f['balance'])} between validation and target nodes"
-            f" (total variation, bound {_percent(BALANCE)}): validation is not like the target, so its"
-            " scores say little of it")
+            f"predicted classes differ by {_percent(f['balance'])} between validation and target"
+            f" nodes (total variation, bound {_percent(BALANCE)}): validation is not like the"
+            " target, so its scores say little of it")
     found |= _unknown(f)
     if f.get("agreement", 1) < AGREEMENT:
         found["agreement"] = (
-            f"the plain GNN names the same class on only {_percent(f['agreement'])} of the target nodes"
-            f" said to be known (bound {_percent(AGREEMENT)}): look at some on which they differ before"
-            " you believe either")
+            f"the plain GNN names the same class on only {_percent(f['agreement'])} of the target"
+            f" nodes said to be known (bound {_percent(AGREEMENT)}): look at some on which they"
+            " differ before you believe either")
     if f.get("overconfidence", 0) > OVERCONFIDENCE:
         found["calibration"] = (
             f"probabilities are {_percent(f['overconfidence'])} above the share that is right on"
-            f" validation nodes (bound {_percent(OVERCONFIDENCE)}): rank nodes by them, do not read"
-            " them as chances")
+            f" validation nodes (bound {_percent(OVERCONFIDENCE)}): rank nodes by them, do not"
+            " read them as chances")
     return found
 
 
@@ -146,16 +147,15 @@ def _unknown(f: dict[str, float]) -> dict[str, str]:
     share, expected = f.get("unknown_share"), f.get("val_unknown_share", 0.0)
     if share is None:
         return {}
-    start = f"{100 * share:.1f} % of the target nodes are said to be unknown"
-    end = ": the cut is off; look at nodes near it"
     if share == 0 or share > UNKNOWN_SHARE:
         bounds = f" (bounds above 0 and {_percent(UNKNOWN_SHARE)})"
-        return {"unknown share": start + bounds + end}
-    if expected and not 1 / UNKNOWN_RATIO <= share / expected <= UNKNOWN_RATIO:
+    elif expected and not 1 / UNKNOWN_RATIO <= share / expected <= UNKNOWN_RATIO:
         bounds = (f", {100 * expected:.1f} % of the validation nodes are"
                   f" (bound a factor of {UNKNOWN_RATIO:g})")
-        return {"unknown share": start + bounds + end}
-    return {}
+    else:
+        return {}
+    return {"unknown share": f"{100 * share:.1f} % of the target nodes are said to be unknown"
+                             f"{bounds}: the cut is off; look at nodes near it"}
 
 
 def _percent(share: float) -> str:
@@ -215,7 +215,7 @@ def cluster_figures(method: Method, task: ShiftTask) -> dict[str, float]:
 def second_best(cost: np.ndarray) -> tuple[float, float]:
     """Total cost of the best one-to-one assignment of ``[C, N]``, and of the best that differs.
 
-    Exact: another assignment lacks one of the best one's pairs, so each of them is forbidden in turn.
+    Exact: another assignment lacks one of the best one's pairs, so each is forbidden in turn.
     Infinite where there is no other.
     """
     rows, columns = linear_sum_assignment(cost)

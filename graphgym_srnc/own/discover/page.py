@@ -5,13 +5,11 @@ import base64
 from pathlib import Path
 from typing import Mapping, Sequence
 
-import jinja2
-
 from graphgym_srnc.own.discover.clusters import Discovery
 from graphgym_srnc.own.discover.evidence import Evidence
 from graphgym_srnc.own.discover.pictures import Picture
 from graphgym_srnc.own.discover.table import HEADS, Row
-from graphgym_srnc.report.html import png_size
+from graphgym_srnc.report.html import fill, png_size
 from graphgym_srnc.text import plain
 
 
@@ -28,16 +26,13 @@ def render(title: str, rows: Sequence[Row], discovery: Discovery, evidence: Evid
         classes: names of known classes.
         command: what makes the page again.
     """
-    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined,
-                                     trim_blocks=True, lstrip_blocks=True)
-    template = environment.from_string(Path(__file__).with_name("page.html").read_text("utf-8"))
     images = {name: (caption, base64.b64encode(png).decode(), *png_size(png))
               for name, (caption, png) in pictures.items()}
     known = [(plain(classes[c.known_class]), len(c.nodes), f"{c.p_unknown:.2f}",
               f"{100 * c.called_unknown:.0f} %", f"{c.conductance:.2f}", f"{c.silhouette:.2f}")
              for c in discovery.known]
-    page = template.render(
-        title=plain(title), rows=rows, heads=HEADS[:-1], evidence=evidence, images=images,
-        known=known, nodes=len(discovery.cluster), command=plain(command),
+    return fill(
+        Path(__file__).with_name("page.html"), title=plain(title), rows=rows, heads=HEADS[:-1],
+        evidence=evidence, images=images, known=known, nodes=len(discovery.cluster),
+        command=plain(command),
         called=int((discovery.label == len(known)).sum()), total=len(known) + len(discovery.new))
-    return page.encode("utf-8", "replace").decode()

@@ -7,7 +7,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from graphgym_srnc.figures import embedding
-from graphgym_srnc.figures.charts import INK, PALE, PALETTE, png, style
+from graphgym_srnc.figures.style import INK, PALE, PALETTE, encode, style
 from graphgym_srnc.own.discover.clusters import Discovery
 from graphgym_srnc.own.discover.evidence import Evidence
 
@@ -26,11 +26,11 @@ def pictures(discovery: Discovery, evidence: Evidence) -> dict[str, Picture]:
         "map": Picture(
             "Each dot is a node; nodes that lie together are about the same and look alike to the "
             "model (t-SNE). Grey: clusters of known classes. Distances between groups say little.",
-            png(map_figure(discovery))),
+            encode(map_figure(discovery))),
         "evidence": Picture(
             "Three curves over the number of clusters. Circle: what each suggests. Grey: from the "
             f"least to the largest. Dotted: the {total} clusters taken here.",
-            png(evidence_figure(evidence, total)))}
+            encode(evidence_figure(evidence, total)))}
 
 
 @style()
