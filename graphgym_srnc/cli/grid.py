@@ -97,7 +97,6 @@ def main(args: argparse.Namespace) -> int:
     out_dir = Path(args.out_dir or base_cfg.out_dir) / folder
     cells = plan.cells(settings, args.cfg, base, overrides, out_dir, args.repeat, args.resume,
                        args.overwrite)
-    arguments.remark([cell.cfg for cell in cells])
 
     finished = dict(store.experiments(out_dir))
     others = dict(store.experiments(out_dir.parent))
@@ -112,6 +111,7 @@ def main(args: argparse.Namespace) -> int:
             changes = ", ".join(f"{key} {new}" for key, (_, new) in changed) or "the base config"
             print(f"{cell.experiment.name}: {changes}; seeds {cell.seeds[0]} to {cell.seeds[-1]}, "
                   f"{len(cell.missing)} to run")
+        arguments.remark([cell.cfg for cell in cells])
         return 0
 
     adopted = plan.adopt(cells, out_dir, finished) if args.resume else 0
@@ -120,6 +120,7 @@ def main(args: argparse.Namespace) -> int:
               " taken over")
     if workers and any(cell.missing for cell in cells):
         execute.prepare_data(cells)
+    arguments.remark([cell.cfg for cell in cells])
     tensorboard = not args.no_tensorboard
     jobs = plan.jobs(cells, {"tensorboard": tensorboard}, args.figures, args.overwrite)
     try:

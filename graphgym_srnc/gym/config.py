@@ -115,7 +115,7 @@ def load_config(cfg_file_or_name: str | os.PathLike | None = None,
         cfg.dataset.dir = data_root(default_dir)
     if stored:
         unset = {key: _unset(key, [defaults]) for key in unread(cfg) | MADE}
-        _assign_all(cfg, [(key, values[0]) for key, values in unset.items() if values])
+        _assign_all(cfg, [(key, allowed[0]) for key, allowed in unset.items() if allowed])
     refuse_unread(cfg, [defaults], unread(cfg) | MADE)
     check(cfg)
     assert_cfg(cfg)
@@ -186,7 +186,8 @@ def refuse_unread(cfg: CfgNode, defaults: Sequence[Mapping[str, Any]], keys: Map
         allowed = _unset(key, defaults)
         if allowed and flat.get(key) is not None and flat[key] not in allowed:
             why = f"since train.mode {cfg.train.mode} does not read it"
-            raise InputError(key, flat[key], f"{allowed[0]}, {why}" + f"; {instead}" * bool(instead))
+            hint = f"; {instead}" if instead else ""
+            raise InputError(key, flat[key], f"{allowed[0]}, {why}{hint}")
 
 
 def _unset(key: str, defaults: Sequence[Mapping[str, Any]]) -> list[Any]:
