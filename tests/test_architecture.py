@@ -11,7 +11,7 @@ import pytest
 PACKAGE = Path(__file__).parents[1] / "graphgym_srnc"
 FILES = sorted(PACKAGE.rglob("*.py"))
 LAYERS = (
-    ("errors",), ("options",), ("atomic", "environment", "settings", "stats", "text"),
+    ("errors",), ("options",), ("atomic", "environment", "legacy", "settings", "stats", "text"),
     ("store", "parallel", "task"), ("cache",), ("losses", "data"), ("backbones", "shifts"),
     ("methods",), ("train",), ("gym", "api"), ("figures",), ("watch",), ("runs",), ("report",),
     ("own", "grid"), ("cli",),

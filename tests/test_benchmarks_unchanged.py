@@ -18,6 +18,8 @@ WORDS = ["synthetic.num_nodes", "120", "synthetic.num_val", "20", "synthetic.num
          "synthetic.labels_per_class", "3", "gnn.dim_inner", "4", "train.mode", "erm", "erm.steps",
          "2", "erm.rounds", "1"]
 
+pytestmark = pytest.mark.usefixtures("gym")
+
 
 def store_run(folder: Path, name: str, *words: str) -> Path:
     """A finished run of a tiny config."""

@@ -40,7 +40,7 @@ MORE = [*(("erm", "gcnconv", {"score": score}) for score in ("max_logit", "energ
         ("a2gnn", "mlp", {"source_hops": 1}), ("pgl", "gcnconv", {"unknown_loss": "uniform"}),
         ("g2pxy", "gcnconv", {"ratio": 0.1}),
         ("srgnn", "gcnconv", {"kernel_dim": 3, "kernel_nodes": 4}),
-        ("srnc", "gcnconv", {"drop_unsure": 0.3, "hard_labels": True}),
+        ("srnc_plus", "gcnconv", {"drop_unsure": 0.3, "hard_labels": True}),
         ("srnc", "gcnconv", {"source_regularizer": False})]
 FULL = [(*case, shape) for case in [*CASES, *MORE] for shape in SHAPES
         if "batch_size" not in case[2]
@@ -126,7 +126,7 @@ def test_a_full_batch_run_is_the_cpus_and_its_steps_never_wait(watched, name, ki
 
 @pytest.mark.parametrize("name, kind, options", BATCHES, ids=ids)
 def test_a_run_by_batches_is_the_cpus(name, kind, options):
-    shape = "open" if name in ("srnc", "pgl", "g2pxy", "openwgl") else "close"
+    shape = "open" if name in ("srnc", "srnc_plus", "pgl", "g2pxy", "openwgl") else "close"
     check_same(name, kind, options, shape)
 
 
@@ -230,7 +230,7 @@ def check_features(task: ShiftTask) -> bool:
     options = {"batch_size": 6, "fanout": 3}
     for where in ("cpu", "there"):
         with pretended():
-            method = new("srnc", "gcnconv", options | {"cluster_features": "row"})
+            method = new("srnc", "gcnconv", options)
             trainer.fit(method, task if where == "cpu" else task.to(device()), seed=3)
             weights.append([value.cpu() for value in method.state_dict().values()])
     return all(torch.equal(one, two) for one, two in zip(*weights, strict=True))

@@ -482,14 +482,15 @@ def estimator(folder: Path) -> Callable[[random.Random], None]:
 
 
 def checkpoint(folder: Path) -> Callable[[random.Random], None]:
+    from test_checkpoint import Scores
+
     from graphgym_srnc.runs.checkpoint import Checkpoint
     from graphgym_srnc.train import trainer
-    place = store.Experiment(folder, "one", {"seed": 0})
+    place = store.Experiment(folder, "one", {"seed": 0, "train": {"mode": "erm"}})
     place.begin(0)
 
     def new() -> Checkpoint:
-        return Checkpoint(place, 0, "erm", "split", 1.0, lambda line: None,
-                          True, lambda: {"train": [], "maps": {}, "seconds": 0.0})
+        return Checkpoint(place, 0, "split", 1.0, lambda line: None, True, Scores())
 
     trainer.fit(make("erm", rounds=1), make_task(), checkpoint=new())
     whole = new().path.read_bytes()

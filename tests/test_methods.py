@@ -149,7 +149,7 @@ def test_odd_graphs_are_no_obstacle(name):
 def test_unknown_method():
     with pytest.raises(InputError) as error:
         methods.find("nonesuch")
-    assert error.value.key == "train.mode"
+    assert error.value.key == "method"
     with pytest.raises(InputError):
         methods.find("base")
 

@@ -22,6 +22,23 @@ def add_present(parser: argparse.ArgumentParser, resume: str, overwrite: str) ->
     group.add_argument("--overwrite", action="store_true", help=overwrite)
 
 
+def add_trust(parser: argparse.ArgumentParser) -> None:
+    """Add ``--trust``, which :func:`trusting` obeys."""
+    parser.add_argument("--trust", action="store_true",
+                        help="let files of data sets run code, as pickles do that PyG's readers "
+                        "open: only if you trust whoever made them")
+
+
+@contextlib.contextmanager
+def trusting(args: argparse.Namespace) -> Iterator[None]:
+    """Trust the files of data sets meanwhile if the command line says so, and nothing else does."""
+    with contextlib.ExitStack() as stack:
+        if getattr(args, "trust", False):
+            from graphgym_srnc.data import untrusted
+            stack.enter_context(untrusted.trusted())
+        yield
+
+
 def check_least(args: argparse.Namespace, **least: int) -> None:
     """Refuse options below their least value, and those that are no finite number.
 

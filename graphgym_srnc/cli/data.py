@@ -4,7 +4,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from graphgym_srnc.cli import make
+from graphgym_srnc.cli import arguments, make
 
 
 def add_parser(subparsers: argparse._SubParsersAction) -> None:
@@ -21,6 +21,7 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
     show.add_argument("--out", metavar="FILE", help="draw the label distributions, e.g. shift.png")
     show.add_argument("overrides", nargs="*", metavar="key value",
                       help="config keys to change, e.g. open_set.num_unseen 2")
+    arguments.add_trust(show)
     make.add_parsers(actions)
 
 

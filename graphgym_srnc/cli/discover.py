@@ -6,6 +6,8 @@ import shlex
 import sys
 from pathlib import Path
 
+from graphgym_srnc.cli import arguments
+
 EPILOG = """\
 Clusters that you know can be named and fed back: --name 1="graph theory" --name 2=biology
 --labels-out FOLDER writes the graph with their sure nodes as training nodes of new classes, which
@@ -36,6 +38,7 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
     add("--labels-out", metavar="FOLDER", help="write the graph with named clusters as classes")
     add("--nodes-per-class", type=int, default=20, metavar="N",
         help="training nodes from each named cluster (default: 20)")
+    arguments.add_trust(parser)
 
 
 def main(args: argparse.Namespace) -> None:

@@ -50,6 +50,7 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
     add("--figures", action="store_true",
         help="draw confusion matrix and embeddings for the first seed of each setting")
     add("--no-tensorboard", action="store_true", help="write no TensorBoard events")
+    arguments.add_trust(parser)
 
     add = parser.add_argument_group("where the runs are done").add_argument
     add("--executor", choices=("local", "ray"), default="local",

@@ -13,6 +13,7 @@ from importlib import import_module
 from typing import Any, Iterator, Sequence
 
 from graphgym_srnc import __version__
+from graphgym_srnc.cli import arguments
 from graphgym_srnc.errors import InputError
 
 COMMANDS = ("run", "grid", "compare", "report", "predict", "discover", "data", "options")
@@ -62,7 +63,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     with _terminable() as signals:
         try:
-            status = import_module(f"graphgym_srnc.cli.{args.command}").main(args) or 0
+            with arguments.trusting(args):
+                status = import_module(f"graphgym_srnc.cli.{args.command}").main(args) or 0
             sys.stdout.flush()
             return status
         except InputError as error:

@@ -6,6 +6,7 @@ import os
 from importlib.util import find_spec
 from pathlib import Path
 
+from graphgym_srnc.cli import arguments
 from graphgym_srnc.errors import InputError
 
 EPILOG = """\
@@ -29,6 +30,7 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
     parser.add_argument("--out", metavar="FILE", required=True, help="the table, .csv or .parquet")
     parser.add_argument("--probabilities", action="store_true", help="a column for each class, too")
     parser.add_argument("--overwrite", action="store_true", help="replace the file if it is there")
+    arguments.add_trust(parser)
 
 
 def main(args: argparse.Namespace) -> None:

@@ -47,6 +47,7 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
     add("--map", choices=("pca", "tsne"), default="pca",
         help="how embeddings are drawn in two dimensions (default: pca)")
     add("--no-tensorboard", action="store_true", help="write no TensorBoard events")
+    arguments.add_trust(parser)
     parser.set_defaults(overrides=[])
 
 

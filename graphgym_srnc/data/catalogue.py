@@ -1,6 +1,8 @@
 """Names of data sets: families of PyG and OGB, their members, and where raw files lie."""
 from __future__ import annotations
 
+import re
+
 from graphgym_srnc.errors import InputError
 
 FAMILIES: dict[str, dict[str, str]] = {
@@ -52,7 +54,8 @@ def resolve(name: str) -> tuple[str, str]:
         return table[name.lower()]
 
     family, _, member = name.partition("/")
-    if family not in FAMILIES and family.isidentifier():
+    plain = re.fullmatch(r"(\w[\w.+ -]*)?", member)  # PyG makes a folder of that name
+    if family not in FAMILIES and family.isidentifier() and plain:
         import torch_geometric.datasets
         if hasattr(torch_geometric.datasets, family):
             return family, member

@@ -4,6 +4,7 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
+from graphgym_srnc.data import untrusted
 from graphgym_srnc.errors import InputError
 
 PLANETOID = Path(__file__).with_name("planetoid.sha256")
@@ -15,15 +16,14 @@ GCN scores the same on it.
 
 
 def verify(file: Path, shown: Path) -> None:
-    """Refuse a Planetoid file, which the user knows as ``shown``, unless its SHA-256 is public.
+    """Refuse a file of Planetoid, which the user knows as ``shown``, unless its SHA-256 is public.
 
     Raises:
-        InputError: the digest is another.
+        InputError: the digest is another, or none is known for a file of that name.
     """
     lines = PLANETOID.read_text(encoding="utf-8").splitlines()
     expected = [digest for digest, name in map(str.split, lines) if name == file.name]
-    found = hashlib.sha256(file.read_bytes()).hexdigest() if expected else ""
-    if expected and found not in expected:
-        allowed = (f"SHA-256 {' or '.join(expected)}; fetch the file again, or set verify False "
-                   "if you trust it")
+    found = hashlib.sha256(file.read_bytes()).hexdigest()
+    if found not in expected:
+        allowed = f"SHA-256 {' or '.join(expected)}; fetch the file again; {untrusted.HINT}"
         raise InputError(str(shown), f"SHA-256 {found}", allowed)

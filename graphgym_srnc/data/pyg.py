@@ -7,6 +7,7 @@ import warnings
 from contextlib import redirect_stdout
 from importlib.util import find_spec
 from pathlib import Path
+from pickle import UnpicklingError
 
 import torch_geometric.datasets
 from torch_geometric.data import Data
@@ -31,11 +32,14 @@ def dataset_class(family: str, name: str) -> type:
     return PygNodePropPredDataset
 
 
-def read(base: type, name: str, member: str, homes: list[Path], source: Path, verify: bool) -> Data:
+def read(base: type, name: str, member: str, homes: list[Path], source: Path) -> Data:
     """The one graph of a data set, with the split of ogb as masks.
 
     PyG works on links in a temporary folder, so the data folder may be read-only, and parallel runs
     cannot meet. Only what had to be downloaded is kept, in the first of ``homes`` that takes it.
+
+    Many of these classes unpickle what they find. So they read under :func:`untrusted.no_code`, but
+    for Planetoid's pickles, which are compared with their public SHA-256.
 
     Args:
         base: what :func:`dataset_class` gave.
@@ -43,10 +47,10 @@ def read(base: type, name: str, member: str, homes: list[Path], source: Path, ve
         member: the data set as the class calls it.
         homes: folders that may keep downloads.
         source: that one of them which holds the files, or should.
-        verify: compare Planetoid's pickles with their public SHA-256 before they are read.
 
     Raises:
-        InputError: files absent and no network; a wrong checksum; not one graph with labels.
+        InputError: files absent and no network; a wrong checksum; pickled code; not one graph with
+            labels.
     """
     with tempfile.TemporaryDirectory(prefix="graphgym_srnc-") as folder:
         staging = Path(folder)
@@ -59,29 +63,32 @@ def read(base: type, name: str, member: str, homes: list[Path], source: Path, ve
             # Without this file ogb asks on the terminal.
             (staging / member.replace("-", "_") / "RELEASE_v1.txt").touch()
 
-        reader = _staged_class(base, name, staging, source, verify)
+        reader = _staged_class(base, name, staging, source)
         arguments = {"name": member} if member else {}
-        with warnings.catch_warnings(), redirect_stdout(sys.stderr), untrusted.tensors_only():
+        with (warnings.catch_warnings(), redirect_stdout(sys.stderr), untrusted.tensors_only(),
+              untrusted.no_code()):
             warnings.simplefilter("ignore")
             try:
                 dataset = reader(**arguments, root=str(staging))
+                data, split = dataset[0], dataset.get_idx_split() if is_ogb else {}
             except InputError:
                 raise
             except Exception as error:
                 allowed = (f"a data set that {base.__name__} makes from this name and from whole "
                            f"files in {source} ({type(error).__name__}: {untrusted.reason(error)})")
+                if isinstance(error, UnpicklingError) and not untrusted.is_trusted():
+                    allowed += f"; pickles can run any code, {untrusted.HINT}"
                 raise InputError("name", name, allowed) from error
-            data = dataset[0]
             if len(dataset) != 1 or not hasattr(data, "edge_index") or data.y is None:
                 raise InputError("name", name, "a data set of one graph with a class for each node")
-            for part, nodes in dataset.get_idx_split().items() if is_ogb else ():
+            for part, nodes in split.items():
                 mask = "val_mask" if part == "valid" else f"{part}_mask"
                 data[mask] = index_to_mask(nodes, data.num_nodes)
         home.keep(staging, homes)
     return data
 
 
-def _staged_class(base: type, name: str, staging: Path, source: Path, verify: bool) -> type:
+def _staged_class(base: type, name: str, staging: Path, source: Path) -> type:
     """``base`` with checksums, without its log, and with errors that name the user's folder."""
     def shown(path: str) -> Path:
         return source / Path(path).relative_to(staging)
@@ -92,6 +99,8 @@ def _staged_class(base: type, name: str, staging: Path, source: Path, verify: bo
                 path.unlink() if path.is_symlink() else None
             try:
                 base.download(self)
+            except UnpicklingError:
+                raise
             except (Exception, SystemExit) as error:
                 files = ", ".join(Path(path).name for path in self.raw_paths)
                 allowed = (f"a network to download it ({type(error).__name__} now), or put into "
@@ -100,8 +109,10 @@ def _staged_class(base: type, name: str, staging: Path, source: Path, verify: bo
 
         def _process(self) -> None:
             self.log = False
-            for path in self.raw_paths if verify else ():
+            known, trusted = base is torch_geometric.datasets.Planetoid, untrusted.is_trusted()
+            for path in self.raw_paths if known and not trusted else ():
                 checksums.verify(Path(path), shown(path))
-            base._process(self)
+            with untrusted.trusted(known or trusted):
+                base._process(self)
 
     return Dataset

@@ -20,6 +20,7 @@ class Job(NamedTuple):
         varied: the settings in which the runs of this grid differ, by key.
         extras: what is written beside the record, as keywords of ``runs.run.Extras``.
         overwrite: run it even if it is finished.
+        trust: whether its data may run code, see ``data.untrusted.trusted``.
     """
 
     out_dir: str
@@ -30,6 +31,7 @@ class Job(NamedTuple):
     varied: dict[str, Any]
     extras: dict[str, Any]
     overwrite: bool = False
+    trust: bool = False
 
 
 class Limits(NamedTuple):

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Iterable, Mapping, NamedTuple, Sequence
 
 from graphgym_srnc import store
+from graphgym_srnc.data import untrusted
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.grid import space
 from graphgym_srnc.grid.jobs import Job
@@ -116,7 +117,7 @@ def adopt(cells: Iterable[Cell], out_dir: Path,
 def jobs(cells: Sequence[Cell], extras: Mapping[str, Any], figures: bool = False,
          overwrite: bool = False) -> list[Job]:
     """The runs that are missing, all seeds of one experiment after another; ``figures`` draws those
-    of each first seed."""
+    of each first seed. They trust their data if this process does."""
     missing = []
     for cell in cells:
         cfg, experiment = cell.cfg, cell.experiment
@@ -127,5 +128,5 @@ def jobs(cells: Sequence[Cell], extras: Mapping[str, Any], figures: bool = False
             drawn = {"figures": figures and seed == cell.seeds[0]}
             missing.append(Job(str(experiment.out_dir), experiment.name, seed, experiment.text,
                                experiment.digest, {**varied, "seed": seed}, {**extras, **drawn},
-                               overwrite))
+                               overwrite, untrusted.is_trusted()))
     return missing

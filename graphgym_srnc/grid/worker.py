@@ -7,6 +7,7 @@ import functools
 import gc
 import sys
 
+from graphgym_srnc.data import untrusted
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.grid.jobs import Job
 from graphgym_srnc.gym import parse_config
@@ -28,7 +29,7 @@ def execute(job: Job) -> str:
     if experiment.digest != job.digest:
         raise InputError("config", experiment.digest, f"the digest of the plan, {job.digest}")
 
-    with experiment.claim(job.seed):
+    with experiment.claim(job.seed), untrusted.trusted(job.trust):
         # Whoever held it before may have finished it.
         result = None if job.overwrite else experiment.result(job.seed)
         if result is None:

@@ -307,6 +307,9 @@ def _assign(cfg: CfgNode, key: str, value: Any) -> None:
     default = _get(cfg, key)
     if isinstance(default, dict) and value == "":
         return
+    if key in ("open_set.verify", "localized.verify"):
+        raise InputError(key, value, "no such key: a config does not say which files are trusted, "
+                                     "--trust on the command line does")
     if default is None or isinstance(default, dict):
         near = ", ".join(difflib.get_close_matches(key, list(flatten(cfg)), 3))
         hint = f"; close: {near}" if near else ", see graphgym-srnc options"

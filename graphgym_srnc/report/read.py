@@ -14,7 +14,7 @@ from typing import Any, Hashable, Iterable, Mapping
 
 from graphgym_srnc import store
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.report.legacy import modern_result
+from graphgym_srnc.legacy import modern_result
 from graphgym_srnc.settings import flatten, is_volatile
 from graphgym_srnc.text import clean, plain
 

@@ -12,6 +12,7 @@ from graphgym_srnc.errors import InputError, renamed
 from graphgym_srnc.gym.build import build_task
 from graphgym_srnc.gym.config import CfgNode, activate, data_root, load_config, values
 from graphgym_srnc.gym.encoder import encoder_spec
+from graphgym_srnc.legacy import modern
 from graphgym_srnc.methods.base import Method
 from graphgym_srnc.settings import flatten
 from graphgym_srnc.task import ShiftTask
@@ -114,7 +115,7 @@ def load(path: str | Path) -> RunModel:
             model = models.load(path)
             return RunModel(**vars(model), result=model.facts.get("record", {}))
         run, result = _finished(path)
-        settings = flatten(result["config"])
+        settings = flatten(modern(result["config"]))
         cfg = load_config(None, [word for pair in settings.items() for word in pair], stored=True)
         cfg.seed, cfg.dataset.dir = result["seed"], data_root(cfg.dataset.dir)
         activate(cfg)  # GraphGym's own layers read it

@@ -22,7 +22,7 @@ TOLERANCE = 1e-9
 def build(*, name: str = "Cora", root: str = "", split_seed: int = 0,
           restart: Annotated[float, Range(0, 1, "neither")] = 0.1, labels_per_class: Count = 20,
           num_unseen: Natural = 0, unseen: list[int] = [], split: Split = "auto",  # noqa: B006
-          num_val: Count = 500, num_test: CountOrRest = 1000, verify: bool = True) -> ShiftTask:
+          num_val: Count = 500, num_test: CountOrRest = 1000) -> ShiftTask:
     """Label, in each class, the nodes nearest to one random node.
 
     This is the shift of Zhu et al., Shift-Robust GNNs, NeurIPS 2021. For each class a random node
@@ -51,12 +51,11 @@ def build(*, name: str = "Cora", root: str = "", split_seed: int = 0,
         num_val: validation nodes of a random split, less on a small graph.
         num_test: test nodes of a random split, less on a small graph; -1 = all other nodes, in any
             split.
-        verify: compare Planetoid's pickles with their public SHA-256 before they are read.
 
     Raises:
         InputError: unknown data set or split, wrong classes, or too few nodes.
     """
-    data = datasets.load(name, root, verify)
+    data = datasets.load(name, root)
     classes = splits.classes_of(data.y)
     masked = splits.choose_unseen(classes, num_unseen, unseen, split_seed)
     val, test = splits.public(data, split, split_seed, name)

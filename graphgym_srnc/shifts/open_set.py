@@ -10,8 +10,7 @@ from graphgym_srnc.task import ShiftTask
 
 def build(*, name: str = "Cora", root: str = "", split_seed: int = 0, num_unseen: Natural = 3,
           unseen: list[int] = [], labels_per_class: CountOrRest = 20,  # noqa: B006
-          split: Split = "auto", num_val: Count = 500, num_test: CountOrRest = 1000,
-          verify: bool = True) -> ShiftTask:
+          split: Split = "auto", num_val: Count = 500, num_test: CountOrRest = 1000) -> ShiftTask:
     """Mask classes of a public data set (the paper's first experiment).
 
     Known classes get ``labels_per_class`` random labelled nodes each, out of the nodes that are
@@ -34,12 +33,11 @@ def build(*, name: str = "Cora", root: str = "", split_seed: int = 0, num_unseen
         num_val: validation nodes of a random split, less on a small graph.
         num_test: test nodes of a random split, less on a small graph; -1 = all other nodes, in any
             split.
-        verify: compare Planetoid's pickles with their public SHA-256 before they are read.
 
     Raises:
         InputError: unknown data set or split, wrong classes, or too few nodes.
     """
-    data = datasets.load(name, root, verify)
+    data = datasets.load(name, root)
     masked = splits.choose_unseen(splits.classes_of(data.y), num_unseen, unseen, split_seed)
     val, test = splits.public(data, split, split_seed, name)
     nodes = splits.draw(data.y, masked, labels_per_class=labels_per_class, num_val=num_val,
