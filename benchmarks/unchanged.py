@@ -18,6 +18,8 @@ from itertools import chain, islice, zip_longest
 from pathlib import Path
 from typing import Any, Iterator, NamedTuple, Sequence
 
+from graphgym_srnc.report.legacy import UNRECORDED, modern
+
 from graphgym_srnc import store
 from graphgym_srnc.cli.progress import GridProgress
 from graphgym_srnc.errors import InputError
@@ -25,7 +27,6 @@ from graphgym_srnc.grid import local, plan
 from graphgym_srnc.grid.jobs import Limits
 from graphgym_srnc.grid.worker import execute
 from graphgym_srnc.gym import load_config
-from graphgym_srnc.report.legacy import UNRECORDED, modern
 from graphgym_srnc.runs import run
 from graphgym_srnc.settings import digest, flatten
 from graphgym_srnc.text import markdown
@@ -77,7 +78,7 @@ def cell(stored: Stored, name: str, out_dir: str) -> plan.Cell:
         del values["dataset.dir"]
     values |= {"seed": stored.result["seed"], "out_dir": out_dir}
     values |= {"train.save_model": False, "train.checkpoint": 0.0}
-    cfg = load_config(None, [word for item in values.items() for word in item])
+    cfg = load_config(None, [word for item in values.items() for word in item], stored=True)
     seeds = range(cfg.seed, cfg.seed + 1)
     return plan.Cell(cfg, run.experiment(cfg, name), seeds, list(seeds))
 

@@ -14,13 +14,29 @@ from typing import Any
 
 from graphgym_srnc import __version__
 
+THREADING = ("OMP_", "GOMP_", "KMP_", "MKL_", "OPENBLAS_", "VECLIB_")
+"""How names of environment variables begin that decide how many threads compute, and how."""
+
 KEPT_BYTES = 2 ** 30
 """Size up to which the memory of a freed tensor stays with the process."""
 
 
 def facts() -> dict[str, Any]:
-    """What a result says of the machine that made it: versions, commit and platform."""
-    return {"versions": versions(), "commit": commit(), "platform": platform.platform()}
+    """What a result says of what made it: versions, commit, platform, variables for threads."""
+    return {"versions": versions(), "commit": commit(), "platform": platform.platform(),
+            "threading": threading()}
+
+
+def threading() -> dict[str, str]:
+    """The environment variables that decide how many threads compute, and how."""
+    return {name: os.environ[name] for name in sorted(os.environ) if name.startswith(THREADING)}
+
+
+def unsteady() -> str:
+    """Of those variables what lets the number of threads change as it goes, as a remark, or ""."""
+    names = [name for name in ("OMP_DYNAMIC", "MKL_DYNAMIC")
+             if os.environ.get(name, "").strip().lower() in ("true", "1", "yes", "on")]
+    return f"{' and '.join(names)} is on: no equal digits are promised" if names else ""
 
 
 @functools.cache

@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import inspect
 import math
+import numbers
 import re
 from typing import Annotated, Any, Callable, Mapping, NamedTuple, Union
 
@@ -17,6 +18,13 @@ from graphgym_srnc.errors import InputError
 
 SHARED = ("name", "root")
 """Keywords of a shift that come from ``dataset.name`` and ``dataset.dir``."""
+
+
+def finite(value: Any) -> bool:
+    """Whether no number in a value or list is NaN or infinite."""
+    if isinstance(value, (list, tuple)):
+        return all(map(finite, value))
+    return not isinstance(value, numbers.Real) or abs(value) < math.inf
 
 
 class Range(NamedTuple):
@@ -32,10 +40,10 @@ class Range(NamedTuple):
     closed: str = "both"
 
     def allows(self, value: Any) -> bool:
-        """Whether a number, or every item of a list, lies in the range; NaN does not."""
+        """Whether a number, or every item of a list, lies in the range; NaN and infinity do not."""
         if isinstance(value, (list, tuple)):
             return all(map(self.allows, value))
-        if isinstance(value, str) or value is None:
+        if isinstance(value, str) or value is None or not finite(value):
             return False
         left, right = self.closed in ("both", "left"), self.closed in ("both", "right")
         return ((value >= self.low if left else value > self.low)
@@ -49,13 +57,15 @@ class Range(NamedTuple):
 
 
 class OneOf:
-    """One of some values."""
+    """One of some values, or a list of them."""
 
     def __init__(self, *values: Any) -> None:
         self.values = values
 
     def allows(self, value: Any) -> bool:
-        """Whether it is one of them."""
+        """Whether it, or every item of a list, is one of them."""
+        if isinstance(value, (list, tuple)):
+            return all(map(self.allows, value))
         return value in self.values
 
     def __str__(self) -> str:
@@ -110,16 +120,18 @@ def options(function: Callable) -> list[Option]:
 
 
 def check(function: Callable, values: Mapping[str, Any], prefix: str = "") -> None:
-    """Refuse values that the annotations of a function or class do not allow.
+    """Refuse values that the annotations of a function or class do not allow, NaN and infinity.
 
     Raises:
         InputError: names the option, after ``prefix``.
     """
     for option in options(function):
-        if option.key in values and option.allowed is not None:
-            value = values[option.key]
-            if not option.allowed.allows(value):
-                raise InputError(f"{prefix}{option.key}", value, str(option.allowed))
+        if option.key in values:
+            key, value = f"{prefix}{option.key}", values[option.key]
+            if option.allowed is not None and not option.allowed.allows(value):
+                raise InputError(key, value, str(option.allowed))
+            if not finite(value):
+                raise InputError(key, value, "finite numbers")
 
 
 def checked(function: Callable, prefix: str = "") -> Callable:

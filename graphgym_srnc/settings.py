@@ -4,7 +4,7 @@ from __future__ import annotations
 import hashlib
 import json
 from pathlib import Path
-from typing import Any, Mapping
+from typing import Any, Iterator, Mapping
 
 import yaml
 
@@ -17,7 +17,8 @@ VOLATILE = frozenset({
 class _Loader(yaml.BaseLoader):
     """Makes text, lists and mappings.
 
-    It refuses aliases, by which a short file can stand for more than any memory holds.
+    It refuses aliases, by which a short file can stand for more than any memory holds, and a key
+    that is given twice, of which the first would be lost.
     """
 
     def compose_node(self, parent: Any, index: Any) -> Any:
@@ -25,12 +26,23 @@ class _Loader(yaml.BaseLoader):
             raise yaml.YAMLError("aliases are not allowed")
         return super().compose_node(parent, index)
 
+    def compose_mapping_node(self, anchor: str | None) -> yaml.MappingNode:
+        node = super().compose_mapping_node(anchor)
+        lines: dict[str, int] = {}
+        for key in [key for key, _ in node.value if isinstance(key, yaml.ScalarNode)]:
+            line = key.start_mark.line + 1
+            if key.value in lines:
+                raise yaml.YAMLError(f"key {key.value} is given twice, in line {lines[key.value]} "
+                                     f"and in line {line}")
+            lines[key.value] = line
+        return node
+
 
 def plain_yaml(text: str) -> Any:
     """A yaml text of a stranger, in which every scalar stays text.
 
     Raises:
-        ValueError: it is no yaml, or has aliases, or is nested too deeply.
+        ValueError: it is no yaml, has aliases or a key twice, or is nested too deeply.
     """
     try:
         return yaml.load(text, _Loader)
@@ -45,13 +57,18 @@ def config_root() -> Path:
     return next(path for path in folders if path.is_dir())
 
 
-def flatten(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Nested dictionaries as one with dotted keys."""
-    flat: dict[str, Any] = {}
+def leaves(config: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Dotted keys and values of nested dictionaries; twice the same where one is written dotted."""
     for key, value in config.items():
-        nested = isinstance(value, Mapping)
-        flat |= flatten(value, f"{prefix}{key}.") if nested else {f"{prefix}{key}": value}
-    return flat
+        if isinstance(value, Mapping):
+            yield from leaves(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value
+
+
+def flatten(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Nested dictionaries as one with dotted keys."""
+    return dict(leaves(config))
 
 
 def is_volatile(key: str) -> bool:

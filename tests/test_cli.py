@@ -255,6 +255,42 @@ def test_an_error_of_ours_says_how_to_see_more(monkeypatch, capsys):
     assert capsys.readouterr().err == error
 
 
+@pytest.mark.parametrize(("words", "key"), [
+    (["run", "--repeat", "2", "seed", str(2 ** 32 - 1)], "--repeat"),
+    (["grid", "--grid", "grids/testing", "--repeat", "9", "seed", str(2 ** 32 - 5)], "--repeat"),
+    *((["grid", "--grid", "grids/testing", f"--{name}", value], f"--{name}")
+      for name in ("time-limit", "memory-limit", "ray-cpus", "ray-gpus")
+      for value in ("nan", "inf", "-1")),
+])
+def test_numbers_that_no_run_can_have_are_refused(tmp_path, capsys, words, key):
+    assert main([*words[:1], "--out-dir", str(tmp_path / "out"), *words[1:]]) == 2
+    assert capsys.readouterr().err.startswith(f"error: {key}: got ")
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_does_nothing_and_what_unsettles_digits_is_told(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("OMP_DYNAMIC", "TRUE")
+    monkeypatch.setenv("KMP_BLOCKTIME", "3")
+    monkeypatch.delenv("MKL_DYNAMIC", raising=False)
+    words = ["print", "file", "srnc.rounds", "3"]
+    assert erm(tmp_path, *words) == 0
+    assert capsys.readouterr().err.splitlines() == [
+        "note: train.mode erm does not read print, srnc.rounds as it is configured",
+        "note: OMP_DYNAMIC is on: no equal digits are promised"]
+    variables = store.read_result(tmp_path / "default" / "0")["threading"]
+    assert variables["OMP_DYNAMIC"] == "TRUE" and variables["KMP_BLOCKTIME"] == "3"
+    assert "PATH" not in variables
+    monkeypatch.setenv("OMP_DYNAMIC", "false")
+    assert erm(tmp_path / "calm") == 0 and not capsys.readouterr().err
+
+
+def test_a_grid_tells_what_none_of_its_runs_reads(tmp_path, capsys):
+    words = ["--dry-run", "--out-dir", str(tmp_path), "erm.rounds", "2", "dann.rounds", "2"]
+    assert main(["grid", "--grid", "grids/testing", *words]) == 0
+    assert capsys.readouterr().err == ("note: train.mode erm, iid, pgl, srnc does not read "
+                                       "dann.rounds as it is configured\n")
+
+
 def test_a_reader_who_has_read_enough(tmp_path):
     words = f"{sys.executable} -m graphgym_srnc options | head -1"
     done = subprocess.run(words, shell=True, env=environment(), capture_output=True, text=True)

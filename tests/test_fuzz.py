@@ -653,7 +653,7 @@ def test_indices_outside_their_matrix_are_refused(tmp_path):
 
 
 @pytest.mark.parametrize("bomb", ["a: &a [x]\nb: [*a, *a]", "a: {<<: &a {b: 1}, c: *a}", "[" * 5000,
-                                  "{a: " * 5000, "- " * 5000, "a: \0"])
+                                  "{a: " * 5000, "- " * 5000, "a: \0", "a: 1\nb: 2\na: 3"])
 def test_yaml_bombs_are_refused(bomb, tmp_path):
     from graphgym_srnc.gym import load_config
     with pytest.raises(ValueError):

@@ -23,7 +23,10 @@ from torch_geometric.graphgym.models.layer import GeneralLayer, new_layer_config
 from graphgym_srnc import backbones, methods, options, shifts
 from graphgym_srnc.backbones import prepare
 from graphgym_srnc.errors import InputError
+from graphgym_srnc.gym import keys as table
+from graphgym_srnc.gym.config import not_read
 from graphgym_srnc.gym.encoder import GymEncoder, encoder_spec
+from graphgym_srnc.settings import flatten
 
 ROOT = Path(__file__).parents[1]
 
@@ -81,7 +84,7 @@ def test_docs_and_signature():
     ("dataset.split", "[1, 0, 0]", [1.0, 0.0, 0.0]), ("custom_metrics", "[micro_f1]", ["micro_f1"]),
 ])
 def test_override_takes_the_type_of_its_key(gym, key, value, want):
-    cfg = gym.load_config(None, [key, value])
+    cfg = gym.load_config(None, ["train.mode", "standard", key, value])
     for part in key.split("."):
         cfg = cfg[part]
     assert cfg == want and type(cfg) is type(want)
@@ -101,11 +104,16 @@ def test_override_takes_the_type_of_its_key(gym, key, value, want):
     ("gnn.dim_inner", "0", "1 or more"), ("gnn.att_heads", "0", "1 or more"),
     ("train.selection", "test", "target_val"), ("train.min_agreement", "1.5", "in [0, 1]"),
     ("train.max_episodes", "-2", "-1 or more"), ("train.patience", "-1", "0 or more"),
-    ("train.checkpoint", "2", "in [0, 1]"), ("num_threads", "0", "1 or more"),
+    ("train.checkpoint", "2", "in [0, 1]"), ("num_threads", "0", "in [1, 1024]"),
     ("dataset.normalize", "rows", "row, l2, auto, none"), ("optim.optimizer", "adamax", "adam"),
     ("optim.scheduler", "cos", "none"), ("gnn.stage_type", "skipsum", "stack (train.mode is pgl)"),
     ("dataset.task", "edge", "node"), ("seed", "-1", "in [0, 4294967295]"),
     ("pgl.enlarging", "0", None), ("accelerator", "mps", "auto, cpu, cuda"),
+    ("round", "-1", "in [0, 17]"), ("num_threads", "1000000", "in [1, 1024]"),
+    ("metric_best", "nope", "micro_f1"), ("metric_agg", "sort", "argmax, argmin"),
+    ("print", "loud", "both, stdout, file"), ("gnn.agg", "median", "add, sum, mean"),
+    ("bn.eps", "0", "above 0"), ("run_dir", "mine", "it is made of out_dir"),
+    ("share.dim_in", "3", "GraphGym takes it from the data"), ("device", "cuda:1", "accelerator"),
 ])
 def test_bad_value_names_its_key(gym, key, value, words):
     mode = [] if key == "train.mode" else ["train.mode", "pgl"]
@@ -114,9 +122,109 @@ def test_bad_value_names_its_key(gym, key, value, words):
     assert error.value.key == key and (words is None or words in error.value.allowed)
 
 
+@pytest.mark.parametrize(("key", "value", "words"), [
+    ("optim.max_epoch", "-5", "1 or more"), ("train.batch_size", "-3", "1 or more"),
+    ("num_workers", "-3", "in [0, 1024]"), ("dataset.split", "[5, -3]", "in [0, 1]"),
+    ("custom_metrics", "[micro_f1, nope]", "macro_f1"), ("train.sampler", "all", "full_batch"),
+    ("gnn.stage_type", "pile", "skipsum"), ("gnn.layers_pre_mp", "-1", "0 or more"),
+    ("dataset.task_type", "ranking", "classification"), ("model.size_average", "max", "mean, sum"),
+    ("optim.momentum", "2", "in [0, 1]"), ("optim.steps", "[3, 0]", "1 or more"),
+    ("share.dim_out", "3", "GraphGym takes it from the data"),
+])
+def test_bad_value_of_a_key_of_graphgym(gym, key, value, words):
+    """What only GraphGym's own training reads; a method refuses it whatever the number."""
+    with pytest.raises(InputError) as error:
+        gym.load_config("testing/standard", [key, value])
+    assert error.value.key == key and words in error.value.allowed
+    with pytest.raises(InputError) as error:
+        gym.load_config("testing/srnc", [key, value])
+    assert error.value.key == key
+
+
+def changed(value):
+    """Another value of the same type that GraphGym could have."""
+    if isinstance(value, list):
+        return [str(changed(item)) for item in value[:-1]]
+    kinds = {bool: lambda: not value, int: lambda: value + 1, float: lambda: value / 2,
+             str: lambda: "other"}
+    return str(kinds[type(value)]())
+
+
+def test_every_key_of_graphgym_is_treated_in_one_way(gym):
+    """A key that a new version of GraphGym brings fails here by its name."""
+    stock = CN()
+    set_cfg(stock)
+    stock.run_dir = stock.out_dir
+    ours = {f"{block}.{option.key}" for block, entries in gym.schema().items()
+            for option in entries}
+    classes = [table.READ, set(table.UNREAD), set(table.TOLD), set(table.MADE), ours]
+    assert not [key for key in flatten(stock) if sum(key in some for some in classes) != 1]
+    assert set().union(*classes, table.limits(stock)) == set(flatten(stock))
+
+
+@pytest.mark.parametrize("key", sorted(table.UNREAD))
+def test_a_key_that_no_method_reads_is_refused(gym, key):
+    value = changed(flatten(gym.load_config())[key])
+    with pytest.raises(InputError, match="since train.mode srnc does not read it") as error:
+        gym.load_config("testing/srnc", [key, value])
+    assert error.value.key == key
+    cfg = gym.load_config("testing/srnc", [key, value], stored=True)
+    assert cfg == gym.load_config("testing/srnc")
+
+
+def test_one_head_is_what_graphgym_gives(gym):
+    """With batch normalisation the layer is GraphGym's own, which has no heads to set."""
+    words = ["gnn.layer_type", "gatconv", "gnn.batchnorm", "True"]
+    with pytest.raises(InputError, match="gnn.att_heads: got 2; allowed: 1"):
+        gym.load_config("testing/erm", words)
+    assert gym.load_config("testing/erm", words, stored=True).gnn.att_heads == 1
+    assert gym.load_config("testing/erm", [*words, "gnn.att_heads", "1"])
+    assert gym.load_config("testing/erm", [*words[:2], "gnn.att_heads", "4"]).gnn.att_heads == 4
+
+
+@pytest.mark.parametrize(("words", "found"), [
+    ("", []), ("print file view_emb True", ["print", "view_emb"]), ("srgnn.rounds 3 erm.steps 9",
+                                                                     ["srgnn.rounds"]),
+    ("open_set.num_unseen 1 synthetic.num_classes 4", ["open_set.num_unseen"]),
+    ("gnn.agg max", ["gnn.agg"]), ("gnn.agg max gnn.layer_type generalconv", []),
+    ("bn.mom 0.2", ["bn.mom"]), ("bn.mom 0.2 gnn.batchnorm True", []),
+    ("optim.momentum 0.5", ["optim.momentum"]), ("optim.momentum 0.5 optim.optimizer sgd", []),
+    ("train.patience 2", []), ("train.mode standard train.patience 2", ["train.patience"]),
+    ("train.mode standard print file gnn.agg max", []),
+])
+def test_what_does_nothing_is_known(gym, words, found):
+    assert not_read([gym.load_config(None, ["train.mode", "erm", *words.split()])]) == found
+
+
+def test_what_one_config_of_a_grid_reads_is_read(gym):
+    configs = [gym.load_config(f"testing/{mode}", ["srgnn.rounds", "3", "dann.rounds", "3"])
+               for mode in ("erm", "srgnn")]
+    assert "srgnn.rounds" not in not_read(configs) and "dann.rounds" in not_read(configs)
+
+
+@pytest.mark.parametrize("words", [["srnc.rounds=3"], ["seed", "3", "srnc.rounds=3"],
+                                   ["srnc.rounds=3", "seed=1"]])
+def test_an_equals_sign_is_explained(gym, words):
+    with pytest.raises(InputError, match="with a space: srnc.rounds 3"):
+        gym.load_config(None, words)
+
+
 def test_odd_overrides(gym):
     with pytest.raises(InputError, match="pairs"):
         gym.load_config(None, ["seed"])
+
+
+@pytest.mark.parametrize(("text", "words"), [
+    ("gnn: {dim_inner: 8}\nseed: 1\ngnn: {dropout: 0.1}\n", "key gnn is given twice, in line 1 and"
+     " in line 3"),
+    ("gnn:\n  dim_inner: 8\n  act: elu\n  dim_inner: 9\n", "dim_inner is given twice, in line 2"),
+    ("gnn: {dim_inner: 8}\ngnn.dim_inner: 9\n", "gnn.dim_inner is given once"),
+])
+def test_a_key_given_twice_is_refused(gym, tmp_path, text, words):
+    path = tmp_path / "twice.yaml"
+    path.write_text(text)
+    with pytest.raises(InputError, match=words):
+        gym.load_config(path)
 
 
 def test_yaml_is_a_difference_and_overrides_win(gym, tmp_path):
@@ -293,7 +401,8 @@ def test_fast_path_where_it_does_what_is_asked(gym):
     for kind, cls in backbones.BACKBONES.items():
         assert type(make_encoder(gym, "gnn.layer_type", kind, out_dim=4)) is cls
         if kind != "dgi":  # which GraphGym does not have
-            slow = make_encoder(gym, "gnn.layer_type", kind, "gnn.batchnorm", "True")
+            slow = make_encoder(gym, "gnn.layer_type", kind, "gnn.batchnorm", "True",
+                                "gnn.att_heads", "1")
             assert type(slow) is GymEncoder
 
 

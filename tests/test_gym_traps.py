@@ -219,6 +219,7 @@ def test_stock_gnn_trains_on_our_shift(gym, tmp_path, monkeypatch):
 def test_train_dict_has_graphgps_signature(gym, standard):
     loaders, loggers = GraphGymDataModule().loaders, create_logger()
     standard.train.mode, standard.erm.steps = "erm", 3
+    standard.optim.max_epoch, standard.train.enable_ckpt = 200, True
     record = register.train_dict["erm"](loggers, loaders, None, None, None)
     rows = lines(Path(standard.run_dir) / "val/stats.json")
     assert [row["epoch"] for row in rows] == list(range(len(record.history)))
@@ -228,9 +229,26 @@ def test_train_dict_has_graphgps_signature(gym, standard):
 
 def test_a_main_py_trains_our_methods_by_our_train(gym, standard):
     standard.train.mode, standard.erm.steps = "erm", 3
+    standard.optim.max_epoch, standard.train.enable_ckpt = 200, True
     datamodule = GraphGymDataModule()
     gym.train(create_model(), datamodule)
     assert len(lines(Path(standard.run_dir) / "test/stats.json")) == 2
+
+
+@pytest.mark.parametrize("key", ["optim.max_epoch", "train.auto_resume", "num_workers"])
+def test_a_main_py_is_told_what_our_methods_do_not_read(gym, standard, key, caplog):
+    loaders = GraphGymDataModule().loaders
+    standard.optim.max_epoch, standard.train.enable_ckpt = 200, True
+    # What GraphGym's own defaults say, and what its main.py and assert_cfg write, is nobody's wish.
+    standard.model.type, standard.model.loss_fun, standard.gnn.head = "gnn", "cross_entropy", "node"
+    standard.share.dim_in, standard.devices, standard.custom_metrics = 12, None, []
+    standard.erm.steps, standard.gnn.agg = 3, "max"
+    register.train_dict["erm"]([], loaders, None, None, None)
+    assert "train.mode erm does not read gnn.agg" in caplog.text
+    block, _, last = key.rpartition(".")
+    (standard[block] if block else standard)[last] = 3
+    with pytest.raises(InputError, match=f"{key}: got 3.*since train.mode erm does not read it"):
+        register.train_dict["erm"]([], loaders, None, None, None)
 
 
 def test_our_loops_refuse_foreign_loaders(gym, standard):

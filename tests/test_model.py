@@ -92,6 +92,18 @@ def test_backbones_and_options(gym, tmp_path, words):
     check_bits(*trained(gym, tmp_path, *words))
 
 
+def test_a_run_that_set_a_key_which_is_refused_today(gym, tmp_path, monkeypatch):
+    load_config = gym.load_config
+
+    def older(*args):
+        cfg = load_config(*args)
+        cfg.optim.max_epoch, cfg.train.enable_ckpt = 7, False
+        return cfg
+
+    monkeypatch.setattr(gym, "load_config", older)
+    check_bits(*trained(gym, tmp_path, "train.mode", "erm"))
+
+
 def test_a_layer_of_ones_own(gym, tmp_path):
     from torch_geometric.graphgym import register
 

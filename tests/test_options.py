@@ -113,6 +113,24 @@ def test_check_names_the_option():
         assert str(error.value) == f"thing.{key}: got {value!r}; allowed: {allowed}"
 
 
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, [1.0, math.nan], [[math.inf]]])
+def test_no_option_is_nan_or_infinite(value):
+    assert not Range().allows(value) and not Range(0).allows(value)
+
+    def free(*, rate: float = 0.5, names: list = [], steps: Count = 1) -> None:  # noqa: B006
+        """An option without a range."""
+
+    for key in ("rate", "names", "steps"):
+        with pytest.raises(InputError, match=key):
+            options.check(free, {key: value})
+    options.check(free, {"rate": 1e300, "names": ["nan", 10 ** 400], "steps": 10 ** 400})
+
+
+def test_one_of_lists():
+    assert OneOf("a", "b").allows(["a", "b"]) and OneOf("a").allows([])
+    assert not OneOf("a", "b").allows(["a", "c"])
+
+
 def test_a_checked_function_is_itself():
     assert area(2.0) == 2 and area(2.0, height=3.0) == 6
     assert area.__name__ == "area" and area.__doc__.startswith("The area.")

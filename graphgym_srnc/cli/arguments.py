@@ -3,9 +3,14 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import math
 import os
+import sys
 from pathlib import Path
-from typing import Iterator, Sequence
+from typing import TYPE_CHECKING, Iterator, Sequence
+
+if TYPE_CHECKING:
+    from yacs.config import CfgNode
 
 FOLDERS = {"nargs": "+", "metavar": "DIR",
            "help": "an experiment, a folder of them, or a folder of such folders"}
@@ -96,18 +101,29 @@ def _begins(path: Path, own: str) -> bool:
     return False
 
 
-
-
 def check_least(args: argparse.Namespace, **least: int) -> None:
-    """Refuse options below their least value.
+    """Refuse options below their least value, and those that are no finite number.
 
     Raises:
         InputError: names the option.
     """
     from graphgym_srnc.errors import InputError
     for name, value in least.items():
-        if getattr(args, name) < value:
+        if not value <= getattr(args, name) < math.inf:
             raise InputError(f"--{name.replace('_', '-')}", getattr(args, name), f"{value} or more")
+
+
+def remark(cfgs: Sequence[CfgNode]) -> None:
+    """Tell on stderr, in a line each, of keys that do nothing and of what unsettles digits."""
+    from graphgym_srnc import environment
+    from graphgym_srnc.gym.config import not_read
+    keys = not_read(cfgs)
+    if keys:
+        modes = ", ".join(sorted({cfg.train.mode for cfg in cfgs}))
+        print(f"note: train.mode {modes} does not read {', '.join(keys)} as it is configured",
+              file=sys.stderr)
+    if environment.unsteady():
+        print(f"note: {environment.unsteady()}", file=sys.stderr)
 
 
 def base_name(cfg_file: str | None) -> str:

@@ -85,7 +85,8 @@ def main(args: argparse.Namespace) -> int:
     from graphgym_srnc.grid import estimate, execute, plan
     from graphgym_srnc.gym import load_config
     from graphgym_srnc.settings import difference
-    arguments.check_least(args, repeat=1, jobs=0, time_limit=0, memory_limit=0, retries=0)
+    arguments.check_least(args, repeat=1, jobs=0, time_limit=0, memory_limit=0, retries=0,
+                          ray_cpus=0, ray_gpus=0)
     file = plan.find(args.grid)
     settings = _settings(args, file)
     base = arguments.base_name(args.cfg)
@@ -111,6 +112,7 @@ def main(args: argparse.Namespace) -> int:
             changes = ", ".join(f"{key} {new}" for key, (_, new) in changed) or "the base config"
             print(f"{cell.experiment.name}: {changes}; seeds {cell.seeds[0]} to {cell.seeds[-1]}, "
                   f"{len(cell.missing)} to run")
+        arguments.remark([cell.cfg for cell in cells])
         return 0
 
     adopted = plan.adopt(cells, out_dir, finished) if args.resume else 0
@@ -119,6 +121,7 @@ def main(args: argparse.Namespace) -> int:
               " taken over")
     if workers and any(cell.missing for cell in cells):
         execute.prepare_data(cells)
+    arguments.remark([cell.cfg for cell in cells])
     tensorboard = not args.no_tensorboard
     jobs = plan.jobs(cells, {"tensorboard": tensorboard}, args.figures, args.overwrite)
     try:

@@ -71,13 +71,13 @@ def _main(args: argparse.Namespace) -> None:
     from graphgym_srnc.gym import load_config
     from graphgym_srnc.runs import run
     from graphgym_srnc.train.trainer import IN_PARALLEL
+    arguments.check_least(args, repeat=1, figure_every=0)
     cfg = load_config(args.cfg, args.overrides)
     if parallel.count() > 1 and not cfg.get(cfg.train.mode, {}).get("batch_size"):
         raise InputError(f"{cfg.train.mode}.batch_size", 0, IN_PARALLEL)
-    arguments.check_least(args, repeat=1, figure_every=0)
+    seeds = run.seeds(cfg, args.repeat)
     cfg.out_dir = args.out_dir or cfg.out_dir
     experiment = run.experiment(cfg, args.name or arguments.base_name(args.cfg))
-    seeds = range(cfg.seed, cfg.seed + args.repeat)
 
     def plan() -> bytes:
         return json.dumps(experiment.plan(seeds, args.resume, args.overwrite)).encode()
@@ -87,6 +87,7 @@ def _main(args: argparse.Namespace) -> None:
         for seed in missing:
             run.run(cfg, seed, experiment, resume=args.resume)
         return
+    arguments.remark([cfg])
     done = len(seeds) - len(missing)
     print(f"{experiment.path}: {cfg.train.mode} on {cfg.dataset.format}/{cfg.dataset.name}, "
           f"{cfg.gnn.layer_type}, seeds {seeds[0]} to {seeds[-1]}"

@@ -80,7 +80,7 @@ def cells(settings: Sequence[space.Setting], base: str | None, base_name: str,
             other = seen.setdefault((kind, mark), text)
             if other is not text:
                 raise InputError("--grid", f"{other} and {text}", f"settings of different {kind}")
-        seeds = range(cfg.seed, cfg.seed + repeat)
+        seeds = run.seeds(cfg, repeat)
         missing = experiment.plan(seeds, resume, overwrite)
         planned.append(Cell(cfg, experiment, seeds, missing, setting))
     return planned

@@ -6,7 +6,7 @@ import difflib
 import math
 import os
 from pathlib import Path
-from typing import Any, Callable, Sequence
+from typing import Any, Callable, Iterable, Mapping, Sequence
 
 import yaml
 from torch_geometric.graphgym import register
@@ -18,10 +18,11 @@ from graphgym_srnc import methods, shifts
 from graphgym_srnc.backbones import ACTIVATIONS, BACKBONES, FEATURES, EncoderSpec
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.gym.encoder import SPEC_KEYS, is_fast
+from graphgym_srnc.gym.keys import MADE, METHODS_LOOP, TOLD, limits, unread
 from graphgym_srnc.methods.training import adam
 from graphgym_srnc.options import Allowed, OneOf, Option, Range
 from graphgym_srnc.options import options as options_of
-from graphgym_srnc.settings import config_root, flatten, plain_yaml
+from graphgym_srnc.settings import config_root, flatten, leaves, plain_yaml
 from graphgym_srnc.train import trainer
 
 # Those of libyaml are several times as fast.
@@ -56,14 +57,6 @@ KEYS = {
 }
 """GraphGym's key for what the rest of this package calls an option."""
 
-METHODS_LOOP = {
-    "gnn.stage_type": OneOf("stack"), "gnn.layers_pre_mp": OneOf(0),
-    "gnn.layers_post_mp": OneOf(0, 1), "optim.scheduler": OneOf("none"),
-    "dataset.node_encoder": OneOf(False), "dataset.edge_encoder": OneOf(False),
-    "accelerator": OneOf("auto", "cpu", "cuda"),
-}
-"""What a method's own loop and stack of layers can do; other values would silently do nothing."""
-
 
 def schema() -> dict[str, list[Option]]:
     """Every config key that this package adds, by block; each shift and each method has one."""
@@ -93,31 +86,37 @@ def values(cfg: CfgNode, block: str, function: Callable) -> dict[str, Any]:
 
 
 def load_config(cfg_file_or_name: str | os.PathLike | None = None,
-                overrides: Sequence[Any] = ()) -> CfgNode:
+                overrides: Sequence[Any] = (), stored: bool = False) -> CfgNode:
     """A new config: GraphGym's defaults, then ours, a yaml file, and overrides; checked as a whole.
 
     Args:
         cfg_file_or_name: a yaml file, or the name of one that ships with the package, e.g.
             ``paper/open_set/cora-srnc``; None = our defaults.
         overrides: keys and values by turns, e.g. ``["gnn.dim_inner", "64"]``.
+        stored: it is the config of a finished run, in which keys that its method did not read may
+            have any value; they get their default.
 
     Raises:
-        InputError: no such file, an unknown key, or a value of a wrong type or outside its range.
+        InputError: no such file, an unknown key, a value of a wrong type or outside its range, or
+            one for a key that the method does not read.
     """
     cfg = CfgNode()
     set_cfg(cfg)
     cfg.run_dir = cfg.out_dir
     default_dir = cfg.dataset.dir
-    named = [] if cfg_file_or_name is None else [_find(str(cfg_file_or_name))]
-    for path in [config_root() / "default.yaml", *named]:
-        for key, value in flatten(_read(path)).items():
-            _assign(cfg, key, value)
-    if len(overrides) % 2:
-        raise InputError("overrides", " ".join(map(str, overrides)), "pairs of a key and a value")
-    for key, value in zip(overrides[::2], overrides[1::2]):
-        _assign(cfg, key, value if isinstance(value, list) else str(value))
+    _assign_all(cfg, _read(config_root() / "default.yaml").items())
+    defaults = flatten(cfg)
+    if cfg_file_or_name is not None:
+        _assign_all(cfg, _read(_find(str(cfg_file_or_name))).items())
+        # The yaml may be a whole config that a run has written.
+        defaults["run_dir"] = cfg.run_dir
+    _assign_all(cfg, _pairs(overrides))
     if cfg.dataset.dir == default_dir:
         cfg.dataset.dir = data_root(default_dir)
+    if stored:
+        unset = {key: _unset(key, [defaults]) for key in unread(cfg) | MADE}
+        _assign_all(cfg, [(key, allowed[0]) for key, allowed in unset.items() if allowed])
+    refuse_unread(cfg, [defaults], unread(cfg) | MADE)
     check(cfg)
     assert_cfg(cfg)
     return cfg
@@ -160,7 +159,8 @@ def check(cfg: CfgNode) -> None:
     """
     for key, allowed in _allowed(cfg).items():
         value = _get(cfg, key)
-        if not allowed.allows(value):
+        # None is a key that this GraphGym lacks, or what it makes of devices.
+        if value is not None and not allowed.allows(value):
             limited = allowed is METHODS_LOOP.get(key)
             why = f" (train.mode is {cfg.train.mode})" if limited else ""
             raise InputError(key, value, f"{allowed}{why}")
@@ -169,8 +169,66 @@ def check(cfg: CfgNode) -> None:
         method(**values(cfg, cfg.train.mode, method))
 
 
+def refuse_unread(cfg: CfgNode, defaults: Sequence[Mapping[str, Any]], keys: Mapping[str, str],
+                  ) -> None:
+    """Refuse a value for what is not read: it would do nothing, in silence.
+
+    Args:
+        cfg: the config.
+        defaults: flat configs, whose values count as not set.
+        keys: the dotted keys, and what does the work of each instead.
+
+    Raises:
+        InputError: names the first key that is set.
+    """
+    flat = flatten(cfg)
+    for key, instead in keys.items():
+        allowed = _unset(key, defaults)
+        if allowed and flat.get(key) is not None and flat[key] not in allowed:
+            why = f"since train.mode {cfg.train.mode} does not read it"
+            hint = f"; {instead}" if instead else ""
+            raise InputError(key, flat[key], f"{allowed[0]}, {why}{hint}")
+
+
+def _unset(key: str, defaults: Sequence[Mapping[str, Any]]) -> list[Any]:
+    """What a key that is not read may be; none where GraphGym has no such key."""
+    return [1] if key == "gnn.att_heads" else [flat[key] for flat in defaults if key in flat]
+
+
+def not_read(configs: Sequence[CfgNode], defaults: Sequence[Mapping[str, Any]] = ()) -> list[str]:
+    """Keys that some of the configs set and none of them reads; they are told, and do no harm.
+
+    Args:
+        configs: those of one command.
+        defaults: flat configs, whose values count as not set; by default ours.
+    """
+    defaults = defaults or [flatten(load_config())]
+    blocks = set(schema()) - set(OWN)
+    trainer_keys = {f"train.{option.key}" for option in TRAINING}
+
+    def reads(cfg: CfgNode, key: str) -> bool:
+        block, standard = key.split(".")[0], cfg.train.mode == "standard"
+        if block in blocks:
+            return block in (cfg.train.mode, cfg.dataset.format)
+        return not standard if key in trainer_keys else standard or TOLD[key](cfg)
+
+    return [key for key in defaults[-1]
+            if (key in TOLD or key in trainer_keys or key.split(".")[0] in blocks)
+            and any(_get(cfg, key) not in _unset(key, defaults) for cfg in configs)
+            and not any(reads(cfg, key) for cfg in configs)]
+
+
+def stock_defaults() -> list[dict[str, Any]]:
+    """What a config of GraphGym's own ``main.py`` has where nobody has set anything, or as ours."""
+    stock = CfgNode()
+    set_cfg(stock)
+    # The head is what GraphGym's assert_cfg makes of it.
+    return [flatten(stock), flatten(stock) | {"gnn.head": stock.dataset.task},
+            flatten(load_config())]
+
+
 def _allowed(cfg: CfgNode) -> dict[str, Allowed]:
-    """What the keys of a config may be, by our options and by GraphGym's registries."""
+    """What the keys of a config may be, by our options and by what GraphGym can do."""
     standard = cfg.train.mode == "standard"
     stock = standard and cfg.model.type == "gnn"
     layers, acts = set(register.layer_dict), set(register.act_dict)
@@ -179,19 +237,14 @@ def _allowed(cfg: CfgNode) -> dict[str, Allowed]:
         layers |= set(BACKBONES)
     blocks, used = schema(), ("train", "dataset", cfg.dataset.format)
     return {
+        **limits(cfg),
         **{f"{block}.{option.key}": option.allowed
            for block in used for option in blocks.get(block, ()) if option.allowed},
         **{KEYS[option.key]: option.allowed
            for option in options_of(EncoderSpec) + options_of(adam) if option.allowed},
         "train.mode": OneOf("standard", *methods.names()),
-        "dataset.format": OneOf(*shifts.names()), "dataset.task": OneOf("node"),
-        "model.type": OneOf(*sorted(register.network_dict)),
+        "dataset.format": OneOf(*shifts.names()),
         "gnn.layer_type": OneOf(*sorted(layers)), "gnn.act": OneOf(*sorted(acts)),
-        "gnn.head": OneOf(*sorted({"default", *register.head_dict})),
-        "optim.optimizer": OneOf(*sorted(register.optimizer_dict)),
-        "optim.scheduler": OneOf(*sorted(filter(None, register.scheduler_dict))),
-        "seed": Range(0, 2 ** 32 - 1), "num_threads": Range(1),
-        **({} if standard else METHODS_LOOP),
     }
 
 
@@ -216,7 +269,23 @@ def _read(path: Path) -> dict[str, Any]:
         raise InputError("--cfg", str(path), f"a readable yaml file ({reason})") from error
     if not isinstance(tree, dict):
         raise InputError("--cfg", str(path), "a yaml file of blocks, keys and values")
-    return tree
+    flat: dict[str, Any] = {}
+    for key, value in leaves(tree):
+        if key in flat:
+            raise InputError("--cfg", str(path), f"a yaml file in which {key} is given once")
+        flat[key] = value
+    return flat
+
+
+def _pairs(words: Sequence[Any]) -> Iterable[tuple[str, Any]]:
+    """Words of the command line by turns; of a key that is given twice the last value holds."""
+    for word in words[::2]:
+        key, equals, value = str(word).partition("=")
+        if equals:
+            raise InputError("overrides", word, f"a key and a value with a space: {key} {value}")
+    if len(words) % 2:
+        raise InputError("overrides", " ".join(map(str, words)), "pairs of a key and a value")
+    return zip(words[::2], words[1::2])
 
 
 def _plain(tree: Any) -> Any:
@@ -227,6 +296,11 @@ def _get(cfg: CfgNode, key: str) -> Any:
     for part in key.split("."):
         cfg = cfg.get(part) if isinstance(cfg, dict) else None
     return cfg
+
+
+def _assign_all(cfg: CfgNode, pairs: Iterable[tuple[str, Any]]) -> None:
+    for key, value in pairs:
+        _assign(cfg, str(key), value if isinstance(value, list) else str(value))
 
 
 def _assign(cfg: CfgNode, key: str, value: Any) -> None:

@@ -1,6 +1,7 @@
 """Training by ``train.mode``: methods under GraphGym's signatures, GraphGym's own on our shifts."""
 from __future__ import annotations
 
+import logging
 import os
 from functools import partial
 from typing import Any, Sequence
@@ -17,7 +18,16 @@ from torch_geometric.graphgym.utils import auto_select_device, dict_to_json, par
 from graphgym_srnc import methods
 from graphgym_srnc.errors import InputError, renamed
 from graphgym_srnc.gym.build import build_method, device, visible_task
-from graphgym_srnc.gym.config import KEYS, TRAINING, CfgNode, activate
+from graphgym_srnc.gym.config import (
+    KEYS,
+    TRAINING,
+    CfgNode,
+    activate,
+    not_read,
+    refuse_unread,
+    stock_defaults,
+)
+from graphgym_srnc.gym.keys import unread
 from graphgym_srnc.methods.base import Method
 from graphgym_srnc.task import ShiftTask
 from graphgym_srnc.train import trainer
@@ -43,7 +53,7 @@ def train_method(mode: str, loggers: Sequence[Logger], loaders: Sequence[Any], m
         loaders: GraphGym's loaders; the first one's data set holds the task.
 
     Raises:
-        InputError: the loaders are not of one of our shifts.
+        InputError: the loaders are not of one of our shifts, or a key is set that no method reads.
     """
     task = getattr(loaders[0].dataset, "task", None)
     if not isinstance(task, ShiftTask):
@@ -51,6 +61,10 @@ def train_method(mode: str, loggers: Sequence[Logger], loaders: Sequence[Any], m
         raise InputError("dataset.format", global_cfg.dataset.format, allowed)
     cfg = global_cfg.clone()
     cfg.train.mode = mode
+    defaults = stock_defaults()
+    refuse_unread(cfg, defaults, unread(cfg))
+    if keys := not_read([cfg], defaults):
+        logging.warning("train.mode %s does not read %s", mode, ", ".join(keys))
     return fit(cfg, task.to(device(cfg)), [partial(_log, loggers)])[1]
 
 

@@ -116,7 +116,7 @@ def load(path: str | Path) -> RunModel:
             return RunModel(**vars(model), result=model.facts.get("record", {}))
         run, result = _finished(path)
         settings = flatten(modern(result["config"]))
-        cfg = load_config(None, [word for pair in settings.items() for word in pair])
+        cfg = load_config(None, [word for pair in settings.items() for word in pair], stored=True)
         cfg.seed, cfg.dataset.dir = result["seed"], data_root(cfg.dataset.dir)
         activate(cfg)  # GraphGym's own layers read it
         model = models.load(run / FILE, encoder_spec(cfg))
