@@ -41,7 +41,7 @@ def trained(gym, tmp_path: Path, *words: str):
     run = tmp_path / "one" / str(cfg.seed)
     run.mkdir(parents=True)
     shutil.move(tmp_path / model.FILE, run)
-    (run / "result.json").write_text(json.dumps(result))
+    (run / "result.json").write_text(json.dumps(store.sealed(result)))
     before = torch.get_rng_state()
     loaded = model.load(run)
     assert torch.equal(before, torch.get_rng_state())
@@ -210,7 +210,7 @@ def test_what_is_refused(gym, tmp_path):
         model.load(tmp_path / "nothing")
     run = tmp_path / "one" / "0"
     result = json.loads((run / "result.json").read_text())
-    (run / "result.json").write_text(json.dumps(result | {"split": "another"}))
+    (run / "result.json").write_text(json.dumps(store.sealed(result | {"split": "another"})))
     with pytest.raises(InputError, match="belongs to another run"):
         model.load(run)
     (run / "result.json").write_text(json.dumps(result))
@@ -226,7 +226,7 @@ def test_what_is_refused(gym, tmp_path):
     with pytest.raises(InputError, match="damaged"):
         model.load(run)
     (run / model.FILE).unlink()
-    (run / "result.json").write_text(json.dumps(result | {"method": "standard"}))
+    (run / "result.json").write_text(json.dumps(store.sealed(result | {"method": "standard"})))
     with pytest.raises(InputError, match="train.mode standard"):
         model.load(run)
 

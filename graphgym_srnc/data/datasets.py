@@ -4,6 +4,7 @@ from __future__ import annotations
 from contextlib import nullcontext, suppress
 from functools import lru_cache
 from hashlib import sha256
+from mmap import ACCESS_READ, mmap
 from pathlib import Path
 
 import torch
@@ -66,14 +67,18 @@ def _parsed_file(family: str, member: str, source: Path | None) -> Path | None:
         return None
     files = home.files_below(source / catalogue.raw_folder(family, member))
     stamp = [(str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in files]
-    digest = sha256(repr((KEPT, stamp)).encode()).hexdigest()
+    digest = sha256(repr((KEPT, stamp, atomic.SEAL)).encode()).hexdigest()
     return cache_folder() / f"{member}-{digest[:16]}.pt"
 
 
 def _load_parsed(file: Path | None) -> Data | None:
     """The parsed graph, mapped into memory so that processes share it; None if there is none."""
+    if file is None:
+        return None
     try:
-        return None if file is None else Data(**torch.load(file, weights_only=True, mmap=True))
+        with open(file, "rb") as opened, mmap(opened.fileno(), 0, access=ACCESS_READ) as content:
+            whole = atomic.check_seal(content)
+        return Data(**torch.load(file, weights_only=True, mmap=True)) if whole else None
     except Exception:  # whatever is wrong with a file, it is made again
         return None
 
@@ -82,3 +87,5 @@ def _store_parsed(data: Data, file: Path | None) -> None:
     if file is not None:
         with suppress(OSError), atomic.replacing(file, durable=False) as temporary:
             torch.save({key: data[key] for key in KEPT if key in data}, temporary)
+            with open(temporary, "r+b") as archive:
+                atomic.seal(archive)

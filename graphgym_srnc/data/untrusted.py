@@ -1,6 +1,8 @@
 """Reading strangers' files: no pickled code runs, and no index leads outside its memory."""
 from __future__ import annotations
 
+import io
+import zipfile
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Iterator
@@ -11,6 +13,8 @@ import torch
 from torch_geometric.data import Data
 from torch_geometric.data.data import DataEdgeAttr, DataTensorAttr
 from torch_geometric.data.storage import GlobalStorage
+
+from graphgym_srnc import atomic
 
 DATA_CLASSES = (Data, DataEdgeAttr, DataTensorAttr, GlobalStorage)
 """What a saved ``Data`` consists of beside tensors."""
@@ -25,6 +29,26 @@ def tensors_only(*classes: type) -> Iterator[None]:
     with (torch.serialization.safe_globals([*(classes or DATA_CLASSES)]),
           torch.sparse.check_sparse_tensor_invariants()):
         yield
+
+
+def saved(content: bytes, device: str | None = None) -> tuple[Any, bool]:
+    """What ``torch.save`` wrote, tensors and plain values alone, and whether it was sealed.
+
+    Torch compares no checksum. An archive without a seal has those of its files.
+
+    Args:
+        content: of the file.
+        device: where tensors go; None = where each was.
+
+    Raises:
+        Exception: of some kind, where the content is damaged or something else.
+    """
+    is_sealed = atomic.check_seal(content)
+    if not is_sealed and zipfile.ZipFile(io.BytesIO(content)).testzip() is not None:
+        raise ValueError("it is damaged, a checksum is wrong")
+    with torch.sparse.check_sparse_tensor_invariants():
+        found = torch.load(io.BytesIO(content), weights_only=True, map_location=device)
+    return found, is_sealed
 
 
 def arrays(file: Path) -> dict[str, np.ndarray]:
