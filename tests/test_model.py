@@ -12,7 +12,7 @@ from conftest import make_graph, make_task
 from torch_geometric.data import Data
 
 import graphgym_srnc
-from graphgym_srnc import methods, store
+from graphgym_srnc import atomic, methods, store
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.train import model as models
 from graphgym_srnc.train.metrics import scores_of
@@ -46,6 +46,12 @@ def trained(gym, tmp_path: Path, *words: str):
     loaded = model.load(run)
     assert torch.equal(before, torch.get_rng_state())
     return method, task, loaded
+
+
+def save(content: dict, path: Path) -> None:
+    torch.save(content, path)
+    with open(path, "r+b") as archive:
+        atomic.seal(archive)
 
 
 def new_graph(task) -> Data:
@@ -156,7 +162,7 @@ def test_files_of_other_formats_and_torn_ones(tmp_path):
         models.load(path)
     for wrong in (weight.double(), weight[:1], weight.to_sparse(), weight.to("meta"), None):
         state = about["state"] | {"classifier.layers.0.weight": wrong}
-        torch.save(about | {"state": state}, path)
+        save(about | {"state": state}, path)
         with pytest.raises(InputError, match="classifier.layers.0.weight is not torch.float32"):
             models.load(path)
 
@@ -173,7 +179,7 @@ def test_other_values_are_refused(tmp_path, section, key, value):
     content = torch.load(path, weights_only=True)
     about = json.loads(content["about"])
     (about if section is None else about[section])[key] = value
-    torch.save(content | {"about": json.dumps(about)}, path)
+    save(content | {"about": json.dumps(about)}, path)
     with pytest.raises(InputError, match="path"):
         models.load(path)
 
