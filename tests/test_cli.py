@@ -11,8 +11,10 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
+from conftest import make_graph
 
 from graphgym_srnc import methods, store
 from graphgym_srnc.cli.main import COMMANDS, build_parser, main
@@ -189,10 +191,14 @@ def test_commands_started_at_once_make_each_run_once(tmp_path):
 
 
 def test_runs_of_other_data_are_not_pooled(tmp_path, capsys):
-    assert main(["data", "make", "block-model", str(tmp_path / "mine"), "--nodes", "200"]) == 0
-    words = ["dataset.format", "file", "dataset.name", str(tmp_path / "mine"), "--name", "one"]
+    graph, edges = make_graph(), tmp_path / "mine" / "edges.csv"
+    edges.parent.mkdir()
+    np.savetxt(edges, graph.edge_index.T.numpy(), fmt="%d", delimiter=",")
+    np.save(edges.with_name("features.npy"), graph.x.numpy())
+    edges.with_name("labels.csv").write_text("".join(f"{label}\n" for label in graph.y.tolist()))
+    words = ["--name", "one", "dataset.format", "file", "dataset.name", str(edges.parent),
+             "file.num_val", "20", "file.num_test", "20", "file.num_unseen", "1"]
     assert erm(tmp_path / "out", *words) == 0
-    edges = tmp_path / "mine" / "edges.csv"
     lines = edges.read_text().splitlines(keepends=True)
     before = stamps(tmp_path / "out")
     edges.write_text("".join(lines[:len(lines) // 2]))

@@ -7,7 +7,7 @@ import argparse
 def add_parser(subparsers: argparse._SubParsersAction) -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser(
-        "check", help="look over a folder of results for files that are damaged", allow_abbrev=False,
+        "check", help="look over a folder of results for damaged files", allow_abbrev=False,
         description="Read every run, record, model, checkpoint and aggregate in and below a folder"
         " and compare its checksums. Nothing is changed. The exit status is 1 if a file is"
         " damaged.")
