@@ -7,7 +7,9 @@ All but ``result.json`` follows from it and can be written again.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
+import math
 import os
 import re
 import shutil
@@ -23,7 +25,20 @@ from graphgym_srnc.stats import SPLITS
 
 Result = dict[str, Any]
 
-FORMAT = 1
+FORMAT = 2
+"""Of records. Those of format 1 have no checksum; others are not read."""
+
+CHECKSUM = "sha256"
+"""The key of a record that holds the checksum of all its other keys."""
+
+DAMAGED = "result.json.damaged"
+"""What a record that cannot be read is kept as when its run is made again."""
+
+MOST_SEEDS, LAST_SEED = 100_000, 2 ** 32 - 1
+"""How many runs an experiment may be asked for, and the last seed that numpy takes."""
+
+FRACTION = re.compile(r"(.+_)?(f1|recall|precision|auroc|aupr|fpr95|accuracy|auc)")
+"""Scores that lie between 0 and 1, or are NaN."""
 
 CHECKPOINT = "checkpoint.pt"
 """What a run can go on from, in its directory until its result is."""
@@ -31,6 +46,18 @@ CHECKPOINT = "checkpoint.pt"
 
 class Busy(InputError):
     """Another process is at a run."""
+
+
+class Kept(InputError):
+    """A run's directory holds what must not be replaced."""
+
+
+class Unreadable(ValueError):
+    """A record cannot be used; says why, as what comes after its name in a sentence."""
+
+
+class Newer(Unreadable):
+    """A record is of a newer version."""
 
 
 class Experiment:
@@ -53,12 +80,15 @@ class Experiment:
         self.path = self.out_dir / name
         self.config = json.loads(json.dumps(config, default=str))
         self.digest = digest(self.config)
+        self.warnings: list[str] = []
         self._replaced: list[int] = []
         _check_writable(self.path)
 
     def plan(self, seeds: Sequence[int], resume: bool = False,
              overwrite: bool = False) -> list[int]:
         """The seeds to run, in order; nothing is written or deleted yet.
+
+        ``warnings`` then names the records that cannot be read.
 
         Args:
             seeds: the seeds asked for.
@@ -67,27 +97,34 @@ class Experiment:
 
         Raises:
             InputError: results are there and neither flag is given, they belong to another config
-                and ``overwrite`` is not given, or this program did not write a directory.
+                or a newer version and ``overwrite`` is not given, or this program did not write a
+                directory.
         """
         if min(seeds) < 0:
             raise InputError("seed", min(seeds), "0 or more")
-        finished = self.results()
+        finished, damaged = {}, {}
+        for seed in _seeds(self.path):
+            try:
+                finished[seed] = load_result(self.path / str(seed))
+            except FileNotFoundError:
+                pass
+            except Unreadable as problem:
+                damaged[seed] = problem
+                self._check_age(seed, problem, overwrite)
+        self.warnings = [self._warning(seed, problem, seed in seeds)
+                         for seed, problem in damaged.items() if not (overwrite and seed in seeds)]
         other = [seed for seed in finished if finished[seed]["digest"] != self.digest]
         if overwrite:
             self._replaced = other
             return list(seeds)
         if other:
-            change = _changes(finished[other[0]]["config"], self.config)
-            raise InputError("out_dir", str(self.path), "another --name, or --overwrite, since it "
-                             f"holds results of another config ({change})")
-        stored = _seeds(self.path)
-        present = [seed for seed in seeds if seed in stored]
+            self._refuse_other(finished[other[0]])
+        present = sorted({*seeds} & {*_seeds(self.path)})
         for seed in present:
-            if not (self.path / str(seed) / "run.json").is_file():
-                raise InputError("out_dir", str(self.path / str(seed)), "another --name, or "
-                                 "--overwrite, since this program did not write that directory")
+            self._check_origin(seed)
         if present and not resume:
-            state = "finished" if finished.keys() & set(present) else "half-written"
+            state = next((state for state, part in (("finished", finished), ("damaged", damaged))
+                          if part.keys() & {*present}), "half-written")
             raise InputError("out_dir", str(self.path), "--resume to run only what is missing, "
                              "--overwrite to run all again, or another --name, since it holds "
                              f"{state} runs (seeds {', '.join(map(str, present))})")
@@ -104,11 +141,13 @@ class Experiment:
             if not anew:
                 for leftover in (run / "error.txt", *run.glob(".*.tmp")):
                     leftover.unlink(missing_ok=True)
+                self._keep_damaged(run, run)
                 return run
             self.clear()
-            self._remove(seed)
             shutil.rmtree(new, ignore_errors=True)
             write_text(new / "run.json", json.dumps({"seed": seed, "digest": self.digest}) + "\n")
+            self._keep_damaged(run, new)
+            self._remove(seed)
             self._renew("config.yaml", self.text)
             # At once, so that whatever happens no directory lies there of unknown origin.
             os.replace(new, run)
@@ -117,15 +156,27 @@ class Experiment:
     def clear(self) -> None:
         """Remove the results of other configs that :meth:`plan` was told to overwrite."""
         for seed in self._replaced:
-            self._remove(seed)
+            # Another process may have put one of this config in its place.
+            if (read_result(self.path / str(seed)) or {}).get("digest") != self.digest:
+                self._remove(seed)
         self._replaced = []
 
     @contextlib.contextmanager
-    def claim(self, seed: int) -> Iterator[None]:
+    def claim(self, seed: int, overwrite: bool = False) -> Iterator[Result | None]:
         """Hold a run against other processes; the system frees it when this process ends.
+
+        Since :meth:`plan` others may have changed it, so that it is looked at again.
+
+        Args:
+            seed: the seed of the run.
+            overwrite: whether what is there may be replaced, whatever it is.
+
+        Yields:
+            The result that is there and has to stay; None where the run is to be made.
 
         Raises:
             Busy: another process holds it.
+            Kept: its directory holds what neither belongs to this experiment nor may be replaced.
         """
         from filelock import FileLock, Timeout
         # Inside the experiment, since GraphGym's agg_batch takes what lies beside one for another.
@@ -140,7 +191,7 @@ class Experiment:
                 raise Busy("out_dir", str(self.path / str(seed)),
                            "a run that no other process is at") from error
         try:
-            yield
+            yield None if overwrite else self._look_again(seed)
         finally:
             with contextlib.suppress(OSError):
                 if {child.name for child in self.path.iterdir()} == {path.parent.name}:
@@ -187,16 +238,30 @@ class Experiment:
             seed: the seed of the run.
             result: at least ``history`` (per episode ``number``, ``losses``, ``train``, ``val``,
                 ``test``, ``seconds``), ``selected``, ``lr`` and ``params``.
+
+        Raises:
+            InputError: the directory is no longer there.
         """
+        self.check_there(seed)
         run = self.path / str(seed)
         result = {"format": FORMAT, "seed": seed, "digest": self.digest, **result,
                   **environment.facts(), "config": self.config}
-        text = json.dumps(result, indent=1, default=_plain) + "\n"
-        for name, lines in stats.of_run(json.loads(text)).items():
+        result = sealed(json.loads(json.dumps(result, default=_plain)))
+        for name, lines in stats.of_run(result).items():
             write_text(run / name, lines, durable=False)
-        write_text(run / "result.json", text)
+        write_text(run / "result.json", json.dumps(result, indent=1) + "\n")
         self._remove_checkpoint(seed)
         return read_result(run)
+
+    def check_there(self, seed: int) -> None:
+        """Refuse to write into the directory of a run that somebody has removed meanwhile.
+
+        Raises:
+            InputError: it is no longer there.
+        """
+        if not (self.path / str(seed) / "run.json").is_file():
+            allowed = "a directory that stays while its run is made; it was removed"
+            raise InputError("out_dir", str(self.path / str(seed)), allowed)
 
     def result(self, seed: int) -> Result | None:
         """The finished run of this config with a seed, or None."""
@@ -220,6 +285,48 @@ class Experiment:
         for name, lines in stats.of_experiment(results, digits).items() if results else ():
             self._renew(name, lines, durable=False)
         return results
+
+    def _look_again(self, seed: int) -> Result | None:
+        """The finished run of this config, if it is there; refuses what must not be replaced."""
+        run = self.path / str(seed)
+        if not run.exists():
+            return None
+        try:
+            result = load_result(run)
+        except (FileNotFoundError, Unreadable) as problem:
+            self._check_age(seed, problem)
+            self._check_origin(seed)
+            return None
+        if result["digest"] != self.digest:
+            self._refuse_other(result)
+        return result
+
+    def _check_age(self, seed: int, problem: Exception, overwrite: bool = False) -> None:
+        if isinstance(problem, Newer) and not overwrite:
+            raise Kept("out_dir", str(self.path / str(seed) / "result.json"),
+                       f"another --name, or --overwrite, since it {problem}")
+
+    def _check_origin(self, seed: int) -> None:
+        if not (self.path / str(seed) / "run.json").is_file():
+            raise Kept("out_dir", str(self.path / str(seed)), "another --name, or --overwrite, "
+                       "since this program did not write that directory")
+
+    def _refuse_other(self, result: Result) -> None:
+        change = _changes(result["config"], self.config)
+        raise Kept("out_dir", str(self.path), "another --name, or --overwrite, since it holds "
+                   f"results of another config ({change})")
+
+    def _warning(self, seed: int, problem: Unreadable, is_asked: bool) -> str:
+        outcome = f"seed {seed} does not count"
+        if is_asked:
+            outcome = f"seed {seed} is run again, and the file is kept as {DAMAGED}"
+        return f"{self.path / str(seed) / 'result.json'} {problem}; {outcome}"
+
+    def _keep_damaged(self, run: Path, directory: Path) -> None:
+        """Copy a record that cannot be read: all but a bit of it may be of use to somebody."""
+        record = run / "result.json"
+        if record.is_file() and not record.is_symlink() and problem_of(run):
+            shutil.copy2(record, directory / DAMAGED)
 
     def _remove(self, seed: int) -> None:
         # Under another name first: what a crash leaves of it is no run then.
@@ -253,18 +360,75 @@ def check_name(name: str) -> None:
         raise InputError("name", name, allowed)
 
 
+def seeds(first: int, repeat: int) -> range:
+    """The seeds of an experiment, ``repeat`` of them.
+
+    Raises:
+        InputError: they are too many, or not all of them are seeds.
+    """
+    if not 1 <= repeat <= MOST_SEEDS:
+        raise InputError("--repeat", repeat, f"1 to {MOST_SEEDS}")
+    if not 0 <= first <= LAST_SEED + 1 - repeat:
+        raise InputError("seed", first, f"0 to {LAST_SEED + 1 - repeat}, the first of {repeat}")
+    return range(first, first + repeat)
+
+
+def sealed(record: Mapping[str, Any]) -> Result:
+    """A record, plain JSON, with the checksum of all its keys."""
+    rest = {key: value for key, value in record.items() if key != CHECKSUM}
+    text = json.dumps(rest, sort_keys=True, separators=(",", ":"))
+    return rest | {CHECKSUM: hashlib.sha256(text.encode()).hexdigest()}
+
+
+def load_result(run: Path) -> Result:
+    """The record of a finished run.
+
+    Raises:
+        FileNotFoundError: there is none.
+        Unreadable: it cannot be used.
+    """
+    try:
+        text = regular(run / "result.json").read_bytes().decode()
+        result = json.loads(text, object_pairs_hook=_distinct)
+        number = result["format"]
+        if isinstance(number, int) and number > FORMAT:
+            raise Newer(f"was written by a newer version (format {number}; this one reads up to "
+                        f"{FORMAT})")
+        if type(number) is not int or number < 1:
+            raise Unreadable("is not what this program writes")
+        if number == FORMAT and result[CHECKSUM] != sealed(result)[CHECKSUM]:
+            raise Unreadable("is damaged, its checksum is wrong")
+        if str(result["seed"]) != run.name:
+            raise Unreadable(f"is that of seed {result['seed']}")
+        if result["digest"] != digest(result["config"]) or not _is_sound(result):
+            raise Unreadable("is not what this program writes")
+        _check_ranges(result)
+    except (Unreadable, FileNotFoundError):
+        raise
+    except OSError as error:
+        raise Unreadable(f"cannot be read ({error.strerror})") from error
+    except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
+        raise Unreadable("is not what this program writes") from error
+    return result
+
+
 def read_result(run: Path) -> Result | None:
-    """The record of a finished run; None where ``result.json`` is absent, torn or inconsistent."""
+    """The record of a finished run; None where there is none or it cannot be used."""
     try:
-        result = json.loads(regular(run / "result.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
+        return load_result(run)
+    except (FileNotFoundError, Unreadable):
         return None
+
+
+def problem_of(run: Path) -> Unreadable | None:
+    """Why the record of a run cannot be used; None where it can, or where there is none."""
     try:
-        whole = (result["format"] == FORMAT and str(result["seed"]) == run.name
-                 and result["digest"] == digest(result["config"]))
-        return result if whole and _is_sound(result) else None
-    except (AttributeError, KeyError, TypeError, ValueError, RecursionError):
-        return None
+        load_result(run)
+    except FileNotFoundError:
+        pass
+    except Unreadable as error:
+        return error
+    return None
 
 
 def read_results(path: Path) -> dict[int, Result]:
@@ -297,6 +461,22 @@ def _is_sound(result: Result) -> bool:
             and all(isinstance(value, float) or isinstance(value, int) and abs(value) < 2 ** 63
                     for value in numbers)
             and all(isinstance(text, str) for text in texts))
+
+
+def _check_ranges(result: Result) -> None:
+    for part in (result, *result["history"]):
+        for split in SPLITS:
+            for name, value in part.get(split, {}).items():
+                if FRACTION.fullmatch(name) and not math.isnan(value) and not 0 <= value <= 1:
+                    raise Unreadable(f"is damaged, {split} {name} is {value}")
+
+
+def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of JSON; of a key that is there twice nobody knows which value was meant."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise Unreadable("is damaged, it has a key twice")
+    return found
 
 
 def _seeds(path: Path) -> list[int]:

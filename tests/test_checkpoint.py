@@ -387,7 +387,7 @@ def record(run: Path) -> dict[str, Any]:
     result = json.loads((run / "result.json").read_text(encoding="utf-8"))
     for episode in result["history"]:
         del episode["seconds"]
-    for key in ("seconds", "peak_memory_mib", "config"):
+    for key in ("seconds", "peak_memory_mib", "config", "sha256"):
         del result[key]
     return result
 

@@ -11,8 +11,10 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
+from conftest import make_graph
 
 from graphgym_srnc import methods, store
 from graphgym_srnc.cli.main import COMMANDS, build_parser, main
@@ -191,6 +193,8 @@ def test_results_are_kept_resumed_and_overwritten(tmp_path, capsys):
     (["gnn.dim_inner"], "overrides"), (["train.mode", "no_such"], "train.mode"),
     (["dataset.format", "no_such"], "dataset.format"),
     (["--repeat", "0"], "--repeat"), (["--name", "../up"], "name"), (["--name", "a/b"], "name"),
+    (["--repeat", "1000000000000"], "--repeat"), (["seed", "4294967296"], "seed"),
+    (["seed", "4294967295", "--repeat", "2"], "seed"),
     (["synthetic.num_unseen", "6"], "num_unseen"), (["--figure-every", "-1"], "--figure-every"),
 ])
 def test_bad_input_is_one_line_and_nothing_is_written(tmp_path, capsys, words, key):
@@ -198,6 +202,117 @@ def test_bad_input_is_one_line_and_nothing_is_written(tmp_path, capsys, words, k
     err = capsys.readouterr().err
     assert err.count("\n") == 1 and err.startswith("error: ") and key in err
     assert not list(tmp_path.iterdir())
+
+
+def test_two_commands_at_one_name(tmp_path, capsys, monkeypatch):
+    plan, others = store.Experiment.plan, []
+
+    def overtaken(self, *args):
+        missing = plan(self, *args)
+        if not others:  # another process does the same, and is done before this one begins
+            words = ["--out-dir", str(tmp_path), "--no-figures", "--no-tensorboard"]
+            others.append(subprocess.run(command("run", *words, *ERM), env=environment(),
+                                         capture_output=True, text=True))
+        return missing
+
+    monkeypatch.setattr(store.Experiment, "plan", overtaken)
+    begun = time.time_ns()
+    assert erm(tmp_path, "--repeat", "2") == 0
+    assert others[0].returncode == 0, others[0].stderr
+    assert "done by another process" in capsys.readouterr().out
+    assert list(scores(tmp_path)) == [0, 1]
+    record = (tmp_path / "default" / "0" / "result.json").stat().st_mtime_ns
+    other_model = (tmp_path / "default" / "0" / "run.json").stat().st_mtime_ns
+    assert begun < other_model < record
+    assert record < (tmp_path / "default" / "1" / "run.json").stat().st_mtime_ns
+
+
+def test_commands_started_at_once_make_each_run_once(tmp_path):
+    words = ["--out-dir", str(tmp_path), "--no-figures", "--no-tensorboard", "--repeat", "3"]
+    both = [subprocess.Popen(command("run", *words, *ERM), env=environment(), text=True,
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(2)]
+    told = [process.communicate() for process in both]
+    assert {process.returncode for process in both} <= {0, 2}, told
+    assert all("Traceback" not in err for _, err in told)
+    made = re.findall(r"seed (\d)[^\n]*", "".join(out for out, _ in told))
+    found = scores(tmp_path)
+    assert list(found) == [0, 1, 2] and {*made} == {"0", "1", "2"}
+    assert erm(tmp_path / "alone", "--repeat", "3") == 0 and scores(tmp_path / "alone") == found
+
+
+def test_runs_of_other_data_are_not_pooled(tmp_path, capsys):
+    graph, edges = make_graph(), tmp_path / "mine" / "edges.csv"
+    edges.parent.mkdir()
+    np.savetxt(edges, graph.edge_index.T.numpy(), fmt="%d", delimiter=",")
+    np.save(edges.with_name("features.npy"), graph.x.numpy())
+    edges.with_name("labels.csv").write_text("".join(f"{label}\n" for label in graph.y.tolist()))
+    words = ["--name", "one", "dataset.format", "file", "dataset.name", str(edges.parent),
+             "file.num_val", "20", "file.num_test", "20", "file.num_unseen", "1"]
+    assert erm(tmp_path / "out", *words) == 0
+    lines = edges.read_text().splitlines(keepends=True)
+    before = stamps(tmp_path / "out")
+    edges.write_text("".join(lines[:len(lines) // 2]))
+    capsys.readouterr()
+    for more in (["--resume", "--repeat", "3"], ["seed", "1"]):
+        assert erm(tmp_path / "out", *words, *more) == 2
+        err = capsys.readouterr().err
+        assert "made of other data (split of seed 0" in err and err.count("\n") == 1
+        assert stamps(tmp_path / "out") == before
+    assert erm(tmp_path / "out", *words, "--resume") == 0, "nothing is added"
+    edges.write_text("".join(lines))
+    assert erm(tmp_path / "out", *words, "--resume", "--repeat", "2") == 0
+    assert len(scores(tmp_path / "out", "one")) == 2
+
+
+def with_tensorboard(out: Path, *words: str) -> int:
+    return main(["run", "--out-dir", str(out), "--no-figures", *words, *ERM])
+
+
+def test_results_that_are_removed_in_mid_run(tmp_path, capsys, monkeypatch):
+    import shutil
+    import threading
+    crashed = []
+    monkeypatch.setattr(threading, "excepthook", crashed.append)
+    monkeypatch.setattr(RunProgress, "episode",
+                        lambda *_: shutil.rmtree(tmp_path / "out" / "default"))
+    assert with_tensorboard(tmp_path / "out", "train.checkpoint", "1") == 2
+    err = capsys.readouterr().err
+    assert err.count("\n") == 1 and "default" in err and not crashed
+    assert not list((tmp_path / "out").rglob("*"))
+
+
+def test_a_full_disk_under_tensorboard(tmp_path, capsys, monkeypatch):
+    from graphgym_srnc.watch import events
+
+    class Full:
+        def __init__(self, path, *args, **kwargs):
+            self.file = open(path, *args, **kwargs)
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            self.file.close()
+
+        def __getattr__(self, name):
+            return getattr(self.file, name)
+
+        def write(self, content):
+            if self.file.seek(0, os.SEEK_END) > 200:
+                raise OSError(28, "No space left on device")
+            return self.file.write(content[:100])
+
+    monkeypatch.setattr(events, "open", Full, raising=False)
+    assert with_tensorboard(tmp_path) == 2
+    err = capsys.readouterr().err
+    assert err.count("\n") == 1 and "No space left on device" in err
+    home = tmp_path / "default" / "0"
+    assert not (home / "result.json").exists()
+    file, = home.glob("events*")
+    from tensorboard.backend.event_processing.event_file_loader import EventFileLoader
+    assert len([*EventFileLoader(str(file)).Load()]) == 1, "whole records alone"
+    monkeypatch.undo()
+    assert with_tensorboard(tmp_path, "--resume") == 0
 
 
 def test_an_unwritable_place_is_told_before_any_work(tmp_path, capsys, monkeypatch):

@@ -200,7 +200,7 @@ def test_the_test_score_is_that_of_the_setting_chosen_on_validation(tmp_path):
     # Other test scores choose the same.
     for result in (tmp_path / "c").glob("*/result.json"):
         record = json.loads(result.read_text())
-        result.write_text(json.dumps(record | {"test": both(0.01)}))
+        result.write_text(json.dumps(store.sealed(record | {"test": both(0.01)})))
     assert of(tmp_path).settings == of(tmp_path,
                                        metrics=["micro_f1"]).settings == {("erm", "Cora"): setting}
     assert (of(tmp_path, metrics=["unknown_fpr95"]).settings["erm", "Cora"].values
@@ -264,7 +264,7 @@ def test_folders_at_any_depth_and_what_is_passed_over(tmp_path, several):
     keep(tmp_path / "copy", "of a", [0.5])
     (home / "1" / "result.json").write_text("garbage")
     record = json.loads((home / "2" / "result.json").read_text())
-    (home / "2" / "result.json").write_text(json.dumps(record | {"test": 7}))
+    (home / "2" / "result.json").write_text(json.dumps(store.sealed(record | {"test": 7})))
     (home / "3" / "result.json").unlink()
     for name, text in (("5", "[" * 100_000), ("6", "{}"), ("7", "\x00")):
         (home / name).mkdir()
@@ -311,7 +311,8 @@ def test_settings_without_validation_scores_are_not_chosen_from(tmp_path):
     for home in (keep(tmp_path, name, [0.5, 0.6], gnn__dim_inner=width)
                  for name, width in (("a", 16), ("b", 64))):
         for result in home.glob("*/result.json"):
-            result.write_text(json.dumps(json.loads(result.read_text()) | {"val": {}}))
+            record = json.loads(result.read_text()) | {"val": {}}
+            result.write_text(json.dumps(store.sealed(record)))
     with pytest.raises(InputError, match="gnn.dim_inner.*--by"):
         of(tmp_path)
     assert of(tmp_path, by=["gnn.dim_inner"]).rows == ["dim_inner=16", "dim_inner=64"]

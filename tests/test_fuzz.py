@@ -27,7 +27,7 @@ from test_methods import make
 from test_report_html import PNG, Page, keep
 from torch_geometric.data import Data, HeteroData
 
-from graphgym_srnc import atomic, cache, shifts, store
+from graphgym_srnc import atomic, cache, seal, shifts, store
 from graphgym_srnc.cli.main import main
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.report import overview, page, pictures
@@ -147,6 +147,7 @@ def packed(draw: random.Random, content: bytes) -> bytes:
 def saved(value: Any) -> bytes:
     out = io.BytesIO()
     torch.save(value, out)
+    seal.seal(out)
     return out.getvalue()
 
 
@@ -412,6 +413,7 @@ def result(folder: Path) -> Callable[[random.Random], None]:
             changed = other(draw, record)
             if isinstance(changed, dict) and isinstance(changed.get("config"), dict):
                 changed["digest"] = store.digest(changed["config"])
+            changed = store.sealed(changed) if isinstance(changed, dict) else changed
             content = json.dumps(changed).encode()
         (run / "result.json").write_bytes(content)
         (run / "error.txt").write_bytes(mutated(draw, b"Traceback (most recent call last):\n  "
@@ -461,7 +463,7 @@ def model(folder: Path) -> Callable[[random.Random], None]:
             if isinstance(changed["config"], dict):
                 changed["digest"] = store.digest(changed["config"])
                 said = about | {"facts": about["facts"] | {"digest": changed["digest"]}}
-        (run / "result.json").write_text(json.dumps(changed))
+        (run / "result.json").write_text(json.dumps(store.sealed(changed)))
         (run / "model.pt").write_bytes(packed(draw, whole) if name == "zip"
                                        else saved({"about": json.dumps(said), "state": state}))
         models.load(run).predict(make_graph(20, 3, told["config"]["synthetic"]["num_features"]))

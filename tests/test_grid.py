@@ -442,13 +442,14 @@ def test_garbage_is_no_result(tmp_path):
     file = here.path / "0" / "result.json"
     whole = json.loads(file.read_text())
     for content in ("", "{", file.read_text()[:-40], "null", "[1]", "[" * 100_000,
-                    json.dumps(whole | {"config": [1]}), "\x00" * 50,
-                    json.dumps(whole | {"config": whole["config"] | {"x": 2}}),
-                    json.dumps(whole | {"seed": 1}), "4",
-                    json.dumps({key: value for key, value in whole.items() if key != "history"})):
+                    json.dumps(store.sealed(whole | {"config": [1]})), "\x00" * 50,
+                    json.dumps(store.sealed(whole | {"config": whole["config"] | {"x": 2}})),
+                    json.dumps(store.sealed(whole | {"seed": 1})), "4",
+                    json.dumps(store.sealed({key: value for key, value in whole.items()
+                                             if key != "history"}))):
         file.write_text(content)
         assert here.results() == {} and here.plan([0], resume=True) == [0]
-        with pytest.raises(InputError, match="half-written"):
+        with pytest.raises(InputError, match="damaged"):
             here.plan([0])
     file.write_bytes(b"\xff\xfe garbage")
     assert here.plan([0], resume=True) == [0]

@@ -12,7 +12,7 @@ from conftest import make_graph, make_task
 from torch_geometric.data import Data
 
 import graphgym_srnc
-from graphgym_srnc import methods, store
+from graphgym_srnc import methods, seal, store
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.train import model as models
 from graphgym_srnc.train.metrics import scores_of
@@ -41,11 +41,17 @@ def trained(gym, tmp_path: Path, *words: str):
     run = tmp_path / "one" / str(cfg.seed)
     run.mkdir(parents=True)
     shutil.move(tmp_path / model.FILE, run)
-    (run / "result.json").write_text(json.dumps(result))
+    (run / "result.json").write_text(json.dumps(store.sealed(result)))
     before = torch.get_rng_state()
     loaded = model.load(run)
     assert torch.equal(before, torch.get_rng_state())
     return method, task, loaded
+
+
+def save(content: dict, path: Path) -> None:
+    torch.save(content, path)
+    with open(path, "r+b") as archive:
+        seal.seal(archive)
 
 
 def new_graph(task) -> Data:
@@ -168,7 +174,7 @@ def test_files_of_other_formats_and_torn_ones(tmp_path):
         models.load(path)
     for wrong in (weight.double(), weight[:1], weight.to_sparse(), weight.to("meta"), None):
         state = about["state"] | {"classifier.layers.0.weight": wrong}
-        torch.save(about | {"state": state}, path)
+        save(about | {"state": state}, path)
         with pytest.raises(InputError, match="classifier.layers.0.weight is not torch.float32"):
             models.load(path)
 
@@ -185,7 +191,7 @@ def test_other_values_are_refused(tmp_path, section, key, value):
     content = torch.load(path, weights_only=True)
     about = json.loads(content["about"])
     (about if section is None else about[section])[key] = value
-    torch.save(content | {"about": json.dumps(about)}, path)
+    save(content | {"about": json.dumps(about)}, path)
     with pytest.raises(InputError, match="path"):
         models.load(path)
 
@@ -222,7 +228,7 @@ def test_what_is_refused(gym, tmp_path):
         model.load(tmp_path / "nothing")
     run = tmp_path / "one" / "0"
     result = json.loads((run / "result.json").read_text())
-    (run / "result.json").write_text(json.dumps(result | {"split": "another"}))
+    (run / "result.json").write_text(json.dumps(store.sealed(result | {"split": "another"})))
     with pytest.raises(InputError, match="belongs to another run"):
         model.load(run)
     (run / "result.json").write_text(json.dumps(result))
@@ -238,7 +244,7 @@ def test_what_is_refused(gym, tmp_path):
     with pytest.raises(InputError, match="damaged"):
         model.load(run)
     (run / model.FILE).unlink()
-    (run / "result.json").write_text(json.dumps(result | {"method": "standard"}))
+    (run / "result.json").write_text(json.dumps(store.sealed(result | {"method": "standard"})))
     with pytest.raises(InputError, match="train.mode standard"):
         model.load(run)
 

@@ -337,7 +337,8 @@ def test_links_and_torn_records_are_passed_over(tmp_path, undrawn):
         record = json.loads((tmp_path / "results" / "one" / "1" / "result.json").read_text())
         record |= change
         record["digest"] = store.digest(record["config"])
-        (tmp_path / "results" / "one" / "1" / "result.json").write_text(json.dumps(record))
+        (tmp_path / "results" / "one" / "1" / "result.json").write_text(
+            json.dumps(store.sealed(record)))
         found = Page(rendered([tmp_path / "results"]))
         assert list(found.table("experiment", "method")) == ["one"]
         assert found.table("experiment", "seed")["one"] == [

@@ -110,12 +110,119 @@ def test_a_half_written_run_is_seen_and_run_again(tmp_path, damage):
     else:
         shutil.copy(tmp_path / "toy" / "0" / "result.json", file)
     assert list(experiment(tmp_path).results()) == [0]
-    with pytest.raises(InputError, match="half-written runs"):
+    with pytest.raises(InputError, match="half-written" if damage == "absent" else "damaged"):
         experiment(tmp_path).plan([1])
     exp = experiment(tmp_path)
     assert exp.plan([0, 1], resume=True) == [1]
     run(exp, 1, [0.6])
     assert list(exp.results()) == [0, 1]
+
+
+def change(exp: store.Experiment, seed: int, edit, seal: bool = True) -> None:
+    file = exp.path / str(seed) / "result.json"
+    record = edit(json.loads(file.read_text()))
+    file.write_text(json.dumps(store.sealed(record) if seal else record))
+
+
+@pytest.mark.parametrize("edit, seal, problem", [
+    (lambda record: record | {"seconds": 2.0}, False, "checksum is wrong"),
+    (lambda record: {key: value for key, value in record.items() if key != "sha256"}, False,
+     "not what this program writes"),
+    (lambda record: record | {"val": {"micro_f1": 7.5}}, True, "val micro_f1 is 7.5"),
+    (lambda record: record | {"test": {"unknown_auroc": -0.1}}, True, "unknown_auroc is -0.1"),
+    (lambda record: record | {"history": record["history"][:1], "selected": 1}, True, "not what"),
+    (lambda record: record | {"format": True}, True, "not what this program writes"),
+], ids=["changed", "no checksum", "large", "negative", "inconsistent", "format"])
+def test_a_damaged_record_is_told_and_kept_aside(tmp_path, edit, seal, problem):
+    for seed in (0, 1):
+        run(experiment(tmp_path), seed, [0.5, 0.7])
+    change(experiment(tmp_path), 1, edit, seal)
+    damaged = (tmp_path / "toy" / "1" / "result.json").read_bytes()
+    exp = experiment(tmp_path)
+    assert exp.plan([0, 1], resume=True) == [1] and list(exp.results()) == [0]
+    assert len(exp.warnings) == 1 and "toy/1/result.json" in exp.warnings[0].replace(os.sep, "/")
+    assert problem in exp.warnings[0] and "is run again" in exp.warnings[0]
+    assert exp.plan([0, 2], resume=True) == [2] and "does not count" in exp.warnings[0]
+    with exp.claim(1) as present:
+        assert present is None
+        run(exp, 1, [0.5, 0.7])
+    assert (tmp_path / "toy" / "1" / store.DAMAGED).read_bytes() == damaged
+    assert list(exp.results()) == [0, 1] and exp.plan([0, 1], resume=True) == []
+    assert exp.warnings == []
+
+
+def test_a_key_that_is_there_twice_is_damage(tmp_path):
+    exp = experiment(tmp_path)
+    run(exp, 0, [0.5])
+    file = exp.path / "0" / "result.json"
+    file.write_text(file.read_text().replace('"lr": 0.01', '"lr": 0.01, "lr": 0.01'))
+    assert "a key twice" in str(store.problem_of(exp.path / "0")) and exp.results() == {}
+
+
+def test_records_of_older_and_newer_versions(tmp_path):
+    for seed in (0, 1):
+        run(experiment(tmp_path), seed, [0.5])
+    exp = experiment(tmp_path)
+    change(exp, 0, lambda record: {key: value for key, value in (record | {"format": 1}).items()
+                                   if key != "sha256"}, seal=False)
+    assert list(exp.results()) == [0, 1]
+    change(exp, 1, lambda record: {"format": 9, "seed": 1}, seal=False)
+    before = tree(tmp_path)
+    for seeds, resume in (([0, 1], True), ([2], False), ([1], True)):
+        with pytest.raises(InputError, match=r"newer version \(format 9"):
+            exp.plan(seeds, resume=resume)
+    with pytest.raises(store.Kept, match="newer version"), exp.claim(1):
+        pass
+    assert list(exp.results()) == [0]
+    assert {**tree(tmp_path), "toy/.locks/1": b""} == {**before, "toy/.locks/1": b""}
+    assert exp.plan([1], overwrite=True) == [1] and exp.warnings == []
+
+
+def test_what_has_come_since_the_plan_stays(tmp_path):
+    first, second = experiment(tmp_path), experiment(tmp_path)
+    other = experiment(tmp_path, train={"mode": "srnc", "patience": 0})
+    for exp in (first, second, other):
+        assert exp.plan([0, 1]) == [0, 1]
+    with first.claim(0) as present:
+        assert present is None
+        run(first, 0, [0.5])
+    whole = tree(tmp_path / "toy" / "0")
+    with second.claim(0) as present:
+        assert present["val"]["micro_f1"] == 0.5
+    with pytest.raises(store.Kept, match="another config"), other.claim(0):
+        pass
+    (tmp_path / "toy" / "1" / "val").mkdir(parents=True)
+    with pytest.raises(store.Kept, match="did not write"), second.claim(1):
+        pass
+    assert tree(tmp_path / "toy" / "0") == whole
+    with second.claim(0, overwrite=True) as present:
+        assert present is None
+
+
+def test_overwriting_spares_what_another_process_has_put_in_place(tmp_path):
+    run(experiment(tmp_path), 0, [0.5])
+    new, same = (experiment(tmp_path, train={"mode": "srnc", "patience": 0}) for _ in range(2))
+    assert new.plan([0, 1], overwrite=True) == same.plan([0, 1], overwrite=True) == [0, 1]
+    run(same, 0, [0.9])
+    new.clear()
+    assert new.result(0)["val"]["micro_f1"] == 0.9
+
+
+@pytest.mark.parametrize("first, repeat, key", [
+    (-1, 1, "seed"), (2 ** 32, 1, "seed"), (2 ** 32 - 1, 2, "seed"), (0, 10 ** 12, "--repeat"),
+    (0, 0, "--repeat")])
+def test_seeds_that_cannot_be(first, repeat, key):
+    with pytest.raises(InputError, match=f"^{key}: got"):
+        store.seeds(first, repeat)
+    assert list(store.seeds(2 ** 32 - 2, 2)) == [2 ** 32 - 2, 2 ** 32 - 1]
+
+
+def test_a_removed_directory_is_not_made_again(tmp_path):
+    exp = experiment(tmp_path)
+    shutil.rmtree(exp.begin(0))
+    with pytest.raises(InputError, match="it was removed"):
+        exp.finish(0, record([0.5]))
+    assert not (exp.path / "0").exists()
 
 
 def test_a_foreign_directory_is_left_alone(tmp_path):

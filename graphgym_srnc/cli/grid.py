@@ -105,7 +105,8 @@ def main(args: argparse.Namespace) -> int:
              for result in results.values()]
     workers = (args.jobs or _cores()) if args.executor == "local" else 0
     first, *more = estimate.summary(cells, known, workers)
-    print("\n".join([f"{out_dir}: {first}", *more]), flush=True)
+    warnings = [f"warning: {text}" for cell in cells for text in cell.experiment.warnings]
+    print("\n".join([f"{out_dir}: {first}", *more, *warnings]), flush=True)
     if args.dry_run:
         for cell in cells:
             changed = difference(base_cfg, cell.cfg).items()

@@ -5,6 +5,7 @@ import argparse
 import contextlib
 import json
 import sys
+from functools import partial
 from typing import TYPE_CHECKING, Sequence
 
 from graphgym_srnc.cli import arguments
@@ -66,28 +67,35 @@ def main(args: argparse.Namespace) -> None:
 
 
 def _main(args: argparse.Namespace) -> None:
-    from graphgym_srnc import parallel
+    from graphgym_srnc import parallel, store
     from graphgym_srnc.errors import InputError
     from graphgym_srnc.gym import load_config
     from graphgym_srnc.runs import run
+    from graphgym_srnc.runs.prepare import check_data
     from graphgym_srnc.train.trainer import IN_PARALLEL
     arguments.check_least(args, repeat=1, figure_every=0)
     cfg = load_config(args.cfg, args.overrides)
     if parallel.count() > 1 and not cfg.get(cfg.train.mode, {}).get("batch_size"):
         raise InputError(f"{cfg.train.mode}.batch_size", 0, IN_PARALLEL)
-    seeds = run.seeds(cfg, args.repeat)
+    seeds = store.seeds(cfg.seed, args.repeat)
     cfg.out_dir = args.out_dir or cfg.out_dir
     experiment = run.experiment(cfg, args.name or arguments.base_name(args.cfg))
 
     def plan() -> bytes:
-        return json.dumps(experiment.plan(seeds, args.resume, args.overwrite)).encode()
+        missing = experiment.plan(seeds, args.resume, args.overwrite)
+        if missing:
+            check_data(cfg, experiment, missing, {})
+        return json.dumps(missing).encode()
 
     missing = json.loads(parallel.from_first(plan))
     if not parallel.first():
         for seed in missing:
-            run.run(cfg, seed, experiment, resume=args.resume)
+            if parallel.from_first(bytes):
+                run.run(cfg, seed, experiment, resume=args.resume)
         return
     arguments.remark([cfg])
+    for text in experiment.warnings:
+        print(f"warning: {text}", flush=True)
     done = len(seeds) - len(missing)
     print(f"{experiment.path}: {cfg.train.mode} on {cfg.dataset.format}/{cfg.dataset.name}, "
           f"{cfg.gnn.layer_type}, seeds {seeds[0]} to {seeds[-1]}"
@@ -103,6 +111,7 @@ def _main(args: argparse.Namespace) -> None:
 
 def _run_all(args: argparse.Namespace, cfg: CfgNode, experiment: Experiment,
              missing: Sequence[int]) -> None:
+    from graphgym_srnc import parallel
     from graphgym_srnc.cli.progress import RunProgress
     from graphgym_srnc.report import table
     from graphgym_srnc.runs import run
@@ -111,9 +120,12 @@ def _run_all(args: argparse.Namespace, cfg: CfgNode, experiment: Experiment,
             figures = seed == cfg.seed if args.figures is None else args.figures
             extras = run.Extras(not args.no_tensorboard, figures, args.figure_every, args.map)
             progress.start(f"seed {seed}")
-            with experiment.claim(seed):
-                result = run.run(cfg, seed, experiment, progress, extras, args.resume)
-            progress.finish(table.line(result))
+            with experiment.claim(seed, args.overwrite) as result:
+                is_new = result is None
+                parallel.from_first(partial(bytes, is_new))  # the others run it, or not
+                if is_new:
+                    result = run.run(cfg, seed, experiment, progress, extras, args.resume)
+            progress.finish(table.line(result) + ", done by another process" * (not is_new))
             for warning in result["warnings"]:
                 progress.say(f"warning: seed {seed}: {warning}")
 

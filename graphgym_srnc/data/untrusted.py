@@ -2,6 +2,7 @@
 makes us allocate more than there is."""
 from __future__ import annotations
 
+import io
 import math
 import os
 import sys
@@ -23,6 +24,7 @@ from torch_geometric.data.data import DataEdgeAttr, DataTensorAttr
 from torch_geometric.data.storage import GlobalStorage
 
 from graphgym_srnc.atomic import regular
+from graphgym_srnc.seal import check_seal
 
 DATA_CLASSES = (Data, DataEdgeAttr, DataTensorAttr, GlobalStorage)
 """What a saved ``Data`` consists of beside tensors."""
@@ -149,6 +151,26 @@ def dense(matrix: sp.spmatrix) -> np.ndarray:
     """
     _check_size(math.prod(matrix.shape) * matrix.dtype.itemsize)
     return matrix.toarray()
+
+
+def saved(content: bytes, device: str | None = None) -> tuple[Any, bool]:
+    """What ``torch.save`` wrote, tensors and plain values alone, and whether it was sealed.
+
+    Torch compares no checksum. An archive without a seal has those of its files.
+
+    Args:
+        content: of the file.
+        device: where tensors go; None = where each was.
+
+    Raises:
+        Exception: of some kind, where the content is damaged or something else.
+    """
+    is_sealed = check_seal(content)
+    if not is_sealed and zipfile.ZipFile(io.BytesIO(content)).testzip() is not None:
+        raise ValueError("it is damaged, a checksum is wrong")
+    with torch.sparse.check_sparse_tensor_invariants():
+        found = torch.load(io.BytesIO(content), weights_only=True, map_location=device)
+    return found, is_sealed
 
 
 def sparse_matrix(matrix: Any) -> sp.spmatrix:

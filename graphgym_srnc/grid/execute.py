@@ -6,8 +6,7 @@ import sys
 import time
 from typing import Mapping, Protocol, Sequence
 
-from graphgym_srnc import store
-from graphgym_srnc.errors import InputError
+from graphgym_srnc import shifts, store
 from graphgym_srnc.grid.jobs import Executor, Job, Outcome
 from graphgym_srnc.grid.plan import Cell
 
@@ -34,16 +33,12 @@ def prepare_data(cells: Sequence[Cell]) -> None:
     Raises:
         InputError: a task cannot be made, or a finished run of the same config has another split.
     """
-    from graphgym_srnc.runs.prepare import data_key, prepare
+    from graphgym_srnc.runs.prepare import check_data, prepare
     configs, names = [cell.cfg for cell in cells], [cell.experiment.name for cell in cells]
-    fingerprints = prepare(configs, names)
+    fingerprints = prepare(configs, names, forget=False)
     for cell in cells:
-        seed = cell.seeds[0]
-        now, result = fingerprints.get(data_key(cell.cfg)), cell.experiment.result(seed)
-        if now and result and result["split"] != now and seed not in cell.missing:
-            splits = f"split of seed {seed}: {result['split'][:12]} there, {now[:12]} now"
-            allowed = "another --name, or --overwrite, since its runs were made of other data"
-            raise InputError("out_dir", str(cell.experiment.path), f"{allowed} ({splits})")
+        check_data(cell.cfg, cell.experiment, cell.missing, fingerprints)
+    shifts.forget()
 
 
 def execute(jobs: Sequence[Job], cells: Sequence[Cell], executor: Executor,
@@ -83,7 +78,7 @@ def execute(jobs: Sequence[Job], cells: Sequence[Cell], executor: Executor,
 
 def _write_error(outcome: Outcome, experiment: store.Experiment) -> None:
     seed, text = outcome.job.seed, f"try {outcome.attempts}: {outcome.message}\n"
-    with contextlib.suppress(store.Busy), experiment.claim(seed):
+    with contextlib.suppress(store.Busy, store.Kept), experiment.claim(seed):
         experiment.fail(seed, text)
 
 
@@ -96,9 +91,13 @@ def _wait_for(held: list[Job], experiments: Experiments, progress: Progress) -> 
         for job in list(held):
             experiment = experiments[job.name]
             with contextlib.suppress(store.Busy):
-                with experiment.claim(job.seed):
-                    held.remove(job)
-                if job.overwrite or experiment.result(job.seed) is None:
+                try:
+                    with experiment.claim(job.seed, job.overwrite) as result:
+                        pass
+                except store.Kept:
+                    result = None  # the worker will say why
+                held.remove(job)
+                if result is None:
                     free.append(job)
                 else:
                     progress.finish(f"{job.name}, seed {job.seed}: done by another process")

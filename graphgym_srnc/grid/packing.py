@@ -47,7 +47,8 @@ def unpack(job: Job, files: Mapping[str, bytes]) -> None:
     cfg = parse_config(job.config)
     cfg.out_dir = job.out_dir
     experiment = run.experiment(cfg, job.name)
-    with tempfile.TemporaryDirectory() as folder, experiment.claim(job.seed):
+    with tempfile.TemporaryDirectory() as folder, experiment.claim(
+            job.seed, job.overwrite) as finished:
         directory = Path(folder, str(job.seed))
         for name, content in files.items():
             atomic.write_bytes(directory / name, content, durable=False)
@@ -55,9 +56,9 @@ def unpack(job: Job, files: Mapping[str, bytes]) -> None:
         if result is not None:
             # Equal but for the folders, which were those of the node; were it another config, its
             # digest would differ.
-            text = json.dumps(result | {"config": experiment.config}, indent=1)
+            text = json.dumps(store.sealed(result | {"config": experiment.config}), indent=1)
             atomic.write_text(directory / "result.json", f"{text}\n", durable=False)
-        if job.overwrite or experiment.result(job.seed) is None:
+        if finished is None:
             experiment.adopt(job.seed, directory)
 
 

@@ -80,7 +80,7 @@ def cells(settings: Sequence[space.Setting], base: str | None, base_name: str,
             other = seen.setdefault((kind, mark), text)
             if other is not text:
                 raise InputError("--grid", f"{other} and {text}", f"settings of different {kind}")
-        seeds = run.seeds(cfg, repeat)
+        seeds = store.seeds(cfg.seed, repeat)
         missing = experiment.plan(seeds, resume, overwrite)
         planned.append(Cell(cfg, experiment, seeds, missing, setting))
     return planned
@@ -107,8 +107,9 @@ def adopt(cells: Iterable[Cell], out_dir: Path,
         for seed in list(cell.missing):
             folder = folders.get((experiment.digest, seed))
             if folder is not None and folder.parent != experiment.path:
-                with contextlib.suppress(store.Busy), experiment.claim(seed):
-                    experiment.adopt(seed, folder)
+                with contextlib.suppress(store.Busy), experiment.claim(seed) as present:
+                    if present is None:
+                        experiment.adopt(seed, folder)
                     cell.missing.remove(seed)
                     adopted += 1
     return adopted

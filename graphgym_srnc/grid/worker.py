@@ -29,9 +29,8 @@ def execute(job: Job) -> str:
     if experiment.digest != job.digest:
         raise InputError("config", experiment.digest, f"the digest of the plan, {job.digest}")
 
-    with experiment.claim(job.seed), untrusted.trusted(job.trust):
-        # Whoever held it before may have finished it.
-        result = None if job.overwrite else experiment.result(job.seed)
+    with (experiment.claim(job.seed, job.overwrite) as result,
+          untrusted.trusted(job.trust)):
         if result is None:
             extras = run.Extras(**job.extras, varied=tuple(job.varied.items()))
             try:

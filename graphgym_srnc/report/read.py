@@ -83,7 +83,8 @@ class Collection:
     def remarks(self) -> list[str]:
         """Sentences on what was passed over."""
         skipped = [f"{len(self.unreadable)} unreadable result(s), the first is {clean(str(path))}"
-                   for path in self.unreadable[:1]]
+                   + (f", which {clean(str(problem))}" if problem else "")
+                   for path in self.unreadable[:1] for problem in [store.problem_of(path.parent)]]
         skipped += [f"{self.unfinished} unfinished run(s)"] * bool(self.unfinished)
         if self.repeated:
             skipped.append(f"{self.repeated} run(s) of the same config, seed and split as another")
@@ -190,7 +191,8 @@ def _failure(directory: Path) -> str:
     """Why a run has no readable result: the last line of its error, if it left one."""
     file = directory / "error.txt"
     if (directory / "result.json").exists():
-        return "its result.json is not what this program writes"
+        reason = store.problem_of(directory) or "is not what this program writes"
+        return f"its result.json {reason}"
     if file.is_symlink() or not file.is_file():
         return "no result yet: interrupted, or still running"
     with open(file, "rb") as error:

@@ -5,18 +5,18 @@ import io
 import json
 import random
 import time
-import zipfile
 from typing import Any, Callable
 
 import numpy as np
 import torch
 
-from graphgym_srnc import atomic, environment, methods, parallel
+from graphgym_srnc import atomic, environment, methods, parallel, seal
 from graphgym_srnc.cache import source_digest
+from graphgym_srnc.data import untrusted
 from graphgym_srnc.runs.recorder import Recorder
 from graphgym_srnc.store import CHECKPOINT, Experiment
 
-FORMAT = 2
+FORMAT = 3
 """Of these files; another one is not read."""
 
 FIRST_COST = 0.02
@@ -40,6 +40,7 @@ class Checkpoint:
 
     def __init__(self, experiment: Experiment, seed: int, split: str, share: float,
                  say: Callable[[str], None], resume: bool, recorder: Recorder) -> None:
+        self.experiment = experiment
         self.path = experiment.path / str(seed) / CHECKPOINT
         method = methods.find(experiment.config["train"]["mode"])
         self.key = {
@@ -55,8 +56,7 @@ class Checkpoint:
         if not content:
             return None
         try:
-            state = _unpack(content)
-            key = json.loads(state["key"])
+            state, key = unpack(content)
             wrong = [name for name, value in self.key.items() if key.get(name) != value]
             if not wrong:
                 name, numbers, *rest = state["numpy"]
@@ -78,11 +78,13 @@ class Checkpoint:
         begin = time.monotonic()
         if self.share < 1 and (begin - self.last_write) * self.share < self.cost:
             return
+        self.experiment.check_there(self.key["seed"])
         name, numbers, *rest = np.random.get_state()
         numpy = (name, torch.from_numpy(numbers.astype(np.int64)), *rest)
         buffer = io.BytesIO()
         torch.save({"key": json.dumps(self.key), "trainer": state(), "numpy": numpy,
                     "python": random.getstate(), "recorder": self.recorder.state()}, buffer)
+        seal.seal(buffer)
         try:
             atomic.write_bytes(self.path, buffer.getvalue())
         except OSError as error:
@@ -102,9 +104,14 @@ class Checkpoint:
             return b"unreadable"
 
 
-def _unpack(content: bytes) -> dict[str, Any]:
-    # Torch itself does not look at the checksums that it writes.
-    if zipfile.ZipFile(io.BytesIO(content)).testzip() is not None:
-        raise ValueError("torn")
-    with torch.sparse.check_sparse_tensor_invariants():
-        return torch.load(io.BytesIO(content), weights_only=True)
+def unpack(content: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The state in the bytes of a file, and what it is a state of.
+
+    Raises:
+        Exception: of some kind, where the file is damaged or something else.
+    """
+    state, is_sealed = untrusted.saved(content)
+    key = json.loads(state["key"])
+    if not is_sealed and key["format"] >= FORMAT:
+        raise ValueError("it is damaged, its checksum is missing")
+    return state, key

@@ -2,25 +2,27 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Sequence
+from typing import Any, Collection, Sequence
 
 from graphgym_srnc import shifts
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.gym.build import build_task, shift_options
 from graphgym_srnc.gym.config import CfgNode
+from graphgym_srnc.store import Experiment
 
 
-def prepare(configs: Sequence[CfgNode], names: Sequence[str] = ()) -> dict[str, str]:
+def prepare(configs: Sequence[CfgNode], names: Sequence[str] = (),
+            forget: bool = True) -> dict[str, str]:
     """Make one task of each distinct data set, and forget it again.
 
     Args:
         configs: the configs of all runs to come. Those that differ in the seed of the split alone
             have the same data; the first of them is tried.
         names: what errors call the configs; by default their numbers.
+        forget: whether to let go of the data in memory.
 
     Returns:
-        The fingerprint of each task that was made, by its :func:`data_key`. A finished run of the
-        same key whose ``split`` is another fingerprint was made of other data.
+        The fingerprint of each task that was made, by its :func:`data_key`.
 
     Raises:
         InputError: a task cannot be made; names the data set and the config.
@@ -41,8 +43,45 @@ def prepare(configs: Sequence[CfgNode], names: Sequence[str] = ()) -> dict[str, 
         except Exception as error:
             reason = f"data that can be read ({where}; {type(error).__name__}: {error})"
             raise InputError("dataset.name", cfg.dataset.name, reason) from error
-    shifts.forget()
+    if forget:
+        shifts.forget()
     return fingerprints
+
+
+def check_data(cfg: CfgNode, experiment: Experiment, missing: Collection[int],
+               fingerprints: dict[str, str]) -> None:
+    """Refuse to add runs to finished ones that were made of other data.
+
+    The task of one finished run is made again. It tells whether the graph is the same, and with it
+    the split of all whose data are made from the same settings.
+
+    Args:
+        cfg: the config of the experiment.
+        experiment: has the finished runs.
+        missing: the seeds to run.
+        fingerprints: of the tasks that have been made, by their :func:`data_key`; grows.
+
+    Raises:
+        InputError: a finished run is of other data, or the data cannot be read.
+    """
+    kept = {seed: result for seed, result in experiment.results().items()
+            if seed not in missing and result["digest"] == experiment.digest}
+    keys = {seed: data_key(_with_seed(cfg, seed)) for seed in kept}
+    if kept and not fingerprints.keys() & {*keys.values()}:
+        first = _with_seed(cfg, min(kept))
+        fingerprints |= prepare([first], [experiment.name], forget=False)
+    for seed, result in kept.items():
+        now = fingerprints.get(keys[seed], result["split"])
+        if result["split"] != now:
+            splits = f"split of seed {seed}: {result['split'][:12]} there, {now[:12]} now"
+            allowed = "another --name, or --overwrite, since its runs were made of other data"
+            raise InputError("out_dir", str(experiment.path), f"{allowed} ({splits})")
+
+
+def _with_seed(cfg: CfgNode, seed: int) -> CfgNode:
+    cfg = cfg.clone()
+    cfg.seed = seed
+    return cfg
 
 
 def data_key(cfg: CfgNode) -> str:

@@ -74,6 +74,7 @@ class Recorder:
         if self.board is None:
             # Only now, since a method may still refuse its task when it starts.
             self.board = self._open(episode.number)
+        self.experiment.check_there(self.cfg.seed)
         with untouched(method):
             seen = blind(method, task)
             scores = method.predict(seen.source, seen.role_of(seen.source))[task.train]
@@ -87,6 +88,7 @@ class Recorder:
 
     def finish(self, record: RunRecord, method: Method, task: ShiftTask) -> None:
         """Show the selected episode of a trained method."""
+        self.experiment.check_there(self.cfg.seed)
         self.board.finish(record, method, task, self.extras.settings(self.cfg))
 
     def close(self) -> None:

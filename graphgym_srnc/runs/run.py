@@ -9,7 +9,6 @@ from torch_geometric import seed_everything
 
 from graphgym_srnc import environment, parallel
 from graphgym_srnc.data.describe import label_counts
-from graphgym_srnc.errors import InputError
 from graphgym_srnc.gym.build import build_task, device, visible_task
 from graphgym_srnc.gym.config import CfgNode, activate, dump_config, schema
 from graphgym_srnc.gym.training import fit
@@ -32,17 +31,6 @@ def experiment(cfg: CfgNode, name: str) -> Experiment:
     unused = set(schema()) - {"train", "dataset", cfg.train.mode, cfg.dataset.format}
     used = {key: value for key, value in cfg.items() if key not in unused}
     return Experiment(cfg.out_dir, name, used, dump_config(cfg))
-
-
-def seeds(cfg: CfgNode, repeat: int) -> range:
-    """The seeds of so many runs of a config.
-
-    Raises:
-        InputError: the last one is too large for a seed.
-    """
-    if cfg.seed + repeat > 2 ** 32:
-        raise InputError("--repeat", repeat, f"at most {2 ** 32 - cfg.seed}, since seeds end there")
-    return range(cfg.seed, cfg.seed + repeat)
 
 
 def run(base: CfgNode, seed: int, experiment: Experiment, watch: Watch | None = None,

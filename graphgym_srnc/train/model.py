@@ -6,7 +6,6 @@ import io
 import json
 import os
 import textwrap
-import zipfile
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Iterator, Mapping, NamedTuple, Sequence, get_type_hints
@@ -15,15 +14,19 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from graphgym_srnc import __version__, atomic, methods, shifts
+from graphgym_srnc import __version__, atomic, methods, seal, shifts
 from graphgym_srnc.backbones import BACKBONES, Encoder, EncoderSpec, prepare
+from graphgym_srnc.data import untrusted
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.methods.base import Method
 from graphgym_srnc.options import options as options_of
 from graphgym_srnc.task import HIDDEN, ShiftTask, Sizes
 
-FORMAT = 2
-"""Format of model files. Estimators and runs each had another one of number 1."""
+FORMAT = 3
+"""Format of model files. Estimators and runs each had another one of number 1; 2 had no seal."""
+
+UNSEALED = 2
+"""The format without a seal, which is still read."""
 
 UNKNOWN = "unknown"
 """Name of the unknown class."""
@@ -126,6 +129,7 @@ class TrainedModel:
             "facts": self.facts}, default=float)
         content = io.BytesIO()
         torch.save({"about": about, "state": self.method.state_dict()}, content)
+        seal.seal(content)
         try:
             atomic.write_bytes(Path(path), content.getvalue())
         except OSError as error:
@@ -144,17 +148,7 @@ def load(path: str | os.PathLike, encoder: EncoderSpec | None = None) -> Trained
         InputError: there is no such file, it is damaged or of another kind, or needs ``encoder``.
     """
     with refused(path):
-        content = atomic.regular(Path(path)).read_bytes()
-        # Torch writes checksums, but does not look at them.
-        if zipfile.ZipFile(io.BytesIO(content)).testzip() is not None:
-            raise ValueError("it is damaged, a checksum is wrong")
-        with torch.sparse.check_sparse_tensor_invariants():
-            found = torch.load(io.BytesIO(content), weights_only=True, map_location="cpu")
-        about = json.loads(found["about"])
-        if about["format"] != FORMAT:
-            raise ValueError(f"its format is {about['format']}, of version {about['version']}; this"
-                             f" version reads format {FORMAT}")
-
+        about, state = _read(Path(path))
         kind, options, sizes = methods.find(about["method"]), about["options"], about["sizes"]
         classes, facts = about["classes"], about["facts"]
         _check_types(options, {option.key: option.type for option in options_of(kind)})
@@ -166,10 +160,22 @@ def load(path: str | os.PathLike, encoder: EncoderSpec | None = None) -> Trained
         elif encoder is None:
             raise ValueError(f"its layer {about['encoder']['kind']} is registered with GraphGym, so"
                              " that only the folder of its run tells how it is made")
-        method = _rebuilt(kind, encoder, options, Sizes(**sizes), found["state"])
+        method = _rebuilt(kind, encoder, options, Sizes(**sizes), state)
         if len(classes) != method.task.num_outputs:
             raise ValueError(f"{len(classes)} classes where there are {method.task.num_outputs}")
         return TrainedModel(method, options, classes, about["dense"] is True, facts)
+
+
+def facts_of(path: str | os.PathLike) -> dict[str, Any]:
+    """The facts, and the method as ``method``, that a file keeps beside its weights.
+
+    Raises:
+        InputError: there is no such file, or it is damaged or of another kind or format.
+    """
+    with refused(path):
+        about, _ = _read(Path(path))
+        _check_types({"facts": about["facts"]}, {"facts": dict})
+        return {**about["facts"], "method": about["method"]}
 
 
 @contextlib.contextmanager
@@ -193,6 +199,20 @@ def original_labels(task: ShiftTask) -> list[int]:
                  (task.source.y, getattr(task.source, "y_true", task.source.y)))
     known = [int(y_true[y == label][0]) for label in range(task.num_known)]
     return known + [HIDDEN] * task.open_set
+
+
+def _read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    """What a file says of its model, and the weights."""
+    found, is_sealed = untrusted.saved(atomic.regular(path).read_bytes(), "cpu")
+    about = json.loads(found["about"])
+    number = about["format"]
+    if number not in (UNSEALED, FORMAT):
+        age = "newer " * (isinstance(number, int) and number > FORMAT)
+        raise ValueError(f"its format is {number}, of {age}version {about['version']}; this"
+                         f" version reads format {FORMAT}")
+    if is_sealed != (number == FORMAT):
+        raise ValueError("it is damaged, its checksum is missing")
+    return about, found["state"]
 
 
 def _check_types(values: Mapping[str, Any], types: Mapping[str, Any]) -> None:

@@ -2,17 +2,78 @@
 from __future__ import annotations
 
 import io
+import itertools
 import os
+import socket
 import time
 from math import isfinite
 from pathlib import Path
 from typing import Any, Iterable, Mapping
 
 from graphgym_srnc import atomic, store
+from graphgym_srnc.errors import InputError
 from graphgym_srnc.figures.curves import band, history
 
 MEAN = "mean"
 """The directory, in that of an experiment, for the events of all its runs together."""
+
+
+_number = itertools.count()
+
+
+class Events:
+    """The events of a run as it goes, which are on disk after each :meth:`flush`.
+
+    TensorBoard's own writer has a thread, which an error of the disk would end with a traceback.
+
+    Args:
+        directory: of the run.
+        start: if not 0, events of this step and of later ones that are there no longer count.
+    """
+
+    def __init__(self, directory: Path, start: int = 0) -> None:
+        from tensorboard.compat.proto.event_pb2 import Event, SessionLog
+        from tensorboard.summary.writer.record_writer import RecordWriter
+        self.event, self.waiting = Event, io.BytesIO()
+        self.records = RecordWriter(self.waiting)
+        name = f"{int(time.time()):010}.{socket.gethostname()}.{os.getpid()}.{next(_number)}"
+        self.path = directory / f"events.out.tfevents.{name}"
+        self._add(file_version="brain.Event:2")
+        if start:
+            self._add(step=start, file_version="brain.Event:2")
+            self._add(step=start, session_log=SessionLog(status=SessionLog.START))
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self.path.touch()
+        self.flush()
+
+    def add(self, summary: Any, step: int) -> None:
+        """Note a summary."""
+        self._add(summary=summary, step=step)
+
+    def flush(self) -> None:
+        """Write what was noted, all of it or nothing.
+
+        Raises:
+            InputError: it cannot be written.
+        """
+        content = self.waiting.getvalue()
+        self.waiting.seek(0)
+        self.waiting.truncate()
+        try:
+            with open(self.path, "r+b", buffering=0) as file:
+                end = file.seek(0, os.SEEK_END)
+                try:
+                    while content:
+                        content = content[file.write(content):]
+                except OSError:
+                    file.truncate(end)
+                    raise
+        except OSError as error:
+            raise InputError("out_dir", str(self.path.parent), "a directory that stays there and "
+                             f"can be written to ({error.strerror})") from error
+
+    def _add(self, **fields: Any) -> None:
+        self.records.write(self.event(wall_time=time.time(), **fields).SerializeToString())
 
 
 def write_aggregate(directory: Path, results: Mapping[int, store.Result]) -> Path | None:

@@ -16,7 +16,7 @@ from graphgym_srnc.methods.base import Method
 from graphgym_srnc.task import ShiftTask
 from graphgym_srnc.train.metrics import confusion_matrix
 from graphgym_srnc.train.trainer import Episode, RunRecord
-from graphgym_srnc.watch.events import final, identity, image
+from graphgym_srnc.watch.events import Events, final, identity, image
 
 
 class Snapshot(NamedTuple):
@@ -50,8 +50,7 @@ class TensorBoard:
         self.maps: dict[str, dict[int, tuple[np.ndarray, np.ndarray]]] = {}
         self.writer = None
         if events:
-            from torch.utils.tensorboard import SummaryWriter
-            self.writer = SummaryWriter(str(self.directory), purge_step=start or None)
+            self.writer = Events(self.directory, start)
 
     def __call__(self, episode: Episode, method: Method, task: ShiftTask) -> None:
         """Write the scalars of an episode, and draw it where it is one of those to draw.
@@ -63,10 +62,12 @@ class TensorBoard:
         """
         number = episode.number
         if self.writer is not None:
+            from torch.utils.tensorboard.summary import scalar
             for block in ("losses", "val", "test"):
                 for name, value in getattr(episode, block).items():
-                    self.writer.add_scalar(f"{block}/{name}", value, number)
-            self.writer.add_scalar("seconds", episode.seconds, number)
+                    self.writer.add(scalar(f"{block}/{name}", value), number)
+            self.writer.add(scalar("seconds", episode.seconds), number)
+            self.writer.flush()
         chosen = number == 0 or self.every and number % self.every == 0
         # Episode 1 is where SRNC finds the unknown class, so the figure of all episodes has it even
         # where it is not drawn alone.
@@ -95,6 +96,7 @@ class TensorBoard:
             self._draw_reliability(record, task)
         if self.writer is None:
             return
+        from torch.utils.tensorboard.summary import text as text_summary
         if self.projector and seen.views:
             from graphgym_srnc.figures.embedding import principal
             from graphgym_srnc.watch.projector import MAX_AXES, write_projector
@@ -104,10 +106,10 @@ class TensorBoard:
         sentences = record.verdict.get("sentences", {}).values()
         for tag, texts in (("warnings", record.warnings), ("verdict", sentences)):
             for number, text in enumerate(texts):
-                self.writer.add_text(tag, text, number)
+                self.writer.add(text_summary(tag, text), number)
         known = identity(type(method).__name__.lower(), method.encoder.kind, task.name, task.info)
         for summary, step in final(known | settings, record.val, record.test, record.best):
-            self.writer.file_writer.add_summary(summary, step)
+            self.writer.add(summary, step)
 
     def checkpoint(self) -> dict[str, Any]:
         """The maps so far as tensors, for :meth:`restore`; the events so far are on disk then."""
@@ -122,9 +124,9 @@ class TensorBoard:
                             for number, pair in pairs.items()} for name, pairs in maps.items()}
 
     def close(self) -> None:
-        """Flush what there is; safe to call twice."""
+        """Write what there is; safe to call twice."""
         if self.writer is not None:
-            self.writer.close()
+            self.writer.flush()
 
     def _map(self, seen: Snapshot, number: int, task: ShiftTask) -> None:
         """Keep the maps of an episode with the class that colours each node."""
@@ -178,7 +180,7 @@ class TensorBoard:
         content = encode(figure)
         atomic.write_bytes(self.directory / "figures" / f"{stem}.png", content)
         if self.writer is not None:
-            self.writer.file_writer.add_summary(image(tag, content), step)
+            self.writer.add(image(tag, content), step)
 
 
 def snapshot(method: Method, task: ShiftTask) -> Snapshot:
