@@ -348,6 +348,7 @@ def test_runs_of_other_data_under_the_same_name_are_refused(tmp_path, inline, ca
     more = ["--resume", "dataset.format", "file", "dataset.name", str(tmp_path / "mine.pt")]
     graph(0)
     assert main(words(tmp_path, *more, text=text)) == 0, capsys.readouterr().err
+    assert "synthetic.num_nodes" in capsys.readouterr().err  # a note: the shift is file
     before = stamps(tmp_path)
     graph(1)
     assert main(words(tmp_path, *more, "--repeat", "3", text=text)) == 2
