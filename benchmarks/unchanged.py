@@ -18,8 +18,6 @@ from itertools import chain, islice, zip_longest
 from pathlib import Path
 from typing import Any, Iterator, NamedTuple, Sequence
 
-from graphgym_srnc.report.legacy import UNRECORDED, modern
-
 from graphgym_srnc import store
 from graphgym_srnc.cli.progress import GridProgress
 from graphgym_srnc.errors import InputError
@@ -27,6 +25,7 @@ from graphgym_srnc.grid import local, plan
 from graphgym_srnc.grid.jobs import Limits
 from graphgym_srnc.grid.worker import execute
 from graphgym_srnc.gym import load_config
+from graphgym_srnc.legacy import UNRECORDED, modern
 from graphgym_srnc.runs import run
 from graphgym_srnc.settings import digest, flatten
 from graphgym_srnc.text import markdown
