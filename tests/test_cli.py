@@ -371,8 +371,8 @@ def test_an_error_of_ours_says_how_to_see_more(monkeypatch, capsys):
 
 
 @pytest.mark.parametrize(("words", "key"), [
-    (["run", "--repeat", "2", "seed", str(2 ** 32 - 1)], "--repeat"),
-    (["grid", "--grid", "grids/testing", "--repeat", "9", "seed", str(2 ** 32 - 5)], "--repeat"),
+    (["run", "--repeat", "2", "seed", str(2 ** 32 - 1)], "seed"),
+    (["grid", "--grid", "grids/testing", "--repeat", "9", "seed", str(2 ** 32 - 5)], "seed"),
     *((["grid", "--grid", "grids/testing", f"--{name}", value], f"--{name}")
       for name in ("time-limit", "memory-limit", "ray-cpus", "ray-gpus")
       for value in ("nan", "inf", "-1")),
@@ -510,3 +510,20 @@ def test_an_error_names_the_page_to_read(words, page, capsys):
     assert main(words) == 2
     assert capsys.readouterr().err.endswith(f" (docs/{page}.md)\n")
     assert (Path(__file__).parents[1] / f"docs/{page}.md").is_file()
+
+
+def test_a_signal_amid_a_finaliser_is_not_lost():
+    """An error that is raised there would be printed and forgotten."""
+    from graphgym_srnc.cli import main as module
+    caught = []
+
+    class Fragile:
+        def __del__(self) -> None:
+            os.kill(os.getpid(), signal.SIGTERM)
+            caught.append("amid")
+
+    with pytest.raises(KeyboardInterrupt), module._terminable() as signals:
+        Fragile()
+        for _ in range(200):
+            time.sleep(0.01)
+    assert caught == ["amid"] and signals == [signal.SIGTERM]

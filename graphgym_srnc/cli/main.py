@@ -10,7 +10,8 @@ import signal
 import sys
 import threading
 from importlib import import_module
-from typing import Any, Iterator, Sequence
+from types import FrameType
+from typing import Iterator, Sequence
 
 from graphgym_srnc import __version__
 from graphgym_srnc.cli import arguments
@@ -95,7 +96,10 @@ def _terminable() -> Iterator[list[int]]:
     """Let SIGTERM end a command as Ctrl-C does; yields a list of the signals that came."""
     signals: list[int] = []
 
-    def stop(number: int, frame: Any) -> None:
+    def stop(number: int, frame: FrameType | None) -> None:
+        if _forgets_errors(frame):
+            threading.Timer(0.01, os.kill, (os.getpid(), number)).start()
+            return
         signals.append(number)
         raise KeyboardInterrupt
 
@@ -107,6 +111,16 @@ def _terminable() -> Iterator[list[int]]:
         yield signals
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+def _forgets_errors(frame: FrameType | None) -> bool:
+    """Whether an error raised here is printed and forgotten: in finalisers and in callbacks of weak
+    references, which Python calls in the middle of anything."""
+    while frame is not None:
+        if frame.f_code.co_name in ("__del__", "remove"):
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _page(key: str, command: str) -> str:
