@@ -17,7 +17,7 @@ from graphgym_srnc.backbones.inference import infer
 from graphgym_srnc.backbones.mlp import MLP
 from graphgym_srnc.backbones.sage import SAGE
 from graphgym_srnc.backbones.sgc import SGC
-from graphgym_srnc.backbones.sparse import Sparse
+from graphgym_srnc.backbones.sparse import Sparse, dense
 from graphgym_srnc.backbones.view import Block, View
 from graphgym_srnc.errors import InputError
 
@@ -26,8 +26,8 @@ BACKBONES: dict[str, type[Encoder]] = {
 """The encoders of the fast path by their kind."""
 
 __all__ = ["ACTIVATIONS", "BACKBONES", "FEATURES", "Batches", "Block", "Encoder", "EncoderSpec",
-           "Graph", "Layer", "Sparse", "View", "blank", "build", "draw_edges", "draw_nodes",
-           "infer", "prepare", "pretrained", "train_infomax"]
+           "Graph", "Layer", "Sparse", "View", "blank", "build", "dense", "draw_edges",
+           "draw_nodes", "infer", "prepare", "pretrained", "train_infomax"]
 
 
 def build(spec: EncoderSpec, in_dim: int, out_dim: int) -> Encoder:

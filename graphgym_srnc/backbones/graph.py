@@ -11,7 +11,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from graphgym_srnc.backbones.features import FEATURES, SPARSE_BELOW, Mapped, scaled_features
-from graphgym_srnc.backbones.sparse import Sparse
+from graphgym_srnc.backbones.sparse import Sparse, dense
 from graphgym_srnc.data import edges
 from graphgym_srnc.errors import InputError
 
@@ -122,8 +122,8 @@ class Graph:
                 x = self.adjacency(kind).matrix @ x
             if sp.issparse(x):
                 product = Sparse(x, self.device)
-                dense = product.nnz > SPARSE_BELOW * x.shape[0] * x.shape[1]
-                self._products[kind, power] = product.to_dense() if dense else product
+                is_sparse = product.nnz <= SPARSE_BELOW * x.shape[0] * x.shape[1]
+                self._products[kind, power] = product if is_sparse else dense(product)
             else:
                 self._products[kind, power] = torch.from_numpy(x).to(self.device)
         return self._products[kind, power]

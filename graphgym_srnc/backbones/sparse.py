@@ -39,15 +39,18 @@ class Sparse:
         """The transposed matrix as a torch CSR tensor."""
         return _to_torch(self.matrix.T.tocsr(), self.device)
 
-    def to_dense(self) -> Tensor:
-        """The matrix as a dense tensor ``[R, C]``."""
-        return torch.from_numpy(self.matrix.toarray()).to(self.device)
-
     def __matmul__(self, dense: Tensor) -> Tensor:
         return _Product.apply(dense, self)
 
     def __getitem__(self, rows: Tensor) -> Sparse:
         return Sparse(self.matrix[rows.cpu().numpy()], self.device)
+
+
+def dense(matrix: Tensor | Sparse) -> Tensor:
+    """A matrix ``[R, C]`` as a dense tensor; one that is dense already comes back as it is."""
+    if isinstance(matrix, Tensor):
+        return matrix
+    return torch.from_numpy(matrix.matrix.toarray()).to(matrix.device)
 
 
 class _Product(torch.autograd.Function):

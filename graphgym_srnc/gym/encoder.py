@@ -14,7 +14,7 @@ from torch_geometric.graphgym.models.layer import GeneralLayer, new_layer_config
 from torch_geometric.utils import from_scipy_sparse_matrix
 from yacs.config import CfgNode
 
-from graphgym_srnc.backbones import BACKBONES, Block, Encoder, EncoderSpec, Graph, View
+from graphgym_srnc.backbones import BACKBONES, Block, Encoder, EncoderSpec, Graph, View, dense
 from graphgym_srnc.errors import InputError, renamed
 
 SPEC_KEYS = {
@@ -42,13 +42,6 @@ def make_encoder(spec: EncoderSpec, in_dim: int, out_dim: int) -> Encoder:
     """The fast path where it does what the global config asks for, else GraphGym's own layers."""
     encoder = BACKBONES[spec.kind] if is_fast(cfg, spec.kind) else GymEncoder
     return encoder(spec, in_dim, out_dim)
-
-
-def dense_features(graph: Graph) -> Tensor:
-    """The scaled features of a graph as a dense matrix ``[V, F]``, as PyG's layers want them."""
-    if isinstance(graph.x, Tensor):
-        return graph.x
-    return torch.from_numpy(graph.x.matrix.toarray()).to(graph.device)
 
 
 def edge_index(graph: Graph) -> Tensor:
@@ -107,7 +100,7 @@ class GymEncoder(Encoder):
 
     def view(self, graph: Graph, nodes: Tensor | None = None) -> View:
         """The whole graph, whatever the nodes ``[n]`` of the logits."""
-        data = Data(x=dense_features(graph), edge_index=edge_index(graph),
+        data = Data(x=dense(graph.whole_features()), edge_index=edge_index(graph),
                     num_nodes=graph.num_nodes)
         blocks = [GymBlock(data=data) for _ in self.layers]
         blocks[-1].outputs = nodes

@@ -16,11 +16,11 @@ from torch_geometric.graphgym.models.layer import LayerConfig
 from torch_geometric.nn import SGConv
 
 from graphgym_srnc import backbones, shifts
-from graphgym_srnc.backbones import Graph, View, prepare
+from graphgym_srnc.backbones import Graph, View, dense, prepare
 from graphgym_srnc.errors import renamed
 from graphgym_srnc.gym.build import build_task
 from graphgym_srnc.gym.config import data_root
-from graphgym_srnc.gym.encoder import SPEC_KEYS, dense_features, edge_index, encoder_spec
+from graphgym_srnc.gym.encoder import SPEC_KEYS, edge_index, encoder_spec
 from graphgym_srnc.task import HIDDEN, ShiftTask
 from graphgym_srnc.train.metrics import classification_scores
 
@@ -42,7 +42,7 @@ class TaskDataset(torch.utils.data.Dataset):
         starts = accumulate([graph.num_nodes for graph in graphs], initial=0)
         start = dict(zip(map(id, graphs), starts))
         edges = [edge_index(graph) + first for graph, first in zip(ready, start.values())]
-        self.data = Data(x=torch.cat([dense_features(graph) for graph in ready]),
+        self.data = Data(x=torch.cat([dense(graph.whole_features()) for graph in ready]),
                          y=torch.cat([graph.y for graph in graphs]),
                          edge_index=torch.cat(edges, dim=1))
         # GraphGym takes the number of distinct labels here for the number of outputs, and the

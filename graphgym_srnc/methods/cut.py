@@ -81,9 +81,9 @@ class OpenSetCut:
     def smooth(self, p: Tensor, graph: Data) -> Tensor:
         r"""Personalised PageRank with restart 0.1 over a posterior ``[V, K]``: ``smoothing`` steps
         of :math:`P \leftarrow 0.9 \hat A P + 0.1 P_0`, then rows that sum to one."""
-        result, adjacency = p, self.prepared(graph).adjacency("gcn") if self.smoothing else None
+        result, prepared = p, self.prepared(graph)
         for _ in range(self.smoothing):
-            result = 0.9 * (adjacency @ result) + 0.1 * p
+            result = 0.9 * (prepared.adjacency("gcn") @ result) + 0.1 * p
         return F.normalize(result, p=1, dim=1)
 
 

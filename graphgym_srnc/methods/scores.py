@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch_geometric.data import Data
 
-from graphgym_srnc.backbones import Encoder, Graph, Sparse, View
+from graphgym_srnc.backbones import Encoder, Graph, View, dense
 from graphgym_srnc.losses import openness
 from graphgym_srnc.methods.supervised import Supervised
 from graphgym_srnc.options import OneOf, Positive, Weight
@@ -25,12 +25,15 @@ class Score(nn.Module):
         perturbation: :math:`\epsilon`, for scores that move the input.
     """
 
+    learns: bool = False
+    """Whether :meth:`fit` learns anything."""
+
     def __init__(self, num_known: int, temperature: float, perturbation: float) -> None:
         super().__init__()
         self.temperature, self.perturbation = temperature, perturbation
 
     def fit(self, logits: Tensor, labels: Tensor) -> None:
-        """Learn from logits ``[n, N]`` and labels ``[n]`` of training nodes; most scores do not."""
+        """Learn from logits ``[n, N]`` and labels ``[n]`` of training nodes."""
 
     def forward(self, logits: Tensor, graph: Graph, classifier: Encoder) -> Tensor:
         """The confidence from logits ``[V, N]`` of a graph that the classifier gave."""
@@ -76,10 +79,7 @@ class ODIN(Score):
 
     def forward(self, logits: Tensor, graph: Graph, classifier: Encoder) -> Tensor:
         view = classifier.view(graph)
-        if isinstance(view.x, Sparse):
-            x = torch.from_numpy(view.x.matrix.toarray()).to(view.x.device)
-        else:
-            x = view.x.clone()
+        x = dense(view.x).detach()
         blocks = [copy.copy(block) for block in view.blocks]
         for block in blocks:
             block.product = None  # made from the unperturbed features
@@ -94,6 +94,8 @@ class ODIN(Score):
 
 class OpenMax(Score):
     """One less the unknown share of OpenMax (Bendale and Boult, CVPR 2016)."""
+
+    learns = True
 
     def __init__(self, num_known: int, temperature: float, perturbation: float) -> None:
         super().__init__(num_known, temperature, perturbation)
@@ -141,7 +143,7 @@ class Scored(Supervised):
 
     @torch.no_grad()
     def remember(self) -> None:
-        if isinstance(self.scorer, OpenMax):
+        if self.scorer is not None and self.scorer.learns:
             logits = self.logits(self.task.source, self.task.role_of(self.task.source))
             self.scorer.fit(logits[self.task.train], self.labels)
 

@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from graphgym_srnc import cache
-from graphgym_srnc.backbones import Graph, Sparse
+from graphgym_srnc.backbones import Graph, dense
 from graphgym_srnc.losses import moments
 from graphgym_srnc.losses.kmm import kmm_weights
 from graphgym_srnc.methods.scores import Scored
@@ -77,11 +77,7 @@ class SRGNN(Scored):
 
         def features(graph: Graph, nodes: Tensor) -> Tensor:
             x = graph.propagated("gcn", self.hops)[nodes]
-            if projection is not None:
-                return x @ projection
-            if isinstance(x, Sparse):
-                return torch.from_numpy(x.matrix.toarray()).to(graph.device)
-            return x
+            return dense(x) if projection is None else x @ projection
 
         z, count = features(self.source, train), len(train)
         kept = torch.arange(count, device=train.device)

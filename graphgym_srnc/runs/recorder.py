@@ -112,7 +112,8 @@ class Recorder:
 
     def _open(self, first_episode: int) -> TensorBoard:
         directory = self.experiment.begin(self.cfg.seed, anew=not self.resumed)
-        *switches, _ = self.extras
-        board = TensorBoard(directory, *switches, start=first_episode)
+        extras = self.extras
+        board = TensorBoard(directory, extras.tensorboard, extras.figures, extras.every, extras.how,
+                            start=first_episode)
         board.restore(self.resumed.get("maps", {}))
         return board

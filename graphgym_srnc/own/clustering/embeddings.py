@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from graphgym_srnc.backbones import Sparse, prepare, train_infomax
+from graphgym_srnc.backbones import dense, prepare, train_infomax
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.own.clustering.skipgram import skip_gram
 from graphgym_srnc.own.clustering.walks import random_walks
@@ -43,8 +43,7 @@ def embed(data: Data, kind: str, seed: int = 0, *, features: str = "row", dim: i
         raise InputError("embedding", kind, ", ".join(KINDS))
     graph = prepare(data, features)
     if kind == "features":
-        x = graph.x
-        return torch.from_numpy(x.matrix.toarray()) if isinstance(x, Sparse) else x
+        return dense(graph.whole_features())
     if kind == "dgi":
         with torch.random.fork_rng():
             torch.manual_seed(seed)
