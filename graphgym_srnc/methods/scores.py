@@ -148,7 +148,7 @@ class Scored(Supervised):
             self.scorer.fit(logits[self.task.train], self.labels)
 
     @torch.no_grad()
-    def predict(self, graph: Data, role: str = "target") -> Tensor:
+    def uncorrected(self, graph: Data, role: str = "target") -> Tensor:
         """Scores ``[V, N]``; a score of its own adds a last column, minus the confidence."""
         logits = self.logits(graph, role)
         scores = self.smoothed(logits, graph)

@@ -174,7 +174,7 @@ class SRNC(Clustered):
             logits[:, self.task.num_known:] = -torch.inf
         return logits.softmax(1)
 
-    def predict(self, graph: Data, role: str = "target") -> Tensor:
+    def uncorrected(self, graph: Data, role: str = "target") -> Tensor:
         """Log posteriors of the classifier, ``[V, N(+1)]``."""
         return self.smooth(self.class_posterior(graph), graph).clamp(min=1e-12).log()
 
