@@ -64,8 +64,8 @@ class Pair(NamedTuple):
 
 
 PAIRS = {
-    "a2gnn": Pair("a2gnn", {"target_hops": 10, "weight": 1.0, "sample": 1000}, "A2GNN",
-                  {"num_layers": 1, "s_pnums": 0, "t_pnums": 10, "weight": 0.2}, 10),
+    "a2gnn": Pair("a2gnn", {"target_hops": 10, "weight": 25.0, "sample": 1000}, "A2GNN",
+                  {"num_layers": 1, "s_pnums": 0, "t_pnums": 10, "weight": 5.0}, 10),
     "mmd": Pair("mmd", {"weight": 1.0, "sample": 1000}, "A2GNN",
                 {"num_layers": 1, "s_pnums": 1, "t_pnums": 1, "weight": 0.2}, 10),
     "dann": Pair("dann", {"weight": 0.01}, "A2GNN",
