@@ -130,8 +130,8 @@ TUNE: dict[str, list[dict[str, Any]]] = {
     "coral": [{"coral.weight": weight} for weight in (1.0, 100.0, 10000.0)],
     "srgnn": [{"srgnn.weight": weight} for weight in (0.1, 1.0)],
     "strurw": [{"strurw.strength": strength} for strength in (0.4, 0.8)],
-    "a2gnn": [{"a2gnn.weight": weight, "a2gnn.target_hops": hops} for weight in (0.1, 1.0)
-              for hops in (5, 10)],
+    "a2gnn": [{"a2gnn.weight": weight, "a2gnn.target_hops": hops} for weight in (5.0, 25.0)
+              for hops in (10, 30)],
 }
 
 PAPER_ROWS = {"srnc-paper": "SRNC"}
