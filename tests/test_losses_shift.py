@@ -338,11 +338,14 @@ def test_openmax_is_a_loop(tail, alpha):
         mine = f[(y == c) & (f.argmax(1) == c)]
         centres.append(mine.mean(0))
         largest = sorted(d(row, centres[c]) for row in mine)[-min(tail, len(mine) // 2):]
-        fits.append(stats.weibull_min.fit(largest, floc=0))
+        # libMR fits the tail once its smallest distance is 1, and asks the CDF of new ones there.
+        translate = 1 - largest[0]
+        shape, _, scale = stats.weibull_min.fit(np.array(largest) + translate, floc=0)
+        fits.append((shape, 0, scale, translate))
     for row, probability in zip(test.numpy(), ours):
         new, unknown = row.copy(), 0.0
         for i, c in enumerate(np.argsort(-row)[:min(alpha, 4)]):
-            outside = stats.weibull_min.cdf(d(row, centres[c]), *fits[c])
+            outside = stats.weibull_min.cdf(d(row, centres[c]) + fits[c][3], *fits[c][:3])
             w = 1 - (min(alpha, 4) - i) / min(alpha, 4) * outside
             new[c], unknown = row[c] * w, unknown + row[c] * (1 - w)
         assert probability == pytest.approx(special.softmax(np.append(new, unknown)), abs=1e-6)

@@ -65,7 +65,8 @@ def fit_openmax(logits: Tensor, label: Tensor, tail: int = 20) -> dict[str, Tens
         d_c(x) = \frac{\lVert f(x) - \mu_c \rVert_2}{200} + 1 - \cos(f(x), \mu_c)
 
     Both are of the nodes of the class that are classified correctly (all of its nodes if none is),
-    the distribution of their :math:`\min(\text{tail}, n_c / 2)` largest distances, at least three.
+    the distribution of their :math:`\min(\text{tail}, n_c / 2)` largest distances, at least three,
+    shifted by :math:`\tau_c` so that the smallest of them is 1, as libMR does.
     A class whose distances admit no fit (fewer than three, all zero, all equal) takes the fit of
     all classes together, and without one a scale of infinity: it never yields to the unknown.
 
@@ -74,9 +75,9 @@ def fit_openmax(logits: Tensor, label: Tensor, tail: int = 20) -> dict[str, Tens
         tail: how many distances at most.
 
     Returns:
-        ``centre`` ``[N, N]``, ``shape`` ``[N]`` and ``scale`` ``[N]``, all detached.
+        ``centre`` ``[N, N]``, ``shape``, ``scale`` and ``shift`` (:math:`\tau`) ``[N]``, detached.
 
-    Source: Bendale and Boult (CVPR 2016); their libMR shifts a tail to begin at its smallest value.
+    Source: Bendale and Boult (CVPR 2016), Algorithm 1; Scheirer et al. (TPAMI 2011) for libMR.
     """
     logits = logits.detach()
     correct = logits.argmax(1) == label
@@ -90,20 +91,20 @@ def fit_openmax(logits: Tensor, label: Tensor, tail: int = 20) -> dict[str, Tens
 
     distance = _distance(logits, centre)
     own = [distance[chosen, c] for c, chosen in enumerate(members)]
-    pooled = _fit_tail(torch.cat(own), tail) or (1.0, float("inf"))
-    shape, scale = logits.new_tensor([_fit_tail(part, tail) or pooled for part in own]).T
-    return {"centre": centre, "shape": shape, "scale": scale}
+    pooled = _fit_tail(torch.cat(own), tail) or (1.0, float("inf"), 0.0)
+    fits = logits.new_tensor([_fit_tail(part, tail) or pooled for part in own])
+    return {"centre": centre} | dict(zip(("shape", "scale", "shift"), fits.T))
 
 
 def openmax(logits: Tensor, model: dict[str, Tensor], alpha: int = 10) -> Tensor:
     r"""Class probabilities with room for the unknown, to which the largest logits give way as the
     node lies far from the means of their classes.
 
-    .. math:: w_c = 1 - \frac{\alpha - r_c}{\alpha} F_c(d_c), \quad \hat f_c = w_c f_c, \quad
-        \hat f_\text{unknown} = \sum_c (1 - w_c) f_c
+    .. math:: w_c = 1 - \frac{\alpha - r_c}{\alpha} F_c(d_c + \tau_c), \quad
+        \hat f_c = w_c f_c, \quad \hat f_\text{unknown} = \sum_c (1 - w_c) f_c
 
     with :math:`r_c` = 0 for the largest logit, 1 for the next, to :math:`\alpha - 1`;
-    :math:`w_c = 1` beyond; :math:`F_c` the Weibull CDF.
+    :math:`w_c = 1` beyond; :math:`F_c` the Weibull CDF, 0 below 0.
 
     Args:
         logits: ``[n, N]``.
@@ -117,7 +118,7 @@ def openmax(logits: Tensor, model: dict[str, Tensor], alpha: int = 10) -> Tensor
     """
     alpha = min(alpha, logits.size(1))
     rank = logits.argsort(dim=1, descending=True, stable=True).argsort(1)
-    distance = _distance(logits, model["centre"])
+    distance = (_distance(logits, model["centre"]) + model["shift"]).clamp(min=0)
     outside = 1 - (-(distance / model["scale"]) ** model["shape"]).exp()
     yielded = (alpha - rank).clamp(min=0) / alpha * outside * logits
     return torch.cat([logits - yielded, yielded.sum(1, keepdim=True)], 1).softmax(1)
@@ -149,16 +150,18 @@ def _distance(logits: Tensor, centre: Tensor) -> Tensor:
     return _EUCLIDEAN * euclidean + (1 - cosine).clamp(min=0)
 
 
-def _fit_tail(distance: Tensor, tail: int) -> tuple[float, float] | None:
-    """Shape and scale of a Weibull distribution of the largest distances, None where none fits."""
+def _fit_tail(distance: Tensor, tail: int) -> tuple[float, float, float] | None:
+    """Shape, scale and shift of a Weibull distribution of the largest distances, None where none
+    fits."""
     size = min(tail, max(len(distance) // 2, 3))
     largest = distance.double().sort(descending=True).values[:size]
     largest = largest[largest > 1e-9].cpu().numpy()
     # The likelihood of equal distances grows without end with the shape.
     if len(largest) < 3 or largest.max() - largest.min() < 1e-6 * largest.max():
         return None
+    shift = 1 - largest.min()
     with warnings.catch_warnings():
         # The search tries shapes whose likelihood overflows, and turns back.
         warnings.simplefilter("ignore", RuntimeWarning)
-        shape, _, scale = weibull_min.fit(largest, floc=0)
-    return float(shape), float(scale)
+        shape, _, scale = weibull_min.fit(largest + shift, floc=0)
+    return float(shape), float(scale), float(shift)
