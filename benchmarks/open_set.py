@@ -57,6 +57,7 @@ ROWS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "entropy": ("GCN + entropy", "erm", {"erm.score": "entropy"}),
     "energy": ("GCN + energy", "erm", {"erm.score": "energy", "erm.temperature": 1.0}),
     "gnnsafe": ("GCN + GNNSafe", "erm", {"erm.score": "gnnsafe", "erm.temperature": 1.0}),
+    "grasp": ("GCN + GRASP", "erm", {"erm.score": "grasp"}),
     "odin": ("GCN + ODIN", "erm",
              {"erm.score": "odin", "erm.temperature": 1000.0, "erm.perturbation": 0.0014}),
     "openmax": ("GCN + OpenMax", "erm", {"erm.score": "openmax"}),

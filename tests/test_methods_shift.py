@@ -401,6 +401,25 @@ def test_gnnsafe_is_propagated_energy(temperature):
     assert not torch.allclose(found, energy, atol=1e-2)
 
 
+def test_grasp_adds_edges_on_the_graph_of_its_training_nodes_alone():
+    task = toy()
+    method = started("erm", task, episodes=1, steps=20, score="grasp")
+    z, raw = method.logits(task.target), Graph(task.target).adjacency("raw")
+    sure, energy = openness.max_softmax(z), openness.energy(z)
+    anchor = openness.anchors(sure, raw, task.train)
+    assert len(anchor) == len(task.train) // 2
+    wanted = openness.propagate_with_anchors(energy, raw, anchor)
+    found = method.confidence(method.predict(task.target))
+    assert torch.allclose(found, wanted, atol=1e-4)
+    copied = Data(x=task.target.x, edge_index=task.target.edge_index)
+    assert torch.equal(method.confidence(method.predict(copied)), found)
+
+    other = Data(x=copied.x, edge_index=copied.edge_index[:, copied.edge_index.min(0).values > 0])
+    z, raw = method.logits(other), Graph(other).adjacency("raw")
+    alone = openness.propagate_with_anchors(openness.energy(z), raw, anchor[:0])
+    assert torch.allclose(method.confidence(method.predict(other)), alone, atol=1e-4)
+
+
 def test_temperature_0_is_that_of_the_authors():
     task = toy()
     for score, own in (("energy", 1.0), ("odin", 1000.0)):

@@ -4,6 +4,7 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
+import numpy as np
 import torch
 from scipy.stats import weibull_min
 from torch import Tensor
@@ -55,6 +56,62 @@ def propagate(score: Tensor, mean_adjacency: Any, steps: int = 2, keep: float = 
     missing = 1 - mean_adjacency @ torch.ones_like(score)
     for _ in range(steps):
         score = keep * score + (1 - keep) * (mean_adjacency @ score + missing * score)
+    return score[:, 0]
+
+
+def anchors(confidence: Tensor, adjacency: Any, train: Tensor, extreme: float = 0.05,
+            share: float = 0.5) -> Tensor:
+    r"""The training nodes that GRASP adds edges to: those with the largest
+
+    .. math:: \frac{|N(i) \cap S_\text{known}|}{|N(i) \cap S_\text{unknown}| + 1}
+
+    where :math:`S` are the surest and the least sure of the other nodes.
+
+    Args:
+        confidence: ``[V]``, larger = more surely known.
+        adjacency: :math:`A`, ``[V, V]``; ``@`` takes ``[V, 2]``.
+        train: ids of training nodes, ``[n]``.
+        extreme: share of the other nodes on either side.
+        share: share of the training nodes that are taken.
+
+    Returns:
+        Their ids, :math:`\lfloor \text{share} \cdot n \rfloor` of them, sorted.
+
+    Source: GRASP, Ma et al. (NeurIPS 2024).
+    """
+    other = torch.ones_like(confidence, dtype=torch.bool).index_fill(0, train, False)
+    ends = [extreme, 1 - extreme]
+    low, high = np.quantile(confidence[other].cpu().numpy(), ends) if other.any() else (0.0, 0.0)
+    sides = torch.stack([(confidence > high) & other, (confidence < low) & other], 1)
+    known, unknown = (adjacency @ sides.to(confidence.dtype))[train].T
+    order = (known / (unknown + 1)).argsort(descending=True, stable=True)
+    return train[order[:int(share * len(train))]].sort().values
+
+
+def propagate_with_anchors(score: Tensor, adjacency: Any, anchor: Tensor, steps: int = 8,
+                           weight: float = 1.02) -> Tensor:
+    r"""Scores ``[V]`` averaged over neighbours, where all anchors are linked with each other.
+
+    .. math:: e_i \leftarrow \frac{\sum_{j \in N(i)} e_j + \delta [i \in G] \sum_{j \in G} e_j}
+        {|N(i)| + [i \in G] |G|}
+
+    A node without neighbours keeps its score.
+
+    Args:
+        score: :math:`e`, ``[V]``.
+        adjacency: :math:`A`, ``[V, V]``; ``@`` takes ``[V, 1]``.
+        anchor: ids of :math:`G`, without repetition.
+        steps: how often.
+        weight: :math:`\delta`.
+
+    Source: GRASP, Ma et al. (NeurIPS 2024).
+    """
+    score = score[:, None]
+    linked = torch.zeros_like(score).index_fill(0, anchor, 1.0)
+    degree = adjacency @ torch.ones_like(score) + linked * len(anchor)
+    for _ in range(steps):
+        around = adjacency @ score + weight * linked * score[anchor].sum()
+        score = torch.where(degree > 0, around / degree.clamp(min=1), score)
     return score[:, 0]
 
 

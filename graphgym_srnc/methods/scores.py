@@ -2,7 +2,8 @@
 from __future__ import annotations
 
 import copy
-from typing import Annotated
+import zlib
+from typing import Annotated, Any
 
 import torch
 from torch import Tensor, nn
@@ -36,8 +37,8 @@ class Score(nn.Module):
         self.temperature = temperature or self.own_temperature
         self.perturbation = perturbation
 
-    def fit(self, logits: Tensor, labels: Tensor) -> None:
-        """Learn from logits ``[n, N]`` and labels ``[n]`` of training nodes."""
+    def fit(self, logits: Tensor, labels: Tensor, graph: Graph, train: Tensor) -> None:
+        """Learn from the source, its training nodes' ids ``[n]``, logits ``[n, N]``, labels."""
 
     def forward(self, logits: Tensor, graph: Graph, classifier: Encoder) -> Tensor:
         """The confidence from logits ``[V, N]`` of a graph that the classifier gave."""
@@ -71,6 +72,37 @@ class GNNSafe(Energy):
     def forward(self, logits: Tensor, graph: Graph, classifier: Encoder) -> Tensor:
         energy = super().forward(logits, graph, classifier)
         return openness.propagate(energy, graph.adjacency("mean"))
+
+
+class GRASP(Energy):
+    """The energy propagated with edges between chosen training nodes (Ma et al., NeurIPS 2024).
+
+    The training nodes are known by their graph: on another one no edge is added.
+    """
+
+    learns = True
+
+    def __init__(self, num_known: int, temperature: float, perturbation: float) -> None:
+        super().__init__(num_known, temperature, perturbation)
+        self.register_buffer("train_nodes", torch.empty(0, dtype=torch.long))
+        self.register_buffer("checksum", torch.tensor(-1))
+
+    def fit(self, logits: Tensor, labels: Tensor, graph: Graph, train: Tensor) -> None:
+        self.train_nodes = train.clone()
+        self.checksum.fill_(_checksum(graph))
+
+    def forward(self, logits: Tensor, graph: Graph, classifier: Encoder) -> Tensor:
+        energy, adjacency = super().forward(logits, graph, classifier), graph.adjacency("raw")
+        there = _checksum(graph) == int(self.checksum)
+        train = self.train_nodes if there else self.train_nodes[:0]
+        confidence = openness.max_softmax(logits.double()).to(logits.dtype)
+        anchor = openness.anchors(confidence, adjacency, train)
+        return openness.propagate_with_anchors(energy, adjacency, anchor)
+
+    def _load_from_state_dict(self, state: dict[str, Any], prefix: str, *rest: Any) -> None:
+        # How many nodes teach is no size of the modules.
+        self.train_nodes = self.train_nodes.new_empty(state[f"{prefix}train_nodes"].shape)
+        super()._load_from_state_dict(state, prefix, *rest)
 
 
 class ODIN(Score):
@@ -116,7 +148,7 @@ class OpenMax(Score):
         self.register_buffer("scale", torch.ones(num_known))
         self.register_buffer("shift", torch.zeros(num_known))
 
-    def fit(self, logits: Tensor, labels: Tensor) -> None:
+    def fit(self, logits: Tensor, labels: Tensor, graph: Graph, train: Tensor) -> None:
         for name, value in openness.fit_openmax(logits, labels).items():
             getattr(self, name).copy_(value)
 
@@ -125,10 +157,16 @@ class OpenMax(Score):
 
 
 SCORES: dict[str, type[Score]] = {
-    "max_logit": MaxLogit, "entropy": Entropy, "energy": Energy, "gnnsafe": GNNSafe, "odin": ODIN,
-    "openmax": OpenMax,
+    "max_logit": MaxLogit, "entropy": Entropy, "energy": Energy, "gnnsafe": GNNSafe, "grasp": GRASP,
+    "odin": ODIN, "openmax": OpenMax,
 }
 """Scores beside the largest softmax (Hendrycks and Gimpel, ICLR 2017)."""
+
+
+def _checksum(graph: Graph) -> int:
+    """A number by which a graph's edges are known again."""
+    matrix = graph.adjacency("raw").matrix
+    return zlib.crc32(matrix.indices, zlib.crc32(matrix.indptr))
 
 
 class Scored(Supervised):
@@ -137,10 +175,11 @@ class Scored(Supervised):
     Args:
         score: in open-set shift, how sure the classifier is of a known class: ``max_softmax``,
             ``max_logit``, ``entropy``, ``energy``, ``gnnsafe`` (energy propagated over the graph),
-            ``odin`` or ``openmax``, see :mod:`graphgym_srnc.methods.scores`. Only ``max_softmax``
-            sees ``smoothing``; the others are of the raw logits.
-        temperature: of ``energy``, ``gnnsafe`` and ``odin``; 0 = the score's own: 1, of ``odin``
-            1000.
+            ``grasp`` (with edges between training nodes), ``odin`` or ``openmax``, see
+            :mod:`graphgym_srnc.methods.scores`. Only ``max_softmax`` sees ``smoothing``; the others
+            are of the raw logits.
+        temperature: of ``energy``, ``gnnsafe``, ``grasp`` and ``odin``; 0 = the score's own: 1, of
+            ``odin`` 1000.
         perturbation: step of ``odin`` along the sign of the gradient of what the encoder reads, in
             units of the root mean square of that.
     """
@@ -160,7 +199,8 @@ class Scored(Supervised):
     def remember(self) -> None:
         if self.scorer is not None and self.scorer.learns:
             logits = self.logits(self.task.source, self.task.role_of(self.task.source))
-            self.scorer.fit(logits[self.task.train], self.labels)
+            train = self.task.train
+            self.scorer.fit(logits[train], self.labels, self.source, train)
 
     @torch.no_grad()
     def predict(self, graph: Data, role: str = "target") -> Tensor:
