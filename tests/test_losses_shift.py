@@ -317,6 +317,23 @@ def test_propagate_is_dense(steps, keep):
         assert found == pytest.approx(expected) and found[3] == pytest.approx(float(score[3]))
 
 
+@pytest.mark.parametrize("bounded", [1.0, 0.0, 0.7])
+def test_logit_spread_is_numpys(bounded):
+    logits = (2 * normal(30, 4) - 0.5).requires_grad_()
+    f = logits.detach().numpy()
+    length, total = np.sqrt((f ** 2).sum(1)), f.sum(1)
+    expected = (bounded * length.var() / length.mean()
+                + (1 - bounded) * total.var() / abs(total.mean()))
+    spread = openness.logit_spread(logits, bounded)
+    assert spread.item() == pytest.approx(expected)
+
+    gradient, = torch.autograd.grad(spread, logits)
+    slope = (bounded * 2 / 30 * ((length - length.mean()) / length)[:, None] * f / length.mean()
+             + (1 - bounded) * 2 / 30 * (total - total.mean())[:, None] / abs(total.mean()))
+    assert gradient.numpy() == pytest.approx(slope, abs=1e-9)
+    assert torch.isfinite(openness.logit_spread(torch.zeros(1, 3))).all()
+
+
 def random_graph(nodes: int, seed: int = 0) -> np.ndarray:
     """A symmetric adjacency in which node 3 has no neighbour."""
     a = (np.random.RandomState(seed).rand(nodes, nodes) < 0.2).astype(float)

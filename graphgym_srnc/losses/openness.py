@@ -59,6 +59,27 @@ def propagate(score: Tensor, mean_adjacency: Any, steps: int = 2, keep: float = 
     return score[:, 0]
 
 
+def logit_spread(logits: Tensor, bounded: float = 0.999) -> Tensor:
+    r"""How much the lengths and the sums of logits ``[n, N]`` vary, each against its mean.
+
+    .. math:: \lambda \frac{\text{Var} \lVert f \rVert}{\text{E} \lVert f \rVert} + (1 - \lambda)
+        \frac{\text{Var} \sum_c f_c}{|\text{E} \sum_c f_c|}
+
+    Variances are those of the population; no gradient goes through the means below.
+
+    Args:
+        logits: ``[n, N]``.
+        bounded: :math:`\lambda`.
+
+    Source: NODESafe, Yang et al. (ICML 2025).
+    """
+    spread = []
+    for value in (logits.norm(dim=1), logits.sum(1)):
+        mean = value.detach().mean().abs().clamp(min=1e-6)
+        spread.append(value.var(correction=0) / mean)
+    return bounded * spread[0] + (1 - bounded) * spread[1]
+
+
 def anchors(confidence: Tensor, adjacency: Any, train: Tensor, extreme: float = 0.05,
             share: float = 0.5) -> Tensor:
     r"""The training nodes that GRASP adds edges to: those with the largest
