@@ -57,8 +57,10 @@ ROWS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "entropy": ("GCN + entropy", "erm", {"erm.score": "entropy"}),
     "energy": ("GCN + energy", "erm", {"erm.score": "energy", "erm.temperature": 1.0}),
     "gnnsafe": ("GCN + GNNSafe", "erm", {"erm.score": "gnnsafe", "erm.temperature": 1.0}),
+    "nodesafe": ("GCN + NODESafe", "nodesafe", {}),
+    "grasp": ("GCN + GRASP", "erm", {"erm.score": "grasp"}),
     "odin": ("GCN + ODIN", "erm",
-             {"erm.score": "odin", "erm.temperature": 10.0, "erm.perturbation": 0.01}),
+             {"erm.score": "odin", "erm.temperature": 1000.0, "erm.perturbation": 0.0014}),
     "openmax": ("GCN + OpenMax", "erm", {"erm.score": "openmax"}),
     "doc": ("gDOC", "doc", {}),
     "openwgl": ("OpenWGL", "openwgl", {}),
@@ -84,8 +86,9 @@ TUNE: dict[str, list[dict[str, Any]]] = {
     "erm": [{"erm.steps": steps, "gnn.dropout": p} for steps in (100, 200) for p in (0.5, 0.8)],
     "energy": [{"erm.temperature": t} for t in (0.5, 1.0, 2.0, 5.0)],
     "gnnsafe": [{"erm.temperature": t} for t in (0.5, 1.0, 2.0, 5.0)],
-    "odin": [{"erm.temperature": t, "erm.perturbation": step} for t in (1.0, 10.0)
-             for step in (0.001, 0.01)],
+    "nodesafe": [{"nodesafe.weight": weight} for weight in (0.1, 1.0, 5.0, 12.0)],
+    "odin": [{"erm.temperature": t, "erm.perturbation": step} for t in (1.0, 1000.0)
+             for step in (0.0014, 0.014)],
     "doc": [{"doc.steps": steps, "gnn.dropout": p} for steps in (100, 200) for p in (0.5, 0.8)],
     "openwgl": [{"openwgl.steps": steps, "gnn.dropout": p} for steps in (100, 200)
                 for p in (0.5, 0.8)],

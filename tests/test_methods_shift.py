@@ -423,6 +423,62 @@ def test_gnnsafe_is_propagated_energy(temperature):
     assert not torch.allclose(found, energy, atol=1e-2)
 
 
+def test_grasp_adds_edges_on_the_graph_of_its_training_nodes_alone():
+    task = toy()
+    method = started("erm", task, episodes=1, steps=20, score="grasp")
+    z, raw = method.logits(task.target), Graph(task.target).adjacency("raw")
+    sure, energy = openness.max_softmax(z), openness.energy(z)
+    anchor = openness.anchors(sure, raw, task.train)
+    assert len(anchor) == len(task.train) // 2
+    wanted = openness.propagate_with_anchors(energy, raw, anchor)
+    found = method.confidence(method.predict(task.target))
+    assert torch.allclose(found, wanted, atol=1e-4)
+    copied = Data(x=task.target.x, edge_index=task.target.edge_index)
+    assert torch.equal(method.confidence(method.predict(copied)), found)
+
+    other = Data(x=copied.x, edge_index=copied.edge_index[:, copied.edge_index.min(0).values > 0])
+    z, raw = method.logits(other), Graph(other).adjacency("raw")
+    alone = openness.propagate_with_anchors(openness.energy(z), raw, anchor[:0])
+    assert torch.allclose(method.confidence(method.predict(other)), alone, atol=1e-4)
+
+
+def test_temperature_0_is_that_of_the_authors():
+    task = toy()
+    for score, own in (("energy", 1.0), ("odin", 1000.0)):
+        given, default = (started("erm", task, episodes=1, steps=5, score=score, temperature=t)
+                          for t in (own, 0.0))
+        assert torch.equal(given.predict(task.target), default.predict(task.target))
+
+
+@pytest.mark.parametrize("factor", [0.01, 1.0, 50.0])
+def test_odin_steps_in_the_scale_of_the_features(factor):
+    torch.manual_seed(0)
+    graph = Graph(Data(x=factor * toy().source.x, edge_index=toy().source.edge_index), "none")
+    model = backbones.build(EncoderSpec(kind="gcnconv", hidden=8, features="none"),
+                            graph.x.size(1), 3).eval()
+    read = []
+
+    class Spy:
+        view = staticmethod(model.view)
+
+        def __call__(self, view: View) -> torch.Tensor:
+            read.append(view.x.detach().clone())
+            return model(view)
+
+    scores.ODIN(3, 10.0, 0.2)(model(model.view(graph)), graph, Spy())
+    moved = (read[0] - read[1]).abs()
+    wanted = 0.2 * np.sqrt(np.mean(read[0].double().numpy() ** 2))
+    assert moved.max().item() == pytest.approx(wanted, rel=1e-3)
+
+
+def test_openmax_trusts_the_largest_known_share():
+    task = toy()
+    method = started("erm", task, episodes=1, steps=50, score="openmax")
+    p = openness.openmax(method.logits(task.target), dict(method.scorer.named_buffers()))
+    sure = method.confidence(method.predict(task.target))
+    assert torch.allclose(sure, p[:, :3].max(1).values)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_odin_without_perturbation_is_max_softmax(kind, monkeypatch):
     monkeypatch.setattr(dgi, "train_infomax", partial(dgi.train_infomax, steps=2))
@@ -431,7 +487,7 @@ def test_odin_without_perturbation_is_max_softmax(kind, monkeypatch):
                      perturbation=0.0)
     still = method.confidence(method.predict(task.target))
     assert torch.allclose(still, method.logits(task.target).softmax(1).amax(1), atol=1e-6)
-    method.scorer.perturbation = 0.05
+    method.scorer.perturbation = 0.5
     surer = method.confidence(method.predict(task.target))
     assert float((surer - still).mean()) > 1e-4
 
@@ -458,7 +514,7 @@ def test_odin_follows_the_gradient(kind, temperature):
             return model(view)
 
     scores.ODIN(3, temperature, 0.5)(model(view), graph, Spy())
-    step = (read[0] - read[1]) / 0.5
+    step = (read[0] - read[1]) / (0.5 * read[0].square().mean().sqrt())
     blocks = [copy.copy(block) for block in view.blocks]
     for block in blocks:
         block.product = None
