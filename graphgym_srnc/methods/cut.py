@@ -6,6 +6,9 @@ from torch import Tensor
 from torch.nn import functional as F
 from torch_geometric.data import Data
 
+KEPT = 0.95
+"""Share of the known validation nodes that stay known where no validation node is unknown."""
+
 
 class OpenSetCut:
     """How scores become classes; the part of a method that knows of the unknown class.
@@ -35,8 +38,15 @@ class OpenSetCut:
         return scores.softmax(1)[:, :known].amax(1)
 
     def calibrate(self, scores: Tensor, label: Tensor) -> None:
-        """Set the threshold by validation scores ``[n, N(+1)]`` and labels ``[n]``."""
+        """Set the threshold by validation scores ``[n, N(+1)]`` and labels ``[n]``.
+
+        Where no validation node is unknown, the best cut by score would be none. A method without a
+        ``prior`` then lets :data:`KEPT` of them through.
+        """
         if self.task.open_set and self.calibrated:
+            if self.prior is None and len(label) and not bool((label == self.task.num_known).any()):
+                self.threshold.fill_(self.confidence(scores).quantile(1 - KEPT))
+                return
             known = scores[:, :self.task.num_known].argmax(1)
             self.threshold.fill_(best_threshold(
                 self.confidence(scores), known, label, self.task.num_known, self.prior))
