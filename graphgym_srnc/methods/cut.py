@@ -13,6 +13,9 @@ from graphgym_srnc.options import OneOf
 
 Cut = Annotated[str, OneOf("validation", "share")]
 
+KEPT = 0.95
+"""Share of the known validation nodes that stay known where no validation node is unknown."""
+
 
 class OpenSetCut:
     """How scores become classes; the part of a method that knows of the unknown class.
@@ -42,12 +45,19 @@ class OpenSetCut:
         return scores.softmax(1)[:, :known].amax(1)
 
     def calibrate(self, scores: Tensor, label: Tensor, on_target: Tensor) -> None:
-        """Set the threshold by validation scores ``[n, K]``, labels ``[n]``, and target scores."""
+        """Set the threshold by validation scores ``[n, K]``, labels ``[n]``, and target scores.
+
+        Where no validation node is unknown, the best cut by score would be none. A method without a
+        ``prior`` then lets :data:`KEPT` of them through.
+        """
         if not self.task.open_set:
             return
+        unknown = label == self.task.num_known
         if self.cut == "share":
-            held_out = self.confidence(scores[label < self.task.num_known])
+            held_out = self.confidence(scores[~unknown])
             self.threshold.fill_(cut_by_share(held_out, self.confidence(on_target)))
+        elif self.calibrated and self.prior is None and not bool(unknown.any()):
+            self.threshold.fill_(self.confidence(scores).quantile(1 - KEPT))
         elif self.calibrated:
             known = scores[:, :self.task.num_known].argmax(1)
             self.threshold.fill_(best_threshold(

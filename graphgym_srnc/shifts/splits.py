@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
+from torch_geometric.utils import subgraph
 
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.options import OneOf, Range
@@ -91,6 +92,13 @@ def renumbered(y: Tensor, known: Sequence[int]) -> Tensor:
     number[list(known)] = torch.arange(len(known))
     number[-1] = HIDDEN
     return number[y]
+
+
+def induced(graph: Data, keep: Tensor) -> Data:
+    """The graph of some nodes, ``keep`` ``[V]``, and the edges between them."""
+    edges, _ = subgraph(keep, graph.edge_index, relabel_nodes=True, num_nodes=graph.num_nodes)
+    return Data(x=graph.x[keep], edge_index=edges, y=graph.y[keep], y_true=graph.y_true[keep],
+                num_nodes=int(keep.sum()))
 
 
 def choose_unseen(classes: Sequence[int], num_unseen: int, unseen: Sequence[int],
