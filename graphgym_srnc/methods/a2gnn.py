@@ -41,6 +41,7 @@ class A2GNN(Scored):
 
     in_batches = False
     encoder_defaults = {"kind": "mlp", "features": "none", "hidden": 128, "dropout": 0.0}
+    search = {"weight": (0.1, 1.0, 5.0, 25.0), "target_hops": (2, 5, 10, 15, 30)}
 
     def __init__(self, *, weight: Weight = 25.0, source_hops: Natural = 0,
                  target_hops: Natural = 10, sample: Annotated[int, Range(2)] = 1000,

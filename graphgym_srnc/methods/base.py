@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, Callable, Mapping
+from typing import Any, Callable, Mapping, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -57,6 +57,13 @@ class Method(OpenSetCut, PriorCorrection, Resumable, nn.Module):
 
     encoder_defaults: Mapping[str, Any] = {}
     """Fields of the encoder's recipe that the method was tuned with, where they are unusual."""
+
+    search: Mapping[str, Sequence[Any]] = {}
+    """Values of its options that a search tries, by option, as its authors did or more. An empty
+    list takes away what a search tries of every method."""
+
+    search_open: Mapping[str, Sequence[Any]] = {}
+    """The same for options that act in open-set shift alone."""
 
     def __new__(cls, *_: Any, **given: Any) -> Method:
         options.check(cls, given, f"{cls.key()}.")

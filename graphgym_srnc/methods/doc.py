@@ -29,6 +29,8 @@ class DOC(Supervised):
             positive ones, as gDOC does.
     """
 
+    search = {"balanced": (False, True)}
+
     def __init__(self, *, balanced: bool = True, **base) -> None:
         super().__init__(**base)
         self.balanced = balanced

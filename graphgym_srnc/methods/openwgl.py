@@ -43,6 +43,9 @@ class OpenWGL(Supervised):
             where there is no unknown one).
     """
 
+    search = {"kl_weight": (0.1, 1.0), "edge_weight": (0.1, 1.0)}
+    search_open = {"uncertainty_weight": (0.1, 1.0)}
+
     def __init__(self, *, latent: Count = 16, kl_weight: Weight = 1.0, edge_weight: Weight = 1.0,
                  uncertainty_weight: Weight = 1.0, max_edges: Count = 20000, samples: Count = 100,
                  cut: Annotated[str, OneOf("validation", "share", "mean")] = "validation",

@@ -29,6 +29,8 @@ class StruRW(Scored):
         max_ratio: largest :math:`B^T_{ab} / B^S_{ab}`.
     """
 
+    search = {"strength": (0.2, 0.4, 0.6, 0.8, 1.0)}
+
     def __init__(self, *, strength: Share = 0.8, max_ratio: Annotated[float, Range(1)] = 10.0,
                  **base) -> None:
         super().__init__(**base)

@@ -39,6 +39,7 @@ class Episode:
 class RunRecord:
     """All that a run leaves behind; ``val`` and ``test`` are scores of the selected episode.
 
+    ``score`` is that of the selected episode by ``selection``; None where it has no finite one.
     ``verdict`` is for whoever calls :func:`graphgym_srnc.train.verdict.judge` once the cut is
     final, with ``first``, which is no part of what is stored.
     """
@@ -48,6 +49,7 @@ class RunRecord:
     selection: str
     history: list[Episode] = field(default_factory=list)
     best: int = 0
+    score: float | None = None
     stopped: str = ""
     warnings: list[str] = field(default_factory=list)
     verdict: dict[str, Any] = field(default_factory=dict)
@@ -165,6 +167,7 @@ def fit(method: Method, task: ShiftTask, *, seed: int | None = 0,
         record.history.append(episode)
         if selection == "last" or score > best_score:
             best_score, record.best = score, number
+            record.score = float(score) if math.isfinite(score) else None
             best_state = copy.deepcopy(method.state_dict())
 
         with parallel.together(False):
