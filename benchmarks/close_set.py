@@ -22,6 +22,8 @@ from _harness import (
     chosen,
     differences,
     known,
+    leader,
+    leading,
     main,
     markdown,
     mean_ranks,
@@ -244,6 +246,7 @@ def table_text(name: str, args: argparse.Namespace) -> tuple[str, list[dict[str,
     if args.csv:
         save_csv(args.csv, name, table)
 
+    table = {row: table[row] for row in leading(table)}
     ranks, friedman = mean_ranks({row: found for row, found in table.items() if row != "iid"})
     every, lines = [], score_lines(table, blocks, "micro_f1")
     for (row, found), line in zip(table.items(), lines):
@@ -263,7 +266,8 @@ def table_text(name: str, args: argparse.Namespace) -> tuple[str, list[dict[str,
     recall = score_lines(table, blocks, "macro_recall")
     text = f"## {TITLES[name]}\n\n### Micro-F1\n\n{markdown([*head, *more], lines)}"
     text += f"### macro recall\n\n{markdown(head, recall)}" + f"{friedman}\n\n" * bool(friedman)
-    text += pooled(table, args.test, names) if args.test in table else ""
+    ours = args.test or leader(table)
+    text += pooled(table, ours, names) if ours in table else ""
     return text + "\n".join([*notes, VALIDATION[name]]) + "\n\n", every
 
 
