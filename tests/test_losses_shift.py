@@ -91,7 +91,7 @@ def test_mmd_is_a_double_loop():
     expected = mean(x, x) + mean(y, y) - 2 * mean(x, y)
     assert float(mmd(X, Y)) == pytest.approx(expected, rel=1e-8)
     assert float(mmd((X + 50).float(), (Y + 50).float())) == pytest.approx(expected, rel=1e-3)
-    assert float(mmd(X, Y, scales=(1.0,))) != pytest.approx(expected, rel=1e-2)
+    assert float(mmd(X, Y, widest=1.0)) != pytest.approx(expected, rel=1e-2)
 
 
 def test_mmd_knows_equal_from_different():
