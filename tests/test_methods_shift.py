@@ -334,10 +334,10 @@ def test_each_graph_has_its_own_hops(source_hops, target_hops):
                      target_hops=target_hops)
     task, net = method.task, method.classifier
     with torch.no_grad():
-        net.body.layers[0].bias.normal_()
+        net.parts[0].layers[0].bias.normal_()
         net.layers[0].bias.normal_()
     w, b, v, c = (p.detach().double().numpy()
-                  for layer in (net.body.layers[0], net.layers[0])
+                  for layer in (net.parts[0].layers[0], net.layers[0])
                   for p in (layer.weight, layer.bias))
     for role, graph, hops in (("source", task.source, source_hops),
                               ("target", task.target, target_hops)):
@@ -363,17 +363,20 @@ def test_each_graph_has_its_own_hops(source_hops, target_hops):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_any_body_comes_before_the_hops(kind, monkeypatch):
+def test_each_hidden_layer_has_its_hops(kind, monkeypatch):
     monkeypatch.setattr(dgi, "train_infomax", partial(dgi.train_infomax, steps=2))
     method = started("a2gnn", toy("close_set"), kind=kind, layers=3, target_hops=2)
     net, graph = method.classifier.eval(), method.prepared(method.task.target)
-    assert len(net.body.layers) == (1 if kind == "sgconv" else 2)
+    first, second = net.parts
     with torch.no_grad():
-        body = net.body(net.body.view(graph)).double().numpy()
-        bias = net.body.output_bias.double().numpy()
+        second.layers[0].bias.normal_()
+        h = first(first.view(graph)).double().numpy()
+        w, c = (p.double().numpy() for p in (second.layers[0].weight, second.layers[0].bias))
+        b = first.output_bias.double().numpy()
         found, state = net.embed(net.view(graph))
     a = gcn_operator(dense(method.task.target))
-    assert np.allclose(state.numpy(), np.maximum(a @ a @ (body - bias) + bias, 0), atol=1e-5)
+    h = np.maximum(a @ a @ (h - b) + b, 0)
+    assert np.allclose(state.numpy(), np.maximum(a @ a @ h @ w + c, 0), atol=1e-5)
     some_nodes = torch.tensor([5, 2, 2, 70])
     assert torch.allclose(net(net.view(graph, some_nodes)), found[some_nodes], atol=1e-6)
 
