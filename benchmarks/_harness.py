@@ -250,7 +250,8 @@ DIGITS = 12
 """Digits of a fingerprint that tell splits apart."""
 
 METRICS = ("micro_f1", "macro_f1", "macro_recall", "unknown_recall", "unknown_precision",
-           "unknown_auroc", "unknown_aupr", "unknown_fpr95")
+           "unknown_auroc", "unknown_aupr", "unknown_fpr95", "known_accuracy", "known_recall", "hs",
+           "oscr")
 KEY = ("table", "block", "row", "seed")
 COLUMNS = (*KEY, "split", "episode", *METRICS, "val_micro_f1", "seconds", "warnings", "config",
            "commit")
@@ -275,7 +276,7 @@ def known(path: Path | None, table: str) -> dict[tuple[str, str], Results]:
             found.setdefault((block, row), {})[int(seed)] = {
                 "split": line["split"], "selected": int(line["episode"]),
                 "val": {"micro_f1": float(line["val_micro_f1"])},
-                "test": {metric: float(line[metric]) for metric in METRICS if line[metric]},
+                "test": {metric: float(line[metric]) for metric in METRICS if line.get(metric)},
                 "seconds": float(line["seconds"]), "warnings": [""] * int(line["warnings"]),
                 "digest": line["config"], "commit": line["commit"], "peak_memory_mib": None}
     return found

@@ -33,6 +33,9 @@ from graphgym_srnc.text import markdown
 COMPARED = ("fingerprint", "selected", "history", "val", "test", "warnings")
 """What of a record must be equal, seconds of the history apart; figures of the verdict too."""
 
+ADDED = ("known_accuracy", "known_recall", "hs", "oscr")
+"""Scores that older records lack."""
+
 ABSENT = "absent"
 
 
@@ -93,10 +96,14 @@ def compared(result: store.Result) -> dict[str, Any]:
 
 
 def difference(old: Any, new: Any, place: str = "") -> tuple[str, Any, Any] | None:
-    """The first place in which two trees differ, with both values; NaN equals NaN."""
+    """The first place in which two trees differ, with both values; NaN equals NaN.
+
+    A score that the older one lacks is no difference.
+    """
     if isinstance(old, dict) and isinstance(new, dict):
         pairs = [(f"{place}.{key}", old.get(key, ABSENT), new.get(key, ABSENT))
-                 for key in dict.fromkeys([*old, *new]) if key in new or key not in UNRECORDED]
+                 for key in dict.fromkeys([*old, *new])
+                 if (key in new or key not in UNRECORDED) and (key in old or key not in ADDED)]
     elif isinstance(old, list) and isinstance(new, list):
         pairs = [(f"{place}[{i}]", *pair)
                  for i, pair in enumerate(zip_longest(old, new, fillvalue=ABSENT))]

@@ -37,7 +37,7 @@ DAMAGED = "result.json.damaged"
 MOST_SEEDS, LAST_SEED = 100_000, 2 ** 32 - 1
 """How many runs an experiment may be asked for, and the last seed that numpy takes."""
 
-FRACTION = re.compile(r"(.+_)?(f1|recall|precision|auroc|aupr|fpr95|accuracy|auc)")
+FRACTION = re.compile(r"(.+_)?(f1|recall|precision|auroc|aupr|fpr95|accuracy|auc|hs|oscr)")
 """Scores that lie between 0 and 1, or are NaN."""
 
 CHECKPOINT = "checkpoint.pt"

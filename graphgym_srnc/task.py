@@ -58,7 +58,8 @@ class ShiftTask:
         source: the graph with labels; in open-set shift the same object as ``target``.
         target: the graph that predictions are wanted for.
         train: ids of the labelled source nodes :math:`D^s`, ``[|D^s|]``.
-        val: ids of the validation nodes in ``validation``.
+        val: ids of the validation nodes in ``validation``; ``train`` itself, the same object, where
+            nothing is held out.
         test: ids of the scored nodes in ``target``.
         pool: ids of the unlabelled target nodes that pseudo-labels may be drawn from.
         num_known: :math:`N`, the number of classes with labels in the source.
@@ -117,7 +118,7 @@ class ShiftTask:
             allowed = f"labels in 0 .. {self.num_known - 1} on training nodes"
             raise InputError("train", int(labels.max()), allowed)
         for a, b in (("train", "val"), ("train", "test"), ("train", "pool"), ("val", "test")):
-            if owners[a] is owners[b]:
+            if owners[a] is owners[b] and getattr(self, a) is not getattr(self, b):
                 common = int(torch.isin(getattr(self, a), getattr(self, b)).sum())
                 if common:
                     raise InputError(f"{a} and {b}", f"{common} common nodes", "disjoint sets")

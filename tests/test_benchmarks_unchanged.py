@@ -47,6 +47,8 @@ def test_equal_runs_are_equal_and_a_changed_number_is_found(tmp_path, capsys):
 
 
 @pytest.mark.parametrize("old, new, found", [
+    ({"test": {"f1": 1.0}}, {"test": {"f1": 1.0, "hs": 0.5}}, None),
+    ({"test": {"hs": 1.0}}, {"test": {"hs": 0.5}}, ("test.hs", 1.0)),
     ({"a": [1.0, math.nan]}, {"a": [1.0, math.nan]}, None),
     ({"a": [1.0, 2.0]}, {"a": [1.0, math.nan]}, ("a[1]", 2.0)),
     ({"a": {"b": 1}}, {"a": {"b": 1, "c": 2}}, ("a.c", "absent")),

@@ -18,7 +18,7 @@ from torch_geometric.data import Data
 
 from graphgym_srnc import backbones, methods, shifts
 from graphgym_srnc.backbones import dgi
-from graphgym_srnc.data import datasets
+from graphgym_srnc.data import datasets, ocnnc
 from graphgym_srnc.data.cleaning import clean
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.methods import committee
@@ -38,6 +38,7 @@ FILES = {"path": "given.npz", "source": "a.npz", "target": "b.npz"}
 VARIANTS = {
     "synthetic": {"open": {"mode": "open_set"}, "close": {"mode": "close_set"}},
     "cross_graph": {"close": {}, "open": {"num_unseen": 1}},
+    "ocnnc": {"open": {"source": "citation-v1", "target": "dblp-v4"}},
     "temporal": {"close": {"name": "arxiv_like"}, "open": {"name": "arxiv_like", "num_unseen": 2}},
 }
 """Options of the toy tasks of a shift, where small options alone are not all there is to try."""
@@ -75,6 +76,8 @@ def toys(tmp_path_factory) -> dict[str, ShiftTask]:
     np.savez(folder / "given.npz", **graph.to_dict(), **masks)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(datasets, "load", lambda *args: clean(make_graph()))
+        patch.setattr(ocnnc, "load", lambda name, *args: clean(make_graph(seed=len(name))))
+        patch.setattr(ocnnc, "KNOWN", 2)
         return {toy: shifts.find(shift)(root=str(folder), **small_options(shift) | changes)
                 for toy, (shift, changes) in TOYS.items()}
 

@@ -94,7 +94,7 @@ def test_sanity_check_writes_a_record_of_an_untrained_model(gym, standard, tmp_p
         train(create_model(), datamodule, trainer_config=QUIET)
     assert [row["epoch"] for row in lines(tmp_path / "stock/val/stats.json")] == [0, 0, 1, 2]
     assert [row["epoch"] for row in lines(tmp_path / "ours/val/stats.json")] == [0, 1, 2]
-    assert set(METRICS) <= set(lines(tmp_path / "ours/val/stats.json")[0])
+    assert set(standard.custom_metrics) <= set(lines(tmp_path / "ours/val/stats.json")[0])
 
 
 def test_trainer_test_scores_the_last_weights(gym, standard, tmp_path, task):

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from itertools import permutations
+from statistics import harmonic_mean
 
 import numpy as np
 import pytest
@@ -30,6 +31,11 @@ def test_scores_are_scikit_learns(num_known, open_set, seed):
         true, said = label == num_known, prediction == num_known
         expected |= {"unknown_recall": scikit.recall_score(true, said),
                      "unknown_precision": scikit.precision_score(true, said)}
+        recalls = [float((prediction == label)[label == c].float().mean())
+                   for c in range(num_known)]
+        accuracy = float((prediction == label)[~true].float().mean())
+        expected |= {"known_accuracy": accuracy, "known_recall": np.mean(recalls),
+                     "hs": harmonic_mean([accuracy, expected["unknown_recall"]])}
     assert scores == pytest.approx(expected)
     assert scores["micro_f1"] == pytest.approx(scikit.accuracy_score(label, prediction))
 
@@ -41,6 +47,18 @@ def test_absent_classes_do_not_count():
     assert scores["macro_f1"] == pytest.approx(wanted)
     assert scores["macro_recall"] == pytest.approx((2 / 3 + 1 / 2) / 2)
     assert scores["unknown_recall"] == scores["unknown_precision"] == 0
+    assert scores["known_recall"] == scores["macro_recall"] and scores["hs"] == 0
+    assert scores["known_accuracy"] == pytest.approx(3 / 5)
+    alone = metrics.classification_scores(torch.tensor([0, 2]), torch.tensor([2, 2]), 2, True)
+    assert (alone["known_accuracy"], alone["known_recall"], alone["hs"]) == (0, 0, 0)
+
+
+def test_accuracy_and_recall_of_the_known_classes_are_two_things():
+    label, prediction = torch.tensor([0, 0, 0, 1, 2, 2]), torch.tensor([0, 0, 2, 2, 2, 1])
+    scores = metrics.classification_scores(prediction, label, 2, True)
+    assert (scores["known_accuracy"], scores["known_recall"]) == pytest.approx((1 / 2, 1 / 3))
+    assert scores["macro_recall"] == pytest.approx((2 / 3 + 0 + 1 / 2) / 3)
+    assert scores["hs"] == pytest.approx(1 / 2)
 
 
 def test_confusion_matrix():
@@ -78,7 +96,8 @@ def confidences(seed: int, ties: bool, nodes: int = 80) -> tuple[torch.Tensor, t
 @pytest.mark.parametrize("seed", range(4))
 def test_detection_scores_are_brute_force(seed, ties):
     sure, unknown = confidences(seed, ties)
-    scores = metrics.detection_scores(sure, unknown)
+    scores = metrics.detection_scores(sure, unknown, torch.ones_like(unknown))
+    assert scores["oscr"] == pytest.approx(scores["unknown_auroc"])
     known, others = sure[~unknown].tolist(), sure[unknown].tolist()
     pairs = [1.0 if a > b else 0.5 if a == b else 0.0 for a in known for b in others]
     assert scores["unknown_auroc"] == pytest.approx(np.mean(pairs)) and 0.5 < np.mean(pairs) < 1
@@ -96,24 +115,43 @@ def test_detection_scores_are_brute_force(seed, ties):
     assert scores["unknown_aupr"] == pytest.approx(area)
 
 
+@pytest.mark.parametrize("ties", [False, True])
+@pytest.mark.parametrize("seed", range(4))
+def test_oscr_is_the_area_under_its_curve(seed, ties):
+    sure, unknown = confidences(seed, ties)
+    right = torch.rand(80, generator=torch.Generator().manual_seed(seed + 9)) < 0.7
+    curve = [(0.0, 0.0)]
+    for cut in sorted(set(sure.tolist()), reverse=True):
+        through = sure >= cut
+        curve.append((float(through[unknown].float().mean()),
+                      float((through & right)[~unknown].float().mean())))
+    area = sum((b[0] - a[0]) * (a[1] + b[1]) / 2 for a, b in zip(curve, curve[1:]))
+    found = metrics.detection_scores(sure, unknown, right)["oscr"]
+    assert found == pytest.approx(area, abs=1e-6) and 0.2 < found < 0.7
+    # Whether an unknown node's likeliest known class is its own makes no sense, and no difference.
+    assert metrics.detection_scores(sure, unknown, right | unknown)["oscr"] == found
+
+
 def test_detection_scores_are_scikit_learns():
     sure, unknown = confidences(0, False)
-    scores = metrics.detection_scores(sure, unknown)
+    right = torch.arange(80) % 3 > 0
+    scores = metrics.detection_scores(sure, unknown, right)
     assert scores["unknown_auroc"] == pytest.approx(scikit.roc_auc_score(unknown, -sure))
     assert scores["unknown_aupr"] == pytest.approx(scikit.average_precision_score(unknown, -sure))
-    assert metrics.detection_scores(5 * sure - 3, unknown) == pytest.approx(scores, abs=1e-6)
+    assert metrics.detection_scores(5 * sure - 3, unknown, right) == pytest.approx(scores, abs=1e-6)
 
 
 def test_detection_scores_at_the_ends():
     unknown = torch.arange(10) < 4
-    best = {"unknown_auroc": 1, "unknown_aupr": 1, "unknown_fpr95": 0}
-    assert metrics.detection_scores((~unknown).float(), unknown) == pytest.approx(best)
-    worst = metrics.detection_scores(unknown.float(), unknown)
-    assert worst["unknown_auroc"] == 0 and worst["unknown_fpr95"] == 1
-    assert metrics.detection_scores(torch.zeros(10), unknown)["unknown_auroc"] == 0.5
+    right = torch.arange(10) != 9
+    best = {"unknown_auroc": 1, "unknown_aupr": 1, "unknown_fpr95": 0, "oscr": 5 / 6}
+    assert metrics.detection_scores((~unknown).float(), unknown, right) == pytest.approx(best)
+    worst = metrics.detection_scores(unknown.float(), unknown, right)
+    assert worst["unknown_auroc"] == worst["oscr"] == 0 and worst["unknown_fpr95"] == 1
+    assert metrics.detection_scores(torch.zeros(10), unknown, right)["unknown_auroc"] == 0.5
 
 
 @pytest.mark.parametrize("unknown", [
     torch.zeros(5, dtype=torch.bool), torch.ones(5, dtype=torch.bool)])
 def test_one_kind_of_nodes_is_not_told_apart(unknown):
-    assert metrics.detection_scores(torch.rand(5), unknown) == {}
+    assert metrics.detection_scores(torch.rand(5), unknown, ~unknown) == {}

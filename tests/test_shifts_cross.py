@@ -17,6 +17,7 @@ from torch_geometric.utils import contains_self_loops, is_undirected
 
 from graphgym_srnc import shifts
 from graphgym_srnc.data import citation as _citation
+from graphgym_srnc.data import matlab
 from graphgym_srnc.data.describe import describe
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.shifts.localized import personalised_pagerank
@@ -54,7 +55,7 @@ def home(tmp_path, monkeypatch) -> str:
         scipy.io.savemat(tmp_path / "citation" / f"{name}.mat", network(name), do_compression=True)
     monkeypatch.setattr(_citation, "NODES", SIZES)
     monkeypatch.setattr(_citation, "WORDS", WORDS)
-    monkeypatch.setattr(_citation, "urlopen", unreachable)
+    monkeypatch.setattr(matlab, "urlopen", unreachable)
     monkeypatch.setenv("GRAPHGYM_SRNC_CACHE", str(tmp_path / "cache"))
     return str(tmp_path)
 
@@ -352,11 +353,11 @@ def test_download_is_kept_only_if_whole(home, monkeypatch):
     content = (folder / "acmv9.mat").read_bytes()
     before = _citation.load("acmv9", home)
     (folder / "acmv9.mat").unlink()
-    monkeypatch.setattr(_citation, "urlopen", lambda url, timeout: io.BytesIO(content[:200]))
+    monkeypatch.setattr(matlab, "urlopen", lambda url, timeout: io.BytesIO(content[:200]))
     refused("citation/acmv9.mat", _citation.load, name="acmv9", root=home)
     assert not (folder / "acmv9.mat").exists()
     asked = []
-    monkeypatch.setattr(_citation, "urlopen", lambda url,
+    monkeypatch.setattr(matlab, "urlopen", lambda url,
                         timeout: asked.append(url) or io.BytesIO(content))
     assert torch.equal(_citation.load("acmv9", home).edge_index, before.edge_index)
     assert (folder / "acmv9.mat").read_bytes() == content and asked[0].startswith("https://")

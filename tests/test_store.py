@@ -129,6 +129,7 @@ def change(exp: store.Experiment, seed: int, edit, seal: bool = True) -> None:
     (lambda record: {key: value for key, value in record.items() if key != "sha256"}, False,
      "not what this program writes"),
     (lambda record: record | {"val": {"micro_f1": 7.5}}, True, "val micro_f1 is 7.5"),
+    (lambda record: record | {"test": {"hs": 1.5}}, True, "hs is 1.5"),
     (lambda record: record | {"test": {"unknown_auroc": -0.1}}, True, "unknown_auroc is -0.1"),
     (lambda record: record | {"history": record["history"][:1], "selected": 1}, True, "not what"),
     (lambda record: record | {"format": True}, True, "not what this program writes"),

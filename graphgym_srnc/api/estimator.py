@@ -22,6 +22,7 @@ from graphgym_srnc.api import parameters
 from graphgym_srnc.backbones import ACTIVATIONS, FEATURES
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.methods.base import Method
+from graphgym_srnc.methods.cut import KEPT
 from graphgym_srnc.options import Count, Natural, OneOf, Range, Share, Weight
 from graphgym_srnc.task import ShiftTask
 from graphgym_srnc.train import trainer
@@ -29,9 +30,6 @@ from graphgym_srnc.train.metrics import scores_of
 from graphgym_srnc.train.model import TrainedModel, original_labels
 from graphgym_srnc.train.selection import SELECTIONS
 from graphgym_srnc.train.verdict import judge
-
-KEPT = 0.95
-"""Share of the known validation nodes that stay known where no validation node is unknown."""
 
 HELD_OUT = 0.2
 """Share of the training nodes that are held out for such a cut where there is no validation."""
@@ -214,7 +212,7 @@ def _selection(method: Method, task: ShiftTask, shared: dict[str, Any]
     rules = {name: shared[name] for name in names}
     label = task.validation.y[task.val]
     known_only = task.open_set and not bool((label == task.num_known).any())
-    needs_cut = known_only and method.prior is None
+    needs_cut = known_only and method.prior is None and method.cut != "share"
     if needs_cut and not len(label):
         raise InputError("val_mask", None, "validation nodes to cut the unknown class by, or a"
                          " class with two training nodes")

@@ -46,6 +46,8 @@ def list_data(root: str) -> None:
     places = {name: (resolve(name)[0], raw_folder(*resolve(name))) for name in known_names()}
     places |= {f"cross_graph: {name}": ("citation", f"{name}.mat")
                for name in ("acmv9", "citationv1", "dblpv7")}
+    places |= {f"ocnnc: {name}": ("ocnnc", f"{name}.mat")
+               for name in ("citation-v1", "dblp-v4", "acm-v8")}
     rows = [("dataset.name", "here", "raw files")]
     for name, (family, place) in places.items():
         paths = [folder / place for folder in homes(family, root)]

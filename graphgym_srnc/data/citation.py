@@ -5,22 +5,14 @@ Classification (AAAI 2020).
 """
 from __future__ import annotations
 
-import tempfile
 from functools import lru_cache
-from http.client import HTTPException
 from pathlib import Path
-from typing import Any
-from urllib.request import urlopen
 
 import numpy as np
-import scipy.io
-import scipy.sparse as sp
 import torch
 from torch_geometric.data import Data
 
-from graphgym_srnc.atomic import regular
-from graphgym_srnc.cache import cache_folder, locked
-from graphgym_srnc.data import cleaning, home, untrusted
+from graphgym_srnc.data import cleaning, matlab
 from graphgym_srnc.errors import InputError
 
 NODES = {"acmv9": 9360, "citationv1": 8935, "dblpv7": 5484}
@@ -30,9 +22,6 @@ WORDS, CLASSES = 6775, 5
 URL = ("https://raw.githubusercontent.com/shenxiaocam/ACDNE/"
        "c6e8ffd13c0243329c109ba8e41e6be5b94a9df4/ACDNE_codes/input/")
 """Where the authors publish the files, at the one commit that holds them."""
-
-LIMIT = 64 * 2 ** 20
-"""Largest download in bytes; the files have about one million."""
 
 
 def load(name: str, root: str = "", two_labels: str = "first", key: str = "name") -> Data:
@@ -55,13 +44,8 @@ def load(name: str, root: str = "", two_labels: str = "first", key: str = "name"
     member = name.lower()
     if member not in NODES:
         raise InputError(key, name, ", ".join(NODES))
-    homes = home.homes("citation", root)
-    data = _present(member, homes)
-    if data is None:
-        # One process downloads, and others wait for its file.
-        with locked(cache_folder() / f"citation-{member}.lock", f"the files of {member}"):
-            data = _present(member, homes)
-            data = _download(member, homes, key) if data is None else data
+    source = matlab.Source("citation", URL, tuple(NODES), read)
+    data = matlab.load(source, member, root, key)
     y = data.y if two_labels == "first" else data.y.masked_fill(data.two, -1)
     return Data(x=data.x, edge_index=data.edge_index, y=y, num_nodes=data.num_nodes,
                 cleaned=data.cleaned, num_two=int(data.two.sum()))
@@ -71,59 +55,20 @@ def load(name: str, root: str = "", two_labels: str = "first", key: str = "name"
 def read(file: Path, size: int = 0, changed: int = 0) -> Data:
     """The network in a file, with ``two`` ``[V]``: which papers have two labels.
 
-    It is read by ``scipy.io.loadmat``, which parses MATLAB's format and unpickles nothing. Size and
-    time of change make another file of the same name another entry of the cache.
+    Size and time of change make another file of the same name another entry of the cache.
 
     Raises:
         InputError: it is not that network.
     """
     key, nodes = f"citation/{file.name}", NODES[file.stem]
-    try:
-        fields = scipy.io.loadmat(regular(file), variable_names=("network", "attrb", "group"))
-    except Exception as error:
-        allowed = f"a MATLAB file ({type(error).__name__}: {untrusted.reason(error)})"
-        raise InputError(key, str(file), allowed) from error
     shapes = {"network": (nodes, nodes), "attrb": (nodes, WORDS), "group": (nodes, CLASSES)}
-    for field, shape in shapes.items():
-        value = fields.get(field)
-        kind = getattr(getattr(value, "dtype", None), "kind", "")
-        if getattr(value, "shape", None) != shape or kind not in "biuf":
-            found = None if value is None else (value.shape, str(value.dtype))
-            raise InputError(f"{key}: {field}", found, f"numbers of shape {shape}")
+    fields = matlab.matrices(file, key, shapes)
 
-    group = _dense(fields["group"]) > 0
+    group = matlab.dense(fields["group"]) > 0
     y = np.where(group.any(1), group.argmax(1), -1)
-    edges = np.stack(sp.coo_matrix(fields["network"]).nonzero()).astype(np.int64)
-    tensors = {"x": _dense(fields["attrb"]) > 0, "y": y, "edge_index": edges}
+    tensors = {"x": matlab.dense(fields["attrb"]) > 0, "y": y,
+               "edge_index": matlab.edges(fields["network"])}
     data = Data(**{field: torch.from_numpy(value) for field, value in tensors.items()})
     data = cleaning.clean(data, key)
     data.two = torch.from_numpy(group.sum(1) > 1)
     return data
-
-
-def _present(member: str, homes: list[Path]) -> Data | None:
-    """The network of the first file that is there."""
-    for file in (folder / f"{member}.mat" for folder in homes):
-        if file.is_file():
-            state = file.stat()
-            return read(file, state.st_size, state.st_mtime_ns)
-    return None
-
-
-def _download(member: str, homes: list[Path], key: str) -> Data:
-    with tempfile.TemporaryDirectory(prefix="graphgym_srnc-") as folder:
-        file = Path(folder) / f"{member}.mat"
-        try:
-            with urlopen(URL + file.name, timeout=30) as answer:
-                file.write_bytes(answer.read(LIMIT))
-        except (OSError, HTTPException) as error:
-            allowed = (f"a network to download it from {URL} ({type(error).__name__} now), or put "
-                       f"into {homes[0]} these files: {', '.join(f'{n}.mat' for n in NODES)}")
-            raise InputError(key, member, allowed) from error
-        data = read.__wrapped__(file)  # only a file that is what it should be is kept
-        home.keep(Path(folder), homes)
-    return data
-
-
-def _dense(matrix: Any) -> np.ndarray:
-    return matrix.toarray() if sp.issparse(matrix) else matrix

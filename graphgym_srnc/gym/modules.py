@@ -137,7 +137,8 @@ def metric(name: str, true: list[Tensor], score: list[Tensor], task_type: str | 
     return round(figures[name], cfg.round)
 
 
-METRICS = ("micro_f1", "macro_f1", "macro_recall", "unknown_recall", "unknown_precision")
+METRICS = ("micro_f1", "macro_f1", "macro_recall", "unknown_recall", "unknown_precision",
+           "known_accuracy", "known_recall", "hs")
 
 
 def register_modules() -> None:

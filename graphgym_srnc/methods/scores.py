@@ -203,7 +203,7 @@ class Scored(Supervised):
             self.scorer.fit(logits[train], self.labels, self.source, train)
 
     @torch.no_grad()
-    def predict(self, graph: Data, role: str = "target") -> Tensor:
+    def uncorrected(self, graph: Data, role: str = "target") -> Tensor:
         """Scores ``[V, N]``; a score of its own adds a last column, minus the confidence."""
         logits = self.logits(graph, role)
         scores = self.smoothed(logits, graph)

@@ -10,8 +10,10 @@ from graphgym_srnc.report.read import COSTS
 from graphgym_srnc.report.statistics import mean
 from graphgym_srnc.report.table import HEADS
 
-NAMES = HEADS | {"unknown_aupr": "unknown AUPR", "unknown_fpr95": "unknown FPR95", "acc": "ACC",
-                 "nmi": "NMI", "peak_memory_mib": "peak MiB", "params": "parameters"}
+NAMES = HEADS | {"unknown_aupr": "unknown AUPR", "unknown_fpr95": "unknown FPR95", "hs": "HS",
+                 "known_accuracy": "known accuracy", "known_recall": "known recall",
+                 "oscr": "OSCR", "acc": "ACC", "nmi": "NMI", "peak_memory_mib": "peak MiB",
+                 "params": "parameters"}
 """Metrics as they are printed."""
 
 ABSENT = "-"

@@ -40,7 +40,13 @@ MEANING = {
     " class, whatever" " the threshold; 50 % is guessing.",
     "unknown_aupr": "average precision at finding nodes of unseen classes, over all thresholds.",
     "unknown_fpr95": "share of the nodes of unseen classes that pass for known where 95 % of the"
-    " known nodes" " pass; less is better.", "seconds": "wall-clock time of a run; less is better.",
+    " known nodes" " pass; less is better.",
+    "known_accuracy": "share of the nodes of known classes that get their right class.",
+    "known_recall": "share of right answers in each known class, averaged over classes (OS*).",
+    "hs": "harmonic mean of known accuracy and unknown recall: high only where both are.",
+    "oscr": "chance that a node of a known class gets its right class and looks surer than one of"
+    " an unseen class, whatever the threshold.",
+    "seconds": "wall-clock time of a run; less is better.",
     "peak_memory_mib": "largest memory of a run; less is better.",
     "params": "number of trainable weights; less is better.",}
 """What scores mean, to somebody who has not met them."""

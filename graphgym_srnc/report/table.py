@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 METRICS = ("micro_f1", "macro_f1", "macro_recall", "unknown_recall", "unknown_precision",
-           "unknown_auroc", "unknown_aupr", "unknown_fpr95")
+           "unknown_auroc", "unknown_aupr", "unknown_fpr95", "known_accuracy", "known_recall", "hs",
+           "oscr")
 HEADS = {"name": "experiment", "method": "method", "backbone": "backbone", "runs": "runs",
          "micro_f1": "Micro-F1", "macro_f1": "Macro-F1", "macro_recall": "macro recall",
          "unknown_recall": "unknown recall", "unknown_precision": "unknown precision",
@@ -72,6 +73,8 @@ def line(result: store.Result) -> str:
             f" macro recall {test['macro_recall']}")
     if "unknown_recall" in test:
         text += f", unknown recall {test['unknown_recall']}, precision {test['unknown_precision']}"
+    if "hs" in test:
+        text += f", HS {test['hs']}"
     return f"{text}, {result['seconds']:.1f} s"
 
 

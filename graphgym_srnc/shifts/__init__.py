@@ -42,9 +42,10 @@ def find(name: str) -> Callable[..., ShiftTask]:
 
 def forget() -> None:
     """Let go of the graphs that are kept in memory for the next call."""
-    from graphgym_srnc.data import citation, datasets
+    from graphgym_srnc.data import citation, datasets, ocnnc
     datasets.load.cache_clear()
     citation.read.cache_clear()
+    ocnnc.read.cache_clear()
 
 
 @functools.cache

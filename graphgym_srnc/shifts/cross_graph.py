@@ -7,7 +7,6 @@ from typing import Annotated, Any, Sequence
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
-from torch_geometric.utils import subgraph
 
 from graphgym_srnc.data import citation, cleaning, files
 from graphgym_srnc.errors import InputError
@@ -210,10 +209,7 @@ def _without(graph: Data, gone: Tensor, train: Tensor,
     """The graph without some nodes, and the index sets in its numbers."""
     keep = ~gone
     number = keep.cumsum(0) - 1
-    edges, _ = subgraph(keep, graph.edge_index, relabel_nodes=True, num_nodes=graph.num_nodes)
-    smaller = Data(x=graph.x[keep], edge_index=edges, y=graph.y[keep], y_true=graph.y_true[keep],
-                   num_nodes=int(keep.sum()))
-    return smaller, number[train], number[source_val[keep[source_val]]]
+    return splits.induced(graph, keep), number[train], number[source_val[keep[source_val]]]
 
 
 def _oracle(name: str, graph: Data, classes: list[int], split_seed: int,

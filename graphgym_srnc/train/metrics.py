@@ -23,7 +23,8 @@ def scores_of(method: Method, task: ShiftTask, scores: Tensor, label: Tensor) ->
         return {}
     found = classification_scores(method.decide(scores), label, task.num_known, task.open_set)
     if task.open_set:
-        found |= detection_scores(method.confidence(scores), label == task.num_known)
+        sure, named = method.confidence(scores), scores[:, :task.num_known].argmax(1)
+        found |= detection_scores(sure, label == task.num_known, named == label)
     return found
 
 
@@ -35,12 +36,18 @@ def confusion_matrix(prediction: Tensor, label: Tensor, num_outputs: int) -> Ten
 
 def classification_scores(prediction: Tensor, label: Tensor, num_known: int,
                           open_set: bool) -> dict[str, float]:
-    r"""Micro-F1, Macro-F1, macro recall, and recall and precision of the unknown class.
+    r"""Micro-F1, Macro-F1, macro recall, and in open-set shift scores of both sides of the cut.
 
     In single-label classification Micro-F1 is the accuracy. ``macro_recall`` is what the paper
     prints as "Macro-F1": :math:`\frac{1}{N_\text{test}} \sum_i |\hat y = y = i| / |y = i|`;
     ``macro_f1`` averages the F1 of each class. Classes with neither a true nor a predicted node do
     not count (scikit-learn's rule).
+
+    Of the unknown class there are ``unknown_recall`` (UNK) and ``unknown_precision``. Of the known
+    ones, where to call a node unknown is an error, ``known_accuracy`` is the share of right nodes
+    and ``known_recall`` (OS*) the mean recall of the classes; ``macro_recall`` is OS, over all
+    :math:`N + 1`. ``hs`` is the harmonic mean of ``known_accuracy`` and ``unknown_recall``, as in
+    the code of UAGA (Shen et al., AAAI 2025). Each is 0 where there is no such node.
 
     Args:
         prediction: predicted classes, ``[n]``, in ``0 .. num_known`` (``num_known`` = unknown).
@@ -60,28 +67,50 @@ def classification_scores(prediction: Tensor, label: Tensor, num_known: int,
     if open_set:
         scores["unknown_recall"] = float(recall[num_known])
         scores["unknown_precision"] = float(hit[num_known] / predicted[num_known].clamp(min=1))
+        accuracy = hit[:num_known].sum() / true[:num_known].sum().clamp(min=1)
+        there = (true[:num_known] > 0).sum().clamp(min=1)
+        scores["known_accuracy"] = float(accuracy)
+        scores["known_recall"] = float(recall[:num_known].sum() / there)
+        both = accuracy + recall[num_known]
+        scores["hs"] = float(2 * accuracy * recall[num_known] / both) if both > 0 else 0.0
     return scores
 
 
-def detection_scores(confidence: Tensor, unknown: Tensor) -> dict[str, float]:
+def detection_scores(confidence: Tensor, unknown: Tensor, right: Tensor) -> dict[str, float]:
     """How well a confidence tells unknown nodes from known ones, whatever the threshold.
 
     ``unknown_auroc``: the chance that an unknown node looks less sure than a known one.
     ``unknown_aupr``: average precision with unknown as the positive class. ``unknown_fpr95``: share
     of unknown nodes that are let through as known at the cut that lets 95 % of the known nodes
-    through (smaller is better). There is none where all nodes are of one kind.
+    through (smaller is better). ``oscr``: area under the share of known nodes that are let through
+    and get their right class, against the share of unknown nodes let through (Dhamija et al.,
+    NeurIPS 2018): the chance that a known node is right and looks surer than an unknown one. There
+    is none where all nodes are of one kind.
 
     Args:
         confidence: how sure it is that a node is of a known class, ``[n]``.
         unknown: whether it is of the unknown class, ``[n]``.
+        right: whether the likeliest known class is the true one, ``[n]``; only known nodes count.
     """
     sure, unknown = confidence.double().cpu().numpy(), unknown.cpu().numpy()
+    right = right.cpu().numpy()
     if unknown.all() or not unknown.any():
         return {}
     let_through, kept, _ = scikit.roc_curve(~unknown, sure, drop_intermediate=False)
     return {"unknown_auroc": float(scikit.roc_auc_score(unknown, -sure)),
             "unknown_aupr": float(scikit.average_precision_score(unknown, -sure)),
-            "unknown_fpr95": float(let_through[kept >= 0.95].min())}
+            "unknown_fpr95": float(let_through[kept >= 0.95].min()),
+            "oscr": _oscr(sure[~unknown & right], sure[unknown], int((~unknown).sum()))}
+
+
+def _oscr(right: np.ndarray, unknown: np.ndarray, num_known: int) -> float:
+    """The share of pairs of a known and an unknown node in which the former is right and surer.
+
+    Such a pair of one confidence counts half, which is the trapezoidal rule of the curve.
+    """
+    unknown = np.sort(unknown)
+    below, up_to = (np.searchsorted(unknown, right, side) for side in ("left", "right"))
+    return float((below + up_to).sum() / (2 * num_known * len(unknown)))
 
 
 def clustering_scores(cluster: Tensor, label: Tensor) -> dict[str, float]:

@@ -1,0 +1,118 @@
+"""Networks that authors publish as MATLAB files: found on disk or downloaded, then checked."""
+from __future__ import annotations
+
+import tempfile
+from http.client import HTTPException
+from pathlib import Path
+from typing import Any, Mapping, NamedTuple, Protocol
+from urllib.request import urlopen
+
+import numpy as np
+import scipy.io
+import scipy.sparse as sp
+from torch_geometric.data import Data
+
+from graphgym_srnc.atomic import regular
+from graphgym_srnc.cache import cache_folder, locked
+from graphgym_srnc.data import home, untrusted
+from graphgym_srnc.errors import InputError
+
+LIMIT = 64 * 2 ** 20
+"""Largest download in bytes; the files have about one million."""
+
+
+class Reader(Protocol):
+    """What makes a graph of a file, kept in memory by its size and time of change."""
+
+    def __call__(self, file: Path, size: int = 0, changed: int = 0) -> Data: ...
+
+    def __wrapped__(self, file: Path) -> Data: ...
+
+
+class Source(NamedTuple):
+    """Files of one benchmark.
+
+    Args:
+        family: their folder below the data folder.
+        url: the folder that they are downloaded from, at one fixed commit.
+        names: those of the files, without ``.mat``.
+        read: reads one.
+    """
+
+    family: str
+    url: str
+    names: tuple[str, ...]
+    read: Reader
+
+
+def load(source: Source, member: str, root: str = "", key: str = "name") -> Data:
+    """The network of a file in the data folder, or of the downloaded one.
+
+    Raises:
+        InputError: the file is absent and cannot be downloaded, or is another one; names ``key``.
+    """
+    homes = home.homes(source.family, root)
+    data = _present(source, member, homes)
+    if data is None:
+        # One process downloads, and others wait for its file.
+        with locked(cache_folder() / f"{source.family}-{member}.lock", f"the files of {member}"):
+            data = _present(source, member, homes)
+            data = _download(source, member, homes, key) if data is None else data
+    return data
+
+
+def matrices(file: Path, key: str, shapes: Mapping[str, tuple[int, int]]) -> dict[str, Any]:
+    """The matrices of a file, dense or of ``scipy.sparse``, by name.
+
+    ``scipy.io.loadmat`` parses MATLAB's format and unpickles nothing.
+
+    Raises:
+        InputError: no MATLAB file, or a matrix is not of numbers or not of its shape.
+    """
+    try:
+        fields = scipy.io.loadmat(regular(file), variable_names=tuple(shapes))
+    except Exception as error:
+        allowed = f"a MATLAB file ({type(error).__name__}: {untrusted.reason(error)})"
+        raise InputError(key, str(file), allowed) from error
+    for field, shape in shapes.items():
+        value = fields.get(field)
+        kind = getattr(getattr(value, "dtype", None), "kind", "")
+        if getattr(value, "shape", None) != shape or kind not in "biuf":
+            found = None if value is None else (value.shape, str(value.dtype))
+            raise InputError(f"{key}: {field}", found, f"numbers of shape {shape}")
+    return {field: fields[field] for field in shapes}
+
+
+def dense(matrix: Any) -> np.ndarray:
+    """A matrix as an array."""
+    return matrix.toarray() if sp.issparse(matrix) else matrix
+
+
+def edges(matrix: Any) -> np.ndarray:
+    """The pairs ``[2, E]`` of an adjacency matrix."""
+    return np.stack(sp.coo_matrix(matrix).nonzero()).astype(np.int64)
+
+
+def _present(source: Source, member: str, homes: list[Path]) -> Data | None:
+    """The network of the first file that is there."""
+    for file in (folder / f"{member}.mat" for folder in homes):
+        if file.is_file():
+            state = file.stat()
+            return source.read(file, state.st_size, state.st_mtime_ns)
+    return None
+
+
+def _download(source: Source, member: str, homes: list[Path], key: str) -> Data:
+    with tempfile.TemporaryDirectory(prefix="graphgym_srnc-") as folder:
+        file = Path(folder) / f"{member}.mat"
+        try:
+            with urlopen(source.url + file.name, timeout=30) as answer:
+                file.write_bytes(answer.read(LIMIT))
+        except (OSError, HTTPException) as error:
+            wanted = ", ".join(f"{name}.mat" for name in source.names)
+            allowed = (f"a network to download it from {source.url} ({type(error).__name__} now), "
+                       f"or put into {homes[0]} these files: {wanted}")
+            raise InputError(key, member, allowed) from error
+        data = source.read.__wrapped__(file)  # only a file that is what it should be is kept
+        home.keep(Path(folder), homes)
+    return data

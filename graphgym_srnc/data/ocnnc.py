@@ -1,0 +1,67 @@
+"""The networks of open-set cross-network classification: Citation-v1, DBLP-v4 and ACM-v8.
+
+The files are those of Shen et al., Open-set Cross-network Node Classification via Unknown-excluded
+Adversarial Graph Domain Alignment (AAAI 2025).
+"""
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch_geometric.data import Data
+
+from graphgym_srnc.data import cleaning, matlab
+from graphgym_srnc.errors import InputError
+
+NODES = {"citation-v1": 9737, "dblp-v4": 8653, "acm-v8": 8806}
+"""Names and numbers of nodes; a network is in ``ocnnc/<name>.mat`` below the data folder."""
+
+WORDS, CLASSES = 7786, 9
+KNOWN = 5
+"""Classes ``0 .. KNOWN - 1`` are the known ones of the benchmark, the others its unknown class."""
+
+URL = ("https://raw.githubusercontent.com/3480430977/UAGA/"
+       "4ef2f8fa6c2a18760ef9d9f8ef90d4ee4f92c227/data/")
+"""Where the authors publish the files, at one fixed commit."""
+
+
+def load(name: str, root: str = "", key: str = "name") -> Data:
+    """One network: ``x`` ``[V, 7786]`` (counts of words), ``edge_index`` ``[2, E]``, ``y`` ``[V]``.
+
+    The files do not name the classes, so they stay numbers, 0 to 8.
+
+    Args:
+        name: ``citation-v1``, ``dblp-v4`` or ``acm-v8``; case does not matter.
+        root: see :func:`graphgym_srnc.data.home.data_folder`.
+        key: what errors call the name.
+
+    Raises:
+        InputError: unknown name; the file is absent and cannot be downloaded, or is another one.
+    """
+    member = name.lower()
+    if member not in NODES:
+        raise InputError(key, name, ", ".join(NODES))
+    return matlab.load(matlab.Source("ocnnc", URL, tuple(NODES), read), member, root, key)
+
+
+@lru_cache(maxsize=2)
+def read(file: Path, size: int = 0, changed: int = 0) -> Data:
+    """The network in a file; size and time of change tell files of one name apart.
+
+    Raises:
+        InputError: it is not that network.
+    """
+    key, nodes = f"ocnnc/{file.name}", NODES[file.stem]
+    shapes = {"adjacency_matrix": (nodes, nodes), "features": (nodes, WORDS), "labels": (1, nodes)}
+    fields = matlab.matrices(file, key, shapes)
+    y = matlab.dense(fields["labels"])[0]
+    if not np.isin(y, range(CLASSES)).all():
+        raise InputError(f"{key}: labels", [y.min(), y.max()], f"0 .. {CLASSES - 1}")
+
+    x = matlab.dense(fields["features"]).astype(np.float32)
+    edges = matlab.edges(fields["adjacency_matrix"])
+    data = Data(x=torch.from_numpy(x), edge_index=torch.from_numpy(edges),
+                y=torch.from_numpy(y.astype(np.int64)))
+    return cleaning.clean(data, key)
