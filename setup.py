@@ -12,6 +12,7 @@ README = HERE / "README.md"
 EXTRAS = {
     "ogb": ["ogb>=1.3.6"],
     "ray": ["ray>=2.50"],
+    "tune": ["optuna>=4.0"],
     "parquet": ["pyarrow>=14"],
     "docs": ["mkdocs-material>=9.5", "mkdocstrings[python]>=0.26", "latex2mathml>=3.77"],
     "dev": ["build>=1.0.3", "hypothesis>=6.100", "networkx>=3.0", "pytest>=8.0",

@@ -139,8 +139,36 @@ def by_split(results: Results, metric: str) -> dict[str, float]:
 
 
 def differences(ours: Results, others: Results, metric: str) -> list[float]:
-    """Test score of ours less that of others in %, on each common split."""
-    return statistics.paired(by_split(ours, metric), by_split(others, metric))
+    """Test score of ours less that of others in %, on each common split; splits that mask the same
+    classes, where splits differ in that, count once, by their mean."""
+    masked = {r["split"][:DIGITS]: masked_of(r) for r in ours.values()}
+    units = {split: text or split for split, text in masked.items()}
+    several = len(set(masked.values())) > 1
+    return statistics.paired(by_split(ours, metric), by_split(others, metric),
+                             units if several else None)
+
+
+def masked_of(result: dict[str, Any]) -> str:
+    """The masked classes of a run as text, e.g. ``0+3+5``."""
+    return "+".join(map(str, result["info"].get("unseen", ())))
+
+
+def leading(table: Table, metric: str = "micro_f1") -> list[str]:
+    """The rows, the best mean over all blocks first; the oracle before them, and after them rows
+    that lack a block."""
+    blocks = set().union(*table.values()) if table else set()
+
+    def place(row: str) -> tuple[bool, bool, float]:
+        means = [mean(result["test"][metric] for result in table[row][block].values())
+                 for block in blocks & set(table[row])]
+        return row != "iid", len(means) < len(blocks), -mean(means)
+
+    return sorted(table, key=place)
+
+
+def leader(table: Table) -> str:
+    """The row with the best mean but for the oracle."""
+    return next((row for row in leading(table) if row != "iid"), "")
 
 
 def wins(differences: Sequence[float]) -> str:
@@ -253,8 +281,8 @@ METRICS = ("micro_f1", "macro_f1", "macro_recall", "unknown_recall", "unknown_pr
            "unknown_auroc", "unknown_aupr", "unknown_fpr95", "known_accuracy", "known_recall", "hs",
            "oscr")
 KEY = ("table", "block", "row", "seed")
-COLUMNS = (*KEY, "split", "episode", *METRICS, "val_micro_f1", "seconds", "warnings", "config",
-           "commit")
+COLUMNS = (*KEY, "split", "masked", "episode", *METRICS, "val_micro_f1", "seconds", "warnings",
+           "config", "commit")
 """Of a file with the scores of every run."""
 
 
@@ -275,6 +303,7 @@ def known(path: Path | None, table: str) -> dict[tuple[str, str], Results]:
         if name == table:
             found.setdefault((block, row), {})[int(seed)] = {
                 "split": line["split"], "selected": int(line["episode"]),
+                "info": {"unseen": line["masked"].split("+") if line.get("masked") else []},
                 "val": {"micro_f1": float(line["val_micro_f1"])},
                 "test": {metric: float(line[metric]) for metric in METRICS if line.get(metric)},
                 "seconds": float(line["seconds"]), "warnings": [""] * int(line["warnings"]),
@@ -291,7 +320,7 @@ def save_csv(path: Path, name: str, table: Table) -> None:
     for block, row, seed, r in runs:
         lines[name, block, row, str(seed)] = {
             "table": name, "block": block, "row": row, "seed": seed, "split": r["split"][:DIGITS],
-            "episode": r["selected"],
+            "masked": masked_of(r), "episode": r["selected"],
             **{key: f"{r['test'][key]:.4f}" for key in METRICS if key in r["test"]},
             "val_micro_f1": f"{r['val']['micro_f1']:.4f}", "seconds": f"{r['seconds']:.1f}",
             "warnings": len(r["warnings"]), "config": r["digest"][:12],
@@ -334,8 +363,8 @@ def table_parser(doc: str, commands: Sequence[str], rows: Iterable[str],
     add = options.add_argument
     add("command", choices=commands)
     add("--only", default="*", metavar="BLOCK:ROW,...", help=f"patterns; rows: {', '.join(rows)}")
-    add("--test", default="srnc-plus", choices=list(rows),
-        help="the row that is tested against the others")
+    add("--test", choices=list(rows), help="the row that is tested against the others (default:"
+        " the one that leads)")
     add("--csv", type=Path, metavar="FILE", help="scores of every run: runs that only this file has"
         " are in the table too, all others are added to it")
     return options

@@ -18,6 +18,10 @@ UNRECORDED = ("members", "resolution")
 """Figures of an episode that SRNC, which has one of each, no longer records."""
 
 
+ADDED = {"correction": "none", "correction_power": 1.0, "cut": "validation"}
+"""Options of every method that older versions had not, and what they did."""
+
+
 def modern(config: dict[str, Any]) -> dict[str, Any]:
     """A stored config with keys as they are called today; itself where nothing has changed.
 
@@ -32,6 +36,9 @@ def modern(config: dict[str, Any]) -> dict[str, Any]:
     block = config.get(method)
     if not isinstance(block, dict):
         return config
+    if "correction" not in block:
+        config = copy.deepcopy(config)
+        block = config[method] = ADDED | block
     if method in ("doc", "openwgl", "g2pxy") and "score" in block:
         config = copy.deepcopy(config)
         for key in ("score", "temperature", "perturbation"):

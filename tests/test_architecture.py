@@ -15,7 +15,7 @@ LAYERS = (
     ("errors",), ("options",), ("atomic", "seal", "environment", "settings", "stats", "text"),
     ("store", "parallel", "task"), ("legacy", "cache"), ("losses", "data"),
     ("backbones", "shifts"), ("methods",), ("train",), ("gym", "api"), ("figures",), ("watch",),
-    ("runs",), ("report",), ("own", "grid"), ("cli",),
+    ("runs",), ("report",), ("own", "grid"), ("tune",), ("cli",),
 )
 """The rooms from the ground up: each imports those of lower layers, or itself, and nothing else."""
 
@@ -37,7 +37,8 @@ OUTSIDE = {
     "cache": {"torch", "filelock"}, "parallel": {"torch"}, "task": {"torch", "torch_geometric"},
     "losses": {"torch", "scipy", "numpy"}, "backbones": TENSORS, "methods": TENSORS,
     "train": TENSORS | {"sklearn"}, "api": {"torch", "torch_geometric", "numpy", "sklearn"},
-    "own": TENSORS | {"sklearn", "matplotlib", "jinja2", "pandas"}, "grid": {"psutil", "ray"},
+    "own": TENSORS | {"sklearn", "matplotlib", "jinja2", "pandas"},
+    "grid": {"psutil", "ray"}, "tune": {"optuna", "yaml"},
 }
 """Third-party packages of the parts that have to stay pure."""
 

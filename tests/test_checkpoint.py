@@ -45,7 +45,7 @@ CASES: list[tuple[str, str, dict[str, Any]]] = [
     ("srnc_plus", "dgi", {"self_training": 1, "rounds": 1}),
     *((name, kind, IN_BATCHES) for name, kind in (
         ("srnc", "sageconv"), ("dann", "gcnconv"), ("pgl", "gcnconv"))),
-    *(("erm", "gcnconv", {"score": score}) for score in ("openmax", "gnnsafe")),
+    *(("erm", "gcnconv", {"score": score}) for score in ("openmax", "gnnsafe", "grasp")),
     ("srgnn", "gcnconv", {"target_nodes": 20}), ("dann", "dgi", {"target_nodes": 20}),
 ]
 train_infomax = dgi.train_infomax

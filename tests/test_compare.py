@@ -37,7 +37,7 @@ def both(score: float) -> dict[str, float]:
 def keep(root: Path, name: str, scores: list[float], val: list[float] | None = None,
          method: str = "erm", task: str = "open_set/Cora", seeds: range | None = None,
          split: str = "split", backbone: str = "gcnconv", warnings: tuple[str, ...] = (),
-         **config) -> Path:
+         masked: list[list[int]] | None = None, **config) -> Path:
     """An experiment with a test score for each seed; ``config`` has ``__`` for the dot of a key."""
     block, _, data = task.partition("/")
     settings: dict = {"seed": 0, "dataset": {"name": data, "format": block},
@@ -54,6 +54,7 @@ def keep(root: Path, name: str, scores: list[float], val: list[float] | None = N
                                  "split": f"{task} {split} {seed}", "selected": 0,
                                  "history": [episode], "val": both(valid), "test": both(test),
                                  "lr": 0.01, "params": 10, "seconds": 2.0 + seed,
+                                 "info": {"unseen": masked[seed]} if masked else {},
                                  "warnings": list(warnings)})
     return root / name
 
@@ -547,3 +548,32 @@ def test_no_figure_of_what_has_no_ranks(tmp_path, capsys):
     assert main(["compare", str(tmp_path), "--figure", str(tmp_path / "x.png")]) == 2
     assert "two rows" in capsys.readouterr().err and not (tmp_path / "x.png").exists()
     assert main(["compare", str(tmp_path / "nowhere")]) == 2
+
+
+def test_runs_that_mask_the_same_classes_count_once(tmp_path):
+    masked = [[0], [1], [2], [0], [1], [2], [0]]
+    ours = [0.7, 0.8, 0.6, 0.72, 0.83, 0.61, 0.9]
+    theirs = [0.6, 0.75, 0.62, 0.61, 0.7, 0.66, 0.5]
+    keep(tmp_path, "erm", ours, masked=masked)
+    keep(tmp_path, "pgl", theirs, method="pgl", masked=masked)
+    found = of(tmp_path, against="pgl", intervals=True)
+    gaps = [np.mean([a - b for a, b, c in zip(ours, theirs, masked) if c == [k]])
+            for k in range(3)]
+    column, = found.columns
+    comparison = found.comparisons["micro_f1", "erm", column]
+    assert comparison.pairs == 3 and comparison.difference == pytest.approx(np.mean(gaps))
+    assert comparison.p == pytest.approx(scipy.stats.wilcoxon(gaps).pvalue)
+    assert found.rankings["micro_f1"].blocks == 3
+    means = [np.mean([a for a, c in zip(ours, masked) if c == [k]]) for k in range(3)]
+    cell = found.cells["micro_f1", "erm", column]
+    assert cell.interval == statistics.bootstrap_interval(means)
+    assert (cell.runs, cell.mean) == (7, pytest.approx(np.mean(ours)))
+    assert "masked sets" in " ".join(sentences.remarks(found))
+
+
+def test_one_masked_set_for_all_is_no_unit(tmp_path):
+    for name, scores in (("erm", [0.7, 0.8, 0.6]), ("pgl", [0.6, 0.75, 0.62])):
+        keep(tmp_path, name, scores, method=name, masked=[[2]] * 3)
+    found = of(tmp_path, against="pgl")
+    assert found.comparisons["micro_f1", "erm", found.columns[0]].pairs == 3
+    assert "masked sets" not in " ".join(sentences.remarks(found))

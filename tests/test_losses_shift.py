@@ -317,6 +317,69 @@ def test_propagate_is_dense(steps, keep):
         assert found == pytest.approx(expected) and found[3] == pytest.approx(float(score[3]))
 
 
+@pytest.mark.parametrize("bounded", [1.0, 0.0, 0.7])
+def test_logit_spread_is_numpys(bounded):
+    logits = (2 * normal(30, 4) - 0.5).requires_grad_()
+    f = logits.detach().numpy()
+    length, total = np.sqrt((f ** 2).sum(1)), f.sum(1)
+    expected = (bounded * length.var() / length.mean()
+                + (1 - bounded) * total.var() / abs(total.mean()))
+    spread = openness.logit_spread(logits, bounded)
+    assert spread.item() == pytest.approx(expected)
+
+    gradient, = torch.autograd.grad(spread, logits)
+    slope = (bounded * 2 / 30 * ((length - length.mean()) / length)[:, None] * f / length.mean()
+             + (1 - bounded) * 2 / 30 * (total - total.mean())[:, None] / abs(total.mean()))
+    assert gradient.numpy() == pytest.approx(slope, abs=1e-9)
+    assert torch.isfinite(openness.logit_spread(torch.zeros(1, 3))).all()
+
+
+def random_graph(nodes: int, seed: int = 0) -> np.ndarray:
+    """A symmetric adjacency in which node 3 has no neighbour."""
+    a = (np.random.RandomState(seed).rand(nodes, nodes) < 0.2).astype(float)
+    a = np.triu(a, 1) + np.triu(a, 1).T
+    a[3], a[:, 3] = 0, 0
+    return a
+
+
+@pytest.mark.parametrize("steps, weight, anchor", [
+    (0, 1.0, [0, 5]), (1, 1.0, []), (3, 1.02, [0, 3, 7, 11]), (8, 1.5, [2])])
+def test_propagation_with_anchors_is_a_loop_over_an_augmented_graph(steps, weight, anchor):
+    a, score = random_graph(20), normal(20)
+    expected, last = score.tolist(), []
+    for _ in range(steps):
+        last = list(expected)
+        for i in range(20):
+            linked = [j for j in anchor if i in anchor]
+            neighbours = [j for j in range(20) if a[i, j]]
+            if neighbours or linked:
+                total = sum(last[j] for j in neighbours) + weight * sum(last[j] for j in linked)
+                expected[i] = total / (len(neighbours) + len(linked))
+    found = openness.propagate_with_anchors(
+        score, torch.from_numpy(a), torch.tensor(anchor, dtype=torch.long), steps, weight)
+    assert found.tolist() == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("extreme, share", [(0.05, 0.5), (0.2, 0.3), (0.4, 1.0)])
+def test_anchors_have_sure_neighbours(extreme, share):
+    a, confidence = random_graph(40, 1), normal(40)
+    train = torch.arange(1, 40, 4)
+    rest = [i for i in range(40) if i not in train]
+    low, high = np.percentile(confidence[rest], [100 * extreme, 100 - 100 * extreme])
+    ratio = {}
+    for i in train.tolist():
+        around = [j for j in rest if a[i, j]]
+        known = sum(float(confidence[j]) > high for j in around)
+        ratio[i] = known / (1 + sum(float(confidence[j]) < low for j in around))
+    found = openness.anchors(confidence, torch.from_numpy(a), train, extreme, share).tolist()
+    assert len(found) == int(share * len(train)) and found == sorted(set(found))
+    left = [ratio[i] for i in ratio if i not in found]
+    assert min(ratio[i] for i in found) >= max(left, default=0)
+    assert len(set(ratio.values())) > 1
+    none = openness.anchors(confidence, torch.from_numpy(a), train[:0])
+    assert none.tolist() == []
+
+
 def planted(nodes: int, seed: int, noise: float = 1.0) -> tuple[torch.Tensor, torch.Tensor]:
     """Logits of four known classes."""
     label = torch.arange(nodes) % 4
@@ -338,11 +401,14 @@ def test_openmax_is_a_loop(tail, alpha):
         mine = f[(y == c) & (f.argmax(1) == c)]
         centres.append(mine.mean(0))
         largest = sorted(d(row, centres[c]) for row in mine)[-min(tail, len(mine) // 2):]
-        fits.append(stats.weibull_min.fit(largest, floc=0))
+        # libMR fits the tail once its smallest distance is 1, and asks the CDF of new ones there.
+        translate = 1 - largest[0]
+        shape, _, scale = stats.weibull_min.fit(np.array(largest) + translate, floc=0)
+        fits.append((shape, 0, scale, translate))
     for row, probability in zip(test.numpy(), ours):
         new, unknown = row.copy(), 0.0
         for i, c in enumerate(np.argsort(-row)[:min(alpha, 4)]):
-            outside = stats.weibull_min.cdf(d(row, centres[c]), *fits[c])
+            outside = stats.weibull_min.cdf(d(row, centres[c]) + fits[c][3], *fits[c][:3])
             w = 1 - (min(alpha, 4) - i) / min(alpha, 4) * outside
             new[c], unknown = row[c] * w, unknown + row[c] * (1 - w)
         assert probability == pytest.approx(special.softmax(np.append(new, unknown)), abs=1e-6)

@@ -45,9 +45,11 @@ def some(cls: type, given: dict) -> dict:
     return {key: value for key, value in given.items() if key in known}
 
 
-def make(name: str, kind: str = "gcnconv", hidden: int = 8, **changes) -> methods.base.Method:
+def make(name: str, kind: str = "gcnconv", hidden: int = 8, layers: int = 2,
+         **changes) -> methods.base.Method:
     cls = methods.find(name)
-    return cls(encoder=EncoderSpec(kind=kind, hidden=hidden, heads=2), **some(cls, TINY) | changes)
+    spec = EncoderSpec(kind=kind, hidden=hidden, heads=2, layers=layers)
+    return cls(encoder=spec, **some(cls, TINY) | changes)
 
 
 def noisy(task: ShiftTask, *keep: str) -> ShiftTask:

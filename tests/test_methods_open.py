@@ -254,13 +254,13 @@ def test_openwgl_cuts_half_way():
     task = toy()
     method = started(task, "openwgl", cut="mean")
     scores, label = method.predict(task.target)[task.val], torch.arange(len(task.val)) % 3
-    method.calibrate(scores, label)
+    method.calibrate(scores, label, scores)
     confidence = np.exp(scores.numpy()).max(1) / np.exp(scores.numpy()).sum(1)
     half = (confidence[label.numpy() == 2].mean() + confidence[label.numpy() < 2].mean()) / 2
     assert float(method.threshold) == pytest.approx(half, abs=1e-6)
     cuts = []
     for method.cut in ("mean", "validation"):
-        method.calibrate(scores, label.clamp(max=1))
+        method.calibrate(scores, label.clamp(max=1), scores)
         cuts.append(float(method.threshold))
     assert cuts[0] == cuts[1] <= confidence.min()
 

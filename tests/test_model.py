@@ -93,6 +93,7 @@ def test_every_method(gym, tmp_path, mode):
     ["gnn.layer_type", "generalconv"], ["gnn.batchnorm", "true"],
     ["srnc.pseudo_labels", "classifier"],
     ["train.mode", "erm", "erm.score", "openmax", "erm.smoothing", "2"],
+    ["train.mode", "erm", "erm.score", "grasp"],
 ], ids=lambda words: words[1])
 def test_backbones_and_options(gym, tmp_path, words):
     check_bits(*trained(gym, tmp_path, *words))

@@ -5,6 +5,7 @@ import gzip
 import os
 import random
 import stat
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -413,3 +414,19 @@ def test_a_rare_class_keeps_a_node_to_train_on():
         assert set(y[nodes.train].tolist()) == set(range(20))
         every = torch.cat([nodes.train, nodes.val, nodes.test])
         assert len(every.unique()) == len(every) and len(nodes.val) and len(nodes.test)
+
+
+@pytest.mark.parametrize("classes, masked", [(7, 3), (6, 3), (3, 1)])
+def test_every_masked_set_once_before_any_twice(classes, masked):
+    labels, sets = [10 * c for c in range(classes)], list(combinations(range(classes), masked))
+    expected = sorted([10 * c for c in chosen] for chosen in sets)
+    turns = [[splits.choose_unseen(labels, masked, [], turn * len(sets) + i)
+              for i in range(len(sets))] for turn in range(2)]
+    assert all(sorted(turn) == expected for turn in turns)
+    assert classes == 3 or (turns[0] != expected and turns[0] != turns[1])  # in random order
+
+
+def test_too_many_masked_sets_are_drawn():
+    drawn = [splits.choose_unseen(range(60), 30, [], seed) for seed in range(4)]
+    assert all(len(set(part)) == 30 for part in drawn) and len(set(map(tuple, drawn))) == 4
+    assert drawn[2] == splits.choose_unseen(range(60), 30, [], 2)

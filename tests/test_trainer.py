@@ -52,7 +52,7 @@ class Scripted(Method):
         label[wrong] = (label[wrong] + 1) % self.truth.num_outputs
         return torch.eye(self.truth.num_outputs)[label]
 
-    def calibrate(self, scores, label) -> None:
+    def calibrate(self, scores, label, on_target) -> None:
         """Nothing is cut."""
 
     def decide(self, scores) -> Tensor:

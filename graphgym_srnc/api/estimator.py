@@ -212,7 +212,7 @@ def _selection(method: Method, task: ShiftTask, shared: dict[str, Any]
     rules = {name: shared[name] for name in names}
     label = task.validation.y[task.val]
     known_only = task.open_set and not bool((label == task.num_known).any())
-    needs_cut = known_only and method.prior is None
+    needs_cut = known_only and method.prior is None and method.cut != "share"
     if needs_cut and not len(label):
         raise InputError("val_mask", None, "validation nodes to cut the unknown class by, or a"
                          " class with two training nodes")

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Iterator, Sequence
 if TYPE_CHECKING:
     from yacs.config import CfgNode
 
+    from graphgym_srnc.grid.jobs import Limits
+
 FOLDERS = {"nargs": "+", "metavar": "DIR",
            "help": "an experiment, a folder of them, or a folder of such folders"}
 """The argument of commands that read results."""
@@ -39,6 +41,31 @@ def trusting(args: argparse.Namespace) -> Iterator[None]:
             from graphgym_srnc.data import untrusted
             stack.enter_context(untrusted.trusted())
         yield
+
+
+def add_limits(group: argparse._ArgumentGroup) -> None:
+    """Add how many runs go side by side, and what :func:`limits` says each may take."""
+    add = group.add_argument
+    add("--jobs", type=int, default=0, metavar="N",
+        help="local processes (default: one for each core)")
+    add("--time-limit", type=float, default=0, metavar="S",
+        help="seconds of one try of a run; 0 = no limit (default: 0)")
+    add("--memory-limit", type=float, default=0, metavar="MIB",
+        help="memory of a run's process; 0 = no limit (default: 0)")
+    add("--retries", type=int, default=1, metavar="K",
+        help="tries again of a run whose process died or hit a limit (default: 1)")
+
+
+def limits(args: argparse.Namespace) -> Limits:
+    """What a run may take."""
+    from graphgym_srnc.grid.jobs import Limits
+    return Limits(args.time_limit, args.memory_limit, args.retries)
+
+
+def cores() -> int:
+    """The number of cores that this process may use."""
+    has_affinity = hasattr(os, "sched_getaffinity")
+    return len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1
 
 
 def add_overwrite(parser: argparse.ArgumentParser) -> None:

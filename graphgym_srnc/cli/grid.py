@@ -3,7 +3,6 @@ side."""
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from functools import partial
 from pathlib import Path
@@ -52,17 +51,11 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
     add("--no-tensorboard", action="store_true", help="write no TensorBoard events")
     arguments.add_trust(parser)
 
-    add = parser.add_argument_group("where the runs are done").add_argument
+    group = parser.add_argument_group("where the runs are done")
+    add = group.add_argument
     add("--executor", choices=("local", "ray"), default="local",
         help="processes here, or a Ray cluster (default: local)")
-    add("--jobs", type=int, default=0, metavar="N",
-        help="local processes (default: one for each core)")
-    add("--time-limit", type=float, default=0, metavar="S",
-        help="seconds of one try of a run; 0 = no limit (default: 0)")
-    add("--memory-limit", type=float, default=0, metavar="MIB",
-        help="memory of a run's process; 0 = no limit (default: 0)")
-    add("--retries", type=int, default=1, metavar="K",
-        help="tries again of a run whose process died or hit a limit (default: 1)")
+    arguments.add_limits(group)
     add("--ray-address", default="auto", metavar="ADDRESS",
         help="the cluster (default: the one that this machine is in)")
     add("--ray-cpus", type=float, default=1, metavar="C",
@@ -103,7 +96,7 @@ def main(args: argparse.Namespace) -> int:
     others = dict(store.experiments(out_dir.parent))
     known = [result for results in (*finished.values(), *others.values())
              for result in results.values()]
-    workers = (args.jobs or _cores()) if args.executor == "local" else 0
+    workers = (args.jobs or arguments.cores()) if args.executor == "local" else 0
     first, *more = estimate.summary(cells, known, workers)
     warnings = [f"warning: {text}" for cell in cells for text in cell.experiment.warnings]
     print("\n".join([f"{out_dir}: {first}", *more, *warnings]), flush=True)
@@ -153,15 +146,9 @@ def _settings(args: argparse.Namespace, file: Path) -> list[Setting]:
     return space.settings(spaces)
 
 
-def _cores() -> int:
-    has_affinity = hasattr(os, "sched_getaffinity")
-    return len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1
-
-
 def _executor(args: argparse.Namespace, workers: int) -> Executor:
-    from graphgym_srnc.grid.jobs import Limits
     from graphgym_srnc.grid.worker import execute
-    limits = Limits(args.time_limit, args.memory_limit, args.retries)
+    limits = arguments.limits(args)
     if args.executor == "ray":
         from graphgym_srnc.grid import on_ray
         return partial(on_ray.run, execute=execute, limits=limits, address=args.ray_address,

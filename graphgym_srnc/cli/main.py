@@ -17,13 +17,13 @@ from graphgym_srnc import __version__
 from graphgym_srnc.cli import arguments
 from graphgym_srnc.errors import InputError
 
-COMMANDS = ("run", "grid", "compare", "report", "check", "predict", "discover", "data",
+COMMANDS = ("run", "grid", "tune", "compare", "report", "check", "predict", "discover", "data",
             "options")
 """Each is a module here with ``add_parser(subparsers)`` and ``main(args) -> int | None``, light to
 import."""
 
-PAGES = {"grid": "grid", "compare": "report", "report": "report", "check": "checkpoints",
-         "predict": "predict", "discover": "discover", "data": "own-graph"}
+PAGES = {"grid": "grid", "tune": "tune", "compare": "report", "report": "report",
+         "check": "checkpoints", "predict": "predict", "discover": "discover", "data": "own-graph"}
 """What to read about a command."""
 
 MAX_CHARACTERS = 2000

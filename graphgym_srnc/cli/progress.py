@@ -122,6 +122,12 @@ class GridProgress(_Display):
             self.say(self._state())
             self.last_line = time.monotonic()
 
+    def skip(self, number: int) -> None:
+        """So many of the runs are not to be made."""
+        self.total -= number
+        if self._bars is not None:
+            self._bars.update(self._runs, total=self.total)
+
     def _state(self) -> str:
         now = time.monotonic()
         state = (f"{self.done} of {self.total} runs, {self.failed} failed, "

@@ -15,7 +15,7 @@ from functools import partial
 from multiprocessing.connection import Connection, wait
 from typing import Iterator, Sequence
 
-from graphgym_srnc.grid.jobs import Attempt, Execute, Job, Limits, Outcome, attempt
+from graphgym_srnc.grid.jobs import Attempt, Execute, Executor, Job, Limits, Outcome, attempt
 
 POLL_SECONDS = 0.2
 """Seconds between two looks at what the workers take."""
@@ -24,8 +24,19 @@ OUTPUT_CHARACTERS = 4000
 """How much of the output of a dead worker is shown."""
 
 
-def run(jobs: Sequence[Job], execute: Execute, limits: Limits,
-        workers: int = 1) -> Iterator[Outcome]:
+@contextlib.contextmanager
+def warm(execute: Execute, limits: Limits, workers: int = 1) -> Iterator[Executor]:
+    """An executor whose workers stay for the next call; the arguments are those of :func:`run`."""
+    idle: list[_Worker] = []
+    try:
+        yield lambda jobs: run(jobs, execute, limits, min(workers, len(jobs)), idle)
+    finally:
+        for worker in idle:
+            worker.kill()
+
+
+def run(jobs: Sequence[Job], execute: Execute, limits: Limits, workers: int = 1,
+        idle: list[_Worker] | None = None) -> Iterator[Outcome]:
     """Run jobs in worker processes; see :data:`graphgym_srnc.grid.jobs.Executor`.
 
     A worker imports what it needs once and then takes run after run. One that dies, that is out of
@@ -36,12 +47,14 @@ def run(jobs: Sequence[Job], execute: Execute, limits: Limits,
         execute: runs one of them; a function that a new process can import.
         limits: what each run may take.
         workers: number of processes.
+        idle: workers to take before new ones are started, and where those that have nothing more to
+            do are left; None = they end.
     """
     waiting, pool = deque(map(Attempt, jobs)), []
     try:
         while waiting or pool:
             while waiting and len(pool) < workers:
-                pool.append(_Worker(execute))
+                pool.append(idle.pop() if idle else _Worker(execute))
                 pool[-1].begin(waiting.popleft())
             wait([worker.pipe for worker in pool], POLL_SECONDS)
 
@@ -59,7 +72,10 @@ def run(jobs: Sequence[Job], execute: Execute, limits: Limits,
                     worker.begin(waiting.popleft())
                 else:
                     pool.remove(worker)
-                    worker.kill()
+                    if idle is None:
+                        worker.kill()
+                    else:
+                        idle.append(worker)
                 yield outcome
     finally:
         for worker in pool:

@@ -37,6 +37,14 @@ def is_fast(cfg: CfgNode, kind: str) -> bool:
     return kind in BACKBONES and not (cfg.gnn.batchnorm or cfg.gnn.l2norm)
 
 
+def ignored(cfg: CfgNode) -> set[str]:
+    """Fields of the recipe that change nothing: those of hidden layers where there are none."""
+    kind = cfg.gnn.layer_type
+    if cfg.gnn.layers_mp > 1 and not (kind == "sgconv" and is_fast(cfg, kind)):
+        return set()
+    return {"dropout"} if kind == "dgi" else {"dropout", "hidden"}
+
+
 @renamed(SPEC_KEYS)
 def make_encoder(spec: EncoderSpec, in_dim: int, out_dim: int) -> Encoder:
     """The fast path where it does what the global config asks for, else GraphGym's own layers."""

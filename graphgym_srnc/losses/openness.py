@@ -4,6 +4,7 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
+import numpy as np
 import torch
 from scipy.stats import weibull_min
 from torch import Tensor
@@ -58,6 +59,83 @@ def propagate(score: Tensor, mean_adjacency: Any, steps: int = 2, keep: float = 
     return score[:, 0]
 
 
+def logit_spread(logits: Tensor, bounded: float = 0.999) -> Tensor:
+    r"""How much the lengths and the sums of logits ``[n, N]`` vary, each against its mean.
+
+    .. math:: \lambda \frac{\text{Var} \lVert f \rVert}{\text{E} \lVert f \rVert} + (1 - \lambda)
+        \frac{\text{Var} \sum_c f_c}{|\text{E} \sum_c f_c|}
+
+    Variances are those of the population; no gradient goes through the means below.
+
+    Args:
+        logits: ``[n, N]``.
+        bounded: :math:`\lambda`.
+
+    Source: NODESafe, Yang et al. (ICML 2025).
+    """
+    spread = []
+    for value in (logits.norm(dim=1), logits.sum(1)):
+        mean = value.detach().mean().abs().clamp(min=1e-6)
+        spread.append(value.var(correction=0) / mean)
+    return bounded * spread[0] + (1 - bounded) * spread[1]
+
+
+def anchors(confidence: Tensor, adjacency: Any, train: Tensor, extreme: float = 0.05,
+            share: float = 0.5) -> Tensor:
+    r"""The training nodes that GRASP adds edges to: those with the largest
+
+    .. math:: \frac{|N(i) \cap S_\text{known}|}{|N(i) \cap S_\text{unknown}| + 1}
+
+    where :math:`S` are the surest and the least sure of the other nodes.
+
+    Args:
+        confidence: ``[V]``, larger = more surely known.
+        adjacency: :math:`A`, ``[V, V]``; ``@`` takes ``[V, 2]``.
+        train: ids of training nodes, ``[n]``.
+        extreme: share of the other nodes on either side.
+        share: share of the training nodes that are taken.
+
+    Returns:
+        Their ids, :math:`\lfloor \text{share} \cdot n \rfloor` of them, sorted.
+
+    Source: GRASP, Ma et al. (NeurIPS 2024).
+    """
+    other = torch.ones_like(confidence, dtype=torch.bool).index_fill(0, train, False)
+    ends = [extreme, 1 - extreme]
+    low, high = np.quantile(confidence[other].cpu().numpy(), ends) if other.any() else (0.0, 0.0)
+    sides = torch.stack([(confidence > high) & other, (confidence < low) & other], 1)
+    known, unknown = (adjacency @ sides.to(confidence.dtype))[train].T
+    order = (known / (unknown + 1)).argsort(descending=True, stable=True)
+    return train[order[:int(share * len(train))]].sort().values
+
+
+def propagate_with_anchors(score: Tensor, adjacency: Any, anchor: Tensor, steps: int = 8,
+                           weight: float = 1.02) -> Tensor:
+    r"""Scores ``[V]`` averaged over neighbours, where all anchors are linked with each other.
+
+    .. math:: e_i \leftarrow \frac{\sum_{j \in N(i)} e_j + \delta [i \in G] \sum_{j \in G} e_j}
+        {|N(i)| + [i \in G] |G|}
+
+    A node without neighbours keeps its score.
+
+    Args:
+        score: :math:`e`, ``[V]``.
+        adjacency: :math:`A`, ``[V, V]``; ``@`` takes ``[V, 1]``.
+        anchor: ids of :math:`G`, without repetition.
+        steps: how often.
+        weight: :math:`\delta`.
+
+    Source: GRASP, Ma et al. (NeurIPS 2024).
+    """
+    score = score[:, None]
+    linked = torch.zeros_like(score).index_fill(0, anchor, 1.0)
+    degree = adjacency @ torch.ones_like(score) + linked * len(anchor)
+    for _ in range(steps):
+        around = adjacency @ score + weight * linked * score[anchor].sum()
+        score = torch.where(degree > 0, around / degree.clamp(min=1), score)
+    return score[:, 0]
+
+
 def fit_openmax(logits: Tensor, label: Tensor, tail: int = 20) -> dict[str, Tensor]:
     r"""The mean logits of each class, and a Weibull distribution of the largest distances to them.
 
@@ -65,7 +143,8 @@ def fit_openmax(logits: Tensor, label: Tensor, tail: int = 20) -> dict[str, Tens
         d_c(x) = \frac{\lVert f(x) - \mu_c \rVert_2}{200} + 1 - \cos(f(x), \mu_c)
 
     Both are of the nodes of the class that are classified correctly (all of its nodes if none is),
-    the distribution of their :math:`\min(\text{tail}, n_c / 2)` largest distances, at least three.
+    the distribution of their :math:`\min(\text{tail}, n_c / 2)` largest distances, at least three,
+    shifted by :math:`\tau_c` so that the smallest of them is 1, as libMR does.
     A class whose distances admit no fit (fewer than three, all zero, all equal) takes the fit of
     all classes together, and without one a scale of infinity: it never yields to the unknown.
 
@@ -74,9 +153,9 @@ def fit_openmax(logits: Tensor, label: Tensor, tail: int = 20) -> dict[str, Tens
         tail: how many distances at most.
 
     Returns:
-        ``centre`` ``[N, N]``, ``shape`` ``[N]`` and ``scale`` ``[N]``, all detached.
+        ``centre`` ``[N, N]``, ``shape``, ``scale`` and ``shift`` (:math:`\tau`) ``[N]``, detached.
 
-    Source: Bendale and Boult (CVPR 2016); their libMR shifts a tail to begin at its smallest value.
+    Source: Bendale and Boult (CVPR 2016), Algorithm 1; Scheirer et al. (TPAMI 2011) for libMR.
     """
     logits = logits.detach()
     correct = logits.argmax(1) == label
@@ -90,20 +169,20 @@ def fit_openmax(logits: Tensor, label: Tensor, tail: int = 20) -> dict[str, Tens
 
     distance = _distance(logits, centre)
     own = [distance[chosen, c] for c, chosen in enumerate(members)]
-    pooled = _fit_tail(torch.cat(own), tail) or (1.0, float("inf"))
-    shape, scale = logits.new_tensor([_fit_tail(part, tail) or pooled for part in own]).T
-    return {"centre": centre, "shape": shape, "scale": scale}
+    pooled = _fit_tail(torch.cat(own), tail) or (1.0, float("inf"), 0.0)
+    fits = logits.new_tensor([_fit_tail(part, tail) or pooled for part in own])
+    return {"centre": centre} | dict(zip(("shape", "scale", "shift"), fits.T))
 
 
 def openmax(logits: Tensor, model: dict[str, Tensor], alpha: int = 10) -> Tensor:
     r"""Class probabilities with room for the unknown, to which the largest logits give way as the
     node lies far from the means of their classes.
 
-    .. math:: w_c = 1 - \frac{\alpha - r_c}{\alpha} F_c(d_c), \quad \hat f_c = w_c f_c, \quad
-        \hat f_\text{unknown} = \sum_c (1 - w_c) f_c
+    .. math:: w_c = 1 - \frac{\alpha - r_c}{\alpha} F_c(d_c + \tau_c), \quad
+        \hat f_c = w_c f_c, \quad \hat f_\text{unknown} = \sum_c (1 - w_c) f_c
 
     with :math:`r_c` = 0 for the largest logit, 1 for the next, to :math:`\alpha - 1`;
-    :math:`w_c = 1` beyond; :math:`F_c` the Weibull CDF.
+    :math:`w_c = 1` beyond; :math:`F_c` the Weibull CDF, 0 below 0.
 
     Args:
         logits: ``[n, N]``.
@@ -117,7 +196,7 @@ def openmax(logits: Tensor, model: dict[str, Tensor], alpha: int = 10) -> Tensor
     """
     alpha = min(alpha, logits.size(1))
     rank = logits.argsort(dim=1, descending=True, stable=True).argsort(1)
-    distance = _distance(logits, model["centre"])
+    distance = (_distance(logits, model["centre"]) + model["shift"]).clamp(min=0)
     outside = 1 - (-(distance / model["scale"]) ** model["shape"]).exp()
     yielded = (alpha - rank).clamp(min=0) / alpha * outside * logits
     return torch.cat([logits - yielded, yielded.sum(1, keepdim=True)], 1).softmax(1)
@@ -160,16 +239,18 @@ def _distance(logits: Tensor, centre: Tensor) -> Tensor:
     return _EUCLIDEAN * euclidean + (1 - cosine).clamp(min=0)
 
 
-def _fit_tail(distance: Tensor, tail: int) -> tuple[float, float] | None:
-    """Shape and scale of a Weibull distribution of the largest distances, None where none fits."""
+def _fit_tail(distance: Tensor, tail: int) -> tuple[float, float, float] | None:
+    """Shape, scale and shift of a Weibull distribution of the largest distances, None where none
+    fits."""
     size = min(tail, max(len(distance) // 2, 3))
     largest = distance.double().sort(descending=True).values[:size]
     largest = largest[largest > 1e-9].cpu().numpy()
     # The likelihood of equal distances grows without end with the shape.
     if len(largest) < 3 or largest.max() - largest.min() < 1e-6 * largest.max():
         return None
+    shift = 1 - largest.min()
     with warnings.catch_warnings():
         # The search tries shapes whose likelihood overflows, and turns back.
         warnings.simplefilter("ignore", RuntimeWarning)
-        shape, _, scale = weibull_min.fit(largest, floc=0)
-    return float(shape), float(scale)
+        shape, _, scale = weibull_min.fit(largest + shift, floc=0)
+    return float(shape), float(scale), float(shift)

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, Callable, Mapping
+from typing import Any, Callable, Mapping, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -11,14 +11,15 @@ from torch_geometric.data import Data
 from graphgym_srnc import backbones, options
 from graphgym_srnc.backbones import Batches, Encoder, EncoderSpec, Graph, prepare
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.methods.cut import OpenSetCut
+from graphgym_srnc.methods.correction import Correction, PriorCorrection
+from graphgym_srnc.methods.cut import Cut, OpenSetCut
 from graphgym_srnc.methods.resume import Resumable, random_state
 from graphgym_srnc.methods.training import MakeOptimizer, adam, all_logits, hidden_and_group
-from graphgym_srnc.options import Natural
+from graphgym_srnc.options import Natural, Weight
 from graphgym_srnc.task import ShiftTask, Sizes
 
 
-class Method(OpenSetCut, Resumable, nn.Module):
+class Method(OpenSetCut, PriorCorrection, Resumable, nn.Module):
     """One way to classify the nodes of a target graph under shift.
 
     The keyword-only signatures of a subclass and its bases are its config schema: their annotations
@@ -30,6 +31,13 @@ class Method(OpenSetCut, Resumable, nn.Module):
         encoder: the backbone that :meth:`new_classifier` makes encoders of.
         make_optimizer: optimiser of the classifier from its parameters.
         smoothing: steps of personalised PageRank over the predicted posterior; 0 = none.
+        correction: of the posterior by the class prior of the predicted graph: ``mean`` divides it
+            by its own mean, ``em`` and ``bbse`` weigh classes by how much more frequent they are
+            than in training, estimated without a label of that graph.
+        correction_power: :math:`\tau`, exponent of the correction.
+        cut: what the threshold of the unknown class is cut by: the best Micro-F1 on ``validation``,
+            or the ``share`` of the target that is unknown, estimated from validation nodes of known
+            classes alone.
         batch_size: nodes that each part of a loss draws for a gradient step; 0 = full batch. With
             batches, logits of a whole graph are made one layer at a time.
         fanout: with batches, neighbours drawn a node and layer; 0 = all of them.
@@ -50,16 +58,25 @@ class Method(OpenSetCut, Resumable, nn.Module):
     encoder_defaults: Mapping[str, Any] = {}
     """Fields of the encoder's recipe that the method was tuned with, where they are unusual."""
 
+    search: Mapping[str, Sequence[Any]] = {}
+    """Values of its options that a search tries, by option, as its authors did or more. An empty
+    list takes away what a search tries of every method."""
+
+    search_open: Mapping[str, Sequence[Any]] = {}
+    """The same for options that act in open-set shift alone."""
+
     def __new__(cls, *_: Any, **given: Any) -> Method:
         options.check(cls, given, f"{cls.key()}.")
         return super().__new__(cls)
 
     def __init__(self, *, encoder: EncoderSpec = EncoderSpec(),
                  make_optimizer: MakeOptimizer = adam, smoothing: Natural = 0,
-                 batch_size: Natural = 0, fanout: Natural = 10) -> None:
+                 correction: Correction = "none", correction_power: Weight = 1.0,
+                 cut: Cut = "validation", batch_size: Natural = 0, fanout: Natural = 10) -> None:
         super().__init__()
         self.encoder, self.make_optimizer = encoder, make_optimizer
         self.smoothing, self.batch_size, self.fanout = smoothing, batch_size, fanout
+        self.correction, self.correction_power, self.cut = correction, correction_power, cut
         self.require("batch_size", batch_size, self.in_batches or not batch_size,
                      "0, since the losses read every node of a graph")
         self.warnings: list[str] = []
@@ -92,6 +109,7 @@ class Method(OpenSetCut, Resumable, nn.Module):
         take from the training graph has to be a buffer.
         """
         self.task, self.encoder = task, backbones.blank(self.encoder, task.num_features)
+        self.build_correction(task)
 
     def setup(self, task: ShiftTask) -> None:
         """Make ready what every ``start`` needs: both graphs, the labels, a pretrained encoder."""
@@ -105,6 +123,7 @@ class Method(OpenSetCut, Resumable, nn.Module):
     def ready(self) -> None:
         """Between :meth:`setup` and the first step, make all that episodes need; repeatable."""
         self.build(self.task)
+        self.learn_prior(self.labels)
         self.to(self.task.device)
 
     def new_classifier(self, num_outputs: int) -> Encoder:
@@ -122,7 +141,11 @@ class Method(OpenSetCut, Resumable, nn.Module):
         return all_logits(self.classifier, self.prepared(graph), self.batch_size)
 
     def predict(self, graph: Data, role: str = "target") -> Tensor:
-        """Scores ``[V, N]`` or ``[V, N + 1]``: logits, or logarithms of a smoothed posterior."""
+        """Scores ``[V, K]`` that decisions are made of, the first ``N`` those of known classes."""
+        return self.corrected(self.uncorrected(graph, role))
+
+    def uncorrected(self, graph: Data, role: str = "target") -> Tensor:
+        """Scores before prior correction: logits, or logarithms of a smoothed posterior."""
         return self.smoothed(self.logits(graph, role), graph)
 
     def prepared(self, graph: Data) -> Graph:

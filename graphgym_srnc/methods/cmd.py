@@ -22,6 +22,8 @@ class CMD(Scored):
         target_nodes: target nodes that are aligned, drawn once; 0 = all unlabelled ones.
     """
 
+    search = {"weight": (0.01, 0.1, 1.0, 5.0)}
+
     def __init__(self, *, weight: Weight = 1.0, order: Count = 5, target_nodes: Natural = 0,
                  **base) -> None:
         super().__init__(**base)

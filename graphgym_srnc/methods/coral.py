@@ -17,6 +17,8 @@ class CORAL(Scored):
         target_nodes: target nodes that are aligned, drawn once; 0 = all unlabelled ones.
     """
 
+    search = {"weight": (1.0, 10.0, 100.0, 1000.0, 10000.0)}
+
     def __init__(self, *, weight: Weight = 100.0, target_nodes: Natural = 0, **base) -> None:
         super().__init__(**base)
         self.weight, self.target_nodes = weight, target_nodes

@@ -1,10 +1,17 @@
 """The cut between known and unknown classes: confidence, threshold, decision and posterior."""
 from __future__ import annotations
 
+from typing import Annotated
+
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 from torch_geometric.data import Data
+
+from graphgym_srnc.losses.prior import known_share
+from graphgym_srnc.options import OneOf
+
+Cut = Annotated[str, OneOf("validation", "share")]
 
 KEPT = 0.95
 """Share of the known validation nodes that stay known where no validation node is unknown."""
@@ -13,7 +20,7 @@ KEPT = 0.95
 class OpenSetCut:
     """How scores become classes; the part of a method that knows of the unknown class.
 
-    It reads ``task``, ``threshold``, ``smoothing`` and :meth:`prepared` of the method.
+    It reads ``task``, ``threshold``, ``smoothing``, ``cut`` and :meth:`prepared` of the method.
     """
 
     prior: float | None = None
@@ -37,16 +44,21 @@ class OpenSetCut:
             return scores[:, :known].amax(1) - scores[:, known]
         return scores.softmax(1)[:, :known].amax(1)
 
-    def calibrate(self, scores: Tensor, label: Tensor) -> None:
-        """Set the threshold by validation scores ``[n, N(+1)]`` and labels ``[n]``.
+    def calibrate(self, scores: Tensor, label: Tensor, on_target: Tensor) -> None:
+        """Set the threshold by validation scores ``[n, K]``, labels ``[n]``, and target scores.
 
         Where no validation node is unknown, the best cut by score would be none. A method without a
         ``prior`` then lets :data:`KEPT` of them through.
         """
-        if self.task.open_set and self.calibrated:
-            if self.prior is None and len(label) and not bool((label == self.task.num_known).any()):
-                self.threshold.fill_(self.confidence(scores).quantile(1 - KEPT))
-                return
+        if not self.task.open_set:
+            return
+        unknown = label == self.task.num_known
+        if self.cut == "share":
+            held_out = self.confidence(scores[~unknown])
+            self.threshold.fill_(cut_by_share(held_out, self.confidence(on_target)))
+        elif self.calibrated and self.prior is None and not bool(unknown.any()):
+            self.threshold.fill_(self.confidence(scores).quantile(1 - KEPT))
+        elif self.calibrated:
             known = scores[:, :self.task.num_known].argmax(1)
             self.threshold.fill_(best_threshold(
                 self.confidence(scores), known, label, self.task.num_known, self.prior))
@@ -95,6 +107,18 @@ class OpenSetCut:
         for _ in range(self.smoothing):
             result = 0.9 * (prepared.adjacency("gcn") @ result) + 0.1 * p
         return F.normalize(result, p=1, dim=1)
+
+
+def cut_by_share(held_out: Tensor, on_target: Tensor) -> float:
+    """The cut below which as many target nodes lie as are unknown by best bin estimation.
+
+    Args:
+        held_out: confidence of nodes of known classes that were not trained on, ``[n]``.
+        on_target: confidence of all target nodes, ``[V]``.
+    """
+    ordered = on_target.sort().values
+    unknown = round((1 - known_share(held_out, on_target)) * len(ordered))
+    return float(ordered[unknown]) if unknown < len(ordered) else float("inf")
 
 
 def best_threshold(confidence: Tensor, prediction: Tensor, label: Tensor, unknown: int,

@@ -23,6 +23,8 @@ class DANN(Scored):
         target_nodes: target nodes that are aligned, drawn once; 0 = all unlabelled ones.
     """
 
+    search = {"weight": (0.01, 0.1, 1.0)}
+
     def __init__(self, *, weight: Weight = 0.1, gamma: Positive = 10.0, target_nodes: Natural = 0,
                  **base) -> None:
         super().__init__(**base)

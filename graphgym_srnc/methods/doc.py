@@ -29,9 +29,13 @@ class DOC(Supervised):
             positive ones, as gDOC does.
     """
 
+    search = {"balanced": (False, True)}
+
     def __init__(self, *, balanced: bool = True, **base) -> None:
         super().__init__(**base)
         self.balanced = balanced
+        self.require("correction", self.correction, self.correction == "none",
+                     "none, since the sigmoids of classes make no distribution")
 
     def build(self, task: ShiftTask | Sizes) -> None:
         super().build(task)
@@ -48,7 +52,7 @@ class DOC(Supervised):
             self.limits.copy_(doc_thresholds(scores.sigmoid(), self.labels))
 
     @torch.no_grad()
-    def predict(self, graph: Data, role: str = "target") -> Tensor:
+    def uncorrected(self, graph: Data, role: str = "target") -> Tensor:
         """Logits of the sigmoids ``[V, N]``; in open-set shift and minus the confidence, last."""
         scores = self._sigmoid_logits(graph, role)
         if not self.task.open_set:

@@ -47,6 +47,7 @@ class G2Pxy(Supervised):
     """
 
     explicit_unknown = True
+    search_open = {"inter_weight": (0.01, 0.1, 1.0), "external_weight": (0.01, 0.1, 1.0)}
     kept = (*Supervised.kept, "named", "pairs", "outer")
 
     def __init__(self, *, proxy_dim: Count = 128, ratio: Positive = 1.0,

@@ -23,6 +23,8 @@ class MMD(Scored):
         sample: nodes of either side drawn at each step, since it costs the square of their number.
     """
 
+    search = {"weight": (0.1, 0.5, 1.0, 2.0)}
+
     def __init__(self, *, weight: Weight = 0.1, sample: Annotated[int, Range(2)] = 1024,
                  **base) -> None:
         super().__init__(**base)

@@ -38,16 +38,20 @@ class OpenWGL(Supervised):
         kl_weight, edge_weight, uncertainty_weight: weights of the three terms beside cross-entropy.
         max_edges: on a larger graph so many edges are drawn for each step.
         samples: draws at test.
-        cut: ``validation`` (the threshold of the best Micro-F1, as for all methods) or ``mean``
-            (the authors': half-way between the mean confidence of known and of unknown validation
-            nodes; ``validation`` where there is no unknown one).
+        cut: ``validation`` or ``share``, as for all methods, or ``mean`` (the authors': half-way
+            between the mean confidence of known and of unknown validation nodes; ``validation``
+            where there is no unknown one).
     """
+
+    search = {"kl_weight": (0.1, 1.0), "edge_weight": (0.1, 1.0)}
+    search_open = {"uncertainty_weight": (0.1, 1.0)}
 
     def __init__(self, *, latent: Count = 16, kl_weight: Weight = 1.0, edge_weight: Weight = 1.0,
                  uncertainty_weight: Weight = 1.0, max_edges: Count = 20000, samples: Count = 100,
-                 cut: Annotated[str, OneOf("validation", "mean")] = "validation", **base) -> None:
-        super().__init__(**base)
-        self.latent, self.max_edges, self.samples, self.cut = latent, max_edges, samples, cut
+                 cut: Annotated[str, OneOf("validation", "share", "mean")] = "validation",
+                 **base) -> None:
+        super().__init__(cut=cut, **base)
+        self.latent, self.max_edges, self.samples = latent, max_edges, samples
         self.kl_weight, self.edge_weight = kl_weight, edge_weight
         self.uncertainty_weight = uncertainty_weight
 
@@ -125,11 +129,11 @@ class OpenWGL(Supervised):
             p = p + self.head(mean + eps * sigma).softmax(1)
         return (p / self.samples).clamp(min=1e-12).log()
 
-    def calibrate(self, scores: Tensor, label: Tensor) -> None:
+    def calibrate(self, scores: Tensor, label: Tensor, on_target: Tensor) -> None:
         unknown = label == self.task.num_known
         both = unknown.any() and not unknown.all()
-        if self.cut == "validation" or not self.task.open_set or not both:
-            return super().calibrate(scores, label)
+        if self.cut != "mean" or not self.task.open_set or not both:
+            return super().calibrate(scores, label, on_target)
         confidence = self.confidence(scores)
         self.threshold.fill_((confidence[unknown].mean() + confidence[~unknown].mean()) / 2)
 

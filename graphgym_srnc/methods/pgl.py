@@ -32,6 +32,8 @@ class PGL(Method):
         steps: gradient steps of an episode.
     """
 
+    search = {"enlarging": (0.1, 0.2), "confident": (0.2, 0.4, 0.6, 0.8)}
+
     def __init__(self, *, enlarging: Annotated[float, Range(0, 1, closed="right")] = 0.1,
                  confident: Share = 0.6, unknown_loss: UnknownLoss = "extra_class",
                  steps: Count = 100, **base) -> None:

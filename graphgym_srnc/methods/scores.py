@@ -2,7 +2,8 @@
 from __future__ import annotations
 
 import copy
-from typing import Annotated
+import zlib
+from typing import Annotated, Any
 
 import torch
 from torch import Tensor, nn
@@ -12,7 +13,7 @@ from torch_geometric.data import Data
 from graphgym_srnc.backbones import Encoder, Graph, View, dense
 from graphgym_srnc.losses import openness
 from graphgym_srnc.methods.supervised import Supervised
-from graphgym_srnc.options import OneOf, Positive, Weight
+from graphgym_srnc.options import OneOf, Weight
 from graphgym_srnc.task import ShiftTask, Sizes
 
 
@@ -21,19 +22,23 @@ class Score(nn.Module):
 
     Args:
         num_known: :math:`N`.
-        temperature: :math:`T`, for scores that divide logits by it.
+        temperature: :math:`T`, for scores that divide logits by it; 0 = the score's own.
         perturbation: :math:`\epsilon`, for scores that move the input.
     """
 
     learns: bool = False
     """Whether :meth:`fit` learns anything."""
 
+    own_temperature: float = 1.0
+    """The temperature of the score's authors."""
+
     def __init__(self, num_known: int, temperature: float, perturbation: float) -> None:
         super().__init__()
-        self.temperature, self.perturbation = temperature, perturbation
+        self.temperature = temperature or self.own_temperature
+        self.perturbation = perturbation
 
-    def fit(self, logits: Tensor, labels: Tensor) -> None:
-        """Learn from logits ``[n, N]`` and labels ``[n]`` of training nodes."""
+    def fit(self, logits: Tensor, labels: Tensor, graph: Graph, train: Tensor) -> None:
+        """Learn from the source, its training nodes' ids ``[n]``, logits ``[n, N]``, labels."""
 
     def forward(self, logits: Tensor, graph: Graph, classifier: Encoder) -> Tensor:
         """The confidence from logits ``[V, N]`` of a graph that the classifier gave."""
@@ -69,13 +74,48 @@ class GNNSafe(Energy):
         return openness.propagate(energy, graph.adjacency("mean"))
 
 
+class GRASP(Energy):
+    """The energy propagated with edges between chosen training nodes (Ma et al., NeurIPS 2024).
+
+    The training nodes are known by their graph: on another one no edge is added.
+    """
+
+    learns = True
+
+    def __init__(self, num_known: int, temperature: float, perturbation: float) -> None:
+        super().__init__(num_known, temperature, perturbation)
+        self.register_buffer("train_nodes", torch.empty(0, dtype=torch.long))
+        self.register_buffer("checksum", torch.tensor(-1))
+
+    def fit(self, logits: Tensor, labels: Tensor, graph: Graph, train: Tensor) -> None:
+        self.train_nodes = train.clone()
+        self.checksum.fill_(_checksum(graph))
+
+    def forward(self, logits: Tensor, graph: Graph, classifier: Encoder) -> Tensor:
+        energy, adjacency = super().forward(logits, graph, classifier), graph.adjacency("raw")
+        there = _checksum(graph) == int(self.checksum)
+        train = self.train_nodes if there else self.train_nodes[:0]
+        confidence = openness.max_softmax(logits.double()).to(logits.dtype)
+        anchor = openness.anchors(confidence, adjacency, train)
+        return openness.propagate_with_anchors(energy, adjacency, anchor)
+
+    def _load_from_state_dict(self, state: dict[str, Any], prefix: str, *rest: Any) -> None:
+        # How many nodes teach is no size of the modules.
+        self.train_nodes = self.train_nodes.new_empty(state[f"{prefix}train_nodes"].shape)
+        super()._load_from_state_dict(state, prefix, *rest)
+
+
 class ODIN(Score):
     r"""Largest softmax of :math:`f(\tilde x) / T` (Liang et al., ICLR 2018) with
 
-    .. math:: \tilde x = x - \epsilon \, \text{sign} \nabla_x \text{CE}(f(x) / T, \hat y)
+    .. math:: \tilde x = x - \epsilon \bar x \, \text{sign} \nabla_x \text{CE}(f(x) / T, \hat y)
 
-    where ``x`` is what the encoder's first layer reads, e.g. the smoothed features of SGC.
+    where ``x`` is what the encoder's first layer reads, e.g. the smoothed features of SGC, and
+    :math:`\bar x` the root mean square of its entries. The authors' images have one of about 1,
+    rows of features of length one a small one.
     """
+
+    own_temperature = 1000.0
 
     def forward(self, logits: Tensor, graph: Graph, classifier: Encoder) -> Tensor:
         view = classifier.view(graph)
@@ -88,12 +128,16 @@ class ODIN(Score):
             scaled = classifier(View(x.requires_grad_(), blocks)) / self.temperature
             loss = F.cross_entropy(scaled, scaled.detach().argmax(1), reduction="sum")
             gradient, = torch.autograd.grad(loss, x)
-        moved = View(x.detach() - self.perturbation * gradient.sign(), blocks)
+        step = self.perturbation * x.detach().square().mean().sqrt()
+        moved = View(x.detach() - step * gradient.sign(), blocks)
         return openness.max_softmax(classifier(moved) / self.temperature)
 
 
 class OpenMax(Score):
-    """One less the unknown share of OpenMax (Bendale and Boult, CVPR 2016)."""
+    """The largest share that OpenMax leaves to a known class (Bendale and Boult, CVPR 2016).
+
+    Below a threshold, or where the unknown class has more, their Algorithm 2 rejects.
+    """
 
     learns = True
 
@@ -102,20 +146,27 @@ class OpenMax(Score):
         self.register_buffer("centre", torch.ones(num_known, num_known))
         self.register_buffer("shape", torch.ones(num_known))
         self.register_buffer("scale", torch.ones(num_known))
+        self.register_buffer("shift", torch.zeros(num_known))
 
-    def fit(self, logits: Tensor, labels: Tensor) -> None:
+    def fit(self, logits: Tensor, labels: Tensor, graph: Graph, train: Tensor) -> None:
         for name, value in openness.fit_openmax(logits, labels).items():
             getattr(self, name).copy_(value)
 
     def forward(self, logits: Tensor, graph: Graph, classifier: Encoder) -> Tensor:
-        return 1 - openness.openmax(logits, dict(self.named_buffers()))[:, -1]
+        return openness.openmax(logits, dict(self.named_buffers()))[:, :-1].amax(1)
 
 
 SCORES: dict[str, type[Score]] = {
-    "max_logit": MaxLogit, "entropy": Entropy, "energy": Energy, "gnnsafe": GNNSafe, "odin": ODIN,
-    "openmax": OpenMax,
+    "max_logit": MaxLogit, "entropy": Entropy, "energy": Energy, "gnnsafe": GNNSafe, "grasp": GRASP,
+    "odin": ODIN, "openmax": OpenMax,
 }
 """Scores beside the largest softmax (Hendrycks and Gimpel, ICLR 2017)."""
+
+
+def _checksum(graph: Graph) -> int:
+    """A number by which a graph's edges are known again."""
+    matrix = graph.adjacency("raw").matrix
+    return zlib.crc32(matrix.indices, zlib.crc32(matrix.indptr))
 
 
 class Scored(Supervised):
@@ -124,14 +175,17 @@ class Scored(Supervised):
     Args:
         score: in open-set shift, how sure the classifier is of a known class: ``max_softmax``,
             ``max_logit``, ``entropy``, ``energy``, ``gnnsafe`` (energy propagated over the graph),
-            ``odin`` or ``openmax``, see :mod:`graphgym_srnc.methods.scores`. Only ``max_softmax``
-            sees ``smoothing``; the others are of the raw logits.
-        temperature: of ``energy``, ``gnnsafe`` and ``odin``.
-        perturbation: step of ``odin`` along the sign of the gradient of what the encoder reads.
+            ``grasp`` (with edges between training nodes), ``odin`` or ``openmax``, see
+            :mod:`graphgym_srnc.methods.scores`. Only ``max_softmax`` sees ``smoothing``; the others
+            are of the raw logits.
+        temperature: of ``energy``, ``gnnsafe``, ``grasp`` and ``odin``; 0 = the score's own: 1, of
+            ``odin`` 1000.
+        perturbation: step of ``odin`` along the sign of the gradient of what the encoder reads, in
+            units of the root mean square of that.
     """
 
     def __init__(self, *, score: Annotated[str, OneOf("max_softmax", *SCORES)] = "max_softmax",
-                 temperature: Positive = 1.0, perturbation: Weight = 0.01, **base) -> None:
+                 temperature: Weight = 0.0, perturbation: Weight = 0.0014, **base) -> None:
         super().__init__(**base)
         self.score, self.temperature, self.perturbation = score, temperature, perturbation
 
@@ -145,10 +199,11 @@ class Scored(Supervised):
     def remember(self) -> None:
         if self.scorer is not None and self.scorer.learns:
             logits = self.logits(self.task.source, self.task.role_of(self.task.source))
-            self.scorer.fit(logits[self.task.train], self.labels)
+            train = self.task.train
+            self.scorer.fit(logits[train], self.labels, self.source, train)
 
     @torch.no_grad()
-    def predict(self, graph: Data, role: str = "target") -> Tensor:
+    def uncorrected(self, graph: Data, role: str = "target") -> Tensor:
         """Scores ``[V, N]``; a score of its own adds a last column, minus the confidence."""
         logits = self.logits(graph, role)
         scores = self.smoothed(logits, graph)

@@ -41,6 +41,8 @@ class SRGNN(Scored):
         target_nodes: target nodes for both parts, drawn once; 0 = all unlabelled ones.
     """
 
+    search = {"weight": (0.1, 0.5, 1.0)}
+
     def __init__(self, *, weight: Weight = 1.0, order: Count = 5,
                  b_min: Annotated[float, Range(0, 1, closed="left")] = 0.2, hops: Natural = 2,
                  kernel_dim: Count = 128, kernel_nodes: Natural = 2000, target_nodes: Natural = 0,

@@ -42,6 +42,8 @@ class SRNC(Clustered):
     """
 
     prior, calibrated, explicit_unknown = 0.0, False, True
+    search = {"cluster_steps": (5, 20, 50), "source_batch": (32, 80)}
+    search_open = {"num_clusters": (7, 16)}
 
     def __init__(self, *, num_clusters: Count = 16, pretrain_steps: Count = 100, rounds: Count = 5,
                  cluster_steps: Natural = 20, source_batch: Natural = 32, steps: Count = 60,
@@ -174,7 +176,7 @@ class SRNC(Clustered):
             logits[:, self.task.num_known:] = -torch.inf
         return logits.softmax(1)
 
-    def predict(self, graph: Data, role: str = "target") -> Tensor:
+    def uncorrected(self, graph: Data, role: str = "target") -> Tensor:
         """Log posteriors of the classifier, ``[V, N(+1)]``."""
         return self.smooth(self.class_posterior(graph), graph).clamp(min=1e-12).log()
 

@@ -48,6 +48,8 @@ class SRNCPlus(SRNC):
     """
 
     encoder_defaults = {"hidden": 64}
+    search = {"modularity_weight": (1.0, 3.0, 10.0)}
+    search_open = {"drop_unsure": (0.0, 0.3, 0.5)}
     kept = (*SRNC.kept, "pretrained", "resolutions")
 
     def __init__(self, *, num_clusters: Natural = 0, rounds: Count = 3, source_batch: Natural = 0,

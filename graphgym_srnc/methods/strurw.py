@@ -8,14 +8,14 @@ import torch
 from torch import Tensor
 
 from graphgym_srnc.backbones import Graph
-from graphgym_srnc.methods.erm import ERM
+from graphgym_srnc.methods.scores import Scored
 from graphgym_srnc.options import Range, Share
 
 CHECKED = 200
 """Training nodes whose logits say whether a backbone reads edge weights."""
 
 
-class StruRW(ERM):
+class StruRW(Scored):
     r"""The plain GNN on a source graph whose edges between classes :math:`a` and :math:`b` weigh
     :math:`1 - \lambda + \lambda \, B^T_{ab} / B^S_{ab}`.
 
@@ -28,6 +28,8 @@ class StruRW(ERM):
         strength: :math:`\lambda`.
         max_ratio: largest :math:`B^T_{ab} / B^S_{ab}`.
     """
+
+    search = {"strength": (0.2, 0.4, 0.6, 0.8, 1.0)}
 
     def __init__(self, *, strength: Share = 0.8, max_ratio: Annotated[float, Range(1)] = 10.0,
                  **base) -> None:

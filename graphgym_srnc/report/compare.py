@@ -23,6 +23,7 @@ class Cell:
     """The runs of one setting of a row on a column, by one metric, as fractions."""
 
     values: dict[Pair, float]  # mean score on each split and seed
+    units: dict[Pair, Hashable]  # what each of them belongs to, see statistics.paired
     runs: int  # how many scores there are
     mean: float
     std: float  # of the population
@@ -30,7 +31,7 @@ class Cell:
     interval: tuple[float, float] | None = None  # of the mean, by bootstrap, if asked for
     paper: Score | None = None  # what the paper has here
     best: bool = False  # of its column
-    pairs: int = 0  # splits and seeds in common with the best one
+    pairs: int = 0  # units in common with the best one: splits and seeds, or masked sets
     p: float = math.nan  # of the test on them, Holm-corrected; NaN for the best and where pairs < 2
     tied: bool = False  # whether that p is above alpha
 
@@ -44,7 +45,7 @@ class Cell:
 class Comparison:
     """A row less the chosen one, on the splits and seeds that both have."""
 
-    pairs: int  # how many these are
+    pairs: int  # how many units these are
     difference: float  # mean over them, as a fraction
     wins: int  # on how many the row is the better one
     p: float  # of the paired test
@@ -53,7 +54,7 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Ranking:
-    """Mean ranks over blocks, which are splits with a seed on a column."""
+    """Mean ranks over blocks, which are splits with a seed, or masked sets, on a column."""
 
     ranks: dict[str, float]  # by row, 1 = best
     blocks: int
@@ -139,23 +140,27 @@ def table(runs: Sequence[Run], metrics: Sequence[str] = (), split: str = "test",
         raise InputError("--against", against, " | ".join(layout.rows))
 
     confidence = 1 - alpha if intervals else None
+    units = {column: _units([run for place, group in layout.runs.items() if place[1] == column
+                             for run in group]) for column in layout.columns}
     cells = {(metric, *place): cell for metric in metrics for place, group in layout.runs.items()
-             if (cell := _cell(group, metric, split, confidence, published))}
+             if (cell := _cell(group, metric, split, units[place[1]], confidence, published))}
     for metric, column in itertools.product(metrics, layout.columns):
         rivals = {row: cells[metric, row, column] for row in ranked
                   if (metric, row, column) in cells}
         cells |= {(metric, row, column): cell
                   for row, cell in _marked(rivals, metric in LESS, test, alpha).items()}
 
+    blocks = {(column, *pair): (column, unit) for column, own in units.items()
+              for pair, unit in own.items()}
     rankings, comparisons = {}, {}
     for metric in metrics:
         scores = {row: _blocks(cells, metric, row, layout.columns) for row in layout.rows}
-        ranking = _ranking({row: scores[row] for row in ranked}, metric in LESS, alpha)
+        ranking = _ranking({row: scores[row] for row in ranked}, blocks, metric in LESS, alpha)
         rankings |= {metric: ranking} if ranking else {}
         if against is not None:
             ours = scores.pop(against)
             rivals = {row: scores[row] for row in ranked if row != against}
-            comparisons |= _comparisons(metric, ours, rivals, layout.columns, test)
+            comparisons |= _comparisons(metric, ours, rivals, blocks, layout.columns, test)
     if against is not None and all(math.isnan(one.p) for one in comparisons.values()):
         raise InputError("--against", against, "a row that shares 2 splits or more with another,"
                          " since only runs with equal split and seed can be paired")
@@ -169,8 +174,14 @@ def _looked_up(option: str, name: str, allowed: Mapping[str, Any]) -> Any:
     return allowed[name]
 
 
-def _cell(runs: Sequence[Run], metric: str, split: str, confidence: float | None,
-          published: Published | None) -> Cell | None:
+def _units(runs: Sequence[Run]) -> dict[Pair, Hashable]:
+    """What tests count once, by pair: the pair, or the masked set where runs differ in that."""
+    several = len({run.masked for run in runs}) > 1
+    return {run.pair: run.masked if several and run.masked else run.pair for run in runs}
+
+
+def _cell(runs: Sequence[Run], metric: str, split: str, units: dict[Pair, Hashable],
+          confidence: float | None, published: Published | None) -> Cell | None:
     """The scores of runs; None where no run has the metric."""
     pairs: dict[Pair, list[float]] = {}
     for run in runs:
@@ -183,9 +194,12 @@ def _cell(runs: Sequence[Run], metric: str, split: str, confidence: float | None
     if published and split == "test":
         beside = {(published.row_of(run.facts), published.column_of(run.facts)) for run in runs}
         paper = published.find(*beside.pop()).get(metric) if len(beside) == 1 else None
-    interval = statistics.bootstrap_interval(values, confidence) if confidence else None
-    return Cell({pair: statistics.mean(scores) for pair, scores in pairs.items()}, len(values),
-                *statistics.mean_std(values), median(values), interval, paper)
+    means = {pair: statistics.mean(scores) for pair, scores in pairs.items()}
+    units = {pair: units[pair] for pair in means}
+    independent = statistics.by_unit(means, units)
+    interval = statistics.bootstrap_interval(independent, confidence) if confidence else None
+    return Cell(means, units, len(values), *statistics.mean_std(values), median(values), interval,
+                paper)
 
 
 def _marked(cells: Mapping[str, Cell], less: bool, test: str, alpha: float) -> dict[str, Cell]:
@@ -193,7 +207,7 @@ def _marked(cells: Mapping[str, Cell], less: bool, test: str, alpha: float) -> d
     if len(cells) < 2:
         return dict(cells)
     best = (min if less else max)(cells, key=lambda row: cells[row].mean)
-    gaps = {row: statistics.paired(cells[best].values, cell.values)
+    gaps = {row: statistics.paired(cells[best].values, cell.values, cell.units)
             for row, cell in cells.items() if row != best}
     p = statistics.holm([statistics.p_value(values, test) for values in gaps.values()])
     marked = {row: replace(cells[row], pairs=len(values), p=value, tied=value > alpha)
@@ -208,20 +222,23 @@ def _blocks(cells: Mapping[tuple[str, str, str], Cell], metric: str, row: str,
             for pair, value in cells[metric, row, column].values.items()}
 
 
-def _ranking(scores: Mapping[str, Mapping[Hashable, float]], less: bool,
-             alpha: float) -> Ranking | None:
+def _ranking(scores: Mapping[str, Mapping[Hashable, float]], units: Mapping[Hashable, Hashable],
+             less: bool, alpha: float) -> Ranking | None:
     """Ranks on the blocks that rows have in common; None where no two rows have any."""
-    rows, blocks = statistics.common_blocks({row: own for row, own in scores.items() if own})
+    rows, common = statistics.common_blocks({row: own for row, own in scores.items() if own})
     if len(rows) < 2:
         return None
-    scores = {row: scores[row] for row in rows}
+    blocks = list(dict.fromkeys(units[pair] for pair in common))
+    scores = {row: dict(zip(blocks, statistics.by_unit({pair: scores[row][pair] for pair in common},
+                                                       units))) for row in rows}
     ranks = statistics.mean_ranks(scores, blocks, less)
     return Ranking(ranks, len(blocks), statistics.friedman(scores, blocks),
                    *statistics.critical_difference(ranks, len(blocks), alpha))
 
 
 def _comparisons(metric: str, chosen: Mapping[Hashable, float],
-                 others: Mapping[str, Mapping[Hashable, float]], columns: Sequence[str],
+                 others: Mapping[str, Mapping[Hashable, float]],
+                 units: Mapping[Hashable, Hashable], columns: Sequence[str],
                  test: str) -> dict[tuple[str, str, str], Comparison]:
     """Each of the others less the chosen row, in each column and over all of them."""
     found = {}
@@ -229,7 +246,7 @@ def _comparisons(metric: str, chosen: Mapping[Hashable, float],
         ours = {block: score for block, score in chosen.items() if name in (block[0], POOLED)}
         tested = {}
         for row, theirs in others.items():
-            gaps = statistics.paired(theirs, ours)
+            gaps = statistics.paired(theirs, ours, units)
             wins = sum(gap < 0 if metric in LESS else gap > 0 for gap in gaps)
             p = statistics.p_value(gaps, test)
             tested[row] = Comparison(len(gaps), statistics.mean(gaps), wins, p)

@@ -36,6 +36,7 @@ class Run:
     scores: dict[str, dict[str, float]]  # by split, then by metric; finite ones, as fractions
     pair: Pair  # what another run must have equal to be compared with it
     digest: str  # of its config, without seeds and places
+    masked: Hashable  # the classes that its split masks
     warned: bool  # whether it gave a warning
 
 
@@ -173,8 +174,9 @@ def _run(result: store.Result) -> Run:
              "test": result["test"]}
     scores = {split: {clean(key): float(value) for key, value in (costs | part).items()
                       if _is_score(value)} for split, part in parts.items()}
-    return Run(facts | {key: result[key] for key in NAMED}, scores,
-               (result["split"], result["seed"]), result["digest"], bool(result["warnings"]))
+    pair = result["split"], result["seed"]
+    return Run(facts | {key: result[key] for key in NAMED}, scores, pair, result["digest"],
+               _hashable(result["info"].get("unseen")), bool(result["warnings"]))
 
 
 def _is_score(value: Any) -> bool:

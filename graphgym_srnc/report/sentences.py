@@ -30,6 +30,9 @@ def remarks(table: Table, best: str = SIGNS["best"], tied: str = SIGNS["tied"],
         out.append(f"{best}: the best mean of a column; {tied}: not told apart from it, p >"
                    f" {table.alpha:g} ({TESTS[table.test]} on common splits and seeds, Holm's"
                    " correction over the rows of a column).")
+    if any(len(set(cell.units.values())) < len(cell.units) for cell in table.cells.values()):
+        out.append("Runs that mask the same classes count once in tests, intervals and ranks, by"
+                   " their mean: n there is the number of masked sets.")
     out += _on_tests(table)
     out += [_on_ranks(metric, ranking) for metric, ranking in table.rankings.items()]
     if table.oracles:

@@ -50,9 +50,26 @@ def bootstrap_interval(values: Sequence[float], confidence: float = 0.95,
     return float(found.low), float(found.high)
 
 
-def paired(ours: Mapping[Hashable, float], theirs: Mapping[Hashable, float]) -> list[float]:
-    """Ours less theirs on each split that both have, rounded so that equal differences tie."""
-    return [round(ours[split] - theirs[split], DECIMALS) for split in ours if split in theirs]
+def paired(ours: Mapping[Hashable, float], theirs: Mapping[Hashable, float],
+           units: Mapping[Hashable, Hashable] | None = None) -> list[float]:
+    """Ours less theirs on each split that both have, rounded so that equal differences tie.
+
+    Args:
+        ours, theirs: scores by split.
+        units: by split, what it belongs to. Splits of one unit are no independent observations:
+            the difference of a unit is the mean over its splits. Without, each split is one.
+    """
+    gaps = {split: ours[split] - theirs[split] for split in ours if split in theirs}
+    return [round(value, DECIMALS) for value in by_unit(gaps, units)]
+
+
+def by_unit(values: Mapping[Hashable, float],
+            units: Mapping[Hashable, Hashable] | None = None) -> list[float]:
+    """The mean of the values of each unit, see :func:`paired`."""
+    found: dict[Hashable, list[float]] = {}
+    for split, value in values.items():
+        found.setdefault(units.get(split, split) if units else split, []).append(value)
+    return [part[0] if len(part) == 1 else mean(part) for part in found.values()]
 
 
 def p_value(differences: Sequence[float], test: str = "wilcoxon") -> float:

@@ -111,5 +111,6 @@ def _outcome(record: RunRecord, train_scores: Sequence[dict[str, float]]) -> Res
                for episode, scores in zip(record.history, train_scores)]
     verdict = {"verdict": record.verdict} if record.verdict else {}
     return {"fingerprint": record.fingerprint, "selection": record.selection,
-            "selected": record.best, "stopped": record.stopped, "warnings": record.warnings,
-            **verdict, "val": record.val, "test": record.test, "history": history}
+            "selected": record.best, "score": record.score, "stopped": record.stopped,
+            "warnings": record.warnings, **verdict, "val": record.val, "test": record.test,
+            "history": history}

@@ -6,6 +6,8 @@ The global random generators stay untouched. Errors name an option by its bare n
 from __future__ import annotations
 
 import hashlib
+import itertools
+import math
 from typing import Annotated, Any, Mapping, NamedTuple, Sequence
 
 import numpy as np
@@ -20,6 +22,9 @@ from graphgym_srnc.task import HIDDEN, ShiftTask
 
 REST = -1
 """Instead of a count: as many as there are."""
+
+MANY_SETS = 100_000
+"""How many sets of masked classes are taken in turn at most."""
 
 STREAMS = {
     "classes": 0, "nodes": 1, "synthetic": 2, "source nodes": 2, "arxiv_like": 3,
@@ -98,7 +103,11 @@ def induced(graph: Data, keep: Tensor) -> Data:
 
 def choose_unseen(classes: Sequence[int], num_unseen: int, unseen: Sequence[int],
                   split_seed: int) -> list[int]:
-    """The classes to mask: ``unseen`` if it names any, else ``num_unseen`` drawn ones.
+    """The classes to mask: ``unseen`` if it names any, else ``num_unseen`` by the split seed.
+
+    Split seeds take the sets of classes in turn, in random order: seeds from 0 on mask each set
+    once before any is masked twice, so that splits are as independent as they can be. Where there
+    are more than a hundred thousand sets, each seed draws one.
 
     Raises:
         InputError: a class that does not exist or is named twice, or fewer than two would stay.
@@ -115,8 +124,14 @@ def choose_unseen(classes: Sequence[int], num_unseen: int, unseen: Sequence[int]
     if not 0 <= num_unseen <= most:
         allowed = f"0 .. {most}: two of {len(classes)} classes must stay known"
         raise InputError("num_unseen", num_unseen, allowed)
-    order = generator(split_seed, "classes").permutation(list(classes))
-    return sorted(int(c) for c in order[:num_unseen])
+    count = math.comb(len(classes), num_unseen)
+    if count > MANY_SETS:
+        order = generator(split_seed, "classes").permutation(list(classes))
+        return sorted(int(c) for c in order[:num_unseen])
+    turn, position = divmod(split_seed, count)
+    chosen = generator(turn, "masked sets").permutation(count)[position]
+    return list(next(itertools.islice(itertools.combinations(sorted(classes), num_unseen),
+                                      int(chosen), None)))
 
 
 def too_few(labels_per_class: int, available: int, label: int) -> InputError:

@@ -232,11 +232,16 @@ def _rebuilt(kind: type[Method], encoder: EncoderSpec, options: Mapping[str, Any
     expected = method.state_dict()
     for name, blank in expected.items():
         weight = state.get(name)
-        if (not isinstance(weight, Tensor) or weight.is_meta or weight.layout != blank.layout
-                or (weight.shape, weight.dtype) != (blank.shape, blank.dtype)):
+        if not isinstance(weight, Tensor) or weight.is_meta or not _fits(weight, blank):
             raise ValueError(f"{name} is not {blank.dtype}{list(blank.shape)}")
     method.load_state_dict({name: state[name] for name in expected}, assign=True)
     return method.eval()
+
+
+def _fits(weight: Tensor, blank: Tensor) -> bool:
+    """Whether a weight may take the place of an untrained one, of which size 0 means any."""
+    alike = (weight.dtype, weight.layout, weight.dim()) == (blank.dtype, blank.layout, blank.dim())
+    return alike and all(size in (0, found) for found, size in zip(weight.shape, blank.shape))
 
 
 def _cluster_and_hidden(method: Method, graph: Data) -> tuple[Tensor | None, Tensor]:

@@ -39,6 +39,7 @@ class Episode:
 class RunRecord:
     """All that a run leaves behind; ``val`` and ``test`` are scores of the selected episode.
 
+    ``score`` is that of the selected episode by ``selection``; None where it has no finite one.
     ``verdict`` is for whoever calls :func:`graphgym_srnc.train.verdict.judge` once the cut is
     final, with ``first``, which is no part of what is stored.
     """
@@ -48,6 +49,7 @@ class RunRecord:
     selection: str
     history: list[Episode] = field(default_factory=list)
     best: int = 0
+    score: float | None = None
     stopped: str = ""
     warnings: list[str] = field(default_factory=list)
     verdict: dict[str, Any] = field(default_factory=dict)
@@ -118,12 +120,17 @@ def fit(method: Method, task: ShiftTask, *, seed: int | None = 0,
             off, bit for bit; ``method`` has to be a new one.
 
     Raises:
-        InputError: ``selection`` is unknown, or the task lacks what it needs.
+        InputError: ``selection`` is unknown, or the task lacks what it or the method needs.
         FloatingPointError: a loss term is NaN or infinite; names method, episode and term.
     """
     rule = SELECTIONS[selection](task, min_agreement)
     right = method.batch_size > 0 or parallel.count() == 1
     method.require("batch_size", method.batch_size, right, IN_PARALLEL)
+    held_out = bool((task.validation.y[task.val] < task.num_known).any())
+    for option, needs in (("correction", "bbse"), ("cut", "share")):
+        chosen = getattr(method, option)
+        method.require(option, chosen, held_out or chosen != needs,
+                       "another one, since no validation node is of a known class")
     if seed is not None:
         torch.manual_seed(seed)
     record = RunRecord(task=task.name, fingerprint=task.fingerprint(), selection=selection)
@@ -160,6 +167,7 @@ def fit(method: Method, task: ShiftTask, *, seed: int | None = 0,
         record.history.append(episode)
         if selection == "last" or score > best_score:
             best_score, record.best = score, number
+            record.score = float(score) if math.isfinite(score) else None
             best_state = copy.deepcopy(method.state_dict())
 
         with parallel.together(False):
@@ -188,13 +196,15 @@ def evaluate(method: Method, task: ShiftTask,
         Scores on validation and on test nodes, and of each target node the decision and the
         likeliest known class, ``[2, V]``.
     """
-    on_target = method.predict(blind.target)
-    on_val = on_target
-    if blind.validation is not blind.target:
-        on_val = method.predict(blind.validation, blind.role_of(blind.validation))
     label = task.validation.y[task.val]
+    held_out = blind.validation, blind.role_of(blind.validation)
+    if len(label) and method.correction == "bbse":
+        method.learn_confusion(method.uncorrected(*held_out)[task.val], label)
+    on_target = on_val = method.predict(blind.target)
+    if blind.validation is not blind.target:
+        on_val = method.predict(*held_out)
     if len(label):
-        method.calibrate(on_val[task.val], label)
+        method.calibrate(on_val[task.val], label, on_target)
 
     val = scores_of(method, task, on_val[task.val], label)
     test = scores_of(method, task, on_target[task.test], task.target.y[task.test])

@@ -1,0 +1,144 @@
+"""``graphgym-srnc tune``: the same search for every method, settings chosen on validation."""
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from graphgym_srnc.cli import arguments
+
+if TYPE_CHECKING:
+    from graphgym_srnc.tune.study import Study
+
+REPORTED = 10
+"""Seeds below it are for reporting."""
+
+EPILOG = """\
+A method starts from its own config where one lies beside --cfg, as paper/close_set/citation/cmd
+beside .../erm; trial 0 is that config as it is. A key that is set at the end, as words by turns, is
+not searched. The same command goes on after Ctrl-C or a crash, and more --trials continue it:
+    graphgym-srnc tune --cfg paper/close_set/citation/erm --methods erm,cmd,a2gnn --trials 20
+    graphgym-srnc grid --grid results/erm_tune/tuned.txt --repeat 10"""
+
+
+def add_parser(subparsers: argparse._SubParsersAction) -> None:
+    """Add the subcommand."""
+    parser = subparsers.add_parser(
+        "tune", help="search hyper-parameters of methods on equal terms", epilog=EPILOG,
+        allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter,
+        usage="graphgym-srnc tune --cfg FILE|NAME [options] [key value ...]")
+    add = parser.add_argument
+    add("--cfg", metavar="FILE|NAME", help="the base config, as for `run`")
+    add("--methods", default="", metavar="A,B", help="what to tune (default: the config's method)")
+    add("--trials", type=int, default=20, metavar="N",
+        help="settings of each method, the config as it is among them (default: 20)")
+    add("--seeds", default="100-102", metavar="A-B",
+        help="seeds of each trial, none that is reported later (default: 100-102)")
+    add("--block", action="append", default=[], metavar="'KEY VALUE ...'",
+        help="settings of a task; given several times, scores are means over all of them")
+    add("--selection", metavar="RULE",
+        help="train.selection of all methods, whose score chooses settings too (default: that of"
+        " --cfg)")
+    add("--sampler", choices=("auto", "tpe", "random"), default="auto",
+        help="who proposes settings (default: Optuna's TPE if it is installed, else random)")
+    add("--search-seed", type=int, default=0, metavar="S", help="seeds proposals (default: 0)")
+    add("--no-pruning", action="store_true",
+        help="give all seeds to a trial that is in the worse half after its first one, too")
+    add("--dry-run", action="store_true", help="list what is searched, and stop")
+    add("--overwrite", action="store_true", help="make all runs again and replace what is there")
+    add("--out-dir", metavar="DIR",
+        help="directory of all results (default: out_dir of the base config)")
+    add("--name", help="directory of this study in it (default: <base>_tune)")
+    arguments.add_trust(parser)
+    arguments.add_limits(parser.add_argument_group("where the runs are done"))
+    parser.set_defaults(overrides=[])
+
+
+def main(args: argparse.Namespace) -> int:
+    """Make what trials are missing and choose; 1 if all trials of a method failed.
+
+    Raises:
+        InputError: an option, a config, the data or the place for results is not as it must be; no
+            run has started then.
+        KeyboardInterrupt: Ctrl-C; what is finished is kept.
+    """
+    from graphgym_srnc.cli.progress import GridProgress
+    from graphgym_srnc.grid import local
+    from graphgym_srnc.grid.worker import execute
+    from graphgym_srnc.text import aligned
+    from graphgym_srnc.tune import arm, chosen, sampler
+    arguments.check_least(args, trials=1, jobs=0, time_limit=0, memory_limit=0, retries=0)
+    name, propose = sampler.find(args.sampler)
+    study = _study(args, propose)
+    chosen.check_place(study)
+    arm.check(study.arms, study.blocks, study.seeds[0])
+
+    print(f"{study.folder}: {len(study.arms)} methods, {study.trials} trials each on seeds "
+          f"{study.seeds[0]} to {study.seeds[-1]} of {len(study.blocks)} task(s), at most "
+          f"{study.most_runs} runs; {name}", flush=True)
+    for one in study.arms:
+        size = sampler.size(one.space)
+        few = f", all {size} settings" * (size < study.trials)
+        print(f"{one.name}: from {one.base or 'the default config'}{few}; "
+              + "; ".join(f"{key} {', '.join(map(str, values))}"
+                          for key, values in one.space.items()), flush=True)
+    arguments.remark([one.config(study.blocks[0]) for one in study.arms])
+    if args.dry_run:
+        return 0
+
+    try:
+        with (local.warm(execute, arguments.limits(args), args.jobs or arguments.cores()) as runs,
+              GridProgress(study.most_runs) as progress):
+            study.run(runs, progress)
+    except KeyboardInterrupt as error:
+        raise KeyboardInterrupt("finished runs are kept, the same command goes on") from error
+    with arguments.writing("out_dir", str(study.folder), "a directory that can be written to"):
+        grid = chosen.write(study, name)
+    print(aligned(chosen.table(study.arms)), *chosen.sentences(study.arms), sep="\n")
+    if grid:
+        print(f"run them on other seeds: graphgym-srnc grid --grid {grid} --repeat 10")
+    lost = [one.name for one in study.arms if one.best() is None]
+    if lost:
+        print(f"every trial failed: {', '.join(lost)}; why is in error.txt in the directories of "
+              "their runs", file=sys.stderr)
+    return min(len(lost), 1)
+
+
+def _study(args: argparse.Namespace, propose: object) -> Study:
+    """The study of a command line.
+
+    Raises:
+        InputError: names an option or a key of the config.
+    """
+    from graphgym_srnc import store
+    from graphgym_srnc.errors import InputError
+    from graphgym_srnc.gym import load_config
+    from graphgym_srnc.tune import arm
+    from graphgym_srnc.tune.study import Study
+    blocks = [block.split() for block in args.block] or [[]]
+    for text, block in zip(args.block, blocks):
+        if not block or len(block) % 2:
+            raise InputError("--block", text, "keys and values by turns")
+    base = load_config(args.cfg, args.overrides)
+    selection = ["train.selection", args.selection or base.train.selection]
+    # As in a grid: who wants a thousand models says so after this.
+    words = ["train.save_model", "false", *args.overrides, *selection]
+    names = [word.strip() for word in args.methods.split(",") if word.strip()]
+    folder = args.name or f"{arguments.base_name(args.cfg)}_tune"
+    store.check_name(folder)
+    return Study(Path(args.out_dir or base.out_dir) / folder,
+                 arm.make(args.cfg, names, words), blocks, _seeds(args.seeds), args.trials,
+                 propose, args.search_seed, not args.no_pruning, args.overwrite)
+
+
+def _seeds(text: str) -> range:
+    from graphgym_srnc import store
+    from graphgym_srnc.errors import InputError
+    found = re.fullmatch(r"(\d{1,10})(?:-(\d{1,10}))?", text.strip())
+    first, last = (int(found[1]), int(found[2] or found[1])) if found else (0, -1)
+    if not REPORTED <= first <= last <= store.LAST_SEED or last - first >= store.MOST_SEEDS:
+        raise InputError("--seeds", text, f"first-last, such as 100-102, from {REPORTED} on: seeds "
+                         f"0 to {REPORTED - 1} are for reporting, which tuning must not see")
+    return range(first, last + 1)

@@ -1,0 +1,68 @@
+"""Prior correction: a classifier learns how frequent the classes are on the graph it predicts."""
+from __future__ import annotations
+
+from typing import Annotated
+
+import torch
+from torch import Tensor
+
+from graphgym_srnc.losses.prior import black_box_weights, em_prior
+from graphgym_srnc.options import OneOf
+from graphgym_srnc.task import ShiftTask, Sizes
+
+Correction = Annotated[str, OneOf("none", "mean", "em", "bbse")]
+
+
+class PriorCorrection:
+    r"""How scores are corrected for the class prior of the graph that is predicted.
+
+    .. math:: \tilde p_{ic} \propto p_{ic} \, w_c^\tau
+
+    :math:`w` is a figure of the whole graph and takes none of its labels. Known classes share anew
+    what they have together; scores beside those of the known classes stay as they are. It reads
+    ``task``, ``correction`` and ``correction_power`` of the method.
+    """
+
+    def build_correction(self, task: ShiftTask | Sizes) -> None:
+        """Make the buffers of what is known of the source."""
+        size = task.num_known
+        if self.correction == "em":
+            self.register_buffer("source_prior", torch.full((size,), 1 / size))
+        if self.correction == "bbse":
+            self.register_buffer("confusion", torch.eye(size) / size)
+
+    def learn_prior(self, labels: Tensor) -> None:
+        """Keep the class prior of training labels ``[n]``."""
+        if self.correction == "em":
+            counts = torch.bincount(labels, minlength=self.task.num_known)
+            self.source_prior.copy_(counts / counts.sum())
+
+    def learn_confusion(self, scores: Tensor, label: Tensor) -> None:
+        """Keep which classes are taken for which, by uncorrected scores ``[n, K]`` and labels
+        ``[n]`` of held-out nodes, of which those of known classes count."""
+        size = self.task.num_known
+        known = label < size
+        named = scores[known, :size].argmax(1)
+        counts = torch.bincount(named * size + label[known], minlength=size ** 2)
+        self.confusion.copy_(counts.view(size, size) / counts.sum())
+
+    @torch.no_grad()
+    def corrected(self, scores: Tensor) -> Tensor:
+        """Scores ``[V, K]`` of all nodes of a graph, those of the known classes corrected."""
+        if self.correction == "none":
+            return scores
+        known = self.task.num_known
+        total = scores[:, :known].logsumexp(1, keepdim=True)
+        log_p = (scores[:, :known] - total).double()
+        weight = self._class_weights(log_p.exp()).clamp(min=1e-12)
+        corrected = (log_p + self.correction_power * weight.log()).log_softmax(1).to(scores)
+        return torch.cat([corrected + total, scores[:, known:]], 1)
+
+    def _class_weights(self, p: Tensor) -> Tensor:
+        """:math:`w` ``[N]`` from a posterior ``[V, N]``."""
+        if self.correction == "mean":
+            return 1 / p.mean(0).clamp(min=1e-12)
+        if self.correction == "em":
+            return em_prior(p, self.source_prior.clamp(min=1e-12)) / self.source_prior
+        predicted = torch.bincount(p.argmax(1), minlength=p.size(1)).double()
+        return black_box_weights(self.confusion, predicted / predicted.sum())

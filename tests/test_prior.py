@@ -1,0 +1,150 @@
+"""Prior correction and the estimates behind it, against scipy's optimiser, numpy and loops."""
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from scipy.optimize import minimize
+from scipy.stats import norm
+from test_methods import make, toy
+
+from graphgym_srnc.errors import InputError
+from graphgym_srnc.losses.prior import black_box_weights, em_prior, known_share
+from graphgym_srnc.methods.cut import cut_by_share
+from graphgym_srnc.train import trainer
+
+MEANS = np.array([-1.5, 0.0, 2.0])
+
+
+def drawn(prior: list[float], size: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Classes, and a figure of each that is normal about the mean of its class."""
+    generator = np.random.default_rng(seed)
+    label = generator.choice(len(MEANS), size, p=prior)
+    return label, MEANS[label] + generator.normal(size=size)
+
+
+def bayes(x: np.ndarray, prior: list[float]) -> torch.Tensor:
+    joint = norm.pdf(x[:, None] - MEANS) * prior
+    return torch.from_numpy(joint / joint.sum(1, keepdims=True))
+
+
+def test_em_finds_the_prior_of_the_largest_likelihood():
+    before, after = [0.6, 0.3, 0.1], [0.1, 0.3, 0.6]
+    _, x = drawn(after, 4000, seed=0)
+    p = bayes(x, before).numpy()
+
+    def loss(free: np.ndarray) -> float:
+        prior = np.exp(free) / np.exp(free).sum()
+        return -np.log(p @ (prior / before)).mean()
+
+    precise = {"xatol": 1e-8, "fatol": 1e-12}
+    best = minimize(loss, np.zeros(3), method="Nelder-Mead", options=precise)
+    expected = np.exp(best.x) / np.exp(best.x).sum()
+    found = em_prior(torch.from_numpy(p), torch.tensor(before))
+    assert found.numpy() == pytest.approx(expected, abs=1e-3)
+    assert found.numpy() == pytest.approx(after, abs=0.03)
+    twice = em_prior(torch.from_numpy(np.concatenate([p, p[:1000]])), torch.tensor(before))
+    weight = torch.ones(4000).index_fill(0, torch.arange(1000), 2.0)
+    weighed = em_prior(torch.from_numpy(p), torch.tensor(before), weight)
+    assert weighed.numpy() == pytest.approx(twice.numpy(), abs=1e-9)
+
+
+def test_black_box_weights_solve_the_system():
+    confusion = torch.tensor([[0.3, 0.05, 0.0], [0.05, 0.25, 0.05], [0.0, 0.1, 0.2]]).double()
+    wanted = torch.tensor([0.4, 2.0, 0.7]).double()
+    found = black_box_weights(confusion, confusion @ wanted)
+    assert found.tolist() == pytest.approx(wanted.tolist())
+    # Shares that no weights explain give the nearest that are not negative.
+    assert (black_box_weights(confusion, torch.tensor([1.0, 0.0, 0.0])) >= 0).all()
+
+
+def test_known_share_is_the_best_bin():
+    generator = np.random.default_rng(1)
+    known = generator.beta(8, 2, 300)
+    mixture = np.concatenate([generator.beta(8, 2, 350), generator.beta(2, 6, 150)])
+
+    def bound(cut: float) -> tuple[float, float]:
+        p, u = (known >= cut).mean(), (mixture >= cut).mean()
+        slack = sum(math.sqrt(math.log(40) / 2 / n) for n in (300, 500))
+        return (u / p + 1.01 / p * slack, u / p) if p else (math.inf, math.inf)
+
+    expected = min(map(bound, np.concatenate([known, mixture])))[1]
+    found = known_share(torch.from_numpy(known), torch.from_numpy(mixture))
+    assert found == pytest.approx(expected)
+    assert found == pytest.approx(0.7, abs=0.08)
+    assert known_share(torch.from_numpy(known), torch.from_numpy(known)) == pytest.approx(1)
+
+
+def test_the_cut_leaves_the_estimated_share_below_it():
+    generator = torch.Generator().manual_seed(0)
+    held_out = torch.rand(400, generator=generator)
+    on_target = torch.cat([torch.rand(300, generator=generator), torch.zeros(100)])
+    cut = cut_by_share(held_out, on_target)
+    below = float((on_target < cut).float().mean())
+    assert below == pytest.approx(1 - known_share(held_out, on_target), abs=0.01)
+
+
+@pytest.mark.parametrize("smoothing", [0, 2])
+def test_division_by_the_mean(smoothing):
+    method = make("erm", smoothing=smoothing, correction="mean", correction_power=0.5)
+    task = toy("close_set")
+    trainer.fit(method, task)
+    p = method.uncorrected(task.target).softmax(1).double().numpy()
+    expected = p / p.mean(0) ** 0.5
+    expected /= expected.sum(1, keepdims=True)
+    assert method.predict(task.target).softmax(1).numpy() == pytest.approx(expected, abs=1e-5)
+    gap = np.abs(expected.mean(0) - 1 / 3).sum(), np.abs(p.mean(0) - 1 / 3).sum()
+    assert gap[0] < gap[1]
+
+
+@pytest.mark.parametrize("correction", ["em", "bbse"])
+def test_estimated_priors_weigh_the_classes(correction):
+    """Of label shift alone, each estimate makes predictions better; the labels are never read."""
+    method = make("erm", correction=correction)
+    method.build(toy("close_set"))
+    before, after = [0.6, 0.3, 0.1], [0.05, 0.25, 0.7]
+    source_label, at_source = drawn(before, 3000, seed=2)
+    label, at_target = drawn(after, 3000, seed=3)
+    if correction == "em":
+        method.learn_prior(torch.from_numpy(source_label))
+    else:
+        method.learn_confusion(bayes(at_source, before).log(), torch.from_numpy(source_label))
+    scores = bayes(at_target, before).log()
+    right = [float((part.argmax(1).numpy() == label).mean())
+             for part in (scores, method.corrected(scores), bayes(at_target, after))]
+    assert right[0] + 0.03 < right[1] and right[1] == pytest.approx(right[2], abs=0.02)
+
+
+def test_unknown_mass_stays():
+    method = make("pgl", correction="mean")
+    task = toy("open_set")
+    trainer.fit(method, task, max_episodes=2, selection="last")
+    before, after = method.uncorrected(task.target), method.predict(task.target)
+    known = task.num_known
+    assert before.size(1) == known + 1 and torch.equal(before[:, known:], after[:, known:])
+    assert torch.allclose(before[:, :known].logsumexp(1), after[:, :known].logsumexp(1), atol=1e-5)
+    assert not torch.allclose(before[:, :known], after[:, :known], atol=1e-3)
+
+
+def test_what_cannot_be_estimated_is_refused():
+    task = toy("open_set")
+    blank = replace(task, val=task.val[:0], scored=False)
+    for option, value in (("correction", "bbse"), ("cut", "share")):
+        with pytest.raises(InputError, match=f"erm.{option}"):
+            trainer.fit(make("erm", **{option: value}), blank, selection="last")
+    with pytest.raises(InputError, match="doc.correction"):
+        make("doc", correction="mean")
+
+
+def test_cut_by_share_reads_no_unknown_label():
+    task = toy("open_set", nodes=400, num_val=90)
+    known = task.val[task.target.y[task.val] < task.num_known]
+    thresholds = []
+    for val in (task.val, known):
+        method = make("erm", cut="share")
+        trainer.fit(method, replace(task, val=val), selection="last")
+        thresholds.append(float(method.threshold))
+    assert thresholds[0] == thresholds[1]
