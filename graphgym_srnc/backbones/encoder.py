@@ -111,22 +111,31 @@ class Encoder(nn.Module):
         """Logits ``[n, out_dim]`` of the nodes of a view."""
         return self._run(view)[0]
 
-    def embed(self, view: View) -> tuple[Tensor, Tensor]:
+    def embed(self, view: View,
+              between: Callable[[Tensor], Tensor] | None = None) -> tuple[Tensor, Tensor]:
         """Logits ``[n, out_dim]`` and last hidden state ``[n, H]`` of the nodes of a view.
 
         The state is that after activation and dropout. An encoder of one layer has none; its
         logits stand in for it.
+
+        Args:
+            view: what to read.
+            between: what the last layer reads instead of that state, made of it, such as the same
+                with a reversed gradient; an encoder of one layer does not ask.
         """
-        out, hidden = self._run(view)
+        out, hidden = self._run(view, between)
         return out, view.blocks[-1].root(hidden) if len(self.layers) > 1 else out
 
-    def _run(self, view: View) -> tuple[Tensor, Tensor]:
-        """Logits, and the input of the last layer."""
+    def _run(self, view: View,
+             between: Callable[[Tensor], Tensor] | None = None) -> tuple[Tensor, Tensor]:
+        """Logits, and the input of the last layer before ``between``."""
         hidden, out = view.x, None
         for i, block in enumerate(view.blocks):
             if i > 0:
                 hidden = dropout(self.act(out), self.spec.dropout if self.training else 0.0)
-            out = self.layer_output(i, hidden, block)
+            last = 0 < i == len(view.blocks) - 1
+            read = between(hidden) if last and between is not None else hidden
+            out = self.layer_output(i, read, block)
         return out, hidden
 
     def layer_output(self, i: int, hidden: Sparse | Tensor, block: Block) -> Tensor:

@@ -202,6 +202,17 @@ def openmax(logits: Tensor, model: dict[str, Tensor], alpha: int = 10) -> Tensor
     return torch.cat([logits - yielded, yielded.sum(1, keepdim=True)], 1).softmax(1)
 
 
+def half_unknown(logits: Tensor) -> Tensor:
+    r"""How far the last class is from one half, a mean over nodes with logits ``[n, N + 1]``.
+
+    .. math:: -\frac{1}{2n} \sum_v \log p_{N+1}(v) + \log (1 - p_{N+1}(v))
+
+    Source: Saito et al. (ECCV 2018).
+    """
+    total, known = logits.logsumexp(1), logits[:, :-1].logsumexp(1)
+    return (total - (logits[:, -1] + known) / 2).mean()
+
+
 def doc_thresholds(prob: Tensor, label: Tensor) -> Tensor:
     r"""DOC's thresholds ``[N]``: a node is unknown if each class gives it less than its threshold.
 

@@ -1,0 +1,143 @@
+"""UAGA: its losses, pseudo-labels and clusters against oracles, and an easy pair of graphs."""
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+import pytest
+import torch
+from conftest import make_graph
+from sklearn.cluster import KMeans
+from torch.nn import functional as F
+
+from graphgym_srnc import backbones
+from graphgym_srnc.backbones import EncoderSpec, prepare
+from graphgym_srnc.losses.adversarial import reverse_gradient
+from graphgym_srnc.losses.openness import half_unknown
+from graphgym_srnc.methods.training import adam
+from graphgym_srnc.methods.uaga import UAGA, k_means
+from graphgym_srnc.shifts import splits, synthetic
+from graphgym_srnc.task import ShiftTask
+from graphgym_srnc.train import trainer
+
+
+def universal(nodes: int = 300, seed: int = 0) -> ShiftTask:
+    """Two graphs, whose last class of four is unknown and has left the source."""
+    task = synthetic.build(mode="close_set", num_nodes=nodes, num_classes=4, num_features=60,
+                           avg_degree=10.0, homophily=0.9, signal=0.6, class_imbalance=1.0,
+                           shift=0.1, split_seed=seed)
+    source = splits.induced(task.source, task.source.y < 3)
+    train, every = torch.arange(source.num_nodes), torch.arange(nodes)
+    return ShiftTask("universal", source=source, target=task.target, train=train, val=train,
+                     val_graph=source, test=every, pool=every, num_known=3, open_set=True)
+
+
+def make(**options) -> UAGA:
+    spec = EncoderSpec(kind="gcnconv", hidden=16, dropout=0.0)
+    return UAGA(**{"encoder": spec, "pretrain_steps": 40, "steps": 5, "rounds": 8} | options)
+
+
+def started(task: ShiftTask, **options) -> UAGA:
+    torch.manual_seed(0)
+    method = make(**options)
+    method.start(task.blind())
+    return method
+
+
+def test_half_unknown_is_its_formula():
+    logits = torch.randn(20, 4, generator=torch.Generator().manual_seed(0), dtype=torch.double)
+    p = (np.exp(logits.numpy()) / np.exp(logits.numpy()).sum(1, keepdims=True))[:, -1]
+    assert float(half_unknown(logits)) == pytest.approx(-np.mean(np.log(p) + np.log(1 - p)) / 2)
+    even = torch.tensor([[0.0, 0.0, np.log(2)]])
+    assert float(half_unknown(even)) == pytest.approx(np.log(2))
+    assert torch.isfinite(half_unknown(torch.tensor([[90.0, 0.0, -90.0], [-90.0, 0.0, 90.0]])))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_k_means_is_scikit_learns(seed):
+    rng = np.random.RandomState(seed)
+    points, centres = rng.randn(80, 5), rng.randn(4, 5)
+    wanted = KMeans(4, init=centres, n_init=1, tol=0).fit(points).labels_
+    found = k_means(torch.from_numpy(points), torch.from_numpy(centres))
+    assert found.tolist() == wanted.tolist()
+
+
+def test_k_means_keeps_a_centre_without_points():
+    points = torch.tensor([[0.0], [1.0], [10.0]])
+    assert k_means(points, torch.tensor([[0.0], [11.0], [99.0]])).tolist() == [0, 0, 1]
+
+
+def test_the_last_layer_reads_what_is_between():
+    graph = prepare(make_graph(), "none")
+    spec = EncoderSpec(hidden=8, dropout=0.0)
+    torch.manual_seed(0)
+    encoder = backbones.build(spec, 12, 3)
+    weights = [layer.weight for layer in encoder.layers]
+    plain = encoder(encoder.view(graph))
+    logits, _ = encoder.embed(encoder.view(graph), lambda h: reverse_gradient(h, 1.0))
+    assert torch.equal(logits, plain)
+    ahead, back = (torch.autograd.grad(out.pow(2).sum(), weights) for out in (plain, logits))
+    assert torch.allclose(ahead[0], -back[0]) and ahead[0].abs().max() > 0
+    assert torch.equal(ahead[1], back[1])
+
+
+def test_pseudo_labels_are_as_documented():
+    method = started(universal(), unknown_share=0.1)
+    found = method.pseudo_labels()
+    with torch.no_grad():
+        source = method.classifier.embed(method.on_source)[1]
+        logits, target = method.classifier.embed(method.on_target)
+    likeliest = logits.softmax(1)[:, 3].argsort(descending=True)[:30]
+    centres = [source[method.labels == c].mean(0) for c in range(3)] + [target[likeliest].mean(0)]
+    cluster = KMeans(4, init=torch.stack(centres).numpy(), n_init=1, tol=0).fit_predict(target)
+    said = logits.argmax(1)
+    for v in range(300):
+        wanted = int(said[v]) if said[v] == cluster[v] else 3 if v in likeliest else -1
+        assert found[v] == wanted
+    assert {-1, 0, 3} <= set(found.tolist())
+
+
+def test_losses_are_their_formulas():
+    method = started(universal(), target_weight=0.3, domain_weight=0.7)
+    method.pseudo = method.pseudo_labels()
+    method.eval()
+    terms = {name: term.detach() for name, term in method.losses().items()}
+    with torch.no_grad():
+        logits, source = method.classifier.embed(method.on_source)
+        on_target, target = method.classifier.embed(method.on_target)
+    named = method.pseudo >= 0
+    assert float(terms["source"]) == pytest.approx(float(F.cross_entropy(logits, method.labels)))
+    wanted = 0.3 * float(F.cross_entropy(on_target[named], method.pseudo[named]))
+    assert float(terms["target"]) == pytest.approx(wanted, rel=1e-5)
+    p, q = (method.domain(h).sigmoid().detach().numpy() for h in (source, target))
+    wanted = -0.7 * (np.log(p).mean() + np.log(1 - q).mean())
+    assert float(terms["domain"]) == pytest.approx(wanted, rel=1e-4)
+
+
+def test_unknown_nodes_are_pushed_away():
+    method = started(universal(), domain_weight=1.0)
+    method.pseudo, first = method.pseudo_labels(), method.classifier.layers[0].weight
+
+    def gradient(loss: torch.Tensor) -> torch.Tensor:
+        return torch.autograd.grad(loss, first)[0]
+
+    of_source, of_target = (
+        gradient(F.binary_cross_entropy_with_logits(method.domain(h), torch.full((len(h), 1), y)))
+        for h, y in ((method.classifier.embed(method.on_source)[1], 1.0),
+                     (method.classifier.embed(method.on_target)[1], 0.0)))
+    for label, sign in ((-1, -1), (0, -1), (3, 1)):
+        method.pseudo[:] = label
+        found = gradient(method.losses()["domain"])
+        assert torch.allclose(found, sign * of_target - of_source, atol=1e-6)
+    assert of_target.abs().max() > 1e-4
+
+
+def test_it_finds_the_unknown_class():
+    task = universal()
+    method = make(encoder=EncoderSpec(hidden=64), make_optimizer=partial(adam, weight_decay=1e-4),
+                  pretrain_steps=150, steps=20, rounds=12, target_weight=0.3)
+    record = trainer.fit(method, task, selection="last")
+    assert record.test["hs"] > 0.85 and record.test["unknown_auroc"] > 0.95
+    assert record.history[-1].losses["pseudo_labels"] > 0.8
+    scores = method.predict(task.target)
+    assert method.threshold == 0 and torch.equal(method.decide(scores), scores.argmax(1))
