@@ -101,10 +101,12 @@ class Study:
 
         for trial, cell in planned:
             for seed in seeds:
-                result = cell.experiment.result(seed)
+                name = cell.experiment.name
+                # What --overwrite could not replace does not count.
+                failure = failures.get((name, seed))
+                result = None if failure else cell.experiment.result(seed)
                 if result is None or result.get("score") is None:
-                    name = cell.experiment.name
-                    reason = failures.get((name, seed), "it has no score on validation")
+                    reason = failure or "it has no score on validation"
                     trial.state, trial.why = "failed", f"{name}/{seed}: {reason}"
                 else:
                     trial.scores.append(result["score"])
