@@ -32,7 +32,8 @@ from graphgym_srnc.tune.space import space as space_of
 SRC = Path(__file__).parent.parent
 SMALL = ["synthetic.num_nodes", "120", "synthetic.num_val", "30", "synthetic.num_test", "30",
          "synthetic.num_features", "30", "synthetic.num_classes", "3", "synthetic.labels_per_class",
-         "5", "synthetic.num_unseen", "1", "gnn.dim_inner", "8", "optim.base_lr", "0.01", "optim.weight_decay", "0.0"]
+         "5", "synthetic.num_unseen", "1", "gnn.dim_inner", "8", "optim.base_lr", "0.01",
+         "optim.weight_decay", "0.0"]
 ARMS = ("cmd", "dann")
 STEPS = [word for name in ARMS for word in (f"{name}.steps", "5")]
 
@@ -193,6 +194,7 @@ def test_without_optuna(monkeypatch, tmp_path, capsys):
     (["--selection", "last"], "--selection"),
     (["--selection", "source_val", "synthetic.mode", "open_set"], "--selection"),
     (["--selection", "nope"], "train.selection"), (["--block", "gnn.act"], "--block"),
+    (["--block", "gnn.act 'elu"], "--block"), (["--block", "train.mode erm"], "--block"),
     (["--block", "gnn.nope 3"], "gnn.nope"), (["--name", "../x"], "name"),
     (["--cfg", "testing/standard", "--methods", ""], "train.mode"),
     (["--cfg", "nope"], "--cfg"), (["--methods", "cmd,erm"], "--methods"),
@@ -203,6 +205,23 @@ def test_bad_input_is_one_line_and_leaves_nothing(tmp_path, capsys, more, key):
     assert captured.err.count("\n") == 1
     assert captured.err.startswith(f"error: {key}: got "), captured.err
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("place", ["s", "s/tuned", "s/trials"])
+def test_no_link_leads_out_of_the_folder(tmp_path, capsys, place):
+    outside, link = tmp_path / "outside", tmp_path / "o" / place
+    outside.mkdir()
+    link.parent.mkdir(parents=True)
+    link.symlink_to(outside)
+    assert main(words(tmp_path / "o")) == 2
+    assert "a real directory, no link" in capsys.readouterr().err and not list(outside.iterdir())
+
+
+def test_a_place_that_is_no_folder_is_bad_input_and_no_failing_trial(tmp_path, inline, capsys):
+    (tmp_path / "s").write_text("mine")
+    assert main(words(tmp_path)) == 2
+    assert capsys.readouterr().err.startswith("error: out_dir: got ")
+    assert (tmp_path / "s").read_text() == "mine" and not inline
 
 
 def test_a_method_starts_from_its_own_config():
