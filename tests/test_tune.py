@@ -102,14 +102,16 @@ def test_every_method_has_the_same_shared_dimensions():
     for name in methods.names():
         cfg = load_config(None, ["train.mode", name])
         keys = space_of(cfg, open_set=True)
-        shared = [key for key in keys if key in KEYS.values() or key == f"{name}.smoothing"]
-        found[name] = [key.replace(f"{name}.", "") for key in shared]
+        shared = [key for key in keys
+                  if key in KEYS.values() or key.replace(f"{name}.", "") in SHARED]
+        taken = [option for option, values in methods.find(name).search.items() if not values]
+        found[name] = [*(key.replace(f"{name}.", "") for key in shared), *taken]
         for key, values in keys.items():
             assert load_config(None, ["train.mode", name, key, values[-1]])
         point = tuple(values[0] for values in keys.values())
         as_it_is = load_config(None, ["train.mode", name, *flat(keys, point)])
         assert as_it_is == cfg, name
-    assert len(set(map(tuple, found.values()))) == 1
+    assert len(set(map(frozenset, found.values()))) == 1
     assert len(found["erm"]) == len(SHARED)
 
 
@@ -372,8 +374,8 @@ def test_a_failing_trial_is_lost_and_told(tmp_path, inline, capsys, monkeypatch)
 def test_values_that_do_not_go_together_cost_a_trial(tmp_path, inline, monkeypatch, capsys):
     from graphgym_srnc.methods.cmd import CMD
     monkeypatch.setattr(CMD, "search", {"batch_size": (0, -1), "order": (3, 5)})
-    assert main([*words(tmp_path, "cmd.smoothing", "0", trials=9), "--methods", "cmd",
-                 "gnn.dropout", "0.5", "dataset.normalize", "none"]) == 0
+    fixed = "cmd.smoothing", "0", "cmd.correction", "none", "cmd.correction_power", "1.0"
+    assert main([*words(tmp_path, *fixed, trials=9), "--methods", "cmd", "gnn.dropout", "0.5", "dataset.normalize", "none"]) == 0
     trials = record(tmp_path)["methods"]["cmd"]["trials"]
     assert len(trials) == 4, "the whole space"
     assert [trial["state"] == "failed" for trial in trials] == [
