@@ -375,7 +375,8 @@ def test_values_that_do_not_go_together_cost_a_trial(tmp_path, inline, monkeypat
     from graphgym_srnc.methods.cmd import CMD
     monkeypatch.setattr(CMD, "search", {"batch_size": (0, -1), "order": (3, 5)})
     fixed = "cmd.smoothing", "0", "cmd.correction", "none", "cmd.correction_power", "1.0"
-    assert main([*words(tmp_path, *fixed, trials=9), "--methods", "cmd", "gnn.dropout", "0.5", "dataset.normalize", "none"]) == 0
+    assert main([*words(tmp_path, *fixed, trials=9), "--methods", "cmd",
+                 "gnn.dropout", "0.5", "dataset.normalize", "none"]) == 0
     trials = record(tmp_path)["methods"]["cmd"]["trials"]
     assert len(trials) == 4, "the whole space"
     assert [trial["state"] == "failed" for trial in trials] == [
