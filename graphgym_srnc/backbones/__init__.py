@@ -29,7 +29,8 @@ BACKBONES: dict[str, type[Encoder]] = {
 
 __all__ = ["ACTIVATIONS", "BACKBONES", "FEATURES", "Batches", "Block", "Encoder", "EncoderSpec",
            "Graph", "HopEncoder", "Layer", "Sparse", "View", "blank", "build", "dense",
-           "draw_edges", "draw_nodes", "infer", "prepare", "pretrained", "train_infomax", "with_hops"]
+           "draw_edges", "draw_nodes", "infer", "prepare", "pretrained", "train_infomax",
+           "with_hops"]
 
 
 def build(spec: EncoderSpec, in_dim: int, out_dim: int) -> Encoder:
