@@ -26,12 +26,16 @@ def modern(config: dict[str, Any]) -> dict[str, Any]:
     """A stored config with keys as they are called today; itself where nothing has changed.
 
     SRNC with what goes beyond the paper is the method ``srnc_plus``; DOC, OpenWGL and G2Pxy have no
-    choice of a score; no config says which files are trusted.
+    choice of a score; no config says which files are trusted; of two graphs, only source nodes of
+    masked classes were unlabelled.
     """
     for shift in ("open_set", "localized"):
         if isinstance(config.get(shift), dict) and "verify" in config[shift]:
             config = copy.deepcopy(config)
             del config[shift]["verify"]
+    pair = config.get("cross_graph")
+    if isinstance(pair, dict) and "unseen" in pair and "unlabelled_share" not in pair:
+        config = config | {"cross_graph": pair | {"unlabelled_share": 0.0}}
     method = config.get("train", {}).get("mode")
     block = config.get(method)
     if not isinstance(block, dict):

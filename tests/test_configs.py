@@ -99,6 +99,15 @@ def test_close_set_config_says_what_its_name_says(name):
         assert cfg.train.selection == selections.get(variant, "source_val")
 
 
+@pytest.mark.parametrize("name", named("paper/universal/"))
+def test_universal_config_says_what_its_name_says(name):
+    variant, cfg = name.rpartition("/")[2], load_config(name)
+    assert cfg.train.mode == ("erm" if variant == "gnnsafe" else mode_of(variant))
+    # Validation nodes are the training nodes, which can choose nothing.
+    assert (cfg.dataset.format, cfg.ocnnc.val_share, cfg.train.selection) == ("ocnnc", 0, "last")
+    assert cfg.erm.score == ("gnnsafe" if variant == "gnnsafe" else "max_softmax")
+
+
 @pytest.mark.parametrize("clusters", [7, 16])
 def test_clusters_config_says_what_its_name_says(clusters):
     ours = load_config(f"paper/clusters/cora-{clusters}")

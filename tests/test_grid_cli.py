@@ -537,7 +537,7 @@ def test_a_shipped_grid_loads_as_a_whole(gym, tmp_path, name):
     assert len({tuple(axis.alias for axis in part) for part in spaces}) == 1
     cells = plan.cells(space.settings(spaces), None, "default", [], tmp_path, 10)
     expected = {"open_set": 27, "close_set_citation": 72, "close_set_arxiv": 36, "clusters": 14,
-                "testing": 8}
+                "testing": 8, "ocnnc": 42}
     assert len(cells) == expected[name] and not tree(tmp_path)
     if name == "open_set":
         rows = Counter((cfg.dataset.name, cfg.train.mode, cfg.gnn.layer_type,
@@ -550,6 +550,9 @@ def test_a_shipped_grid_loads_as_a_whole(gym, tmp_path, name):
             plain = load_config(cell.setting[0].value)
             changed = set(store.difference(plain, cell.cfg))
             assert changed <= {"srnc.pseudo_labels", "train.max_episodes"} and len(changed) <= 1
+    if name == "ocnnc":
+        assert len({(cell.cfg.ocnnc.source, cell.cfg.ocnnc.target) for cell in cells}) == 6
+        assert all(cell.cfg.ocnnc.source != cell.cfg.ocnnc.target for cell in cells)
     if name == "close_set_citation":
         assert len({(cell.cfg.cross_graph.source, cell.cfg.cross_graph.target)
                     for cell in cells}) == 6

@@ -192,7 +192,8 @@ def test_seed_decides_alone(home):
 
 
 def test_masked_classes(home):
-    task, full = cross_graph(root=home, unseen=[3, 1]), cross_graph(root=home)
+    task = cross_graph(root=home, unseen=[3, 1], unlabelled_share=0.0)
+    full = cross_graph(root=home)
     assert task.open_set and task.num_known == 3 and task.info["unseen"] == [1, 3]
     for graph in (task.source, task.target):
         assert torch.equal(graph.y == 3, torch.isin(graph.y_true, torch.tensor([1, 3])))
@@ -205,8 +206,63 @@ def test_masked_classes(home):
     assert len(drawn.info["unseen"]) == 2 and drawn.num_known == 3
 
 
+def other_source_nodes(task) -> torch.Tensor:
+    """Source nodes that are neither trained on nor held out."""
+    seen = torch.cat([task.train, task.source_val])
+    return torch.tensor(sorted({*range(task.source.num_nodes)} - {*seen.tolist()}))
+
+
+@pytest.fixture
+def pair(tmp_path) -> dict[str, str]:
+    """Two files of one block model, whose classes are of unequal size."""
+    task = synthetic(mode="close_set", num_nodes=1500, num_classes=5, num_features=40)
+    for name, graph in (("a", task.source), ("b", task.target)):
+        fields = {key: graph[key] for key in ("x", "edge_index")} | {"y": graph.y_true}
+        saved(tmp_path / f"{name}.npz", {key: value.numpy() for key, value in fields.items()})
+    return {"source": str(tmp_path / "a.npz"), "target": str(tmp_path / "b.npz")}
+
+
+@pytest.mark.parametrize("unseen, share", [([1], 0.4), ([0, 3], 0.4), ([2], 0.2)])
+def test_index_sets_tell_nothing_of_masked_classes(pair, unseen, share):
+    task = cross_graph(**pair, unseen=unseen, unlabelled_share=share)
+    original = cross_graph(**pair).source.y_true
+    rest = task.source.y_true[other_source_nodes(task)]
+    assert len(rest) == round(share * 1500) and len(task.source_val) == 300
+    assert set(unseen) < set(rest.tolist())
+    # As many of each class as a random draw gives: five standard deviations at most.
+    for c in range(5):
+        p = float((original == c).float().mean())
+        deviation = (p * (1 - p) / len(rest)) ** 0.5
+        assert abs(float((rest == c).float().mean()) - p) < 5 * deviation
+    assert not torch.isin(task.source.y_true[task.train], torch.tensor(unseen)).any()
+    full, known = cross_graph(**pair), [c for c in range(5) if c not in unseen]
+    assert len(task.train) <= len(full.train) * (1 - 0.2 - share) / 0.8 + 1
+    pure = cross_graph(**pair, unseen=unseen, unlabelled_share=0.0)
+    assert set(pure.source.y_true[other_source_nodes(pure)].tolist()) == set(unseen)
+    assert task.num_known == len(known) and task.test.tolist() == full.test.tolist()
+
+
+def test_which_node_is_unlabelled_does_not_depend_on_the_masked_classes(pair):
+    kept = []
+    for unseen in ([1], [2]):
+        task = cross_graph(**pair, unseen=unseen)
+        x = task.source.x[other_source_nodes(task)]
+        kept.append({tuple(row) for row in x.tolist()})
+    assert kept[0] == kept[1]
+
+
+def test_nothing_leaves_the_source_where_nothing_would_be_told(home):
+    few = [cross_graph(root=home, unseen=[1], labels_per_class=3, unlabelled_share=share)
+           for share in (0.0, 0.4)]
+    assert equal(*few) and few[0].source.num_nodes == 100
+    assert equal(*(cross_graph(root=home, unlabelled_share=share) for share in (0.0, 0.4)))
+    assert equal(*(cross_graph(root=home, unseen=[1], drop_nodes=True, unlabelled_share=share)
+                   for share in (0.0, 0.4)))
+
+
 def test_masked_nodes_dropped(home):
-    kept, task = (cross_graph(root=home, unseen=[1], drop_nodes=drop) for drop in (False, True))
+    kept, task = (cross_graph(root=home, unseen=[1], drop_nodes=drop, unlabelled_share=0.0)
+                  for drop in (False, True))
     known = (kept.source.y_true != 1).nonzero().view(-1)
     assert task.source.num_nodes == len(known) and torch.equal(task.source.x, kept.source.x[known])
     assert torch.equal(known[task.train], kept.train)
@@ -318,7 +374,9 @@ def test_refused_pairs(tmp_path, home):
     ("val_share", {"val_share": -0.1}),
     ("val_share", {"val_share": 0.0}), ("val_share", {"val_share": 0.001}),
     ("labels_per_class", {"labels_per_class": 0}),
-    ("labels_per_class", {"labels_per_class": 1000}), ("num_val", {"num_val": 80}),
+    ("labels_per_class", {"labels_per_class": 1000}),
+    ("unlabelled_share", {"unseen": [0], "unlabelled_share": 0.8}),
+    ("unlabelled_share", {"unlabelled_share": -0.1}), ("num_val", {"num_val": 80}),
     ("num_val", {"num_val": -1}),
     ("num_unseen", {"num_unseen": 4}), ("unseen", {"unseen": [7]}),
     ("unseen", {"unseen": [0, 1, 2, 3]}),

@@ -230,6 +230,12 @@ def test_a_run_of_an_older_version_is_predicted(mark):
     assert len(Path("table.csv").read_text().splitlines()) == 91
 
 
+def test_old_configs_keep_their_split():
+    pair = {"cross_graph": {"source": "a", "unseen": [1]}}
+    assert modern(pair)["cross_graph"] == pair["cross_graph"] | {"unlabelled_share": 0.0}
+    assert "unlabelled_share" not in pair["cross_graph"]
+
+
 def test_old_configs_lose_the_key():
     old = {"train": {"mode": "erm"}, "erm": {}, "localized": {"name": "Cora", "verify": True}}
     assert modern(old) == old | {"localized": {"name": "Cora"}} and "verify" in old["localized"]

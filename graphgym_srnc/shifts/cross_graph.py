@@ -10,7 +10,7 @@ from torch_geometric.data import Data
 
 from graphgym_srnc.data import citation, cleaning, files
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.options import Natural, OneOf, Range
+from graphgym_srnc.options import Natural, OneOf, Range, Share
 from graphgym_srnc.shifts import splits
 from graphgym_srnc.shifts.splits import CountOrRest, Nodes, classes_of
 from graphgym_srnc.task import ShiftTask
@@ -19,9 +19,9 @@ from graphgym_srnc.task import ShiftTask
 def build(*, name: str = "", root: str = "", split_seed: int = 0, source: str = "acmv9",
           target: str = "citationv1", two_labels: Annotated[str, OneOf("first", "drop")] = "first",
           val_share: Annotated[float, Range(0, 1, "left")] = 0.2,
-          labels_per_class: CountOrRest = -1, num_val: Natural = 0, open_set: bool = False,
-          num_unseen: Natural = 0, unseen: list[int] = [],  # noqa: B006
-          drop_nodes: bool = False) -> ShiftTask:
+          labels_per_class: CountOrRest = -1, unlabelled_share: Share = 0.4,
+          num_val: Natural = 0, open_set: bool = False, num_unseen: Natural = 0,
+          unseen: list[int] = [], drop_nodes: bool = False) -> ShiftTask:  # noqa: B006
     """Train on one graph, predict another: citation networks, or a user's own pairs of graphs.
 
     A random ``val_share`` of the labelled source nodes is held out as ``source_val``; the others,
@@ -32,8 +32,12 @@ def build(*, name: str = "", root: str = "", split_seed: int = 0, source: str = 
     rest.
 
     A node of a masked class, and of a class that only the target has, is unknown. Such source nodes
-    are not trained on; they stay in the source graph, and those held out help to cut the threshold
-    of the unknown, unless ``drop_nodes`` takes them out.
+    are not trained on, and those held out help to cut the threshold of the unknown, unless
+    ``drop_nodes`` takes all of them out. Were all others the only unlabelled source nodes, the
+    split itself would tell who is unknown. So, where a class is masked and all labels are used, a
+    random ``unlabelled_share`` of the labelled source nodes, of whatever class, stays unlabelled,
+    and nodes of masked classes among those that are left to train on leave the source graph: the
+    unlabelled ones have the classes' own proportions.
 
     Args:
         name: ignored.
@@ -49,6 +53,9 @@ def build(*, name: str = "", root: str = "", split_seed: int = 0, source: str = 
             ``num_val``.
         labels_per_class: training nodes of each known class; -1 = all labelled source nodes that
             are not held out.
+        unlabelled_share: with masked classes, share of the labelled source nodes that stays
+            unlabelled. 0 = only nodes of masked classes do, and all of them, as in older versions:
+            a method that looks at the index sets knows them.
         num_val: validation nodes drawn from the target instead, which are not tested; 0 = the
             held-out source nodes.
         open_set: whether there is an unknown class even if none is masked, for classes that only
@@ -88,11 +95,20 @@ def build(*, name: str = "", root: str = "", split_seed: int = 0, source: str = 
 
     hidden = sorted({*masked, *private})
     known = [c for c in of_source if c not in hidden]
-    train, source_val = _draw_source(graph.y, known, val_share, labels_per_class, split_seed)
+    mixed = bool(masked) and labels_per_class == splits.REST and not drop_nodes
+    share = unlabelled_share if mixed else 0.0
+    if share and val_share + share >= 1:
+        allowed = f"below {1 - val_share:g}, which val_share leaves"
+        raise InputError("unlabelled_share", unlabelled_share, allowed)
+    train, source_val, annotated = _draw_source(graph.y, known, val_share, share, labels_per_class,
+                                                split_seed)
     at_source, at_target = _relabelled(graph, known), _relabelled(other, known)
-    if drop_nodes:
-        gone = torch.isin(graph.y, torch.tensor(hidden, dtype=torch.long))
+    gone = torch.isin(graph.y, torch.tensor(hidden, dtype=torch.long))
+    if share:
+        gone &= torch.zeros_like(gone).index_fill(0, annotated, True)
+    if drop_nodes or share:
         at_source, train, source_val = _without(at_source, gone, train, source_val)
+    if drop_nodes:
         if num_val == 0 and not len(source_val):
             allowed = "False, or a larger val_share: no held-out node is left"
             raise InputError("drop_nodes", drop_nodes, allowed)
@@ -181,21 +197,24 @@ def _shuffled(y: Tensor, split_seed: int, stream: str) -> Tensor:
     return order[y[order] >= 0]
 
 
-def _draw_source(y: Tensor, known: list[int], val_share: float, labels_per_class: int,
-                 split_seed: int) -> tuple[Tensor, Tensor]:
-    """Training and held-out nodes; a node's part does not depend on the masked classes."""
+def _draw_source(y: Tensor, known: list[int], val_share: float, unlabelled_share: float,
+                 labels_per_class: int, split_seed: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Training and held-out nodes, and those of all classes that training nodes are drawn from.
+
+    A node's part does not depend on which classes are masked.
+    """
     labelled = _shuffled(y, split_seed, "source nodes")
     held_out = round(val_share * len(labelled))
     if val_share and not held_out:
         allowed = f"a share that holds out a node: {len(labelled)} source nodes have labels"
         raise InputError("val_share", val_share, allowed)
-    rest, train = labelled[held_out:], []
+    rest, train = labelled[held_out + round(unlabelled_share * len(labelled)):], []
     for c in known:
         nodes = rest[y[rest] == c]
         if len(nodes) < max(labels_per_class, 1):
             raise splits.too_few(labels_per_class, len(nodes), c)
         train.append(nodes if labels_per_class == splits.REST else nodes[:labels_per_class])
-    return torch.cat(train).sort().values, labelled[:held_out].sort().values
+    return torch.cat(train).sort().values, labelled[:held_out].sort().values, rest
 
 
 def _relabelled(graph: Data, known: list[int]) -> Data:
