@@ -68,6 +68,15 @@ class View:
     blocks: list[Block]
 
 
+SPARSE_ENTRY = 2.0
+"""Time of an entry of a sparse matrix in a product, in multiples of that of a dense one's."""
+
+
+def _cost(matrix: Sparse | Tensor) -> float:
+    """Time of a product with the matrix, in entries of a sparse one."""
+    return matrix.nnz if isinstance(matrix, Sparse) else matrix.numel() / SPARSE_ENTRY
+
+
 def make_view(graph: Graph, kind: str, layers: int, nodes: Tensor | None, precompute: bool) -> View:
     r"""The view of ``layers`` message-passing layers for some nodes, with all their neighbours.
 
@@ -98,7 +107,8 @@ def make_view(graph: Graph, kind: str, layers: int, nodes: Tensor | None, precom
             product = graph.propagated(kind)[torch.from_numpy(wanted).to(graph.device)]
             # A few rows of AX cost less than the rows of X around them; of many nodes' neighbours
             # each is read but once.
-            if isinstance(product, Tensor) or product.nnz < graph.x.matrix[needed].nnz + rows.nnz:
+            if (not isinstance(graph.x, Sparse)
+                    or _cost(product) < graph.x.matrix[needed].nnz + rows.nnz):
                 blocks.append(Block(Sparse(rows, graph.device), None, product))
                 break
         outputs = torch.from_numpy(np.searchsorted(needed, wanted)).to(graph.device)
