@@ -103,6 +103,7 @@ ROWS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "deep-gcn-15": ("GCN, 15 hops", "deep-gcn-15", {}),
     "a2gnn": ("A2GNN", "a2gnn", {}),
     "adalign": ("ADAlign", "adalign", {}),
+    "udagcn": ("UDAGCN", "udagcn", {}),
     "dgi": ("DGI", "erm", DGI),
     "dgi-dann": ("DGI-DANN", "dann", DGI),
     "dgi-cmd": ("DGI-CMD", "cmd", DGI),

@@ -8,6 +8,7 @@ from itertools import permutations
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 import torch
 from scipy.spatial.distance import cdist
 from sklearn.linear_model import LogisticRegression
@@ -18,6 +19,7 @@ from torch_geometric.data import Data
 
 from graphgym_srnc import backbones, methods
 from graphgym_srnc.backbones import EncoderSpec, Graph, View, dgi, prepare
+from graphgym_srnc.backbones.ppmi import ppmi
 from graphgym_srnc.backbones.sparse import Sparse
 from graphgym_srnc.losses import openness
 from graphgym_srnc.methods import committee, scores, srgnn
@@ -403,6 +405,59 @@ def test_frequencies_seek_where_the_sides_differ():
 
 def test_adalign_without_weight_has_one_term():
     assert started("adalign", toy("close_set"), weight=0.0).losses().keys() == {"source"}
+
+
+# ---- UDAGCN ----
+
+
+def chances(a: np.ndarray, length: int) -> np.ndarray:
+    """Expected share of visits to each node of walks from each node of a dense graph."""
+    step, total, power = a / a.sum(1, keepdims=True), 0.0, np.eye(len(a))
+    for i in range(length):
+        power = power @ step
+        total = total + (length - i) / length * power
+    return total / total.sum(1, keepdims=True)
+
+
+def test_ppmi_is_that_of_expected_visits():
+    a = dense(toy("close_set").source)[:60, :60]
+    a[np.arange(59), np.arange(1, 60)] = a[np.arange(1, 60), np.arange(59)] = 1
+    share = chances(a, 3)
+    expected = np.log(np.maximum(share * 60 / (3 * share.sum(0)), 1))
+    np.fill_diagonal(expected, 0)
+    found = ppmi(sp.csr_array(a), walks=20000, length=3).toarray()
+    sure = share > 0.01  # of rarer visits the logarithm is far from its expectation
+    assert (expected[sure] > 0).sum() > 50
+    assert np.allclose(found[sure], expected[sure], atol=0.05)
+
+
+def test_ppmi_is_repeatable_and_leaves_lone_nodes_alone():
+    a = dense(toy("close_set").source)
+    a[7], a[:, 7] = 0, 0
+    first, again = (ppmi(sp.csr_array(a)).toarray() for _ in range(2))
+    assert np.array_equal(first, again) and not first[7].any() and not first[:, 7].any()
+    assert (first >= 0).all() and not first.diagonal().any()
+    assert not np.array_equal(first, ppmi(sp.csr_array(a), seed=1).toarray())
+    assert ppmi(sp.csr_array((5, 5))).nnz == 0
+
+
+def test_udagcn_mixes_two_graphs():
+    method = started("udagcn", toy("close_set"))
+    task = method.task
+    far = ppmi(Graph(task.target).adjacency("raw").matrix).toarray()
+    x = backbones.dense(method.prepared(task.target).x).double().numpy()
+    (w, b), (v, c) = ([p.detach().double().numpy() for p in (layer.weight, layer.bias)]
+                      for layer in method.classifier.layers)
+    with_loops = far + np.eye(len(far))
+    scale = with_loops.sum(1) ** -0.5
+    operators = gcn_operator(dense(task.target)), scale[:, None] * with_loops * scale
+    both = np.stack([a @ np.maximum(a @ x @ w + b, 0) @ v + c for a in operators], 1)
+    u, s = (p.detach().double().numpy() for p in method.attention.parameters())
+    share = np.exp(both @ u.T + s)
+    mixed = (both * share / share.sum(1, keepdims=True)).sum(1)
+    k, d = (p.detach().double().numpy() for p in method.head.parameters())
+    for graph in (task.target, task.target.clone()):
+        assert np.allclose(method.logits(graph).numpy(), mixed @ k.T + d, atol=1e-5)
 
 
 # ---- scores of the unknown ----

@@ -17,6 +17,7 @@ from graphgym_srnc.backbones.graph import Graph, prepare
 from graphgym_srnc.backbones.hops import HopEncoder
 from graphgym_srnc.backbones.inference import infer
 from graphgym_srnc.backbones.mlp import MLP
+from graphgym_srnc.backbones.ppmi import ppmi_graph
 from graphgym_srnc.backbones.sage import SAGE
 from graphgym_srnc.backbones.sgc import SGC
 from graphgym_srnc.backbones.sparse import Sparse, dense
@@ -29,8 +30,8 @@ BACKBONES: dict[str, type[Encoder]] = {
 
 __all__ = ["ACTIVATIONS", "BACKBONES", "FEATURES", "Batches", "Block", "Encoder", "EncoderSpec",
            "Graph", "HopEncoder", "Layer", "Sparse", "View", "blank", "build", "dense",
-           "draw_edges", "draw_nodes", "infer", "prepare", "pretrained", "train_infomax",
-           "with_hops"]
+           "draw_edges", "draw_nodes", "infer", "ppmi_graph", "prepare", "pretrained",
+           "train_infomax", "with_hops"]
 
 
 def build(spec: EncoderSpec, in_dim: int, out_dim: int) -> Encoder:

@@ -96,8 +96,12 @@ class Graph:
 
         Operators follow; features are shared.
         """
-        raw, other = self.adjacency("raw").matrix, copy.copy(self)
-        matrix = sp.csr_array((weight, raw.indices, raw.indptr), shape=raw.shape)
+        raw = self.adjacency("raw").matrix
+        return self.rewired(sp.csr_array((weight, raw.indices, raw.indptr), shape=raw.shape))
+
+    def rewired(self, matrix: sp.csr_array) -> Graph:
+        """The same nodes with another :math:`A`, ``[V, V]``; features are shared."""
+        other = copy.copy(self)
         other._operators, other._products = {"raw": Sparse(matrix, self.device)}, {}
         return other
 

@@ -1,4 +1,4 @@
-"""ADAlign (ICLR 2026): characteristic functions agree where a perceptron finds that they differ."""
+"""ADAlign (ICLR 2026): characteristic functions agree where a perceptron seeks their difference."""
 from __future__ import annotations
 
 import torch
@@ -14,10 +14,10 @@ from graphgym_srnc.options import Count, Natural, Share, Weight
 
 
 class ADAlign(Scored):
-    r"""A2GNN's encoder, matched by the characteristic functions :math:`\phi` of the hidden states.
+    r"""A2GNN's encoder, matched by characteristic functions :math:`\phi` of the hidden states.
 
     .. math:: \min_\theta \max_\psi \; \text{CE}(f_S)
-        + w \, D_\alpha(\phi_{h_S}, \phi_{h_T}; t_k = g_\psi(z_k)), \quad z_k \sim \mathcal N(0, I)
+        + w \, D_\alpha(\phi_{h_S}, \phi_{h_T}; \, g_\psi(z_k)), \quad z_k \sim \mathcal N(0, I)
 
     :math:`D_\alpha` is :func:`graphgym_srnc.losses.characteristic.characteristic_discrepancy` and
     :math:`g_\psi` a perceptron of three layers. The authors take a step of :math:`\psi` before
