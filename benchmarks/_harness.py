@@ -166,9 +166,9 @@ def leading(table: Table, metric: str = "micro_f1") -> list[str]:
     return sorted(table, key=place)
 
 
-def leader(table: Table) -> str:
+def leader(table: Table, metric: str = "micro_f1") -> str:
     """The row with the best mean but for the oracle."""
-    return next((row for row in leading(table) if row != "iid"), "")
+    return next((row for row in leading(table, metric) if row != "iid"), "")
 
 
 def wins(differences: Sequence[float]) -> str:
@@ -205,13 +205,14 @@ def mean_ranks(table: Table, metric: str = "micro_f1") -> tuple[dict[str, float]
     return statistics.mean_ranks(cells, common), line
 
 
-def pooled(table: Table, ours: str, names: Callable[[str], str]) -> str:
+def pooled(table: Table, ours: str, names: Callable[[str], str],
+           metric: str = "micro_f1") -> str:
     """Paired differences of one row less each other but the oracle, over all cells at once and over
     the means of the blocks."""
     cells, means, recall = {}, {}, {}
     for row, blocks in table.items():
         common = [block for block in blocks if block in table[ours]] * (row not in (ours, "iid"))
-        pairs = [differences(table[ours][block], blocks[block], "micro_f1") for block in common]
+        pairs = [differences(table[ours][block], blocks[block], metric) for block in common]
         pairs = [values for values in pairs if values]
         if pairs:
             cells[row] = [value for values in pairs for value in values]
@@ -224,7 +225,7 @@ def pooled(table: Table, ours: str, names: Callable[[str], str]) -> str:
     lines = [[names(row), *(word for values, p in columns for word in
                             (len(values[row]), f"{mean(values[row]):+.1f}", wins(values[row]),
                              *p[row])), f"{recall[row]:+.1f}"] for row in cells]
-    head = [f"{names(ours)} against", "cells", "Micro-F1", "wins", "p Wilcoxon", "Holm", "blocks",
+    head = [f"{names(ours)} against", "cells", "difference", "wins", "p Wilcoxon", "Holm", "blocks",
             "mean of blocks", "wins", "p Wilcoxon", "Holm", "macro recall over cells"]
     return markdown(head, lines) + (
         "Two-sided, paired by split; Holm over the rows of this table. Cells of one seed or of one"

@@ -14,6 +14,7 @@ from sklearn.metrics import log_loss, roc_auc_score
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.losses import kmm, openness
 from graphgym_srnc.losses.adversarial import domain_loss, ganin_schedule, reverse_gradient
+from graphgym_srnc.losses.characteristic import characteristic_discrepancy
 from graphgym_srnc.losses.kmm import kmm_weights, project
 from graphgym_srnc.losses.mmd import mmd
 from graphgym_srnc.losses.moments import cmd, coral
@@ -91,7 +92,7 @@ def test_mmd_is_a_double_loop():
     expected = mean(x, x) + mean(y, y) - 2 * mean(x, y)
     assert float(mmd(X, Y)) == pytest.approx(expected, rel=1e-8)
     assert float(mmd((X + 50).float(), (Y + 50).float())) == pytest.approx(expected, rel=1e-3)
-    assert float(mmd(X, Y, scales=(1.0,))) != pytest.approx(expected, rel=1e-2)
+    assert float(mmd(X, Y, widest=1.0)) != pytest.approx(expected, rel=1e-2)
 
 
 def test_mmd_knows_equal_from_different():
@@ -116,7 +117,33 @@ def test_mmd_gradient_takes_the_bandwidth_as_constant():
     assert torch.allclose(ours, torch.autograd.grad(fixed(x), x)[0], atol=1e-12)
 
 
-@pytest.mark.parametrize("loss", [cmd, coral, mmd])
+T = 2 * normal(6, 4, seed=2)
+
+
+@pytest.mark.parametrize("amplitude", [0.0, 0.3, 0.5, 1.0])
+def test_characteristic_discrepancy_is_complex_numbers(amplitude):
+    total = []
+    for t in T.numpy():
+        a, b = (np.exp(1j * sample.numpy() @ t).mean() for sample in (X, Y))
+        phase = abs(a) * abs(b) * (1 - np.cos(np.angle(a) - np.angle(b)))
+        total.append(amplitude * (abs(a) - abs(b)) ** 2 + 2 * (1 - amplitude) * phase)
+        if amplitude == 0.5:
+            assert 2 * total[-1] == pytest.approx(abs(a - b) ** 2)
+    found = float(characteristic_discrepancy(X, Y, T, amplitude))
+    assert found == pytest.approx(np.sqrt(total).mean(), rel=1e-5)
+    assert float(characteristic_discrepancy(Y, X, -T, amplitude)) == pytest.approx(found)
+
+
+def test_characteristic_discrepancy_sees_means_in_the_phase_alone():
+    assert float(characteristic_discrepancy(X, X + 0.3, T, 1.0)) == pytest.approx(0, abs=1e-5)
+    assert float(characteristic_discrepancy(X, X + 0.3, T, 0.0)) > 0.1
+
+
+def discrepancy(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    return characteristic_discrepancy(x, y, T.to(x.dtype)[:, :x.size(1)])
+
+
+@pytest.mark.parametrize("loss", [cmd, coral, mmd, discrepancy])
 def test_gradients_are_finite_at_equality(loss):
     for sample in (X.float(), torch.zeros(6, 3), torch.full((6, 3), 0.3)):
         x = sample.clone().requires_grad_()

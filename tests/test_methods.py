@@ -46,9 +46,10 @@ def some(cls: type, given: dict) -> dict:
 
 
 def make(name: str, kind: str = "gcnconv", hidden: int = 8, layers: int = 2,
-         **changes) -> methods.base.Method:
+         dropout: float = 0.5, **changes) -> methods.base.Method:
     cls = methods.find(name)
-    spec = EncoderSpec(kind=kind, hidden=hidden, heads=2, layers=layers)
+    spec = EncoderSpec(kind=kind, hidden=hidden, heads=2, layers=layers,
+                       dropout=dropout)
     return cls(encoder=spec, **some(cls, TINY) | changes)
 
 

@@ -142,7 +142,9 @@ def covariance_distance(x: np.ndarray, y: np.ndarray) -> float:
     ("mmd", {"weight": 3.0}, kernel_distance, 0.7),
     ("coral", {"weight": 1000.0}, covariance_distance, 0.5),
     ("srgnn", {"weight": 0.3}, moment_distance, 0.5),
-    ("a2gnn", {"weight": 1.0, "target_hops": 0}, kernel_distance, 0.7)])
+    ("a2gnn", {"weight": 1.0, "target_hops": 0}, kernel_distance, 0.7),
+    ("adalign", {"weight": 2.0, "amplitude": 0.5, "source_hops": 0, "target_hops": 0},
+     moment_distance, 0.7)])
 def test_hidden_states_come_together(name, options, measure, share):
     pace = {"steps": 300, "lr": 0.003} if name == "dann" else {"steps": 100, "lr": 0.01}
     *plain, _ = both_sides("erm", **pace)
@@ -334,10 +336,10 @@ def test_each_graph_has_its_own_hops(source_hops, target_hops):
                      target_hops=target_hops)
     task, net = method.task, method.classifier
     with torch.no_grad():
-        net.body.layers[0].bias.normal_()
+        net.parts[0].layers[0].bias.normal_()
         net.layers[0].bias.normal_()
     w, b, v, c = (p.detach().double().numpy()
-                  for layer in (net.body.layers[0], net.layers[0])
+                  for layer in (net.parts[0].layers[0], net.layers[0])
                   for p in (layer.weight, layer.bias))
     for role, graph, hops in (("source", task.source, source_hops),
                               ("target", task.target, target_hops)):
@@ -363,19 +365,44 @@ def test_each_graph_has_its_own_hops(source_hops, target_hops):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_any_body_comes_before_the_hops(kind, monkeypatch):
+def test_each_hidden_layer_has_its_hops(kind, monkeypatch):
     monkeypatch.setattr(dgi, "train_infomax", partial(dgi.train_infomax, steps=2))
     method = started("a2gnn", toy("close_set"), kind=kind, layers=3, target_hops=2)
     net, graph = method.classifier.eval(), method.prepared(method.task.target)
-    assert len(net.body.layers) == (1 if kind == "sgconv" else 2)
+    first, second = net.parts
     with torch.no_grad():
-        body = net.body(net.body.view(graph)).double().numpy()
-        bias = net.body.output_bias.double().numpy()
+        second.layers[0].bias.normal_()
+        h = first(first.view(graph)).double().numpy()
+        w, c = (p.double().numpy() for p in (second.layers[0].weight, second.layers[0].bias))
+        b = first.output_bias.double().numpy()
         found, state = net.embed(net.view(graph))
     a = gcn_operator(dense(method.task.target))
-    assert np.allclose(state.numpy(), np.maximum(a @ a @ (body - bias) + bias, 0), atol=1e-5)
+    h = np.maximum(a @ a @ (h - b) + b, 0)
+    assert np.allclose(state.numpy(), np.maximum(a @ a @ h @ w + c, 0), atol=1e-5)
     some_nodes = torch.tensor([5, 2, 2, 70])
     assert torch.allclose(net(net.view(graph, some_nodes)), found[some_nodes], atol=1e-6)
+
+
+# ---- ADAlign ----
+
+
+def test_frequencies_seek_where_the_sides_differ():
+    """With an encoder that cannot learn, the term grows: the perceptron goes up its gradient."""
+    method = started("adalign", toy("close_set"), kind="mlp", dropout=0.0, frequencies=64)
+    method.classifier.requires_grad_(False)
+    grown = []
+    for _ in range(40):
+        torch.manual_seed(0)
+        terms = method.losses()
+        grown.append(terms["discrepancy"].item())
+        method.optimizer.zero_grad()
+        terms["discrepancy"].backward()
+        method.optimizer.step()
+    assert grown[-1] > 1.5 * grown[0]
+
+
+def test_adalign_without_weight_has_one_term():
+    assert started("adalign", toy("close_set"), weight=0.0).losses().keys() == {"source"}
 
 
 # ---- scores of the unknown ----

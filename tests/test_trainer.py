@@ -69,6 +69,7 @@ def test_keeps_the_first_best_episode(task):
     assert [episode.val["micro_f1"] for episode in record.history] == pytest.approx(CURVE)
     assert [episode.number for episode in record.history] == list(range(6))
     assert record.best == 4 == int(method.number)
+    assert record.score == record.history[4].val["micro_f1"] == pytest.approx(max(CURVE))
     assert record.val == record.history[4].val and record.test == record.history[4].test
     assert record.stopped == "all 5 episode(s) done" and record.selection == "target_val"
     assert record.task == task.name and record.fingerprint == task.fingerprint()
@@ -99,12 +100,14 @@ def test_last_keeps_the_last(task):
     method = Scripted(task)
     record = trainer.fit(method, task, selection="last", patience=1)
     assert record.best == 5 == int(method.number) and len(record.history) == 6
+    assert record.score is None
 
 
 def test_source_val_looks_at_source_nodes(task):
     task = with_source_val(task)
     method = Scripted(task, nodes=task.source_val)
     record = trainer.fit(method, task, selection="source_val")
+    assert record.score == pytest.approx(max(CURVE))
     assert record.best == 4 and all(episode.val["micro_f1"] == 1 for episode in record.history)
     assert trainer.fit(Scripted(task, nodes=task.source_val), task).best == 0
 
@@ -268,6 +271,7 @@ def test_target_modularity_selects_by_edges_alone(task):
     agreement = [figures["agreement"] for figures in told]
     assert agreement[0] == 1 and agreement[2] < 0.6 < agreement[1]
     assert record.best == 1 == int(method.number)
+    assert record.score == told[1]["class_modularity"]
     wrong = dataclasses.replace(task, source=task.source.clone(), oracle=None)
     wrong.source.y[task.val] = (wrong.source.y[task.val] + 1) % 3
     wrong = dataclasses.replace(wrong, target=wrong.source)

@@ -5,6 +5,7 @@ A backbone of your own is a file here with a subclass of :class:`Encoder`, and a
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 from graphgym_srnc.backbones.batches import Batches, draw_edges, draw_nodes
 from graphgym_srnc.backbones.dgi import DGI, train_infomax
@@ -13,6 +14,7 @@ from graphgym_srnc.backbones.features import FEATURES
 from graphgym_srnc.backbones.gat import GAT
 from graphgym_srnc.backbones.gcn import GCN
 from graphgym_srnc.backbones.graph import Graph, prepare
+from graphgym_srnc.backbones.hops import HopEncoder
 from graphgym_srnc.backbones.inference import infer
 from graphgym_srnc.backbones.mlp import MLP
 from graphgym_srnc.backbones.sage import SAGE
@@ -26,8 +28,9 @@ BACKBONES: dict[str, type[Encoder]] = {
 """The encoders of the fast path by their kind."""
 
 __all__ = ["ACTIVATIONS", "BACKBONES", "FEATURES", "Batches", "Block", "Encoder", "EncoderSpec",
-           "Graph", "Layer", "Sparse", "View", "blank", "build", "dense", "draw_edges",
-           "draw_nodes", "infer", "prepare", "pretrained", "train_infomax"]
+           "Graph", "HopEncoder", "Layer", "Sparse", "View", "blank", "build", "dense",
+           "draw_edges", "draw_nodes", "infer", "prepare", "pretrained", "train_infomax",
+           "with_hops"]
 
 
 def build(spec: EncoderSpec, in_dim: int, out_dim: int) -> Encoder:
@@ -41,6 +44,11 @@ def build(spec: EncoderSpec, in_dim: int, out_dim: int) -> Encoder:
     if spec.kind not in BACKBONES:
         raise InputError("kind", spec.kind, ", ".join(BACKBONES))
     return BACKBONES[spec.kind](spec, in_dim, out_dim)
+
+
+def with_hops(spec: EncoderSpec, in_dim: int, out_dim: int, hops: int) -> HopEncoder:
+    """An encoder whose hidden layers propagate ``hops`` times, the first of the spec's kind."""
+    return HopEncoder(spec, partial(build, replace(spec, layers=1), in_dim), out_dim, hops)
 
 
 def pretrained(spec: EncoderSpec, target: Graph) -> EncoderSpec:

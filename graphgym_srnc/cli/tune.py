@@ -2,7 +2,9 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import re
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -113,14 +115,10 @@ def _study(args: argparse.Namespace, propose: object) -> Study:
         InputError: names an option or a key of the config.
     """
     from graphgym_srnc import store
-    from graphgym_srnc.errors import InputError
     from graphgym_srnc.gym import load_config
     from graphgym_srnc.tune import arm
     from graphgym_srnc.tune.study import Study
-    blocks = [block.split() for block in args.block] or [[]]
-    for text, block in zip(args.block, blocks):
-        if not block or len(block) % 2:
-            raise InputError("--block", text, "keys and values by turns")
+    blocks = list(map(_block, args.block)) or [[]]
     base = load_config(args.cfg, args.overrides)
     selection = ["train.selection", args.selection or base.train.selection]
     # As in a grid: who wants a thousand models says so after this.
@@ -131,6 +129,17 @@ def _study(args: argparse.Namespace, propose: object) -> Study:
     return Study(Path(args.out_dir or base.out_dir) / folder,
                  arm.make(args.cfg, names, words), blocks, _seeds(args.seeds), args.trials,
                  propose, args.search_seed, not args.no_pruning, args.overwrite)
+
+
+def _block(text: str) -> list[str]:
+    from graphgym_srnc.errors import InputError
+    with contextlib.suppress(ValueError):  # a quotation mark without another
+        words = shlex.split(text)
+        if words and not len(words) % 2 and not any(
+                key == "seed" or key.startswith("train.") for key in words[::2]):
+            return words
+    raise InputError("--block", text, "keys and values by turns, which say what is to be learnt and"
+                     " not how, as train.* and seed do")
 
 
 def _seeds(text: str) -> range:

@@ -1,25 +1,25 @@
 """Maximum mean discrepancy of two samples under a sum of Gaussian kernels."""
 from __future__ import annotations
 
-from typing import Sequence
+from torch import Tensor, cat
 
-import torch
-from torch import Tensor
+KERNELS = 5
+"""How many kernels there are, each of half the variance of the one before."""
 
 
-def mmd(x: Tensor, y: Tensor, scales: Sequence[float] = (0.25, 0.5, 1.0, 2.0, 4.0)) -> Tensor:
+def mmd(x: Tensor, y: Tensor, widest: float = 4.0) -> Tensor:
     r"""Squared multi-kernel MMD, the biased estimate.
 
     .. math:: \overline{k(s, s')} + \overline{k(t, t')} - 2\, \overline{k(s, t)}, \quad
-        k(a, b) = \frac{1}{U} \sum_u e^{-\lVert a - b \rVert^2 / 2 \sigma_u^2}, \quad
-        \sigma_u^2 = \text{scale}_u \cdot \overline{\lVert a - b \rVert^2}
+        k(a, b) = \frac{1}{U} \sum_{u=0}^{U-1} e^{-\lVert a - b \rVert^2 / 2 \sigma_u^2}, \quad
+        \sigma_u^2 = 2^{-u} \, \text{widest} \cdot \overline{\lVert a - b \rVert^2}
 
     The bandwidth comes from all pairs of the joint sample and is a constant to the gradient. Time
     :math:`O((n + m)^2 d)`, memory :math:`O((n + m)^2)` for each kernel: draw some 2,000 nodes.
 
     Args:
         x, y: source and target sample, ``[n, d]`` and ``[m, d]``.
-        scales: factors of the mean squared distance.
+        widest: factor of the mean squared distance in the widest kernel.
 
     Returns:
         The discrepancy, not negative but for rounding, and 0 for equal samples.
@@ -27,14 +27,20 @@ def mmd(x: Tensor, y: Tensor, scales: Sequence[float] = (0.25, 0.5, 1.0, 2.0, 4.
     Source: Gretton et al. (JMLR 2012); Long et al. (ICML 2015) for several kernels.
     """
     # Distances do not depend on the origin; around the mean their expansion loses no digits.
-    centre = torch.cat([x, y]).detach().mean(0)
+    centre = cat([x, y]).detach().mean(0)
     x, y = x - centre, y - centre
     # The mean squared distance of all pairs is twice the mean squared distance to the centre.
-    spread = 2 * torch.cat([x, y]).detach().square().sum(1).mean()
-    widths = [2 * scale * spread.clamp(min=1e-12) for scale in scales]
-    return _mean_kernel(x, x, widths) + _mean_kernel(y, y, widths) - 2 * _mean_kernel(x, y, widths)
+    spread = 2 * cat([x, y]).detach().square().sum(1).mean()
+    rate = -1 / (2 * widest * spread.clamp(min=1e-12))
+    return _mean_kernel(x, x, rate) + _mean_kernel(y, y, rate) - 2 * _mean_kernel(x, y, rate)
 
 
-def _mean_kernel(a: Tensor, b: Tensor, widths: list[Tensor]) -> Tensor:
+def _mean_kernel(a: Tensor, b: Tensor, rate: Tensor) -> Tensor:
     squared = (a.square().sum(1)[:, None] + b.square().sum(1) - 2 * a @ b.T).clamp(min=0)
-    return torch.stack([(-squared / width).exp().mean() for width in widths]).mean()
+    # A kernel of half the variance is the square of the one before; an exponential takes longer.
+    kernel = (rate * squared).exp()
+    total = kernel.mean()
+    for _ in range(KERNELS - 1):
+        kernel = kernel.square()
+        total = total + kernel.mean()
+    return total / KERNELS

@@ -1,7 +1,6 @@
 """Asymmetric adaptive GNN (Liu et al., AAAI 2024): propagate on the target, less on the source."""
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Annotated
 
 import torch
@@ -9,15 +8,13 @@ from torch import Tensor
 from torch.nn import functional as F
 from torch_geometric.data import Data
 
-from graphgym_srnc.backbones import Block, Encoder, EncoderSpec, Graph, View, build
-from graphgym_srnc.backbones.encoder import dropout
-from graphgym_srnc.backbones.gcn import GCNLayer
+from graphgym_srnc.backbones import Encoder, with_hops
 from graphgym_srnc.losses.mmd import mmd
 from graphgym_srnc.methods.scores import Scored
 from graphgym_srnc.options import Natural, Range, Weight
 
-SCALES = (0.125, 0.25, 0.5, 1.0, 2.0)
-"""Widths of the authors' kernels: theirs lack the factor 2 of ours in front of the variance."""
+WIDEST = 2.0
+"""Of the authors' kernels, which lack the factor 2 of ours in front of the variance."""
 
 
 class A2GNN(Scored):
@@ -27,8 +24,9 @@ class A2GNN(Scored):
     .. math:: h = \text{relu}(\hat A^k X W + b), \quad f = \hat A h V + c, \quad
         \mathcal L = \text{CE}(f_S) + w \, \text{MMD}^2(h_S, h_T), \quad k_S = s, \; k_T = t
 
-    :math:`XW` is the ``mlp`` of two layers, the authors' form. Any other backbone may stand for it:
-    all its layers but the last come before the hops.
+    With the backbone ``mlp`` of two layers this is the authors' form; of more, :math:`h` passes as
+    many hidden layers as there are beside the last one, each with its hops. Of any other backbone
+    one layer stands for the first :math:`XW + b`.
 
     Args:
         weight: :math:`w`, constant. The authors sum five kernels of which ours is the mean, so that
@@ -52,7 +50,7 @@ class A2GNN(Scored):
 
     def new_classifier(self, num_outputs: int) -> Encoder:
         """The encoder with hops, by default those of the target."""
-        return HopEncoder(self.encoder, self.task.num_features, num_outputs, self.target_hops)
+        return with_hops(self.encoder, self.task.num_features, num_outputs, self.target_hops)
 
     def begin(self) -> None:
         self.on_source = self.classifier.view(self.source, hops=self.source_hops)
@@ -65,7 +63,7 @@ class A2GNN(Scored):
         if self.weight:
             states = source[train], self.classifier.embed(self.on_target)[1][pool]
             drawn = (h[torch.randperm(len(h), device=h.device)[:self.sample]] for h in states)
-            terms["mmd"] = self.weight * mmd(*drawn, scales=SCALES)
+            terms["mmd"] = self.weight * mmd(*drawn, WIDEST)
         return terms
 
     @torch.no_grad()
@@ -73,40 +71,3 @@ class A2GNN(Scored):
         """Logits after the hops of the source on a source graph, and of the target on any other."""
         hops = self.source_hops if role == "source" else self.target_hops
         return self.classifier.eval()(self.classifier.view(self.prepared(graph), hops=hops))
-
-
-class HopEncoder(Encoder):
-    """A body whose output is propagated, activated and read by one graph convolution.
-
-    Args:
-        spec: the recipe of body and class layer together.
-        in_dim, out_dim: number of features and of logits.
-        hops: how often :meth:`view` propagates unless it is told.
-    """
-
-    layer = GCNLayer
-
-    def __init__(self, spec: EncoderSpec, in_dim: int, out_dim: int, hops: int) -> None:
-        super().__init__(replace(spec, layers=1), spec.hidden, out_dim)
-        self.body = build(replace(spec, layers=max(spec.layers - 1, 1)), in_dim, spec.hidden)
-        self.hops, self.hidden_dim = hops, spec.hidden
-
-    def view(self, graph: Graph, nodes: Tensor | None = None, hops: int | None = None) -> View:
-        first, hop = self.body.view(graph), Block(graph.adjacency("gcn"))
-        hops = self.hops if hops is None else hops
-        last = hop if nodes is None else hop.rows(nodes)
-        return View(first.x, [*first.blocks, *[hop] * hops, last])
-
-    def embed(self, view: View) -> tuple[Tensor, Tensor]:
-        """Logits ``[n, out_dim]`` of the nodes of a view, and hidden state ``[V, H]`` of all."""
-        return self._run(view)
-
-    def _run(self, view: View) -> tuple[Tensor, Tensor]:
-        depth, bias = len(self.body.layers), self.body.output_bias
-        # As the authors do, the bias is added after the hops.
-        h = self.body(View(view.x, view.blocks[:depth])) - bias
-        for block in view.blocks[depth:-1]:
-            h = block.adjacency @ h
-
-        hidden = dropout(self.act(h + bias), self.spec.dropout if self.training else 0.0)
-        return self.layers[0](hidden, view.blocks[-1]), hidden

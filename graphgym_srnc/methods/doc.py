@@ -29,7 +29,7 @@ class DOC(Supervised):
             positive ones, as gDOC does.
     """
 
-    search = {"balanced": (False, True)}
+    search = {"balanced": (False, True), "correction": (), "correction_power": ()}
 
     def __init__(self, *, balanced: bool = True, **base) -> None:
         super().__init__(**base)

@@ -18,7 +18,7 @@ from graphgym_srnc.errors import InputError
 from graphgym_srnc.gym import load_config
 from graphgym_srnc.settings import flatten
 from graphgym_srnc.tune.arm import Arm, Words
-from graphgym_srnc.tune.study import Study
+from graphgym_srnc.tune.study import RUNS, Study
 
 RECORD, GRID, CONFIGS = "tuned.json", "tuned.txt", "tuned"
 STATES = ("done", "pruned", "failed")
@@ -78,8 +78,11 @@ def check_place(study: Study) -> None:
     """Refuse to replace the outcome of another study, unless ``overwrite`` is asked for.
 
     Raises:
-        InputError: it would be lost.
+        InputError: it would be lost, or a link leads out of the folder.
     """
+    for folder in (study.folder, study.folder / CONFIGS, study.folder / RUNS):
+        if folder.is_symlink():
+            raise InputError("out_dir", str(folder), "a real directory, no link")
     file = study.folder / RECORD
     if study.overwrite or not file.exists():
         return

@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean
-from typing import Iterator, Protocol, Sequence
+from typing import TYPE_CHECKING, Iterator, Protocol, Sequence
 
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.grid import execute, plan
@@ -18,9 +18,15 @@ from graphgym_srnc.tune import sampler
 from graphgym_srnc.tune.arm import Arm, Trial, Words
 from graphgym_srnc.tune.sampler import Sampler
 
+if TYPE_CHECKING:
+    from yacs.config import CfgNode
+
 TOGETHER = 4
 """Trials of a method that are proposed at once, so that runs can go side by side. The number of
 processes has no say, since no choice may depend on it."""
+
+RUNS = "trials"
+"""The folder of all runs of a study, in its own."""
 
 Turn = Sequence[tuple[Arm, Trial]]
 
@@ -37,7 +43,7 @@ class Study:
     """What all methods of a study have in common.
 
     Args:
-        folder: of the study; its runs lie in ``trials/``.
+        folder: of the study; its runs lie in ``RUNS`` there.
         arms: the methods.
         blocks: settings over whose tasks scores are averaged.
         seeds: of each trial.
@@ -68,7 +74,7 @@ class Study:
         """Make all trials, or read those that are stored; a run that fails costs its trial.
 
         Raises:
-            InputError: nothing can be written.
+            InputError: a run cannot be written, or its place holds what must not be replaced.
         """
         prune = self.prune and len(self.seeds) > 1
         for begin in range(0, self.trials, TOGETHER):
@@ -101,10 +107,12 @@ class Study:
 
         for trial, cell in planned:
             for seed in seeds:
-                result = cell.experiment.result(seed)
+                name = cell.experiment.name
+                # What --overwrite could not replace does not count.
+                failure = failures.get((name, seed))
+                result = None if failure else cell.experiment.result(seed)
                 if result is None or result.get("score") is None:
-                    name = cell.experiment.name
-                    reason = failures.get((name, seed), "it has no score on validation")
+                    reason = failure or "it has no score on validation"
                     trial.state, trial.why = "failed", f"{name}/{seed}: {reason}"
                 else:
                     trial.scores.append(result["score"])
@@ -116,17 +124,20 @@ class Study:
         """The cells of trials, one a block; values that do not go together cost a trial."""
         for arm, trial in turn:
             try:
-                cells = [self._cell(arm, trial, block, seeds) for block in self.blocks]
+                configs = [arm.config(block, trial.point) for block in self.blocks]
             except InputError as error:
                 trial.state, trial.why = "failed", str(error)
                 progress.say(f"{arm.name}, trial {trial.number}: FAILED: {error}")
                 continue
+            cells = [self._cell(arm, trial, cfg, seeds) for cfg in configs]
             trial.runs = [cell.experiment.name for cell in cells]
-            yield from ((trial, cell) for cell in cells)
+            for cell in cells:
+                for text in cell.experiment.warnings:
+                    progress.say(f"warning: {text}")
+                yield trial, cell
 
-    def _cell(self, arm: Arm, trial: Trial, block: Words, seeds: range) -> plan.Cell:
-        cfg = arm.config(block, trial.point)
-        cfg.out_dir = str(self.folder / "trials")
+    def _cell(self, arm: Arm, trial: Trial, cfg: CfgNode, seeds: range) -> plan.Cell:
+        cfg.out_dir = str(self.folder / RUNS)
         # Named by what it is, so that a longer study, or one with other methods, finds it again.
         name = f"{arm.name}-{run.experiment(cfg, arm.name).digest[:16]}"
         experiment = run.experiment(cfg, name)

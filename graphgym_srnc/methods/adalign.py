@@ -1,0 +1,71 @@
+"""ADAlign (ICLR 2026): characteristic functions agree where a perceptron finds that they differ."""
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+from torch_geometric.data import Data
+
+from graphgym_srnc.backbones import Encoder, with_hops
+from graphgym_srnc.losses.adversarial import reverse_gradient
+from graphgym_srnc.losses.characteristic import characteristic_discrepancy
+from graphgym_srnc.methods.scores import Scored
+from graphgym_srnc.options import Count, Natural, Share, Weight
+
+
+class ADAlign(Scored):
+    r"""A2GNN's encoder, matched by the characteristic functions :math:`\phi` of the hidden states.
+
+    .. math:: \min_\theta \max_\psi \; \text{CE}(f_S)
+        + w \, D_\alpha(\phi_{h_S}, \phi_{h_T}; t_k = g_\psi(z_k)), \quad z_k \sim \mathcal N(0, I)
+
+    :math:`D_\alpha` is :func:`graphgym_srnc.losses.characteristic.characteristic_discrepancy` and
+    :math:`g_\psi` a perceptron of three layers. The authors take a step of :math:`\psi` before
+    each one of :math:`\theta`; here both are taken at once, by a reversed gradient.
+
+    Args:
+        weight: :math:`w`.
+        amplitude: :math:`\alpha`, the weight of amplitudes; that of phases is the rest.
+        frequencies: frequencies drawn at each step, of which the authors repeat each 16 times.
+        source_hops, target_hops: how often each hidden layer propagates on either graph.
+    """
+
+    in_batches = False
+    encoder_defaults = {"kind": "mlp", "features": "none", "hidden": 128, "layers": 3,
+                        "dropout": 0.25}
+
+    def __init__(self, *, weight: Weight = 0.6, amplitude: Share = 0.8, frequencies: Count = 128,
+                 source_hops: Natural = 10, target_hops: Natural = 10, **base) -> None:
+        super().__init__(**base)
+        self.weight, self.amplitude, self.frequencies = weight, amplitude, frequencies
+        self.source_hops, self.target_hops = source_hops, target_hops
+
+    def new_classifier(self, num_outputs: int) -> Encoder:
+        """The encoder with hops, by default those of the target."""
+        return with_hops(self.encoder, self.task.num_features, num_outputs, self.target_hops)
+
+    def begin(self) -> None:
+        self.on_source = self.classifier.view(self.source, hops=self.source_hops)
+        self.on_target = self.classifier.view(self.target)
+        width = self.classifier.hidden_dim
+        self.seeker = nn.Sequential(*(
+            module for act in (nn.LeakyReLU(0.2), nn.LeakyReLU(0.2), nn.Tanh())
+            for module in (nn.Linear(width, width), nn.BatchNorm1d(width), act)))
+
+    def losses(self) -> dict[str, Tensor]:
+        train, pool = self.task.train, self.task.pool
+        logits, source = self.classifier.embed(self.on_source)
+        terms = {"source": F.cross_entropy(logits[train], self.labels)}
+        if self.weight:
+            target = self.classifier.embed(self.on_target)[1]
+            noise = torch.randn(self.frequencies, source.size(1), device=source.device)
+            sought = reverse_gradient(self.seeker(noise), 1.0)
+            terms["discrepancy"] = self.weight * characteristic_discrepancy(
+                source[train], target[pool], sought, self.amplitude)
+        return terms
+
+    @torch.no_grad()
+    def logits(self, graph: Data, role: str = "target") -> Tensor:
+        """Logits after the hops of the source on a source graph, and of the target on any other."""
+        hops = self.source_hops if role == "source" else self.target_hops
+        return self.classifier.eval()(self.classifier.view(self.prepared(graph), hops=hops))
