@@ -72,6 +72,7 @@ ROWS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "pgl-sage": ("PGL+SAGE", "pgl-sage", {}),
     "pgl-sgc": ("PGL+SGC", "pgl-sgc", {}),
     "pgl-dgi": ("PGL+DGI", "pgl-dgi", {}),
+    "srnc-letter": ("SRNC to the letter", "srnc-letter", {}),
     "srnc-no-phi": ("SRNC w.o. Φ", "srnc", {"srnc.pseudo_labels": "classifier"}),
     "srnc-no-source": ("SRNC w.o. L_Φ,θ,S", "srnc", {"srnc.source_regularizer": False}),
     "srnc-ep1": ("SRNC Ep.1", "srnc", {"train.max_episodes": 1}),
