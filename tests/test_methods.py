@@ -12,7 +12,7 @@ import torch
 from conftest import make_task
 
 from graphgym_srnc import methods
-from graphgym_srnc.backbones import EncoderSpec
+from graphgym_srnc.backbones import EncoderSpec, prepare
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.methods.cut import best_threshold
 from graphgym_srnc.methods.pgl import PGL
@@ -238,6 +238,30 @@ def test_pgl_names_as_many_as_defined(enlarging, confident, unknown_loss):
         for term, share in (("pseudo_labels", confident), ("pseudo_unknowns", 1 - confident)):
             assert abs(episode.losses.get(term, 0) - m * enlarging * share * size) < 1.001
     assert {"pseudo_known", "pseudo_unknown"} <= record.history[1].losses.keys()
+
+
+@pytest.mark.parametrize("smoothing", [0, 2])
+def test_pgl_members_are_averaged(smoothing):
+    task = toy()
+    method = make("pgl", members=3, enlarging=0.5, steps=5, smoothing=smoothing)
+    torch.manual_seed(0)
+    method.start(task.blind())
+    for columns in (2, 3):
+        members, graph = (method.classifier, *method.others), prepare(task.target, "row")
+        alone = [m.eval()(m.view(graph)).detach()[:, :columns].softmax(1) for m in members]
+        assert not torch.allclose(alone[0], alone[1], atol=1e-3)
+        assert torch.allclose(method.logits(task.target).exp(), sum(alone) / 3, atol=1e-6)
+        method.episode()
+
+
+def test_pgl_of_one_member_has_no_other():
+    torch.manual_seed(0)
+    method = make("pgl", steps=5)
+    method.start(toy().blind())
+    graph = prepare(toy().target, "row")
+    raw = method.classifier.eval()(method.classifier.view(graph))[:, :2]
+    assert torch.equal(method.logits(toy().target), raw)
+    assert not [name for name in method.state_dict() if name.startswith("others")]
 
 
 @pytest.mark.parametrize("unknown_loss", ["none", "uniform", "extra_class"])

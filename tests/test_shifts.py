@@ -430,3 +430,81 @@ def test_too_many_masked_sets_are_drawn():
     drawn = [splits.choose_unseen(range(60), 30, [], seed) for seed in range(4)]
     assert all(len(set(part)) == 30 for part in drawn) and len(set(map(tuple, drawn))) == 4
     assert drawn[2] == splits.choose_unseen(range(60), 30, [], 2)
+
+
+def six_classes(**masks) -> Data:
+    """Sixty nodes of six classes, a fifth each public training, validation and test nodes."""
+    nodes = torch.arange(60)
+    parts = enumerate(("train_mask", "val_mask", "test_mask"))
+    public = {part: nodes // 6 % 5 == i for i, part in parts}
+    return Data(x=torch.eye(60), edge_index=torch.stack([nodes, (nodes + 1) % 60]), y=nodes % 6,
+                cleaned={}, **(public | masks))
+
+
+@pytest.fixture
+def loads_six_classes(monkeypatch):
+    monkeypatch.setattr(datasets, "load", lambda name, root: six_classes())
+
+
+@pytest.mark.usefixtures("loads_six_classes")
+def test_all_nodes_of_masked_classes_are_tested_but_unscored_ones():
+    task = open_set(name="Cora", unseen=[0, 2, 5], labelled="public", unseen_nodes="all",
+                    unscored=[2])
+    data, y = six_classes(), np.arange(60) % 6
+    known = ~np.isin(y, [0, 2, 5])
+    assert task.train.tolist() == np.flatnonzero(data.train_mask.numpy() & known).tolist()
+    assert task.val.tolist() == np.flatnonzero(data.val_mask.numpy() & known).tolist()
+    expected = (data.test_mask.numpy() & known) | np.isin(y, [0, 5])
+    assert task.test.tolist() == np.flatnonzero(expected).tolist() and task.oracle is None
+    assert (task.target.y[task.test] == 3).sum() == 20
+
+
+@pytest.mark.usefixtures("loads_six_classes")
+def test_public_labels_keep_an_oracle():
+    task = open_set(name="Cora", num_unseen=2, labelled="public")
+    data = six_classes()
+    assert task.oracle.train.tolist() == data.train_mask.nonzero().view(-1).tolist()
+    assert set(task.train.tolist()) < set(task.oracle.train.tolist())
+    assert torch.equal(task.oracle.test, task.test)
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.usefixtures("loads_six_classes")
+def test_balanced_validation_and_test(seed):
+    options = {"name": "Cora", "split_seed": seed, "unseen": [1, 3, 4], "unscored": [4],
+               "labels_per_class": 2, "unseen_nodes": "balanced", "num_val": 8, "num_test": 16}
+    task = open_set(**options)
+    y, unknown = task.target.y_true, task.target.y == 3
+    for nodes, size in ((task.val, 8), (task.test, 16)):
+        assert len(nodes) == size and unknown[nodes].sum() == size // 2
+        assert not (y[nodes] == 4).any()
+    every = torch.cat([task.train, task.val, task.test])
+    assert len(every.unique()) == len(every) and equal(task, open_set(**options))
+    assert not equal(task, open_set(**options | {"split_seed": seed + 1}))
+    rest = open_set(**options | {"num_test": -1})
+    # Of 30 known and 20 masked ones that are scored, 6 and, for the oracle, 4 are labelled.
+    assert len(rest.test) + len(rest.val) == 50 - 6 - 4
+
+
+def test_protocol_options_are_checked(monkeypatch):
+    for masks, options, key in (
+            ({}, {"unseen": [0, 1], "unscored": [2]}, "unscored"),
+            ({"train_mask": None}, {"labelled": "public"}, "labelled"),
+            ({}, {"labelled": "public", "split": "random"}, "labelled"),
+            ({}, {"unseen_nodes": "some"}, "unseen_nodes")):
+        data = six_classes(**{name: mask for name, mask in masks.items() if mask is not None})
+        for name, mask in masks.items():
+            if mask is None:
+                del data[name]
+        monkeypatch.setattr(datasets, "load", lambda name, root, data=data: data)
+        with pytest.raises(InputError, match=f"open_set.{key}"):
+            open_set(name="Cora", **{"num_unseen": 2, "labels_per_class": 2, **options})
+
+
+@planetoid
+def test_label_leave_out_is_that_of_its_authors():
+    task = open_set(name="Cora", root=str(DATA), unseen=[0, 1, 2, 3], labelled="public",
+                    unseen_nodes="all", unscored=[3])
+    assert task.num_known == 3 and len(task.train) == 60
+    assert (task.target.y[task.test] == 3).sum() == 351 + 217 + 418
+    assert (task.target.y[task.test] < 3).sum() == 316 and (task.target.y[task.val] < 3).all()

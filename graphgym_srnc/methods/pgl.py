@@ -1,15 +1,17 @@
 """Progressive graph learning (Luo et al., ICML 2020) on one graph, the paper's best baseline."""
 from __future__ import annotations
 
+import math
 from typing import Annotated
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional as F
 from torch_geometric.data import Data
 
+from graphgym_srnc.backbones import Encoder
 from graphgym_srnc.methods.base import Method
-from graphgym_srnc.methods.training import Part, fit_parts, minimise
+from graphgym_srnc.methods.training import Part, all_logits, fit_parts, minimise
 from graphgym_srnc.options import Count, OneOf, Range, Share
 from graphgym_srnc.task import ShiftTask, Sizes
 
@@ -30,23 +32,27 @@ class PGL(Method):
         unknown_loss: what pseudo-unknown nodes are for: ``none``, ``uniform`` (cross-entropy with
             the uniform distribution) or ``extra_class`` (an (N+1)-th logit).
         steps: gradient steps of an episode.
+        members: networks that are trained alike from other first weights, whose posteriors are
+            averaged.
     """
 
     search = {"enlarging": (0.1, 0.2), "confident": (0.2, 0.4, 0.6, 0.8)}
 
     def __init__(self, *, enlarging: Annotated[float, Range(0, 1, closed="right")] = 0.1,
                  confident: Share = 0.6, unknown_loss: UnknownLoss = "extra_class",
-                 steps: Count = 100, **base) -> None:
+                 steps: Count = 100, members: Count = 1, **base) -> None:
         super().__init__(**base)
         self.enlarging, self.confident = enlarging, confident
-        self.unknown_loss, self.steps = unknown_loss, steps
+        self.unknown_loss, self.steps, self.members = unknown_loss, steps, members
         self.episodes = round(1 / enlarging)
         self.register_buffer("number", torch.tensor(0))
 
     def build(self, task: ShiftTask | Sizes) -> None:
         super().build(task)
         self.extra = self.unknown_loss == "extra_class" and task.open_set
-        self.classifier = self.new_classifier(task.num_known + int(self.extra))
+        outputs = task.num_known + int(self.extra)
+        self.classifier = self.new_classifier(outputs)
+        self.others = nn.ModuleList(self.new_classifier(outputs) for _ in range(self.members - 1))
 
     def start(self, task: ShiftTask) -> dict[str, float]:
         self.setup(task)
@@ -66,40 +72,53 @@ class PGL(Method):
         unknown = order[len(order) - int(share * (1 - self.confident)):]
         return self._train(pool[known], prediction[known], pool[unknown])
 
+    @torch.no_grad()
     def logits(self, graph: Data, role: str = "target") -> Tensor:
-        logits = super().logits(graph, role)
+        """Logits ``[V, N(+1)]``; of several members the logarithms of their mean posterior."""
+        made = [super().logits(graph, role)]
+        made += [all_logits(other, self.prepared(graph), self.batch_size) for other in self.others]
         # Before there are pseudo-unknown nodes the extra logit is untrained.
-        return logits[:, :self.task.num_known] if self.number == 0 else logits
+        made = [z[:, :self.task.num_known] if self.number == 0 else z for z in made]
+        if len(made) == 1:
+            return made[0]
+        return torch.stack(made).log_softmax(2).logsumexp(0) - math.log(len(made))
 
     def _train(self, nodes: Tensor, labels: Tensor, unknown: Tensor) -> dict[str, float]:
-        """Train a new classifier, with pseudo-labels ``[n]`` of nodes and pseudo-unknown nodes."""
-        task = self.task
+        """Train new classifiers, with pseudo-labels ``[n]`` of nodes and pseudo-unknown nodes."""
         self.ready()
-        optimizer = self.make_optimizer(p for p in self.classifier.parameters() if p.requires_grad)
-        if not task.open_set or self.unknown_loss == "none":
+        if not self.task.open_set or self.unknown_loss == "none":
             unknown = unknown[:0]
+        terms = [self._fit(member, nodes, labels, unknown)
+                 for member in (self.classifier, *self.others)]
+        mean = {name: sum(term[name] for term in terms) / len(terms) for name in terms[0]}
+        return mean | ({"pseudo_labels": len(nodes), "pseudo_unknowns": len(unknown)}
+                       if len(nodes) + len(unknown) else {})
+
+    def _fit(self, member: Encoder, nodes: Tensor, labels: Tensor,
+             unknown: Tensor) -> dict[str, float]:
+        """Train one of them."""
+        task = self.task
+        optimizer = self.make_optimizer(p for p in member.parameters() if p.requires_grad)
         if not len(nodes) + len(unknown):
             part = Part("source", self.source, task.train, self.labels, num_classes=task.num_known)
-            return fit_parts(self.classifier, optimizer, [part], self.steps, self.batch_size,
-                             self.fanout)
+            return fit_parts(member, optimizer, [part], self.steps, self.batch_size, self.fanout)
 
         sources = self.batches(self.source, task.train)
         targets = self.batches(self.target, nodes, unknown)
 
         def losses() -> dict[str, Tensor]:
             view, (drawn,) = sources()
-            terms = {"source": F.cross_entropy(self.classifier(view), self.labels[drawn])}
+            terms = {"source": F.cross_entropy(member(view), self.labels[drawn])}
             view, drawn = targets()
             sizes = [len(part[index]) for part, index in zip((nodes, unknown), drawn)]
-            known, rest = self.classifier(view).split(sizes)
+            known, rest = member(view).split(sizes)
             if len(nodes):
                 terms["pseudo_known"] = F.cross_entropy(known, labels[drawn[0]])
             if len(unknown):
                 terms["pseudo_unknown"] = F.cross_entropy(rest, self._unknown_target(rest))
             return terms
 
-        terms = minimise(self.classifier, optimizer, losses, self.steps)
-        return terms | {"pseudo_labels": len(nodes), "pseudo_unknowns": len(unknown)}
+        return minimise(member, optimizer, losses, self.steps)
 
     def _unknown_target(self, logits: Tensor) -> Tensor:
         """What pseudo-unknown nodes with these logits ``[n, K]`` ought to be."""

@@ -161,8 +161,7 @@ def public(data: Data, split: str, split_seed: int,
         raise InputError("split", split, allowed)
     if split == "random" or not has_public:
         return None, None
-    masks = (mask if mask.dim() == 1 else mask[:, split_seed % mask.size(1)]
-             for mask in (data.val_mask, data.test_mask))
+    masks = (_column(mask, split_seed) for mask in (data.val_mask, data.test_mask))
     return tuple((mask & (data.y >= 0)).nonzero().view(-1) for mask in masks)
 
 
@@ -226,6 +225,55 @@ def draw_val_test(y: Tensor, *, num_val: int, num_test: int, split_seed: int,
     return val.sort().values, test.sort().values
 
 
+def publicly_labelled(nodes: Nodes, data: Data, unseen: Sequence[int], split_seed: int,
+                      name: str) -> Nodes:
+    """The same split, in which the data set's own training nodes are the labelled ones.
+
+    Raises:
+        InputError: it has none, or one of them is a validation or test node.
+    """
+    if "train_mask" not in data:
+        raise InputError("labelled", "public", f"drawn: {name} has no public training nodes")
+    train = _column(data.train_mask, split_seed) & (data.y >= 0)
+    if train[torch.cat([nodes.val, nodes.test])].any():
+        allowed = "drawn, since drawn validation or test nodes are among the public training nodes"
+        raise InputError("labelled", "public", allowed)
+    masked = torch.isin(data.y, torch.tensor(unseen, dtype=torch.long))
+    return nodes._replace(train=(train & ~masked).nonzero().view(-1),
+                          extra=(train & masked).nonzero().view(-1))
+
+
+def with_unseen(nodes: Nodes, y: Tensor, unseen: Sequence[int], kind: str, unscored: Sequence[int],
+                *, num_val: int, num_test: int, split_seed: int) -> Nodes:
+    """The same split with other nodes of masked classes in validation and test.
+
+    Args:
+        nodes: the split.
+        y: original classes, ``[V]``, -1 = unlabelled.
+        unseen: masked classes.
+        kind: ``split`` (as they are), ``all`` (each one is a test node, none is in validation) or
+            ``balanced`` (validation and test drawn anew, half of either from masked classes).
+        unscored: masked classes without a node in validation and test.
+        num_val, num_test, split_seed: of the nodes drawn anew.
+    """
+    ids = torch.tensor([c for c in unseen if c not in unscored], dtype=torch.long)
+    never = torch.isin(y, torch.tensor(list(unscored), dtype=torch.long))
+    masked = torch.isin(y, ids)
+    if kind == "all":
+        every = masked.nonzero().view(-1)
+        val, test = (part[~masked[part]] for part in (nodes.val, nodes.test))
+        nodes = nodes._replace(val=val, test=torch.cat([test, every]).sort().values,
+                               extra=nodes.extra[:0])
+    if kind == "balanced":
+        rest = y.index_fill(0, torch.cat([nodes.train, nodes.extra]), HIDDEN)
+        halves = [draw_val_test(rest.masked_fill(~side, HIDDEN), num_val=num_val // 2,
+                                num_test=num_test if num_test == REST else num_test // 2,
+                                split_seed=split_seed) for side in (masked, ~masked & ~never)]
+        val, test = (torch.cat(parts).sort().values for parts in zip(*halves))
+        nodes = nodes._replace(val=val, test=test)
+    return nodes._replace(val=nodes.val[~never[nodes.val]], test=nodes.test[~never[nodes.test]])
+
+
 def one_graph_task(name: str, graph: Data, nodes: Nodes, num_known: int, *, open_set: bool = False,
                    **fields: Any) -> ShiftTask:
     """A task on one graph, whose pool are all nodes but the training ones; see ShiftTask."""
@@ -266,6 +314,11 @@ def masked_task(name: str, data: Data, unseen: Sequence[int], nodes: Nodes, *,
         oracle = make(f"{name}/oracle", classes, nodes._replace(train=every))
     known = [c for c in classes if c not in unseen]
     return make(name, known, nodes, open_set=open_set, oracle=oracle)
+
+
+def _column(mask: Tensor, split_seed: int) -> Tensor:
+    """The mask ``[V]`` of one of several public splits ``[V, K]``, or of the only one."""
+    return mask if mask.dim() == 1 else mask[:, split_seed % mask.size(1)]
 
 
 def _free(y: Tensor, val: Tensor | None, test: Tensor | None) -> Tensor:
