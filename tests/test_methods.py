@@ -196,22 +196,6 @@ def test_best_threshold_at_the_ends():
     assert best_threshold(torch.full((4,), 0.5), torch.zeros(4).long(), label, 2) > 0.5
 
 
-@pytest.mark.parametrize("prior", [0.0, 0.45, 2.0])
-@pytest.mark.parametrize("ties", [False, True])
-def test_best_threshold_near_a_prior_is_brute_force(ties, prior):
-    for seed in range(20):
-        scores = random_scores(seed, ties)
-        found = {interval: hits(interval[1], *scores) for interval in intervals(scores[0])}
-        best = max(found.values(), key=np.sum)
-        near = [0.0 if low < prior <= high else min(abs(low - prior), abs(high - prior))
-                for (low, high), right in found.items()
-                if (best - right).mean() <= (best - right).std() / len(right) ** 0.5 + 1e-9]
-        cut = best_threshold(*scores, unknown=2, prior=prior)
-        lost = best - hits(cut, *scores)
-        assert lost.mean() <= lost.std() / len(lost) ** 0.5 + 1e-9
-        assert abs(cut - prior) == pytest.approx(min(near), abs=1e-6)
-
-
 def test_cut_between_neighbouring_floats():
     above = torch.tensor(1.0)
     for _ in range(4):

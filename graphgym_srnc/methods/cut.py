@@ -24,7 +24,7 @@ class OpenSetCut:
     """
 
     prior: float | None = None
-    """The cut that would hold without validation, if there is one, see :func:`best_threshold`."""
+    """The cut where no validation node is unknown; None = the one that :data:`KEPT` asks for."""
 
     calibrated: bool = True
     """Whether validation moves the cut."""
@@ -47,21 +47,23 @@ class OpenSetCut:
     def calibrate(self, scores: Tensor, label: Tensor, on_target: Tensor) -> None:
         """Set the threshold by validation scores ``[n, K]``, labels ``[n]``, and target scores.
 
-        Where no validation node is unknown, the best cut by score would be none. A method without a
-        ``prior`` then lets :data:`KEPT` of them through.
+        Where no validation node is unknown, the best cut by score would be none. It is ``prior``
+        then, or lets :data:`KEPT` of them through.
         """
         if not self.task.open_set:
             return
         unknown = label == self.task.num_known
+        confidence = self.confidence(scores)
         if self.cut == "share":
-            held_out = self.confidence(scores[~unknown])
-            self.threshold.fill_(cut_by_share(held_out, self.confidence(on_target)))
-        elif self.calibrated and self.prior is None and not bool(unknown.any()):
-            self.threshold.fill_(self.confidence(scores).quantile(1 - KEPT))
-        elif self.calibrated:
+            cut = cut_by_share(confidence[~unknown], self.confidence(on_target))
+        elif not self.calibrated:
+            return
+        elif unknown.any():
             known = scores[:, :self.task.num_known].argmax(1)
-            self.threshold.fill_(best_threshold(
-                self.confidence(scores), known, label, self.task.num_known, self.prior))
+            cut = best_threshold(confidence, known, label, self.task.num_known)
+        else:
+            cut = confidence.quantile(1 - KEPT) if self.prior is None else self.prior
+        self.threshold.fill_(cut)
 
     def decide(self, scores: Tensor) -> Tensor:
         """Classes ``[n]`` from scores: the likeliest known one, or unknown below the threshold."""
@@ -121,8 +123,7 @@ def cut_by_share(held_out: Tensor, on_target: Tensor) -> float:
     return float(ordered[unknown]) if unknown < len(ordered) else float("inf")
 
 
-def best_threshold(confidence: Tensor, prediction: Tensor, label: Tensor, unknown: int,
-                   prior: float | None = None) -> float:
+def best_threshold(confidence: Tensor, prediction: Tensor, label: Tensor, unknown: int) -> float:
     """The cut below which a node is unknown, by the largest validation Micro-F1.
 
     It is exact over all cuts, in O(n log n).
@@ -132,25 +133,13 @@ def best_threshold(confidence: Tensor, prediction: Tensor, label: Tensor, unknow
         prediction: the known class it would name, ``[n]``.
         label: true classes with ``unknown`` where masked, ``[n]``.
         unknown: label of the unknown class.
-        prior: the cut that holds without validation; given one, the cut nearest to it is taken
-            among those that are at most one (paired) standard error worse than the best, so that
-            few validation nodes cannot move it far.
     """
     confidence, order = confidence.sort()
     gain = ((label == unknown).long() - (prediction == label).long())[order]
-    correct, changed = (F.pad(step.cumsum(0), (1, 0)) for step in (gain, gain.abs()))
+    correct = F.pad(gain.cumsum(0), (1, 0))
 
     # Cut i names the i least sure nodes unknown: any threshold above the i-th confidence, up to and
     # with the next, does so.
-    low = F.pad(confidence, (1, 0), value=-torch.inf)
     high = F.pad(confidence, (0, 1), value=torch.inf)
     correct[1:-1][confidence[1:] == confidence[:-1]] = -len(label)
-    best = int(correct.argmax())
-    if prior is None:
-        return float(high[best])
-
-    lost = (correct[best] - correct).double()
-    error = ((changed - changed[best]).abs() - lost ** 2 / len(label)).clamp(min=0).sqrt()
-    above = torch.nextafter(low, torch.full_like(low, torch.inf))
-    cuts = torch.full_like(high, prior).clamp(above, high)
-    return float(cuts[(cuts - prior).abs().masked_fill(lost > error, torch.inf).argmin()])
+    return float(high[correct.argmax()])
