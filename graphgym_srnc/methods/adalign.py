@@ -33,6 +33,8 @@ class ADAlign(Scored):
     in_batches = False
     encoder_defaults = {"kind": "mlp", "features": "none", "hidden": 128, "layers": 3,
                         "dropout": 0.25}
+    search = {"weight": (0.2, 0.4, 0.6, 0.8, 1.0), "amplitude": (0.2, 0.4, 0.6, 0.8, 1.0),
+              "source_hops": (0, 1, 10, 15), "target_hops": (1, 10, 15)}
 
     def __init__(self, *, weight: Weight = 0.6, amplitude: Share = 0.8, frequencies: Count = 128,
                  source_hops: Natural = 10, target_hops: Natural = 10, **base) -> None:

@@ -33,6 +33,7 @@ class UDAGCN(Scored):
 
     in_batches = False
     encoder_defaults = {"features": "none", "hidden": 128, "dropout": 0.4}
+    search = {"strength": (0.01, 0.05, 0.2), "entropy_weight": (0.0, 0.01, 0.1)}
 
     def __init__(self, *, strength: Weight = 0.05, entropy_weight: Weight = 0.01,
                  domain_dim: Count = 40, walks: Count = 40, walk_length: Count = 10,
