@@ -58,22 +58,33 @@ def draw(space: Space, past: Sequence[Tried], taken: Collection[Point], seed: st
 
 
 def propose(space: Space, past: Sequence[Tried], taken: Collection[Point], seed: str) -> Point:
-    """A point by the tree-structured Parzen estimator of Bergstra et al. (NeurIPS 2011), at random
-    where that one is taken."""
+    """A point by the tree-structured Parzen estimator of Bergstra et al. (NeurIPS 2011), which
+    knows the order of numbers; from one that is taken a random walk leads to one that is not."""
     import optuna
+    from optuna.distributions import CategoricalDistribution, IntDistribution
     from optuna.trial import TrialState, create_trial
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    ranges = {key: optuna.distributions.CategoricalDistribution(values)
-              for key, values in space.items()}
-    sampler = optuna.samplers.TPESampler(seed=random.Random(seed).getrandbits(32))
-    study = optuna.create_study(direction="maximize", sampler=sampler)
+    ordered, ranges = {}, {}
+    for key, values in space.items():
+        numbers = not any(isinstance(value, (bool, str)) for value in values)
+        ordered[key] = sorted(values) if numbers else list(values)
+        ranges[key] = (IntDistribution(0, len(values) - 1) if numbers
+                       else CategoricalDistribution(range(len(values))))
+
+    generator = optuna.samplers.TPESampler(seed=random.Random(seed).getrandbits(32))
+    study = optuna.create_study(direction="maximize", sampler=generator)
     for trial in past:
-        done = trial.value is not None
-        state = TrialState.COMPLETE if done else TrialState.PRUNED
         if trial.first is not None:
-            study.add_trial(create_trial(
-                state=state, value=trial.value, params=dict(zip(space, trial.point)),
-                distributions=ranges, intermediate_values={0: trial.first}))
+            state = TrialState.PRUNED if trial.value is None else TrialState.COMPLETE
+            params = {key: values.index(value)
+                      for (key, values), value in zip(ordered.items(), trial.point)}
+            study.add_trial(create_trial(state=state, value=trial.value, params=params,
+                                         distributions=ranges,
+                                         intermediate_values={0: trial.first}))
     proposed = study.ask(ranges).params
-    point = tuple(proposed[key] for key in space)
-    return draw(space, past, taken, seed) if point in taken else point
+    point = [values[proposed[key]] for key, values in ordered.items()]
+    walk = random.Random(seed)
+    while tuple(point) in taken:
+        place = walk.randrange(len(point))
+        point[place] = walk.choice(list(space.values())[place])
+    return tuple(point)
