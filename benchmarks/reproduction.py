@@ -90,6 +90,12 @@ CLAIMS: dict[str, Claim] = {
     "msp": leave_out("GCN, largest softmax", 91.15, erm__score="max_softmax"),
     "energy": leave_out("GCN, energy", 91.41, erm__score="energy"),
     "gnnsafe": leave_out("GNNSafe", 92.80),
+    "uaga": Claim("UAGA", "open-set cross-network benchmark, Citation-v1 to DBLP-v4, HS", "hs",
+                  "paper/universal/uaga", {"cd": {}}, (54.6,),
+                  "UAGA's code, run here on one seed; its paper's table was not at hand", seeds=2),
+    "nodesafe": leave_out("NODESafe", 91.8, train__mode="nodesafe", nodesafe__steps=200,
+                          nodesafe__rounds=0, nodesafe__weight=0.1)._replace(
+        source="NODESafe's code, weight .1, run here on one seed"),
     "gcn-localized": localized("GCN", "erm", 68.3, 62.1, 59.4),
 }
 

@@ -484,8 +484,8 @@ def test_options_lists_keys_and_choices(capsys):
     assert main(["options", "erm"]) == 0
     head, *lines = capsys.readouterr().out.splitlines()
     assert head.split() == ["key", "type", "default", "allowed", "meaning"]
-    keys = ("score", "temperature", "perturbation", "steps", "rounds", "smoothing", "batch_size",
-            "fanout")
+    keys = ("score", "temperature", "perturbation", "steps", "rounds", "smoothing", "correction",
+            "correction_power", "cut", "batch_size", "fanout")
     assert [line.split()[0] for line in lines] == [f"erm.{key}" for key in keys]
     allowed = [str(option.allowed) for option in options(methods.find("erm")) if option.allowed]
     assert all(any(f"  {text}  " in line for line in lines) for text in allowed)

@@ -237,7 +237,7 @@ def test_old_configs_keep_their_split():
 
 
 def test_old_configs_lose_the_key():
-    old = {"train": {"mode": "erm"}, "erm": {}, "localized": {"name": "Cora", "verify": True}}
+    old = {"train": {"mode": "erm"}, "localized": {"name": "Cora", "verify": True}}
     assert modern(old) == old | {"localized": {"name": "Cora"}} and "verify" in old["localized"]
 
 
