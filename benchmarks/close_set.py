@@ -104,6 +104,7 @@ ROWS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "a2gnn": ("A2GNN", "a2gnn", {}),
     "adalign": ("ADAlign", "adalign", {}),
     "udagcn": ("UDAGCN", "udagcn", {}),
+    "pairalign": ("Pair-Align", "pairalign", {}),
     "dgi": ("DGI", "erm", DGI),
     "dgi-dann": ("DGI-DANN", "dann", DGI),
     "dgi-cmd": ("DGI-CMD", "cmd", DGI),

@@ -18,6 +18,7 @@ from graphgym_srnc.losses.characteristic import characteristic_discrepancy
 from graphgym_srnc.losses.kmm import kmm_weights, project
 from graphgym_srnc.losses.mmd import mmd
 from graphgym_srnc.losses.moments import cmd, coral
+from graphgym_srnc.losses.reweighting import conditional_ratio, shift_weights
 
 
 def normal(*shape: int, seed: int = 0, dtype: torch.dtype = torch.double) -> torch.Tensor:
@@ -150,6 +151,51 @@ def test_gradients_are_finite_at_equality(loss):
         value = loss(x, sample)
         value.backward()
         assert value.item() == pytest.approx(0, abs=1e-5) and torch.isfinite(x.grad).all()
+
+
+def shares(seed: int, *shape: int) -> np.ndarray:
+    values = np.random.default_rng(seed).random(shape) + 0.05
+    return values / values.sum()
+
+
+@pytest.mark.parametrize("ridge", [1e-6, 0.01, 3.0])
+def test_shift_weights_are_scipys_minimum(ridge):
+    confusion, target = shares(0, 6, 6), shares(1, 6)
+    source = confusion.sum(0)
+    # Of one class there is nothing in the target, so that a bound is active.
+    target[2], confusion[2] = 0, [0, 0, 1, 0, 0, 0]
+
+    def cost(w: np.ndarray) -> float:
+        return float(((confusion @ w - target) ** 2).sum() + ridge * ((w - 1) ** 2).sum())
+
+    found = shift_weights(confusion, target, source, ridge)
+    best = optimize.minimize(cost, np.ones(6), method="SLSQP", bounds=[(0, None)] * 6,
+                             constraints={"type": "eq", "fun": lambda w: source @ w - 1},
+                             options={"ftol": 1e-14, "maxiter": 1000})
+    assert source @ found == pytest.approx(1, abs=1e-5) and found.min() >= 0
+    assert cost(found) <= cost(best.x) + 1e-6
+
+
+def test_shift_weights_find_planted_ratios():
+    """A classifier errs alike on both sides: the ratios are told by its predictions alone."""
+    source, ratio = shares(0, 4), np.array([2.0, 0.5, 0.3, 1.0])
+    ratio /= source @ ratio
+    said = shares(1, 4, 4) + np.eye(4)
+    said /= said.sum(0)
+    found = shift_weights(said * source, said @ (source * ratio), source, 1e-9)
+    assert np.allclose(found, ratio, atol=1e-3)
+
+
+def test_conditional_ratio_is_a_loop():
+    source, weights = shares(0, 3, 3), np.random.default_rng(1).random((3, 3))
+    found = conditional_ratio(weights, source, 0.01)
+    for a in range(3):
+        in_target = [weights[a, b] * source[a, b] + 0.01 for b in range(3)]
+        in_source = [source[a, b] + 0.01 for b in range(3)]
+        for b in range(3):
+            wanted = in_target[b] / sum(in_target) / (in_source[b] / sum(in_source))
+            assert found[a, b] == pytest.approx(wanted)
+    assert np.allclose(conditional_ratio(np.full((3, 3), 2.0), source, 1e-9), 1)
 
 
 @pytest.mark.parametrize("loss", [lambda x: cmd(x, Y), lambda x: coral(x, Y)])

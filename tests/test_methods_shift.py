@@ -22,6 +22,7 @@ from graphgym_srnc.backbones import EncoderSpec, Graph, View, dgi, prepare
 from graphgym_srnc.backbones.ppmi import ppmi
 from graphgym_srnc.backbones.sparse import Sparse
 from graphgym_srnc.losses import openness
+from graphgym_srnc.losses.reweighting import conditional_ratio, shift_weights
 from graphgym_srnc.methods import committee, scores, srgnn
 from graphgym_srnc.methods.strurw import link_shares
 from graphgym_srnc.methods.training import adam
@@ -458,6 +459,40 @@ def test_udagcn_mixes_two_graphs():
     k, d = (p.detach().double().numpy() for p in method.head.parameters())
     for graph in (task.target, task.target.clone()):
         assert np.allclose(method.logits(graph).numpy(), mixed @ k.T + d, atol=1e-5)
+
+
+# ---- Pair-Align ----
+
+
+def test_pairalign_weighs_edges_and_labels():
+    method = started("pairalign", toy("close_set"), steps=30, edge_ridge=0.001, floor=1e-6)
+    task, known = method.task, 3
+    assert method.class_weight.tolist() == [1, 1, 1]
+    method.reweight()
+    p, q = (method.logits(graph, task.role_of(graph)).softmax(1).double().numpy()
+            for graph in (task.source, task.target))
+    y = p.argmax(1)
+    y[task.train] = method.labels
+    train = task.train.numpy()
+    confusion = sum(np.outer(p[i], np.eye(known)[y[i]]) for i in train) / len(train)
+    priors = np.bincount(y[train], minlength=known) / len(train)
+    beta = shift_weights(confusion, q[task.pool].mean(0), priors, 0.01)
+    assert np.allclose(method.class_weight.numpy(), beta, atol=1e-5)
+
+    a, b = dense(task.source), dense(task.target)
+    (row, column), (from_, to) = np.nonzero(a), np.nonzero(b)
+    said = np.stack([np.outer(p[i], p[j]).ravel() for i, j in zip(row, column)])
+    other = np.stack([np.outer(q[i], q[j]).ravel() for i, j in zip(from_, to)])
+    true = np.eye(known ** 2)[y[row] * known + y[column]]
+    share = true.mean(0)
+    ratio = shift_weights(said.T @ true / len(true), other.mean(0), share, 0.001)
+    gamma = conditional_ratio(ratio.reshape(3, 3), share.reshape(3, 3), 1e-6)
+    weight = method._edge_weights(p, q, np.eye(known)[y])
+    assert np.allclose(weight, gamma[y[row], y[column]], atol=1e-5) and np.ptp(weight) > 0.01
+    each = F.cross_entropy(method.classifier.eval()(method.on_source), method.labels,
+                           reduction="none").detach().numpy()
+    wanted = (beta[method.labels] * each).mean()
+    assert method.losses()["source"].item() == pytest.approx(wanted, rel=1e-4)
 
 
 # ---- scores of the unknown ----

@@ -1,0 +1,89 @@
+"""Pair-Align (Liu et al., ICML 2024): source edges and labels weighted as the target has them."""
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from graphgym_srnc.backbones import Graph
+from graphgym_srnc.losses.reweighting import conditional_ratio, shift_weights
+from graphgym_srnc.methods.scores import Scored
+from graphgym_srnc.options import Positive, Share
+
+
+class PairAlign(Scored):
+    r"""The plain GNN on a source whose edges and labels are weighted, both anew in each episode.
+
+    A message from class b to class a weighs :math:`1 - \rho + \rho \, P_T(b | a) / P_S(b | a)`, a
+    training node of class a :math:`\beta_a = P_T(a) / P_S(a)`. Both ratios come from the target's
+    predictions and the source's confusion, of nodes and of pairs of linked nodes, see
+    :func:`graphgym_srnc.losses.reweighting.shift_weights`. Source nodes without label have the
+    predicted one. A backbone that reads no edge weights has those of labels alone.
+
+    Args:
+        strength: :math:`\rho`.
+        edge_ridge, label_ridge: how strongly either ratio is drawn to 1.
+        floor: added to the shares of pairs of classes, which draws those of rare pairs to 1.
+    """
+
+    search = {"edge_ridge": (0.5, 1.0, 3.0, 10.0), "label_ridge": (0.01, 0.1)}
+
+    def __init__(self, *, strength: Share = 1.0, edge_ridge: Positive = 3.0,
+                 label_ridge: Positive = 0.01, floor: Positive = 1e-4, **base) -> None:
+        super().__init__(**base)
+        self.strength, self.floor = strength, floor
+        self.edge_ridge, self.label_ridge = edge_ridge, label_ridge
+
+    def begin(self) -> None:
+        self.class_weight = torch.ones(self.task.num_known, device=self.task.device)
+
+    def losses(self) -> dict[str, Tensor]:
+        each = F.cross_entropy(self.classifier(self.on_source), self.labels, reduction="none")
+        return {"source": (self.class_weight[self.labels] * each).mean()}
+
+    def episode(self) -> dict[str, float]:
+        figures = self.reweight() if self.taken else {}
+        return super().episode() | figures
+
+    @torch.no_grad()
+    def reweight(self) -> dict[str, float]:
+        """Weigh the source's edges and labels by what the classifier says of both graphs."""
+        task, known = self.task, self.task.num_known
+        on_source, on_target = (self.logits(graph, task.role_of(graph))[:, :known].softmax(1)
+                                for graph in (task.source, task.target))
+        label = on_source.argmax(1)
+        label[task.train] = self.labels
+        truth = F.one_hot(label, known).double().cpu().numpy()
+        p, q = (posterior.double().cpu().numpy() for posterior in (on_source, on_target))
+
+        train = task.train.cpu().numpy()
+        confusion = p[train].T @ truth[train] / len(train)
+        beta = shift_weights(confusion, q[task.pool.cpu().numpy()].mean(0), truth[train].mean(0),
+                             self.label_ridge)
+        self.class_weight = torch.from_numpy(beta).float().to(task.device)
+
+        weight = self._edge_weights(p, q, truth)
+        self.read_source(self.source.reweighted(weight))
+        return {"mean_edge_weight": float(weight.mean()) if len(weight) else 1.0}
+
+    def _edge_weights(self, p: np.ndarray, q: np.ndarray, truth: np.ndarray) -> np.ndarray:
+        """A weight for each entry of the source's adjacency, from posteriors ``[V, N]`` of both
+        graphs and the source's classes ``[V, N]``, one-hot."""
+        predicted, other, true = (pairs(graph, h) for graph, h in (
+            (self.source, p), (self.target, q), (self.source, truth)))
+        if not len(predicted) or not len(other):
+            return np.ones(len(predicted), dtype=np.float32)
+
+        share = true.mean(0)
+        ratio = shift_weights(predicted.T @ true / len(true), other.mean(0), share, self.edge_ridge)
+        classes = truth.shape[1]
+        gamma = conditional_ratio(ratio.reshape(classes, -1), share.reshape(classes, -1),
+                                  self.floor)
+        return (1 - self.strength + self.strength * true @ gamma.ravel()).astype(np.float32)
+
+
+def pairs(graph: Graph, h: np.ndarray) -> np.ndarray:
+    """The product of both ends' shares ``[V, N]`` of classes at each entry of A, ``[2m, N^2]``."""
+    row, column = graph.adjacency("raw").entries
+    return (h[row][:, :, None] * h[column][:, None]).reshape(len(row), -1)
