@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import functools
 import io
 import math
 import sys
@@ -151,6 +152,33 @@ def differences(ours: Results, others: Results, metric: str) -> list[float]:
 def masked_of(result: dict[str, Any]) -> str:
     """The masked classes of a run as text, e.g. ``0+3+5``."""
     return "+".join(map(str, result["info"].get("unseen", ())))
+
+
+RIVALS = ("a2gnn", "adalign", "cmd", "coral", "dann", "doc", "energy", "g2pxy", "gnnsafe", "grasp",
+          "mmd", "nodesafe", "odin", "openmax", "openwgl", "pairalign", "pgl", "srgnn", "strurw",
+          "udagcn", "uaga")
+"""Rows, up to their first hyphen, of methods that others have published."""
+
+REPRODUCED = Path(__file__).parents[1] / "docs" / "reproduction.csv"
+"""What ``reproduction.py`` found of them."""
+
+UNPROVEN = ("‡: has not reproduced a number of its paper here, or was not put to the test"
+            " ([reproduction.md](reproduction.md)).")
+
+
+@functools.cache
+def reproduced() -> set[str]:
+    """The rivals that have reproduced what is published of them."""
+    if not REPRODUCED.exists():
+        return set()
+    with open(REPRODUCED, newline="", encoding="utf-8") as file:
+        return {line["row"] for line in csv.DictReader(file) if line["reproduced"] != "no"}
+
+
+def marked(row: str, name: str) -> str:
+    """The name of a row in print; one that has to be shown to be what its paper has is marked."""
+    first = row.partition("-")[0]
+    return name + "‡" * (first in RIVALS and first not in reproduced())
 
 
 def leading(table: Table, metric: str = "micro_f1") -> list[str]:

@@ -16,6 +16,7 @@ import math
 from typing import Any
 
 from _harness import (
+    UNPROVEN,
     Cell,
     Results,
     Table,
@@ -26,6 +27,7 @@ from _harness import (
     leading,
     main,
     markdown,
+    marked,
     mean_ranks,
     pooled,
     provenance,
@@ -119,7 +121,7 @@ UNKNOWN = {"unknown_recall": "recall", "unknown_precision": "precision", "unknow
 
 
 def names(row: str) -> str:
-    return ROWS[row][0]
+    return marked(row, ROWS[row][0])
 
 
 def tuning_cell(graph: str, row: str, setting: dict[str, Any]) -> Cell:
@@ -175,7 +177,7 @@ def graph_table(graph: str, rows: dict[str, Results], args: argparse.Namespace) 
     rows = {row: rows[row] for row in leading(table)}
     for row, results in rows.items():
         drop = differences(rows.get("iid", {}), results, "micro_f1")
-        paper = OPEN_SET.find(names(row), GRAPHS[graph]).values()
+        paper = OPEN_SET.find(ROWS[row][0], GRAPHS[graph]).values()
         setting = flatten(reported_cell(graph, row).config(args))
         keys = [*TUNE.get(row, TUNE.get(ROWS[row][1], [{}]))[0], "gnn.dim_inner"]
         lines.append([names(row), len(results), *(scores(results, metric) for metric in METRICS),
@@ -243,7 +245,7 @@ def tables(args: argparse.Namespace) -> str:
         " Macro-F1. ΔF1: Micro-F1 of GCN (IID) less the row's, on the same splits. AUROC, AUPR"
         " (positive: unknown) and FPR95 (unknown nodes let through when 95 % of the known ones are)"
         " do not depend on the threshold. Tests: two-sided, on the same splits, Holm's correction"
-        " over the rows of a graph.\n\n"
+        f" over the rows of a graph. {UNPROVEN}\n\n"
         f"Tuning: at most {max(map(len, TUNE.values()))} settings a method and graph, by Micro-F1"
         f" on validation alone, split seeds {TUNING_SEEDS[0]} to {TUNING_SEEDS[-1]};"
         f" {', '.join(map(names, COMMON))}: one setting for all graphs; SRNC Ep.1 and w.o."
