@@ -90,7 +90,8 @@ def test_numbers_are_those_of_the_trainer(fitted, name, kind):
         pytest.skip("no oracle")
     model, task = fitted[name, kind][0], KINDS[kind]()
     cls = model._method
-    method = cls(encoder=EncoderSpec(hidden=8, features="auto"),
+    recipe = {"features": "auto", **cls.encoder_defaults, "hidden": 8}
+    method = cls(encoder=EncoderSpec(**recipe),
                  **{o.key: TINY[o.key] for o in options(cls) if o.key in TINY})
     shown = task.oracle if name == "IID" else task
     record = trainer.fit(method, shown, seed=0)

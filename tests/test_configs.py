@@ -44,7 +44,7 @@ def named(*folders: str) -> list[str]:
 
 def mode_of(variant: str) -> str:
     """The method that a config's name begins with, e.g. ``srnc_plus`` of ``srnc-plus``."""
-    plus = variant in ("srnc-plus", "srnc-source-first")
+    plus = variant.startswith(("srnc-plus", "srnc-source-first"))
     return "srnc_plus" if plus else {"deep": "a2gnn"}.get(name := variant.split("-")[0], name)
 
 
@@ -95,7 +95,8 @@ def test_close_set_config_says_what_its_name_says(name):
         assert cfg.dataset.format == "cross_graph" and cfg.cross_graph.num_val == 0
         assert cfg.cross_graph.source != cfg.cross_graph.target
         selections = {"srnc-source-first": "last", "srnc-paper": "last", "iid": "target_val",
-                      "srnc-plus": "target_modularity"}
+                      "srnc-plus": "target_modularity",
+                      "srnc-plus-corrected": "target_modularity"}
         assert cfg.train.selection == selections.get(variant, "source_val")
 
 

@@ -744,7 +744,7 @@ def test_one_embedding_for_a_run(trained, name, mode):
     fit(method, task, selection="last")
     base, = trained
     found = encoders(method)
-    committees = {"srnc": 1, "srnc_plus": {"open_set": 2, "close_set": 1}[mode]}
+    committees = {"srnc": 1, "srnc_plus": {"open_set": 2, "close_set": 1}[mode], "pgl": 1}
     assert len(found) == 1 + committees.get(name, 0)
     prepared = prepare(method.task.target, method.encoder.features)
     for encoder in found:

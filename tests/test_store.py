@@ -133,7 +133,7 @@ def change(exp: store.Experiment, seed: int, edit, seal: bool = True) -> None:
     (lambda record: record | {"test": {"unknown_auroc": -0.1}}, True, "unknown_auroc is -0.1"),
     (lambda record: record | {"history": record["history"][:1], "selected": 1}, True, "not what"),
     (lambda record: record | {"format": True}, True, "not what this program writes"),
-], ids=["changed", "no checksum", "large", "negative", "inconsistent", "format"])
+], ids=["changed", "no checksum", "large", "large hs", "negative", "inconsistent", "format"])
 def test_a_damaged_record_is_told_and_kept_aside(tmp_path, edit, seal, problem):
     for seed in (0, 1):
         run(experiment(tmp_path), seed, [0.5, 0.7])

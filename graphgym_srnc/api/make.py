@@ -65,10 +65,11 @@ def load(path: str | os.PathLike) -> Estimator:
 
 def _make(method: type[Method]) -> type[Estimator]:
     self, *common = inspect.signature(Estimator.__init__, eval_str=True).parameters.values()
-    defaults = getattr(method, "encoder_defaults", {})
+    usual = {name: method.encoder_defaults[field] for name, field in parameters.ENCODER.items()
+             if field in method.encoder_defaults}
     signature = inspect.Signature([
         self, *map(_parameter, options(method)),
-        *(entry.replace(default=defaults.get(entry.name, entry.default)) for entry in common)])
+        *(entry.replace(default=usual.get(entry.name, entry.default)) for entry in common)])
 
     def __init__(self, **params: Any) -> None:
         try:
