@@ -135,8 +135,11 @@ def chosen(patterns: str, block: str, row: str) -> bool:
 
 
 def by_split(results: Results, metric: str) -> dict[str, float]:
-    """Test scores in %."""
-    return {r["split"][:DIGITS]: 100 * r["test"][metric] for r in results.values()}
+    """Test scores in %, the mean of all runs of a split."""
+    found: dict[str, list[float]] = {}
+    for result in results.values():
+        found.setdefault(result["split"][:DIGITS], []).append(100 * result["test"][metric])
+    return {split: mean(values) for split, values in found.items()}
 
 
 def differences(ours: Results, others: Results, metric: str) -> list[float]:

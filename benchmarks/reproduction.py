@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import csv
 import io
+from collections import Counter
 from pathlib import Path
 from typing import Any, NamedTuple, Sequence
 
@@ -166,13 +167,14 @@ def text(args: argparse.Namespace) -> str:
             "published in"]
     reasons = [f"- **{CLAIMS[key].rival}**, {CLAIMS[key].protocol}: {CLAIMS[key].why}"
                for key in results if CLAIMS[key].why]
-    count = sum(part[6] in ("yes", "above") for part in lines)
+    count = Counter(part[6].strip("*") for part in lines)
     return ("# Reproduction\n\n`python benchmarks/reproduction.py report`, then `table --out"
             " docs/reproduction.md`. Each rival under the protocol of its authors, in this package;"
             f" reproduced = at most {POINT:g} point below the published mean. *Above* is more than"
             " that above it. Runs: split or training seeds of each part; ± is the mean standard"
             " deviation over them.\n\n"
-            f"{count} of {len(lines)} are reproduced.\n\n" + markdown(head, lines)
+            f"Of {len(lines)}, {count['yes']} are reproduced, {count['above']} are above and"
+            f" {count['no']} below.\n\n" + markdown(head, lines)
             + "\n".join(reasons) + "\n" * bool(reasons) + "\n" + provenance(every))
 
 
