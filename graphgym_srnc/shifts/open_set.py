@@ -29,7 +29,7 @@ def build(*, name: str = "Cora", root: str = "", split_seed: int = 0, num_unseen
             ``graphgym-srnc data list``.
         root: data folder.
         split_seed: decides which classes are masked and which nodes are drawn.
-        num_unseen: number of classes to mask, drawn from ``split_seed``.
+        num_unseen: number of classes to mask, by ``split_seed``; 0 = none, and no shift.
         unseen: original ids of the classes to mask; overrides ``num_unseen``.
         labels_per_class: labelled nodes of each known class; -1 = all that are neither validation
             nor test.
@@ -67,4 +67,5 @@ def build(*, name: str = "Cora", root: str = "", split_seed: int = 0, num_unseen
     info = {"data": full_name, "split": "random" if val is None else "public",
             "split_seed": split_seed}
     return splits.masked_task(f"open_set/{name}", data, masked, nodes, info=info,
+                              open_set=bool(masked),
                               class_names=catalogue.CLASS_NAMES.get(full_name, ()))
