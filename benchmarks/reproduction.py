@@ -131,9 +131,10 @@ CLAIMS: dict[str, Claim] = {
     "uaga": Claim("UAGA", "open-set cross-network benchmark, Citation-v1 to DBLP-v4, HS", "hs",
                   "paper/universal/uaga", {"cd": {}}, (54.6,),
                   "UAGA's code, run here on one seed; its paper's table was not at hand", seeds=2,
-                  why="one run of seed 0: HS 50.2, OS 64.2, OS* 69.4, AUROC 71.5, where the"
-                      " authors' program has 54.6, 68.8, 74.0 and 71.6. It also drops features and"
-                      " attention weights and has one dropout a direction; not tried."),
+                  why="seed 0 has HS 50.2, OS 64.2, OS* 69.4 and AUROC 71.5, where the authors'"
+                      " program has 54.6, 68.8, 74.0 and 71.6: it ranks as well. That program also"
+                      " drops features and attention weights and has one dropout a direction; not"
+                      " tried."),
     "nodesafe": leave_out("NODESafe", 91.8, train__mode="nodesafe", nodesafe__steps=200,
                           nodesafe__rounds=0, nodesafe__weight=0.1)._replace(
         source="NODESafe's code, weight .1, run here on one seed"),
