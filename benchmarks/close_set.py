@@ -1,6 +1,6 @@
 """Close-set shift between citation networks and over time, from tuning to the table.
 
-    python benchmarks/close_set.py tune                      # up to 4 settings a method
+    python benchmarks/close_set.py tune                      # a few settings a method
     python benchmarks/close_set.py report citation --jobs 2  # as configs_gym/paper/close_set/ say
     python benchmarks/close_set.py report arxiv --only 'p1:*'
     python benchmarks/close_set.py table --out close_set.md  # means, ranks, the paper's numbers
@@ -141,7 +141,7 @@ OTHER_BACKBONES = {f"{row}-{short}": (f"{ROWS[row][0]}, {short.upper()}", ROWS[r
                                         "sgc": "sgconv"}.items()}
 """Rows of ``--backbones``."""
 
-# At most four settings for each. A row that is not here takes the values of its config as they are:
+# A few settings for each. A row that is not here takes the values of its config as they are:
 # the plain GNN and the oracle have nothing of their own to tune, and variants of a method take its
 # values.
 TUNE: dict[str, list[dict[str, Any]]] = {

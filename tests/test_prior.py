@@ -46,10 +46,6 @@ def test_em_finds_the_prior_of_the_largest_likelihood():
     found = em_prior(torch.from_numpy(p), torch.tensor(before))
     assert found.numpy() == pytest.approx(expected, abs=1e-3)
     assert found.numpy() == pytest.approx(after, abs=0.03)
-    twice = em_prior(torch.from_numpy(np.concatenate([p, p[:1000]])), torch.tensor(before))
-    weight = torch.ones(4000).index_fill(0, torch.arange(1000), 2.0)
-    weighed = em_prior(torch.from_numpy(p), torch.tensor(before), weight)
-    assert weighed.numpy() == pytest.approx(twice.numpy(), abs=1e-9)
 
 
 def test_black_box_weights_solve_the_system():

@@ -22,11 +22,9 @@ from graphgym_srnc.api import parameters
 from graphgym_srnc.backbones import ACTIVATIONS, FEATURES
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.methods.base import Method
-from graphgym_srnc.methods.cut import KEPT
 from graphgym_srnc.options import Count, Natural, OneOf, Range, Share, Weight
 from graphgym_srnc.task import ShiftTask
 from graphgym_srnc.train import trainer
-from graphgym_srnc.train.metrics import scores_of
 from graphgym_srnc.train.model import TrainedModel, original_labels
 from graphgym_srnc.train.selection import SELECTIONS
 from graphgym_srnc.train.verdict import judge
@@ -118,11 +116,12 @@ class Estimator(BaseEstimator):
         own, shared = parameters.checked(self)
         method = parameters.new_method(self._method, own, shared)
         task, classes = self._task(source, target, shared)
-        rules, needs_cut = _selection(method, task, shared)
+        rules = _selection(method, task, shared)
 
         with _alone(shared["random_state"], task.device):
             record = trainer.fit(method, task, seed=None, callbacks=tuple(self.callbacks), **rules)
-        scores = _finish(method, task, record, needs_cut)
+        record.verdict = judge(method, task, record.first)._asdict()
+        scores = {"val": record.val, "test": record.test}
 
         facts = {"params": shared, "scores": scores, "record": asdict(record)}
         self._become(TrainedModel.of(method, task, own, classes, facts), record, scores)
@@ -206,8 +205,8 @@ class Estimator(BaseEstimator):
 
 
 def _selection(method: Method, task: ShiftTask, shared: dict[str, Any]
-               ) -> tuple[dict[str, Any], bool]:
-    """How the trainer is to select, and whether validation leaves the unknown class to be cut."""
+               ) -> dict[str, Any]:
+    """How the trainer is to select."""
     names = ("selection", "max_episodes", "patience", "min_agreement")
     rules = {name: shared[name] for name in names}
     label = task.validation.y[task.val]
@@ -223,22 +222,7 @@ def _selection(method: Method, task: ShiftTask, shared: dict[str, Any]
         if known_only:
             # An episode that says unknown differs from episode 0, which cannot.
             rules["min_agreement"] = 0.0
-    return rules, needs_cut
-
-
-def _finish(method: Method, task: ShiftTask, record: trainer.RunRecord, needs_cut: bool
-            ) -> dict[str, dict[str, float]]:
-    """Make the cut where training could not, and the verdict; the scores by the final cut."""
-    seen = method.task
-    on_val = method.predict(seen.validation, seen.role_of(seen.validation))[task.val]
-    on_test = method.predict(seen.target)[task.test]
-    if needs_cut:
-        method.threshold.fill_(method.confidence(on_val).quantile(1 - KEPT))
-        record.warnings.append(f"no validation node is of an unknown class: the cut lets {KEPT:.0%}"
-                               " of the known ones through")
-    record.verdict = judge(method, task, record.first)._asdict()
-    return {"val": scores_of(method, task, on_val, task.validation.y[task.val]),
-            "test": scores_of(method, task, on_test, task.target.y[task.test])}
+    return rules
 
 
 @contextlib.contextmanager

@@ -69,6 +69,8 @@ class Encoder(nn.Module):
     layer: type[nn.Module]
     precompute: bool = True
     """Whether layers read their input by :meth:`Block.propagate` and :meth:`Block.root` alone."""
+    registered: bool = False
+    """Whether its layers are registered elsewhere, so that the recipe alone cannot make them."""
     local: bool = False
     """Whether layers read each node's own row alone: rows of a view of all are a view of some."""
 

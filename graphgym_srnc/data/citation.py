@@ -13,7 +13,6 @@ import torch
 from torch_geometric.data import Data
 
 from graphgym_srnc.data import cleaning, matlab
-from graphgym_srnc.errors import InputError
 
 NODES = {"acmv9": 9360, "citationv1": 8935, "dblpv7": 5484}
 """Names and numbers of nodes; a network is in ``citation/<name>.mat`` below the data folder."""
@@ -41,11 +40,8 @@ def load(name: str, root: str = "", two_labels: str = "first", key: str = "name"
     Raises:
         InputError: unknown name; the file is absent and cannot be downloaded, or is another one.
     """
-    member = name.lower()
-    if member not in NODES:
-        raise InputError(key, name, ", ".join(NODES))
     source = matlab.Source("citation", URL, tuple(NODES), read)
-    data = matlab.load(source, member, root, key)
+    data = matlab.load(source, name, root, key)
     y = data.y if two_labels == "first" else data.y.masked_fill(data.two, -1)
     return Data(x=data.x, edge_index=data.edge_index, y=y, num_nodes=data.num_nodes,
                 cleaned=data.cleaned, num_two=int(data.two.sum()))

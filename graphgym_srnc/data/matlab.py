@@ -45,12 +45,16 @@ class Source(NamedTuple):
     read: Reader
 
 
-def load(source: Source, member: str, root: str = "", key: str = "name") -> Data:
+def load(source: Source, name: str, root: str = "", key: str = "name") -> Data:
     """The network of a file in the data folder, or of the downloaded one.
 
     Raises:
-        InputError: the file is absent and cannot be downloaded, or is another one; names ``key``.
+        InputError: unknown name; the file is absent and cannot be downloaded, or is another one;
+            names ``key``.
     """
+    member = name.lower()
+    if member not in source.names:
+        raise InputError(key, name, ", ".join(source.names))
     homes = home.homes(source.family, root)
     data = _present(source, member, homes)
     if data is None:

@@ -40,10 +40,7 @@ def load(name: str, root: str = "", key: str = "name") -> Data:
     Raises:
         InputError: unknown name; the file is absent and cannot be downloaded, or is another one.
     """
-    member = name.lower()
-    if member not in NODES:
-        raise InputError(key, name, ", ".join(NODES))
-    return matlab.load(matlab.Source("ocnnc", URL, tuple(NODES), read), member, root, key)
+    return matlab.load(matlab.Source("ocnnc", URL, tuple(NODES), read), name, root, key)
 
 
 @lru_cache(maxsize=2)

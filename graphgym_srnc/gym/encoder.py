@@ -99,7 +99,7 @@ class GymLayer(nn.Module):
 class GymEncoder(Encoder):
     """A stack of :class:`GymLayer`; always computes the whole graph."""
 
-    layer = GymLayer
+    layer, registered = GymLayer, True
 
     def __init__(self, spec: EncoderSpec, in_dim: int, out_dim: int) -> None:
         super().__init__(spec, in_dim, out_dim)

@@ -11,7 +11,7 @@ ROUNDS = 1000
 """At most so many rounds of expectation maximisation."""
 
 
-def em_prior(posterior: Tensor, prior: Tensor, weight: Tensor | None = None) -> Tensor:
+def em_prior(posterior: Tensor, prior: Tensor) -> Tensor:
     r"""The class prior of unlabelled nodes with the largest likelihood, by EM.
 
     .. math:: \pi \leftarrow \frac{1}{V} \sum_i
@@ -22,17 +22,14 @@ def em_prior(posterior: Tensor, prior: Tensor, weight: Tensor | None = None) -> 
     Args:
         posterior: :math:`p`, ``[V, N]``, of a classifier trained under ``prior``.
         prior: :math:`\pi^s`, ``[N]``, positive.
-        weight: how much each node counts, ``[V]``; None = all alike.
 
     Source: Saerens, Latinne and Decaestecker (Neural Computation 2002).
     """
     p = posterior.double()
-    before = prior.to(p)
-    share = p.new_full((len(p),), 1 / len(p)) if weight is None else weight.to(p) / weight.sum()
-    found = before
+    found = before = prior.to(p)
     for _ in range(ROUNDS):
         joint = p * (found / before)
-        last, found = found, share @ (joint / joint.sum(1, keepdim=True).clamp(min=1e-300))
+        last, found = found, (joint / joint.sum(1, keepdim=True).clamp(min=1e-300)).mean(0)
         if float((found - last).abs().max()) < 1e-6:
             break
     return found

@@ -63,6 +63,6 @@ class PriorCorrection:
         if self.correction == "mean":
             return 1 / p.mean(0).clamp(min=1e-12)
         if self.correction == "em":
-            return em_prior(p, self.source_prior.clamp(min=1e-12)) / self.source_prior
+            return em_prior(p, self.source_prior) / self.source_prior
         predicted = torch.bincount(p.argmax(1), minlength=p.size(1)).double()
         return black_box_weights(self.confusion, predicted / predicted.sum())

@@ -20,7 +20,8 @@ KEPT = 0.95
 class OpenSetCut:
     """How scores become classes; the part of a method that knows of the unknown class.
 
-    It reads ``task``, ``threshold``, ``smoothing``, ``cut`` and :meth:`prepared` of the method.
+    It reads ``task``, ``threshold``, ``smoothing``, ``cut``, ``warnings`` and
+    :meth:`prepared` of the method.
     """
 
     prior: float | None = None
@@ -61,8 +62,12 @@ class OpenSetCut:
         elif unknown.any():
             known = scores[:, :self.task.num_known].argmax(1)
             cut = best_threshold(confidence, known, label, self.task.num_known)
+        elif self.prior is None:
+            cut = confidence.quantile(1 - KEPT)
+            self.warnings.append("no validation node is of an unknown class: the cut lets"
+                                 f" {KEPT:.0%} of the known ones through")
         else:
-            cut = confidence.quantile(1 - KEPT) if self.prior is None else self.prior
+            cut = self.prior
         self.threshold.fill_(cut)
 
     def decide(self, scores: Tensor) -> Tensor:

@@ -15,7 +15,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from graphgym_srnc import __version__, atomic, methods, seal, shifts
-from graphgym_srnc.backbones import BACKBONES, Encoder, EncoderSpec, HopEncoder, prepare
+from graphgym_srnc.backbones import Encoder, EncoderSpec, prepare
 from graphgym_srnc.data import untrusted
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.methods.base import Method
@@ -27,9 +27,6 @@ FORMAT = 3
 
 UNSEALED = 2
 """The format without a seal, which is still read."""
-
-OWN_ENCODERS = {*BACKBONES.values(), HopEncoder}
-"""Encoders that their recipe alone tells how to make."""
 
 UNKNOWN = "unknown"
 """Name of the unknown class."""
@@ -127,7 +124,7 @@ class TrainedModel:
         about = json.dumps({
             "format": FORMAT, "version": __version__, "method": self.name, "options": self.options,
             "encoder": {name: value for name, value in spec if name not in ("make", "base")},
-            "registered": any(type(module) not in OWN_ENCODERS for module in encoders),
+            "registered": any(module.registered for module in encoders),
             "sizes": asdict(self.method.task), "classes": list(self.classes), "dense": self.dense,
             "facts": self.facts}, default=float)
         content = io.BytesIO()
