@@ -116,7 +116,9 @@ def dashboards(logdir: Path) -> TBContext:
 
 def test_event_accumulator_reads_back_everything(tmp_path):
     record = watch(tmp_path, {"seed": 3, "gnn.dim_inner": 16, "open_set.unseen": [1, 2],
-                              "srnc.hard_labels": True}, every=2)
+                              "srnc.hard_labels": True, "method": "srnc",
+                              "train.mode": "srnc", "gnn.act": "",
+                              "open_set.split_seed": 7, "synthetic.unseen": []}, every=2)
     found = read(tmp_path)
     for block in ("losses", "val", "test"):
         for name in getattr(record.history[0], block):
@@ -133,10 +135,11 @@ def test_event_accumulator_reads_back_everything(tmp_path):
     assert image.encoded_image_string == (tmp_path / "figures" / "episodes.png").read_bytes()
     assert imread(io.BytesIO(image.encoded_image_string)).shape[:2] == (image.height, image.width)
     assert b"collapsed" in found.Tensors("warnings/text_summary")[0].tensor_proto.string_val[0]
-    assert hyper_parameters(found) == {"method": "noisy", "backbone": "gcnconv",
+    assert hyper_parameters(found) == {"method": "SRNC", "backbone": "GCN",
                                        "data": "open_set/toy", "split_seed": 7, "seed": 3,
                                        "gnn.dim_inner": 16, "open_set.unseen": "[1, 2]",
-                                       "srnc.hard_labels": True}
+                                       "srnc.hard_labels": True, "gnn.act": "none",
+                                       "synthetic.unseen": "none"}
     assert (sorted(file.name for file in (tmp_path / "figures").iterdir())
             == [*(f"{name}-{stem}.png" for name in ("classifier", "cluster_gnn", "confusion")
                   for stem in ("episode-000", "episode-002", "selected")), "episodes.png",
@@ -155,7 +158,7 @@ def test_hparams_dashboard_shows_the_keys_of_all_runs(tmp_path):
     experiment = context.experiment_from_metadata(RequestContext(), "", True, metadata, None)
     shown = {info.name: info.differs for info in experiment.hparam_infos}
     assert set(shown) == {"method", "backbone", "data", "split_seed", "seed", "srnc.num_clusters",
-                          "pgl.rounds", "train.mode"}
+                          "pgl.rounds"}
     assert shown["method"] and shown["seed"] and not shown["data"]
     # The dashboard shows the first five.
     assert all(info.name.tag.startswith("final/") for info in experiment.metric_infos[:5])
@@ -313,7 +316,7 @@ def test_a_record_alone_gives_the_same_events(tmp_path):
                              "info": {"split_seed": 7}, "seed": 2}
     events.write_run(tmp_path, result, {"gnn.dim_inner": 8})
     found = read(tmp_path)
-    assert hyper_parameters(found) == {"method": "standard", "backbone": "gcnconv",
+    assert hyper_parameters(found) == {"method": "GraphGym's own", "backbone": "GCN",
                                        "data": "open_set/toy", "split_seed": 7, "seed": 2,
                                        "gnn.dim_inner": 8}
     assert (sorted(found.Tags()["scalars"])

@@ -120,6 +120,29 @@ def test_sound_figures_need_no_sentence():
     assert verdict.sentences(sound) == verdict.sentences({}) == {}
 
 
+class Says(ERM):
+    """Decides as the labels say, with unknown nodes among the target's alone."""
+
+    def decide(self, scores):
+        said = getattr(self, "said", None)
+        return super().decide(scores) if said is None else said[:len(scores)]
+
+
+def test_unknown_nodes_of_the_target_alone_are_no_odd_validation():
+    task = make_task(oracle=False)
+    known = torch.nonzero(task.source.y[task.val] < task.num_known).squeeze(1)
+    task = replace(task, val=task.val[known])
+    method = Says(**SMALL)
+    trainer.fit(method, task, max_episodes=0)
+    method.said = task.target.y.clone().clamp(min=0)
+    found = verdict.judge(method, task)
+    assert found.figures["unknown_share"] > 0.3 > found.figures["balance"]
+    shares = [torch.bincount(method.said[nodes], minlength=task.num_outputs)[:task.num_known]
+              for nodes in (task.val, slice(None))]
+    gap = [share / share.sum() for share in shares]
+    assert found.figures["balance"] == pytest.approx(float((gap[0] - gap[1]).abs().sum() / 2))
+
+
 @pytest.mark.parametrize(("share", "expected", "odd"), [
     (0, 0, True), (0.95, 0.9, True), (0.3, 0.25, False), (0.1, 0.31, True), (0.31, 0.1, True),
     (0.2, 0, False)])

@@ -35,8 +35,11 @@ class Extras(NamedTuple):
         """What tells a run of a config from others in TensorBoard, by config key."""
         blocks = (cfg.dataset.format, "train", cfg.train.mode, "gnn", "optim")
         every = flatten({block: cfg[block] for block in blocks if block in cfg})
-        shown = dict(self.varied) or {"dataset.normalize": cfg.dataset.normalize, **every}
-        return {"seed": cfg.seed, **shown}
+        # A grid file says words, of which the config knows the types.
+        known = flatten(cfg) if self.varied else {}
+        shown = ({key: known.get(key, value) for key, value in self.varied}
+                 or {"dataset.normalize": cfg.dataset.normalize, **every})
+        return {"method": cfg.train.mode, "seed": cfg.seed, **shown}
 
 
 class Watch(Protocol):

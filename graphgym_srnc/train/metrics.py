@@ -41,13 +41,14 @@ def classification_scores(prediction: Tensor, label: Tensor, num_known: int,
     In single-label classification Micro-F1 is the accuracy. ``macro_recall`` is what the paper
     prints as "Macro-F1": :math:`\frac{1}{N_\text{test}} \sum_i |\hat y = y = i| / |y = i|`;
     ``macro_f1`` averages the F1 of each class. Classes with neither a true nor a predicted node do
-    not count (scikit-learn's rule).
+    not count (scikit-learn's rule), nor does the unknown one where no node is unknown.
 
     Of the unknown class there are ``unknown_recall`` (UNK) and ``unknown_precision``. Of the known
     ones, where to call a node unknown is an error, ``known_accuracy`` is the share of right nodes
     and ``known_recall`` (OS*) the mean recall of the classes; ``macro_recall`` is OS, over all
     :math:`N + 1`. ``hs`` is the harmonic mean of ``known_accuracy`` and ``unknown_recall``, as in
-    the code of UAGA (Shen et al., AAAI 2025). Each is 0 where there is no such node.
+    the code of UAGA (Shen et al., AAAI 2025). A score of nodes that are not there is absent: those
+    of the unknown class, those of the known ones, or ``hs`` with either.
 
     Args:
         prediction: predicted classes, ``[n]``, in ``0 .. num_known`` (``num_known`` = unknown).
@@ -59,18 +60,22 @@ def classification_scores(prediction: Tensor, label: Tensor, num_known: int,
     hit, true, predicted = counts.diagonal(), counts.sum(1), counts.sum(0)
     recall = hit / true.clamp(min=1)
     f1 = 2 * hit / (true + predicted).clamp(min=1)
-    scores = {
-        "micro_f1": float(hit.sum() / true.sum()),
-        "macro_f1": float(f1[(true + predicted) > 0].mean()),
-        "macro_recall": float(recall[true > 0].mean()),
-    }
-    if open_set:
+    counted = (true + predicted) > 0
+    counted[num_known:] = true[num_known:] > 0
+    scores = {"micro_f1": float(hit.sum() / true.sum()), "macro_f1": float(f1[counted].mean()),
+              "macro_recall": float(recall[true > 0].mean())}
+    if not open_set:
+        return scores
+
+    num_unknown, known = true[num_known], true[:num_known]
+    if num_unknown > 0:
         scores["unknown_recall"] = float(recall[num_known])
         scores["unknown_precision"] = float(hit[num_known] / predicted[num_known].clamp(min=1))
-        accuracy = hit[:num_known].sum() / true[:num_known].sum().clamp(min=1)
-        there = (true[:num_known] > 0).sum().clamp(min=1)
+    if known.sum() > 0:
+        accuracy = hit[:num_known].sum() / known.sum()
         scores["known_accuracy"] = float(accuracy)
-        scores["known_recall"] = float(recall[:num_known].sum() / there)
+        scores["known_recall"] = float(recall[:num_known].sum() / (known > 0).sum())
+    if num_unknown > 0 and known.sum() > 0:
         both = accuracy + recall[num_known]
         scores["hs"] = float(2 * accuracy * recall[num_known] / both) if both > 0 else 0.0
     return scores

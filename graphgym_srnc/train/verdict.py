@@ -31,7 +31,7 @@ MARGIN = 0.1
 """Least relative cost of the second-best assignment above the best."""
 
 BALANCE = 0.2
-"""Largest total variation between predicted classes on validation and on target nodes."""
+"""Largest total variation between the known classes predicted on validation and on target nodes."""
 
 UNKNOWN_SHARE, UNKNOWN_RATIO = 0.9, 3.0
 """Largest share of unknown target nodes, and largest ratio to that of validation labels."""
@@ -86,8 +86,11 @@ def judge(method: Method, task: ShiftTask, first: Tensor | None = None) -> Verdi
         figures |= {"homophily": same, "labelled_edges": edges}
     figures |= cluster_figures(method, seen)
     if len(task.val):
-        shares = [class_shares(classes, task.num_outputs) for classes in (predicted_val, predicted)]
-        figures["balance"] = float((shares[0] - shares[1]).abs().sum() / 2)
+        # Unknown nodes may lie among the target's alone: their share has a sentence of its own.
+        known = [classes[classes < task.num_known] for classes in (predicted_val, predicted)]
+        if all(map(len, known)):
+            shares = [class_shares(classes, task.num_known) for classes in known]
+            figures["balance"] = float((shares[0] - shares[1]).abs().sum() / 2)
         excess = sum(count * (sure - right) for sure, right, count in curves["val"])
         figures["overconfidence"] = excess / len(task.val)
     if task.open_set:
@@ -126,9 +129,9 @@ def sentences(figures: dict[str, float]) -> dict[str, str]:
             " another; look at the confusion matrix, or give more labels")
     if f.get("balance", 0) > BALANCE:
         found["balance"] = (
-            f"predicted classes differ by {_percent(f['balance'])} between validation and target"
-            f" nodes (total variation, bound {_percent(BALANCE)}): validation is not like the"
-            " target, so its scores say little of it")
+            f"known classes are predicted in shares that differ by {_percent(f['balance'])} between"
+            f" validation and target nodes (total variation, bound {_percent(BALANCE)}): validation"
+            " is not like the target, so its scores say little of it")
     found |= _unknown(f)
     if f.get("agreement", 1) < AGREEMENT:
         found["agreement"] = (

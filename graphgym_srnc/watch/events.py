@@ -13,10 +13,14 @@ from typing import Any, Iterable, Mapping
 from graphgym_srnc import atomic, store
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.figures.curves import band, history
+from graphgym_srnc.text import LAYERS, METHODS
 
 MEAN = "mean"
 """The directory, in that of an experiment, for the events of all its runs together."""
 
+
+SAID = ("train.mode", "gnn.layer_type", "dataset.format", "dataset.name")
+"""Keys whose values method, backbone and data repeat."""
 
 _number = itertools.count()
 
@@ -128,14 +132,15 @@ def write_run(directory: Path, result: store.Result, settings: Mapping[str, Any]
         summaries += [(scalar(tag, value), episode["number"])
                       for tag, value in (scalars | {"seconds": episode["seconds"]}).items()]
     known = identity(result["method"], result["backbone"], result["task"], result["info"])
-    last = final(known | {"seed": result["seed"]} | settings, result["val"], result["test"],
+    last = final({"seed": result["seed"], **settings, **known}, result["val"], result["test"],
                  result["selected"])
     return write_events(directory, summaries + last)
 
 
 def identity(method: str, backbone: str, task: str, info: Mapping[str, Any]) -> dict[str, Any]:
     """The hyper-parameters of every run; an oracle has the data of the runs that it bounds."""
-    known = {"method": method, "backbone": backbone, "data": task.removesuffix("/oracle")}
+    known = {"method": METHODS.get(method, method), "backbone": LAYERS.get(backbone, backbone),
+             "data": task.removesuffix("/oracle")}
     return known | {key: info[key] for key in ("split_seed",) if key in info}
 
 
@@ -145,12 +150,19 @@ def final(settings: Mapping[str, Any], val: Mapping[str, float], test: Mapping[s
     from torch.utils.tensorboard.summary import hparams, scalar
     scores = {f"final/{split}_{name}": value for split, part in (("val", val), ("test", test))
               for name, value in part.items()}
-    values = {key: value if isinstance(value, (bool, int, float, str)) else str(value)
-              for key, value in settings.items()}
+    values = {key: value if isinstance(value, (bool, int, float)) else str(value or "none")
+              for key, value in settings.items() if not _said(key, value, settings)}
     # Not the first of the three, which lists keys and metrics for a whole folder: the viewer would
     # take that of one run for all, and keys that only other runs have would not show.
     _, begin, end = hparams(values, scores)
     return [(begin, 0), (end, 0), *((scalar(tag, value), step) for tag, value in scores.items())]
+
+
+def _said(key: str, value: Any, settings: Mapping[str, Any]) -> bool:
+    """Whether another key of the settings says the same."""
+    if key.endswith("split_seed"):
+        return "." in key or value == settings.get("seed")
+    return "method" in settings and key in SAID
 
 
 def write_events(directory: Path, summaries: Iterable[tuple[Any, int]]) -> Path:

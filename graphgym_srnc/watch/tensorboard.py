@@ -107,8 +107,9 @@ class TensorBoard:
         for tag, texts in (("warnings", record.warnings), ("verdict", sentences)):
             for number, text in enumerate(texts):
                 self.writer.add(text_summary(tag, text), number)
-        known = identity(type(method).__name__.lower(), method.encoder.kind, task.name, task.info)
-        for summary, step in final(known | settings, record.val, record.test, record.best):
+        name = settings.get("method", type(method).__name__.lower())
+        known = identity(name, method.encoder.kind, task.name, task.info)
+        for summary, step in final({**settings, **known}, record.val, record.test, record.best):
             self.writer.add(summary, step)
 
     def checkpoint(self) -> dict[str, Any]:
