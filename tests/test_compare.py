@@ -481,7 +481,9 @@ def test_latex_is_a_table_as_in_the_paper(several):
         assert latex.count(f"\\{rule}") == 1, rule
     rows = [line for line in latex.splitlines() if line.endswith(r"\\")]
     assert len(rows) == 6 and {len(re.findall(r"(?<!\\)&", row)) for row in rows[1:]} == {8}
-    assert latex.count(r"\textbf{") == 4 and r"\underline{" in latex and "%" not in "".join(rows)
+    assert latex.count(r"\textbf{") == 4 == latex.count(r"\underline{")
+    assert latex.startswith(r"% Needs \usepackage{booktabs}") and "%" not in "".join(rows)
+    assert {row[:4] for row in rows if "underline" in row} <= {"PGL+", "SRNC"}
     body = "".join(line for line in latex.splitlines() if not line.startswith("%"))
     assert body.count("{") == body.count("}") and body.isascii()
     one = render.to_latex(of(several, columns=["dataset.format"]))
@@ -564,8 +566,9 @@ def test_errors_of_the_command_are_one_line(several, capsys, words, told):
 
 def test_no_figure_of_what_has_no_ranks(tmp_path, capsys):
     keep(tmp_path, "a", [0.5, 0.6])
+    keep(tmp_path, "b", [0.6, 0.7], method="pgl")
     assert main(["compare", str(tmp_path), "--figure", str(tmp_path / "x.png")]) == 2
-    assert "two rows" in capsys.readouterr().err and not (tmp_path / "x.png").exists()
+    assert "three rows" in capsys.readouterr().err and not (tmp_path / "x.png").exists()
     assert main(["compare", str(tmp_path / "nowhere")]) == 2
 
 

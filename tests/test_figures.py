@@ -49,6 +49,9 @@ def each_figure() -> dict[str, Figure]:
     clusters = np.arange(60) % 4
     return {
         "confusion": charts.confusion_figure(rng.integers(0, 9, (3, 3)), names, "$"),
+        "scores": charts.scores_figure(
+            {"Cora": {"a": charts.Mean(70.0, 69.0, 71.0, 68.0), "b": charts.Mean(60.0)},
+             "CiteSeer": {"b": charts.Mean(50.0)}}, ["a", "b"], "Micro-F1, %", {"b"}),
         "label_shift": shift.label_shift_figure(shares, names),
         "critical_difference": charts.critical_difference_figure(ranks(4), 1.5, [METHODS[:2]]),
         "embedding": embedding.embedding_figure(points, clusters, label, names, unseen=[2]),
@@ -85,6 +88,29 @@ def test_no_window_and_no_pyplot():
     for path in Path(charts.__file__).parent.glob("*.py"):
         assert not re.search(r"(?m)^\s*(import|from)\b.*pyplot",
                              path.read_text(encoding="utf-8")), path
+
+
+def test_scores_stand_at_their_means_in_bars_of_their_intervals():
+    means = {"a": charts.Mean(70.0, 69.0, 71.5, 68.0), "b": charts.Mean(60.0)}
+    figure = charts.scores_figure({"Cora": means, "CiteSeer": {"b": charts.Mean(50.0)}},
+                                  ["a", "b"], "Micro-F1, %")
+    cora, citeseer = figure.axes[:2]
+    drawn = [tuple(line.get_xdata()) for line in cora.get_lines()]
+    assert drawn[:3] == [(69.0, 71.5), (70.0,), (68.0,)] and drawn[4] == (60.0,)
+    assert [label.get_text() for label in cora.get_yticklabels()] == ["a", "b"]
+    assert [tuple(line.get_ydata()) for line in citeseer.get_lines()][1] == (1,)
+    assert cora.yaxis_inverted() and {"Cora", "CiteSeer", "Micro-F1, %"} <= set(texts(figure))
+
+
+def test_a_confusion_matrix_of_many_classes_has_full_names_and_no_counts():
+    names = [f"cs.{index} with a name of some length" for index in range(40)]
+    figure = charts.confusion_figure(np.eye(40, dtype=int) * 7, names)
+    assert not figure.axes[0].texts and {f"{names[39]} (7)", names[0]} <= set(texts(figure))
+    assert max(figure.get_size_inches()) < 12
+    figure.draw_without_rendering()
+    boxes = [label.get_window_extent() for label in figure.axes[0].get_yticklabels()]
+    # Rows go down, and no name lies on the next.
+    assert all(upper.y0 >= lower.y1 for upper, lower in zip(boxes, boxes[1:]))
 
 
 def test_label_shift_bars_are_shares():

@@ -193,8 +193,8 @@ def test_a_page_has_every_part(page, results):
             == {summary for summary in page.table("experiment", "settings")})
     assert every["citeseer-srnc"][3] == ("7 seeds 0 to 6", "")
     captions = [image["alt"] for image in page.all("img")]
-    assert captions == ["Micro-F1: mean ranks over 14 splits",
-                        "macro recall: mean ranks over 14 splits", "open_set/CiteSeer, seed 0",
+    assert captions == ["Micro-F1 on test, %: mean and interval",
+                        "Micro-F1: mean ranks over 14 splits", "open_set/CiteSeer, seed 0",
                         "open_set/Cora, seed 0", "open_set/CiteSeer: Micro-F1 (%) by episode",
                         "open_set/Cora: Micro-F1 (%) by episode",
                         "open_set/Cora: test Micro-F1 (%) by erm.steps",

@@ -141,9 +141,12 @@ def test_event_accumulator_reads_back_everything(tmp_path):
                                        "srnc.hard_labels": True, "gnn.act": "none",
                                        "synthetic.unseen": "none"}
     assert (sorted(file.name for file in (tmp_path / "figures").iterdir())
-            == [*(f"{name}-{stem}.png" for name in ("classifier", "cluster_gnn", "confusion")
-                  for stem in ("episode-000", "episode-002", "selected")), "episodes.png",
-                "reliability.png"])
+            == sorted([*(f"{name}-{stem}.png" for name in ("classifier", "cluster_gnn", "confusion")
+                         for stem in ("episode-000", "episode-002", "selected")),
+                       *(f"{name}-selected.pdf" for name in ("classifier", "cluster_gnn",
+                                                             "confusion")),
+                       *(f"{name}.{kind}" for name in ("episodes", "reliability")
+                         for kind in ("pdf", "png"))]))
 
 
 def test_hparams_dashboard_shows_the_keys_of_all_runs(tmp_path):

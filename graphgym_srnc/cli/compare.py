@@ -106,8 +106,8 @@ def _draw(table: Table, file: str) -> None:
     from graphgym_srnc.report import grid
     metric = table.metrics[0]
     ranking = table.rankings.get(metric)
-    if ranking is None:
-        allowed = "results in which two rows or more have splits and seeds in common"
+    if ranking is None or len(ranking.ranks) < 3:
+        allowed = "results in which three rows or more have splits and seeds in common"
         raise InputError("--figure", file, allowed)
     title = f"{grid.name(metric)} on {table.split}, {ranking.blocks} splits"
     figure = critical_difference_figure(ranking.ranks, ranking.difference, ranking.cliques, title)

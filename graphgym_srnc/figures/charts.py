@@ -1,8 +1,8 @@
-"""Charts of scores: confusion matrix, reliability, mean ranks."""
+"""Charts of scores: means with intervals, confusion matrix, reliability, mean ranks."""
 from __future__ import annotations
 
 import math
-from typing import Mapping, Sequence
+from typing import Collection, Mapping, NamedTuple, Sequence
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -10,28 +10,86 @@ from matplotlib.figure import Figure
 from graphgym_srnc.figures.style import INK, MARKERS, PALE, PALETTE, style
 from graphgym_srnc.text import short
 
+COUNTED, LONGEST = 24, 40
+"""Classes up to which a confusion matrix has its counts as text, and letters of a class's name."""
+
+
+class Mean(NamedTuple):
+    """A mean score with the ends of its interval, NaN where it has none, and the paper's mean."""
+
+    mean: float
+    low: float = math.nan
+    high: float = math.nan
+    paper: float = math.nan
+
+
+@style()
+def scores_figure(panels: Mapping[str, Mapping[str, Mean]], rows: Sequence[str], label: str,
+                  pale: Collection[str] = ()) -> Figure:
+    """Means with intervals as points with bars, a row a method and a panel a data set.
+
+    Args:
+        panels: by data set, the scores by method.
+        rows: the methods from top to bottom.
+        label: what the score is, as text.
+        pale: rows that are no rivals of the others, such as an oracle.
+    """
+    wide = min(3, len(panels))
+    deep = math.ceil(len(panels) / wide)
+    height = 0.26 * len(rows) + 0.7
+    figure = Figure(figsize=(2.0 + 2.9 * wide, height * deep + 0.4), dpi=150)
+    every = figure.subplots(deep, wide, squeeze=False, sharey=True)
+    for axes, (title, means) in zip(every.flat, panels.items()):
+        for place, row in enumerate(rows):
+            one = means.get(row)
+            if one is None:
+                continue
+            colour = PALE if row in pale else PALETTE[0]
+            axes.plot([one.low, one.high], [place, place], color=colour, linewidth=2)
+            axes.plot(one.mean, place, "o", color=colour, markersize=5)
+            axes.plot(one.paper, place, "D", color=PALETTE[5], markersize=4, markerfacecolor="none")
+        axes.set(title=short(title, LONGEST), xlabel=label)
+        axes.grid(axis="x")
+    for axes in every.flat[len(panels):]:
+        axes.set_axis_off()
+    every[0, 0].set_yticks(range(len(rows)), [short(row, LONGEST) for row in rows])
+    every[0, 0].set_ylim(len(rows) - 0.5, -0.5)
+    return figure
+
 
 @style()
 def confusion_figure(counts: np.ndarray, names: Sequence[str], title: str = "") -> Figure:
-    """The confusion matrix ``[C, C]``: row = true class, colour = its share, text = count."""
+    """The confusion matrix ``[C, C]``: row = true class with its nodes, colour = share of them.
+
+    Up to ``COUNTED`` classes each field has its count as text.
+    """
     counts = np.asarray(counts)
     size = len(counts)
     share = counts / np.maximum(counts.sum(1, keepdims=True), 1)
-    side = max(4.2, 0.48 * size + 2.2)
-    figure = Figure(figsize=(side + 0.6, side))
+    counted = size <= COUNTED
+    side = max(4.2, (0.48 if counted else 0.2) * size + 2.6)
+    figure = Figure(figsize=(side + 0.6, side), dpi=110 if counted else 150)
     axes = figure.subplots()
     image = axes.imshow(share, cmap="Blues", vmin=0, vmax=1)
-    if size <= 24:
+    if counted:
         for row, column in np.ndindex(size, size):
             if counts[row, column]:
                 axes.text(column, row, int(counts[row, column]), ha="center", va="center",
                           fontsize=9 if size <= 12 else 6.5,
                           color="white" if share[row, column] > 0.55 else INK)
-    labels = [short(name, 16) for name in names]
+    labels = [short(name, LONGEST) for name in names]
     slanted = max(map(len, labels)) > 3
     look = {"rotation": 40, "ha": "right", "rotation_mode": "anchor"} if slanted else {}
+    if not counted:
+        look = {"rotation": 90, "fontsize": 7}
+        axes.set_xticks(np.arange(size) - 0.5, minor=True)
+        axes.set_yticks(np.arange(size) - 0.5, minor=True)
+        axes.grid(which="minor", linewidth=0.3)
+        axes.tick_params(which="minor", length=0)
     axes.set_xticks(range(size), labels, **look)
-    axes.set_yticks(range(size), labels)
+    axes.set_yticks(range(size), [f"{label} ({total:,})" for label, total in
+                                  zip(labels, counts.sum(1).tolist())],
+                    **({} if counted else {"fontsize": 7}))
     axes.set(xlabel="predicted", ylabel="true", title=title)
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)

@@ -106,7 +106,7 @@ def _look(index: int) -> dict[str, str]:
 
 def _finish(figure: Figure, names: Sequence[str], title: str) -> None:
     figure.suptitle(title)
-    handles = [Line2D([], [], **_look(index), markersize=4.5, label=short(name, 32))
+    handles = [Line2D([], [], **_look(index), markersize=4.5, label=short(name, 40))
                for index, name in enumerate(names)]
     figure.legend(handles=handles, loc="outside right center")
 

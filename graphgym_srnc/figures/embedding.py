@@ -153,7 +153,7 @@ def _scatter(axes: Axes, points: np.ndarray, group: np.ndarray,
                      linewidths=0.9 if cross else 0)
     axes.set(xticks=[], yticks=[])
     axes.spines[:].set(visible=True, color=PALE)
-    return {index: axes.scatter([], [], **look[index], s=28, label=short(name))
+    return {index: axes.scatter([], [], **look[index], s=28, label=short(name, 40))
             for index, name, _, _ in present}
 
 

@@ -54,7 +54,7 @@ def label_shift_figure(counts: Mapping[str, Sequence[int]], names: Sequence[str]
                          label=f"{short(part, 40)} ({total:,})", edgecolor="white", linewidth=0)
         for bar, known in zip(bars, trained):
             bar.set_hatch("" if known else "////")
-    axes.set_yticks(range(len(names)), [short(name, 30) for name in names])
+    axes.set_yticks(range(len(names)), [short(name, 40) for name in names])
     axes.set_ylim(len(names) - 0.4, -0.6)
     axes.set(xlabel="share of nodes (%)", title=title)
     axes.grid(axis="x")

@@ -31,6 +31,7 @@ class Cell:
     interval: tuple[float, float] | None = None  # of the mean, by bootstrap, if asked for
     paper: Score | None = None  # what the paper has here
     best: bool = False  # of its column
+    second: bool = False  # by the mean
     pairs: int = 0  # units in common with the best one: splits and seeds, or masked sets
     p: float = math.nan  # of the test on them, Holm-corrected; NaN for the best and where pairs < 2
     tied: bool = False  # whether that p is above alpha
@@ -222,6 +223,9 @@ def _marked(cells: Mapping[str, Cell], less: bool, test: str, alpha: float) -> d
     p = statistics.holm([statistics.p_value(values, test) for values in gaps.values()])
     marked = {row: replace(cells[row], pairs=len(values), p=value, tied=value > alpha)
               for (row, values), value in zip(gaps.items(), p)}
+    rest = {row: cell for row, cell in cells.items() if row != best}
+    second = (min if less else max)(rest, key=lambda row: rest[row].mean)
+    marked[second] = replace(marked[second], second=True)
     return {best: replace(cells[best], best=True)} | marked
 
 

@@ -25,6 +25,7 @@ class Box(NamedTuple):
     text: str
     small: str = ""  # what stands below it in small letters
     mark: str = ""  # best of its column, tied with the best, better, worse or nothing
+    second: bool = False  # whether it is the second best of its column
 
 
 class Grid(NamedTuple):
@@ -86,7 +87,8 @@ def mean_columns(table: Table, metrics: Sequence[str]) -> list[Column]:
     cells = {(metric, column): [table.cells.get((metric, row, column)) for row in table.rows]
              for column in table.columns for metric in metrics}
     for (metric, column), own in cells.items():
-        ours = [Box(spread(metric, cell), mark=cell.mark) if cell else Box(ABSENT) for cell in own]
+        ours = [Box(spread(metric, cell), mark=cell.mark, second=cell.second) if cell
+                else Box(ABSENT) for cell in own]
         columns.append(Column(column, name(metric), ours))
         if any(cell and cell.paper for cell in own):
             theirs = [Box(published(cell.paper) if cell and cell.paper else ABSENT) for cell in own]

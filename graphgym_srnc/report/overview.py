@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 from graphgym_srnc import store
 from graphgym_srnc.figures import curves, shift
 from graphgym_srnc.figures.style import save
+from graphgym_srnc.report.layout import LESS
 from graphgym_srnc.report.table import HEADS
 from graphgym_srnc.settings import flatten, is_volatile
 from graphgym_srnc.text import method_name
@@ -69,10 +70,10 @@ def _are_counts(labels: Any) -> bool:
 def figures_of(results: Mapping[str, Runs],
                metric: str = "micro_f1") -> Iterator[tuple[str, Figure]]:
     """Name and figure of all there is to draw of experiments, data set by data set."""
-    score = HEADS.get(metric, metric)
+    score, order = HEADS.get(metric, metric), _best_first(results, metric)
     for data, experiments in _grouped(results, _data_names(results)).items():
         panels: dict[str, dict[str, curves.Curve]] = {"validation": {}, "test": {}}
-        for method, sweep in _by_method(experiments).items():
+        for method, sweep in _by_method(experiments, order).items():
             best = max(sweep, key=lambda runs: _mean(runs, "val", metric))
             for title, block in (("validation", "val"), ("test", "test")):
                 panels[title][method] = _by_episode(curves.history(best, block, metric))
@@ -80,7 +81,7 @@ def figures_of(results: Mapping[str, Runs],
     tasks = {name: _first(runs)["task"] for name, runs in results.items()}
     for data, experiments in _grouped(results, tasks).items():
         swept: dict[str, dict[str, curves.Curve]] = defaultdict(dict)
-        for method, sweep in _by_method(experiments).items():
+        for method, sweep in _by_method(experiments, order).items():
             for key in _varied(sweep):
                 curve = _over(sweep, key, metric)
                 if len(curve[0]) > 1:
@@ -113,14 +114,25 @@ def _data_names(results: Mapping[str, Runs]) -> dict[str, str]:
             for name, (task, own) in tasks.items()}
 
 
-def _by_method(experiments: Mapping[str, Runs]) -> dict[str, list[Runs]]:
-    """Experiments by method and network; each config once."""
+def _best_first(results: Mapping[str, Runs], metric: str) -> list[str]:
+    """Methods by their mean test score, so that all legends have one order."""
+    scores: dict[str, list[float]] = defaultdict(list)
+    for runs in results.values():
+        scores[_label(runs)].append(_mean(runs, "test", metric))
+    sign = 1 if metric in LESS else -1
+    return sorted(scores, key=lambda label: (sign * np.mean(scores[label]), label))
+
+
+def _label(runs: Runs) -> str:
+    return method_name(_first(runs)["method"], _first(runs)["backbone"])
+
+
+def _by_method(experiments: Mapping[str, Runs], order: Sequence[str]) -> dict[str, list[Runs]]:
+    """Experiments by method and network, in some order; each config once."""
     found: dict[str, dict[str, Runs]] = defaultdict(dict)
     for runs in experiments.values():
-        first = _first(runs)
-        label = method_name(first["method"], first["backbone"])
-        found[label].setdefault(first["digest"], runs)
-    return {method: list(sweep.values()) for method, sweep in sorted(found.items())}
+        found[_label(runs)].setdefault(_first(runs)["digest"], runs)
+    return {method: list(found[method].values()) for method in order if method in found}
 
 
 def _varied(experiments: Sequence[Runs]) -> list[str]:

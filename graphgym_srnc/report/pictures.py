@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import base64
 from functools import partial
+from math import nan
 from pathlib import Path
 from typing import Any, Callable, Iterable, Iterator, NamedTuple, Sequence
 
@@ -12,9 +13,9 @@ from graphgym_srnc.figures import charts, shift
 from graphgym_srnc.figures.style import encode
 from graphgym_srnc.report import overview
 from graphgym_srnc.report.compare import Table
-from graphgym_srnc.report.grid import name
+from graphgym_srnc.report.grid import name, title
 from graphgym_srnc.report.html import png_size
-from graphgym_srnc.report.read import Collection, Experiment
+from graphgym_srnc.report.read import COSTS, Collection, Experiment
 from graphgym_srnc.text import counted, plain
 
 MOST = 40
@@ -73,15 +74,37 @@ class Album:
 def galleries(table: Table, found: Collection, metric: str) -> dict[str, Gallery]:
     """The pictures of each kind, those of all experiments together first."""
     drawn, album = list(overview.figures_of(found.results, metric)), Album()
-    kinds = {"ranks": _ranks(table), "labels": _labels(found), "curves": _charts(drawn, "curves"),
+    kinds = {"means": _means(table), "ranks": _ranks(table), "labels": _labels(found),
+             "curves": _charts(drawn, "curves"),
              "sensitivity": _charts(drawn, "sensitivity"),
              "confusion": _files(found.experiments, "confusion-selected", "reliability"),
              "embeddings": _files(found.experiments, "episodes", "*-selected")}
     return {kind: album.gallery(drawings) for kind, drawings in kinds.items()}
 
 
+def _means(table: Table) -> Iterator[Drawing]:
+    """The scores of the first metric, if there is anything to compare."""
+    metric = table.metrics[0]
+    percent = 1 if metric in COSTS else 100
+    panels: dict[str, dict[str, charts.Mean]] = {column: {} for column in table.columns}
+    for (of, row, column), cell in table.cells.items():
+        if of == metric:
+            ends = cell.interval if cell.interval and cell.runs > 1 else (nan, nan)
+            paper = cell.paper.mean / 100 if cell.paper else nan
+            panels[column][row] = charts.Mean(*(percent * part for part in
+                                                (cell.mean, *ends, paper)))
+    panels = {column: means for column, means in panels.items() if means}
+    rows = [row for row in table.rows if any(row in means for means in panels.values())]
+    if len(rows) > 1:
+        yield (f"{title(table, metric)}: mean and interval", partial(
+            _drawn, charts.scores_figure, panels, rows, title(table, metric), table.oracles))
+
+
 def _ranks(table: Table) -> Iterator[Drawing]:
-    for metric, ranking in table.rankings.items():
+    """Mean ranks by the first metric; of two rows the paired test says all."""
+    for metric, ranking in list(table.rankings.items())[:1]:
+        if len(ranking.ranks) < 3:
+            return
         caption = f"{name(metric)}: mean ranks over {counted(ranking.blocks, 'split')}"
         yield caption, partial(_drawn, charts.critical_difference_figure, ranking.ranks,
                                ranking.difference, ranking.cliques)

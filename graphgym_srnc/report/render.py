@@ -63,11 +63,15 @@ def to_markdown(table: Table) -> str:
 
 
 def to_latex(table: Table) -> str:
-    """A table as in the paper, by the package ``booktabs``: a group of columns for each data set,
-    the best in bold, what is tied underlined; all remarks stand above it as comments."""
+    """A table as in papers, by the package ``booktabs``: a group of columns for each data set, the
+    best in bold, the second best underlined; all remarks stand above it as comments."""
     def cell(box: Box) -> str:
-        command = {"best": r"\textbf{%s}", "tied": r"\underline{%s}"}.get(box.mark, "%s")
-        return command % escape_latex(box.text)
+        text = escape_latex(box.text)
+        if box.mark == "best":
+            text = rf"\textbf{{{text}}}"
+        elif box.second:
+            text = rf"\underline{{{text}}}"
+        return text + escape_latex(SIGNS["tied"]) * (box.mark == "tied")
 
     def line(*cells: str) -> str:
         return " & ".join(cells) + r" \\"
@@ -83,10 +87,12 @@ def to_latex(table: Table) -> str:
         heads += [" ".join(rules), line("", *(escape_latex(column.head) for column in columns))]
     rows = zip(table.rows, *(column.boxes for column in columns))
     lines = [line(escape_latex(row), *map(cell, boxes)) for row, *boxes in rows]
-    notes = remarks(table, "Bold", "underlined")
-    caption = ", ".join(title(table, metric) for metric in table.metrics) + ". " + " ".join(
-        notes[:2 if any(cell.best for cell in table.cells.values()) else 1])
-    return "\n".join([*(f"% {note}" for note in notes), r"\begin{table}[h]", r"\centering",
+    notes, marked = remarks(table, "Bold"), any(cell.best for cell in table.cells.values())
+    notes[2 * marked:2 * marked] = ["Underlined: the second best mean."] * marked
+    caption = (", ".join(title(table, metric) for metric in table.metrics) + ". "
+               + " ".join(notes[:3 if marked else 1]))
+    needs = r"% Needs \usepackage{booktabs}, and UTF-8, which is LaTeX's default since 2018."
+    return "\n".join([needs, *(f"% {note}" for note in notes), r"\begin{table}[h]", r"\centering",
                       rf"\caption{{{escape_latex(caption)}}}",
                       rf"\begin{{tabular}}{{l{'c' * len(columns)}}}", r"\toprule", *heads,
                       r"\midrule", *lines, r"\bottomrule", r"\end{tabular}", r"\end{table}", ""])

@@ -180,6 +180,8 @@ class TensorBoard:
         from graphgym_srnc.figures.style import encode
         content = encode(figure)
         atomic.write_bytes(self.directory / "figures" / f"{stem}.png", content)
+        if tag.startswith("selected/"):  # what a paper shows
+            atomic.write_bytes(self.directory / "figures" / f"{stem}.pdf", encode(figure, "pdf"))
         if self.writer is not None:
             self.writer.add(image(tag, content), step)
 
