@@ -55,8 +55,17 @@ def train_method(mode: str, loggers: Sequence[Logger], loaders: Sequence[Any], m
     Raises:
         InputError: the loaders are not of one of our shifts, or a key is set that no method reads.
     """
-    task = getattr(loaders[0].dataset, "task", None)
-    if not isinstance(task, ShiftTask):
+    cfg = own_config(mode, loaders)
+    return fit(cfg, loaders[0].dataset.task.to(device(cfg)), [partial(_log, loggers)])[1]
+
+
+def own_config(mode: str, loaders: Sequence[Any]) -> CfgNode:
+    """GraphGym's global config for a method; what the method does not read is logged.
+
+    Raises:
+        InputError: the loaders are not of one of our shifts, or a key is set that no method reads.
+    """
+    if not isinstance(getattr(loaders[0].dataset, "task", None), ShiftTask):
         allowed = f"one of our shifts, since train.mode is {mode}"
         raise InputError("dataset.format", global_cfg.dataset.format, allowed)
     cfg = global_cfg.clone()
@@ -65,7 +74,7 @@ def train_method(mode: str, loggers: Sequence[Logger], loaders: Sequence[Any], m
     refuse_unread(cfg, defaults, unread(cfg))
     if keys := not_read([cfg], defaults):
         logging.warning("train.mode %s does not read %s", mode, ", ".join(keys))
-    return fit(cfg, task.to(device(cfg)), [partial(_log, loggers)])[1]
+    return cfg
 
 
 def train(model: GraphGymModule, datamodule: GraphGymDataModule, logger: bool = True,

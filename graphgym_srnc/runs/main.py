@@ -1,0 +1,45 @@
+"""``train`` for a GraphGym ``main.py``: a run of our methods is stored as the command line does."""
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from torch_geometric.graphgym.config import cfg as global_cfg
+from torch_geometric.graphgym.model_builder import GraphGymModule
+from torch_geometric.graphgym.train import GraphGymDataModule
+
+from graphgym_srnc import gym
+from graphgym_srnc.gym.config import activate, data_root
+from graphgym_srnc.gym.training import own_config
+from graphgym_srnc.runs import run
+
+
+def train(model: GraphGymModule, datamodule: GraphGymDataModule, logger: bool = True,
+          trainer_config: dict[str, Any] | None = None) -> None:
+    """GraphGym's ``train`` by ``train.mode``, with the whole record of a method's run.
+
+    A method leaves in ``cfg.run_dir``, which ``set_run_dir`` has made, what ``graphgym-srnc run``
+    leaves there: ``result.json``, the model, statistics with as many lines of each seed, events.
+    So GraphGym's ``agg_runs`` and ``agg_batch`` read the folder, and ``compare`` and ``report`` do.
+    The model of ``main.py`` is not trained.
+
+    Raises:
+        InputError: the data set is not one of our shifts, or a key is set that no method reads.
+    """
+    place = Path(global_cfg.run_dir)
+    if global_cfg.train.mode == "standard" or not logger or place.name != str(global_cfg.seed):
+        gym.train(model, datamodule, logger, trainer_config)
+        return
+
+    cfg = own_config(global_cfg.train.mode, datamodule.loaders)
+    before, home = global_cfg.clone(), place.absolute().parent
+    cfg.out_dir = str(home.parent)
+    if cfg.dataset.dir == "./datasets":
+        cfg.dataset.dir = data_root(cfg.dataset.dir)
+    experiment = run.experiment(cfg, home.name)
+    try:
+        run.run(cfg, cfg.seed, experiment)
+    finally:
+        # main.py goes on with its own config, whose out_dir holds all seeds.
+        activate(before)
+    experiment.aggregate(cfg.round)
