@@ -360,6 +360,27 @@ def test_any_registered_layer_trains(gym, task, mode, layer):
     assert record.history and 0 <= record.test["micro_f1"] <= 1
 
 
+def test_a_registered_activation_works_on_graphgyms_layers(gym, task):
+    register.act_dict["cube"] = Cube
+    for act in ("prelu", "cube"):
+        words = ["gnn.layer_type", "sageconv", "gnn.batchnorm", "True", "gnn.act", act]
+        method, _ = gym.fit(gym.load_config("testing/erm", words), task)
+        kinds = {type(module).__name__ for module in method.modules()}
+        assert kinds & {"PReLU", "Cube"}
+        with pytest.raises(InputError, match="gnn.act"):  # our own layers have fewer
+            gym.load_config("testing/erm", ["gnn.act", act])
+
+
+class Cube(torch.nn.Module):
+    """A user's own activation."""
+
+    def __init__(self, **kwargs):
+        super().__init__()
+
+    def forward(self, h):
+        return h ** 3
+
+
 def make_encoder(gym, *overrides, out_dim=4):
     cfg = gym.load_config("testing/erm", list(overrides))
     gym.activate(cfg)

@@ -54,7 +54,9 @@ class EncoderSpec:
     base: nn.Module | None = None
 
     def __post_init__(self) -> None:
-        check(EncoderSpec, vars(self))
+        # Whoever makes layers of other kinds knows other activations too.
+        check(EncoderSpec, {key: value for key, value in vars(self).items()
+                            if key != "act" or self.make is None})
 
 
 class Encoder(nn.Module):
@@ -83,7 +85,9 @@ class Encoder(nn.Module):
             for i, (a, b) in enumerate(zip(widths, widths[1:])))
         skipped = zip(widths[1:-1], widths[2:]) if spec.skip else ()
         self.skips = nn.ModuleList(nn.Linear(a, b, bias=False) for a, b in skipped)
-        self.act = ACTIVATIONS[spec.act]
+        if not self.registered:
+            check(EncoderSpec, {"act": spec.act})
+            self.act = ACTIVATIONS[spec.act]
         self.hidden_dim = spec.hidden if len(self.layers) > 1 else out_dim
 
     @property

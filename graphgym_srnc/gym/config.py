@@ -249,7 +249,7 @@ def _allowed(cfg: CfgNode) -> dict[str, Allowed]:
     stock = standard and cfg.model.type == "gnn"
     layers, acts = set(register.layer_dict), set(register.act_dict)
     if not stock:
-        acts = set(ACTIVATIONS) if is_fast(cfg, cfg.gnn.layer_type) else acts & set(ACTIVATIONS)
+        acts = set(ACTIVATIONS) if is_fast(cfg, cfg.gnn.layer_type) else acts
         layers |= set(BACKBONES)
     blocks, used = schema(), ("train", "dataset", cfg.dataset.format)
     return {
