@@ -66,8 +66,9 @@ def figure(metric: str, value: float, form: str = ".1f") -> str:
 
 
 def spread(metric: str, cell: Cell) -> str:
-    """Mean ± standard deviation."""
-    return f"{figure(metric, cell.mean)} ± {figure(metric, cell.std)}"
+    """Mean ± standard deviation; one run has none."""
+    std = f" ± {figure(metric, cell.std)}" if cell.runs > 1 else ""
+    return f"{figure(metric, cell.mean)}{std}"
 
 
 def interval(metric: str, cell: Cell) -> str:

@@ -5,6 +5,7 @@ import base64
 from functools import partial
 from math import nan
 from pathlib import Path
+from statistics import fmean
 from typing import Any, Callable, Iterable, Iterator, NamedTuple, Sequence
 
 from matplotlib.figure import Figure
@@ -15,6 +16,7 @@ from graphgym_srnc.report import overview
 from graphgym_srnc.report.compare import Table
 from graphgym_srnc.report.grid import name, title
 from graphgym_srnc.report.html import png_size
+from graphgym_srnc.report.layout import LESS
 from graphgym_srnc.report.read import COSTS, Collection, Experiment
 from graphgym_srnc.text import counted, plain
 
@@ -94,7 +96,10 @@ def _means(table: Table) -> Iterator[Drawing]:
             panels[column][row] = charts.Mean(*(percent * part for part in
                                                 (cell.mean, *ends, paper)))
     panels = {column: means for column, means in panels.items() if means}
-    rows = [row for row in table.rows if any(row in means for means in panels.values())]
+    sign = 1 if metric in LESS else -1
+    heights = {row: fmean(means[row].mean for means in panels.values() if row in means)
+               for row in table.rows if any(row in means for means in panels.values())}
+    rows = sorted(heights, key=lambda row: (row not in table.oracles, sign * heights[row]))
     if len(rows) > 1:
         yield (f"{title(table, metric)}: mean and interval", partial(
             _drawn, charts.scores_figure, panels, rows, title(table, metric), table.oracles))

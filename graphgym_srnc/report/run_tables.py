@@ -49,7 +49,8 @@ def experiments(found: Sequence[Experiment], metrics: Sequence[str]) -> Grid:
         for metric in metrics:
             values = [result["test"][metric] for result in results if metric in result["test"]]
             centre, std = mean_std(values)
-            row.append(Box(f"{100 * centre:.1f} ± {100 * std:.1f}" if values else ABSENT))
+            spread = f" ± {100 * std:.1f}" if len(values) > 1 else ""
+            row.append(Box(f"{100 * centre:.1f}{spread}" if values else ABSENT))
         rows.append([*row, Box(f"{mean(result['seconds'] for result in results):.1f}")])
     heads = ["experiment", "method", "encoder", "data", "runs", *map(name, metrics), "s a run"]
     return Grid("", heads, rows)

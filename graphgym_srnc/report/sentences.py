@@ -83,7 +83,7 @@ def _on_ranks(metric: str, ranking: Ranking) -> str:
     if near:
         found = f"not told apart from {best}: {near}"
     p = "" if math.isnan(ranking.friedman) else f" Friedman's test: p = {ranking.friedman:.2g}."
-    return (f"Rank by {metric}: mean over {ranking.blocks} splits of columns, which all"
+    return (f"Rank by {grid.name(metric)}: mean over {ranking.blocks} splits of columns, which all"
             f" {len(ranking.ranks)} rows with a rank have.{p} Nemenyi's critical difference:"
             f" {ranking.difference:.2f}; {found}.")
 
