@@ -140,6 +140,11 @@ def activate(cfg: CfgNode) -> None:
     global_cfg.update(nodes)
 
 
+def current() -> CfgNode:
+    """A copy of GraphGym's global config."""
+    return global_cfg.clone()
+
+
 def data_root(default: str) -> str:
     """The folder of data sets: the environment variable ``GRAPHGYM_SRNC_DATA`` or a default."""
     return os.environ.get("GRAPHGYM_SRNC_DATA") or default

@@ -4,17 +4,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from torch_geometric.graphgym.config import cfg as global_cfg
-from torch_geometric.graphgym.model_builder import GraphGymModule
-from torch_geometric.graphgym.train import GraphGymDataModule
-
 from graphgym_srnc import gym
-from graphgym_srnc.gym.config import activate, data_root
+from graphgym_srnc.gym.config import activate, current, data_root
 from graphgym_srnc.gym.training import own_config
 from graphgym_srnc.runs import run
 
 
-def train(model: GraphGymModule, datamodule: GraphGymDataModule, logger: bool = True,
+def train(model: Any, datamodule: Any, logger: bool = True,
           trainer_config: dict[str, Any] | None = None) -> None:
     """GraphGym's ``train`` by ``train.mode``, with the whole record of a method's run.
 
@@ -26,13 +22,13 @@ def train(model: GraphGymModule, datamodule: GraphGymDataModule, logger: bool = 
     Raises:
         InputError: the data set is not one of our shifts, or a key is set that no method reads.
     """
-    place = Path(global_cfg.run_dir)
-    if global_cfg.train.mode == "standard" or not logger or place.name != str(global_cfg.seed):
+    before = current()
+    mode, place = before.train.mode, Path(before.run_dir)
+    if mode == "standard" or not logger or place.name != str(before.seed):
         gym.train(model, datamodule, logger, trainer_config)
         return
 
-    cfg = own_config(global_cfg.train.mode, datamodule.loaders)
-    before, home = global_cfg.clone(), place.absolute().parent
+    cfg, home = own_config(mode, datamodule.loaders), place.absolute().parent
     cfg.out_dir = str(home.parent)
     if cfg.dataset.dir == "./datasets":
         cfg.dataset.dir = data_root(cfg.dataset.dir)
