@@ -54,6 +54,12 @@ def test_absent_classes_do_not_count():
     assert alone["unknown_recall"] == 1 / 2 and alone["unknown_precision"] == 1
 
 
+def test_graphgyms_logger_has_a_number_where_no_node_is_unknown(gym):
+    from graphgym_srnc.gym.modules import METRICS, metric
+    label, score = torch.tensor([0, 1, 0]), torch.eye(3)
+    assert [metric(name, [label], [score]) for name in METRICS if "unknown" in name] == [0, 0]
+
+
 def test_macro_f1_is_of_classes_that_are_there():
     label = torch.tensor([0, 0, 1, 1])
     called_unknown = metrics.classification_scores(torch.tensor([0, 0, 1, 2]), label, 2, True)

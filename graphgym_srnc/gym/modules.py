@@ -134,7 +134,8 @@ def metric(name: str, true: list[Tensor], score: list[Tensor], task_type: str | 
     prediction = (scores > cfg.model.thresh).long() if binary else scores.argmax(1)
     num_known = 1 if binary else scores.size(1) - 1
     figures = classification_scores(prediction, label.long(), num_known, True)
-    return round(figures[name], cfg.round)
+    # GraphGym's logger needs a number where no node is unknown, or none known.
+    return round(figures.get(name, 0.0), cfg.round)
 
 
 METRICS = ("micro_f1", "macro_f1", "macro_recall", "unknown_recall", "unknown_precision",
