@@ -37,7 +37,7 @@ OUTSIDE = {
     "cache": {"torch", "filelock"}, "parallel": {"torch"}, "task": {"torch", "torch_geometric"},
     "losses": {"torch", "scipy", "numpy"}, "backbones": TENSORS, "methods": TENSORS,
     "train": TENSORS | {"sklearn"}, "api": {"torch", "torch_geometric", "numpy", "sklearn"},
-    "own": TENSORS | {"sklearn", "matplotlib", "jinja2", "pandas"},
+    "own": TENSORS | {"sklearn", "matplotlib", "jinja2", "pandas", "networkx"},
     "grid": {"psutil", "ray"}, "tune": {"optuna", "yaml"},
 }
 """Third-party packages of the parts that have to stay pure."""
