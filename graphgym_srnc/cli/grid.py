@@ -74,9 +74,9 @@ def main(args: argparse.Namespace) -> int:
         KeyboardInterrupt: Ctrl-C; what is finished is kept.
     """
     from graphgym_srnc import store
-    from graphgym_srnc.cli.progress import GridProgress
     from graphgym_srnc.grid import estimate, execute, plan
     from graphgym_srnc.gym import load_config
+    from graphgym_srnc.progress import GridProgress
     from graphgym_srnc.settings import difference
     arguments.check_least(args, repeat=1, jobs=0, time_limit=0, memory_limit=0, retries=0,
                           ray_cpus=0, ray_gpus=0)

@@ -112,7 +112,7 @@ def _main(args: argparse.Namespace) -> None:
 def _run_all(args: argparse.Namespace, cfg: CfgNode, experiment: Experiment,
              missing: Sequence[int]) -> None:
     from graphgym_srnc import parallel
-    from graphgym_srnc.cli.progress import RunProgress
+    from graphgym_srnc.progress import RunProgress
     from graphgym_srnc.report import table
     from graphgym_srnc.runs import run
     with RunProgress(len(missing)) if missing else contextlib.nullcontext() as progress:
