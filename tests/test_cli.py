@@ -18,8 +18,8 @@ from conftest import make_graph
 
 from graphgym_srnc import methods, store
 from graphgym_srnc.cli.main import COMMANDS, build_parser, main
-from graphgym_srnc.progress import RunProgress
 from graphgym_srnc.options import options
+from graphgym_srnc.progress import RunProgress
 from graphgym_srnc.stats import read_lines
 
 pytestmark = pytest.mark.usefixtures("unchanged_globals")
