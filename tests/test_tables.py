@@ -922,3 +922,26 @@ def test_excel_keeps_whole_numbers_and_leading_zeros(tmp_path):
     frame.to_excel(tmp_path / "nodes.xlsx", index=False)
     assert read.table(tmp_path / "nodes.xlsx") == {"id": ["007", "8", "9.5"],
                                                    "title": ["a", "", "NA"]}
+
+
+@pytest.mark.parametrize("words, chosen", [
+    ((), 64), (("srnc_plus.batch_size", "0"), 0), (("srnc_plus.batch_size", "9"), 9),
+    (("gnn.layer_type", "sgconv"), 0), (("train.mode", "a2gnn"), 0),
+    (("dataset.format", "synthetic"), 0)])
+def test_large_graphs_of_ones_own_are_learnt_from_batches(words, chosen, files, tmp_path, gym,
+                                                          monkeypatch):
+    from graphgym_srnc.runs import prepare
+    monkeypatch.setattr(prepare, "LARGE", 8)
+    monkeypatch.setattr(prepare, "BATCH", 64)
+    for name, how in (("sparse", ("--text", "title")), ("dense", ("--numbers", "size,year"))):
+        place = tmp_path / name
+        assert run("make", *files, *how, "--out", place) == 0
+        assert data_files.num_nodes(place) == 8
+        overrides = ["dataset.name", str(place), *words]
+        cfg = gym.load_config("own", overrides)
+        told = prepare.choose_batches(cfg, overrides)
+        assert cfg[cfg.train.mode].batch_size == chosen and bool(told) == (chosen == 64)
+        monkeypatch.setattr(prepare, "LARGE", 9)
+        assert not prepare.choose_batches(gym.load_config("own", overrides), overrides)
+        monkeypatch.setattr(prepare, "LARGE", 8)
+    assert data_files.num_nodes(tmp_path) is None

@@ -71,10 +71,11 @@ def _main(args: argparse.Namespace) -> None:
     from graphgym_srnc.errors import InputError
     from graphgym_srnc.gym import load_config
     from graphgym_srnc.runs import run
-    from graphgym_srnc.runs.prepare import check_data
+    from graphgym_srnc.runs.prepare import check_data, choose_batches
     from graphgym_srnc.train.trainer import IN_PARALLEL
     arguments.check_least(args, repeat=1, figure_every=0)
     cfg = load_config(args.cfg, args.overrides)
+    batches = choose_batches(cfg, args.overrides)
     if parallel.count() > 1 and not cfg.get(cfg.train.mode, {}).get("batch_size"):
         raise InputError(f"{cfg.train.mode}.batch_size", 0, IN_PARALLEL)
     seeds = store.seeds(cfg.seed, args.repeat)
@@ -94,6 +95,8 @@ def _main(args: argparse.Namespace) -> None:
                 run.run(cfg, seed, experiment, resume=args.resume)
         return
     arguments.remark([cfg])
+    if batches:
+        print(f"note: {batches}", file=sys.stderr)
     for text in experiment.warnings:
         print(f"warning: {text}", flush=True)
     done = len(seeds) - len(missing)
