@@ -12,7 +12,7 @@ import pytest
 PACKAGE = Path(__file__).parents[1] / "graphgym_srnc"
 FILES = sorted(PACKAGE.rglob("*.py"))
 LAYERS = (
-    ("errors",), ("options",),
+    ("errors",), ("options", "plugins"),
     ("atomic", "seal", "environment", "settings", "stats", "text", "progress"),
     ("store", "parallel", "task"), ("legacy", "cache"), ("losses", "data"),
     ("backbones", "shifts"), ("methods",), ("train",), ("gym", "api"), ("figures",), ("watch",),
@@ -24,16 +24,17 @@ INSIDE = {
     "__init__": {"api", "methods", "report"}, "__main__": {"cli"}, "losses": set(), "task": set(),
     "store": {"atomic", "environment", "settings", "stats"}, "cache": {"environment", "atomic"},
     "data": {"task", "cache", "text", "atomic", "seal"},
-    "shifts": {"task", "cache", "data", "options"},
-    "backbones": {"cache", "parallel", "data.edges", "options", "progress"},
-    "methods": {"losses", "backbones", "task", "parallel", "cache", "options", "progress"},
+    "shifts": {"task", "cache", "data", "options", "plugins"},
+    "backbones": {"cache", "parallel", "data.edges", "options", "progress", "plugins"},
+    "methods": {"losses", "backbones", "task", "parallel", "cache", "options", "progress",
+                "plugins"},
 }
 """Parts whose imports are fewer still."""
 
 TENSORS = {"torch", "torch_geometric", "numpy", "scipy"}
 OUTSIDE = {
     "__init__": set(), "__main__": set(), "environment": set(), "errors": set(), "options": set(),
-    "stats": set(), "text": set(), "settings": {"yaml"},
+    "plugins": set(), "stats": set(), "text": set(), "settings": {"yaml"},
     "atomic": {"filelock"}, "progress": {"rich"}, "store": {"filelock"},
     "cache": {"torch", "filelock"}, "parallel": {"torch"}, "task": {"torch", "torch_geometric"},
     "losses": {"torch", "scipy", "numpy"}, "backbones": TENSORS, "methods": TENSORS,

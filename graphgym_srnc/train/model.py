@@ -86,7 +86,7 @@ class TrainedModel:
     @property
     def name(self) -> str:
         """The name by which :func:`graphgym_srnc.methods.find` finds the method."""
-        return type(self.method).__module__.rpartition(".")[2]
+        return self.method.key()
 
     @property
     def class_names(self) -> tuple[str, ...]:
