@@ -22,7 +22,7 @@ SHARED = ("base", "cluster_gnn", "committee", "correction", "cut", "resume", "sc
 
 def names() -> list[str]:
     """The name of every method, sorted; imports none of them."""
-    return sorted({*_own(), *entries("methods")})
+    return sorted({*own_names(), *entries("methods")})
 
 
 def find(name: str) -> type[Method]:
@@ -33,7 +33,7 @@ def find(name: str) -> type[Method]:
     """
     if name not in names():
         raise InputError("method", name, ", ".join(names()))
-    if name not in _own():
+    if name not in own_names():
         return _foreign(name)
     found = vars(import_module(f"{__name__}.{name}"))
     wanted = name.replace("_", "")
@@ -41,7 +41,8 @@ def find(name: str) -> type[Method]:
                 if key.lower() == wanted and isinstance(value, type))
 
 
-def _own() -> list[str]:
+def own_names() -> list[str]:
+    """Names of those that lie here, in no order; imports none of them."""
     return [m.name for m in pkgutil.iter_modules(__path__) if m.name not in SHARED]
 
 

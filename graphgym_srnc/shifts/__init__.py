@@ -26,7 +26,7 @@ SHARED = ("given", "splits")
 
 def names() -> list[str]:
     """Names of all shifts, sorted; imports none of them."""
-    return sorted({*_own(), *entries("shifts")})
+    return sorted({*own_names(), *entries("shifts")})
 
 
 def find(name: str) -> Callable[..., ShiftTask]:
@@ -39,7 +39,7 @@ def find(name: str) -> Callable[..., ShiftTask]:
     """
     if name not in names():
         raise InputError("shift", name, ", ".join(names()))
-    own = name in _own()
+    own = name in own_names()
     build = import_module(f"{__name__}.{name}").build if own else load("shifts", name)
     return _checked(build, name)
 
@@ -52,7 +52,8 @@ def forget() -> None:
     ocnnc.read.cache_clear()
 
 
-def _own() -> list[str]:
+def own_names() -> list[str]:
+    """Names of those that lie here, in no order; imports none of them."""
     return [m.name for m in pkgutil.iter_modules(__path__) if m.name not in SHARED]
 
 
