@@ -4,13 +4,14 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import functools
+import gc
 import os
 import platform
 import subprocess
 import sys
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Any, Iterator
 
 from graphgym_srnc import __version__
 
@@ -66,6 +67,22 @@ def commit() -> str | None:
         return git("describe", "--always", "--dirty", "--abbrev=40", "--exclude=*").strip()
     except (OSError, subprocess.SubprocessError):
         return None
+
+
+@contextlib.contextmanager
+def importing() -> Iterator[None]:
+    """Look for no garbage while large packages are imported.
+
+    They make a million objects that all stay; walking through them again and again takes a quarter
+    of the time.
+    """
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def keep_memory() -> None:

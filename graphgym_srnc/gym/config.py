@@ -80,6 +80,13 @@ def add_options(cfg: CfgNode) -> None:
     cfg.setdefault("device", cfg.accelerator)
 
 
+def register_options() -> None:
+    """Make GraphGym know our keys, and its global config have them."""
+    register.config_dict.setdefault("graphgym_srnc", add_options)
+    # GraphGym ran set_cfg before it could know us.
+    add_options(global_cfg)
+
+
 def values(cfg: CfgNode, block: str, function: Callable) -> dict[str, Any]:
     """The keywords of a method or shift as a config has them, in the types of its signature."""
     return {option.key: option.type(cfg[block][option.key]) for option in options_of(function)}
