@@ -114,7 +114,7 @@ def load_config(cfg_file_or_name: str | os.PathLike | None = None,
     _assign_all(cfg, _read(config_root() / "default.yaml").items())
     defaults = flatten(cfg)
     if cfg_file_or_name is not None:
-        _assign_all(cfg, _read(_find(str(cfg_file_or_name))).items())
+        _assign_all(cfg, _read(find(cfg_file_or_name)).items())
         # The yaml may be a whole config that a run has written.
         defaults["run_dir"] = cfg.run_dir
     _assign_all(cfg, _pairs(overrides))
@@ -156,6 +156,22 @@ def config_names() -> list[str]:
     """Names of all shipped configs, e.g. ``paper/open_set/cora-srnc``, sorted."""
     names = (path.relative_to(config_root()) for path in config_root().rglob("*.yaml"))
     return sorted(name.with_suffix("").as_posix() for name in names)
+
+
+def find(cfg_file_or_name: str | os.PathLike) -> Path:
+    """The file of a config: a user's own one first, then a shipped one of that name.
+
+    Raises:
+        InputError: there is no such file.
+    """
+    name, root = str(cfg_file_or_name), config_root()
+    for path in (Path(name), Path(f"{name}.yaml"), root / name, root / f"{name}.yaml"):
+        if path.is_file():
+            return path
+    near = difflib.get_close_matches(name, config_names(), 3)
+    near = ", ".join(near or ["own", "paper/open_set/cora-srnc-plus"])
+    allowed = f"a yaml file, or the name of a shipped one, e.g. {near}"
+    raise InputError("--cfg", name, f"{allowed}; graphgym-srnc options lists all")
 
 
 def check(cfg: CfgNode) -> None:
@@ -253,17 +269,6 @@ def _allowed(cfg: CfgNode) -> dict[str, Allowed]:
         "dataset.format": OneOf(*shifts.names()),
         "gnn.layer_type": OneOf(*sorted(layers)), "gnn.act": OneOf(*sorted(acts)),
     }
-
-
-def _find(name: str) -> Path:
-    root = config_root()
-    for path in (Path(name), Path(f"{name}.yaml"), root / name, root / f"{name}.yaml"):
-        if path.is_file():
-            return path
-    near = difflib.get_close_matches(name, config_names(), 3)
-    near = ", ".join(near or ["own", "paper/open_set/cora-srnc-plus"])
-    allowed = f"a yaml file, or the name of a shipped one, e.g. {near}"
-    raise InputError("--cfg", name, f"{allowed}; graphgym-srnc options lists all")
 
 
 def _read(path: Path) -> dict[str, Any]:
