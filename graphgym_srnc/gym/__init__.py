@@ -4,13 +4,12 @@
 """
 from __future__ import annotations
 
+from graphgym_srnc.configs import config_names
 from graphgym_srnc.gym import stock  # the first, since all others import parts of GraphGym
 from graphgym_srnc.gym.build import build_method, build_task
 from graphgym_srnc.gym.config import (
     Option,
     activate,
-    config_names,
-    config_root,
     load_config,
     parse_config,
     register_options,
@@ -18,6 +17,7 @@ from graphgym_srnc.gym.config import (
 )
 from graphgym_srnc.gym.modules import TaskDataset, register_modules
 from graphgym_srnc.gym.training import fit, register_train, train, train_standard
+from graphgym_srnc.settings import config_root
 
 __all__ = ["Option", "TaskDataset", "activate", "build_method", "build_task", "config_names",
            "config_root", "fit", "load_config", "parse_config", "schema", "stock", "train",
