@@ -70,7 +70,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             sys.stdout.flush()
             return status
         except InputError as error:
-            _print_error(f"error: {error}{_page(error.key, args.command)}")
+            for one in getattr(error, "errors", [error]):
+                _print_error(f"error: {one}{_page(one.key, args.command)}")
             return INPUT
         except KeyboardInterrupt as error:
             _print_error(": ".join(["interrupted", *map(str, error.args)]))

@@ -84,9 +84,10 @@ def _main(args: argparse.Namespace) -> None:
     from graphgym_srnc.errors import InputError
     from graphgym_srnc.gym import load_config
     from graphgym_srnc.runs import run
-    from graphgym_srnc.runs.prepare import check_data
+    from graphgym_srnc.runs.prepare import check_data, choose_batches
     from graphgym_srnc.train.trainer import IN_PARALLEL
     cfg = load_config(args.cfg, args.overrides)
+    batches = choose_batches(cfg, args.overrides)
     if parallel.count() > 1 and not cfg.get(cfg.train.mode, {}).get("batch_size"):
         raise InputError(f"{cfg.train.mode}.batch_size", 0, IN_PARALLEL)
     seeds = store.seeds(cfg.seed, args.repeat)
@@ -107,8 +108,15 @@ def _main(args: argparse.Namespace) -> None:
                 run.run(cfg, seed, experiment, resume=args.resume)
         return
     arguments.remark([cfg])
+<<<<<<< HEAD
     for warning in experiment.warnings:
         print(f"warning: {warning}", flush=True)
+=======
+    if batches:
+        print(f"note: {batches}", file=sys.stderr)
+    for text in experiment.warnings:
+        print(f"warning: {text}", flush=True)
+>>>>>>> 2b34da7d7187d859a4c8d7d4cc027c9ff1c40d6b
     done = len(seeds) - len(missing)
     data = cfg.dataset.format == "file" and cfg.file.path or cfg.dataset.name
     print(f"{experiment.path}: {text.method_name(cfg.train.mode, cfg.gnn.layer_type)} on "
@@ -127,7 +135,7 @@ def _main(args: argparse.Namespace) -> None:
 def _run_all(args: argparse.Namespace, cfg: CfgNode, experiment: Experiment,
              missing: Sequence[int]) -> None:
     from graphgym_srnc import parallel
-    from graphgym_srnc.cli.progress import RunProgress
+    from graphgym_srnc.progress import RunProgress
     from graphgym_srnc.report import table
     from graphgym_srnc.runs import run
     with RunProgress(len(missing)) if missing else contextlib.nullcontext() as progress:

@@ -1,10 +1,12 @@
 """Reading a user's graph: PyG's ``Data``, arrays or a folder of tables, which are only read."""
 from __future__ import annotations
 
+import contextlib
 import re
 from pathlib import Path
 from typing import Any, Mapping, Sequence
 
+import numpy as np
 import scipy.sparse as sp
 import torch
 from torch_geometric.data import Data
@@ -81,6 +83,17 @@ def load_unlabelled(path: str, features: str, root: str) -> tuple[Data, Path]:
     fields, _ = load(source, features, None, root)
     found = {key: fields[key] for key in ("x", "edge_index") if fields.get(key) is not None}
     return Data(**found), source
+
+
+def num_nodes(source: Path) -> int | None:
+    """The number of nodes of a graph folder, from the header of its features; None = not told."""
+    with contextlib.suppress(OSError, ValueError, KeyError):
+        if (file := source / "features.npy").is_file():
+            return len(np.load(regular(file), mmap_mode="r", allow_pickle=False))
+        if (file := source / "features.npz").is_file():
+            with np.load(regular(file), allow_pickle=False) as arrays:
+                return int(arrays["shape"][0])
+    return None
 
 
 def as_data(fields: dict[str, Any], key: str) -> Data:
