@@ -18,6 +18,9 @@ from graphgym_srnc import __version__
 THREADING = ("OMP_", "GOMP_", "KMP_", "MKL_", "OPENBLAS_", "VECLIB_")
 """How names of environment variables begin that decide how many threads compute, and how."""
 
+is_command = False
+"""Whether this process is a command of ours or one of its workers, and no GraphGym program."""
+
 KEPT_BYTES = 2 ** 30
 """Size up to which the memory of a freed tensor stays with the process."""
 

@@ -73,16 +73,9 @@ def main(args: argparse.Namespace) -> int:
             no run has started then.
         KeyboardInterrupt: Ctrl-C; what is finished is kept.
     """
-<<<<<<< HEAD
     from graphgym_srnc import environment, store
-    from graphgym_srnc.cli.progress import GridProgress
     from graphgym_srnc.grid import estimate, execute, plan
-=======
-    from graphgym_srnc import store
-    from graphgym_srnc.grid import estimate, execute, plan
-    from graphgym_srnc.gym import load_config
     from graphgym_srnc.progress import GridProgress
->>>>>>> 2b34da7d7187d859a4c8d7d4cc027c9ff1c40d6b
     from graphgym_srnc.settings import difference
     from graphgym_srnc.text import seeds
     arguments.check_least(args, repeat=1, jobs=0, time_limit=0, memory_limit=0, retries=0,

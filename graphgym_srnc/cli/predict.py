@@ -40,16 +40,7 @@ def main(args: argparse.Namespace) -> None:
     Raises:
         InputError: the run, the graph or the file is not what it must be; nothing was written.
     """
-<<<<<<< HEAD
     from graphgym_srnc import environment, store
-=======
-    import torch
-
-    from graphgym_srnc.data import names
-    from graphgym_srnc.own.discover import nodes
-    from graphgym_srnc.runs import model as models
-    from graphgym_srnc.runs import predictions
->>>>>>> 2b34da7d7187d859a4c8d7d4cc027c9ff1c40d6b
     out = Path(args.out)
     check_out(out, args.overwrite)
     if args.features and not args.graph:
@@ -60,6 +51,7 @@ def main(args: argparse.Namespace) -> None:
         import torch
 
         from graphgym_srnc.data import names
+        from graphgym_srnc.own.discover import nodes
         from graphgym_srnc.runs import model as models
         from graphgym_srnc.runs import predictions
 

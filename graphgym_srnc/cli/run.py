@@ -108,15 +108,10 @@ def _main(args: argparse.Namespace) -> None:
                 run.run(cfg, seed, experiment, resume=args.resume)
         return
     arguments.remark([cfg])
-<<<<<<< HEAD
-    for warning in experiment.warnings:
-        print(f"warning: {warning}", flush=True)
-=======
     if batches:
         print(f"note: {batches}", file=sys.stderr)
-    for text in experiment.warnings:
-        print(f"warning: {text}", flush=True)
->>>>>>> 2b34da7d7187d859a4c8d7d4cc027c9ff1c40d6b
+    for warning in experiment.warnings:
+        print(f"warning: {warning}", flush=True)
     done = len(seeds) - len(missing)
     data = cfg.dataset.format == "file" and cfg.file.path or cfg.dataset.name
     print(f"{experiment.path}: {text.method_name(cfg.train.mode, cfg.gnn.layer_type)} on "

@@ -1,7 +1,8 @@
-"""GraphGym's package, less what only its own training needs: Lightning, which takes seconds.
+"""GraphGym's package; in our own commands less what only its own training needs: Lightning.
 
-The package's ``__init__`` imports all of GraphGym. Here it runs when a name is asked for that is no
-module imported before, so that whoever uses GraphGym finds it whole.
+The package's ``__init__`` imports all of GraphGym, and Lightning takes more than a second. A
+command and its workers import ``PARTS`` alone, and run ``__init__`` before GraphGym's own training,
+or when a name is asked for that is none of them. Any other program finds GraphGym as it always is.
 """
 from __future__ import annotations
 
@@ -13,11 +14,16 @@ from typing import Any
 
 import torch_geometric
 
+from graphgym_srnc import environment
+
 NAME = "torch_geometric.graphgym"
+
+PARTS = ("register", "config", "contrib", "models", "optim")
+"""What registers layers, activations, heads, optimisers and a user's own modules."""
 
 
 class _Package(ModuleType):
-    """A package whose ``__init__`` has yet to run."""
+    """The package as long as its ``__init__`` has yet to run."""
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") and name != "__all__":
@@ -27,25 +33,16 @@ class _Package(ModuleType):
 
 
 def load() -> None:
-    """Run the ``__init__`` of GraphGym's package, unless it has run."""
+    """Import all of GraphGym; to be called before a module of it that is not in ``PARTS``."""
     package = import_module(NAME)
     if isinstance(package, _Package):
         package.__class__ = ModuleType
-        try:
-            package.__spec__.loader.exec_module(package)
-        except BaseException:
-            package.__class__ = _Package
-            raise
+        package.__spec__.loader.exec_module(package)
 
 
-def _postpone() -> None:
-    package = module_from_spec(find_spec(NAME))
-    package.__class__ = _Package
-    sys.modules[NAME] = torch_geometric.graphgym = package
-
-
-if NAME not in sys.modules:
-    _postpone()
-    # What these register is known without the rest: layers, activations, a user's own modules.
-    for part in ("register", "config", "contrib", "models", "optim"):
+if environment.is_command and NAME not in sys.modules:
+    made = module_from_spec(find_spec(NAME))
+    made.__class__ = _Package
+    sys.modules[NAME] = torch_geometric.graphgym = made
+    for part in PARTS:
         import_module(f"{NAME}.{part}")

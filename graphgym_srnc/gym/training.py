@@ -11,6 +11,7 @@ from torch_geometric.graphgym.config import cfg as global_cfg
 
 from graphgym_srnc import methods
 from graphgym_srnc.errors import InputError, renamed
+from graphgym_srnc.gym import stock
 from graphgym_srnc.gym.build import build_method, device, visible_task
 from graphgym_srnc.gym.config import (
     KEYS,
@@ -92,6 +93,7 @@ def train_standard(cfg: CfgNode, run_dir: str | os.PathLike) -> GraphGymModule:
         cfg: the config.
         run_dir: an existing folder for what GraphGym writes.
     """
+    stock.load()
     from torch_geometric.graphgym.imports import pl
     from torch_geometric.graphgym.model_builder import create_model
     from torch_geometric.graphgym.train import GraphGymDataModule
