@@ -140,7 +140,7 @@ def compare_run(graph: str, args: argparse.Namespace, data: Path) -> list[Row]:
                 seconds = float(child.output.split()[-1])
             else:
                 child = run("-m", "graphgym_srnc", "run", "--cfg", f"paper/open_set/{graph}-{key}",
-                            "--overwrite", "--out-dir", out,
+                            "--overwrite", "--out-dir", out, "--name", f"{graph}-{key}",
                             "--no-figures", "num_threads", args.threads, *RUNS[key],
                             threads=args.threads, GRAPHGYM_SRNC_DATA=str(data))
                 seconds = json.loads((out / f"{graph}-{key}" / "0"

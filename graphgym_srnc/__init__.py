@@ -26,7 +26,9 @@ def __getattr__(name: str) -> Any:
         from graphgym_srnc.report.frame import results
         return results
     if name in _FROM_API or name.lower() in modules:
-        import graphgym_srnc.api as api
+        import graphgym_srnc.environment as environment
+        with environment.importing():
+            import graphgym_srnc.api as api
         found = getattr(api, name) if name in _FROM_API else api.estimator(modules[name.lower()])
         if found.__name__ == name:
             return found

@@ -23,6 +23,13 @@ def plain(text: Any) -> str:
     return clean(one_line(text))
 
 
+def readable(doc: str) -> str:
+    r"""A docstring's sentence for a terminal: ``:math:`\\alpha``` as α, names without marks."""
+    doc = re.sub(r":\w+:`~?([^`]*)`|``([^`]*)``", lambda found: found[1] or found[2] or "", doc)
+    doc = re.sub(r"\\mathcal ?", "", doc)
+    return re.sub(r"\\([a-zA-Z]+)", lambda found: GREEK.get(found[1], found[1]), doc)
+
+
 def short(text: Any, most: int = 18) -> str:
     """A text on one line of at most ``most`` letters."""
     text = plain(text)
@@ -32,6 +39,18 @@ def short(text: Any, most: int = 18) -> str:
 def counted(number: int, noun: str) -> str:
     """``1 run``, ``2 runs``."""
     return f"{number} {noun}" + "s" * (number != 1)
+
+
+def seeds(numbers: Iterable[int]) -> str:
+    """``seeds 0 to 9, 12`` of 0, 1, ..., 9 and 12."""
+    runs: list[list[int]] = []
+    for seed in sorted(set(numbers)):
+        if runs and seed == runs[-1][-1] + 1:
+            runs[-1].append(seed)
+        else:
+            runs.append([seed])
+    text = ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]} to {run[-1]}" for run in runs)
+    return f"seed {text}" if text.isdecimal() else f"seeds {text}"
 
 
 def listed(items: Sequence[str], most: int = 8) -> str:
@@ -60,6 +79,33 @@ def escape_markdown(text: str) -> str:
     text = text.replace("<", "&lt;").replace(">", "&gt;")
     # An address alone is made a link by some readers.
     return text.replace("://", "&#58;//").replace("@", "&#64;").replace("www.", "www&#46;")
+
+
+GREEK = dict(zip("alpha beta gamma lambda theta rho tau sigma mu eta Phi".split(), "αβγλθρτσμηΦ"))
+"""Letters of formulas."""
+
+METHODS = {"srnc": "SRNC", "srnc_plus": "SRNC+", "iid": "oracle", "openwgl": "OpenWGL",
+           "g2pxy": "G2Pxy", "nodesafe": "NODESafe", "strurw": "StruRW", "adalign": "ADAlign",
+           "pairalign": "Pair-Align", "a2gnn": "A2GNN", "udagcn": "UDAGCN", "uaga": "UAGA",
+           "standard": "GraphGym's own", "erm": "ERM", "pgl": "PGL", "doc": "DOC", "dann": "DANN",
+           "cmd": "CMD", "mmd": "MMD", "coral": "CORAL", "srgnn": "SRGNN"}
+"""Methods as people write them."""
+
+LAYERS = {"gcnconv": "GCN", "sageconv": "SAGE", "gatconv": "GAT", "sgconv": "SGC", "mlp": "MLP",
+          "dgi": "DGI"}
+"""Kinds of network as people write them."""
+
+ON_LAYERS = {"erm": "{}", "iid": "{} (IID)", "standard": "{} (GraphGym)", "pgl": "PGL+{}",
+             **{name: f"{{}}-{METHODS[name]}" for name in ("dann", "cmd", "mmd", "coral", "srgnn")}}
+"""Methods whose names say the network too."""
+
+
+def method_name(method: str, layer: str) -> str:
+    """A method on a kind of network as papers write it: ``SRNC+``, ``PGL+GCN``, ``GCN-DANN``."""
+    kind = LAYERS.get(layer, layer)
+    if method in ON_LAYERS:
+        return clean(ON_LAYERS[method].format(kind))
+    return clean(METHODS.get(method, method) + f" ({kind})" * (layer != "gcnconv"))
 
 
 def aligned(lines: Sequence[Sequence[str]], right: bool = False) -> str:

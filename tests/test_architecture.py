@@ -15,13 +15,14 @@ LAYERS = (
     ("errors",), ("options", "plugins"),
     ("atomic", "seal", "environment", "settings", "stats", "text", "progress"),
     ("store", "parallel", "task"), ("legacy", "cache"), ("losses", "data"),
-    ("backbones", "shifts"), ("methods",), ("train",), ("gym", "api"), ("figures",), ("watch",),
-    ("runs",), ("report",), ("own", "grid", "plot"), ("tune",), ("cli",),
+    ("backbones", "shifts"), ("methods",), ("train", "configs"), ("gym", "api"), ("figures",),
+    ("watch",), ("runs",), ("report",), ("own", "grid", "plot"), ("tune",), ("cli",),
 )
 """The rooms from the ground up: each imports those of lower layers, or itself, and nothing else."""
 
 INSIDE = {
-    "__init__": {"api", "methods", "report"}, "__main__": {"cli"}, "losses": set(), "task": set(),
+    "__init__": {"api", "environment", "methods", "report"}, "__main__": {"cli"},
+    "losses": set(), "task": set(),
     "store": {"atomic", "environment", "settings", "stats"}, "cache": {"environment", "atomic"},
     "data": {"task", "cache", "text", "atomic", "seal"},
     "shifts": {"task", "cache", "data", "options", "plugins"},
@@ -119,8 +120,8 @@ def test_no_method_or_shift_imports_another(folder):
 
 
 def test_the_command_line_imports_nothing_slow():
-    light = ("__init__", "environment", "errors", "options", "stats", "store", "settings",
-             "methods/__init__", "shifts/__init__")
+    light = ("__init__", "configs", "environment", "errors", "options", "stats", "store",
+             "settings", "methods/__init__", "shifts/__init__")
     for path in [*(PACKAGE / "cli").glob("*.py"), *(PACKAGE / f"{name}.py" for name in light)]:
         assert not {name.split(".")[0] for name in imports(path, top_level=True)} & SLOW, path
 

@@ -200,9 +200,9 @@ def test_nothing_to_look_at(tmp_path, capsys):
 
 
 def test_a_run_of_the_command_line_is_whole(tmp_path, capsys):
-    words = ["--out-dir", str(tmp_path), "train.mode", "erm", "erm.steps", "5", "gnn.dim_inner",
-             "8", "synthetic.num_nodes", "300", "synthetic.num_val", "60", "synthetic.num_test",
-             "100", "train.max_episodes", "1"]
+    words = ["--out-dir", str(tmp_path), "--name", "default", "train.mode", "erm", "erm.steps",
+             "5", "gnn.dim_inner", "8", "synthetic.num_nodes", "300", "synthetic.num_val", "60",
+             "synthetic.num_test", "100", "train.max_episodes", "1"]
     assert main(["run", "--repeat", "2", "--no-figures", *words]) == 0
     capsys.readouterr()
     assert lines(capsys, tmp_path, 0) == [

@@ -304,7 +304,8 @@ def test_a_full_disk_stops_no_run(experiment, monkeypatch):
 
 # ---- the command line ----
 
-WORDS = ["synthetic.num_nodes", "300", "synthetic.num_val", "60", "synthetic.num_test", "100",
+WORDS = ["--name", "default", "synthetic.num_nodes", "300", "synthetic.num_val", "60",
+         "synthetic.num_test", "100",
          "gnn.dim_inner", "8", "train.mode", "srnc", "srnc.rounds", "8", "srnc.steps", "20",
          "train.checkpoint", "1"]
 KILLED = """

@@ -17,6 +17,7 @@ import torch
 from conftest import make_graph
 
 from graphgym_srnc import methods, store
+from graphgym_srnc.cli import arguments
 from graphgym_srnc.cli.main import COMMANDS, build_parser, main
 from graphgym_srnc.options import options
 from graphgym_srnc.progress import RunProgress
@@ -27,6 +28,7 @@ pytestmark = pytest.mark.usefixtures("unchanged_globals")
 TINY = ["synthetic.num_nodes", "300", "synthetic.num_val", "60", "synthetic.num_test", "100",
         "gnn.dim_inner", "8",
         "train.max_episodes", "1"]
+NAMED = ["run", "--name", "default"]
 ERM = ["train.mode", "erm", "erm.steps", "5", *TINY]
 SRC = Path(__file__).parent.parent
 
@@ -42,7 +44,7 @@ def environment() -> dict[str, str]:
 
 
 def erm(out: Path, *words: str) -> int:
-    return main(["run", "--out-dir", str(out), "--no-figures", "--no-tensorboard", *words, *ERM])
+    return main([*NAMED, "--out-dir", str(out), "--no-figures", "--no-tensorboard", *words, *ERM])
 
 
 def scores(out: Path, name: str = "default") -> dict[int, dict]:
@@ -137,7 +139,7 @@ def test_help_and_version(capsys):
 
 
 def test_a_run_leaves_the_whole_record(tmp_path, capsys):
-    words = ["run", "--repeat", "2", "--out-dir", str(tmp_path), *ERM]
+    words = [*NAMED, "--repeat", "2", "--out-dir", str(tmp_path), *ERM]
     assert main(words) == 0
     out = capsys.readouterr().out
     home = tmp_path / "default"
@@ -155,7 +157,7 @@ def test_a_run_leaves_the_whole_record(tmp_path, capsys):
             "digest"} <= set(result)
     assert result["method"] == "erm" and len(result["history"]) == 2
     assert result["config"]["gnn"]["dim_inner"] == 8
-    assert f"test micro-F1 {100 * result['test']['micro_f1']:.1f}" in out
+    assert f"test Micro-F1 {100 * result['test']['micro_f1']:.1f}" in out
     assert "srnc" not in result["config"] and "file" not in result["config"]
     line = json.loads((home / "1" / "train" / "stats.json").read_text().splitlines()[0])
     assert line["epoch"] == 0 and line["loss"] == result["history"][0]["losses"]["source"]
@@ -198,7 +200,7 @@ def test_results_are_kept_resumed_and_overwritten(tmp_path, capsys):
     (["synthetic.num_unseen", "6"], "num_unseen"), (["--figure-every", "-1"], "--figure-every"),
 ])
 def test_bad_input_is_one_line_and_nothing_is_written(tmp_path, capsys, words, key):
-    assert main(["run", "--out-dir", str(tmp_path / "deep" / "results"), *ERM, *words]) == 2
+    assert main([*NAMED, "--out-dir", str(tmp_path / "deep" / "results"), *ERM, *words]) == 2
     err = capsys.readouterr().err
     assert err.count("\n") == 1 and err.startswith("error: ") and key in err
     assert not list(tmp_path.iterdir())
@@ -211,7 +213,7 @@ def test_two_commands_at_one_name(tmp_path, capsys, monkeypatch):
         missing = plan(self, *args)
         if not others:  # another process does the same, and is done before this one begins
             words = ["--out-dir", str(tmp_path), "--no-figures", "--no-tensorboard"]
-            others.append(subprocess.run(command("run", *words, *ERM), env=environment(),
+            others.append(subprocess.run(command(*NAMED, *words, *ERM), env=environment(),
                                          capture_output=True, text=True))
         return missing
 
@@ -229,7 +231,7 @@ def test_two_commands_at_one_name(tmp_path, capsys, monkeypatch):
 
 def test_commands_started_at_once_make_each_run_once(tmp_path):
     words = ["--out-dir", str(tmp_path), "--no-figures", "--no-tensorboard", "--repeat", "3"]
-    both = [subprocess.Popen(command("run", *words, *ERM), env=environment(), text=True,
+    both = [subprocess.Popen(command(*NAMED, *words, *ERM), env=environment(), text=True,
                              stdout=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(2)]
     told = [process.communicate() for process in both]
     assert {process.returncode for process in both} <= {0, 2}, told
@@ -265,7 +267,7 @@ def test_runs_of_other_data_are_not_pooled(tmp_path, capsys):
 
 
 def with_tensorboard(out: Path, *words: str) -> int:
-    return main(["run", "--out-dir", str(out), "--no-figures", *words, *ERM])
+    return main([*NAMED, "--out-dir", str(out), "--no-figures", *words, *ERM])
 
 
 def test_results_that_are_removed_in_mid_run(tmp_path, capsys, monkeypatch):
@@ -358,7 +360,7 @@ def test_other_errors_take_one_line_and_finished_runs_stay(tmp_path, monkeypatch
     with pytest.raises(FloatingPointError, match="ERM, episode 0: source"):
         erm(tmp_path, "--resume", "--repeat", "3", "--debug")
     with pytest.raises(FloatingPointError):
-        main(["--debug", "run", "--resume", "--repeat", "3", "--out-dir", str(tmp_path),
+        main(["--debug", *NAMED, "--resume", "--repeat", "3", "--out-dir", str(tmp_path),
               "--no-figures", "--no-tensorboard", *ERM])
 
 
@@ -424,7 +426,7 @@ def test_warnings_reach_screen_and_record(tmp_path, capsys, monkeypatch):
     assert erm(tmp_path) == 0
     out = capsys.readouterr().out
     assert "warning: seed 0: the cluster GNN collapsed" in out
-    assert "1 of 1 run(s) gave a warning" in out
+    assert "1 of 1 run gave a warning" in out
     assert store.read_result(tmp_path / "default"
                              / "0")["warnings"] == ["the cluster GNN collapsed: 1 of 7 "
                                                     "clusters used"]
@@ -435,23 +437,24 @@ def test_the_distance_to_the_oracle_is_in_the_table(tmp_path, capsys):
                  "--no-tensorboard", *TINY, "train.mode", "iid"]) == 0
     assert erm(tmp_path) == 0
     out = capsys.readouterr().out
-    assert "default: ΔF1 is Micro-F1 of iid minus its own on 1 common split(s)." in out
+    assert "default: ΔF1 is Micro-F1 of iid minus its own on 1 common split" in out
 
 
 def test_graphgym_own_training_is_stored_alike(tmp_path):
     words = [*TINY, "optim.max_epoch", "2", "accelerator", "cpu"]
-    assert main(["run", "--cfg", "testing/standard", "--out-dir", str(tmp_path), *words]) == 0
-    result = store.read_result(tmp_path / "standard" / "0")
+    words = ["--name", "own", "--out-dir", str(tmp_path), *words]
+    assert main(["run", "--cfg", "testing/standard", *words]) == 0
+    result = store.read_result(tmp_path / "own" / "0")
     assert (result["method"], result["selection"], result["selected"],
             len(result["history"])) == ("standard", "last", 1, 2)
-    tested = read_lines(tmp_path / "standard" / "0" / "test" / "stats.json")
+    tested = read_lines(tmp_path / "own" / "0" / "test" / "stats.json")
     assert [line["epoch"] for line in tested] == [1]
     assert tested[0]["micro_f1"] == result["test"]["micro_f1"]
 
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_ctrl_c_keeps_finished_runs(tmp_path, number, status):
-    words = command("run", "--repeat", "500", "--out-dir", str(tmp_path), "--no-figures",
+    words = command(*NAMED, "--repeat", "500", "--out-dir", str(tmp_path), "--no-figures",
                     "--no-tensorboard", *ERM)
     # A shell's background job would hand its ignored signal down.
     process = subprocess.Popen(words, env=environment(), stdout=subprocess.PIPE,
@@ -490,6 +493,27 @@ def test_options_lists_keys_and_choices(capsys):
     allowed = [str(option.allowed) for option in options(methods.find("erm")) if option.allowed]
     assert all(any(f"  {text}  " in line for line in lines) for text in allowed)
     assert main(["options", "no_such"]) == 2
+    capsys.readouterr()
+    assert main(["options"]) == 0
+    out = capsys.readouterr().out
+    assert ":math:" not in out and "``" not in out and "\\" not in out and "λ" in out
+
+
+def test_default_names_say_config_data_and_method(tmp_path):
+    name = arguments.default_name
+    assert name(None, [], "synthetic") == "default" and name("own", [], "file") == "own"
+    assert name("paper/close_set/arxiv/erm", ["temporal.period", "3", "gnn.dim_inner", "8",
+                                              "train.mode", "cmd"], "temporal") == (
+        "arxiv-erm-period=3-cmd")
+    pair = ["cross_graph.target", "b", "cross_graph.source", "a"]
+    assert (name("paper/close_set/citation/erm", pair, "cross_graph")
+            == name("paper/close_set/citation/erm", pair[2:] + pair[:2], "cross_graph")
+            == "citation-erm-source=a-target=b")
+    (tmp_path / "mine.yaml").write_text("")
+    assert name(str(tmp_path / "mine.yaml"), ["dataset.name", "/data/of me/Cora", "dataset.dir",
+                                              "elsewhere"], "file") == "mine-Cora"
+    for value in ("..", "a/../b", "[1, 2]", "", "x" * 500, "*?", "ü"):
+        store.check_name(name(None, ["open_set.unseen", value, "dataset.name", value], "open_set"))
 
 
 def test_plain_progress_tells_of_a_long_start(monkeypatch, capsys):

@@ -29,6 +29,7 @@ SRC = Path(__file__).parent.parent
 RNG = np.random.default_rng(0)
 SCORES = {row: np.round(RNG.normal(centre, 0.02, 10), 3).tolist() for row, centre in (
     ("erm", 0.70), ("pgl", 0.755), ("srnc", 0.76), ("iid", 0.9))}
+ROWS = {"erm": "GCN", "pgl": "PGL+GCN", "srnc": "SRNC", "iid": "GCN (IID)"}
 
 
 def both(score: float) -> dict[str, float]:
@@ -92,9 +93,10 @@ def test_mean_and_deviation_are_those_of_graphgym(tmp_path):
         lines = list(csv.DictReader((tmp_path / "agg" / f"{split}_best.csv").open()))
         found = of(tmp_path, metrics=["micro_f1", "macro_recall"], split=split, by=["optim.lr"],
                    columns=["backbone"])
+        layers = {"gcnconv": "GCN", "gatconv": "GAT", "sageconv": "SAGE"}
         assert len(lines) == 4 == len(found.settings)
         for line, metric in itertools.product(lines, found.metrics):
-            cell = found.cells[metric, f"lr={line['lr']}", line["l"]]
+            cell = found.cells[metric, f"lr={line['lr']}", layers[line["l"]]]
             assert cell.runs == 3
             assert ((round(cell.mean, 4), round(cell.std, 4))
                     == (float(line[metric]), float(line[f"{metric}_std"])))
@@ -102,16 +104,17 @@ def test_mean_and_deviation_are_those_of_graphgym(tmp_path):
 
 def test_every_number_of_a_cell(several):
     found = of(several, metrics=["micro_f1", "unknown_fpr95", "seconds"], intervals=True)
-    assert found.rows == ["iid", "erm", "pgl", "srnc"] and found.columns == ["CiteSeer", "Cora"]
-    cell = found.cells["micro_f1", "pgl", "Cora"]
+    assert found.rows == ["GCN (IID)", "GCN", "PGL+GCN", "SRNC"]
+    assert found.columns == ["CiteSeer", "Cora"]
+    cell = found.cells["micro_f1", "PGL+GCN", "Cora"]
     assert ((cell.mean, cell.std, cell.median)
             == pytest.approx((np.mean(SCORES["pgl"]), np.std(SCORES["pgl"]),
                               np.median(SCORES["pgl"]))))
     assert cell.interval == statistics.bootstrap_interval(SCORES["pgl"], 0.95)
-    assert found.cells["seconds", "pgl", "Cora"].mean == pytest.approx(6.5)
+    assert found.cells["seconds", "PGL+GCN", "Cora"].mean == pytest.approx(6.5)
     on_train = of(several, split="train")
-    assert on_train.cells["micro_f1", "erm", "Cora"].mean == 1
-    assert ("micro_f1", "erm", "Cora") in on_train.cells
+    assert on_train.cells["micro_f1", "GCN", "Cora"].mean == 1
+    assert ("micro_f1", "GCN", "Cora") in on_train.cells
 
 
 def test_marks_against_scipy(several):
@@ -122,13 +125,13 @@ def test_marks_against_scipy(several):
            for row in others}
     low, high = sorted(others, key=raw.get)
     corrected = {low: min(1, 2 * raw[low]), high: max(min(1, 2 * raw[low]), raw[high])}
-    cells = {row: found.cells["micro_f1", row, "Cora"] for row in found.rows}
+    cells = {row: found.cells["micro_f1", name, "Cora"] for row, name in ROWS.items()}
     assert [row for row, cell in cells.items() if cell.best] == [best]
     assert {row: cells[row].p for row in others} == pytest.approx(corrected)
     assert ({row: cells[row].tied for row in others}
             == {row: p > 0.05 for row, p in corrected.items()} == {"erm": False, "pgl": True})
     assert not cells["iid"].best and not cells["iid"].tied
-    strict = of(several, alpha=1e-3, test="t").cells["micro_f1", "erm", "Cora"]
+    strict = of(several, alpha=1e-3, test="t").cells["micro_f1", "GCN", "Cora"]
     p = scipy.stats.ttest_rel(SCORES[best], SCORES["erm"]).pvalue
     assert strict.tied == (strict.p > 1e-3) and p <= strict.p <= 2 * p * (1 + 1e-9)
 
@@ -146,7 +149,7 @@ def test_ranks_of_cells_that_all_rows_have(several):
     blocks = [[SCORES[row][seed] for row in ("erm", "pgl", "srnc")] for seed in range(10)] * 2
     expected = scipy.stats.rankdata(-np.array(blocks), axis=1)
     assert found.blocks == 20
-    assert found.ranks == pytest.approx(dict(zip(("erm", "pgl", "srnc"), expected.mean(0))))
+    assert found.ranks == pytest.approx(dict(zip(("GCN", "PGL+GCN", "SRNC"), expected.mean(0))))
     assert (found.friedman == pytest.approx(
         scipy.stats.friedmanchisquare(*np.array(blocks).T).pvalue))
     assert (found.difference, found.cliques) == statistics.critical_difference(found.ranks, 20)
@@ -154,10 +157,12 @@ def test_ranks_of_cells_that_all_rows_have(several):
 
 def test_a_row_against_the_others(several):
     found = of(several, against="erm")
-    places = itertools.product(["micro_f1"], ["pgl", "srnc"], ["Cora", "CiteSeer", compare.POOLED])
+    columns = ["Cora", "CiteSeer", compare.POOLED]
+    places = itertools.product(["micro_f1"], ["PGL+GCN", "SRNC"], columns)
+    assert found.against == "GCN" == of(several, against="GCN").against
     assert set(found.comparisons) == set(places)
     gaps = np.round(np.subtract(SCORES["srnc"], SCORES["erm"]), 9)
-    one, pooled = (found.comparisons["micro_f1", "srnc", column]
+    one, pooled = (found.comparisons["micro_f1", "SRNC", column]
                    for column in ("Cora", compare.POOLED))
     assert (one.pairs, one.wins) == (10, (gaps > 0).sum())
     assert one.difference == pytest.approx(gaps.mean())
@@ -173,12 +178,12 @@ def test_pairs_are_common_splits_only(tmp_path):
     keep(tmp_path, "d", [0.9], method="cmd")
     found = of(tmp_path, against="erm")
     assert {row: found.comparisons["micro_f1", row, "Cora"].pairs
-            for row in ("pgl", "doc", "cmd")} == {"pgl": 4, "doc": 0, "cmd": 1}
-    assert np.isnan(found.comparisons["micro_f1", "cmd", "Cora"].p)
-    assert found.cells["micro_f1", "cmd", "Cora"].best
+            for row in ("PGL+GCN", "DOC", "GCN-CMD")} == {"PGL+GCN": 4, "DOC": 0, "GCN-CMD": 1}
+    assert np.isnan(found.comparisons["micro_f1", "GCN-CMD", "Cora"].p)
+    assert found.cells["micro_f1", "GCN-CMD", "Cora"].best
     assert not any(found.cells["micro_f1", row, "Cora"].tied for row in found.rows)
     text = render.text(found)
-    assert re.search(r"\ncmd +-\n", text) and "n 4" in text and "fewer than 2 splits" in text
+    assert re.search(r"\nGCN-CMD +-\n", text) and "n 4" in text and "fewer than 2 splits" in text
     assert "fewer than 6 nothing" in text
     with pytest.raises(InputError, match="--against.*2 splits"):
         of(tmp_path / "a", tmp_path / "c", against="erm")
@@ -192,10 +197,10 @@ def test_the_test_score_is_that_of_the_setting_chosen_on_validation(tmp_path):
     keep(tmp_path, "c", [0.8, 0.8], val=[0.6, 0.6], gnn__dim_inner=128)
     keep(tmp_path, "lucky", [0.9], val=[0.99], gnn__dim_inner=256)
     found = of(tmp_path, metrics=["micro_f1", "macro_recall"])
-    setting = found.settings["erm", "Cora"]
+    setting = found.settings["GCN", "Cora"]
     assert setting == layout.Setting({"gnn.dim_inner": 64}, tried=4, fewer=1, validation=0.7)
-    assert found.cells["micro_f1", "erm", "Cora"].mean == pytest.approx(0.65)
-    assert found.cells["macro_recall", "erm", "Cora"].mean == pytest.approx(0.325)
+    assert found.cells["micro_f1", "GCN", "Cora"].mean == pytest.approx(0.65)
+    assert found.cells["macro_recall", "GCN", "Cora"].mean == pytest.approx(0.325)
     text = render.text(found)
     assert ("best of 4 settings, 1 of them with fewer runs left out, validation 70.0:"
             " gnn.dim_inner=64") in text
@@ -204,8 +209,8 @@ def test_the_test_score_is_that_of_the_setting_chosen_on_validation(tmp_path):
         record = json.loads(result.read_text())
         result.write_text(json.dumps(store.sealed(record | {"test": both(0.01)})))
     assert of(tmp_path).settings == of(tmp_path,
-                                       metrics=["micro_f1"]).settings == {("erm", "Cora"): setting}
-    assert (of(tmp_path, metrics=["unknown_fpr95"]).settings["erm", "Cora"].values
+                                       metrics=["micro_f1"]).settings == {("GCN", "Cora"): setting}
+    assert (of(tmp_path, metrics=["unknown_fpr95"]).settings["GCN", "Cora"].values
             == {"gnn.dim_inner": 64})
 
 
@@ -216,12 +221,12 @@ def test_each_cell_has_its_own_setting_and_pooling_is_told(tmp_path):
                  erm__steps=steps, optim__lr=steps / 100)
     found = of(tmp_path)
     assert ({place: setting.values["erm.steps"] for place, setting in found.settings.items()}
-            == {("erm", "Cora"): 20, ("erm", "PubMed"): 10})
+            == {("GCN", "Cora"): 20, ("GCN", "PubMed"): 10})
     pooled = of(tmp_path, select=[])
-    assert pooled.cells["micro_f1", "erm", "Cora"].runs == 4
+    assert pooled.cells["micro_f1", "GCN", "Cora"].runs == 4
     assert "pool runs that differ in erm.steps, optim.lr" in " ".join(sentences.remarks(pooled))
     partly = of(tmp_path, select=["erm.steps"])
-    assert partly.settings["erm", "Cora"].values == {"erm.steps": 20}
+    assert partly.settings["GCN", "Cora"].values == {"erm.steps": 20}
     assert "pool" not in " ".join(sentences.remarks(partly))
     by_step = of(tmp_path, by=["erm.steps"])
     assert by_step.rows == ["steps=10", "steps=20"]
@@ -236,10 +241,22 @@ def test_data_are_never_selected_over(tmp_path):
     assert found.columns == ["Cora/num_unseen=1", "Cora/num_unseen=3"]
     assert all(one.tried == 1 for one in found.settings.values())
     one = of(tmp_path, columns=["task"])
-    assert one.cells["micro_f1", "erm", "Cora"].runs == 4
+    assert one.cells["micro_f1", "GCN", "Cora"].runs == 4
     assert "open_set.num_unseen" in " ".join(sentences.remarks(one))
     by_data = of(tmp_path, by=["open_set.num_unseen"])
     assert by_data.rows == ["num_unseen=1", "num_unseen=3"] and by_data.columns == ["Cora"]
+
+
+def test_srnc_and_srnc_plus_are_two_rows_also_beside_the_paper(tmp_path):
+    data = {"open_set__num_unseen": 3, "train__max_episodes": -1}
+    keep(tmp_path, "a", [0.7], method="srnc", srnc__pseudo_labels="cluster", **data)
+    keep(tmp_path, "b", [0.8], method="srnc_plus", srnc_plus__members=5, **data)
+    keep(tmp_path, "c", [0.8], method="srnc_plus", backbone="gatconv", **data)
+    for beside in (None, "open_set"):
+        found = of(tmp_path, paper=beside)
+        assert found.rows == ["SRNC", "SRNC+", "SRNC+ (GAT)"]
+        assert all(setting.tried == 1 for setting in found.settings.values())
+    assert of(tmp_path, by=["method"]).rows == ["SRNC", "SRNC+"]
 
 
 def test_labels_say_what_tells_rows_apart(tmp_path):
@@ -247,9 +264,11 @@ def test_labels_say_what_tells_rows_apart(tmp_path):
     keep(tmp_path, "b", [0.5], task="file/Cora")
     keep(tmp_path, "c", [0.5], method="doc")
     found = of(tmp_path)
-    assert found.rows == ["erm/gatconv", "erm/gcnconv", "doc/gcnconv"]
+    assert found.rows == ["GAT", "GCN", "DOC"]
+    with pytest.raises(InputError, match="against"):  # two rows are of that method
+        of(tmp_path, against="erm")
     assert found.columns == ["open_set/Cora", "file/Cora"]
-    assert of(tmp_path, by=["method", "erm.score"]).rows == ["erm/score=energy", "erm", "doc"]
+    assert of(tmp_path, by=["method", "erm.score"]).rows == ["ERM/score=energy", "ERM", "DOC"]
     assert of(tmp_path, by=["erm.score"]).rows == ["score=energy", "-"]
 
 
@@ -300,7 +319,7 @@ def test_nothing_to_read(tmp_path):
                           ({"by": ["no.key"]}, "method, backbone, task, dataset.name, train.mode"),
                           ({"columns": ["no.key"]}, "--columns"),
                           ({"select": ["no.key"]}, "--select"),
-                          ({"against": "nobody"}, r"iid \| erm \| pgl \| srnc"),
+                          ({"against": "nobody"}, r"GCN \(IID\) \| GCN \| PGL\+GCN \| SRNC"),
                           ({"test": "sign"}, "wilcoxon, t"),
                           ({"paper": "table"}, "open_set, close_set, clustering"),
                           ({"alpha": 1.0}, "--alpha")])
@@ -318,7 +337,7 @@ def test_settings_without_validation_scores_are_not_chosen_from(tmp_path):
     with pytest.raises(InputError, match="gnn.dim_inner.*--by"):
         of(tmp_path)
     assert of(tmp_path, by=["gnn.dim_inner"]).rows == ["dim_inner=16", "dim_inner=64"]
-    assert of(tmp_path, select=[]).cells["micro_f1", "erm", "Cora"].runs == 4
+    assert of(tmp_path, select=[]).cells["micro_f1", "GCN", "Cora"].runs == 4
 
 
 # The paper.
@@ -386,7 +405,7 @@ def test_the_papers_numbers_beside_ours(tmp_path):
     keep(tmp_path, "pgl-ppr", [0.75, 0.8], method="pgl", open_set__num_unseen=3, pgl__smoothing=10)
     found = of(tmp_path, paper="open_set")
     assert found.metrics == ("micro_f1", "macro_recall")
-    assert found.rows == ["PGL+SAGE", "erm/gcnconv", "pgl/gcnconv (beyond the paper)"]
+    assert found.rows == ["PGL+SAGE", "GCN", "PGL+GCN (beyond the paper)"]
     assert found.columns == ["Cora/num_unseen=3", "Cora/num_unseen=1"]
     assert (found.cells["macro_recall", "PGL+SAGE", "Cora/num_unseen=3"].paper
             == paper.Score(71.8, 5.0))
@@ -394,9 +413,9 @@ def test_the_papers_numbers_beside_ours(tmp_path):
             and cell.paper} == {("PGL+SAGE", "Cora/num_unseen=3"): paper.Score(73.3, 4.3)}
     text = render.text(found)
     assert re.search(r"PGL\+SAGE +75\.0 ± 5\.0°? +73\.3 ± 4\.3 ", text)
-    assert re.search(r"erm/gcnconv +65\.0 ± 5\.0°? +- ", text)
+    assert re.search(r"GCN +65\.0 ± 5\.0°? +- ", text)
     mixed = of(tmp_path, paper="open_set", by=["method"], select=[])
-    assert mixed.cells["micro_f1", "pgl", "Cora/num_unseen=3"].paper is None
+    assert mixed.cells["micro_f1", "PGL", "Cora/num_unseen=3"].paper is None
     assert (not any(cell.paper for cell in of(tmp_path, paper="open_set",
                                               split="val").cells.values()))
 
@@ -408,15 +427,15 @@ def test_csv_has_every_number_in_full(several):
     lines = list(csv.DictReader(io.StringIO(render.to_csv(found))))
     assert len(lines) == 2 * (4 * 2 + 2)
     line = next(line for line in lines if (line["metric"], line["row"],
-                                           line["column"]) == ("micro_f1", "srnc", "Cora"))
-    cell = found.cells["micro_f1", "srnc", "Cora"]
-    one = found.comparisons["micro_f1", "srnc", "Cora"]
+                                           line["column"]) == ("micro_f1", "SRNC", "Cora"))
+    cell = found.cells["micro_f1", "SRNC", "Cora"]
+    one = found.comparisons["micro_f1", "SRNC", "Cora"]
     assert ([float(line[key]) for key in ("mean", "std", "median", "low", "high", "rank", "p",
                                           "p_holm", "difference")]
             == [cell.mean, cell.std, cell.median, *cell.interval,
-                found.rankings["micro_f1"].ranks["srnc"], one.p, one.holm, one.difference])
+                found.rankings["micro_f1"].ranks["SRNC"], one.p, one.holm, one.difference])
     assert (line["runs"], line["best"], line["against"], line["pairs"],
-            line["paper_mean"]) == ("10", str(int(cell.best)), "erm", "10", "")
+            line["paper_mean"]) == ("10", str(int(cell.best)), "GCN", "10", "")
 
 
 def test_names_are_escaped_everywhere(tmp_path):
@@ -475,10 +494,10 @@ def test_text_fits_the_width(several):
     for width in (40, 60, 120):
         assert max(map(len, render.text(found, width).splitlines())) <= width
     whole = render.text(found)
-    assert re.search(r"srnc +7\d\.\d ± \d\.\d[*°] +7\d\.\d ± \d\.\d[*°] +7\d\.\d +\d\.\d\n", whole)
-    assert "iid: the oracle" in whole
-    assert re.search(r"95 % bootstrap interval.*\n.*\niid +8\d\.\d to 8\d\.\d", whole)
-    assert "difference to erm (p), n pairs" in whole
+    assert re.search(r"SRNC +7\d\.\d ± \d\.\d[*°] +7\d\.\d ± \d\.\d[*°] +7\d\.\d +\d\.\d\n", whole)
+    assert "GCN (IID): the oracle" in whole
+    assert re.search(r"95 % bootstrap interval.*\n.*\nGCN \(IID\) +8\d\.\d to 8\d\.\d", whole)
+    assert "difference to GCN (p), n pairs" in whole
 
 
 def test_a_terminal_has_rules_and_bold(several):
@@ -507,7 +526,7 @@ def test_the_command_as_a_user_types_it(tmp_path, several):
                "--intervals")
     assert done.returncode == 0 and done.stdout.startswith("Micro-F1 on test, %, mean ± std\n")
     assert not done.stderr
-    assert "macro recall on test, %, difference to erm" in done.stdout
+    assert "macro recall on test, %, difference to GCN" in done.stdout
 
 
 def test_files_and_notes_of_the_command(tmp_path, several, capsys):
@@ -561,12 +580,12 @@ def test_runs_that_mask_the_same_classes_count_once(tmp_path):
     gaps = [np.mean([a - b for a, b, c in zip(ours, theirs, masked) if c == [k]])
             for k in range(3)]
     column, = found.columns
-    comparison = found.comparisons["micro_f1", "erm", column]
+    comparison = found.comparisons["micro_f1", "GCN", column]
     assert comparison.pairs == 3 and comparison.difference == pytest.approx(np.mean(gaps))
     assert comparison.p == pytest.approx(scipy.stats.wilcoxon(gaps).pvalue)
     assert found.rankings["micro_f1"].blocks == 3
     means = [np.mean([a for a, c in zip(ours, masked) if c == [k]]) for k in range(3)]
-    cell = found.cells["micro_f1", "erm", column]
+    cell = found.cells["micro_f1", "GCN", column]
     assert cell.interval == statistics.bootstrap_interval(means)
     assert (cell.runs, cell.mean) == (7, pytest.approx(np.mean(ours)))
     assert "masked sets" in " ".join(sentences.remarks(found))
@@ -576,7 +595,7 @@ def test_one_masked_set_for_all_is_no_unit(tmp_path):
     for name, scores in (("erm", [0.7, 0.8, 0.6]), ("pgl", [0.6, 0.75, 0.62])):
         keep(tmp_path, name, scores, method=name, masked=[[2]] * 3)
     found = of(tmp_path, against="pgl")
-    assert found.comparisons["micro_f1", "erm", found.columns[0]].pairs == 3
+    assert found.comparisons["micro_f1", "GCN", found.columns[0]].pairs == 3
     assert "masked sets" not in " ".join(sentences.remarks(found))
 
 

@@ -18,7 +18,8 @@ NUMBERS = ("val", "test", "selected", "fingerprint", "split", "digest")
 def run(out: Path, *words: str) -> dict[str, dict]:
     """The numbers of each seed after a command in a process of its own."""
     env = os.environ | {"PYTHONPATH": os.pathsep.join([str(SRC), os.environ.get("PYTHONPATH", "")])}
-    command = [sys.executable, "-m", "graphgym_srnc", "run", "--out-dir", str(out), *words, *TINY]
+    command = [sys.executable, "-m", "graphgym_srnc", "run", "--name", "default", "--out-dir",
+               str(out), *words, *TINY]
     done = subprocess.run(command, env=env, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     numbers = {}

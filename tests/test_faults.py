@@ -276,7 +276,7 @@ def grid(root: Path) -> int:
                  str(root / "out"), *GRID])
 
 
-RUN = ["--no-figures", "--no-tensorboard", *TINY, "train.checkpoint", "1"]
+RUN = ["--name", "default", "--no-figures", "--no-tensorboard", *TINY, "train.checkpoint", "1"]
 GRID = ["--name", "g", "--no-tensorboard", "--jobs", "1", *TINY]
 COMMANDS = {"run": (run, "default"), "grid": (grid, "g/default-d=4")}
 

@@ -339,4 +339,4 @@ def test_overview_keeps_data_sets_and_backbones_apart():
     (drawn,) = dict(overview.figures_of({"a": experiment({0: 0.5}),
                                          "b": experiment({0: 0.5}, layer_type="gatconv")})).values()
     assert ([text.get_text() for text in drawn.legends[0].get_texts()]
-            == ["srnc (gatconv)", "srnc (gcnconv)"])
+            == ["SRNC", "SRNC (GAT)"])

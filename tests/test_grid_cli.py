@@ -361,7 +361,7 @@ def test_dry_run_lists_each_difference_and_writes_nothing(tmp_path, capsys):
     assert main(words(tmp_path, "--dry-run", "--repeat", "3")) == 0
     out = capsys.readouterr().out
     assert "6 settings, 18 runs" in out and "18 to run" in out
-    assert "how long 18 of them take is not known" in out
+    assert "at a time; no time can be told before one like them is finished" in out
     assert ("erm-m=pgl-d=8-s=target_val: gnn.dim_inner 8, train.mode pgl; seeds 0 to 2, 3 to run"
             in out)
     assert "erm-m=erm-d=16-s=target_val: the base config;" in out
@@ -373,7 +373,7 @@ def test_a_dry_run_after_the_grid_tells_what_is_left_and_how_long(filled, capsys
     assert main(words(filled, "--dry-run", "--resume", "--repeat", "5", "--jobs", "3")) == 0
     out = capsys.readouterr().out
     assert "6 settings, 30 runs, of which 10 are done" in out
-    assert "20 to run, 3 at a time: about " in out and "not known" not in out
+    assert "20 to run, 3 at a time: about " in out and "no time can be told" not in out
     assert tree(filled) == before
 
 

@@ -103,7 +103,7 @@ def torchrun(folder: Path, *words: str, restarts: int = 0) -> subprocess.Popen:
 
 
 def history(folder: Path) -> list[dict]:
-    result = json.loads((folder / "results" / "srnc" / "0" / "result.json").read_text())
+    result = json.loads((folder / "results" / "testing-srnc" / "0" / "result.json").read_text())
     assert result["processes"] == 2
     return [{key: value for key, value in episode.items() if key != "seconds"}
             for episode in result["history"]]
@@ -116,7 +116,7 @@ def test_a_killed_process_is_told_of_and_the_run_goes_on(tmp_path):
     assert run.returncode == 0 and out.count("test micro-F1") == 1, err
 
     run = torchrun(cut, "--resume", restarts=1)
-    while not (cut / "results" / "srnc" / "0" / "checkpoint.pt").exists():
+    while not (cut / "results" / "testing-srnc" / "0" / "checkpoint.pt").exists():
         assert run.poll() is None, run.communicate()
         time.sleep(0.05)
     workers = psutil.Process(run.pid).children()

@@ -15,11 +15,13 @@ import torch
 
 from graphgym_srnc import methods, shifts
 from graphgym_srnc.backbones import BACKBONES
+from graphgym_srnc.cli import arguments
 from graphgym_srnc.cli.main import build_parser, main
 from graphgym_srnc.data import datasets
 from graphgym_srnc.data.block_model import class_topics, dcsbm
 from graphgym_srnc.data.cleaning import clean
 from graphgym_srnc.errors import InputError
+from graphgym_srnc.settings import digest
 from graphgym_srnc.shifts import splits
 
 ROOT = Path(__file__).parents[1]
@@ -93,6 +95,26 @@ def test_commands_are_understood(gym, tmp_path, monkeypatch):
             gym.load_config(args.cfg, [*args.overrides, *rest])
 
 
+def test_no_two_commands_of_the_docs_meet_in_a_folder(gym, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.yaml").write_text(blocks("yaml")[0])
+    lines = {line.strip() for page in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
+             for line in re.findall(r"^(?: {4})?(?:pip .*&& )?(graphgym-srnc (?:run|grid) .*)$",
+                                    page.read_text(encoding="utf-8"), re.M)}
+    configs: dict[str, set[str]] = {}
+    for line in sorted(lines):
+        args, words = build_parser().parse_known_args(shlex.split(line, comments=True)[1:])
+        cfg = gym.load_config(args.cfg, words)
+        name = arguments.default_name(args.cfg, words, cfg.dataset.format)
+        if args.command == "grid":
+            name += f"_grid_{Path(args.grid).stem}"
+        configs.setdefault(args.name or name, set()).add(digest(cfg))
+    assert len(configs) > 15
+    assert {"citation-srnc-plus-source=dblpv7-target=acmv9", "arxiv-srnc-plus-period=3",
+            "own-mygraph", "mine-plus", "default", "default_grid_open_set"} <= set(configs)
+    assert {name for name, found in configs.items() if len(found) > 1} == set()
+
+
 def test_keys_in_the_text_exist(gym):
     cfg, own = gym.load_config(), set(gym.schema()) | {"gnn", "optim"}
     # docs/performance.md is of benchmarks; the others speak of config keys and of files, the latter
@@ -116,7 +138,7 @@ def test_own_graph(gym, tmp_path, monkeypatch, capsys):
         assert main([*words, "--no-figures", "--no-tensorboard", *TINY, "srnc_plus.members", "2",
                      "srnc_plus.resolution", "2", "file.labels_per_class", "5"]) == 0
     assert "mine-plus" in capsys.readouterr().out
-    assert (tmp_path / "results/mine/agg/test/best.json").is_file()
+    assert (tmp_path / "results/mine-labels_per_class=5/agg/test/best.json").is_file()
     assert (tmp_path / "results/mine-plus/0/result.json").is_file()
 
 

@@ -53,7 +53,7 @@ def test_tables_are_written_and_shown(tmp_path):
     assert float(read[0]["micro_f1_std"]) == pytest.approx(0.1)
     markdown = (tmp_path / "summary.md").read_text()
     assert "one\\|two" in markdown and "60.0 ± 10.0" in markdown and "population" in markdown
-    assert "1 of 2 run(s) gave a warning" in markdown
+    assert "1 of 2 runs gave a warning" in markdown
     plain = io.StringIO()
     table.show(rows, plain)
     assert "60.0 ± 10.0" in plain.getvalue() and "\x1b" not in plain.getvalue()

@@ -697,7 +697,7 @@ def test_the_walk_to_predictions_on_the_example(tmp_path):
             "srnc_plus.cluster_steps", "5")
     assert "own" in type_in("run", "--cfg", "own", "--no-tensorboard", "--no-figures",
                             "dataset.name", "demo/graph", *fast)
-    result = json.loads((tmp_path / "results/own/0/result.json").read_text())
+    result = json.loads((tmp_path / "results/own-demo-graph/0/result.json").read_text())
     assert result["selection"] == "target_modularity" and result["task"] == "file/demo/graph"
 
 

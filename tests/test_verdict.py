@@ -197,7 +197,7 @@ def test_it_is_told_everywhere(gym, tmp_path, monkeypatch):
     sentence = result["verdict"]["sentences"]["agreement"]
     row = table.summarise("told", place.aggregate(), tmp_path)
     notes = table.notes([row])
-    assert any("told: agreement, 2 of 2 run(s): the plain GNN" in note for note in notes)
+    assert any("told: agreement, 2 of 2 runs: the plain GNN" in note for note in notes)
     assert "verdict" not in table.to_csv([row])
     events = EventAccumulator(str(place.path / "1"))
     events.Reload()
@@ -208,7 +208,7 @@ def test_it_is_told_everywhere(gym, tmp_path, monkeypatch):
     (place.path / "0" / "result.json").write_text(json.dumps(store.sealed(broken)))
     text = page.render(collect([tmp_path]))
     assert "Verdicts" in text and "<script>alert(1)" not in text
-    assert "agreement, 2 of 2 run(s)" in text
+    assert "agreement, 2 of 2 runs" in text
 
 
 def test_an_estimator_has_it_too(tmp_path):

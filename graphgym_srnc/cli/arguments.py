@@ -5,6 +5,7 @@ import argparse
 import contextlib
 import math
 import os
+import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Iterator, Sequence
@@ -17,6 +18,12 @@ if TYPE_CHECKING:
 FOLDERS = {"nargs": "+", "metavar": "DIR",
            "help": "an experiment, a folder of them, or a folder of such folders"}
 """The argument of commands that read results."""
+
+SPEAKING = ("dataset.format", "dataset.name", "train.mode")
+"""Keys whose values speak for themselves in the name of a folder."""
+
+LONGEST_NAME = 150
+"""Characters of a name that is made of a command line."""
 
 
 def add_present(parser: argparse.ArgumentParser, resume: str, overwrite: str) -> None:
@@ -157,6 +164,33 @@ def base_name(cfg_file: str | None) -> str:
     """The name of a yaml file without folders and suffix."""
     last = (cfg_file or "default").replace("\\", "/").rsplit("/", 1)[-1]
     return last.removesuffix(".yaml").removesuffix(".yml")
+
+
+def default_name(cfg_file: str | None, words: Sequence[str], shift: str) -> str:
+    """The folder of results that nobody has named: the config, then what words change of its data,
+    shift and method, as in ``citation-srnc-plus-source=dblpv7-target=acmv9``.
+
+    Args:
+        cfg_file: as :func:`graphgym_srnc.gym.load_config` takes it; of a shipped config the folder
+            counts as well.
+        words: keys and values by turns.
+        shift: the value of ``dataset.format``, whose block is that of the shift.
+    """
+    from graphgym_srnc.configs import find
+    from graphgym_srnc.settings import config_root, is_volatile
+    name = base_name(cfg_file)
+    folder = find(cfg_file).resolve().parent if cfg_file else None
+    if folder and config_root().resolve() in folder.parents:
+        name = f"{folder.name}-{name}"
+
+    for key, value in sorted(dict(zip(words[::2], words[1::2])).items()):
+        block, _, last = key.rpartition(".")
+        if block in ("dataset", shift) and not is_volatile(key) or key == "train.mode":
+            # Of a place outside the working directory the last part says most.
+            text = Path(value).name if os.path.isabs(value) else value
+            text = re.sub(r"[^\w.,+]+", "-", text).strip("-.") or "none"
+            name += f"-{text}" if key in SPEAKING else f"-{last}={text}"
+    return name[:LONGEST_NAME]
 
 
 @contextlib.contextmanager

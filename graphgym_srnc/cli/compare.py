@@ -38,7 +38,7 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
     add("--split", default="test", metavar="SPLIT",
         help="nodes of the scores: train, val or test (default: test)")
     add("--by", nargs="+", default=[], metavar="KEY",
-        help="what tells rows apart (default: method, backbone if it varies)")
+        help="what tells rows apart (default: method and backbone)")
     add("--columns", nargs="+", default=[], metavar="KEY",
         help="what tells columns apart (default: the task)")
     add("--select", nargs="*", default=["all"], metavar="KEY",

@@ -54,7 +54,10 @@ def main(args: argparse.Namespace) -> None:
         InputError: the run, the graph, a file or an option is not what it must be; nothing was
             written then.
     """
+    from graphgym_srnc import store
     _check(args)
+    if not Path(args.run).is_file():
+        store.finished_run(Path(args.run))
     import torch
 
     from graphgym_srnc.data.folder import check_place

@@ -6,7 +6,7 @@ import argparse
 import sys
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Sequence
 
 from graphgym_srnc.cli import arguments
 
@@ -73,24 +73,27 @@ def main(args: argparse.Namespace) -> int:
             no run has started then.
         KeyboardInterrupt: Ctrl-C; what is finished is kept.
     """
-    from graphgym_srnc import store
+    from graphgym_srnc import environment, store
     from graphgym_srnc.grid import estimate, execute, plan
-    from graphgym_srnc.gym import load_config
     from graphgym_srnc.progress import GridProgress
     from graphgym_srnc.settings import difference
+    from graphgym_srnc.text import seeds
     arguments.check_least(args, repeat=1, jobs=0, time_limit=0, memory_limit=0, retries=0,
                           ray_cpus=0, ray_gpus=0)
     file = plan.find(args.grid)
     settings = _settings(args, file)
-    base = arguments.base_name(args.cfg)
-    folder = args.name or f"{base}_grid_{file.stem}"
-    store.check_name(folder)
+    _glance(args, settings)
+    with environment.importing():
+        from graphgym_srnc.gym import load_config
     # A thousand runs would keep a thousand models; who wants them says so after this.
     overrides = ["train.save_model", "false", *args.overrides]
     base_cfg = load_config(args.cfg, overrides)
+    base = arguments.default_name(args.cfg, args.overrides, base_cfg.dataset.format)
+    folder = args.name or f"{base}_grid_{file.stem}"
+    store.check_name(folder)
     out_dir = Path(args.out_dir or base_cfg.out_dir) / folder
-    cells = plan.cells(settings, args.cfg, base, overrides, out_dir, args.repeat, args.resume,
-                       args.overwrite)
+    cells = plan.cells(settings, args.cfg, arguments.base_name(args.cfg), overrides, out_dir,
+                       args.repeat, args.resume, args.overwrite)
 
     finished = dict(store.experiments(out_dir))
     others = dict(store.experiments(out_dir.parent))
@@ -104,7 +107,7 @@ def main(args: argparse.Namespace) -> int:
         for cell in cells:
             changed = difference(base_cfg, cell.cfg).items()
             changes = ", ".join(f"{key} {new}" for key, (_, new) in changed) or "the base config"
-            print(f"{cell.experiment.name}: {changes}; seeds {cell.seeds[0]} to {cell.seeds[-1]}, "
+            print(f"{cell.experiment.name}: {changes}; {seeds(cell.seeds)}, "
                   f"{len(cell.missing)} to run")
         arguments.remark([cell.cfg for cell in cells])
         return 0
@@ -144,6 +147,19 @@ def _settings(args: argparse.Namespace, file: Path) -> list[Setting]:
     if args.sample_alias.strip(","):
         raise InputError("--sample-alias", args.sample_alias, "nothing without --sample")
     return space.settings(spaces)
+
+
+def _glance(args: argparse.Namespace, settings: Sequence[Setting]) -> None:
+    """Refuse keys and names that there are not, before long imports."""
+    from graphgym_srnc import configs
+    from graphgym_srnc.grid.space import BASE_KEY
+    points = dict.fromkeys(point for setting in settings for point in setting)
+    words = [word for point in points if point.key != BASE_KEY
+             for word in (point.key, list(point.value) if isinstance(point.value, tuple)
+                          else point.value)]
+    for base in [args.cfg, *(point.value for point in points if point.key == BASE_KEY)]:
+        configs.glance(base, args.overrides)
+    configs.glance(None, words)
 
 
 def _executor(args: argparse.Namespace, workers: int) -> Executor:

@@ -25,6 +25,7 @@ def main(args: argparse.Namespace) -> None:
     from graphgym_srnc import backbones, methods, shifts
     from graphgym_srnc.errors import InputError
     from graphgym_srnc.gym import config_names, schema
+    from graphgym_srnc.text import readable
     blocks = schema()
     if args.block is None:
         layers = ", ".join([*backbones.BACKBONES, "any layer registered with GraphGym"])
@@ -42,7 +43,7 @@ def main(args: argparse.Namespace) -> None:
         for option in options:
             allowed = "" if option.allowed is None else str(option.allowed)
             rows.append((f"{block}.{option.key}", option.type.__name__, repr(option.default),
-                         allowed, option.doc))
+                         allowed, readable(option.doc)))
     _show(rows)
 
 

@@ -40,16 +40,20 @@ def main(args: argparse.Namespace) -> None:
     Raises:
         InputError: the run, the graph or the file is not what it must be; nothing was written.
     """
-    import torch
-
-    from graphgym_srnc.data import names
-    from graphgym_srnc.own.discover import nodes
-    from graphgym_srnc.runs import model as models
-    from graphgym_srnc.runs import predictions
+    from graphgym_srnc import environment, store
     out = Path(args.out)
     check_out(out, args.overwrite)
     if args.features and not args.graph:
         raise InputError("--features", args.features, "nothing without --graph")
+    if not Path(args.run).is_file():
+        store.finished_run(Path(args.run))
+    with environment.importing():
+        import torch
+
+        from graphgym_srnc.data import names
+        from graphgym_srnc.own.discover import nodes
+        from graphgym_srnc.runs import model as models
+        from graphgym_srnc.runs import predictions
 
     model = models.load(args.run)
     if model.cfg is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import shlex
 import sys
 from functools import partial
 from typing import TYPE_CHECKING, Sequence
@@ -39,7 +40,8 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
         parser, "run only the seeds that have no finished result, one that was cut off from its"
         " checkpoint, then renew the table", "run all seeds and replace what is there")
     add("--out-dir", metavar="DIR", help="directory of all results (default: cfg.out_dir)")
-    add("--name", help="directory of this experiment in it (default: the name of the yaml file)")
+    add("--name", help="directory of this experiment in it (default: the config's name, and what"
+        " the command line changes of data, shift and method)")
     add("--figures", action=argparse.BooleanOptionalAction, default=None,
         help="draw confusion matrix and embeddings for every seed, or for none (default: for the"
         " first seed)")
@@ -61,26 +63,37 @@ def main(args: argparse.Namespace) -> None:
         KeyboardInterrupt: Ctrl-C; the finished runs and their table are kept.
         ProcessLost: another of the processes that ``torchrun`` started has ended.
     """
-    from graphgym_srnc import parallel
+    from graphgym_srnc import configs, environment, store
+    arguments.check_least(args, repeat=1, figure_every=0)
+    known = configs.glance(args.cfg, args.overrides)
+    seeds = store.seeds(known["seed"], args.repeat)
+    if not (args.resume or args.overwrite):
+        name = args.name or arguments.default_name(args.cfg, args.overrides,
+                                                   known["dataset.format"])
+        store.refuse_finished(args.out_dir or known["out_dir"], name, seeds,
+                              lambda stored: configs.agrees(stored, known))
+    with environment.importing():
+        from graphgym_srnc import parallel
+        from graphgym_srnc.runs import run  # noqa: F401
     with parallel.processes():
         _main(args)
 
 
 def _main(args: argparse.Namespace) -> None:
-    from graphgym_srnc import parallel, store
+    from graphgym_srnc import parallel, store, text
     from graphgym_srnc.errors import InputError
     from graphgym_srnc.gym import load_config
     from graphgym_srnc.runs import run
     from graphgym_srnc.runs.prepare import check_data, choose_batches
     from graphgym_srnc.train.trainer import IN_PARALLEL
-    arguments.check_least(args, repeat=1, figure_every=0)
     cfg = load_config(args.cfg, args.overrides)
     batches = choose_batches(cfg, args.overrides)
     if parallel.count() > 1 and not cfg.get(cfg.train.mode, {}).get("batch_size"):
         raise InputError(f"{cfg.train.mode}.batch_size", 0, IN_PARALLEL)
     seeds = store.seeds(cfg.seed, args.repeat)
     cfg.out_dir = args.out_dir or cfg.out_dir
-    experiment = run.experiment(cfg, args.name or arguments.base_name(args.cfg))
+    experiment = run.experiment(cfg, args.name or arguments.default_name(
+        args.cfg, args.overrides, cfg.dataset.format))
 
     def plan() -> bytes:
         missing = experiment.plan(seeds, args.resume, args.overwrite)
@@ -97,11 +110,12 @@ def _main(args: argparse.Namespace) -> None:
     arguments.remark([cfg])
     if batches:
         print(f"note: {batches}", file=sys.stderr)
-    for text in experiment.warnings:
-        print(f"warning: {text}", flush=True)
+    for warning in experiment.warnings:
+        print(f"warning: {warning}", flush=True)
     done = len(seeds) - len(missing)
-    print(f"{experiment.path}: {cfg.train.mode} on {cfg.dataset.format}/{cfg.dataset.name}, "
-          f"{cfg.gnn.layer_type}, seeds {seeds[0]} to {seeds[-1]}"
+    data = cfg.dataset.format == "file" and cfg.file.path or cfg.dataset.name
+    print(f"{experiment.path}: {text.method_name(cfg.train.mode, cfg.gnn.layer_type)} on "
+          f"{text.clean(f'{cfg.dataset.format}/{data}'.rstrip('/'))}, {text.seeds(seeds)}"
           + (f", of which {done} are done" if done else ""), flush=True)
     try:
         _run_all(args, cfg, experiment, missing)
@@ -110,6 +124,7 @@ def _main(args: argparse.Namespace) -> None:
         raise KeyboardInterrupt(kept) from error
     finally:
         _show_table(experiment, cfg, args.no_tensorboard)
+    _show_next(experiment, cfg)
 
 
 def _run_all(args: argparse.Namespace, cfg: CfgNode, experiment: Experiment,
@@ -131,6 +146,15 @@ def _run_all(args: argparse.Namespace, cfg: CfgNode, experiment: Experiment,
             progress.finish(table.line(result) + ", done by another process" * (not is_new))
             for warning in result["warnings"]:
                 progress.say(f"warning: seed {seed}: {warning}")
+
+
+def _show_next(experiment: Experiment, cfg: CfgNode) -> None:
+    """Name the commands that go on from here."""
+    place, folder = (shlex.quote(str(path)) for path in (experiment.path, experiment.out_dir))
+    lines = [f"graphgym-srnc report {folder}  # all tables and figures of this folder as one page"]
+    if cfg.train.save_model and cfg.train.mode not in ("standard", "iid"):
+        lines.append(f"graphgym-srnc predict {place} --out predictions.csv  # each node's class")
+    print("next:", *lines, sep="\n  ")
 
 
 def _show_table(experiment: Experiment, cfg: CfgNode, no_tensorboard: bool) -> None:

@@ -124,7 +124,8 @@ def _study(args: argparse.Namespace, propose: object) -> Study:
     # As in a grid: who wants a thousand models says so after this.
     words = ["train.save_model", "false", *args.overrides, *selection]
     names = [word.strip() for word in args.methods.split(",") if word.strip()]
-    folder = args.name or f"{arguments.base_name(args.cfg)}_tune"
+    folder = args.name or arguments.default_name(args.cfg, args.overrides,
+                                                 base.dataset.format) + "_tune"
     store.check_name(folder)
     return Study(Path(args.out_dir or base.out_dir) / folder,
                  arm.make(args.cfg, names, words), blocks, _seeds(args.seeds), args.trials,

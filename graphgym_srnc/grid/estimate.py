@@ -23,15 +23,14 @@ def summary(cells: Sequence[Cell], known: Iterable[store.Result], workers: int) 
     lines = [f"{len(cells)} settings, {total} runs{done}"]
     if missing:
         total_seconds, unknown = seconds(cells, known, workers or 1)
-        parts = []
-        if unknown < missing:
-            parts.append(f"about {span(total_seconds)}{'' if workers else ' of computing'}, judged"
-                         " by finished runs of the same method and data")
-        if unknown:
-            parts.append(f"how long {unknown} of them take is not known, since none like them is"
-                         " finished")
         where = f"{workers} at a time" if workers else "on the cluster"
-        lines.append(f"{missing} to run, {where}: {', '.join(parts)}")
+        alike = f" for {missing - unknown} of them" if unknown else ""
+        spent = f"{span(total_seconds)}{'' if workers else ' of computing'}"
+        judged = (f": about {spent}{alike}, judged by finished runs of the same method and data"
+                  if unknown < missing else "")
+        new = " for the others" if judged else ""
+        hint = f"; no time can be told{new} before one like them is finished" if unknown else ""
+        lines.append(f"{missing} to run, {where}{judged}{hint}")
     return lines
 
 

@@ -20,7 +20,7 @@ from graphgym_srnc.task import ShiftTask, Sizes
 
 
 class Method(OpenSetCut, PriorCorrection, Resumable, nn.Module):
-    """One way to classify the nodes of a target graph under shift.
+    r"""One way to classify the nodes of a target graph under shift.
 
     The keyword-only signatures of a subclass and its bases are its config schema: their annotations
     say what is allowed, and are checked here. The trainer calls :meth:`start` once (the paper's

@@ -106,12 +106,12 @@ def table(runs: Sequence[Run], metrics: Sequence[str] = (), split: str = "test",
         metrics: any that some run has on that split, or one of ``COSTS``; default: the paper
             table's, else Micro-F1.
         split: ``test``, ``val`` or ``train``.
-        by: keys of the rows; default: method, and backbone if it varies.
+        by: keys of the rows; default: method and backbone.
         columns: keys of the columns; default: the task, and what varies in the data of a task.
         select: keys over which the best setting of each row and column is chosen, by the mean
             validation score of the first metric that is no cost; ``all``: all that vary; none: runs
             of all settings are pooled.
-        against: the row that the others are compared with.
+        against: the row that the others are compared with, or the ``train.mode`` of one.
         test: one of ``statistics.TESTS``.
         paper: one of ``paper.TABLES``, to put its numbers beside ours.
         alpha: level of the tests; intervals have a level of 1 - alpha.
@@ -136,8 +136,7 @@ def table(runs: Sequence[Run], metrics: Sequence[str] = (), split: str = "test",
     oracles = {row for row in layout.rows
                if all(run.facts["method"] == ORACLE for run in layout.of_row(row))}
     ranked = [row for row in layout.rows if row not in oracles]
-    if against is not None and against not in layout.rows:
-        raise InputError("--against", against, " | ".join(layout.rows))
+    against = _row(against, layout)
 
     confidence = 1 - alpha if intervals else None
     units = {column: _units([run for place, group in layout.runs.items() if place[1] == column
@@ -172,6 +171,17 @@ def _looked_up(option: str, name: str, allowed: Mapping[str, Any]) -> Any:
     if name not in allowed:
         raise InputError(option, name, ", ".join(allowed))
     return allowed[name]
+
+
+def _row(against: str | None, layout: Layout) -> str | None:
+    """The row of a name, which may be the method of one row alone."""
+    if against is None or against in layout.rows:
+        return against
+    found = [row for row in layout.rows
+             if {run.facts["method"] for run in layout.of_row(row)} == {against}]
+    if len(found) != 1:
+        raise InputError("--against", against, " | ".join(layout.rows))
+    return found[0]
 
 
 def _units(runs: Sequence[Run]) -> dict[Pair, Hashable]:

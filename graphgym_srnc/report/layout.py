@@ -10,7 +10,7 @@ from graphgym_srnc.report import statistics
 from graphgym_srnc.report.paper import Published
 from graphgym_srnc.report.read import COSTS, NAMED, Run
 from graphgym_srnc.settings import is_volatile
-from graphgym_srnc.text import clean
+from graphgym_srnc.text import LAYERS, METHODS, clean, method_name
 
 LESS = frozenset({"unknown_fpr95", "loss", *COSTS})
 """Metrics of which less is better."""
@@ -71,7 +71,7 @@ def arrange(runs: Sequence[Run], by: Sequence[str], columns: Sequence[str], sele
     Raises:
         InputError: an unknown key, or settings without validation scores.
     """
-    default = ("method", *["backbone"] * (len({run.facts["backbone"] for run in runs}) > 1))
+    default = ("method", "backbone")
     if published:
         runs = [replace(run, facts=run.facts | {PAPER: _paper_row(run, published, default)})
                 for run in runs]
@@ -157,10 +157,16 @@ def _labels(runs: Sequence[Run], keys: Sequence[str]) -> dict[tuple, str]:
 
 def _label(keys: Sequence[str], run: Run, brief: bool = False) -> str:
     """The values of the keys that a run has; ``brief``: without the shift before a task."""
-    parts = []
-    for key in (key for key in keys if key in run.facts):
+    parts, both = [], {"method", "backbone"} <= {*keys}
+    for key in (key for key in keys if key in run.facts and not (both and key == "backbone")):
         text = _text(run.facts[key])
-        if brief and key == "task":
+        if both and key == "method":
+            text = method_name(text, run.facts["backbone"])
+        elif key in ("method", "train.mode"):
+            text = METHODS.get(text, text)
+        elif key in ("backbone", "gnn.layer_type"):
+            text = LAYERS.get(text, text)
+        elif brief and key == "task":
             text = text.removeprefix(f"{run.facts.get('dataset.format')}/")
         parts.append(text if key in PLAIN else f"{key.rpartition('.')[2]}={text}")
     return "/".join(parts) or "-"

@@ -16,6 +16,7 @@ from graphgym_srnc.figures import curves, shift
 from graphgym_srnc.figures.style import save
 from graphgym_srnc.report.table import HEADS
 from graphgym_srnc.settings import flatten, is_volatile
+from graphgym_srnc.text import method_name
 from graphgym_srnc.watch.events import image, write_events
 
 Runs = Mapping[int, store.Result]
@@ -113,12 +114,11 @@ def _data_names(results: Mapping[str, Runs]) -> dict[str, str]:
 
 
 def _by_method(experiments: Mapping[str, Runs]) -> dict[str, list[Runs]]:
-    """Experiments by method, and by backbone where there are several; each config once."""
-    backbones = {_first(runs)["backbone"] for runs in experiments.values()}
+    """Experiments by method and network; each config once."""
     found: dict[str, dict[str, Runs]] = defaultdict(dict)
     for runs in experiments.values():
         first = _first(runs)
-        label = first["method"] + f" ({first['backbone']})" * (len(backbones) > 1)
+        label = method_name(first["method"], first["backbone"])
         found[label].setdefault(first["digest"], runs)
     return {method: list(sweep.values()) for method, sweep in sorted(found.items())}
 

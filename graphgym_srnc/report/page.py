@@ -23,7 +23,7 @@ from graphgym_srnc.report import (
 )
 from graphgym_srnc.report.paper import TABLES
 from graphgym_srnc.report.read import COSTS, Collection, Experiment, Run
-from graphgym_srnc.text import plain
+from graphgym_srnc.text import METHODS, plain
 
 CONFIGS = 100
 """Experiments whose whole config is on the page."""
@@ -135,7 +135,8 @@ def _about(experiments: Sequence[Experiment],
     used = {"Methods": {experiment.first["method"] for experiment in experiments},
             "Kinds of shift": {experiment.first["config"]["dataset"]["format"]
                                for experiment in experiments}}
-    return {head: [(name, plain(about[name])) for name in sorted(own) if name in about]
+    return {head: [(METHODS.get(name, name), plain(about[name])) for name in sorted(own)
+                   if name in about]
             for head, own in used.items()}
 
 

@@ -9,11 +9,10 @@ import yaml
 from graphgym_srnc import store
 from graphgym_srnc.report.grid import ABSENT, Box, Grid, name
 from graphgym_srnc.report.read import Experiment
-from graphgym_srnc.report.sentences import seeds
 from graphgym_srnc.report.statistics import mean, mean_std
 from graphgym_srnc.report.table import verdicts
 from graphgym_srnc.settings import flatten
-from graphgym_srnc.text import plain
+from graphgym_srnc.text import LAYERS, METHODS, plain, seeds
 
 SHOWN = 5
 """Different warnings of an experiment that are shown."""
@@ -44,7 +43,8 @@ def experiments(found: Sequence[Experiment], metrics: Sequence[str]) -> Grid:
     rows = []
     for experiment in found:
         first, results = experiment.first, list(experiment.results.values())
-        row = _row(experiment.name, first["method"], first["backbone"], first["task"])
+        row = _row(experiment.name, METHODS.get(first["method"], first["method"]),
+                   LAYERS.get(first["backbone"], first["backbone"]), first["task"])
         row.append(Box(str(len(results)), seeds(experiment.results)))
         for metric in metrics:
             values = [result["test"][metric] for result in results if metric in result["test"]]

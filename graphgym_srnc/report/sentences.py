@@ -3,14 +3,13 @@ from __future__ import annotations
 
 import math
 from datetime import datetime, timezone
-from typing import Iterable
 
 from graphgym_srnc.report import grid
 from graphgym_srnc.report.compare import Ranking, Table
 from graphgym_srnc.report.layout import LESS, Setting
 from graphgym_srnc.report.read import Collection
 from graphgym_srnc.report.statistics import TESTS
-from graphgym_srnc.text import counted, listed
+from graphgym_srnc.text import LAYERS, METHODS, counted, listed, seeds
 
 SIGNS = {"": "", "best": "*", "tied": "°"}
 """Marks of a cell in plain text."""
@@ -98,8 +97,9 @@ def _on_setting(setting: Setting) -> str:
 def summary(found: Collection) -> list[str]:
     """What was run."""
     results = [result for own in found.results.values() for result in own.values()]
-    methods, data, encoders = (sorted({result[key] for result in results})
-                               for key in ("method", "task", "backbone"))
+    methods, data, encoders = (sorted({names.get(result[key], result[key]) for result in results})
+                               for key, names in (("method", METHODS), ("task", {}),
+                                                  ("backbone", LAYERS)))
     times = [moment for experiment in found.experiments for moment in experiment.times]
     first, last = (datetime.fromtimestamp(moment, timezone.utc).strftime("%Y-%m-%d %H:%M")
                    for moment in (min(times), max(times)))
@@ -116,18 +116,6 @@ def summary(found: Collection) -> list[str]:
         " (UTC).",
         f"All runs together took {minutes / 60:.1f} hours of computing." if minutes >= 90 else
         f"All runs together took {minutes:.1f} minutes of computing."]
-
-
-def seeds(numbers: Iterable[int]) -> str:
-    """``seeds 0 to 9, 12`` of 0, 1, ..., 9 and 12."""
-    runs: list[list[int]] = []
-    for seed in sorted(set(numbers)):
-        if runs and seed == runs[-1][-1] + 1:
-            runs[-1].append(seed)
-        else:
-            runs.append([seed])
-    text = ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]} to {run[-1]}" for run in runs)
-    return f"seed {text}" if text.isdecimal() else f"seeds {text}"
 
 
 def findings(table: Table) -> list[str]:

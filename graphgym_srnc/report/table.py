@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Mapping, Sequence, TextIO
 
 from graphgym_srnc import atomic, store
 from graphgym_srnc.report.statistics import mean_std
-from graphgym_srnc.text import aligned, clean, escape_markdown, markdown
+from graphgym_srnc.text import LAYERS, METHODS, aligned, clean, counted, escape_markdown, markdown
 from graphgym_srnc.text import to_csv as csv_of
 
 if TYPE_CHECKING:
@@ -20,7 +20,12 @@ HEADS = {"name": "experiment", "method": "method", "backbone": "backbone", "runs
          "micro_f1": "Micro-F1", "macro_f1": "Macro-F1", "macro_recall": "macro recall",
          "unknown_recall": "unknown recall", "unknown_precision": "unknown precision",
          "unknown_auroc": "unknown AUROC", "drop": "ΔF1"}
-NOTE = "Test scores in %, mean ± population standard deviation over runs (n in the divisor)."
+NOTE = "Test scores in %"
+SPREAD = ", mean ± population standard deviation over runs (n in the divisor)"
+
+SELECTED = {"target_val": ", the best on validation", "source_val": ", the best on the source's"
+            " validation", "target_modularity": ", the best by modularity", "last": ", the last"}
+"""Why an episode is the selected one, by ``train.selection``."""
 
 Row = dict[str, Any]
 
@@ -61,16 +66,21 @@ def verdicts(results: Mapping[int, store.Result]) -> list[str]:
     for _, result in sorted(results.items()):
         for kind, sentence in (result.get("verdict") or {}).get("sentences", {}).items():
             found.setdefault(clean(kind), []).append(clean(sentence))
-    return [f"{kind}, {len(sentences)} of {len(results)} run(s): {sentences[0]}"
+    return [f"{kind}, {_of(len(sentences), len(results))}: {sentences[0]}"
             for kind, sentences in found.items()]
+
+
+def _of(some: int, runs: int) -> str:
+    return f"{some} of {counted(runs, 'run')}"
 
 
 def line(result: store.Result) -> str:
     """A run in one line."""
     test = {key: f"{100 * value:.1f}" for key, value in result["test"].items()}
-    text = (f"seed {result['seed']}: episode {result['selected']} of {len(result['history']) - 1}, "
-            f"val {100 * result['val']['micro_f1']:.1f}, test micro-F1 {test['micro_f1']},"
-            f" macro recall {test['macro_recall']}")
+    why = SELECTED.get(result.get("selection"), "")
+    text = (f"seed {result['seed']}: episode {result['selected']} of 0 to"
+            f" {len(result['history']) - 1}{why} (val {100 * result['val']['micro_f1']:.1f}):"
+            f" test Micro-F1 {test['micro_f1']}, macro recall {test['macro_recall']}")
     if "unknown_recall" in test:
         text += f", unknown recall {test['unknown_recall']}, precision {test['unknown_precision']}"
     if "hs" in test:
@@ -100,11 +110,14 @@ def _drop(results: Mapping[int, store.Result], out_dir: str | os.PathLike) -> Ro
 
 def notes(rows: Sequence[Row]) -> list[str]:
     """What a reader of the table must know: the spread, the oracle, the warnings, the verdicts."""
-    out = [NOTE]
-    out += [f"{row['name']}: ΔF1 is Micro-F1 of {row['oracle']} minus its own on"
-            f" {row['drop_pairs']} common split(s)." for row in rows if "oracle" in row]
-    out += [f"{row['name']}: {row['warned']} of {row['runs']} run(s) gave a warning,"
-            " see result.json." for row in rows if row["warned"]]
+    out = [NOTE + SPREAD * any(row["runs"] > 1 for row in rows) + "."]
+    for row in (row for row in rows if "oracle" in row):
+        below = ("; below 0 it is ahead of the oracle, a plain GNN trained without the shift"
+                 if row["drop"] < 0 else "")
+        out.append(f"{row['name']}: ΔF1 is Micro-F1 of {row['oracle']} minus its own on"
+                   f" {counted(row['drop_pairs'], 'common split')}{below}.")
+    out += [f"{row['name']}: {_of(row['warned'], row['runs'])} gave a warning, see result.json."
+            for row in rows if row["warned"]]
     return out + [f"{row['name']}: {sentence}." for row in rows
                   for sentence in row.get("verdict", ())]
 
@@ -170,5 +183,13 @@ def ruled(lines: Sequence[Sequence[str]], title: str = "", bold: str = "\n",
 def _lines(rows: Sequence[Row]) -> list[Sequence[str]]:
     """Head and rows as text, in the order of ``HEADS``."""
     return [list(HEADS.values()), *(
-        [f"{100 * row[key]:.1f} ± {100 * row[f'{key}_std']:.1f}" if f"{key}_std" in row else
-         str(row.get(key, "-")) for key in HEADS] for row in rows)]
+        [_shown(row, key) for key in HEADS] for row in rows)]
+
+
+def _shown(row: Row, key: str) -> str:
+    """A cell; one run has no spread."""
+    value = row.get(key, "-")
+    if f"{key}_std" in row:
+        spread = f" ± {100 * row[f'{key}_std']:.1f}" if row["runs"] > 1 else ""
+        return f"{100 * value:.1f}{spread}"
+    return {"method": METHODS, "backbone": LAYERS}.get(key, {}).get(value, str(value))

@@ -31,7 +31,7 @@ def build(*, name: str = "", root: str = "", split_seed: int = 0, path: str = ""
     without a label (-1) serve as unlabelled target nodes.
 
     Args:
-        name: name of the task, and the path where ``path`` is empty.
+        name: the path where ``path`` is empty, and the task's name then; else that is the file's.
         root: folder that a path is looked for in, if it is not found from the working folder.
         split_seed: decides what is drawn.
         path: the graph: ``.pt``, ``.npz``, ``.mat``, a list of edges, or a folder; empty =
@@ -82,7 +82,8 @@ def build(*, name: str = "", root: str = "", split_seed: int = 0, path: str = ""
     info = {"data": source.name, "split": "given" if is_given else "random",
             "split_seed": split_seed}
     info |= {"unread": files.weights(fields)} if files.weights(fields) else {}
-    return splits.masked_task(f"file/{name or source.stem}", data, masked, nodes, info=info,
+    title = source.stem if path else name
+    return splits.masked_task(f"file/{title}", data, masked, nodes, info=info,
                               open_set=open_set, class_names=names)
 
 
