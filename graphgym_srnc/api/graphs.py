@@ -93,7 +93,7 @@ def _graph(x: np.ndarray, pairs: np.ndarray, labels: list[Any] | None, ids: list
     if (pairs < 0).any():
         raise InputError("edges", f"link {int(np.argmax((pairs < 0).any(0)))}",
                          "links between ids that are in the index of the nodes")
-    graph = Data(x=torch.from_numpy(x), edge_index=torch.from_numpy(pairs.astype(np.int64)))
+    graph = Data(x=torch.tensor(x), edge_index=torch.from_numpy(pairs.astype(np.int64)))
     graph.ids = ids
     if labels is not None:
         numbers = all(isinstance(value, (int, float, np.number)) or value == "" for value in labels)
