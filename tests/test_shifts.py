@@ -330,7 +330,7 @@ def test_file_with_its_own_split(tmp_path):
     masks = {f"{part}_mask": torch.isin(torch.arange(12), torch.tensor(nodes))
              for part, nodes in (("train", [0, 1]), ("val", [2, 3]), ("test", [4, 5, 6]))}
     task = own_file(name="mine", path=saved(tmp_path, toy(**masks)))
-    assert task.name == "file/mine" and task.num_known == 2 and task.info["unseen"] == [2]
+    assert task.name == "file/graph" and task.num_known == 2 and task.info["unseen"] == [2]
     assert task.train.tolist() == [0, 1] and task.val.tolist() == [2, 3]
     assert task.test.tolist() == [4, 5, 6]
     assert task.target.y.tolist() == [0, 1, 2] * 3 + [0, -1, -1]
