@@ -14,6 +14,7 @@ EXTRAS = {
     "ray": ["ray>=2.50"],
     "tune": ["optuna>=4.0"],
     "parquet": ["pyarrow>=14"],
+    "excel": ["openpyxl>=3.1"],
     "docs": ["mkdocs-material>=9.5", "mkdocstrings[python]>=0.26", "latex2mathml>=3.77"],
     "dev": ["build>=1.0.3", "hypothesis>=6.100", "networkx>=3.0", "pytest>=8.0",
             "pytest-xdist>=3.5", "ruff>=0.5"],
@@ -43,10 +44,12 @@ setup(
     packages=[*find_packages(include=["graphgym_srnc", "graphgym_srnc.*"]),
               "graphgym_srnc.configs_gym"],
     package_dir={"graphgym_srnc.configs_gym": "configs_gym"},
-    package_data={"graphgym_srnc.configs_gym": ["**/*.yaml", "**/*.txt"],
+    package_data={"graphgym_srnc": ["py.typed", "*.pyi"],
+                  "graphgym_srnc.configs_gym": ["**/*.yaml", "**/*.txt"],
                   "graphgym_srnc.report": ["*.html"],
                   "graphgym_srnc.data": ["*.csv", "*.sha256"],
-                  "graphgym_srnc.own.discover": ["*.html"]},
+                  "graphgym_srnc.own.discover": ["*.html"],
+                  "graphgym_srnc.own.tables": ["*.html"]},
     install_requires=[
         # Not torch-geometric[graphgym]: that extra pins protobuf<4.21 and leaves out tensorboardX,
         # which GraphGym's agg_runs needs.

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any, Callable, Iterable, NamedTuple, Sequence
 
 from graphgym_srnc import atomic
-from graphgym_srnc.cli.progress import GridProgress
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.grid import execute, local, plan, worker
 from graphgym_srnc.grid.jobs import Limits
 from graphgym_srnc.gym import load_config
+from graphgym_srnc.progress import GridProgress
 from graphgym_srnc.report import statistics
 from graphgym_srnc.report.statistics import holm, mean, mean_std, p_value
 from graphgym_srnc.runs.run import experiment

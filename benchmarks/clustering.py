@@ -21,11 +21,11 @@ import torch
 from _harness import Results, chosen, main, markdown, parser, publish
 
 from graphgym_srnc import gym, store
-from graphgym_srnc.cli.progress import GridProgress
 from graphgym_srnc.grid import local
 from graphgym_srnc.grid.jobs import Job, Limits
 from graphgym_srnc.gym.config import dump_config
 from graphgym_srnc.own import clustering
+from graphgym_srnc.progress import GridProgress
 from graphgym_srnc.report.paper import CLUSTERING
 from graphgym_srnc.report.statistics import mean, mean_std
 from graphgym_srnc.train.metrics import clustering_scores

@@ -19,13 +19,13 @@ from pathlib import Path
 from typing import Any, Iterator, NamedTuple, Sequence
 
 from graphgym_srnc import store
-from graphgym_srnc.cli.progress import GridProgress
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.grid import local, plan
 from graphgym_srnc.grid.jobs import Limits
 from graphgym_srnc.grid.worker import execute
 from graphgym_srnc.gym import load_config
 from graphgym_srnc.legacy import UNRECORDED, modern
+from graphgym_srnc.progress import GridProgress
 from graphgym_srnc.runs import run
 from graphgym_srnc.settings import digest, flatten
 from graphgym_srnc.text import markdown

@@ -14,13 +14,22 @@ from typing import Any
 __version__ = "0.1.0"
 
 
+_FROM_API = ("OnNodes", "from_frames", "from_networkx", "load")
+
+
 def __getattr__(name: str) -> Any:
-    """``load``, and an estimator by its name; made when asked for, so that the import is fast."""
+    """``load`` and the like, and an estimator by its name; made when asked for, so that the import
+    is fast."""
     import graphgym_srnc.methods as methods
     modules = {module.replace("_", ""): module for module in methods.names()}
-    if name == "load" or name.lower() in modules:
-        import graphgym_srnc.api as api
-        found = api.load if name == "load" else api.estimator(modules[name.lower()])
+    if name == "results":
+        from graphgym_srnc.report.frame import results
+        return results
+    if name in _FROM_API or name.lower() in modules:
+        import graphgym_srnc.environment as environment
+        with environment.importing():
+            import graphgym_srnc.api as api
+        found = getattr(api, name) if name in _FROM_API else api.estimator(modules[name.lower()])
         if found.__name__ == name:
             return found
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
@@ -28,4 +37,4 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     import graphgym_srnc.api as api
-    return sorted({*globals(), *api.estimators(), "load"})
+    return sorted({*globals(), *api.estimators(), *_FROM_API, "results"})

@@ -4,18 +4,22 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import functools
+import gc
 import os
 import platform
 import subprocess
 import sys
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Any, Iterator
 
 from graphgym_srnc import __version__
 
 THREADING = ("OMP_", "GOMP_", "KMP_", "MKL_", "OPENBLAS_", "VECLIB_")
 """How names of environment variables begin that decide how many threads compute, and how."""
+
+is_command = False
+"""Whether this process is a command of ours or one of its workers, and no GraphGym program."""
 
 KEPT_BYTES = 2 ** 30
 """Size up to which the memory of a freed tensor stays with the process."""
@@ -66,6 +70,22 @@ def commit() -> str | None:
         return git("describe", "--always", "--dirty", "--abbrev=40", "--exclude=*").strip()
     except (OSError, subprocess.SubprocessError):
         return None
+
+
+@contextlib.contextmanager
+def importing() -> Iterator[None]:
+    """Look for no garbage while large packages are imported.
+
+    They make a million objects that all stay; walking through them again and again takes a quarter
+    of the time.
+    """
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def keep_memory() -> None:

@@ -15,12 +15,12 @@ import re
 import shutil
 import tempfile
 from pathlib import Path
-from typing import Any, Iterator, Mapping, Sequence
+from typing import Any, Callable, Iterator, Mapping, Sequence
 
 from graphgym_srnc import environment, stats
 from graphgym_srnc.atomic import regular, write_text
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.settings import difference, digest
+from graphgym_srnc.settings import difference, digest, flatten
 from graphgym_srnc.stats import SPLITS
 
 Result = dict[str, Any]
@@ -125,9 +125,7 @@ class Experiment:
         if present and not resume:
             state = next((state for state, part in (("finished", finished), ("damaged", damaged))
                           if part.keys() & {*present}), "half-written")
-            raise InputError("out_dir", str(self.path), "--resume to run only what is missing, "
-                             "--overwrite to run all again, or another --name, since it holds "
-                             f"{state} runs (seeds {', '.join(map(str, present))})")
+            raise _present(self.path, state, present)
         return [seed for seed in seeds if seed not in finished]
 
     def begin(self, seed: int, anew: bool = True) -> Path:
@@ -373,6 +371,27 @@ def seeds(first: int, repeat: int) -> range:
     return range(first, first + repeat)
 
 
+def refuse_finished(out_dir: str | os.PathLike, name: str, seeds: Sequence[int],
+                    same: Callable[[Mapping[str, Any]], bool]) -> None:
+    """Refuse finished runs as :meth:`Experiment.plan` does, before there is a whole config.
+
+    Args:
+        out_dir, name: of the experiment.
+        seeds: the seeds asked for.
+        same: whether a stored config, by dotted key, is that which is to run; where one is not, and
+            where a record cannot be read, the plan has the word.
+
+    Raises:
+        InputError: the name is not a plain file name, or some of the seeds are finished.
+    """
+    check_name(name)
+    path = Path(out_dir) / name
+    results = {seed: read_result(path / str(seed)) for seed in _seeds(path)}
+    present = sorted({*seeds} & {*results})
+    if present and all(result and same(flatten(result["config"])) for result in results.values()):
+        raise _present(path, "finished", present)
+
+
 def sealed(record: Mapping[str, Any]) -> Result:
     """A record, plain JSON, with the checksum of all its keys."""
     rest = {key: value for key, value in record.items() if key != CHECKSUM}
@@ -437,6 +456,22 @@ def read_results(path: Path) -> dict[int, Result]:
     return {seed: result for seed, result in results.items() if result is not None}
 
 
+def finished_run(path: Path) -> tuple[Path, Result]:
+    """The directory of a finished run and its record; of an experiment that of the lowest seed.
+
+    Raises:
+        InputError: there is none.
+    """
+    result = read_result(path.absolute())
+    if result is not None:
+        return path, result
+    finished = read_results(path)
+    if not finished:
+        raise InputError("RUN", str(path), "the directory of a finished run or of an experiment"
+                         " with one, or a model file")
+    return path / str(min(finished)), finished[min(finished)]
+
+
 def experiments(out_dir: str | os.PathLike) -> Iterator[tuple[str, dict[int, Result]]]:
     """Name and finished runs of each experiment in a directory, by name."""
     root = Path(out_dir)
@@ -477,6 +512,12 @@ def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) < len(pairs):
         raise Unreadable("is damaged, it has a key twice")
     return found
+
+
+def _present(path: Path, state: str, seeds: Sequence[int]) -> InputError:
+    return InputError("out_dir", str(path), "--resume to run only what is missing, --overwrite to "
+                      "run all again, or another --name, since it holds "
+                      f"{state} runs (seeds {', '.join(map(str, seeds))})")
 
 
 def _seeds(path: Path) -> list[int]:

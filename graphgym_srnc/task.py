@@ -123,6 +123,12 @@ class ShiftTask:
                 if common:
                     raise InputError(f"{a} and {b}", f"{common} common nodes", "disjoint sets")
 
+    def __repr__(self) -> str:
+        classes = f"{self.num_known} known classes" + " and unknown" * self.open_set
+        sizes = ", ".join(f"{key} {len(getattr(self, key))}" for key in ("train", "val", "test"))
+        nodes = " + ".join(str(graph.num_nodes) for graph in self.graphs().values())
+        return f"ShiftTask({self.name}: {nodes} nodes, {classes}; {sizes})"
+
     @property
     def unknown(self) -> int | None:
         """The label of the unknown class, :math:`N`, or None in close-set shift."""

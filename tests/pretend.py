@@ -142,25 +142,19 @@ class Pretend(TorchDispatchMode):
 def pretended() -> Iterator[Pretend]:
     """Let there be the device.
 
-    Its sparse product is the CPU's, since torch's own of CSR matrices needs a real device.
+    Products of rows at the entries of a matrix are the CPU's, since torch's own CSR matrices need a
+    real device.
     """
-    multiply, convert = sparse._multiply, sparse._to_torch
+    products = sparse._products_of_rows
 
-    def product(csr: Any, dense: Tensor) -> Tensor:
-        if isinstance(csr, tuple) != isinstance(dense, There):
-            raise RuntimeError("a product of tensors of the CPU and of the device")
-        if isinstance(csr, tuple):
-            return There(multiply(csr[0], dense.here))
-        return multiply(csr, dense)
-
-    def to_torch(matrix: Any, where: torch.device) -> Any:
-        csr = convert(matrix, torch.device("cpu"))
-        return csr if where.type == "cpu" else (csr,)
+    def on_the_cpu(matrix: sparse.Sparse, left: Tensor, right: Tensor) -> Tensor:
+        if not isinstance(left, There):
+            return products(matrix, left, right)
+        return There(products(sparse.Sparse(matrix.matrix), left.here, right.here))
 
     device()
     # Torch may have started its threads for backward passes before it knew the device.
     no_threads = torch.autograd.set_multithreading_enabled(False)
     with pytest.MonkeyPatch.context() as patch, no_threads, Pretend() as mode:
-        patch.setattr(sparse, "_multiply", product)
-        patch.setattr(sparse, "_to_torch", to_torch)
+        patch.setattr(sparse, "_products_of_rows", on_the_cpu)
         yield mode

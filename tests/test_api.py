@@ -1,6 +1,7 @@
 """Estimators: the trainer's numbers, scikit-learn's habits, masks, threads and files."""
 from __future__ import annotations
 
+import ast
 import doctest
 import inspect
 import os
@@ -13,17 +14,22 @@ import threading
 from functools import partial
 from pathlib import Path
 
+import networkx
 import numpy as np
+import pandas
 import pytest
 import torch
+import yaml
 from conftest import make_graph, make_task
+from matplotlib.figure import Figure
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV
 from torch_geometric.data import Data
 
 import graphgym_srnc
-from graphgym_srnc import api, methods, shifts
-from graphgym_srnc.api import make, parameters
+from graphgym_srnc import api, methods, plot, shifts
+from graphgym_srnc.api import make, parameters, stubs
 from graphgym_srnc.backbones import EncoderSpec, dgi
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.methods.scores import SCORES
@@ -615,3 +621,160 @@ def test_the_page(tmp_path, monkeypatch):
         exec(code, space)
     assert space["model"].classes_[-1] == "unknown" and (tmp_path / "model.pt").is_file()
     assert shifts.unlabelled(space["graph"]).num_nodes == 300
+
+
+PAGE = (ROOT / "docs/python.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("library", ["optuna", "wandb", "mlflow"])
+def test_the_examples_of_callbacks(library, tmp_path, monkeypatch):
+    pytest.importorskip(library, reason=f"{library} is not installed")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("WANDB_MODE", "offline")
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", (tmp_path / "runs").as_uri())
+    monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
+    (code,) = re.findall(rf"^```py\n(import {library}\n.*?)^```$", PAGE, re.M | re.S)
+    space = {"ERM": graphgym_srnc.ERM, "task": make_task(), "SRNCPlus": lambda **given: tiny(
+        "SRNCPlus", **given)}
+    exec(code, space)
+    assert library != "mlflow" or (tmp_path / "README.md").is_file()
+
+
+# ---- what notebooks and other libraries ask for ----
+
+
+def test_stubs_are_up_to_date():
+    """After a change of a signature: ``python -m graphgym_srnc.api.stubs``."""
+    written = (ROOT / "graphgym_srnc/__init__.pyi").read_text(encoding="utf-8")
+    assert written == stubs.text()
+    nodes = ast.parse(written).body
+    classes = {node.name: node for node in nodes if isinstance(node, ast.ClassDef)}
+    assert sorted(classes) == NAMES
+    told = [arg.arg for arg in classes["SRNC"].body[1].args.kwonlyargs]
+    assert told == [*inspect.signature(graphgym_srnc.SRNC).parameters]
+    assert (ROOT / "graphgym_srnc/py.typed").is_file()
+
+
+def test_short_words_for_long_objects(fitted):
+    model, task = fitted["ERM", "one graph"][0], make_task()
+    for thing in (task, model, model.record_, model._model):
+        assert len(repr(thing)) < 200 and "\n" not in repr(thing)
+    assert repr(task).startswith("ShiftTask(") and "unknown" in repr(task)
+
+
+def test_scores_are_those_of_the_test_nodes(fitted):
+    for name, kind in (("ERM", "one graph"), ("SRNC", "close set")):
+        model, task = fitted[name, kind][0], KINDS[kind]()
+        assert model.accuracy(task) == pytest.approx(model.scores_["test"]["micro_f1"])
+        graph = Data(x=task.target.x, edge_index=task.target.edge_index, y=task.target.y.clone())
+        graph.test_mask = torch.zeros(graph.num_nodes, dtype=torch.bool)
+        graph.test_mask[task.test] = True
+        graph.y[graph.y == task.num_known] = 99  # a class that training did not have
+        assert model.accuracy(graph) == pytest.approx(model.scores_["test"]["micro_f1"])
+        right = model.predict(graph)
+        assert model.accuracy(Data(x=graph.x, edge_index=graph.edge_index), np.where(
+            right == -1, 99, right)) == 1.0
+    refused("y", model.accuracy, Data(x=graph.x, edge_index=graph.edge_index))
+    refused("y", model.accuracy, graph, graph.y[:-1])
+    refused("graph", fitted["ERM", "one graph"][0].accuracy, make_task(3))
+
+
+def test_the_embedding(fitted):
+    for name in ("SRNC", "ERM"):
+        model = fitted[name, "one graph"][0]
+        hidden = model.transform(OTHER)
+        assert hidden.shape == (OTHER.num_nodes, 8)
+        assert np.array_equal(hidden, model._model.predict(OTHER).hidden.numpy())
+
+
+def test_verbose_tells_how_far_it_is_and_changes_nothing(capsys, monkeypatch):
+    quiet = tiny("SRNC").fit(make_task())
+    assert capsys.readouterr() == ("", "")
+    monkeypatch.setattr("graphgym_srnc.progress.EVERY", 0.001)
+    loud = tiny("SRNC", verbose=True).fit(make_task())
+    told = capsys.readouterr()
+    assert told.out == "" and "SRNC: pre-training, step" in told.err
+    assert "episode 2 of 2 done, val" in told.err.splitlines()[-1]
+    assert [e.losses for e in quiet.record_.history] == [e.losses for e in loud.record_.history]
+
+
+def test_a_model_card(fitted, tmp_path):
+    model, _ = fitted["SRNC", "one graph"]
+    model.save(tmp_path / "model.pt", card=tmp_path / "README.md")
+    _, front, text = (tmp_path / "README.md").read_text(encoding="utf-8").split("---\n", 2)
+    facts = yaml.safe_load(front)
+    metrics = facts["model-index"][0]["results"][0]["metrics"]
+    score = model.scores_["test"]["micro_f1"]
+    assert facts["library_name"] == "graphgym-srnc"
+    assert {"type": "micro_f1", "name": "micro_f1 on test nodes",
+            "value": round(score, 4)} in metrics
+    for part in (f"features of a node: {model.n_features_in_}", "load('model.pt')",
+                 "| hidden | 8 |", f"{score:.3f}"):
+        assert part in text, part
+    graphgym_srnc.load(tmp_path / "model.pt").save(tmp_path / "again.pt", tmp_path / "again.md")
+    assert f"{score:.3f}" in (tmp_path / "again.md").read_text()
+    refused("card", model.save, tmp_path / "model.pt", tmp_path)
+
+
+def test_grid_search_over_nodes():
+    graph = make_graph(num_classes=3)
+    nodes, labels = np.arange(graph.num_nodes), np.array(["a", "b", "c"])[graph.y.numpy()]
+    search = GridSearchCV(api.OnNodes(tiny("ERM"), graph), {"model__hidden": [4, 8]}, cv=2)
+    search.fit(nodes, labels)
+    best = search.best_estimator_
+    assert best.graph is graph and best.model_.hidden == search.best_params_["model__hidden"]
+    assert best.predict(nodes[:5]).tolist() == best.model_.predict(graph)[:5].tolist()
+    assert best.predict_proba(nodes[:, None]).shape == (len(nodes), 3)
+    # the labels of other folds are not seen
+    half = api.OnNodes(tiny("ERM"), graph).fit(nodes[::2], labels[::2])
+    blind = make_graph(num_classes=3)
+    blind.y = torch.full_like(blind.y, -1)
+    other = api.OnNodes(tiny("ERM"), blind).fit(nodes[::2], labels[::2])
+    assert np.array_equal(half.predict_proba(nodes), other.predict_proba(nodes))
+    for wrong in ([-1], [graph.num_nodes], [0.5], [[0, 1]]):
+        refused("nodes", best.predict, wrong)
+
+
+def test_frames_and_networkx_are_the_same_graph():
+    graph = make_graph(num_classes=3)
+    names, words = [f"n{i}" for i in range(graph.num_nodes)], ["a", "b", "c"]
+    labels = [words[c] if i % 2 else "" for i, c in enumerate(graph.y.tolist())]
+    columns = {f"x{i}": column for i, column in enumerate(graph.x.T.tolist())}
+    frame = pandas.DataFrame(columns | {"label": [label or None for label in labels]}, index=names)
+    ends = graph.edge_index[:, graph.edge_index[0] < graph.edge_index[1]].T.tolist()
+    links = pandas.DataFrame([(names[a], names[b], 1.0) for a, b in ends])
+    net = networkx.Graph()
+    for name, row, label in zip(names, graph.x.numpy(), labels):
+        net.add_node(name, x=row, **({"label": label} if label else {}))
+    net.add_edges_from((names[a], names[b]) for a, b in ends)
+
+    given = Data(x=graph.x, edge_index=torch.tensor(ends).T)
+    given.y, given.train_mask = labels, torch.tensor([bool(label) for label in labels])
+    expected = tiny("ERM").fit(given).predict_proba(given)
+    for made in (api.from_frames(frame, links), api.from_networkx(net)):
+        assert made.ids == names and np.array_equal(tiny("ERM").fit(made).predict_proba(made),
+                                                    expected)
+    assert api.from_frames(frame.drop(columns="label"), links).y is None
+
+    refused("edges", api.from_frames, frame[1:], links)
+    refused("features", api.from_frames, frame, links, features=["label"])
+    refused("features", api.from_frames, frame, links, features=["none"])
+    refused("nodes", api.from_frames, pandas.concat([frame, frame[:1]]), links)
+    refused("features", api.from_frames, frame.assign(x0=np.nan), links)
+    del net.nodes["n0"]["x"]
+    refused("features", api.from_networkx, net)
+
+
+def test_plots_on_given_axes(fitted):
+    model, task = fitted["SRNC", "one graph"][0], KINDS["one graph"]()
+    figure = Figure()
+    draw = {"confusion": (model, task), "reliability": (model,), "episodes": (model,),
+            "embedding": (model, task.target), "shift": (task,)}
+    assert {*draw, "ranks"} == {*plot.__all__}
+    for axes, (name, words) in zip(figure.subplots(1, len(draw)), draw.items()):
+        before = len(axes.get_children())
+        assert getattr(plot, name)(*words, ax=axes) is axes and len(axes.get_children()) > before
+    lines = figure.axes[2].get_lines()
+    assert lines[1].get_ydata()[1] == model.record_.history[1].test["micro_f1"]
+    refused("metric", plot.episodes, model, "no_such")
+    refused("y", plot.embedding, model, task.target, [0])

@@ -19,8 +19,8 @@ from conftest import make_graph
 from graphgym_srnc import methods, store
 from graphgym_srnc.cli import arguments
 from graphgym_srnc.cli.main import COMMANDS, build_parser, main
-from graphgym_srnc.cli.progress import RunProgress
 from graphgym_srnc.options import options
+from graphgym_srnc.progress import RunProgress
 from graphgym_srnc.stats import read_lines
 
 pytestmark = pytest.mark.usefixtures("unchanged_globals")
@@ -517,7 +517,7 @@ def test_default_names_say_config_data_and_method(tmp_path):
 
 
 def test_plain_progress_tells_of_a_long_start(monkeypatch, capsys):
-    monkeypatch.setattr("graphgym_srnc.cli.progress.EVERY", 0.01)
+    monkeypatch.setattr("graphgym_srnc.progress.EVERY", 0.01)
     with RunProgress(2) as progress:
         progress.start("seed 7")
         while "pre-training" not in (seen := capsys.readouterr().out):

@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.stats
+from matplotlib.figure import Figure
 
 from graphgym_srnc import store
 from graphgym_srnc.cli.main import main
@@ -599,3 +600,25 @@ def test_one_masked_set_for_all_is_no_unit(tmp_path):
     found = of(tmp_path, against="pgl")
     assert found.comparisons["micro_f1", "GCN", found.columns[0]].pairs == 3
     assert "masked sets" not in " ".join(sentences.remarks(found))
+
+
+# From Python.
+
+def test_results_as_a_frame_and_ranks_on_given_axes(several):
+    import graphgym_srnc
+    from graphgym_srnc import plot
+    frame = graphgym_srnc.results(several)
+    assert len(frame) == 20 * len(SCORES) and {"experiment", "seed", "method", "task", "split",
+                                               "test_micro_f1", "seconds"} <= {*frame.columns}
+    means = frame[frame.task == "open_set/Cora"].groupby("method").test_micro_f1.mean()
+    for method, scores in SCORES.items():
+        assert means[method] == pytest.approx(np.mean(scores))
+    assert "gnn.layer_type" in graphgym_srnc.results(several, config=True)
+
+    axes = Figure().subplots()
+    assert plot.ranks(several, ax=axes) is axes
+    words = " ".join(text.get_text() for text in axes.texts)
+    assert "CD = " in words
+    assert all(name in words for name in of(several).rankings["micro_f1"].ranks)
+    with pytest.raises(InputError, match="two methods with a no_such|no_such"):
+        plot.ranks(several, metric="no_such", ax=axes)

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import os
 import subprocess
 import sys
@@ -24,6 +25,7 @@ from graphgym_srnc.own.discover import (
     clusters,
     evidence,
     feedback,
+    nodes,
     page,
     pictures,
     scores,
@@ -385,6 +387,71 @@ def test_from_a_run_to_the_next_one(run):
     assert "new things" in task.class_names and task.num_known == 4 and task.open_set
 
 
+def test_a_table_of_all_nodes(graph, found):
+    p, named = posterior_of(graph), Names([f"n{i}" for i in range(300)], ["text"] * 300, None)
+    columns = nodes.table(found, p, ["a", "b", "c"], named, {1: "new art"}, False)
+    assert list(columns) == ["node", "id", "text", "x", "y", "neighbors", "class", "p_unknown",
+                             "cluster", "cluster_name", "newness", "typical"]
+    new = found.new[0]
+    assert {columns["cluster"][node] for node in new.nodes.tolist()} == {1}
+    assert columns["cluster"].count(1) == len(new.nodes) == columns["cluster_name"].count("new art")
+    assert columns["newness"][int(new.nodes[0])] == new.newness
+    assert columns["cluster_name"][int(found.known[1].nodes[0])] == "b"
+    assert columns["p_unknown"] == p[:, -1].tolist()
+    distance = torch.cdist(found.state[:1], found.state)[0]
+    nearest = distance[1:].topk(nodes.NEIGHBORS, largest=False).values
+    told = columns["neighbors"][0]
+    assert 0 not in told["ids"] and told["distances"] == pytest.approx(nearest.tolist(), abs=1e-4)
+    assert json.loads(nodes.neighbors(found.state.numpy(), True)[0]) == told
+
+
+def test_places_of_nodes_that_are_not_drawn(graph, found, monkeypatch):
+    monkeypatch.setattr(pictures.embedding, "MAX_POINTS", 200)
+    monkeypatch.setattr(pictures.embedding.sample, "__defaults__", (200,))
+    pictures.layout.cache_clear()
+    points = pictures.layout(found)
+    pictures.layout.cache_clear()
+    shown = pictures.embedding.sample(300)
+    assert points.shape == (300, 2) and np.isfinite(points).all() and len(shown) == 200
+    others = np.setdiff1d(np.arange(300), shown)
+    nearest = torch.cdist(found.state[others], found.state[shown]).topk(3, largest=False).indices
+    corners = points[shown][nearest.numpy()]
+    assert (points[others] >= corners.min(1) - 1e-9).all()
+    assert (points[others] <= corners.max(1) + 1e-9).all()
+
+
+def test_names_of_clusters_stay(run, monkeypatch, unchanged_globals, capsys):
+    from graphgym_srnc.cli.main import main
+    monkeypatch.chdir(run)
+    words = ["discover", "results/one", "--clusters", "5"]
+    assert main([*words, "--name", "2==cmd", "--nodes", "first.csv"]) == 0
+    told = capsys.readouterr().out
+    assert "cluster 2, =cmd:" in told and "--name=1=NAME" in told and "--labels-out NEXT" in told
+    assert main([*words, "--before", "first.csv", "--nodes", "second.csv", "--out",
+                 "named.html"]) == 0
+    first, second = (list(csv.DictReader(open(name))) for name in ("first.csv", "second.csv"))
+    assert first == second and {row["cluster_name"] for row in first if row["cluster"] == "2"} == {
+        "'=cmd"}
+    html = (run / "named.html").read_text()
+    assert "Cluster 2, &#39;=cmd" in html and "Name what you know" in html
+
+    assert main(["predict", "results/one", "--clusters", "first.csv", "--out", "both.csv"]) == 0
+    both = list(csv.DictReader(open("both.csv")))
+    assert [row["cluster"] for row in both] == [row["cluster"] for row in first]
+    assert "gnn_cluster" in both[0]
+
+
+def test_the_next_graph_tells_how_its_features_were_made(graph, found, tmp_path):
+    labels = feedback.labels(found, {1: "new"}, ["a", "b", "c"], {"train": torch.arange(9)},
+                             graph.y.clamp(max=3))
+    (tmp_path / "old").mkdir()
+    (tmp_path / "old/recipe.json").write_text('{"text": {"columns": ["title"]}}')
+    feedback.write(tmp_path / "new", graph, labels, source=tmp_path / "old")
+    assert (tmp_path / "new/recipe.json").read_text() == '{"text": {"columns": ["title"]}}'
+    feedback.write(tmp_path / "bare", graph, labels, source=tmp_path / "nowhere")
+    assert not (tmp_path / "bare/recipe.json").exists()
+
+
 def test_another_graph_without_labels(run, capsys, monkeypatch, unchanged_globals):
     from graphgym_srnc.cli.main import main
     monkeypatch.chdir(run)
@@ -399,7 +466,9 @@ def test_another_graph_without_labels(run, capsys, monkeypatch, unchanged_global
 @pytest.mark.parametrize("words, named", [
     (["nowhere"], "RUN"), (["results/one", "--clusters", "2"], "--clusters"),
     (["results/one", "--texts", "words.txt"], "--texts"),
-    (["results/one", "--name", "1=a"], "--labels-out"),
+    (["results/one", "--labels-out", "new"], "--labels-out"),
+    (["results/one", "--nodes", "nodes.txt"], "--nodes"),
+    (["results/one", "--before", "words.txt"], "--before"),
     (["results/one", "--out", "nowhere/page.html"], "--out"),
     (["results/one", "--top", "0"], "--top"),
     (["results/one", "--name", "99=a", "--labels-out", "new"], "--name"),

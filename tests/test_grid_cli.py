@@ -22,11 +22,11 @@ from torch_geometric.data import Data
 
 from graphgym_srnc import store
 from graphgym_srnc.cli.main import main
-from graphgym_srnc.cli.progress import GridProgress
 from graphgym_srnc.environment import peak_memory
 from graphgym_srnc.grid import estimate, local, plan, space, worker
 from graphgym_srnc.grid.jobs import Job, Limits, Outcome, attempt
 from graphgym_srnc.gym import config_root, load_config
+from graphgym_srnc.progress import GridProgress
 
 pytestmark = pytest.mark.usefixtures("unchanged_globals")
 
@@ -503,7 +503,7 @@ def test_a_config_other_than_the_planned_one_is_refused(gym, tmp_path):
 
 
 def test_progress_without_a_terminal_is_a_line_now_and_then(monkeypatch, capsys):
-    monkeypatch.setattr("graphgym_srnc.cli.progress.EVERY", 0.0)
+    monkeypatch.setattr("graphgym_srnc.progress.EVERY", 0.0)
     with GridProgress(3) as progress:
         for number in range(3):
             time.sleep(0.01)

@@ -65,7 +65,7 @@ def test_its_own_target_gives_the_stored_scores(out):
     saved = model.load(out / "one" / "0")
     task, table = saved.task(), rows(out / "own.csv")
     assert [int(row["node"]) for row in table] == list(range(200))
-    assert list(table[0])[:5] == ["node", "class", "probability", "known", "cluster"]
+    assert list(table[0])[:5] == ["node", "class", "probability", "known", "gnn_cluster"]
     assert "wrote" in told
     label = np.array([saved.class_names.index(row["class"]) for row in table])
     found = f1_score(task.target.y[task.test], label[task.test], average="micro")
@@ -102,7 +102,7 @@ def test_a_graph_with_new_nodes_in_every_form(out):
                     "--overwrite") == 0
         table = rows(out / "new.csv")
         assert [saved.class_names.index(row["class"]) for row in table] == want.label.tolist()
-        assert [int(row["cluster"]) for row in table] == want.cluster.tolist()
+        assert [int(row["gnn_cluster"]) for row in table] == want.cluster.tolist()
         np.testing.assert_allclose([float(row["known"]) for row in table],
                                    1 - want.posterior[:, -1], atol=1e-6)
         ids = ["'=1+2", "n1"] if words[1] == folder else [None, None]
@@ -123,7 +123,7 @@ def test_a_model_of_an_estimator(out, capsys):
     assert here("predict", out / "erm.pt", *words) == 0
     labels = ["'@law" if word == "@law" else word for word in estimator.predict(graph).tolist()]
     assert [row["class"] for row in rows(out / "erm.csv")] == labels
-    assert "cluster" not in rows(out / "erm.csv")[0]
+    assert "gnn_cluster" not in rows(out / "erm.csv")[0]
     assert here("predict", out / "erm.pt", "--out", out / "none.csv") == 2
     assert "--graph" in capsys.readouterr().err and not (out / "none.csv").exists()
 

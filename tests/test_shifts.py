@@ -10,12 +10,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.io
+import scipy.sparse as sp
 import torch
+from conftest import make_graph
 from torch_geometric.data import Data
 from torch_geometric.utils import homophily, is_undirected
 
 from graphgym_srnc import shifts
-from graphgym_srnc.data import catalogue, datasets, pyg
+from graphgym_srnc.data import catalogue, datasets, pyg, untrusted
 from graphgym_srnc.data.block_model import class_shares, class_topics, dcsbm
 from graphgym_srnc.data.cleaning import clean
 from graphgym_srnc.data.describe import describe
@@ -327,7 +330,7 @@ def test_file_with_its_own_split(tmp_path):
     masks = {f"{part}_mask": torch.isin(torch.arange(12), torch.tensor(nodes))
              for part, nodes in (("train", [0, 1]), ("val", [2, 3]), ("test", [4, 5, 6]))}
     task = own_file(name="mine", path=saved(tmp_path, toy(**masks)))
-    assert task.name == "file/mine" and task.num_known == 2 and task.info["unseen"] == [2]
+    assert task.name == "file/graph" and task.num_known == 2 and task.info["unseen"] == [2]
     assert task.train.tolist() == [0, 1] and task.val.tolist() == [2, 3]
     assert task.test.tolist() == [4, 5, 6]
     assert task.target.y.tolist() == [0, 1, 2] * 3 + [0, -1, -1]
@@ -508,3 +511,38 @@ def test_label_leave_out_is_that_of_its_authors():
     assert task.num_known == 3 and len(task.train) == 60
     assert (task.target.y[task.test] == 3).sum() == 351 + 217 + 418
     assert (task.target.y[task.test] < 3).sum() == 316 and (task.target.y[task.val] < 3).all()
+
+
+@pytest.mark.parametrize("group", ["one-hot", "numbers"])
+def test_a_matlab_file_is_read_from_whom_one_trusts(group, tmp_path):
+    rng = np.random.default_rng(0)
+    y = np.arange(40) % 3
+    network = sp.csc_matrix(np.triu(rng.random((40, 40)) < 0.2, 1).astype(float))
+    attrb = rng.random((40, 5))
+    labels = np.eye(3)[y] if group == "one-hot" else y[:, None] + 1.0
+    scipy.io.savemat(tmp_path / "net.mat", {"network": network, "attrb": attrb, "group": labels})
+    sizes = {"path": str(tmp_path / "net.mat"), "labels_per_class": 3, "num_val": 6, "num_test": 9}
+    with pytest.raises(InputError, match="--trust"):
+        shifts.find("file")(**sizes)
+    with untrusted.trusted():
+        task = shifts.find("file")(**sizes)
+        assert task.target.y_true.tolist() == y.tolist()
+        np.testing.assert_allclose(task.target.x.numpy(), attrb, rtol=1e-6)
+        assert task.target.num_edges == 2 * network.nnz
+        scipy.io.savemat(tmp_path / "net.mat", {"network": network, "attrb": attrb})
+        with pytest.raises(InputError, match="path: group: got None"):
+            shifts.find("file")(**sizes)
+
+
+def test_weights_that_are_not_read_are_told(tmp_path):
+    graph = make_graph()
+    fields = {"x": graph.x, "edge_index": graph.edge_index, "y": graph.y}
+    sizes = {"path": str(tmp_path / "graph.pt"), "labels_per_class": 3, "num_val": 6, "num_test": 9}
+    tasks = []
+    for more in ({}, {"edge_weight": torch.rand(graph.num_edges)}):
+        torch.save(fields | more, tmp_path / "graph.pt")
+        tasks.append(shifts.find("file")(**sizes))
+    told = [[text for text in describe(task)["warnings"] if "edge_weight" in text]
+            for task in tasks]
+    assert told == [[], ["edge_weight of the file is not read: links have no weights"]]
+    assert tasks[0].fingerprint() == tasks[1].fingerprint()

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import gzip
 import json
 import os
 import re
@@ -34,7 +35,10 @@ from graphgym_srnc.own.tables import (
     features,
     hetero,
     homogeneous,
+    look,
+    mend,
     metapaths,
+    profile,
     projection,
     read,
 )
@@ -128,7 +132,8 @@ def test_numbers_categories_and_embeddings_stand_side_by_side(split_free, tmp_pa
     np.testing.assert_allclose(made.features.toarray(), expected, atol=1e-12)
     assert made.words == ["size", "year", "land=<i>", "land=DE", "land=FR", "embedding 0",
                           "embedding 1", "embedding 2"]
-    assert not told
+    assert told == ["columns: id id; label label; number size and year; category land; not read: "
+                    "title"]
     everything, _ = homogeneous.make_graph(*split_free, numbers=["*"])
     assert everything.words == ["size", "year"]
     np.testing.assert_allclose(everything.features.toarray(), blocks[0], atol=1e-12)
@@ -184,14 +189,15 @@ def test_other_separators(mark, suffix, tmp_path):
 def test_links_with_and_without_a_header(tmp_path):
     place, path = {"1": 0, "2": 1, "03": 2}, tmp_path / "edges.txt"
     path.write_text("# a comment\n1 2\n2 03 9.5\n\n")
-    assert read.edges(path, (), place, False)[0].tolist() == [[0, 1], [1, 2]]
+    assert read.edges(read.links(path, (), place), place)[0].tolist() == [[0, 1], [1, 2]]
     links = write(tmp_path / "edges.csv", ("weight", "to", "from"),
                   [("3", "1", "2"), ("3", "1", "4")])
-    assert read.edges(links, ("from", "to"), place, True)[0].tolist() == [[1], [0]]
-    assert read.edges(links, ("from", "to"), place, True)[1] == 1
+    for ends in (("from", "to"), ()):  # usual names are found wherever they stand
+        edges, unknown = read.edges(read.links(links, ends, place), place)
+        assert edges.tolist() == [[1], [0]]
+        assert unknown == {"4": 1}
     path.write_text("x 1\n1 2\n")
-    with pytest.raises(InputError, match="'x', which is no node; 1 of 2"):
-        read.edges(path, (), place, False)
+    assert read.edges(read.links(path, (), place), place)[1] == {"x": 1}
 
 
 def test_parquet_keeps_whole_numbers(tmp_path):
@@ -735,3 +741,207 @@ def test_the_page_of_the_manual_does_what_it_says(area, tmp_path, monkeypatch):
             build_parser().parse_known_args(command)
     assert {path.name for path in tmp_path.iterdir()} == {"four_area", "hetero.pt", "papers",
                                                           "authors"}
+
+
+# Tables as people have them.
+
+def messy(tmp_path: Path) -> tuple[Path, Path]:
+    """Twenty nodes with whatever goes wrong in tables, none of which needs a person."""
+    rows = [[f"{i:02d}", f"word{i % 2} and more", ("19,99", "n/a", "7", "1.234,5")[i % 4],
+             ("art", "law", "NaN", "")[i % 4]] for i in range(20)]
+    rows += [rows[3], [""] * 4]
+    links = [(1.5, f"{i:02d}", f"{(i + 2) % 20:02d}") for i in range(20)]
+    return (write(tmp_path / "shop.csv", ("sku", "title", "price", "class"), rows),
+            write(tmp_path / "links.csv", ("weight", "source", "target"), links))
+
+
+def test_what_a_person_would_mend_is_mended_and_told(tmp_path, capsys):
+    nodes, links = messy(tmp_path)
+    chosen = ("--text", "title", "--numbers", "price", "--out", tmp_path / "graph")
+    assert run("make", nodes, links, *chosen) == 0
+    told = capsys.readouterr().out
+    for text in ("1 row without any cell", "1 row equal to another one", "5 cells read as empty: "
+                 "'NaN'", "10 cells read as numbers: '19,99' as 19.99", "label class", "id sku",
+                 "5 cells read as empty: 'n/a'", "links.csv: not read: weight"):
+        assert text in told, text
+    task = shifts.find("file")(path=str(tmp_path / "graph"), labels_per_class=1, num_val=2,
+                               num_test=2)
+    assert task.class_names == ("art", "law") and task.target.num_nodes == 20
+    made, _ = homogeneous.make_graph(nodes, links, numbers=["price"])
+    values = np.array([19.99, np.nan, 7, 1234.5] * 5)
+    expected = np.nan_to_num((values - np.nanmean(values)) / np.nanstd(values))
+    np.testing.assert_allclose(made.features.toarray()[:, 0], expected)
+
+
+def test_all_that_is_wrong_is_told_at_once(tmp_path, capsys):
+    nodes, links = messy(tmp_path)
+    with open(nodes, "a") as file:
+        file.write("07,another text,1,art\n")
+    with open(links, "a") as file:
+        file.write("1,07,99\n")
+    words = ("make", nodes, links, "--out", tmp_path / "graph", "--report", tmp_path / "page.html")
+    assert run(*words, "--text", "titel", "--numbers", "title") == 2
+    told = capsys.readouterr().err
+    for text in ("id '07' twice", "--keep first", "'99', which is no node", "'titel'",
+                 "--numbers title"):
+        assert text in told, text
+    assert told.count("\n") == told.count("error: ") == 4 and not (tmp_path / "graph").exists()
+    page = (tmp_path / "page.html").read_text()
+    assert "To be mended first" in page and "--skip-missing" in page and "<td>99</td>" in page
+
+    for keep, text in (("first", "word1 and more"), ("last", "another text")):
+        words = (*words[:4], tmp_path / keep)
+        assert run(*words, "--text", "title", "--keep", keep, "--skip-missing") == 0
+        names = _names.of_folder(tmp_path / keep)
+        assert len(names.ids) == 20 and names.texts[names.ids.index("07")] == text
+
+
+def test_classes_are_guessed_or_asked_for(tmp_path, capsys):
+    nodes, links = messy(tmp_path)
+    header, *rows = rows_of(nodes)
+    write(nodes, ("sku", "title", "price", "kind"), rows)
+    words = ("make", nodes, links, "--text", "title", "--out", tmp_path / "graph")
+    assert run(*words) == 2
+    told = capsys.readouterr().err
+    assert "--label" in told and "kind (2 values)" in told and "none" in told
+    assert run(*words, "--label", "none") == 0 and not (tmp_path / "graph/labels.csv").exists()
+
+
+def test_the_page_of_the_files(tmp_path, capsys):
+    nodes, links = messy(tmp_path)
+    header, *rows = rows_of(nodes)
+    rows[0][3], rows[4][3], rows[1][1] = "Art", "<b>art</b>", "<script>alert(1)</script>"
+    write(nodes, header, rows)
+    page = tmp_path / "page.html"
+    words = ("make", nodes, links, "--text", "title", "--report", page, "--out", tmp_path / "graph")
+    assert run(*words) == 0 and "'Art' and 'art'" in capsys.readouterr().out
+    text = page.read_text()
+    for part in ("not used", "Nodes by their number of links", "homophily", "price", "25.0%"):
+        assert part in text, part
+    assert "<script>" not in text and "<b>art" not in text and "http-equiv" in text
+    found = look.look(nodes, links, text=["title"])
+    links_of = profile.links(found)
+    assert (links_of.count, links_of.alone, links_of.mean) == (20, 0, 2.0)
+    assert profile._buckets(np.array([0, 1, 1, 2, 3, 4])) == [("0", 1), ("1", 2), ("2 to 3", 2),
+                                                              ("4 to 7", 1)]
+    page.write_text("of somebody else")
+    assert run(*words[:-1], tmp_path / "new") == 2 and page.read_text() == "of somebody else"
+
+
+@pytest.mark.parametrize("cells, expected", [
+    (["19,99", "5"], ["19.99", "5"]), (["1.234,5", "-7,25"], ["1234.5", "-7.25"]),
+    (["1,234", "12,500,000"], ["1234", "12500000"]), (["0,125", "1,234"], ["0.125", "1.234"]),
+    (["1,234.5", "x"], ["1234.5", "x"]), (["1,2,3", "?", "NULL"], ["1,2,3", "", ""])])
+def test_numbers_of_other_countries(cells, expected):
+    assert mend.numbers(cells) == expected
+
+
+def test_names_that_look_alike():
+    names = ["Graph theory", "graph-theory", "grahp theory", "class 1", "class 2", "art", "arts"]
+    assert mend.alike(names) == [("Graph theory", "graph-theory"), ("Graph theory", "grahp theory"),
+                                 ("graph-theory", "grahp theory")]
+
+
+# Files of other programs.
+
+def shapes(path: Path, **given) -> tuple:
+    made, _ = homogeneous.make_graph(path, text=["title"], options=features.TextOptions(
+        min_nodes=1, stop_words="none"), **given)
+    return (list(made.ids), list(made.labels or ()), made.edges.T.tolist(), made.texts)
+
+
+@pytest.mark.parametrize("suffix", [".graphml", ".gexf", ".json"])
+def test_a_graph_in_one_file(suffix, tmp_path):
+    graph = networkx.Graph([("007", "b"), ("b", "c")])
+    for node, kind in zip(graph, ("art", "law", "art")):
+        graph.add_node(node, title=f"word {kind}", **{"class": kind})
+    path = tmp_path / f"graph{suffix}"
+    if suffix == ".json":
+        path.write_text(json.dumps(networkx.node_link_data(graph, edges="links")))
+    else:
+        (networkx.write_gexf if suffix == ".gexf" else networkx.write_graphml)(graph, path)
+    expected = (["007", "b", "c"], ["art", "law", "art"], [[0, 1], [1, 2]],
+                ["word art", "word law", "word art"])
+    assert shapes(path, label="class") == expected
+
+
+def test_exports_of_neo4j(tmp_path):
+    whole = write(tmp_path / "export.csv", ("_id", "_labels", "title", "_start", "_end", "_type"),
+                  [("0", ":Art", "one", "", "", ""), ("1", ":Law", "two", "", "", ""),
+                   ("", "", "", "1", "0", "LIKES")])
+    assert shapes(whole, label="_labels") == (["0", "1"], [":Art", ":Law"], [[1, 0]],
+                                              ["one", "two"])
+    nodes = write(tmp_path / "nodes.csv", ("title", "pageId:ID", ":LABEL"),
+                  [(f"text {i}", f"p{i}", ("Art", "Law")[i % 2]) for i in range(10)])
+    links = write(tmp_path / "links.csv", (":TYPE", ":START_ID", ":END_ID"), [("x", "p1", "p0")])
+    made, _ = homogeneous.make_graph(nodes, links, text=["title"])
+    assert made.ids[0] == "p0" and made.edges.tolist() == [[1], [0]] and made.labels[1] == "Law"
+
+
+def test_packed_tables_and_links_with_spaces(tmp_path):
+    nodes = tmp_path / "nodes.csv.gz"
+    nodes.write_bytes(gzip.compress(b"id,title\r\na,word\r\nb,word\r\n"))
+    (tmp_path / "links.edgelist").write_text("% a comment\na b 1\n")
+    (tmp_path / "links.csv").write_text("a b\nb a\n")
+    assert shapes(nodes, links=tmp_path / "links.edgelist")[2] == [[0, 1]]
+    assert shapes(nodes, links=tmp_path / "links.csv")[2] == [[0, 1], [1, 0]]
+    nodes.write_bytes(nodes.read_bytes()[:-9])
+    with pytest.raises(InputError, match=r"nodes\.csv\.gz.*readable file"):
+        shapes(nodes, links=tmp_path / "links.csv")
+
+
+@pytest.mark.parametrize("text, told", [
+    ("{\"nodes\": [], \"links\": []}", "a list of objects"), ("[1, 2]", "an object with nodes"),
+    ("{\"a\": 1}", "nodes and links"), ("{", "a readable .json file"),
+    ("[" * 100_000, "a readable .json file")])
+def test_bad_graphs_in_json(text, told, tmp_path, capsys):
+    path = tmp_path / "graph.json"
+    path.write_text(text)
+    assert run("make", path, "--text", "title", "--out", tmp_path / "graph") == 2
+    error = capsys.readouterr().err
+    assert told in error and "internal" not in error
+
+
+def test_tables_in_json_and_excel(tmp_path, monkeypatch, capsys):
+    rows = [{"id": 7, "title": "word one", "tags": ["a", "b"]}, {"id": 8, "title": None}]
+    (tmp_path / "nodes.json").write_text(json.dumps(rows))
+    (tmp_path / "nodes.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    expected = {"id": ["7", "8"], "title": ["word one", ""], "tags": ["a, b", ""]}
+    assert read.table(tmp_path / "nodes.json") == read.table(tmp_path / "nodes.jsonl") == expected
+
+    monkeypatch.setitem(sys.modules, "openpyxl", None)
+    (tmp_path / "nodes.xlsx").write_bytes(b"PK")
+    assert run("make", tmp_path / "nodes.xlsx", "links.csv", "--out", tmp_path / "graph") == 2
+    assert "pip install 'graphgym-srnc[excel]'" in capsys.readouterr().err
+
+
+def test_excel_keeps_whole_numbers_and_leading_zeros(tmp_path):
+    pytest.importorskip("openpyxl", reason="pandas reads .xlsx with openpyxl alone")
+    import pandas
+    frame = pandas.DataFrame({"id": ["007", 8, 9.5], "title": ["a", None, "NA"]})
+    frame.to_excel(tmp_path / "nodes.xlsx", index=False)
+    assert read.table(tmp_path / "nodes.xlsx") == {"id": ["007", "8", "9.5"],
+                                                   "title": ["a", "", "NA"]}
+
+
+@pytest.mark.parametrize("words, chosen", [
+    ((), 64), (("srnc_plus.batch_size", "0"), 0), (("srnc_plus.batch_size", "9"), 9),
+    (("gnn.layer_type", "sgconv"), 0), (("train.mode", "a2gnn"), 0),
+    (("dataset.format", "synthetic"), 0)])
+def test_large_graphs_of_ones_own_are_learnt_from_batches(words, chosen, files, tmp_path, gym,
+                                                          monkeypatch):
+    from graphgym_srnc.runs import prepare
+    monkeypatch.setattr(prepare, "LARGE", 8)
+    monkeypatch.setattr(prepare, "BATCH", 64)
+    for name, how in (("sparse", ("--text", "title")), ("dense", ("--numbers", "size,year"))):
+        place = tmp_path / name
+        assert run("make", *files, *how, "--out", place) == 0
+        assert data_files.num_nodes(place) == 8
+        overrides = ["dataset.name", str(place), *words]
+        cfg = gym.load_config("own", overrides)
+        told = prepare.choose_batches(cfg, overrides)
+        assert cfg[cfg.train.mode].batch_size == chosen and bool(told) == (chosen == 64)
+        monkeypatch.setattr(prepare, "LARGE", 9)
+        assert not prepare.choose_batches(gym.load_config("own", overrides), overrides)
+        monkeypatch.setattr(prepare, "LARGE", 8)
+    assert data_files.num_nodes(tmp_path) is None

@@ -2,6 +2,9 @@
 from __future__ import annotations
 
 from graphgym_srnc.api.estimator import Estimator
+from graphgym_srnc.api.graphs import from_frames, from_networkx
 from graphgym_srnc.api.make import estimator, estimators, load
+from graphgym_srnc.api.nodes import OnNodes
 
-__all__ = ["Estimator", "estimator", "estimators", "load"]
+__all__ = ["Estimator", "OnNodes", "estimator", "estimators", "from_frames", "from_networkx",
+           "load"]

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import sys
 import threading
 import warnings
 from dataclasses import asdict
@@ -18,11 +19,12 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from graphgym_srnc import shifts
-from graphgym_srnc.api import parameters
+from graphgym_srnc.api import cards, parameters
 from graphgym_srnc.backbones import ACTIVATIONS, FEATURES
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.methods.base import Method
 from graphgym_srnc.options import Count, Natural, OneOf, Range, Share, Weight
+from graphgym_srnc.progress import RunProgress
 from graphgym_srnc.task import ShiftTask
 from graphgym_srnc.train import trainer
 from graphgym_srnc.train.model import TrainedModel, original_labels
@@ -61,6 +63,7 @@ class Estimator(BaseEstimator):
             labels say, see :meth:`fit`.
         random_state: seeds all that training draws. There is no other source of randomness.
         callbacks: called after each episode with it, the method and the task; they are not saved.
+        verbose: show how far training is, on stderr: bars on a terminal, else a line now and then.
     """
 
     _method: type[Method]
@@ -68,6 +71,7 @@ class Estimator(BaseEstimator):
     # Graphs are no metadata; scikit-learn would make a method set_..._request for each argument.
     __metadata_request__fit = {"source": UNUSED, "target": UNUSED}
     __metadata_request__predict = __metadata_request__predict_proba = {"graph": UNUSED}
+    __metadata_request__transform = {"graph": UNUSED}
 
     def __init__(
         self, *, backbone: Annotated[str, OneOf(*parameters.KINDS)] = "gcn", hidden: Count = 256,
@@ -79,7 +83,7 @@ class Estimator(BaseEstimator):
         min_agreement: Share = 0.6, max_episodes: Annotated[int, Range(-1)] = -1,
         patience: Natural = 0, open_set: bool | None = None,
         random_state: Annotated[int, Range(0, 2 ** 32 - 1)] = 0,
-        callbacks: Sequence[trainer.Callback] = (),
+        callbacks: Sequence[trainer.Callback] = (), verbose: bool = False,
     ) -> None:
         raise TypeError("an estimator is made for a method: graphgym_srnc.SRNC(), ...")
 
@@ -118,8 +122,9 @@ class Estimator(BaseEstimator):
         task, classes = self._task(source, target, shared)
         rules = _selection(method, task, shared)
 
-        with _alone(shared["random_state"], task.device):
-            record = trainer.fit(method, task, seed=None, callbacks=tuple(self.callbacks), **rules)
+        with _alone(shared["random_state"], task.device), self._shown() as shown:
+            record = trainer.fit(method, task, seed=None, callbacks=(*self.callbacks, *shown),
+                                 **rules)
         record.verdict = judge(method, task, record.first)._asdict()
         scores = {"val": record.val, "test": record.test}
 
@@ -145,6 +150,36 @@ class Estimator(BaseEstimator):
         scores = self._scores(graph)
         return self.method_.posterior(scores).cpu().numpy()
 
+    def transform(self, graph: Data) -> np.ndarray:
+        """The embedding ``[V, hidden]`` of each node: the last hidden layer of the cluster GNN, or
+        of the classifier where there is none."""
+        check_is_fitted(self, "method_")
+        return self._model.predict(graph).hidden.cpu().numpy()
+
+    def accuracy(self, graph: Data | ShiftTask, y: Any = None) -> float:
+        """The share of nodes whose predicted class is right, which is Micro-F1.
+
+        Not called ``score``, as scikit-learn does, since many methods have an option of that name.
+
+        Args:
+            graph: a task, of which the test nodes count; or a graph, of which those in its
+                ``test_mask`` count, or without one all labelled nodes.
+            y: labels ``[V]`` in the place of those of the graph; -1 or empty = none.
+
+        Raises:
+            InputError: no node has a label.
+        """
+        check_is_fitted(self, "method_")
+        labels, nodes = _labelled(graph, y, self.classes_)
+        if not len(nodes):
+            raise InputError("y", "no node with a label", "labels to compare predictions with")
+        predicted = self.predict(graph.target if isinstance(graph, ShiftTask) else graph)
+        known = np.isin(labels, self.classes_)
+        # A class that training did not have is rightly called unknown, where there is such a class.
+        unknown = self.classes_[-1] if self.method_.task.open_set else None
+        right = np.where(known, predicted == labels, predicted == unknown)
+        return float(right[nodes].mean())
+
     @available_if(lambda self: (self._method.log_cluster_posterior
                                 is not Method.log_cluster_posterior))
     def clusters(self, graph: Data) -> np.ndarray:
@@ -159,14 +194,40 @@ class Estimator(BaseEstimator):
             raise InputError(type(self).__name__, "no cluster GNN", "a model that has one")
         return log_q[0].argmax(1).cpu().numpy()
 
-    def save(self, path: str | os.PathLike) -> None:
+    def save(self, path: str | os.PathLike, card: str | os.PathLike | None = None) -> None:
         """Write the trained model into one file, whole or not at all; ``load`` reads it.
 
+        Args:
+            path: the file.
+            card: also write a model card here, as the Hugging Face hub shows it (``README.md``).
+
         Raises:
-            InputError: the file cannot be written.
+            InputError: a file cannot be written.
         """
         check_is_fitted(self, "method_")
         self._model.save(path)
+        if card is not None:
+            cards.write(card, self, os.path.basename(path))
+
+    @contextlib.contextmanager
+    def _shown(self) -> Iterator[tuple[trainer.Callback, ...]]:
+        """A callback that shows how far training is, if somebody wants to see it."""
+        if not self.verbose:
+            yield ()
+            return
+        with RunProgress(1, sys.stderr) as bar:
+            bar.start(type(self).__name__)
+
+            def tell(episode: trainer.Episode, method: Method, task: ShiftTask) -> None:
+                most = (method.episodes if self.max_episodes < 0 else
+                        min(method.episodes, self.max_episodes))
+                scores = {"val": episode.val, "test": episode.test}
+                text = [f"{part} {100 * score['micro_f1']:.1f}"
+                        for part, score in scores.items() if "micro_f1" in score][:1]
+                bar.episode(episode.number, most, *text or ["no score"])
+
+            yield (tell,)
+            bar.finish(f"{type(self).__name__}: {bar.status or 'done'}")
 
     def _task(self, source: ShiftTask | Data, target: Data | None, shared: dict[str, Any]
               ) -> tuple[ShiftTask, list[Any]]:
@@ -202,6 +263,22 @@ class Estimator(BaseEstimator):
     def _scores(self, graph: Data) -> Tensor:
         check_is_fitted(self, "method_")
         return self.method_.predict(self._model.checked(graph))
+
+
+def _labelled(graph: Data | ShiftTask, y: Any, classes: np.ndarray
+              ) -> tuple[np.ndarray, np.ndarray]:
+    """Labels ``[V]`` in the user's own words or numbers, and the nodes to be scored."""
+    if isinstance(graph, ShiftTask):
+        if graph.num_outputs != len(classes):
+            raise InputError("graph", repr(graph), f"a task of the model's {len(classes)} classes")
+        return classes[graph.target.y.cpu().numpy()], graph.test.cpu().numpy()
+    given = getattr(graph, "y", None) if y is None else y
+    labels = np.asarray(given.cpu() if isinstance(given, Tensor) else given)
+    if labels.shape != (graph.num_nodes,):
+        raise InputError("y", labels.shape, f"a label for each node, [{graph.num_nodes}]")
+    has_label = labels >= 0 if labels.dtype.kind in "if" else labels != ""
+    mask = getattr(graph, "test_mask", None)
+    return labels, np.flatnonzero(has_label if mask is None else has_label & mask.cpu().numpy())
 
 
 def _selection(method: Method, task: ShiftTask, shared: dict[str, Any]

@@ -51,6 +51,7 @@ def checked(estimator: BaseEstimator) -> tuple[dict[str, Any], dict[str, Any]]:
     shared_by_heads = KINDS[plain["backbone"]] == "gatconv" and plain["layers"] > 1
     if shared_by_heads and plain["hidden"] % plain["heads"]:
         raise InputError("hidden", plain["hidden"], f"a multiple of heads = {plain['heads']}")
+    plain.pop("verbose")
     own = {option.key: plain.pop(option.key) for option in options(estimator._method)}
     return own, plain | {"open_set": open_set}
 

@@ -1,9 +1,11 @@
 """Encoders of nodes.
 
-A backbone of your own is a file here with a subclass of :class:`Encoder`, and an entry below.
+A backbone of your own is a file here with a subclass of :class:`Encoder`, and an entry below; or
+an entry point of another package, see :mod:`graphgym_srnc.plugins`.
 """
 from __future__ import annotations
 
+from collections import UserDict
 from dataclasses import replace
 from functools import partial
 
@@ -23,9 +25,20 @@ from graphgym_srnc.backbones.sgc import SGC
 from graphgym_srnc.backbones.sparse import Sparse, dense
 from graphgym_srnc.backbones.view import Block, View
 from graphgym_srnc.errors import InputError
+from graphgym_srnc.plugins import entries, load
 
-BACKBONES: dict[str, type[Encoder]] = {
-    "gcnconv": GCN, "sageconv": SAGE, "gatconv": GAT, "sgconv": SGC, "mlp": MLP, "dgi": DGI}
+
+class Kinds(UserDict[str, type[Encoder]]):
+    """Encoders by kind; one of another package is imported when it is asked for."""
+
+    def __getitem__(self, kind: str) -> type[Encoder]:
+        if self.data[kind] is None:
+            self.data[kind] = load("backbones", kind)
+        return self.data[kind]
+
+
+BACKBONES = Kinds(dict.fromkeys(entries("backbones")) | {
+    "gcnconv": GCN, "sageconv": SAGE, "gatconv": GAT, "sgconv": SGC, "mlp": MLP, "dgi": DGI})
 """The encoders of the fast path by their kind."""
 
 __all__ = ["ACTIVATIONS", "BACKBONES", "FEATURES", "Batches", "Block", "Encoder", "EncoderSpec",

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from graphgym_srnc import cache
+from graphgym_srnc import cache, progress
 from graphgym_srnc.backbones.encoder import EncoderSpec
 from graphgym_srnc.backbones.graph import Graph
 from graphgym_srnc.backbones.mlp import MLP
@@ -120,7 +120,7 @@ def train_infomax(graph: Graph, *, hidden: Count = 512, steps: Count = 300, pati
     optimizer = torch.optim.Adam(model.parameters(), lr=lr, fused=True)
     best = {name: weight.clone() for name, weight in model.state_dict().items()}
     lowest, waited = math.inf, 0
-    for step in range(steps):
+    for step in progress.steps(steps):
         loss = model.loss(graph)
         value = float(loss.detach())
         if not math.isfinite(value):

@@ -29,22 +29,19 @@ class GATLayer(Layer):
             nn.Parameter(nn.init.xavier_uniform_(torch.empty(shape))) for _ in range(2))
 
     def forward(self, h: Sparse | Tensor, block: Block) -> Tensor:
-        z = (h @ self.weight).unflatten(1, (self.heads, -1))
-        row, column = block.edges
-        score = (block.root(z) * self.target).sum(2)[row] + (z * self.neighbour).sum(2)[column]
-        score = F.leaky_relu(score, 0.2)
+        z = h @ self.weight
+        # Column (k, 0) is a node's part of head k's score as the target, (k, 1) as the neighbour.
+        parts = torch.block_diag(*torch.stack([self.target, self.neighbour], 2))
+        part = (z @ parts).unflatten(1, (self.heads, 2))
+        target, neighbour = block.root(part)[..., 0].flatten(), part[..., 1].flatten()
 
-        # Subtracting the largest score of a row leaves its softmax as it is and keeps exp in range.
-        rows = block.adjacency.shape[0]
-        largest = score.new_full((rows, self.heads), -torch.inf)
-        largest.scatter_reduce_(0, row[:, None].expand_as(score), score.detach(), "amax")
-        weight = (score - largest[row]).exp()
-        if block.drawn:
-            weight = weight * block.multiplicity[:, None]
-
-        total = weight.new_zeros(rows, self.heads).index_add(0, row, weight)
-        out = z.new_zeros(rows, *z.shape[1:]).index_add(0, row, weight[..., None] * z[column])
-        return (out / total[..., None]).flatten(1) + self.bias
+        # All heads at once are one head on a graph in which each node stands there once a head.
+        edges = block.adjacency.repeated(self.heads)
+        score = (target.index_select(0, edges.rows)
+                 + neighbour.index_select(0, edges.parts.columns))
+        attention = edges.softmax(F.leaky_relu(score, 0.2), block.drawn)
+        out = edges.weighted(attention, z.view(len(neighbour), -1))
+        return out.view(-1, z.size(1)) + self.bias
 
 
 class GAT(Encoder):

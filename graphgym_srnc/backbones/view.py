@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 import torch
@@ -40,18 +39,6 @@ class Block:
     def root(self, h: Sparse | Tensor) -> Sparse | Tensor:
         """The rows of ``h`` ``[n_in, K]`` that belong to the output nodes, ``[n_out, K]``."""
         return h if self.outputs is None else h[self.outputs]
-
-    @cached_property
-    def edges(self) -> tuple[Tensor, ...]:
-        """Output and input node of each entry of the operator, both ``[E]``, by output node."""
-        device = self.adjacency.device
-        return tuple(torch.from_numpy(node.astype(np.int64)).to(device)
-                     for node in self.adjacency.entries)
-
-    @property
-    def multiplicity(self) -> Tensor:
-        """How many neighbours each drawn entry stands for, ``[E]``, in the order of ``edges``."""
-        return torch.from_numpy(self.adjacency.matrix.data).to(self.adjacency.device)
 
     def rows(self, index: Tensor) -> Block:
         """The block of some of its output nodes, ``[n]``, in this order, perhaps more than once."""

@@ -176,7 +176,7 @@ def default_name(cfg_file: str | None, words: Sequence[str], shift: str) -> str:
         words: keys and values by turns.
         shift: the value of ``dataset.format``, whose block is that of the shift.
     """
-    from graphgym_srnc.gym.config import find
+    from graphgym_srnc.configs import find
     from graphgym_srnc.settings import config_root, is_volatile
     name = base_name(cfg_file)
     folder = find(cfg_file).resolve().parent if cfg_file else None

@@ -35,6 +35,8 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
     add("--top", type=int, default=10, metavar="N", help="words and nodes shown (default: 10)")
     add("--out", metavar="PAGE.html", help="also write an HTML page, with pictures in it")
     add("--csv", metavar="FILE", help="also write the table")
+    add("--nodes", metavar="FILE", help="also write a table of all nodes, .csv or .parquet")
+    add("--before", metavar="FILE", help="an earlier table of --nodes: names of clusters stay")
     add("--figures", metavar="FOLDER", help="also write the pictures as PNG")
     add("--evaluate", action="store_true", help="score ranking and clusters by true classes")
     add("--name", action="append", default=[], metavar="CLUSTER=NAME", help="name a cluster")
@@ -52,17 +54,22 @@ def main(args: argparse.Namespace) -> None:
         InputError: the run, the graph, a file or an option is not what it must be; nothing was
             written then.
     """
+    from graphgym_srnc import store
     _check(args)
+    if not Path(args.run).is_file():
+        store.finished_run(Path(args.run))
     import torch
 
     from graphgym_srnc.data.folder import check_place
     from graphgym_srnc.errors import InputError
-    from graphgym_srnc.own.discover import clusters, evidence, feedback, page, scores, table
+    from graphgym_srnc.own.discover import clusters, evidence, feedback, nodes, page, scores, table
     from graphgym_srnc.own.discover.names import read_names
     from graphgym_srnc.own.discover.pictures import pictures
     from graphgym_srnc.own.discover.states import states
     from graphgym_srnc.runs import model as models
+    from graphgym_srnc.runs import predictions
 
+    before = nodes.earlier("--before", Path(args.before)) if args.before else None
     model = models.load(args.run)
     if not model.method.task.open_set:
         raise InputError("RUN", args.run,
@@ -87,48 +94,69 @@ def main(args: argparse.Namespace) -> None:
     curves = evidence.gather(graph, posterior, state)
     count = args.clusters or curves.stability.suggestion
     discovery = clusters.find(graph, posterior, count, state=state)
-    rows = table.rows(discovery, graph, classes, names, args.top)
-    cluster_names = feedback.parse_names(args.name, len(discovery.new))
+    cluster_names = nodes.carried(discovery, before, names.ids) if before else {}
+    cluster_names |= feedback.parse_names(args.name, len(discovery.new))
+    rows = table.rows(discovery, graph, classes, names, args.top, cluster_names)
     rating = scores.summary(scores.rate_on(discovery, task)) if args.evaluate else ""
-    if cluster_names:
+    if args.labels_out and not cluster_names:
+        raise InputError("--labels-out", args.labels_out, "--name, since no name of --before fits")
+    if args.labels_out:
         parts = {part: getattr(task, part) for part in feedback.PARTS}
         labels = feedback.labels(discovery, cluster_names, classes, parts, graph.y,
                                  args.nodes_per_class)
 
     print("\n".join(filter(None, [table.text(rows), evidence.summary(curves), rating])))
+    naming = ""
+    if task is not None and task.source is task.target:
+        named = [f"--name={new.number}={cluster_names.get(new.number, 'NAME')}"
+                 for new in discovery.new]
+        naming = shlex.join(["graphgym-srnc", "discover", args.run, "--clusters", str(count),
+                             *named, "--labels-out", "NEXT"])
     drawn = pictures(discovery, curves) if args.out or args.figures else {}
     if args.out:
         title = f"New classes in {task.name if task is not None else Path(args.graph).name}"
         command = shlex.join(["graphgym-srnc", *sys.argv[1:]])
-        html = page.render(title, rows, discovery, curves, drawn, classes, command)
+        html = page.render(title, rows, discovery, curves, drawn, classes, command, naming)
         _write(Path(args.out), "--out", html.encode())
     for name, picture in drawn.items() if args.figures else ():
         _write(Path(args.figures) / f"{name}.png", "--figures", picture.png)
     if args.csv:
         _write(Path(args.csv), "--csv", table.to_csv(rows).encode())
-    if cluster_names:
-        feedback.write(Path(args.labels_out), graph, labels, names, args.overwrite)
-        print(f"wrote {args.labels_out}; the next run reads it by: "
-              f"dataset.format file dataset.name {shlex.quote(args.labels_out)}")
+    if args.nodes:
+        columns = nodes.table(discovery, posterior, classes, names, cluster_names,
+                              as_text=args.nodes.endswith(".csv"))
+        predictions.write(Path(args.nodes), columns, "--nodes")
+        print(f"wrote {args.nodes}; a map of it: embedding-atlas {shlex.quote(args.nodes)} --x x "
+              f"--y y --neighbors neighbors" + " --text text" * (names.texts is not None))
+    if args.labels_out:
+        feedback.write(Path(args.labels_out), graph, labels, names, args.overwrite, folder)
+        run = ["--cfg", "own", "--name", Path(args.labels_out).name, "dataset.name",
+               args.labels_out]
+        print(f"wrote {args.labels_out}\nnext: graphgym-srnc run {shlex.join(run)}")
+    elif naming:
+        print(f"next, with the clusters that you know: {naming}")
 
 
 def _check(args: argparse.Namespace) -> None:
     """Refuse options and places that cannot be, before any work."""
+    from graphgym_srnc.cli.predict import check_out
     from graphgym_srnc.errors import InputError
     for option, value in {"--top": args.top, "--nodes-per-class": args.nodes_per_class}.items():
         if value < 1:
             raise InputError(option, value, "1 or more")
     if args.clusters < 0:
         raise InputError("--clusters", args.clusters, "a number above that of known classes")
-    if bool(args.name) != bool(args.labels_out):
-        raise InputError("--name" if args.name else "--labels-out", args.name or args.labels_out,
-                         "both --name and --labels-out")
+    if args.labels_out and not (args.name or args.before):
+        raise InputError("--labels-out", args.labels_out, "--name beside it")
+    if args.nodes:
+        check_out(Path(args.nodes), args.overwrite, "--nodes")
     arguments.check_out("--out", args.out, args.overwrite, (".html",), own=OWN)
     arguments.check_out("--csv", args.csv, args.overwrite, (".csv",))
     arguments.check_folder("--figures", args.figures, args.overwrite)
     if args.labels_out:
         from graphgym_srnc.data.folder import check_place
-        inputs = [Path(file) for file in (args.run, args.graph, args.texts, args.words) if file]
+        inputs = [Path(file) for file in (args.run, args.graph, args.texts, args.words, args.before)
+                  if file]
         check_place(Path(args.labels_out), args.overwrite, "--labels-out", inputs)
 
 

@@ -6,7 +6,7 @@ import argparse
 import sys
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Sequence
 
 from graphgym_srnc.cli import arguments
 
@@ -73,16 +73,18 @@ def main(args: argparse.Namespace) -> int:
             no run has started then.
         KeyboardInterrupt: Ctrl-C; what is finished is kept.
     """
-    from graphgym_srnc import store
-    from graphgym_srnc.cli.progress import GridProgress
+    from graphgym_srnc import environment, store
     from graphgym_srnc.grid import estimate, execute, plan
-    from graphgym_srnc.gym import load_config
+    from graphgym_srnc.progress import GridProgress
     from graphgym_srnc.settings import difference
     from graphgym_srnc.text import seeds
     arguments.check_least(args, repeat=1, jobs=0, time_limit=0, memory_limit=0, retries=0,
                           ray_cpus=0, ray_gpus=0)
     file = plan.find(args.grid)
     settings = _settings(args, file)
+    _glance(args, settings)
+    with environment.importing():
+        from graphgym_srnc.gym import load_config
     # A thousand runs would keep a thousand models; who wants them says so after this.
     overrides = ["train.save_model", "false", *args.overrides]
     base_cfg = load_config(args.cfg, overrides)
@@ -145,6 +147,19 @@ def _settings(args: argparse.Namespace, file: Path) -> list[Setting]:
     if args.sample_alias.strip(","):
         raise InputError("--sample-alias", args.sample_alias, "nothing without --sample")
     return space.settings(spaces)
+
+
+def _glance(args: argparse.Namespace, settings: Sequence[Setting]) -> None:
+    """Refuse keys and names that there are not, before long imports."""
+    from graphgym_srnc import configs
+    from graphgym_srnc.grid.space import BASE_KEY
+    points = dict.fromkeys(point for setting in settings for point in setting)
+    words = [word for point in points if point.key != BASE_KEY
+             for word in (point.key, list(point.value) if isinstance(point.value, tuple)
+                          else point.value)]
+    for base in [args.cfg, *(point.value for point in points if point.key == BASE_KEY)]:
+        configs.glance(base, args.overrides)
+    configs.glance(None, words)
 
 
 def _executor(args: argparse.Namespace, workers: int) -> Executor:

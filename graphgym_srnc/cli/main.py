@@ -13,7 +13,7 @@ from importlib import import_module
 from types import FrameType
 from typing import Iterator, Sequence
 
-from graphgym_srnc import __version__
+from graphgym_srnc import __version__, environment
 from graphgym_srnc.cli import arguments
 from graphgym_srnc.errors import InputError
 
@@ -52,6 +52,7 @@ def build_parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; return 0, 2 for bad input, 1 for another error, each printed as one line on
     stderr, or 130 after Ctrl-C."""
+    environment.is_command = True
     parser = build_parser()
     args, rest = parser.parse_known_args(argv)
     if "--debug" in rest:  # after the command it is as good as before it
@@ -70,7 +71,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             sys.stdout.flush()
             return status
         except InputError as error:
-            _print_error(f"error: {error}{_page(error.key, args.command)}")
+            for one in getattr(error, "errors", [error]):
+                _print_error(f"error: {one}{_page(one.key, args.command)}")
             return INPUT
         except KeyboardInterrupt as error:
             _print_error(": ".join(["interrupted", *map(str, error.args)]))

@@ -6,22 +6,30 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Callable, Sequence
 
+from graphgym_srnc.cli import arguments
+from graphgym_srnc.text import plain
+
 if TYPE_CHECKING:
     from graphgym_srnc.data.folder import Graph
     from graphgym_srnc.own.tables.features import TextOptions
 
 MAKE = """\
   data make nodes.csv edges.csv --text title --out FOLDER      a node table and a list of links
+  data make graph.graphml --text title --out FOLDER            one file with both
   data make hetero.pt --node paper --metapath paper-author-paper --out FOLDER
                                                                a HeteroData that torch.save wrote
   data make dblp FILES --node author --metapath author-paper-author --bag author-paper --out FOLDER
                                                                the text files of DBLP's four areas
 Columns are named one by one or with commas; docs/own-graph.md has an example of each."""
 
-INPUTS = "a node table and a list of links; or a .pt; or dblp and a folder"
+INPUTS = ("a node table and a list of links; or one .graphml, .gexf, .json or .csv with both; "
+          "or a .pt; or dblp and a folder")
 
 TABLES = ("id", "label", "split", "ends", "text", "categories", "numbers", "embeddings", "spectral",
-          "like", "skip_missing")
+          "like", "skip_missing", "keep", "report")
+OWN = '<meta name="generator" content="graphgym-srnc data make">'
+"""A line of each page of ``--report``, which tells a later call that it may be replaced."""
+
 LIMITS = {"top": 0, "min_count": 1, "max_degree": 0, "max_edges": 1}
 HETERO = ("node", "metapath", "bag", "labels_from", *LIMITS)
 """Options that are of use for one kind of input alone; limits with their least values."""
@@ -37,7 +45,8 @@ def add_parsers(actions: argparse._SubParsersAction) -> None:
     make.add_argument("--overwrite", action="store_true",
                       help="replace a folder that this program made")
     _add_table_options(make.add_argument_group(
-        "a node table (.csv, .tsv, .parquet) and a list of links").add_argument)
+        "a node table (.csv, .tsv, .txt, also .gz; .xlsx, .json, .parquet) and a list of links, "
+        "or a graph (.graphml, .gexf, .json, a .csv of Neo4j)").add_argument)
     _add_hetero_options(make.add_argument_group("a heterogeneous graph").add_argument)
     _add_text_options(make.add_argument_group(
         "how texts become features (scikit-learn's TfidfVectorizer)").add_argument)
@@ -56,7 +65,8 @@ def _add_table_options(add: Callable) -> None:
     column = {"metavar": "COLUMN", "default": ""}
     columns = {"metavar": "COLUMN", "default": [], "action": "append"}
     add("--id", **column, help="ids of nodes, which links name (default: id, or the first column)")
-    add("--label", **column, help="classes, words or numbers, empty = none (default: label)")
+    add("--label", **column, help="classes, words or numbers, empty = a node without one; `none` ="
+        " no column has any (default: label, class, category, ...)")
     add("--split", **column, help="train, val, test or empty (default: split)")
     add("--ends", nargs=2, default=(), metavar="COLUMN",
         help="of the links, the two ids (default: the first two columns)")
@@ -68,6 +78,9 @@ def _add_table_options(add: Callable) -> None:
     add("--spectral", type=int, default=0, metavar="D", help="so many features of the links alone")
     add("--like", type=Path, metavar="FOLDER", help="features as in this folder, for its model")
     add("--skip-missing", action="store_true", help="leave out links to ids that are no nodes")
+    add("--keep", choices=("first", "last"), default="",
+        help="of rows with one id and other cells, which stays (default: that is an error)")
+    add("--report", type=Path, metavar="PAGE.html", help="write a page of what is in the files")
 
 
 def _add_hetero_options(add: Callable) -> None:
@@ -99,15 +112,21 @@ def make(args: argparse.Namespace) -> None:
         InputError: an input or an option is not what it should be; nothing was written then.
     """
     from graphgym_srnc.data import folder
+    from graphgym_srnc.errors import InputError
     from graphgym_srnc.own.tables.features import TextOptions
     inputs = [*map(Path, args.inputs), *filter(None, (args.embeddings, args.like))]
     folder.check_place(args.out, args.overwrite, inputs=inputs)
-    of_tables = len(args.inputs) == 2 and args.inputs[0] != "dblp"
+    of_tables = args.inputs[0] != "dblp" and Path(args.inputs[-1]).suffix != ".pt"
+    if of_tables and len(args.inputs) > 2:
+        raise InputError("data make", " ".join(args.inputs), INPUTS)
     _check(args, of_tables)
+    report = str(args.report) if args.report else None
+    arguments.check_out("--report", report, args.overwrite, (".html",), own=OWN)
     options = TextOptions(args.counts, args.max_words, args.min_nodes, args.stop_words)
     graph, notes = (_of_tables if of_tables else _of_hetero)(args, options)
     folder.write(graph, args.out, args.overwrite)
-    print("\n".join([*notes, *folder.summary(graph), f"wrote {args.out}"]))
+    wrote = [f"wrote {place}" for place in (args.out, args.report) if place]
+    print("\n".join([*map(plain, notes), *folder.summary(graph), *wrote]))
     if any(graph.labels or ()):
         print(f"next: graphgym-srnc run --cfg own dataset.name {shlex.quote(str(args.out))}")
 

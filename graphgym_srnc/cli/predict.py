@@ -27,6 +27,8 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
     parser.add_argument("--features", metavar="FILE", default="",
                         help="the features beside a graph that is a list of edges")
     parser.add_argument("--out", metavar="FILE", required=True, help="the table, .csv or .parquet")
+    parser.add_argument("--clusters", metavar="FILE", help="a table of `discover --nodes`, whose"
+                        " numbers and names of clusters are added")
     parser.add_argument("--probabilities", action="store_true", help="a column for each class, too")
     arguments.add_overwrite(parser)
     arguments.add_trust(parser)
@@ -38,15 +40,20 @@ def main(args: argparse.Namespace) -> None:
     Raises:
         InputError: the run, the graph or the file is not what it must be; nothing was written.
     """
-    import torch
-
-    from graphgym_srnc.data import names
-    from graphgym_srnc.runs import model as models
-    from graphgym_srnc.runs import predictions
+    from graphgym_srnc import environment, store
     out = Path(args.out)
     check_out(out, args.overwrite)
     if args.features and not args.graph:
         raise InputError("--features", args.features, "nothing without --graph")
+    if not Path(args.run).is_file():
+        store.finished_run(Path(args.run))
+    with environment.importing():
+        import torch
+
+        from graphgym_srnc.data import names
+        from graphgym_srnc.own.discover import nodes
+        from graphgym_srnc.runs import model as models
+        from graphgym_srnc.runs import predictions
 
     model = models.load(args.run)
     if model.cfg is not None:
@@ -56,9 +63,15 @@ def main(args: argparse.Namespace) -> None:
     else:
         graph, folder = model.task().target, model.folder()
     ids = None if folder is None else names.of_folder(folder, graph.num_nodes).ids
+    before = nodes.earlier("--clusters", Path(args.clusters)) if args.clusters else None
     prediction = model.predict(graph)
 
-    predictions.write(out, predictions.table(model, prediction, ids, args.probabilities))
+    columns = predictions.table(model, prediction, ids, args.probabilities)
+    if before is not None:
+        keys = nodes.keys(before.by, ids, graph.num_nodes)
+        columns["cluster"] = [before.cluster.get(key, "") for key in keys]
+        columns["cluster_name"] = [before.name.get(key, "") for key in keys]
+    predictions.write(out, columns)
     print(predictions.summary(model, prediction))
     doubts = model.result.get("verdict", {}).get("sentences", {})
     for note in [*doubts.values(), *predictions.notes(model, graph)]:
@@ -66,9 +79,9 @@ def main(args: argparse.Namespace) -> None:
     print(f"wrote {out}")
 
 
-def check_out(out: Path, overwrite: bool) -> None:
+def check_out(out: Path, overwrite: bool, option: str = "--out") -> None:
     """Refuse a file that could not be written with an InputError, before any work."""
-    arguments.check_out("--out", str(out), overwrite, (".csv", ".parquet"))
+    arguments.check_out(option, str(out), overwrite, (".csv", ".parquet"))
     if out.suffix == ".parquet" and find_spec("pyarrow") is None:
-        raise InputError("--out", str(out), "a .csv file, or graphgym-srnc installed with the extra"
+        raise InputError(option, str(out), "a .csv file, or graphgym-srnc installed with the extra"
                          " parquet, as graphgym-srnc[parquet]")

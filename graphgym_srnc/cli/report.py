@@ -61,12 +61,14 @@ def main(args: argparse.Namespace) -> None:
 
 def descriptions() -> dict[str, str]:
     """What each method and shift is, by name: the first sentence of its module."""
-    from importlib import import_module
+    import ast
+    from pathlib import Path
 
     from graphgym_srnc import methods, shifts
     sentences = {}
     for package in (shifts, methods):
         for name in package.names():
-            doc = import_module(f"{package.__name__}.{name}").__doc__ or ""
+            source = Path(*package.__path__, f"{name}.py").read_text(encoding="utf-8")
+            doc = ast.get_docstring(ast.parse(source)) or ""
             sentences[name] = " ".join(doc.split()).partition(". ")[0].rstrip(".") + "."
     return sentences

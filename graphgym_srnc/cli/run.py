@@ -63,7 +63,18 @@ def main(args: argparse.Namespace) -> None:
         KeyboardInterrupt: Ctrl-C; the finished runs and their table are kept.
         ProcessLost: another of the processes that ``torchrun`` started has ended.
     """
-    from graphgym_srnc import parallel
+    from graphgym_srnc import configs, environment, store
+    arguments.check_least(args, repeat=1, figure_every=0)
+    known = configs.glance(args.cfg, args.overrides)
+    seeds = store.seeds(known["seed"], args.repeat)
+    if not (args.resume or args.overwrite):
+        name = args.name or arguments.default_name(args.cfg, args.overrides,
+                                                   known["dataset.format"])
+        store.refuse_finished(args.out_dir or known["out_dir"], name, seeds,
+                              lambda stored: configs.agrees(stored, known))
+    with environment.importing():
+        from graphgym_srnc import parallel
+        from graphgym_srnc.runs import run  # noqa: F401
     with parallel.processes():
         _main(args)
 
@@ -73,10 +84,10 @@ def _main(args: argparse.Namespace) -> None:
     from graphgym_srnc.errors import InputError
     from graphgym_srnc.gym import load_config
     from graphgym_srnc.runs import run
-    from graphgym_srnc.runs.prepare import check_data
+    from graphgym_srnc.runs.prepare import check_data, choose_batches
     from graphgym_srnc.train.trainer import IN_PARALLEL
-    arguments.check_least(args, repeat=1, figure_every=0)
     cfg = load_config(args.cfg, args.overrides)
+    batches = choose_batches(cfg, args.overrides)
     if parallel.count() > 1 and not cfg.get(cfg.train.mode, {}).get("batch_size"):
         raise InputError(f"{cfg.train.mode}.batch_size", 0, IN_PARALLEL)
     seeds = store.seeds(cfg.seed, args.repeat)
@@ -97,6 +108,8 @@ def _main(args: argparse.Namespace) -> None:
                 run.run(cfg, seed, experiment, resume=args.resume)
         return
     arguments.remark([cfg])
+    if batches:
+        print(f"note: {batches}", file=sys.stderr)
     for warning in experiment.warnings:
         print(f"warning: {warning}", flush=True)
     done = len(seeds) - len(missing)
@@ -117,7 +130,7 @@ def _main(args: argparse.Namespace) -> None:
 def _run_all(args: argparse.Namespace, cfg: CfgNode, experiment: Experiment,
              missing: Sequence[int]) -> None:
     from graphgym_srnc import parallel
-    from graphgym_srnc.cli.progress import RunProgress
+    from graphgym_srnc.progress import RunProgress
     from graphgym_srnc.report import table
     from graphgym_srnc.runs import run
     with RunProgress(len(missing)) if missing else contextlib.nullcontext() as progress:

@@ -66,9 +66,9 @@ def main(args: argparse.Namespace) -> int:
             run has started then.
         KeyboardInterrupt: Ctrl-C; what is finished is kept.
     """
-    from graphgym_srnc.cli.progress import GridProgress
     from graphgym_srnc.grid import local
     from graphgym_srnc.grid.worker import execute
+    from graphgym_srnc.progress import GridProgress
     from graphgym_srnc.text import aligned
     from graphgym_srnc.tune import arm, chosen, sampler
     arguments.check_least(args, trials=1, jobs=0, time_limit=0, memory_limit=0, retries=0)

@@ -103,6 +103,8 @@ def _warnings(task: ShiftTask, graphs: dict[str, Any], labels: dict[str, Any]) -
         if graph["homophily"] < 0.4:
             warnings.append(f"{role}: homophily is {graph['homophily']:.2f};"
                             " clusters of edges may say little about classes")
+    if task.info.get("unread"):
+        warnings.append(f"{task.info['unread']} of the file is not read: links have no weights")
     cleaned = {"self_loops": "self-loops were removed", "duplicates": "repeated edges were merged",
                "one_way": "edges had no reverse and were made undirected"}
     counts = task.info.get("cleaned", {})

@@ -1,19 +1,22 @@
 """Reading a user's graph: PyG's ``Data``, arrays or a folder of tables, which are only read."""
 from __future__ import annotations
 
+import contextlib
 import re
 from pathlib import Path
 from typing import Any, Mapping, Sequence
 
+import numpy as np
 import scipy.sparse as sp
 import torch
 from torch_geometric.data import Data
 from torch_geometric.utils import from_scipy_sparse_matrix
 
 from graphgym_srnc.atomic import regular, restore
-from graphgym_srnc.data import home, tables, untrusted
+from graphgym_srnc.data import home, matlab, tables, untrusted
 from graphgym_srnc.data.cleaning import MASKS
 from graphgym_srnc.errors import InputError
+from graphgym_srnc.task import HIDDEN
 
 CSR = tuple(f"{matrix}_{part}" for matrix in ("adj", "attr")
             for part in ("data", "indices", "indptr", "shape"))
@@ -64,9 +67,9 @@ def load(source: Path, features: str = "", labels: str | None = "", root: str = 
     if mapped:
         allowed = f"False with {source.name}, or features in a .npy beside a list of edges"
         raise InputError("mapped", mapped, allowed)
-    if source.suffix not in (".pt", ".npz"):
-        raise InputError("path", source.name, f".pt, .npz, {', '.join(text)}, or a folder")
-    return (_load_pt if source.suffix == ".pt" else _load_npz)(source), ()
+    if source.suffix not in (".pt", ".npz", ".mat"):
+        raise InputError("path", source.name, f".pt, .npz, .mat, {', '.join(text)}, or a folder")
+    return {".pt": _load_pt, ".npz": _load_npz, ".mat": _load_mat}[source.suffix](source), ()
 
 
 def load_unlabelled(path: str, features: str, root: str) -> tuple[Data, Path]:
@@ -81,6 +84,23 @@ def load_unlabelled(path: str, features: str, root: str) -> tuple[Data, Path]:
     fields, _ = load(source, features, None, root)
     found = {key: fields[key] for key in ("x", "edge_index") if fields.get(key) is not None}
     return Data(**found), source
+
+
+def num_nodes(source: Path) -> int | None:
+    """The number of nodes of a graph folder, from the header of its features; None = not told."""
+    with contextlib.suppress(OSError, ValueError, KeyError):
+        if (file := source / "features.npy").is_file():
+            return len(np.load(regular(file), mmap_mode="r", allow_pickle=False))
+        if (file := source / "features.npz").is_file():
+            with np.load(regular(file), allow_pickle=False) as arrays:
+                return int(arrays["shape"][0])
+    return None
+
+
+def weights(fields: dict[str, Any]) -> str:
+    """The field of weights or features of links that a graph has, which is not read; or nothing."""
+    return next((field for field in ("edge_weight", "edge_attr") if fields.get(field) is not None),
+                "")
 
 
 def as_data(fields: dict[str, Any], key: str) -> Data:
@@ -154,6 +174,21 @@ def _load_npz(source: Path) -> dict[str, Any]:
     except Exception as error:
         allowed = f"two sparse matrices adj_* and attr_* ({untrusted.reason(error)})"
         raise InputError("path", source.name, allowed) from error
+
+
+def _load_mat(source: Path) -> dict[str, Any]:
+    """``network`` ``[V, V]``, ``attrb`` ``[V, F]`` and ``group``, ``[V, C]`` of 0 and 1 or numbers
+    ``[V, 1]``; of several classes of a node the first one counts."""
+    if not untrusted.is_trusted():
+        raise InputError("path", source.name, "a .mat from somebody you trust, with --trust: a "
+                         "damaged one can harm scipy's reader")
+    fields = matlab.matrices(source, "path", dict.fromkeys(("network", "attrb", "group")))
+    group = matlab.dense(fields["group"])
+    y = group.argmax(1) if group.shape[1] > 1 else group[:, 0]
+    if group.shape[1] > 1:
+        y = np.where(group.any(1), y, HIDDEN)
+    return {"x": matlab.dense(fields["attrb"]), "edge_index": matlab.edges(fields["network"]),
+            "y": y.astype(np.int64)}
 
 
 def _only(folder: Path, stem: str, suffixes: tuple[str, ...]) -> Path:

@@ -65,8 +65,9 @@ def load(source: Source, name: str, root: str = "", key: str = "name") -> Data:
     return data
 
 
-def matrices(file: Path, key: str, shapes: Mapping[str, tuple[int, int]]) -> dict[str, Any]:
-    """The matrices of a file, dense or of ``scipy.sparse``, by name.
+def matrices(file: Path, key: str,
+             shapes: Mapping[str, tuple[int, int] | None]) -> dict[str, Any]:
+    """The matrices of a file, dense or of ``scipy.sparse``, by name; a shape of None is any.
 
     ``scipy.io.loadmat`` parses MATLAB's format and unpickles nothing.
 
@@ -81,9 +82,11 @@ def matrices(file: Path, key: str, shapes: Mapping[str, tuple[int, int]]) -> dic
     for field, shape in shapes.items():
         value = fields.get(field)
         kind = getattr(getattr(value, "dtype", None), "kind", "")
-        if getattr(value, "shape", None) != shape or kind not in "biuf":
+        right = shape is None or getattr(value, "shape", None) == shape
+        if value is None or not right or kind not in "biuf":
             found = None if value is None else (value.shape, str(value.dtype))
-            raise InputError(f"{key}: {field}", found, f"numbers of shape {shape}")
+            wanted = "a matrix of numbers" if shape is None else f"numbers of shape {shape}"
+            raise InputError(f"{key}: {field}", found, wanted)
     return {field: fields[field] for field in shapes}
 
 

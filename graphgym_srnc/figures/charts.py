@@ -2,13 +2,16 @@
 from __future__ import annotations
 
 import math
-from typing import Collection, Mapping, NamedTuple, Sequence
+from typing import TYPE_CHECKING, Collection, Mapping, NamedTuple, Sequence
 
 import numpy as np
 from matplotlib.figure import Figure
 
 from graphgym_srnc.figures.style import INK, MARKERS, PALE, PALETTE, style
 from graphgym_srnc.text import short
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 COUNTED, LONGEST = 24, 40
 """Classes up to which a confusion matrix has its counts as text, and letters of a class's name."""
@@ -58,18 +61,22 @@ def scores_figure(panels: Mapping[str, Mapping[str, Mean]], rows: Sequence[str],
 
 
 @style()
-def confusion_figure(counts: np.ndarray, names: Sequence[str], title: str = "") -> Figure:
+def confusion_figure(counts: np.ndarray, names: Sequence[str], title: str = "",
+                     axes: Axes | None = None) -> Figure:
     """The confusion matrix ``[C, C]``: row = true class with its nodes, colour = share of them.
 
-    Up to ``COUNTED`` classes each field has its count as text.
+    Up to ``COUNTED`` classes each field has its count as text. With ``axes`` it is drawn there, as
+    all charts below are, instead of on a figure of its own.
     """
     counts = np.asarray(counts)
     size = len(counts)
     share = counts / np.maximum(counts.sum(1, keepdims=True), 1)
     counted = size <= COUNTED
-    side = max(4.2, (0.48 if counted else 0.2) * size + 2.6)
-    figure = Figure(figsize=(side + 0.6, side), dpi=110 if counted else 150)
-    axes = figure.subplots()
+    if axes is None:
+        side = max(4.2, (0.48 if counted else 0.2) * size + 2.6)
+        figure = Figure(figsize=(side + 0.6, side), dpi=110 if counted else 150)
+        axes = figure.subplots()
+    figure = axes.figure
     image = axes.imshow(share, cmap="Blues", vmin=0, vmax=1)
     if counted:
         for row, column in np.ndindex(size, size):
@@ -99,17 +106,21 @@ def confusion_figure(counts: np.ndarray, names: Sequence[str], title: str = "") 
 
 
 @style()
-def reliability_figure(curves: Mapping[str, Sequence[Sequence[float]]], title: str = "") -> Figure:
-    """Share of right predictions over their mean probability; below the nodes in each bin.
+def reliability_figure(curves: Mapping[str, Sequence[Sequence[float]]], title: str = "",
+                       axes: Axes | None = None) -> Figure:
+    """Share of right predictions over their mean probability; below, on a figure of its own, the
+    nodes in each bin.
 
     Args:
         curves: by part of the nodes, for each bin the mean probability, the share of right
             predictions and the number of nodes, see
             :func:`graphgym_srnc.train.metrics.reliability`.
-        title: what stands above.
+        title, axes: what stands above, and where to draw.
     """
-    figure = Figure(figsize=(4.8, 5.2))
-    upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=(3, 1))
+    figure, (upper, lower) = axes and axes.figure, (axes, None)
+    if axes is None:
+        figure = Figure(figsize=(4.8, 5.2))
+        upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=(3, 1))
     upper.plot([0, 1], [0, 1], color=PALE, linewidth=1, zorder=0)
     width = 0.05 / len(curves)
     for index, (name, curve) in enumerate(curves.items()):
@@ -118,10 +129,15 @@ def reliability_figure(curves: Mapping[str, Sequence[Sequence[float]]], title: s
         upper.plot(sure, right, marker=MARKERS[index % len(MARKERS)], markersize=4, linewidth=1.3,
                    label=f"{name}, ECE {100 * error:.1f} %")
         offset = (index - (len(curves) - 1) / 2) * width
-        lower.bar(sure + offset, 100 * count / count.sum(), width=width)
+        if lower is not None:
+            lower.bar(sure + offset, 100 * count / count.sum(), width=width)
     upper.set(ylabel="share that is right", xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), title=title)
-    figure.legend(loc="outside lower center", ncols=2)
     upper.grid()
+    if lower is None:
+        upper.set(xlabel="probability of the predicted class")
+        upper.legend(loc="upper left")
+        return figure
+    figure.legend(loc="outside lower center", ncols=2)
     lower.set(xlabel="probability of the predicted class", ylabel="nodes (%)")
     lower.grid(axis="y")
     return figure
@@ -129,14 +145,15 @@ def reliability_figure(curves: Mapping[str, Sequence[Sequence[float]]], title: s
 
 @style()
 def critical_difference_figure(ranks: Mapping[str, float], cd: float,
-                               cliques: Sequence[Sequence[str]], title: str = "") -> Figure:
+                               cliques: Sequence[Sequence[str]], title: str = "",
+                               axes: Axes | None = None) -> Figure:
     """Mean ranks on an axis, with bars over methods that do not differ (Demšar, JMLR 2006).
 
     Args:
         ranks: mean rank of each method, 1 = best; at least two.
         cd: critical difference of two mean ranks; 0 or NaN where the test has none.
         cliques: groups of methods that do not differ significantly.
-        title: what stands above.
+        title, axes: what stands above, and where to draw.
     """
     order = sorted(ranks, key=lambda name: (ranks[name], name))
     has_cd, best = cd > 0, math.floor(ranks[order[0]])
@@ -150,8 +167,9 @@ def critical_difference_figure(ranks: Mapping[str, float], cd: float,
     rows = first + half
     widest = sum(max((len(labels[name]) for name in names), default=0) for names in sides.values())
     height = 0.8 + 0.27 * rows + 0.3 * has_cd + 0.25 * bool(title)
-    figure = Figure(figsize=(3.6 + 0.075 * widest, height), dpi=150)
-    axes = figure.subplots()
+    own = axes is None
+    figure = Figure(figsize=(3.6 + 0.075 * widest, height), dpi=150) if own else axes.figure
+    axes = figure.subplots() if own else axes
     axes.set_xlim(best, worst)
     axes.set_ylim(rows - 0.4, -0.9 * has_cd)
     axes.xaxis.tick_top()
@@ -160,7 +178,7 @@ def critical_difference_figure(ranks: Mapping[str, float], cd: float,
     axes.spines[["left", "right", "bottom"]].set_visible(False)
     axes.spines["top"].set(visible=True, position=("data", 0))
     axes.set_xlabel("mean rank (1 = best)")
-    figure.suptitle(title)
+    (figure.suptitle if own else axes.set_title)(title)
     margin = 0.03 * (worst - best)
     for side, names in sides.items():
         edge, align = (best - margin, "right") if side == "left" else (worst + margin, "left")

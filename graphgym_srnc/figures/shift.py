@@ -1,7 +1,7 @@
 """Label distributions of source and target, side by side."""
 from __future__ import annotations
 
-from typing import Any, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Mapping, Sequence
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -9,14 +9,19 @@ from matplotlib.figure import Figure
 from graphgym_srnc.figures.style import PALETTE, style
 from graphgym_srnc.text import short
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
-def figure(summary: Mapping[str, Any], *later: Mapping[str, Any]) -> Figure:
+
+def figure(summary: Mapping[str, Any], *later: Mapping[str, Any],
+           axes: Axes | None = None) -> Figure:
     """Bars of training nodes, target nodes, and target nodes of later tasks with these classes.
 
     Args:
         summary: ``name`` of a task and ``labels``, the nodes of each class in ``source`` and
             ``target``, as :func:`graphgym_srnc.data.describe.describe` gives them.
         later: the same of further tasks, e.g. of other years.
+        axes: where to draw, instead of on a figure of its own.
     """
     summaries = (summary, *later)
     names = list(dict.fromkeys(name for one in summaries for name in one["labels"]))
@@ -26,12 +31,13 @@ def figure(summary: Mapping[str, Any], *later: Mapping[str, Any]) -> Figure:
     for number, one in enumerate(summaries, 1):
         key = f"target {number}: {one['name']}" if later else "all target nodes"
         counts[key] = [one["labels"].get(name, none)["target"] for name in names]
-    return label_shift_figure(counts, names, f"{summary['name']}: labels of source and target")
+    return label_shift_figure(counts, names, f"{summary['name']}: labels of source and target",
+                              axes)
 
 
 @style()
 def label_shift_figure(counts: Mapping[str, Sequence[int]], names: Sequence[str],
-                       title: str = "") -> Figure:
+                       title: str = "", axes: Axes | None = None) -> Figure:
     """Bars of label distributions side by side, one group a class; hatched where a class is absent
     from the first distribution, that of the training nodes.
 
@@ -39,13 +45,14 @@ def label_shift_figure(counts: Mapping[str, Sequence[int]], names: Sequence[str]
         counts: nodes of each class, ``[C]``, by what the nodes are, e.g. ``training nodes`` and
             ``target nodes``.
         names: one name per class.
-        title: what stands above.
+        title, axes: what stands above, and where to draw.
     """
     trained = np.asarray(next(iter(counts.values()))) > 0
     height = 0.8 / len(counts)
     row = (0.12 + 0.13 * len(counts)) * (1 if len(names) <= 20 else 0.8)
-    figure = Figure(figsize=(6.4, min(1.6 + row * len(names), 30)), dpi=150)
-    axes = figure.subplots()
+    own = axes is None
+    figure = Figure(figsize=(6.4, min(1.6 + row * len(names), 30)), dpi=150) if own else axes.figure
+    axes = figure.subplots() if own else axes
     for index, (part, sizes) in enumerate(counts.items()):
         total = max(int(np.sum(sizes)), 1)
         centres = np.arange(len(names)) + (index - (len(counts) - 1) / 2) * height
@@ -59,5 +66,8 @@ def label_shift_figure(counts: Mapping[str, Sequence[int]], names: Sequence[str]
     axes.set(xlabel="share of nodes (%)", title=title)
     axes.grid(axis="x")
     axes.tick_params(axis="y", length=0)
-    figure.legend(loc="outside lower center", ncols=2 if max(map(len, counts)) <= 25 else 1)
+    if own:
+        figure.legend(loc="outside lower center", ncols=2 if max(map(len, counts)) <= 25 else 1)
+    else:
+        axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.15), ncols=2)
     return figure

@@ -15,6 +15,7 @@ from functools import partial
 from multiprocessing.connection import Connection, wait
 from typing import Iterator, Sequence
 
+from graphgym_srnc import environment
 from graphgym_srnc.grid.jobs import Attempt, Execute, Executor, Job, Limits, Outcome, attempt
 
 POLL_SECONDS = 0.2
@@ -186,7 +187,9 @@ def _serve(pipe: Connection, output: str) -> None:
         os.environ.setdefault(f"{library}_NUM_THREADS", "1")
 
     with contextlib.suppress(EOFError):
-        execute = pipe.recv()
+        environment.is_command = True
+        with environment.importing():
+            execute = pipe.recv()
         # What was imported stays; so the collection after each run takes milliseconds.
         gc.freeze()
         while True:

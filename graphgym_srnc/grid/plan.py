@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Iterable, Mapping, NamedTuple, Sequence
 
 from graphgym_srnc import store
-from graphgym_srnc.data import untrusted
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.grid import space
 from graphgym_srnc.grid.jobs import Job
@@ -34,7 +33,7 @@ def find(name: str) -> Path:
     Raises:
         InputError: there is no such file.
     """
-    from graphgym_srnc.gym import config_root
+    from graphgym_srnc.settings import config_root
     root = config_root()
     for path in (Path(name), root / name, root / f"{name}.txt"):
         if path.is_file():
@@ -119,6 +118,7 @@ def jobs(cells: Sequence[Cell], extras: Mapping[str, Any], figures: bool = False
          overwrite: bool = False) -> list[Job]:
     """The runs that are missing, all seeds of one experiment after another; ``figures`` draws those
     of each first seed. They trust their data if this process does."""
+    from graphgym_srnc.data import untrusted
     missing = []
     for cell in cells:
         cfg, experiment = cell.cfg, cell.experiment

@@ -1,11 +1,7 @@
 """Configs: GraphGym's keys, a block per method and shift, and yaml files that say a difference."""
 from __future__ import annotations
 
-import contextlib
-import difflib
-import math
 import os
-from pathlib import Path
 from typing import Any, Callable, Iterable, Mapping, Sequence
 
 import yaml
@@ -16,13 +12,14 @@ from yacs.config import CfgNode
 
 from graphgym_srnc import methods, shifts
 from graphgym_srnc.backbones import ACTIVATIONS, BACKBONES, FEATURES, EncoderSpec
+from graphgym_srnc.configs import coerce, find, pairs, read, unknown
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.gym.encoder import SPEC_KEYS, is_fast
 from graphgym_srnc.gym.keys import MADE, METHODS_LOOP, TOLD, limits, unread
 from graphgym_srnc.methods.training import adam
 from graphgym_srnc.options import Allowed, OneOf, Option, Range
 from graphgym_srnc.options import options as options_of
-from graphgym_srnc.settings import config_root, flatten, leaves, plain_yaml
+from graphgym_srnc.settings import config_root, flatten
 from graphgym_srnc.train import trainer
 
 # Those of libyaml are several times as fast.
@@ -80,6 +77,13 @@ def add_options(cfg: CfgNode) -> None:
     cfg.setdefault("device", cfg.accelerator)
 
 
+def register_options() -> None:
+    """Make GraphGym know our keys, and its global config have them."""
+    register.config_dict.setdefault("graphgym_srnc", add_options)
+    # GraphGym ran set_cfg before it could know us.
+    add_options(global_cfg)
+
+
 def values(cfg: CfgNode, block: str, function: Callable) -> dict[str, Any]:
     """The keywords of a method or shift as a config has them, in the types of its signature."""
     return {option.key: option.type(cfg[block][option.key]) for option in options_of(function)}
@@ -104,13 +108,13 @@ def load_config(cfg_file_or_name: str | os.PathLike | None = None,
     set_cfg(cfg)
     cfg.run_dir = cfg.out_dir
     default_dir = cfg.dataset.dir
-    _assign_all(cfg, _read(config_root() / "default.yaml").items())
+    _assign_all(cfg, read(config_root() / "default.yaml").items())
     defaults = flatten(cfg)
     if cfg_file_or_name is not None:
-        _assign_all(cfg, _read(find(cfg_file_or_name)).items())
+        _assign_all(cfg, read(find(cfg_file_or_name)).items())
         # The yaml may be a whole config that a run has written.
         defaults["run_dir"] = cfg.run_dir
-    _assign_all(cfg, _pairs(overrides))
+    _assign_all(cfg, pairs(overrides))
     if cfg.dataset.dir == default_dir:
         cfg.dataset.dir = data_root(default_dir)
     if stored:
@@ -148,28 +152,6 @@ def current() -> CfgNode:
 def data_root(default: str) -> str:
     """The folder of data sets: the environment variable ``GRAPHGYM_SRNC_DATA`` or a default."""
     return os.environ.get("GRAPHGYM_SRNC_DATA") or default
-
-
-def config_names() -> list[str]:
-    """Names of all shipped configs, e.g. ``paper/open_set/cora-srnc``, sorted."""
-    names = (path.relative_to(config_root()) for path in config_root().rglob("*.yaml"))
-    return sorted(name.with_suffix("").as_posix() for name in names)
-
-
-def find(cfg_file_or_name: str | os.PathLike) -> Path:
-    """The file of a config: a user's own one first, then a shipped one of that name.
-
-    Raises:
-        InputError: there is no such file.
-    """
-    name, root = str(cfg_file_or_name), config_root()
-    for path in (Path(name), Path(f"{name}.yaml"), root / name, root / f"{name}.yaml"):
-        if path.is_file():
-            return path
-    near = difflib.get_close_matches(name, config_names(), 3)
-    near = ", ".join(near or ["own", "paper/open_set/cora-srnc-plus"])
-    allowed = f"a yaml file, or the name of a shipped one, e.g. {near}"
-    raise InputError("--cfg", name, f"{allowed}; graphgym-srnc options lists all")
 
 
 def check(cfg: CfgNode) -> None:
@@ -269,35 +251,6 @@ def _allowed(cfg: CfgNode) -> dict[str, Allowed]:
     }
 
 
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        # Every scalar stays text, so that the schema and not yaml decides its type: a data set
-        # named 2024 remains a name.
-        tree = plain_yaml(path.read_text(encoding="utf-8")) or {}
-    except (OSError, ValueError) as error:
-        reason = " ".join(str(error).split())
-        raise InputError("--cfg", str(path), f"a readable yaml file ({reason})") from error
-    if not isinstance(tree, dict):
-        raise InputError("--cfg", str(path), "a yaml file of blocks, keys and values")
-    flat: dict[str, Any] = {}
-    for key, value in leaves(tree):
-        if key in flat:
-            raise InputError("--cfg", str(path), f"a yaml file in which {key} is given once")
-        flat[key] = value
-    return flat
-
-
-def _pairs(words: Sequence[Any]) -> Iterable[tuple[str, Any]]:
-    """Words of the command line by turns; of a key that is given twice the last value holds."""
-    for word in words[::2]:
-        key, equals, value = str(word).partition("=")
-        if equals:
-            raise InputError("overrides", word, f"a key and a value with a space: {key} {value}")
-    if len(words) % 2:
-        raise InputError("overrides", " ".join(map(str, words)), "pairs of a key and a value")
-    return zip(words[::2], words[1::2])
-
-
 def _plain(tree: Any) -> Any:
     return {k: _plain(v) for k, v in tree.items()} if isinstance(tree, dict) else tree
 
@@ -321,40 +274,6 @@ def _assign(cfg: CfgNode, key: str, value: Any) -> None:
         raise InputError(key, value, "no such key: a config does not say which files are trusted, "
                                      "--trust on the command line does")
     if default is None or isinstance(default, dict):
-        near = ", ".join(difflib.get_close_matches(key, list(flatten(cfg)), 3))
-        hint = f"; close: {near}" if near else ", see graphgym-srnc options"
-        raise InputError(key, value, f"a known key{hint}")
+        raise unknown(key, value, flatten(cfg))
     block, _, last = key.rpartition(".")
-    (_get(cfg, block) if block else cfg)[last] = _coerce(key, value, default)
-
-
-_KINDS = {
-    bool: ("true or false", lambda text: {"true": True, "false": False}[text.lower()]),
-    int: ("an integer", int), float: ("a number", float), str: ("text", str),
-}
-
-
-def _coerce(key: str, value: Any, default: Any) -> Any:
-    """A text as a value of the type of its key's default; a list as it is, or as yaml."""
-    if isinstance(default, (list, tuple)):
-        with contextlib.suppress(ValueError):
-            value = plain_yaml(value) if isinstance(value, str) else value
-        if not isinstance(value, list):
-            raise InputError(key, value, "a list, e.g. [1, 2]")
-        return [_coerce(key, str(item), default[0] if default else _guess(str(item)))
-                for item in value]
-    words, parse = _KINDS[type(default)]
-    try:
-        parsed = parse(value) if isinstance(value, str) else None
-    except (KeyError, ValueError):
-        parsed = None
-    if parsed is None or isinstance(parsed, float) and not math.isfinite(parsed):
-        raise InputError(key, value, words)
-    return parsed
-
-
-def _guess(text: str) -> Any:
-    for parse in (int, float):
-        with contextlib.suppress(ValueError):
-            return parse(text)
-    return text
+    (_get(cfg, block) if block else cfg)[last] = coerce(key, value, default)

@@ -136,7 +136,8 @@ def limits(cfg: CfgNode) -> dict[str, Allowed]:
         "dataset.edge_negative_sampling_ratio": Range(0),
         "train.sampler": SAMPLERS, "val.sampler": SAMPLERS, "train.epoch_resume": Range(-1),
         "train.neighbor_sizes": Range(-1),
-        "model.type": OneOf(*sorted(register.network_dict)),
+        # GraphGym registers its own network with its training, which methods do without.
+        "model.type": OneOf(*sorted({"gnn", *register.network_dict})),
         "model.size_average": OneOf("mean", "sum"),
         "gnn.head": OneOf(*sorted({"default", *register.head_dict})),
         "gnn.stage_type": OneOf(*sorted(register.stage_dict)),

@@ -4,19 +4,14 @@ from __future__ import annotations
 import logging
 import os
 from functools import partial
-from typing import Any, Sequence
+from typing import TYPE_CHECKING, Any, Sequence
 
 from torch_geometric.graphgym import register
 from torch_geometric.graphgym.config import cfg as global_cfg
-from torch_geometric.graphgym.imports import pl
-from torch_geometric.graphgym.logger import Logger, create_logger
-from torch_geometric.graphgym.model_builder import GraphGymModule, create_model
-from torch_geometric.graphgym.train import GraphGymDataModule
-from torch_geometric.graphgym.train import train as graphgym_train
-from torch_geometric.graphgym.utils import auto_select_device, dict_to_json, params_count
 
 from graphgym_srnc import methods
 from graphgym_srnc.errors import InputError, renamed
+from graphgym_srnc.gym import stock
 from graphgym_srnc.gym.build import build_method, device, visible_task
 from graphgym_srnc.gym.config import (
     KEYS,
@@ -31,6 +26,11 @@ from graphgym_srnc.gym.keys import unread
 from graphgym_srnc.methods.base import Method
 from graphgym_srnc.task import ShiftTask
 from graphgym_srnc.train import trainer
+
+if TYPE_CHECKING:
+    from torch_geometric.graphgym.logger import Logger
+    from torch_geometric.graphgym.model_builder import GraphGymModule
+    from torch_geometric.graphgym.train import GraphGymDataModule
 
 
 @renamed(KEYS)
@@ -84,6 +84,8 @@ def train(model: GraphGymModule, datamodule: GraphGymDataModule, logger: bool = 
     ``standard`` is GraphGym's own, less Lightning's sanity check, whose validation record of an
     untrained model would count as epoch 0.
     """
+    from torch_geometric.graphgym.logger import create_logger
+    from torch_geometric.graphgym.train import train as graphgym_train
     mode = global_cfg.train.mode
     if mode == "standard":
         lightning = {"num_sanity_val_steps": 0, **(trainer_config or {})}
@@ -100,6 +102,11 @@ def train_standard(cfg: CfgNode, run_dir: str | os.PathLike) -> GraphGymModule:
         cfg: the config.
         run_dir: an existing folder for what GraphGym writes.
     """
+    stock.load()
+    from torch_geometric.graphgym.imports import pl
+    from torch_geometric.graphgym.model_builder import create_model
+    from torch_geometric.graphgym.train import GraphGymDataModule
+    from torch_geometric.graphgym.utils import auto_select_device, params_count
     activate(cfg)
     # Lightning writes its own logs to out_dir.
     global_cfg.out_dir = global_cfg.run_dir = str(run_dir)
@@ -120,6 +127,7 @@ def register_train() -> None:
 def _log(loggers: Sequence[Logger], episode: trainer.Episode, method: Method, task: ShiftTask,
          ) -> None:
     """A callback of the trainer that writes an episode as an epoch of GraphGym."""
+    from torch_geometric.graphgym.utils.io import dict_to_json
     digits = global_cfg.round
     stats = {"train": episode.losses, "val": episode.val, "test": episode.test}
     for logger in loggers:

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from scipy.stats import weibull_min
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -242,6 +241,7 @@ def _distance(logits: Tensor, centre: Tensor) -> Tensor:
 def _fit_tail(distance: Tensor, tail: int) -> tuple[float, float, float] | None:
     """Shape, scale and shift of a Weibull distribution of the largest distances, None where none
     fits."""
+    from scipy.stats import weibull_min  # slow, and of one method
     size = min(tail, max(len(distance) // 2, 3))
     largest = distance.double().sort(descending=True).values[:size]
     largest = largest[largest > 1e-9].cpu().numpy()

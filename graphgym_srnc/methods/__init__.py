@@ -1,4 +1,7 @@
-"""Methods, found by folder: each module defines one class of its name, up to case and ``_``."""
+"""Methods, found by folder: each module defines one class of its name, up to case and ``_``.
+
+Other packages add theirs as entry points, see :mod:`graphgym_srnc.plugins`.
+"""
 from __future__ import annotations
 
 import pkgutil
@@ -6,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from graphgym_srnc.errors import InputError
+from graphgym_srnc.plugins import entries, load
 
 if TYPE_CHECKING:
     from graphgym_srnc.methods.base import Method
@@ -18,18 +22,34 @@ SHARED = ("base", "cluster_gnn", "committee", "correction", "cut", "resume", "sc
 
 def names() -> list[str]:
     """The name of every method, sorted; imports none of them."""
-    return sorted(m.name for m in pkgutil.iter_modules(__path__) if m.name not in SHARED)
+    return sorted({*own_names(), *entries("methods")})
 
 
 def find(name: str) -> type[Method]:
     """The class of a method, e.g. ``ERM`` of ``erm``.
 
     Raises:
-        InputError: there is no method of that name.
+        InputError: there is no method of that name, or that of another package is none.
     """
     if name not in names():
         raise InputError("method", name, ", ".join(names()))
+    if name not in own_names():
+        return _foreign(name)
     found = vars(import_module(f"{__name__}.{name}"))
     wanted = name.replace("_", "")
     return next(value for key, value in found.items()
                 if key.lower() == wanted and isinstance(value, type))
+
+
+def own_names() -> list[str]:
+    """Names of those that lie here, in no order; imports none of them."""
+    return [m.name for m in pkgutil.iter_modules(__path__) if m.name not in SHARED]
+
+
+def _foreign(name: str) -> type[Method]:
+    from graphgym_srnc.methods.base import Method
+    found = load("methods", name)
+    if not (isinstance(found, type) and issubclass(found, Method) and found.key() == name):
+        raise InputError(f"method {name}", f"{found!r:.100}", "a subclass of graphgym_srnc.methods."
+                         f"base.Method whose name in small letters is {name}")
+    return found

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch_geometric.data import Data
 
-from graphgym_srnc import parallel
+from graphgym_srnc import parallel, progress
 from graphgym_srnc.backbones import Batches, Encoder, Graph, infer, prepare
 from graphgym_srnc.options import Weight
 
@@ -34,7 +34,7 @@ def minimise(model: nn.Module, optimizer: torch.optim.Optimizer,
     terms: dict[str, Tensor] = {}
     model.train()
     with parallel.own_draws():
-        for _ in range(steps):
+        for _ in progress.steps(steps):
             terms = losses()
             optimizer.zero_grad()
             sum(terms.values()).backward()

@@ -129,14 +129,7 @@ def load(path: str | Path) -> RunModel:
 
 def _finished(path: Path) -> tuple[Path, store.Result]:
     """The directory of a run that kept its model, and its record."""
-    result = store.read_result(path.absolute())
-    if result is None:
-        finished = store.read_results(path)
-        if not finished:
-            raise InputError("RUN", str(path), "the directory of a finished run or of an experiment"
-                             " with one, or a model file")
-        seed = min(finished)
-        path, result = path / str(seed), finished[seed]
+    path, result = store.finished_run(path)
     if not (path / FILE).is_file():
         allowed = ("a run of a method, since GraphGym's own training (train.mode standard) keeps"
                    " none" if result["method"] == "standard" else "a run with train.save_model"

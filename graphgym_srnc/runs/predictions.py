@@ -31,17 +31,17 @@ def table(model: TrainedModel, prediction: Prediction, ids: Sequence[str] | None
     if model.method.task.open_set:
         columns["known"] = (1 - posterior[:, -1]).tolist()
     if prediction.cluster is not None:
-        columns["cluster"] = prediction.cluster.tolist()
+        columns["gnn_cluster"] = prediction.cluster.tolist()
     if probabilities:
         columns |= {f"p_{name}": p.tolist() for name, p in zip(model.class_names, posterior.T)}
     return columns
 
 
-def write(path: Path, columns: dict[str, list[Any]]) -> None:
+def write(path: Path, columns: dict[str, list[Any]], option: str = "--out") -> None:
     """Write a table into a ``.csv`` or ``.parquet`` file, whole or not at all.
 
     Raises:
-        InputError: the file cannot be written.
+        InputError: the file cannot be written; names ``option``.
     """
     content = io.BytesIO()
     if path.suffix == ".parquet":
@@ -53,7 +53,7 @@ def write(path: Path, columns: dict[str, list[Any]]) -> None:
         atomic.write_bytes(path, content.getvalue())
     except OSError as error:
         allowed = f"a file that can be written ({error.strerror})"
-        raise InputError("--out", str(path), allowed) from error
+        raise InputError(option, str(path), allowed) from error
 
 
 def summary(model: TrainedModel, prediction: Prediction) -> str:

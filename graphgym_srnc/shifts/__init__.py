@@ -1,7 +1,8 @@
 """Shift scenarios, found by folder: each module here with a function ``build`` is one.
 
 ``build(*, name, root, split_seed, ...) -> ShiftTask`` has keyword-only options with defaults, whose
-annotations say what is allowed.
+annotations say what is allowed. Other packages add theirs as entry points, see
+:mod:`graphgym_srnc.plugins`.
 """
 from __future__ import annotations
 
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Callable
 
 from graphgym_srnc.errors import InputError, renamed
 from graphgym_srnc.options import checked, options
+from graphgym_srnc.plugins import entries, load
 
 if TYPE_CHECKING:
     from graphgym_srnc.shifts.given import from_data as from_data
@@ -24,7 +26,7 @@ SHARED = ("given", "splits")
 
 def names() -> list[str]:
     """Names of all shifts, sorted; imports none of them."""
-    return sorted(m.name for m in pkgutil.iter_modules(__path__) if m.name not in SHARED)
+    return sorted({*own_names(), *entries("shifts")})
 
 
 def find(name: str) -> Callable[..., ShiftTask]:
@@ -37,7 +39,9 @@ def find(name: str) -> Callable[..., ShiftTask]:
     """
     if name not in names():
         raise InputError("shift", name, ", ".join(names()))
-    return _checked(import_module(f"{__name__}.{name}").build, name)
+    own = name in own_names()
+    build = import_module(f"{__name__}.{name}").build if own else load("shifts", name)
+    return _checked(build, name)
 
 
 def forget() -> None:
@@ -46,6 +50,11 @@ def forget() -> None:
     datasets.load.cache_clear()
     citation.read.cache_clear()
     ocnnc.read.cache_clear()
+
+
+def own_names() -> list[str]:
+    """Names of those that lie here, in no order; imports none of them."""
+    return [m.name for m in pkgutil.iter_modules(__path__) if m.name not in SHARED]
 
 
 @functools.cache

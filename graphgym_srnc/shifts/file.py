@@ -21,7 +21,8 @@ def build(*, name: str = "", root: str = "", split_seed: int = 0, path: str = ""
           num_test: CountOrRest = 1000, mapped: bool = False) -> ShiftTask:
     """Make a task of a graph in files, which are only read.
 
-    ``docs/data.md`` describes every form of them. A ``.pt`` or ``.npz`` holds ``x`` ``[V, F]``,
+    ``docs/data.md`` describes every form of them. A ``.mat`` holds ``network``, ``attrb`` and
+    ``group``, and is read with ``--trust`` alone. A ``.pt`` or ``.npz`` holds ``x`` ``[V, F]``,
     ``edge_index`` ``[2, E]``, ``y`` ``[V]`` and, if there is a split, ``train_mask``, ``val_mask``,
     ``test_mask`` ``[V]``; no pickled code is run. A folder holds ``edges.*``, ``features.*``,
     ``labels.*`` and, if there is a split, ``split.csv``.
@@ -33,7 +34,8 @@ def build(*, name: str = "", root: str = "", split_seed: int = 0, path: str = ""
         name: the path where ``path`` is empty, and the task's name then; else that is the file's.
         root: folder that a path is looked for in, if it is not found from the working folder.
         split_seed: decides what is drawn.
-        path: the graph: ``.pt``, ``.npz``, a list of edges, or a folder; empty = ``dataset.name``.
+        path: the graph: ``.pt``, ``.npz``, ``.mat``, a list of edges, or a folder; empty =
+            ``dataset.name``.
         features: the feature file beside a list of edges.
         labels: the label file beside a list of edges.
         open_set: whether there is an unknown class; its nodes are those of masked classes and of
@@ -59,7 +61,7 @@ def build(*, name: str = "", root: str = "", split_seed: int = 0, path: str = ""
     fields, names = files.load(source, features, labels, root, mapped)
     key = f"file.path {source.name}"
     data = cleaning.clean(files.as_data(fields, key), key)
-    if not names and (source.is_dir() or source.suffix in tables.SUFFIXES):
+    if not names and (source.is_dir() or source.suffix in (*tables.SUFFIXES, ".mat")):
         names = _renumber(data)
     classes = splits.classes_of(data.y)
     if classes != list(range(len(classes))) or len(classes) < 2:
@@ -79,6 +81,7 @@ def build(*, name: str = "", root: str = "", split_seed: int = 0, path: str = ""
         nodes = splits.draw(data.y, masked, labels_per_class=labels_per_class, **sizes)
     info = {"data": source.name, "split": "given" if is_given else "random",
             "split_seed": split_seed}
+    info |= {"unread": files.weights(fields)} if files.weights(fields) else {}
     title = source.stem if path else name
     return splits.masked_task(f"file/{title}", data, masked, nodes, info=info,
                               open_set=open_set, class_names=names)

@@ -75,6 +75,7 @@ def from_data(source: Data, target: Data | None = None, *, open_set: bool | None
     if len(source_val) and not len(val):
         val, val_graph = source_val, source
     pool = splits.others(target.num_nodes, train if source is target else train[:0])
+    pool = pool if len(pool) else train  # where every node teaches, as in a last fit after a search
     task = ShiftTask(name="data", source=source, target=target, train=train, val=val, test=test,
                      source_val=source_val, pool=pool, num_known=len(known), open_set=open_set,
                      val_graph=val_graph, scored=False)

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 from scipy.optimize import linear_sum_assignment
-from sklearn import metrics as scikit
 from torch import Tensor
 
 if TYPE_CHECKING:
@@ -97,6 +96,7 @@ def detection_scores(confidence: Tensor, unknown: Tensor, right: Tensor) -> dict
         unknown: whether it is of the unknown class, ``[n]``.
         right: whether the likeliest known class is the true one, ``[n]``; only known nodes count.
     """
+    from sklearn import metrics as scikit  # slow, and needed in open-set shift alone
     sure, unknown = confidence.double().cpu().numpy(), unknown.cpu().numpy()
     right = right.cpu().numpy()
     if unknown.all() or not unknown.any():
@@ -120,6 +120,7 @@ def _oscr(right: np.ndarray, unknown: np.ndarray, num_known: int) -> float:
 
 def clustering_scores(cluster: Tensor, label: Tensor) -> dict[str, float]:
     """ACC (best one-to-one map of clusters to classes) and NMI of clusters and labels ``[n]``."""
+    from sklearn import metrics as scikit
     classes, clusters = (np.unique(part, return_inverse=True)[1] for part in (label, cluster))
     table = scikit.confusion_matrix(classes, clusters)
     rows, columns = linear_sum_assignment(-table)

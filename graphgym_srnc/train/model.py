@@ -70,6 +70,10 @@ class TrainedModel:
     dense: bool
     facts: dict[str, Any] = field(default_factory=dict)
 
+    def __repr__(self) -> str:
+        return (f"TrainedModel({self.name}, {self.method.encoder.kind}: "
+                f"{self.method.task.num_features} features, {len(self.classes)} classes)")
+
     @classmethod
     def of(cls, method: Method, task: ShiftTask, options: dict[str, Any],
            classes: Sequence[int | str], facts: dict[str, Any]) -> TrainedModel:
@@ -82,7 +86,7 @@ class TrainedModel:
     @property
     def name(self) -> str:
         """The name by which :func:`graphgym_srnc.methods.find` finds the method."""
-        return type(self.method).__module__.rpartition(".")[2]
+        return self.method.key()
 
     @property
     def class_names(self) -> tuple[str, ...]:

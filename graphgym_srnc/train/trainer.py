@@ -57,6 +57,13 @@ class RunRecord:
     first = None
     """Of each target node in episode 0 the decision and the likeliest known class, ``[2, V]``."""
 
+    def __repr__(self) -> str:
+        scores = self.test or self.val if self.history else {}
+        shown = ", ".join(f"{name} {scores[name]:.3f}" for name in ("micro_f1", "macro_f1")
+                          if name in scores)
+        return (f"RunRecord({self.task}: episode {self.best} of {len(self.history) - 1} by"
+                f" {self.selection}{', ' * bool(shown)}{shown})")
+
     @property
     def val(self) -> dict[str, float]:
         return self.history[self.best].val

@@ -12,7 +12,6 @@ from typing import Any, Iterable, Mapping
 
 from graphgym_srnc import atomic, store
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.figures.curves import band, history
 from graphgym_srnc.text import LAYERS, METHODS
 
 MEAN = "mean"
@@ -98,6 +97,7 @@ def write_aggregate(directory: Path, results: Mapping[int, store.Result]) -> Pat
     from torch.utils.tensorboard.summary import custom_scalars, scalar
     if not results:
         return None
+    from graphgym_srnc.figures.curves import band, history  # slow, and runs draw none
     episodes = [episode for result in results.values() for episode in result["history"]]
     summaries, layout = [], {}
     for block in ("test", "val", "train", "losses"):

@@ -1,6 +1,8 @@
 """Named clusters as classes of a graph folder that the next run reads (shift ``file``)."""
 from __future__ import annotations
 
+import contextlib
+import json
 from pathlib import Path
 from typing import Mapping, NamedTuple, Sequence
 
@@ -9,6 +11,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from graphgym_srnc.atomic import regular
 from graphgym_srnc.data import folder
 from graphgym_srnc.data.names import Names
 from graphgym_srnc.errors import InputError
@@ -103,8 +106,10 @@ def labels(discovery: Discovery, names: Mapping[int, str], classes: Sequence[str
 
 
 def write(out: Path, graph: Data, labels: Labels, names: Names = NAMELESS,
-          overwrite: bool = False) -> None:
+          overwrite: bool = False, source: Path | None = None) -> None:
     """Write a graph folder with these labels, whole or not at all.
+
+    If ``source``, the folder of the graph, says how its features were made, this one does, too.
 
     Raises:
         InputError: see :func:`graphgym_srnc.data.folder.check_place`; or it cannot be written.
@@ -113,5 +118,9 @@ def write(out: Path, graph: Data, labels: Labels, names: Names = NAMELESS,
     x = graph.x if graph.x.layout == torch.strided else graph.x.to_dense()
     label, part = ([column.get(node, "") for node in nodes] for column in labels)
     ids = names.ids or [f"node {node}" for node in nodes]
+    recipe = None
+    if source is not None:
+        with contextlib.suppress(OSError, ValueError):
+            recipe = json.loads(regular(source / folder.RECIPE).read_text(encoding="utf-8"))
     folder.write(folder.Graph(graph.edge_index.numpy(), sp.csr_matrix(x.numpy()), names.words or (),
-                              ids, names.texts, label, part), out, overwrite, option=OPTION)
+                              ids, names.texts, label, part, recipe), out, overwrite, option=OPTION)

@@ -14,7 +14,8 @@ from graphgym_srnc.text import plain
 
 
 def render(title: str, rows: Sequence[Row], discovery: Discovery, evidence: Evidence,
-           pictures: Mapping[str, Picture], classes: Sequence[str], command: str) -> str:
+           pictures: Mapping[str, Picture], classes: Sequence[str], command: str,
+           naming: str = "") -> str:
     """The page.
 
     Args:
@@ -24,7 +25,7 @@ def render(title: str, rows: Sequence[Row], discovery: Discovery, evidence: Evid
         evidence: on their number.
         pictures: those of :func:`graphgym_srnc.own.discover.pictures.pictures`.
         classes: names of known classes.
-        command: what makes the page again.
+        command, naming: what makes the page again, and what names clusters and feeds them back.
     """
     images = {name: (caption, base64.b64encode(png).decode(), *png_size(png))
               for name, (caption, png) in pictures.items()}
@@ -34,5 +35,5 @@ def render(title: str, rows: Sequence[Row], discovery: Discovery, evidence: Evid
     return fill(
         Path(__file__).with_name("page.html"), title=plain(title), rows=rows, heads=HEADS[:-1],
         evidence=evidence, images=images, known=known, nodes=len(discovery.cluster),
-        command=plain(command),
+        command=plain(command), naming=plain(naming),
         called=int((discovery.label == len(known)).sum()), total=len(known) + len(discovery.new))

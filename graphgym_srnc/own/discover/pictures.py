@@ -1,9 +1,11 @@
 """What was discovered as pictures: a map of the clusters, and the evidence on their number."""
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
+import torch
 from matplotlib.figure import Figure
 
 from graphgym_srnc.figures import embedding
@@ -33,11 +35,27 @@ def pictures(discovery: Discovery, evidence: Evidence) -> dict[str, Picture]:
             encode(evidence_figure(evidence, total)))}
 
 
+@lru_cache(maxsize=1)
+def layout(discovery: Discovery) -> np.ndarray:
+    """A place ``[V, 2]`` for each node: t-SNE of at most 2,000 of them, and the others among the
+    three of these that they are most like."""
+    shown, state = embedding.sample(len(discovery.cluster)), discovery.state
+    points = np.empty((len(state), 2))
+    points[shown] = embedding.map_2d(state[shown].numpy(), "tsne")
+    others = np.setdiff1d(np.arange(len(state)), shown)
+    for part in np.array_split(others, len(others) // 4096 + 1):
+        nearest = torch.cdist(state[part], state[shown]).topk(min(3, len(shown)), largest=False)
+        weight = 1 / nearest.values.clamp(min=1e-6).numpy()
+        near = points[shown][nearest.indices.numpy()]
+        points[part] = (near * (weight / weight.sum(1, keepdims=True))[:, :, None]).sum(1)
+    return points
+
+
 @style()
 def map_figure(discovery: Discovery) -> Figure:
     """New clusters in colour, known classes grey: t-SNE of at most 2,000 nodes."""
     shown = embedding.sample(len(discovery.cluster))
-    points = embedding.map_2d(discovery.state[shown].numpy(), "tsne")
+    points = layout(discovery)[shown]
     cluster = discovery.cluster[shown].numpy()
     figure = Figure(figsize=(7.2, 5.6), dpi=130)
     axes = figure.subplots()

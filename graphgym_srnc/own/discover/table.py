@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import csv
 import io
-from typing import NamedTuple, Sequence
+from typing import Mapping, NamedTuple, Sequence
 
 from torch_geometric.data import Data
 
@@ -26,16 +26,22 @@ FIGURES = ("cluster", "nodes", "newness", "p_unknown", "called_unknown", "modula
 
 
 class Row(NamedTuple):
-    """A new cluster: its cells, the words that set it apart, and its most typical nodes."""
+    """A new cluster: its cells, the words that set it apart, its most typical nodes, its name."""
 
     cluster: Cluster
     cells: list[str]
     words: list[str]
     nodes: list[str]
+    name: str = ""
+
+    @property
+    def title(self) -> str:
+        """Its number, and its name if the user has given it one."""
+        return f"{self.cluster.number}" + f", {plain(self.name)}" * bool(self.name)
 
 
 def rows(discovery: Discovery, graph: Data, classes: Sequence[str], names: Names,
-         top: int = 10) -> list[Row]:
+         top: int = 10, cluster_names: Mapping[int, str] | None = None) -> list[Row]:
     """The new clusters in words, the likeliest new class first.
 
     Args:
@@ -44,19 +50,21 @@ def rows(discovery: Discovery, graph: Data, classes: Sequence[str], names: Names
         classes: names of known classes.
         names: of nodes and feature columns.
         top: nodes and words of each cluster.
+        cluster_names: those that the user has given, by number.
     """
     x = prepare(graph, "none").x
     words = distinguishing(x.matrix if isinstance(x, Sparse) else x.numpy(),
                            discovery.cluster.numpy(), top)
     return [Row(cluster, _cells(cluster, classes),
                 [column_name(names, column) for column, _ in words[discovery.index(cluster)]],
-                [node_name(names, node) for node in cluster.nodes[:top].tolist()])
+                [node_name(names, node) for node in cluster.nodes[:top].tolist()],
+                (cluster_names or {}).get(cluster.number, ""))
             for cluster in discovery.new]
 
 
 def text(rows: Sequence[Row]) -> str:
     """The table of figures, then of each cluster its words and most typical nodes."""
-    details = (f"cluster {row.cluster.number}: {', '.join(row.words) or 'no word sets it apart'}\n"
+    details = (f"cluster {row.title}: {', '.join(row.words) or 'no word sets it apart'}\n"
                + "".join(f"  {node}\n" for node in row.nodes) for row in rows)
     return "\n".join([aligned([HEADS, *(row.cells for row in rows)]), *details])
 
@@ -65,10 +73,11 @@ def to_csv(rows: Sequence[Row]) -> str:
     """A line for each cluster, every figure in full."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(FIGURES + ("nearest_known_classes", "words", "typical_nodes"))
-    for c, cells, words, nodes in rows:
+    writer.writerow(FIGURES + ("nearest_known_classes", "words", "typical_nodes", "name"))
+    for c, cells, words, nodes, name in rows:
         line = [c.number, len(c.nodes), c.newness, c.p_unknown, c.called_unknown, c.modularity,
-                c.conductance, c.silhouette, cells[-1], " | ".join(words), " | ".join(nodes)]
+                c.conductance, c.silhouette, cells[-1], " | ".join(words), " | ".join(nodes),
+                name]
         writer.writerow(map(guarded, line))
     return out.getvalue()
 

@@ -11,8 +11,9 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 
-from graphgym_srnc.errors import InputError
-from graphgym_srnc.own.tables.read import Table
+from graphgym_srnc.errors import Collected, InputError
+from graphgym_srnc.own.tables import mend
+from graphgym_srnc.own.tables.formats import Table
 
 Recipe = dict[str, Any]
 """Plain data by kind of column, ``text``, ``numbers`` and ``categories``: the columns, and what was
@@ -41,19 +42,20 @@ def learn(table: Table, text: Sequence[str], numbers: Sequence[str], categories:
     """The recipe for some columns of a table, by which :func:`apply` makes features.
     """
     recipe: Recipe = {}
+    problems = Collected()
     if text:
-        recipe["text"] = {"columns": list(text)} | _vocabulary(documents(table, text), options)
+        with problems.step():
+            recipe["text"] = {"columns": list(text)} | _vocabulary(documents(table, text), options)
     if numbers:
-        values = _numbers(table, numbers)
-        known = np.maximum((~np.isnan(values)).sum(1), 1)
-        mean = np.nansum(values, 1) / known
-        std = np.sqrt(np.nansum((values - mean[:, None]) ** 2, 1) / known)
-        recipe["numbers"] = {"columns": list(numbers), "mean": mean.tolist(),
-                             "std": np.where(std > 0, std, 1.0).tolist()}
+        with problems.step():
+            recipe["numbers"] = {"columns": list(numbers)} | _moments(_numbers(table, numbers))
     if categories:
-        counts = [Counter(filter(None, _column(table, name))) for name in categories]
-        frequent = [dict(count.most_common(options.max_words)) for count in counts]
-        recipe["categories"] = {"columns": list(categories), "values": [*map(sorted, frequent)]}
+        with problems.step():
+            counts = [Counter(filter(None, mend.present(_column(table, name))))
+                      for name in categories]
+            frequent = [dict(count.most_common(options.max_words)) for count in counts]
+            recipe["categories"] = {"columns": list(categories), "values": [*map(sorted, frequent)]}
+    problems.check()
     return recipe
 
 
@@ -103,7 +105,8 @@ def joined(blocks: Sequence[sp.csr_matrix], scales: Sequence[float]) -> sp.csr_m
 def number_columns(table: Table, other: Sequence[str]) -> list[str]:
     """Names of the columns, except ``other`` ones, that hold numbers and perhaps empty cells."""
     return [name for name, cells in table.items()
-            if name not in other and any(cells) and not _not_numbers(cells)]
+            if name not in other and any(mend.numbers(cells))
+            and not _not_numbers(mend.numbers(cells))]
 
 
 def documents(table: Table, columns: Sequence[str]) -> list[str]:
@@ -125,6 +128,13 @@ def _vocabulary(texts: Sequence[str], options: TextOptions) -> Recipe:
     return words if options.counts else words | {"idf": vectoriser.idf_.tolist()}
 
 
+def _moments(values: np.ndarray) -> Recipe:
+    known = np.maximum((~np.isnan(values)).sum(1), 1)
+    mean = np.nansum(values, 1) / known
+    std = np.sqrt(np.nansum((values - mean[:, None]) ** 2, 1) / known)
+    return {"mean": mean.tolist(), "std": np.where(std > 0, std, 1.0).tolist()}
+
+
 def _bag_of_words(texts: Sequence[str], text: Recipe) -> sp.csr_matrix:
     if "idf" not in text:
         return CountVectorizer(vocabulary=text["words"]).transform(texts).astype(float)
@@ -141,11 +151,16 @@ def _column(table: Table, name: str) -> list[str]:
 
 def _numbers(table: Table, columns: Sequence[str]) -> np.ndarray:
     """Columns of numbers, ``[len(columns), V]``, with NaN for an empty cell."""
+    problems, values = Collected(), []
     for name in columns:
-        if wrong := _not_numbers(_column(table, name)):
-            allowed = f"numbers or empty cells; {len(wrong)} are not"
-            raise InputError(f"--numbers {name}", wrong[0], allowed)
-    return np.array([[float(cell or "nan") for cell in table[name]] for name in columns])
+        with problems.step():
+            cells = mend.numbers(_column(table, name))
+            if wrong := _not_numbers(cells):
+                allowed = f"numbers or empty cells; {len(wrong)} are not"
+                raise InputError(f"--numbers {name}", wrong[0], allowed)
+            values.append([float(cell or "nan") for cell in cells])
+    problems.check()
+    return np.array(values)
 
 
 def _not_numbers(cells: Sequence[str]) -> list[str]:

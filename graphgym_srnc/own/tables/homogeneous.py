@@ -2,78 +2,52 @@
 from __future__ import annotations
 
 import contextlib
-import json
 from pathlib import Path
-from typing import Iterator, Sequence
+from typing import Any, Iterator
 
 import numpy as np
 import scipy.sparse as sp
 
-from graphgym_srnc.atomic import regular
 from graphgym_srnc.data import untrusted
 from graphgym_srnc.data.folder import RECIPE, Graph
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.own.tables import features, read
+from graphgym_srnc.own.tables import features, profile
+from graphgym_srnc.own.tables.look import look
 from graphgym_srnc.own.tables.spectral import spectral as spectral_features
 from graphgym_srnc.text import one_line
 
-PARTS = ("train", "val", "test")
 
-
-def make_graph(nodes: Path, links: Path, *, id: str = "", label: str = "", split: str = "",
-               ends: Sequence[str] = (), text: Sequence[str] = (), numbers: Sequence[str] = (),
-               categories: Sequence[str] = (), embeddings: Path | None = None, spectral: int = 0,
-               like: Path | None = None, skip_missing: bool = False,
-               options: features.TextOptions = features.TextOptions()) -> tuple[Graph, list[str]]:
-    """A graph, and what was left out, in words.
+def make_graph(nodes: Path, links: Path | None = None, *, embeddings: Path | None = None,
+               spectral: int = 0, like: Path | None = None, report: Path | None = None,
+               **given: Any) -> tuple[Graph, list[str]]:
+    """A graph, and what was mended and left out, in words.
 
     Args:
-        nodes: a table with a line for each node, see :func:`graphgym_srnc.own.tables.read.table`.
-        links: a list with a line for each link, see :func:`graphgym_srnc.own.tables.read.edges`.
-        id: the column of ids; empty = ``id``, or else the first one.
-        label: the column of labels; empty = ``label`` if there is one. An empty cell and -1 are
-            nodes without a label.
-        split: the column that says ``train``, ``val``, ``test`` or nothing; empty = ``split`` if
-            there is one.
-        ends: the two columns of ``links``; empty = the first two.
-        text: columns of text, made into one bag of words.
-        numbers: columns of numbers; ``*`` = all that are nothing else.
-        categories: columns of which each value is a feature.
-        embeddings: an ``.npy`` array ``[V, D]`` in the order of the table.
-        spectral: number of features made of the links alone.
-        like: a graph folder whose recipe is taken instead of ``text``, ``numbers`` and
-            ``categories``.
-        skip_missing: leave out links to ids that the table does not have.
-        options: how texts become features.
+        nodes, links, embeddings, spectral, like, given: see
+            :func:`graphgym_srnc.own.tables.look.look`.
+        report: a page of what is in the files, which is written whether they are right or not.
 
     Raises:
-        InputError: a file, a column or a cell is not what it should be, or there is no feature.
+        InputError: files, columns or cells are not what they should be, all of which is told at
+            once; or there is no feature.
     """
-    table = read.table(nodes)
-    id = _chosen(table, id, "id") or next(iter(table))
-    label, split = _chosen(table, label, "label"), _chosen(table, split, "split")
-    ids = table[id]
-    edges, skipped = read.edges(links, ends, read.numbers_of(ids, nodes.name), skip_missing)
-    if not edges.size:
-        raise InputError(links.name, "no link between two nodes", "one at least")
+    found = look(nodes, links, embeddings=embeddings, spectral=spectral, like=like, **given)
+    if report is not None:
+        profile.write(report, found)
+    found.problems.check()
 
-    if list(numbers) == ["*"]:
-        numbers = features.number_columns(table, [id, label, split, *text, *categories])
-    recipe = _recipe(like) if like else features.learn(table, text, numbers, categories, options)
+    table, edges, recipe = found.table, found.edges, found.recipe
+    ids = table[found.of_role("id")]
     with _blame_recipe(like):
         blocks, names = features.apply(recipe, table)
         names = [one_line(name) for name in names]
     if embeddings is not None:
-        blocks.append(sp.csr_matrix(_embeddings(embeddings, len(ids))))
+        rows = _embeddings(embeddings, found.rows)[found.kept]
+        blocks.append(sp.csr_matrix(rows))
         names += [f"embedding {number}" for number in range(blocks[-1].shape[1])]
     if spectral:
         blocks.append(spectral_features(edges, len(ids), spectral))
         names += [f"spectral {number}" for number in range(spectral)]
-    if not names:
-        raise InputError("features", f"columns {', '.join(table)}, none of them chosen",
-                         "--text, --numbers, --categories or --embeddings; "
-                         "--spectral 64 makes features of the links alone")
-
     scales = recipe.setdefault("scales", features.scales(blocks))
     widths = [block.shape[1] for block in blocks]
     if widths != recipe.setdefault("widths", widths):
@@ -83,31 +57,7 @@ def make_graph(nodes: Path, links: Path, *, id: str = "", label: str = "", split
         joined = features.joined(blocks, scales)
     recipe |= {"embeddings": embeddings is not None, "spectral": spectral}
     texts = features.documents(table, recipe["text"]["columns"]) if recipe.get("text") else None
-    labels = [one_line("" if cell == "-1" else cell) for cell in table[label]] if label else None
-    parts = _parts(table[split], labels, ids) if split else None
-    left_out = [f"{skipped:,} links to ids that are no nodes left out"] * (skipped > 0)
-    return Graph(edges, joined, names, ids, texts, labels, parts, recipe), left_out
-
-
-def _chosen(table: read.Table, column: str, option: str) -> str:
-    """The column chosen by an option, or else that with the option's own name if there is one."""
-    if column and column not in table:
-        raise InputError(f"--{option}", column, f"one of the columns {', '.join(table)}")
-    return column or (option if option in table else "")
-
-
-def _recipe(folder: Path) -> features.Recipe:
-    try:
-        recipe = json.loads(regular(folder / RECIPE).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise InputError("--like", str(folder),
-                         f"a graph folder that data make has written, with {RECIPE}") from error
-    if not isinstance(recipe, dict):
-        raise InputError("--like", str(folder / RECIPE), "the recipe that data make has written")
-    if recipe.get("spectral"):
-        raise InputError("--like", str(folder),
-                         "features of columns; those of --spectral belong to one graph")
-    return recipe
+    return Graph(edges, joined, names, ids, texts, found.labels, found.parts, recipe), found.notes
 
 
 @contextlib.contextmanager
@@ -133,15 +83,3 @@ def _embeddings(path: Path, num_nodes: int) -> np.ndarray:
         raise InputError("--embeddings", f"{array.dtype} {array.shape}",
                          f"finite numbers, one row for each of the {num_nodes} nodes")
     return array.astype(float)
-
-
-def _parts(cells: Sequence[str], labels: Sequence[str] | None, ids: Sequence[str]) -> list[str]:
-    parts = [cell.lower() for cell in cells]
-    for number, part in enumerate(parts):
-        if part and part not in PARTS:
-            raise InputError("--split", f"{cells[number]!r} at id {ids[number]}",
-                             f"{', '.join(PARTS)}, or nothing")
-        if part and not (labels and labels[number]):
-            raise InputError("--split", f"{part} at id {ids[number]}, which has no label",
-                             "labelled nodes; the others are predicted in any case")
-    return parts

@@ -6,30 +6,35 @@ what it should be.
 from __future__ import annotations
 
 import csv
+import errno
+import gzip
 import io
 import itertools
+import zlib
 from collections import Counter
 from pathlib import Path
-from typing import Iterator, Sequence
+from typing import Container, Iterator, Mapping, Sequence
 
 import numpy as np
 
 from graphgym_srnc.atomic import regular
 from graphgym_srnc.errors import InputError
+from graphgym_srnc.own.tables import formats
+from graphgym_srnc.own.tables.formats import Links, Table
 
-Table = dict[str, list[str]]
-"""Columns by name, all of one length; an empty cell is an empty text."""
+MOST_BYTES = 2 ** 32
+"""Of a file that was compressed, once it is not."""
 
 
 def table(path: Path) -> Table:
-    """A table whose first line names its columns; a ``.parquet`` file where pandas can read it.
-    """
-    if path.suffix == ".parquet":
-        return _parquet(path)
+    """A table whose first line names its columns, or one of :mod:`formats`."""
+    if path.suffix in formats.TABLES:
+        return formats.table(path)
     header, *rows = lines(path)
-    wrong = next((number for number, row in enumerate(rows) if len(row) != len(header)), None)
-    if wrong is not None:
-        raise InputError(path.name, f"{len(rows[wrong])} cell(s) in row {wrong + 1}",
+    wrong = [number for number, row in enumerate(rows) if len(row) != len(header)]
+    if wrong:
+        others = f", and other numbers in {len(wrong) - 1} more rows" * (len(wrong) > 1)
+        raise InputError(path.name, f"{len(rows[wrong[0]])} cell(s) in row {wrong[0] + 1}{others}",
                          f"{len(header)} on each line, as on the first")
     if len(set(header)) < len(header):
         raise InputError(path.name, ", ".join(header), "another name for each column")
@@ -39,20 +44,21 @@ def table(path: Path) -> Table:
 
 
 def lines(path: Path) -> list[list[str]]:
-    """The stripped cells of each line that is not empty; a ``.txt`` may hold comments after a #.
+    """The stripped cells of each line that is not empty.
 
     Cells are separated by commas, semicolons or tabs: by what gives the first lines as many cells
-    each, and the most of them. In a ``.txt`` whose first line has none of these they are separated
-    by spaces.
+    each, and the most of them. Files that are no ``.csv`` or ``.tsv`` may hold comments after a #
+    or %, and where the first line has none of these marks, they are separated by spaces.
     """
-    content = text(path)
-    if path.suffix == ".txt":
-        content = "\n".join(line for line in content.split("\n") if not line.startswith("#"))
+    content, kind = text(path), path.name.removesuffix(".gz").rpartition(".")[2]
+    free = kind not in ("csv", "tsv")
+    if free:
+        content = "\n".join(line for line in content.split("\n") if line[:1] not in ("#", "%"))
     first = next((line for line in content.split("\n") if line.strip()), "")
     try:
-        if path.suffix == ".txt" and not set(first) & set(",;\t"):
+        if free and not set(first) & set(",;\t"):
             rows = [line.split() for line in content.split("\n")]
-        elif path.suffix == ".tsv":
+        elif kind == "tsv":
             rows = list(_rows(content, "\t"))
         else:
             rows = list(_rows(content, max(",;\t", key=lambda separator: _fit(content, separator))))
@@ -66,15 +72,18 @@ def lines(path: Path) -> list[list[str]]:
 
 
 def text(path: Path, encodings: Sequence[str] = ("utf-8-sig",)) -> str:
-    """The content of a file in the first of some encodings that fits.
+    """The content of a file, perhaps a ``.gz``, in the first of some encodings that fits.
     """
+    try:
+        content = _unpacked(path) if path.suffix == ".gz" else regular(path).read_bytes()
+    except (OSError, EOFError, zlib.error) as error:
+        cause = getattr(error, "strerror", None) or str(error)
+        raise InputError(str(path), "", f"a readable file ({cause})") from error
     for encoding in encodings:
         try:
-            return regular(path).read_text(encoding=encoding)
+            return io.StringIO(content.decode(encoding), newline=None).read()
         except UnicodeDecodeError as error:
             unfit = error
-        except OSError as error:
-            raise InputError(str(path), "", f"a readable file ({error.strerror})") from error
     raise InputError(path.name, str(unfit), "text in UTF-8") from unfit
 
 
@@ -91,43 +100,52 @@ def numbers_of(ids: Sequence[str], file: str) -> dict[str, int]:
     return numbers
 
 
-def edges(path: Path, ends: Sequence[str], numbers: dict[str, int],
-          skip: bool) -> tuple[np.ndarray, int]:
-    """Node numbers ``[2, E]`` of the links in a file, and how many were left out.
+def links(path: Path, ends: Sequence[str], ids: Container[str]) -> Links:
+    """The links in a file.
 
     Args:
-        path: a table whose first two columns are ids, with or without a line of names.
-        ends: names of the two columns, if they are not the first.
-        numbers: the number of each node by its id.
-        skip: leave out links to ids that are no nodes.
+        path: a table with two columns of ids, or lines that begin with two ids.
+        ends: names of the two columns; else those of a usual pair of names, or the first two.
+        ids: those of all nodes: a first line without any of them names columns.
     """
-    pairs = _pairs(path, ends, numbers)
-    found = [[numbers.get(source, -1), numbers.get(target, -1)] for source, target, *_ in pairs]
-    edges = np.array(found, dtype=np.int64).reshape(-1, 2).T
-    strange = (edges < 0).any(0)
-    if strange.any() and not skip:
-        wrong = next(id for id in pairs[int(strange.argmax())][:2] if id not in numbers)
-        raise InputError(path.name, f"{wrong!r}, which is no node; {int(strange.sum())} of "
-                         f"{len(pairs)} links are such",
-                         "links between ids of the node table, or --skip-missing")
-    return edges[:, ~strange], int(strange.sum())
-
-
-def _pairs(path: Path, ends: Sequence[str], ids: Sequence[str]) -> list[Sequence[str]]:
-    """Lines of a list of links, each of which begins with two ids."""
-    if path.suffix == ".parquet" or ends:
-        columns = table(path)
-        absent = [name for name in ends if name not in columns]
-        if absent or len(columns) < 2:
-            raise InputError(path.name, ", ".join(absent or columns),
-                             f"two of its columns: {', '.join(columns)}")
-        return list(zip(*(columns[name] for name in ends or list(columns)[:2])))
-    pairs = lines(path)
-    wrong = next((row for row in pairs if len(row) < 2), None)
+    if path.suffix in formats.TABLES or ends:
+        return formats.pairs(table(path), ends, path.name)
+    rows = lines(path)
+    if all(len(row) == 1 for row in rows):
+        rows = [row[0].split() for row in rows]  # a .csv with spaces between its cells
+    wrong = next((row for row in rows if len(row) < 2), None)
     if wrong is not None:
         raise InputError(path.name, ",".join(wrong)[:80], "the ids of two nodes on each line")
     # A first line of which one cell is an id has a wrong one; it is no header.
-    return pairs[not any(id in ids for id in pairs[0][:2]):]
+    header, width = rows[0], max(map(len, rows))
+    if any(id in ids for id in header[:2]):
+        return Links(rows, [f"{width - 2} more"] * (width > 2))
+    if formats.usual_ends(header) and len(set(header)) == len(header) and rows[1:]:
+        return formats.pairs(table(path), (), path.name)
+    return Links(rows[1:], header[2:])
+
+
+def edges(links: Links, numbers: Mapping[str, int]) -> tuple[np.ndarray, Counter[str]]:
+    """Node numbers ``[2, E]`` of links, and how often each id that is no node stands in others.
+
+    Args:
+        links: pairs of ids.
+        numbers: the number of each node by its id.
+    """
+    found = [[numbers.get(source, -1), numbers.get(target, -1)]
+             for source, target, *_ in links.pairs]
+    edges = np.array(found, dtype=np.int64).reshape(-1, 2).T
+    strange = (edges < 0).any(0)
+    unknown = Counter(id for number in np.flatnonzero(strange).tolist()
+                      for id in links.pairs[number][:2] if id not in numbers)
+    return edges[:, ~strange], unknown
+
+
+def graph(path: Path) -> tuple[Table, Links]:
+    """The nodes and the links of one file that holds both."""
+    if path.suffix in (".csv", ".tsv", ".gz"):
+        return formats.of_neo4j(table(path), path.name)
+    return formats.graph(path)
 
 
 def _rows(content: str, separator: str) -> Iterator[list[str]]:
@@ -143,16 +161,9 @@ def _fit(content: str, separator: str) -> tuple[bool, int]:
     return len(set(counts)) == 1 and counts[0] > 1, counts[0] if counts else 0
 
 
-def _parquet(path: Path) -> Table:
-    try:
-        import pandas
-        # Nullable types keep whole numbers whole where some are missing.
-        frame = pandas.read_parquet(regular(path), dtype_backend="numpy_nullable")
-    except ImportError as error:
-        allowed = "a .csv or .tsv file, or install pyarrow"
-        raise InputError(path.name, "a .parquet file", allowed) from error
-    except (OSError, ValueError) as error:
-        cause = " ".join(str(error).split())[:200]
-        raise InputError(path.name, cause, "a readable .parquet file") from error
-    return {str(name): [str(cell).strip() for cell in column.astype("string").fillna("")]
-            for name, column in frame.items()}
+def _unpacked(path: Path) -> bytes:
+    with gzip.open(regular(path)) as file:
+        content = file.read(MOST_BYTES + 1)
+    if len(content) > MOST_BYTES:
+        raise OSError(errno.EFBIG, f"more than {MOST_BYTES:,} bytes once unpacked", str(path))
+    return content

@@ -1,13 +1,40 @@
-"""How far the runs are: bars on a terminal, a line now and then elsewhere."""
+"""How far the runs are, and the gradient steps in them: bars on a terminal, a line now and then
+elsewhere."""
 from __future__ import annotations
 
+import contextlib
 import sys
 import threading
 import time
-from typing import Any, TextIO
+from typing import Any, Iterator, TextIO
 
-EVERY = 10.0
-"""Seconds between two plain lines of progress."""
+EVERY, LIVELY = 10.0, 0.5
+"""Seconds between two plain lines of progress, and between two looks at the steps for a bar."""
+
+_phases: list[list[float]] = []
+"""Of each phase that goes on, one within another: steps done, their number, when it began."""
+
+
+def steps(count: int) -> Iterator[int]:
+    """The numbers ``0 .. count - 1`` of the steps of a long phase, which :func:`phase` tells of."""
+    own = [0, count, time.monotonic()]
+    _phases.append(own)
+    try:
+        for number in range(count):
+            own[0] = number
+            yield number
+    finally:
+        _phases.remove(own)
+
+
+def phase() -> str:
+    """``, step 20 of 80, about 30 s left in this part`` where a phase goes on, else nothing."""
+    with contextlib.suppress(IndexError):  # the phase may end meanwhile in its own thread
+        done, count, begin = _phases[-1]
+        left = (time.monotonic() - begin) / max(done, 1) * (count - done)
+        text = f", step {done:.0f} of {count:.0f}"
+        return text + (f", about {left:.0f} s left in this part" if done else "")
+    return ""
 
 
 class _Display:
@@ -48,19 +75,18 @@ class RunProgress(_Display):
             self._start_bars(progress.SpinnerColumn(), progress.TextColumn("{task.description}"),
                              progress.BarColumn(), progress.MofNCompleteColumn(),
                              progress.TimeElapsedColumn())
+            self._bars.update(self._runs, visible=self.total > 1)
             self._episodes = self._bars.add_task("", total=None, visible=False)
-        else:
-            # Pre-training is one long call, so only another thread can tell that it goes on.
-            self._thread = threading.Thread(target=self._tick, daemon=True)
-            self._thread.start()
+        # Pre-training is one long call, so only another thread can tell that it goes on.
+        self._thread = threading.Thread(target=self._tick, daemon=True)
+        self._thread.start()
         return self
 
     def __exit__(self, *error: object) -> None:
         self._stop.set()
+        self._thread.join()
         if self._bars is not None:
             self._bars.stop()
-        else:
-            self._thread.join()
 
     def start(self, name: str) -> None:
         """A run begins."""
@@ -85,9 +111,13 @@ class RunProgress(_Display):
             self._bars.update(self._episodes, visible=False)
 
     def _tick(self) -> None:
-        while not self._stop.wait(EVERY):
-            if self.status:
-                self.say(f"run {self.done + 1} of {self.total}, {self.name}: {self.status}, "
+        while not self._stop.wait(EVERY if self._bars is None else LIVELY):
+            if self.status and self._bars is not None:
+                text = f"{self.name}: {self.status}{phase()}"
+                self._bars.update(self._episodes, description=text)
+            elif self.status:
+                run = f"run {self.done + 1} of {self.total}, " * (self.total > 1)
+                self.say(f"{run}{self.name}: {self.status}{phase()}, "
                          f"{time.monotonic() - self.begin:.0f} s")
 
 

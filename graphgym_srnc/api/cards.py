@@ -1,0 +1,82 @@
+"""Model cards: what a saved model is, in Markdown with the front matter of the Hugging Face hub."""
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Mapping
+
+from graphgym_srnc import __version__, atomic
+from graphgym_srnc.errors import InputError
+from graphgym_srnc.text import escape_markdown, markdown, plain
+
+if TYPE_CHECKING:
+    from graphgym_srnc.api.estimator import Estimator
+
+MOST = 12
+"""Scores that a card has."""
+
+
+def write(path: str | os.PathLike, model: Estimator, file: str) -> None:
+    """Write the card of a fitted model that lies in ``file``, whole or not at all.
+
+    Raises:
+        InputError: the card cannot be written.
+    """
+    try:
+        atomic.write_text(Path(path), card(model, file))
+    except OSError as error:
+        allowed = f"a file that can be written ({error.strerror})"
+        raise InputError("card", str(path), allowed) from error
+
+
+def card(model: Estimator, file: str) -> str:
+    """The text of the card: what was learnt, scores, the verdict, parameters, how to load it."""
+    name, record = type(model).__name__, getattr(model, "record_", None)
+    scores = {part: own for part, own in (getattr(model, "scores_", None) or {}).items() if own}
+    task = record.task if record is not None else "not known"
+    classes = ", ".join(escape_markdown(plain(label)) for label in model.classes_)
+    open_set = model.method_.task.open_set
+    doubts = [*getattr(model, "warnings_", ()), *getattr(model, "verdict_", {}).get(
+        "sentences", {}).values()]
+    changed = {key: value for key, value in model.get_params().items()
+               if key not in ("callbacks", "verbose") and value != getattr(type(model)(), key)}
+    return "\n".join([
+        _front_matter(name, task, scores), f"# {name}", "",
+        f"A node classifier of graphgym-srnc {__version__}.", "",
+        f"- trained on: {escape_markdown(plain(task))}",
+        f"- features of a node: {model.n_features_in_}",
+        f"- classes: {classes}" + ", of which the last one is for nodes of no known class"
+        * open_set, "", "## Scores", "", *_table(scores), "## When to distrust it", "",
+        *([f"- {escape_markdown(plain(text))}" for text in doubts] or ["Nothing looked odd."]), "",
+        "## How to use it", "", "```python", "from graphgym_srnc import load", "",
+        f"model = load({file!r})", "model.predict(graph)  # a PyG Data with x [V, "
+        f"{model.n_features_in_}] and edge_index [2, E]", "```", "", "## Parameters", "",
+        f"`{model!r}`" if not changed else markdown(
+            [("parameter", "value"), *((key, escape_markdown(str(value)))
+                                       for key, value in changed.items())]), ""])
+
+
+def _front_matter(name: str, task: str, scores: Mapping[str, Mapping[str, float]]) -> str:
+    # What is valid JSON is valid YAML.
+    facts: dict[str, Any] = {
+        "library_name": "graphgym-srnc", "pipeline_tag": "graph-ml",
+        "tags": ["node-classification", "graph-neural-networks", "distribution-shift"]}
+    metrics = [{"type": metric, "name": f"{metric} on {part} nodes", "value": round(value, 4)}
+               for part, own in scores.items() for metric, value in list(own.items())[:MOST]]
+    if metrics:
+        kind = {"type": "graph-ml", "name": "Node classification"}
+        result = {"task": kind, "dataset": {"name": task, "type": "graph"}, "metrics": metrics}
+        facts["model-index"] = [{"name": name, "results": [result]}]
+    lines = (f"{key}: {json.dumps(value)}" for key, value in facts.items())
+    return "\n".join(["---", *lines, "---", ""])
+
+
+def _table(scores: Mapping[str, Mapping[str, float]]) -> list[str]:
+    if not scores:
+        return ["None are stored with this model.", ""]
+    names = dict.fromkeys(metric for own in scores.values() for metric in list(own)[:MOST])
+    cells = [("score", *scores)]
+    cells += [(metric, *(f"{own[metric]:.3f}" if metric in own else "-"
+                         for own in scores.values())) for metric in names]
+    return [markdown(cells)]

@@ -1,0 +1,110 @@
+"""Graphs of other libraries as PyG's ``Data``: pandas frames and networkx."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Sequence
+
+import numpy as np
+import torch
+from torch_geometric.data import Data
+
+from graphgym_srnc.errors import InputError
+
+if TYPE_CHECKING:
+    import networkx
+    import pandas
+
+
+def from_frames(nodes: pandas.DataFrame, edges: pandas.DataFrame, *, label: str = "label",
+                features: Sequence[str] = ()) -> Data:
+    """A graph of two pandas frames, for :meth:`~graphgym_srnc.api.Estimator.fit`.
+
+    Texts and categories are made into features by ``graphgym-srnc data make`` alone.
+
+    Args:
+        nodes: a row for each node, whose index is its id.
+        edges: a row for each link, whose first two columns are ids.
+        label: the column of classes, which may be absent; an empty or missing cell is no label.
+        features: columns of numbers; by default all numeric ones but ``label``.
+
+    Returns:
+        The graph, whose ``train_mask`` ``[V]`` has all labelled nodes, with ``ids``.
+
+    Raises:
+        InputError: there is no such column, an id is there twice, a link leads to no node, or
+            features are no finite numbers.
+    """
+    numeric = [name for name in nodes.columns if nodes[name].dtype.kind in "fiub"]
+    columns = list(features) or [name for name in numeric if name != label]
+    absent = [name for name in columns if name not in nodes.columns]
+    if absent or not columns:
+        raise InputError("features", absent or "none", "columns of numbers among "
+                         f"{', '.join(map(str, nodes.columns))}")
+    if not nodes.index.is_unique:
+        raise InputError("nodes", str(nodes.index[nodes.index.duplicated()][0]),
+                         "an index that has each id once")
+    labels = None
+    if label in nodes.columns:
+        found = nodes[label]
+        labels = found.astype(object).where(found.notna(), "").tolist()
+    pairs = [nodes.index.get_indexer(edges.iloc[:, end]) for end in (0, 1)]
+    try:
+        x = nodes[columns].to_numpy(dtype=np.float32, na_value=np.nan)
+    except (TypeError, ValueError) as error:
+        raise InputError("features", str(error)[:100], "columns of numbers") from error
+    return _graph(x, np.stack(pairs), labels, nodes.index.tolist())
+
+
+def from_networkx(graph: networkx.Graph, *, label: str = "label",
+                  features: str | Sequence[str] = "x") -> Data:
+    """A graph of networkx, for :meth:`~graphgym_srnc.api.Estimator.fit`.
+
+    Args:
+        graph: the graph; directions and several links between two nodes are not kept.
+        label: the attribute of nodes that is the class, which nodes may lack.
+        features: the attribute that holds a vector, or attributes that hold a number each.
+
+    Returns:
+        As :func:`from_frames`.
+
+    Raises:
+        InputError: a node lacks a feature, or it is no vector of finite numbers.
+    """
+    ids = list(graph)
+    place = {node: number for number, node in enumerate(ids)}
+    names = [features] if isinstance(features, str) else list(features)
+    try:
+        rows = [np.concatenate([np.ravel(fields[name]) for name in names])
+                for _, fields in graph.nodes(data=True)]
+        x = np.array(rows, dtype=np.float32)
+    except KeyError as error:
+        raise InputError("features", str(error), "attributes that all nodes have") from error
+    except (TypeError, ValueError) as error:
+        raise InputError("features", str(error)[:100],
+                         "numbers, or vectors of one length") from error
+    labels: list[Any] = [fields.get(label, "") for _, fields in graph.nodes(data=True)]
+    pairs = np.array([[place[a], place[b]] for a, b, *_ in graph.edges], dtype=np.int64)
+    return _graph(x, pairs.reshape(-1, 2).T, labels if any(map(_is_label, labels)) else None, ids)
+
+
+def _graph(x: np.ndarray, pairs: np.ndarray, labels: list[Any] | None, ids: list[Any]) -> Data:
+    if not np.isfinite(x).all():
+        raise InputError("features", f"node {ids[int(np.argmin(np.isfinite(x).all(1)))]}",
+                         "finite numbers for each node")
+    if (pairs < 0).any():
+        raise InputError("edges", f"link {int(np.argmax((pairs < 0).any(0)))}",
+                         "links between ids that are in the index of the nodes")
+    graph = Data(x=torch.tensor(x), edge_index=torch.from_numpy(pairs.astype(np.int64)))
+    graph.ids = ids
+    if labels is not None:
+        numbers = all(isinstance(value, (int, float, np.number)) or value == "" for value in labels)
+        if numbers:
+            graph.y = torch.tensor([-1 if value == "" else int(value) for value in labels])
+        else:
+            graph.y = [str(value) if _is_label(value) else "" for value in labels]
+        graph.train_mask = torch.tensor([_is_label(value) for value in labels])
+    return graph
+
+
+def _is_label(value: Any) -> bool:
+    is_number = isinstance(value, (int, float, np.number))
+    return value >= 0 if is_number else value not in ("", None)

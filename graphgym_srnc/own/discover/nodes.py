@@ -1,0 +1,111 @@
+"""All nodes of a discovery as a table, and what such a table tells a later call: names of clusters.
+
+Its columns ``x``, ``y``, ``neighbors`` and ``text`` are those that embedding-atlas opens.
+"""
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Mapping, NamedTuple, Sequence
+
+import numpy as np
+from sklearn.neighbors import NearestNeighbors
+from torch import Tensor
+
+from graphgym_srnc.data.names import Names
+from graphgym_srnc.errors import InputError
+from graphgym_srnc.own.discover.clusters import Discovery
+from graphgym_srnc.own.discover.pictures import layout
+from graphgym_srnc.own.tables import read
+from graphgym_srnc.text import guarded
+
+NEIGHBORS = 10
+"""Nearest nodes that the table names of each node."""
+
+SAME = 0.5
+"""Share of the nodes of either of two clusters, beyond which they are one."""
+
+
+class Earlier(NamedTuple):
+    """An earlier table: the number and the name of a cluster, by the node's id or number."""
+
+    by: str
+    cluster: dict[str, str]
+    name: dict[str, str]
+
+
+def table(discovery: Discovery, posterior: Tensor, classes: Sequence[str], names: Names,
+          cluster_names: Mapping[int, str], as_text: bool) -> dict[str, list[Any]]:
+    """Columns by name, with a value a node.
+
+    Args:
+        discovery: the clusters.
+        posterior: of the model, ``[V, N + 1]``, the unknown class last.
+        classes: names of known classes.
+        names: of nodes.
+        cluster_names: those that the user has given, by number.
+        as_text: neighbours as JSON in text, for a CSV.
+    """
+    points, groups = layout(discovery), [*discovery.known, *discovery.new]
+    called = [*classes, *(cluster_names.get(new.number, "") for new in discovery.new)]
+    columns: dict[str, list[Any]] = {"node": list(range(len(points)))}
+    columns |= {name: list(column) for name, column in (("id", names.ids), ("text", names.texts))
+                if column is not None}
+    columns |= {"x": points[:, 0].tolist(), "y": points[:, 1].tolist(),
+                "neighbors": neighbors(discovery.state.numpy(), as_text),
+                "class": [[*classes, "unknown"][k] for k in discovery.label.tolist()],
+                "p_unknown": posterior[:, -1].tolist()}
+    of_node = discovery.cluster.tolist()
+    return columns | {"cluster": [groups[k].number for k in of_node],
+                      "cluster_name": [called[k] for k in of_node],
+                      "newness": [groups[k].newness for k in of_node],
+                      "typical": discovery.typical.tolist()}
+
+
+def neighbors(state: np.ndarray, as_text: bool) -> list[Any]:
+    """The nearest nodes of each node ``[V, D]`` and their distances, in embedding-atlas's form."""
+    most = min(NEIGHBORS, len(state) - 1)
+    search = NearestNeighbors(n_neighbors=most, algorithm="brute").fit(state)
+    distance, found = search.kneighbors()  # of the nodes themselves, each without itself
+    rows = [{"ids": ids, "distances": far} for ids, far
+            in zip(found.tolist(), distance.round(5).tolist())]
+    return list(map(json.dumps, rows)) if as_text else rows
+
+
+def earlier(option: str, path: Path) -> Earlier:
+    """An earlier table of :func:`table`.
+
+    Raises:
+        InputError: it cannot be read, or is none; names ``option``.
+    """
+    columns = read.table(path)
+    by = "id" if "id" in columns else "node"
+    if not {by, "cluster", "cluster_name"} <= columns.keys():
+        raise InputError(option, f"{path} with {', '.join(columns)}",
+                         "a table of discover --nodes, with node or id, cluster and cluster_name")
+    return Earlier(by, *(dict(zip(columns[by], columns[name]))
+                         for name in ("cluster", "cluster_name")))
+
+
+def keys(by: str, ids: Sequence[str] | None, count: int) -> list[str]:
+    """What an earlier table calls each node."""
+    return [str(guarded(id)) for id in ids] if by == "id" and ids else list(map(str, range(count)))
+
+
+def carried(discovery: Discovery, before: Earlier, ids: Sequence[str] | None) -> dict[int, str]:
+    """Names of earlier clusters, by number of the new cluster that is the same one.
+
+    That is the one with which it shares more than half of the nodes of both.
+    """
+    place = {key: node for node, key in enumerate(keys(before.by, ids, len(discovery.cluster)))}
+    members: dict[str, set[int]] = {}
+    for key, name in before.name.items():
+        if name and before.cluster[key] != "0" and key in place:
+            members.setdefault(name, set()).add(place[key])
+    found = {}
+    for new in discovery.new:
+        own = set(new.nodes.tolist())
+        for name, nodes in members.items():
+            if len(own & nodes) > SAME * len(own | nodes):
+                found[new.number] = name
+    return found

@@ -1,0 +1,219 @@
+"""What a node table and a list of links hold, before a graph is made of them: columns and what
+each is for, what was mended, and all that is wrong at once."""
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Mapping, Sequence
+
+import numpy as np
+
+from graphgym_srnc.atomic import regular
+from graphgym_srnc.data.folder import RECIPE
+from graphgym_srnc.errors import Collected, InputError
+from graphgym_srnc.own.tables import features, mend, read
+from graphgym_srnc.own.tables.formats import Links, Table
+from graphgym_srnc.text import counted, listed, one_line
+
+PARTS = ("train", "val", "test")
+
+NONE = "none"
+"""What ``--label`` says where no column is one of classes."""
+
+
+@dataclass
+class Look:
+    """What a user's files hold, as far as it could be read.
+
+    Args:
+        files: names of the files.
+        table: a row for each node that was kept.
+        roles: what a column is used for, by its name; others are not read.
+        labels: classes, empty for a node without one; None = there is no such column.
+        edges: node numbers ``[2, E]``.
+        unknown: how often each id that is no node stands in a link.
+        notes: what was mended or left out, and what looks odd, in words.
+        problems: what has to be mended first.
+        recipe: of the features.
+        parts: of the split, or None.
+        rows: number of rows in the file.
+        kept: those of them that the table is made of.
+    """
+
+    files: list[str]
+    table: Table = field(default_factory=dict)
+    roles: dict[str, str] = field(default_factory=dict)
+    labels: list[str] | None = None
+    edges: np.ndarray = field(default_factory=lambda: np.empty((2, 0), dtype=np.int64))
+    unknown: Counter[str] = field(default_factory=Counter)
+    notes: list[str] = field(default_factory=list)
+    problems: Collected = field(default_factory=Collected)
+    recipe: features.Recipe = field(default_factory=dict)
+    parts: list[str] | None = None
+    rows: int = 0
+    kept: list[int] = field(default_factory=list)
+
+    def of_role(self, role: str) -> str:
+        """The one column with a role; empty = there is none."""
+        return next((name for name, own in self.roles.items() if own == role), "")
+
+
+def look(nodes: Path, links: Path | None = None, *, id: str = "", label: str = "", split: str = "",
+         ends: Sequence[str] = (), text: Sequence[str] = (), numbers: Sequence[str] = (),
+         categories: Sequence[str] = (), embeddings: Path | None = None, spectral: int = 0,
+         like: Path | None = None, skip_missing: bool = False, keep: str = "",
+         options: features.TextOptions = features.TextOptions()) -> Look:
+    """All there is to see before a graph is made; what is wrong is collected, not raised.
+
+    Args:
+        nodes: a table with a line for each node, see :func:`graphgym_srnc.own.tables.read.table`.
+        links: a list with a line for each link, see :func:`graphgym_srnc.own.tables.read.links`;
+            None = ``nodes`` holds both, see :func:`graphgym_srnc.own.tables.formats.graph`.
+        id: the column of ids; empty = one with a usual name, or else the first one.
+        label: the column of labels; empty = one with a usual name; ``none`` = there is none. An
+            empty cell, a word for nothing and -1 are nodes without a label.
+        split: the column that says ``train``, ``val``, ``test`` or nothing; empty = ``split`` if
+            there is one.
+        ends: the two columns of ``links``; empty = two with usual names, or the first two.
+        text: columns of text, made into one bag of words.
+        numbers: columns of numbers; ``*`` = all that are nothing else.
+        categories: columns of which each value is a feature.
+        embeddings: an ``.npy`` array ``[V, D]`` in the order of the table.
+        spectral: number of features made of the links alone.
+        like: a graph folder whose recipe is taken instead of ``text``, ``numbers`` and
+            ``categories``.
+        skip_missing: leave out links to ids that the table does not have.
+        keep: see :func:`graphgym_srnc.own.tables.mend.rows`.
+        options: how texts become features.
+    """
+    found = Look([path.name for path in (nodes, links) if path])
+    step = found.problems.step
+    table: Table = {}
+    with step():
+        table, pairs = (read.table(nodes), None) if links else read.graph(nodes)
+    if not table:
+        with step():
+            read.links(links or nodes, ends, ())
+        return found
+
+    found.rows = len(next(iter(table.values())))
+    given = {"text": text, "number": numbers, "category": categories}
+    _find_columns(found, table, id, label, split, given, like)
+    with step():
+        kept = mend.rows(table, found.of_role("id"), keep, nodes.name)
+        found.table, found.kept = kept[:2]
+        found.notes += kept[2]
+    with step():
+        place = {name: row for row, name in enumerate(found.table[found.of_role("id")])}
+        _connect(found, pairs or read.links(links, ends, place), place, skip_missing)
+    _read_labels(found, bool(like))
+    with step():
+        if list(numbers) == ["*"]:
+            found.roles.pop("*")
+            numbers = features.number_columns(found.table, [*found.roles])
+            found.roles |= dict.fromkeys(numbers, "number")
+        found.recipe = (_recipe(like) if like else
+                        features.learn(found.table, text, numbers, categories, options))
+        if not (found.recipe or embeddings or spectral):
+            raise InputError("features", f"columns {', '.join(found.table)}, none of them chosen",
+                             "--text, --numbers, --categories or --embeddings; "
+                             "--spectral 64 makes features of the links alone")
+    _tell_columns(found)
+    return found
+
+
+def _find_columns(found: Look, table: Table, id: str, label: str, split: str,
+                  given: Mapping[str, Sequence[str]], like: Path | None) -> None:
+    """What each column is, by the options or by its name."""
+    step = found.problems.step
+    for option, column in {"id": id, "split": split, "label": label}.items():
+        if column and column not in table and (option, column) != ("label", NONE):
+            with step():
+                raise InputError(f"--{option}", column, f"one of the columns {', '.join(table)}")
+    found.table = table
+    found.roles = {name: role for role, names in given.items() for name in names}
+    id = id if id in table else mend.id_column(table)
+    split = split if split in table else mend.usual(table, ("split",))
+    found.roles |= {id: "id"} | ({split: "split"} if split else {})
+    with step():
+        if not label:
+            label = (mend.usual(table, ("label",)) if like else
+                     mend.label_column(table, [*found.roles]))
+        if label in table:
+            found.roles[label] = "label"
+
+
+def _connect(found: Look, links: Links, place: Mapping[str, int], skip_missing: bool) -> None:
+    """Read the links, and tell what of them is not read."""
+    file = found.files[-1]
+    if links.unread:
+        found.notes.append(f"{file}: not read: {listed(links.unread)}; links have no weights")
+    found.edges, found.unknown = read.edges(links, place)
+    if found.unknown:
+        named = listed([repr(name) for name in found.unknown], 3)
+        count = len(links.pairs) - found.edges.shape[1]
+        if not skip_missing:
+            raise InputError(file, f"{named}, which is no node; {count} of {len(links.pairs)} links"
+                             " are such", "links between ids of the node table, or --skip-missing")
+        found.notes.append(f"{counted(count, 'link')} to ids that are no nodes left out: {named}")
+    if not found.edges.size:
+        raise InputError(file, "no link between two nodes", "one at least")
+
+
+def _read_labels(found: Look, like: bool) -> None:
+    """Read labels and the split."""
+    column, split = found.of_role("label"), found.of_role("split")
+    if column:
+        cells = mend.present(found.table[column])
+        found.notes += mend.changes(column, found.table[column], cells)
+        found.labels = [one_line("" if cell == "-1" else cell) for cell in cells]
+        names = sorted({*filter(None, found.labels)})
+        found.notes += [f"! labels that look alike: {a!r} and {b!r}" for a, b in mend.alike(names)]
+    elif not like and not found.problems.errors:
+        found.notes.append("! no column of classes, so no labels; --label names one")
+    with found.problems.step():
+        if split and (column or not found.problems.errors):
+            ids = found.table[found.of_role("id")]
+            found.parts = _parts(found.table[split], found.labels, ids)
+
+
+def _tell_columns(found: Look) -> None:
+    """What each column is used for, and numbers that are written in another way."""
+    mended = {"number": mend.numbers, "category": mend.present}
+    for name, role in found.roles.items():
+        if role in mended and name in found.table:
+            cells = found.table[name]
+            found.notes += mend.changes(name, cells, mended[role](cells))
+    used = {role: [name for name in found.table if found.roles.get(name) == role]
+            for role in ("id", "label", "split", "text", "number", "category")}
+    columns = "; ".join(f"{role} {listed(names)}" for role, names in used.items() if names)
+    unread = [name for name in found.table if name not in found.roles]
+    found.notes.append(f"columns: {columns}" + f"; not read: {listed(unread)}" * bool(unread))
+
+
+def _recipe(folder: Path) -> features.Recipe:
+    try:
+        recipe = json.loads(regular(folder / RECIPE).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError("--like", str(folder),
+                         f"a graph folder that data make has written, with {RECIPE}") from error
+    if not isinstance(recipe, dict):
+        raise InputError("--like", str(folder / RECIPE), "the recipe that data make has written")
+    if recipe.get("spectral"):
+        raise InputError("--like", str(folder),
+                         "features of columns; those of --spectral belong to one graph")
+    return recipe
+
+
+def _parts(cells: Sequence[str], labels: Sequence[str] | None, ids: Sequence[str]) -> list[str]:
+    parts = [cell.lower() for cell in cells]
+    for number, part in enumerate(parts):
+        if part and part not in PARTS:
+            raise InputError("--split", f"{cells[number]!r} at id {ids[number]}",
+                             f"{', '.join(PARTS)}, or nothing")
+        if part and not (labels and labels[number]):
+            raise InputError("--split", f"{part} at id {ids[number]}, which has no label",
+                             "labelled nodes; the others are predicted in any case")
+    return parts
