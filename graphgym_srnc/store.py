@@ -20,6 +20,7 @@ from typing import Any, Iterator, Mapping, Sequence
 from graphgym_srnc import environment, stats
 from graphgym_srnc.atomic import regular, write_text
 from graphgym_srnc.errors import InputError
+from graphgym_srnc.seal import signed
 from graphgym_srnc.settings import difference, digest
 from graphgym_srnc.stats import SPLITS
 
@@ -148,7 +149,7 @@ class Experiment:
             write_text(new / "run.json", json.dumps({"seed": seed, "digest": self.digest}) + "\n")
             self._keep_damaged(run, new)
             self._remove(seed)
-            self._renew("config.yaml", self.text)
+            self._renew("config.yaml", signed(self.text))
             # At once, so that whatever happens no directory lies there of unknown origin.
             os.replace(new, run)
         return run
@@ -214,7 +215,7 @@ class Experiment:
         new = self.path / f".{seed}.new"
         shutil.rmtree(new, ignore_errors=True)
         shutil.copytree(finished, new)
-        self._renew("config.yaml", self.text)
+        self._renew("config.yaml", signed(self.text))
         self._remove(seed)
         os.replace(new, self.path / str(seed))
 

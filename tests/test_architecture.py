@@ -21,7 +21,8 @@ LAYERS = (
 
 INSIDE = {
     "__init__": {"api", "methods"}, "__main__": {"cli"}, "losses": set(), "task": set(),
-    "store": {"atomic", "environment", "settings", "stats"}, "cache": {"environment", "atomic"},
+    "store": {"atomic", "environment", "seal", "settings", "stats"},
+    "cache": {"environment", "atomic"},
     "data": {"task", "cache", "text", "atomic", "seal"},
     "shifts": {"task", "cache", "data", "options"},
     "backbones": {"cache", "parallel", "data.edges", "options"},

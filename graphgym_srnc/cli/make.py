@@ -102,6 +102,8 @@ def make(args: argparse.Namespace) -> None:
     from graphgym_srnc.own.tables.features import TextOptions
     inputs = [*map(Path, args.inputs), *filter(None, (args.embeddings, args.like))]
     folder.check_place(args.out, args.overwrite, inputs=inputs)
+    for path in inputs:
+        folder.tell_changes(path)
     of_tables = len(args.inputs) == 2 and args.inputs[0] != "dblp"
     _check(args, of_tables)
     options = TextOptions(args.counts, args.max_words, args.min_nodes, args.stop_words)

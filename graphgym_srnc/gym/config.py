@@ -22,7 +22,9 @@ from graphgym_srnc.gym.keys import MADE, METHODS_LOOP, TOLD, limits, unread
 from graphgym_srnc.methods.training import adam
 from graphgym_srnc.options import Allowed, OneOf, Option, Range
 from graphgym_srnc.options import options as options_of
+from graphgym_srnc.seal import is_edited
 from graphgym_srnc.settings import config_root, flatten, leaves, plain_yaml
+from graphgym_srnc.text import tell_changed
 from graphgym_srnc.train import trainer
 
 # Those of libyaml are several times as fast.
@@ -263,10 +265,13 @@ def _read(path: Path) -> dict[str, Any]:
     try:
         # Every scalar stays text, so that the schema and not yaml decides its type: a data set
         # named 2024 remains a name.
-        tree = plain_yaml(path.read_text(encoding="utf-8")) or {}
+        text = path.read_text(encoding="utf-8")
+        tree = plain_yaml(text) or {}
     except (OSError, ValueError) as error:
         reason = " ".join(str(error).split())
         raise InputError("--cfg", str(path), f"a readable yaml file ({reason})") from error
+    if is_edited(text):
+        tell_changed(str(path))
     if not isinstance(tree, dict):
         raise InputError("--cfg", str(path), "a yaml file of blocks, keys and values")
     flat: dict[str, Any] = {}
