@@ -241,7 +241,7 @@ class Experiment:
                 ``test``, ``seconds``), ``selected``, ``lr`` and ``params``.
 
         Raises:
-            InputError: the directory is no longer there.
+            InputError: the directory is no longer there, or what was written cannot be read back.
         """
         self.check_there(seed)
         run = self.path / str(seed)
@@ -252,7 +252,11 @@ class Experiment:
             write_text(run / name, lines, durable=False)
         write_text(run / "result.json", json.dumps(result, indent=1) + "\n")
         self._remove_checkpoint(seed)
-        return read_result(run)
+        try:
+            return load_result(run)
+        except (FileNotFoundError, Unreadable) as problem:
+            raise InputError("out_dir", str(run / "result.json"),
+                             f"a file that can be read back; it {problem}") from problem
 
     def check_there(self, seed: int) -> None:
         """Refuse to write into the directory of a run that somebody has removed meanwhile.

@@ -218,6 +218,14 @@ def test_seeds_that_cannot_be(first, repeat, key):
     assert list(store.seeds(2 ** 32 - 2, 2)) == [2 ** 32 - 2, 2 ** 32 - 1]
 
 
+def test_a_record_that_cannot_be_read_back_is_told(tmp_path, monkeypatch):
+    exp = experiment(tmp_path)
+    exp.begin(0)
+    monkeypatch.setattr(store, "write_text", lambda path, text, durable=True: None)
+    with pytest.raises(InputError, match="result.json.*can be read back"):
+        exp.finish(0, record([0.5]))
+
+
 def test_a_removed_directory_is_not_made_again(tmp_path):
     exp = experiment(tmp_path)
     shutil.rmtree(exp.begin(0))

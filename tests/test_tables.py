@@ -26,7 +26,7 @@ from torch_geometric.data import Data, HeteroData
 from graphgym_srnc import shifts
 from graphgym_srnc.cli.main import build_parser, main
 from graphgym_srnc.data import files as data_files
-from graphgym_srnc.data import folder
+from graphgym_srnc.data import folder, tables
 from graphgym_srnc.data import names as _names
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.own.tables import (
@@ -364,6 +364,20 @@ def test_what_was_edited_by_hand_stays_and_is_told(files, tmp_path, capsys):
     assert folder.changed(out) == []
     (out / folder.MARKER).write_text('{"files": {')
     assert folder.changed(out) == [folder.MARKER]
+
+
+def test_a_folder_that_is_replaced_while_it_is_read(files, tmp_path, monkeypatch):
+    out, read = tmp_path / "graph", tables.read
+    assert run("make", *files, "--text", "title", "--out", out) == 0
+
+    def slow(*args):
+        found = read(*args)
+        assert run("make", *files, "--numbers", "size", "--out", out, "--overwrite") == 0
+        return found
+
+    monkeypatch.setattr(tables, "read", slow)
+    with pytest.raises(InputError, match="another process has replaced it"):
+        data_files.load(out)
 
 
 def test_inputs_within_the_output_are_refused(files, tmp_path, capsys):

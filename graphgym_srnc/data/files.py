@@ -56,7 +56,12 @@ def load(source: Path, features: str = "", labels: str | None = "", root: str = 
         y, split = None, None
         if labels is not None:
             y, split = _only(source, "labels", (".npy", *text)), source / "split.csv"
-        return tables.read(edges, x, y, split, mapped)
+        made = folder.marker(source)
+        found = tables.read(edges, x, y, split, mapped)
+        if folder.marker(source) != made:
+            raise InputError("path", source.name, "a folder that stays while it is read; another "
+                             "process has replaced it")
+        return found
     if source.suffix in text:
         x = locate(features, root, "features")
         y = None if labels is None else locate(labels, root, "labels")

@@ -83,6 +83,13 @@ def check_place(out: Path, overwrite: bool, option: str = "--out",
         raise InputError(option, str(out), allowed)
 
 
+def marker(folder: Path) -> bytes:
+    """The marker of a folder, which says what is in its files; empty if there is none."""
+    with contextlib.suppress(OSError):
+        return (folder / MARKER).read_bytes()
+    return b""
+
+
 def changed(folder: Path) -> list[str]:
     """Files of a folder that this program made which are no longer as it wrote them, or gone.
 

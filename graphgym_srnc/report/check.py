@@ -16,6 +16,7 @@ from graphgym_srnc.errors import InputError
 from graphgym_srnc.report import intact
 from graphgym_srnc.runs import checkpoint
 from graphgym_srnc.runs.model import FILE as MODEL
+from graphgym_srnc.seal import is_edited
 from graphgym_srnc.settings import difference, flatten, plain_yaml
 from graphgym_srnc.text import counted
 from graphgym_srnc.train import model
@@ -183,9 +184,13 @@ def _checkpoint(path: Path) -> Iterator[Finding]:
 def _config(path: Path, results: Mapping[int, store.Result]) -> Iterator[Finding]:
     """What ``config.yaml`` says of keys that the records have too must be the same."""
     try:
-        written = flatten(plain_yaml(path.read_text(encoding="utf-8")))
+        text = path.read_text(encoding="utf-8")
+        written = flatten(plain_yaml(text))
     except (OSError, ValueError, AttributeError) as error:
         yield Finding(path, "damaged", f"cannot be read ({' '.join(str(error).split())})")
+        return
+    if is_edited(text):
+        yield Finding(path, "damaged", "is not what was written, its checksum is wrong")
         return
     wrong = []
     for result in results.values():
