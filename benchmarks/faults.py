@@ -24,7 +24,7 @@ import sys
 import time
 from collections import Counter, defaultdict
 from pathlib import Path
-from typing import Any, Callable, Iterator, NamedTuple, Sequence
+from typing import Any, Callable, Iterable, Iterator, Mapping, NamedTuple, Sequence
 
 import _commands as commands
 import numpy as np
@@ -135,13 +135,23 @@ def kinds(root: Path) -> dict[str, Kind]:
                            lambda path: numbers(files.load(path)[0].values())),
         "graph .pt": Kind(found("graph.pt"),
                           lambda path: numbers(files.load(path)[0].values())),
-        "heterogeneous .pt": Kind(found("hetero.pt"), lambda path: repr(hetero.read_pt(path))),
+        "heterogeneous .pt": Kind(found("hetero.pt"), lambda path: numbers(hetero.read_pt(path))),
     }
 
 
-def numbers(values: Any) -> list:
-    """Tensors and arrays as lists."""
-    return [value.tolist() if hasattr(value, "tolist") else value for value in values]
+def numbers(value: Any) -> Any:
+    """Tensors, arrays and matrices as lists, wherever they are."""
+    if hasattr(value, "indptr"):
+        value = [value.shape, value.indptr, value.indices, value.data]
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    if hasattr(value, "__dataclass_fields__"):
+        value = vars(value)
+    if isinstance(value, Mapping):
+        return {str(key): numbers(part) for key, part in value.items()}
+    if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
+        return value
+    return [numbers(part) for part in value]
 
 
 def record(path: Path) -> store.Result:
