@@ -165,6 +165,8 @@ def write(text: str) -> Callable[[Path], Any]:
     ("b/agg/test/best.json", Path.unlink, "unfinished"),
     ("b/config.yaml", lambda path: write(path.read_text().replace("erm", "pgl"))(path), "damaged"),
     ("b/config.yaml", write("&a [*a]"), "damaged"),
+    ("b/config.yaml", lambda path: write(path.read_text().replace("{", '{"other": 1, ', 1))(path),
+     "damaged"),
     ("a/0/model.pt", write("nothing"), "damaged"),
     ("a/0/checkpoint.pt", write("nothing"), "damaged"),
     ("a/.3.new", Path.mkdir, "unfinished"), ("a/7", Path.mkdir, "foreign"),

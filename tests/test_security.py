@@ -126,6 +126,10 @@ CLAIMS = {
     "In Markdown no name": "compare::test_no_name_becomes_a_link_or_html",
     "The page of `report` loads": "report_html::test_a_page_loads_nothing",
     "Only pictures are taken": "report_html::test_only_pictures_of_runs_are_taken",
+    "Wrong is another number": "benchmarks_faults::test_ends_that_must_not_be "
+        "benchmarks_faults::test_other_numbers_without_a_word_are_noticed",
+    "Two were found": "check::test_what_is_wrong_is_told_by_name "
+                      "store::test_a_record_that_cannot_be_read_back_is_told",
     "puts a fault or a kill": "benchmarks_faults::test_nothing_is_wrong_in_silence "
                               "benchmarks_faults::test_kills_and_pairs",
     "reads as many damaged": "fuzz::test_input_is_read_or_refused",
