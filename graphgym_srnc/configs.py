@@ -18,7 +18,9 @@ from typing import Any, Iterable, Mapping, Sequence
 from graphgym_srnc import methods, shifts
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.options import SHARED, OneOf
+from graphgym_srnc.seal import is_edited
 from graphgym_srnc.settings import config_root, is_volatile, leaves, plain_yaml
+from graphgym_srnc.text import tell_changed
 
 PACKAGE = Path(__file__).parent
 
@@ -64,10 +66,13 @@ def read(path: Path) -> dict[str, Any]:
     try:
         # Every scalar stays text, so that the schema and not yaml decides its type: a data set
         # named 2024 remains a name.
-        tree = plain_yaml(path.read_text(encoding="utf-8")) or {}
+        text = path.read_text(encoding="utf-8")
+        tree = plain_yaml(text) or {}
     except (OSError, ValueError) as error:
         reason = " ".join(str(error).split())
         raise InputError("--cfg", str(path), f"a readable yaml file ({reason})") from error
+    if is_edited(text):
+        tell_changed(str(path))
     if not isinstance(tree, dict):
         raise InputError("--cfg", str(path), "a yaml file of blocks, keys and values")
     flat: dict[str, Any] = {}

@@ -1,4 +1,5 @@
-"""A seal of zip archives, as torch writes them, by which any change of their bytes is seen."""
+"""A seal of zip archives, as torch writes them, and a last line of settings, by which any change is
+seen."""
 from __future__ import annotations
 
 import os
@@ -8,6 +9,9 @@ from typing import BinaryIO
 
 SEAL = b"sha256:"
 """What a seal begins with; 64 hexadecimal digits follow."""
+
+SIGNATURE = "# sha256 "
+"""What the last line of settings begins with that this program wrote."""
 
 
 def seal(archive: BinaryIO) -> None:
@@ -41,3 +45,14 @@ def check_seal(archive: bytes | mmap) -> bool:
         if sha256(view[:end]).hexdigest().encode() != archive[digest:]:
             raise ValueError("it is damaged, a checksum is wrong")
     return True
+
+
+def signed(text: str) -> str:
+    """Settings, yaml or a grid file, with a last line by which :func:`is_edited` knows them."""
+    return f"{text}{SIGNATURE}{sha256(text.encode()).hexdigest()}\n"
+
+
+def is_edited(text: str) -> bool:
+    """Whether settings were changed since they were signed; those without a signature were not."""
+    body, mark, digest = text.rpartition(SIGNATURE)
+    return bool(mark) and sha256(body.encode()).hexdigest() != digest.strip()

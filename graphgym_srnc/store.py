@@ -20,6 +20,7 @@ from typing import Any, Callable, Iterator, Mapping, Sequence
 from graphgym_srnc import environment, stats
 from graphgym_srnc.atomic import regular, write_text
 from graphgym_srnc.errors import InputError
+from graphgym_srnc.seal import signed
 from graphgym_srnc.settings import difference, digest, flatten
 from graphgym_srnc.stats import SPLITS
 
@@ -146,7 +147,7 @@ class Experiment:
             write_text(new / "run.json", json.dumps({"seed": seed, "digest": self.digest}) + "\n")
             self._keep_damaged(run, new)
             self._remove(seed)
-            self._renew("config.yaml", self.text)
+            self._renew("config.yaml", signed(self.text))
             # At once, so that whatever happens no directory lies there of unknown origin.
             os.replace(new, run)
         return run
@@ -212,7 +213,7 @@ class Experiment:
         new = self.path / f".{seed}.new"
         shutil.rmtree(new, ignore_errors=True)
         shutil.copytree(finished, new)
-        self._renew("config.yaml", self.text)
+        self._renew("config.yaml", signed(self.text))
         self._remove(seed)
         os.replace(new, self.path / str(seed))
 
@@ -238,7 +239,7 @@ class Experiment:
                 ``test``, ``seconds``), ``selected``, ``lr`` and ``params``.
 
         Raises:
-            InputError: the directory is no longer there.
+            InputError: the directory is no longer there, or what was written cannot be read back.
         """
         self.check_there(seed)
         run = self.path / str(seed)
@@ -249,7 +250,11 @@ class Experiment:
             write_text(run / name, lines, durable=False)
         write_text(run / "result.json", json.dumps(result, indent=1) + "\n")
         self._remove_checkpoint(seed)
-        return read_result(run)
+        try:
+            return load_result(run)
+        except (FileNotFoundError, Unreadable) as problem:
+            raise InputError("out_dir", str(run / "result.json"),
+                             f"a file that can be read back; it {problem}") from problem
 
     def check_there(self, seed: int) -> None:
         """Refuse to write into the directory of a run that somebody has removed meanwhile.

@@ -2,15 +2,27 @@
 from __future__ import annotations
 
 import csv
+import functools
 import io
 import math
 import re
+import sys
 from typing import Any, Iterable, Sequence
 
 
 def clean(text: str) -> str:
     """Text that cannot move a terminal's cursor or break a line."""
     return "".join(c if c.isprintable() else " " if c.isspace() else "?" for c in text)
+
+
+@functools.cache
+def tell_changed(file: str) -> None:
+    """Say on stderr, once, that a file is no longer as it was written.
+
+    That is right if somebody edited it, and the only sign there is if the disk did.
+    """
+    text = f"note: {clean(file)} is no longer as graphgym-srnc wrote it"
+    print(text, file=sys.stderr, flush=True)
 
 
 def one_line(text: Any) -> str:

@@ -23,7 +23,8 @@ LAYERS = (
 INSIDE = {
     "__init__": {"api", "environment", "methods", "report"}, "__main__": {"cli"},
     "losses": set(), "task": set(),
-    "store": {"atomic", "environment", "settings", "stats"}, "cache": {"environment", "atomic"},
+    "store": {"atomic", "environment", "seal", "settings", "stats"},
+    "cache": {"environment", "atomic"},
     "data": {"task", "cache", "text", "atomic", "seal"},
     "shifts": {"task", "cache", "data", "options", "plugins"},
     "backbones": {"cache", "parallel", "data.edges", "options", "progress", "plugins"},

@@ -8,17 +8,24 @@ import shutil
 from pathlib import Path
 from typing import Any, Callable
 
+import numpy as np
 import pytest
+import scipy.sparse as sp
 import torch
 from conftest import make_task
+from matplotlib.figure import Figure
 from test_store import experiment, record, run
+from torch.utils.tensorboard.summary import scalar
 
 from graphgym_srnc import ERM, seal, store
 from graphgym_srnc.cli.main import main
-from graphgym_srnc.data import datasets
+from graphgym_srnc.data import datasets, folder
 from graphgym_srnc.errors import InputError
+from graphgym_srnc.figures.style import encode
+from graphgym_srnc.report import intact
 from graphgym_srnc.runs import checkpoint
 from graphgym_srnc.train import model
+from graphgym_srnc.watch.events import Events
 
 FLIPS = 400
 
@@ -31,14 +38,14 @@ def same(a: Any, b: Any) -> bool:
     return type(a) is type(b) and a == b
 
 
-def a_record(folder: Path) -> tuple[Path, Callable[[], Any]]:
-    run(experiment(folder), 0, [0.5, 0.7])
-    path = folder / "toy" / "0"
+def a_record(place: Path) -> tuple[Path, Callable[[], Any]]:
+    run(experiment(place), 0, [0.5, 0.7])
+    path = place / "toy" / "0"
     return path / "result.json", lambda: store.read_result(path)
 
 
-def a_model(folder: Path) -> tuple[Path, Callable[[], Any]]:
-    path = folder / "model.pt"
+def a_model(place: Path) -> tuple[Path, Callable[[], Any]]:
+    path = place / "model.pt"
     ERM(hidden=8, steps=1, rounds=0).fit(make_task()).save(path)
 
     def read() -> Any:
@@ -51,8 +58,8 @@ def a_model(folder: Path) -> tuple[Path, Callable[[], Any]]:
     return path, read
 
 
-def a_checkpoint(folder: Path) -> tuple[Path, Callable[[], Any]]:
-    path, content = folder / "checkpoint.pt", io.BytesIO()
+def a_checkpoint(place: Path) -> tuple[Path, Callable[[], Any]]:
+    path, content = place / "checkpoint.pt", io.BytesIO()
     torch.save({"key": json.dumps({"format": checkpoint.FORMAT, "seed": 3}), "number": 7,
                 "weights": torch.rand(40), "order": torch.arange(9)}, content)
     seal.seal(content)
@@ -66,8 +73,8 @@ def a_checkpoint(folder: Path) -> tuple[Path, Callable[[], Any]]:
     return path, read
 
 
-def a_parsed_graph(folder: Path) -> tuple[Path, Callable[[], Any]]:
-    path = folder / "parsed.pt"
+def a_parsed_graph(place: Path) -> tuple[Path, Callable[[], Any]]:
+    path = place / "parsed.pt"
     datasets._store_parsed(make_task().target, path)
 
     def read() -> Any:
@@ -111,11 +118,11 @@ def test_older_files_have_no_seal(tmp_path):
         model.load(path)
 
 
-def lines(capsys: pytest.CaptureFixture, folder: Path, status: int) -> list[str]:
-    assert main(["check", str(folder)]) == status
+def lines(capsys: pytest.CaptureFixture, place: Path, status: int) -> list[str]:
+    assert main(["check", str(place)]) == status
     captured = capsys.readouterr()
     assert not captured.err
-    return captured.out.replace(str(folder), "").splitlines()
+    return captured.out.replace(str(place), "").splitlines()
 
 
 @pytest.fixture
@@ -158,6 +165,8 @@ def write(text: str) -> Callable[[Path], Any]:
     ("b/agg/test/best.json", Path.unlink, "unfinished"),
     ("b/config.yaml", lambda path: write(path.read_text().replace("erm", "pgl"))(path), "damaged"),
     ("b/config.yaml", write("&a [*a]"), "damaged"),
+    ("b/config.yaml", lambda path: write(path.read_text().replace("{", '{"other": 1, ', 1))(path),
+     "damaged"),
     ("a/0/model.pt", write("nothing"), "damaged"),
     ("a/0/checkpoint.pt", write("nothing"), "damaged"),
     ("a/.3.new", Path.mkdir, "unfinished"), ("a/7", Path.mkdir, "foreign"),
@@ -194,8 +203,8 @@ def test_models(whole, capsys):
 
 
 def test_nothing_to_look_at(tmp_path, capsys):
-    for folder in (tmp_path, tmp_path / "nowhere"):
-        assert main(["check", str(folder)]) == 2
+    for place in (tmp_path, tmp_path / "nowhere"):
+        assert main(["check", str(place)]) == 2
         assert capsys.readouterr().err.startswith("error: DIR: got")
 
 
@@ -206,6 +215,73 @@ def test_a_run_of_the_command_line_is_whole(tmp_path, capsys):
     assert main(["run", "--repeat", "2", "--no-figures", *words]) == 0
     capsys.readouterr()
     assert lines(capsys, tmp_path, 0) == [
-        "1 experiment, 2 runs, 2 models: 0 damaged, 0 newer, 0 older, 0 foreign, 0 unfinished"]
+        "1 experiment, 2 runs, 2 models, 3 event files: 0 damaged, 0 newer, 0 older, 0 foreign, "
+        "0 unfinished"]
     shutil.copy(tmp_path / "default" / "0" / "model.pt", tmp_path / "default" / "1")
     assert lines(capsys, tmp_path, 0)[0].startswith("foreign: /default/1/model.pt ")
+
+
+def a_picture(place: Path) -> Path:
+    figure = Figure(figsize=(1, 1))
+    figure.add_subplot().plot([0, 1])
+    path = place / "a.png"
+    path.write_bytes(encode(figure))
+    return path
+
+
+def an_event_file(place: Path) -> Path:
+    events = Events(place)
+    for step in range(20):
+        events.add(scalar("val/micro_f1", step / 20), step)
+    events.flush()
+    return events.path
+
+
+@pytest.mark.parametrize("make, look", [(a_picture, intact.picture),
+                                        (an_event_file, intact.events)])
+def test_every_changed_bit_of_what_is_only_looked_at_is_seen(tmp_path, make, look):
+    content = make(tmp_path).read_bytes()
+    assert look(content) == ""
+    draw = random.Random(0)
+    for place in draw.sample(range(len(content)), 300):
+        changed = bytearray(content)
+        changed[place] ^= 1 << draw.randrange(8)
+        assert look(bytes(changed)), place
+    assert look(content[:-1]) == intact.TORN and look(content + b"x")
+
+
+def test_pictures_event_files_and_graph_folders_are_looked_over(whole, tmp_path, capsys):
+    a_picture(whole / "a" / "0")
+    event_file = an_event_file(whole / "b" / "1")
+    folder.write(folder.Graph(np.array([[0, 1], [1, 2]]), sp.eye(3, format="csr"), ["a", "b", "c"],
+                              ["n0", "n1", "n2"]), whole / "graph", False)
+    assert lines(capsys, whole, 0)[-1].startswith(
+        "2 experiments, 6 runs, 0 models, 1 event file, 1 picture, 1 graph folder: 0 damaged")
+    flip(whole / "a" / "0" / "a.png", 60)
+    flip(event_file, 60)
+    flip(whole / "graph" / "edges.csv", 9)
+    found = lines(capsys, whole, 1)
+    for name in ("a/0/a.png", f"b/1/{event_file.name}", "graph/edges.csv"):
+        assert any(line.startswith(f"damaged: /{name} ") for line in found), found
+    assert lines(capsys, whole / "graph", 1)[0].startswith("damaged: /graph/edges.csv ")
+
+
+def test_what_a_killed_run_leaves_of_its_events_is_no_damage(whole, capsys):
+    path = an_event_file(whole / "b" / "1")
+    path.write_bytes(path.read_bytes()[:-3])
+    assert lines(capsys, whole, 1)[0].startswith("damaged: ")
+    (whole / "b" / "1" / "result.json").unlink()
+    assert f"unfinished: /b/1/{path.name} {intact.TORN}" in lines(capsys, whole, 0)
+
+
+def test_an_edited_config_is_told(gym, whole, tmp_path, capsys):
+    text = seal.signed("train:\n  mode: erm\n  patience: 5\n")
+    path = tmp_path / "own.yaml"
+    path.write_text(text)
+    gym.load_config(path)
+    assert not capsys.readouterr().err
+    path.write_text(text.replace("patience: 5", "patience: 7"))
+    assert gym.load_config(path).train.patience == 7
+    assert capsys.readouterr().err == f"note: {path} is no longer as graphgym-srnc wrote it\n"
+    config = whole / "a" / "config.yaml"
+    assert seal.SIGNATURE in config.read_text()

@@ -10,8 +10,11 @@ import threading
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 import yaml
+from conftest import make_graph
+from test_store import record
 
 from graphgym_srnc import __version__, store
 from graphgym_srnc.errors import InputError
@@ -66,7 +69,7 @@ def same(one: store.Result, other: store.Result) -> bool:
     """Whether two records are equal but for times, memory and folders."""
     def kept(result: store.Result) -> str:
         result = {key: value for key, value in result.items()
-                  if key not in ("seconds", "peak_memory_mib", "config")}
+                  if key not in ("seconds", "peak_memory_mib", "config", "threading", "sha256")}
         return json.dumps(result | {"history": [{**episode, "seconds": 0}
                                                 for episode in result["history"]]}, sort_keys=True)
     return kept(one) == kept(other)
@@ -342,6 +345,45 @@ def test_each_node_reads_its_own_data(monkeypatch):
     assert folder("/driver", "/driver") == "/node"
     assert folder("/chosen",
                   "/driver") == "/chosen", "a folder that the config names is meant for all nodes"
+
+
+def test_nodes_with_other_data_are_refused(gym, tmp_path, monkeypatch):
+    """One with half of the edges, by what each tells of its data before a run."""
+    from graphgym_srnc.grid import plan
+    from graphgym_srnc.grid.worker import _fingerprints, data_of
+    from graphgym_srnc.runs import run
+    words = ["dataset.format", "file", "dataset.name", "graph.npz", "file.num_val", "20",
+             "file.num_test", "30", "file.labels_per_class", "3", "train.mode", "erm"]
+    answers = []
+    for node, edges in (("one", 400), ("two", 400), ("three", 200)):
+        graph = make_graph()
+        (tmp_path / node).mkdir()
+        np.savez(tmp_path / node / "graph.npz", x=graph.x, y=graph.y,
+                 edge_index=graph.edge_index[:, :edges])
+        cfg = gym.load_config(None, [*words, "dataset.dir", "/driver", "out_dir", str(tmp_path)])
+        place = run.experiment(cfg, "erm")
+        job = Job(str(tmp_path), "erm", 3, place.text, place.digest, {}, {}, data_seed=1)
+        monkeypatch.setenv("GRAPHGYM_SRNC_DATA", str(tmp_path / node))
+        _fingerprints.clear()
+        name, _, data = next(ray_task.work(None, job, 0, "/driver", data_of))
+        assert name and data
+        answers.append(data)
+    (name, split), (_, same_split), (_, other_split) = answers
+    known = {}
+    ray_task.check_same(known, "one", name, split)
+    ray_task.check_same(known, "two", name, same_split)
+    with pytest.raises(InputError, match="dataset.dir.*on node three.*of node one"):
+        ray_task.check_same(known, "three", name, other_split)
+    (tmp_path / "three" / "graph.npz").unlink()
+    _fingerprints.clear()
+    assert next(ray_task.work(None, job, 0, "/driver", data_of))[2] is None
+
+    exp = run.experiment(cfg, "erm")
+    exp.begin(1)
+    exp.finish(1, record([0.5]) | {"split": split})
+    cells = [plan.Cell(cfg, exp, range(4), [0, 2, 3])]
+    assert plan.known_data(cells) == {name: split}
+    assert {job.data_seed for job in plan.jobs(cells, {})} == {1}
 
 
 def wait_for(condition, seconds: float = 30.0) -> None:

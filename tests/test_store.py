@@ -53,7 +53,7 @@ def test_a_result_reads_back_whole(tmp_path):
     assert read == written and read["seed"] == 0 and read["config"]["train"]["mode"] == "erm"
     assert read["digest"] == settings.digest(CONFIG) and read["versions"]["torch"]
     assert read["history"][1]["losses"]["cluster"] == 2.0
-    assert (tmp_path / "toy" / "config.yaml").read_text() == "seed: 0\n"
+    assert (tmp_path / "toy" / "config.yaml").read_text().startswith("seed: 0\n# sha256 ")
 
 
 def test_digest_ignores_seed_and_place_only():
@@ -216,6 +216,14 @@ def test_seeds_that_cannot_be(first, repeat, key):
     with pytest.raises(InputError, match=f"^{key}: got"):
         store.seeds(first, repeat)
     assert list(store.seeds(2 ** 32 - 2, 2)) == [2 ** 32 - 2, 2 ** 32 - 1]
+
+
+def test_a_record_that_cannot_be_read_back_is_told(tmp_path, monkeypatch):
+    exp = experiment(tmp_path)
+    exp.begin(0)
+    monkeypatch.setattr(store, "write_text", lambda path, text, durable=True: None)
+    with pytest.raises(InputError, match="result.json.*can be read back"):
+        exp.finish(0, record([0.5]))
 
 
 def test_a_removed_directory_is_not_made_again(tmp_path):

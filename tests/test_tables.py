@@ -4,6 +4,7 @@ from __future__ import annotations
 import contextlib
 import csv
 import gzip
+import hashlib
 import json
 import os
 import re
@@ -26,7 +27,7 @@ from torch_geometric.data import Data, HeteroData
 from graphgym_srnc import shifts
 from graphgym_srnc.cli.main import build_parser, main
 from graphgym_srnc.data import files as data_files
-from graphgym_srnc.data import folder
+from graphgym_srnc.data import folder, tables
 from graphgym_srnc.data import names as _names
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.own.tables import (
@@ -329,8 +330,9 @@ def test_a_folder_of_the_user_is_never_replaced(files, tmp_path, capsys):
 def test_what_was_put_beside_our_files_stays(files, tmp_path, capsys):
     out = tmp_path / "graph"
     assert run("make", *files, "--text", "title", "--out", out) == 0
-    assert json.loads((out / folder.MARKER).read_text())["files"] == sorted(
-        path.name for path in out.iterdir() if path.name != folder.MARKER)
+    assert json.loads((out / folder.MARKER).read_text())["files"] == {
+        path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(out.iterdir())
+        if path.name != folder.MARKER}
     for foreign in ("thesis.tex", "features.npz", "answers.csv"):
         (out / foreign).write_text("x")
         before = contents(out)
@@ -345,6 +347,43 @@ def test_what_was_put_beside_our_files_stays(files, tmp_path, capsys):
     (out / "split.csv").symlink_to(tmp_path / "nodes.csv")
     assert run("make", *files, "--text", "title", "--out", out, "--overwrite") == 2
     assert "split.csv" in capsys.readouterr().err and (out / "split.csv").is_symlink()
+
+
+def test_what_was_edited_by_hand_stays_and_is_told(files, tmp_path, capsys):
+    out, words = tmp_path / "graph", ("--text", "title")
+    assert run("make", *files, *words, "--out", out) == 0
+    data_files.load(out)
+    assert "no longer" not in capsys.readouterr().err
+    labels = out / "labels.csv"
+    labels.write_text(labels.read_text().replace("0,", "0,new ", 1))
+    before = contents(out)
+    assert run("make", *files, *words, "--out", out, "--overwrite") == 2
+    error = capsys.readouterr().err
+    assert "labels.csv, which was changed since" in error and contents(out) == before
+    for _ in range(2):
+        data_files.load(out)
+    assert capsys.readouterr().err == f"note: {labels} is no longer as graphgym-srnc wrote it\n"
+    assert run("make", *files, "--like", out, "--out", tmp_path / "other") == 0
+    labels.unlink()  # as the error says, and nothing is left to lose
+    assert folder.changed(out) == ["labels.csv"]
+    assert run("make", *files, *words, "--out", out, "--overwrite") == 0
+    assert folder.changed(out) == []
+    (out / folder.MARKER).write_text('{"files": {')
+    assert folder.changed(out) == [folder.MARKER]
+
+
+def test_a_folder_that_is_replaced_while_it_is_read(files, tmp_path, monkeypatch):
+    out, read = tmp_path / "graph", tables.read
+    assert run("make", *files, "--text", "title", "--out", out) == 0
+
+    def slow(*args):
+        found = read(*args)
+        assert run("make", *files, "--numbers", "size", "--out", out, "--overwrite") == 0
+        return found
+
+    monkeypatch.setattr(tables, "read", slow)
+    with pytest.raises(InputError, match="another process has replaced it"):
+        data_files.load(out)
 
 
 def test_inputs_within_the_output_are_refused(files, tmp_path, capsys):

@@ -12,6 +12,7 @@ from graphgym_srnc.cli import arguments
 
 if TYPE_CHECKING:
     from graphgym_srnc.grid.jobs import Executor
+    from graphgym_srnc.grid.plan import Cell
     from graphgym_srnc.grid.space import Setting
 
 EPILOG = """\
@@ -123,7 +124,7 @@ def main(args: argparse.Namespace) -> int:
     jobs = plan.jobs(cells, {"tensorboard": tensorboard}, args.figures, args.overwrite)
     try:
         with GridProgress(len(jobs)) as progress:
-            failures = execute.execute(jobs, cells, _executor(args, workers), progress)
+            failures = execute.execute(jobs, cells, _executor(args, workers, cells), progress)
     except KeyboardInterrupt as error:
         raise KeyboardInterrupt("finished runs are kept, --resume runs the others") from error
     finally:
@@ -162,13 +163,15 @@ def _glance(args: argparse.Namespace, settings: Sequence[Setting]) -> None:
     configs.glance(None, words)
 
 
-def _executor(args: argparse.Namespace, workers: int) -> Executor:
-    from graphgym_srnc.grid.worker import execute
+def _executor(args: argparse.Namespace, workers: int, cells: Sequence[Cell]) -> Executor:
+    from graphgym_srnc.grid import plan
+    from graphgym_srnc.grid.worker import data_of, execute
     limits = arguments.limits(args)
     if args.executor == "ray":
         from graphgym_srnc.grid import on_ray
         return partial(on_ray.run, execute=execute, limits=limits, address=args.ray_address,
-                       cpus=args.ray_cpus, gpus=args.ray_gpus)
+                       cpus=args.ray_cpus, gpus=args.ray_gpus, data_of=data_of,
+                       known=plan.known_data(cells))
     from graphgym_srnc.grid import local
     return lambda jobs: local.run(jobs, execute, limits, min(workers, len(jobs)))
 

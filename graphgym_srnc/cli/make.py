@@ -116,6 +116,8 @@ def make(args: argparse.Namespace) -> None:
     from graphgym_srnc.own.tables.features import TextOptions
     inputs = [*map(Path, args.inputs), *filter(None, (args.embeddings, args.like))]
     folder.check_place(args.out, args.overwrite, inputs=inputs)
+    for path in inputs:
+        folder.tell_changes(path)
     of_tables = args.inputs[0] != "dblp" and Path(args.inputs[-1]).suffix != ".pt"
     if of_tables and len(args.inputs) > 2:
         raise InputError("data make", " ".join(args.inputs), INPUTS)

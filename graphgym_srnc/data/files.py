@@ -13,7 +13,7 @@ from torch_geometric.data import Data
 from torch_geometric.utils import from_scipy_sparse_matrix
 
 from graphgym_srnc.atomic import regular, restore
-from graphgym_srnc.data import home, matlab, tables, untrusted
+from graphgym_srnc.data import folder, home, matlab, tables, untrusted
 from graphgym_srnc.data.cleaning import MASKS
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.task import HIDDEN
@@ -29,12 +29,12 @@ def locate(path: str, root: str, key: str) -> Path:
     Raises:
         InputError: it is in neither; names ``key``.
     """
-    folder = home.data_folder(root)
-    for candidate in (Path(path).expanduser(), folder / path):
+    data = home.data_folder(root)
+    for candidate in (Path(path).expanduser(), data / path):
         restore(candidate)
         if path and candidate.exists():
             return candidate
-    raise InputError(key, path, f"a file or folder, from the working folder or {folder}")
+    raise InputError(key, path, f"a file or folder, from the working folder or {data}")
 
 
 def load(source: Path, features: str = "", labels: str | None = "", root: str = "",
@@ -52,13 +52,19 @@ def load(source: Path, features: str = "", labels: str | None = "", root: str = 
             ``features``, ``labels`` or ``mapped``.
     """
     text = tables.SUFFIXES
+    folder.tell_changes(source)
     if source.is_dir():
         edges = _only(source, "edges", (".npy", *text))
         x = _only(source, "features", (".npy", ".npz", *text))
         y, split = None, None
         if labels is not None:
             y, split = _only(source, "labels", (".npy", *text)), source / "split.csv"
-        return tables.read(edges, x, y, split, mapped)
+        made = folder.marker(source)
+        found = tables.read(edges, x, y, split, mapped)
+        if folder.marker(source) != made:
+            raise InputError("path", source.name, "a folder that stays while it is read; another "
+                             "process has replaced it")
+        return found
     if source.suffix in text:
         x = locate(features, root, "features")
         y = None if labels is None else locate(labels, root, "labels")
@@ -140,12 +146,14 @@ def tensors(given: Mapping[str, Any] | Data, fields: Sequence[str],
 
 def _load_pt(source: Path) -> dict[str, Any]:
     try:
+        untrusted.check_archive(source)
         with untrusted.tensors_only():
             saved = torch.load(regular(source), weights_only=True, map_location="cpu")
     except Exception as error:  # torch has no error of its own for a file that is none of its own
         foreign = re.search(r"GLOBAL (\S+)", str(error))
         found = f"{source.name} with {foreign[1]}" if foreign else source.name
         allowed = "a Data object or a dict of tensors saved by torch.save, with nothing else in it"
+        allowed += f" ({error})" * isinstance(error, untrusted.Damaged)
         raise InputError("path", found, allowed) from error
     fields = saved.to_dict() if isinstance(saved, Data) else saved
     if not isinstance(fields, dict):

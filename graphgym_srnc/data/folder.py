@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import hashlib
 import json
 from collections import Counter
 from pathlib import Path
@@ -13,7 +14,7 @@ import scipy.sparse as sp
 
 from graphgym_srnc import atomic
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.text import one_line
+from graphgym_srnc.text import one_line, tell_changed
 
 TEXT = 2000
 """Longest text that a node keeps to be shown, in characters."""
@@ -25,7 +26,7 @@ RECIPE = "recipe.json"
 """How the features were made, so that another table gets the same columns."""
 
 MARKER = "made_by.json"
-"""Says that this program made a folder, and of which files."""
+"""Says that this program made a folder, of which files, and the SHA-256 of each."""
 
 FEATURES = {"features.npy", "features.npz"}
 GRAPH = {"nodes.csv", "edges.csv", "words.txt", "labels.csv", "split.csv", RECIPE, *FEATURES}
@@ -82,6 +83,52 @@ def check_place(out: Path, overwrite: bool, option: str = "--out",
         raise InputError(option, str(out), allowed)
 
 
+def marker(folder: Path) -> bytes:
+    """The marker of a folder, which says what is in its files; empty if there is none."""
+    with contextlib.suppress(OSError):
+        return (folder / MARKER).read_bytes()
+    return b""
+
+
+def changed(folder: Path) -> list[str]:
+    """Files of a folder that this program made which are no longer as it wrote them, or gone.
+
+    A folder without the marker, or of a version whose marker has no checksums, has none.
+    """
+    if not (folder / MARKER).is_file():
+        return []
+    try:
+        digests = json.loads((folder / MARKER).read_bytes())["files"]
+        known = digests.items() if isinstance(digests, dict) else ()
+        return [name for name, digest in known
+                if name in GRAPH | EXAMPLE and _digest(folder / name) != digest
+                or name not in GRAPH | EXAMPLE]
+    except (OSError, ValueError, LookupError, TypeError):
+        return [MARKER]
+
+
+def tell_changes(path: Path) -> None:
+    """Say, once for each, which files of a folder are no longer as this program made them.
+
+    Args:
+        path: the folder, or a file in it, that is read.
+    """
+    folder = path if path.is_dir() else path.parent
+    for name in changed(folder):
+        tell_changed(str(folder / name))
+
+
+def _digest(file: Path) -> str:
+    """SHA-256 of a file; empty if there is none."""
+    digest = hashlib.sha256()
+    if not file.is_file():
+        return ""
+    with open(file, "rb") as opened:
+        while block := opened.read(2 ** 20):
+            digest.update(block)
+    return digest.hexdigest()
+
+
 def _foreign(out: Path) -> str:
     """Something in a folder that this program did not write; empty if there is nothing."""
     if not out.is_dir():
@@ -97,7 +144,9 @@ def _foreign(out: Path) -> str:
         ours = GRAPH  # of a version without the marker; so is the next one
     elif names == EXAMPLE:
         ours = EXAMPLE
-    return next((path.name for path in paths if path.name not in ours & names), "")
+    other = next((path.name for path in paths if path.name not in ours & names), "")
+    edited = sorted({*changed(out)} & names)
+    return other or "".join(f"{name}, which was changed since" for name in edited[:1])
 
 
 @contextlib.contextmanager
@@ -117,7 +166,8 @@ def whole(out: Path, overwrite: bool = False, option: str = "--out") -> Iterator
     try:
         with atomic.replacing_folder(out, check) as new:
             yield new
-            made = {"made_by": "graphgym-srnc", "files": sorted(p.name for p in new.iterdir())}
+            digests = {path.name: _digest(path) for path in sorted(new.iterdir())}
+            made = {"made_by": "graphgym-srnc", "files": digests}
             (new / MARKER).write_text(json.dumps(made) + "\n", encoding="utf-8")
     except OSError as error:
         allowed = f"a folder that can be written to ({error.strerror})"

@@ -96,6 +96,10 @@ def tensors_only(*classes: type) -> Iterator[None]:
         yield
 
 
+class Damaged(ValueError):
+    """A file is not what was written."""
+
+
 PACKED, UNPACKED = 100, 2 ** 30
 """A compressed array may take this many times its bytes in the file, or this many bytes."""
 
@@ -167,10 +171,23 @@ def saved(content: bytes, device: str | None = None) -> tuple[Any, bool]:
     """
     is_sealed = check_seal(content)
     if not is_sealed and zipfile.ZipFile(io.BytesIO(content)).testzip() is not None:
-        raise ValueError("it is damaged, a checksum is wrong")
+        raise Damaged("it is damaged, a checksum is wrong")
     with torch.sparse.check_sparse_tensor_invariants():
         found = torch.load(io.BytesIO(content), weights_only=True, map_location=device)
     return found, is_sealed
+
+
+def check_archive(file: Path) -> None:
+    """Compare the checksums of a zip archive, as ``torch.save`` writes them, which torch does not.
+
+    Raises:
+        Damaged: one is wrong.
+    """
+    if zipfile.is_zipfile(regular(file)):
+        with zipfile.ZipFile(file) as archive:
+            name = archive.testzip()
+        if name is not None:
+            raise Damaged(f"it is damaged, the checksum of {name} is wrong")
 
 
 def sparse_matrix(matrix: Any) -> sp.spmatrix:
@@ -221,8 +238,9 @@ def _check_header(opened: IO[bytes], size: int) -> None:
         raise ValueError(f"an array of format {version}")
     shape, _, dtype = read[version](opened)
     needed = math.prod(shape) * dtype.itemsize
-    if min(shape, default=0) < 0 or not dtype.hasobject and needed > size - opened.tell():
-        raise ValueError(f"its header says {shape} {dtype}, which is more than the file has")
+    # Less is wrong as well: of an archive that is not read to its end no checksum is compared.
+    if min(shape, default=0) < 0 or not dtype.hasobject and needed != size - opened.tell():
+        raise ValueError(f"its header says {shape} {dtype}, which is not what the file has")
     _check_size(needed)
 
 

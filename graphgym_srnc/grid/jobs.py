@@ -21,6 +21,7 @@ class Job(NamedTuple):
         extras: what is written beside the record, as keywords of ``runs.run.Extras``.
         overwrite: run it even if it is finished.
         trust: whether its data may run code, see ``data.untrusted.trusted``.
+        data_seed: the seed whose task tells whether two machines have the same data.
     """
 
     out_dir: str
@@ -32,6 +33,7 @@ class Job(NamedTuple):
     extras: dict[str, Any]
     overwrite: bool = False
     trust: bool = False
+    data_seed: int = 0
 
 
 class Limits(NamedTuple):
@@ -97,6 +99,10 @@ class Attempt(NamedTuple):
 Execute = Callable[[Job], str]
 """Runs a job in the calling process, stores its record, and returns a line about it; raises
 ``store.Busy`` or what went wrong."""
+
+DataOf = Callable[[Job], tuple[str, str]]
+"""What the data of a job are called everywhere, and the fingerprint of its task of ``data_seed`` in
+the calling process."""
 
 Executor = Callable[[Sequence[Job]], Iterator[Outcome]]
 """Runs jobs, in about their order, and yields each outcome as it comes; closing the iterator stops

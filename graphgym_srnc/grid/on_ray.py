@@ -14,7 +14,7 @@ from typing import Any, Iterator, Mapping, NamedTuple, Sequence
 from graphgym_srnc import __version__, store
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.grid import packing, ray_task
-from graphgym_srnc.grid.jobs import Attempt, Execute, Job, Limits, Outcome
+from graphgym_srnc.grid.jobs import Attempt, DataOf, Execute, Job, Limits, Outcome
 
 try:
     import ray
@@ -55,7 +55,9 @@ class Resources(NamedTuple):
 
 
 def run(jobs: Sequence[Job], execute: Execute, limits: Limits, *, address: str = "auto",
-        cpus: float = 1.0, gpus: float = 0.0, memory_mib: float = 0.0) -> Iterator[Outcome]:
+        cpus: float = 1.0, gpus: float = 0.0, memory_mib: float = 0.0,
+        data_of: DataOf | None = None, known: Mapping[str, str] | None = None,
+        ) -> Iterator[Outcome]:
     """Run jobs on the nodes of a Ray cluster; see :data:`graphgym_srnc.grid.jobs.Executor`.
 
     Ray places the tasks, notices dead nodes and ends what is cancelled. Attempts are counted here:
@@ -69,11 +71,15 @@ def run(jobs: Sequence[Job], execute: Execute, limits: Limits, *, address: str =
         cpus: cores that a run takes of its node.
         gpus: GPUs that it takes.
         memory_mib: memory that it takes; 0 = ``limits.memory_mib``.
+        data_of: asked on each node before a run; a function like ``execute``. None = not asked.
+        known: fingerprints by what data are called, of runs that are finished; what is not there
+            the first node to answer decides.
 
     Raises:
         InputError: there is no such cluster, no node has room for a run, or a node has another
-            version of this package.
+            version of this package or other data.
     """
+    data = {name: (split, "finished runs") for name, split in (known or {}).items()}
     resources = Resources(cpus, gpus, memory_mib or limits.memory_mib)
     data_dir = os.environ.get(ray_task.DATA_DIR) or "./datasets"
     waiting, running = deque(map(Attempt, jobs)), {}
@@ -89,11 +95,12 @@ def run(jobs: Sequence[Job], execute: Execute, limits: Limits, *, address: str =
                         message = f"seed {job.seed}: was finished by another process"
                         yield attempt.outcome("done", 0.0, message)
                     else:
-                        running[task.remote(execute, job, limits.memory_mib, data_dir)] = attempt
+                        running[task.remote(execute, job, limits.memory_mib, data_dir,
+                                            data_of)] = attempt
 
                 for stream in _ready(running, limits):
                     attempt = running[stream]
-                    outcome, is_lost = _receive(stream, attempt, limits)
+                    outcome, is_lost = _receive(stream, attempt, limits, data)
                     if outcome is None:
                         running[stream] = attempt._replace(begin=time.monotonic())
                         continue
@@ -166,7 +173,8 @@ def _ready(running: Mapping[Any, Attempt], limits: Limits) -> list[Any]:
     return ready + [stream for stream in silent if running[stream].is_late(limits)]
 
 
-def _receive(stream: Any, attempt: Attempt, limits: Limits) -> tuple[Outcome | None, bool]:
+def _receive(stream: Any, attempt: Attempt, limits: Limits,
+             data: dict[str, tuple[str, str]]) -> tuple[Outcome | None, bool]:
     """The outcome of an attempt, None if it has only begun, and whether its process was lost."""
     if attempt.is_late(limits) and not ray.wait([stream], timeout=0)[0]:
         ray.cancel(stream, force=True)
@@ -186,9 +194,11 @@ def _receive(stream: Any, attempt: Attempt, limits: Limits) -> tuple[Outcome | N
         return attempt.outcome("failed", 0.0, reason), True
 
     if attempt.begin is None:
-        node, version = answer
+        node, version, found = answer
         if version != __version__:
             raise _bad_node(f"ray with graphgym-srnc {version} on node {node}")
+        if found is not None:
+            ray_task.check_same(data, node, *found)
         return None, False
     state, seconds, message, files = answer
     if state == "done":

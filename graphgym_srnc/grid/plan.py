@@ -125,9 +125,24 @@ def jobs(cells: Sequence[Cell], extras: Mapping[str, Any], figures: bool = False
         data = f"{cfg.dataset.format}/{cfg.dataset.name}"
         varied = {"method": cfg.train.mode, "backbone": cfg.gnn.layer_type, "data": data}
         varied |= {point.key: str(point.value) for point in cell.setting}
+        finished = {*cell.seeds} - {*cell.missing}
         for seed in cell.missing:
             drawn = {"figures": figures and seed == cell.seeds[0]}
             missing.append(Job(str(experiment.out_dir), experiment.name, seed, experiment.text,
                                experiment.digest, {**varied, "seed": seed}, {**extras, **drawn},
-                               overwrite, untrusted.is_trusted()))
+                               overwrite, untrusted.is_trusted(),
+                               min(finished, default=cell.seeds[0])))
     return missing
+
+
+def known_data(cells: Sequence[Cell]) -> dict[str, str]:
+    """The fingerprint of a finished run of each experiment by what its data are called: that of the
+    ``data_seed`` of its jobs."""
+    from graphgym_srnc.runs.prepare import data_name
+    known = {}
+    for cell in cells:
+        for seed in sorted({*cell.seeds} - {*cell.missing})[:1]:
+            result = cell.experiment.result(seed)
+            if result is not None:
+                known[data_name(cell.cfg, seed)] = result["split"]
+    return known

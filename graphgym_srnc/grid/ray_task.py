@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Iterator
 
 from graphgym_srnc import __version__
+from graphgym_srnc.errors import InputError
 from graphgym_srnc.grid import packing
-from graphgym_srnc.grid.jobs import Execute, Job, attempt
+from graphgym_srnc.grid.jobs import DataOf, Execute, Job, attempt
 
 DATA_DIR = "GRAPHGYM_SRNC_DATA"
 """Environment variable that holds the folder of data sets."""
@@ -20,8 +21,9 @@ POLL_SECONDS = 0.2
 """Seconds between two looks of a worker at its memory."""
 
 
-def work(execute: Execute, job: Job, memory_mib: float, data_dir: str) -> Iterator[tuple]:
-    """Run a job on a node: yield the node's name and its version of this package at once, then
+def work(execute: Execute, job: Job, memory_mib: float, data_dir: str,
+         data_of: DataOf | None = None) -> Iterator[tuple]:
+    """Run a job on a node: yield the node's name, its version of this package and its data, then
     state, seconds and message of the outcome, and the files of the run.
 
     Args:
@@ -29,8 +31,9 @@ def work(execute: Execute, job: Job, memory_mib: float, data_dir: str) -> Iterat
         job: the run.
         memory_mib: memory at which the process ends itself; 0 = no limit.
         data_dir: the folder of data sets on the driver.
+        data_of: tells the data of the job on this node; None = the driver does not ask.
     """
-    yield platform.node(), __version__
+    yield platform.node(), __version__, _data(data_of, job, data_dir)
     files: dict[str, bytes] = {}
 
     def run() -> str:
@@ -42,6 +45,30 @@ def work(execute: Execute, job: Job, memory_mib: float, data_dir: str) -> Iterat
 
     state, seconds, message = attempt(run)
     yield state, seconds, message, files
+
+
+def check_same(data: dict[str, tuple[str, str]], node: str, name: str, split: str) -> None:
+    """Refuse the data of a node that are not those of another, and note those of the first.
+
+    Args:
+        data: fingerprint, and who has it, by what data are called; grows.
+        node, name, split: what a node has.
+
+    Raises:
+        InputError: runs on it would be of other data.
+    """
+    expected, who = data.setdefault(name, (split, f"node {node}"))
+    if split != expected:
+        raise InputError("dataset.dir", f"split {split[:12]} on node {node}",
+                         f"the same data on every node (split {expected[:12]} of {who})")
+
+
+def _data(data_of: DataOf | None, job: Job, data_dir: str) -> tuple[str, str] | None:
+    """What a node has of the data of a job; None where they cannot be read, as the run will say."""
+    if data_of is not None:
+        with contextlib.suppress(Exception):
+            return data_of(job._replace(config=_local(job.config, data_dir)))
+    return None
 
 
 def _local(config: str, data_dir: str) -> str:

@@ -17,7 +17,9 @@ from typing import NamedTuple, Sequence, Union
 
 from graphgym_srnc.atomic import regular
 from graphgym_srnc.errors import InputError
+from graphgym_srnc.seal import is_edited
 from graphgym_srnc.settings import plain_yaml
+from graphgym_srnc.text import tell_changed
 
 BASE_KEY = "cfg"
 """The key that names the base config."""
@@ -56,12 +58,14 @@ def read(path: Path) -> list[Space]:
             stands twice in a space.
     """
     try:
-        lines = regular(path).read_text(encoding="utf-8-sig").splitlines()
+        text = regular(path).read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise InputError("--grid", str(path), f"a readable text file ({error})") from error
 
+    if is_edited(text):
+        tell_changed(str(path))
     spaces: list[Space] = [[]]
-    for number, line in enumerate(lines, 1):
+    for number, line in enumerate(text.splitlines(), 1):
         words, where = line.split(), f"{path}, line {number}"
         if not words:
             spaces.append([])

@@ -12,10 +12,12 @@ from graphgym_srnc.errors import InputError
 from graphgym_srnc.grid.jobs import Job
 from graphgym_srnc.gym import parse_config
 from graphgym_srnc.report.table import line
-from graphgym_srnc.runs import run
+from graphgym_srnc.runs import prepare, run
 
 PARSED_CONFIGS = 4
 """Configs that a worker keeps parsed, since the seeds of one come after another."""
+
+_fingerprints: dict[str, str] = {}
 
 
 def execute(job: Job) -> str:
@@ -38,6 +40,20 @@ def execute(job: Job) -> str:
             finally:
                 _release_memory()
     return line(result)
+
+
+def data_of(job: Job) -> tuple[str, str]:
+    """See :data:`graphgym_srnc.grid.jobs.DataOf`.
+
+    Raises:
+        InputError: the task cannot be made here.
+    """
+    cfg, _ = _experiment(job.config, job.out_dir, job.name)
+    name = prepare.data_name(cfg, job.data_seed)
+    if name not in _fingerprints:
+        with untrusted.trusted(job.trust):
+            _fingerprints[name] = prepare.fingerprint(cfg, job.data_seed)
+    return name, _fingerprints[name]
 
 
 @functools.lru_cache(PARSED_CONFIGS)

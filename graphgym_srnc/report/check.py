@@ -1,4 +1,5 @@
-"""Looks over folders of results: every run, record, model, checkpoint and aggregate."""
+"""Looks over folders: every run, record, model, checkpoint, aggregate, picture and event file, and
+the graph folders among them."""
 from __future__ import annotations
 
 import json
@@ -10,9 +11,12 @@ from typing import Iterator, Mapping, NamedTuple
 import yaml
 
 from graphgym_srnc import stats, store
+from graphgym_srnc.data import folder
 from graphgym_srnc.errors import InputError
+from graphgym_srnc.report import intact
 from graphgym_srnc.runs import checkpoint
 from graphgym_srnc.runs.model import FILE as MODEL
+from graphgym_srnc.seal import is_edited
 from graphgym_srnc.settings import difference, flatten, plain_yaml
 from graphgym_srnc.text import counted
 from graphgym_srnc.train import model
@@ -20,6 +24,9 @@ from graphgym_srnc.train import model
 KINDS = ("damaged", "newer", "older", "foreign", "unfinished")
 """What may be wrong: numbers were changed or lost, another version wrote it that this one does not
 read, or another program, or whoever wrote it was stopped."""
+
+
+EVENTS, PICTURE, GRAPH = "event file", "picture", "graph folder"
 
 
 class Finding(NamedTuple):
@@ -40,6 +47,8 @@ class Report(NamedTuple):
         """One line."""
         kinds = Counter(finding.kind for finding in self.findings)
         parts = [counted(self.seen[noun], noun) for noun in ("experiment", "run", "model")]
+        parts += [counted(self.seen[noun], noun) for noun in (EVENTS, PICTURE, GRAPH)
+                  if self.seen[noun]]
         return f"{', '.join(parts)}: " + ", ".join(f"{kinds[kind]} {kind}" for kind in KINDS)
 
 
@@ -47,7 +56,7 @@ def check(root: str | os.PathLike) -> Report:
     """Look at everything in and below a folder.
 
     Raises:
-        InputError: there is no such folder, or no run in it.
+        InputError: there is no such folder, or no run and no graph folder in it.
     """
     if not Path(root).is_dir():
         raise InputError("DIR", str(root), "a directory that is there")
@@ -58,8 +67,12 @@ def check(root: str | os.PathLike) -> Report:
         below[:] = sorted(name for name in below if not name.startswith("."))
         if {"run.json", "result.json"} & {*files}:
             homes.add(Path(place).absolute().parent)
-    if not homes:
-        raise InputError("DIR", str(root), "directories of experiments with <seed>/run.json")
+        if folder.MARKER in files:
+            report.seen[GRAPH] += 1
+            report.findings.extend(_graph(Path(place)))
+    if not homes and not report.seen[GRAPH]:
+        raise InputError("DIR", str(root), "directories of experiments with <seed>/run.json, or "
+                         "graph folders that data make wrote")
     for home in sorted(homes):
         report.seen["experiment"] += 1
         report.findings.extend(_experiment(home, report.seen))
@@ -85,6 +98,28 @@ def _experiment(home: Path, seen: Counter[str]) -> Iterator[Finding]:
                 results[result["seed"]] = result
     yield from _config(home / "config.yaml", results)
     yield from _aggregates(home, results, is_open)
+    yield from _shown(home, results, seen)
+
+
+def _graph(path: Path) -> Iterator[Finding]:
+    for name in folder.changed(path):
+        yield Finding(path / name, "damaged", "is not what this program wrote, or was edited")
+
+
+def _shown(home: Path, results: Mapping[int, store.Result], seen: Counter[str],
+           ) -> Iterator[Finding]:
+    """What is only looked at: pictures and event files, of runs and of all together."""
+    for path in sorted(home.rglob("*")):
+        place = path.relative_to(home)
+        noun = EVENTS if "tfevents" in path.name else PICTURE if path.suffix == ".png" else ""
+        hidden = any(part.startswith(".") for part in place.parts)
+        if not noun or hidden or path.is_symlink() or not path.is_file():
+            continue
+        seen[noun] += 1
+        wrong = (intact.events if noun == EVENTS else intact.picture)(path.read_bytes())
+        done = not place.parts[0].isdecimal() or int(place.parts[0]) in results
+        if wrong:
+            yield Finding(path, "damaged" if done or wrong != intact.TORN else "unfinished", wrong)
 
 
 def _run(run: Path, seen: Counter[str]) -> Iterator[Finding]:
@@ -149,9 +184,13 @@ def _checkpoint(path: Path) -> Iterator[Finding]:
 def _config(path: Path, results: Mapping[int, store.Result]) -> Iterator[Finding]:
     """What ``config.yaml`` says of keys that the records have too must be the same."""
     try:
-        written = flatten(plain_yaml(path.read_text(encoding="utf-8")))
+        text = path.read_text(encoding="utf-8")
+        written = flatten(plain_yaml(text))
     except (OSError, ValueError, AttributeError) as error:
         yield Finding(path, "damaged", f"cannot be read ({' '.join(str(error).split())})")
+        return
+    if is_edited(text):
+        yield Finding(path, "damaged", "is not what was written, its checksum is wrong")
         return
     wrong = []
     for result in results.values():

@@ -119,6 +119,20 @@ def data_key(cfg: CfgNode) -> str:
     return json.dumps(_data(cfg))
 
 
+def data_name(cfg: CfgNode, seed: int) -> str:
+    """:func:`data_key` of a seed without the folder, which may be another one on each machine."""
+    return json.dumps(_data(_with_seed(cfg, seed)) | {"dir": None})
+
+
+def fingerprint(cfg: CfgNode, seed: int) -> str:
+    """The fingerprint of the task of a config with a seed.
+
+    Raises:
+        InputError: the task cannot be made.
+    """
+    return build_task(_with_seed(cfg, seed)).fingerprint()
+
+
 def _data(cfg: CfgNode) -> dict[str, Any]:
     return {"format": cfg.dataset.format, "name": cfg.dataset.name, "dir": cfg.dataset.dir,
             **shift_options(cfg)}

@@ -16,6 +16,7 @@ from graphgym_srnc import environment
 from graphgym_srnc.atomic import regular, write_text
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.gym import load_config
+from graphgym_srnc.seal import signed
 from graphgym_srnc.settings import flatten
 from graphgym_srnc.tune.arm import Arm, Words
 from graphgym_srnc.tune.study import RUNS, Study
@@ -105,10 +106,10 @@ def write(study: Study, sampler: str) -> Path | None:
     found = [arm for arm in study.arms if arm.best()]
     files = {arm.name: (study.folder / CONFIGS / f"{arm.name}.yaml").absolute() for arm in found}
     for arm in found:
-        write_text(files[arm.name], config_text(arm))
+        write_text(files[arm.name], signed(config_text(arm)))
     grid = study.folder / GRID
     if found:
-        write_text(grid, grid_text(list(map(str, files.values())), study.blocks))
+        write_text(grid, signed(grid_text(list(map(str, files.values())), study.blocks)))
     record = {"study": facts(study), "trials": study.trials, "sampler": sampler,
               "methods": {arm.name: _record(arm) for arm in study.arms}, **environment.facts()}
     write_text(study.folder / RECORD, json.dumps(record, indent=1, allow_nan=False) + "\n")

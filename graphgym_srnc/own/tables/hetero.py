@@ -79,11 +79,13 @@ def read_pt(path: Path) -> Hetero:
 
 def _load(path: Path) -> HeteroData:
     try:
+        untrusted.check_archive(path)
         with untrusted.tensors_only(HeteroData, BaseStorage, NodeStorage, EdgeStorage):
             data = torch.load(regular(path), weights_only=True, map_location="cpu")
     except Exception as error:  # torch has no error of its own for a file that is none of its own
         foreign = re.search(r"GLOBAL (\S+)", str(error))
         allowed = "a HeteroData saved by torch.save, with nothing but tensors in it"
+        allowed += f" ({error})" * isinstance(error, untrusted.Damaged)
         value = f"{path.name} with {foreign[1]}" if foreign else path.name
         raise InputError("data make", value, allowed) from error
     if not isinstance(data, HeteroData):
