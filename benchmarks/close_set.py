@@ -121,17 +121,18 @@ ROWS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "srnc": ("SRNC, source first", "srnc-source-first", {}),
     "srnc-plus": ("SRNC+", "srnc-plus", {}),
     "srnc-plus-corrected": ("SRNC+ + correction", "srnc-plus-corrected", {}),
+    "srnc-spare": ("SRNC-spare", "srnc-spare", {}),
     "srnc-plus-ppr3": ("SRNC+ with 3 steps of PPR", "srnc-plus", {"srnc_plus.smoothing": 3}),
 }
 ONLY = {"both": {"iid": (), "erm": (), "erm-ppr": (), "pgl": ("PGL+GCN", "erm", PGL),
                  "pgl-ppr": ("PGL+GCN + PPR", "erm", PGL | {"pgl.smoothing": PPR}),
-                 "srnc-plus": ()},
+                 "srnc-plus": (), "srnc-spare": ()},
         "localized": dict.fromkeys(("iid", "erm", "erm-ppr", "dann", "cmd", "cmd-ppr", "srgnn",
-                                    "srnc", "srnc-plus"), ()),
+                                    "srnc", "srnc-plus", "srnc-spare"), ()),
         "ocnnc": {"erm": (), "erm-share": ("GCN, cut by share", "erm", {"erm.cut": "share"}),
                   "gnnsafe": ("GCN + GNNSafe", "gnnsafe", {}),
                   "nodesafe": ("NODESafe", "nodesafe", {}), "pgl": ("PGL+GCN", "pgl", {}),
-                  "dann": (), "uaga": ("UAGA", "uaga", {}), "srnc-plus": ()}}
+                  "dann": (), "uaga": ("UAGA", "uaga", {}), "srnc-plus": (), "srnc-spare": ()}}
 """Tables of fewer rows, and rows that only they have."""
 
 OTHER_BACKBONES = {f"{row}-{short}": (f"{ROWS[row][0]}, {short.upper()}", ROWS[row][1],

@@ -33,7 +33,8 @@ class Method(OpenSetCut, PriorCorrection, Resumable, nn.Module):
         smoothing: steps of personalised PageRank over the predicted posterior; 0 = none.
         correction: of the posterior by the class prior of the predicted graph: ``mean`` divides it
             by its own mean, ``em`` and ``bbse`` weigh classes by how much more frequent they are
-            than in training, estimated without a label of that graph.
+            than in training, estimated without a label of that graph, and ``labels`` divides it by
+            the shares of the training labels (Menon et al., ICLR 2021).
         correction_power: :math:`\tau`, exponent of the correction.
         cut: what the threshold of the unknown class is cut by: the best Micro-F1 on ``validation``,
             or the ``share`` of the target that is unknown, estimated from validation nodes of known

@@ -10,7 +10,7 @@ from graphgym_srnc.losses.prior import black_box_weights, em_prior
 from graphgym_srnc.options import OneOf
 from graphgym_srnc.task import ShiftTask, Sizes
 
-Correction = Annotated[str, OneOf("none", "mean", "em", "bbse")]
+Correction = Annotated[str, OneOf("none", "mean", "em", "bbse", "labels")]
 
 
 class PriorCorrection:
@@ -26,14 +26,14 @@ class PriorCorrection:
     def build_correction(self, task: ShiftTask | Sizes) -> None:
         """Make the buffers of what is known of the source."""
         size = task.num_known
-        if self.correction == "em":
+        if self.correction in ("em", "labels"):
             self.register_buffer("source_prior", torch.full((size,), 1 / size))
         if self.correction == "bbse":
             self.register_buffer("confusion", torch.eye(size) / size)
 
     def learn_prior(self, labels: Tensor) -> None:
         """Keep the class prior of training labels ``[n]``."""
-        if self.correction == "em":
+        if self.correction in ("em", "labels"):
             counts = torch.bincount(labels, minlength=self.task.num_known)
             self.source_prior.copy_(counts / counts.sum())
 
@@ -62,6 +62,8 @@ class PriorCorrection:
         """:math:`w` ``[N]`` from a posterior ``[V, N]``."""
         if self.correction == "mean":
             return 1 / p.mean(0).clamp(min=1e-12)
+        if self.correction == "labels":
+            return 1 / self.source_prior.to(p)
         if self.correction == "em":
             return em_prior(p, self.source_prior) / self.source_prior
         predicted = torch.bincount(p.argmax(1), minlength=p.size(1)).double()

@@ -1,0 +1,195 @@
+"""SRNC with spare clusters: one for each known class, more for what no label explains."""
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+from torch_geometric.data import Data
+
+from graphgym_srnc.backbones import prepare
+from graphgym_srnc.losses.alignment import grouped, map_clusters
+from graphgym_srnc.losses.modularity import newman_resolution
+from graphgym_srnc.methods.base import Method
+from graphgym_srnc.methods.cluster_gnn import ClusterGNN, cluster_encoder
+from graphgym_srnc.methods.correction import Correction
+from graphgym_srnc.methods.training import Part, fit_parts, minimise
+from graphgym_srnc.options import Count, Natural, Positive, Share, Weight
+from graphgym_srnc.task import ShiftTask, Sizes
+
+PROPAGATION = 10
+"""Steps by which neighbours share the energy that the first cut is made of."""
+
+COLLAPSE, CLUSTER_LR = 0.1, 0.003
+"""Weight of the collapse term, and learning rate of modularity."""
+
+
+class SRNCSpare(Method):
+    r"""Classifier and cluster GNN by turns, from the labels on, in every kind of shift.
+
+    The cluster GNN has a cluster for each known class and, in open-set shift, spare ones. It learns
+    the labels and the classifier's decisions on the target, then with them the target's modularity
+    (Eq. 10 of the paper, with both graphs in its second term):
+
+    .. math:: \mathcal L_\Phi = w \mathcal L_{\Phi,T}
+        + \text{CE}(Q_\Phi, y) + \text{CE}(Q_\Phi, \hat y_\theta)
+
+    Modularity fills a spare cluster with a community only where no label holds it, so the unknown
+    class is the sum of the spare clusters, and its share is theirs. Then a new classifier learns
+    labels and :math:`\hat y = \arg\max Q_\Phi P_\theta` on the whole target (Eq. 9).
+
+    In the first turn the classifier knows no unknown class. Where labels and target share a graph,
+    nodes whose propagated energy :math:`\log \sum_c e^{z_c}` lies below that of ``sure`` of the
+    held-out known nodes count as unknown. From another graph that figure says nothing, and the
+    cluster GNN begins by labels and modularity alone.
+
+    Args:
+        rounds: turns.
+        steps: gradient steps of the classifier in a turn.
+        fit_steps: steps by which a cluster GNN learns labels and decisions.
+        cluster_steps: :math:`T`, steps on the whole sum.
+        first_steps: the same in the first turn between two graphs.
+        spare: spare clusters in open-set shift.
+        modularity_weight: :math:`w`.
+        resolution: of modularity, in multiples of Newman's estimate from the decisions. At 1 spare
+            clusters stay empty.
+        sure: share of the held-out known nodes that the first cut keeps.
+        smoothing: as of every method, but in close-set shift alone: an unknown class has no labels
+            that would hold it back.
+        correction: as of every method; by default labels of frequent classes count less.
+    """
+
+    explicit_unknown, in_batches = True, False
+    search = {"modularity_weight": (1.0, 3.0, 10.0)}
+    search_open = {"sure": (0.7, 0.8, 0.9)}
+
+    def __init__(self, *, rounds: Count = 5, steps: Count = 100, fit_steps: Count = 60,
+                 cluster_steps: Natural = 30, first_steps: Natural = 200, spare: Count = 12,
+                 modularity_weight: Weight = 3.0, resolution: Positive = 2.0, sure: Share = 0.8,
+                 smoothing: Natural = 3, correction: Correction = "labels",
+                 correction_power: Weight = 0.5, **base) -> None:
+        super().__init__(smoothing=smoothing, correction=correction,
+                         correction_power=correction_power, **base)
+        self.episodes, self.steps, self.fit_steps = rounds, steps, fit_steps
+        self.cluster_steps, self.first_steps, self.spare = cluster_steps, first_steps, spare
+        self.modularity_weight, self.resolution, self.sure = modularity_weight, resolution, sure
+        self.register_buffer("number", torch.tensor(0))
+        self.register_buffer("first_cut", torch.tensor(0.0))
+
+    def build(self, task: ShiftTask | Sizes) -> None:
+        super().build(task)
+        self.classifier = self.new_classifier(task.num_outputs)
+
+    def start(self, task: ShiftTask) -> dict[str, float]:
+        """Train the classifier of the known classes (line 1 of Algorithm 1)."""
+        self.setup(task)
+        self.ready()
+        self.number.zero_()
+        part = Part("source", self.source, task.train, self.labels, num_classes=task.num_known)
+        return self.train_classifier([part])
+
+    def episode(self) -> dict[str, float]:
+        """One turn: decisions, clusters, and a new classifier."""
+        task, scores = self.task, self.predict(self.task.target)
+        if task.open_set:
+            scores[:, task.num_known] += self.first_cut if not self.number else 0
+        blind = not self.number and task.open_set and self.source is not self.target
+        figures, log_q = self.cluster(scores, blind)
+
+        evidence = log_q if blind else log_q + scores.log_softmax(1)
+        label = evidence.argmax(1)
+        self.number += 1
+        figures |= self.train_classifier([
+            Part("classifier_source", self.source, task.train, self.labels),
+            Part("classifier_target", self.target, task.pool, label[task.pool])])
+        if task.open_set:
+            share = (label[task.pool] == task.num_known).float().mean()
+            figures["pseudo_unknown_share"] = float(share)
+        return figures
+
+    def train_classifier(self, parts: list[Part]) -> dict[str, float]:
+        """Train a new classifier."""
+        self.classifier.load_state_dict(self.new_classifier(self.task.num_outputs).state_dict())
+        optimizer = self.make_optimizer(self.classifier.parameters())
+        return fit_parts(self.classifier, optimizer, parts, self.steps)
+
+    def cluster(self, scores: Tensor, blind: bool) -> tuple[dict[str, float], Tensor]:
+        r"""Train a new cluster GNN; give its losses and :math:`\log Q_\Phi` over classes
+        ``[V, N(+1)]`` on the target.
+
+        Args:
+            scores: the classifier's, ``[V, N(+1)]``, whose largest is its decision.
+            blind: whether its decisions on the target are left out.
+        """
+        task, known = self.task, self.task.num_known
+        named = scores[:, :known].argmax(1) if blind else scores.argmax(1)
+        everything = torch.arange(len(named), device=named.device)
+        gamma = newman_resolution(
+            task.target.edge_index, self.target.degree, everything, named)
+        cluster = self.new_cluster_gnn(self.resolution * gamma)
+        encoder, groups = cluster.encoder, grouped(cluster.mapping, task.num_outputs)
+        source, target = (encoder.view(graph) for graph in (cluster.source, cluster.target))
+
+        def of_labels(log_q: Tensor | None, width: int | None = None) -> dict[str, Tensor]:
+            logits = encoder(source) if log_q is None else log_q
+            log_p = map_clusters(logits[task.train, :width].log_softmax(1), groups[:width],
+                                 width or task.num_outputs)
+            return {"cluster_source": F.nll_loss(log_p, self.labels)}
+
+        def terms(joint: bool) -> dict[str, Tensor]:
+            log_q = encoder(target).log_softmax(1)
+            losses = of_labels(log_q if self.source is self.target else None)
+            if not blind:
+                log_p = map_clusters(log_q[task.pool], groups, task.num_outputs)
+                losses["cluster_decisions"] = F.nll_loss(log_p, named[task.pool])
+            return losses | ({"cluster_target": cluster.target_loss(log_q)} if joint else {})
+
+        # Labels alone would empty the spare clusters for good.
+        minimise(encoder, self.make_optimizer(encoder.parameters()),
+                 lambda: of_labels(None, known) if blind else terms(False), self.fit_steps)
+        count = self.first_steps if blind else self.cluster_steps
+        figures = minimise(encoder, cluster.optimizer, lambda: terms(True), count)
+        log_q = cluster.log_posterior(cluster.target)
+        figures |= {"resolution": cluster.resolution} | cluster.figures(log_q)
+        return figures, cluster.log_class_posterior(log_q)
+
+    def new_cluster_gnn(self, resolution: float) -> ClusterGNN:
+        """An untrained cluster GNN whose first clusters are the known classes, in their order."""
+        task, spec = self.task, cluster_encoder(self.encoder)
+        graphs = (prepare(graph, spec.features) for graph in (task.source, task.target))
+        size = task.num_known + (self.spare if task.open_set else 0)
+        return ClusterGNN(spec, size, task.num_outputs, *graphs, resolution=resolution,
+                          collapse=COLLAPSE, modularity_weight=self.modularity_weight,
+                          lr=CLUSTER_LR)
+
+    def uncorrected(self, graph: Data, role: str = "target") -> Tensor:
+        """Log posteriors ``[V, N(+1)]``; before the first turn the unknown class has the negative
+        propagated energy of a node, above the likeliest class."""
+        logits, known = self.logits(graph, role), self.task.num_known
+        if not self.task.open_set:
+            return self.smoothed(logits, graph)
+        if self.number:
+            return logits.log_softmax(1)
+        log_p = logits[:, :known].log_softmax(1)
+        energy = self.propagated(logits[:, :known].logsumexp(1, keepdim=True), graph)
+        return torch.cat([log_p - log_p.amax(1, keepdim=True), -energy], 1)
+
+    @torch.no_grad()
+    def propagated(self, energy: Tensor, graph: Data) -> Tensor:
+        """Energy ``[V, 1]`` after steps of a mean over neighbours, a tenth of its own at each."""
+        adjacency, result = self.prepared(graph).adjacency("gcn"), energy
+        weight = adjacency @ torch.ones_like(energy)
+        for _ in range(PROPAGATION):
+            result = 0.9 * (adjacency @ result) / weight + 0.1 * energy
+        return result
+
+    def calibrate(self, scores: Tensor, label: Tensor, on_target: Tensor) -> None:
+        """As all methods do; after the first turn there is an unknown class of its own, whose
+        logit needs no cut where no validation node is unknown."""
+        known = label < self.task.num_known
+        if self.task.open_set and not self.number and known.any():
+            sure = self.confidence(scores)[known]
+            self.first_cut.fill_(float(sure.quantile(1 - self.sure)))
+        if self.number and self.cut == "validation" and bool(known.all()):
+            self.threshold.zero_()
+        else:
+            super().calibrate(scores, label, on_target)
