@@ -44,8 +44,9 @@ def named(*folders: str) -> list[str]:
 
 def mode_of(variant: str) -> str:
     """The method that a config's name begins with, e.g. ``srnc_plus`` of ``srnc-plus``."""
-    plus = variant.startswith(("srnc-plus", "srnc-source-first"))
-    return "srnc_plus" if plus else {"deep": "a2gnn"}.get(name := variant.split("-")[0], name)
+    if variant.startswith(("srnc-plus", "srnc-spare", "srnc-source-first")):
+        return "srnc_spare" if "spare" in variant else "srnc_plus"
+    return {"deep": "a2gnn"}.get(name := variant.split("-")[0], name)
 
 
 def test_the_folder_is_found():

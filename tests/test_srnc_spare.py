@@ -1,0 +1,111 @@
+"""SRNC with spare clusters: its cut, energy and correction against oracles, and easy graphs."""
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from test_methods_universal import universal
+
+from graphgym_srnc.backbones import EncoderSpec
+from graphgym_srnc.methods.erm import ERM
+from graphgym_srnc.methods.srnc_spare import SRNCSpare
+from graphgym_srnc.shifts import synthetic
+from graphgym_srnc.train import trainer
+
+SPEC = EncoderSpec(hidden=16, features="auto")
+
+
+def make(**options) -> SRNCSpare:
+    return SRNCSpare(**{"encoder": SPEC, "rounds": 2} | options)
+
+
+def own(seed: int = 0):
+    """One graph, one of its five classes masked."""
+    return synthetic.build(num_nodes=500, num_classes=5, num_unseen=1, num_features=80,
+                           avg_degree=12.0, homophily=0.9, signal=0.5, class_imbalance=1.0,
+                           split_seed=seed, num_val=60, num_test=200)
+
+
+def test_energy_is_shared_as_written():
+    task = own()
+    method = make()
+    method.start(task.blind())
+    logits = method.logits(task.target)[:, :task.num_known].double()
+    own_energy = np.log(np.exp(logits.numpy()).sum(1))
+
+    edges = task.target.edge_index.numpy()
+    adjacency = np.eye(task.target.num_nodes)
+    adjacency[edges[0], edges[1]] = adjacency[edges[1], edges[0]] = 1
+    degree = adjacency.sum(1)
+    adjacency /= np.sqrt(np.outer(degree, degree))
+    wanted = own_energy
+    for _ in range(10):
+        wanted = 0.9 * (adjacency @ wanted) / adjacency.sum(1) + 0.1 * own_energy
+
+    confidence = method.confidence(method.uncorrected(task.target))
+    assert np.allclose(confidence.numpy(), wanted, atol=1e-4)
+
+
+def test_the_first_cut_keeps_its_share_of_known_validation_nodes():
+    task = own()
+    method = make(sure=0.7)
+    method.start(task.blind())
+    scores, label = method.predict(task.target), task.target.y[task.val]
+    method.calibrate(scores[task.val], label, scores)
+    known = method.confidence(scores[task.val])[label < task.num_known].numpy()
+    assert float(method.first_cut) == pytest.approx(np.quantile(known, 0.3), abs=1e-5)
+
+
+def test_without_unknown_validation_nodes_the_unknown_logit_decides():
+    task, method = universal(), make()
+    record = trainer.fit(method, task, selection="last")
+    assert float(method.threshold) == 0.0
+    scores = method.predict(task.target)
+    assert torch.equal(method.decide(scores), scores.argmax(1))
+    assert record.best == 2
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_spare_clusters_find_the_class_that_has_left_the_source(seed):
+    task, method = universal(600, seed), make()
+    record = trainer.fit(method, task, selection="last")
+    plain = trainer.fit(ERM(encoder=SPEC), task, selection="last")
+    truth = float((task.target.y == task.num_known).float().mean())
+    assert record.history[1].losses["pseudo_unknown_share"] == pytest.approx(truth, abs=0.1)
+    assert record.test["micro_f1"] > max(0.8, plain.test["micro_f1"])
+
+
+def test_a_larger_resolution_is_what_fills_them():
+    share = {resolution: trainer.fit(make(resolution=resolution, rounds=1), universal(600),
+                                     selection="last").history[1].losses["pseudo_unknown_share"]
+             for resolution in (0.5, 2.0)}
+    assert share[0.5] < 0.02 < share[2.0]
+
+
+def test_it_is_above_the_plain_gnn_on_one_graph():
+    task = own()
+    ours = trainer.fit(make(), task).test["micro_f1"]
+    assert ours > trainer.fit(ERM(encoder=SPEC), task).test["micro_f1"]
+
+
+def test_correction_by_labels_divides_by_their_shares():
+    task = synthetic.build(mode="close_set", num_nodes=300, num_classes=4, class_imbalance=6.0,
+                           labels_per_class=-1)
+    method = ERM(encoder=SPEC, correction="labels", correction_power=0.5)
+    method.start(task.blind())
+    shares = np.bincount(task.source.y[task.train].numpy()) / len(task.train)
+    p = method.uncorrected(task.target).double().softmax(1).numpy() / np.sqrt(shares)
+    wanted = p / p.sum(1, keepdims=True)
+    assert np.allclose(method.predict(task.target).softmax(1).numpy(), wanted, atol=1e-5)
+    assert shares.max() > 2 * shares.min()
+
+
+def test_balanced_labels_are_left_as_they_are():
+    task = own()
+    plain, corrected = (ERM(encoder=SPEC, correction=kind) for kind in ("none", "labels"))
+    torch.manual_seed(0)
+    plain.start(task.blind())
+    torch.manual_seed(0)
+    corrected.start(task.blind())
+    assert torch.allclose(plain.predict(task.target).softmax(1),
+                          corrected.predict(task.target).softmax(1), atol=1e-5)
