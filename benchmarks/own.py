@@ -1,0 +1,137 @@
+"""A graph of one's own, as most have it: a tenth of the nodes of known classes has a label, nobody
+has labelled a node of an unknown class. What does each estimator of the Python API make of it?
+
+    python benchmarks/own.py --seeds 5 --out own.md
+    python benchmarks/own.py --seeds 2 --only Photo,CS --results own.jsonl
+
+Estimators have their defaults, 64 hidden units each. All nodes without a label are scored. A line
+of `--results` is a finished run, which
+is not made again. GRAPHGYM_SRNC_DATA names the data folder.
+"""
+from __future__ import annotations
+
+import argparse
+import json
+import time
+import warnings
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+from _harness import main, markdown, publish
+
+from graphgym_srnc.report.statistics import mean, mean_std
+
+UNSEEN = {"Cora": 3, "CiteSeer": 3, "PubMed": 1, "Photo": 3, "CS": 5}
+LABELLED = 0.1
+SCORES = ("micro_f1", "macro_recall", "unknown_recall", "unknown_precision", "unknown_auroc")
+NAMES = ("Micro-F1", "macro recall", "unknown recall", "unknown precision", "AUROC")
+HIDDEN_WIDTH = 64
+
+
+def estimators() -> dict[str, Any]:
+    """An estimator a row."""
+    import graphgym_srnc
+    kinds = {"GCN": "ERM", "PGL+GCN": "PGL", "SRNC+": "SRNCPlus", "SRNC-spare": "SRNCSpare"}
+    return {row: getattr(graphgym_srnc, kind)(hidden=HIDDEN_WIDTH) for row, kind in kinds.items()}
+
+
+def graph_of(name: str, seed: int) -> tuple[Any, Any]:
+    """A graph whose masked classes and labelled nodes ``seed`` draws, and all of its classes."""
+    import numpy as np
+    import torch
+    from torch_geometric.data import Data
+
+    from graphgym_srnc.data import datasets, home
+    from graphgym_srnc.shifts import splits
+    data = datasets.load(name, str(home.root()))
+    masked = splits.choose_unseen(splits.classes_of(data.y), UNSEEN[name], [], seed)
+    rng = np.random.RandomState(seed)
+    train = torch.zeros(data.num_nodes, dtype=torch.bool)
+    for label in sorted({*splits.classes_of(data.y)} - {*masked}):
+        nodes = rng.permutation((data.y == label).nonzero().ravel().numpy())
+        train[nodes[:max(5, round(LABELLED * len(nodes)))]] = True
+    y = torch.where(train, data.y, -1)
+    truth = data.y.clone()
+    truth[torch.isin(truth, torch.tensor(masked))] = -1
+    return Data(x=data.x, edge_index=data.edge_index, y=y, train_mask=train), truth
+
+
+def run(name: str, row: str, seed: int) -> dict[str, Any]:
+    """Scores of one fit."""
+    import torch
+
+    from graphgym_srnc.train.metrics import classification_scores, detection_scores
+    torch.set_num_threads(1)
+    graph, truth = graph_of(name, seed)
+    estimator = estimators()[row].set_params(open_set=True, random_state=seed)
+    begin = time.process_time()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        estimator.fit(graph)
+    seconds = time.process_time() - begin
+
+    known = {int(label): place for place, label in enumerate(estimator.classes_[:-1])}
+    label = torch.tensor([known.get(int(c), len(known)) for c in truth])
+    rest = ~graph.train_mask
+    scores = estimator._scores(graph)[rest]
+    decided = estimator.method_.decide(scores)
+    found = classification_scores(decided, label[rest], len(known), True)
+    unknown = label[rest] == len(known)
+    named = scores[:, :len(known)].argmax(1) == label[rest]
+    found |= detection_scores(estimator.method_.confidence(scores), unknown, named)
+    share = float((decided == len(known)).double().mean() - unknown.double().mean())
+    return ({"graph": name, "row": row, "seed": seed, "seconds": seconds, "excess": share,
+             "verdict": sorted(estimator.verdict_["sentences"])}
+            | {score: found[score] for score in SCORES})
+
+
+def table(results: list[dict[str, Any]]) -> str:
+    """A table a graph, the leader first."""
+    out = ""
+    by_graph: dict[str, dict[str, list[dict[str, Any]]]] = defaultdict(lambda: defaultdict(list))
+    for result in results:
+        by_graph[result["graph"]][result["row"]].append(result)
+    for name, rows in by_graph.items():
+        lines = []
+        for row in sorted(rows, key=lambda row: -mean(r["micro_f1"] for r in rows[row])):
+            runs = rows[row]
+            cells = ["{:.1f} ± {:.1f}".format(*mean_std([100 * r[score] for r in runs]))
+                     for score in SCORES]
+            excess = mean(abs(100 * r["excess"]) for r in runs)
+            spoke = sum(bool(r["verdict"]) for r in runs)
+            seconds = mean(r["seconds"] for r in runs)
+            lines.append([row, len(runs), *cells, f"{excess:.1f}", f"{spoke}/{len(runs)}",
+                          f"{seconds:.0f}"])
+        out += f"### {name}\n\n" + markdown(
+            ["method", "n", *NAMES, "share off by", "verdict spoke", "CPU s"], lines) + "\n"
+    return out
+
+
+def begin() -> int:
+    options = argparse.ArgumentParser(description=__doc__,
+                                      formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--seeds", type=int, default=5, metavar="S")
+    options.add_argument("--only", default=",".join(UNSEEN), metavar="GRAPH,...")
+    options.add_argument("--rows", default="", metavar="ROW,...")
+    options.add_argument("--results", type=Path, default=Path("results/own.jsonl"))
+    options.add_argument("--out", type=Path)
+    args = options.parse_args()
+    lines = args.results.read_text().splitlines() if args.results.exists() else []
+    results = [json.loads(line) for line in lines]
+    done = {(r["graph"], r["row"], r["seed"]) for r in results}
+    args.results.parent.mkdir(parents=True, exist_ok=True)
+    for seed in range(args.seeds):
+        for name in args.only.split(","):
+            for row in args.rows.split(",") if args.rows else estimators():
+                if (name, row, seed) in done:
+                    continue
+                results.append(run(name, row, seed))
+                with args.results.open("a") as file:
+                    file.write(json.dumps(results[-1]) + "\n")
+    publish(table(results), args.out)
+    return 0
+
+
+if __name__ == "__main__":
+    main(begin)
