@@ -5,8 +5,7 @@ has labelled a node of an unknown class. What does each estimator of the Python 
     python benchmarks/own.py --seeds 2 --only Photo,CS --results own.jsonl
 
 Estimators have their defaults, 64 hidden units each. All nodes without a label are scored. A line
-of `--results` is a finished run, which
-is not made again. GRAPHGYM_SRNC_DATA names the data folder.
+of `--results` is a finished run, which is not made again. GRAPHGYM_SRNC_DATA names the data folder.
 """
 from __future__ import annotations
 
@@ -44,7 +43,7 @@ def graph_of(name: str, seed: int) -> tuple[Any, Any]:
 
     from graphgym_srnc.data import datasets, home
     from graphgym_srnc.shifts import splits
-    data = datasets.load(name, str(home.root()))
+    data = datasets.load(name, str(home.data_folder()))
     masked = splits.choose_unseen(splits.classes_of(data.y), UNSEEN[name], [], seed)
     rng = np.random.RandomState(seed)
     train = torch.zeros(data.num_nodes, dtype=torch.bool)

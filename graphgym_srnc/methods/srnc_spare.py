@@ -19,6 +19,10 @@ from graphgym_srnc.task import ShiftTask, Sizes
 PROPAGATION = 10
 """Steps by which neighbours share the energy that the first cut is made of."""
 
+MOST = 0.85
+"""Share of the target below the first cut above which energies of labels and target are not
+comparable."""
+
 COLLAPSE, CLUSTER_LR = 0.1, 0.003
 """Weight of the collapse term, and learning rate of modularity."""
 
@@ -37,17 +41,17 @@ class SRNCSpare(Method):
     class is the sum of the spare clusters, and its share is theirs. Then a new classifier learns
     labels and :math:`\hat y = \arg\max Q_\Phi P_\theta` on the whole target (Eq. 9).
 
-    In the first turn the classifier knows no unknown class. Where labels and target share a graph,
-    nodes whose propagated energy :math:`\log \sum_c e^{z_c}` lies below that of ``sure`` of the
-    held-out known nodes count as unknown. From another graph that figure says nothing, and the
-    cluster GNN begins by labels and modularity alone.
+    In the first turn the classifier knows no unknown class: nodes whose propagated energy
+    :math:`\log \sum_c e^{z_c}` lies below that of ``sure`` of the held-out known nodes count as
+    unknown. Where these are nearly all, energies of two graphs cannot be compared, and the cluster
+    GNN begins by labels and modularity alone.
 
     Args:
         rounds: turns.
         steps: gradient steps of the classifier in a turn.
         fit_steps: steps by which a cluster GNN learns labels and decisions.
         cluster_steps: :math:`T`, steps on the whole sum.
-        first_steps: the same in the first turn between two graphs.
+        first_steps: the same in a first turn by labels and modularity alone.
         spare: spare clusters in open-set shift.
         modularity_weight: :math:`w`.
         resolution: of modularity, in multiples of Newman's estimate from the decisions. At 1 spare
@@ -90,9 +94,11 @@ class SRNCSpare(Method):
     def episode(self) -> dict[str, float]:
         """One turn: decisions, clusters, and a new classifier."""
         task, scores = self.task, self.predict(self.task.target)
-        if task.open_set:
-            scores[:, task.num_known] += self.first_cut if not self.number else 0
-        blind = not self.number and task.open_set and self.source is not self.target
+        blind = False
+        if task.open_set and not self.number:
+            scores[:, task.num_known] += self.first_cut
+            unknown = scores[task.pool].argmax(1) == task.num_known
+            blind = float(unknown.float().mean()) > MOST
         figures, log_q = self.cluster(scores, blind)
 
         evidence = log_q if blind else log_q + scores.log_softmax(1)
