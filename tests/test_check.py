@@ -263,7 +263,7 @@ def test_pictures_event_files_and_graph_folders_are_looked_over(whole, tmp_path,
     found = lines(capsys, whole, 1)
     for name in ("a/0/a.png", f"b/1/{event_file.name}", "graph/edges.csv"):
         assert any(line.startswith(f"damaged: /{name} ") for line in found), found
-    assert lines(capsys, whole / "graph", 1)[0].startswith("damaged: /graph/edges.csv ")
+    assert lines(capsys, whole / "graph", 1)[0].startswith("damaged: /edges.csv ")
 
 
 def test_what_a_killed_run_leaves_of_its_events_is_no_damage(whole, capsys):

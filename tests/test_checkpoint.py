@@ -349,7 +349,7 @@ def test_a_grid_tries_a_run_again_from_its_checkpoint(tmp_path, monkeypatch):
     from graphgym_srnc.grid.worker import execute
     from graphgym_srnc.gym import load_config
     from graphgym_srnc.runs import run as runs
-    cfg = load_config(None, [*WORDS, "srnc.rounds", "2", "srnc.steps", "2"])
+    cfg = load_config(None, [*WORDS[2:], "srnc.rounds", "2", "srnc.steps", "2"])
     jobs, srnc = [], methods.find("srnc")
     for name in ("whole", "cut"):
         place = runs.experiment(cfg, name)

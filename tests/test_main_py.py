@@ -84,6 +84,7 @@ def test_runs_that_stopped_early_have_lines_of_the_longest(left):
     assert len({len(record["history"]) for record in records.values()}) > 1  # or nothing is shown
 
 
+@pytest.mark.usefixtures("unchanged_globals")
 def test_its_folder_is_that_of_the_command_line(left, capsys, tmp_path):
     home = left / "g-m=erm"
     records = store.read_results(home)

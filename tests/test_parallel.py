@@ -113,7 +113,7 @@ def test_a_killed_process_is_told_of_and_the_run_goes_on(tmp_path):
     whole, cut = tmp_path / "whole", tmp_path / "cut"
     run = torchrun(whole)
     out, err = run.communicate(timeout=300)
-    assert run.returncode == 0 and out.count("test micro-F1") == 1, err
+    assert run.returncode == 0 and out.count("test Micro-F1") == 1, err
 
     run = torchrun(cut, "--resume", restarts=1)
     while not (cut / "results" / "testing-srnc" / "0" / "checkpoint.pt").exists():

@@ -114,8 +114,10 @@ def tell_changes(path: Path) -> None:
         path: the folder, or a file in it, that is read.
     """
     folder = path if path.is_dir() else path.parent
-    for name in changed(folder):
-        tell_changed(str(folder / name))
+    for file in (folder / name for name in changed(folder)):
+        # A pipe or a folder in the place of a file is refused by whoever reads it.
+        if file.is_file() or not file.exists():
+            tell_changed(str(file))
 
 
 def _digest(file: Path) -> str:
