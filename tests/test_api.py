@@ -32,6 +32,7 @@ from graphgym_srnc import api, methods, plot, shifts
 from graphgym_srnc.api import make, parameters, stubs
 from graphgym_srnc.backbones import EncoderSpec, dgi
 from graphgym_srnc.errors import InputError
+from graphgym_srnc.methods.base import Method
 from graphgym_srnc.methods.scores import SCORES
 from graphgym_srnc.options import options
 from graphgym_srnc.task import Sizes
@@ -292,7 +293,8 @@ def test_parameters(name):
         cls(width=8)
     with pytest.raises(ValueError, match="width"):
         changed.set_params(width=8)
-    for use in ("predict", "predict_proba", *(["clusters"] if name.startswith("SRNC") else [])):
+    clusters = method.log_cluster_posterior is not Method.log_cluster_posterior
+    for use in ("predict", "predict_proba", *(["clusters"] if clusters else [])):
         with pytest.raises(NotFittedError):
             getattr(copy, use)(OTHER)
     with pytest.raises(NotFittedError):

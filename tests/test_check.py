@@ -208,6 +208,7 @@ def test_nothing_to_look_at(tmp_path, capsys):
         assert capsys.readouterr().err.startswith("error: DIR: got")
 
 
+@pytest.mark.usefixtures("unchanged_globals")
 def test_a_run_of_the_command_line_is_whole(tmp_path, capsys):
     words = ["--out-dir", str(tmp_path), "--name", "default", "train.mode", "erm", "erm.steps",
              "5", "gnn.dim_inner", "8", "synthetic.num_nodes", "300", "synthetic.num_val", "60",
