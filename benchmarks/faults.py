@@ -21,7 +21,6 @@ import random
 import resource
 import shutil
 import sys
-import time
 from collections import Counter, defaultdict
 from pathlib import Path
 from typing import Any, Callable, Iterable, Iterator, Mapping, NamedTuple, Sequence
@@ -464,9 +463,7 @@ def small_files(size: int) -> Iterator[None]:
 
 def disk(table: Table, trials: int, seed: int, root: Path) -> None:
     """An error at a system call of each command that writes."""
-    first = root.with_name("first")
-    shutil.rmtree(first, ignore_errors=True)
-    shutil.copytree(root, first)
+    first = saved(root)
     before = commands.contents(root)
     after, length = {}, {}
     for name, words in commands.WRITING.items():
@@ -513,6 +510,14 @@ def _fault(draw: random.Random, root: Path, name: str, length: int, before: dict
     return "refused" if end.status else "harmless" if now == after else "told", ""
 
 
+def saved(root: Path) -> Path:
+    """A copy of the folder as it is at the beginning."""
+    first = root.with_name("first")
+    shutil.rmtree(first, ignore_errors=True)
+    shutil.copytree(root, first)
+    return first
+
+
 def restore(first: Path, root: Path) -> None:
     """Make a folder what it was at the beginning; it stays the working folder."""
     for path in root.iterdir():
@@ -523,25 +528,31 @@ def restore(first: Path, root: Path) -> None:
 PARTS = {"flips": flips, "inputs": inputs, "disk": disk}
 
 
-def main(argv: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__,
+def serve(doc: str, parts: Mapping[str, Callable[..., None]], counts: Mapping[str, int],
+          tables: Callable[[str], Table], argv: list[str] | None = None) -> int:
+    """Run parts of a program by the words of its command line; 1 if anything was wrong."""
+    parser = argparse.ArgumentParser(description=doc,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("parts", nargs="*", metavar="PART", help=", ".join(PARTS))
+    parser.add_argument("parts", nargs="*", metavar="PART", help=", ".join(parts))
     parser.add_argument("--trials", type=int, help="of each part (default: as above)")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--out-dir", type=Path, default=Path("results/faults"))
+    parser.add_argument("--out-dir", type=Path, default=Path("results", Path(sys.argv[0]).stem))
     args = parser.parse_args(argv)
-    if {*args.parts} - {*PARTS}:
-        parser.error(f"parts are {', '.join(PARTS)}")
+    if {*args.parts} - {*parts}:
+        parser.error(f"parts are {', '.join(parts)}")
     status, root = 0, args.out_dir.absolute() / "place"
-    for part in args.parts or PARTS:
-        begin, table = time.process_time(), Table()
+    for part in args.parts or parts:
+        begin, table = sum(os.times()[:4]), tables(part)
         commands.prepare(root)
-        PARTS[part](table, args.trials or COUNTS[part], args.seed, root)
-        print(f"{part}, seed {args.seed}, {time.process_time() - begin:.0f} s of a core\n\n{table}"
+        parts[part](table, args.trials or counts[part], args.seed, root)
+        print(f"{part}, seed {args.seed}, {sum(os.times()[:4]) - begin:.0f} s of a core\n\n{table}"
               "\n", flush=True)
         status |= bool(table.wrong)
     return status
+
+
+def main(argv: list[str] | None = None) -> int:
+    return serve(__doc__, PARTS, COUNTS, lambda part: Table(), argv)
 
 
 if __name__ == "__main__":

@@ -10,12 +10,10 @@ one that some order of the two leaves. ``grid.py kill`` ends the worker processe
 """
 from __future__ import annotations
 
-import argparse
 import functools
 import itertools
 import os
 import random
-import shutil
 import signal
 import sys
 import time
@@ -23,7 +21,7 @@ from pathlib import Path
 from typing import Any, Callable
 
 import _commands as commands
-from faults import Table, faulty, restore
+from faults import Table, faulty, restore, saved, serve
 
 COUNTS = {"kills": 150, "pairs": 5}
 
@@ -173,35 +171,11 @@ def _judge(root: Path, states: list[dict[str, str]], status: list[int]) -> tuple
     return "refused" if any(status) else "both", ""
 
 
-def saved(root: Path) -> Path:
-    """A copy of the folder as it is at the beginning."""
-    first = root.with_name("first")
-    shutil.rmtree(first, ignore_errors=True)
-    shutil.copytree(root, first)
-    return first
-
-
 PARTS = {"kills": kills, "pairs": pairs}
 
 
 def main(argv: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("parts", nargs="*", metavar="PART", help=", ".join(PARTS))
-    parser.add_argument("--trials", type=int, help="of each command or pair (default: as above)")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--out-dir", type=Path, default=Path("results/kills"))
-    args = parser.parse_args(argv)
-    if {*args.parts} - {*PARTS}:
-        parser.error(f"parts are {', '.join(PARTS)}")
-    status, root = 0, args.out_dir.absolute() / "place"
-    for part in args.parts or PARTS:
-        table = Table(OUTCOMES[part])
-        commands.prepare(root)
-        PARTS[part](table, args.trials or COUNTS[part], args.seed, root)
-        print(f"{part}, seed {args.seed}\n\n{table}\n", flush=True)
-        status |= bool(table.wrong)
-    return status
+    return serve(__doc__, PARTS, COUNTS, lambda part: Table(OUTCOMES[part]), argv)
 
 
 if __name__ == "__main__":

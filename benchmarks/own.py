@@ -103,7 +103,7 @@ def table(results: list[dict[str, Any]]) -> str:
             lines.append([row, len(runs), *cells, f"{excess:.1f}", f"{spoke}/{len(runs)}",
                           f"{seconds:.0f}"])
         out += f"### {name}\n\n" + markdown(
-            ["method", "n", *NAMES, "share off by", "verdict spoke", "CPU s"], lines) + "\n"
+            ["method", "n", *NAMES, "share off by", "verdict spoke", "CPU s"], lines)
     return out
 
 

@@ -144,10 +144,9 @@ def glance(cfg_file_or_name: str | os.PathLike | None, words: Sequence[Any]) -> 
     elsewhere = {*methods.names(), *shifts.names()} - blocks
     for key, value in given:
         key, value = str(key), value if isinstance(value, list) else str(value)
-        if key.partition(".")[0] in elsewhere or key in blocks and value == "":
+        answered = key.endswith(".verify")  # why it is refused is told later
+        if answered or key.partition(".")[0] in elsewhere or key in blocks and value == "":
             continue
-        if key.endswith(".verify"):
-            break  # has an answer of its own
         if key not in known:
             raise unknown(key, value, known)
         if key in NAMES and not NAMES[key].allows(value):

@@ -6,16 +6,19 @@ An entry's name is the name in configs; ours go before others of the same name.
 from __future__ import annotations
 
 import functools
-from importlib.metadata import EntryPoint, entry_points
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from graphgym_srnc.errors import InputError
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 
 @functools.cache
 def entries(kind: str) -> dict[str, EntryPoint]:
     """By name what other packages declare as ``methods``, ``shifts`` or ``backbones``; none of
     them is imported."""
+    from importlib.metadata import entry_points  # slow, and --help needs none
     return {entry.name: entry for entry in entry_points(group=f"graphgym_srnc.{kind}")}
 
 

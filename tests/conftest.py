@@ -2,7 +2,9 @@
 from __future__ import annotations
 
 import copy
+import sys
 from collections import Counter
+from importlib import import_module
 from itertools import combinations
 from operator import itemgetter
 from pathlib import Path
@@ -87,6 +89,15 @@ def caches(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 def own_cache(caches: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nor does it find what another one computed, perhaps by functions that it had replaced."""
     monkeypatch.setenv("GRAPHGYM_SRNC_CACHE", str(caches / uuid4().hex))
+
+
+@pytest.fixture(scope="session")
+def benchmark_of():
+    """A function that imports a program of the benchmarks by its name."""
+    folder = str(Path(__file__).parents[1] / "benchmarks")
+    sys.path.insert(0, folder)
+    yield import_module
+    sys.path.remove(folder)
 
 
 @pytest.fixture

@@ -16,14 +16,9 @@ FOLDER = Path(__file__).parent.parent / "benchmarks"
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
 
 
-@pytest.fixture(scope="module")
-def faults():
-    sys.path.insert(0, str(FOLDER))
-    try:
-        import faults
-        yield faults
-    finally:
-        sys.path.remove(str(FOLDER))
+@pytest.fixture
+def faults(benchmark_of):
+    return benchmark_of("faults")
 
 
 def table(tmp_path: Path, *words: str) -> str:

@@ -1,7 +1,6 @@
 """What the tables of the benchmarks say of runs: who leads, what counts once, who is marked."""
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
@@ -9,14 +8,9 @@ import pytest
 FOLDER = Path(__file__).parent.parent / "benchmarks"
 
 
-@pytest.fixture(scope="module")
-def harness():
-    sys.path.insert(0, str(FOLDER))
-    try:
-        import _harness
-        yield _harness
-    finally:
-        sys.path.remove(str(FOLDER))
+@pytest.fixture
+def harness(benchmark_of):
+    return benchmark_of("_harness")
 
 
 def runs(*scores: float, masked: tuple[str, ...] = (), splits: tuple[str, ...] = ()) -> dict:

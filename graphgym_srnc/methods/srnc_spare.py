@@ -128,9 +128,8 @@ class SRNCSpare(Method):
         """
         task, known = self.task, self.task.num_known
         named = scores[:, :known].argmax(1) if blind else scores.argmax(1)
-        everything = torch.arange(len(named), device=named.device)
-        gamma = newman_resolution(
-            task.target.edge_index, self.target.degree, everything, named)
+        every = torch.arange(len(named), device=named.device)
+        gamma = newman_resolution(task.target.edge_index, self.target.degree, every, named)
         cluster = self.new_cluster_gnn(self.resolution * gamma)
         encoder, groups = cluster.encoder, grouped(cluster.mapping, task.num_outputs)
         source, target = (encoder.view(graph) for graph in (cluster.source, cluster.target))
