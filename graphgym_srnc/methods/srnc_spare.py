@@ -1,6 +1,8 @@
 """SRNC with spare clusters: one for each known class, more for what no label explains."""
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 from torch.nn import functional as F
@@ -17,11 +19,14 @@ from graphgym_srnc.options import Count, Natural, Positive, Share, Weight
 from graphgym_srnc.task import ShiftTask, Sizes
 
 PROPAGATION = 10
-"""Steps by which neighbours share the energy that the first cut is made of."""
+"""Steps by which neighbours share the log-odds that the first cut is made of."""
 
 MOST = 0.85
-"""Share of the target below the first cut above which energies of labels and target are not
+"""Share of the target below the first cut above which log-odds of labels and target are not
 comparable."""
+
+TINY = 1e-6
+"""Least chance of an error that log-odds reckon with."""
 
 COLLAPSE, CLUSTER_LR = 0.1, 0.003
 """Weight of the collapse term, and learning rate of modularity."""
@@ -39,12 +44,16 @@ class SRNCSpare(Method):
 
     Modularity fills a spare cluster with a community only where no label holds it, so the unknown
     class is the sum of the spare clusters, and its share is theirs. Then a new classifier learns
-    labels and :math:`\hat y = \arg\max Q_\Phi P_\theta` on the whole target (Eq. 9).
+    labels and :math:`\hat y = \arg\max Q_\Phi P_\theta` on the target (Eq. 9).
 
-    In the first turn the classifier knows no unknown class: nodes whose propagated energy
-    :math:`\log \sum_c e^{z_c}` lies below that of ``sure`` of the held-out known nodes count as
-    unknown. Where these are nearly all, energies of two graphs cannot be compared, and the cluster
-    GNN begins by labels and modularity alone.
+    Either learns of each class the decisions with the largest margins alone, a share
+    :math:`a^\text{doubt}` of them, with :math:`a` the accuracy among the known classes on held-out
+    known nodes: nearly all where classes are easy, half of them where they are not.
+
+    In the first turn the classifier knows no unknown class: nodes whose propagated log-odds of the
+    likeliest class, :math:`\log p - \log (1 - p)`, lie below those of ``sure`` of the held-out
+    known nodes count as unknown. Where these are nearly all, two graphs cannot be compared, and the
+    cluster GNN begins by labels and modularity alone.
 
     Args:
         rounds: turns.
@@ -57,6 +66,7 @@ class SRNCSpare(Method):
         resolution: of modularity, in multiples of Newman's estimate from the decisions. At 1 spare
             clusters stay empty.
         sure: share of the held-out known nodes that the first cut keeps.
+        doubt: power of the held-out accuracy that gives the share of decisions to learn; 0 = all.
         smoothing: as of every method, but in close-set shift alone: an unknown class has no labels
             that would hold it back.
         correction: as of every method; by default labels of frequent classes count less.
@@ -66,18 +76,20 @@ class SRNCSpare(Method):
     search = {"modularity_weight": (1.0, 3.0, 10.0)}
     search_open = {"sure": (0.7, 0.8, 0.9)}
 
-    def __init__(self, *, rounds: Count = 5, steps: Count = 100, fit_steps: Count = 60,
+    def __init__(self, *, rounds: Count = 3, steps: Count = 100, fit_steps: Count = 60,
                  cluster_steps: Natural = 30, first_steps: Natural = 200, spare: Count = 12,
                  modularity_weight: Weight = 3.0, resolution: Positive = 2.0, sure: Share = 0.8,
-                 smoothing: Natural = 3, correction: Correction = "labels",
+                 doubt: Weight = 2.0, smoothing: Natural = 3, correction: Correction = "labels",
                  correction_power: Weight = 0.5, **base) -> None:
         super().__init__(smoothing=smoothing, correction=correction,
                          correction_power=correction_power, **base)
         self.episodes, self.steps, self.fit_steps = rounds, steps, fit_steps
         self.cluster_steps, self.first_steps, self.spare = cluster_steps, first_steps, spare
-        self.modularity_weight, self.resolution, self.sure = modularity_weight, resolution, sure
+        self.modularity_weight, self.resolution = modularity_weight, resolution
+        self.sure, self.doubt = sure, doubt
         self.register_buffer("number", torch.tensor(0))
         self.register_buffer("first_cut", torch.tensor(0.0))
+        self.register_buffer("accuracy", torch.tensor(1.0))
 
     def build(self, task: ShiftTask | Sizes) -> None:
         super().build(task)
@@ -102,15 +114,30 @@ class SRNCSpare(Method):
         figures, log_q = self.cluster(scores, blind)
 
         evidence = log_q if blind else log_q + scores.log_softmax(1)
-        label = evidence.argmax(1)
+        label, learned = evidence.argmax(1), self.surest(evidence)
         self.number += 1
         figures |= self.train_classifier([
             Part("classifier_source", self.source, task.train, self.labels),
-            Part("classifier_target", self.target, task.pool, label[task.pool])])
+            Part("classifier_target", self.target, learned, label[learned])])
         if task.open_set:
             share = (label[task.pool] == task.num_known).float().mean()
             figures["pseudo_unknown_share"] = float(share)
         return figures
+
+    def surest(self, scores: Tensor) -> Tensor:
+        """Of each class the unlabelled nodes that have it by the largest margins, ``[n]``.
+
+        Args:
+            scores: of decisions, ``[V, N(+1)]``.
+        """
+        pool, share = self.task.pool, float(self.accuracy) ** self.doubt
+        best = scores[pool].topk(2, 1)
+        margin, label = best.values[:, 0] - best.values[:, 1], best.indices[:, 0]
+        kept = []
+        for members in ((label == k).nonzero().ravel() for k in range(scores.size(1))):
+            order = margin[members].argsort(descending=True)
+            kept.append(members[order[:math.ceil(share * len(order))]])
+        return pool[torch.cat(kept)]
 
     def train_classifier(self, parts: list[Part]) -> dict[str, float]:
         """Train a new classifier."""
@@ -128,7 +155,7 @@ class SRNCSpare(Method):
         """
         task, known = self.task, self.task.num_known
         named = scores[:, :known].argmax(1) if blind else scores.argmax(1)
-        every = torch.arange(len(named), device=named.device)
+        every, learned = torch.arange(len(named), device=named.device), self.surest(scores)
         gamma = newman_resolution(task.target.edge_index, self.target.degree, every, named)
         cluster = self.new_cluster_gnn(self.resolution * gamma)
         encoder, groups = cluster.encoder, grouped(cluster.mapping, task.num_outputs)
@@ -144,8 +171,8 @@ class SRNCSpare(Method):
             log_q = encoder(target).log_softmax(1)
             losses = of_labels(log_q if self.source is self.target else None)
             if not blind:
-                log_p = map_clusters(log_q[task.pool], groups, task.num_outputs)
-                losses["cluster_decisions"] = F.nll_loss(log_p, named[task.pool])
+                log_p = map_clusters(log_q[learned], groups, task.num_outputs)
+                losses["cluster_decisions"] = F.nll_loss(log_p, named[learned])
             return losses | ({"cluster_target": cluster.target_loss(log_q)} if joint else {})
 
         # Labels alone would empty the spare clusters for good.
@@ -168,29 +195,33 @@ class SRNCSpare(Method):
 
     def uncorrected(self, graph: Data, role: str = "target") -> Tensor:
         """Log posteriors ``[V, N(+1)]``; before the first turn the unknown class has the negative
-        propagated energy of a node, above the likeliest class."""
+        propagated log-odds of a node's likeliest class, above the likeliest class."""
         logits, known = self.logits(graph, role), self.task.num_known
         if not self.task.open_set:
             return self.smoothed(logits, graph)
         if self.number:
             return logits.log_softmax(1)
         log_p = logits[:, :known].log_softmax(1)
-        energy = self.propagated(logits[:, :known].logsumexp(1, keepdim=True), graph)
-        return torch.cat([log_p - log_p.amax(1, keepdim=True), -energy], 1)
+        best = log_p.amax(1, keepdim=True)
+        odds = best - (-best.expm1()).clamp(min=TINY).log()
+        return torch.cat([log_p - best, -self.propagated(odds, graph)], 1)
 
     @torch.no_grad()
-    def propagated(self, energy: Tensor, graph: Data) -> Tensor:
-        """Energy ``[V, 1]`` after steps of a mean over neighbours, a tenth of its own at each."""
-        adjacency, result = self.prepared(graph).adjacency("gcn"), energy
-        weight = adjacency @ torch.ones_like(energy)
+    def propagated(self, score: Tensor, graph: Data) -> Tensor:
+        """Scores ``[V, 1]`` after steps of a mean over neighbours, a tenth of its own at each."""
+        adjacency, result = self.prepared(graph).adjacency("gcn"), score
+        weight = adjacency @ torch.ones_like(score)
         for _ in range(PROPAGATION):
-            result = 0.9 * (adjacency @ result) / weight + 0.1 * energy
+            result = 0.9 * (adjacency @ result) / weight + 0.1 * score
         return result
 
     def calibrate(self, scores: Tensor, label: Tensor, on_target: Tensor) -> None:
         """As all methods do; after the first turn there is an unknown class of its own, whose
         logit needs no cut where no validation node is unknown."""
         known = label < self.task.num_known
+        if known.any():
+            named = scores[known, :self.task.num_known].argmax(1)
+            self.accuracy.fill_(float((named == label[known]).float().mean()))
         if self.task.open_set and not self.number and known.any():
             sure = self.confidence(scores)[known]
             self.first_cut.fill_(float(sure.quantile(1 - self.sure)))
