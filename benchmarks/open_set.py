@@ -83,6 +83,7 @@ ROWS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "srnc": ("SRNC", "srnc", {}),
     "srnc-plus-no-ppr": ("SRNC+ without PPR", "srnc-plus", {"srnc_plus.smoothing": 0}),
     "srnc-plus": ("SRNC+", "srnc-plus", {}),
+    "srnc-spare": ("SRNC-spare", "srnc-spare", {}),
 }
 
 # At most four settings for each. A row that is not here takes the values of its config as they are:
@@ -107,7 +108,7 @@ TUNE: dict[str, list[dict[str, Any]]] = {
     "srnc-plus": [{"dataset.normalize": scale, "srnc_plus.drop_unsure": share}
                   for scale in ("row", "l2") for share in (0.3, 0.5)],
 }
-COMMON = ("energy", "gnnsafe", "srnc-plus")
+COMMON = ("energy", "gnnsafe", "srnc-plus", "srnc-spare")
 """Rows with one setting for all graphs."""
 
 CLUSTERS, UNSEEN = (7, 16), (3, 1)
