@@ -7,6 +7,7 @@ import torch
 from test_methods_universal import universal
 
 from graphgym_srnc.backbones import EncoderSpec
+from graphgym_srnc.losses.prior import known_share
 from graphgym_srnc.methods.erm import ERM
 from graphgym_srnc.methods.srnc_spare import SRNCSpare
 from graphgym_srnc.shifts import synthetic
@@ -47,17 +48,17 @@ def test_log_odds_are_shared_as_written():
     assert np.allclose(confidence.numpy(), wanted, atol=1e-3)
 
 
-def test_the_first_cut_keeps_its_share_of_known_validation_nodes():
+def test_the_sure_cut_keeps_its_share_of_known_validation_nodes():
     task = own()
     method = make(sure=0.7)
     method.start(task.blind())
     scores, label = method.predict(task.target), task.target.y[task.val]
     method.calibrate(scores[task.val], label, scores)
     known = method.confidence(scores[task.val])[label < task.num_known].numpy()
-    assert float(method.first_cut) == pytest.approx(np.quantile(known, 0.3), abs=1e-5)
+    assert float(method.sure_cut) == pytest.approx(np.quantile(known, 0.3), abs=1e-5)
 
 
-def test_without_unknown_validation_nodes_the_unknown_logit_decides():
+def test_between_graphs_the_unknown_logit_decides_without_unknown_validation_nodes():
     task, method = universal(), make()
     record = trainer.fit(method, task, selection="last")
     assert float(method.threshold) == 0.0
@@ -136,3 +137,18 @@ def test_the_accuracy_is_that_of_known_validation_nodes_among_known_classes():
     known = label < task.num_known
     named = scores[task.val][known, :task.num_known].argmax(1)
     assert float(method.accuracy) == pytest.approx(float((named == label[known]).double().mean()))
+
+
+def test_on_one_graph_the_estimated_share_decides_without_unknown_validation_nodes():
+    task = own()
+    known = task.val[task.target.y[task.val] < task.num_known]
+    method = make()
+    method.start(task.blind())
+    method.episode()
+    scores = method.predict(task.target)
+    method.calibrate(scores[known], task.target.y[known], scores)
+    called = float((method.decide(scores) == task.num_known).float().mean())
+    confidence = method.confidence(scores)
+    assert called == pytest.approx(1 - known_share(confidence[known], confidence), abs=2e-3)
+    truth = float((task.target.y == task.num_known).float().mean())
+    assert called == pytest.approx(truth, abs=0.1)

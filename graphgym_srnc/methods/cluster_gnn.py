@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from graphgym_srnc import backbones, parallel
-from graphgym_srnc.backbones import Batches, EncoderSpec, Graph, draw_edges
+from graphgym_srnc.backbones import Batches, EncoderSpec, Graph, View, draw_edges
 from graphgym_srnc.losses import modularity
 from graphgym_srnc.losses.alignment import align, alignment_cost, grouped, map_clusters
 from graphgym_srnc.methods import training
@@ -53,6 +53,26 @@ class Clusters(nn.Module):
     def log_class_posterior(self, log_q: Tensor) -> Tensor:
         """Log posteriors ``[n, C]`` over clusters as ones over classes, ``[n, N(+1)]``."""
         return map_clusters(log_q, self.mapping, self.num_outputs)
+
+
+class ByClass:
+    r"""A cluster GNN read as a classifier, whose logits are :math:`\log Q_\Phi` over classes.
+
+    It is called on views ``[n]`` as an encoder is, and gives ``[n, N(+1)]``.
+
+    Args:
+        clusters: the cluster GNN, whose map stays as it is.
+    """
+
+    def __init__(self, clusters: Clusters) -> None:
+        self.encoder, self.num_outputs = clusters.encoder, clusters.num_outputs
+        self.groups = grouped(clusters.mapping, clusters.num_outputs)
+        self.local = self.encoder.local
+        self.view, self.sample = self.encoder.view, self.encoder.sample
+
+    def __call__(self, view: View) -> Tensor:
+        log_q = self.encoder(view).log_softmax(1)
+        return map_clusters(log_q, self.groups, self.num_outputs)
 
 
 class ClusterGNN(Clusters):

@@ -2,19 +2,19 @@
 from __future__ import annotations
 
 import math
+from typing import Callable
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 from torch_geometric.data import Data
 
 from graphgym_srnc.backbones import prepare
-from graphgym_srnc.losses.alignment import grouped, map_clusters
 from graphgym_srnc.losses.modularity import newman_resolution
 from graphgym_srnc.methods.base import Method
-from graphgym_srnc.methods.cluster_gnn import ClusterGNN, cluster_encoder
+from graphgym_srnc.methods.cluster_gnn import ByClass, ClusterGNN, cluster_encoder
 from graphgym_srnc.methods.correction import Correction
-from graphgym_srnc.methods.training import Part, fit_parts, minimise
+from graphgym_srnc.methods.cut import cut_by_share
+from graphgym_srnc.methods.training import Part, fit_parts, minimise, part_losses
 from graphgym_srnc.options import Count, Natural, Positive, Share, Weight
 from graphgym_srnc.task import ShiftTask, Sizes
 
@@ -22,7 +22,7 @@ PROPAGATION = 10
 """Steps by which neighbours share the log-odds that the first cut is made of."""
 
 MOST = 0.85
-"""Share of the target below the first cut above which log-odds of labels and target are not
+"""Share of the target that is unknown at first above which log-odds of labels and target are not
 comparable."""
 
 TINY = 1e-6
@@ -50,10 +50,12 @@ class SRNCSpare(Method):
     :math:`a^\text{doubt}` of them, with :math:`a` the accuracy among the known classes on held-out
     known nodes: nearly all where classes are easy, half of them where they are not.
 
-    In the first turn the classifier knows no unknown class: nodes whose propagated log-odds of the
-    likeliest class, :math:`\log p - \log (1 - p)`, lie below those of ``sure`` of the held-out
-    known nodes count as unknown. Where these are nearly all, two graphs cannot be compared, and the
-    cluster GNN begins by labels and modularity alone.
+    In the first turn the classifier knows no unknown class, and the propagated log-odds of a node's
+    likeliest class, :math:`\log p - \log (1 - p)`, take its place. The classifier's decisions have
+    a node of the unknown class where it is less sure than ``sure`` of the held-out known nodes:
+    an unknown node that is taken for known does more harm than the reverse. Between two graphs this
+    holds for the first turn alone, and where nearly all of the target is unknown by it, the graphs
+    cannot be compared, and the cluster GNN begins by labels and modularity alone.
 
     Args:
         rounds: turns.
@@ -65,14 +67,14 @@ class SRNCSpare(Method):
         modularity_weight: :math:`w`.
         resolution: of modularity, in multiples of Newman's estimate from the decisions. At 1 spare
             clusters stay empty.
-        sure: share of the held-out known nodes that the first cut keeps.
+        sure: share of the held-out known nodes that the classifier's decisions keep known.
         doubt: power of the held-out accuracy that gives the share of decisions to learn; 0 = all.
         smoothing: as of every method, but in close-set shift alone: an unknown class has no labels
             that would hold it back.
         correction: as of every method; by default labels of frequent classes count less.
     """
 
-    explicit_unknown, in_batches = True, False
+    explicit_unknown = True
     search = {"modularity_weight": (1.0, 3.0, 10.0)}
     search_open = {"sure": (0.7, 0.8, 0.9)}
 
@@ -88,8 +90,13 @@ class SRNCSpare(Method):
         self.modularity_weight, self.resolution = modularity_weight, resolution
         self.sure, self.doubt = sure, doubt
         self.register_buffer("number", torch.tensor(0))
-        self.register_buffer("first_cut", torch.tensor(0.0))
+        self.register_buffer("sure_cut", torch.tensor(0.0))
         self.register_buffer("accuracy", torch.tensor(1.0))
+
+    @property
+    def one_graph(self) -> bool:
+        """Whether labels are on the target graph itself, whose scores they are comparable with."""
+        return self.task.source is self.task.target
 
     def build(self, task: ShiftTask | Sizes) -> None:
         super().build(task)
@@ -107,8 +114,9 @@ class SRNCSpare(Method):
         """One turn: decisions, clusters, and a new classifier."""
         task, scores = self.task, self.predict(self.task.target)
         blind = False
+        if task.open_set and (not self.number or self.one_graph):
+            scores[:, task.num_known] += self.sure_cut
         if task.open_set and not self.number:
-            scores[:, task.num_known] += self.first_cut
             unknown = scores[task.pool].argmax(1) == task.num_known
             blind = float(unknown.float().mean()) > MOST
         figures, log_q = self.cluster(scores, blind)
@@ -143,7 +151,8 @@ class SRNCSpare(Method):
         """Train a new classifier."""
         self.classifier.load_state_dict(self.new_classifier(self.task.num_outputs).state_dict())
         optimizer = self.make_optimizer(self.classifier.parameters())
-        return fit_parts(self.classifier, optimizer, parts, self.steps)
+        return fit_parts(self.classifier, optimizer, parts, self.steps, self.batch_size,
+                         self.fanout)
 
     def cluster(self, scores: Tensor, blind: bool) -> tuple[dict[str, float], Tensor]:
         r"""Train a new cluster GNN; give its losses and :math:`\log Q_\Phi` over classes
@@ -158,28 +167,22 @@ class SRNCSpare(Method):
         every, learned = torch.arange(len(named), device=named.device), self.surest(scores)
         gamma = newman_resolution(task.target.edge_index, self.target.degree, every, named)
         cluster = self.new_cluster_gnn(self.resolution * gamma)
-        encoder, groups = cluster.encoder, grouped(cluster.mapping, task.num_outputs)
-        source, target = (encoder.view(graph) for graph in (cluster.source, cluster.target))
+        encoder, on_target = cluster.encoder, cluster.on_target()
+        decisions = Part("cluster_decisions", cluster.target, learned, named[learned])
 
-        def of_labels(log_q: Tensor | None, width: int | None = None) -> dict[str, Tensor]:
-            logits = encoder(source) if log_q is None else log_q
-            log_p = map_clusters(logits[task.train, :width].log_softmax(1), groups[:width],
-                                 width or task.num_outputs)
-            return {"cluster_source": F.nll_loss(log_p, self.labels)}
-
-        def terms(joint: bool) -> dict[str, Tensor]:
-            log_q = encoder(target).log_softmax(1)
-            losses = of_labels(log_q if self.source is self.target else None)
-            if not blind:
-                log_p = map_clusters(log_q[learned], groups, task.num_outputs)
-                losses["cluster_decisions"] = F.nll_loss(log_p, named[learned])
-            return losses | ({"cluster_target": cluster.target_loss(log_q)} if joint else {})
+        def supervised(width: int | None = None) -> Callable[[], dict[str, Tensor]]:
+            parts = [Part("cluster_source", cluster.source, task.train, self.labels,
+                          num_classes=width)]
+            parts += [] if blind else [decisions]
+            return part_losses(ByClass(cluster), parts, self.batch_size, self.fanout)
 
         # Labels alone would empty the spare clusters for good.
         minimise(encoder, self.make_optimizer(encoder.parameters()),
-                 lambda: of_labels(None, known) if blind else terms(False), self.fit_steps)
-        count = self.first_steps if blind else self.cluster_steps
-        figures = minimise(encoder, cluster.optimizer, lambda: terms(True), count)
+                 supervised(known if blind else None), self.fit_steps)
+        terms = supervised()
+        figures = minimise(encoder, cluster.optimizer,
+                           lambda: terms() | {"cluster_target": on_target()[0]},
+                           self.first_steps if blind else self.cluster_steps)
         log_q = cluster.log_posterior(cluster.target)
         figures |= {"resolution": cluster.resolution} | cluster.figures(log_q)
         return figures, cluster.log_class_posterior(log_q)
@@ -191,7 +194,7 @@ class SRNCSpare(Method):
         size = task.num_known + (self.spare if task.open_set else 0)
         return ClusterGNN(spec, size, task.num_outputs, *graphs, resolution=resolution,
                           collapse=COLLAPSE, modularity_weight=self.modularity_weight,
-                          lr=CLUSTER_LR)
+                          lr=CLUSTER_LR, batch_size=self.batch_size, fanout=self.fanout)
 
     def uncorrected(self, graph: Data, role: str = "target") -> Tensor:
         """Log posteriors ``[V, N(+1)]``; before the first turn the unknown class has the negative
@@ -216,16 +219,17 @@ class SRNCSpare(Method):
         return result
 
     def calibrate(self, scores: Tensor, label: Tensor, on_target: Tensor) -> None:
-        """As all methods do; after the first turn there is an unknown class of its own, whose
-        logit needs no cut where no validation node is unknown."""
+        """As all methods do; where no validation node is unknown, the cut is by the estimated share
+        of unknown nodes on one graph, and between two graphs at the logit of the unknown class."""
         known = label < self.task.num_known
         if known.any():
             named = scores[known, :self.task.num_known].argmax(1)
             self.accuracy.fill_(float((named == label[known]).float().mean()))
-        if self.task.open_set and not self.number and known.any():
-            sure = self.confidence(scores)[known]
-            self.first_cut.fill_(float(sure.quantile(1 - self.sure)))
-        if self.number and self.cut == "validation" and bool(known.all()):
-            self.threshold.zero_()
-        else:
+            confidence = self.confidence(scores)[known]
+            self.sure_cut.fill_(float(confidence.quantile(1 - self.sure)))
+        if self.cut == "share" or not self.task.open_set or not bool(known.all()):
             super().calibrate(scores, label, on_target)
+        elif self.one_graph:
+            self.threshold.fill_(cut_by_share(confidence, self.confidence(on_target)))
+        else:
+            self.threshold.fill_(0.0 if self.number else self.sure_cut)

@@ -75,6 +75,17 @@ def fit_parts(model: Encoder, optimizer: torch.optim.Optimizer, parts: Sequence[
     Returns:
         The last terms by name.
     """
+    return minimise(model, optimizer, part_losses(model, parts, batch_size, fanout), steps)
+
+
+def part_losses(model: Encoder, parts: Sequence[Part], batch_size: int = 0,
+                fanout: int = 0) -> Callable[[], dict[str, Tensor]]:
+    """A function that gives the terms of :func:`fit_parts` at its next step.
+
+    Args:
+        model: what makes logits of views, an encoder or what can be called like one.
+        parts, batch_size, fanout: those of :func:`fit_parts`.
+    """
     # Nodes of one graph share one view: their neighbourhoods overlap.
     groups = [[part for part in parts if part.graph is graph]
               for graph in dict.fromkeys(part.graph for part in parts)]
@@ -91,7 +102,7 @@ def fit_parts(model: Encoder, optimizer: torch.optim.Optimizer, parts: Sequence[
                 terms[part.name] = part.weight * F.cross_entropy(z[:, :part.num_classes], y)
         return terms
 
-    return minimise(model, optimizer, losses, steps)
+    return losses
 
 
 @torch.no_grad()
