@@ -25,6 +25,7 @@ from graphgym_srnc.own.discover import (
     clusters,
     evidence,
     feedback,
+    map,
     nodes,
     page,
     pictures,
@@ -254,11 +255,12 @@ def test_page_is_whole_and_escaped(graph, found):
     rows = table.rows(found, graph, [NASTY] * 3, names, 4)
     p = posterior_of(graph)
     curves = evidence.gather(graph, p, found.state)
-    html = page.render(NASTY, rows, found, curves, pictures.pictures(found, curves), [NASTY] * 3,
-                       NASTY)
+    every_node = map.data(found, p, [NASTY] * 3, names, {1: NASTY})
+    html = page.render(NASTY, rows, found, curves, pictures.pictures(found, curves), every_node,
+                       [NASTY] * 3, NASTY)
     read = Reader(html)
-    assert not {"script", "link", "iframe", "a"} & {tag for tag, _ in read.tags}
-    assert "<script" not in html
+    assert not {"link", "iframe", "a"} & {tag for tag, _ in read.tags}
+    assert html.count("<script") == 2 and "<script>alert" not in html
     sources = [attrs["src"] for tag, attrs in read.tags if tag == "img"]
     assert len(sources) == 2 and "default-src 'none'" in html
     assert all(source.startswith("data:image/png;base64,") for source in sources)
@@ -379,7 +381,7 @@ def test_from_a_run_to_the_next_one(run):
     html = (run / "page.html").read_text()
     from graphgym_srnc.cli.discover import OWN
     assert OWN in html[:1000]
-    assert "<script" not in html and "word" in html
+    assert html.count("<script") == 2 and "word" in html and "new things" in html
     assert {path.name for path in (run / "pictures").iterdir()} == {"map.png", "evidence.png"}
     assert len(list(csv.reader((run / "table.csv").open()))) == 3
     from graphgym_srnc import shifts

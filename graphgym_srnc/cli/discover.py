@@ -62,7 +62,16 @@ def main(args: argparse.Namespace) -> None:
 
     from graphgym_srnc.data.folder import check_place
     from graphgym_srnc.errors import InputError
-    from graphgym_srnc.own.discover import clusters, evidence, feedback, nodes, page, scores, table
+    from graphgym_srnc.own.discover import (
+        clusters,
+        evidence,
+        feedback,
+        map,
+        nodes,
+        page,
+        scores,
+        table,
+    )
     from graphgym_srnc.own.discover.names import read_names
     from graphgym_srnc.own.discover.pictures import pictures
     from graphgym_srnc.own.discover.states import states
@@ -116,7 +125,9 @@ def main(args: argparse.Namespace) -> None:
     if args.out:
         title = f"New classes in {task.name if task is not None else Path(args.graph).name}"
         command = shlex.join(["graphgym-srnc", *sys.argv[1:]])
-        html = page.render(title, rows, discovery, curves, drawn, classes, command, naming)
+        every_node = map.data(discovery, posterior, classes, names, cluster_names)
+        html = page.render(title, rows, discovery, curves, drawn, every_node, classes, command,
+                           naming)
         _write(Path(args.out), "--out", html.encode())
     for name, picture in drawn.items() if args.figures else ():
         _write(Path(args.figures) / f"{name}.png", "--figures", picture.png)
