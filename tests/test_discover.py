@@ -219,6 +219,13 @@ def test_words_that_set_blocks_apart(graph):
     np.testing.assert_allclose(words.mean_difference(dense, inside), wanted, rtol=0.02)
 
 
+@pytest.mark.filterwarnings("error")
+def test_a_group_without_nodes_has_no_words(graph):
+    dense, group = graph.x.numpy() - 0.5, np.where(graph.y.numpy() == 1, 2, graph.y.numpy())
+    columns = words.distinguishing(dense, group, 8)
+    assert columns[1] == [] and columns[0]
+
+
 def test_scores_by_hand(graph, found):
     nodes = torch.arange(graph.num_nodes)[5:]
     rated = scores.rate(found, graph.y, graph.y >= 3, nodes)
@@ -363,6 +370,7 @@ def run(tmp_path_factory) -> Path:
                    "synthetic.num_features", "100", "gnn.dim_inner", "16",
                    "train.max_episodes", "2", cwd=folder)
     assert done.returncode == 0, done.stderr
+    assert "graphgym-srnc discover results/one --out discovery.html" in done.stdout
     return folder
 
 
@@ -374,6 +382,7 @@ def test_from_a_run_to_the_next_one(run):
                    "--figures", "pictures", "--name", "1=new things", "--labels-out", "labels",
                    "--nodes-per-class", "6", cwd=run)
     assert done.returncode == 0, done.stderr
+    assert "Warning" not in done.stderr
     for text in ("conductance", "evidence on the number", "average precision of the ranking",
                  "wrote labels"):
         assert text in done.stdout

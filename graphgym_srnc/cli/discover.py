@@ -123,7 +123,8 @@ def main(args: argparse.Namespace) -> None:
                              *named, "--labels-out", "NEXT"])
     drawn = pictures(discovery, curves) if args.out or args.figures else {}
     if args.out:
-        title = f"New classes in {task.name if task is not None else Path(args.graph).name}"
+        data = Path(args.graph).name if task is None else task.name.removeprefix("file/")
+        title = f"New classes in {data}"
         command = shlex.join(["graphgym-srnc", *sys.argv[1:]])
         every_node = map.data(discovery, posterior, classes, names, cluster_names)
         html = page.render(title, rows, discovery, curves, drawn, every_node, classes, command,
