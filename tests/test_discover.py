@@ -416,6 +416,16 @@ def test_a_table_of_all_nodes(graph, found):
     assert json.loads(nodes.neighbors(found.state.numpy(), True)[0]) == told
 
 
+def test_neighbors_in_blocks_and_of_nodes_at_one_place(monkeypatch):
+    monkeypatch.setattr(nodes, "BLOCK", 16)
+    state = np.random.default_rng(0).normal(size=(50, 3)).astype(np.float32)
+    state[10:30] = state[10]
+    for own, row in enumerate(nodes.neighbors(state, False)):
+        far = np.delete(np.linalg.norm(state - state[own], axis=1), own)
+        assert own not in row["ids"] and len({*row["ids"]}) == nodes.NEIGHBORS
+        assert row["distances"] == pytest.approx(np.sort(far)[:nodes.NEIGHBORS], abs=1e-3)
+
+
 def test_places_of_nodes_that_are_not_drawn(graph, found, monkeypatch):
     monkeypatch.setattr(pictures.embedding, "MAX_POINTS", 200)
     monkeypatch.setattr(pictures.embedding.sample, "__defaults__", (200,))

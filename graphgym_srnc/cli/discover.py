@@ -4,7 +4,9 @@ from __future__ import annotations
 import argparse
 import shlex
 import sys
+from functools import partial
 from pathlib import Path
+from typing import Callable
 
 from graphgym_srnc.cli import arguments
 
@@ -55,9 +57,17 @@ def main(args: argparse.Namespace) -> None:
             written then.
     """
     from graphgym_srnc import store
+    from graphgym_srnc.progress import RunProgress
     _check(args)
     if not Path(args.run).is_file():
         store.finished_run(Path(args.run))
+    with RunProgress(1, sys.stderr) as progress:
+        _discover(args, partial(progress.start, "discover"))
+
+
+def _discover(args: argparse.Namespace, begin: Callable[[str], None]) -> None:
+    """What ``main`` does after its checks; ``begin`` is told of each part that may take long."""
+    begin("reading the graph")
     import torch
 
     from graphgym_srnc.data.folder import check_place
@@ -97,9 +107,12 @@ def main(args: argparse.Namespace) -> None:
     names = read_names(args.texts, args.words, folder, graph)
     classes = feedback.in_words(model.class_names[:-1])
 
+    begin("predicting")
     posterior = model.predict(graph).posterior
     clusters.check(posterior, args.clusters or len(classes) + 1)
+    begin("what the nodes are about")
     state = states(graph, posterior)
+    begin("evidence on the number of clusters")
     curves = evidence.gather(graph, posterior, state)
     count = args.clusters or curves.stability.suggestion
     discovery = clusters.find(graph, posterior, count, state=state)
@@ -121,6 +134,7 @@ def main(args: argparse.Namespace) -> None:
                  for new in discovery.new]
         naming = shlex.join(["graphgym-srnc", "discover", args.run, "--clusters", str(count),
                              *named, "--labels-out", "NEXT"])
+    begin("pictures and map")
     drawn = pictures(discovery, curves) if args.out or args.figures else {}
     if args.out:
         data = Path(args.graph).name if task is None else task.name.removeprefix("file/")
@@ -135,6 +149,7 @@ def main(args: argparse.Namespace) -> None:
     if args.csv:
         _write(Path(args.csv), "--csv", table.to_csv(rows).encode())
     if args.nodes:
+        begin("neighbours of each node")
         columns = nodes.table(discovery, posterior, classes, names, cluster_names,
                               as_text=args.nodes.endswith(".csv"))
         predictions.write(Path(args.nodes), columns, "--nodes")
