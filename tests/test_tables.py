@@ -21,7 +21,11 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import torch
-from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
+from sklearn.feature_extraction.text import (
+    ENGLISH_STOP_WORDS,
+    CountVectorizer,
+    TfidfVectorizer,
+)
 from torch_geometric.data import Data, HeteroData
 
 from graphgym_srnc import shifts
@@ -757,6 +761,8 @@ def test_the_example_is_what_it_says(tmp_path):
     assert all(label in ("", topic) for label, topic in zip(labels, topics))
     assert set(labels) == {"", *example.TOPICS[:-example.UNLABELLED]}
     assert 25 <= sum(map(bool, labels)) <= 80
+    assert len({*example.WORDS}) == len(example.WORDS) == 300 + 7 * 40
+    assert not {*example.WORDS} & ENGLISH_STOP_WORDS
     words = {topic: {word for row, own in zip(nodes, topics) if own == topic
                      for word in row[1].lower().split()} for topic in set(topics)}
     assert all(len(own - set().union(*(words[other] for other in words if other != topic))) > 20
