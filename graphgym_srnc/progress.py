@@ -88,11 +88,11 @@ class RunProgress(_Display):
         if self._bars is not None:
             self._bars.stop()
 
-    def start(self, name: str) -> None:
-        """A run begins."""
-        self.name, self.status, self.begin = name, "pre-training", time.monotonic()
+    def start(self, name: str, status: str = "pre-training") -> None:
+        """A run begins, or another part of a command."""
+        self.name, self.status, self.begin = name, status, time.monotonic()
         if self._bars is not None:
-            text = f"{name}: pre-training"
+            text = f"{name}: {status}"
             self._bars.reset(self._episodes, description=text, total=None, visible=True)
 
     def episode(self, number: int, most: int, text: str) -> None:

@@ -25,6 +25,7 @@ from graphgym_srnc.own.discover import (
     clusters,
     evidence,
     feedback,
+    map,
     nodes,
     page,
     pictures,
@@ -218,6 +219,13 @@ def test_words_that_set_blocks_apart(graph):
     np.testing.assert_allclose(words.mean_difference(dense, inside), wanted, rtol=0.02)
 
 
+@pytest.mark.filterwarnings("error")
+def test_a_group_without_nodes_has_no_words(graph):
+    dense, group = graph.x.numpy() - 0.5, np.where(graph.y.numpy() == 1, 2, graph.y.numpy())
+    columns = words.distinguishing(dense, group, 8)
+    assert columns[1] == [] and columns[0]
+
+
 def test_scores_by_hand(graph, found):
     nodes = torch.arange(graph.num_nodes)[5:]
     rated = scores.rate(found, graph.y, graph.y >= 3, nodes)
@@ -254,11 +262,12 @@ def test_page_is_whole_and_escaped(graph, found):
     rows = table.rows(found, graph, [NASTY] * 3, names, 4)
     p = posterior_of(graph)
     curves = evidence.gather(graph, p, found.state)
-    html = page.render(NASTY, rows, found, curves, pictures.pictures(found, curves), [NASTY] * 3,
-                       NASTY)
+    every_node = map.data(found, p, [NASTY] * 3, names, {1: NASTY})
+    html = page.render(NASTY, rows, found, curves, pictures.pictures(found, curves), every_node,
+                       [NASTY] * 3, NASTY)
     read = Reader(html)
-    assert not {"script", "link", "iframe", "a"} & {tag for tag, _ in read.tags}
-    assert "<script" not in html
+    assert not {"link", "iframe", "a"} & {tag for tag, _ in read.tags}
+    assert html.count("<script") == 2 and "<script>alert" not in html
     sources = [attrs["src"] for tag, attrs in read.tags if tag == "img"]
     assert len(sources) == 2 and "default-src 'none'" in html
     assert all(source.startswith("data:image/png;base64,") for source in sources)
@@ -361,6 +370,7 @@ def run(tmp_path_factory) -> Path:
                    "synthetic.num_features", "100", "gnn.dim_inner", "16",
                    "train.max_episodes", "2", cwd=folder)
     assert done.returncode == 0, done.stderr
+    assert "graphgym-srnc discover results/one --out discovery.html" in done.stdout
     return folder
 
 
@@ -372,6 +382,7 @@ def test_from_a_run_to_the_next_one(run):
                    "--figures", "pictures", "--name", "1=new things", "--labels-out", "labels",
                    "--nodes-per-class", "6", cwd=run)
     assert done.returncode == 0, done.stderr
+    assert "Warning" not in done.stderr
     for text in ("conductance", "evidence on the number", "average precision of the ranking",
                  "wrote labels"):
         assert text in done.stdout
@@ -379,7 +390,7 @@ def test_from_a_run_to_the_next_one(run):
     html = (run / "page.html").read_text()
     from graphgym_srnc.cli.discover import OWN
     assert OWN in html[:1000]
-    assert "<script" not in html and "word" in html
+    assert html.count("<script") == 2 and "word" in html and "new things" in html
     assert {path.name for path in (run / "pictures").iterdir()} == {"map.png", "evidence.png"}
     assert len(list(csv.reader((run / "table.csv").open()))) == 3
     from graphgym_srnc import shifts
@@ -403,6 +414,16 @@ def test_a_table_of_all_nodes(graph, found):
     told = columns["neighbors"][0]
     assert 0 not in told["ids"] and told["distances"] == pytest.approx(nearest.tolist(), abs=1e-4)
     assert json.loads(nodes.neighbors(found.state.numpy(), True)[0]) == told
+
+
+def test_neighbors_in_blocks_and_of_nodes_at_one_place(monkeypatch):
+    monkeypatch.setattr(nodes, "BLOCK", 16)
+    state = np.random.default_rng(0).normal(size=(50, 3)).astype(np.float32)
+    state[10:30] = state[10]
+    for own, row in enumerate(nodes.neighbors(state, False)):
+        far = np.delete(np.linalg.norm(state - state[own], axis=1), own)
+        assert own not in row["ids"] and len({*row["ids"]}) == nodes.NEIGHBORS
+        assert row["distances"] == pytest.approx(np.sort(far)[:nodes.NEIGHBORS], abs=1e-3)
 
 
 def test_places_of_nodes_that_are_not_drawn(graph, found, monkeypatch):

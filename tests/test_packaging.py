@@ -44,7 +44,7 @@ def test_wheel_holds_code_and_configs(wheel):
                if path.suffix in (".yaml", ".txt")]
     shipped = {name for name in names if name.startswith("graphgym_srnc/configs_gym/")}
     assert {f"graphgym_srnc/{path.relative_to(ROOT).as_posix()}" for path in configs} == shipped
-    assert "graphgym_srnc/report/page.html" in names
+    assert {"graphgym_srnc/report/page.html", "graphgym_srnc/own/discover/map.js"} <= set(names)
     assert not [name for name in names if name.startswith(("tests", "configs_gym"))]
 
 

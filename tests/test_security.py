@@ -125,6 +125,7 @@ CLAIMS = {
                          "compare::test_names_are_escaped_everywhere",
     "In Markdown no name": "compare::test_no_name_becomes_a_link_or_html",
     "The page of `report` loads": "report_html::test_a_page_loads_nothing",
+    "The page of `discover` loads": "map::test_a_page_runs_its_own_script_and_nothing_else",
     "Only pictures are taken": "report_html::test_only_pictures_of_runs_are_taken",
     "Wrong is another number": "benchmarks_faults::test_ends_that_must_not_be "
         "benchmarks_faults::test_other_numbers_without_a_word_are_noticed",

@@ -21,7 +21,11 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import torch
-from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
+from sklearn.feature_extraction.text import (
+    ENGLISH_STOP_WORDS,
+    CountVectorizer,
+    TfidfVectorizer,
+)
 from torch_geometric.data import Data, HeteroData
 
 from graphgym_srnc import shifts
@@ -134,7 +138,7 @@ def test_numbers_categories_and_embeddings_stand_side_by_side(split_free, tmp_pa
     assert made.words == ["size", "year", "land=<i>", "land=DE", "land=FR", "embedding 0",
                           "embedding 1", "embedding 2"]
     assert told == ["columns: id id; label label; number size and year; category land; not read: "
-                    "title"]
+                    "title (--text, --numbers and --categories read columns)"]
     everything, _ = homogeneous.make_graph(*split_free, numbers=["*"])
     assert everything.words == ["size", "year"]
     np.testing.assert_allclose(everything.features.toarray(), blocks[0], atol=1e-12)
@@ -155,18 +159,26 @@ def test_counts_and_stop_words_are_scikit_learns(split_free):
     assert made.words == oracle.get_feature_names_out().tolist() and made.texts == texts
 
 
-def test_a_second_table_gets_the_features_of_the_first(files, tmp_path):
+def test_a_second_table_gets_the_features_of_the_first(files, tmp_path, capsys):
     chosen = ("--text", "title", "--numbers", "size,year", "--categories", "land")
     assert run("make", *files, *chosen, "--out", tmp_path / "first") == 0
     header, *rows = rows_of(files[0])
     new = write(tmp_path / "new.csv", ("id", "title", "size", "year", "land"),
                 [row[:5] for row in rows[:3]])
     links = write(tmp_path / "links.csv", ("a", "b"), EDGES[:2])
+    capsys.readouterr()
     assert run("make", new, links, "--like", tmp_path / "first", "--out", tmp_path / "second") == 0
+    told = capsys.readouterr().out
+    assert "columns: id id; text title; number size and year; category land\n" in told
     first, second = (np.load(tmp_path / name / "features.npy") for name in ("first", "second"))
     np.testing.assert_allclose(second, first[:3], atol=1e-6)
     assert (tmp_path / "first/words.txt").read_text() == (tmp_path / "second/words.txt").read_text()
     assert not (tmp_path / "second/labels.csv").exists()
+    less = write(tmp_path / "less.csv", ("id", "size", "year", "land"),
+                 [[row[0], *row[2:5]] for row in rows[:3]])
+    more = ("--like", tmp_path / "first", "--out", tmp_path / "third")
+    assert run("make", less, links, *more) == 2
+    assert "first, whose column: got 'title'" in capsys.readouterr().err
 
 
 def test_spectral_features_are_eigenvectors(split_free):
@@ -749,6 +761,8 @@ def test_the_example_is_what_it_says(tmp_path):
     assert all(label in ("", topic) for label, topic in zip(labels, topics))
     assert set(labels) == {"", *example.TOPICS[:-example.UNLABELLED]}
     assert 25 <= sum(map(bool, labels)) <= 80
+    assert len({*example.WORDS}) == len(example.WORDS) == 300 + 7 * 40
+    assert not {*example.WORDS} & ENGLISH_STOP_WORDS
     words = {topic: {word for row, own in zip(nodes, topics) if own == topic
                      for word in row[1].lower().split()} for topic in set(topics)}
     assert all(len(own - set().union(*(words[other] for other in words if other != topic))) > 20
@@ -879,9 +893,79 @@ def test_names_that_look_alike():
     names = ["Graph theory", "graph-theory", "grahp theory", "class 1", "class 2", "art", "arts"]
     assert mend.alike(names) == [("Graph theory", "graph-theory"), ("Graph theory", "grahp theory"),
                                  ("graph-theory", "grahp theory")]
+    assert mend.alike(["Toys & Games", "Toys and Games", "Games"]) == [
+        ("Toys & Games", "Toys and Games")]
+
+
+def test_tables_are_made_without_torch(files, tmp_path):
+    done = subprocess.run([sys.executable, "-c", """
+import sys
+from graphgym_srnc.cli.main import main
+status = main(sys.argv[1:])
+print("torch" in sys.modules)
+sys.exit(status)
+""", "data", "make", *map(str, files), "--text", "title", "--out", str(tmp_path / "made")],
+                          capture_output=True, text=True, cwd=Path(__file__).parent.parent)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.endswith("False\n")
 
 
 # Files of other programs.
+
+def ogb_folder(root: Path, **content: str) -> Path:
+    """What ogb leaves of a small data set; ``content`` has other files, by their names with _."""
+    files = {"raw/edge": "0,1\n1,2\n2,3\n", "raw/node-feat": "0.5,0\n1,2\n0,0\n-1,1e-3\n3,3\n",
+             "raw/node-label": "0\n1\nnan\n0\n1\n", "raw/num-node-list": "5\n",
+             "raw/node_year": "1\n" * 5, "split/time/train": "0\n1\n",
+             "split/time/valid": "3\n", "split/time/test": "2\n4\n",
+             "mapping/labelidx2arxiv": "label idx,arxiv category\n0,cs.AI\n1,cs.LG\n",
+             "mapping/nodeidx2paperid": "node idx,paper id\n" + "".join(
+                 f"{node},p{node}\n" for node in range(5))}
+    files |= {f"raw/{name.replace('_', '-')}": text for name, text in content.items()}
+    for name, text in files.items():
+        path = root / f"{name}.csv.gz"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(gzip.compress(text.encode()))
+    return root
+
+
+def test_a_folder_of_ogb(tmp_path, capsys):
+    source, out = ogb_folder(tmp_path / "ogbn_small"), tmp_path / "made"
+    assert run("make", source, "--out", out) == 0
+    told = capsys.readouterr().out
+    assert "not read: node_year.csv.gz; links have no weights" in told
+    assert "5 nodes, 3 links, 2 features" in told and "cs.AI 2, cs.LG 2" in told
+    assert _names.of_folder(out).ids == [f"p{node}" for node in range(5)]
+    task = shifts.find("file")(path=str(out))
+    x = task.target.x.to_dense() if task.target.x.layout != torch.strided else task.target.x
+    assert torch.equal(x, torch.tensor([[0.5, 0], [1, 2], [0, 0], [-1, 1e-3], [3, 3]]))
+    assert task.class_names[:2] == ("cs.AI", "cs.LG")
+    assert (task.train.tolist(), task.val.tolist(), task.test.tolist()) == ([0, 1], [3], [4])
+
+
+@pytest.mark.parametrize("content, told", [
+    ({"edge": "0,9\n"}, "edge.csv.gz"), ({"edge": "0,1,2\n"}, "2 column(s)"),
+    ({"node_feat": "0.5,x\n"}, "lines of numbers"),
+    ({"node_feat": "1,2\n3\n4,5\n6,7\n"}, "node-feat"),
+    ({"node_label": "0,1\n" * 5}, "one class"), ({"node_label": "0\n1\n"}, "one class"),
+    ({"node_label": ""}, "node-label.csv.gz")])
+def test_bad_folders_of_ogb(content, told, tmp_path, capsys):
+    assert run("make", ogb_folder(tmp_path / "ogb", **content), "--out", tmp_path / "made") == 2
+    error = capsys.readouterr().err
+    assert told in error and error.count("\n") == 1 and not (tmp_path / "made").exists()
+
+
+def test_folders_that_are_none_of_ogb(tmp_path, capsys):
+    assert run("make", tmp_path, "--out", tmp_path / "made") == 2
+    assert "a folder of ogb's, with raw in it" in capsys.readouterr().err
+    source = ogb_folder(tmp_path / "ogb")
+    assert run("make", source, "--text", "title", "--out", tmp_path / "made") == 2
+    assert "--text: got ['title']; allowed: nothing with a folder" in capsys.readouterr().err
+    (source / "raw/edge.csv.gz").unlink()
+    assert run("make", source, "--out", tmp_path / "made") == 2
+    assert "edge.csv.gz" in capsys.readouterr().err
+
+
 
 def shapes(path: Path, **given) -> tuple:
     made, _ = homogeneous.make_graph(path, text=["title"], options=features.TextOptions(

@@ -30,6 +30,13 @@ BAD = {
 """Figures beyond the bound of each sentence."""
 
 
+def test_no_unknown_node_may_be_right():
+    found = verdict.sentences({"unknown_share": 0.0, "val_unknown_share": 0.0})
+    assert "right if every class has labels" in found["unknown share"]
+    found = verdict.sentences({"unknown_share": 0.0, "val_unknown_share": 0.2})
+    assert "the cut is off" in found["unknown share"] and "right if" not in found["unknown share"]
+
+
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize(("clusters", "classes"), [(2, 2), (3, 3), (4, 4), (5, 3), (6, 2)])
 def test_second_best_assignment_against_all_of_them(clusters, classes, seed):

@@ -4,7 +4,9 @@ from __future__ import annotations
 import argparse
 import shlex
 import sys
+from functools import partial
 from pathlib import Path
+from typing import Callable
 
 from graphgym_srnc.cli import arguments
 
@@ -55,14 +57,31 @@ def main(args: argparse.Namespace) -> None:
             written then.
     """
     from graphgym_srnc import store
+    from graphgym_srnc.progress import RunProgress
     _check(args)
     if not Path(args.run).is_file():
         store.finished_run(Path(args.run))
+    with RunProgress(1, sys.stderr) as progress:
+        _discover(args, partial(progress.start, "discover"))
+
+
+def _discover(args: argparse.Namespace, begin: Callable[[str], None]) -> None:
+    """What ``main`` does after its checks; ``begin`` is told of each part that may take long."""
+    begin("reading the graph")
     import torch
 
     from graphgym_srnc.data.folder import check_place
     from graphgym_srnc.errors import InputError
-    from graphgym_srnc.own.discover import clusters, evidence, feedback, nodes, page, scores, table
+    from graphgym_srnc.own.discover import (
+        clusters,
+        evidence,
+        feedback,
+        map,
+        nodes,
+        page,
+        scores,
+        table,
+    )
     from graphgym_srnc.own.discover.names import read_names
     from graphgym_srnc.own.discover.pictures import pictures
     from graphgym_srnc.own.discover.states import states
@@ -88,9 +107,12 @@ def main(args: argparse.Namespace) -> None:
     names = read_names(args.texts, args.words, folder, graph)
     classes = feedback.in_words(model.class_names[:-1])
 
+    begin("predicting")
     posterior = model.predict(graph).posterior
     clusters.check(posterior, args.clusters or len(classes) + 1)
+    begin("what the nodes are about")
     state = states(graph, posterior)
+    begin("evidence on the number of clusters")
     curves = evidence.gather(graph, posterior, state)
     count = args.clusters or curves.stability.suggestion
     discovery = clusters.find(graph, posterior, count, state=state)
@@ -112,17 +134,22 @@ def main(args: argparse.Namespace) -> None:
                  for new in discovery.new]
         naming = shlex.join(["graphgym-srnc", "discover", args.run, "--clusters", str(count),
                              *named, "--labels-out", "NEXT"])
+    begin("pictures and map")
     drawn = pictures(discovery, curves) if args.out or args.figures else {}
     if args.out:
-        title = f"New classes in {task.name if task is not None else Path(args.graph).name}"
+        data = Path(args.graph).name if task is None else task.name.removeprefix("file/")
+        title = f"New classes in {data}"
         command = shlex.join(["graphgym-srnc", *sys.argv[1:]])
-        html = page.render(title, rows, discovery, curves, drawn, classes, command, naming)
+        every_node = map.data(discovery, posterior, classes, names, cluster_names)
+        html = page.render(title, rows, discovery, curves, drawn, every_node, classes, command,
+                           naming)
         _write(Path(args.out), "--out", html.encode())
     for name, picture in drawn.items() if args.figures else ():
         _write(Path(args.figures) / f"{name}.png", "--figures", picture.png)
     if args.csv:
         _write(Path(args.csv), "--csv", table.to_csv(rows).encode())
     if args.nodes:
+        begin("neighbours of each node")
         columns = nodes.table(discovery, posterior, classes, names, cluster_names,
                               as_text=args.nodes.endswith(".csv"))
         predictions.write(Path(args.nodes), columns, "--nodes")

@@ -13,9 +13,12 @@ if TYPE_CHECKING:
     from graphgym_srnc.data.folder import Graph
     from graphgym_srnc.own.tables.features import TextOptions
 
+    Maker = Callable[[argparse.Namespace, TextOptions], tuple[Graph, list[str]]]
+
 MAKE = """\
   data make nodes.csv edges.csv --text title --out FOLDER      a node table and a list of links
   data make graph.graphml --text title --out FOLDER            one file with both
+  data make ogbn_arxiv --out FOLDER                            a folder of the package ogb
   data make hetero.pt --node paper --metapath paper-author-paper --out FOLDER
                                                                a HeteroData that torch.save wrote
   data make dblp FILES --node author --metapath author-paper-author --bag author-paper --out FOLDER
@@ -23,7 +26,7 @@ MAKE = """\
 Columns are named one by one or with commas; docs/own-graph.md has an example of each."""
 
 INPUTS = ("a node table and a list of links; or one .graphml, .gexf, .json or .csv with both; "
-          "or a .pt; or dblp and a folder")
+          "or a folder of ogb's, with raw in it; or a .pt; or dblp and a folder")
 
 TABLES = ("id", "label", "split", "ends", "text", "categories", "numbers", "embeddings", "spectral",
           "like", "skip_missing", "keep", "report")
@@ -112,20 +115,17 @@ def make(args: argparse.Namespace) -> None:
         InputError: an input or an option is not what it should be; nothing was written then.
     """
     from graphgym_srnc.data import folder
-    from graphgym_srnc.errors import InputError
     from graphgym_srnc.own.tables.features import TextOptions
     inputs = [*map(Path, args.inputs), *filter(None, (args.embeddings, args.like))]
     folder.check_place(args.out, args.overwrite, inputs=inputs)
     for path in inputs:
         folder.tell_changes(path)
-    of_tables = args.inputs[0] != "dblp" and Path(args.inputs[-1]).suffix != ".pt"
-    if of_tables and len(args.inputs) > 2:
-        raise InputError("data make", " ".join(args.inputs), INPUTS)
-    _check(args, of_tables)
+    make_graph = _maker(args)
+    _check(args, make_graph)
     report = str(args.report) if args.report else None
     arguments.check_out("--report", report, args.overwrite, (".html",), own=OWN)
     options = TextOptions(args.counts, args.max_words, args.min_nodes, args.stop_words)
-    graph, notes = (_of_tables if of_tables else _of_hetero)(args, options)
+    graph, notes = make_graph(args, options)
     folder.write(graph, args.out, args.overwrite)
     wrote = [f"wrote {place}" for place in (args.out, args.report) if place]
     print("\n".join([*map(plain, notes), *folder.summary(graph), *wrote]))
@@ -149,14 +149,29 @@ def example(args: argparse.Namespace) -> None:
           f"next: graphgym-srnc data make {nodes} {edges} --text title --out {out}")
 
 
-def _check(args: argparse.Namespace, of_tables: bool) -> None:
+def _maker(args: argparse.Namespace) -> Maker:
+    """Who makes a graph of inputs of this kind."""
+    from graphgym_srnc.errors import InputError
+    last = Path(args.inputs[-1])
+    if args.inputs[0] == "dblp" or last.suffix == ".pt":
+        return _of_hetero
+    if last.is_dir() and len(args.inputs) == 1 and (last / "raw").is_dir():
+        return _of_ogb
+    if last.is_dir() or len(args.inputs) > 2:
+        raise InputError("data make", " ".join(args.inputs), INPUTS)
+    return _of_tables
+
+
+def _check(args: argparse.Namespace, make_graph: Maker) -> None:
     from graphgym_srnc.errors import InputError
     for name, least in {"max_words": 1, "min_nodes": 1, **LIMITS}.items():
         if getattr(args, name) is not None and getattr(args, name) < least:
             raise InputError(_option(name), getattr(args, name), f"{least} or more")
-    for name in HETERO if of_tables else TABLES:
+    kind, useless = {_of_tables: ("a node table", HETERO),
+                     _of_hetero: ("a heterogeneous graph", TABLES),
+                     _of_ogb: ("a folder of ogb's", (*TABLES, *HETERO))}[make_graph]
+    for name in useless:
         if getattr(args, name):
-            kind = "a node table" if of_tables else "a heterogeneous graph"
             raise InputError(_option(name), getattr(args, name), f"nothing with {kind}")
 
 
@@ -165,6 +180,11 @@ def _of_tables(args: argparse.Namespace, options: TextOptions) -> tuple[Graph, l
     given = {name: getattr(args, name) for name in TABLES}
     given |= {name: _names(given[name]) for name in ("text", "numbers", "categories")}
     return homogeneous.make_graph(*map(Path, args.inputs), **given, options=options)
+
+
+def _of_ogb(args: argparse.Namespace, options: TextOptions) -> tuple[Graph, list[str]]:
+    from graphgym_srnc.own.tables import ogb
+    return ogb.read_folder(Path(args.inputs[0]))
 
 
 def _of_hetero(args: argparse.Namespace, options: TextOptions) -> tuple[Graph, list[str]]:

@@ -154,6 +154,11 @@ def _show_next(experiment: Experiment, cfg: CfgNode) -> None:
     lines = [f"graphgym-srnc report {folder}  # all tables and figures of this folder as one page"]
     if cfg.train.save_model and cfg.train.mode not in ("standard", "iid"):
         lines.append(f"graphgym-srnc predict {place} --out predictions.csv  # each node's class")
+        figures = [(result.get("verdict") or {}).get("figures", {})
+                   for result in experiment.results().values()]
+        if any(of_run.get("unknown_share") for of_run in figures):
+            lines.append(f"graphgym-srnc discover {place} --out discovery.html"
+                         "  # the unknown nodes in clusters")
     print("next:", *lines, sep="\n  ")
 
 

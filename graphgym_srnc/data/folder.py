@@ -218,7 +218,7 @@ def summary(graph: Graph) -> list[str]:
     """What a user wants to know of a graph at once, and what looks odd, a line each."""
     nodes, (low, high) = len(graph.ids), np.sort(graph.edges, 0)
     links = len(np.unique((low * nodes + high)[low != high]))
-    lines = [f"{nodes:,} nodes, {links:,} links, {len(graph.words):,} features"]
+    lines = [f"{nodes:,} nodes, {links:,} links, {graph.features.shape[1]:,} features"]
     sizes = Counter(filter(None, graph.labels or ()))
     if sizes:
         classes = [f"{name} {count:,}" for name, count in sizes.most_common(12)]

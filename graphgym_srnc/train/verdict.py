@@ -150,6 +150,9 @@ def _unknown(f: dict[str, float]) -> dict[str, str]:
     share, expected = f.get("unknown_share"), f.get("val_unknown_share", 0.0)
     if share is None:
         return {}
+    if share == 0 and not expected:
+        return {"unknown share": "no target node is said to be unknown: right if every class has"
+                                 " labels, else the cut is off; look at nodes near it"}
     if share == 0 or share > UNKNOWN_SHARE:
         bounds = f" (bounds above 0 and {_percent(UNKNOWN_SHARE)})"
     elif expected and not 1 / UNKNOWN_RATIO <= share / expected <= UNKNOWN_RATIO:

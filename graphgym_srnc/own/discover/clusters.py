@@ -119,7 +119,8 @@ def check(posterior: Tensor, num_clusters: int) -> None:
     called = int((posterior.argmax(1) == num_known).sum())
     if not called:
         raise InputError("RUN", "a model that calls no node unknown",
-                         "a model with something to discover")
+                         "one that does: here is nothing to discover, as is right where every class"
+                         " has labels by now")
     if not num_known < num_clusters <= num_known + called:
         raise InputError("--clusters", num_clusters,
                          f"{num_known + 1} (one beside {num_known} known classes) to "

@@ -53,6 +53,11 @@ class Evidence(NamedTuple):
         suggestions = [curve.suggestion for curve in self]
         return min(suggestions), max(suggestions)
 
+    @property
+    def told(self) -> str:
+        """The bracket in words."""
+        return " to ".join(map(str, sorted({*self.bracket})))
+
 
 def gather(graph: Data, posterior: Tensor, state: Tensor) -> Evidence:
     """All three curves, from one cluster beside the known classes on.
@@ -106,9 +111,8 @@ def gather(graph: Data, posterior: Tensor, state: Tensor) -> Evidence:
 
 def summary(evidence: Evidence) -> str:
     """The suggestions in a sentence."""
-    low, high = evidence.bracket
     suggestions = ", ".join(f"{curve.name} {curve.suggestion}" for curve in evidence)
-    return (f"evidence on the number of clusters, known classes included: {low} to {high} "
+    return (f"evidence on the number of clusters, known classes included: {evidence.told} "
             f"({suggestions}); evidence, not the truth")
 
 

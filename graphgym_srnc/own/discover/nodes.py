@@ -12,12 +12,16 @@ import numpy as np
 from sklearn.neighbors import NearestNeighbors
 from torch import Tensor
 
+from graphgym_srnc import progress
 from graphgym_srnc.data.names import Names
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.own.discover.clusters import Discovery
 from graphgym_srnc.own.discover.pictures import layout
 from graphgym_srnc.own.tables import read
 from graphgym_srnc.text import guarded
+
+BLOCK = 4096
+"""Nodes whose neighbours are searched at a time."""
 
 NEIGHBORS = 10
 """Nearest nodes that the table names of each node."""
@@ -65,10 +69,16 @@ def table(discovery: Discovery, posterior: Tensor, classes: Sequence[str], names
 def neighbors(state: np.ndarray, as_text: bool) -> list[Any]:
     """The nearest nodes of each node ``[V, D]`` and their distances, in embedding-atlas's form."""
     most = min(NEIGHBORS, len(state) - 1)
-    search = NearestNeighbors(n_neighbors=most, algorithm="brute").fit(state)
-    distance, found = search.kneighbors()  # of the nodes themselves, each without itself
-    rows = [{"ids": ids, "distances": far} for ids, far
-            in zip(found.tolist(), distance.round(5).tolist())]
+    search = NearestNeighbors(n_neighbors=most + 1, algorithm="brute").fit(state)
+    rows: list[dict[str, list[Any]]] = []
+    for step in progress.steps(-(-len(state) // BLOCK)):
+        own = np.arange(step * BLOCK, min((step + 1) * BLOCK, len(state)))
+        distance, found = search.kneighbors(state[own])
+        others = found != own[:, None]
+        others[others.all(1), -1] = False  # among many nodes at one place a node may miss itself
+        pairs = zip(*(part[others].reshape(-1, most).tolist()
+                      for part in (found, distance.round(5))))
+        rows += [{"ids": ids, "distances": far} for ids, far in pairs]
     return list(map(json.dumps, rows)) if as_text else rows
 
 

@@ -3,10 +3,11 @@ from __future__ import annotations
 
 import base64
 from pathlib import Path
-from typing import Mapping, Sequence
+from typing import Any, Mapping, Sequence
 
 from graphgym_srnc.own.discover.clusters import Discovery
 from graphgym_srnc.own.discover.evidence import Evidence
+from graphgym_srnc.own.discover.map import DIGEST, SCRIPT
 from graphgym_srnc.own.discover.pictures import Picture
 from graphgym_srnc.own.discover.table import HEADS, Row
 from graphgym_srnc.report.html import fill, png_size
@@ -14,8 +15,8 @@ from graphgym_srnc.text import plain
 
 
 def render(title: str, rows: Sequence[Row], discovery: Discovery, evidence: Evidence,
-           pictures: Mapping[str, Picture], classes: Sequence[str], command: str,
-           naming: str = "") -> str:
+           pictures: Mapping[str, Picture], every_node: Mapping[str, Any],
+           classes: Sequence[str], command: str, naming: str = "") -> str:
     """The page.
 
     Args:
@@ -24,6 +25,7 @@ def render(title: str, rows: Sequence[Row], discovery: Discovery, evidence: Evid
         discovery: all clusters.
         evidence: on their number.
         pictures: those of :func:`graphgym_srnc.own.discover.pictures.pictures`.
+        every_node: what :func:`graphgym_srnc.own.discover.map.data` says of all nodes.
         classes: names of known classes.
         command, naming: what makes the page again, and what names clusters and feeds them back.
     """
@@ -35,5 +37,6 @@ def render(title: str, rows: Sequence[Row], discovery: Discovery, evidence: Evid
     return fill(
         Path(__file__).with_name("page.html"), title=plain(title), rows=rows, heads=HEADS[:-1],
         evidence=evidence, images=images, known=known, nodes=len(discovery.cluster),
+        map=every_node, script=SCRIPT, digest=DIGEST,
         command=plain(command), naming=plain(naming),
         called=int((discovery.label == len(known)).sum()), total=len(known) + len(discovery.new))

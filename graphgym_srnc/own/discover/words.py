@@ -67,5 +67,7 @@ def log_odds(counts: np.ndarray, others: np.ndarray, prior: np.ndarray) -> np.nd
 def mean_difference(x: np.ndarray, inside: np.ndarray) -> np.ndarray:
     """Welch's t of each column of ``x`` ``[V, F]`` between rows ``inside`` ``[V]`` and others."""
     a, b = x[inside], x[~inside]
-    error = np.sqrt(a.var(0) / max(len(a), 1) + b.var(0) / max(len(b), 1))
+    if not len(a) or not len(b):
+        return np.zeros(x.shape[1])
+    error = np.sqrt(a.var(0) / len(a) + b.var(0) / len(b))
     return (a.mean(0) - b.mean(0)) / np.maximum(error, 1e-12)

@@ -11,14 +11,15 @@ from graphgym_srnc.data import block_model
 from graphgym_srnc.data.cleaning import clean
 from graphgym_srnc.data.folder import check_place, whole
 from graphgym_srnc.errors import InputError
+from graphgym_srnc.own.tables import example_words
 from graphgym_srnc.shifts import splits
 
-TOPICS = ("astronomy", "botany", "cooking", "dance", "economics", "fishing", "geology")
+TOPICS = tuple(example_words.TOPICS)
 UNLABELLED = 2
 """So many of the last topics have no label."""
 
-SYLLABLES = [consonant + vowel for consonant in "bdfgklmnprstvz" for vowel in "aeiou"]
-SHARED_WORDS, TOPIC_WORDS = 300, 40
+WORDS = [*example_words.SHARED, *(word for own in example_words.TOPICS.values() for word in own)]
+SHARED_WORDS, TOPIC_WORDS = len(example_words.SHARED), 40
 """Words that all topics use, and words of each one alone."""
 
 
@@ -50,7 +51,7 @@ def write(out: Path, *, num_nodes: int = 20_000, labelled: float = 0.05, seed: i
     shares = block_model.class_shares(len(TOPICS), 3.0, rng)
     graph = clean(block_model.dcsbm(num_nodes=num_nodes, shares=shares, topics=word_shares,
                                            rng=rng, avg_degree=6.0), "example")
-    words = np.array(_words(word_shares.shape[1], rng))
+    words = np.array(WORDS)
     topic, year = graph.y.numpy(), rng.randint(1990, 2025, num_nodes)
     shown = (rng.random_sample(num_nodes) < labelled) & (topic < len(TOPICS) - UNLABELLED)
     for number in range(len(TOPICS) - UNLABELLED):
@@ -83,11 +84,3 @@ def _write(path: Path, header: str, rows: Iterable[Sequence]) -> None:
     with open(path, "w", encoding="utf-8", newline="") as file:
         file.write(f"{header}\n")
         csv.writer(file, lineterminator="\n").writerows(rows)
-
-
-def _words(count: int, rng: np.random.RandomState) -> list[str]:
-    """Different words of three syllables."""
-    base = len(SYLLABLES)
-    chosen = rng.permutation(base ** 3)[:count]
-    return ["".join(SYLLABLES[number // base ** place % base] for place in (2, 1, 0))
-            for number in chosen]

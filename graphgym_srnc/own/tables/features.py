@@ -51,7 +51,7 @@ def learn(table: Table, text: Sequence[str], numbers: Sequence[str], categories:
             recipe["numbers"] = {"columns": list(numbers)} | _moments(_numbers(table, numbers))
     if categories:
         with problems.step():
-            counts = [Counter(filter(None, mend.present(_column(table, name))))
+            counts = [Counter(filter(None, mend.present(_column(table, name, "--categories"))))
                       for name in categories]
             frequent = [dict(count.most_common(options.max_words)) for count in counts]
             recipe["categories"] = {"columns": list(categories), "values": [*map(sorted, frequent)]}
@@ -76,7 +76,7 @@ def apply(recipe: Recipe, table: Table) -> tuple[list[sp.csr_matrix], list[str]]
         names += numbers["columns"]
     if categories := recipe.get("categories"):
         for name, values in zip(categories["columns"], categories["values"]):
-            blocks.append(one_hot(_column(table, name), values).astype(float))
+            blocks.append(one_hot(_column(table, name, "--categories"), values).astype(float))
             names += [f"{name}={value}" for value in values]
     return blocks, names
 
@@ -111,7 +111,7 @@ def number_columns(table: Table, other: Sequence[str]) -> list[str]:
 
 def documents(table: Table, columns: Sequence[str]) -> list[str]:
     """The texts of some columns, joined for each node by line breaks."""
-    cells_of_nodes = zip(*(_column(table, name) for name in columns))
+    cells_of_nodes = zip(*(_column(table, name, "--text") for name in columns))
     return ["\n".join(filter(None, cells)) for cells in cells_of_nodes]
 
 
@@ -143,9 +143,9 @@ def _bag_of_words(texts: Sequence[str], text: Recipe) -> sp.csr_matrix:
     return vectoriser.transform(texts)
 
 
-def _column(table: Table, name: str) -> list[str]:
+def _column(table: Table, name: str, option: str) -> list[str]:
     if name not in table:
-        raise InputError("column", name, f"one of {', '.join(table)}")
+        raise InputError(option, name, f"one of the columns {', '.join(table)}")
     return table[name]
 
 
@@ -154,7 +154,7 @@ def _numbers(table: Table, columns: Sequence[str]) -> np.ndarray:
     problems, values = Collected(), []
     for name in columns:
         with problems.step():
-            cells = mend.numbers(_column(table, name))
+            cells = mend.numbers(_column(table, name, "--numbers"))
             if wrong := _not_numbers(cells):
                 allowed = f"numbers or empty cells; {len(wrong)} are not"
                 raise InputError(f"--numbers {name}", wrong[0], allowed)

@@ -1,18 +1,16 @@
 """From a table of nodes and a list of links to a graph."""
 from __future__ import annotations
 
-import contextlib
 from pathlib import Path
-from typing import Any, Iterator
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from graphgym_srnc.data import untrusted
-from graphgym_srnc.data.folder import RECIPE, Graph
+from graphgym_srnc.data.folder import Graph
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.own.tables import features, profile
-from graphgym_srnc.own.tables.look import look
+from graphgym_srnc.own.tables.look import blame_recipe, look
 from graphgym_srnc.own.tables.spectral import spectral as spectral_features
 from graphgym_srnc.text import one_line
 
@@ -38,7 +36,7 @@ def make_graph(nodes: Path, links: Path | None = None, *, embeddings: Path | Non
 
     table, edges, recipe = found.table, found.edges, found.recipe
     ids = table[found.of_role("id")]
-    with _blame_recipe(like):
+    with blame_recipe(like):
         blocks, names = features.apply(recipe, table)
         names = [one_line(name) for name in names]
     if embeddings is not None:
@@ -53,26 +51,15 @@ def make_graph(nodes: Path, links: Path | None = None, *, embeddings: Path | Non
     if widths != recipe.setdefault("widths", widths):
         raise InputError("--like", str(like), f"blocks of {recipe['widths']} features, as there, "
                          "--embeddings included")
-    with _blame_recipe(like):
+    with blame_recipe(like):
         joined = features.joined(blocks, scales)
     recipe |= {"embeddings": embeddings is not None, "spectral": spectral}
     texts = features.documents(table, recipe["text"]["columns"]) if recipe.get("text") else None
     return Graph(edges, joined, names, ids, texts, found.labels, found.parts, recipe), found.notes
 
 
-@contextlib.contextmanager
-def _blame_recipe(folder: Path | None) -> Iterator[None]:
-    """Errors in here come of a recipe that somebody has changed, if there is a folder of one."""
-    try:
-        yield
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-        if folder is None or isinstance(error, InputError):
-            raise
-        raise InputError("--like", str(folder / RECIPE), "what data make has written "
-                         f"({type(error).__name__}: {error})") from error
-
-
 def _embeddings(path: Path, num_nodes: int) -> np.ndarray:
+    from graphgym_srnc.data import untrusted  # imports torch, which other tables do without
     try:
         array = untrusted.array(path)
     except Exception as error:  # NumPy lets through whatever headers of arrays end in

@@ -2,22 +2,26 @@
 each is for, what was mended, and all that is wrong at once."""
 from __future__ import annotations
 
+import contextlib
 import json
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Mapping, Sequence
+from typing import Iterator, Mapping, Sequence
 
 import numpy as np
 
 from graphgym_srnc.atomic import regular
 from graphgym_srnc.data.folder import RECIPE
-from graphgym_srnc.errors import Collected, InputError
+from graphgym_srnc.errors import Collected, InputError, renamed
 from graphgym_srnc.own.tables import features, mend, read
 from graphgym_srnc.own.tables.formats import Links, Table
 from graphgym_srnc.text import counted, listed, one_line
 
 PARTS = ("train", "val", "test")
+
+KINDS = {"text": "text", "numbers": "number", "categories": "category"}
+"""Kinds of columns in a recipe, and their roles."""
 
 NONE = "none"
 """What ``--label`` says where no column is one of classes."""
@@ -120,8 +124,25 @@ def look(nodes: Path, links: Path | None = None, *, id: str = "", label: str = "
             raise InputError("features", f"columns {', '.join(found.table)}, none of them chosen",
                              "--text, --numbers, --categories or --embeddings; "
                              "--spectral 64 makes features of the links alone")
-    _tell_columns(found)
+        with blame_recipe(like):
+            found.roles = {name: role for kind, role in KINDS.items() if kind in found.recipe
+                           for name in found.recipe[kind]["columns"]} | found.roles
+    _tell_columns(found, bool(like))
     return found
+
+
+@contextlib.contextmanager
+def blame_recipe(folder: Path | None) -> Iterator[None]:
+    """Errors in here come of a recipe, which may have been changed, if there is a folder of one."""
+    columns = ("--text", "--numbers", "--categories") if folder is not None else ()
+    try:
+        with renamed(dict.fromkeys(columns, f"--like {folder}, whose column")):
+            yield
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        if folder is None or isinstance(error, InputError):
+            raise
+        raise InputError("--like", str(folder / RECIPE), "what data make has written "
+                         f"({type(error).__name__}: {error})") from error
 
 
 def _find_columns(found: Look, table: Table, id: str, label: str, split: str,
@@ -155,8 +176,9 @@ def _connect(found: Look, links: Links, place: Mapping[str, int], skip_missing: 
         named = listed([repr(name) for name in found.unknown], 3)
         count = len(links.pairs) - found.edges.shape[1]
         if not skip_missing:
-            raise InputError(file, f"{named}, which is no node; {count} of {len(links.pairs)} links"
-                             " are such", "links between ids of the node table, or --skip-missing")
+            who = "which is no node" if len(found.unknown) == 1 else "which are no nodes"
+            raise InputError(file, f"{named}, {who}, in {count} of {len(links.pairs)} links",
+                             "links between ids of the node table, or --skip-missing")
         found.notes.append(f"{counted(count, 'link')} to ids that are no nodes left out: {named}")
     if not found.edges.size:
         raise InputError(file, "no link between two nodes", "one at least")
@@ -170,7 +192,8 @@ def _read_labels(found: Look, like: bool) -> None:
         found.notes += mend.changes(column, found.table[column], cells)
         found.labels = [one_line("" if cell == "-1" else cell) for cell in cells]
         names = sorted({*filter(None, found.labels)})
-        found.notes += [f"! labels that look alike: {a!r} and {b!r}" for a, b in mend.alike(names)]
+        found.notes += [f"! labels that look alike: {a!r} and {b!r}; written alike in the table, "
+                        "they are one class" for a, b in mend.alike(names)]
     elif not like and not found.problems.errors:
         found.notes.append("! no column of classes, so no labels; --label names one")
     with found.problems.step():
@@ -179,7 +202,7 @@ def _read_labels(found: Look, like: bool) -> None:
             found.parts = _parts(found.table[split], found.labels, ids)
 
 
-def _tell_columns(found: Look) -> None:
+def _tell_columns(found: Look, like: bool) -> None:
     """What each column is used for, and numbers that are written in another way."""
     mended = {"number": mend.numbers, "category": mend.present}
     for name, role in found.roles.items():
@@ -190,7 +213,9 @@ def _tell_columns(found: Look) -> None:
             for role in ("id", "label", "split", "text", "number", "category")}
     columns = "; ".join(f"{role} {listed(names)}" for role, names in used.items() if names)
     unread = [name for name in found.table if name not in found.roles]
-    found.notes.append(f"columns: {columns}" + f"; not read: {listed(unread)}" * bool(unread))
+    found.notes.append(f"columns: {columns}" + f"; not read: {listed(unread)}" * bool(unread)
+                       + " (--text, --numbers and --categories read columns)"
+                       * bool(unread and not like))
 
 
 def _recipe(folder: Path) -> features.Recipe:

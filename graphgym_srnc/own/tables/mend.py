@@ -145,7 +145,8 @@ def _could_be_classes(cells: Sequence[str], mean_size: int = 5) -> bool:
 
 def alike(names: Sequence[str]) -> list[tuple[str, str]]:
     """Pairs of names that may be one: the same letters and digits, or nearly the same letters."""
-    letters = {name: re.sub(r"[\W_]", "", name.lower()) for name in names[:MOST_ALIKE]}
+    letters = {name: re.sub(r"[\W_]", "", name.lower().replace("&", "and"))
+               for name in names[:MOST_ALIKE]}
 
     def near(a: str, b: str) -> bool:
         if re.sub(r"\D", "", a) != re.sub(r"\D", "", b) or min(len(a), len(b)) < 5:

@@ -1,0 +1,204 @@
+"""The map on the page of `discover`: its numbers, its bytes, and what a browser makes of it."""
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from graphgym_srnc.data.names import Names
+from graphgym_srnc.own.discover import evidence, page, pictures
+from graphgym_srnc.own.discover import map as the_map
+from graphgym_srnc.own.discover.clusters import Cluster, Discovery
+from tests import browser
+
+HOSTILE = "</script><script>document.title = 'run'</script><img src=x onerror=alert(1)> & 'quotes'"
+CLASSES = ["lamps", HOSTILE, "phones"]
+NEEDS_BROWSER = pytest.mark.skipif(browser.PROGRAM is None, reason="no Chromium on this machine")
+
+
+def generated(count: int) -> tuple[Discovery, torch.Tensor, np.ndarray]:
+    """Five clusters of nodes, three of them of known classes; a posterior, and a place for each."""
+    rng = np.random.default_rng(0)
+    group = torch.from_numpy(rng.integers(0, 5, count))
+    places = rng.normal(size=(5, 2))[group] * 20 + rng.normal(size=(count, 2)) * (4, 1)
+    posterior = torch.full((count, 4), 0.1, dtype=torch.double)
+    posterior.scatter_(1, group.clamp(max=3)[:, None], 0.7)
+
+    def cluster(k: int) -> Cluster:
+        nodes = (group == k).nonzero().view(-1)
+        return Cluster(max(k - 2, 0), k if k < 3 else None, nodes, 0.9 - k / 10, 0.7, 1.0, 0.1,
+                       0.2, 0.5, ((0, 0.6), (1, 0.3), (2, 0.1)))
+
+    every = [cluster(k) for k in range(5)]
+    found = Discovery(torch.from_numpy(places), group, torch.ones(count), group.clamp(max=3),
+                      every[3:], every[:3])
+    return found, posterior, places
+
+
+def made(count: int, monkeypatch: pytest.MonkeyPatch, most: int = 10 ** 6,
+         texts: bool = True) -> tuple[dict[str, Any], Discovery, np.ndarray]:
+    found, posterior, places = generated(count)
+    monkeypatch.setattr(the_map, "layout", lambda discovery: places)
+    monkeypatch.setattr(the_map, "MOST_NODES", most)
+    names = Names([f"P{k}" for k in range(count)],
+                  [f"a text of node {k}, {HOSTILE}" for k in range(count)] if texts else None, None)
+    return the_map.data(found, posterior, CLASSES, names, {2: "new art"}), found, places
+
+
+def written(data: dict[str, Any], found: Discovery, file: Path) -> str:
+    """The page with this map."""
+    curves = evidence.Evidence(*[evidence.Curve("curve", [4, 5], [0.1, 0.2], 5)] * 3)
+    png = pictures.encode(pictures.evidence_figure(curves, 5))
+    images = dict.fromkeys(("map", "evidence"), pictures.Picture("a picture", png))
+    html = page.render(HOSTILE, [], found, curves, images, data, CLASSES, "again", "naming")
+    file.write_text(html)
+    return html
+
+
+def unpacked(text: str) -> np.ndarray:
+    return np.frombuffer(base64.b64decode(text), dtype="<u2").astype(int)
+
+
+def test_every_node_has_its_place_and_its_groups(monkeypatch):
+    data, found, places = made(500, monkeypatch)
+    x, y = unpacked(data["x"]), the_map.SIDE - unpacked(data["y"])
+    unit = max(np.ptp(places, axis=0)) / the_map.SIDE
+    back = np.stack([x, y], 1) * unit
+    assert np.abs(back - back.mean(0) - places + places.mean(0)).max() < 2 * unit
+    assert {x.min(), x.max()} == {0, the_map.SIDE} or {y.min(), y.max()} == {0, the_map.SIDE}
+    assert abs(y.min() + y.max() - the_map.SIDE) <= 1 and abs(x.min() + x.max() - the_map.SIDE) <= 1
+
+    by_cluster, by_class, by_chance = data["colourings"]
+    assert unpacked(by_cluster["of"]).tolist() == found.cluster.tolist()
+    assert unpacked(by_class["of"]).tolist() == found.label.tolist()
+    assert by_cluster["names"][3:] == ["new 1", "new 2: new art"]
+    assert by_class["names"][3] == "unknown"
+    known, new = by_cluster["colours"][:3], by_cluster["colours"][3:]
+    assert {*known} == {the_map.GREY} and len({*new} - {the_map.GREY}) == 2
+    chance = unpacked(data["p"]) / the_map.SIDE
+    assert chance == pytest.approx(np.where(found.label == 3, 0.7, 0.1), abs=1e-4)
+    assert unpacked(by_chance["of"]).tolist() == np.where(found.label == 3, 3, 0).tolist()
+    assert data["ids"][7] == "P7" and data["texts"][7].startswith("a text of node 7, </script>")
+    assert [text for _, _, text in data["marks"]] == ["1", "2: new art"]
+    assert data["newness"] == [0.9, 0.8, 0.7, 0.6, 0.5]
+
+
+def test_a_map_of_one_place_and_without_names(monkeypatch):
+    found, posterior, places = generated(60)
+    monkeypatch.setattr(the_map, "layout", lambda discovery: np.zeros_like(places))
+    data = the_map.data(found, posterior, CLASSES, Names(None, None, None), {})
+    assert {*unpacked(data["x"])} == {the_map.SIDE // 2} and data["texts"] is None
+    assert data["ids"][59] == "node 59"
+
+
+def test_a_page_of_a_large_graph_is_bounded_and_says_so(monkeypatch, tmp_path):
+    data, found, _ = made(3000, monkeypatch, most=1000)
+    assert len(unpacked(data["x"])) == len(data["ids"]) == len(data["texts"]) == 1000
+    nodes = [int(name[1:]) for name in data["ids"]]
+    assert unpacked(data["colourings"][0]["of"]).tolist() == found.cluster[nodes].tolist()
+    assert all(len(text) <= the_map.LONGEST_TEXT for text in data["texts"])
+    html = written(data, found, tmp_path / "page.html")
+    assert "Of 3000 nodes 1000 are shown, drawn at random." in html
+    assert "drawn at random" not in written(made(90, monkeypatch)[0], generated(90)[0],
+                                            tmp_path / "small.html")
+
+
+def test_a_page_runs_its_own_script_and_nothing_else(monkeypatch, tmp_path):
+    data, found, _ = made(200, monkeypatch)
+    html = written(data, found, tmp_path / "page.html")
+    opened = re.findall(r"<script[^>]*>", html)
+    assert opened == ['<script type="application/json" id="map-data">', "<script>"]
+    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', html)[1]
+    script = html.rpartition("<script>")[2].partition("</script>")[0]
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    assert policy == ("default-src 'none'; img-src data:; style-src 'unsafe-inline'; "
+                      f"script-src 'sha256-{digest}'")
+    inside = html.partition('id="map-data">')[2].partition("</script>")[0]
+    assert json.loads(inside) == data and "<" not in inside
+    assert "<img src=x" not in html and "http" not in html.replace("http-equiv", "")
+    assert not re.search(r"innerHTML|eval\(|import |fetch\(|url\(|Function\(", script)
+
+
+@NEEDS_BROWSER
+def test_a_browser_draws_moves_and_finds(monkeypatch, tmp_path):
+    data, found, _ = made(2000, monkeypatch)
+    written(data, found, tmp_path / "page.html")
+    legend = "[...document.querySelectorAll('#map-legend button')]"
+    tip = "document.getElementById('map-tip').innerText"
+    with browser.tab() as tab:
+        tab.go(tmp_path / "page.html")
+        tab.until("document.getElementById('map-canvas')?.dataset.drawn == '2000'")
+        shown = tab.value(f"{legend}.map(b => b.innerText).join('|')")
+        assert shown.startswith("known: lamps (") and "new 2: new art (" in shown
+        assert HOSTILE in shown  # as text
+        tab.value("document.getElementById('map-canvas').scrollIntoView()")
+        left, top, width, height = tab.value(
+            "(b => [b.left, b.top, b.width, b.height])"
+            "(document.getElementById('map-canvas').getBoundingClientRect())")
+        x, y = left + width / 2, top + height / 2
+        coloured = ("(c => c.getContext('2d').getImageData(0, 0, c.width, c.height).data"
+                    ".reduce((sum, v) => sum + (v > 0), 0))(document.getElementById('map-canvas'))")
+        assert (before := tab.value(coloured)) > 2000
+
+        # The first hit is told, in text, and drawn in the middle; other hits are one key away.
+        tab.value("(f => { f.value = 'OF NODE 77,'; f.dispatchEvent(new Event('input'));"
+                  " })(document.getElementById('map-find'))")
+        assert tab.value("document.getElementById('map-found').innerText") == "1 found"
+        tab.value("document.getElementById('map-next').click()")
+        tab.until(f"{tip}.startsWith('P77\\na text of node 77, </script>')")
+        told = tab.value(tip)
+        group = data["colourings"][0]["names"][found.cluster[77]]
+        assert f"cluster: {group[:7]}" in told and "P(unknown): 0." in told and "newness: " in told
+
+        tab.value("document.getElementById('map-whole').click();"
+                  "document.getElementById('map-canvas').focus()")
+        tab.press("Escape")
+        tab.until("document.getElementById('map-tip').hidden")
+        tab.press("+")
+        tab.press("ArrowLeft")
+        tab.until(f"{tip} != ''")
+        near = tab.value(tip)
+        tab.mouse("mouseWheel", x + 50, y, deltaX=0, deltaY=-900)
+        for kind, right in (("mousePressed", 0), ("mouseMoved", 200), ("mouseReleased", 200)):
+            tab.mouse(kind, x + right, y, button="left", buttons=1, clickCount=1)
+        tab.press("ArrowRight")
+        tab.until(f"{tip} != {json.dumps(near)}")
+
+        whole = "document.getElementById('map-canvas').toDataURL()"
+        moved = tab.value(f"{whole}.length")
+        tab.value("document.getElementById('map-whole').click()")
+        tab.until(f"{whole}.length != {moved}")
+        before_pinch = tab.value(f"{whole}.length")
+        for kind, far in (("touchStart", 20), ("touchMove", 60), ("touchEnd", None)):
+            touches = [{"x": x + side * far, "y": y, "id": side + 1} for side in (-1, 1) if far]
+            tab.call("Input.dispatchTouchEvent", type=kind, touchPoints=touches)
+        tab.until(f"{whole}.length != {before_pinch}")
+
+        tab.value(f"document.getElementById('map-whole').click(); {legend}.at(-1).click()")
+        assert tab.value(f"{legend}.filter(b => b.ariaPressed == 'false').length") == 5
+        tab.until(f"{coloured} < {before / 10}")  # but for the names of clusters
+        tab.value("(s => { s.selectedIndex = 1; s.dispatchEvent(new Event('change'));"
+                  " })(document.getElementById('map-by'))")
+        tab.until(f"{legend}.some(b => b.innerText.startsWith('unknown ('))")
+        assert tab.value("document.title") == HOSTILE and not tab.errors
+
+
+@NEEDS_BROWSER
+def test_a_hundred_thousand_nodes_in_three_seconds(monkeypatch, tmp_path):
+    data, found, _ = made(100_000, monkeypatch)
+    written(data, found, tmp_path / "page.html")
+    size = (tmp_path / "page.html").stat().st_size / 1e6
+    with browser.tab() as tab:
+        tab.go(tmp_path / "page.html")
+        seconds = tab.until("document.getElementById('map-canvas')?.dataset.drawn == '100000'")
+        spent = tab.cpu_seconds()
+        print(f"\n{size:.1f} MB, drawn in {seconds:.2f} s, {spent:.2f} s of CPU")
+        # The clock of a busy machine says nothing; its page's thread does.
+        assert 0 < spent < 3 and not tab.errors
