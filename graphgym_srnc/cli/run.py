@@ -80,14 +80,15 @@ def main(args: argparse.Namespace) -> None:
 
 
 def _main(args: argparse.Namespace) -> None:
-    from graphgym_srnc import parallel, store, text
+    from graphgym_srnc import configs, parallel, store, text
     from graphgym_srnc.errors import InputError
     from graphgym_srnc.gym import load_config
     from graphgym_srnc.runs import run
     from graphgym_srnc.runs.prepare import check_data, choose_batches
     from graphgym_srnc.train.trainer import IN_PARALLEL
     cfg = load_config(args.cfg, args.overrides)
-    batches = choose_batches(cfg, args.overrides)
+    batches = choose_batches(cfg, [*(configs.read(configs.find(args.cfg)) if args.cfg else ()),
+                                   *args.overrides[::2]])
     if parallel.count() > 1 and not cfg.get(cfg.train.mode, {}).get("batch_size"):
         raise InputError(f"{cfg.train.mode}.batch_size", 0, IN_PARALLEL)
     seeds = store.seeds(cfg.seed, args.repeat)
