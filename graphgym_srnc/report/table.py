@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 METRICS = ("micro_f1", "macro_f1", "macro_recall", "unknown_recall", "unknown_precision",
            "unknown_auroc", "unknown_aupr", "unknown_fpr95", "known_accuracy", "known_recall", "hs",
            "oscr")
+NAMES = ("name", "method", "backbone", "runs")
 HEADS = {"name": "experiment", "method": "method", "backbone": "backbone", "runs": "runs",
          "micro_f1": "Micro-F1", "macro_f1": "Macro-F1", "macro_recall": "macro recall",
          "unknown_recall": "unknown recall", "unknown_precision": "unknown precision",
@@ -192,10 +193,11 @@ def ruled(lines: Sequence[Sequence[str]], title: str = "", bold: str = "\n",
 
 
 def _lines(rows: Sequence[Row]) -> list[Sequence[str]]:
-    """Head and rows as text, in the order of ``HEADS``."""
+    """Head and rows as text, in the order of ``HEADS``; no column of scores that no row has."""
     own = {key: f"{key} (not in %)" for row in rows for key in row
            if f"{key}_std" in row and key not in (*METRICS, *HEADS)}
-    heads = HEADS | own
+    heads = {key: head for key, head in (HEADS | own).items()
+             if key in NAMES or any(f"{key}_std" in row for row in rows)}
     return [list(heads.values()), *(
         [_shown(row, key, 1 if key in own else 100) for key in heads] for row in rows)]
 
