@@ -67,7 +67,9 @@ def main(args: argparse.Namespace) -> None:
     arguments.check_least(args, repeat=1, figure_every=0)
     known = configs.glance(args.cfg, args.overrides)
     seeds = store.seeds(known["seed"], args.repeat)
-    if not (args.resume or args.overwrite):
+    # Keys of another package are known once it is imported, and may be wrong.
+    ours = set(args.overrides[::2]) <= set(configs.defaults())
+    if ours and not (args.resume or args.overwrite):
         name = args.name or arguments.default_name(args.cfg, args.overrides,
                                                    known["dataset.format"])
         store.refuse_finished(args.out_dir or known["out_dir"], name, seeds,
