@@ -216,6 +216,7 @@ words = ["run", "--no-figures", "--no-tensorboard", "--name", "one", "train.mode
          "gnn.dim_inner", "4", "foreign.steps", "2", "foreign.rounds", "1", "foreign.weight", "0.3"]
 assert main(words) == 0
 assert main([*words, "foreign.weigth", "0.3"]) == 2  # and not: there are results already
+sys.exit(main(["report", "results"]))
 """
 
 
