@@ -54,7 +54,7 @@ setup(
         # Not torch-geometric[graphgym]: that extra pins protobuf<4.21 and leaves out tensorboardX,
         # which GraphGym's agg_runs needs.
         "torch>=2.13",
-        "torch-geometric>=2.8",
+        "torch-geometric>=2.6.1",
         "yacs>=0.1.8",
         "pyyaml>=6.0.1",
         "pytorch-lightning>=2.4",

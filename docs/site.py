@@ -25,7 +25,8 @@ PARTS = {"api": "Estimators", "task": "The scenario", "shifts": "Shifts", "metho
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the pages that are made."""
-    for name, text in (("index.md", readme()), ("options.md", options()), ("api.md", reference())):
+    pages = {"index.md": readme(), "options.md": options(), **reference()}
+    for name, text in pages.items():
         files.append(File.generated(config, name, content=text))
     return files
 
@@ -58,14 +59,19 @@ def cell(text: str) -> str:
     return html.escape(text, quote=False).replace("|", "\\|").replace("\n", " ")
 
 
-def reference() -> str:
-    """Every public module, in the order of ``PARTS``."""
+def reference() -> dict[str, str]:
+    """A page of each public module, and one that lists them in the order of ``PARTS``."""
+    pages = {}
     text = ("# Python reference\n\n"
             "Signatures and docstrings. [From Python](python.md) is the guide.\n")
     for part, title in PARTS.items():
-        names = modules(f"graphgym_srnc.{part}")
-        text += f"\n## {title}\n\n" + "".join(f"::: {name}\n\n" for name in names)
-    return text
+        text += f"\n## {title}\n\n"
+        for name in modules(f"graphgym_srnc.{part}"):
+            page = f"api/{name.removeprefix('graphgym_srnc.')}.md"
+            pages[page] = f"::: {name}\n    options:\n      heading_level: 1\n"
+            says = cell((import_module(name).__doc__ or "").split("\n\n")[0])
+            text += f"- [{name.removeprefix('graphgym_srnc.')}]({page}): {says}\n"
+    return {"api.md": text, **pages}
 
 
 def modules(name: str) -> list[str]:

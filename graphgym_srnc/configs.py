@@ -18,6 +18,7 @@ from typing import Any, Iterable, Mapping, Sequence
 from graphgym_srnc import methods, shifts
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.options import SHARED, OneOf
+from graphgym_srnc.plugins import entries
 from graphgym_srnc.seal import is_edited
 from graphgym_srnc.settings import config_root, is_volatile, leaves, plain_yaml
 from graphgym_srnc.text import tell_changed
@@ -147,6 +148,8 @@ def glance(cfg_file_or_name: str | os.PathLike | None, words: Sequence[Any]) -> 
         answered = key.endswith(".verify")  # why it is refused is told later
         if answered or key.partition(".")[0] in elsewhere or key in blocks and value == "":
             continue
+        if key not in known and entries("register"):
+            continue  # it may be a key that another package registers
         if key not in known:
             raise unknown(key, value, known)
         if key in NAMES and not NAMES[key].allows(value):

@@ -1,7 +1,9 @@
 """Methods, shifts and backbones of other packages, which declare them as entry points.
 
 The groups are ``graphgym_srnc.methods``, ``graphgym_srnc.shifts`` and ``graphgym_srnc.backbones``.
-An entry's name is the name in configs; ours go before others of the same name.
+An entry's name is the name in configs; ours go before others of the same name. Modules of the group
+``graphgym_srnc.register`` are imported with :mod:`graphgym_srnc.gym`, in every command and worker:
+what they register with GraphGym, be it a layer, an activation or a metric, is there.
 """
 from __future__ import annotations
 
@@ -16,8 +18,8 @@ if TYPE_CHECKING:
 
 @functools.cache
 def entries(kind: str) -> dict[str, EntryPoint]:
-    """By name what other packages declare as ``methods``, ``shifts`` or ``backbones``; none of
-    them is imported."""
+    """By name what other packages declare as ``methods``, ``shifts``, ``backbones`` or
+    ``register``; none of them is imported."""
     from importlib.metadata import entry_points  # slow, and --help needs none
     return {entry.name: entry for entry in entry_points(group=f"graphgym_srnc.{kind}")}
 

@@ -152,3 +152,25 @@ def test_lower_rooms_do_not_know_the_keys_of_configs():
                      if isinstance(node, ast.Constant) and isinstance(node.value, str)]
             named = [text for text in texts if keys.fullmatch(text)]
             assert not named, f"{path.name} names {named}"
+
+
+UPSTREAM = {
+    "register", "config.cfg", "config.set_cfg", "config.assert_cfg", "optim.create_optimizer",
+    "init.init_weights", "models.head.GNNNodeHead", "models.layer.GeneralLayer",
+    "models.layer.LayerConfig", "models.layer.new_layer_config", "imports.pl",
+    "model_builder.create_model", "train.train", "train.GraphGymDataModule", "logger.create_logger",
+    "utils.auto_select_device", "utils.params_count", "utils.io.dict_to_json",
+}
+"""All that is used of PyG's GraphGym, beside the names of its layers and keys."""
+
+
+def test_what_is_used_of_graphgym_is_there():
+    pytest.importorskip("pytorch_lightning")
+    from importlib import import_module
+    prefix = "torch_geometric.graphgym."
+    used = {name.removeprefix(prefix) for path in FILES for name in imports(path)
+            if name.startswith(prefix)}
+    assert used == UPSTREAM
+    for name in used:
+        module, _, last = f"{prefix}{name}".rpartition(".")
+        assert hasattr(import_module(module), last), name

@@ -270,6 +270,28 @@ def with_tensorboard(out: Path, *words: str) -> int:
     return main([*NAMED, "--out-dir", str(out), "--no-figures", *words, *ERM])
 
 
+@pytest.mark.parametrize(("yaml", "words", "batch"), [
+    ("", (), 16), ("erm: {batch_size: 0}\n", (), 0), ("", ("erm.batch_size", "0"), 0),
+    ("erm: {batch_size: 8}\n", (), 8)])
+def test_a_large_graph_has_batches_unless_somebody_says_how_many(tmp_path, capsys, monkeypatch,
+                                                                 yaml, words, batch):
+    graph, folder = make_graph(), tmp_path / "graph"
+    folder.mkdir()
+    np.save(folder / "features.npy", graph.x.numpy())
+    for name, rows in (("edges", graph.edge_index.T), ("labels", graph.y[:, None])):
+        (folder / f"{name}.csv").write_text("".join(",".join(map(str, row)) + "\n"
+                                                    for row in rows.tolist()))
+    (tmp_path / "my.yaml").write_text(f"dataset: {{format: file}}\nfile: {{path: {folder},"
+                                      " labels_per_class: 5, num_val: 20, num_test: 20}\n" + yaml)
+    monkeypatch.setattr("graphgym_srnc.runs.prepare.LARGE", 90)
+    monkeypatch.setattr("graphgym_srnc.runs.prepare.BATCH", 16)
+    assert main(["run", "--cfg", str(tmp_path / "my.yaml"), "--out-dir", str(tmp_path / "out"),
+                 "--no-figures", "--no-tensorboard", *ERM[:4], "gnn.dim_inner", "8", *words]) == 0
+    result, = store.read_results(next((tmp_path / "out").iterdir())).values()
+    assert result["config"]["erm"]["batch_size"] == batch
+    assert ("so erm.batch_size is 16" in capsys.readouterr().err) == (batch == 16)
+
+
 def test_results_that_are_removed_in_mid_run(tmp_path, capsys, monkeypatch):
     import shutil
     import threading

@@ -362,13 +362,20 @@ def test_any_registered_layer_trains(gym, task, mode, layer):
 
 def test_a_registered_activation_works_on_graphgyms_layers(gym, task):
     register.act_dict["cube"] = Cube
-    for act in ("prelu", "cube"):
+    for act, kind in (("prelu", "PReLU"), ("cube", "Cube"), ("tanh", "Tanh"), ("swish", "SiLU")):
         words = ["gnn.layer_type", "sageconv", "gnn.batchnorm", "True", "gnn.act", act]
         method, _ = gym.fit(gym.load_config("testing/erm", words), task)
-        kinds = {type(module).__name__ for module in method.modules()}
-        assert kinds & {"PReLU", "Cube"}
-        with pytest.raises(InputError, match="gnn.act"):  # our own layers have fewer
-            gym.load_config("testing/erm", ["gnn.act", act])
+        assert kind in {type(module).__name__ for module in method.modules()}
+
+
+@pytest.mark.parametrize(("layer", "act", "fast"), [
+    ("gcnconv", "prelu", False), ("gcnconv", "swish", True), ("sgconv", "prelu", False)])
+def test_graphgyms_layers_serve_where_ours_lack_an_activation(gym, task, layer, act, fast):
+    words = ["gnn.layer_type", layer, "gnn.act", act]
+    method, _ = gym.fit(gym.load_config("testing/erm", words), task)
+    assert isinstance(method.classifier, GymEncoder) != fast
+    with pytest.raises(InputError, match="gnn.layer_type: got 'dgi'; allowed: gatconv, gcnconv"):
+        gym.fit(gym.load_config("testing/erm", ["gnn.layer_type", "dgi", "gnn.act", "prelu"]), task)
 
 
 class Cube(torch.nn.Module):
@@ -499,7 +506,8 @@ def test_graphgym_is_unchanged(tmp_path):
         results.append(json.loads(out.split("RESULT")[1]))
     (rows, stock, layers, acts), (own_rows, own, own_layers, own_acts) = results
     assert rows == own_rows and len(rows) == 3 + 4 + 1
-    assert acts == own_acts and set(own_layers) - set(layers) == {"sgconv"}
+    assert set(own_acts) - set(acts) == {"identity", "swish", "tanh"}
+    assert set(own_layers) - set(layers) == {"sgconv"}
     for block, keys in stock.items():
         kept = keys.items() <= own[block].items() if isinstance(keys, dict) else own[block] == keys
         assert kept, block

@@ -25,7 +25,9 @@ from torch_geometric.loader import DataLoader
 
 from graphgym_srnc import environment, shifts
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.gym.modules import METRICS, TaskDataset, open_set_ce
+from graphgym_srnc.gym.config import dump_config
+from graphgym_srnc.gym.keys import SCORES
+from graphgym_srnc.gym.modules import TaskDataset, open_set_ce
 from graphgym_srnc.store import Experiment
 from graphgym_srnc.train.metrics import classification_scores
 
@@ -144,6 +146,14 @@ def test_number_like_strings_become_numbers(gym, tmp_path):
     assert gym.load_config(None, ["dataset.name", "1e3"]).dataset.name == "1e3"
 
 
+def test_graphgym_reads_the_whole_config_of_a_run(gym, tmp_path):
+    path, fresh = tmp_path / "config.yaml", CN()
+    path.write_text(dump_config(gym.load_config("testing/srnc", ["gnn.dim_inner", "7"])))
+    set_cfg(fresh)
+    load_cfg(fresh, type("Args", (), {"cfg_file": str(path), "opts": []}))
+    assert (fresh.train.mode, fresh.gnn.dim_inner) == ("srnc", 7)
+
+
 def test_gnn_forward_overwrites_the_batch(standard, task):
     batch = batch_of(task)
     before = batch.x.clone()
@@ -199,7 +209,7 @@ def test_loss_is_silent_unless_named(standard):
 def test_metrics_are_ours(standard):
     score, label = torch.randn(40, 4), torch.randint(4, (40,))
     want = classification_scores(score.argmax(1), label, 3, True)
-    for name in METRICS:
+    for name in SCORES:
         figure = register.metric_dict[name]([label[:10], label[10:]], [score[:10], score[10:]],
                                             task_type="classification_multi")
         assert figure == pytest.approx(want[name], abs=1e-4)
@@ -258,11 +268,8 @@ def test_our_loops_refuse_foreign_loaders(gym, standard):
 
 
 def test_train_dict_keeps_a_rival(gym):
-    from graphgym_srnc.gym.modules import register_modules
-    from graphgym_srnc.gym.training import register_train
     register.train_dict["erm"] = register.layer_dict["sgconv"] = "theirs"
-    register_train()
-    register_modules()
+    gym.load_config()
     assert register.train_dict["erm"] == register.layer_dict["sgconv"] == "theirs"
 
 

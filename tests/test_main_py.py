@@ -46,11 +46,11 @@ dump_cfg(cfg)
 for i in range(args.repeat):
     set_run_dir(cfg.out_dir)
     set_printing()
+    cfg.seed += 1
     seed_everything(cfg.seed)
     datamodule, model = GraphGymDataModule(), create_model()
     cfg.params = params_count(model)
     train(model, datamodule, logger=True)
-    cfg.seed += 1
 agg_runs(cfg.out_dir, cfg.metric_best)
 agg_batch("results/g", cfg.metric_best)
 """

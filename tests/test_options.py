@@ -211,10 +211,12 @@ model.save("model.pt")
 again = graphgym_srnc.load("model.pt")
 assert type(again) is Foreign and again.weight == 0.1
 assert (again.predict(task.target) == model.predict(task.target)).all()
-sys.exit(main(["run", "--no-figures", "--no-tensorboard", "--name", "one", "train.mode", "foreign",
-               "dataset.format", "made", "made.num_nodes", "160", "gnn.layer_type", "ownconv",
-               "gnn.dim_inner", "4", "foreign.steps", "2", "foreign.rounds", "1",
-               "foreign.weight", "0.3"]))
+words = ["run", "--no-figures", "--no-tensorboard", "--name", "one", "train.mode", "foreign",
+         "dataset.format", "made", "made.num_nodes", "160", "gnn.layer_type", "ownconv",
+         "gnn.dim_inner", "4", "foreign.steps", "2", "foreign.rounds", "1", "foreign.weight", "0.3"]
+assert main(words) == 0
+assert main([*words, "foreign.weigth", "0.3"]) == 2  # and not: there are results already
+sys.exit(main(["report", "results"]))
 """
 
 
@@ -229,6 +231,8 @@ def test_methods_shifts_and_backbones_of_another_package(tmp_path):
     done = subprocess.run([sys.executable, "-W", "ignore", "-c", USE], env=environment,
                           cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+    assert "foreign.weigth: got '0.3'; allowed: a known key; close: foreign.weight" in done.stderr
+    assert "docs/methods.md" not in done.stderr
     stored = json.loads((tmp_path / "results/one/0/result.json").read_text())
     assert stored["config"]["foreign"]["weight"] == 0.3 and stored["method"] == "foreign"
 

@@ -62,8 +62,8 @@ def small_graph(num_nodes: int = 120):
 @pytest.fixture
 def copied(tmp_path, monkeypatch):
     """Puts a block with its file's name on top into a folder that counts as part of the package."""
-    def copy(package, words: str) -> str:
-        code = block(words)
+    def copy(package, words: str, text: str = README) -> str:
+        code = block(words, text)
         name = re.match(rf"# graphgym_srnc/{package.__name__.rpartition('.')[2]}/(\w+)\.py\n",
                         code)[1]
         (tmp_path / f"{name}.py").write_text(code, encoding="utf-8")
@@ -203,7 +203,8 @@ def test_added_shift(gym, copied, monkeypatch):
     graph = dcsbm(num_nodes=300, shares=torch.ones(3).numpy() / 3, topics=topics,
                   rng=splits.generator(0, "graph"))
     monkeypatch.setattr(datasets, "load", lambda name, root: clean(graph))
-    name = copied(shifts, "shifts/erased.py")
+    page = (ROOT / "docs/tutorials/method.md").read_text(encoding="utf-8")
+    name = copied(shifts, "shifts/erased.py", page)
     cfg = gym.load_config(None, ["dataset.format", name, "dataset.name", "Photo", f"{name}.share",
                                  "0.25", *TINY])
     task = gym.build_task(cfg)

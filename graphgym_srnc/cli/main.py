@@ -130,9 +130,9 @@ def _page(key: str, command: str) -> str:
     from graphgym_srnc import methods, shifts
     block, dot, _ = key.partition(".")
     page = PAGES.get(command)
-    if dot and block in methods.names():
+    if dot and block in methods.own_names():
         page = "methods"
-    elif dot and block in shifts.names():
+    elif dot and block in shifts.own_names():
         page = "own-graph" if block == "file" else "data"
     return f" (docs/{page}.md)" if page else ""
 

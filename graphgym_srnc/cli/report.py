@@ -60,14 +60,14 @@ def main(args: argparse.Namespace) -> None:
 
 
 def descriptions() -> dict[str, str]:
-    """What each method and shift is, by name: the first sentence of its module."""
+    """What each of our methods and shifts is, by name: the first sentence of its module."""
     import ast
     from pathlib import Path
 
     from graphgym_srnc import methods, shifts
     sentences = {}
     for package in (shifts, methods):
-        for name in package.names():
+        for name in package.own_names():
             source = Path(*package.__path__, f"{name}.py").read_text(encoding="utf-8")
             doc = ast.get_docstring(ast.parse(source)) or ""
             sentences[name] = " ".join(doc.split()).partition(". ")[0].rstrip(".") + "."

@@ -67,7 +67,9 @@ def main(args: argparse.Namespace) -> None:
     arguments.check_least(args, repeat=1, figure_every=0)
     known = configs.glance(args.cfg, args.overrides)
     seeds = store.seeds(known["seed"], args.repeat)
-    if not (args.resume or args.overwrite):
+    # Keys of another package are known once it is imported, and may be wrong.
+    ours = set(args.overrides[::2]) <= set(configs.defaults())
+    if ours and not (args.resume or args.overwrite):
         name = args.name or arguments.default_name(args.cfg, args.overrides,
                                                    known["dataset.format"])
         store.refuse_finished(args.out_dir or known["out_dir"], name, seeds,
@@ -80,14 +82,15 @@ def main(args: argparse.Namespace) -> None:
 
 
 def _main(args: argparse.Namespace) -> None:
-    from graphgym_srnc import parallel, store, text
+    from graphgym_srnc import configs, parallel, store, text
     from graphgym_srnc.errors import InputError
     from graphgym_srnc.gym import load_config
     from graphgym_srnc.runs import run
     from graphgym_srnc.runs.prepare import check_data, choose_batches
     from graphgym_srnc.train.trainer import IN_PARALLEL
     cfg = load_config(args.cfg, args.overrides)
-    batches = choose_batches(cfg, args.overrides)
+    batches = choose_batches(cfg, [*(configs.read(configs.find(args.cfg)) if args.cfg else ()),
+                                   *args.overrides[::2]])
     if parallel.count() > 1 and not cfg.get(cfg.train.mode, {}).get("batch_size"):
         raise InputError(f"{cfg.train.mode}.batch_size", 0, IN_PARALLEL)
     seeds = store.seeds(cfg.seed, args.repeat)

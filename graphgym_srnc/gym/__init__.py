@@ -4,6 +4,7 @@
 """
 from __future__ import annotations
 
+from graphgym_srnc import plugins
 from graphgym_srnc.configs import config_names
 from graphgym_srnc.gym import stock  # the first, since all others import parts of GraphGym
 from graphgym_srnc.gym.build import build_method, build_task
@@ -26,3 +27,5 @@ __all__ = ["Option", "TaskDataset", "activate", "build_method", "build_task", "c
 register_modules()
 register_train()
 register_options()
+for name in plugins.entries("register"):
+    plugins.load("register", name)

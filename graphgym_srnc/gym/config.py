@@ -14,8 +14,9 @@ from graphgym_srnc import methods, shifts
 from graphgym_srnc.backbones import ACTIVATIONS, BACKBONES, FEATURES, EncoderSpec
 from graphgym_srnc.configs import coerce, find, pairs, read, unknown
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.gym.encoder import SPEC_KEYS, is_fast
+from graphgym_srnc.gym.encoder import SPEC_KEYS
 from graphgym_srnc.gym.keys import MADE, METHODS_LOOP, TOLD, limits, unread
+from graphgym_srnc.gym.late import enter
 from graphgym_srnc.methods.training import adam
 from graphgym_srnc.options import Allowed, OneOf, Option, Range
 from graphgym_srnc.options import options as options_of
@@ -70,11 +71,13 @@ def add_options(cfg: CfgNode) -> None:
     """Add our keys to a config; a key that is there already stays as it is."""
     for block, options in schema().items():
         node = cfg.setdefault(block, CfgNode())
-        for option in options:
+        for option in options if isinstance(node, dict) else ():
             default = list(option.default) if option.type is tuple else option.default
             node.setdefault(option.key, default)
     # GraphGym 2.8 reads this key where gpu_mem is on, and never makes it.
     cfg.setdefault("device", cfg.accelerator)
+    # It makes this one later, and so could not read the whole config of a run.
+    cfg.setdefault("run_dir", cfg.out_dir)
 
 
 def register_options() -> None:
@@ -106,6 +109,8 @@ def load_config(cfg_file_or_name: str | os.PathLike | None = None,
     """
     cfg = CfgNode()
     set_cfg(cfg)
+    # Once more, since another plug-in may have made a block of a name that we have.
+    add_options(cfg)
     cfg.run_dir = cfg.out_dir
     default_dir = cfg.dataset.dir
     _assign_all(cfg, read(config_root() / "default.yaml").items())
@@ -160,6 +165,7 @@ def check(cfg: CfgNode) -> None:
     Raises:
         InputError: names the first key at fault.
     """
+    enter()
     for key, allowed in _allowed(cfg).items():
         value = _get(cfg, key)
         # None is a key that this GraphGym lacks, or what it makes of devices.
@@ -234,10 +240,7 @@ def _allowed(cfg: CfgNode) -> dict[str, Allowed]:
     """What the keys of a config may be, by our options and by what GraphGym can do."""
     standard = cfg.train.mode == "standard"
     stock = standard and cfg.model.type == "gnn"
-    layers, acts = set(register.layer_dict), set(register.act_dict)
-    if not stock:
-        acts = set(ACTIVATIONS) if is_fast(cfg, cfg.gnn.layer_type) else acts
-        layers |= set(BACKBONES)
+    layers = set(register.layer_dict) | set(() if stock else BACKBONES)
     blocks, used = schema(), ("train", "dataset", cfg.dataset.format)
     return {
         **limits(cfg),
@@ -247,7 +250,8 @@ def _allowed(cfg: CfgNode) -> dict[str, Allowed]:
            for option in options_of(EncoderSpec) + options_of(adam) if option.allowed},
         "train.mode": OneOf("standard", *methods.names()),
         "dataset.format": OneOf(*shifts.names()),
-        "gnn.layer_type": OneOf(*sorted(layers)), "gnn.act": OneOf(*sorted(acts)),
+        "gnn.layer_type": OneOf(*sorted(layers)),
+        "gnn.act": OneOf(*sorted({*register.act_dict, *ACTIVATIONS})),
     }
 
 

@@ -10,11 +10,20 @@ from torch_geometric.data import Data
 from torch_geometric.graphgym import register
 from torch_geometric.graphgym.config import cfg
 from torch_geometric.graphgym.init import init_weights
-from torch_geometric.graphgym.models.layer import GeneralLayer, new_layer_config
+from torch_geometric.graphgym.models.layer import GeneralLayer, LayerConfig, new_layer_config
 from torch_geometric.utils import from_scipy_sparse_matrix
 from yacs.config import CfgNode
 
-from graphgym_srnc.backbones import BACKBONES, Block, Encoder, EncoderSpec, Graph, View, dense
+from graphgym_srnc.backbones import (
+    ACTIVATIONS,
+    BACKBONES,
+    Block,
+    Encoder,
+    EncoderSpec,
+    Graph,
+    View,
+    dense,
+)
 from graphgym_srnc.errors import InputError, renamed
 
 SPEC_KEYS = {
@@ -33,8 +42,10 @@ def encoder_spec(cfg: CfgNode) -> EncoderSpec:
 
 
 def is_fast(cfg: CfgNode, kind: str) -> bool:
-    """Whether a layer type runs on the fast path, which has no normalisation between layers."""
-    return kind in BACKBONES and not (cfg.gnn.batchnorm or cfg.gnn.l2norm)
+    """Whether a layer type runs on the fast path, which has no normalisation between layers and
+    activations of its own."""
+    plain = not (cfg.gnn.batchnorm or cfg.gnn.l2norm)
+    return kind in BACKBONES and plain and cfg.gnn.act in ACTIVATIONS
 
 
 def ignored(cfg: CfgNode) -> set[str]:
@@ -64,13 +75,42 @@ class GymBlock(Block):
     data: Data | None = None
 
 
+def make_layer(kind: str, config: LayerConfig, bare: bool = False) -> nn.Module:
+    """A registered layer, tried on two nodes and a link.
+
+    Args:
+        kind: a key of GraphGym's ``layer_dict``.
+        config: its widths and settings.
+        bare: without normalisation, dropout and activation.
+
+    Raises:
+        InputError: it cannot be made, or needs more than features and links.
+    """
+    wanted = "a layer that can be made from a LayerConfig"
+    try:
+        layer = register.layer_dict[kind](config) if bare else GeneralLayer(kind, config)
+        wanted = "a layer that makes batch.x [V, F'] of batch.x [V, F] and batch.edge_index [2, E]"
+        # A copy, which may remember its graph; and whatever it draws, the run goes on with the
+        # numbers that it would have had.
+        with torch.random.fork_rng(devices=[]), torch.no_grad():
+            links = torch.tensor([[0, 1], [1, 0]])
+            out = copy.deepcopy(layer).eval()(
+                Data(x=torch.zeros(2, config.dim_in), edge_index=links, num_nodes=2)).x
+        if tuple(out.shape) != (2, config.dim_out):
+            raise ValueError(f"it gives {list(out.shape)} of [2, {config.dim_in}]")
+    except Exception as error:  # a stranger's module may raise anything
+        cause = " ".join(f"{type(error).__name__}: {error}".split())[:200]
+        raise InputError(SPEC_KEYS["kind"], kind, f"{wanted} ({cause})") from error
+    return layer
+
+
 class GymLayer(nn.Module):
     """GraphGym's ``GeneralLayer``: layer, batch norm, dropout, activation, l2 norm.
 
     The last one of a stack is the bare layer and a bias.
 
     Raises:
-        InputError: GraphGym knows no such layer or activation.
+        InputError: GraphGym knows no such layer or activation, or the layer cannot run here.
     """
 
     def __init__(self, in_dim: int, out_dim: int, spec: EncoderSpec, last: bool) -> None:
@@ -81,8 +121,7 @@ class GymLayer(nn.Module):
                 raise InputError(SPEC_KEYS[key], name, ", ".join(sorted(known)))
         config = new_layer_config(in_dim, out_dim, 1, has_act=True, has_bias=not last, cfg=cfg)
         config = replace(config, dropout=spec.dropout, act=spec.act, dim_inner=spec.hidden)
-        layer = register.layer_dict[spec.kind]
-        self.layer = layer(config) if last else GeneralLayer(spec.kind, config)
+        self.layer = make_layer(spec.kind, config, bare=last)
         self.bias = nn.Parameter(torch.zeros(out_dim)) if last else None
         self.layer.apply(init_weights)
 

@@ -17,6 +17,7 @@ from graphgym_srnc.options import Allowed, OneOf, Range
 
 READ = frozenset({
     "accelerator", "out_dir", "seed", "round", "num_threads",
+    "custom_metrics", "metric_best", "metric_agg",
     "dataset.format", "dataset.name", "dataset.dir", "dataset.task", "dataset.node_encoder",
     "dataset.edge_encoder",
     "gnn.layer_type", "gnn.layers_pre_mp", "gnn.layers_mp", "gnn.layers_post_mp", "gnn.dim_inner",
@@ -34,7 +35,6 @@ UNREAD = {
     "train.eval_period": "every episode is scored",
     "devices": "torchrun starts several processes",
     "device": "accelerator says where a method trains",
-    "custom_metrics": "its scores are the same in every run",
     "dataset.split": "the shift has its own sizes of the split",
     "dataset.task_type": "a method classifies",
     "model.loss_fun": "a method has its own losses",
@@ -83,8 +83,8 @@ def by_other_optimizers(cfg: CfgNode) -> bool:
 
 
 TOLD: dict[str, Callable[[CfgNode], bool]] = {
-    **dict.fromkeys(("print", "cfg_dest", "tensorboard_each_run", "tensorboard_agg", "metric_best",
-                     "metric_agg", "view_emb", "gpu_mem", "benchmark"), never),
+    **dict.fromkeys(("print", "cfg_dest", "tensorboard_each_run", "tensorboard_agg", "view_emb",
+                     "gpu_mem", "benchmark"), never),
     **dict.fromkeys(("gnn.agg", "gnn.normalize_adj", "gnn.msg_direction", "gnn.self_msg",
                      "gnn.keep_edge", "gnn.clear_feature", "gnn.att_final_linear",
                      "gnn.att_final_linear_bn", "dataset.edge_dim", "mem.inplace"),
@@ -117,22 +117,31 @@ SAMPLERS = OneOf("full_batch", "neighbor", "random_node", "saint_rw", "saint_nod
 METRICS = ("auto", "loss", "accuracy", "precision", "recall", "f1", "auc", "mae", "mse", "rmse")
 """What ``metric_best`` may be beside the metrics that are registered."""
 
+ALWAYS = ("auto", "accuracy", "micro_f1", "macro_f1", "macro_recall")
+"""What it may be for a method, beside metrics of the user's own: there are others of its scores
+where nodes are unknown alone."""
+
+SCORES = ("micro_f1", "macro_f1", "macro_recall", "unknown_recall", "unknown_precision",
+          "known_accuracy", "known_recall", "hs")
+"""What every method is scored by, so that ``custom_metrics`` need not ask for it."""
+
 MAX_THREADS = 1024
 """Far more than any machine has cores; with many more the process dies without a word."""
 
 
 def limits(cfg: CfgNode) -> dict[str, Allowed]:
     """What GraphGym's keys may be, by their meaning and by its registries."""
+    standard = cfg.train.mode == "standard"
     return {
         **dict.fromkeys(COUNTS, Range(1)), **dict.fromkeys(SHARES, Range(0, 1)),
         "seed": Range(0, 2 ** 32 - 1), "round": Range(0, 17),
         "num_threads": Range(1, MAX_THREADS), "num_workers": Range(0, MAX_THREADS),
         "print": OneOf("both", "stdout", "file"), "metric_agg": OneOf("argmax", "argmin"),
-        "metric_best": OneOf(*METRICS, *sorted(register.metric_dict)),
+        "metric_best": OneOf(*METRICS, *sorted(register.metric_dict)) if standard else
+                       OneOf(*ALWAYS, *own_metrics(cfg)),
         "custom_metrics": OneOf(*sorted(register.metric_dict)),
         "dataset.task": OneOf("node"),
-        "dataset.task_type": OneOf("classification", "classification_binary",
-                                   "classification_multi", "regression"),
+        "dataset.task_type": OneOf("classification"),
         "dataset.edge_negative_sampling_ratio": Range(0),
         "train.sampler": SAMPLERS, "val.sampler": SAMPLERS, "train.epoch_resume": Range(-1),
         "train.neighbor_sizes": Range(-1),
@@ -148,8 +157,13 @@ def limits(cfg: CfgNode) -> dict[str, Allowed]:
         "optim.optimizer": OneOf(*sorted(register.optimizer_dict)),
         "optim.scheduler": OneOf(*sorted(filter(None, register.scheduler_dict))),
         "optim.lr_decay": Range(0, closed="neither"), "bn.eps": Range(0, closed="neither"),
-        **({} if cfg.train.mode == "standard" else METHODS_LOOP),
+        **({} if standard else METHODS_LOOP),
     }
+
+
+def own_metrics(cfg: CfgNode) -> list[str]:
+    """The metrics of ``custom_metrics`` that are not scores of every method: a user's own."""
+    return [name for name in cfg.custom_metrics if name not in SCORES]
 
 
 def unread(cfg: CfgNode) -> dict[str, str]:

@@ -15,12 +15,14 @@ from torch_geometric.graphgym.models.head import GNNNodeHead
 from torch_geometric.graphgym.models.layer import LayerConfig
 from torch_geometric.nn import SGConv
 
-from graphgym_srnc import backbones, shifts
+from graphgym_srnc import backbones, methods, shifts
 from graphgym_srnc.backbones import Graph, View, dense, prepare
 from graphgym_srnc.errors import renamed
 from graphgym_srnc.gym.build import build_task
 from graphgym_srnc.gym.config import data_root
 from graphgym_srnc.gym.encoder import SPEC_KEYS, edge_index, encoder_spec
+from graphgym_srnc.gym.keys import SCORES
+from graphgym_srnc.gym.late import enter, later
 from graphgym_srnc.task import HIDDEN, ShiftTask
 from graphgym_srnc.train.metrics import classification_scores
 
@@ -67,8 +69,13 @@ class TaskDataset(torch.utils.data.Dataset):
 @renamed(SPEC_KEYS)
 def load_shift(format: str, name: str, dataset_dir: str) -> TaskDataset | None:
     """GraphGym's loader of our shifts; None for other formats, to shadow no other loader."""
+    enter()
     if format not in shifts.names():
         return None
+    if cfg.train.mode in methods.names() and cfg.model.type == "gnn":
+        # The model that a main.py makes and a method leaves alone; GraphGym's own has neither all
+        # of our layers nor all of our activations.
+        cfg.model.type = "srnc_encoder"
     task_cfg = cfg.clone()
     default = dataset_dir == "./datasets"
     task_cfg.dataset.dir = data_root(dataset_dir) if default else dataset_dir
@@ -138,16 +145,21 @@ def metric(name: str, true: list[Tensor], score: list[Tensor], task_type: str | 
     return round(figures.get(name, 0.0), cfg.round)
 
 
-METRICS = ("micro_f1", "macro_f1", "macro_recall", "unknown_recall", "unknown_precision",
-           "known_accuracy", "known_recall", "hs")
+ACTIVATIONS = {"identity": nn.Identity, "swish": nn.SiLU, "tanh": nn.Tanh}
+"""Those of our own layers that GraphGym lacks."""
 
 
 def register_modules() -> None:
     """Enter all of this into GraphGym's registries; a name that is taken keeps its owner."""
-    register.loader_dict.setdefault("graphgym_srnc", load_shift)
+    others = dict(register.loader_dict)
+    register.loader_dict.clear()
+    # The first, since a loader may raise an error for a format that it does not know.
+    register.loader_dict.update({"graphgym_srnc": load_shift} | others)
     register.head_dict.setdefault("open_set_node", OpenSetNodeHead)
-    register.layer_dict.setdefault("sgconv", SGConvLayer)
     register.network_dict.setdefault("srnc_encoder", EncoderNetwork)
     register.loss_dict.setdefault("open_set_ce", open_set_ce)
-    for name in METRICS:
-        register.metric_dict.setdefault(name, partial(metric, name))
+    later(register.layer_dict, "sgconv", SGConvLayer)
+    for name, activation in ACTIVATIONS.items():
+        later(register.act_dict, name, activation)
+    for name in SCORES:
+        later(register.metric_dict, name, partial(metric, name))

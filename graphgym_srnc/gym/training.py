@@ -18,14 +18,18 @@ from graphgym_srnc.gym.config import (
     TRAINING,
     CfgNode,
     activate,
+    add_options,
     not_read,
     refuse_unread,
     stock_defaults,
 )
-from graphgym_srnc.gym.keys import unread
+from graphgym_srnc.gym.encoder import make_layer
+from graphgym_srnc.gym.keys import own_metrics, unread
+from graphgym_srnc.gym.late import later
 from graphgym_srnc.methods.base import Method
 from graphgym_srnc.task import ShiftTask
 from graphgym_srnc.train import trainer
+from graphgym_srnc.train.metrics import ExtraScores
 
 if TYPE_CHECKING:
     from torch_geometric.graphgym.logger import Logger
@@ -40,7 +44,15 @@ def fit(cfg: CfgNode, task: ShiftTask, callbacks: Sequence[trainer.Callback] = (
     method = build_method(cfg, task)
     settings = {option.key: cfg.train[option.key] for option in TRAINING}
     return method, trainer.fit(method, visible_task(method, task), seed=cfg.seed,
-                               callbacks=callbacks, checkpoint=checkpoint, **settings)
+                               callbacks=callbacks, checkpoint=checkpoint, extra=extra_scores(cfg),
+                               **settings)
+
+
+def extra_scores(cfg: CfgNode) -> ExtraScores:
+    """The metrics of ``custom_metrics`` that are a user's own, and what selects an episode."""
+    best = "micro_f1" if cfg.metric_best in ("auto", "accuracy") else cfg.metric_best
+    functions = {name: register.metric_dict[name] for name in own_metrics(cfg)}
+    return ExtraScores(functions, best, cfg.metric_agg == "argmin")
 
 
 def train_method(mode: str, loggers: Sequence[Logger], loaders: Sequence[Any], model: Any = None,
@@ -69,6 +81,7 @@ def own_config(mode: str, loaders: Sequence[Any]) -> CfgNode:
         allowed = f"one of our shifts, since train.mode is {mode}"
         raise InputError("dataset.format", global_cfg.dataset.format, allowed)
     cfg = global_cfg.clone()
+    add_options(cfg)
     cfg.train.mode = mode
     defaults = stock_defaults()
     refuse_unread(cfg, defaults, unread(cfg))
@@ -92,7 +105,9 @@ def train(model: GraphGymModule, datamodule: GraphGymDataModule, logger: bool = 
         return graphgym_train(model, datamodule, logger, lightning)
     (optimizer,), (scheduler,) = model.configure_optimizers()
     loggers = create_logger() if logger else []
-    register.train_dict[mode](loggers, datamodule.loaders, model, optimizer, scheduler)
+    # A loop of another plug-in gets what GraphGPS gives it; of a name that both have, ours goes on.
+    loop = partial(train_method, mode) if mode in methods.names() else register.train_dict[mode]
+    loop(loggers, datamodule.loaders, model, optimizer, scheduler)
 
 
 def train_standard(cfg: CfgNode, run_dir: str | os.PathLike) -> GraphGymModule:
@@ -105,13 +120,16 @@ def train_standard(cfg: CfgNode, run_dir: str | os.PathLike) -> GraphGymModule:
     stock.load()
     from torch_geometric.graphgym.imports import pl
     from torch_geometric.graphgym.model_builder import create_model
+    from torch_geometric.graphgym.models.layer import new_layer_config
     from torch_geometric.graphgym.train import GraphGymDataModule
     from torch_geometric.graphgym.utils import auto_select_device, params_count
     activate(cfg)
     # Lightning writes its own logs to out_dir.
     global_cfg.out_dir = global_cfg.run_dir = str(run_dir)
-    pl.seed_everything(cfg.seed)
     auto_select_device()
+    if cfg.model.type == "gnn":
+        make_layer(cfg.gnn.layer_type, new_layer_config(8, 8, 1, True, False, cfg))
+    pl.seed_everything(cfg.seed)
     datamodule, model = GraphGymDataModule(), create_model()
     global_cfg.params = params_count(model)
     train(model, datamodule)
@@ -121,7 +139,7 @@ def train_standard(cfg: CfgNode, run_dir: str | os.PathLike) -> GraphGymModule:
 def register_train() -> None:
     """Enter every method into ``train_dict`` under its name."""
     for name in methods.names():
-        register.train_dict.setdefault(name, partial(train_method, name))
+        later(register.train_dict, name, partial(train_method, name))
 
 
 def _log(loggers: Sequence[Logger], episode: trainer.Episode, method: Method, task: ShiftTask,

@@ -142,9 +142,12 @@ def _about(experiments: Sequence[Experiment],
 
 def _selections(experiments: Sequence[Experiment]) -> list[str]:
     """Which episode of a run counts."""
-    names = {result["selection"] for experiment in experiments
-             for result in experiment.results.values()}
-    return sorted({SELECTION.get(name, plain(name)) for name in names})
+    used = {(result["selection"], result["config"].get("metric_best", "auto"))
+            for experiment in experiments for result in experiment.results.values()}
+    return sorted({
+        SELECTION.get(rule, plain(rule)).replace(
+            "Micro-F1", "Micro-F1" if score in ("auto", "accuracy", "micro_f1") else plain(score))
+        for rule, score in used})
 
 
 def _meanings(shown: set[str], compared: Sequence[str]) -> list[tuple[str, str]]:

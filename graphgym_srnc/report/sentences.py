@@ -83,9 +83,11 @@ def _on_ranks(metric: str, ranking: Ranking) -> str:
     if near:
         found = f"not told apart from {best}: {near}"
     p = "" if math.isnan(ranking.friedman) else f" Friedman's test: p = {ranking.friedman:.2g}."
-    return (f"Rank by {grid.name(metric)}: mean over {ranking.blocks} splits of columns, which all"
-            f" {len(ranking.ranks)} rows with a rank have.{p} Nemenyi's critical difference:"
-            f" {ranking.difference:.2f}; {found}.")
+    over = (f"Rank by {grid.name(metric)}: mean over {counted(ranking.blocks, 'split')} of columns,"
+            f" which all {len(ranking.ranks)} rows with a rank have.")
+    if ranking.blocks < 2:
+        return f"{over} One split tells no ranks apart."
+    return f"{over}{p} Nemenyi's critical difference: {ranking.difference:.2f}; {found}."
 
 
 def _on_setting(setting: Setting) -> str:

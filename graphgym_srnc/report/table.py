@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Mapping, Sequence, TextIO
+from typing import TYPE_CHECKING, Any, Iterable, Mapping, Sequence, TextIO
 
 from graphgym_srnc import atomic, store
 from graphgym_srnc.report.statistics import mean_std
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 METRICS = ("micro_f1", "macro_f1", "macro_recall", "unknown_recall", "unknown_precision",
            "unknown_auroc", "unknown_aupr", "unknown_fpr95", "known_accuracy", "known_recall", "hs",
            "oscr")
+NAMES = ("name", "method", "backbone", "runs")
 HEADS = {"name": "experiment", "method": "method", "backbone": "backbone", "runs": "runs",
          "micro_f1": "Micro-F1", "macro_f1": "Macro-F1", "macro_recall": "macro recall",
          "unknown_recall": "unknown recall", "unknown_precision": "unknown precision",
@@ -50,7 +51,7 @@ def summarise(name: str, results: Mapping[int, store.Result],
     sentences = verdicts(results)
     if sentences:
         row["verdict"] = sentences
-    for metric in METRICS:
+    for metric in dict.fromkeys((*METRICS, *own_scores(results.values()))):
         values = [result["test"][metric] for result in results.values()
                   if metric in result.get("test", {})]
         if values:
@@ -58,6 +59,13 @@ def summarise(name: str, results: Mapping[int, store.Result],
     if out_dir is not None and row["method"] != "iid":
         row |= _drop(results, out_dir)
     return row
+
+
+def own_scores(results: Iterable[store.Result]) -> list[str]:
+    """The names of a user's own metrics (``custom_metrics``) among the test scores, sorted."""
+    found = {name for result in results for name in result.get("test", {})
+             if name in result.get("config", {}).get("custom_metrics", ())}
+    return sorted(found - {*METRICS})
 
 
 def verdicts(results: Mapping[int, store.Result]) -> list[str]:
@@ -80,11 +88,15 @@ def line(result: store.Result) -> str:
     why = SELECTED.get(result.get("selection"), "")
     text = (f"seed {result['seed']}: episode {result['selected']} of 0 to"
             f" {len(result['history']) - 1}{why} (val {100 * result['val']['micro_f1']:.1f}):"
-            f" test Micro-F1 {test['micro_f1']}, macro recall {test['macro_recall']}")
+            f" test Micro-F1 {test['micro_f1']}")
+    if "macro_recall" in test:  # GraphGym's own training may be asked for other metrics
+        text += f", macro recall {test['macro_recall']}"
     if "unknown_recall" in test:
         text += f", unknown recall {test['unknown_recall']}, precision {test['unknown_precision']}"
     if "hs" in test:
         text += f", HS {test['hs']}"
+    for name in own_scores([result]):
+        text += f", {clean(name)} {result['test'][name]:.4g}"
     return f"{text}, {result['seconds']:.1f} s"
 
 
@@ -181,15 +193,19 @@ def ruled(lines: Sequence[Sequence[str]], title: str = "", bold: str = "\n",
 
 
 def _lines(rows: Sequence[Row]) -> list[Sequence[str]]:
-    """Head and rows as text, in the order of ``HEADS``."""
-    return [list(HEADS.values()), *(
-        [_shown(row, key) for key in HEADS] for row in rows)]
+    """Head and rows as text, in the order of ``HEADS``; no column of scores that no row has."""
+    own = {key: f"{key} (not in %)" for row in rows for key in row
+           if f"{key}_std" in row and key not in (*METRICS, *HEADS)}
+    heads = {key: head for key, head in (HEADS | own).items()
+             if key in NAMES or any(f"{key}_std" in row for row in rows)}
+    return [list(heads.values()), *(
+        [_shown(row, key, 1 if key in own else 100) for key in heads] for row in rows)]
 
 
-def _shown(row: Row, key: str) -> str:
-    """A cell; one run has no spread."""
-    value = row.get(key, "-")
+def _shown(row: Row, key: str, factor: float = 100) -> str:
+    """A cell; one run has no spread, and of a user's own metric nobody knows the unit."""
+    value, form = row.get(key, "-"), ".1f" if factor == 100 else ".4g"
     if f"{key}_std" in row:
-        spread = f" ± {100 * row[f'{key}_std']:.1f}" if row["runs"] > 1 else ""
-        return f"{100 * value:.1f}{spread}"
+        spread = f" ± {factor * row[f'{key}_std']:{form}}" if row["runs"] > 1 else ""
+        return f"{factor * value:{form}}{spread}"
     return {"method": METHODS, "backbone": LAYERS}.get(key, {}).get(value, str(value))

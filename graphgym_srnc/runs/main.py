@@ -4,7 +4,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from graphgym_srnc import gym
+from graphgym_srnc import gym, methods
 from graphgym_srnc.gym.config import activate, current, data_root
 from graphgym_srnc.gym.training import own_config
 from graphgym_srnc.runs import run
@@ -24,12 +24,13 @@ def train(model: Any, datamodule: Any, logger: bool = True,
     """
     before = current()
     mode, place = before.train.mode, Path(before.run_dir)
-    if mode == "standard" or not logger or place.name != str(before.seed):
+    if mode not in methods.names() or not logger or not place.name.isdecimal():
         gym.train(model, datamodule, logger, trainer_config)
         return
 
     cfg, home = own_config(mode, datamodule.loaders), place.absolute().parent
-    cfg.out_dir = str(home.parent)
+    # The folder says the seed: PyG's main.py counts cfg.seed up once it has made the folder.
+    cfg.seed, cfg.out_dir = int(place.name), str(home.parent)
     if cfg.dataset.dir == "./datasets":
         cfg.dataset.dir = data_root(cfg.dataset.dir)
     experiment = run.experiment(cfg, home.name)

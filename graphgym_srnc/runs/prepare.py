@@ -22,7 +22,7 @@ def choose_batches(cfg: CfgNode, given: Collection[str]) -> str:
 
     Args:
         cfg: its config, which is changed.
-        given: the keys that the command line sets, which are left as they are.
+        given: the keys that its file or the command line sets, which are left as they are.
 
     Returns:
         What was done, in words; empty = nothing.

@@ -1,19 +1,65 @@
 """Scores of a prediction: F1s, recalls, the unknown class, and clustering accuracy."""
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import math
+from typing import TYPE_CHECKING, Callable, Mapping, NamedTuple
 
 import numpy as np
 import torch
 from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 
+from graphgym_srnc.errors import InputError
+
 if TYPE_CHECKING:
     from graphgym_srnc.methods.base import Method
     from graphgym_srnc.task import ShiftTask
 
 
-def scores_of(method: Method, task: ShiftTask, scores: Tensor, label: Tensor) -> dict[str, float]:
+class ExtraScores(NamedTuple):
+    """Scores of a user's own, and which score selects an episode.
+
+    Args:
+        functions: by name, as GraphGym calls a registered metric: with a list of labels ``[n]`` and
+            one of log-probabilities ``[n, N(+1)]``, of which the last class is the unknown one and
+            the likeliest one the decision, and ``classification_multi``.
+        best: the score of validation nodes that ``target_val`` and ``source_val`` go by.
+        least: whether the least one is the best.
+    """
+
+    functions: Mapping[str, Callable[[list[Tensor], list[Tensor], str], float]] = {}
+    best: str = "micro_f1"
+    least: bool = False
+
+    def of(self, method: Method, scores: Tensor, label: Tensor) -> dict[str, float]:
+        """Each score that is a finite number, of scores ``[n, K]`` and labels ``[n]``.
+
+        Raises:
+            InputError: a function fails.
+        """
+        if not self.functions:
+            return {}
+        log_p = method.posterior(scores).clamp(min=1e-30).log().float().cpu()
+        found = {}
+        for name, function in self.functions.items():
+            try:
+                found[name] = float(function([label.cpu()], [log_p], "classification_multi"))
+            except Exception as error:  # a stranger's function may raise anything
+                cause = " ".join(f"{type(error).__name__}: {error}".split())[:200]
+                raise InputError("custom_metrics", name, "a metric that gives a number of [labels],"
+                                 f" [log-probabilities] and classification_multi ({cause})",
+                                 ) from error
+        return {name: value for name, value in found.items() if math.isfinite(value)}
+
+    def value(self, scores: Mapping[str, float]) -> float:
+        """How good an episode with such scores is; a larger one is better."""
+        if self.best not in scores:
+            return -math.inf
+        return -scores[self.best] if self.least else scores[self.best]
+
+
+def scores_of(method: Method, task: ShiftTask, scores: Tensor, label: Tensor,
+              extra: ExtraScores = ExtraScores()) -> dict[str, float]:
     """Every figure of a method's scores ``[n, N(+1)]`` on nodes with labels ``[n]``.
 
     There is none where there is no node.
@@ -24,7 +70,7 @@ def scores_of(method: Method, task: ShiftTask, scores: Tensor, label: Tensor) ->
     if task.open_set:
         sure, named = method.confidence(scores), scores[:, :task.num_known].argmax(1)
         found |= detection_scores(sure, label == task.num_known, named == label)
-    return found
+    return found | extra.of(method, scores, label)
 
 
 def confusion_matrix(prediction: Tensor, label: Tensor, num_outputs: int) -> Tensor:

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from torch import Tensor
 
@@ -9,7 +10,7 @@ from graphgym_srnc.errors import InputError
 from graphgym_srnc.losses.modularity import modularity
 from graphgym_srnc.methods.base import Method
 from graphgym_srnc.task import ShiftTask
-from graphgym_srnc.train.metrics import scores_of
+from graphgym_srnc.train.metrics import ExtraScores, scores_of
 
 
 class Selection:
@@ -18,13 +19,15 @@ class Selection:
     Args:
         task: the scenario, with its labels.
         min_agreement: see :class:`TargetModularity`.
+        extra: which score of labelled nodes counts.
 
     Raises:
         InputError: the task lacks what the rule reads.
     """
 
-    def __init__(self, task: ShiftTask, min_agreement: float = 0.0) -> None:
-        self.task, self.min_agreement = task, min_agreement
+    def __init__(self, task: ShiftTask, min_agreement: float = 0.0,
+                 extra: ExtraScores = ExtraScores()) -> None:
+        self.task, self.min_agreement, self.extra = task, min_agreement, extra
 
     def __call__(self, method: Method, blind: ShiftTask, val: dict[str, float], prediction: Tensor,
                  first: Tensor) -> tuple[float, dict[str, float]]:
@@ -47,27 +50,28 @@ class Selection:
 
 
 class TargetVal(Selection):
-    """Micro-F1 on the validation nodes, as in the paper."""
+    """Micro-F1 on the validation nodes, as in the paper, or the score that ``extra`` names."""
 
-    def __init__(self, task: ShiftTask, min_agreement: float = 0.0) -> None:
-        super().__init__(task, min_agreement)
+    def __init__(self, task: ShiftTask, *rest: Any) -> None:
+        super().__init__(task, *rest)
         self.need(task.val, "a task with validation nodes, or target_modularity")
 
     def __call__(self, method, blind, val, prediction, first):
-        return val["micro_f1"], {}
+        return self.extra.value(val), {}
 
 
 class SourceVal(Selection):
-    """Micro-F1 on held-out source nodes."""
+    """The same score on held-out source nodes."""
 
-    def __init__(self, task: ShiftTask, min_agreement: float = 0.0) -> None:
-        super().__init__(task, min_agreement)
+    def __init__(self, task: ShiftTask, *rest: Any) -> None:
+        super().__init__(task, *rest)
         self.need(task.source_val, "a task with held-out source nodes, or target_val")
 
     def __call__(self, method, blind, val, prediction, first):
         task, nodes = self.task, self.task.source_val
         scores = method.predict(blind.source, blind.role_of(blind.source))[nodes]
-        return scores_of(method, task, scores, task.source.y[nodes])["micro_f1"], {}
+        found = scores_of(method, task, scores, task.source.y[nodes], self.extra)
+        return self.extra.value(found), {}
 
 
 class TargetModularity(Selection):

@@ -17,7 +17,7 @@ from graphgym_srnc.methods.base import Method
 from graphgym_srnc.methods.resume import random_state, set_random_state
 from graphgym_srnc.options import Natural, OneOf, Range, Share, checked
 from graphgym_srnc.task import ShiftTask
-from graphgym_srnc.train.metrics import scores_of
+from graphgym_srnc.train.metrics import ExtraScores, scores_of
 from graphgym_srnc.train.selection import SELECTIONS
 
 IN_PARALLEL = "1 or more, since several processes train together and share batches"
@@ -102,7 +102,8 @@ class Checkpoint(Protocol):
 def fit(method: Method, task: ShiftTask, *, seed: int | None = 0,
         max_episodes: Annotated[int, Range(-1)] = -1, patience: Natural = 0,
         selection: Annotated[str, OneOf(*SELECTIONS)] = "target_val", min_agreement: Share = 0.6,
-        callbacks: Sequence[Callback] = (), checkpoint: Checkpoint | None = None) -> RunRecord:
+        callbacks: Sequence[Callback] = (), checkpoint: Checkpoint | None = None,
+        extra: ExtraScores = ExtraScores()) -> RunRecord:
     """Train a method on a task; afterwards it holds the weights of the selected episode.
 
     Several processes of one group of ``torch.distributed`` train together, in batches: each calls
@@ -125,12 +126,13 @@ def fit(method: Method, task: ShiftTask, *, seed: int | None = 0,
         checkpoint: keeps the state of the run after episodes. If it has one, training goes on from
             there, and weights and record become, but for seconds, those of a run that was never cut
             off, bit for bit; ``method`` has to be a new one.
+        extra: scores beside those that every method has, and which of all selects an episode.
 
     Raises:
         InputError: ``selection`` is unknown, or the task lacks what it or the method needs.
         FloatingPointError: a loss term is NaN or infinite; names method, episode and term.
     """
-    rule = SELECTIONS[selection](task, min_agreement)
+    rule = SELECTIONS[selection](task, min_agreement, extra)
     right = method.batch_size > 0 or parallel.count() == 1
     method.require("batch_size", method.batch_size, right, IN_PARALLEL)
     held_out = bool((task.validation.y[task.val] < task.num_known).any())
@@ -166,13 +168,13 @@ def fit(method: Method, task: ShiftTask, *, seed: int | None = 0,
                 name = type(method).__name__
                 raise FloatingPointError(f"{name}, episode {number}: {term} is {value}")
 
-        val, test, classes = evaluate(method, task, blind)
+        val, test, classes = evaluate(method, task, blind, extra)
         if record.first is None:
             record.first = classes
         score, figures = rule(method, blind, val, classes[0], record.first[0])
         episode = Episode(number, losses | figures, val, test, seconds)
         record.history.append(episode)
-        if selection == "last" or score > best_score:
+        if selection == "last" or score > best_score or not best_state:
             best_score, record.best = score, number
             record.score = float(score) if math.isfinite(score) else None
             best_state = copy.deepcopy(method.state_dict())
@@ -195,8 +197,8 @@ def fit(method: Method, task: ShiftTask, *, seed: int | None = 0,
     return record
 
 
-def evaluate(method: Method, task: ShiftTask,
-             blind: ShiftTask) -> tuple[dict[str, float], dict[str, float], Tensor]:
+def evaluate(method: Method, task: ShiftTask, blind: ShiftTask, extra: ExtraScores,
+             ) -> tuple[dict[str, float], dict[str, float], Tensor]:
     """Cut the unknown class on validation and score the method after an episode.
 
     Returns:
@@ -213,7 +215,7 @@ def evaluate(method: Method, task: ShiftTask,
     if len(label):
         method.calibrate(on_val[task.val], label, on_target)
 
-    val = scores_of(method, task, on_val[task.val], label)
-    test = scores_of(method, task, on_target[task.test], task.target.y[task.test])
+    val = scores_of(method, task, on_val[task.val], label, extra)
+    test = scores_of(method, task, on_target[task.test], task.target.y[task.test], extra)
     likeliest = on_target[:, :task.num_known].argmax(1)
     return val, test, torch.stack([method.decide(on_target), likeliest])

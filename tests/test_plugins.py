@@ -1,0 +1,258 @@
+"""Other plug-ins of GraphGym in the same process, and modules that register with GraphGym."""
+from __future__ import annotations
+
+import csv
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from torch_geometric.graphgym import register
+from torch_geometric.graphgym.config import CN
+
+from graphgym_srnc.errors import InputError
+from graphgym_srnc.gym import late
+from graphgym_srnc.gym.config import add_options
+
+ROOT = Path(__file__).parents[1]
+
+RIVAL = '''
+"""A plug-in in the manner of GraphGPS: names of its own, and a loader that knows all formats."""
+import torch
+from torch_geometric.graphgym import register
+from torch_geometric.graphgym.config import CN
+
+@register.register_config("rival")
+def set_cfg_rival(cfg):
+    cfg.train.mode = "dann"
+    cfg.dann = CN()
+    cfg.dann.strength = 0.5
+    cfg.rival = CN()
+
+@register.register_loader("rival")
+def load(format, name, dataset_dir):
+    if format == "Rival":
+        return "the rival's"
+    raise ValueError(f"Unknown data format: {format}")
+
+@register.register_layer("sgconv")
+class Layer(torch.nn.Module):
+    pass
+
+register.register_act("swish", torch.nn.SiLU)
+register.register_metric("macro_f1", lambda true, pred, task_type: 0.25)
+
+@register.register_train("dann")
+def train(loggers, loaders, model, optimizer, scheduler):
+    return "the rival's"
+'''
+
+BOTH = '''
+import json, sys
+from types import SimpleNamespace
+{imports}
+from torch_geometric.graphgym import register
+from torch_geometric.graphgym.config import cfg, load_cfg, set_cfg, set_run_dir
+from torch_geometric.graphgym.loader import load_dataset
+from torch_geometric.graphgym.model_builder import create_model
+from torch_geometric.graphgym.train import GraphGymDataModule
+
+from graphgym_srnc.runs.main import train
+set_cfg(cfg)
+open("m.yaml", "w").write("""
+out_dir: results/m
+dataset: {{format: synthetic, name: toy}}
+synthetic: {{num_nodes: 300, num_val: 30, num_test: 50}}
+train: {{mode: {mode}}}
+gnn: {{layer_type: sgconv, dim_inner: 8, batchnorm: false, l2norm: false}}
+optim: {{scheduler: none}}
+accelerator: cpu
+""")
+load_cfg(cfg, SimpleNamespace(cfg_file="m.yaml", opts=[]))
+cfg.{mode}.steps, cfg.{mode}.rounds = 3, 1
+set_run_dir(cfg.out_dir)
+datamodule, model = GraphGymDataModule(), create_model()
+train(model, datamodule)
+
+assert register.layer_dict["sgconv"] is rival.Layer
+assert register.metric_dict["macro_f1"]([], [], "") == 0.25
+assert register.train_dict["dann"] is rival.train and "erm" in register.train_dict
+cfg.dataset.format = "Rival"
+assert load_dataset() == "the rival's"
+'''
+
+
+def run_python(code: str, folder: Path) -> str:
+    """The output of a program in a process of its own, which finds modules in a folder."""
+    places = [str(folder), str(ROOT), os.environ.get("PYTHONPATH", "")]
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", code], cwd=folder, capture_output=True, text=True,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(places), "OMP_NUM_THREADS": "1"})
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize(("imports", "mode"), [
+    ("import rival\nimport graphgym_srnc.gym", "erm"),
+    ("import graphgym_srnc.gym\nimport rival", "dann"),
+])
+def test_another_plugin_in_either_order(tmp_path, imports, mode):
+    (tmp_path / "rival.py").write_text(RIVAL)
+    run_python(BOTH.format(imports=imports, mode=mode), tmp_path)
+    result = json.loads((tmp_path / "results/m/0/result.json").read_text())
+    assert result["method"] == mode and result["backbone"] == "sgconv"
+    assert result["test"]["macro_f1"] != 0.25
+
+
+def test_names_that_others_may_have_are_entered_late(gym):
+    register.metric_dict.pop("micro_f1", None)
+    mine = register.layer_dict["sgconv"] = torch.nn.Identity
+    gym.load_config("testing/erm")
+    assert register.layer_dict["sgconv"] is mine and "micro_f1" in register.metric_dict
+    late.enter()
+    assert register.layer_dict["sgconv"] is mine
+
+
+def test_a_block_of_another_plugin_gets_our_keys_beside_its_own():
+    cfg = CN({"accelerator": "cpu", "out_dir": "x", "dann": CN({"strength": 0.5}), "erm": 3})
+    add_options(cfg)
+    assert cfg.dann.strength == 0.5 and "steps" in cfg.dann and cfg.erm == 3
+
+
+MODULE = '''
+import torch
+from torch_geometric.graphgym.config import CN, cfg
+from torch_geometric.graphgym.register import (register_act, register_config, register_layer,
+                                               register_metric)
+
+@register_config("mine")
+def set_cfg_mine(cfg):
+    cfg.mine = CN()
+    cfg.mine.scale = 2.0
+
+@register_layer("scaledconv")
+class Scaled(torch.nn.Module):
+    def __init__(self, config, **kwargs):
+        super().__init__()
+        self.linear = torch.nn.Linear(config.dim_in, config.dim_out)
+
+    def forward(self, batch):
+        mean = torch.zeros_like(batch.x).index_add_(0, batch.edge_index[1],
+                                                    batch.x[batch.edge_index[0]])
+        batch.x = self.linear(batch.x + cfg.mine.scale * mean / (1 + mean.abs().amax()))
+        return batch
+
+class Cube(torch.nn.Module):
+    def forward(self, h):
+        return h ** 3
+
+register_act("cube", Cube)
+register_metric("errors", lambda true, pred, task_type: float(
+    (torch.cat(pred).argmax(1) != torch.cat(true)).sum()))
+'''
+
+USE = '''
+import sys
+from graphgym_srnc.cli.main import main
+words = ("run --no-figures --no-tensorboard --name one train.mode erm erm.steps 3 erm.rounds 2"
+         " synthetic.num_nodes 300 synthetic.num_val 30 synthetic.num_test 50 gnn.dim_inner 8"
+         " gnn.layer_type scaledconv gnn.act cube mine.scale 0.5 custom_metrics [micro_f1,errors]"
+         " metric_best errors metric_agg argmin")
+assert main(words.split()) == 0
+assert main(["predict", "results/one", "--out", "predictions.csv"]) == 0
+'''
+
+
+def test_what_a_package_registers_reaches_commands_and_predict(tmp_path):
+    (tmp_path / "mymodule.py").write_text(MODULE)
+    info = tmp_path / "mypackage-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: mypackage\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[graphgym_srnc.register]\nmine = mymodule\n")
+    out = run_python(USE, tmp_path)
+    result = json.loads((tmp_path / "results/one/0/result.json").read_text())
+    assert result["config"]["mine"]["scale"] == 0.5 and result["config"]["gnn"]["act"] == "cube"
+    errors = [episode["val"]["errors"] for episode in result["history"]]
+    assert result["val"]["errors"] == min(errors) and result["score"] == -min(errors)
+    # The scores are those of the decisions, the unknown class included.
+    assert errors == pytest.approx([30 * (1 - episode["val"]["micro_f1"])
+                                    for episode in result["history"]])
+    assert result["test"]["errors"] == pytest.approx(50 * (1 - result["test"]["micro_f1"]))
+    assert f"errors {result['test']['errors']:.4g}" in out and "errors (not in %)" in out
+    stats = [json.loads(line) for line in
+             (tmp_path / "results/one/0/val/stats.json").read_text().splitlines()]
+    assert [line["errors"] for line in stats] == errors
+    rows = list(csv.DictReader((tmp_path / "predictions.csv").open()))
+    assert len(rows) == 300
+
+
+def test_a_metric_that_fails_or_gives_no_number(gym, task):
+    register.register_metric("undefined", lambda true, pred, task_type: float("nan"))
+    register.register_metric("binary", lambda true, pred, task_type: 1 / 0)
+    cfg = gym.load_config("testing/erm", ["custom_metrics", "[undefined]", "metric_best",
+                                          "undefined"])
+    _, record = gym.fit(cfg, task)
+    assert record.best == 0 and record.score is None and "undefined" not in record.val
+    cfg = gym.load_config("testing/erm", ["custom_metrics", "[binary]"])
+    with pytest.raises(InputError, match="custom_metrics: got 'binary'.*ZeroDivisionError"):
+        gym.fit(cfg, task)
+
+
+@pytest.mark.parametrize(("best", "agg", "choose"), [
+    ("macro_f1", "argmax", max), ("first_class", "argmin", min), ("accuracy", "argmax", max)])
+def test_metric_best_selects_the_episode(gym, task, best, agg, choose):
+    register.register_metric("first_class", lambda true, pred, task_type: float(
+        (torch.cat(pred).argmax(1) == 0).float().mean()))
+    words = ["erm.rounds", "4", "train.max_episodes", "-1", "metric_best", best, "metric_agg", agg,
+             "custom_metrics", "[first_class]"]
+    _, record = gym.fit(gym.load_config("testing/erm", words), task)
+    name = "micro_f1" if best == "accuracy" else best
+    found = [episode.val[name] for episode in record.history]
+    assert len(found) == 5 and record.best == found.index(choose(found))
+
+
+@pytest.mark.parametrize("value", ["auc", "loss", "unknown_recall", "first_class"])
+def test_metric_best_is_a_score_that_there_is(gym, value):
+    with pytest.raises(InputError, match=f"metric_best: got '{value}'; allowed: auto, accuracy,"):
+        gym.load_config("testing/erm", ["metric_best", value])
+
+
+@pytest.mark.parametrize(("layer", "words"), [
+    ("generaledgeconv", "makes batch.x .* .TypeError"), ("splineconv", ""),
+    ("narrow", r"it gives \[1, 8\] of \[2, 12\]"),
+    ("oldstyle", "can be made from a LayerConfig .TypeError"),
+])
+def test_a_layer_that_cannot_run_is_one_line(gym, task, layer, words):
+    class Narrow(torch.nn.Module):
+        def __init__(self, config):
+            super().__init__()
+
+        def forward(self, batch):
+            batch.x = batch.x[:1, :8]
+            return batch
+
+    register.layer_dict |= {"narrow": Narrow, "oldstyle": torch.nn.Linear}
+    cfg = gym.load_config("testing/erm", ["gnn.layer_type", layer, "gnn.dim_inner", "8"])
+    wanted = f"gnn.layer_type: got '{layer}'; allowed: a layer that .*{words}"
+    with pytest.raises(InputError, match=wanted):
+        gym.fit(cfg, task)
+
+
+def test_trying_a_layer_changes_no_draw(gym, task):
+    def draws() -> torch.Tensor:
+        torch.manual_seed(0)
+        cfg = gym.load_config("testing/erm", ["gnn.layer_type", "generalconv"])
+        gym.build_method(cfg, task).start(task.blind())
+        return torch.rand(3)
+
+    class Drawing(register.layer_dict["generalconv"]):
+        def forward(self, batch):
+            if not self.training:
+                torch.rand(7)
+            return super().forward(batch)
+
+    before, register.layer_dict["generalconv"] = draws(), Drawing
+    assert torch.equal(before, draws())
