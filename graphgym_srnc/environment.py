@@ -73,8 +73,8 @@ def commit() -> str | None:
 
 
 @contextlib.contextmanager
-def importing() -> Iterator[None]:
-    """Look for no garbage while large packages are imported.
+def uncollected() -> Iterator[None]:
+    """Look for no garbage while large packages are imported, or thousands of records read.
 
     They make a million objects that all stay; walking through them again and again takes a quarter
     of the time.

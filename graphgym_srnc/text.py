@@ -12,6 +12,8 @@ from typing import Any, Iterable, Sequence
 
 def clean(text: str) -> str:
     """Text that cannot move a terminal's cursor or break a line."""
+    if text.isprintable():
+        return text
     return "".join(c if c.isprintable() else " " if c.isspace() else "?" for c in text)
 
 

@@ -47,7 +47,7 @@ def main(args: argparse.Namespace) -> None:
         raise InputError("--features", args.features, "nothing without --graph")
     if not Path(args.run).is_file():
         store.finished_run(Path(args.run))
-    with environment.importing():
+    with environment.uncollected():
         import torch
 
         from graphgym_srnc.data import names
