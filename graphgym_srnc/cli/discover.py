@@ -54,7 +54,7 @@ def main(args: argparse.Namespace) -> None:
         InputError: the run, the graph, a file or an option is not what it must be; nothing was
             written then.
     """
-    from graphgym_srnc import store
+    from graphgym_srnc import environment, store
     _check(args)
     if not Path(args.run).is_file():
         store.finished_run(Path(args.run))
@@ -74,7 +74,8 @@ def main(args: argparse.Namespace) -> None:
     if not model.method.task.open_set:
         raise InputError("RUN", args.run,
                          "a run of open-set shift: this model has no unknown class")
-    torch.set_num_threads(model.cfg.num_threads if model.cfg is not None else 1)
+    wanted = model.cfg.num_threads if model.cfg is not None else 1
+    torch.set_num_threads(environment.threads(wanted))
     task = None if args.graph else model.task()
     if args.labels_out and (task is None or task.source is not task.target):
         raise InputError("--labels-out", args.labels_out,
@@ -83,6 +84,7 @@ def main(args: argparse.Namespace) -> None:
         graph, folder = model.read(args.graph, args.features)
     else:
         graph, folder = task.target, model.folder()
+    torch.set_num_threads(environment.threads(wanted, graph.edge_index.size(1)))
     if args.labels_out and folder is not None:
         check_place(Path(args.labels_out), args.overwrite, "--labels-out", [folder])
     names = read_names(args.texts, args.words, folder, graph)
