@@ -94,7 +94,8 @@ def compare_step(graph: str, args: argparse.Namespace) -> list[Row]:
     large, rows = graph == LARGE, []
     size = ("--rounds", min(args.rounds, 5) if large else args.rounds, "--block", 1 if large else 5,
             "--threads", args.threads)
-    for layer, aim in LAYERS.items():
+    for layer in args.layers:
+        aim = LAYERS[layer]
         others = [name for name in OTHERS if layer != "sgc" or name != "stock"]
         own = ["labelled", "all"] + ["modularity"] * (layer != "sgc")
         taken = json.loads(run(HERE / "step.py", PLANETOID.get(graph, graph), *size, "--layer",
@@ -171,6 +172,8 @@ def main() -> None:
                         help="training steps (and their memory), or whole processes")
     parser.add_argument("--graphs", nargs="+", choices=(*PLANETOID, LARGE),
                         default=[*PLANETOID, LARGE])
+    parser.add_argument("--layers", nargs="+", choices=LAYERS, default=[*LAYERS],
+                        help="backbones of training steps (default: all)")
     parser.add_argument("--repeats", type=int, default=3, help="whole runs of each (default: 3)")
     parser.add_argument("--rounds", type=int, default=20, help="turns of steps (default: 20)")
     parser.add_argument("--threads", type=int, default=2, help="threads of both (default: 2)")
