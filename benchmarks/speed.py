@@ -93,7 +93,7 @@ def compare_step(graph: str, args: argparse.Namespace) -> list[Row]:
     with loss on every node, and of the cluster GNN on modularity."""
     large, rows = graph == LARGE, []
     size = ("--rounds", min(args.rounds, 5) if large else args.rounds, "--block", 1 if large else 5,
-            "--threads", args.threads)
+            "--threads", args.threads, *["--cpu-time"] * args.cpu_time)
     for layer in args.layers:
         aim = LAYERS[layer]
         others = [name for name in OTHERS if layer != "sgc" or name != "stock"]
@@ -172,6 +172,8 @@ def main() -> None:
                         help="training steps (and their memory), or whole processes")
     parser.add_argument("--graphs", nargs="+", choices=(*PLANETOID, LARGE),
                         default=[*PLANETOID, LARGE])
+    parser.add_argument("--cpu-time", action="store_true",
+                        help="take steps by the time of the processor, with one thread")
     parser.add_argument("--layers", nargs="+", choices=LAYERS, default=[*LAYERS],
                         help="backbones of training steps (default: all)")
     parser.add_argument("--repeats", type=int, default=3, help="whole runs of each (default: 3)")
@@ -180,6 +182,8 @@ def main() -> None:
     parser.add_argument("--out", type=Path, metavar="FILE",
                         help="a markdown file to write the table to, between its marks")
     args = parser.parse_args()
+    if args.cpu_time and args.threads != 1:
+        parser.error("--cpu-time goes with --threads 1")
     data = Path(os.environ.get("GRAPHGYM_SRNC_DATA") or "datasets").expanduser().absolute()
     rows, loads = [], []
     jobs = [job for job in ("step", "run") if args.only in (None, job)]
@@ -201,6 +205,7 @@ def main() -> None:
     loads.append(os.getloadavg()[0])
     text = (f"Threads: {args.threads}, on {os.cpu_count()} cores. Load of the machine over a "
             f"minute: {min(loads):.1f} to {max(loads):.1f}, of which 1 is this benchmark. "
+            f"{'Steps by the time of the processor. ' * args.cpu_time}"
             f"Turns: {args.rounds} of training steps ({min(args.rounds, 5)} on {LARGE}), "
             f"{args.repeats} of whole runs. Medians, and the ratio's range over the turns.\n\n"
             f"{render(rows)}")

@@ -191,9 +191,12 @@ def main() -> None:
     parser.add_argument("--block", type=int, default=5,
                         help="steps in a row, whose mean is one figure")
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--cpu-time", action="store_true",
+                        help="seconds of the processor, with one thread")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     args = parser.parse_args()
     # A GPU works on after a step returns.
+    clock = time.process_time if args.cpu_time else time.perf_counter
     wait = torch.cuda.synchronize if args.device == "cuda" else lambda: None
     torch.set_num_threads(args.threads)
     torch.manual_seed(0)
@@ -205,12 +208,12 @@ def main() -> None:
     for number in range(args.rounds + 1):
         for name, step in steps.items():
             wait()
-            begin = time.perf_counter()
+            begin = clock()
             for _ in range(args.block):
                 step()
             wait()
             if number > 0:
-                seconds[name].append((time.perf_counter() - begin) / args.block)
+                seconds[name].append((clock() - begin) / args.block)
     print(json.dumps(seconds))
 
 
