@@ -2,9 +2,9 @@
 
     python benchmarks/imports.py --out docs/performance.md
 
-The seconds of a module are its own, without what it imports; those of a package are the sum over
-its modules. Of several turns the least is taken, since imports do the same work each time and
-other work on the machine only adds to it.
+A module's part is its own, without what it imports; that of a package is the sum over its modules.
+Parts are shares of the time of imports, which is by the clock; seconds are those of the processor
+for the whole call, which other work moves less. Of several turns the one with the least is taken.
 """
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ import sys
 import tempfile
 from collections import Counter
 from pathlib import Path
+from typing import NamedTuple
 
 import _pages
 
@@ -49,24 +50,36 @@ LARGEST = 5
 LINE = re.compile(r"import time:\s+(\d+) \|\s+\d+ \|\s+(\S+)")
 
 
-def imports(words: list[str], folder: Path) -> Counter[str]:
-    """Seconds of each package that a call of Python imports.
+class Call(NamedTuple):
+    """Seconds of the processor that a call took, and of the clock for the imports of a package."""
+
+    cpu: float
+    packages: Counter[str]
+
+
+def imports(words: list[str], folder: Path) -> Call:
+    """Call Python, and look at what it imports.
 
     Raises:
         SystemExit: it failed; but a run that is finished already has to be refused.
     """
     path = os.pathsep.join(filter(None, [str(HERE.parent), os.environ.get("PYTHONPATH")]))
-    done = subprocess.run([sys.executable, "-X", "importtime", *words], cwd=folder, text=True,
-                          capture_output=True,
-                          env=os.environ | {"PYTHONPATH": path, "OMP_NUM_THREADS": "1"})
-    if done.returncode and "finished runs" not in done.stderr:
-        raise SystemExit(f"{' '.join(words)} failed:\n{done.stderr[-2000:]}")
+    with tempfile.TemporaryFile("w+") as err:
+        child = subprocess.Popen([sys.executable, "-X", "importtime", *words], cwd=folder,
+                                 stdout=subprocess.DEVNULL, stderr=err,
+                                 env=os.environ | {"PYTHONPATH": path, "OMP_NUM_THREADS": "1"})
+        _, status, usage = os.wait4(child.pid, 0)
+        child.returncode = os.waitstatus_to_exitcode(status)
+        err.seek(0)
+        told = err.read()
+    if child.returncode and "finished runs" not in told:
+        raise SystemExit(f"{' '.join(words)} failed:\n{told[-2000:]}")
     found: Counter[str] = Counter()
-    for line in done.stderr.splitlines():
+    for line in told.splitlines():
         match = LINE.match(line)
         if match:
             found[match[2].partition(".")[0]] += int(match[1]) / 1e6
-    return found
+    return Call(usage.ru_utime + usage.ru_stime, found)
 
 
 def main() -> None:
@@ -79,17 +92,16 @@ def main() -> None:
     args = parser.parse_args()
     if args.out:
         _pages.check(args.out, "imports.py")
-    least: dict[str, Counter[str]] = {}
+    least: dict[str, Call] = {}
     loads = []
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         imports([*COMMANDS["run"][:-len(TINY) - 2], "done", *TINY], folder)
         for command in [*COMMANDS] * args.repeats:
             found = imports(COMMANDS[command], folder)
-            before = least.get(command)
-            least[command] = found if before is None else min(found, before, key=Counter.total)
+            least[command] = min(found, least.get(command, found), key=lambda call: call.cpu)
             loads.append(os.getloadavg()[0])
-            print(f"{command}: {found.total():.2f} s, load {loads[-1]:.1f}", flush=True)
+            print(f"{command}: {found.cpu:.2f} s, load {loads[-1]:.1f}", flush=True)
     text = (f"The least of {args.repeats} turns; load of the machine {min(loads):.1f} to "
             f"{max(loads):.1f} on {os.cpu_count()} cores.\n\n{render(least)}")
     print(text)
@@ -97,13 +109,15 @@ def main() -> None:
         _pages.write(args.out, "imports.py", text)
 
 
-def render(least: dict[str, Counter[str]]) -> str:
+def render(least: dict[str, Call]) -> str:
     """Seconds and largest packages of each call."""
-    rows = [(f"`{command}`", f"{found.total():.2f}",
-             ", ".join(f"{package} {seconds:.2f}" for package, seconds
-                       in found.most_common(LARGEST) if seconds >= 0.02))
-            for command, found in least.items()]
-    return _pages.table(("call", "s", "largest packages, s"), rows)
+    rows = []
+    for command, (cpu, packages) in least.items():
+        whole = packages.total()
+        named = ", ".join(f"{package} {seconds / whole:.0%}" for package, seconds
+                          in packages.most_common(LARGEST))
+        rows.append((f"`{command}`", f"{cpu:.2f}", str(len(packages)), named))
+    return _pages.table(("call", "CPU s, whole call", "packages", "largest, of all imports"), rows)
 
 
 if __name__ == "__main__":

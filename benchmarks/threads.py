@@ -5,7 +5,7 @@
 Steps of a GCN on all nodes and of a cluster GNN on modularity take turns with one thread and with
 two, in one process, first alone, then beside a process for each core that does nothing but count.
 The least time of a step is that of a moment in which nothing else ran, the median what a user of
-this machine waits for. ``environment.SECOND_THREAD`` is what follows from the ratios.
+this machine waits for. ``environment.SECOND_THREAD`` is chosen by both ratios.
 """
 from __future__ import annotations
 

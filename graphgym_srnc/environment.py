@@ -22,7 +22,11 @@ AUTO = "auto"
 """What ``num_threads`` may be instead of a number."""
 
 SECOND_THREAD = 1_000_000
-"""Directions of edges from which a second thread pays, as ``benchmarks/threads.py`` measures."""
+"""Directions of edges from which a second thread may pay.
+
+On smaller graphs it costs more beside other work than it gains without, see
+``benchmarks/threads.py``.
+"""
 
 is_command = False
 """Whether this process is a command of ours or one of its workers, and no GraphGym program."""

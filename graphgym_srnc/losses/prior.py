@@ -4,6 +4,7 @@ from __future__ import annotations
 import math
 
 import torch
+from scipy.optimize import nnls
 from torch import Tensor
 
 ROUNDS = 1000
@@ -46,7 +47,6 @@ def black_box_weights(confusion: Tensor, predicted: Tensor) -> Tensor:
 
     Source: Lipton, Wang and Smola (ICML 2018), with weights that are not negative.
     """
-    from scipy.optimize import nnls  # slow, and of one correction
     found, _ = nnls(confusion.double().cpu().numpy(), predicted.double().cpu().numpy())
     return torch.from_numpy(found).to(predicted.device)
 
