@@ -1,4 +1,4 @@
-"""Speed and memory beside stock GraphGym's and a plain PyG script's, in one run.
+"""Speed and memory beside stock GraphGym's and plain PyG scripts', in one run.
 
     python benchmarks/speed.py --out docs/performance.md
 
@@ -33,7 +33,8 @@ LAYERS = {"gcn": 3.0, "sage": 2.0, "gat": 1.0, "sgc": 2.0}
 """Backbones, and how many times faster than the others a step is meant to be; GCN 5 times at
 arxiv's size."""
 
-OTHERS = {"stock": "stock GraphGym", "plain": "a plain PyG script"}
+OTHERS = {"stock": "stock GraphGym", "plain": "a plain PyG script",
+          "csr": "PyG with CSR and sparse features"}
 
 
 @dataclass
@@ -92,9 +93,10 @@ def compare_step(graph: str, args: argparse.Namespace) -> list[Row]:
     with loss on every node, and of the cluster GNN on modularity."""
     large, rows = graph == LARGE, []
     size = ("--rounds", min(args.rounds, 5) if large else args.rounds, "--block", 1 if large else 5,
-            "--threads", args.threads)
-    for layer, aim in LAYERS.items():
-        others = ["plain"] if layer == "sgc" else ["stock", "plain"]
+            "--threads", args.threads, *["--cpu-time"] * args.cpu_time)
+    for layer in args.layers:
+        aim = LAYERS[layer]
+        others = [name for name in OTHERS if layer != "sgc" or name != "stock"]
         own = ["labelled", "all"] + ["modularity"] * (layer != "sgc")
         taken = json.loads(run(HERE / "step.py", PLANETOID.get(graph, graph), *size, "--layer",
                                layer, "--contestants", *own, *others,
@@ -170,14 +172,20 @@ def main() -> None:
                         help="training steps (and their memory), or whole processes")
     parser.add_argument("--graphs", nargs="+", choices=(*PLANETOID, LARGE),
                         default=[*PLANETOID, LARGE])
+    parser.add_argument("--cpu-time", action="store_true",
+                        help="take steps by the time of the processor, with one thread")
+    parser.add_argument("--layers", nargs="+", choices=LAYERS, default=[*LAYERS],
+                        help="backbones of training steps (default: all)")
     parser.add_argument("--repeats", type=int, default=3, help="whole runs of each (default: 3)")
     parser.add_argument("--rounds", type=int, default=20, help="turns of steps (default: 20)")
     parser.add_argument("--threads", type=int, default=2, help="threads of both (default: 2)")
     parser.add_argument("--out", type=Path, metavar="FILE",
                         help="a markdown file to write the table to, between its marks")
     args = parser.parse_args()
-    data, rows = Path(os.environ.get("GRAPHGYM_SRNC_DATA")
-                      or "datasets").expanduser().absolute(), []
+    if args.cpu_time and args.threads != 1:
+        parser.error("--cpu-time goes with --threads 1")
+    data = Path(os.environ.get("GRAPHGYM_SRNC_DATA") or "datasets").expanduser().absolute()
+    rows, loads = [], []
     jobs = [job for job in ("step", "run") if args.only in (None, job)]
     for job, graph in [(job, graph) for job in jobs for graph in args.graphs]:
         if job == "run" and graph == LARGE:
@@ -186,6 +194,7 @@ def main() -> None:
             print(f"{job}, {graph}: left out, no {data / 'planetoid' / PLANETOID[graph] / 'raw'} "
                   f"(GRAPHGYM_SRNC_DATA names the folder)")
             continue
+        loads.append(os.getloadavg()[0])
         new = compare_step(graph, args) if job == "step" else compare_run(graph, args, data)
         if job == "step" and graph == LARGE:
             new += compare_memory(graph, args)
@@ -193,9 +202,13 @@ def main() -> None:
         rows += new
     if not rows:
         raise SystemExit("nothing was measured")
-    text = (f"Threads: {args.threads}. Turns: {args.rounds} of training steps "
-            f"({min(args.rounds, 5)} on {LARGE}), {args.repeats} of whole "
-            f"runs. Medians, and the ratio's range over the turns.\n\n{render(rows)}")
+    loads.append(os.getloadavg()[0])
+    text = (f"Threads: {args.threads}, on {os.cpu_count()} cores. Load of the machine over a "
+            f"minute: {min(loads):.1f} to {max(loads):.1f}, of which 1 is this benchmark. "
+            f"{'Steps by the time of the processor. ' * args.cpu_time}"
+            f"Turns: {args.rounds} of training steps ({min(args.rounds, 5)} on {LARGE}), "
+            f"{args.repeats} of whole runs. Medians, and the ratio's range over the turns.\n\n"
+            f"{render(rows)}")
     print(text)
     if args.out:
         _pages.write(args.out, "speed.py", text)

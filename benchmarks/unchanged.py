@@ -114,6 +114,11 @@ def difference(old: Any, new: Any, place: str = "") -> tuple[str, Any, Any] | No
     return next(filter(None, found), None)
 
 
+def gap(old: dict[str, float], new: dict[str, float]) -> float:
+    """The largest difference of a score that both have."""
+    return max((abs(old[name] - new[name]) for name in old.keys() & new.keys()), default=0.0)
+
+
 def repeat(runs: Sequence[Stored], jobs: int) -> dict[Path, str]:
     """Repeat runs; returns what differs, by directory, empty where nothing does."""
     verdicts: dict[Path, str] = {}
@@ -134,7 +139,9 @@ def repeat(runs: Sequence[Stored], jobs: int) -> dict[Path, str]:
                     new = store.read_result(Path(folder, outcome.job.name, str(outcome.job.seed)))
                     old, new = compared(result), compared(new)
                     found = difference(old, {key: new.get(key, ABSENT) for key in old})
-                    verdicts[path] = "{}: {!r} there, {!r} now".format(*found) if found else ""
+                    verdicts[path] = "" if found is None else (
+                        "{}: {!r} there, {!r} now; ".format(*found)
+                        + f"test scores differ by {gap(old['test'], new['test']):.2g} at most")
                 progress.finish(f"{path}: {verdicts[path]}", bool(verdicts[path]))
     return verdicts
 

@@ -27,7 +27,7 @@ def __getattr__(name: str) -> Any:
         return results
     if name in _FROM_API or name.lower() in modules:
         import graphgym_srnc.environment as environment
-        with environment.importing():
+        with environment.uncollected():
             import graphgym_srnc.api as api
         found = getattr(api, name) if name in _FROM_API else api.estimator(modules[name.lower()])
         if found.__name__ == name:

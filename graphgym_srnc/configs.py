@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Iterable, Mapping, Sequence
 
 from graphgym_srnc import methods, shifts
+from graphgym_srnc.environment import AUTO
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.options import SHARED, OneOf
 from graphgym_srnc.plugins import entries
@@ -112,6 +113,11 @@ def coerce(key: str, value: Any, default: Any) -> Any:
             raise InputError(key, value, "a list, e.g. [1, 2]")
         return [coerce(key, str(item), default[0] if default else _guess(str(item)))
                 for item in value]
+    if key == "num_threads":
+        # A number or a word, whichever the config has so far.
+        if value == AUTO:
+            return AUTO
+        default = 1
     words, parse = _KINDS[type(default)]
     try:
         parsed = parse(value) if isinstance(value, str) else None

@@ -18,6 +18,16 @@ from graphgym_srnc import __version__
 THREADING = ("OMP_", "GOMP_", "KMP_", "MKL_", "OPENBLAS_", "VECLIB_")
 """How names of environment variables begin that decide how many threads compute, and how."""
 
+AUTO = "auto"
+"""What ``num_threads`` may be instead of a number."""
+
+SECOND_THREAD = 1_000_000
+"""Directions of edges from which a second thread may pay.
+
+On smaller graphs it costs more beside other work than it gains without, see
+``benchmarks/threads.py``.
+"""
+
 is_command = False
 """Whether this process is a command of ours or one of its workers, and no GraphGym program."""
 
@@ -41,6 +51,24 @@ def unsteady() -> str:
     names = [name for name in ("OMP_DYNAMIC", "MKL_DYNAMIC")
              if os.environ.get(name, "").strip().lower() in ("true", "1", "yes", "on")]
     return f"{' and '.join(names)} is on: no equal digits are promised" if names else ""
+
+
+def threads(wanted: int | str, edges: int = 0) -> int:
+    """How many threads compute: as many as are wanted, for ``auto`` one or two.
+
+    Two are taken from ``SECOND_THREAD`` directions of edges on, where this process may use two
+    cores; what more would gain was not measured. Small kernels wait for one another at each step,
+    for as long as other work holds a core.
+
+    Args:
+        wanted: ``num_threads`` of a config.
+        edges: columns of ``edge_index`` of the largest graph.
+    """
+    if wanted != AUTO:
+        return wanted
+    affinity = getattr(os, "sched_getaffinity", None)
+    cores = len(affinity(0)) if affinity else os.cpu_count() or 1
+    return 2 if edges >= SECOND_THREAD and cores > 1 else 1
 
 
 @functools.cache
@@ -73,8 +101,8 @@ def commit() -> str | None:
 
 
 @contextlib.contextmanager
-def importing() -> Iterator[None]:
-    """Look for no garbage while large packages are imported.
+def uncollected() -> Iterator[None]:
+    """Look for no garbage while large packages are imported, or thousands of records read.
 
     They make a million objects that all stay; walking through them again and again takes a quarter
     of the time.

@@ -33,27 +33,31 @@ class Range(NamedTuple):
     Args:
         low, high: the smallest and the largest one.
         closed: which of the two are allowed themselves: ``both``, ``left``, ``right``, ``neither``.
+        word: what may stand in place of a number.
     """
 
     low: float = -math.inf
     high: float = math.inf
     closed: str = "both"
+    word: str | None = None
 
     def allows(self, value: Any) -> bool:
         """Whether a number, or every item of a list, lies in the range; NaN and infinity do not."""
         if isinstance(value, (list, tuple)):
             return all(map(self.allows, value))
         if isinstance(value, str) or value is None or not finite(value):
-            return False
+            return isinstance(value, str) and value == self.word
         left, right = self.closed in ("both", "left"), self.closed in ("both", "right")
         return ((value >= self.low if left else value > self.low)
                 and (value <= self.high if right else value < self.high))
 
     def __str__(self) -> str:
         left, right = self.closed in ("both", "left"), self.closed in ("both", "right")
+        word = f"{self.word}, or " if self.word else ""
         if self.high == math.inf:
-            return f"{self.low:g} or more" if left else f"above {self.low:g}"
-        return f"in {'[' if left else '('}{self.low:g}, {self.high:.10g}{']' if right else ')'}"
+            return word + (f"{self.low:g} or more" if left else f"above {self.low:g}")
+        begin, end = "[" if left else "(", "]" if right else ")"
+        return f"{word}in {begin}{self.low:g}, {self.high:.10g}{end}"
 
 
 class OneOf:

@@ -132,7 +132,7 @@ def ranks(*folders: str | os.PathLike, metric: str = "micro_f1", ax: Axes | None
         InputError: a folder holds no results, or no two methods have a split in common.
     """
     from graphgym_srnc.report import compare, read
-    rankings = compare.table(read.collect(folders).runs, [metric]).rankings
+    rankings = compare.table(read.collect(folders, records=False).runs, [metric]).rankings
     if metric not in rankings:
         raise InputError("folders", ", ".join(map(str, folders)),
                          f"two methods with a {metric} on common splits")

@@ -83,6 +83,15 @@ def digest(config: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(kept, sort_keys=True, default=str).encode()).hexdigest()
 
 
+def shared_text(config: Mapping[str, Any]) -> str:
+    """A config of plain JSON as text, without ``VOLATILE`` blocks.
+
+    The runs of an experiment have it in common, so that what follows from it is made once. The
+    text tells apart whatever JSON does, the order of keys too.
+    """
+    return json.dumps({key: value for key, value in config.items() if key not in VOLATILE})
+
+
 def difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
     """Old and new value of each key, but ``VOLATILE`` ones, in which two configs differ."""
     old, new = flatten(old), flatten(new)

@@ -7,6 +7,7 @@ All but ``result.json`` follows from it and can be written again.
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import json
 import math
@@ -21,7 +22,7 @@ from graphgym_srnc import environment, stats
 from graphgym_srnc.atomic import regular, write_text
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.seal import signed
-from graphgym_srnc.settings import difference, digest, flatten
+from graphgym_srnc.settings import difference, digest, flatten, shared_text
 from graphgym_srnc.stats import SPLITS
 
 Result = dict[str, Any]
@@ -424,7 +425,7 @@ def load_result(run: Path) -> Result:
             raise Unreadable("is damaged, its checksum is wrong")
         if str(result["seed"]) != run.name:
             raise Unreadable(f"is that of seed {result['seed']}")
-        if result["digest"] != digest(result["config"]) or not _is_sound(result):
+        if result["digest"] != _digest(shared_text(result["config"])) or not _is_sound(result):
             raise Unreadable("is not what this program writes")
         _check_ranges(result)
     except (Unreadable, FileNotFoundError):
@@ -507,8 +508,14 @@ def _check_ranges(result: Result) -> None:
     for part in (result, *result["history"]):
         for split in SPLITS:
             for name, value in part.get(split, {}).items():
-                if FRACTION.fullmatch(name) and not math.isnan(value) and not 0 <= value <= 1:
+                if not 0 <= value <= 1 and not math.isnan(value) and FRACTION.fullmatch(name):
                     raise Unreadable(f"is damaged, {split} {name} is {value}")
+
+
+@functools.lru_cache(1024)
+def _digest(text: str) -> str:
+    """The digest of a config; the runs of an experiment share its text."""
+    return digest(json.loads(text))
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -5,6 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from graphgym_srnc import store
+from graphgym_srnc.report.read import collect
+
 FOLDER = Path(__file__).parent.parent / "benchmarks"
 
 
@@ -49,6 +52,29 @@ def test_a_rival_is_marked_until_it_has_reproduced_its_paper(harness, monkeypatc
     names = [harness.marked(row, row) for row in ("erm", "a2gnn-ppr", "cmd", "dann", "srnc-plus")]
     assert names == ["erm", "a2gnn-ppr", "cmd‡", "dann‡", "srnc-plus"]
     harness.reproduced.cache_clear()
+
+
+def test_records_of_many_runs_are_read_as_those_of_a_grid(benchmark_of, tmp_path):
+    records = benchmark_of("records")
+    experiment = store.Experiment(tmp_path, "toy", {
+        "seed": 0, "optim": {"base_lr": 0.01}, "dataset": {"format": "synthetic"}})
+    experiment.begin(0)
+    scores = {"micro_f1": 0.99, "loss": 2.0}
+    episode = {"number": 0, "losses": {}, "train": scores, "val": scores, "test": scores,
+               "seconds": 0.1}
+    pattern = experiment.finish(0, {
+        "method": "erm", "backbone": "gcnconv", "task": "synthetic", "split": "s", "selected": 0,
+        "history": [episode], "val": scores, "test": scores, "lr": 0.01, "params": 1,
+        "seconds": 1.0, "warnings": []})
+    records.fill(tmp_path / "many", pattern, 20)
+    found = collect([tmp_path / "many"])
+    assert len(found.runs) == 20 and not found.remarks()
+    assert len({run.pair for run in found.runs}) == 10
+    assert {run.facts["optim.base_lr"] for run in found.runs} == {0.001, 0.002}
+    one = records.Cost(2.0, 3.0, 100.0)
+    taken = {(command, number): [one._replace(cpu=number / 100)]
+             for command in records.COMMANDS for number in (100, 1000)}
+    assert "| slope |  1.00 |" in records.render(taken, [100, 1000])
 
 
 def test_a_claim_is_judged_by_its_mean(monkeypatch):

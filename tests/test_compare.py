@@ -301,6 +301,29 @@ def test_folders_at_any_depth_and_what_is_passed_over(tmp_path, several):
     assert "6 unreadable" in found.remarks()[0] and str(home / "1") in found.remarks()[0]
 
 
+def test_runs_share_what_their_configs_have_in_common_and_nothing_else(tmp_path):
+    for name, value in (("a", 1), ("b", 1.0), ("c", True)):
+        keep(tmp_path, name, [0.5, 0.6], erm__steps=value)
+    found = collect([tmp_path])
+    configs = {name: [result["config"] for _, result in sorted(results.items())]
+               for name, results in found.results.items()}
+    assert {name: [(config["seed"], repr(config["erm"]["steps"])) for config in own]
+            for name, own in configs.items()} == {
+        "a": [(0, "1"), (1, "1")], "b": [(0, "1.0"), (1, "1.0")], "c": [(0, "True"), (1, "True")]}
+    assert configs["a"][0]["erm"] is configs["a"][1]["erm"]
+    assert [run.facts["seed"] for run in found.runs] == [0, 1] * 3
+    runs = collect([tmp_path], records=False)
+    assert runs.runs == found.runs and not runs.results
+
+
+def test_a_digest_of_another_config_does_not_pass(tmp_path):
+    first, second = keep(tmp_path, "a", [0.5, 0.6]) / "0", tmp_path / "a" / "1"
+    record = json.loads((second / "result.json").read_text())
+    record["config"]["train"]["mode"] = "pgl"
+    (second / "result.json").write_text(json.dumps(store.sealed(record)))
+    assert store.read_result(first) and store.read_result(second) is None
+
+
 def test_nothing_to_read(tmp_path):
     with pytest.raises(InputError, match="DIR.*nowhere"):
         collect([tmp_path / "nowhere"])

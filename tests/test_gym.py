@@ -20,11 +20,11 @@ from torch_geometric.graphgym.config import CN, set_cfg
 from torch_geometric.graphgym.config import cfg as global_cfg
 from torch_geometric.graphgym.models.layer import GeneralLayer, new_layer_config
 
-from graphgym_srnc import backbones, methods, options, shifts
+from graphgym_srnc import backbones, configs, environment, methods, options, shifts
 from graphgym_srnc.backbones import prepare
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.gym import keys as table
-from graphgym_srnc.gym.config import not_read
+from graphgym_srnc.gym.config import dump_config, not_read
 from graphgym_srnc.gym.encoder import GymEncoder, encoder_spec
 from graphgym_srnc.settings import flatten
 
@@ -104,7 +104,7 @@ def test_override_takes_the_type_of_its_key(gym, key, value, want):
     ("gnn.dim_inner", "0", "1 or more"), ("gnn.att_heads", "0", "1 or more"),
     ("train.selection", "test", "target_val"), ("train.min_agreement", "1.5", "in [0, 1]"),
     ("train.max_episodes", "-2", "-1 or more"), ("train.patience", "-1", "0 or more"),
-    ("train.checkpoint", "2", "in [0, 1]"), ("num_threads", "0", "in [1, 1024]"),
+    ("train.checkpoint", "2", "in [0, 1]"), ("num_threads", "0", "auto, or in [1, 1024]"),
     ("dataset.normalize", "rows", "row, l2, auto, none"), ("optim.optimizer", "adamax", "adam"),
     ("optim.scheduler", "cos", "none"), ("gnn.stage_type", "skipsum", "stack (train.mode is pgl)"),
     ("dataset.task", "edge", "node"), ("seed", "-1", "in [0, 4294967295]"),
@@ -120,6 +120,25 @@ def test_bad_value_names_its_key(gym, key, value, words):
     with pytest.raises(InputError) as error:
         gym.load_config(None, [*mode, key, value])
     assert error.value.key == key and (words is None or words in error.value.allowed)
+
+
+def test_threads_are_a_number_or_chosen_by_the_size_of_the_graph(gym, tmp_path, monkeypatch):
+    monkeypatch.setattr(environment.os, "sched_getaffinity", lambda _: {0, 1}, raising=False)
+    large = environment.SECOND_THREAD
+    chosen = [environment.threads("auto", edges) for edges in (0, large - 1, large, 9 * large)]
+    assert chosen == [1, 1, 2, 2] and environment.threads(3, 9 * large) == 3
+    monkeypatch.setattr(environment.os, "sched_getaffinity", lambda _: {0}, raising=False)
+    assert environment.threads("auto", large) == 1
+
+    (tmp_path / "auto.yaml").write_text("num_threads: auto\n")
+    auto = gym.load_config(tmp_path / "auto.yaml")
+    assert auto.num_threads == "auto" and gym.parse_config(dump_config(auto)) == auto
+    two = gym.load_config(tmp_path / "auto.yaml", ["num_threads", "2"])
+    assert (two.num_threads, type(two.num_threads)) == (2, int)
+    assert configs.glance(tmp_path / "auto.yaml", [])["num_threads"] == "auto"
+    for word in ("many", "Auto", "2.5"):
+        with pytest.raises(InputError, match="num_threads"):
+            gym.load_config(None, ["num_threads", word])
 
 
 @pytest.mark.parametrize(("key", "value", "words"), [

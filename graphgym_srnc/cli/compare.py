@@ -80,7 +80,7 @@ def main(args: argparse.Namespace) -> None:
     arguments.check_out("--figure", args.figure, args.overwrite, (".png", ".pdf", ".svg"), True)
     if args.out and args.figure and Path(args.out).resolve() == Path(args.figure).resolve():
         raise InputError("--figure", args.figure, "another file than that of --out")
-    found = collect(args.folders)
+    found = collect(args.folders, records=False)
     for remark in found.remarks():
         print(f"note: {remark}", file=sys.stderr)
     table = compare.table(found.runs, args.metric, args.split, args.by, args.columns, args.select,

@@ -70,6 +70,7 @@ def _discover(args: argparse.Namespace, begin: Callable[[str], None]) -> None:
     begin("reading the graph")
     import torch
 
+    from graphgym_srnc import environment
     from graphgym_srnc.data.folder import check_place
     from graphgym_srnc.errors import InputError
     from graphgym_srnc.own.discover import (
@@ -93,7 +94,8 @@ def _discover(args: argparse.Namespace, begin: Callable[[str], None]) -> None:
     if not model.method.task.open_set:
         raise InputError("RUN", args.run,
                          "a run of open-set shift: this model has no unknown class")
-    torch.set_num_threads(model.cfg.num_threads if model.cfg is not None else 1)
+    wanted = model.cfg.num_threads if model.cfg is not None else 1
+    torch.set_num_threads(environment.threads(wanted))
     task = None if args.graph else model.task()
     if args.labels_out and (task is None or task.source is not task.target):
         raise InputError("--labels-out", args.labels_out,
@@ -102,6 +104,7 @@ def _discover(args: argparse.Namespace, begin: Callable[[str], None]) -> None:
         graph, folder = model.read(args.graph, args.features)
     else:
         graph, folder = task.target, model.folder()
+    torch.set_num_threads(environment.threads(wanted, graph.edge_index.size(1)))
     if args.labels_out and folder is not None:
         check_place(Path(args.labels_out), args.overwrite, "--labels-out", [folder])
     names = read_names(args.texts, args.words, folder, graph)

@@ -84,7 +84,7 @@ def main(args: argparse.Namespace) -> int:
     file = plan.find(args.grid)
     settings = _settings(args, file)
     _glance(args, settings)
-    with environment.importing():
+    with environment.uncollected():
         from graphgym_srnc.gym import load_config
     # A thousand runs would keep a thousand models; who wants them says so after this.
     overrides = ["train.save_model", "false", *args.overrides]
@@ -180,6 +180,6 @@ def _show(out_dir: Path) -> None:
     """Print the table of all results, the settings chosen on validation."""
     from graphgym_srnc.report import compare, render
     from graphgym_srnc.report.read import collect
-    render.show(compare.table(collect([out_dir]).runs), sys.stdout)
+    render.show(compare.table(collect([out_dir], records=False).runs), sys.stdout)
     print(f"more: graphgym-srnc compare {out_dir}; graphgym-srnc report {out_dir}; "
           f"tensorboard --logdir {out_dir}")

@@ -47,7 +47,7 @@ def main(args: argparse.Namespace) -> None:
         raise InputError("--features", args.features, "nothing without --graph")
     if not Path(args.run).is_file():
         store.finished_run(Path(args.run))
-    with environment.importing():
+    with environment.uncollected():
         import torch
 
         from graphgym_srnc.data import names
@@ -56,12 +56,15 @@ def main(args: argparse.Namespace) -> None:
         from graphgym_srnc.runs import predictions
 
     model = models.load(args.run)
-    if model.cfg is not None:
-        torch.set_num_threads(model.cfg.num_threads)
+    wanted = None if model.cfg is None else model.cfg.num_threads
+    if wanted is not None:
+        torch.set_num_threads(environment.threads(wanted))
     if args.graph:
         graph, folder = model.read(args.graph, args.features)
     else:
         graph, folder = model.task().target, model.folder()
+    if wanted is not None:
+        torch.set_num_threads(environment.threads(wanted, graph.edge_index.size(1)))
     ids = None if folder is None else names.of_folder(folder, graph.num_nodes).ids
     before = nodes.earlier("--clusters", Path(args.clusters)) if args.clusters else None
     prediction = model.predict(graph)

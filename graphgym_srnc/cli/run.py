@@ -74,7 +74,7 @@ def main(args: argparse.Namespace) -> None:
                                                    known["dataset.format"])
         store.refuse_finished(args.out_dir or known["out_dir"], name, seeds,
                               lambda stored: configs.agrees(stored, known))
-    with environment.importing():
+    with environment.uncollected():
         from graphgym_srnc import parallel
         from graphgym_srnc.runs import run  # noqa: F401
     with parallel.processes():

@@ -188,7 +188,7 @@ def _serve(pipe: Connection, output: str) -> None:
 
     with contextlib.suppress(EOFError):
         environment.is_command = True
-        with environment.importing():
+        with environment.uncollected():
             execute = pipe.recv()
         # What was imported stays; so the collection after each run takes milliseconds.
         gc.freeze()

@@ -11,6 +11,7 @@ from typing import Callable
 from torch_geometric.graphgym import register
 from yacs.config import CfgNode
 
+from graphgym_srnc import environment
 from graphgym_srnc.backbones import BACKBONES
 from graphgym_srnc.gym.encoder import is_fast
 from graphgym_srnc.options import Allowed, OneOf, Range
@@ -135,7 +136,8 @@ def limits(cfg: CfgNode) -> dict[str, Allowed]:
     return {
         **dict.fromkeys(COUNTS, Range(1)), **dict.fromkeys(SHARES, Range(0, 1)),
         "seed": Range(0, 2 ** 32 - 1), "round": Range(0, 17),
-        "num_threads": Range(1, MAX_THREADS), "num_workers": Range(0, MAX_THREADS),
+        "num_threads": Range(1, MAX_THREADS, word=environment.AUTO),
+        "num_workers": Range(0, MAX_THREADS),
         "print": OneOf("both", "stdout", "file"), "metric_agg": OneOf("argmax", "argmin"),
         "metric_best": OneOf(*METRICS, *sorted(register.metric_dict)) if standard else
                        OneOf(*ALWAYS, *own_metrics(cfg)),

@@ -124,7 +124,14 @@ class _Keys:
 
 def _varying(runs: Sequence[Run], keys: Iterable[str]) -> set[str]:
     """Keys that have two values; a run of another method has no such key, which is no value."""
-    return {key for key in keys if len({run.facts[key] for run in runs if key in run.facts}) > 1}
+    # Runs of one digest differ in none of the others.
+    apart = [*{run.digest: run for run in runs}.values()]
+    found = set()
+    for key in keys:
+        of = runs if key in (*NAMED, PAPER) or is_volatile(key) else apart
+        if len({run.facts[key] for run in of if key in run.facts}) > 1:
+            found.add(key)
+    return found
 
 
 def _paper_row(run: Run, published: Published, keys: Sequence[str]) -> str:

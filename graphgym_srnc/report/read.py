@@ -5,6 +5,7 @@ it is of its kind.
 """
 from __future__ import annotations
 
+import functools
 import json
 import math
 import os
@@ -12,10 +13,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Hashable, Iterable, Mapping
 
-from graphgym_srnc import store
+from graphgym_srnc import environment, store
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.legacy import modern_result
-from graphgym_srnc.settings import flatten, is_volatile
+from graphgym_srnc.settings import VOLATILE, flatten, is_volatile, shared_text
 from graphgym_srnc.text import clean, plain
 
 COSTS = ("seconds", "peak_memory_mib", "params")
@@ -92,8 +93,14 @@ class Collection:
         return [f"skipped {what}" for what in skipped]
 
 
-def collect(folders: Iterable[str | os.PathLike]) -> Collection:
+@environment.uncollected()
+def collect(folders: Iterable[str | os.PathLike], records: bool = True) -> Collection:
     """All runs in and below some folders: experiments, folders of them, or folders of such folders.
+
+    Args:
+        folders: where to look.
+        records: whether to keep the records too; ten thousand of them are most of the memory, and a
+            comparison needs the runs alone.
 
     Raises:
         InputError: a folder is not there, or none holds a result.
@@ -111,9 +118,11 @@ def collect(folders: Iterable[str | os.PathLike]) -> Collection:
                 continue
 
             path = Path(os.path.abspath(place))
-            base = root.parent if len(given) > 1 or path.parent == root else root
-            name = plain(os.path.relpath(path.parent, base))
-            experiment = experiments.setdefault(path.parent, Experiment(name, path.parent))
+            experiment = experiments.get(path.parent)
+            if experiment is None:
+                base = root.parent if len(given) > 1 or path.parent == root else root
+                name = plain(os.path.relpath(path.parent, base))
+                experiment = experiments[path.parent] = Experiment(name, path.parent)
             record = _read(path)
             if record is None:
                 experiment.failures[plain(path.name)] = _failure(path)
@@ -122,7 +131,8 @@ def collect(folders: Iterable[str | os.PathLike]) -> Collection:
                 continue
 
             result, run = record
-            experiment.results[result["seed"]] = result
+            if records:
+                experiment.results[result["seed"]] = result
             experiment.times.append((path / "result.json").stat().st_mtime)
             found.repeated += (run.digest, run.pair) in known
             if (run.digest, run.pair) not in known:
@@ -149,16 +159,15 @@ def _read(directory: Path) -> tuple[store.Result, Run] | None:
             return None
         result = modern_result(result)
         result |= {key: plain(result[key]) for key in NAMED}
-        return result, _run(result)
+        config, facts = _config(result["config"])
+        return result | {"config": config}, _run(result, facts)
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError, OverflowError):
         return None
 
 
 def _is_sound(result: store.Result) -> bool:
     """Whether what reports show is of its kind; ``store.read_result`` has looked at the scores."""
-    # Text that is no Unicode raises here instead of in a figure.
-    json.dumps({key: value for key, value in result.items() if key != "history"},
-               ensure_ascii=False).encode()
+    _check_text({key: value for key, value in result.items() if key not in ("history", "config")})
     kinds = {"val": dict, "test": dict, "info": dict, "versions": dict, "warnings": list,
              "selection": str, "split": str, "seed": int, "seconds": (int, float)}
     return (isinstance(result["config"]["dataset"]["format"], str)
@@ -167,8 +176,31 @@ def _is_sound(result: store.Result) -> bool:
                     for split in store.SPLITS))
 
 
-def _run(result: store.Result) -> Run:
-    facts = {key: _hashable(value) for key, value in flatten(result["config"]).items()}
+def _config(config: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Hashable]]:
+    """A config, and its values by dotted key; what runs of an experiment have in common is one."""
+    own = {key: config[key] for key in VOLATILE & config.keys()}
+    _check_text(own)
+    shared, facts = _shared(shared_text(config))
+    return {key: shared.get(key, value) for key, value in config.items()}, facts | _dotted(own)
+
+
+@functools.lru_cache(1024)
+def _shared(text: str) -> tuple[dict[str, Any], dict[str, Hashable]]:
+    config = json.loads(text)
+    _check_text(config)
+    return config, _dotted(config)
+
+
+def _dotted(config: Mapping[str, Any]) -> dict[str, Hashable]:
+    return {key: _hashable(value) for key, value in flatten(config).items()}
+
+
+def _check_text(part: Mapping[str, Any]) -> None:
+    """Have text that is no Unicode raise here instead of in a figure."""
+    json.dumps(part, ensure_ascii=False).encode()
+
+
+def _run(result: store.Result, facts: dict[str, Hashable]) -> Run:
     costs = {key: result.get(key) for key in COSTS}
     parts = {"train": result["history"][result["selected"]]["train"], "val": result["val"],
              "test": result["test"]}

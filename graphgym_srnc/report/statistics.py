@@ -5,6 +5,7 @@ unless another is named.
 """
 from __future__ import annotations
 
+import functools
 import math
 from typing import Hashable, Iterable, Mapping, Sequence
 
@@ -93,12 +94,14 @@ def p_value(differences: Sequence[float], test: str = "wilcoxon") -> float:
     if not any(differences):
         return 1.0
     if test == "wilcoxon":
-        return _wilcoxon(differences)
+        return _wilcoxon(tuple(differences))
     # No spread at all, of which the t-test can say nothing.
     return 0.0 if len(set(differences)) == 1 else float(ttest_1samp(differences, 0).pvalue)
 
 
-def _wilcoxon(differences: Sequence[float]) -> float:
+@functools.lru_cache(2 ** 14)
+def _wilcoxon(differences: tuple[float, ...]) -> float:
+    # Kept, since a page asks again for what its other tables have tested.
     import numpy as np
     from scipy.stats import permutation_test, rankdata, wilcoxon
     values = np.array([value for value in differences if value])

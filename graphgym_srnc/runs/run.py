@@ -64,6 +64,9 @@ def run(base: CfgNode, seed: int, experiment: Experiment, watch: Watch | None = 
     recorder = Recorder(cfg, experiment, watch, extras)
     environment.reset_peak_memory()
     task = build_task(cfg)
+    edges = max(graph.edge_index.size(1) for graph in (task.source, task.target))
+    threads = environment.threads(cfg.num_threads, edges)
+    torch.set_num_threads(threads)
     if cfg.train.mode == "standard":
         model, record, train_scores = standard.train(cfg, task, experiment)
     else:
@@ -83,7 +86,7 @@ def run(base: CfgNode, seed: int, experiment: Experiment, watch: Watch | None = 
     result = experiment.finish(seed, {
         "method": cfg.train.mode, "backbone": cfg.gnn.layer_type, "task": task.name,
         "split": task.fingerprint(), "info": dict(task.info), "lr": cfg.optim.base_lr,
-        "threads": cfg.num_threads, "processes": parallel.count(), "seconds": recorder.seconds(),
+        "threads": threads, "processes": parallel.count(), "seconds": recorder.seconds(),
         "peak_memory_mib": environment.peak_memory(), **_outcome(record, train_scores),
         "params": sum(parameter.numel() for parameter in model.parameters()),
         "labels": label_counts(task)})
@@ -95,7 +98,7 @@ def run(base: CfgNode, seed: int, experiment: Experiment, watch: Watch | None = 
 
 def _set_up_process(cfg: CfgNode) -> None:
     """Threads, memory, and random numbers by the seed: a run is the same in whatever process."""
-    torch.set_num_threads(cfg.num_threads)
+    torch.set_num_threads(environment.threads(cfg.num_threads))
     environment.keep_memory()
     torch.use_deterministic_algorithms(True, warn_only=True)
     # Filling fresh memory guards against reads of it, which is not what makes runs equal, and it
