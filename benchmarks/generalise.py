@@ -1,7 +1,8 @@
-"""Does one setting hold on other graphs? ``srnc-plus`` beside the plain GNN with a threshold and
-PGL, on graphs made in memory.
+"""Does one setting hold on other graphs? ``srnc-plus`` or ``srnc-spare`` beside the plain GNN with
+a threshold and PGL, on graphs made in memory.
 
     python benchmarks/generalise.py --out generalise.md                 # 20 kinds, seeds 0 to 4
+    python benchmarks/generalise.py --ours srnc-spare --seeds 2
     python benchmarks/generalise.py --seeds 2 --only 0,7,19 --set gnn.dim_inner 64
 
 All methods run as their configs for Cora say, untouched. What is finished in ``--results`` is not
@@ -18,9 +19,8 @@ from _harness import Cell, Results, main, markdown, parser, serve
 
 from graphgym_srnc.report.statistics import mean, mean_std
 
-METHODS = {"erm": "paper/open_set/cora-erm", "pgl": "paper/open_set/cora-pgl",
-           "srnc-plus": "paper/open_set/cora-srnc-plus"}
-OURS = "srnc-plus"
+BASELINES = ("erm", "pgl")
+OURS = ("srnc-plus", "srnc-spare")
 NODES = {4: 2000, 7: 3000, 10: 3000, 15: 4000, 20: 4000}
 
 
@@ -72,10 +72,11 @@ SETTINGS = [Setting(*row) for row in (
 )]
 
 
-def cells(number: int, seeds: int) -> dict[str, Cell]:
+def cells(number: int, args: argparse.Namespace) -> dict[str, Cell]:
     """The experiment of each method on a kind of graph."""
-    return {method: Cell("", f"{number}-{method}", cfg, SETTINGS[number].options(), range(seeds))
-            for method, cfg in METHODS.items()}
+    return {method: Cell("", f"{number}-{method}", f"paper/open_set/cora-{method}",
+                         SETTINGS[number].options(), range(args.seeds))
+            for method in (*BASELINES, args.ours)}
 
 
 def difference(ours: Sequence[float], theirs: Sequence[float]) -> tuple[float, float]:
@@ -87,7 +88,7 @@ def difference(ours: Sequence[float], theirs: Sequence[float]) -> tuple[float, f
 def counted(values: Sequence[Any]) -> str:
     """Values with how often each occurs, smallest first."""
     counts = sorted(Counter(values).items())
-    return ", ".join(f"{value:g} ({count})" for value, count in counts) or "-"
+    return ", ".join(f"{value:.3g} ({count})" for value, count in counts) or "-"
 
 
 def figures(results: Results, name: str) -> list[float]:
@@ -104,31 +105,30 @@ def figures(results: Results, name: str) -> list[float]:
 
 def report(args: argparse.Namespace) -> str:
     """A line for each kind of graph, then the mean differences by the level of each factor."""
-    baselines = [method for method in METHODS if method != OURS]
     lines, below, gaps, commits = [], 0, [], set()
     for number in args.only:
         setting = SETTINGS[number]
-        runs = {method: cell.results(args) for method, cell in cells(number, args.seeds).items()}
+        runs = {method: cell.results(args) for method, cell in cells(number, args).items()}
         seeds = sorted(set.intersection(*map(set, runs.values())))
         if not seeds:
             continue
-        runs = {method: {seed: runs[method][seed] for seed in seeds} for method in METHODS}
+        runs = {method: {seed: results[seed] for seed in seeds} for method, results in runs.items()}
         splits = [[result["split"] for result in results.values()] for results in runs.values()]
         assert all(split == splits[0] for split in splits), "methods ran on different splits"
         commits |= {str(result["commit"]) for part in runs.values() for result in part.values()}
 
         micro = {method: [100 * result["test"]["micro_f1"] for result in results.values()]
                  for method, results in runs.items()}
-        gap = {method: difference(micro[OURS], micro[method]) for method in baselines}
+        gap = {method: difference(micro[args.ours], micro[method]) for method in BASELINES}
         gaps.append((setting, gap))
         worse = [method for method, (centre, error) in gap.items() if centre < -error]
         below += bool(worse)
-        ours = runs[OURS]
+        ours = runs[args.ours]
         lines.append([
             number, setting.classes, setting.unseen, setting.homophily,
             setting.degree_exponent or "-", setting.imbalance, NODES[setting.classes], len(seeds),
             *(f"{mean(values):.1f}" for values in micro.values()),
-            *("{:+.1f} ± {:.1f}".format(*gap[method]) for method in baselines),
+            *("{:+.1f} ± {:.1f}".format(*gap[method]) for method in BASELINES),
             f"below {', '.join(worse)}" if worse else "", counted(figures(ours, "resolution")),
             f"{mean(figures(ours, 'used_clusters')):.1f}",
             sum(bool(result["warnings"]) for result in ours.values()),
@@ -136,20 +136,20 @@ def report(args: argparse.Namespace) -> str:
     if not lines:
         return "no results yet\n"
 
-    less = [f"less {method}" for method in baselines]
+    less = [f"less {method}" for method in BASELINES]
     head = ["", "classes", "masked", "homophily", "degree exponent", "imbalance", "nodes", "n",
-            *METHODS, *less, "", "resolution", "clusters in use", "warned", "s"]
+            *BASELINES, args.ours, *less, "", "resolution", "clusters in use", "warned", "s"]
     factors = []
     for factor in Setting._fields:
         levels = {getattr(setting, factor) for setting, _ in gaps}
         for level in sorted(levels, key=str if factor == "masked" else float):
             of_level = [gap for setting, gap in gaps if getattr(setting, factor) == level]
-            gains = [f"{mean(gap[m][0] for gap in of_level):+.1f}" for m in baselines]
+            gains = [f"{mean(gap[m][0] for gap in of_level):+.1f}" for m in BASELINES]
             factors.append([factor.replace("_", " "), level, len(of_level), *gains])
-    overall = ", ".join(f"{mean(gap[m][0] for _, gap in gaps):+.1f} on {m}" for m in baselines)
+    overall = ", ".join(f"{mean(gap[m][0] for _, gap in gaps):+.1f} on {m}" for m in BASELINES)
     return (markdown(head, lines) + "Test Micro-F1 in %, mean over n split seeds; differences of "
-            f"{OURS} on the same splits, ± standard error. More than one standard error below a "
-            f"baseline: {below} of {len(lines)}. Mean over all: {overall}. Resolution: the chosen "
+            f"{args.ours} on the same splits, ± standard error. More than one standard error below"
+            f" a baseline: {below} of {len(lines)}. Mean over all: {overall}. Resolution: the chosen "
             "one, and in how many runs.\n\n" + markdown(["factor", "level", "graphs",
                                                          *less], factors)
             + f"Commit {', '.join(sorted(commits))}.\n")
@@ -159,11 +159,13 @@ def begin() -> int:
     options = parser(__doc__, "--results", "results/generalise")
     options.add_argument("--seeds", type=int, default=5, metavar="S",
                          help="split seeds 0 to S - 1 (default: %(default)s)")
+    options.add_argument("--ours", choices=OURS, default=OURS[0],
+                         help="the method that is compared (default: %(default)s)")
     options.add_argument("--only", default="", metavar="I,J,...",
                          help="numbers of the kinds of graph to run")
     args = options.parse_args()
     args.only = list(map(int, args.only.split(","))) if args.only else range(len(SETTINGS))
-    every = [cell for number in args.only for cell in cells(number, args.seeds).values()]
+    every = [cell for number in args.only for cell in cells(number, args).values()]
     return serve(args, every, report)
 
 
