@@ -149,8 +149,8 @@ def report(args: argparse.Namespace) -> str:
     overall = ", ".join(f"{mean(gap[m][0] for _, gap in gaps):+.1f} on {m}" for m in BASELINES)
     return (markdown(head, lines) + "Test Micro-F1 in %, mean over n split seeds; differences of "
             f"{args.ours} on the same splits, ± standard error. More than one standard error below"
-            f" a baseline: {below} of {len(lines)}. Mean over all: {overall}. Resolution: the chosen "
-            "one, and in how many runs.\n\n" + markdown(["factor", "level", "graphs",
+            f" a baseline: {below} of {len(lines)}. Mean over all: {overall}. Resolution: the"
+            " chosen one, and in how many runs.\n\n" + markdown(["factor", "level", "graphs",
                                                          *less], factors)
             + f"Commit {', '.join(sorted(commits))}.\n")
 
