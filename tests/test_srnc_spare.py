@@ -152,3 +152,10 @@ def test_on_one_graph_the_estimated_share_decides_without_unknown_validation_nod
     assert called == pytest.approx(1 - known_share(confidence[known], confidence), abs=2e-3)
     truth = float((task.target.y == task.num_known).float().mean())
     assert called == pytest.approx(truth, abs=0.1)
+
+
+def test_a_classifier_that_is_never_right_on_validation_still_teaches():
+    task, method = own(), make()
+    method.start(task.blind())
+    method.accuracy.fill_(0.0)
+    assert all(np.isfinite(value) for value in method.episode().values())

@@ -133,7 +133,8 @@ class SRNCSpare(Method):
         return figures
 
     def surest(self, scores: Tensor) -> Tensor:
-        """Of each class the unlabelled nodes that have it by the largest margins, ``[n]``.
+        """Of each class the unlabelled nodes that have it by the largest margins, ``[n]``, one or
+        more.
 
         Args:
             scores: of decisions, ``[V, N(+1)]``.
@@ -144,7 +145,7 @@ class SRNCSpare(Method):
         kept = []
         for members in ((label == k).nonzero().ravel() for k in range(scores.size(1))):
             order = margin[members].argsort(descending=True)
-            kept.append(members[order[:math.ceil(share * len(order))]])
+            kept.append(members[order[:max(1, math.ceil(share * len(order)))]])
         return pool[torch.cat(kept)]
 
     def train_classifier(self, parts: list[Part]) -> dict[str, float]:
