@@ -81,7 +81,8 @@ def fit(method: methods.base.Method, task: ShiftTask, **settings) -> trainer.Run
 @pytest.mark.parametrize("name", methods.names())
 def test_hidden_labels_change_no_bit(name, mode):
     task, bits = toy(mode), []
-    # They train themselves on their own decisions, which validation cuts and, of the second, counts.
+    # They train themselves on their own decisions: validation cuts those of both and tells the
+    # second how many to learn.
     told = name == "srnc_spare" or name == "srnc_plus" and task.open_set
     seen = ("val",) if told else ()
     for labels in (task, noisy(task, *seen)):
