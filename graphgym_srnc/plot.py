@@ -21,7 +21,7 @@ from graphgym_srnc.figures import charts
 from graphgym_srnc.figures import embedding as maps
 from graphgym_srnc.figures import shift as labels
 from graphgym_srnc.figures.style import MARKERS, PALETTE, style
-from graphgym_srnc.task import HIDDEN
+from graphgym_srnc.task import HIDDEN, ShiftTask
 from graphgym_srnc.text import plain, short
 from graphgym_srnc.train.metrics import confusion_matrix
 
@@ -30,13 +30,17 @@ if TYPE_CHECKING:
     from torch_geometric.data import Data
 
     from graphgym_srnc.api import Estimator
-    from graphgym_srnc.task import ShiftTask
 
 __all__ = ["confusion", "embedding", "episodes", "ranks", "reliability", "shift"]
 
 
 def confusion(model: Estimator, task: ShiftTask, ax: Axes | None = None) -> Axes:
-    """The confusion matrix of the test nodes of a task."""
+    """The confusion matrix of the test nodes of a task.
+
+    Raises:
+        InputError: it is no task.
+    """
+    _check(task)
     names = [_name(label) for label in model.classes_.tolist()]
     number = {label: index for index, label in enumerate(model.classes_.tolist())}
     predicted = [number[label] for label in model.predict(task.target)[task.test].tolist()]
@@ -93,7 +97,12 @@ def embedding(model: Estimator, graph: Data, y: Sequence | None = None, how: str
 
 
 def shift(task: ShiftTask, ax: Axes | None = None) -> Axes:
-    """Label distributions of source and target, side by side."""
+    """Label distributions of source and target, side by side.
+
+    Raises:
+        InputError: it is no task.
+    """
+    _check(task)
     summary = describe(task)
     ax = _axes(ax, (6.4, 1.6 + 0.4 * len(summary["labels"])))
     labels.figure(summary, axes=ax)
@@ -140,6 +149,11 @@ def ranks(*folders: str | os.PathLike, metric: str = "micro_f1", ax: Axes | None
     ax = _axes(ax, (6.4, 2.4))
     charts.critical_difference_figure(found.ranks, found.difference, found.cliques, metric, ax)
     return ax
+
+
+def _check(task: ShiftTask) -> None:
+    if not isinstance(task, ShiftTask):
+        raise InputError("task", type(task).__name__, "a ShiftTask, as graphgym_srnc.shifts makes")
 
 
 def _name(label: int | str) -> str:

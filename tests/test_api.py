@@ -758,6 +758,9 @@ def test_frames_and_networkx_are_the_same_graph():
                                                     expected)
     assert api.from_frames(frame.drop(columns="label"), links).y is None
 
+    with pytest.warns(RuntimeWarning, match="are not read: title;"):
+        api.from_frames(frame.assign(title="a word"), links)
+
     refused("edges", api.from_frames, frame[1:], links)
     refused("features", api.from_frames, frame, links, features=["label"])
     refused("features", api.from_frames, frame, links, features=["none"])
@@ -780,3 +783,5 @@ def test_plots_on_given_axes(fitted):
     assert lines[1].get_ydata()[1] == model.record_.history[1].test["micro_f1"]
     refused("metric", plot.episodes, model, "no_such")
     refused("y", plot.embedding, model, task.target, [0])
+    refused("task", plot.confusion, model, task.target)
+    refused("task", plot.shift, task.target)

@@ -1,6 +1,7 @@
 """Graphs of other libraries as PyG's ``Data``: pandas frames and networkx."""
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, Any, Sequence
 
 import numpy as np
@@ -18,7 +19,8 @@ def from_frames(nodes: pandas.DataFrame, edges: pandas.DataFrame, *, label: str 
                 features: Sequence[str] = ()) -> Data:
     """A graph of two pandas frames, for :meth:`~graphgym_srnc.api.Estimator.fit`.
 
-    Texts and categories are made into features by ``graphgym-srnc data make`` alone.
+    Texts and categories are made into features by ``graphgym-srnc data make`` alone; a warning
+    names such columns.
 
     Args:
         nodes: a row for each node, whose index is its id.
@@ -39,6 +41,10 @@ def from_frames(nodes: pandas.DataFrame, edges: pandas.DataFrame, *, label: str 
     if absent or not columns:
         raise InputError("features", absent or "none", "columns of numbers among "
                          f"{', '.join(map(str, nodes.columns))}")
+    left_out = [str(name) for name in nodes.columns if name not in {*columns, label}]
+    if left_out and not features:
+        warnings.warn(f"from_frames: columns without numbers are not read: {', '.join(left_out)};"
+                      " make numbers of them first", RuntimeWarning, stacklevel=2)
     if not nodes.index.is_unique:
         raise InputError("nodes", str(nodes.index[nodes.index.duplicated()][0]),
                          "an index that has each id once")
