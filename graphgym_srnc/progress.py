@@ -98,7 +98,7 @@ class RunProgress(_Display):
     def episode(self, number: int, most: int, text: str) -> None:
         """An episode of the run is done, of at most so many after episode 0."""
         self.status = f"episode {number} of {most} done, {text}"
-        self.status += ", now verdict and pictures" * (number == most)
+        self.status += ", finishing" * (number == most)
         if self._bars is not None:
             self._bars.update(self._episodes, description=f"{self.name}: {text}",
                               completed=number + 1, total=most + 1)

@@ -52,6 +52,15 @@ def made(count: int, monkeypatch: pytest.MonkeyPatch, most: int = 10 ** 6,
     return the_map.data(found, posterior, CLASSES, names, {2: "new art"}), found, places
 
 
+def test_a_sample_of_nodes_without_ids_has_their_numbers(monkeypatch):
+    found, posterior, places = generated(300)
+    monkeypatch.setattr(the_map, "layout", lambda discovery: places)
+    monkeypatch.setattr(the_map, "MOST_NODES", 50)
+    data = the_map.data(found, posterior, CLASSES, Names(None, None, None), {})
+    shown = the_map.embedding.sample(300, 50).tolist()
+    assert max(shown) >= 50 and data["ids"] == [f"node {k}" for k in shown]
+
+
 def written(data: dict[str, Any], found: Discovery, file: Path) -> str:
     """The page with this map."""
     curves = evidence.Evidence(*[evidence.Curve("curve", [4, 5], [0.1, 0.2], 5)] * 3)

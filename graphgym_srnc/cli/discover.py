@@ -73,16 +73,8 @@ def _discover(args: argparse.Namespace, begin: Callable[[str], None]) -> None:
     from graphgym_srnc import environment
     from graphgym_srnc.data.folder import check_place
     from graphgym_srnc.errors import InputError
-    from graphgym_srnc.own.discover import (
-        clusters,
-        evidence,
-        feedback,
-        map,
-        nodes,
-        page,
-        scores,
-        table,
-    )
+    from graphgym_srnc.own.discover import clusters, evidence, feedback, nodes, page, scores, table
+    from graphgym_srnc.own.discover import map as node_map
     from graphgym_srnc.own.discover.names import read_names
     from graphgym_srnc.own.discover.pictures import pictures
     from graphgym_srnc.own.discover.states import states
@@ -143,7 +135,7 @@ def _discover(args: argparse.Namespace, begin: Callable[[str], None]) -> None:
         data = Path(args.graph).name if task is None else task.name.removeprefix("file/")
         title = f"New classes in {data}"
         command = shlex.join(["graphgym-srnc", *sys.argv[1:]])
-        every_node = map.data(discovery, posterior, classes, names, cluster_names)
+        every_node = node_map.data(discovery, posterior, classes, names, cluster_names)
         html = page.render(title, rows, discovery, curves, drawn, every_node, classes, command,
                            naming)
         _write(Path(args.out), "--out", html.encode())

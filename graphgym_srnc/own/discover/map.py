@@ -62,7 +62,7 @@ def data(discovery: Discovery, posterior: Tensor, classes: Sequence[str], names:
                    [*_colours(len(classes)), GREY]),
         _colouring("P(unknown)", fifth, [f"{k / 5:.1f} to {(k + 1) / 5:.1f}" for k in range(5)],
                    RAMP)]
-    ids = names.ids if names.ids is not None else [f"node {k}" for k in range(len(cluster))]
+    ids = names.ids if names.ids is not None else [f"node {k}" for k in range(len(posterior))]
     texts = names.texts
     return {
         "x": _packed(places[:, 0]), "y": _packed(places[:, 1]), "colourings": colourings,
