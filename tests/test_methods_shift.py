@@ -706,13 +706,13 @@ def test_smoothing_is_personalised_pagerank(name, steps):
     operator, wanted = gcn_operator(dense(task.target)), p.double().numpy()
     for _ in range(steps):
         wanted = 0.9 * operator @ wanted + 0.1 * p.double().numpy()
-    found = method.smooth(p, task.target)
+    found = method.smooth(p, task.target, method.smoothing)
     assert np.allclose(found.numpy(), wanted / wanted.sum(1, keepdims=True), atol=1e-5)
     assert torch.allclose(found.sum(1), torch.ones(160))
     assert torch.allclose(found, p, atol=1e-6) == (steps == 0)
     if name == "erm" and steps:
         p = method.logits(task.target).softmax(1)
-        smooth = method.smooth(p, task.target)
+        smooth = method.smooth(p, task.target, method.smoothing)
         assert torch.allclose(method.predict(task.target).exp(), smooth, atol=1e-5)
 
 
@@ -744,7 +744,9 @@ def test_one_embedding_for_a_run(trained, name, mode):
     fit(method, task, selection="last")
     base, = trained
     found = encoders(method)
-    committees = {"srnc": 1, "srnc_plus": {"open_set": 2, "close_set": 1}[mode], "pgl": 1}
+    committees = {"srnc": 1, "pgl": 1,
+                  "srnc_plus": {"open_set": 2, "close_set": 1}[mode],
+                  "srnc_spare": {"open_set": 4, "close_set": 0}[mode]}
     assert len(found) == 1 + committees.get(name, 0)
     prepared = prepare(method.task.target, method.encoder.features)
     for encoder in found:

@@ -1,5 +1,7 @@
-"""SRNC with spare clusters: its cut, log-odds and correction against oracles, and easy graphs."""
+"""SRNC with spare clusters: log-odds, missing labels, weights, cuts against oracles; easy graphs."""
 from __future__ import annotations
+
+import dataclasses
 
 import numpy as np
 import pytest
@@ -29,7 +31,7 @@ def own(seed: int = 0):
 
 def test_log_odds_are_shared_as_written():
     task = own()
-    method = make()
+    method = make(missing=0.0)
     method.start(task.blind())
     logits = method.logits(task.target)[:, :task.num_known].double()
     p = torch.softmax(logits, 1).numpy().max(1)
@@ -48,14 +50,103 @@ def test_log_odds_are_shared_as_written():
     assert np.allclose(confidence.numpy(), wanted, atol=1e-3)
 
 
-def test_the_sure_cut_keeps_its_share_of_known_validation_nodes():
+def test_labels_are_missing_where_a_class_has_none():
+    task = own()
+    method = make()
+    method.start(task.blind())
+    target = task.target
+    p = method.logits(target)[:, :task.num_known].double().softmax(1).numpy()
+    label = task.source.y[task.train].numpy()
+    expected = p @ (np.bincount(label) / p.sum(0))
+
+    wanted = []
+    for cluster in method.density.clusters:
+        q = cluster.log_posterior(method.target).double().exp().numpy()
+        found = np.array([sum(q[j, c] for j in task.train.tolist()) for c in range(q.shape[1])])
+        due = np.array([sum(q[j, c] * expected[j] for j in range(len(q)))
+                        for c in range(q.shape[1])])
+        wanted.append(q @ np.log((1 + found) / (1 + due)))
+    density = method.density(method.target)
+    assert len(wanted) == 4 and np.allclose(density.numpy(), np.mean(wanted, 0), atol=1e-4)
+
+    unknown = target.y == task.num_known
+    assert float(density[unknown].max()) < float(density[~unknown].mean())
+    method.missing = 0.0
+    plain = method.confidence(method.uncorrected(target))
+    method.missing = 2.0
+    assert torch.allclose(method.confidence(method.uncorrected(target)), plain + 2 * density,
+                          atol=1e-4)
+
+
+def test_known_validation_nodes_set_the_cut_of_decisions():
     task = own()
     method = make(sure=0.7)
     method.start(task.blind())
     scores, label = method.predict(task.target), task.target.y[task.val]
+    known = label < task.num_known
+    method.calibrate(scores[task.val][known], label[known], scores)
+    confidence = method.confidence(scores[task.val])[known].numpy()
+    assert float(method.decision_cut) == pytest.approx(np.quantile(confidence, 0.3), abs=1e-5)
+
+
+def test_unknown_validation_nodes_set_the_cut_of_decisions():
+    task = own()
+    method = make()
+    method.start(task.blind())
+    scores, label = method.predict(task.target), task.target.y[task.val]
     method.calibrate(scores[task.val], label, scores)
-    known = method.confidence(scores[task.val])[label < task.num_known].numpy()
-    assert float(method.sure_cut) == pytest.approx(np.quantile(known, 0.3), abs=1e-5)
+    assert method.decision_cut == method.threshold
+    decided = scores.clone()
+    decided[:, task.num_known] += method.decision_cut
+    right = float((decided[task.val].argmax(1) == label).double().mean())
+    confidence = method.confidence(scores[task.val])
+    named = scores[task.val, :task.num_known].argmax(1)
+    best = max(float((torch.where(confidence < cut, task.num_known, named) == label)
+                     .double().mean()) for cut in [*confidence.tolist(), np.inf])
+    assert right == pytest.approx(best)
+
+
+@pytest.mark.parametrize("open_validation", [False, True])
+def test_held_out_nodes_choose_the_weight(open_validation):
+    task, method = own(), make()
+    method.start(task.blind())
+    label = task.target.y[task.val]
+    method.held_out = label if open_validation else label.clamp(max=task.num_known - 1)
+    good = torch.full((task.target.num_nodes, task.num_known + 1), -5.0)
+    good[task.val, method.held_out] = -0.1
+    noise = torch.randn(good.shape, generator=torch.Generator().manual_seed(0)).log_softmax(1)
+    assert method.best_weight(good, noise) == 0.9
+    assert method.best_weight(noise, good) <= 0.05
+
+
+def test_a_temperature_does_not_change_what_a_posterior_knows():
+    task, method = own(), make()
+    method.start(task.blind())
+    method.held_out = task.target.y[task.val]
+    log_p = torch.randn(task.target.num_nodes, task.num_known + 1).log_softmax(1)
+    once, twice = (float(method.held_out_losses(scale * log_p).mean()) for scale in (1, 2))
+    assert once == pytest.approx(twice, rel=0.05)
+
+
+def test_neighbours_share_a_posterior_unless_held_out_nodes_lose_by_it(monkeypatch):
+    task, method = own(), make()
+    method.start(task.blind())
+    method.held_out = task.target.y[task.val]
+    spread = torch.linspace(-1, 1, 60)
+    error = float(spread.numpy().std() / np.sqrt(60))
+    for worse in (0.0, 0.9 * error, 1.1 * error):
+        losses = iter([spread + worse, torch.zeros(60)])
+        monkeypatch.setattr(method, "held_out_losses", lambda _, given=losses: next(given))
+        method.choose_sharing()
+        assert bool(method.shared) == (worse < error)
+
+
+def test_between_graphs_both_weigh_the_same():
+    task, method = universal(), make()
+    method.start(task.blind())
+    log_p = torch.randn(task.target.num_nodes, task.num_known + 1).log_softmax(1)
+    assert method.best_weight(log_p, log_p.flip(0)) == 0.5
+    assert not method.density.log_density.any()
 
 
 def test_between_graphs_the_unknown_logit_decides_without_unknown_validation_nodes():
@@ -140,11 +231,16 @@ def test_the_accuracy_is_that_of_known_validation_nodes_among_known_classes():
 
 
 def test_on_one_graph_the_estimated_share_decides_without_unknown_validation_nodes():
-    task = own()
+    task = own(3)
     known = task.val[task.target.y[task.val] < task.num_known]
+    task = dataclasses.replace(task, val=known)
+    torch.manual_seed(0)
     method = make()
     method.start(task.blind())
-    method.episode()
+    for _ in range(2):
+        scores = method.predict(task.target)
+        method.calibrate(scores[known], task.target.y[known], scores)
+        method.episode()
     scores = method.predict(task.target)
     method.calibrate(scores[known], task.target.y[known], scores)
     called = float((method.decide(scores) == task.num_known).float().mean())

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from graphgym_srnc.methods.base import Method
 
 
-SHARED = ("base", "cluster_gnn", "committee", "correction", "cut", "resume", "scores", "supervised",
-          "training")
+SHARED = ("base", "cluster_gnn", "committee", "communities", "correction", "cut", "resume",
+          "scores", "supervised", "training")
 """Modules here that are no method but what methods share."""
 
 

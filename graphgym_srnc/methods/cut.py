@@ -104,14 +104,14 @@ class OpenSetCut:
         """The logits ``[V, K]``, or with ``smoothing`` logarithms of their smoothed softmax."""
         if not self.smoothing:
             return logits
-        return self.smooth(logits.softmax(1), graph).clamp(min=1e-12).log()
+        return self.smooth(logits.softmax(1), graph, self.smoothing).clamp(min=1e-12).log()
 
     @torch.no_grad()
-    def smooth(self, p: Tensor, graph: Data) -> Tensor:
-        r"""Personalised PageRank with restart 0.1 over a posterior ``[V, K]``: ``smoothing`` steps
+    def smooth(self, p: Tensor, graph: Data, steps: int) -> Tensor:
+        r"""Personalised PageRank with restart 0.1 over a posterior ``[V, K]``: so many steps
         of :math:`P \leftarrow 0.9 \hat A P + 0.1 P_0`, then rows that sum to one."""
         result, prepared = p, self.prepared(graph)
-        for _ in range(self.smoothing):
+        for _ in range(steps):
             result = 0.9 * (prepared.adjacency("gcn") @ result) + 0.1 * p
         return F.normalize(result, p=1, dim=1)
 

@@ -178,7 +178,8 @@ class SRNC(Clustered):
 
     def uncorrected(self, graph: Data, role: str = "target") -> Tensor:
         """Log posteriors of the classifier, ``[V, N(+1)]``."""
-        return self.smooth(self.class_posterior(graph), graph).clamp(min=1e-12).log()
+        p = self.class_posterior(graph)
+        return self.smooth(p, graph, self.smoothing).clamp(min=1e-12).log()
 
     def adapt(self, task: ShiftTask | Sizes) -> None:
         """Decide what the kind of shift decides."""

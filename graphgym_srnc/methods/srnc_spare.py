@@ -6,12 +6,14 @@ from typing import Callable
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 from torch_geometric.data import Data
 
-from graphgym_srnc.backbones import prepare
+from graphgym_srnc.backbones import EncoderSpec, prepare
 from graphgym_srnc.losses.modularity import newman_resolution
 from graphgym_srnc.methods.base import Method
 from graphgym_srnc.methods.cluster_gnn import ByClass, ClusterGNN, cluster_encoder
+from graphgym_srnc.methods.communities import SCALES, STEPS, LabelDensity
 from graphgym_srnc.methods.correction import Correction
 from graphgym_srnc.methods.cut import cut_by_share
 from graphgym_srnc.methods.training import Part, fit_parts, minimise, part_losses
@@ -19,7 +21,7 @@ from graphgym_srnc.options import Count, Natural, Positive, Share, Weight
 from graphgym_srnc.task import ShiftTask, Sizes
 
 PROPAGATION = 10
-"""Steps by which neighbours share the log-odds that the first cut is made of."""
+"""Steps by which neighbours share log-odds, and a posterior where held-out nodes gain by it."""
 
 MOST = 0.85
 """Share of the target that is unknown at first above which log-odds of labels and target are not
@@ -28,34 +30,50 @@ comparable."""
 TINY = 1e-6
 """Least chance of an error that log-odds reckon with."""
 
+CERTAIN = 50.0
+"""Log-odds that stand for infinity, which has no margins."""
+
 COLLAPSE, CLUSTER_LR = 0.1, 0.003
 """Weight of the collapse term, and learning rate of modularity."""
+
+WEIGHTS = (0.0, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9)
+"""Weights of the cluster GNN against the classifier that held-out nodes choose from."""
+
+TEMPERATURES = (0.1, 0.2, 0.35, 0.5, 0.75, 1.0, 1.5, 2.5, 4.0)
+"""Factors of log posteriors, so that only what they know is compared, not how sure they are."""
 
 
 class SRNCSpare(Method):
     r"""Classifier and cluster GNN by turns, from the labels on, in every kind of shift.
 
-    The cluster GNN has a cluster for each known class and, in open-set shift, spare ones. It learns
-    the labels and the classifier's decisions on the target, then with them the target's modularity
-    (Eq. 10 of the paper, with both graphs in its second term):
+    A classifier and, where labels and target are on one graph, cluster GNNs are pre-trained apart
+    (lines 1 and 2 of Algorithm 1). In the first turn the classifier knows no unknown class. In
+    place of its score stand the propagated log-odds of a node's likeliest class,
+    :math:`\log p - \log (1 - p)`, and the labels that the node's communities lack
+    (:class:`LabelDensity`): the one tells from features, the other from edges, who is unknown.
+
+    A turn's cluster GNN has a cluster for each known class and, in open-set shift, spare ones. It
+    learns the labels and the classifier's decisions on the target, then with them the target's
+    modularity (Eq. 10 of the paper, with both graphs in its second term):
 
     .. math:: \mathcal L_\Phi = w \mathcal L_{\Phi,T}
         + \text{CE}(Q_\Phi, y) + \text{CE}(Q_\Phi, \hat y_\theta)
 
     Modularity fills a spare cluster with a community only where no label holds it, so the unknown
-    class is the sum of the spare clusters, and its share is theirs. Then a new classifier learns
-    labels and :math:`\hat y = \arg\max Q_\Phi P_\theta` on the target (Eq. 9).
+    class is the sum of the spare clusters. Then a new classifier learns the labels and
+    :math:`\hat y = \arg\max Q_\Phi^v P_\theta^{1-v}` on the target (Eq. 9). Held-out nodes choose
+    :math:`v` and whether the classifier's posterior is propagated, both by their cross-entropy;
+    between two graphs there are none on the target, and :math:`v` is a half.
 
     Either learns of each class the decisions with the largest margins alone, a share
     :math:`a^\text{doubt}` of them, with :math:`a` the accuracy among the known classes on held-out
     known nodes: nearly all where classes are easy, half of them where they are not.
 
-    In the first turn the classifier knows no unknown class, and the propagated log-odds of a node's
-    likeliest class, :math:`\log p - \log (1 - p)`, take its place. The classifier's decisions have
-    a node of the unknown class where it is less sure than ``sure`` of the held-out known nodes:
-    an unknown node that is taken for known does more harm than the reverse. Between two graphs this
-    holds for the first turn alone, and where nearly all of the target is unknown by it, the graphs
-    cannot be compared, and the cluster GNN begins by labels and modularity alone.
+    Decisions are cut as validation wants it where it has unknown nodes; else where the classifier
+    is less sure than ``sure`` of the held-out known nodes: an unknown node that is taken for known
+    does more harm than the reverse. Between two graphs there is a cut in the first turn alone, and
+    where nearly all of the target is unknown by it, the graphs cannot be compared, and the cluster
+    GNN begins by labels and modularity alone.
 
     Args:
         rounds: turns.
@@ -67,31 +85,33 @@ class SRNCSpare(Method):
         modularity_weight: :math:`w`.
         resolution: of modularity, in multiples of Newman's estimate from the decisions. At 1 spare
             clusters stay empty.
+        missing: weight of missing labels against log-odds in the first turn; 0 = log-odds alone.
         sure: share of the held-out known nodes that the classifier's decisions keep known.
         doubt: power of the held-out accuracy that gives the share of decisions to learn; 0 = all.
-        smoothing: as of every method, but in close-set shift alone: an unknown class has no labels
-            that would hold it back.
+        smoothing: as of every method, but in close-set shift alone.
         correction: as of every method; by default labels of frequent classes count less.
     """
 
     explicit_unknown = True
     search = {"modularity_weight": (1.0, 3.0, 10.0)}
     search_open = {"sure": (0.7, 0.8, 0.9)}
+    kept = (*Method.kept, "held_out")
 
     def __init__(self, *, rounds: Count = 3, steps: Count = 100, fit_steps: Count = 60,
                  cluster_steps: Natural = 30, first_steps: Natural = 200, spare: Count = 12,
-                 modularity_weight: Weight = 3.0, resolution: Positive = 2.0, sure: Share = 0.8,
-                 doubt: Weight = 2.0, smoothing: Natural = 3, correction: Correction = "labels",
-                 correction_power: Weight = 0.5, **base) -> None:
+                 modularity_weight: Weight = 3.0, resolution: Positive = 2.0, missing: Weight = 3.0,
+                 sure: Share = 0.8, doubt: Weight = 2.0, smoothing: Natural = 3,
+                 correction: Correction = "labels", correction_power: Weight = 0.5, **base) -> None:
         super().__init__(smoothing=smoothing, correction=correction,
                          correction_power=correction_power, **base)
         self.episodes, self.steps, self.fit_steps = rounds, steps, fit_steps
         self.cluster_steps, self.first_steps, self.spare = cluster_steps, first_steps, spare
         self.modularity_weight, self.resolution = modularity_weight, resolution
-        self.sure, self.doubt = sure, doubt
+        self.missing, self.sure, self.doubt = missing, sure, doubt
         self.register_buffer("number", torch.tensor(0))
-        self.register_buffer("sure_cut", torch.tensor(0.0))
+        self.register_buffer("decision_cut", torch.tensor(0.0))
         self.register_buffer("accuracy", torch.tensor(1.0))
+        self.register_buffer("shared", torch.tensor(False))
 
     @property
     def one_graph(self) -> bool:
@@ -101,36 +121,103 @@ class SRNCSpare(Method):
     def build(self, task: ShiftTask | Sizes) -> None:
         super().build(task)
         self.classifier = self.new_classifier(task.num_outputs)
+        self.density = None
+        if task.open_set:
+            self.density = LabelDensity(self.cluster_spec, task.num_features, self.num_clusters,
+                                        task.num_outputs, self.batch_size)
+
+    @property
+    def cluster_spec(self) -> EncoderSpec:
+        """The recipe of a cluster GNN."""
+        return cluster_encoder(self.encoder)
+
+    @property
+    def num_clusters(self) -> int:
+        """Clusters of a cluster GNN, the first ones the known classes."""
+        return self.task.num_known + (self.spare if self.task.open_set else 0)
 
     def start(self, task: ShiftTask) -> dict[str, float]:
-        """Train the classifier of the known classes (line 1 of Algorithm 1)."""
+        """Train the classifier of the known classes, and on one graph the cluster GNNs that tell
+        where labels are missing (lines 1 and 2 of Algorithm 1)."""
         self.setup(task)
         self.ready()
         self.number.zero_()
+        self.held_out = self.labels[:0]
         part = Part("source", self.source, task.train, self.labels, num_classes=task.num_known)
-        return self.train_classifier([part])
+        figures = self.train_classifier([part])
+        if task.open_set and self.one_graph and self.missing:
+            self.find_communities()
+        return figures
+
+    def find_communities(self) -> None:
+        """Train cluster GNNs on modularity alone, and count the labels in their communities."""
+        p = self.logits(self.task.target)[:, :self.task.num_known].softmax(1)
+        trained = [self.new_cluster_gnn(p.argmax(1), scale) for scale in SCALES]
+        for cluster in trained:
+            cluster.pretrain(STEPS)
+        self.density.learn(trained, p, self.task.train, self.labels)
 
     def episode(self) -> dict[str, float]:
         """One turn: decisions, clusters, and a new classifier."""
         task, scores = self.task, self.predict(self.task.target)
         blind = False
         if task.open_set and (not self.number or self.one_graph):
-            scores[:, task.num_known] += self.sure_cut
+            scores[:, task.num_known] += self.decision_cut
         if task.open_set and not self.number:
             unknown = scores[task.pool].argmax(1) == task.num_known
             blind = float(unknown.float().mean()) > MOST
         figures, log_q = self.cluster(scores, blind)
 
-        evidence = log_q if blind else log_q + scores.log_softmax(1)
+        log_p = scores.log_softmax(1)
+        weight = 1.0 if blind else self.best_weight(log_q, log_p)
+        evidence = weight * log_q + (1 - weight) * log_p
         label, learned = evidence.argmax(1), self.surest(evidence)
         self.number += 1
-        figures |= self.train_classifier([
+        figures |= {"cluster_weight": weight} | self.train_classifier([
             Part("classifier_source", self.source, task.train, self.labels),
             Part("classifier_target", self.target, learned, label[learned])])
         if task.open_set:
             share = (label[task.pool] == task.num_known).float().mean()
             figures["pseudo_unknown_share"] = float(share)
+            self.choose_sharing()
         return figures
+
+    def best_weight(self, log_q: Tensor, log_p: Tensor) -> float:
+        """The weight of ``log_q`` against ``log_p``, both ``[V, N(+1)]``, with which held-out nodes
+        are named best; a half where there are none on the target."""
+        if not self.judged:
+            return 0.5
+        return min(WEIGHTS, key=lambda v: float(
+            self.held_out_losses(v * log_q + (1 - v) * log_p).mean()))
+
+    def choose_sharing(self) -> None:
+        """Let neighbours share the posterior unless held-out nodes are named worse by it, by more
+        than one standard error: communities lend what single nodes lack, as those of an unknown
+        class do."""
+        if self.judged:
+            log_p = self.logits(self.task.target).log_softmax(1)
+            shared = self.smooth(log_p.exp(), self.task.target, PROPAGATION).clamp(min=TINY).log()
+            worse = self.held_out_losses(shared) - self.held_out_losses(log_p)
+            error = worse.std(correction=0) / len(worse) ** 0.5
+            self.shared.fill_(bool(worse.mean() <= error))
+
+    @property
+    def judged(self) -> bool:
+        """Whether there are held-out nodes on the target."""
+        return self.task.validation is self.task.target and len(self.held_out) > 0
+
+    def held_out_losses(self, log_p: Tensor) -> Tensor:
+        """Cross-entropy of each held-out node ``[n]`` on the target, at the best temperature, among
+        the known classes where none of them is unknown.
+
+        Args:
+            log_p: log posteriors of the target, ``[V, N(+1)]``.
+        """
+        width = self.task.num_known + int(self.held_out.max() == self.task.num_known)
+        scores = log_p[self.task.val, :width]
+        losses = (F.cross_entropy(scores * scale, self.held_out, reduction="none")
+                  for scale in TEMPERATURES)
+        return min(losses, key=lambda each: float(each.mean()))
 
     def surest(self, scores: Tensor) -> Tensor:
         """Of each class the unlabelled nodes that have it by the largest margins, ``[n]``, one or
@@ -165,9 +252,8 @@ class SRNCSpare(Method):
         """
         task, known = self.task, self.task.num_known
         named = scores[:, :known].argmax(1) if blind else scores.argmax(1)
-        every, learned = torch.arange(len(named), device=named.device), self.surest(scores)
-        gamma = newman_resolution(task.target.edge_index, self.target.degree, every, named)
-        cluster = self.new_cluster_gnn(self.resolution * gamma)
+        learned = self.surest(scores)
+        cluster = self.new_cluster_gnn(named)
         encoder, on_target = cluster.encoder, cluster.on_target()
         decisions = Part("cluster_decisions", cluster.target, learned, named[learned])
 
@@ -188,27 +274,38 @@ class SRNCSpare(Method):
         figures |= {"resolution": cluster.resolution} | cluster.figures(log_q)
         return figures, cluster.log_class_posterior(log_q)
 
-    def new_cluster_gnn(self, resolution: float) -> ClusterGNN:
-        """An untrained cluster GNN whose first clusters are the known classes, in their order."""
-        task, spec = self.task, cluster_encoder(self.encoder)
-        graphs = (prepare(graph, spec.features) for graph in (task.source, task.target))
-        size = task.num_known + (self.spare if task.open_set else 0)
-        return ClusterGNN(spec, size, task.num_outputs, *graphs, resolution=resolution,
-                          collapse=COLLAPSE, modularity_weight=self.modularity_weight,
-                          lr=CLUSTER_LR, batch_size=self.batch_size, fanout=self.fanout)
+    def new_cluster_gnn(self, named: Tensor, scale: float = 1.0) -> ClusterGNN:
+        """An untrained cluster GNN, its resolution by decisions ``[V]`` on the target, scaled."""
+        every = torch.arange(len(named), device=named.device)
+        edges, degree = self.task.target.edge_index, self.target.degree
+        gamma = scale * self.resolution * newman_resolution(edges, degree, every, named)
+        graphs = (prepare(graph, self.cluster_spec.features)
+                  for graph in (self.task.source, self.task.target))
+        return ClusterGNN(self.cluster_spec, self.num_clusters, self.task.num_outputs, *graphs,
+                          resolution=gamma, collapse=COLLAPSE,
+                          modularity_weight=self.modularity_weight, lr=CLUSTER_LR,
+                          batch_size=self.batch_size, fanout=self.fanout)
 
     def uncorrected(self, graph: Data, role: str = "target") -> Tensor:
         """Log posteriors ``[V, N(+1)]``; before the first turn the unknown class has the negative
-        propagated log-odds of a node's likeliest class, above the likeliest class."""
+        propagated log-odds of a node's likeliest class, less what labels are missing, above the
+        likeliest class."""
         logits, known = self.logits(graph, role), self.task.num_known
         if not self.task.open_set:
             return self.smoothed(logits, graph)
         if self.number:
-            return logits.log_softmax(1)
+            log_p = logits.log_softmax(1)
+            if self.shared:
+                return self.smooth(log_p.exp(), graph, PROPAGATION).clamp(min=1e-12).log()
+            return log_p
         log_p = logits[:, :known].log_softmax(1)
         best = log_p.amax(1, keepdim=True)
         odds = best - (-best.expm1()).clamp(min=TINY).log()
-        return torch.cat([log_p - best, -self.propagated(odds, graph)], 1)
+        score = self.propagated(odds, graph)
+        if self.density.log_density.any():
+            prepared = prepare(graph, self.cluster_spec.features)
+            score += self.missing * self.density(prepared)[:, None]
+        return torch.cat([log_p - best, -score], 1)
 
     @torch.no_grad()
     def propagated(self, score: Tensor, graph: Data) -> Tensor:
@@ -222,15 +319,17 @@ class SRNCSpare(Method):
     def calibrate(self, scores: Tensor, label: Tensor, on_target: Tensor) -> None:
         """As all methods do; where no validation node is unknown, the cut is by the estimated share
         of unknown nodes on one graph, and between two graphs at the logit of the unknown class."""
-        known = label < self.task.num_known
+        self.held_out, known = label, label < self.task.num_known
         if known.any():
             named = scores[known, :self.task.num_known].argmax(1)
             self.accuracy.fill_(float((named == label[known]).float().mean()))
             confidence = self.confidence(scores)[known]
-            self.sure_cut.fill_(float(confidence.quantile(1 - self.sure)))
+            self.decision_cut.fill_(float(confidence.quantile(1 - self.sure)))
         if self.cut == "share" or not self.task.open_set or not bool(known.all()):
             super().calibrate(scores, label, on_target)
+            if self.task.open_set and not bool(known.all()):
+                self.decision_cut.copy_(self.threshold.clamp(max=CERTAIN))
         elif self.one_graph:
             self.threshold.fill_(cut_by_share(confidence, self.confidence(on_target)))
         else:
-            self.threshold.fill_(0.0 if self.number else self.sure_cut)
+            self.threshold.fill_(0.0 if self.number else self.decision_cut)

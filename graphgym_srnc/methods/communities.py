@@ -1,0 +1,69 @@
+"""Communities and the labels that they lack: what tells of unknown classes without any decision."""
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from graphgym_srnc.backbones import EncoderSpec, Graph
+from graphgym_srnc.methods.cluster_gnn import ClusterGNN, Clusters
+
+SCALES = (1.0, 1.0, 2.0, 2.0)
+"""Resolutions of the cluster GNNs, in multiples of the method's: coarse communities hold more
+labels to count, fine ones have fewer classes in them."""
+
+STEPS = 100
+"""Gradient steps of each on modularity."""
+
+
+class LabelDensity(nn.Module):
+    r"""How many labels a node's communities have, of as many as known classes would give them.
+
+    Labels are drawn from the nodes of known classes, so a community of unknown ones lacks them.
+    With a cluster GNN that has learned modularity alone, :math:`Q_{ic}`, and the classifier's
+    posterior over the known classes, :math:`P_{ik}`, the log density of a node is
+
+    .. math:: \sum_c Q_{ic} \log \frac{1 + \sum_{j \in D^s} Q_{jc}}{1 + \sum_j Q_{jc} e_j},
+        \qquad e_j = \sum_k P_{jk} \frac{|D^s_k|}{\sum_l P_{lk}}
+
+    with :math:`e_j` the labels that a node is expected to bear; a mean over the cluster GNNs. It is
+    near 0 where labels are as dense as elsewhere, and negative where they are missing. As in
+    learning from positive and unlabelled data (Elkan and Noto, KDD 2008), each class's labels are
+    taken to be drawn at random from its nodes.
+
+    Args:
+        spec: the encoder of a cluster GNN.
+        num_features: of the graph.
+        num_clusters: :math:`C`.
+        num_outputs: :math:`N + 1`.
+        batch_size: that of the method.
+    """
+
+    def __init__(self, spec: EncoderSpec, num_features: int, num_clusters: int, num_outputs: int,
+                 batch_size: int) -> None:
+        super().__init__()
+        sizes = num_features, num_clusters, num_outputs, batch_size
+        self.clusters = nn.ModuleList(Clusters(spec, *sizes) for _ in SCALES)
+        self.register_buffer("log_density", torch.zeros(len(SCALES), num_clusters))
+
+    @torch.no_grad()
+    def learn(self, trained: list[ClusterGNN], p: Tensor, train: Tensor, labels: Tensor) -> None:
+        """Take over cluster GNNs that have learned modularity, and count their labels.
+
+        Args:
+            trained: one for each of :data:`SCALES`.
+            p: the classifier's posterior over the known classes, ``[V, N]``.
+            train, labels: labelled nodes and their classes, ``[n]``.
+        """
+        drawn = labels.bincount(minlength=p.size(1)) / p.sum(0).clamp(min=1e-12)
+        expected = p @ drawn
+        for member, cluster in enumerate(trained):
+            self.clusters[member].load_state_dict(cluster.state_dict())
+            q = cluster.log_posterior(cluster.target).exp()
+            found, due = q[train].sum(0), expected @ q
+            self.log_density[member] = ((1 + found) / (1 + due)).log()
+
+    @torch.no_grad()
+    def forward(self, graph: Graph) -> Tensor:
+        """The log density of all nodes of a graph, ``[V]``."""
+        return torch.stack([cluster.log_posterior(graph).exp() @ density
+                            for cluster, density in zip(self.clusters, self.log_density)]).mean(0)
