@@ -1,4 +1,4 @@
-"""SRNC with spare clusters: log-odds, missing labels, weights, cuts against oracles; easy graphs."""
+"""SRNC with spare clusters: log-odds, missing labels, weights and cuts against oracles."""
 from __future__ import annotations
 
 import dataclasses
