@@ -11,7 +11,12 @@ reads its row anew: ``8 nnz + 4 (R + 1) + 4 K (nnz + R)``. The truth lies betwee
 by the bandwidth that a copy of a large tensor reaches, and by the time taken.
 
 The bound of a whole training step is the sum over its operations of the larger of two times: bytes
-at the bandwidth of a copy, and operations at the rate that a large dense product reaches.
+at the bandwidth of a copy, and operations at the rate that a large dense product reaches. The step
+keeps the memory that it frees, as ``graphgym-srnc run`` does. Bandwidth, rates and step are taken
+by turns.
+
+With one thread times are of the processor, which other work on the machine moves less than those
+of the clock.
 """
 from __future__ import annotations
 
@@ -42,11 +47,13 @@ DEGREE, CLUSTERS = 10.0, 16
 
 def seconds(call: Callable[[], object], rounds: int = 10) -> float:
     """Median time of a call after one that does not count."""
+    # Threads that wait for one another count as busy.
+    clock = time.process_time if torch.get_num_threads() == 1 else time.perf_counter
     taken = []
     for _ in range(rounds + 1):
-        begin = time.perf_counter()
+        begin = clock()
         call()
-        taken.append(time.perf_counter() - begin)
+        taken.append(clock() - begin)
     return median(taken[1:])
 
 
@@ -58,6 +65,7 @@ def bandwidth_of_copy(numbers: int = 2 ** 26) -> float:
 
 def roofline(widths: tuple[int, ...] = (16, 40, 128, 256)) -> str:
     """A line for each width K: GB/s by both counts, and their share of the bandwidth of a copy."""
+    environment.keep_memory()
     bandwidth = bandwidth_of_copy()
     data, nodes, num_outputs = load("arxiv-size")
     adjacency = backbones.prepare(data, "none").adjacency("gcn")
@@ -73,28 +81,50 @@ def roofline(widths: tuple[int, ...] = (16, 40, 128, 256)) -> str:
                       f"{each:.1f}", f"{each / bandwidth:.2f}"))
     head = ("K", "ms", "GB/s, rows read once", "of a copy", "GB/s, rows read for each entry",
             "of a copy")
-    step = ours("gcn", data, None, num_outputs)
-    taken, bound = seconds(step), step_bound(rows, adjacency.nnz, data.num_features,
-                                             EncoderSpec().hidden, num_outputs, bandwidth)
-    least, parts = sum(bound.values()), ", ".join(f"{name} {1000 * value:.0f}"
-                                                  for name, value in bound.items())
+    sizes = rows, adjacency.nnz, data.num_features, EncoderSpec().hidden, num_outputs
     return (f"A copy moves {bandwidth:.1f} GB/s with {torch.get_num_threads()} thread(s). "
             f"{rows:,} nodes, {adjacency.nnz:,} entries.\n\n{_pages.table(head, lines)}\n"
-            f"A training step of the GCN on all nodes takes {1000 * taken:.0f} ms; its bound is "
-            f"{1000 * least:.0f} ms ({parts}), {least / taken:.2f} of the time.\n")
+            + step_beside_bound(ours("gcn", data, None, num_outputs), sizes))
+
+
+def step_beside_bound(step: Callable[[], None], sizes: tuple[int, int, int, int, int],
+                      turns: int = 5) -> str:
+    """Time of a training step of the sizes of :func:`step_bound` beside its bounds, by turns."""
+    taken = [(seconds(step, 3), bandwidth_of_copy(), rate_of_product(), rate_of_onednn())
+             for _ in range(turns)]
+    lines = [(f"measured, median of {turns} turns", f"{1000 * median(next(zip(*taken))):.0f}",
+              "", "", "")]
+    for name, place in (("torch's product", 2), ("oneDNN's product", 3)):
+        bounds = [step_bound(*sizes, turn[1], turn[place]) for turn in taken]
+        shares = [sum(bound.values()) / turn[0] for bound, turn in zip(bounds, taken)]
+        parts = ", ".join(f"{part} {1000 * median(bound[part] for bound in bounds):.0f}"
+                          for part in bounds[0])
+        lines.append((f"bound, {median(turn[place] for turn in taken):.0f} GFLOP/s of {name}",
+                      f"{1000 * median(sum(bound.values()) for bound in bounds):.0f}",
+                      f"{median(shares):.2f}", f"{min(shares):.2f} to {max(shares):.2f}", parts))
+    return _pages.table(("training step of the GCN on all nodes", "ms", "of the step",
+                         "over the turns", "parts"), lines)
 
 
 def rate_of_product(size: int = 2048) -> float:
-    """Operations a second, in 10^9, of a dense product."""
+    """Operations a second, in 10^9, of torch's dense product."""
     square = torch.randn(size, size)
-    return 2 * size ** 3 / seconds(lambda: square @ square) / 1e9
+    return 2 * size ** 3 / seconds(lambda: square @ square, 3) / 1e9
+
+
+def rate_of_onednn(size: int = 2048) -> float:
+    """The same of the product of oneDNN, which torch has on board but not behind its ``@``; NaN
+    where it has not."""
+    if not torch.backends.mkldnn.is_available():
+        return math.nan
+    square, multiply = torch.randn(size, size), torch.ops.mkldnn._linear_pointwise
+    return 2 * size ** 3 / seconds(lambda: multiply(square, square, None, "none", [], ""), 3) / 1e9
 
 
 def step_bound(nodes: int, entries: int, features: int, hidden: int, outputs: int,
-               bandwidth: float) -> dict[str, float]:
+               bandwidth: float, rate: float) -> dict[str, float]:
     """The least seconds of the parts of a step of a two-layer GCN whose loss reads all nodes, with
-    propagated features made before."""
-    rate = rate_of_product()
+    propagated features made before; bandwidth and rate of dense products in 10^9 a second."""
     wide, narrow = 4 * nodes * hidden, 4 * nodes * outputs
     # Forward: XW, HW. Backward: the gradients of both weights and of H.
     products = [(features * hidden, 4 * nodes * features + wide), (hidden * outputs, wide + narrow),
@@ -182,7 +212,7 @@ def main() -> None:
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("command", choices=("roofline", "dmon", "one"))
     parser.add_argument("words", nargs="*", help=argparse.SUPPRESS)
-    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--threads", type=int, default=1)
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
     torch.manual_seed(0)

@@ -90,8 +90,7 @@ def measure(args: argparse.Namespace) -> dict[str, float]:
         task = make(int(args.edges), Path(folder), args.mode == "batches")
         making = {"making_seconds": time.perf_counter() - begin,
                   "making_mib": environment.peak_memory()}
-        options = {"srnc": {"pretrain_steps": args.steps, "cluster_source_steps": args.steps,
-                            "cluster_steps": args.steps, "rounds": 1}}
+        options = {"srnc": {"pretrain_steps": args.steps, "cluster_steps": args.steps, "rounds": 1}}
         batch = {"batch_size": 1024, "fanout": 10} if args.mode == "batches" else {}
         method = methods.find(args.method)(encoder=EncoderSpec(hidden=WIDTH, features="l2"),
                                            steps=args.steps,

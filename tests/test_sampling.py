@@ -5,6 +5,7 @@ Sampled operators and the sampled modularity are compared with those of the whol
 from __future__ import annotations
 
 import itertools
+import tracemalloc
 from collections import Counter
 from types import SimpleNamespace
 
@@ -121,6 +122,17 @@ def test_drawn_edges_are_uniform():
     count = torch.bincount(ends[0] * 12 + ends[1], minlength=144)
     of_edges = count[every[0] * 12 + every[1]]
     assert chisquare(of_edges).pvalue > 1e-4 and int(count.sum()) == int(of_edges.sum())
+
+
+def test_edges_are_drawn_without_a_copy_of_what_is_kept_of_all_nodes():
+    nodes = 100_000
+    graph = Graph(Data(x=torch.ones(nodes, 1), edge_index=torch.tensor([[0, 1], [1, 0]])), "none")
+    draw_edges(graph, 5)
+    tracemalloc.start()
+    draw_edges(graph, 5)
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert most < nodes
 
 
 @pytest.mark.parametrize("count, size", [(40, 7), (5000, 7), (5, 7)])

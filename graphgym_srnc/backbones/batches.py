@@ -71,5 +71,7 @@ def draw_edges(graph: Graph, count: int) -> Tensor:
     raw = graph.adjacency("raw").matrix
     size = (count if raw.nnz else 0,)
     entry = parallel.share(lambda: torch.randint(max(raw.nnz, 1), size)).numpy()
+    # Of two kinds of integers numpy would make those of all nodes wider, not those of the draws.
+    entry = entry.astype(raw.indptr.dtype)
     ends = np.searchsorted(raw.indptr, entry, side="right") - 1, raw.indices[entry]
     return torch.from_numpy(np.stack(ends).astype(np.int64)).to(graph.device)
