@@ -217,7 +217,7 @@ class Estimator(BaseEstimator):
             yield ()
             return
         with RunProgress(1, sys.stderr) as bar:
-            bar.start(type(self).__name__)
+            bar.start(type(self).__name__, "pre-training")
 
             def tell(episode: trainer.Episode, method: Method, task: ShiftTask) -> None:
                 most = (method.episodes if self.max_episodes < 0 else
