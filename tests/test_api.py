@@ -554,7 +554,8 @@ def test_any_form_of_a_graph():
     ({"resolution": "1"}, "resolution"), ({"pseudo_labels": "none"}, "pseudo_labels"),
     ({"selection": "source_val"}, "selection"),
     ({"open_set": False}, "open_set"), ({"callbacks": print}, "callbacks"),
-    ({"callbacks": [1]}, "callbacks"), ({"verbose": -1}, "verbose"), ({"verbose": "yes"}, "verbose"),
+    ({"callbacks": [1]}, "callbacks"),
+    ({"verbose": -1}, "verbose"), ({"verbose": "yes"}, "verbose"),
 ])
 def test_bad_parameters(changes, key):
     refused(key, tiny("SRNC", **changes).fit, make_task())
