@@ -979,7 +979,9 @@ def test_a_graph_in_one_file(suffix, tmp_path):
         graph.add_node(node, title=f"word {kind}", **{"class": kind})
     path = tmp_path / f"graph{suffix}"
     if suffix == ".json":
-        path.write_text(json.dumps(networkx.node_link_data(graph, edges="links")))
+        nodes = [{"id": node, **cells} for node, cells in graph.nodes(data=True)]
+        links = [{"source": start, "target": end} for start, end in graph.edges]
+        path.write_text(json.dumps({"nodes": nodes, "links": links}))
     else:
         (networkx.write_gexf if suffix == ".gexf" else networkx.write_graphml)(graph, path)
     expected = (["007", "b", "c"], ["art", "law", "art"], [[0, 1], [1, 2]],
