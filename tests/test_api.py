@@ -787,3 +787,6 @@ def test_plots_on_given_axes(fitted):
     refused("y", plot.embedding, model, task.target, [0])
     refused("task", plot.confusion, model, task.target)
     refused("task", plot.shift, task.target)
+    for name in ("confusion", "reliability", "episodes", "embedding"):
+        with pytest.raises(NotFittedError):
+            getattr(plot, name)(graphgym_srnc.ERM(), *draw[name][1:])
