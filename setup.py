@@ -61,7 +61,7 @@ setup(
         "tensorboard>=2.17",
         "tensorboardX>=2.6.2.2",
         "scikit-learn>=1.4.2",
-        "scipy>=1.12",
+        "scipy>=1.15",
         "numpy>=1.26.4",
         "pandas>=2.1.4",
         "rich>=13.7",

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Sequence
 
 import numpy as np
 import torch
+from sklearn.utils.validation import check_is_fitted
 
 from graphgym_srnc.data.describe import describe
 from graphgym_srnc.errors import InputError
@@ -39,8 +40,10 @@ def confusion(model: Estimator, task: ShiftTask, ax: Axes | None = None) -> Axes
 
     Raises:
         InputError: it is no task.
+        NotFittedError: the model is not fitted yet.
     """
     _check(task)
+    check_is_fitted(model, "method_")
     names = [_name(label) for label in model.classes_.tolist()]
     number = {label: index for index, label in enumerate(model.classes_.tolist())}
     predicted = [number[label] for label in model.predict(task.target)[task.test].tolist()]
@@ -56,7 +59,9 @@ def reliability(model: Estimator, ax: Axes | None = None) -> Axes:
 
     Raises:
         InputError: no node was scored.
+        NotFittedError: the model is not fitted yet.
     """
+    check_is_fitted(model, "method_")
     curves = {part: curve for part, curve in model.verdict_.get("reliability", {}).items() if curve}
     if not curves:
         raise InputError("model", repr(model), "a fit with validation or test nodes")
@@ -114,7 +119,9 @@ def episodes(model: Estimator, metric: str = "micro_f1", ax: Axes | None = None)
 
     Raises:
         InputError: no episode has such a score.
+        NotFittedError: the model is not fitted yet.
     """
+    check_is_fitted(model, "method_")
     record = model.record_
     curves = {part: [getattr(one, part).get(metric, np.nan) for one in record.history]
               for part in ("val", "test")}

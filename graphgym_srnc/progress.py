@@ -88,17 +88,20 @@ class RunProgress(_Display):
         if self._bars is not None:
             self._bars.stop()
 
-    def start(self, name: str, status: str = "pre-training") -> None:
+    def start(self, name: str, status: str) -> None:
         """A run begins, or another part of a command."""
         self.name, self.status, self.begin = name, status, time.monotonic()
         if self._bars is not None:
             text = f"{name}: {status}"
             self._bars.reset(self._episodes, description=text, total=None, visible=True)
 
+    def doing(self, status: str) -> None:
+        """What the run does now, until the next episode is done."""
+        self.status = status
+
     def episode(self, number: int, most: int, text: str) -> None:
         """An episode of the run is done, of at most so many after episode 0."""
         self.status = f"episode {number} of {most} done, {text}"
-        self.status += ", finishing" * (number == most)
         if self._bars is not None:
             self._bars.update(self._episodes, description=f"{self.name}: {text}",
                               completed=number + 1, total=most + 1)

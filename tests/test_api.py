@@ -555,6 +555,7 @@ def test_any_form_of_a_graph():
     ({"selection": "source_val"}, "selection"),
     ({"open_set": False}, "open_set"), ({"callbacks": print}, "callbacks"),
     ({"callbacks": [1]}, "callbacks"),
+    ({"verbose": -1}, "verbose"), ({"verbose": "yes"}, "verbose"),
 ])
 def test_bad_parameters(changes, key):
     refused(key, tiny("SRNC", **changes).fit, make_task())
@@ -689,11 +690,12 @@ def test_the_embedding(fitted):
         assert np.array_equal(hidden, model._model.predict(OTHER).hidden.numpy())
 
 
-def test_verbose_tells_how_far_it_is_and_changes_nothing(capsys, monkeypatch):
-    quiet = tiny("SRNC").fit(make_task())
+@pytest.mark.parametrize("verbose", [True, 2])
+def test_verbose_tells_how_far_it_is_and_changes_nothing(capsys, monkeypatch, verbose):
+    quiet = tiny("SRNC", verbose=0).fit(make_task())
     assert capsys.readouterr() == ("", "")
     monkeypatch.setattr("graphgym_srnc.progress.EVERY", 0.001)
-    loud = tiny("SRNC", verbose=True).fit(make_task())
+    loud = tiny("SRNC", verbose=verbose).fit(make_task())
     told = capsys.readouterr()
     assert told.out == "" and "SRNC: pre-training, step" in told.err
     assert "episode 2 of 2 done, val" in told.err.splitlines()[-1]
@@ -785,3 +787,6 @@ def test_plots_on_given_axes(fitted):
     refused("y", plot.embedding, model, task.target, [0])
     refused("task", plot.confusion, model, task.target)
     refused("task", plot.shift, task.target)
+    for name in ("confusion", "reliability", "episodes", "embedding"):
+        with pytest.raises(NotFittedError):
+            getattr(plot, name)(graphgym_srnc.ERM(), *draw[name][1:])

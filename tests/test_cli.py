@@ -305,6 +305,13 @@ def test_results_that_are_removed_in_mid_run(tmp_path, capsys, monkeypatch):
     assert not list((tmp_path / "out").rglob("*"))
 
 
+def test_what_a_run_does_is_told_part_by_part(tmp_path, monkeypatch):
+    parts = []
+    monkeypatch.setattr(RunProgress, "doing", lambda _, status: parts.append(status))
+    assert with_tensorboard(tmp_path / "out") == 0
+    assert parts == ["reading data", "pre-training", "writing files"]
+
+
 def test_a_full_disk_under_tensorboard(tmp_path, capsys, monkeypatch):
     from graphgym_srnc.watch import events
 
@@ -541,7 +548,8 @@ def test_default_names_say_config_data_and_method(tmp_path):
 def test_plain_progress_tells_of_a_long_start(monkeypatch, capsys):
     monkeypatch.setattr("graphgym_srnc.progress.EVERY", 0.01)
     with RunProgress(2) as progress:
-        progress.start("seed 7")
+        progress.start("seed 7", "reading data")
+        progress.doing("pre-training")
         while "pre-training" not in (seen := capsys.readouterr().out):
             time.sleep(0.01)
         progress.finish("done")

@@ -11,12 +11,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from conftest import make_graph
 from sklearn.metrics import f1_score
 from torch_geometric.data import Data
 
+from graphgym_srnc import ERM
 from graphgym_srnc.cli import predict
 from graphgym_srnc.cli.main import main
 from graphgym_srnc.errors import InputError
+from graphgym_srnc.train.model import is_dense
 
 SRC = Path(__file__).parents[1]
 SIZES = ["synthetic.num_nodes", "200", "synthetic.num_val", "40", "synthetic.num_test", "80",
@@ -158,6 +161,21 @@ def test_parquet(tmp_path, monkeypatch):
     monkeypatch.setattr(predict, "find_spec", lambda name: None)
     with pytest.raises(InputError, match="extra parquet"):
         predict.check_out(tmp_path / "b.parquet", False)
+
+
+@pytest.mark.parametrize("dense", [False, True])
+def test_another_graph_is_scaled_as_that_of_training(dense):
+    """Two graphs that are all but equal, on both sides of the share that counts as dense."""
+    graph = make_graph()
+    x = torch.rand(90, 50, generator=torch.Generator().manual_seed(0))
+    sparse = Data(x=x * (x < 0.15), edge_index=graph.edge_index)
+    filled = Data(x=sparse.x.masked_fill(sparse.x == 0, 1e-7), edge_index=graph.edge_index)
+    trained = Data(x=filled.x if dense else sparse.x, edge_index=graph.edge_index, y=graph.y,
+                   train_mask=torch.arange(90) < 60)
+    model = ERM(hidden=8, steps=20, open_set=False).fit(trained)
+    first, second = model.predict_proba(sparse), model.predict_proba(filled)
+    np.testing.assert_allclose(first, second, atol=1e-4)
+    assert not is_dense(sparse, "auto") and is_dense(filled, "auto")
 
 
 def test_notes_on_scaling(task):

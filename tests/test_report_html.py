@@ -31,7 +31,7 @@ CENTRES = {"erm": 0.70, "pgl": 0.75, "srnc": 0.82, "iid": 0.9}
 SCORES = {(method, task): np.round(RNG.normal(centre, 0.02, 7), 3)
           for method, centre in CENTRES.items() for task in ("open_set/Cora", "open_set/CiteSeer")}
 LABELS = {"Theory": {"source": 20, "target": 300}, "unseen Rules": {"source": 0, "target": 500}}
-EVIL = """<script>alert(1)</script><img src=x onerror=alert(2)>{{7*7}}{% raw %}"'&amp;\u202e"""
+EVIL = """<script>alert(1)</script><img src=x onerror=alert(2)>{{7*123457}}{% raw %}"'&amp;\u202e"""
 
 
 def chunk(kind: bytes, content: bytes) -> bytes:
@@ -279,7 +279,7 @@ def test_text_of_strangers_stays_text(tmp_path, undrawn):
     assert not [key for _, attributes in found.tags for key in attributes if key.startswith("on")]
     shown = EVIL.replace("\u202e", "?")
     assert found.text.count(shown) > 15 and name in found.text
-    assert "49" not in re.sub(r'data:[^"]*|#\w+|\b[0-9a-f]{40}', "", text)
+    assert "864199" not in re.sub(r'data:[^"]*|#\w+|\b[0-9a-f]{40}', "", text)
     assert "{{8*8}}" in found.text and "\u202e" not in text
     assert f"open_set/{shown}, seed 0" in [image["alt"] for image in found.all("img")]
 
@@ -377,6 +377,13 @@ def test_the_paper_stands_beside_results_that_it_has(results, tmp_path, undrawn)
     assert "77.4 ± 4.0" not in Page(rendered([results], ["micro_f1"], paper="none")).text
     keep(tmp_path, "toy", [0.5, 0.6], task="synthetic/open_set")
     assert pages.fitting(collect([tmp_path]).runs) is None
+
+
+def test_a_graph_made_in_memory_is_not_called_by_its_kind_of_shift(tmp_path):
+    for task in ("synthetic/open_set", "open_set/Cora"):
+        keep(tmp_path, task.replace("/", "-"), [0.5, 0.6], task=task)
+    shown = compare.table(collect([tmp_path]).runs, ["micro_f1"])
+    assert [*shown.columns] == ["Cora", "synthetic/open_set"]
 
 
 def test_a_config_of_the_page_can_be_run_again(gym, tmp_path):

@@ -181,6 +181,13 @@ def test_a_second_table_gets_the_features_of_the_first(files, tmp_path, capsys):
     assert "first, whose column: got 'title'" in capsys.readouterr().err
 
 
+def test_a_file_that_is_not_there(tmp_path, split_free, capsys):
+    nodes, links = split_free
+    assert run("make", nodes.with_name("node.csv"), links, "--out", tmp_path / "out") == 2
+    error = capsys.readouterr().err
+    assert "node.csv: got 'No such file or directory'" in error and f"close: {nodes.name}" in error
+
+
 def test_spectral_features_are_eigenvectors(split_free):
     made, _ = homogeneous.make_graph(*split_free, spectral=3)
     adjacency = networkx.to_numpy_array(networkx.Graph(EDGES), nodelist=IDS[:7])
@@ -979,7 +986,9 @@ def test_a_graph_in_one_file(suffix, tmp_path):
         graph.add_node(node, title=f"word {kind}", **{"class": kind})
     path = tmp_path / f"graph{suffix}"
     if suffix == ".json":
-        path.write_text(json.dumps(networkx.node_link_data(graph, edges="links")))
+        nodes = [{"id": node, **cells} for node, cells in graph.nodes(data=True)]
+        links = [{"source": start, "target": end} for start, end in graph.edges]
+        path.write_text(json.dumps({"nodes": nodes, "links": links}))
     else:
         (networkx.write_gexf if suffix == ".gexf" else networkx.write_graphml)(graph, path)
     expected = (["007", "b", "c"], ["art", "law", "art"], [[0, 1], [1, 2]],

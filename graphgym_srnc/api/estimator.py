@@ -64,6 +64,7 @@ class Estimator(BaseEstimator):
         random_state: seeds all that training draws. There is no other source of randomness.
         callbacks: called after each episode with it, the method and the task; they are not saved.
         verbose: show how far training is, on stderr: bars on a terminal, else a line now and then.
+            Any number above 0 does as True does.
     """
 
     _method: type[Method]
@@ -83,7 +84,7 @@ class Estimator(BaseEstimator):
         min_agreement: Share = 0.6, max_episodes: Annotated[int, Range(-1)] = -1,
         patience: Natural = 0, open_set: bool | None = None,
         random_state: Annotated[int, Range(0, 2 ** 32 - 1)] = 0,
-        callbacks: Sequence[trainer.Callback] = (), verbose: bool = False,
+        callbacks: Sequence[trainer.Callback] = (), verbose: int = False,
     ) -> None:
         raise TypeError("an estimator is made for a method: graphgym_srnc.SRNC(), ...")
 
@@ -216,7 +217,7 @@ class Estimator(BaseEstimator):
             yield ()
             return
         with RunProgress(1, sys.stderr) as bar:
-            bar.start(type(self).__name__)
+            bar.start(type(self).__name__, "pre-training")
 
             def tell(episode: trainer.Episode, method: Method, task: ShiftTask) -> None:
                 most = (method.episodes if self.max_episodes < 0 else

@@ -33,13 +33,14 @@ TYPES: dict[type, tuple[Any, str]] = {
 
 def checked(estimator: BaseEstimator) -> tuple[dict[str, Any], dict[str, Any]]:
     """The parameters of an estimator in plain Python types: the options of its method, and those
-    that all estimators share but for ``callbacks``.
+    that all estimators share but for ``callbacks`` and ``verbose``.
 
     Raises:
         InputError: one is of a wrong type or out of its range.
     """
     given = estimator.get_params(deep=False)
-    callbacks, open_set = given.pop("callbacks"), given["open_set"]
+    callbacks, verbose = given.pop("callbacks"), given.pop("verbose")
+    open_set = given["open_set"]
     plain = {option.key: _typed(option.key, given[option.key], option.type)
              for option in options(type(estimator)) if option.key in given}
     check(type(estimator), plain)
@@ -48,10 +49,11 @@ def checked(estimator: BaseEstimator) -> tuple[dict[str, Any], dict[str, Any]]:
     if not isinstance(callbacks, (list, tuple)) or not all(map(callable, callbacks)):
         allowed = "a list of functions of an episode, the method and the task"
         raise InputError("callbacks", callbacks, allowed)
+    if not isinstance(verbose, (bool, np.bool_, numbers.Integral)) or verbose < 0:
+        raise InputError("verbose", verbose, "True, False or a whole number from 0 on")
     shared_by_heads = KINDS[plain["backbone"]] == "gatconv" and plain["layers"] > 1
     if shared_by_heads and plain["hidden"] % plain["heads"]:
         raise InputError("hidden", plain["hidden"], f"a multiple of heads = {plain['heads']}")
-    plain.pop("verbose")
     own = {option.key: plain.pop(option.key) for option in options(estimator._method)}
     return own, plain | {"open_set": open_set}
 

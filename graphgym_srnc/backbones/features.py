@@ -28,7 +28,8 @@ _scaled: WeakIdKeyDictionary = WeakIdKeyDictionary()
 def scaled_features(x: Tensor, features: str) -> Sparse | Tensor:
     """A feature matrix ``[V, F]`` scaled as asked, made once for all graphs that hold the matrix.
 
-    A matrix that was changed in place is scaled anew.
+    A matrix that was changed in place is scaled anew. One with the attribute ``dense``, True or
+    False, is taken for what that says, whatever its share of entries that are not zero.
     """
     made, version = _scaled.setdefault(x, {}), 0 if x.is_inference() else x._version
     if features not in made or made[features][0] != version:
@@ -38,7 +39,7 @@ def scaled_features(x: Tensor, features: str) -> Sparse | Tensor:
 
 def _scale(x: Tensor, features: str) -> Sparse | Tensor:
     dense = (x.to_dense() if x.layout != torch.strided else x).float()
-    if int(dense.count_nonzero()) >= SPARSE_BELOW * dense.numel():
+    if getattr(x, "dense", int(dense.count_nonzero()) >= SPARSE_BELOW * dense.numel()):
         return _scale_rows(dense, features, dense.mean(0) if features == "auto" else None)
     matrix = sp.csr_array(dense.cpu().numpy())
     if features != "none":

@@ -32,7 +32,7 @@ def main(args: argparse.Namespace) -> None:
         print(f"methods (train.mode): {', '.join(['standard', *methods.names()])}")
         print(f"shifts (dataset.format): {', '.join(shifts.names())}")
         print(f"backbones (gnn.layer_type): {layers}")
-        print(f"configs (--cfg): {', '.join(config_names())}\n")
+        print("configs (--cfg):", *_by_folder(config_names()), "", sep="\n")
     elif args.block in blocks:
         blocks = {args.block: blocks[args.block]}
     else:
@@ -45,6 +45,15 @@ def main(args: argparse.Namespace) -> None:
             rows.append((f"{block}.{option.key}", option.type.__name__, repr(option.default),
                          allowed, readable(option.doc)))
     _show(rows)
+
+
+def _by_folder(names: list[str]) -> list[str]:
+    """A line for each folder of configs: ``  paper/open_set/: citeseer-doc, ...``."""
+    folders: dict[str, list[str]] = {"": []}
+    for name in names:
+        folder, _, last = name.rpartition("/")
+        folders.setdefault(folder and f"{folder}/: ", []).append(last)
+    return [f"  {folder}{', '.join(lasts)}" for folder, lasts in folders.items()]
 
 
 def _show(rows: list[tuple[str, ...]]) -> None:

@@ -140,7 +140,7 @@ def _run_all(args: argparse.Namespace, cfg: CfgNode, experiment: Experiment,
         for seed in missing:
             figures = seed == cfg.seed if args.figures is None else args.figures
             extras = run.Extras(not args.no_tensorboard, figures, args.figure_every, args.map)
-            progress.start(f"seed {seed}")
+            progress.start(f"seed {seed}", "starting")
             with experiment.claim(seed, args.overwrite) as result:
                 is_new = result is None
                 parallel.from_first(partial(bytes, is_new))  # the others run it, or not

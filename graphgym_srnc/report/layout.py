@@ -163,7 +163,7 @@ def _labels(runs: Sequence[Run], keys: Sequence[str]) -> dict[tuple, str]:
 
 
 def _label(keys: Sequence[str], run: Run, brief: bool = False) -> str:
-    """The values of the keys that a run has; ``brief``: without the shift before a task."""
+    """The values of the keys that a run has; ``brief``: without the shift before a data set."""
     parts, both = [], {"method", "backbone"} <= {*keys}
     for key in (key for key in keys if key in run.facts and not (both and key == "backbone")):
         text = _text(run.facts[key])
@@ -173,7 +173,7 @@ def _label(keys: Sequence[str], run: Run, brief: bool = False) -> str:
             text = METHODS.get(text, text)
         elif key in ("backbone", "gnn.layer_type"):
             text = LAYERS.get(text, text)
-        elif brief and key == "task":
+        elif brief and key == "task" and run.facts.get("dataset.format") != "synthetic":
             text = text.removeprefix(f"{run.facts.get('dataset.format')}/")
         parts.append(text if key in PLAIN else f"{key.rpartition('.')[2]}={text}")
     return "/".join(parts) or "-"

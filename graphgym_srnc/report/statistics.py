@@ -108,7 +108,7 @@ def _wilcoxon(differences: tuple[float, ...]) -> float:
     ranks = rankdata(np.abs(values))
     if len(values) > 13 or len(np.unique(ranks)) == len(ranks):
         return float(wilcoxon(differences).pvalue)
-    # What scipy's wilcoxon does too since version 1.13, but with a call of Python for each of the
+    # What scipy's wilcoxon does too since version 1.15, but with a call of Python for each of the
     # 2^n signs, which takes seconds.
     return float(permutation_test((values,), lambda signed, axis: (ranks * (signed > 0)).sum(axis),
                                   permutation_type="samples", vectorized=True,

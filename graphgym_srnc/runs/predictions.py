@@ -6,14 +6,12 @@ from pathlib import Path
 from typing import Any, Sequence
 
 import pandas
-from torch import Tensor
 from torch_geometric.data import Data
 
 from graphgym_srnc import atomic
-from graphgym_srnc.backbones import prepare
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.text import aligned, clean, guarded
-from graphgym_srnc.train.model import Prediction, TrainedModel
+from graphgym_srnc.train.model import Prediction, TrainedModel, is_dense
 
 FEW = 100
 """Nodes below which a mean over them is a rough one."""
@@ -72,14 +70,13 @@ def summary(model: TrainedModel, prediction: Prediction) -> str:
 def notes(model: TrainedModel, graph: Data) -> list[str]:
     """What is odd about a graph as this model scales its features."""
     features = model.method.encoder.features
-    dense = isinstance(prepare(graph, features).x, Tensor)
+    dense = is_dense(graph, features)
     if features != "auto" or not (dense or model.dense):
         return []
     if dense != model.dense:
         here, there = ("dense", "sparse") if dense else ("sparse", "dense")
-        return [f"the features of this graph are {here}, those of training were {there}; scaled by"
-                " `auto` dense ones are centred and sparse ones are not, so do not trust these"
-                " predictions"]
+        return [f"the features of this graph are {here}, those of training were {there}; they are"
+                " scaled as those of training were"]
     if graph.num_nodes >= FEW:
         return []
     return ["the features are centred by the mean of this graph, which of only"

@@ -45,6 +45,9 @@ class Extras(NamedTuple):
 class Watch(Protocol):
     """Who is told how far a run is."""
 
+    def doing(self, status: str) -> None:
+        """What the run does now, where that may take long."""
+
     def episode(self, number: int, most: int, text: str) -> None:
         """An episode is done, of at most so many after episode 0."""
 
@@ -92,6 +95,7 @@ class Recorder:
     def finish(self, record: RunRecord, method: Method, task: ShiftTask) -> None:
         """Show the selected episode of a trained method."""
         self.experiment.check_there(self.cfg.seed)
+        self.watch.doing("drawing figures" if self.extras.figures else "writing files")
         self.board.finish(record, method, task, self.extras.settings(self.cfg))
 
     def close(self) -> None:

@@ -63,7 +63,9 @@ def run(base: CfgNode, seed: int, experiment: Experiment, watch: Watch | None = 
 
     recorder = Recorder(cfg, experiment, watch, extras)
     environment.reset_peak_memory()
+    watch.doing("reading data")
     task = build_task(cfg)
+    watch.doing("pre-training")
     edges = max(graph.edge_index.size(1) for graph in (task.source, task.target))
     threads = environment.threads(cfg.num_threads, edges)
     torch.set_num_threads(threads)

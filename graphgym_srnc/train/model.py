@@ -16,6 +16,7 @@ from torch_geometric.data import Data
 
 from graphgym_srnc import __version__, atomic, methods, seal, shifts
 from graphgym_srnc.backbones import Encoder, EncoderSpec, prepare
+from graphgym_srnc.backbones.sparse import Sparse
 from graphgym_srnc.data import untrusted
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.methods.base import Method
@@ -60,7 +61,8 @@ class TrainedModel:
         method, options: the method with the modules that predictions need, and its options.
         classes: the label of each class in the order of the posterior, a number or a word; in
             open-set shift the last one is that of the unknown class, -1 or a word.
-        dense: whether the target graph in training had dense features, which are scaled otherwise.
+        dense: whether the target graph in training had dense features, which are scaled otherwise;
+            those of any other graph are scaled as these were.
         facts: plain values that the writer of a file wants to keep beside the model.
     """
 
@@ -79,7 +81,7 @@ class TrainedModel:
            classes: Sequence[int | str], facts: dict[str, Any]) -> TrainedModel:
         """The model of a method that was trained on a task; modules of the losses are left out."""
         encoder, state = replace(method.encoder, base=None), method.state_dict()
-        dense = isinstance(prepare(task.target, encoder.features).x, Tensor)
+        dense = is_dense(task.target, encoder.features)
         predictor = _rebuilt(type(method), encoder, options, task.sizes, state)
         return cls(predictor, options, classes, dense, facts)
 
@@ -103,7 +105,11 @@ class TrainedModel:
         if graph.num_features != expected:
             allowed = f"{expected}, as in training"
             raise InputError("graph: x", f"{graph.num_features} features", allowed)
-        return graph.to(self.method.threshold.device)
+        graph = graph.to(self.method.threshold.device)
+        if is_dense(graph, self.method.encoder.features) != self.dense:
+            graph.x = graph.x.view_as(graph.x)  # the caller's tensor stays without the mark
+            graph.x.dense = self.dense
+        return graph
 
     @torch.no_grad()
     def predict(self, graph: Data) -> Prediction:
@@ -139,6 +145,11 @@ class TrainedModel:
         except OSError as error:
             allowed = f"a file that can be written ({error.strerror})"
             raise InputError("path", str(path), allowed) from error
+
+
+def is_dense(graph: Data, features: str) -> bool:
+    """Whether features are scaled as dense ones are, or, on disk, are read as such."""
+    return not isinstance(prepare(graph, features).x, Sparse)
 
 
 def load(path: str | os.PathLike, encoder: EncoderSpec | None = None) -> TrainedModel:

@@ -6,6 +6,7 @@ what it should be.
 from __future__ import annotations
 
 import csv
+import difflib
 import errno
 import gzip
 import io
@@ -78,7 +79,10 @@ def text(path: Path, encodings: Sequence[str] = ("utf-8-sig",)) -> str:
         content = _unpacked(path) if path.suffix == ".gz" else regular(path).read_bytes()
     except (OSError, EOFError, zlib.error) as error:
         cause = getattr(error, "strerror", None) or str(error)
-        raise InputError(str(path), "", f"a readable file ({cause})") from error
+        beside = [other.name for other in path.parent.glob("*")]
+        near = ", ".join(difflib.get_close_matches(path.name, beside, 3))
+        raise InputError(str(path), cause, "a file that can be read"
+                         + f"; close: {near}" * bool(near)) from error
     for encoding in encodings:
         try:
             return io.StringIO(content.decode(encoding), newline=None).read()
