@@ -1,11 +1,15 @@
 """What the tables of the benchmarks say of runs: who leads, what counts once, who is marked."""
 from __future__ import annotations
 
+import json
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from graphgym_srnc import store
+from graphgym_srnc.grid import local, worker
+from graphgym_srnc.grid.jobs import Outcome, attempt
 from graphgym_srnc.report.read import collect
 
 FOLDER = Path(__file__).parent.parent / "benchmarks"
@@ -86,3 +90,68 @@ def test_a_claim_is_judged_by_its_mean(monkeypatch):
         found = dict(zip("ab", map(runs, scores)))
         assert reproduction.line("x", found)[6] == verdict
     assert reproduction.line("x", {"a": runs(0.7)})[3] == "1 of 2"
+
+
+@pytest.fixture
+def tuned(benchmark_of, monkeypatch, tmp_path):
+    """The program of tuned tables with a toy table, and a function that runs it in this process."""
+    program = benchmark_of("tuned")
+    rows = {"erm": ("GCN", "erm", {}), "gnnsafe": ("GNNSafe", "erm", {"erm.score": "gnnsafe"})}
+    monkeypatch.setitem(program.TABLES, "toy", program.Plan(
+        "Toy", rows, "testing/{}", {"few": {}, "more": {"synthetic.num_unseen": 2}}, ("few",),
+        range(100, 101), range(2), "target_val", "open_set"))
+
+    def run_here(jobs, execute, *_):
+        for job in jobs:
+            yield Outcome(job, *attempt(partial(execute, job)))
+
+    monkeypatch.setattr(local, "run", run_here)
+    monkeypatch.setattr(worker, "_release_memory", lambda: None)
+
+    def begin(*words: str) -> int:
+        small = ("synthetic.num_nodes", "120", "synthetic.num_val", "30", "synthetic.num_test",
+                 "30", "synthetic.labels_per_class", "5", "erm.steps", "2", "erm.rounds", "1")
+        monkeypatch.setattr("sys.argv", ["tuned.py", *words, "--out-dir", str(tmp_path), "--set",
+                                         *small])
+        return program.begin()
+
+    return begin
+
+
+def test_every_row_is_tuned_and_run_on_other_seeds(tuned, tmp_path, capsys):
+    page = tmp_path / "page.md"
+    page.write_text("Before.\n<!-- table of benchmarks/tuned.py -->\n<!-- end of table -->\nAfter.")
+    words = ("toy", "--trials", "2", "--page", str(page), "--csv", str(tmp_path / "runs.csv"))
+    assert tuned(*words) == 0
+    capsys.readouterr()
+
+    text = page.read_text()
+    assert text.startswith("Before.\n") and text.endswith("\nAfter.")
+    lines = [[cell.strip() for cell in line.split("|")[1:-1]] for line in text.splitlines()
+             if line.startswith(("| GCN", "| GNNSafe"))]
+    scores, chosen = lines[:2], lines[2:]
+    assert {line[0] for line in scores} == {"GCN", "GNNSafe"} == {line[0] for line in chosen}
+    assert float(scores[0][2]) >= float(scores[1][2])
+    assert float(scores[0][6]) == -float(scores[1][6])
+    assert [(line[1], line[10]) for line in scores] == [("2", "2")] * 2
+    for row in ("erm", "gnnsafe"):
+        record = json.loads((tmp_path / f"tune/toy-{row}/tuned.json").read_text())
+        assert record["study"]["seeds"] == [100, 100]
+    assert not list(tmp_path.glob("tune/toy-gnnsafe/trials/*/*/error.txt"))
+    files = {file: file.stat().st_mtime_ns for file in tmp_path.glob("**/result.json")}
+    assert {file.parent.name for file in files} == {"0", "1", "100"}
+    assert len((tmp_path / "runs.csv").read_text().splitlines()) == 1 + 2 * 2 * 2
+
+    assert tuned(*words) == 0 and page.read_text() == text
+    assert files == {file: file.stat().st_mtime_ns for file in tmp_path.glob("**/result.json")}
+
+
+def test_tables_that_are_not_tuned_yet_are_told(tuned, tmp_path, capsys):
+    assert tuned("toy", "--no-run") == 0 and capsys.readouterr().out == "no results yet\n"
+    with pytest.raises(SystemExit):
+        tuned("nonsense")
+    assert "no table nonsense" in capsys.readouterr().err
+    (tmp_path / "page.md").write_text("a page without marks")
+    with pytest.raises(SystemExit, match="has no lines"):
+        tuned("toy", "--page", str(tmp_path / "page.md"))
+    assert not (tmp_path / "tune").exists()

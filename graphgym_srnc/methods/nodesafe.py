@@ -28,6 +28,8 @@ class NODESafe(Scored):
         warmup: gradient steps without the penalty.
     """
 
+    search = {"weight": (0.1, 1.0, 5.0, 12.0)}
+
     def __init__(self, *, weight: Weight = 1.0, bounded: Share = 0.999, warmup: Natural = 20,
                  score: Annotated[str, OneOf("max_softmax", *SCORES)] = "gnnsafe",
                  **base) -> None:

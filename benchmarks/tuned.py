@@ -1,0 +1,271 @@
+"""Tables with every row tuned by `graphgym-srnc tune`: equal trials, one selector, equal rights.
+
+    python benchmarks/tuned.py cora citeseer citation --jobs 1 --page docs/results.md
+    python benchmarks/tuned.py cora --only 'erm,pgl-*' --trials 40
+    python benchmarks/tuned.py --no-run                     # the tables of what is there
+
+Each row starts from the config of the hand-set tables and is tuned on split seeds 100 and on, by
+validation alone; then the chosen setting is run on split seeds 0 and on, and tested in pairs. Every
+command resumes. GRAPHGYM_SRNC_DATA names the data folder.
+"""
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import _pages
+import close_set
+import open_set
+from _harness import (
+    UNPROVEN,
+    Cell,
+    Results,
+    Table,
+    differences,
+    known,
+    leading,
+    main,
+    markdown,
+    marked,
+    parser,
+    provenance,
+    publish,
+    run,
+    save_csv,
+    tests,
+    wins,
+)
+
+from graphgym_srnc.cli.main import main as command
+from graphgym_srnc.report.statistics import mean, mean_std
+
+
+class Plan(NamedTuple):
+    """A table.
+
+    Args:
+        title: in print.
+        rows: name in print, config and changes of each row, in the order in which they are made.
+        cfg: the config of a row, with a place for its name.
+        blocks: settings of each task whose scores are reported.
+        tuned_on: the blocks on which settings are chosen.
+        tuning: seeds on which they are chosen.
+        reported: seeds of the reported runs.
+        selection: what chooses episodes and settings of all rows.
+        hand: the hand-set table with the same rows and blocks.
+    """
+
+    title: str
+    rows: dict[str, tuple[str, str, dict[str, Any]]]
+    cfg: str
+    blocks: dict[str, dict[str, Any]]
+    tuned_on: tuple[str, ...]
+    tuning: range
+    reported: range
+    selection: str
+    hand: str
+
+
+OPEN = ("erm", "gnnsafe", "pgl-gcn", "srnc-plus", "srnc-spare", "nodesafe", "grasp", "doc",
+        "openmax", "g2pxy", "openwgl", "srnc")
+CLOSE = ("erm", "dann", "cmd", "srnc-plus", "srnc-spare", "pairalign", "a2gnn", "adalign", "udagcn")
+
+
+def _open(graph: str) -> Plan:
+    return Plan(f"{open_set.GRAPHS[graph]}, open-set", {row: open_set.ROWS[row] for row in OPEN},
+                f"paper/open_set/{graph}-{{}}", {graph: {}}, (graph,), range(100, 102), range(10),
+                "target_val", "open_set")
+
+
+TABLES = {
+    **{graph: _open(graph) for graph in ("cora", "citeseer")},
+    "citation": Plan("Citation networks", {row: close_set.ROWS[row] for row in CLOSE},
+                     "paper/close_set/citation/{}", close_set.TABLES["citation"], ("ca", "dc"),
+                     range(100, 101), range(5), "target_modularity", "citation"),
+}
+
+
+def words(setting: dict[str, Any]) -> list[str]:
+    return [str(word) for pair in setting.items() for word in pair]
+
+
+def study(table: str, row: str, args: argparse.Namespace) -> Path:
+    return args.out_dir / "tune" / f"{table}-{row}"
+
+
+def record(table: str, row: str, args: argparse.Namespace) -> dict[str, Any]:
+    """What a study of one method has found, empty before it is over."""
+    file = study(table, row, args) / "tuned.json"
+    if not file.exists():
+        return {}
+    return next(iter(json.loads(file.read_text(encoding="utf-8"))["methods"].values()))
+
+
+def tune(table: str, row: str, args: argparse.Namespace) -> int:
+    """Tune a row, unless it has its trials; the exit status."""
+    plan, folder = TABLES[table], study(table, row, args)
+    if len(record(table, row, args).get("trials", ())) >= args.trials:
+        return 0
+    _, config, changes = plan.rows[row]
+    blocks = [words(plan.blocks[block]) for block in plan.tuned_on]
+    status = command([
+        "tune", "--cfg", plan.cfg.format(config), "--trials", str(args.trials),
+        "--seeds", f"{plan.tuning[0]}-{plan.tuning[-1]}", "--selection", plan.selection,
+        "--jobs", str(args.jobs), "--out-dir", str(folder.parent), "--name", folder.name,
+        *(word for block in blocks if block for word in ("--block", " ".join(block))),
+        *words(changes), *args.set])
+    if status > 1:
+        sys.exit(status)  # interrupted, or an argument is wrong: the next row would fare no better
+    return status
+
+
+def cells(table: str, row: str, args: argparse.Namespace) -> dict[str, Cell]:
+    """The reported runs of a row by block, none before it is tuned."""
+    plan = TABLES[table]
+    cfg = next((study(table, row, args) / "tuned").glob("*.yaml"), None)
+    seeds = range(args.splits or len(plan.reported))
+    return {block: Cell("report", f"{table}-{block}-{row}", str(cfg), changes, seeds)
+            for block, changes in plan.blocks.items() if cfg}
+
+
+def rows_of(table: str, args: argparse.Namespace) -> list[str]:
+    return [row for row in TABLES[table].rows
+            if any(fnmatch(row, pattern) for pattern in args.only.split(","))]
+
+
+def found(table: str, args: argparse.Namespace) -> Table:
+    """All finished runs of rows that are tuned."""
+    runs = {row: {block: cell.results(args) for block, cell in cells(table, row, args).items()}
+            for row in rows_of(table, args)}
+    runs = {row: {block: results for block, results in blocks.items() if results}
+            for row, blocks in runs.items()}
+    return {row: blocks for row, blocks in runs.items() if blocks}
+
+
+def score(blocks: dict[str, Results], metric: str) -> str:
+    """Mean over blocks of a test score in %; over one block with the standard deviation."""
+    values = [[100 * result["test"][metric] for result in results.values()
+               if metric in result["test"]] for results in blocks.values()]
+    if not all(values):
+        return "-"
+    spread = f" ± {mean_std(values[0])[1]:.1f}" * (len(values) == 1)
+    return f"{mean(map(mean, values)):.1f}{spread}"
+
+
+def gaps(ours: dict[str, Results], others: dict[str, Results]) -> list[float]:
+    """Differences of Micro-F1 by masked set; where there are several blocks, their means."""
+    pairs = [differences(ours[block], others[block], "micro_f1") for block in ours
+             if block in others]
+    return pairs[0] if len(pairs) == 1 else list(map(mean, filter(None, pairs)))
+
+
+def scores_table(table: str, runs: Table, args: argparse.Namespace) -> str:
+    """The rows with their scores, their cost and their tests, the leader first."""
+    plan, order = TABLES[table], leading(runs)
+    hand = known(args.csv, plan.hand)
+    # Each row is tested against the best other one: all against the first, it against the second.
+    pairs = {row: gaps(runs[row], runs[order[0]]) for row in order[1:]}
+    p = tests(pairs)
+    for row in order[1:2]:
+        pairs[order[0]], p[order[0]] = [-value for value in pairs[row]], p[row]
+
+    lines = []
+    for row in order:
+        blocks, trials = runs[row], record(table, row, args)["trials"]
+        every = [result for results in blocks.values() for result in results.values()]
+        before = {block: {seed: result for seed, result in hand.get((block, row), {}).items()
+                          if seed in results} for block, results in blocks.items()}
+        line = [marked(row, plan.rows[row][0]), min(map(len, blocks.values())),
+                *(score(blocks, metric) for metric in ("micro_f1", "macro_recall"))]
+        if "unknown_auroc" in every[0]["test"]:
+            line.append(score(blocks, "unknown_auroc"))
+        values = pairs.get(row, [])
+        line += [score(before, "micro_f1").partition(" ")[0],
+                 f"{mean(values):+.1f}" if values else "-", wins(values), *p.get(row, "--"),
+                 len(trials), f"{sum(trial['seconds'] for trial in trials):.0f}",
+                 f"{mean(result['seconds'] for result in every):.1f}"]
+        lines.append(line)
+    head = ["method", "n", "Micro-F1", "macro recall", "AUROC", "by hand", "less best other",
+            "wins", "p Wilcoxon", "Holm", "trials", "tuning s", "s a run"]
+    if len(lines[0]) < len(head):
+        head.remove("AUROC")
+    return markdown(head, lines)
+
+
+def settings_table(table: str, rows: list[str], args: argparse.Namespace) -> str:
+    """What was chosen for each row."""
+    lines = []
+    for row in rows:
+        one = record(table, row, args)
+        before = one["default"]
+        chosen = ", ".join(f"{key} {new}" for key, (_, new) in one["changed"].items())
+        lines.append([marked(row, TABLES[table].rows[row][0]),
+                      "-" if before is None else f"{100 * before:.1f}",
+                      f"{100 * one['validation']:.1f}", chosen or "as it was"])
+    return markdown(["method", "its config", "chosen", "what was changed"], lines)
+
+
+def table_text(table: str, args: argparse.Namespace) -> tuple[str, list[dict[str, Any]]]:
+    """One table, and the results it is made of."""
+    plan, runs = TABLES[table], found(table, args)
+    if not runs:
+        return "", []
+    if args.csv:
+        save_csv(args.csv, "tuned", runs)
+    on = ", ".join(close_set.BLOCKS.get(block, block) for block in plan.tuned_on)
+    text = (f"### {plan.title}, tuned by machine\n\n{args.trials} trials a row on {on}, split seeds"
+            f" {plan.tuning[0]} to {plan.tuning[-1]}, selector `{plan.selection}`; reported split"
+            f" seeds 0 to {(args.splits or len(plan.reported)) - 1}.\n\n"
+            + scores_table(table, runs, args))
+    text += ("What was chosen, and the selector's score in %, means over the tuning seeds:\n\n"
+             + settings_table(table, leading(runs), args))
+    return text, [result for blocks in runs.values() for results in blocks.values()
+                  for result in results.values()]
+
+
+def begin() -> int:
+    options = parser(__doc__, "--out-dir", "results/tuned")
+    add = options.add_argument
+    add("tables", nargs="*", metavar="TABLE", help=f"{', '.join(TABLES)} (default: all)")
+    add("--only", default="*", metavar="ROW,...", help="patterns of rows")
+    add("--trials", type=int, default=20, help="of each row (default: %(default)s)")
+    add("--splits", type=int, metavar="N", help="reported split seeds (default: the table's)")
+    add("--csv", type=Path, metavar="FILE", help="scores of every run are added to it; those of the"
+        " hand-set tables are read from it")
+    add("--page", type=Path, metavar="FILE", help="write the tables between its marks")
+    args = options.parse_args()
+    args.tables = args.tables or list(TABLES)
+    for table in args.tables:
+        if table not in TABLES:
+            options.error(f"no table {table}; there are {', '.join(TABLES)}")
+    if args.page:
+        _pages.check(args.page, "tuned.py")
+
+    failed = 0
+    for table in [] if args.no_run else args.tables:
+        for row in rows_of(table, args):
+            failed += tune(table, row, args)
+            failed += run([*cells(table, row, args).values()], args)
+    parts = [table_text(table, args) for table in args.tables]
+    every = [result for _, results in parts for result in results]
+    text = "no results yet\n"
+    if every:
+        text = "\n" + "".join(part for part, _ in parts) + (
+            "Test scores in %, mean ± population standard deviation. *By hand*: the Micro-F1 of the"
+            " same row on the same splits in the hand-set table. *Less best other*: the difference"
+            " to the first row, and of the first row to the second; wins and two-sided p count"
+            " masked sets or directions, Holm over the rows. *Tuning s*: of all trials together."
+            " Seconds were taken beside other work: an upper bound. "
+            f"{UNPROVEN}\n\n{provenance(every)}")
+    publish(text, args.out)
+    if args.page and every:
+        _pages.write(args.page, "tuned.py", text)
+    return min(failed, 1)
+
+
+if __name__ == "__main__":
+    main(begin)
