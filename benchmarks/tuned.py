@@ -1,6 +1,6 @@
 """Tables with every row tuned by `graphgym-srnc tune`: equal trials, one selector, equal rights.
 
-    python benchmarks/tuned.py cora citeseer citation --jobs 1 --page docs/results.md
+    python benchmarks/tuned.py cora citeseer citation --page docs/results.md
     python benchmarks/tuned.py cora --only 'erm,pgl-*' --trials 40
     python benchmarks/tuned.py --no-run                     # the tables of what is there
 
