@@ -1017,7 +1017,7 @@ def test_packed_tables_and_links_with_spaces(tmp_path):
     assert shapes(nodes, links=tmp_path / "links.edgelist")[2] == [[0, 1]]
     assert shapes(nodes, links=tmp_path / "links.csv")[2] == [[0, 1], [1, 0]]
     nodes.write_bytes(nodes.read_bytes()[:-9])
-    with pytest.raises(InputError, match=r"nodes\.csv\.gz.*readable file"):
+    with pytest.raises(InputError, match=r"nodes\.csv\.gz.*a file that can be read$"):
         shapes(nodes, links=tmp_path / "links.csv")
 
 

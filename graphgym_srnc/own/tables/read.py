@@ -79,7 +79,8 @@ def text(path: Path, encodings: Sequence[str] = ("utf-8-sig",)) -> str:
         content = _unpacked(path) if path.suffix == ".gz" else regular(path).read_bytes()
     except (OSError, EOFError, zlib.error) as error:
         cause = getattr(error, "strerror", None) or str(error)
-        beside = [other.name for other in path.parent.glob("*")]
+        missing = isinstance(error, FileNotFoundError)
+        beside = [other.name for other in path.parent.glob("*") if missing]
         near = ", ".join(difflib.get_close_matches(path.name, beside, 3))
         raise InputError(str(path), cause, "a file that can be read"
                          + f"; close: {near}" * bool(near)) from error
