@@ -60,7 +60,8 @@ def build(*, name: str = "", root: str = "", split_seed: int = 0, period: Count 
         scale: share of the papers of each year, for ``arxiv_like`` only; each class keeps two
             source nodes at least.
         num_unseen: number of classes without labels, drawn from ``split_seed``; 0 = close-set
-            shift.
+            shift. Their nodes are the source's only ones that neither teach nor are held out: a
+            method that looks at the index sets knows them (no method here does by default).
         unseen: ids of the classes without labels; overrides ``num_unseen``.
         source_val_share: share of the labelled source nodes that are held out for selection on the
             source.
