@@ -252,16 +252,17 @@ class SRNCSpare(Method):
         """
         task, known = self.task, self.task.num_known
         named = scores[:, :known].argmax(1) if blind else scores.argmax(1)
-        learned = self.surest(scores)
         cluster = self.new_cluster_gnn(named)
         encoder, on_target = cluster.encoder, cluster.on_target()
-        decisions = Part("cluster_decisions", cluster.target, learned, named[learned])
+        decisions = []
+        if not blind:
+            learned = self.surest(scores)
+            decisions.append(Part("cluster_decisions", cluster.target, learned, named[learned]))
 
         def supervised(width: int | None = None) -> Callable[[], dict[str, Tensor]]:
             parts = [Part("cluster_source", cluster.source, task.train, self.labels,
                           num_classes=width)]
-            parts += [] if blind else [decisions]
-            return part_losses(ByClass(cluster), parts, self.batch_size, self.fanout)
+            return part_losses(ByClass(cluster), parts + decisions, self.batch_size, self.fanout)
 
         # Labels alone would empty the spare clusters for good.
         minimise(encoder, self.make_optimizer(encoder.parameters()),
