@@ -1,7 +1,6 @@
 """Small tasks made in memory, and a GraphGym that each test finds and leaves as it was."""
 from __future__ import annotations
 
-import copy
 import sys
 from collections import Counter
 from importlib import import_module
@@ -108,19 +107,27 @@ def task() -> ShiftTask:
 
 @pytest.fixture
 def gym():
-    """The adapter; GraphGym's global config and registries are put back afterwards."""
+    """The adapter, with GraphGym's config as an import leaves it, whatever ran before.
+
+    Config and registries are put back afterwards.
+    """
     from torch_geometric.graphgym import register
-    from torch_geometric.graphgym.config import cfg
+    from torch_geometric.graphgym.config import cfg, set_cfg
 
     import graphgym_srnc.gym as gym
 
     registries = {name: value for name, value in vars(register).items() if name.endswith("_dict")}
-    saved, before = {name: dict(value) for name, value in registries.items()}, copy.deepcopy(cfg)
+    saved = {name: dict(value) for name, value in registries.items()}
+    cfg.defrost()
+    cfg.clear()
+    set_cfg(cfg)
     yield gym
     for name, value in registries.items():
         value.clear()
         value.update(saved[name])
-    gym.activate(before)
+    cfg.defrost()
+    cfg.clear()
+    set_cfg(cfg)
 
 
 @pytest.fixture
