@@ -1,181 +1,336 @@
-"""SRNC+: the paper's algorithm with what makes it hold on graphs that nobody tuned it on."""
+"""SRNC with spare clusters: one for each known class, more for what no label explains."""
 from __future__ import annotations
 
-import copy
-from typing import Annotated, Any
+import math
+from typing import Callable
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
+from torch_geometric.data import Data
 
+from graphgym_srnc.backbones import EncoderSpec, prepare
 from graphgym_srnc.losses.modularity import newman_resolution
-from graphgym_srnc.methods.cluster_gnn import ClusterGNN
-from graphgym_srnc.methods.srnc import SRNC
-from graphgym_srnc.options import Count, Natural, Positive, Range, Weight
+from graphgym_srnc.methods.base import Method
+from graphgym_srnc.methods.cluster_gnn import ByClass, ClusterGNN, cluster_encoder
+from graphgym_srnc.methods.communities import SCALES, STEPS, LabelDensity
+from graphgym_srnc.methods.correction import Correction
+from graphgym_srnc.methods.cut import cut_by_share
+from graphgym_srnc.methods.training import Part, fit_parts, minimise, part_losses
+from graphgym_srnc.options import Count, Natural, Positive, Share, Weight
 from graphgym_srnc.task import ShiftTask, Sizes
 
-LADDER = (1.0, 2.0, 3.0, 5.0, 8.0, 12.0)
-"""Resolutions that the rule tries."""
+PROPAGATION = 10
+"""Steps by which neighbours share log-odds, and a posterior where held-out nodes gain by it."""
 
-CANDIDATES = 3
-"""How many of them it keeps."""
+MOST = 0.85
+"""Share of the target that is unknown at first above which log-odds of labels and target are not
+comparable."""
+
+TINY = 1e-6
+"""Least chance of an error that log-odds reckon with."""
+
+CERTAIN = 50.0
+"""Log-odds that stand for infinity, which has no margins."""
+
+COLLAPSE, CLUSTER_LR = 0.1, 0.003
+"""Weight of the collapse term, and learning rate of modularity."""
+
+WEIGHTS = (0.0, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9)
+"""Weights of the cluster GNN against the classifier that held-out nodes choose from."""
+
+TEMPERATURES = (0.1, 0.2, 0.35, 0.5, 0.75, 1.0, 1.5, 2.5, 4.0)
+"""Factors of log posteriors, so that only what they know is compared, not how sure they are."""
 
 
-class SRNCPlus(SRNC):
-    r"""SRNC with one setting for all graphs and both kinds of shift.
+class SRNCPlus(Method):
+    r"""Classifier and cluster GNN by turns, from the labels on, in every kind of shift.
 
-    Beyond the paper it has a rule for the number of clusters and the resolution, a committee of
-    small cluster GNNs, sure pseudo-labels only, a calibrated cut, a smoothed posterior and
-    self-training.
+    A classifier and, where labels and target are on one graph, cluster GNNs are pre-trained apart
+    (lines 1 and 2 of Algorithm 1). In the first turn the classifier knows no unknown class. In
+    place of its score stand the propagated log-odds of a node's likeliest class,
+    :math:`\log p - \log (1 - p)`, and the labels that the node's communities lack
+    (:class:`LabelDensity`): the one tells from features, the other from edges, who is unknown.
+
+    A turn's cluster GNN has a cluster for each known class and, in open-set shift, spare ones. It
+    learns the labels and the classifier's decisions on the target, then with them the target's
+    modularity (Eq. 10 of the paper, with both graphs in its second term):
+
+    .. math:: \mathcal L_\Phi = w \mathcal L_{\Phi,T}
+        + \text{CE}(Q_\Phi, y) + \text{CE}(Q_\Phi, \hat y_\theta)
+
+    Modularity fills a spare cluster with a community only where no label holds it, so the unknown
+    class is the sum of the spare clusters. Then a new classifier learns the labels and
+    :math:`\hat y = \arg\max Q_\Phi^v P_\theta^{1-v}` on the target (Eq. 9). Held-out nodes choose
+    :math:`v` and whether the classifier's posterior is propagated, both by their cross-entropy;
+    between two graphs there are none on the target, and :math:`v` is a half.
+
+    Either learns of each class the decisions with the largest margins alone, a share
+    :math:`a^\text{doubt}` of them, with :math:`a` the accuracy among the known classes on held-out
+    known nodes: nearly all where classes are easy, half of them where they are not.
+
+    Decisions are cut as validation wants it where it has unknown nodes; else where the classifier
+    is less sure than ``sure`` of the held-out known nodes: an unknown node that is taken for known
+    does more harm than the reverse. Between two graphs there is a cut in the first turn alone, and
+    where nearly all of the target is unknown by it, the graphs cannot be compared, and the cluster
+    GNN begins by labels and modularity alone.
 
     Args:
-        num_clusters: :math:`C` in open-set shift; 0 = max(16, 3(N + 1)).
-        resolution: :math:`\gamma`; 0 = by the rule of :meth:`choose_resolutions`.
-        cluster_source_steps: steps of a cluster GNN on source labels, where it starts from them.
-        modularity_weight: weight of :math:`\mathcal L_{\Phi,T}` against
-            :math:`\mathcal L_{\Phi,\theta,S}`.
-        members: number of cluster GNNs, whose class posteriors are averaged. Where they start from
-            the source labels there is one: all would begin as the same classifier.
-        product: exponent of the classifier's posterior that multiplies that of the clusters.
-        drop_unsure: in open-set shift, the share of target nodes with the least sure pseudo-labels
-            that are never drawn. In close-set shift those are the very nodes that the shift has
-            moved, and all are drawn.
-        target_ratio: target nodes drawn per episode, in multiples of :math:`|D^s|`.
-        hard_labels: take the likeliest pseudo-label rather than a sample.
-        calibrated: whether the cut between known and unknown is moved on validation.
-        self_training: in open-set shift, episodes at the end of each resolution in which a new
-            classifier learns from the sure ones among the last one's decisions on the whole target.
+        rounds: turns.
+        steps: gradient steps of the classifier in a turn.
+        fit_steps: steps by which a cluster GNN learns labels and decisions.
+        cluster_steps: :math:`T`, steps on the whole sum.
+        first_steps: the same in a first turn by labels and modularity alone.
+        spare: spare clusters in open-set shift.
+        modularity_weight: :math:`w`.
+        resolution: of modularity, in multiples of Newman's estimate from the decisions. At 1 spare
+            clusters stay empty.
+        missing: weight of missing labels against log-odds in the first turn; 0 = log-odds alone.
+        sure: share of the held-out known nodes that the classifier's decisions keep known.
+        doubt: power of the held-out accuracy that gives the share of decisions to learn; 0 = all.
+        smoothing: as of every method, but in close-set shift alone.
+        correction: as of every method; by default labels of frequent classes count less.
     """
 
-    encoder_defaults = {"hidden": 64}
+    explicit_unknown = True
     search = {"modularity_weight": (1.0, 3.0, 10.0)}
-    search_open = {"drop_unsure": (0.0, 0.3, 0.5)}
-    kept = (*SRNC.kept, "pretrained", "resolutions")
+    search_open = {"sure": (0.7, 0.8, 0.9)}
+    kept = (*Method.kept, "held_out")
 
-    def __init__(self, *, num_clusters: Natural = 0, rounds: Count = 3, source_batch: Natural = 0,
-                 cluster_lr: Positive = 0.003, resolution: Weight = 0.0, collapse: Weight = 0.1,
-                 smoothing: Natural = 10, cluster_source_steps: Natural = 60,
-                 modularity_weight: Weight = 3.0, members: Count = 3, product: Weight = 1.0,
-                 drop_unsure: Annotated[float, Range(0, 1, closed="left")] = 0.3,
-                 target_ratio: Positive = 5.0, hard_labels: bool = True, calibrated: bool = True,
-                 self_training: Natural = 3, **base) -> None:
-        super().__init__(num_clusters=num_clusters, rounds=rounds, source_batch=source_batch,
-                         cluster_lr=cluster_lr, resolution=resolution, collapse=collapse,
-                         smoothing=smoothing, **base)
-        self.cluster_source_steps, self.modularity_weight = cluster_source_steps, modularity_weight
-        self.members, self.product, self.drop_unsure = members, product, drop_unsure
-        self.target_ratio, self.hard_labels = target_ratio, hard_labels
-        self.calibrated, self.self_training = calibrated, self_training
-        self.episodes = rounds + self_training
+    def __init__(self, *, rounds: Count = 3, steps: Count = 100, fit_steps: Count = 60,
+                 cluster_steps: Natural = 30, first_steps: Natural = 200, spare: Count = 12,
+                 modularity_weight: Weight = 3.0, resolution: Positive = 2.0, missing: Weight = 3.0,
+                 sure: Share = 0.8, doubt: Weight = 2.0, smoothing: Natural = 3,
+                 correction: Correction = "labels", correction_power: Weight = 0.5, **base) -> None:
+        super().__init__(smoothing=smoothing, correction=correction,
+                         correction_power=correction_power, **base)
+        self.episodes, self.steps, self.fit_steps = rounds, steps, fit_steps
+        self.cluster_steps, self.first_steps, self.spare = cluster_steps, first_steps, spare
+        self.modularity_weight, self.resolution = modularity_weight, resolution
+        self.missing, self.sure, self.doubt = missing, sure, doubt
         self.register_buffer("number", torch.tensor(0))
+        self.register_buffer("decision_cut", torch.tensor(0.0))
+        self.register_buffer("accuracy", torch.tensor(1.0))
+        self.register_buffer("shared", torch.tensor(False))
 
-    def adapt(self, task: ShiftTask | Sizes) -> None:
-        super().adapt(task)
-        if task.open_set and not self.num_clusters:
-            self.size = max(16, 3 * task.num_outputs)
-        if self.count and not self.from_source:
-            self.count = self.members
-        self.dropped_share = self.drop_unsure if task.open_set else 0.0
-        self.turns = self.rounds + (self.self_training if task.open_set else 0)
+    @property
+    def one_graph(self) -> bool:
+        """Whether labels are on the target graph itself, whose scores they are comparable with."""
+        return self.task.source is self.task.target
 
-    def ready(self) -> None:
-        super().ready()
+    def build(self, task: ShiftTask | Sizes) -> None:
+        super().build(task)
+        self.classifier = self.new_classifier(task.num_outputs)
+        self.density = None
+        if task.open_set:
+            self.density = LabelDensity(self.cluster_spec, task.num_features, self.num_clusters,
+                                        task.num_outputs, self.batch_size)
+
+    @property
+    def cluster_spec(self) -> EncoderSpec:
+        """The recipe of a cluster GNN."""
+        return cluster_encoder(self.encoder)
+
+    @property
+    def num_clusters(self) -> int:
+        """Clusters of a cluster GNN, the first ones the known classes."""
+        return self.task.num_known + (self.spare if self.task.open_set else 0)
+
+    def start(self, task: ShiftTask) -> dict[str, float]:
+        """Train the classifier of the known classes, and on one graph the cluster GNNs that tell
+        where labels are missing (lines 1 and 2 of Algorithm 1)."""
+        self.setup(task)
+        self.ready()
         self.number.zero_()
-        self.candidates: dict[float, ClusterGNN] = {}
+        self.held_out = self.labels[:0]
+        part = Part("source", self.source, task.train, self.labels, num_classes=task.num_known)
+        figures = self.train_classifier([part])
+        if task.open_set and self.one_graph and self.missing:
+            self.find_communities()
+        return figures
 
-    def begin(self, resolution: float) -> dict[str, float]:
-        """Start from the pre-trained classifier at each resolution."""
-        if not self.number:
-            self.pretrained = copy.deepcopy(self.classifier.state_dict())
-            self.resolutions = [resolution] if resolution else self.choose_resolutions()
-            self.episodes = self.turns * len(self.resolutions)
-            resolution = self.resolutions[0]
-        self.classifier.load_state_dict(self.pretrained)
-        return super().begin(resolution) | ({} if self.number else {"members": self.count})
-
-    def choose_resolutions(self) -> list[float]:
-        """The rule for the resolution, which reads no label of a masked class.
-
-        Close-set shift: Newman's estimate from the source labels. Open-set shift: a cluster GNN is
-        pre-trained at each step of a ladder; resolutions at which fewer clusters are in use than
-        there are classes to tell apart, with room for the masked ones, are left out, and the
-        smallest of the rest are tried in turn, the trainer choosing on validation.
-        """
-        task = self.task
-        if not task.open_set:
-            edges, degree = task.source.edge_index, self.source.degree
-            return [newman_resolution(edges, degree, task.train, self.labels)]
-
-        wanted = min(1.25 * task.num_outputs, self.size)
-        for resolution in LADDER:
-            cluster = super().pretrained_cluster_gnn(resolution)
-            log_q = cluster.log_posterior(cluster.target)
-            if cluster.figures(log_q)["used_clusters"] >= wanted:
-                self.candidates[resolution] = cluster
-            if len(self.candidates) == CANDIDATES:
-                break
-        return list(self.candidates) or [LADDER[-1]]
-
-    def pretrained_cluster_gnn(self, resolution: float) -> ClusterGNN:
-        """The one that the rule has trained already, or a new one."""
-        return self.candidates.pop(resolution, None) or super().pretrained_cluster_gnn(resolution)
+    def find_communities(self) -> None:
+        """Train cluster GNNs on modularity alone, and count the labels in their communities."""
+        p = self.logits(self.task.target)[:, :self.task.num_known].softmax(1)
+        trained = [self.new_cluster_gnn(p.argmax(1), scale) for scale in SCALES]
+        for cluster in trained:
+            cluster.pretrain(STEPS)
+        self.density.learn(trained, p, self.task.train, self.labels)
 
     def episode(self) -> dict[str, float]:
-        """One turn of the paper's while loop, or of self-training, at one of the resolutions."""
-        stage, turn = divmod(int(self.number), self.turns)
-        resolution = self.resolutions[stage]
-        figures = self.begin(resolution) if stage and not turn else {}
-        figures |= super().episode() if turn < self.rounds else self.train_on_itself()
+        """One turn: decisions, clusters, and a new classifier."""
+        task, scores = self.task, self.predict(self.task.target)
+        blind = False
+        if task.open_set and (not self.number or self.one_graph):
+            scores[:, task.num_known] += self.decision_cut
+        if task.open_set and not self.number:
+            unknown = scores[task.pool].argmax(1) == task.num_known
+            blind = float(unknown.float().mean()) > MOST
+        figures, log_q = self.cluster(scores, blind)
+
+        log_p = scores.log_softmax(1)
+        weight = 1.0 if blind else self.best_weight(log_q, log_p)
+        evidence = weight * log_q + (1 - weight) * log_p
+        label, learned = evidence.argmax(1), self.surest(evidence)
         self.number += 1
-        return figures | {"resolution": resolution}
+        figures |= {"cluster_weight": weight} | self.train_classifier([
+            Part("classifier_source", self.source, task.train, self.labels),
+            Part("classifier_target", self.target, learned, label[learned])])
+        if task.open_set:
+            share = (label[task.pool] == task.num_known).float().mean()
+            figures["pseudo_unknown_share"] = float(share)
+            self.choose_sharing()
+        return figures
 
-    def pseudo_posterior(self) -> Tensor:
-        r"""The clusters' posterior times that of the classifier to the power of ``product``."""
-        q, known = super().pseudo_posterior(), self.task.num_known
-        if not self.product or not self.clusters:
-            return q
-        p = self.class_posterior(self.task.target)
-        if self.task.open_set and not self.knows_unknown:
-            # The classifier knows no unknown class yet: it may only share out what Q leaves to the
-            # known ones.
-            p = torch.cat([p[:, :known] * (1 - q[:, known:]), q[:, known:]], 1)
-        return F.normalize(q * p.clamp(min=1e-6) ** self.product, p=1, dim=1)
+    def best_weight(self, log_q: Tensor, log_p: Tensor) -> float:
+        """The weight of ``log_q`` against ``log_p``, both ``[V, N(+1)]``, with which held-out nodes
+        are named best; a half where there are none on the target."""
+        if not self.judged:
+            return 0.5
+        return min(WEIGHTS, key=lambda v: float(
+            self.held_out_losses(v * log_q + (1 - v) * log_p).mean()))
 
-    def draw_target(self, q: Tensor) -> tuple[Tensor, Tensor]:
-        """Draw among the sure target nodes, and take the likeliest pseudo-label of each."""
-        pool = self.task.pool
-        if self.dropped_share:
-            pool = pool[self.surest(q[pool].amax(1))]
-        count = round(self.target_ratio * len(self.task.train))
-        nodes = pool[torch.randperm(len(pool), device=pool.device)[:count]]
-        if self.hard_labels:
-            return nodes, q[nodes].argmax(1)
-        return nodes, torch.multinomial(q[nodes], 1).view(-1)
+    def choose_sharing(self) -> None:
+        """Let neighbours share the posterior unless held-out nodes are named worse by it, by more
+        than one standard error: communities lend what single nodes lack, as those of an unknown
+        class do."""
+        if self.judged:
+            log_p = self.logits(self.task.target).log_softmax(1)
+            shared = self.smooth(log_p.exp(), self.task.target, PROPAGATION).clamp(min=TINY).log()
+            worse = self.held_out_losses(shared) - self.held_out_losses(log_p)
+            error = worse.std(correction=0) / len(worse) ** 0.5
+            self.shared.fill_(bool(worse.mean() <= error))
 
-    def train_on_itself(self) -> dict[str, float]:
-        """Train a new classifier on the sure ones among this one's decisions on the target."""
-        scores = self.predict(self.task.target)[self.task.pool]
-        scores[:, self.task.num_known:] += self.threshold
-        top, label = scores.topk(2)
-        sure = self.surest(top[:, 0] - top[:, 1])
+    @property
+    def judged(self) -> bool:
+        """Whether there are held-out nodes on the target."""
+        return self.task.validation is self.task.target and len(self.held_out) > 0
 
+    def held_out_losses(self, log_p: Tensor) -> Tensor:
+        """Cross-entropy of each held-out node ``[n]`` on the target, at the best temperature, among
+        the known classes where none of them is unknown.
+
+        Args:
+            log_p: log posteriors of the target, ``[V, N(+1)]``.
+        """
+        width = self.task.num_known + int(self.held_out.max() == self.task.num_known)
+        scores = log_p[self.task.val, :width]
+        losses = (F.cross_entropy(scores * scale, self.held_out, reduction="none")
+                  for scale in TEMPERATURES)
+        return min(losses, key=lambda each: float(each.mean()))
+
+    def surest(self, scores: Tensor) -> Tensor:
+        """Of each class the unlabelled nodes that have it by the largest margins, ``[n]``, one or
+        more.
+
+        Args:
+            scores: of decisions, ``[V, N(+1)]``.
+        """
+        pool, share = self.task.pool, float(self.accuracy) ** self.doubt
+        best = scores[pool].topk(2, 1)
+        margin, label = best.values[:, 0] - best.values[:, 1], best.indices[:, 0]
+        kept = []
+        for members in ((label == k).nonzero().ravel() for k in range(scores.size(1))):
+            order = margin[members].argsort(descending=True)
+            kept.append(members[order[:max(1, math.ceil(share * len(order)))]])
+        return pool[torch.cat(kept)]
+
+    def train_classifier(self, parts: list[Part]) -> dict[str, float]:
+        """Train a new classifier."""
         self.classifier.load_state_dict(self.new_classifier(self.task.num_outputs).state_dict())
-        self.optimizer = self.make_optimizer(self.classifier.parameters())
-        figures = self.update_classifier(self.task.pool[sure], label[sure, 0])
-        return figures | {"bound": self.bound()}
+        optimizer = self.make_optimizer(self.classifier.parameters())
+        return fit_parts(self.classifier, optimizer, parts, self.steps, self.batch_size,
+                         self.fanout)
 
-    def surest(self, confidence: Tensor) -> Tensor:
-        """Positions of the nodes that are sure enough to be drawn, the surest first."""
-        count = max(1, round(len(confidence) * (1 - self.dropped_share)))
-        return confidence.argsort(descending=True, stable=True)[:count]
+    def cluster(self, scores: Tensor, blind: bool) -> tuple[dict[str, float], Tensor]:
+        r"""Train a new cluster GNN; give its losses and :math:`\log Q_\Phi` over classes
+        ``[V, N(+1)]`` on the target.
 
-    def checkpoint(self) -> dict[str, Any]:
-        waiting = [cluster.checkpoint() for cluster in self.candidates.values()]
-        return super().checkpoint() | {"candidates": waiting}
+        Args:
+            scores: the classifier's, ``[V, N(+1)]``, whose largest is its decision.
+            blind: whether its decisions on the target are left out.
+        """
+        task, known = self.task, self.task.num_known
+        named = scores[:, :known].argmax(1) if blind else scores.argmax(1)
+        cluster = self.new_cluster_gnn(named)
+        encoder, on_target = cluster.encoder, cluster.on_target()
+        decisions = []
+        if not blind:
+            learned = self.surest(scores)
+            decisions.append(Part("cluster_decisions", cluster.target, learned, named[learned]))
 
-    def load(self, state: dict[str, Any]) -> None:
-        """Cluster GNNs of later resolutions wait, pre-trained."""
-        waiting = [self.new_cluster_gnn(saved["resolution"]).restore(saved)
-                   for saved in state["candidates"]]
-        super().load(state)
-        self.candidates = {cluster.resolution: cluster for cluster in waiting}
+        def supervised(width: int | None = None) -> Callable[[], dict[str, Tensor]]:
+            parts = [Part("cluster_source", cluster.source, task.train, self.labels,
+                          num_classes=width)]
+            return part_losses(ByClass(cluster), parts + decisions, self.batch_size, self.fanout)
+
+        # Labels alone would empty the spare clusters for good.
+        minimise(encoder, self.make_optimizer(encoder.parameters()),
+                 supervised(known if blind else None), self.fit_steps)
+        terms = supervised()
+        figures = minimise(encoder, cluster.optimizer,
+                           lambda: terms() | {"cluster_target": on_target()[0]},
+                           self.first_steps if blind else self.cluster_steps)
+        log_q = cluster.log_posterior(cluster.target)
+        figures |= {"resolution": cluster.resolution} | cluster.figures(log_q)
+        return figures, cluster.log_class_posterior(log_q)
+
+    def new_cluster_gnn(self, named: Tensor, scale: float = 1.0) -> ClusterGNN:
+        """An untrained cluster GNN, its resolution by decisions ``[V]`` on the target, scaled."""
+        every = torch.arange(len(named), device=named.device)
+        edges, degree = self.task.target.edge_index, self.target.degree
+        gamma = scale * self.resolution * newman_resolution(edges, degree, every, named)
+        graphs = (prepare(graph, self.cluster_spec.features)
+                  for graph in (self.task.source, self.task.target))
+        return ClusterGNN(self.cluster_spec, self.num_clusters, self.task.num_outputs, *graphs,
+                          resolution=gamma, collapse=COLLAPSE,
+                          modularity_weight=self.modularity_weight, lr=CLUSTER_LR,
+                          batch_size=self.batch_size, fanout=self.fanout)
+
+    def uncorrected(self, graph: Data, role: str = "target") -> Tensor:
+        """Log posteriors ``[V, N(+1)]``; before the first turn the unknown class has the negative
+        propagated log-odds of a node's likeliest class, less what labels are missing, above the
+        likeliest class."""
+        logits, known = self.logits(graph, role), self.task.num_known
+        if not self.task.open_set:
+            return self.smoothed(logits, graph)
+        if self.number:
+            log_p = logits.log_softmax(1)
+            if self.shared:
+                return self.smooth(log_p.exp(), graph, PROPAGATION).clamp(min=1e-12).log()
+            return log_p
+        log_p = logits[:, :known].log_softmax(1)
+        best = log_p.amax(1, keepdim=True)
+        odds = best - (-best.expm1()).clamp(min=TINY).log()
+        score = self.propagated(odds, graph)
+        if self.density.log_density.any():
+            prepared = prepare(graph, self.cluster_spec.features)
+            score += self.missing * self.density(prepared)[:, None]
+        return torch.cat([log_p - best, -score], 1)
+
+    @torch.no_grad()
+    def propagated(self, score: Tensor, graph: Data) -> Tensor:
+        """Scores ``[V, 1]`` after steps of a mean over neighbours, a tenth of its own at each."""
+        adjacency, result = self.prepared(graph).adjacency("gcn"), score
+        weight = adjacency @ torch.ones_like(score)
+        for _ in range(PROPAGATION):
+            result = 0.9 * (adjacency @ result) / weight + 0.1 * score
+        return result
+
+    def calibrate(self, scores: Tensor, label: Tensor, on_target: Tensor) -> None:
+        """As all methods do; where no validation node is unknown, the cut is by the estimated share
+        of unknown nodes on one graph, and between two graphs at the logit of the unknown class."""
+        self.held_out, known = label, label < self.task.num_known
+        if known.any():
+            named = scores[known, :self.task.num_known].argmax(1)
+            self.accuracy.fill_(float((named == label[known]).float().mean()))
+            confidence = self.confidence(scores)[known]
+            self.decision_cut.fill_(float(confidence.quantile(1 - self.sure)))
+        if self.cut == "share" or not self.task.open_set or not bool(known.all()):
+            super().calibrate(scores, label, on_target)
+            if self.task.open_set and not bool(known.all()):
+                self.decision_cut.copy_(self.threshold.clamp(max=CERTAIN))
+        elif self.one_graph:
+            self.threshold.fill_(cut_by_share(confidence, self.confidence(on_target)))
+        else:
+            self.threshold.fill_(0.0 if self.number else self.decision_cut)
