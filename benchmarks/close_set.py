@@ -84,7 +84,6 @@ BLOCKS = ({pair: f"{pair[0]}→{pair[1]}" for pair in TABLES["citation"]}
 TUNING_SEEDS, REPORTED_SEEDS = range(100, 103), range(10)
 
 PGL = {"train.mode": "pgl", "pgl.confident": 0.4}
-NO_PHI = {"srnc_plus.pseudo_labels": "classifier"}
 PPR, DGI = 10, {"gnn.layer_type": "dgi"}
 
 # Row: its name in print, its config, what it changes there.
@@ -111,28 +110,24 @@ ROWS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "dgi-dann": ("DGI-DANN", "dann", DGI),
     "dgi-cmd": ("DGI-CMD", "cmd", DGI),
     "dgi-srgnn": ("DGI-SRGNN", "srgnn", DGI),
-    "srnc-no-phi": ("SRNC w.o. Φ", "srnc-source-first", NO_PHI),
-    "srnc-no-phi-ppr": ("SRNC w.o. Φ + PPR", "srnc-source-first",
-                        NO_PHI | {"srnc_plus.smoothing": PPR}),
-    "srnc-no-modularity": ("SRNC w.o. modularity", "srnc-source-first",
-                           {"srnc_plus.modularity_weight": 0.0}),
-    "srnc-ep1": ("SRNC Ep.1", "srnc-source-first", {"train.max_episodes": 1}),
     "srnc-paper": ("SRNC, the paper's order", "srnc-paper", {}),
-    "srnc": ("SRNC, source first", "srnc-source-first", {}),
+    "srnc": ("SRNC, source first", "srnc-paper", {"srnc.cluster_init": "auto"}),
     "srnc-plus": ("SRNC+", "srnc-plus", {}),
-    "srnc-plus-corrected": ("SRNC+ + correction", "srnc-plus-corrected", {}),
-    "srnc-spare": ("SRNC-spare", "srnc-spare", {}),
-    "srnc-plus-ppr3": ("SRNC+ with 3 steps of PPR", "srnc-plus", {"srnc_plus.smoothing": 3}),
+    "srnc-plus-no-ppr": ("SRNC+ without PPR", "srnc-plus", {"srnc_plus.smoothing": 0}),
+    "srnc-plus-no-correction": ("SRNC+ without correction", "srnc-plus",
+                                {"srnc_plus.correction": "none"}),
+    "srnc-plus-no-modularity": ("SRNC+ w.o. modularity", "srnc-plus",
+                                {"srnc_plus.modularity_weight": 0.0}),
 }
 ONLY = {"both": {"iid": (), "erm": (), "erm-ppr": (), "pgl": ("PGL+GCN", "erm", PGL),
                  "pgl-ppr": ("PGL+GCN + PPR", "erm", PGL | {"pgl.smoothing": PPR}),
-                 "srnc-plus": (), "srnc-spare": ()},
+                 "srnc-plus": ()},
         "localized": dict.fromkeys(("iid", "erm", "erm-ppr", "dann", "cmd", "cmd-ppr", "srgnn",
-                                    "srnc", "srnc-plus", "srnc-spare"), ()),
+                                    "srnc", "srnc-plus"), ()),
         "ocnnc": {"erm": (), "erm-share": ("GCN, cut by share", "erm", {"erm.cut": "share"}),
                   "gnnsafe": ("GCN + GNNSafe", "gnnsafe", {}),
                   "nodesafe": ("NODESafe", "nodesafe", {}), "pgl": ("PGL+GCN", "pgl", {}),
-                  "dann": (), "uaga": ("UAGA", "uaga", {}), "srnc-plus": (), "srnc-spare": ()}}
+                  "dann": (), "uaga": ("UAGA", "uaga", {}), "srnc-plus": ()}}
 """Tables of fewer rows, and rows that only they have."""
 
 OTHER_BACKBONES = {f"{row}-{short}": (f"{ROWS[row][0]}, {short.upper()}", ROWS[row][1],
@@ -150,7 +145,6 @@ TUNE: dict[str, list[dict[str, Any]]] = {
                       for steps in (1, 3, 10) for power in (0.25, 0.5, 0.75, 1.0)],
     "cmd-corrected": [{"cmd.smoothing": steps, "cmd.correction_power": power}
                       for steps in (1, 3, 10) for power in (0.25, 0.5, 0.75, 1.0)],
-    "srnc-plus-corrected": [{"srnc_plus.correction_power": power} for power in (0.25, 0.5, 1.0)],
     "dann": [{"dann.weight": weight} for weight in (0.01, 0.1, 1.0)],
     "cmd": [{"cmd.weight": weight} for weight in (0.1, 1.0, 5.0)],
     "mmd": [{"mmd.weight": weight} for weight in (0.1, 1.0)],

@@ -1,8 +1,7 @@
-"""Does one setting hold on other graphs? ``srnc-plus`` or ``srnc-spare`` beside the plain GNN with
-a threshold and PGL, on graphs made in memory.
+"""Does one setting hold on other graphs? SRNC+ beside the plain GNN with a threshold and PGL, on
+graphs made in memory.
 
     python benchmarks/generalise.py --out generalise.md                 # 20 kinds, seeds 0 to 4
-    python benchmarks/generalise.py --ours srnc-spare --seeds 2
     python benchmarks/generalise.py --seeds 2 --only 0,7,19 --set gnn.dim_inner 64
 
 All methods run as their configs for Cora say, untouched. What is finished in ``--results`` is not
@@ -12,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections import Counter
 from typing import Any, NamedTuple, Sequence
 
 from _harness import Cell, Results, main, markdown, parser, serve
@@ -20,7 +18,7 @@ from _harness import Cell, Results, main, markdown, parser, serve
 from graphgym_srnc.report.statistics import mean, mean_std
 
 BASELINES = ("erm", "pgl")
-OURS = ("srnc-plus", "srnc-spare")
+OURS = "srnc-plus"
 NODES = {4: 2000, 7: 3000, 10: 3000, 15: 4000, 20: 4000}
 
 
@@ -76,19 +74,13 @@ def cells(number: int, args: argparse.Namespace) -> dict[str, Cell]:
     """The experiment of each method on a kind of graph."""
     return {method: Cell("", f"{number}-{method}", f"paper/open_set/cora-{method}",
                          SETTINGS[number].options(), range(args.seeds))
-            for method in (*BASELINES, args.ours)}
+            for method in (*BASELINES, OURS)}
 
 
 def difference(ours: Sequence[float], theirs: Sequence[float]) -> tuple[float, float]:
     """Mean of the paired differences and its standard error."""
     centre, std = mean_std([a - b for a, b in zip(ours, theirs)])
     return centre, std / math.sqrt(len(ours) - 1) if len(ours) > 1 else math.nan
-
-
-def counted(values: Sequence[Any]) -> str:
-    """Values with how often each occurs, smallest first."""
-    counts = sorted(Counter(values).items())
-    return ", ".join(f"{value:.3g} ({count})" for value, count in counts) or "-"
 
 
 def figures(results: Results, name: str) -> list[float]:
@@ -119,17 +111,17 @@ def report(args: argparse.Namespace) -> str:
 
         micro = {method: [100 * result["test"]["micro_f1"] for result in results.values()]
                  for method, results in runs.items()}
-        gap = {method: difference(micro[args.ours], micro[method]) for method in BASELINES}
+        gap = {method: difference(micro[OURS], micro[method]) for method in BASELINES}
         gaps.append((setting, gap))
         worse = [method for method, (centre, error) in gap.items() if centre < -error]
         below += bool(worse)
-        ours = runs[args.ours]
+        ours = runs[OURS]
         lines.append([
             number, setting.classes, setting.unseen, setting.homophily,
             setting.degree_exponent or "-", setting.imbalance, NODES[setting.classes], len(seeds),
             *(f"{mean(values):.1f}" for values in micro.values()),
             *("{:+.1f} ± {:.1f}".format(*gap[method]) for method in BASELINES),
-            f"below {', '.join(worse)}" if worse else "", counted(figures(ours, "resolution")),
+            f"below {', '.join(worse)}" if worse else "",
             f"{mean(figures(ours, 'used_clusters')):.1f}",
             sum(bool(result["warnings"]) for result in ours.values()),
             f"{mean(result['seconds'] for result in ours.values()):.0f}"])
@@ -138,7 +130,7 @@ def report(args: argparse.Namespace) -> str:
 
     less = [f"less {method}" for method in BASELINES]
     head = ["", "classes", "masked", "homophily", "degree exponent", "imbalance", "nodes", "n",
-            *BASELINES, args.ours, *less, "", "resolution", "clusters in use", "warned", "s"]
+            *BASELINES, OURS, *less, "", "clusters in use", "warned", "s"]
     factors = []
     for factor in Setting._fields:
         levels = {getattr(setting, factor) for setting, _ in gaps}
@@ -148,10 +140,9 @@ def report(args: argparse.Namespace) -> str:
             factors.append([factor.replace("_", " "), level, len(of_level), *gains])
     overall = ", ".join(f"{mean(gap[m][0] for _, gap in gaps):+.1f} on {m}" for m in BASELINES)
     return (markdown(head, lines) + "Test Micro-F1 in %, mean over n split seeds; differences of "
-            f"{args.ours} on the same splits, ± standard error. More than one standard error below"
-            f" a baseline: {below} of {len(lines)}. Mean over all: {overall}. Resolution: the"
-            " chosen one, and in how many runs.\n\n" + markdown(["factor", "level", "graphs",
-                                                         *less], factors)
+            f"{OURS} on the same splits, ± standard error. More than one standard error below"
+            f" a baseline: {below} of {len(lines)}. Mean over all: {overall}.\n\n"
+            + markdown(["factor", "level", "graphs", *less], factors)
             + f"Commit {', '.join(sorted(commits))}.\n")
 
 
@@ -159,8 +150,6 @@ def begin() -> int:
     options = parser(__doc__, "--results", "results/generalise")
     options.add_argument("--seeds", type=int, default=5, metavar="S",
                          help="split seeds 0 to S - 1 (default: %(default)s)")
-    options.add_argument("--ours", choices=OURS, default=OURS[0],
-                         help="the method that is compared (default: %(default)s)")
     options.add_argument("--only", default="", metavar="I,J,...",
                          help="numbers of the kinds of graph to run")
     args = options.parse_args()

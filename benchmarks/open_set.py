@@ -81,9 +81,11 @@ ROWS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "srnc-no-source": ("SRNC w.o. L_Φ,θ,S", "srnc", {"srnc.source_regularizer": False}),
     "srnc-ep1": ("SRNC Ep.1", "srnc", {"train.max_episodes": 1}),
     "srnc": ("SRNC", "srnc", {}),
-    "srnc-plus-no-ppr": ("SRNC+ without PPR", "srnc-plus", {"srnc_plus.smoothing": 0}),
+    "srnc-plus-no-density": ("SRNC+ without missing labels", "srnc-plus",
+                             {"srnc_plus.missing": 0.0}),
+    "srnc-plus-no-modularity": ("SRNC+ w.o. modularity", "srnc-plus",
+                                {"srnc_plus.modularity_weight": 0.0}),
     "srnc-plus": ("SRNC+", "srnc-plus", {}),
-    "srnc-spare": ("SRNC-spare", "srnc-spare", {}),
 }
 
 # At most four settings for each. A row that is not here takes the values of its config as they are:
@@ -105,10 +107,8 @@ TUNE: dict[str, list[dict[str, Any]]] = {
     "srnc-no-phi": [{"srnc.unknown_share": share} for share in (0.2, 0.3, 0.4, 0.5)],
     "srnc": [{"srnc.cluster_steps": t, "srnc.source_batch": b}
              for t, b in ((5, 32), (20, 32), (20, 80), (50, 32))],
-    "srnc-plus": [{"dataset.normalize": scale, "srnc_plus.drop_unsure": share}
-                  for scale in ("row", "l2") for share in (0.3, 0.5)],
 }
-COMMON = ("energy", "gnnsafe", "srnc-plus", "srnc-spare")
+COMMON = ("energy", "gnnsafe", "srnc-plus")
 """Rows with one setting for all graphs."""
 
 CLUSTERS, UNSEEN = (7, 16), (3, 1)

@@ -5,7 +5,7 @@ has labelled a node of an unknown class. What does each estimator of the Python 
     python benchmarks/own.py --seeds 2 --only Photo,CS --results own.jsonl
     python benchmarks/own.py --ablations --only Cora,CiteSeer,homophily-0.7 --out ablations.md
 
-`--ablations` takes parts of SRNC-spare away, one at a time. Estimators have their defaults, 64
+`--ablations` takes parts of SRNC+ away, one at a time. Estimators have their defaults, 64
 hidden units each. All nodes without a label are scored. A line of `--results` is a finished run,
 which is not made again. GRAPHGYM_SRNC_DATA names the data folder.
 """
@@ -28,8 +28,8 @@ LABELLED = 0.1
 SCORES = ("micro_f1", "macro_recall", "unknown_recall", "unknown_precision", "unknown_auroc")
 NAMES = ("Micro-F1", "macro recall", "unknown recall", "unknown precision", "AUROC")
 HIDDEN_WIDTH = 64
-OURS = "SRNC-spare"
-METHODS = {"GCN": "ERM", "PGL+GCN": "PGL", "SRNC+": "SRNCPlus", OURS: "SRNCSpare"}
+OURS = "SRNC+"
+METHODS = {"GCN": "ERM", "PGL+GCN": "PGL", OURS: "SRNCPlus"}
 ABLATIONS = {"log-odds alone": {"missing": 0.0}, "no modularity": {"modularity_weight": 0.0},
              "Newman's resolution": {"resolution": 1.0}, "all decisions": {"doubt": 0.0},
              "five of a hundred known called unknown": {"sure": 0.95}, "one turn": {"rounds": 1},
@@ -46,7 +46,7 @@ def estimators() -> dict[str, Any]:
     import graphgym_srnc
     rows = {row: getattr(graphgym_srnc, kind)(hidden=HIDDEN_WIDTH)
             for row, kind in METHODS.items()}
-    return rows | {row: graphgym_srnc.SRNCSpare(hidden=HIDDEN_WIDTH, **options)
+    return rows | {row: graphgym_srnc.SRNCPlus(hidden=HIDDEN_WIDTH, **options)
                    for row, options in ABLATIONS.items()}
 
 

@@ -70,9 +70,9 @@ class Plan(NamedTuple):
     hand: str
 
 
-OPEN = ("erm", "gnnsafe", "pgl-gcn", "srnc-plus", "srnc-spare", "nodesafe", "grasp", "doc",
+OPEN = ("erm", "gnnsafe", "pgl-gcn", "srnc-plus", "nodesafe", "grasp", "doc",
         "openmax", "g2pxy", "openwgl", "srnc")
-CLOSE = ("erm", "dann", "cmd", "srnc-plus", "srnc-spare", "pairalign", "a2gnn", "adalign", "udagcn")
+CLOSE = ("erm", "dann", "cmd", "srnc-plus", "pairalign", "a2gnn", "adalign", "udagcn")
 
 
 def _open(graph: str) -> Plan:

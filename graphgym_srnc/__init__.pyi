@@ -235,33 +235,14 @@ class SRNC(Estimator):
                  callbacks: Sequence[Any] = (), verbose: int = False) -> None: ...
 
 class SRNCPlus(Estimator):
-    """SRNC with one setting for all graphs and both kinds of shift."""
-    def __init__(self, *, num_clusters: int = 0, rounds: int = 3, source_batch: int = 0,
-                 cluster_lr: float = 0.003, resolution: float = 0.0, collapse: float = 0.1,
-                 smoothing: int = 10, cluster_source_steps: int = 60,
-                 modularity_weight: float = 3.0, members: int = 3, product: float = 1.0,
-                 drop_unsure: float = 0.3, target_ratio: float = 5.0, hard_labels: bool = True,
-                 calibrated: bool = True, self_training: int = 3, pretrain_steps: int = 100,
-                 cluster_steps: int = 20, steps: int = 60, alpha: float = 0.0,
-                 source_regularizer: bool = True, pseudo_labels: str = 'cluster',
-                 unknown_share: float = 0.5, cluster_init: str = 'auto', correction: str = 'none',
-                 correction_power: float = 1.0, cut: str = 'validation', batch_size: int = 0,
-                 fanout: int = 10, backbone: str = 'gcn', hidden: int = 64, layers: int = 2,
-                 dropout: float = 0.5, activation: str = 'relu', heads: int = 8,
-                 features: str = 'auto', lr: float = 0.01, weight_decay: float = 0.0005,
-                 selection: str = 'auto', min_agreement: float = 0.6, max_episodes: int = -1,
-                 patience: int = 0, open_set: bool | None = None, random_state: int = 0,
-                 callbacks: Sequence[Any] = (), verbose: int = False) -> None: ...
-
-class SRNCSpare(Estimator):
     """Classifier and cluster GNN by turns, from the labels on, in every kind of shift."""
-    def __init__(self, *, rounds: int = 3, steps: int = 100, fit_steps: int = 60,
-                 cluster_steps: int = 30, first_steps: int = 200, spare: int = 12,
+    def __init__(self, *, rounds: int = 3, steps: int = 200, fit_steps: int = 60,
+                 cluster_steps: int = 60, first_steps: int = 200, spare: int = 12,
                  modularity_weight: float = 3.0, resolution: float = 2.0, missing: float = 3.0,
                  sure: float = 0.8, doubt: float = 2.0, smoothing: int = 3,
                  correction: str = 'labels', correction_power: float = 0.5,
                  cut: str = 'validation', batch_size: int = 0, fanout: int = 10,
-                 backbone: str = 'gcn', hidden: int = 256, layers: int = 2, dropout: float = 0.5,
+                 backbone: str = 'gcn', hidden: int = 64, layers: int = 2, dropout: float = 0.5,
                  activation: str = 'relu', heads: int = 8, features: str = 'auto',
                  lr: float = 0.01, weight_decay: float = 0.0005, selection: str = 'auto',
                  min_agreement: float = 0.6, max_episodes: int = -1, patience: int = 0,

@@ -8,7 +8,7 @@ BEYOND_THE_PAPER = {
     "members": 1, "product": 0.0, "drop_unsure": 0.0, "target_ratio": 1.0, "hard_labels": False,
     "calibrated": False, "self_training": 0, "modularity_weight": 1.0, "cluster_source_steps": 60,
 }
-"""Options of SRNC+ that SRNC once had, and their values in SRNC."""
+"""Options beyond the paper that SRNC once had, and their values in SRNC."""
 
 GONE = ("candidates", "cluster_pretrain_steps", "source_posterior", "cluster_hidden",
         "cluster_weight_decay", "cluster_features", "resolutions")
@@ -25,7 +25,8 @@ ADDED = {"correction": "none", "correction_power": 1.0, "cut": "validation"}
 def modern(config: dict[str, Any]) -> dict[str, Any]:
     """A stored config with keys as they are called today; itself where nothing has changed.
 
-    SRNC with what goes beyond the paper is the method ``srnc_plus``; DOC, OpenWGL and G2Pxy have no
+    The committee of cluster GNNs that SRNC+ once was, and SRNC before it, is shown as
+    ``srnc_committee``, which cannot be run any more; DOC, OpenWGL and G2Pxy have no
     choice of a score; no config says which files are trusted; of two graphs, only source nodes of
     masked classes were unlabelled.
     """
@@ -56,8 +57,12 @@ def modern(config: dict[str, Any]) -> dict[str, Any]:
             block.get(key, value) != value for key, value in BEYOND_THE_PAPER.items())
         for key in (*GONE, *(() if beyond else BEYOND_THE_PAPER)):
             block.pop(key, None)
-        config["train"]["mode"] = name = "srnc_plus" if beyond else "srnc"
+        config["train"]["mode"] = name = "srnc_committee" if beyond else "srnc"
         config[name] = block
+    if method == "srnc_plus" and "members" in block:
+        config = copy.deepcopy(config)
+        config["srnc_committee"] = config.pop("srnc_plus")
+        config["train"]["mode"] = "srnc_committee"
     return config
 
 

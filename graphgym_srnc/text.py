@@ -98,9 +98,9 @@ def escape_markdown(text: str) -> str:
 GREEK = dict(zip("alpha beta gamma lambda theta rho tau sigma mu eta Phi".split(), "αβγλθρτσμηΦ"))
 """Letters of formulas."""
 
-METHODS = {"srnc": "SRNC", "srnc_plus": "SRNC+", "srnc_spare": "SRNC-spare", "iid": "oracle",
-           "openwgl": "OpenWGL",
-           "g2pxy": "G2Pxy", "nodesafe": "NODESafe", "strurw": "StruRW", "adalign": "ADAlign",
+METHODS = {"srnc": "SRNC", "srnc_plus": "SRNC+", "iid": "oracle", "openwgl": "OpenWGL",
+           "srnc_committee": "SRNC+ (committee)", "g2pxy": "G2Pxy", "nodesafe": "NODESafe",
+           "strurw": "StruRW", "adalign": "ADAlign",
            "pairalign": "Pair-Align", "a2gnn": "A2GNN", "udagcn": "UDAGCN", "uaga": "UAGA",
            "standard": "GraphGym's own", "erm": "ERM", "pgl": "PGL", "doc": "DOC", "dann": "DANN",
            "cmd": "CMD", "mmd": "MMD", "coral": "CORAL", "srgnn": "SRGNN"}

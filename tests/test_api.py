@@ -159,7 +159,7 @@ def test_srnc_has_a_posterior_of_its_own():
 
 def test_clusters(fitted):
     for (name, kind), (model, _) in fitted.items():
-        if name not in ("SRNC", "SRNCPlus"):
+        if name != "SRNC":
             assert not hasattr(model, "clusters")
             continue
         clusters = model.clusters(OTHER)
@@ -217,7 +217,7 @@ def test_all_that_was_fitted_comes_back(fitted):
     ("SRNC", {"backbone": "dgi", "num_clusters": 6}),
     ("SRNC", {"backbone": "gat", "heads": 2, "smoothing": 2}),
     ("SRNC", {"pseudo_labels": "classifier"}), ("SRNC", {"resolution": 2.0}),
-    ("SRNCPlus", {"num_clusters": 0, "resolution": 0.0, "self_training": 1}),
+    ("SRNCPlus", {"missing": 0.0}), ("SRNCPlus", {"backbone": "dgi", "spare": 3}),
     ("PGL", {"unknown_loss": "uniform"}), ("PGL", {"backbone": "sgc", "max_episodes": 0}),
     ("ERM", {"backbone": "mlp", "layers": 1}), ("ERM", {"score": "gnnsafe", "layers": 3}),
     ("ERM", {"score": "odin"}), ("ERM", {"score": "openmax", "backbone": "dgi"}),
@@ -329,7 +329,8 @@ def test_a_method_of_ones_own_needs_no_other_line(tmp_path, monkeypatch):
 def test_defaults_are_those_of_the_shipped_configs(gym):
     for model, name in ((graphgym_srnc.SRNC(), "default"),
                         (graphgym_srnc.SRNCPlus(), "paper/open_set/cora-srnc-plus"),
-                        (graphgym_srnc.SRNCPlus(), "paper/close_set/citation/srnc-plus")):
+                        (graphgym_srnc.SRNCPlus(), "paper/close_set/citation/srnc-plus"),
+                        (graphgym_srnc.SRNCPlus(), "own")):
         cfg = gym.load_config(name)
         ours = parameters.new_method(model._method, *parameters.checked(model))
         theirs = gym.build_method(cfg)
@@ -338,7 +339,7 @@ def test_defaults_are_those_of_the_shipped_configs(gym):
                 assert getattr(ours, option.key) == getattr(theirs, option.key)
         assert {**vars(ours.encoder), "make": None} == {**vars(theirs.encoder), "make": None}
         assert ours.make_optimizer.keywords == theirs.make_optimizer.keywords
-    assert graphgym_srnc.SRNCPlus(members=1, hidden=8).get_params()["members"] == 1
+    assert graphgym_srnc.SRNCPlus(spare=1, hidden=8).get_params()["spare"] == 1
 
 
 def test_the_numbers_of_a_config(gym):

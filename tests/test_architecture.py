@@ -115,8 +115,7 @@ def test_no_method_or_shift_imports_another(folder):
     for path in (PACKAGE / folder).glob("*.py"):
         for name in inside(path):
             parts = name.split(".")
-            inherits = path.stem == "srnc_plus" and parts[1:2] == ["srnc"]
-            fine = parts[0] != folder or len(parts) == 1 or parts[1] in shared or inherits
+            fine = parts[0] != folder or len(parts) == 1 or parts[1] in shared
             assert fine, f"{path.name} imports {name}"
 
 

@@ -40,9 +40,8 @@ CASES: list[tuple[str, str, dict[str, Any]]] = [
         {"cluster_init": "source"}, {"alpha": 0.5}, {"pseudo_labels": "classifier"},
         {"smoothing": 2})),
     *(("srnc_plus", "gcnconv", options) for options in (
-        {"members": 2, "resolution": 1.0}, {"rounds": 1, "self_training": 0},
-        {"product": 0.0, "calibrated": False}, {"cluster_init": "source"})),
-    ("srnc_plus", "dgi", {"self_training": 1, "rounds": 1}),
+        {"spare": 3, "resolution": 1.0}, {"missing": 0.0}, {"doubt": 0.0, "rounds": 3})),
+    ("srnc_plus", "dgi", {}),
     *((name, kind, IN_BATCHES) for name, kind in (
         ("srnc", "sageconv"), ("dann", "gcnconv"), ("pgl", "gcnconv"))),
     *(("erm", "gcnconv", {"score": score}) for score in ("openmax", "gnnsafe", "grasp")),
@@ -163,15 +162,6 @@ def test_any_optimiser_goes_on(task):
     method = new()
     go(method, task, Kept(kept.states[1]))
     check_equal(bits(method), bits(whole))
-
-
-def test_cluster_gnns_of_later_resolutions_wait_in_it(task):
-    kept = Kept()
-    options = TINY | {"rounds": 1, "self_training": 0, "num_clusters": 4}
-    options = some(methods.find("srnc_plus"), options)
-    record, _ = go(make("srnc_plus", hidden=4, **options), task, kept)
-    states = [Kept(state).read()["method"] for state in kept.states]
-    assert len(record.history) == 4 and [len(s["candidates"]) for s in states] == [2, 2, 1]
 
 
 # ---- the file ----

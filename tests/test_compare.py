@@ -250,7 +250,7 @@ def test_data_are_never_selected_over(tmp_path):
 def test_srnc_and_srnc_plus_are_two_rows_also_beside_the_paper(tmp_path):
     data = {"open_set__num_unseen": 3, "train__max_episodes": -1}
     keep(tmp_path, "a", [0.7], method="srnc", srnc__pseudo_labels="cluster", **data)
-    keep(tmp_path, "b", [0.8], method="srnc_plus", srnc_plus__members=5, **data)
+    keep(tmp_path, "b", [0.8], method="srnc_plus", srnc_plus__spare=5, **data)
     keep(tmp_path, "c", [0.8], method="srnc_plus", backbone="gatconv", **data)
     for beside in (None, "open_set"):
         found = of(tmp_path, paper=beside)
@@ -394,7 +394,6 @@ def facts(name: str, *words: str) -> dict:
                            "2018-2020"), ("close_set", "close_set/arxiv/cmd",
                                           ("gnn.layer_type", "dgi"), "DGI-CMD", "2014-2016"),
                           ("close_set", "close_set/arxiv/srnc-paper", (), "SRNC", "2014-2016"),
-                          ("close_set", "close_set/arxiv/srnc-source-first", (), None, "2014-2016"),
                           ("close_set", "close_set/citation/erm", (), "GCN", None),
                           ("clustering", "clustering/cora-srnc-no-source", (), "SRNC w.o. L_Φ,θ,S",
                            "Cora")])

@@ -44,8 +44,8 @@ def named(*folders: str) -> list[str]:
 
 def mode_of(variant: str) -> str:
     """The method that a config's name begins with, e.g. ``srnc_plus`` of ``srnc-plus``."""
-    if variant.startswith(("srnc-plus", "srnc-spare", "srnc-source-first")):
-        return "srnc_spare" if "spare" in variant else "srnc_plus"
+    if variant == "srnc-plus":
+        return "srnc_plus"
     return {"deep": "a2gnn"}.get(name := variant.split("-")[0], name)
 
 
@@ -90,15 +90,12 @@ def test_close_set_config_says_what_its_name_says(name):
     assert cfg.train.mode == mode_of(variant)
     if table == "arxiv":
         assert (cfg.dataset.format, cfg.dataset.name) == ("temporal", "arxiv_like")
-        assert cfg.train.selection == ("last" if variant == "srnc-spare" else "target_val")
+        assert cfg.train.selection == ("last" if variant == "srnc-plus" else "target_val")
     else:
         # No label of the target is used before the test, but by the oracle.
         assert cfg.dataset.format == "cross_graph" and cfg.cross_graph.num_val == 0
         assert cfg.cross_graph.source != cfg.cross_graph.target
-        selections = {"srnc-source-first": "last", "srnc-paper": "last", "iid": "target_val",
-                      "srnc-spare": "last",
-                      "srnc-plus": "target_modularity",
-                      "srnc-plus-corrected": "target_modularity"}
+        selections = {"srnc-paper": "last", "srnc-plus": "last", "iid": "target_val"}
         assert cfg.train.selection == selections.get(variant, "source_val")
 
 

@@ -40,7 +40,7 @@ MORE = [*(("erm", "gcnconv", {"score": score}) for score in ("max_logit", "energ
         ("a2gnn", "mlp", {"source_hops": 1}), ("pgl", "gcnconv", {"unknown_loss": "uniform"}),
         ("g2pxy", "gcnconv", {"ratio": 0.1}),
         ("srgnn", "gcnconv", {"kernel_dim": 3, "kernel_nodes": 4}),
-        ("srnc_plus", "gcnconv", {"drop_unsure": 0.3, "hard_labels": True}),
+        ("srnc_plus", "gcnconv", {"missing": 0.0}),
         ("srnc", "gcnconv", {"source_regularizer": False})]
 FULL = [(*case, shape) for case in [*CASES, *MORE] for shape in SHAPES
         if "batch_size" not in case[2]

@@ -57,10 +57,11 @@ FIRST = {"docs/report.md": ["graphgym-srnc run"], "docs/checkpoints.md": ["graph
 """What must have happened before a page's first command."""
 
 SHORT = ["--no-figures", "--no-tensorboard", "gnn.dim_inner", "8", "train.max_episodes", "1",
-         *(word for method in ("srnc", "srnc_plus", "srnc_spare", "pgl", "iid", "erm")
+         *(word for method in ("srnc", "srnc_plus", "pgl", "iid", "erm")
            for word in (f"{method}.steps", "5")),
-         *(word for method in ("srnc", "srnc_plus")
-           for key in ("pretrain_steps", "cluster_steps") for word in (f"{method}.{key}", "5"))]
+         *(word for key in ("srnc.pretrain_steps", "srnc.cluster_steps", "srnc_plus.fit_steps",
+                            "srnc_plus.cluster_steps", "srnc_plus.first_steps")
+           for word in (key, "5"))]
 """Words that make a run short, and change no folder's name."""
 
 

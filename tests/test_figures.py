@@ -21,7 +21,7 @@ from graphgym_srnc.figures import charts, curves, embedding, shift, style
 from graphgym_srnc.report import overview
 from tests.conftest import make_task
 
-METHODS = ["SRNC+ (calibrated, self-training)", "srnc", "pgl", "g2pxy", "doc",
+METHODS = ["SRNC+ (without missing labels)", "srnc", "pgl", "g2pxy", "doc",
            "openwgl with a long name, longer than any other", "erm", "dann", "cmd", "mmd", "coral",
            "srgnn", "strurw", "a2gnn", "iid"]
 

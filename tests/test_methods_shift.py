@@ -13,7 +13,6 @@ import torch
 from scipy.spatial.distance import cdist
 from sklearn.linear_model import LogisticRegression
 from test_methods import fit, make, some
-from test_srnc import plus
 from torch.nn import functional as F
 from torch_geometric.data import Data
 
@@ -681,17 +680,14 @@ def test_close_set_ignores_what_is_for_open_set(monkeypatch):
     monkeypatch.setattr(committee, "PRETRAIN_STEPS", 3)
 
     def run(mode: str, **options):
-        method = plus(**options)
+        method = make("srnc_plus", **options)
         record = trainer.fit(method, toy(mode), selection="last")
         losses = [episode.losses for episode in record.history]
         return losses, method.predict(toy(mode).target).tolist()
 
-    for options in ({"drop_unsure": 0.5}, {"self_training": 2}, {"members": 3}):
+    for options in ({"spare": 3}, {"missing": 0.0}, {"sure": 0.5}):
         assert run("close_set", **options) == run("close_set"), options
         assert run("open_set", **options) != run("open_set"), options
-    close = toy("close_set")
-    assert len(started("srnc_plus", close, members=3).clusters) == 1
-    assert len(started("srnc_plus", close, members=3, cluster_init="modularity").clusters) == 3
 
 
 # ---- smoothing ----
@@ -739,15 +735,13 @@ def encoders(method: methods.base.Method) -> list[dgi.DGI]:
 @pytest.mark.parametrize("mode", ["open_set", "close_set"])
 @pytest.mark.parametrize("name", methods.names())
 def test_one_embedding_for_a_run(trained, name, mode):
-    task, options = toy(mode), some(methods.find(name), {"members": 2, "self_training": 0})
+    task, options = toy(mode), some(methods.find(name), {"members": 2})
     method = make(name, "dgi", **options)
     fit(method, task, selection="last")
     base, = trained
     found = encoders(method)
-    committees = {"srnc": 1, "pgl": 1,
-                  "srnc_plus": {"open_set": 2, "close_set": 1}[mode],
-                  "srnc_spare": {"open_set": 4, "close_set": 0}[mode]}
-    assert len(found) == 1 + committees.get(name, 0)
+    others = {"srnc": 1, "pgl": 1, "srnc_plus": 4 if mode == "open_set" else 0}
+    assert len(found) == 1 + others.get(name, 0)
     prepared = prepare(method.task.target, method.encoder.features)
     for encoder in found:
         assert not encoder.base.training

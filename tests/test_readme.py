@@ -29,7 +29,7 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 TINY = ["gnn.dim_inner", "8", "train.max_episodes", "1", "synthetic.num_nodes", "300",
         "synthetic.num_features", "40",
         "srnc.pretrain_steps", "5", "srnc.cluster_steps", "2", "srnc.steps", "3",
-        "srnc_plus.pretrain_steps", "5", "srnc_plus.cluster_steps", "2", "srnc_plus.steps", "3"]
+        "srnc_plus.fit_steps", "5", "srnc_plus.cluster_steps", "2", "srnc_plus.steps", "3"]
 
 
 def blocks(language: str, text: str = README) -> list[str]:
@@ -135,8 +135,8 @@ def test_own_graph(gym, tmp_path, monkeypatch, capsys):
     assert len(mine) == 2
     for words in mine:
         words[words.index("--repeat") + 1] = "1"
-        assert main([*words, "--no-figures", "--no-tensorboard", *TINY, "srnc_plus.members", "2",
-                     "srnc_plus.resolution", "2", "file.labels_per_class", "5"]) == 0
+        assert main([*words, "--no-figures", "--no-tensorboard", *TINY, "file.labels_per_class",
+                     "5"]) == 0
     assert "mine-plus" in capsys.readouterr().out
     assert (tmp_path / "results/mine-labels_per_class=5/agg/test/best.json").is_file()
     assert (tmp_path / "results/mine-plus/0/result.json").is_file()
@@ -147,7 +147,7 @@ def test_python_api(tmp_path, monkeypatch, capsys):
     space: dict = {}
     code = block("SRNCPlus")
     assert "num_nodes=1000" in code and "rounds=2" in code
-    small = "rounds=1, self_training=0, pretrain_steps=5, steps=3, hidden=8"
+    small = "rounds=1, fit_steps=5, steps=3, hidden=8"
     exec(code.replace("num_nodes=1000", "num_nodes=300").replace("rounds=2", small), space)
     assert str(space["model"].scores_["test"]["micro_f1"]) in capsys.readouterr().out
     loaded = space["load"]("model.pt").predict(space["task"].target)

@@ -48,7 +48,7 @@ from graphgym_srnc.task import ShiftTask
 from graphgym_srnc.train import trainer
 
 IN_BATCHES = [name for name in methods.names() if methods.find(name).in_batches]
-DRAWING = ("srnc", "srnc_plus", "srnc_spare", "mmd", "openwgl", "g2pxy")
+DRAWING = ("srnc", "srnc_plus", "srnc_plus", "mmd", "openwgl", "g2pxy")
 """Methods whose losses draw nodes at each step."""
 EDGED = [kind for kind in KINDS if kind in ("gcnconv", "sageconv", "gatconv")]
 

@@ -1,7 +1,5 @@
-"""The cluster GNN, SRNC and SRNC+ do what their definitions say."""
+"""The cluster GNN and SRNC do what their definitions say."""
 from __future__ import annotations
-
-import dataclasses
 
 import networkx as nx
 import numpy as np
@@ -15,19 +13,11 @@ from torch_geometric.utils import to_dense_adj
 from graphgym_srnc import methods
 from graphgym_srnc.backbones import EncoderSpec, Graph
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.losses.modularity import newman_resolution
 from graphgym_srnc.methods import committee
 from graphgym_srnc.methods.cluster_gnn import ClusterGNN, cluster_encoder
 from graphgym_srnc.methods.srnc import SRNC
-from graphgym_srnc.methods.srnc_plus import LADDER
 from graphgym_srnc.task import ShiftTask
 from graphgym_srnc.train import trainer
-
-PAPER = {"num_clusters": 16, "source_batch": 32, "cluster_lr": 0.01, "resolution": 1.0,
-         "collapse": 1.0, "smoothing": 0, "modularity_weight": 1.0, "members": 1, "product": 0.0,
-         "drop_unsure": 0.0, "target_ratio": 1.0, "hard_labels": False, "calibrated": False,
-         "self_training": 0}
-"""Options under which SRNC+ is SRNC."""
 
 
 @pytest.fixture(autouse=True)
@@ -40,11 +30,6 @@ def few_steps(monkeypatch):
 def pretrain(monkeypatch):
     """Sets the number of steps that cluster GNNs are pre-trained for."""
     return lambda steps: monkeypatch.setattr(committee, "PRETRAIN_STEPS", steps)
-
-
-def plus(**changes) -> methods.base.Method:
-    """SRNC+ as it is SRNC but for some options."""
-    return make("srnc_plus", **PAPER | changes)
 
 
 def started(task: ShiftTask, method: SRNC | None = None, **options) -> SRNC:
@@ -107,10 +92,9 @@ def test_the_committee_s_posteriors_are_of_the_last_weights():
         assert not torch.equal(method.clusters.log_q[0][cluster.target], before)
 
 
-@pytest.mark.parametrize("make_method", [lambda: make("srnc"), lambda: plus(members=3)])
-def test_cluster_posteriors_of_any_graph(make_method):
+def test_cluster_posteriors_of_any_graph():
     task = toy()
-    method = started(task, make_method())
+    method = started(task)
     found = method.log_cluster_posterior(task.target)
     assert found.shape == (len(method.clusters), 160, 16) and found.exp().sum(2).allclose(
         torch.ones(len(found), 160))
@@ -181,31 +165,6 @@ def test_every_option_runs(options, mode):
     assert len(check_run(make("srnc", **options), mode).history) == 3
 
 
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("options", [
-    {"pseudo_labels": "classifier"}, {"alpha": 1.0}, {"product": 0.5}, {"drop_unsure": 0.5},
-    {"hard_labels": True}, {"resolution": 0.0}, {"resolution": 3.0}, {"members": 3},
-    {"smoothing": 2}, {"self_training": 1, "calibrated": True}, {"calibrated": True},
-    {"num_clusters": 0}, {"modularity_weight": 0.0}, {"target_ratio": 50.0},
-    {"cluster_source_steps": 1}], ids=str)
-def test_every_option_of_srnc_plus_runs(options, mode):
-    method = plus(**options)
-    record = check_run(method, mode)
-    turns = 2 + (method.self_training if mode == "open_set" else 0)
-    assert len(record.history) == 1 + turns * len(method.resolutions)
-
-
-@pytest.mark.parametrize("mode", MODES)
-def test_srnc_plus_without_its_additions_is_srnc(mode):
-    runs = []
-    for method in (make("srnc"), plus()):
-        record = trainer.fit(method, toy(mode), selection="last")
-        history = [{key: value for key, value in episode.losses.items()
-                    if key not in ("members", "resolution")} for episode in record.history]
-        runs.append((history, method.predict(toy(mode).target).tolist()))
-    assert runs[0] == runs[1]
-
-
 def test_terms_follow_the_options():
     def terms(**options):
         record = trainer.fit(make("srnc", **options), toy(), max_episodes=1)
@@ -227,38 +186,23 @@ def test_first_episode_alone_is_an_ablation():
     assert [episode.losses for episode in first.history] == first_two
 
 
-@pytest.mark.parametrize("name, num_clusters, mode, classes, expected", [
-    ("srnc_plus", 0, "open_set", 3, 16), ("srnc_plus", 0, "open_set", 8, 24),
-    ("srnc_plus", 0, "close_set", 3, 3), ("srnc_plus", 9, "open_set", 3, 9),
-    ("srnc", 9, "open_set", 3, 9), ("srnc", 9, "close_set", 3, 3)])
-def test_number_of_clusters(name, num_clusters, mode, classes, expected):
+@pytest.mark.parametrize("num_clusters, mode, classes, expected", [
+    (9, "open_set", 3, 9), (9, "close_set", 3, 3)])
+def test_number_of_clusters(num_clusters, mode, classes, expected):
     task = toy(mode, num_classes=classes)
-    method = started(task, make(name, num_clusters=num_clusters))
+    method = started(task, num_clusters=num_clusters)
     assert method.log_cluster_posterior(task.target).size(2) == expected
 
 
 def test_drawn_nodes_and_labels():
     task = toy()
     q = torch.tensor([0.2, 0.3, 0.5]).repeat(160, 1)
-    for method in (started(task), started(task, plus())):
-        nodes, label = method.draw_target(q)
-        assert len(nodes) == len(task.train) == len(label) == nodes.unique().numel()
-        assert torch.isin(nodes, task.pool).all()
-        drawn = torch.cat([method.draw_target(q)[1] for _ in range(200)])
-        assert np.allclose(drawn.bincount(minlength=3) / len(drawn), [0.2, 0.3, 0.5], atol=0.04)
-    method = started(task, plus(target_ratio=2.0, hard_labels=True))
+    method = started(task)
     nodes, label = method.draw_target(q)
-    assert len(nodes) == 2 * len(task.train) and (label == 2).all()
-
-
-def test_the_least_sure_are_never_drawn():
-    task = toy()
-    method = started(task, plus(drop_unsure=0.25, target_ratio=100.0))
-    q = torch.rand(160, 3, generator=torch.Generator().manual_seed(0)).softmax(1)
-    nodes, _ = method.draw_target(q)
-    dropped = task.pool[~torch.isin(task.pool, nodes)]
-    assert len(dropped) == pytest.approx(len(task.pool) / 4, abs=1)
-    assert q[dropped].amax(1).max() <= q[nodes].amax(1).min()
+    assert len(nodes) == len(task.train) == len(label) == nodes.unique().numel()
+    assert torch.isin(nodes, task.pool).all()
+    drawn = torch.cat([method.draw_target(q)[1] for _ in range(200)])
+    assert np.allclose(drawn.bincount(minlength=3) / len(drawn), [0.2, 0.3, 0.5], atol=0.04)
 
 
 @pytest.mark.parametrize("share", [0.0, 0.3, 0.7])
@@ -298,31 +242,6 @@ def test_unlabelled_source_nodes_are_drawn():
     assert not torch.isin(nodes, task.train).any() and int(label.max()) <= 2
 
 
-def test_product_of_posteriors():
-    task = toy()
-    method = started(task, plus(product=0.5, steps=20))
-    for episode in range(2):
-        q = method.clusters.class_posterior("target").numpy()
-        p = method.class_posterior(task.target).numpy()
-        if episode:
-            assert p[:, 2].max() > 0
-        else:
-            p = np.concatenate([p[:, :2] * (1 - q[:, 2:]), q[:, 2:]], 1)
-        expected = q * np.maximum(p, 1e-6) ** 0.5
-        expected = expected / expected.sum(1, keepdims=True)
-        assert np.allclose(method.pseudo_posterior().numpy(), expected, atol=1e-5)
-        method.episode()
-
-
-def test_members_are_averaged(pretrain):
-    pretrain(20)
-    method = started(toy(), plus(members=3))
-    parts = [cluster.log_class_posterior(cluster.log_posterior(cluster.target)).exp()
-             for cluster in method.clusters]
-    assert len(parts) == 3 and not torch.allclose(parts[0], parts[1], atol=1e-3)
-    assert torch.allclose(method.clusters.class_posterior("target"), sum(parts) / 3, atol=1e-6)
-
-
 def test_smoothing_is_personalised_pagerank():
     task, method = toy(), started(toy(), steps=20)
     method.episode()
@@ -346,88 +265,30 @@ def test_bound_is_of_the_labelled_source():
     assert figures["bound"] == pytest.approx(wanted, rel=1e-3)
 
 
-def test_calibration_moves_the_cut_on_validation_only_if_asked():
-    task = toy()
-    for method in (make("srnc", steps=20), plus(calibrated=True, steps=20)):
-        started(task, method).episode()
-        scores = method.predict(task.target)
-        label = scores[task.val, :2].argmax(1)
-        label[method.confidence(scores[task.val]).argmin()] = 2
-        method.calibrate(scores[task.val], label, scores)
-        before, after = ((decided[task.val] == 2).sum()
-                         for decided in (scores.argmax(1), method.decide(scores)))
-        assert before > after if method.calibrated else before == after > 0
+def test_validation_does_not_move_the_cut():
+    task, method = toy(), started(toy(), steps=20)
+    method.episode()
+    scores = method.predict(task.target)
+    label = scores[task.val, :2].argmax(1)
+    label[method.confidence(scores[task.val]).argmin()] = 2
+    method.calibrate(scores[task.val], label, scores)
+    before, after = ((decided[task.val] == 2).sum()
+                     for decided in (scores.argmax(1), method.decide(scores)))
+    assert before == after > 0
 
 
-@pytest.mark.parametrize("name", ["srnc", "srnc_plus"])
-def test_before_episode_one_nothing_is_unknown(name):
-    method = started(toy(), make(name))
+def test_before_episode_one_nothing_is_unknown():
+    method = started(toy())
     assert (method.decide(method.predict(toy().target)) < 2).all()
-    if name == "srnc":
-        assert trainer.fit(make(name), toy(), max_episodes=0).test["unknown_recall"] == 0
-
-
-def test_rule_for_resolutions(pretrain):
-    pretrain(60)
-    task = toy(**EASY)
-    method = started(task, make("srnc_plus", hidden=32, self_training=1, rounds=2))
-    assert 1 <= len(method.resolutions) <= 3 and set(method.resolutions) <= set(LADDER)
-    assert method.resolutions == sorted(method.resolutions)
-    assert method.episodes == 3 * len(method.resolutions)
-    # Cluster GNNs of later resolutions are trained already, and wait.
-    waiting = {key: weights(cluster) for key, cluster in method.candidates.items()}
-    assert list(waiting) == method.resolutions[1:]
-    for _ in range(3):
-        method.episode()
-    for resolution, before in waiting.items():
-        cluster = method.pretrained_cluster_gnn(resolution)
-        assert cluster.resolution == resolution and weights(cluster) == before
-
-
-def test_rule_for_the_resolution_in_close_set_shift():
-    task = toy("close_set")
-    graph = nx.Graph(task.source.edge_index.T.tolist())
-    graph.add_nodes_from(range(160))
-    degree = torch.tensor([float(graph.degree[v]) for v in range(160)])
-    label = task.source.y[task.train]
-    expected = newman_resolution(task.source.edge_index, degree, task.train, label)
-    assert started(task, plus(resolution=0.0)).resolutions == pytest.approx([expected])
-
-
-def test_rule_does_not_see_self_loops():
-    task = toy("close_set", homophily=0.6, labels_per_class=20)
-    source, loops = task.source.clone(), torch.arange(160).repeat(2, 1)
-    source.edge_index = torch.cat([source.edge_index, loops], 1)
-    looped = dataclasses.replace(task, source=source, oracle=None)
-    found = [started(each, plus(resolution=0.0)).resolutions for each in (looped, task)]
-    assert found[0] == pytest.approx(found[1])
-
-
-def test_each_resolution_starts_anew(monkeypatch):
-    method = plus(resolution=0.0, self_training=1)
-    monkeypatch.setattr(method, "choose_resolutions", lambda: [1.0, 4.0])
-    starts, begin = [], method.begin
-
-    def spy(resolution: float) -> dict[str, float]:
-        figures = begin(resolution)
-        starts.append(weights(method.classifier))
-        assert not method.knows_unknown
-        return figures
-
-    monkeypatch.setattr(method, "begin", spy)
-    record = trainer.fit(method, toy(), selection="last")
-    resolutions = [episode.losses["resolution"] for episode in record.history[1:]]
-    assert resolutions == [1, 1, 1, 4, 4, 4]
-    assert starts[0] == starts[1] != weights(method.classifier)
+    assert trainer.fit(make("srnc"), toy(), max_episodes=0).test["unknown_recall"] == 0
 
 
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("name", ["srnc", "srnc_plus"])
-def test_collapse_is_told(name, mode, pretrain):
+def test_collapse_is_told(mode, pretrain):
     pretrain(40)
     changes = {"collapse": 0.0, "source_regularizer": False, "cluster_lr": 0.1,
                "cluster_init": "modularity", "resolution": 0.01}
-    method = make(name, **(PAPER if name == "srnc_plus" else {}) | changes)
+    method = make("srnc", **changes)
     record = trainer.fit(method, toy(mode))
     assert method.collapsed
     assert any("collapsed" in text and "resolution 0.01" in text for text in record.warnings)
@@ -447,9 +308,9 @@ def test_no_false_alarm(pretrain):
     ("srnc.pretrain_steps", 0), ("srnc.steps", 0), ("srnc.num_clusters", 0),
     ("srnc.cluster_steps", -1), ("srnc.source_batch", -1), ("srnc.alpha", -0.1),
     ("srnc.collapse", -1.0), ("srnc.smoothing", -1), ("srnc.unknown_share", 1.0),
-    ("srnc.cluster_lr", 0.0), ("srnc.resolution", 0.0), ("srnc_plus.num_clusters", -1),
-    ("srnc_plus.members", 0), ("srnc_plus.product", -1.0), ("srnc_plus.drop_unsure", 1.0),
-    ("srnc_plus.target_ratio", 0.0), ("srnc_plus.resolution", -1.0), ("erm.steps", 0),
+    ("srnc.cluster_lr", 0.0), ("srnc.resolution", 0.0), ("srnc_plus.rounds", 0),
+    ("srnc_plus.spare", 0), ("srnc_plus.missing", -1.0), ("srnc_plus.sure", 1.1),
+    ("srnc_plus.doubt", -1.0), ("srnc_plus.resolution", 0.0), ("erm.steps", 0),
     ("iid.steps", 0), ("pgl.steps", 0), ("pgl.enlarging", 0.0), ("pgl.enlarging", 1.5),
     ("pgl.confident", -0.1), ("pgl.confident", 1.1), ("pgl.unknown_loss", "x")])
 def test_bad_option_values(key, value):
@@ -459,12 +320,11 @@ def test_bad_option_values(key, value):
     assert error.value.key == key and error.value.value == value
 
 
-@pytest.mark.parametrize("name", ["srnc", "srnc_plus"])
 @pytest.mark.parametrize("num_clusters", [1, 161])
-def test_impossible_number_of_clusters(name, num_clusters):
+def test_impossible_number_of_clusters(num_clusters):
     with pytest.raises(InputError) as error:
-        started(toy(), make(name, num_clusters=num_clusters))
-    assert error.value.key == f"{name}.num_clusters"
+        started(toy(), num_clusters=num_clusters)
+    assert error.value.key == "srnc.num_clusters"
 
 
 @pytest.mark.parametrize("kind", ["gcnconv", "sgconv"])

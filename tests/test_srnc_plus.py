@@ -1,4 +1,4 @@
-"""SRNC with spare clusters: log-odds, missing labels, weights and cuts against oracles."""
+"""SRNC+: log-odds, missing labels, weights and cuts against oracles."""
 from __future__ import annotations
 
 import dataclasses
@@ -11,15 +11,15 @@ from test_methods_universal import universal
 from graphgym_srnc.backbones import EncoderSpec
 from graphgym_srnc.losses.prior import known_share
 from graphgym_srnc.methods.erm import ERM
-from graphgym_srnc.methods.srnc_spare import SRNCSpare
+from graphgym_srnc.methods.srnc_plus import SRNCPlus
 from graphgym_srnc.shifts import synthetic
 from graphgym_srnc.train import trainer
 
 SPEC = EncoderSpec(hidden=16, features="auto")
 
 
-def make(**options) -> SRNCSpare:
-    return SRNCSpare(**{"encoder": SPEC, "rounds": 2} | options)
+def make(**options) -> SRNCPlus:
+    return SRNCPlus(**{"encoder": SPEC, "rounds": 2} | options)
 
 
 def own(seed: int = 0):

@@ -750,8 +750,8 @@ def test_the_walk_to_predictions_on_the_example(tmp_path):
     example.write(tmp_path / "demo", num_nodes=300)
     make = ("data", "make", "demo/nodes.csv", "demo/edges.csv", "--text", "title")
     assert "run --cfg own dataset.name demo/graph" in type_in(*make, "--out", "demo/graph")
-    fast = ("gnn.dim_inner", "16", "srnc_spare.rounds", "1", "srnc_spare.fit_steps", "20",
-            "srnc_spare.steps", "10", "srnc_spare.cluster_steps", "5")
+    fast = ("gnn.dim_inner", "16", "srnc_plus.rounds", "1", "srnc_plus.fit_steps", "20",
+            "srnc_plus.steps", "10", "srnc_plus.cluster_steps", "5")
     assert "own" in type_in("run", "--cfg", "own", "--no-tensorboard", "--no-figures",
                             "dataset.name", "demo/graph", *fast)
     result = json.loads((tmp_path / "results/own-demo-graph/0/result.json").read_text())
@@ -1056,7 +1056,7 @@ def test_excel_keeps_whole_numbers_and_leading_zeros(tmp_path):
 
 
 @pytest.mark.parametrize("words, chosen", [
-    ((), 64), (("srnc_spare.batch_size", "0"), 0), (("srnc_spare.batch_size", "9"), 9),
+    ((), 64), (("srnc_plus.batch_size", "0"), 0), (("srnc_plus.batch_size", "9"), 9),
     (("gnn.layer_type", "sgconv"), 0), (("train.mode", "a2gnn"), 0),
     (("dataset.format", "synthetic"), 0)])
 def test_large_graphs_of_ones_own_are_learnt_from_batches(words, chosen, files, tmp_path, gym,

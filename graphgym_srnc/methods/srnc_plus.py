@@ -1,4 +1,4 @@
-"""SRNC with spare clusters: one for each known class, more for what no label explains."""
+"""SRNC+: a cluster for each known class, and spare ones for what no label explains."""
 from __future__ import annotations
 
 import math
@@ -93,12 +93,13 @@ class SRNCPlus(Method):
     """
 
     explicit_unknown = True
+    encoder_defaults = {"hidden": 64}
     search = {"modularity_weight": (1.0, 3.0, 10.0)}
     search_open = {"sure": (0.7, 0.8, 0.9)}
     kept = (*Method.kept, "held_out")
 
-    def __init__(self, *, rounds: Count = 3, steps: Count = 100, fit_steps: Count = 60,
-                 cluster_steps: Natural = 30, first_steps: Natural = 200, spare: Count = 12,
+    def __init__(self, *, rounds: Count = 3, steps: Count = 200, fit_steps: Count = 60,
+                 cluster_steps: Natural = 60, first_steps: Natural = 200, spare: Count = 12,
                  modularity_weight: Weight = 3.0, resolution: Positive = 2.0, missing: Weight = 3.0,
                  sure: Share = 0.8, doubt: Weight = 2.0, smoothing: Natural = 3,
                  correction: Correction = "labels", correction_power: Weight = 0.5, **base) -> None:
