@@ -26,9 +26,9 @@ def modern(config: dict[str, Any]) -> dict[str, Any]:
     """A stored config with keys as they are called today; itself where nothing has changed.
 
     The committee of cluster GNNs that SRNC+ once was, and SRNC before it, is shown as
-    ``srnc_committee``, which cannot be run any more; DOC, OpenWGL and G2Pxy have no
-    choice of a score; no config says which files are trusted; of two graphs, only source nodes of
-    masked classes were unlabelled.
+    ``srnc_committee``, which cannot be run any more, and ``srnc_spare`` as SRNC+, which it has
+    become; DOC, OpenWGL and G2Pxy have no choice of a score; no config says which files are
+    trusted; of two graphs, only source nodes of masked classes were unlabelled.
     """
     for shift in ("open_set", "localized"):
         if isinstance(config.get(shift), dict) and "verify" in config[shift]:
@@ -59,10 +59,11 @@ def modern(config: dict[str, Any]) -> dict[str, Any]:
             block.pop(key, None)
         config["train"]["mode"] = name = "srnc_committee" if beyond else "srnc"
         config[name] = block
-    if method == "srnc_plus" and "members" in block:
+    renamed = {"srnc_plus": "srnc_committee"} if "members" in block else {"srnc_spare": "srnc_plus"}
+    if method in renamed:
         config = copy.deepcopy(config)
-        config["srnc_committee"] = config.pop("srnc_plus")
-        config["train"]["mode"] = "srnc_committee"
+        config["train"]["mode"] = renamed[method]
+        config[renamed[method]] = config.pop(method)
     return config
 
 

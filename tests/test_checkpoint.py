@@ -22,7 +22,7 @@ from torch import Tensor
 
 from graphgym_srnc import atomic, environment, methods, store
 from graphgym_srnc.backbones import dgi
-from graphgym_srnc.methods import committee
+from graphgym_srnc.methods import srnc
 from graphgym_srnc.methods.base import Method
 from graphgym_srnc.runs import checkpoint as checkpoints
 from graphgym_srnc.task import ShiftTask
@@ -100,7 +100,7 @@ def go(method: Method, task: ShiftTask, checkpoint: Kept | None,
 @pytest.fixture(autouse=True)
 def quick(monkeypatch) -> None:
     """Cluster GNNs begin with three steps."""
-    monkeypatch.setattr(committee, "PRETRAIN_STEPS", 3)
+    monkeypatch.setattr(srnc, "PRETRAIN_STEPS", 3)
 
 
 @pytest.mark.parametrize("shape", SHAPES)

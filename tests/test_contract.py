@@ -21,7 +21,7 @@ from graphgym_srnc.backbones import dgi
 from graphgym_srnc.data import datasets, ocnnc
 from graphgym_srnc.data.cleaning import clean
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.methods import committee
+from graphgym_srnc.methods import srnc
 from graphgym_srnc.methods.base import Method
 from graphgym_srnc.options import OneOf, Range, options
 from graphgym_srnc.task import HIDDEN, ShiftTask
@@ -93,7 +93,7 @@ def started(monkeypatch) -> list[ShiftTask]:
 
         monkeypatch.setattr(cls, "start", start)
     monkeypatch.setattr(dgi, "train_infomax", partial(dgi.train_infomax, steps=2))
-    monkeypatch.setattr(committee, "PRETRAIN_STEPS", 2)
+    monkeypatch.setattr(srnc, "PRETRAIN_STEPS", 2)
     return shown
 
 

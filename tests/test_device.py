@@ -25,7 +25,7 @@ import graphgym_srnc
 from graphgym_srnc import methods, store
 from graphgym_srnc.backbones import BACKBONES, Graph, dgi, sparse
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.methods import committee, training
+from graphgym_srnc.methods import srnc, training
 from graphgym_srnc.methods.base import Method
 from graphgym_srnc.task import ShiftTask
 from graphgym_srnc.train import trainer
@@ -53,7 +53,7 @@ train_infomax = dgi.train_infomax
 def quick(monkeypatch):
     """Infomax learns for two steps, and cluster GNNs begin with three."""
     monkeypatch.setattr(dgi, "train_infomax", partial(train_infomax, steps=2))
-    monkeypatch.setattr(committee, "PRETRAIN_STEPS", 3)
+    monkeypatch.setattr(srnc, "PRETRAIN_STEPS", 3)
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ from graphgym_srnc.backbones.ppmi import ppmi
 from graphgym_srnc.backbones.sparse import Sparse
 from graphgym_srnc.losses import openness
 from graphgym_srnc.losses.reweighting import conditional_ratio, shift_weights
-from graphgym_srnc.methods import committee, scores, srgnn
+from graphgym_srnc.methods import scores, srgnn, srnc
 from graphgym_srnc.methods.strurw import link_shares
 from graphgym_srnc.methods.training import adam
 from graphgym_srnc.shifts import synthetic
@@ -663,21 +663,21 @@ def test_clusters_that_start_from_the_source_are_the_classes(monkeypatch):
         return cluster.log_posterior(cluster.source)[task.train].double().numpy()
 
     method = started("srnc", task, hidden=32)
-    cluster = method.clusters[0]
+    cluster = method.clusters
     log_q = log_posteriors(cluster)
     cost = {names: sum(-log_q[label == c, k].mean() for k, c in enumerate(names))
             for names in permutations(range(3))}
     assert min(cost, key=cost.get) == (0, 1, 2)
     method.episode()
     assert cluster.mapping.tolist() == [0, 1, 2]
-    monkeypatch.setattr(committee, "PRETRAIN_STEPS", 60)
-    other = started("srnc", task, cluster_init="modularity", hidden=32).clusters[0]
+    monkeypatch.setattr(srnc, "PRETRAIN_STEPS", 60)
+    other = started("srnc", task, cluster_init="modularity", hidden=32).clusters
     log_q = log_posteriors(other)
     assert cost[0, 1, 2] < 0.5 * sum(-log_q[label == c, c].mean() for c in range(3))
 
 
 def test_close_set_ignores_what_is_for_open_set(monkeypatch):
-    monkeypatch.setattr(committee, "PRETRAIN_STEPS", 3)
+    monkeypatch.setattr(srnc, "PRETRAIN_STEPS", 3)
 
     def run(mode: str, **options):
         method = make("srnc_plus", **options)

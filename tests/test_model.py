@@ -83,7 +83,7 @@ def test_every_method(gym, tmp_path, mode):
     found = loaded.predict(graph)
     if mode == "srnc":
         assert torch.equal(found.cluster, method.log_cluster_posterior(graph)[0].argmax(1))
-        assert found.hidden.shape[1] == method.clusters[0].encoder.hidden_dim
+        assert found.hidden.shape[1] == method.clusters.encoder.hidden_dim
     else:
         assert found.cluster is None
 

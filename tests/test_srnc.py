@@ -13,7 +13,7 @@ from torch_geometric.utils import to_dense_adj
 from graphgym_srnc import methods
 from graphgym_srnc.backbones import EncoderSpec, Graph
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.methods import committee
+from graphgym_srnc.methods import srnc
 from graphgym_srnc.methods.cluster_gnn import ClusterGNN, cluster_encoder
 from graphgym_srnc.methods.srnc import SRNC
 from graphgym_srnc.task import ShiftTask
@@ -23,13 +23,13 @@ from graphgym_srnc.train import trainer
 @pytest.fixture(autouse=True)
 def few_steps(monkeypatch):
     """Cluster GNNs are pre-trained for few steps, unless a test wants more."""
-    monkeypatch.setattr(committee, "PRETRAIN_STEPS", 3)
+    monkeypatch.setattr(srnc, "PRETRAIN_STEPS", 3)
 
 
 @pytest.fixture
 def pretrain(monkeypatch):
     """Sets the number of steps that cluster GNNs are pre-trained for."""
-    return lambda steps: monkeypatch.setattr(committee, "PRETRAIN_STEPS", steps)
+    return lambda steps: monkeypatch.setattr(srnc, "PRETRAIN_STEPS", steps)
 
 
 def started(task: ShiftTask, method: SRNC | None = None, **options) -> SRNC:
@@ -81,27 +81,25 @@ def test_cluster_gnn_finds_planted_blocks():
     assert figures == {"modularity": pytest.approx(wanted, abs=1e-5), "used_clusters": 4}
 
 
-def test_the_committee_s_posteriors_are_of_the_last_weights():
+def test_cluster_posteriors_are_of_the_last_weights():
     method = started(toy("close_set"))
-    cluster = method.clusters[0]
+    cluster = method.clusters
     for _ in range(2):
         for graph in (cluster.source, cluster.target):
-            assert torch.equal(method.clusters.log_q[0][graph], cluster.log_posterior(graph))
-        before = method.clusters.log_q[0][cluster.target]
+            assert torch.equal(method.log_q[graph], cluster.log_posterior(graph))
+        before = method.log_q[cluster.target]
         method.episode()
-        assert not torch.equal(method.clusters.log_q[0][cluster.target], before)
+        assert not torch.equal(method.log_q[cluster.target], before)
 
 
 def test_cluster_posteriors_of_any_graph():
     task = toy()
     method = started(task)
     found = method.log_cluster_posterior(task.target)
-    assert found.shape == (len(method.clusters), 160, 16) and found.exp().sum(2).allclose(
-        torch.ones(len(found), 160))
-    for cluster, log_q in zip(method.clusters, found):
-        assert torch.equal(cluster.log_posterior(cluster.target), log_q)
+    assert found.shape == (1, 160, 16) and found.exp().sum(2).allclose(torch.ones(1, 160))
+    assert torch.equal(method.clusters.log_posterior(method.clusters.target), found[0])
     other = toy(seed=1, nodes=120).target
-    assert method.log_cluster_posterior(other).shape == (len(found), 120, 16)
+    assert method.log_cluster_posterior(other).shape == (1, 120, 16)
     assert torch.equal(method.log_cluster_posterior(task.target.clone()), found)
 
 
@@ -140,7 +138,7 @@ def test_source_regularizer_pulls_clusters_to_classes(mode, pretrain):
             task, source_regularizer=regularized, cluster_init="modularity", hidden=32,
             num_clusters=4, source_batch=0, cluster_steps=60)
         method.episode()
-        decided = method.clusters.class_posterior("source")[task.train].argmax(1)
+        decided = method.cluster_posterior(method.clusters.source)[task.train].argmax(1)
         right[regularized] = float((decided == task.source.y[task.train]).float().mean())
     assert right[True] > right[False] + 0.2
 
@@ -259,7 +257,7 @@ def test_smoothing_is_personalised_pagerank():
 def test_bound_is_of_the_labelled_source():
     task, method = toy(), started(toy(), steps=10)
     figures = method.episode()
-    q = method.clusters.class_posterior("source")[task.train].double().numpy()
+    q = method.cluster_posterior(method.clusters.source)[task.train].double().numpy()
     p = method.class_posterior(task.source)[task.train].double().numpy()
     wanted = -np.mean([entropy(a, b) for a, b in zip(q, p)])
     assert figures["bound"] == pytest.approx(wanted, rel=1e-3)

@@ -241,6 +241,16 @@ def test_old_configs_lose_the_key():
     assert modern(old) == old | {"localized": {"name": "Cora"}} and "verify" in old["localized"]
 
 
+@pytest.mark.parametrize("mode, block, name", [
+    ("srnc_plus", {"members": 3, "rounds": 3}, "srnc_committee"),
+    ("srnc_spare", {"spare": 12, "rounds": 3}, "srnc_plus"),
+    ("srnc_plus", {"spare": 12, "rounds": 3}, "srnc_plus")])
+def test_what_srnc_plus_was_called(mode, block, name):
+    block |= {"correction": "none"}
+    old = {"train": {"mode": mode}, mode: block}
+    assert modern(old) == {"train": {"mode": name}, name: block} and old["train"]["mode"] == mode
+
+
 def test_text_that_a_reader_evaluates(mark, capsys):
     raw = Path("evil/cornelltemporalhypergraphdataset/email-Eu-25/transductive/raw")
     raw.mkdir(parents=True)

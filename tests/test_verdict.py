@@ -190,7 +190,7 @@ def test_figures_of_a_collapsed_cluster_gnn():
     trainer.fit(method, task)
     sound = verdict.judge(method, task).figures
     with torch.no_grad():
-        method.clusters[0].encoder.output_bias[0] += 100
+        method.clusters.encoder.output_bias[0] += 100
     broken = verdict.judge(method, task)
     assert not method.collapsed and sound["clusters"] > 2
     assert broken.figures["clusters"] == pytest.approx(1)

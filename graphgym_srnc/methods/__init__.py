@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from graphgym_srnc.methods.base import Method
 
 
-SHARED = ("base", "cluster_gnn", "committee", "communities", "correction", "cut", "resume",
+SHARED = ("base", "cluster_gnn", "communities", "correction", "cut", "resume",
           "scores", "supervised", "training")
 """Modules here that are no method but what methods share."""
 

@@ -1,21 +1,30 @@
 """Shift-Robust Node Classification (Algorithm 1 of the paper): classifier, cluster GNN by turns."""
 from __future__ import annotations
 
-from typing import Annotated
+from functools import partial
+from typing import Annotated, Any, Callable
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 from torch_geometric.data import Data
 
+from graphgym_srnc.backbones import EncoderSpec, Graph, prepare
 from graphgym_srnc.losses.alignment import evidence_lower_bound
-from graphgym_srnc.methods.committee import Clustered, complaints
-from graphgym_srnc.methods.training import Part, fit_parts
+from graphgym_srnc.methods.base import Method
+from graphgym_srnc.methods.cluster_gnn import USED_SHARE, ClusterGNN, Clusters, cluster_encoder
+from graphgym_srnc.methods.training import Part, fit_parts, hidden_and_group
 from graphgym_srnc.options import Count, Natural, OneOf, Positive, Range, Weight
 from graphgym_srnc.task import ShiftTask, Sizes
 
+PRETRAIN_STEPS = 150
+"""Steps of the cluster GNN on modularity in episode 0."""
 
-class SRNC(Clustered):
+SOURCE_STEPS = 60
+"""Its steps on the source labels, where it starts from them."""
+
+
+class SRNC(Method):
     r"""Shift-Robust Node Classification as the paper has it.
 
     Where the paper is silent the cluster GNN is DMoN's, with its collapse term, and in close-set
@@ -63,6 +72,35 @@ class SRNC(Clustered):
         self.rounds = self.episodes = rounds
         self.register_buffer("knows_unknown", torch.tensor(False))
 
+    def adapt(self, task: ShiftTask | Sizes) -> None:
+        """Decide what the kind of shift decides."""
+        self.size = self.num_clusters if task.open_set else task.num_known
+        auto = self.cluster_init == "auto" and not task.open_set
+        self.from_source = auto or self.cluster_init == "source"
+
+    @property
+    def cluster_spec(self) -> EncoderSpec:
+        """The recipe of the cluster GNN."""
+        return cluster_encoder(self.encoder)
+
+    def build(self, task: ShiftTask | Sizes) -> None:
+        super().build(task)
+        self.adapt(task)
+        self.classifier, self.clusters = self.new_classifier(task.num_outputs), None
+        if self.pseudo_labels == "cluster":
+            self.clusters = Clusters(self.cluster_spec, task.num_features, self.size,
+                                     task.num_outputs, self.batch_size)
+
+    def ready(self) -> None:
+        task = self.task
+        self.adapt(task)
+        self.one_hot = F.one_hot(self.labels, task.num_known).float()
+        allowed = f"{task.num_known} (known classes) to {task.target.num_nodes} (nodes)"
+        right = task.num_known <= self.size <= task.target.num_nodes
+        self.require("num_clusters", self.size, right, allowed)
+        self.classifier = self.new_classifier(task.num_outputs).to(task.device)
+        self.optimizer = self.make_optimizer(self.classifier.parameters())
+
     def start(self, task: ShiftTask) -> dict[str, float]:
         """Episode 0: pre-train classifier and cluster GNN (lines 1 and 2 of Algorithm 1)."""
         self.setup(task)
@@ -76,7 +114,41 @@ class SRNC(Clustered):
                                  "communities; compare with erm")
         part = Part("source", self.source, task.train, self.labels, num_classes=task.num_known)
         figures = self.fit([part], self.pretrain_steps) | {"num_clusters": self.size}
-        return figures | self.begin(self.resolution)
+        return figures | self.begin()
+
+    def begin(self) -> dict[str, float]:
+        """Make and pre-train the cluster GNN; the unknown class's logit starts level."""
+        with torch.no_grad():
+            self.classifier.output_bias[self.task.num_known:] = 0
+        self.optimizer = self.make_optimizer(self.classifier.parameters())
+        self.knows_unknown.fill_(False)
+        self.clusters = None
+        if self.pseudo_labels != "cluster":
+            return {}
+        self.clusters = self.new_cluster_gnn()
+        if self.from_source:
+            self.clusters.pretrain_on_source(
+                self.task.train, self.labels, SOURCE_STEPS, self.make_optimizer)
+        else:
+            self.clusters.pretrain(PRETRAIN_STEPS)
+        return self.assign()
+
+    def new_cluster_gnn(self) -> ClusterGNN:
+        """An untrained cluster GNN."""
+        spec, task = self.cluster_spec, self.task
+        graphs = (prepare(graph, spec.features) for graph in (task.source, task.target))
+        return ClusterGNN(
+            spec, self.size, task.num_outputs, *graphs, resolution=self.resolution,
+            collapse=self.collapse, modularity_weight=1.0, lr=self.cluster_lr,
+            batch_size=self.batch_size, fanout=self.fanout)
+
+    def assign(self) -> dict[str, float]:
+        """Infer the clusters of both graphs anew; give :meth:`ClusterGNN.figures`."""
+        clusters = self.clusters
+        self.log_q: dict[Graph, Tensor] = {
+            graph: clusters.log_posterior(graph)
+            for graph in dict.fromkeys((clusters.source, clusters.target))}
+        return clusters.figures(self.log_q[clusters.target])
 
     def episode(self) -> dict[str, float]:
         """One turn of the while loop of Algorithm 1."""
@@ -87,7 +159,10 @@ class SRNC(Clustered):
 
     def align(self) -> dict[str, float]:
         """Map clusters to classes by the labelled source nodes (Eq. assignment)."""
-        return self.clusters.align(self.task.train, self.one_hot)
+        if not self.clusters:
+            return {}
+        log_q = self.log_q[self.clusters.source][self.task.train]
+        return {"alignment_cost": self.clusters.align(log_q, self.one_hot)}
 
     def update_clusters(self) -> dict[str, float]:
         """Train the cluster GNN for T steps (lines 5 to 9)."""
@@ -95,8 +170,9 @@ class SRNC(Clustered):
             return {}
         nodes, p = self.source_posterior()
         figures = self.clusters.update(nodes, p, self.cluster_steps, self.source_batch)
+        figures |= self.assign()
         found = complaints(figures, self.labels, self.task.open_set)
-        self.warnings += [f"resolution {self.clusters[0].resolution:g}: {text}" for text in found]
+        self.warnings += [f"resolution {self.resolution:g}: {text}" for text in found]
         self.collapsed |= any("collapsed" in text for text in found)
         return figures
 
@@ -131,7 +207,7 @@ class SRNC(Clustered):
         if not self.clusters:
             return 0.0
         train = self.task.train
-        log_q = self.clusters.class_posterior("source")[train].clamp(min=1e-12).log()
+        log_q = self.cluster_posterior(self.clusters.source)[train].clamp(min=1e-12).log()
         log_p = self.logits(self.task.source)[train].log_softmax(1)
         return float(evidence_lower_bound(log_q, log_p))
 
@@ -143,12 +219,19 @@ class SRNC(Clustered):
         """
         task = self.task
         if self.clusters:
-            return self.clusters.class_posterior("target")
+            return self.cluster_posterior(self.clusters.target)
         confidence, named = self.class_posterior(task.target)[:, :task.num_known].max(1)
         if task.open_set:
             cut = confidence[task.pool].quantile(self.unknown_share)
             named = named.masked_fill(confidence < cut, task.num_known)
         return F.one_hot(named, task.num_outputs).float()
+
+    def cluster_posterior(self, graph: Graph) -> Tensor:
+        r""":math:`Q_\Phi` of the source or target in the label space, ``[V, N(+1)]``.
+
+        Clusters that stand for no known class are unknown.
+        """
+        return self.clusters.log_class_posterior(self.log_q[graph]).exp()
 
     def source_posterior(self) -> tuple[Tensor, Tensor]:
         r"""Source nodes ``[n]`` and their :math:`\mathbb P^s` ``[n, N(+1)]`` (Eq. model-q-kl)."""
@@ -165,7 +248,7 @@ class SRNC(Clustered):
         """Unlabelled source nodes, as many as labelled ones, and their pseudo-labels."""
         drawn = torch.randperm(self.source.num_nodes, device=self.labels.device)
         drawn = drawn[~torch.isin(drawn, self.task.train)][:len(self.task.train)]
-        q = self.clusters.class_posterior("source")[drawn]
+        q = self.cluster_posterior(self.clusters.source)[drawn]
         return drawn, torch.multinomial(q, 1).view(-1)
 
     @torch.no_grad()
@@ -181,27 +264,42 @@ class SRNC(Clustered):
         p = self.class_posterior(graph)
         return self.smooth(p, graph, self.smoothing).clamp(min=1e-12).log()
 
-    def adapt(self, task: ShiftTask | Sizes) -> None:
-        """Decide what the kind of shift decides."""
-        self.size = self.num_clusters if task.open_set else task.num_known
-        self.count = int(self.pseudo_labels == "cluster")
-        auto = self.cluster_init == "auto" and not task.open_set
-        self.from_source = auto or self.cluster_init == "source"
+    @torch.no_grad()
+    def log_cluster_posterior(self, graph: Data) -> Tensor | None:
+        if not self.clusters:
+            return None
+        return self.clusters.log_posterior(prepare(graph, self.cluster_spec.features))[None]
 
-    def ready(self) -> None:
-        task = self.task
-        self.adapt(task)
-        self.one_hot = F.one_hot(self.labels, task.num_known).float()
-        allowed = f"{task.num_known} (known classes) to {task.target.num_nodes} (nodes)"
-        right = task.num_known <= self.size <= task.target.num_nodes
-        self.require("num_clusters", self.size, right, allowed)
-        self.classifier = self.new_classifier(task.num_outputs).to(task.device)
-        self.optimizer = self.make_optimizer(self.classifier.parameters())
+    def views(self) -> dict[str, Callable[[Data], tuple[Tensor, Tensor]]]:
+        views = super().views()
+        if self.clusters:
+            encoder, features = self.clusters.encoder, self.cluster_spec.features
+            views["cluster_gnn"] = partial(hidden_and_group, encoder, features)
+        return views
 
-    def begin(self, resolution: float) -> dict[str, float]:
-        """Make the cluster GNN and pre-train it; the unknown class's logit starts level."""
-        with torch.no_grad():
-            self.classifier.output_bias[self.task.num_known:] = 0
-        self.optimizer = self.make_optimizer(self.classifier.parameters())
-        self.knows_unknown.fill_(False)
-        return self.make_clusters(resolution)
+    def checkpoint(self) -> dict[str, Any]:
+        state = super().checkpoint()
+        return state | {"clusters": self.clusters.checkpoint()} if self.clusters else state
+
+    def load(self, state: dict[str, Any]) -> None:
+        """The cluster GNN has an optimiser of its own."""
+        self.clusters = None
+        if "clusters" in state:
+            self.clusters = self.new_cluster_gnn().restore(state["clusters"])
+        super().load(state)
+        if self.clusters:
+            self.assign()
+
+
+def complaints(figures: dict[str, float], labels: Tensor, open_set: bool) -> list[str]:
+    """What is odd about these :meth:`ClusterGNN.figures`, by labels ``[n]`` of training nodes."""
+    # A class that few labels have may well be rarer in the target: twice the share, so that one
+    # near the line is no alarm.
+    common = torch.bincount(labels) >= 2 * USED_SHARE * len(labels)
+    classes, used = int(common.sum()) + int(open_set), figures["used_clusters"]
+    found = []
+    if used < classes:
+        found.append(f"cluster GNN collapsed: {used} clusters in use for {classes} classes")
+    if figures["modularity"] < 0.05:
+        found.append(f"cluster GNN found no communities: modularity {figures['modularity']:.3f}")
+    return found
