@@ -5,7 +5,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from graphgym_srnc.backbones.encoder import Encoder, EncoderSpec, Layer
+from graphgym_srnc.backbones.encoder import Encoder, EncoderSpec, Layer, dropout
 from graphgym_srnc.backbones.sparse import Sparse
 from graphgym_srnc.backbones.view import Block
 from graphgym_srnc.errors import InputError
@@ -18,6 +18,8 @@ class GATLayer(Layer):
 
     Hidden layers concatenate ``spec.heads`` heads, the last layer has one.
     """
+
+    attention_dropout = 0.0
 
     def __init__(self, in_dim: int, out_dim: int, spec: EncoderSpec, last: bool) -> None:
         super().__init__(in_dim, out_dim, spec, last)
@@ -39,7 +41,8 @@ class GATLayer(Layer):
         edges = block.adjacency.repeated(self.heads)
         score = (target.index_select(0, edges.rows)
                  + neighbour.index_select(0, edges.parts.columns))
-        attention = edges.softmax(F.leaky_relu(score, 0.2), block.drawn)
+        attention = dropout(edges.softmax(F.leaky_relu(score, 0.2), block.drawn),
+                            self.attention_dropout if self.training else 0.0)
         out = edges.weighted(attention, z.view(len(neighbour), -1))
         return out.view(-1, z.size(1)) + self.bias
 
@@ -48,3 +51,38 @@ class GAT(Encoder):
     """Layers of :class:`GATLayer`."""
 
     operator, layer, precompute = "loops", GATLayer, False
+
+
+class GATDropLayer(GATLayer):
+    """A :class:`GATLayer` that loses a share ``spec.dropout`` of its attention weights."""
+
+    def __init__(self, in_dim: int, out_dim: int, spec: EncoderSpec, last: bool) -> None:
+        super().__init__(in_dim, out_dim, spec, last)
+        self.attention_dropout = spec.dropout
+
+
+class GATDrop(GAT):
+    """GAT as its authors train it: dropout acts on features and attention weights as well."""
+
+    layer = GATDropLayer
+
+    def layer_output(self, i: int, hidden: Sparse | Tensor, block: Block) -> Tensor:
+        if i == 0 and self.training:
+            hidden = _dropped(hidden, self.spec.dropout)
+        return super().layer_output(i, hidden, block)
+
+
+class _Revalued:
+    """A sparse matrix that has other values ``[nnz]`` in the places of its own."""
+
+    def __init__(self, matrix: Sparse, values: Tensor) -> None:
+        self.matrix, self.values = matrix, values
+
+    def __matmul__(self, weight: Tensor) -> Tensor:
+        return self.matrix.weighted(self.values, weight)
+
+
+def _dropped(x: Sparse | Tensor, p: float) -> _Revalued | Tensor:
+    if isinstance(x, Sparse):
+        return _Revalued(x, dropout(x.parts.values, p))
+    return dropout(x, p)
