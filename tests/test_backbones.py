@@ -274,12 +274,14 @@ def test_gatdrop_drops_features_and_attention_weights(data):
     x, loops = data.x.clone(), torch.from_numpy(graph.adjacency("loops").matrix.toarray()) > 0
     place = x != 0 if data is SPARSE else torch.ones_like(x, dtype=torch.bool)
     x[place] = dropout(x[place], 0.4)
-    z = x @ layer.weight
-    score = nn.functional.leaky_relu(z @ layer.target.T + (z @ layer.neighbour.T).T, 0.2)
-    attention = score.masked_fill(~loops, -torch.inf).softmax(1)
-    weights = torch.zeros_like(attention)
-    weights[loops] = dropout(attention[loops], 0.4)
-    theirs = weights @ z + layer.bias
+    z = (x @ layer.weight).view(len(x), 2, 3)
+    score = nn.functional.leaky_relu(torch.einsum("vhk,hk->vh", z, layer.target)[:, None]
+                                     + torch.einsum("vhk,hk->vh", z, layer.neighbour), 0.2)
+    attention = score.masked_fill(~loops[..., None], -torch.inf).softmax(1)
+    weights, place = torch.zeros_like(attention), loops[:, None].expand(-1, 2, -1)
+    # A node stands among the edges once a head.
+    weights.transpose(1, 2)[place] = dropout(attention.transpose(1, 2)[place], 0.4)
+    theirs = torch.einsum("vuh,uhk->vhk", weights, z).mean(1) + layer.bias
     assert torch.allclose(ours, theirs, atol=1e-5)
     gradients = [torch.autograd.grad(out.square().sum(), [layer.weight, layer.target])
                  for out in (ours, theirs)]

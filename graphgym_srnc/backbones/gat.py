@@ -16,17 +16,22 @@ class GATLayer(Layer):
 
     .. math:: \alpha^k_{ij} \propto \exp \text{LeakyReLU}(a^k \cdot [W^k h_i, W^k h_j])
 
-    Hidden layers concatenate ``spec.heads`` heads, the last layer has one.
+    Hidden layers concatenate ``spec.heads`` heads, the last layer has ``last_heads`` and takes
+    their mean.
     """
 
+    last_heads = 1
     attention_dropout = 0.0
 
     def __init__(self, in_dim: int, out_dim: int, spec: EncoderSpec, last: bool) -> None:
-        super().__init__(in_dim, out_dim, spec, last)
-        self.heads = 1 if last else spec.heads
-        if out_dim % self.heads:
+        self.heads = self.last_heads if last else spec.heads
+        width = out_dim * self.heads if last else out_dim
+        if width % self.heads:
             raise InputError("hidden", out_dim, f"a multiple of the number of heads, {self.heads}")
-        shape = (self.heads, out_dim // self.heads)
+        super().__init__(in_dim, width, spec, last)
+        if last:
+            self.bias = nn.Parameter(torch.zeros(out_dim))
+        shape = (self.heads, width // self.heads)
         self.target, self.neighbour = (
             nn.Parameter(nn.init.xavier_uniform_(torch.empty(shape))) for _ in range(2))
 
@@ -43,8 +48,10 @@ class GATLayer(Layer):
                  + neighbour.index_select(0, edges.parts.columns))
         attention = dropout(edges.softmax(F.leaky_relu(score, 0.2), block.drawn),
                             self.attention_dropout if self.training else 0.0)
-        out = edges.weighted(attention, z.view(len(neighbour), -1))
-        return out.view(-1, z.size(1)) + self.bias
+        out = edges.weighted(attention, z.view(len(neighbour), -1)).view(-1, z.size(1))
+        if z.size(1) > len(self.bias):
+            out = out.unflatten(1, (self.heads, -1)).mean(1)
+        return out + self.bias
 
 
 class GAT(Encoder):
@@ -56,13 +63,19 @@ class GAT(Encoder):
 class GATDropLayer(GATLayer):
     """A :class:`GATLayer` that loses a share ``spec.dropout`` of its attention weights."""
 
+    last_heads = 2
+
     def __init__(self, in_dim: int, out_dim: int, spec: EncoderSpec, last: bool) -> None:
         super().__init__(in_dim, out_dim, spec, last)
         self.attention_dropout = spec.dropout
 
 
 class GATDrop(GAT):
-    """GAT as its authors train it: dropout acts on features and attention weights as well."""
+    """GAT with dropout on features and attention weights as well, as its authors train it, and two
+    heads in the last layer.
+
+    The authors' last layer has one head, on PubMed eight; UAGA's has two.
+    """
 
     layer = GATDropLayer
 
