@@ -32,7 +32,7 @@ class EncoderSpec:
         hidden: width :math:`H` of the hidden layers.
         dropout: dropout on hidden layers.
         act: activation of hidden layers.
-        heads: attention heads of ``gatconv``; ``hidden`` is shared among them.
+        heads: attention heads of ``gatconv`` and ``gatdrop``; ``hidden`` is shared among them.
         features: how features are scaled, see :class:`Graph`.
         skip: add a linear map of a node's own hidden state to each layer but the first.
         make: builds an encoder of another kind from ``(spec, in_dim, out_dim)``.
