@@ -28,7 +28,7 @@ from sklearn.model_selection import GridSearchCV
 from torch_geometric.data import Data
 
 import graphgym_srnc
-from graphgym_srnc import api, methods, plot, shifts
+from graphgym_srnc import api, environment, methods, plot, shifts
 from graphgym_srnc.api import make, parameters, stubs
 from graphgym_srnc.backbones import EncoderSpec, dgi
 from graphgym_srnc.errors import InputError
@@ -407,6 +407,63 @@ def test_nothing_global_is_read_or_changed(name, tmp_path):
     assert one == other
 
 
+@pytest.fixture
+def torch_threads():
+    """Three threads of torch's own, put back afterwards."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(3)
+    yield
+    torch.set_num_threads(before)
+
+
+def seen_threads(model: api.Estimator, monkeypatch: pytest.MonkeyPatch) -> set[int]:
+    """How many threads each call of a model computes with, which all put torch's three back."""
+    seen = []
+
+    def note(*_: object) -> None:
+        seen.append(torch.get_num_threads())
+
+    def noted(call):
+        return lambda *given: (note(), call(*given))[1]
+
+    model.set_params(callbacks=[note]).fit(make_task())
+    assert torch.get_num_threads() == 3
+    for owner, name in ((model.method_, "predict"), (model.method_, "log_cluster_posterior"),
+                        (model._model, "embedding")):
+        monkeypatch.setattr(owner, name, noted(getattr(owner, name)), raising=True)
+    calls = (model.predict, model.predict_proba, model.transform, model.clusters, model.accuracy)
+    for call in calls:
+        told = len(seen)
+        call(make_task().target)
+        assert len(seen) > told and torch.get_num_threads() == 3
+    return set(seen)
+
+
+@pytest.mark.parametrize("given, from_edges, expected", [
+    ("auto", 10 ** 6, 1), ("auto", 1, 2), (2, 10 ** 6, 2), (np.int64(1), 1, 1)])
+def test_threads_go_by_the_graph_and_are_put_back(given, from_edges, expected, torch_threads,
+                                                  monkeypatch):
+    monkeypatch.setattr(environment, "SECOND_THREAD", from_edges)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1}, raising=False)
+    assert seen_threads(tiny("SRNC", num_threads=given), monkeypatch) == {expected}
+
+
+def test_threads_are_put_back_after_an_error(torch_threads):
+    def fail(*_: object) -> None:
+        raise RuntimeError("stop")
+
+    with pytest.raises(RuntimeError, match="stop"):
+        tiny("SRNC", callbacks=[fail]).fit(make_task())
+    assert torch.get_num_threads() == 3
+    with pytest.raises(InputError, match="features"):
+        model = tiny("SRNC").fit(make_task())
+        model.predict(Data(x=torch.zeros(3, 2), edge_index=torch.zeros(2, 1, dtype=torch.long)))
+    assert torch.get_num_threads() == 3
+    model.num_threads = 0
+    with pytest.raises(InputError, match="num_threads"):
+        model.predict(OTHER)
+
+
 # ---- graphs with masks ----
 
 
@@ -556,6 +613,9 @@ def test_any_form_of_a_graph():
     ({"open_set": False}, "open_set"), ({"callbacks": print}, "callbacks"),
     ({"callbacks": [1]}, "callbacks"),
     ({"verbose": -1}, "verbose"), ({"verbose": "yes"}, "verbose"),
+    ({"num_threads": 0}, "num_threads"), ({"num_threads": "two"}, "num_threads"),
+    ({"num_threads": True}, "num_threads"), ({"num_threads": None}, "num_threads"),
+    ({"num_threads": 1025}, "num_threads"), ({"num_threads": 1.0}, "num_threads"),
 ])
 def test_bad_parameters(changes, key):
     refused(key, tiny("SRNC", **changes).fit, make_task())
