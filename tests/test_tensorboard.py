@@ -25,6 +25,7 @@ from torch_geometric.data import Data
 
 from graphgym_srnc import store
 from graphgym_srnc.methods.base import Method
+from graphgym_srnc.runs.recorder import MAIN, Extras
 from graphgym_srnc.task import ShiftTask
 from graphgym_srnc.train import trainer
 from graphgym_srnc.train.verdict import judge
@@ -165,6 +166,16 @@ def test_hparams_dashboard_shows_the_keys_of_all_runs(tmp_path):
     assert shown["method"] and shown["seed"] and not shown["data"]
     # The dashboard shows the first five.
     assert all(info.name.tag.startswith("final/") for info in experiment.metric_infos[:5])
+
+
+def test_a_run_shows_what_searches_vary_and_what_is_not_the_default(gym):
+    words = ["srnc.rounds", "2", "gnn.dim_inner", "16", "synthetic.num_unseen", "3", "seed", "4"]
+    shown = Extras().settings(gym.load_config(overrides=["train.mode", "srnc", *words]))
+    assert {"srnc.rounds": 2, "synthetic.num_unseen": 3, "seed": 4, "gnn.dim_inner": 16,
+            "method": "srnc"}.items() <= shown.items()
+    assert set(MAIN) <= set(shown) and not {"gnn.keep_edge", "train.radius"} & set(shown)
+    swept = Extras(varied=(("srnc.rounds", "3"),)).settings(gym.load_config())
+    assert set(swept) == {"srnc.rounds", "method", "seed"}
 
 
 def test_projector_serves_each_run(tmp_path):

@@ -62,6 +62,9 @@ UNREAD = {
 }
 """Keys that no method reads, and what does their work instead. They have to keep their default."""
 
+DONE_ANYWAY = {"train.eval_period": [1], "train.sampler": ["full_batch"]}
+"""Values of them that say what a method does in any case, as GraphGym's example does."""
+
 
 def never(cfg: CfgNode) -> bool:
     """No config of a method reads the key."""
