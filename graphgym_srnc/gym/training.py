@@ -92,6 +92,7 @@ def own_config(mode: str, loaders: Sequence[Any]) -> CfgNode:
         logging.warning("train.mode %s does not read %s", mode, ", ".join(keys))
     # GraphGym has filled in others, so that its dump is no config that a command would take.
     forget_unread(cfg, defaults[-1])
+    cfg.run_dir = global_cfg.run_dir
     return cfg
 
 
