@@ -32,6 +32,7 @@ from graphgym_srnc import api, environment, methods, plot, shifts
 from graphgym_srnc.api import make, parameters, stubs
 from graphgym_srnc.backbones import EncoderSpec, dgi
 from graphgym_srnc.errors import InputError
+from graphgym_srnc.figures.style import PALETTE
 from graphgym_srnc.methods.base import Method
 from graphgym_srnc.methods.scores import SCORES
 from graphgym_srnc.options import options
@@ -729,6 +730,9 @@ def test_scores_are_those_of_the_test_nodes(fitted):
     for name, kind in (("ERM", "one graph"), ("SRNC", "close set")):
         model, task = fitted[name, kind][0], KINDS[kind]()
         assert model.accuracy(task) == pytest.approx(model.scores_["test"]["micro_f1"])
+        own = task.target.clone()  # its labels are its task's numbers
+        own.test_mask = torch.isin(torch.arange(own.num_nodes), task.test)
+        assert model.accuracy(own) == model.accuracy(task)
         graph = Data(x=task.target.x, edge_index=task.target.edge_index, y=task.target.y.clone())
         graph.test_mask = torch.zeros(graph.num_nodes, dtype=torch.bool)
         graph.test_mask[task.test] = True
@@ -797,6 +801,9 @@ def test_grid_search_over_nodes():
     assert np.array_equal(half.predict_proba(nodes), other.predict_proba(nodes))
     for wrong in ([-1], [graph.num_nodes], [0.5], [[0, 1]]):
         refused("nodes", best.predict, wrong)
+    refused("graph", api.OnNodes(tiny("ERM"), graph.x).fit, nodes, labels)
+    with pytest.raises(ValueError, match="OnNodes serves GridSearchCV"):
+        tiny("ERM").fit(graph.x.numpy(), labels)
 
 
 def test_frames_and_networkx_are_the_same_graph():
@@ -825,6 +832,8 @@ def test_frames_and_networkx_are_the_same_graph():
 
     refused("edges", api.from_frames, frame[1:], links)
     refused("features", api.from_frames, frame, links, features=["label"])
+    refused("label", api.from_frames, frame, links, label="lable")
+    refused("label", api.from_networkx, net, label="lable")
     refused("features", api.from_frames, frame, links, features=["none"])
     refused("nodes", api.from_frames, pandas.concat([frame, frame[:1]]), links)
     refused("features", api.from_frames, frame.assign(x0=np.nan), links)
@@ -841,6 +850,10 @@ def test_plots_on_given_axes(fitted):
     for axes, (name, words) in zip(figure.subplots(1, len(draw)), draw.items()):
         before = len(axes.get_children())
         assert getattr(plot, name)(*words, ax=axes) is axes and len(axes.get_children()) > before
+    classes = np.arange(task.target.num_nodes) % 3 - 1
+    coloured = plot.embedding(model, task.target, classes, ax=Figure().subplots())
+    assert [text.get_text() for text in coloured.get_legend().get_texts()] == ["0", "1", "unknown"]
+    assert figure.axes[1].get_lines()[1].get_color() == PALETTE[0]
     lines = figure.axes[2].get_lines()
     assert lines[1].get_ydata()[1] == model.record_.history[1].test["micro_f1"]
     refused("metric", plot.episodes, model, "no_such")

@@ -238,7 +238,10 @@ class Estimator(BaseEstimator):
               ) -> tuple[ShiftTask, list[Any]]:
         """The task to train on, where the data lie, and the label of each class of the method."""
         open_set = shared["open_set"]
-        if not isinstance(source, ShiftTask):
+        if not isinstance(source, (Data, ShiftTask)):
+            raise InputError("source", type(source).__name__, "a ShiftTask or a PyG Data "
+                             "(from_frames, from_networkx make one; OnNodes serves GridSearchCV)")
+        if isinstance(source, Data):
             held_out = HELD_OUT if self._method.prior is None else 0.0
             task, classes = shifts.from_data(source, target, open_set=open_set, held_out=held_out,
                                              seed=shared["random_state"])
@@ -296,7 +299,8 @@ def _labelled(graph: Data | ShiftTask, y: Any, classes: np.ndarray
         if graph.num_outputs != len(classes):
             raise InputError("graph", repr(graph), f"a task of the model's {len(classes)} classes")
         return classes[graph.target.y.cpu().numpy()], graph.test.cpu().numpy()
-    given = getattr(graph, "y", None) if y is None else y
+    # The graphs of a task have its own numbers in y.
+    given = getattr(graph, "y_true", getattr(graph, "y", None)) if y is None else y
     labels = np.asarray(given.cpu() if isinstance(given, Tensor) else given)
     if labels.shape != (graph.num_nodes,):
         raise InputError("y", labels.shape, f"a label for each node, [{graph.num_nodes}]")
