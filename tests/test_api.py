@@ -684,7 +684,7 @@ def test_the_page(tmp_path, monkeypatch):
     for code in re.findall(r"^```python\n(.*?)^```$", page, re.M | re.S):
         exec(code, space)
     assert space["model"].classes_[-1] == "unknown" and (tmp_path / "model.pt").is_file()
-    assert shifts.unlabelled(space["graph"]).num_nodes == 300
+    assert shifts.unlabelled(space["graph"]).num_nodes == 400
 
 
 PAGE = (ROOT / "docs/python.md").read_text(encoding="utf-8")

@@ -177,8 +177,9 @@ def test_a_run_shows_what_searches_vary_and_what_is_not_the_default(gym):
     assert {"srnc.rounds": 2, "synthetic.num_unseen": 3, "seed": 4, "gnn.dim_inner": 16,
             "method": "srnc"}.items() <= shown.items()
     assert set(MAIN) <= set(shown) and not {"gnn.keep_edge", "train.radius"} & set(shown)
-    swept = Extras(varied=(("srnc.rounds", "3"),)).settings(gym.load_config())
-    assert set(swept) == {"srnc.rounds", "method", "seed"}
+    varied = (("srnc.rounds", "3"), ("cfg", "/a/folder/erm.yaml"))
+    swept = Extras(varied=varied).settings(gym.load_config())
+    assert set(swept) == {"srnc.rounds", "cfg", "method", "seed"} and swept["cfg"] == "erm"
 
 
 def test_projector_serves_each_run(tmp_path):

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from graphgym_srnc.gym.config import CfgNode, load_config
@@ -40,6 +41,8 @@ class Extras(NamedTuple):
         known = flatten(cfg)
         # A grid file says words, of which the config knows the types.
         shown = {key: known.get(key, value) for key, value in self.varied}
+        if "cfg" in shown:  # a long path, of which a table shows the beginning
+            shown["cfg"] = Path(shown["cfg"]).name.removesuffix(".yaml")
         if not shown:
             blocks = (cfg.dataset.format, "train", cfg.train.mode, "gnn", "optim")
             default = flatten(load_config())
