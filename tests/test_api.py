@@ -651,7 +651,7 @@ def test_bad_graphs(changes, key):
 
 def test_other_bad_input():
     task, model = make_task(), tiny("SRNC").fit(make_task())
-    refused("graph", tiny("SRNC").fit, "Cora")
+    refused("source", tiny("SRNC").fit, "Cora")
     refused("target", tiny("SRNC").fit, task, OTHER)
     refused("target: y", tiny("SRNC").fit, OTHER, make_graph().update({"y": ["a"] * 90}))
     refused("graph", model.predict, task)
