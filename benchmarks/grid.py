@@ -3,6 +3,7 @@ on graphs made in memory.
 
     python benchmarks/grid.py kill --runs 1000 --kills 10  # killed and resumed
     python benchmarks/grid.py efficiency --repeats 5       # one job and two by turns
+    python benchmarks/grid.py growth --runs 10000          # does a run cost more among many?
 
 ``kill`` ends the whole process group or the parent alone, by turns. Everything is made anew in
 ``--out-dir``.
@@ -22,12 +23,14 @@ import time
 from pathlib import Path
 from typing import Any
 
+from _harness import markdown
+
 from graphgym_srnc import store
 
 TINY = {"synthetic.num_nodes": 120, "synthetic.num_classes": 4, "synthetic.num_unseen": 1,
         "synthetic.labels_per_class": 5, "synthetic.num_features": 50, "synthetic.num_val": 20,
         "synthetic.num_test": 40, "erm.steps": 1, "train.max_episodes": 0}
-"""Of the runs that are killed."""
+"""Of the runs that are killed or counted."""
 
 USUAL = {"synthetic.num_nodes": 2000, "synthetic.num_features": 500, "srnc.rounds": 10,
          "gnn.dim_inner": 64, "train.max_episodes": -1}
@@ -74,19 +77,22 @@ def numbers(folder: Path) -> dict[tuple[str, int], Any]:
     return found
 
 
+def tiny(args: argparse.Namespace) -> tuple[Any, ...]:
+    """What :func:`command` takes of a grid of so many tiny runs."""
+    rates = ",".join(f"{1e-5 * (number + 1):.5f}" for number in range(args.runs // SEEDS))
+    return (f"optim.base_lr lr [{rates}]\n", "testing/erm", TINY, SEEDS, "--jobs", str(args.jobs))
+
+
 def kill(args: argparse.Namespace) -> str:
     """Kill a grid again and again, resume it, and compare it with one that was left alone."""
-    settings = args.runs // SEEDS
-    rates = ",".join(f"{0.001 * (number + 1):.3f}" for number in range(settings))
-    grid = f"optim.base_lr lr [{rates}]\n"
-    words = (grid, "testing/erm", TINY, SEEDS, "--jobs", str(args.jobs))
+    words = tiny(args)
     whole, torn = args.out_dir / "whole", args.out_dir / "killed"
     begin = time.monotonic()
     finish(start(command(whole, *words)))
     alone = time.monotonic() - begin
     generator = random.Random(args.seed)
     # How many runs are done when it is killed; the first kill falls into the start.
-    moments = [0, *sorted(generator.sample(range(1, settings * SEEDS - args.jobs), args.kills - 1))]
+    moments = [0, *sorted(generator.sample(range(1, args.runs - args.jobs), args.kills - 1))]
     done, orphans = [], []
     for number, moment in enumerate(moments):
         process = start(command(torn, *words, "--resume"), own_group=True)
@@ -164,6 +170,40 @@ def efficiency(args: argparse.Namespace) -> str:
             f"{1000 * statistics.median(warm):.0f} ms in a warm worker\n")
 
 
+def growth(args: argparse.Namespace) -> str:
+    """One grid, looked at whenever the number of its finished runs has doubled."""
+    begin = last = time.monotonic()
+    process = start(command(args.out_dir, *tiny(args)), own_group=True)
+    marks = [args.runs // 2 ** power for power in range(4, -1, -1)]
+    rows, before = [], 0
+    while process.poll() is None and marks:
+        memory = peak(process.pid)
+        time.sleep(1)
+        done, now = finished(args.out_dir), time.monotonic()
+        if done < marks[0]:
+            continue
+        rows.append([f"{done:,}", f"{now - begin:.0f}",
+                     f"{1000 * (now - last) / (done - before):.0f}", f"{memory:.0f}",
+                     f"{os.getloadavg()[0]:.1f}"])
+        print(", ".join(rows[-1]), flush=True)
+        last, before, marks = now, done, [mark for mark in marks if mark > done]
+    finish(process)
+    table = time.monotonic() - last
+    own = [store.read_result(path.parent)["seconds"]
+           for path in (args.out_dir / "g").glob("*/*/result.json")]
+    head = ["runs done", "s since the start", "ms a run since the row above", "parent's peak, MiB",
+            "load"]
+    return markdown(head, rows) + (
+        f"{args.jobs} jobs; a run by its own record {1000 * statistics.mean(own):.0f} ms; table "
+        f"and end {table:.0f} s\n")
+
+
+def peak(pid: int) -> float:
+    """Most memory that a process has held so far, MiB."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    return int(status.partition("VmHWM:")[2].split()[0]) / 1024
+
+
 def cpu_time() -> float:
     """Of all processes that have ended. Where a grid had less than its share of the cores, other
     work spoiled its time."""
@@ -174,19 +214,21 @@ def cpu_time() -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("command", choices=("kill", "efficiency"))
-    parser.add_argument("--runs", type=int, help="runs of a grid (default: 1000 and 150)")
+    parser.add_argument("command", choices=("kill", "efficiency", "growth"))
+    parser.add_argument("--runs", type=int, help="runs of a grid (default: 1000, 150, 10000)")
     parser.add_argument("--kills", type=int, default=10)
     parser.add_argument("--repeats", type=int, default=3, help="turns of each number of jobs")
-    parser.add_argument("--jobs", type=int, default=2, help="of the grid that is killed")
+    parser.add_argument("--jobs", type=int, default=2, help="of the grid that is killed or grows")
     parser.add_argument("--seed", type=int, default=0, help="of the moments of the kills")
     parser.add_argument("--out-dir", type=Path, default=Path("results/grid_benchmark"))
     args = parser.parse_args()
-    args.runs = args.runs or {"kill": 1000, "efficiency": 150}[args.command]
+    args.runs = args.runs or {"kill": 1000, "efficiency": 150, "growth": 10_000}[args.command]
+    if args.command != "efficiency":
+        args.runs -= args.runs % SEEDS
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     shutil.rmtree(args.out_dir / args.command, ignore_errors=True)
     args.out_dir /= args.command
-    print({"kill": kill, "efficiency": efficiency}[args.command](args), end="")
+    print({"kill": kill, "efficiency": efficiency, "growth": growth}[args.command](args), end="")
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ from torch_geometric import nn as pyg
 from torch_geometric.data import Data
 from torch_geometric.transforms import ToSparseTensor
 
-from graphgym_srnc import backbones, shifts
+from graphgym_srnc import backbones, environment, shifts
 from graphgym_srnc.data import block_model
 from graphgym_srnc.methods.cluster_gnn import ClusterGNN
 from graphgym_srnc.methods.training import adam, minimise
@@ -193,12 +193,16 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--cpu-time", action="store_true",
                         help="seconds of the processor, with one thread")
+    parser.add_argument("--keep-memory", action="store_true",
+                        help="all keep the memory that they free, as graphgym-srnc run does")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     args = parser.parse_args()
     # A GPU works on after a step returns.
     clock = time.process_time if args.cpu_time else time.perf_counter
     wait = torch.cuda.synchronize if args.device == "cuda" else lambda: None
     torch.set_num_threads(args.threads)
+    if args.keep_memory:
+        environment.keep_memory()
     torch.manual_seed(0)
     data, nodes, num_outputs = load(args.graph)
     data, nodes = copy.copy(data).to(args.device), nodes.to(args.device)

@@ -24,7 +24,8 @@ class A2GNN(Estimator):
                  lr: float = 0.01, weight_decay: float = 0.0005, selection: str = 'auto',
                  min_agreement: float = 0.6, max_episodes: int = -1, patience: int = 0,
                  open_set: bool | None = None, random_state: int = 0,
-                 callbacks: Sequence[Any] = (), verbose: int = False) -> None: ...
+                 num_threads: int | str = 'auto', callbacks: Sequence[Any] = (),
+                 verbose: int = False) -> None: ...
 
 class ADAlign(Estimator):
     r"""A2GNN's encoder, matched by characteristic functions :math:`\phi` of the hidden states."""
@@ -38,7 +39,8 @@ class ADAlign(Estimator):
                  features: str = 'none', lr: float = 0.01, weight_decay: float = 0.0005,
                  selection: str = 'auto', min_agreement: float = 0.6, max_episodes: int = -1,
                  patience: int = 0, open_set: bool | None = None, random_state: int = 0,
-                 callbacks: Sequence[Any] = (), verbose: int = False) -> None: ...
+                 num_threads: int | str = 'auto', callbacks: Sequence[Any] = (),
+                 verbose: int = False) -> None: ...
 
 class CMD(Estimator):
     """The plain GNN with the central moment discrepancy of its last hidden state."""
@@ -52,7 +54,8 @@ class CMD(Estimator):
                  lr: float = 0.01, weight_decay: float = 0.0005, selection: str = 'auto',
                  min_agreement: float = 0.6, max_episodes: int = -1, patience: int = 0,
                  open_set: bool | None = None, random_state: int = 0,
-                 callbacks: Sequence[Any] = (), verbose: int = False) -> None: ...
+                 num_threads: int | str = 'auto', callbacks: Sequence[Any] = (),
+                 verbose: int = False) -> None: ...
 
 class CORAL(Estimator):
     """The plain GNN with the distance of the covariances of its last hidden state."""
@@ -65,7 +68,8 @@ class CORAL(Estimator):
                  features: str = 'auto', lr: float = 0.01, weight_decay: float = 0.0005,
                  selection: str = 'auto', min_agreement: float = 0.6, max_episodes: int = -1,
                  patience: int = 0, open_set: bool | None = None, random_state: int = 0,
-                 callbacks: Sequence[Any] = (), verbose: int = False) -> None: ...
+                 num_threads: int | str = 'auto', callbacks: Sequence[Any] = (),
+                 verbose: int = False) -> None: ...
 
 class DANN(Estimator):
     """The plain GNN, and a domain classifier on its hidden state whose gradient is reversed."""
@@ -79,7 +83,8 @@ class DANN(Estimator):
                  lr: float = 0.01, weight_decay: float = 0.0005, selection: str = 'auto',
                  min_agreement: float = 0.6, max_episodes: int = -1, patience: int = 0,
                  open_set: bool | None = None, random_state: int = 0,
-                 callbacks: Sequence[Any] = (), verbose: int = False) -> None: ...
+                 num_threads: int | str = 'auto', callbacks: Sequence[Any] = (),
+                 verbose: int = False) -> None: ...
 
 class DOC(Estimator):
     """One-against-the-rest classifiers, with the summed binary cross-entropy of all of them."""
@@ -91,7 +96,8 @@ class DOC(Estimator):
                  lr: float = 0.01, weight_decay: float = 0.0005, selection: str = 'auto',
                  min_agreement: float = 0.6, max_episodes: int = -1, patience: int = 0,
                  open_set: bool | None = None, random_state: int = 0,
-                 callbacks: Sequence[Any] = (), verbose: int = False) -> None: ...
+                 num_threads: int | str = 'auto', callbacks: Sequence[Any] = (),
+                 verbose: int = False) -> None: ...
 
 class ERM(Estimator):
     """Empirical risk minimisation on the labelled source nodes (Eq. 2 of the paper)."""
@@ -104,7 +110,8 @@ class ERM(Estimator):
                  lr: float = 0.01, weight_decay: float = 0.0005, selection: str = 'auto',
                  min_agreement: float = 0.6, max_episodes: int = -1, patience: int = 0,
                  open_set: bool | None = None, random_state: int = 0,
-                 callbacks: Sequence[Any] = (), verbose: int = False) -> None: ...
+                 num_threads: int | str = 'auto', callbacks: Sequence[Any] = (),
+                 verbose: int = False) -> None: ...
 
 class G2Pxy(Estimator):
     """A linear classifier of :math:`N + 1` classes on the encoder's hidden states :math:`z`; in
@@ -120,7 +127,8 @@ class G2Pxy(Estimator):
                  lr: float = 0.01, weight_decay: float = 0.0005, selection: str = 'auto',
                  min_agreement: float = 0.6, max_episodes: int = -1, patience: int = 0,
                  open_set: bool | None = None, random_state: int = 0,
-                 callbacks: Sequence[Any] = (), verbose: int = False) -> None: ...
+                 num_threads: int | str = 'auto', callbacks: Sequence[Any] = (),
+                 verbose: int = False) -> None: ...
 
 class IID(Estimator):
     """The plain GNN on ``task.oracle``; the paper's ΔF1 is the distance to its Micro-F1."""
@@ -133,7 +141,8 @@ class IID(Estimator):
                  lr: float = 0.01, weight_decay: float = 0.0005, selection: str = 'auto',
                  min_agreement: float = 0.6, max_episodes: int = -1, patience: int = 0,
                  open_set: bool | None = None, random_state: int = 0,
-                 callbacks: Sequence[Any] = (), verbose: int = False) -> None: ...
+                 num_threads: int | str = 'auto', callbacks: Sequence[Any] = (),
+                 verbose: int = False) -> None: ...
 
 class MMD(Estimator):
     """The plain GNN with the squared multi-kernel MMD of its last hidden state."""
@@ -146,7 +155,8 @@ class MMD(Estimator):
                  features: str = 'auto', lr: float = 0.01, weight_decay: float = 0.0005,
                  selection: str = 'auto', min_agreement: float = 0.6, max_episodes: int = -1,
                  patience: int = 0, open_set: bool | None = None, random_state: int = 0,
-                 callbacks: Sequence[Any] = (), verbose: int = False) -> None: ...
+                 num_threads: int | str = 'auto', callbacks: Sequence[Any] = (),
+                 verbose: int = False) -> None: ...
 
 class NODESafe(Estimator):
     """The plain GNN with penalties on how lengths and sums of its logits vary over nodes."""
@@ -159,7 +169,8 @@ class NODESafe(Estimator):
                  features: str = 'auto', lr: float = 0.01, weight_decay: float = 0.0005,
                  selection: str = 'auto', min_agreement: float = 0.6, max_episodes: int = -1,
                  patience: int = 0, open_set: bool | None = None, random_state: int = 0,
-                 callbacks: Sequence[Any] = (), verbose: int = False) -> None: ...
+                 num_threads: int | str = 'auto', callbacks: Sequence[Any] = (),
+                 verbose: int = False) -> None: ...
 
 class OpenWGL(Estimator):
     r"""Every node has a normal distribution, the encoder's output :math:`z_i \sim \mathcal
@@ -173,7 +184,8 @@ class OpenWGL(Estimator):
                  features: str = 'auto', lr: float = 0.01, weight_decay: float = 0.0005,
                  selection: str = 'auto', min_agreement: float = 0.6, max_episodes: int = -1,
                  patience: int = 0, open_set: bool | None = None, random_state: int = 0,
-                 callbacks: Sequence[Any] = (), verbose: int = False) -> None: ...
+                 num_threads: int | str = 'auto', callbacks: Sequence[Any] = (),
+                 verbose: int = False) -> None: ...
 
 class PairAlign(Estimator):
     """The plain GNN on a source whose edges and labels are weighted, both anew in each episode."""
@@ -187,7 +199,8 @@ class PairAlign(Estimator):
                  features: str = 'auto', lr: float = 0.01, weight_decay: float = 0.0005,
                  selection: str = 'auto', min_agreement: float = 0.6, max_episodes: int = -1,
                  patience: int = 0, open_set: bool | None = None, random_state: int = 0,
-                 callbacks: Sequence[Any] = (), verbose: int = False) -> None: ...
+                 num_threads: int | str = 'auto', callbacks: Sequence[Any] = (),
+                 verbose: int = False) -> None: ...
 
 class PGL(Estimator):
     """Each episode re-trains the GNN from scratch on labels and pseudo-labels, and names more."""
@@ -200,7 +213,8 @@ class PGL(Estimator):
                  lr: float = 0.01, weight_decay: float = 0.0005, selection: str = 'auto',
                  min_agreement: float = 0.6, max_episodes: int = -1, patience: int = 0,
                  open_set: bool | None = None, random_state: int = 0,
-                 callbacks: Sequence[Any] = (), verbose: int = False) -> None: ...
+                 num_threads: int | str = 'auto', callbacks: Sequence[Any] = (),
+                 verbose: int = False) -> None: ...
 
 class SRGNN(Estimator):
     """The plain GNN with kernel-mean-matching weights on its training nodes and the CMD of its
@@ -216,7 +230,8 @@ class SRGNN(Estimator):
                  lr: float = 0.01, weight_decay: float = 0.0005, selection: str = 'auto',
                  min_agreement: float = 0.6, max_episodes: int = -1, patience: int = 0,
                  open_set: bool | None = None, random_state: int = 0,
-                 callbacks: Sequence[Any] = (), verbose: int = False) -> None: ...
+                 num_threads: int | str = 'auto', callbacks: Sequence[Any] = (),
+                 verbose: int = False) -> None: ...
 
 class SRNC(Estimator):
     """Shift-Robust Node Classification as the paper has it."""
@@ -232,7 +247,8 @@ class SRNC(Estimator):
                  features: str = 'auto', lr: float = 0.01, weight_decay: float = 0.0005,
                  selection: str = 'auto', min_agreement: float = 0.6, max_episodes: int = -1,
                  patience: int = 0, open_set: bool | None = None, random_state: int = 0,
-                 callbacks: Sequence[Any] = (), verbose: int = False) -> None: ...
+                 num_threads: int | str = 'auto', callbacks: Sequence[Any] = (),
+                 verbose: int = False) -> None: ...
 
 class SRNCPlus(Estimator):
     """Classifier and cluster GNN by turns, from the labels on, in every kind of shift."""
@@ -247,7 +263,8 @@ class SRNCPlus(Estimator):
                  lr: float = 0.01, weight_decay: float = 0.0005, selection: str = 'auto',
                  min_agreement: float = 0.6, max_episodes: int = -1, patience: int = 0,
                  open_set: bool | None = None, random_state: int = 0,
-                 callbacks: Sequence[Any] = (), verbose: int = False) -> None: ...
+                 num_threads: int | str = 'auto', callbacks: Sequence[Any] = (),
+                 verbose: int = False) -> None: ...
 
 class StruRW(Estimator):
     r"""The plain GNN on a source graph whose edges between classes :math:`a` and :math:`b` weigh
@@ -262,7 +279,8 @@ class StruRW(Estimator):
                  lr: float = 0.01, weight_decay: float = 0.0005, selection: str = 'auto',
                  min_agreement: float = 0.6, max_episodes: int = -1, patience: int = 0,
                  open_set: bool | None = None, random_state: int = 0,
-                 callbacks: Sequence[Any] = (), verbose: int = False) -> None: ...
+                 num_threads: int | str = 'auto', callbacks: Sequence[Any] = (),
+                 verbose: int = False) -> None: ...
 
 class UAGA(Estimator):
     """A classifier of :math:`N + 1` classes; what looks known is drawn to the source, what looks
@@ -276,7 +294,8 @@ class UAGA(Estimator):
                  features: str = 'auto', lr: float = 0.01, weight_decay: float = 0.0005,
                  selection: str = 'auto', min_agreement: float = 0.6, max_episodes: int = -1,
                  patience: int = 0, open_set: bool | None = None, random_state: int = 0,
-                 callbacks: Sequence[Any] = (), verbose: int = False) -> None: ...
+                 num_threads: int | str = 'auto', callbacks: Sequence[Any] = (),
+                 verbose: int = False) -> None: ...
 
 class UDAGCN(Estimator):
     """One encoder reads the graph and its PPMI graph, and attention mixes both embeddings."""
@@ -291,4 +310,5 @@ class UDAGCN(Estimator):
                  lr: float = 0.01, weight_decay: float = 0.0005, selection: str = 'auto',
                  min_agreement: float = 0.6, max_episodes: int = -1, patience: int = 0,
                  open_set: bool | None = None, random_state: int = 0,
-                 callbacks: Sequence[Any] = (), verbose: int = False) -> None: ...
+                 num_threads: int | str = 'auto', callbacks: Sequence[Any] = (),
+                 verbose: int = False) -> None: ...

@@ -21,6 +21,9 @@ THREADING = ("OMP_", "GOMP_", "KMP_", "MKL_", "OPENBLAS_", "VECLIB_")
 AUTO = "auto"
 """What ``num_threads`` may be instead of a number."""
 
+MAX_THREADS = 1024
+"""Far more than any machine has cores; with many more the process dies without a word."""
+
 SECOND_THREAD = 1_000_000
 """Directions of edges from which a second thread may pay.
 

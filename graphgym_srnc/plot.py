@@ -91,7 +91,8 @@ def embedding(model: Estimator, graph: Data, y: Sequence | None = None, how: str
     points = maps.map_2d(model.transform(graph)[shown], how)
     ax = _axes(ax, (5.6, 4.6))
     with style():
-        for number, value in enumerate(np.unique(colours)):
+        values = np.unique(colours).tolist()
+        for number, value in enumerate(sorted(values, key=lambda value: _name(value) == "unknown")):
             own = points[colours[shown] == value]
             turn, colour = divmod(number, len(PALETTE))
             ax.scatter(*own.T, s=9, color=PALETTE[colour], marker=MARKERS[turn % len(MARKERS)],

@@ -45,6 +45,9 @@ FRACTION = re.compile(r"(.+_)?(f1|recall|precision|auroc|aupr|fpr95|accuracy|auc
 CHECKPOINT = "checkpoint.pt"
 """What a run can go on from, in its directory until its result is."""
 
+LOG = "logging.log"
+"""What GraphGym's ``main.py`` has opened in the directory of a run before the run is made."""
+
 
 class Busy(InputError):
     """Another process is at a run."""
@@ -147,6 +150,8 @@ class Experiment:
             shutil.rmtree(new, ignore_errors=True)
             write_text(new / "run.json", json.dumps({"seed": seed, "digest": self.digest}) + "\n")
             self._keep_damaged(run, new)
+            if run.is_dir() and [child.name for child in run.iterdir()] == [LOG]:
+                os.replace(run / LOG, new / LOG)
             self._remove(seed)
             self._renew("config.yaml", signed(self.text))
             # At once, so that whatever happens no directory lies there of unknown origin.

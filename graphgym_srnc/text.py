@@ -106,8 +106,8 @@ METHODS = {"srnc": "SRNC", "srnc_plus": "SRNC+", "iid": "oracle", "openwgl": "Op
            "cmd": "CMD", "mmd": "MMD", "coral": "CORAL", "srgnn": "SRGNN"}
 """Methods as people write them."""
 
-LAYERS = {"gcnconv": "GCN", "sageconv": "SAGE", "gatconv": "GAT", "sgconv": "SGC", "mlp": "MLP",
-          "dgi": "DGI"}
+LAYERS = {"gcnconv": "GCN", "sageconv": "SAGE", "gatconv": "GAT", "gatdrop": "GAT-drop",
+          "sgconv": "SGC", "mlp": "MLP", "dgi": "DGI"}
 """Kinds of network as people write them."""
 
 ON_LAYERS = {"erm": "{}", "iid": "{} (IID)", "standard": "{} (GraphGym)", "pgl": "PGL+{}",

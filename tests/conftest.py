@@ -118,16 +118,18 @@ def gym():
 
     registries = {name: value for name, value in vars(register).items() if name.endswith("_dict")}
     saved = {name: dict(value) for name, value in registries.items()}
-    cfg.defrost()
-    cfg.clear()
-    set_cfg(cfg)
+
+    def as_imported() -> None:
+        cfg.defrost()
+        cfg.clear()
+        set_cfg(cfg)
+
+    as_imported()
     yield gym
     for name, value in registries.items():
         value.clear()
         value.update(saved[name])
-    cfg.defrost()
-    cfg.clear()
-    set_cfg(cfg)
+    as_imported()
 
 
 @pytest.fixture

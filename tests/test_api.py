@@ -28,10 +28,11 @@ from sklearn.model_selection import GridSearchCV
 from torch_geometric.data import Data
 
 import graphgym_srnc
-from graphgym_srnc import api, methods, plot, shifts
+from graphgym_srnc import api, environment, methods, plot, shifts
 from graphgym_srnc.api import make, parameters, stubs
 from graphgym_srnc.backbones import EncoderSpec, dgi
 from graphgym_srnc.errors import InputError
+from graphgym_srnc.figures.style import PALETTE
 from graphgym_srnc.methods.base import Method
 from graphgym_srnc.methods.scores import SCORES
 from graphgym_srnc.options import options
@@ -408,6 +409,63 @@ def test_nothing_global_is_read_or_changed(name, tmp_path):
     assert one == other
 
 
+@pytest.fixture
+def torch_threads():
+    """Three threads of torch's own, put back afterwards."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(3)
+    yield
+    torch.set_num_threads(before)
+
+
+def seen_threads(model: api.Estimator, monkeypatch: pytest.MonkeyPatch) -> set[int]:
+    """How many threads each call of a model computes with, which all put torch's three back."""
+    seen = []
+
+    def note(*_: object) -> None:
+        seen.append(torch.get_num_threads())
+
+    def noted(call):
+        return lambda *given: (note(), call(*given))[1]
+
+    model.set_params(callbacks=[note]).fit(make_task())
+    assert torch.get_num_threads() == 3
+    for owner, name in ((model.method_, "predict"), (model.method_, "log_cluster_posterior"),
+                        (model._model, "embedding")):
+        monkeypatch.setattr(owner, name, noted(getattr(owner, name)), raising=True)
+    calls = (model.predict, model.predict_proba, model.transform, model.clusters, model.accuracy)
+    for call in calls:
+        told = len(seen)
+        call(make_task().target)
+        assert len(seen) > told and torch.get_num_threads() == 3
+    return set(seen)
+
+
+@pytest.mark.parametrize("given, from_edges, expected", [
+    ("auto", 10 ** 6, 1), ("auto", 1, 2), (2, 10 ** 6, 2), (np.int64(1), 1, 1)])
+def test_threads_go_by_the_graph_and_are_put_back(given, from_edges, expected, torch_threads,
+                                                  monkeypatch):
+    monkeypatch.setattr(environment, "SECOND_THREAD", from_edges)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1}, raising=False)
+    assert seen_threads(tiny("SRNC", num_threads=given), monkeypatch) == {expected}
+
+
+def test_threads_are_put_back_after_an_error(torch_threads):
+    def fail(*_: object) -> None:
+        raise RuntimeError("stop")
+
+    with pytest.raises(RuntimeError, match="stop"):
+        tiny("SRNC", callbacks=[fail]).fit(make_task())
+    assert torch.get_num_threads() == 3
+    with pytest.raises(InputError, match="features"):
+        model = tiny("SRNC").fit(make_task())
+        model.predict(Data(x=torch.zeros(3, 2), edge_index=torch.zeros(2, 1, dtype=torch.long)))
+    assert torch.get_num_threads() == 3
+    model.num_threads = 0
+    with pytest.raises(InputError, match="num_threads"):
+        model.predict(OTHER)
+
+
 # ---- graphs with masks ----
 
 
@@ -557,6 +615,9 @@ def test_any_form_of_a_graph():
     ({"open_set": False}, "open_set"), ({"callbacks": print}, "callbacks"),
     ({"callbacks": [1]}, "callbacks"),
     ({"verbose": -1}, "verbose"), ({"verbose": "yes"}, "verbose"),
+    ({"num_threads": 0}, "num_threads"), ({"num_threads": "two"}, "num_threads"),
+    ({"num_threads": True}, "num_threads"), ({"num_threads": None}, "num_threads"),
+    ({"num_threads": 1025}, "num_threads"), ({"num_threads": 1.0}, "num_threads"),
 ])
 def test_bad_parameters(changes, key):
     refused(key, tiny("SRNC", **changes).fit, make_task())
@@ -591,7 +652,7 @@ def test_bad_graphs(changes, key):
 
 def test_other_bad_input():
     task, model = make_task(), tiny("SRNC").fit(make_task())
-    refused("graph", tiny("SRNC").fit, "Cora")
+    refused("source", tiny("SRNC").fit, "Cora")
     refused("target", tiny("SRNC").fit, task, OTHER)
     refused("target: y", tiny("SRNC").fit, OTHER, make_graph().update({"y": ["a"] * 90}))
     refused("graph", model.predict, task)
@@ -624,7 +685,7 @@ def test_the_page(tmp_path, monkeypatch):
     for code in re.findall(r"^```python\n(.*?)^```$", page, re.M | re.S):
         exec(code, space)
     assert space["model"].classes_[-1] == "unknown" and (tmp_path / "model.pt").is_file()
-    assert shifts.unlabelled(space["graph"]).num_nodes == 300
+    assert shifts.unlabelled(space["graph"]).num_nodes == 400
 
 
 PAGE = (ROOT / "docs/python.md").read_text(encoding="utf-8")
@@ -653,7 +714,7 @@ def test_stubs_are_up_to_date():
     assert written == stubs.text()
     nodes = ast.parse(written).body
     classes = {node.name: node for node in nodes if isinstance(node, ast.ClassDef)}
-    assert sorted(classes) == NAMES
+    assert sorted(classes) == sorted(api.estimator(name).__name__ for name in methods.own_names())
     told = [arg.arg for arg in classes["SRNC"].body[1].args.kwonlyargs]
     assert told == [*inspect.signature(graphgym_srnc.SRNC).parameters]
     assert (ROOT / "graphgym_srnc/py.typed").is_file()
@@ -670,6 +731,9 @@ def test_scores_are_those_of_the_test_nodes(fitted):
     for name, kind in (("ERM", "one graph"), ("SRNC", "close set")):
         model, task = fitted[name, kind][0], KINDS[kind]()
         assert model.accuracy(task) == pytest.approx(model.scores_["test"]["micro_f1"])
+        own = task.target.clone()  # its labels are its task's numbers
+        own.test_mask = torch.isin(torch.arange(own.num_nodes), task.test)
+        assert model.accuracy(own) == model.accuracy(task)
         graph = Data(x=task.target.x, edge_index=task.target.edge_index, y=task.target.y.clone())
         graph.test_mask = torch.zeros(graph.num_nodes, dtype=torch.bool)
         graph.test_mask[task.test] = True
@@ -738,6 +802,9 @@ def test_grid_search_over_nodes():
     assert np.array_equal(half.predict_proba(nodes), other.predict_proba(nodes))
     for wrong in ([-1], [graph.num_nodes], [0.5], [[0, 1]]):
         refused("nodes", best.predict, wrong)
+    refused("graph", api.OnNodes(tiny("ERM"), graph.x).fit, nodes, labels)
+    with pytest.raises(ValueError, match="OnNodes serves GridSearchCV"):
+        tiny("ERM").fit(graph.x.numpy(), labels)
 
 
 def test_frames_and_networkx_are_the_same_graph():
@@ -766,6 +833,8 @@ def test_frames_and_networkx_are_the_same_graph():
 
     refused("edges", api.from_frames, frame[1:], links)
     refused("features", api.from_frames, frame, links, features=["label"])
+    refused("label", api.from_frames, frame, links, label="lable")
+    refused("label", api.from_networkx, net, label="lable")
     refused("features", api.from_frames, frame, links, features=["none"])
     refused("nodes", api.from_frames, pandas.concat([frame, frame[:1]]), links)
     refused("features", api.from_frames, frame.assign(x0=np.nan), links)
@@ -782,6 +851,10 @@ def test_plots_on_given_axes(fitted):
     for axes, (name, words) in zip(figure.subplots(1, len(draw)), draw.items()):
         before = len(axes.get_children())
         assert getattr(plot, name)(*words, ax=axes) is axes and len(axes.get_children()) > before
+    classes = np.arange(task.target.num_nodes) % 3 - 1
+    coloured = plot.embedding(model, task.target, classes, ax=Figure().subplots())
+    assert [text.get_text() for text in coloured.get_legend().get_texts()] == ["0", "1", "unknown"]
+    assert figure.axes[1].get_lines()[1].get_color() == PALETTE[0]
     lines = figure.axes[2].get_lines()
     assert lines[1].get_ydata()[1] == model.record_.history[1].test["micro_f1"]
     refused("metric", plot.episodes, model, "no_such")

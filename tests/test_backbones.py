@@ -57,6 +57,7 @@ def logits(model: backbones.Encoder, data: Data, nodes: torch.Tensor | None = No
 def pyg_layer(layer: nn.Module, kind: str, last: bool) -> nn.Module:
     """PyG's layer with the weights of ours."""
     (inside, outside), heads = layer.weight.shape, getattr(layer, "heads", 1)
+    kind = kind.replace("drop", "conv")
     state = {"gcnconv": lambda: {"lin.weight": layer.weight.T},
              "sageconv": lambda: {"lin_l.weight": layer.weight.T, "lin_l.bias": layer.bias,
                                   "lin_r.weight": layer.root_weight.T},
@@ -75,7 +76,7 @@ def pyg_layer(layer: nn.Module, kind: str, last: bool) -> nn.Module:
 @pytest.mark.parametrize("data", [DENSE, SPARSE], ids=["dense", "sparse"])
 @pytest.mark.parametrize("layers, act, skip", [
     (1, "relu", False), (2, "relu", False), (2, "selu", True), (3, "tanh", False)])
-@pytest.mark.parametrize("kind", ["gcnconv", "sageconv", "gatconv", "mlp"])
+@pytest.mark.parametrize("kind", ["gcnconv", "sageconv", "gatconv", "gatdrop", "mlp"])
 def test_encoder_is_pygs_stack(kind, layers, act, skip, data):
     model = encoder(kind, layers=layers, act=act, skip=skip)
     h = data.x
@@ -251,7 +252,21 @@ def test_dropout():
     assert torch.equal(first, dropout(h, 0.5))
 
 
-@pytest.mark.parametrize("kind", ["gcnconv", "sageconv", "gatconv", "mlp"])
+@pytest.mark.parametrize("p", [0.1, 0.5, 0.9])
+def test_relu_and_dropout_at_once_are_the_two_one_by_one(p):
+    """In every digit, value and gradient, and with the same draws."""
+    out, weight = torch.randn(300, 7), torch.randn(300, 7)
+    found = []
+    for once in (True, False):
+        torch.manual_seed(3)
+        model, h = encoder("gcnconv", dropout=p).train(), out.clone().requires_grad_()
+        hidden = model._activated(h) if once else dropout(torch.relu(h), p)
+        (hidden * weight).sum().backward()
+        found.append((hidden.detach(), h.grad, torch.rand(1)))
+    assert all(map(torch.equal, *found)) and found[0][0].any() and found[0][1].any()
+
+
+@pytest.mark.parametrize("kind", ["gcnconv", "sageconv", "gatconv", "gatdrop", "mlp"])
 def test_dropout_is_for_training_only(kind):
     model, graph = encoder(kind), Graph(DENSE, "none")
     view = model.view(graph)
@@ -259,6 +274,32 @@ def test_dropout_is_for_training_only(kind):
     assert not torch.equal(model.train()(view), model(view))
     still = encoder(kind, dropout=0.0)
     assert torch.equal(still.train()(view), still.eval()(view))
+
+
+@pytest.mark.parametrize("data", [DENSE, SPARSE], ids=["dense", "sparse"])
+def test_gatdrop_drops_features_and_attention_weights(data):
+    model = encoder("gatdrop", layers=1, dropout=0.4)
+    layer, graph = model.layers[0], Graph(data, "none")
+    torch.manual_seed(5)
+    ours = model.train()(model.view(graph))
+
+    # The same draws on dense matrices, by the equation.
+    torch.manual_seed(5)
+    x, loops = data.x.clone(), torch.from_numpy(graph.adjacency("loops").matrix.toarray()) > 0
+    place = x != 0 if data is SPARSE else torch.ones_like(x, dtype=torch.bool)
+    x[place] = dropout(x[place], 0.4)
+    z = (x @ layer.weight).view(len(x), 2, 3)
+    score = nn.functional.leaky_relu(torch.einsum("vhk,hk->vh", z, layer.target)[:, None]
+                                     + torch.einsum("vhk,hk->vh", z, layer.neighbour), 0.2)
+    attention = score.masked_fill(~loops[..., None], -torch.inf).softmax(1)
+    weights, place = torch.zeros_like(attention), loops[:, None].expand(-1, 2, -1)
+    # A node stands among the edges once a head.
+    weights.transpose(1, 2)[place] = dropout(attention.transpose(1, 2)[place], 0.4)
+    theirs = torch.einsum("vuh,uhk->vhk", weights, z).mean(1) + layer.bias
+    assert torch.allclose(ours, theirs, atol=1e-5)
+    gradients = [torch.autograd.grad(out.square().sum(), [layer.weight, layer.target])
+                 for out in (ours, theirs)]
+    assert all(torch.allclose(a, b, rtol=1e-3, atol=1e-3) for a, b in zip(*gradients))
 
 
 def test_prepared_once_while_alive():

@@ -81,6 +81,16 @@ def test_records_of_many_runs_are_read_as_those_of_a_grid(benchmark_of, tmp_path
     assert "| slope |  1.00 |" in records.render(taken, [100, 1000])
 
 
+def test_a_row_has_its_authors_values_on_their_block_alone(benchmark_of):
+    close_set = benchmark_of("close_set")
+    own, common = (close_set.reported_cell(block, "uaga").changes
+                   for block in ("cd-ocnnc", "ca-ocnnc"))
+    assert own["gnn.dropout"] == 0.4 and "gnn.dropout" not in common
+    assert "gnn.dropout" not in close_set.reported_cell("cd-ocnnc", "erm").changes
+    for block, row in close_set.OWN_VALUES:
+        assert row in close_set.rows_of("ocnnc") and block in close_set.TABLES["ocnnc"]
+
+
 def test_a_claim_is_judged_by_its_mean(monkeypatch):
     monkeypatch.syspath_prepend(str(FOLDER))
     import reproduction

@@ -185,9 +185,12 @@ def check_any_graph(method: Method, num_features: int) -> None:
     assert scores.shape[0] == 120 and torch.isfinite(scores).all()
     order = torch.randperm(120, generator=torch.Generator().manual_seed(0))
     moved = Data(x=unseen.x[order], y=unseen.y, edge_index=order.argsort()[unseen.edge_index])
-    # In another order random walks are others, which are as many.
-    tolerance = 0.1 if hasattr(method, "walks") else 1e-4
-    assert torch.allclose(method.predict(moved), scores[order], atol=tolerance)
+    found = method.predict(moved)
+    if hasattr(method, "walks"):
+        # In another order random walks are others, which are as many.
+        assert float((found - scores[order]).abs().mean()) < 0.02
+    else:
+        assert torch.allclose(found, scores[order], atol=1e-4)
 
 
 def check_identities(method: Method, task: ShiftTask, new, kept: list) -> None:

@@ -339,6 +339,7 @@ def test_names_of_files(tmp_path):
     assert node_name(of_file, 0) == node_name(of_folder, 0) == "a: one, and more"
     assert column_name(of_file, 2) == "feature 2"
     assert node_name(NAMELESS, 1) == "node 1"
+    assert node_name(Names(None, ["word " * 99], None), 0).endswith(" word w…")
     assert node_name(Names(None, ["\x1b[31mred"], None), 0) == "node 0: ?[31mred"
     (tmp_path / "other.csv").write_text("text\none\n")
     for texts, words_file in (("other.csv", None), (None, "nodes.csv"), ("nothing.txt", None)):

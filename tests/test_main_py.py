@@ -11,7 +11,8 @@ import pytest
 
 from graphgym_srnc import store
 from graphgym_srnc.cli.main import main
-from graphgym_srnc.gym import parse_config
+from graphgym_srnc.errors import InputError
+from graphgym_srnc.gym import load_config
 from graphgym_srnc.runs import run
 from graphgym_srnc.stats import read_lines
 
@@ -71,6 +72,7 @@ def left(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("main")
     done = main_py(folder, CONFIG, "--repeat", "3")
     assert done.returncode == 0, done.stderr
+    assert "NaN or Inf" not in done.stdout + done.stderr
     return folder / "results" / "g"
 
 
@@ -98,13 +100,32 @@ def test_its_folder_is_that_of_the_command_line(left, capsys, tmp_path):
 
     assert main(["compare", str(left)]) == 0
     assert f"{100 * mean:.1f}" in capsys.readouterr().out
-    cfg = parse_config((home / "config.yaml").read_text())
-    cfg.out_dir = str(tmp_path)
+    cfg = load_config(home / "config.yaml", ["out_dir", str(tmp_path)])
     again = run.run(cfg, 1, run.experiment(cfg, "again"))
     assert again["test"] == records[1]["test"] and again["digest"] == records[1]["digest"]
+    assert main(["predict", str(home), "--out", str(tmp_path / "p.csv")]) == 0
 
 
-def test_a_key_that_the_method_does_not_read_is_refused(tmp_path):
-    done = main_py(tmp_path, CONFIG.replace("{scheduler: none}", "{scheduler: none, max_epoch: 7}"))
-    assert done.returncode and "optim.max_epoch: got 7" in done.stderr
+def test_its_log_tells_how_far_each_run_is_and_what_to_distrust(left):
+    for seed, record in store.read_results(left / "g-m=erm").items():
+        log = (left / "g-m=erm" / str(seed) / "logging.log").read_text()
+        episodes = [line for line in log.splitlines() if line.startswith("episode ")]
+        assert len(episodes) == len(record["history"])
+        assert f"selected episode {record['selected']}: val " in log
+        why = [*record["warnings"], *record["verdict"]["sentences"].values()]
+        assert log.count("warning: ") == len(why) and all(text in log for text in why)
+
+
+def test_keys_that_the_method_does_not_read_are_refused_at_once(tmp_path):
+    wrong = CONFIG.replace("{scheduler: none}", "{max_epoch: 7, scheduler: cos}")
+    done = main_py(tmp_path, wrong.replace("patience: 1", "batch_size: 128"))
+    assert done.returncode and all(text in done.stderr for text in (
+        "optim.max_epoch: got 7", "optim.scheduler: got 'cos'", "train.batch_size: got 128"))
     assert not list(tmp_path.rglob("result.json"))
+
+
+def test_what_a_method_does_anyway_may_be_said(gym):
+    words = ["train.eval_period", "1", "train.sampler", "full_batch"]
+    assert gym.load_config("testing/erm", words)
+    with pytest.raises(InputError, match="train.eval_period: got 2; allowed: 10"):
+        gym.load_config("testing/erm", ["train.eval_period", "2"])

@@ -25,6 +25,7 @@ from torch_geometric.data import Data
 
 from graphgym_srnc import store
 from graphgym_srnc.methods.base import Method
+from graphgym_srnc.runs.recorder import MAIN, Extras
 from graphgym_srnc.task import ShiftTask
 from graphgym_srnc.train import trainer
 from graphgym_srnc.train.verdict import judge
@@ -127,7 +128,8 @@ def test_event_accumulator_reads_back_everything(tmp_path):
                               for e in record.history]
     for split in ("val", "test"):
         for name, value in getattr(record, split).items():
-            assert (found.Scalars(f"final/{split}_{name}")[0].value
+            block = "final" if name in events.FIRST else "final_more"
+            assert (found.Scalars(f"{block}/{split}_{name}")[0].value
                     == pytest.approx(value, nan_ok=True))
     assert ([image.step for image in found.Images("cluster_gnn")] == [0, 2]
             == [image.step for image in found.Images("confusion")])
@@ -164,7 +166,20 @@ def test_hparams_dashboard_shows_the_keys_of_all_runs(tmp_path):
                           "pgl.rounds"}
     assert shown["method"] and shown["seed"] and not shown["data"]
     # The dashboard shows the first five.
-    assert all(info.name.tag.startswith("final/") for info in experiment.metric_infos[:5])
+    assert [info.name.tag for info in experiment.metric_infos[:5]] == [
+        "final/test_macro_recall", "final/test_micro_f1", "final/test_unknown_auroc",
+        "final/val_macro_recall", "final/val_micro_f1"]
+
+
+def test_a_run_shows_what_searches_vary_and_what_is_not_the_default(gym):
+    words = ["srnc.rounds", "2", "gnn.dim_inner", "16", "synthetic.num_unseen", "3", "seed", "4"]
+    shown = Extras().settings(gym.load_config(overrides=["train.mode", "srnc", *words]))
+    assert {"srnc.rounds": 2, "synthetic.num_unseen": 3, "seed": 4, "gnn.dim_inner": 16,
+            "method": "srnc"}.items() <= shown.items()
+    assert set(MAIN) <= set(shown) and not {"gnn.keep_edge", "train.radius"} & set(shown)
+    varied = (("srnc.rounds", "3"), ("cfg", "/a/folder/erm.yaml"))
+    swept = Extras(varied=varied).settings(gym.load_config())
+    assert set(swept) == {"srnc.rounds", "cfg", "method", "seed"} and swept["cfg"] == "erm"
 
 
 def test_projector_serves_each_run(tmp_path):

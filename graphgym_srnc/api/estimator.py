@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 from torch_geometric.data import Data
 
-from graphgym_srnc import shifts
+from graphgym_srnc import environment, shifts
 from graphgym_srnc.api import cards, parameters
 from graphgym_srnc.backbones import ACTIVATIONS, FEATURES
 from graphgym_srnc.errors import InputError
@@ -62,6 +62,8 @@ class Estimator(BaseEstimator):
         open_set: whether the target may hold classes that training has not; None = what the
             labels say, see :meth:`fit`.
         random_state: seeds all that training draws. There is no other source of randomness.
+        num_threads: threads that train and predict; ``auto`` takes one for a graph of less than a
+            million directions of edges, else two. The number that torch had is put back.
         callbacks: called after each episode with it, the method and the task; they are not saved.
         verbose: show how far training is, on stderr: bars on a terminal, else a line now and then.
             Any number above 0 does as True does.
@@ -84,6 +86,7 @@ class Estimator(BaseEstimator):
         min_agreement: Share = 0.6, max_episodes: Annotated[int, Range(-1)] = -1,
         patience: Natural = 0, open_set: bool | None = None,
         random_state: Annotated[int, Range(0, 2 ** 32 - 1)] = 0,
+        num_threads: Annotated[int | str, parameters.THREADS] = environment.AUTO,
         callbacks: Sequence[trainer.Callback] = (), verbose: int = False,
     ) -> None:
         raise TypeError("an estimator is made for a method: graphgym_srnc.SRNC(), ...")
@@ -123,10 +126,11 @@ class Estimator(BaseEstimator):
         task, classes = self._task(source, target, shared)
         rules = _selection(method, task, shared)
 
-        with _alone(shared["random_state"], task.device), self._shown() as shown:
+        threads = self._threads(task.source, task.target)
+        with _alone(shared["random_state"], task.device), threads, self._shown() as shown:
             record = trainer.fit(method, task, seed=None, callbacks=(*self.callbacks, *shown),
                                  **rules)
-        record.verdict = judge(method, task, record.first)._asdict()
+            record.verdict = judge(method, task, record.first)._asdict()
         scores = {"val": record.val, "test": record.test}
 
         facts = {"params": shared, "scores": scores, "record": asdict(record)}
@@ -154,8 +158,8 @@ class Estimator(BaseEstimator):
     def transform(self, graph: Data) -> np.ndarray:
         """The embedding ``[V, hidden]`` of each node: the last hidden layer of the cluster GNN, or
         of the classifier where there is none."""
-        check_is_fitted(self, "method_")
-        return self._model.predict(graph).hidden.cpu().numpy()
+        with self._reading(graph) as checked:
+            return self._model.embedding(checked).cpu().numpy()
 
     def accuracy(self, graph: Data | ShiftTask, y: Any = None) -> float:
         """The share of nodes whose predicted class is right, which is Micro-F1.
@@ -189,8 +193,8 @@ class Estimator(BaseEstimator):
         Raises:
             InputError: the model has none.
         """
-        check_is_fitted(self, "method_")
-        log_q = self.method_.log_cluster_posterior(self._model.checked(graph))
+        with self._reading(graph) as checked:
+            log_q = self.method_.log_cluster_posterior(checked)
         if log_q is None:
             raise InputError(type(self).__name__, "no cluster GNN", "a model that has one")
         return log_q[0].argmax(1).cpu().numpy()
@@ -234,7 +238,10 @@ class Estimator(BaseEstimator):
               ) -> tuple[ShiftTask, list[Any]]:
         """The task to train on, where the data lie, and the label of each class of the method."""
         open_set = shared["open_set"]
-        if not isinstance(source, ShiftTask):
+        if not isinstance(source, (Data, ShiftTask)):
+            raise InputError("source", type(source).__name__, "a ShiftTask or a PyG Data "
+                             "(from_frames, from_networkx make one; OnNodes serves GridSearchCV)")
+        if isinstance(source, Data):
             held_out = HELD_OUT if self._method.prior is None else 0.0
             task, classes = shifts.from_data(source, target, open_set=open_set, held_out=held_out,
                                              seed=shared["random_state"])
@@ -262,8 +269,27 @@ class Estimator(BaseEstimator):
             self.warnings_, self.verdict_ = record.warnings, record.verdict
 
     def _scores(self, graph: Data) -> Tensor:
+        with self._reading(graph) as checked:
+            return self.method_.predict(checked)
+
+    @contextlib.contextmanager
+    def _reading(self, graph: Data) -> Iterator[Data]:
+        """A graph as the model reads it, with the threads for it."""
         check_is_fitted(self, "method_")
-        return self.method_.predict(self._model.checked(graph))
+        checked = self._model.checked(graph)
+        with self._threads(checked):
+            yield checked
+
+    @contextlib.contextmanager
+    def _threads(self, *graphs: Data) -> Iterator[None]:
+        """As many threads as are wanted, or as the graphs ask for, and afterwards as before."""
+        wanted, before = parameters.num_threads(self.num_threads), torch.get_num_threads()
+        edges = max(graph.edge_index.size(1) for graph in graphs)
+        torch.set_num_threads(environment.threads(wanted, edges))
+        try:
+            yield
+        finally:
+            torch.set_num_threads(before)
 
 
 def _labelled(graph: Data | ShiftTask, y: Any, classes: np.ndarray
@@ -273,7 +299,8 @@ def _labelled(graph: Data | ShiftTask, y: Any, classes: np.ndarray
         if graph.num_outputs != len(classes):
             raise InputError("graph", repr(graph), f"a task of the model's {len(classes)} classes")
         return classes[graph.target.y.cpu().numpy()], graph.test.cpu().numpy()
-    given = getattr(graph, "y", None) if y is None else y
+    # The graphs of a task have its own numbers in y.
+    given = getattr(graph, "y_true", getattr(graph, "y", None)) if y is None else y
     labels = np.asarray(given.cpu() if isinstance(given, Tensor) else given)
     if labels.shape != (graph.num_nodes,):
         raise InputError("y", labels.shape, f"a label for each node, [{graph.num_nodes}]")

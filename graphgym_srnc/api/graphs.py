@@ -14,8 +14,11 @@ if TYPE_CHECKING:
     import networkx
     import pandas
 
+LABEL = "label"
+"""Where classes are looked for if nobody says where."""
 
-def from_frames(nodes: pandas.DataFrame, edges: pandas.DataFrame, *, label: str = "label",
+
+def from_frames(nodes: pandas.DataFrame, edges: pandas.DataFrame, *, label: str = LABEL,
                 features: Sequence[str] = ()) -> Data:
     """A graph of two pandas frames, for :meth:`~graphgym_srnc.api.Estimator.fit`.
 
@@ -25,7 +28,8 @@ def from_frames(nodes: pandas.DataFrame, edges: pandas.DataFrame, *, label: str 
     Args:
         nodes: a row for each node, whose index is its id.
         edges: a row for each link, whose first two columns are ids.
-        label: the column of classes, which may be absent; an empty or missing cell is no label.
+        label: the column of classes; an empty or missing cell is no label. Without a column
+            ``label`` no node has one.
         features: columns of numbers; by default all numeric ones but ``label``.
 
     Returns:
@@ -35,6 +39,8 @@ def from_frames(nodes: pandas.DataFrame, edges: pandas.DataFrame, *, label: str 
         InputError: there is no such column, an id is there twice, a link leads to no node, or
             features are no finite numbers.
     """
+    if label != LABEL and label not in nodes.columns:
+        raise InputError("label", label, f"a column among {', '.join(map(str, nodes.columns))}")
     numeric = [name for name in nodes.columns if nodes[name].dtype.kind in "fiub"]
     columns = list(features) or [name for name in numeric if name != label]
     absent = [name for name in columns if name not in nodes.columns]
@@ -60,20 +66,22 @@ def from_frames(nodes: pandas.DataFrame, edges: pandas.DataFrame, *, label: str 
     return _graph(x, np.stack(pairs), labels, nodes.index.tolist())
 
 
-def from_networkx(graph: networkx.Graph, *, label: str = "label",
+def from_networkx(graph: networkx.Graph, *, label: str = LABEL,
                   features: str | Sequence[str] = "x") -> Data:
     """A graph of networkx, for :meth:`~graphgym_srnc.api.Estimator.fit`.
 
     Args:
         graph: the graph; directions and several links between two nodes are not kept.
-        label: the attribute of nodes that is the class, which nodes may lack.
+        label: the attribute of nodes that is the class, which nodes may lack; all of them only
+            where none is named here.
         features: the attribute that holds a vector, or attributes that hold a number each.
 
     Returns:
         As :func:`from_frames`.
 
     Raises:
-        InputError: a node lacks a feature, or it is no vector of finite numbers.
+        InputError: a node lacks a feature, or it is no vector of finite numbers; or no node has
+            the label that is named.
     """
     ids = list(graph)
     place = {node: number for number, node in enumerate(ids)}
@@ -87,6 +95,8 @@ def from_networkx(graph: networkx.Graph, *, label: str = "label",
     except (TypeError, ValueError) as error:
         raise InputError("features", str(error)[:100],
                          "numbers, or vectors of one length") from error
+    if label != LABEL and not any(label in fields for _, fields in graph.nodes(data=True)):
+        raise InputError("label", label, "an attribute that nodes have")
     labels: list[Any] = [fields.get(label, "") for _, fields in graph.nodes(data=True)]
     pairs = np.array([[place[a], place[b]] for a, b, *_ in graph.edges], dtype=np.int64)
     return _graph(x, pairs.reshape(-1, 2).T, labels if any(map(_is_label, labels)) else None, ids)

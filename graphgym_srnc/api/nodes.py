@@ -62,6 +62,8 @@ class OnNodes(ClassifierMixin, BaseEstimator):
         return self.model_.predict_proba(self.graph)[self._checked(nodes)]
 
     def _checked(self, nodes: Sequence[int]) -> np.ndarray:
+        if not isinstance(self.graph, Data):
+            raise InputError("graph", type(self.graph).__name__, "a torch_geometric.data.Data")
         given = np.asarray(nodes)
         numbers = given.reshape(-1) if given.ndim == 2 and given.shape[1] == 1 else given
         right = numbers.ndim == 1 and numbers.dtype.kind in "iu" and (

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from graphgym_srnc import environment
 from graphgym_srnc.backbones import BACKBONES, EncoderSpec
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.methods.base import Method
 from graphgym_srnc.methods.training import adam
-from graphgym_srnc.options import check, options
+from graphgym_srnc.options import Range, check, options
 from graphgym_srnc.train.model import TrainedModel
 
 KINDS = {kind: kind for kind in BACKBONES} | {
@@ -23,6 +24,9 @@ KINDS = {kind: kind for kind in BACKBONES} | {
 ENCODER = {"backbone": "kind", "activation": "act"} | {
     name: name for name in ("layers", "hidden", "dropout", "heads", "features")}
 """Field of an encoder's spec by the parameter that sets it."""
+
+THREADS = Range(1, environment.MAX_THREADS, word=environment.AUTO)
+"""What ``num_threads`` may be."""
 
 TYPES: dict[type, tuple[Any, str]] = {
     bool: ((bool, np.bool_), "True or False"), int: (numbers.Integral, "a whole number"),
@@ -40,7 +44,7 @@ def checked(estimator: BaseEstimator) -> tuple[dict[str, Any], dict[str, Any]]:
     """
     given = estimator.get_params(deep=False)
     callbacks, verbose = given.pop("callbacks"), given.pop("verbose")
-    open_set = given["open_set"]
+    open_set, threads = given["open_set"], num_threads(given.pop("num_threads"))
     plain = {option.key: _typed(option.key, given[option.key], option.type)
              for option in options(type(estimator)) if option.key in given}
     check(type(estimator), plain)
@@ -51,11 +55,23 @@ def checked(estimator: BaseEstimator) -> tuple[dict[str, Any], dict[str, Any]]:
         raise InputError("callbacks", callbacks, allowed)
     if not isinstance(verbose, (bool, np.bool_, numbers.Integral)) or verbose < 0:
         raise InputError("verbose", verbose, "True, False or a whole number from 0 on")
-    shared_by_heads = KINDS[plain["backbone"]] == "gatconv" and plain["layers"] > 1
+    shared_by_heads = KINDS[plain["backbone"]] in ("gatconv", "gatdrop") and plain["layers"] > 1
     if shared_by_heads and plain["hidden"] % plain["heads"]:
         raise InputError("hidden", plain["hidden"], f"a multiple of heads = {plain['heads']}")
     own = {option.key: plain.pop(option.key) for option in options(estimator._method)}
-    return own, plain | {"open_set": open_set}
+    return own, plain | {"open_set": open_set, "num_threads": threads}
+
+
+def num_threads(given: Any) -> int | str:
+    """The parameter ``num_threads`` in plain Python types.
+
+    Raises:
+        InputError: it is neither a number of threads nor ``auto``.
+    """
+    is_bool = isinstance(given, (bool, np.bool_))
+    if is_bool or not isinstance(given, (numbers.Integral, str)) or not THREADS.allows(given):
+        raise InputError("num_threads", given, str(THREADS))
+    return given if isinstance(given, str) else int(given)
 
 
 def new_method(method: type[Method], own: dict[str, Any], shared: dict[str, Any]) -> Method:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import graphgym_srnc
-from graphgym_srnc import api
+from graphgym_srnc import api, methods
 
 HEAD = '''\
 # Made by `python -m graphgym_srnc.api.stubs`.
@@ -31,8 +31,9 @@ __version__: str
 
 
 def text() -> str:
-    """The content of the file."""
-    return "\n\n".join([HEAD, *map(_stub, api.estimators().values())]) + "\n"
+    """The content of the file; methods of other packages that are installed are not in it."""
+    own = map(api.estimator, sorted(methods.own_names()))
+    return "\n\n".join([HEAD, *map(_stub, own)]) + "\n"
 
 
 def _stub(cls: type[api.Estimator]) -> str:

@@ -13,7 +13,7 @@ from graphgym_srnc.backbones.batches import Batches, draw_edges, draw_nodes
 from graphgym_srnc.backbones.dgi import DGI, train_infomax
 from graphgym_srnc.backbones.encoder import ACTIVATIONS, Encoder, EncoderSpec, Layer
 from graphgym_srnc.backbones.features import FEATURES
-from graphgym_srnc.backbones.gat import GAT
+from graphgym_srnc.backbones.gat import GAT, GATDrop
 from graphgym_srnc.backbones.gcn import GCN
 from graphgym_srnc.backbones.graph import Graph, prepare
 from graphgym_srnc.backbones.hops import HopEncoder
@@ -38,7 +38,8 @@ class Kinds(UserDict[str, type[Encoder]]):
 
 
 BACKBONES = Kinds(dict.fromkeys(entries("backbones")) | {
-    "gcnconv": GCN, "sageconv": SAGE, "gatconv": GAT, "sgconv": SGC, "mlp": MLP, "dgi": DGI})
+    "gcnconv": GCN, "sageconv": SAGE, "gatconv": GAT, "gatdrop": GATDrop, "sgconv": SGC,
+    "mlp": MLP, "dgi": DGI})
 """The encoders of the fast path by their kind."""
 
 __all__ = ["ACTIVATIONS", "BACKBONES", "FEATURES", "Batches", "Block", "Encoder", "EncoderSpec",

@@ -32,7 +32,7 @@ class EncoderSpec:
         hidden: width :math:`H` of the hidden layers.
         dropout: dropout on hidden layers.
         act: activation of hidden layers.
-        heads: attention heads of ``gatconv``; ``hidden`` is shared among them.
+        heads: attention heads of ``gatconv`` and ``gatdrop``; ``hidden`` is shared among them.
         features: how features are scaled, see :class:`Graph`.
         skip: add a linear map of a node's own hidden state to each layer but the first.
         make: builds an encoder of another kind from ``(spec, in_dim, out_dim)``.
@@ -138,11 +138,18 @@ class Encoder(nn.Module):
         hidden, out = view.x, None
         for i, block in enumerate(view.blocks):
             if i > 0:
-                hidden = dropout(self.act(out), self.spec.dropout if self.training else 0.0)
+                hidden = self._activated(out)
             last = 0 < i == len(view.blocks) - 1
             read = between(hidden) if last and between is not None else hidden
             out = self.layer_output(i, read, block)
         return out, hidden
+
+    def _activated(self, out: Tensor) -> Tensor:
+        """Activation and, in training, dropout of what a hidden layer gave, ``[n, H]``."""
+        p = self.spec.dropout if self.training else 0.0
+        if self.act is torch.relu and _cut(p):
+            return _DroppedRelu.apply(out, p)
+        return dropout(self.act(out), p)
 
     def layer_output(self, i: int, hidden: Sparse | Tensor, block: Block) -> Tensor:
         """What layer i and its skip make of an input ``[n_in, K]``, before the activation."""
@@ -170,11 +177,38 @@ def dropout(h: Tensor, p: float) -> Tensor:
     One random byte an entry decides, and random bytes come eight at a time: on the CPU that is
     seven times faster than torch's own.
     """
-    cut = min(round(p * 256), 255)
-    if cut == 0:
-        return h
+    cut = _cut(p)
+    return h * _drawn_scale(h, cut) if cut else h
+
+
+class _DroppedRelu(torch.autograd.Function):
+    """``dropout(relu(h), p)`` to the digit, whose backward pass reads the result alone.
+
+    The two would make and keep three matrices of its size.
+    """
+
+    @staticmethod
+    def forward(ctx, h: Tensor, p: float) -> Tensor:
+        cut = _cut(p)
+        ctx.scale = 256 / (256 - cut)
+        out = _drawn_scale(h, cut).mul_(h).clamp_min_(0)
+        ctx.save_for_backward(out)
+        return out
+
+    @staticmethod
+    def backward(ctx, gradient: Tensor) -> tuple[Tensor, None]:
+        return ctx.saved_tensors[0].sign().mul_(gradient).mul_(ctx.scale), None
+
+
+def _cut(p: float) -> int:
+    """How many of the 256 values of a byte drop an entry."""
+    return min(round(p * 256), 255)
+
+
+def _drawn_scale(h: Tensor, cut: int) -> Tensor:
+    """What each entry of a state is multiplied by: 0 where it is dropped."""
     words = torch.empty((h.numel() + 7) // 8, dtype=torch.int64, device=h.device)
     draws = words.random_(-2 ** 63, None).view(torch.uint8)[:h.numel()].view(h.shape)
     # Written as numbers at once: a mask of booleans takes five times as long to make and convert.
     kept = torch.ge(draws, cut, out=torch.empty_like(h))
-    return h * kept.mul_(256 / (256 - cut))
+    return kept.mul_(256 / (256 - cut))

@@ -5,7 +5,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from graphgym_srnc.backbones.encoder import Encoder, EncoderSpec, Layer
+from graphgym_srnc.backbones.encoder import Encoder, EncoderSpec, Layer, dropout
 from graphgym_srnc.backbones.sparse import Sparse
 from graphgym_srnc.backbones.view import Block
 from graphgym_srnc.errors import InputError
@@ -16,15 +16,22 @@ class GATLayer(Layer):
 
     .. math:: \alpha^k_{ij} \propto \exp \text{LeakyReLU}(a^k \cdot [W^k h_i, W^k h_j])
 
-    Hidden layers concatenate ``spec.heads`` heads, the last layer has one.
+    Hidden layers concatenate ``spec.heads`` heads, the last layer has ``last_heads`` and takes
+    their mean.
     """
 
+    last_heads = 1
+    attention_dropout = 0.0
+
     def __init__(self, in_dim: int, out_dim: int, spec: EncoderSpec, last: bool) -> None:
-        super().__init__(in_dim, out_dim, spec, last)
-        self.heads = 1 if last else spec.heads
-        if out_dim % self.heads:
+        self.heads = self.last_heads if last else spec.heads
+        width = out_dim * self.heads if last else out_dim
+        if width % self.heads:
             raise InputError("hidden", out_dim, f"a multiple of the number of heads, {self.heads}")
-        shape = (self.heads, out_dim // self.heads)
+        super().__init__(in_dim, width, spec, last)
+        if last:
+            self.bias = nn.Parameter(torch.zeros(out_dim))
+        shape = (self.heads, width // self.heads)
         self.target, self.neighbour = (
             nn.Parameter(nn.init.xavier_uniform_(torch.empty(shape))) for _ in range(2))
 
@@ -39,12 +46,56 @@ class GATLayer(Layer):
         edges = block.adjacency.repeated(self.heads)
         score = (target.index_select(0, edges.rows)
                  + neighbour.index_select(0, edges.parts.columns))
-        attention = edges.softmax(F.leaky_relu(score, 0.2), block.drawn)
-        out = edges.weighted(attention, z.view(len(neighbour), -1))
-        return out.view(-1, z.size(1)) + self.bias
+        attention = dropout(edges.softmax(F.leaky_relu(score, 0.2), block.drawn),
+                            self.attention_dropout if self.training else 0.0)
+        out = edges.weighted(attention, z.view(len(neighbour), -1)).view(-1, z.size(1))
+        if z.size(1) > len(self.bias):
+            out = out.unflatten(1, (self.heads, -1)).mean(1)
+        return out + self.bias
 
 
 class GAT(Encoder):
     """Layers of :class:`GATLayer`."""
 
     operator, layer, precompute = "loops", GATLayer, False
+
+
+class GATDropLayer(GATLayer):
+    """A :class:`GATLayer` that loses a share ``spec.dropout`` of its attention weights."""
+
+    last_heads = 2
+
+    def __init__(self, in_dim: int, out_dim: int, spec: EncoderSpec, last: bool) -> None:
+        super().__init__(in_dim, out_dim, spec, last)
+        self.attention_dropout = spec.dropout
+
+
+class GATDrop(GAT):
+    """GAT with dropout on features and attention weights as well, as its authors train it, and two
+    heads in the last layer.
+
+    The authors' last layer has one head, on PubMed eight; UAGA's has two.
+    """
+
+    layer = GATDropLayer
+
+    def layer_output(self, i: int, hidden: Sparse | Tensor, block: Block) -> Tensor:
+        if i == 0 and self.training:
+            hidden = _dropped(hidden, self.spec.dropout)
+        return super().layer_output(i, hidden, block)
+
+
+class _Revalued:
+    """A sparse matrix that has other values ``[nnz]`` in the places of its own."""
+
+    def __init__(self, matrix: Sparse, values: Tensor) -> None:
+        self.matrix, self.values = matrix, values
+
+    def __matmul__(self, weight: Tensor) -> Tensor:
+        return self.matrix.weighted(self.values, weight)
+
+
+def _dropped(x: Sparse | Tensor, p: float) -> _Revalued | Tensor:
+    if isinstance(x, Sparse):
+        return _Revalued(x, dropout(x.parts.values, p))
+    return dropout(x, p)

@@ -6,7 +6,7 @@ from typing import Callable
 
 from torch import Tensor, nn
 
-from graphgym_srnc.backbones.encoder import Encoder, EncoderSpec, dropout
+from graphgym_srnc.backbones.encoder import Encoder, EncoderSpec
 from graphgym_srnc.backbones.gcn import GCNLayer
 from graphgym_srnc.backbones.graph import Graph
 from graphgym_srnc.backbones.mlp import MLP
@@ -58,5 +58,5 @@ class HopEncoder(Encoder):
             out, bias = part(View(h, [own])) - part.output_bias, part.output_bias
             for block in hops:
                 out = block.adjacency @ out
-            h = dropout(self.act(out + bias), self.spec.dropout if self.training else 0.0)
+            h = self._activated(out + bias)
         return self.layers[0](h, last), h

@@ -17,7 +17,8 @@ class SAGELayer(Layer):
         self.root_weight = nn.Parameter(nn.init.xavier_uniform_(torch.empty(in_dim, out_dim)))
 
     def forward(self, h: Sparse | Tensor, block: Block) -> Tensor:
-        return block.propagate(h, self.weight) + block.root(h) @ self.root_weight + self.bias
+        out = block.propagate(h, self.weight).add_(block.root(h) @ self.root_weight)
+        return out.add_(self.bias)
 
 
 class SAGE(Encoder):

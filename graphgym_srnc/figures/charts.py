@@ -126,11 +126,12 @@ def reliability_figure(curves: Mapping[str, Sequence[Sequence[float]]], title: s
     for index, (name, curve) in enumerate(curves.items()):
         sure, right, count = (np.array(part, dtype=float) for part in zip(*curve))
         error = (count * np.abs(right - sure)).sum() / count.sum()
+        colour = PALETTE[index % len(PALETTE)]
         upper.plot(sure, right, marker=MARKERS[index % len(MARKERS)], markersize=4, linewidth=1.3,
-                   label=f"{name}, ECE {100 * error:.1f} %")
+                   color=colour, label=f"{name}, ECE {100 * error:.1f} %")
         offset = (index - (len(curves) - 1) / 2) * width
         if lower is not None:
-            lower.bar(sure + offset, 100 * count / count.sum(), width=width)
+            lower.bar(sure + offset, 100 * count / count.sum(), width=width, color=colour)
     upper.set(ylabel="share that is right", xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), title=title)
     upper.grid()
     if lower is None:

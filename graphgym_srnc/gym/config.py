@@ -13,9 +13,9 @@ from yacs.config import CfgNode
 from graphgym_srnc import methods, shifts
 from graphgym_srnc.backbones import ACTIVATIONS, BACKBONES, FEATURES, EncoderSpec
 from graphgym_srnc.configs import coerce, find, pairs, read, unknown
-from graphgym_srnc.errors import InputError
+from graphgym_srnc.errors import Collected, InputError
 from graphgym_srnc.gym.encoder import SPEC_KEYS
-from graphgym_srnc.gym.keys import MADE, METHODS_LOOP, TOLD, limits, unread
+from graphgym_srnc.gym.keys import DONE_ANYWAY, MADE, METHODS_LOOP, TOLD, limits, unread
 from graphgym_srnc.gym.late import enter
 from graphgym_srnc.methods.training import adam
 from graphgym_srnc.options import Allowed, OneOf, Option, Range
@@ -123,10 +123,8 @@ def load_config(cfg_file_or_name: str | os.PathLike | None = None,
     if cfg.dataset.dir == default_dir:
         cfg.dataset.dir = data_root(default_dir)
     if stored:
-        unset = {key: _unset(key, [defaults]) for key in unread(cfg) | MADE}
-        _assign_all(cfg, [(key, allowed[0]) for key, allowed in unset.items() if allowed])
-    refuse_unread(cfg, [defaults], unread(cfg) | MADE)
-    check(cfg)
+        forget_unread(cfg, defaults)
+    refuse(cfg, [defaults], unread(cfg) | MADE)
     assert_cfg(cfg)
     return cfg
 
@@ -163,45 +161,67 @@ def check(cfg: CfgNode) -> None:
     """Refuse what no run could do, before any long work.
 
     Raises:
-        InputError: names the first key at fault.
+        InputError: names the keys at fault.
     """
     enter()
+    wrong = Collected()
     for key, allowed in _allowed(cfg).items():
         value = _get(cfg, key)
         # None is a key that this GraphGym lacks, or what it makes of devices.
         if value is not None and not allowed.allows(value):
             limited = allowed is METHODS_LOOP.get(key)
             why = f" (train.mode is {cfg.train.mode})" if limited else ""
-            raise InputError(key, value, f"{allowed}{why}")
+            wrong.errors.append(InputError(key, value, f"{allowed}{why}"))
+    wrong.check()
     if cfg.train.mode != "standard":
         method = methods.find(cfg.train.mode)
         method(**values(cfg, cfg.train.mode, method))
 
 
-def refuse_unread(cfg: CfgNode, defaults: Sequence[Mapping[str, Any]], keys: Mapping[str, str],
-                  ) -> None:
-    """Refuse a value for what is not read: it would do nothing, in silence.
+def forget_unread(cfg: CfgNode, defaults: Mapping[str, Any]) -> None:
+    """Give keys that are not read their value in a flat config of defaults."""
+    unset = {key: _unset(key, [defaults]) for key in unread(cfg) | MADE}
+    _assign_all(cfg, [(key, allowed[0]) for key, allowed in unset.items() if allowed])
+
+
+def refuse(cfg: CfgNode, defaults: Sequence[Mapping[str, Any]], keys: Mapping[str, str]) -> None:
+    """Refuse what no run could do, and values for what is not read, which would do nothing.
 
     Args:
         cfg: the config.
         defaults: flat configs, whose values count as not set.
-        keys: the dotted keys, and what does the work of each instead.
+        keys: the dotted keys that are not read, and what does the work of each instead.
 
     Raises:
-        InputError: names the first key that is set.
+        InputError: names the keys at fault.
     """
-    flat = flatten(cfg)
+    wrong, of_key = Collected(), {}
+    with wrong.step():
+        _refuse_unread(cfg, defaults, keys)
+    with wrong.step():
+        check(cfg)
+    for error in wrong.errors:
+        of_key.setdefault(error.key, error)
+    wrong.errors = list(of_key.values())
+    wrong.check()
+
+
+def _refuse_unread(cfg: CfgNode, defaults: Sequence[Mapping[str, Any]], keys: Mapping[str, str],
+                  ) -> None:
+    flat, wrong = flatten(cfg), Collected()
     for key, instead in keys.items():
         allowed = _unset(key, defaults)
         if allowed and flat.get(key) is not None and flat[key] not in allowed:
             why = f"since train.mode {cfg.train.mode} does not read it"
             hint = f"; {instead}" if instead else ""
-            raise InputError(key, flat[key], f"{allowed[0]}, {why}{hint}")
+            wrong.errors.append(InputError(key, flat[key], f"{allowed[0]}, {why}{hint}"))
+    wrong.check()
 
 
 def _unset(key: str, defaults: Sequence[Mapping[str, Any]]) -> list[Any]:
     """What a key that is not read may be; none where GraphGym has no such key."""
-    return [1] if key == "gnn.att_heads" else [flat[key] for flat in defaults if key in flat]
+    return [1] if key == "gnn.att_heads" else [
+        *(flat[key] for flat in defaults if key in flat), *DONE_ANYWAY.get(key, ())]
 
 
 def not_read(configs: Sequence[CfgNode], defaults: Sequence[Mapping[str, Any]] = ()) -> list[str]:

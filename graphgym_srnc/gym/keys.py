@@ -62,6 +62,9 @@ UNREAD = {
 }
 """Keys that no method reads, and what does their work instead. They have to keep their default."""
 
+DONE_ANYWAY = {"train.eval_period": [1], "train.sampler": ["full_batch"]}
+"""Values of them that say what a method does in any case, as GraphGym's example does."""
+
 
 def never(cfg: CfgNode) -> bool:
     """No config of a method reads the key."""
@@ -126,9 +129,6 @@ SCORES = ("micro_f1", "macro_f1", "macro_recall", "unknown_recall", "unknown_pre
           "known_accuracy", "known_recall", "hs")
 """What every method is scored by, so that ``custom_metrics`` need not ask for it."""
 
-MAX_THREADS = 1024
-"""Far more than any machine has cores; with many more the process dies without a word."""
-
 
 def limits(cfg: CfgNode) -> dict[str, Allowed]:
     """What GraphGym's keys may be, by their meaning and by its registries."""
@@ -136,8 +136,8 @@ def limits(cfg: CfgNode) -> dict[str, Allowed]:
     return {
         **dict.fromkeys(COUNTS, Range(1)), **dict.fromkeys(SHARES, Range(0, 1)),
         "seed": Range(0, 2 ** 32 - 1), "round": Range(0, 17),
-        "num_threads": Range(1, MAX_THREADS, word=environment.AUTO),
-        "num_workers": Range(0, MAX_THREADS),
+        "num_threads": Range(1, environment.MAX_THREADS, word=environment.AUTO),
+        "num_workers": Range(0, environment.MAX_THREADS),
         "print": OneOf("both", "stdout", "file"), "metric_agg": OneOf("argmax", "argmin"),
         "metric_best": OneOf(*METRICS, *sorted(register.metric_dict)) if standard else
                        OneOf(*ALWAYS, *own_metrics(cfg)),

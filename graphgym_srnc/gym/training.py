@@ -19,8 +19,9 @@ from graphgym_srnc.gym.config import (
     CfgNode,
     activate,
     add_options,
+    forget_unread,
     not_read,
-    refuse_unread,
+    refuse,
     stock_defaults,
 )
 from graphgym_srnc.gym.encoder import make_layer
@@ -83,10 +84,15 @@ def own_config(mode: str, loaders: Sequence[Any]) -> CfgNode:
     cfg = global_cfg.clone()
     add_options(cfg)
     cfg.train.mode = mode
+    cfg.devices = cfg.devices or 1  # GraphGym makes None of it on the CPU
+    cfg.pop("params", None)  # main.py makes it, of the model that is not trained
     defaults = stock_defaults()
-    refuse_unread(cfg, defaults, unread(cfg))
+    refuse(cfg, defaults, unread(cfg))
     if keys := not_read([cfg], defaults):
         logging.warning("train.mode %s does not read %s", mode, ", ".join(keys))
+    # GraphGym has filled in others, so that its dump is no config that a command would take.
+    forget_unread(cfg, defaults[-1])
+    cfg.run_dir = global_cfg.run_dir
     return cfg
 
 

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import math
+from operator import itemgetter
 from typing import Callable
 
 import torch
@@ -15,7 +16,7 @@ from graphgym_srnc.methods.base import Method
 from graphgym_srnc.methods.cluster_gnn import ByClass, ClusterGNN, cluster_encoder
 from graphgym_srnc.methods.communities import SCALES, STEPS, LabelDensity
 from graphgym_srnc.methods.correction import Correction
-from graphgym_srnc.methods.cut import cut_by_share
+from graphgym_srnc.methods.cut import best_threshold, cut_by_share
 from graphgym_srnc.methods.training import Part, fit_parts, minimise, part_losses
 from graphgym_srnc.options import Count, Natural, Positive, Share, Weight
 from graphgym_srnc.task import ShiftTask, Sizes
@@ -35,6 +36,9 @@ CERTAIN = 50.0
 
 COLLAPSE, CLUSTER_LR = 0.1, 0.003
 """Weight of the collapse term, and learning rate of modularity."""
+
+FACTORS = (1.0, 1 / 3, 3.0, 10.0)
+"""Multiples of ``missing`` that unknown validation nodes choose from."""
 
 WEIGHTS = (0.0, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9)
 """Weights of the cluster GNN against the classifier that held-out nodes choose from."""
@@ -69,11 +73,12 @@ class SRNCPlus(Method):
     :math:`a^\text{doubt}` of them, with :math:`a` the accuracy among the known classes on held-out
     known nodes: nearly all where classes are easy, half of them where they are not.
 
-    Decisions are cut as validation wants it where it has unknown nodes; else where the classifier
-    is less sure than ``sure`` of the held-out known nodes: an unknown node that is taken for known
-    does more harm than the reverse. Between two graphs there is a cut in the first turn alone, and
-    where nearly all of the target is unknown by it, the graphs cannot be compared, and the cluster
-    GNN begins by labels and modularity alone.
+    Decisions are cut as validation wants it where it has unknown nodes, which also choose how much
+    missing labels count against log-odds; else where the classifier is less sure than ``sure`` of
+    the held-out known nodes: an unknown node that is taken for known does more harm than the
+    reverse. Between two graphs there is a cut in the first turn alone, and where nearly all of the
+    target is unknown by it, the graphs cannot be compared, and the cluster GNN begins by labels
+    and modularity alone.
 
     Args:
         rounds: turns.
@@ -85,7 +90,8 @@ class SRNCPlus(Method):
         modularity_weight: :math:`w`.
         resolution: of modularity, in multiples of Newman's estimate from the decisions. At 1 spare
             clusters stay empty.
-        missing: weight of missing labels against log-odds in the first turn; 0 = log-odds alone.
+        missing: weight of missing labels against log-odds in the first turn, up to a factor that
+            unknown validation nodes choose, if there are any; 0 = log-odds alone.
         sure: share of the held-out known nodes that the classifier's decisions keep known.
         doubt: power of the held-out accuracy that gives the share of decisions to learn; 0 = all.
         smoothing: as of every method, but in close-set shift alone.
@@ -110,6 +116,7 @@ class SRNCPlus(Method):
         self.modularity_weight, self.resolution = modularity_weight, resolution
         self.missing, self.sure, self.doubt = missing, sure, doubt
         self.register_buffer("number", torch.tensor(0))
+        self.register_buffer("factor", torch.tensor(1.0))
         self.register_buffer("decision_cut", torch.tensor(0.0))
         self.register_buffer("accuracy", torch.tensor(1.0))
         self.register_buffer("shared", torch.tensor(False))
@@ -143,6 +150,7 @@ class SRNCPlus(Method):
         self.setup(task)
         self.ready()
         self.number.zero_()
+        self.factor.fill_(1)
         self.held_out = self.labels[:0]
         part = Part("source", self.source, task.train, self.labels, num_classes=task.num_known)
         figures = self.train_classifier([part])
@@ -160,8 +168,10 @@ class SRNCPlus(Method):
 
     def episode(self) -> dict[str, float]:
         """One turn: decisions, clusters, and a new classifier."""
-        task, scores = self.task, self.predict(self.task.target)
-        blind = False
+        task = self.task
+        if not self.number:
+            self.choose_factor()
+        scores, blind = self.predict(task.target), False
         if task.open_set and (not self.number or self.one_graph):
             scores[:, task.num_known] += self.decision_cut
         if task.open_set and not self.number:
@@ -182,6 +192,25 @@ class SRNCPlus(Method):
             figures["pseudo_unknown_share"] = float(share)
             self.choose_sharing()
         return figures
+
+    def choose_factor(self) -> None:
+        """Weigh missing labels against log-odds as names most held-out nodes right, where some of
+        them are unknown: features tell little of the one graph's unknown classes, edges of the
+        other's."""
+        known = self.task.num_known
+        if not self.judged or self.held_out.max() < known or not self.density.log_density.any():
+            return
+        found = []
+        for factor in FACTORS:
+            self.factor.fill_(factor)
+            scores = self.predict(self.task.target)[self.task.val]
+            confidence, named = self.confidence(scores), scores[:, :known].argmax(1)
+            cut = best_threshold(confidence, named, self.held_out, known)
+            decided = torch.where(confidence < cut, known, named)
+            found.append((int((decided == self.held_out).sum()), factor, cut))
+        _, factor, cut = max(found, key=itemgetter(0))
+        self.factor.fill_(factor)
+        self.decision_cut.fill_(min(float(cut), CERTAIN))
 
     def best_weight(self, log_q: Tensor, log_p: Tensor) -> float:
         """The weight of ``log_q`` against ``log_p``, both ``[V, N(+1)]``, with which held-out nodes
@@ -306,7 +335,7 @@ class SRNCPlus(Method):
         score = self.propagated(odds, graph)
         if self.density.log_density.any():
             prepared = prepare(graph, self.cluster_spec.features)
-            score += self.missing * self.density(prepared)[:, None]
+            score += self.missing * self.factor * self.density(prepared)[:, None]
         return torch.cat([log_p - best, -score], 1)
 
     @torch.no_grad()

@@ -36,8 +36,7 @@ class UAGA(Supervised):
     with :math:`\lambda = -1`, no reversal, for nodes of pseudo-label unknown and 1 for all others.
     A node is unknown where that is the likeliest of the :math:`N + 1` classes, whatever validation
     says. The defaults take as many gradient steps as the authors, who draw 2048 nodes for each, and
-    cluster after each five; their encoder also drops features and attention weights. In close-set
-    shift it aligns all nodes.
+    cluster after each five; their encoder is ``gatdrop``. In close-set shift it aligns all nodes.
 
     Args:
         pretrain_steps: gradient steps of episode 0.

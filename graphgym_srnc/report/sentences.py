@@ -47,8 +47,9 @@ def remarks(table: Table, best: str = SIGNS["best"], tied: str = SIGNS["tied"],
     out += table.cautions
     chosen = {place: setting for place, setting in table.settings.items() if setting.tried > 1}
     if chosen:
-        out.append(f"Settings are chosen for each row and column by mean {table.selector} on"
-                   " validation, among those with the most runs:")
+        chosen_by = grid.name(table.selector)
+        out.append(f"Settings are chosen for each row and column by mean {chosen_by}"
+                   " on validation, among those with the most runs:")
     return out + [f"{row} on {column}: {_on_setting(setting)}"
                   for (row, column), setting in chosen.items() if settings]
 
@@ -84,7 +85,7 @@ def _on_ranks(metric: str, ranking: Ranking) -> str:
         found = f"not told apart from {best}: {near}"
     p = "" if math.isnan(ranking.friedman) else f" Friedman's test: p = {ranking.friedman:.2g}."
     over = (f"Rank by {grid.name(metric)}: mean over {counted(ranking.blocks, 'split')} of columns,"
-            f" which all {len(ranking.ranks)} rows with a rank have.")
+            " that all ranked rows have.")
     if ranking.blocks < 2:
         return f"{over} One split tells no ranks apart."
     return f"{over}{p} Nemenyi's critical difference: {ranking.difference:.2f}; {found}."

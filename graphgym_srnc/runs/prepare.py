@@ -12,7 +12,7 @@ from graphgym_srnc.gym.build import build_task, shift_options
 from graphgym_srnc.gym.config import CfgNode, data_root
 from graphgym_srnc.store import Experiment
 
-LARGE, BATCH, SAMPLED = 100_000, 1024, ("gcnconv", "sageconv", "gatconv")
+LARGE, BATCH, SAMPLED = 100_000, 1024, ("gcnconv", "sageconv", "gatconv", "gatdrop")
 """Nodes of a user's own graph from which a run learns from batches, their size, and kinds of layers
 that draw neighbours."""
 

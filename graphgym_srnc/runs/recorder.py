@@ -2,15 +2,20 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-from graphgym_srnc.gym.config import CfgNode
+from graphgym_srnc.gym.config import CfgNode, load_config
 from graphgym_srnc.methods.base import Method
 from graphgym_srnc.settings import flatten
 from graphgym_srnc.store import Experiment
 from graphgym_srnc.task import ShiftTask
 from graphgym_srnc.train.trainer import Episode, RunRecord
 from graphgym_srnc.watch.tensorboard import TensorBoard, blind, untouched
+
+MAIN = ("dataset.normalize", "gnn.layers_mp", "gnn.dim_inner", "gnn.dropout", "optim.base_lr",
+        "optim.weight_decay")
+"""Settings that TensorBoard shows of every run of ``run``, since most searches vary them."""
 
 
 class Extras(NamedTuple):
@@ -21,8 +26,8 @@ class Extras(NamedTuple):
         figures: draw the first episode, every k-th, and the selected one.
         every: k; 0 = none between the first and the selected one.
         how: the map of embeddings, ``pca`` or ``tsne``.
-        varied: settings to show in TensorBoard; empty = those of the task, the method, the backbone
-            and the optimiser.
+        varied: settings to show in TensorBoard; empty = ``MAIN``, and whatever else of the task,
+            the method, the backbone and the optimiser is not the default.
     """
 
     tensorboard: bool = True
@@ -33,12 +38,16 @@ class Extras(NamedTuple):
 
     def settings(self, cfg: CfgNode) -> dict[str, Any]:
         """What tells a run of a config from others in TensorBoard, by config key."""
-        blocks = (cfg.dataset.format, "train", cfg.train.mode, "gnn", "optim")
-        every = flatten({block: cfg[block] for block in blocks if block in cfg})
+        known = flatten(cfg)
         # A grid file says words, of which the config knows the types.
-        known = flatten(cfg) if self.varied else {}
-        shown = ({key: known.get(key, value) for key, value in self.varied}
-                 or {"dataset.normalize": cfg.dataset.normalize, **every})
+        shown = {key: known.get(key, value) for key, value in self.varied}
+        if "cfg" in shown:  # a long path, of which a table shows the beginning
+            shown["cfg"] = Path(shown["cfg"]).name.removesuffix(".yaml")
+        if not shown:
+            blocks = (cfg.dataset.format, "train", cfg.train.mode, "gnn", "optim")
+            default = flatten(load_config())
+            shown = {key: value for key, value in known.items() if key in MAIN
+                     or key.split(".")[0] in blocks and value != default.get(key)}
         return {"method": cfg.train.mode, "seed": cfg.seed, **shown}
 
 

@@ -123,6 +123,11 @@ class TrainedModel:
         return Prediction(method.decide(scores), method.posterior(scores),
                           method.confidence(scores), *_cluster_and_hidden(method, graph))
 
+    @torch.no_grad()
+    def embedding(self, graph: Data) -> Tensor:
+        """The last hidden state ``[V, H]`` of a graph that :meth:`checked` gave."""
+        return _cluster_and_hidden(self.method, graph)[1]
+
     def save(self, path: str | os.PathLike) -> None:
         """Write the model into one file, whole or not at all.
 

@@ -21,6 +21,9 @@ MEAN = "mean"
 SAID = ("train.mode", "gnn.layer_type", "dataset.format", "dataset.name")
 """Keys whose values method, backbone and data repeat."""
 
+FIRST = ("macro_recall", "micro_f1", "unknown_auroc")
+"""Scores that HParams shows at first: five columns, in the order of the alphabet."""
+
 _number = itertools.count()
 
 
@@ -148,8 +151,8 @@ def final(settings: Mapping[str, Any], val: Mapping[str, float], test: Mapping[s
           step: int) -> list[tuple[Any, int]]:
     """The summaries that end a run, each with its step: hyper-parameters and final scores."""
     from torch.utils.tensorboard.summary import hparams, scalar
-    scores = {f"final/{split}_{name}": value for split, part in (("val", val), ("test", test))
-              for name, value in part.items()}
+    scores = {f"{'final' if name in FIRST else 'final_more'}/{split}_{name}": value
+              for split, part in (("val", val), ("test", test)) for name, value in part.items()}
     values = {key: value if isinstance(value, (bool, int, float)) else str(value or "none")
               for key, value in settings.items() if not _said(key, value, settings)}
     # Not the first of the three, which lists keys and metrics for a whole folder: the viewer would

@@ -8,7 +8,7 @@ from torch_geometric.data import Data
 from graphgym_srnc.data.names import Names, of_folder
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.own.tables.read import table, text
-from graphgym_srnc.text import plain
+from graphgym_srnc.text import plain, short
 
 NAMELESS = Names(None, None, None)
 LONGEST = 160
@@ -46,7 +46,7 @@ def node_name(names: Names, node: int) -> str:
     """The id and the text of a node on one line."""
     id = names.ids[node] if names.ids is not None else f"node {node}"
     text = plain(names.texts[node]) if names.texts is not None else ""
-    return plain(f"{id}: {text}" if text else id)[:LONGEST]
+    return short(f"{id}: {text}" if text else id, LONGEST)
 
 
 def column_name(names: Names, column: int) -> str:
