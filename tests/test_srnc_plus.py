@@ -151,6 +151,44 @@ def test_held_out_nodes_choose_the_weight(open_validation):
     assert method.best_weight(noise, good) <= 0.05
 
 
+@pytest.mark.parametrize("open_validation", [False, True])
+def test_unknown_validation_nodes_choose_how_many_decisions_teach(open_validation, monkeypatch):
+    task, method = own(), make(rounds=1)
+    method.start(task.blind())
+    unknown, label = task.num_known, task.target.y[task.val]
+    scores = method.predict(task.target)
+    method.calibrate(scores[task.val], label if open_validation else label.clamp(max=unknown - 1),
+                     scores)
+    lessons, losses, train = [], [], method.train_classifier
+
+    def trained(parts):
+        figures = train(parts)
+        lessons.append(parts[1].nodes)
+        if open_validation:
+            p = method.logits(task.target).softmax(1)
+            shared = method.smooth(p, task.target, 10)
+            losses.append(min(float(method.held_out_losses(each.clamp(min=1e-6).log()).mean())
+                              for each in (p, shared)))
+        return figures
+
+    monkeypatch.setattr(method, "train_classifier", trained)
+    evidence = torch.randn(task.target.num_nodes, unknown + 1,
+                           generator=torch.Generator().manual_seed(0)).log_softmax(1)
+    share = method.learn(evidence)["learned_share"]
+    if not open_validation:
+        assert torch.equal(lessons[0], method.surest(evidence)) and len(lessons) == 1
+        return
+
+    size, two = len(task.pool), evidence[task.pool].sort(1, descending=True).values
+    margin = dict(zip(task.pool.tolist(), (two[:, 0] - two[:, 1]).tolist()))
+    for nodes, wanted in zip(lessons, (0.4, 0.7), strict=True):
+        assert len(nodes) == round(wanted * size)
+        left_out = set(margin) - set(nodes.tolist())
+        assert min(margin[i] for i in nodes.tolist()) >= max(margin[i] for i in left_out)
+    assert share == pytest.approx((0.4, 0.7)[int(np.argmin(losses))], abs=1 / size)
+    assert method.held_out_loss() == pytest.approx(min(losses), rel=1e-3)
+
+
 def test_a_temperature_does_not_change_what_a_posterior_knows():
     task, method = own(), make()
     method.start(task.blind())
