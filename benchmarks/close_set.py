@@ -85,6 +85,7 @@ TUNING_SEEDS, REPORTED_SEEDS = range(100, 103), range(10)
 
 PGL = {"train.mode": "pgl", "pgl.confident": 0.4}
 PPR, DGI = 10, {"gnn.layer_type": "dgi"}
+SOURCE_FIRST = {"srnc.cluster_init": "auto"}
 
 # Row: its name in print, its config, what it changes there.
 ROWS: dict[str, tuple[str, str, dict[str, Any]]] = {
@@ -111,7 +112,10 @@ ROWS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "dgi-cmd": ("DGI-CMD", "cmd", DGI),
     "dgi-srgnn": ("DGI-SRGNN", "srgnn", DGI),
     "srnc-paper": ("SRNC, the paper's order", "srnc-paper", {}),
-    "srnc": ("SRNC, source first", "srnc-paper", {"srnc.cluster_init": "auto"}),
+    "srnc-no-phi": ("SRNC w.o. Φ", "srnc-paper",
+                    SOURCE_FIRST | {"srnc.pseudo_labels": "classifier"}),
+    "srnc-ep1": ("SRNC Ep.1", "srnc-paper", SOURCE_FIRST | {"train.max_episodes": 1}),
+    "srnc": ("SRNC, source first", "srnc-paper", SOURCE_FIRST),
     "srnc-plus": ("SRNC+", "srnc-plus", {}),
     "srnc-plus-no-ppr": ("SRNC+ without PPR", "srnc-plus", {"srnc_plus.smoothing": 0}),
     "srnc-plus-no-correction": ("SRNC+ without correction", "srnc-plus",
