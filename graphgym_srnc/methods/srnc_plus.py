@@ -4,7 +4,7 @@ from __future__ import annotations
 import math
 from copy import deepcopy
 from operator import itemgetter
-from typing import Callable
+from typing import Annotated, Callable
 
 import torch
 from torch import Tensor
@@ -16,10 +16,9 @@ from graphgym_srnc.losses.modularity import newman_resolution
 from graphgym_srnc.methods.base import Method
 from graphgym_srnc.methods.cluster_gnn import ByClass, ClusterGNN, cluster_encoder
 from graphgym_srnc.methods.communities import SCALES, STEPS, LabelDensity
-from graphgym_srnc.methods.correction import Correction
 from graphgym_srnc.methods.cut import best_threshold, cut_by_share
 from graphgym_srnc.methods.training import Part, fit_parts, minimise, part_losses
-from graphgym_srnc.options import Count, Natural, Positive, Share, Weight
+from graphgym_srnc.options import Count, Natural, OneOf, Positive, Share, Weight
 from graphgym_srnc.task import ShiftTask, Sizes
 
 PROPAGATION = 10
@@ -34,6 +33,10 @@ TINY = 1e-6
 
 CERTAIN = 50.0
 """Log-odds that stand for infinity, which has no margins."""
+
+CORRECTIONS = {False: ("mean", 0.75), True: ("labels", 0.5)}
+"""Prior correction and its power in close-set and in open-set shift, where unknown nodes would
+count as known ones in the mean."""
 
 COLLAPSE, CLUSTER_LR = 0.1, 0.003
 """Weight of the collapse term, and learning rate of modularity."""
@@ -94,14 +97,15 @@ class SRNCPlus(Method):
         first_steps: the same in a first turn by labels and modularity alone.
         spare: spare clusters in open-set shift.
         modularity_weight: :math:`w`.
-        resolution: of modularity, in multiples of Newman's estimate from the decisions. At 1 spare
-            clusters stay empty.
+        resolution: of modularity in open-set shift, in multiples of Newman's estimate from the
+            decisions. At 1, which it is in close-set shift, spare clusters stay empty.
         missing: weight of missing labels against log-odds in the first turn, up to a factor that
             unknown validation nodes choose, if there are any; 0 = log-odds alone.
         sure: share of the held-out known nodes that the classifier's decisions keep known.
         doubt: power of the held-out accuracy that gives the share of decisions to learn; 0 = all.
         smoothing: as of every method, but in close-set shift alone.
-        correction: as of every method; by default labels of frequent classes count less.
+        correction: as of every method; ``auto`` is ``mean`` at the power 0.75 in close-set shift
+            and ``labels`` at 0.5 in open-set shift.
     """
 
     explicit_unknown = True
@@ -113,14 +117,15 @@ class SRNCPlus(Method):
     def __init__(self, *, rounds: Count = 3, steps: Count = 200, fit_steps: Count = 60,
                  cluster_steps: Natural = 60, first_steps: Natural = 200, spare: Count = 12,
                  modularity_weight: Weight = 3.0, resolution: Positive = 2.0, missing: Weight = 3.0,
-                 sure: Share = 0.8, doubt: Weight = 2.0, smoothing: Natural = 3,
-                 correction: Correction = "labels", correction_power: Weight = 0.5, **base) -> None:
-        super().__init__(smoothing=smoothing, correction=correction,
-                         correction_power=correction_power, **base)
+                 sure: Share = 0.8, doubt: Weight = 2.0, smoothing: Natural = PROPAGATION,
+                 correction: Annotated[str, OneOf("auto", "none", "mean", "em", "bbse",
+                                                  "labels")] = "auto", **base) -> None:
+        super().__init__(smoothing=smoothing, correction=correction, **base)
         self.episodes, self.steps, self.fit_steps = rounds, steps, fit_steps
         self.cluster_steps, self.first_steps, self.spare = cluster_steps, first_steps, spare
         self.modularity_weight, self.resolution = modularity_weight, resolution
         self.missing, self.sure, self.doubt = missing, sure, doubt
+        self.correction_by_kind = correction == "auto"
         self.register_buffer("number", torch.tensor(0))
         self.register_buffer("factor", torch.tensor(1.0))
         self.register_buffer("decision_cut", torch.tensor(0.0))
@@ -133,6 +138,8 @@ class SRNCPlus(Method):
         return self.task.source is self.task.target
 
     def build(self, task: ShiftTask | Sizes) -> None:
+        if self.correction_by_kind:
+            self.correction, self.correction_power = CORRECTIONS[task.open_set]
         super().build(task)
         self.classifier = self.new_classifier(task.num_outputs)
         self.density = None
@@ -359,7 +366,9 @@ class SRNCPlus(Method):
         """An untrained cluster GNN, its resolution by decisions ``[V]`` on the target, scaled."""
         every = torch.arange(len(named), device=named.device)
         edges, degree = self.task.target.edge_index, self.target.degree
-        gamma = scale * self.resolution * newman_resolution(edges, degree, every, named)
+        gamma = newman_resolution(edges, degree, every, named)
+        if self.task.open_set:
+            gamma *= scale * self.resolution
         graphs = (prepare(graph, self.cluster_spec.features)
                   for graph in (self.task.source, self.task.target))
         return ClusterGNN(self.cluster_spec, self.num_clusters, self.task.num_outputs, *graphs,
