@@ -9,6 +9,7 @@ import torch
 from test_methods_universal import universal
 
 from graphgym_srnc.backbones import EncoderSpec
+from graphgym_srnc.losses.modularity import newman_resolution
 from graphgym_srnc.losses.prior import known_share
 from graphgym_srnc.methods.erm import ERM
 from graphgym_srnc.methods.srnc_plus import SRNCPlus
@@ -252,8 +253,7 @@ def test_it_is_above_the_plain_gnn_on_one_graph():
 
 
 def test_correction_by_labels_divides_by_their_shares():
-    task = synthetic.build(mode="close_set", num_nodes=300, num_classes=4, class_imbalance=6.0,
-                           labels_per_class=-1)
+    task = pair()
     method = ERM(encoder=SPEC, correction="labels", correction_power=0.5)
     method.start(task.blind())
     shares = np.bincount(task.source.y[task.train].numpy()) / len(task.train)
@@ -261,6 +261,37 @@ def test_correction_by_labels_divides_by_their_shares():
     wanted = p / p.sum(1, keepdims=True)
     assert np.allclose(method.predict(task.target).softmax(1).numpy(), wanted, atol=1e-5)
     assert shares.max() > 2 * shares.min()
+
+
+def pair():
+    """Two graphs of the same classes."""
+    return synthetic.build(mode="close_set", num_nodes=300, num_classes=4, class_imbalance=6.0,
+                           labels_per_class=-1)
+
+
+def test_without_unknown_classes_the_posterior_is_divided_by_its_mean():
+    task, method = pair(), make()
+    method.start(task.blind())
+    p = method.uncorrected(task.target).double().softmax(1).numpy()
+    p /= p.mean(0) ** 0.75
+    wanted = p / p.sum(1, keepdims=True)
+    assert np.allclose(method.predict(task.target).softmax(1).numpy(), wanted, atol=1e-5)
+
+    method.start(own().blind())
+    assert (method.correction, method.correction_power) == ("labels", 0.5)
+    chosen = make(correction="mean", correction_power=0.3)
+    chosen.start(own().blind())
+    assert (chosen.correction, chosen.correction_power) == ("mean", 0.3)
+
+
+def test_resolution_is_a_multiple_of_newmans_where_there_are_spare_clusters():
+    for task, factor in ((pair(), 1.0), (own(), 2.0)):
+        method = make()
+        method.start(task.blind())
+        named = method.predict(task.target)[:, :task.num_known].argmax(1)
+        every = torch.arange(len(named))
+        newman = newman_resolution(task.target.edge_index, method.target.degree, every, named)
+        assert method.new_cluster_gnn(named).resolution == pytest.approx(factor * newman)
 
 
 def test_balanced_labels_are_left_as_they_are():
