@@ -104,8 +104,8 @@ class SRNCPlus(Method):
         sure: share of the held-out known nodes that the classifier's decisions keep known.
         doubt: power of the held-out accuracy that gives the share of decisions to learn; 0 = all.
         smoothing: as of every method, but in close-set shift alone.
-        correction: as of every method; ``auto`` is ``mean`` at the power 0.75 in close-set shift
-            and ``labels`` at 0.5 in open-set shift.
+        correction: as of every method; ``auto``, which sets its power too, is ``mean`` at 0.75 in
+            close-set shift and ``labels`` at 0.5 in open-set shift.
     """
 
     explicit_unknown = True
