@@ -85,7 +85,8 @@ TUNING_SEEDS, REPORTED_SEEDS = range(100, 103), range(10)
 
 PGL = {"train.mode": "pgl", "pgl.confident": 0.4}
 PPR, DGI = 10, {"gnn.layer_type": "dgi"}
-SOURCE_FIRST = {"srnc.cluster_init": "auto"}
+SOURCE_FIRST = {"srnc.cluster_init": "auto", "srnc.cluster_lr": 0.003, "srnc.collapse": 0.1,
+                "srnc.source_batch": 0, "srnc.cluster_steps": 30, "srnc.steps": 30}
 
 # Row: its name in print, its config, what it changes there.
 ROWS: dict[str, tuple[str, str, dict[str, Any]]] = {

@@ -57,7 +57,8 @@ FIRST = {"docs/report.md": ["graphgym-srnc run"], "docs/checkpoints.md": ["graph
 """What must have happened before a page's first command."""
 
 SHORT = ["--no-figures", "--no-tensorboard", "gnn.dim_inner", "8", "train.max_episodes", "1",
-         *(word for method in ("srnc", "srnc_plus", "pgl", "iid", "erm")
+         "srnc_plus.steps", "50",
+         *(word for method in ("srnc", "pgl", "iid", "erm")
            for word in (f"{method}.steps", "5")),
          *(word for key in ("srnc.pretrain_steps", "srnc.cluster_steps", "srnc_plus.fit_steps",
                             "srnc_plus.cluster_steps", "srnc_plus.first_steps")
