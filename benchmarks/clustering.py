@@ -94,13 +94,14 @@ def clusters_of(row: Row, seed: int, task: Any) -> dict[int, Any]:
     if row.row == "srnc-plus":
         method, _ = gym.fit(row.config(MANY, seed), task)
         named = method.decide(method.predict(blind.target))
-        hidden, _ = method.views()["cluster_gnn"](blind.target)
+        hidden, _ = method.views()["classifier"](blind.target)
         split = partial(clustering.split_unknown, named, task.num_known, hidden, seed=seed)
         return {count: split(count) for count in row.counts}
     if row.row in SRNC:
         for count in row.counts:
             method, _ = gym.fit(row.config(count, seed), task)
-            found[count] = method.clusters[0].log_posterior(method.cluster_target).argmax(1)
+            clusters = method.clusters
+            found[count] = clusters.log_posterior(clusters.target).argmax(1)
         return found
     z = clustering.embed(blind.target, row.row, seed)
     for count in row.counts:

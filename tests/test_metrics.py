@@ -147,6 +147,14 @@ def test_oscr_is_the_area_under_its_curve(seed, ties):
     assert metrics.detection_scores(sure, unknown, right | unknown)["oscr"] == found
 
 
+@pytest.mark.parametrize("size", [9, 21, 45])
+def test_no_score_is_above_one_in_its_last_digit(size):
+    sure = torch.cat([torch.linspace(2, 3, 50), torch.linspace(0, 1, size)])
+    unknown = torch.arange(50 + size) >= 50
+    found = metrics.detection_scores(sure, unknown, ~unknown)
+    assert found["unknown_auroc"] == found["unknown_aupr"] == found["oscr"] == 1
+
+
 def test_detection_scores_are_scikit_learns():
     sure, unknown = confidences(0, False)
     right = torch.arange(80) % 3 > 0

@@ -148,8 +148,9 @@ def detection_scores(confidence: Tensor, unknown: Tensor, right: Tensor) -> dict
     if unknown.all() or not unknown.any():
         return {}
     let_through, kept, _ = scikit.roc_curve(~unknown, sure, drop_intermediate=False)
-    return {"unknown_auroc": float(scikit.roc_auc_score(unknown, -sure)),
-            "unknown_aupr": float(scikit.average_precision_score(unknown, -sure)),
+    # Sums of shares may be above 1 in their last digit, which a record is not read back with.
+    return {"unknown_auroc": min(1.0, float(scikit.roc_auc_score(unknown, -sure))),
+            "unknown_aupr": min(1.0, float(scikit.average_precision_score(unknown, -sure))),
             "unknown_fpr95": float(let_through[kept >= 0.95].min()),
             "oscr": _oscr(sure[~unknown & right], sure[unknown], int((~unknown).sum()))}
 
@@ -171,7 +172,7 @@ def clustering_scores(cluster: Tensor, label: Tensor) -> dict[str, float]:
     table = scikit.confusion_matrix(classes, clusters)
     rows, columns = linear_sum_assignment(-table)
     return {"acc": float(table[rows, columns].sum() / table.sum()),
-            "nmi": float(scikit.normalized_mutual_info_score(label, cluster))}
+            "nmi": min(1.0, float(scikit.normalized_mutual_info_score(label, cluster)))}
 
 
 def reliability(probability: Tensor, correct: Tensor, bins: int = 15) -> list[list[float]]:
