@@ -24,6 +24,7 @@ from graphgym_srnc import gym, store
 from graphgym_srnc.grid import local
 from graphgym_srnc.grid.jobs import Job, Limits
 from graphgym_srnc.gym.config import dump_config
+from graphgym_srnc.methods.training import hidden_and_group
 from graphgym_srnc.own import clustering
 from graphgym_srnc.progress import GridProgress
 from graphgym_srnc.report.paper import CLUSTERING
@@ -94,7 +95,8 @@ def clusters_of(row: Row, seed: int, task: Any) -> dict[int, Any]:
     if row.row == "srnc-plus":
         method, _ = gym.fit(row.config(MANY, seed), task)
         named = method.decide(method.predict(blind.target))
-        hidden, _ = method.views()["classifier"](blind.target)
+        features = method.cluster_spec.features
+        hidden, _ = hidden_and_group(method.density.clusters[0].encoder, features, blind.target)
         split = partial(clustering.split_unknown, named, task.num_known, hidden, seed=seed)
         return {count: split(count) for count in row.counts}
     if row.row in SRNC:
