@@ -234,8 +234,8 @@ class SRNCPlus(Method):
 
     def held_out_loss(self) -> float:
         """Cross-entropy of the classifier on held-out nodes, with or without its neighbours'
-        posterior; 0 where there are none on the target."""
-        if not self.judged:
+        posterior; 0 where none of them is unknown, since nothing is chosen then."""
+        if not self.judges_unknown:
             return 0.0
         return min(float(each.mean()) for each in self.losses_shared_or_not())
 
@@ -307,20 +307,23 @@ class SRNCPlus(Method):
         Args:
             scores: of decisions, ``[V, N(+1)]``.
         """
-        pool, share = self.task.pool, float(self.accuracy) ** self.doubt
-        best = scores[pool].topk(2, 1)
-        margin, label = best.values[:, 0] - best.values[:, 1], best.indices[:, 0]
+        (margin, label), share = self.margins(scores), float(self.accuracy) ** self.doubt
         kept = []
         for members in ((label == k).nonzero().ravel() for k in range(scores.size(1))):
             order = margin[members].argsort(descending=True)
             kept.append(members[order[:max(1, math.ceil(share * len(order)))]])
-        return pool[torch.cat(kept)]
+        return self.task.pool[torch.cat(kept)]
 
     def surest_of_all(self, scores: Tensor, share: float) -> Tensor:
         """The share of unlabelled nodes with the largest margins, of whatever class, ``[n]``."""
-        best = scores[self.task.pool].topk(2, 1).values
-        order = (best[:, 0] - best[:, 1]).argsort(descending=True)
+        order = self.margins(scores)[0].argsort(descending=True)
         return self.task.pool[order[:max(1, round(share * len(order)))]]
+
+    def margins(self, scores: Tensor) -> tuple[Tensor, Tensor]:
+        """By how much the unlabelled nodes have their likeliest class, and which that is, ``[n]``
+        each."""
+        best = scores[self.task.pool].topk(2, 1)
+        return best.values[:, 0] - best.values[:, 1], best.indices[:, 0]
 
     def train_classifier(self, parts: list[Part]) -> dict[str, float]:
         """Train a new classifier."""
