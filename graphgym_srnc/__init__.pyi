@@ -253,12 +253,12 @@ class SRNC(Estimator):
 class SRNCPlus(Estimator):
     """Classifier and cluster GNN by turns, from the labels on, in every kind of shift."""
     def __init__(self, *, rounds: int = 3, steps: int = 200, fit_steps: int = 60,
-                 cluster_steps: int = 60, first_steps: int = 200, spare: int = 12,
-                 modularity_weight: float = 3.0, resolution: float = 2.0, missing: float = 3.0,
-                 sure: float = 0.8, doubt: float = 2.0, smoothing: int = 10,
-                 correction: str = 'auto', correction_power: float = 1.0, cut: str = 'validation',
-                 batch_size: int = 0, fanout: int = 10, backbone: str = 'gcn', hidden: int = 64,
-                 layers: int = 2, dropout: float = 0.5, activation: str = 'relu', heads: int = 8,
+                 cluster_steps: int = 60, spare: int = 12, modularity_weight: float = 3.0,
+                 resolution: float = 2.0, missing: float = 3.0, sure: float = 0.8,
+                 doubt: float = 2.0, smoothing: int = 10, correction: str = 'auto',
+                 correction_power: float = 1.0, cut: str = 'validation', batch_size: int = 0,
+                 fanout: int = 10, backbone: str = 'gcn', hidden: int = 64, layers: int = 2,
+                 dropout: float = 0.5, activation: str = 'relu', heads: int = 8,
                  features: str = 'auto', lr: float = 0.01, weight_decay: float = 0.0005,
                  selection: str = 'auto', min_agreement: float = 0.6, max_episodes: int = -1,
                  patience: int = 0, open_set: bool | None = None, random_state: int = 0,

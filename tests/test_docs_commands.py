@@ -61,7 +61,7 @@ SHORT = ["--no-figures", "--no-tensorboard", "gnn.dim_inner", "8", "train.max_ep
          *(word for method in ("srnc", "pgl", "iid", "erm")
            for word in (f"{method}.steps", "5")),
          *(word for key in ("srnc.pretrain_steps", "srnc.cluster_steps", "srnc_plus.fit_steps",
-                            "srnc_plus.cluster_steps", "srnc_plus.first_steps")
+                            "srnc_plus.cluster_steps")
            for word in (key, "5"))]
 """Words that make a run short, and change no folder's name."""
 

@@ -22,7 +22,7 @@ from graphgym_srnc.task import ShiftTask
 from graphgym_srnc.train import trainer
 
 TINY = {"steps": 3, "rounds": 2, "enlarging": 0.5, "pretrain_steps": 3, "cluster_steps": 2,
-        "fit_steps": 3, "first_steps": 3}
+        "fit_steps": 3}
 """Options that make a method quick, where it has them."""
 
 MODES = ("open_set", "close_set")

@@ -239,11 +239,24 @@ def test_spare_clusters_find_the_class_that_has_left_the_source(seed):
     assert record.test["micro_f1"] > max(0.8, plain.test["micro_f1"])
 
 
-def test_a_larger_resolution_is_what_fills_them():
-    share = {resolution: trainer.fit(make(resolution=resolution, rounds=1), universal(600),
-                                     selection="last").history[1].losses["pseudo_unknown_share"]
-             for resolution in (0.5, 2.0)}
-    assert share[0.5] < 0.02 < share[2.0]
+def test_between_graphs_the_less_sure_half_is_unknown_at_first():
+    task, method = universal(600), make()
+    method.start(task.blind())
+    scores, held_out = method.predict(task.target), method.predict(task.source, "source")
+    method.calibrate(held_out[task.val], task.source.y[task.val], scores)
+    unknown, sure = method.decide(scores) == task.num_known, method.confidence(scores)
+    assert abs(int(unknown.sum()) - len(scores) / 2) <= 1
+    assert sure[unknown].max() < sure[~unknown].min()
+
+
+def test_between_graphs_seven_tenths_of_each_class_teach_whatever_the_source_says():
+    task, method = universal(), make()
+    method.start(task.blind())
+    method.accuracy.fill_(0.1)
+    label = torch.randn(task.target.num_nodes, task.num_known + 1)
+    sizes = label[task.pool].argmax(1).bincount()
+    learned = label.argmax(1)[method.surest(label)].bincount()
+    assert learned.tolist() == [int(np.ceil(0.7 * size)) for size in sizes.tolist()]
 
 
 def test_it_is_above_the_plain_gnn_on_one_graph():

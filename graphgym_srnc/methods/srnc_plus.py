@@ -4,7 +4,7 @@ from __future__ import annotations
 import math
 from copy import deepcopy
 from operator import itemgetter
-from typing import Annotated, Callable
+from typing import Annotated
 
 import torch
 from torch import Tensor
@@ -24,9 +24,9 @@ from graphgym_srnc.task import ShiftTask, Sizes
 PROPAGATION = 10
 """Steps by which neighbours share log-odds, and a posterior where held-out nodes gain by it."""
 
-MOST = 0.85
-"""Share of the target that is unknown at first above which log-odds of labels and target are not
-comparable."""
+LEARNED = 0.7
+"""Share of each class's decisions to learn in open-set shift between two graphs, where accuracy on
+the source tells nothing of unknown nodes."""
 
 TINY = 1e-6
 """Least chance of an error that log-odds reckon with."""
@@ -78,31 +78,32 @@ class SRNCPlus(Method):
 
     Either learns of each class the decisions with the largest margins alone, a share
     :math:`a^\text{doubt}` of them, with :math:`a` the accuracy among the known classes on held-out
-    known nodes: nearly all where classes are easy, half of them where they are not. Where
-    validation has unknown nodes, one classifier learns the surest two fifths of all decisions,
-    another seven tenths, and the one stays that names held-out nodes best.
+    known nodes: nearly all where classes are easy, half of them where they are not; in open-set
+    shift between two graphs seven tenths. Where validation has unknown nodes, one classifier learns
+    the surest two fifths of all decisions, another seven tenths, and the one stays that names
+    held-out nodes best.
 
     Decisions are cut as validation wants it where it has unknown nodes, which also choose how much
     missing labels count against log-odds; else where the classifier is less sure than ``sure`` of
     the held-out known nodes: an unknown node that is taken for known does more harm than the
-    reverse. Between two graphs there is a cut in the first turn alone, and where nearly all of the
-    target is unknown by it, the graphs cannot be compared, and the cluster GNN begins by labels
-    and modularity alone.
+    reverse. Between two graphs there is a cut in the first turn alone, and the less sure half of
+    the target is unknown by it.
 
     Args:
         rounds: turns.
         steps: gradient steps of the classifier in a turn.
         fit_steps: steps by which a cluster GNN learns labels and decisions.
         cluster_steps: :math:`T`, steps on the whole sum.
-        first_steps: the same in a first turn by labels and modularity alone.
         spare: spare clusters in open-set shift.
         modularity_weight: :math:`w`.
         resolution: of modularity in open-set shift, in multiples of Newman's estimate from the
             decisions. At 1, which it is in close-set shift, spare clusters stay empty.
         missing: weight of missing labels against log-odds in the first turn, up to a factor that
             unknown validation nodes choose, if there are any; 0 = log-odds alone.
-        sure: share of the held-out known nodes that the classifier's decisions keep known.
+        sure: share of the held-out known nodes that the classifier's decisions keep known, on one
+            graph.
         doubt: power of the held-out accuracy that gives the share of decisions to learn; 0 = all.
+            Not read in open-set shift between two graphs.
         smoothing: as of every method, but in close-set shift alone.
         correction: as of every method; ``auto``, which sets its power too, is ``mean`` at 0.75 in
             close-set shift and ``labels`` at 0.5 in open-set shift.
@@ -115,14 +116,14 @@ class SRNCPlus(Method):
     kept = (*Method.kept, "held_out")
 
     def __init__(self, *, rounds: Count = 3, steps: Count = 200, fit_steps: Count = 60,
-                 cluster_steps: Natural = 60, first_steps: Natural = 200, spare: Count = 12,
+                 cluster_steps: Natural = 60, spare: Count = 12,
                  modularity_weight: Weight = 3.0, resolution: Positive = 2.0, missing: Weight = 3.0,
                  sure: Share = 0.8, doubt: Weight = 2.0, smoothing: Natural = PROPAGATION,
                  correction: Annotated[str, OneOf("auto", "none", "mean", "em", "bbse",
                                                   "labels")] = "auto", **base) -> None:
         super().__init__(smoothing=smoothing, correction=correction, **base)
         self.episodes, self.steps, self.fit_steps = rounds, steps, fit_steps
-        self.cluster_steps, self.first_steps, self.spare = cluster_steps, first_steps, spare
+        self.cluster_steps, self.spare = cluster_steps, spare
         self.modularity_weight, self.resolution = modularity_weight, resolution
         self.missing, self.sure, self.doubt = missing, sure, doubt
         self.correction_by_kind = correction == "auto"
@@ -184,16 +185,13 @@ class SRNCPlus(Method):
         task = self.task
         if not self.number:
             self.choose_factor()
-        scores, blind = self.predict(task.target), False
+        scores = self.predict(task.target)
         if task.open_set and (not self.number or self.one_graph):
             scores[:, task.num_known] += self.decision_cut
-        if task.open_set and not self.number:
-            unknown = scores[task.pool].argmax(1) == task.num_known
-            blind = float(unknown.float().mean()) > MOST
-        figures, log_q = self.cluster(scores, blind)
+        figures, log_q = self.cluster(scores)
 
         log_p = scores.log_softmax(1)
-        weight = 1.0 if blind else self.best_weight(log_q, log_p)
+        weight = self.best_weight(log_q, log_p)
         evidence = weight * log_q + (1 - weight) * log_p
         self.number += 1
         figures |= {"cluster_weight": weight} | self.learn(evidence)
@@ -308,6 +306,8 @@ class SRNCPlus(Method):
             scores: of decisions, ``[V, N(+1)]``.
         """
         (margin, label), share = self.margins(scores), float(self.accuracy) ** self.doubt
+        if self.task.open_set and not self.one_graph:
+            share = LEARNED
         kept = []
         for members in ((label == k).nonzero().ravel() for k in range(scores.size(1))):
             order = margin[members].argsort(descending=True)
@@ -332,35 +332,25 @@ class SRNCPlus(Method):
         return fit_parts(self.classifier, optimizer, parts, self.steps, self.batch_size,
                          self.fanout)
 
-    def cluster(self, scores: Tensor, blind: bool) -> tuple[dict[str, float], Tensor]:
+    def cluster(self, scores: Tensor) -> tuple[dict[str, float], Tensor]:
         r"""Train a new cluster GNN; give its losses and :math:`\log Q_\Phi` over classes
         ``[V, N(+1)]`` on the target.
 
         Args:
             scores: the classifier's, ``[V, N(+1)]``, whose largest is its decision.
-            blind: whether its decisions on the target are left out.
         """
-        task, known = self.task, self.task.num_known
-        named = scores[:, :known].argmax(1) if blind else scores.argmax(1)
+        named, learned = scores.argmax(1), self.surest(scores)
         cluster = self.new_cluster_gnn(named)
         encoder, on_target = cluster.encoder, cluster.on_target()
-        decisions = []
-        if not blind:
-            learned = self.surest(scores)
-            decisions.append(Part("cluster_decisions", cluster.target, learned, named[learned]))
+        terms = part_losses(ByClass(cluster), [
+            Part("cluster_source", cluster.source, self.task.train, self.labels),
+            Part("cluster_decisions", cluster.target, learned, named[learned]),
+        ], self.batch_size, self.fanout)
 
-        def supervised(width: int | None = None) -> Callable[[], dict[str, Tensor]]:
-            parts = [Part("cluster_source", cluster.source, task.train, self.labels,
-                          num_classes=width)]
-            return part_losses(ByClass(cluster), parts + decisions, self.batch_size, self.fanout)
-
-        # Labels alone would empty the spare clusters for good.
-        minimise(encoder, self.make_optimizer(encoder.parameters()),
-                 supervised(known if blind else None), self.fit_steps)
-        terms = supervised()
+        minimise(encoder, self.make_optimizer(encoder.parameters()), terms, self.fit_steps)
         figures = minimise(encoder, cluster.optimizer,
                            lambda: terms() | {"cluster_target": on_target()[0]},
-                           self.first_steps if blind else self.cluster_steps)
+                           self.cluster_steps)
         log_q = cluster.log_posterior(cluster.target)
         figures |= {"resolution": cluster.resolution} | cluster.figures(log_q)
         return figures, cluster.log_class_posterior(log_q)
@@ -417,7 +407,8 @@ class SRNCPlus(Method):
             named = scores[known, :self.task.num_known].argmax(1)
             self.accuracy.fill_(float((named == label[known]).float().mean()))
             confidence = self.confidence(scores)[known]
-            self.decision_cut.fill_(float(confidence.quantile(1 - self.sure)))
+            self.decision_cut.fill_(confidence.quantile(1 - self.sure) if self.one_graph
+                                    else self.confidence(on_target).median())
         if self.cut == "share" or not self.task.open_set or not bool(known.all()):
             super().calibrate(scores, label, on_target)
             if self.task.open_set and not bool(known.all()):
