@@ -141,8 +141,9 @@ CLAIMS: dict[str, Claim] = {
     "uaga": Claim("UAGA", "open-set cross-network benchmark, Citation-v1 to DBLP-v4, HS", "hs",
                   "paper/universal/uaga", {"cd": {"gnn.dropout": 0.4}}, (54.6,),
                   "UAGA's code, run here on one seed; its paper's table was not at hand",
-                  why="two runs; seed 0 has HS 54.8, OS 67.9, OS* 72.7 and AUROC 75.3, the"
-                      " authors' program 54.6, 68.8, 74.0 and 71.6. With dropout on hidden states"
+                  why="four of five seeds have 53.7 to 54.9, one 50.0. Seed 0 has HS 54.8, OS 67.9,"
+                      " OS* 72.7 and AUROC 75.3, the authors' program (one seed) 54.6, 68.8,"
+                      " 74.0 and 71.6. With dropout on hidden states"
                       " alone and one head in the last layer, five seeds have HS 48.7 ± 2.7 and"
                       " AUROC 69.9 ± 2.1; with all dropout and one head seed 0 has 45.2 and"
                       " 75.4."),

@@ -25,8 +25,8 @@ PROPAGATION = 10
 """Steps by which neighbours share log-odds, and a posterior where held-out nodes gain by it."""
 
 LEARNED = 0.7
-"""Share of each class's decisions to learn in open-set shift where no node of the target is held
-out: accuracy on another graph tells nothing of unknown nodes."""
+"""Share of each class's decisions to learn in open-set shift between two graphs, where accuracy on
+the source tells nothing of unknown nodes."""
 
 TINY = 1e-6
 """Least chance of an error that log-odds reckon with."""
@@ -78,16 +78,16 @@ class SRNCPlus(Method):
 
     Either learns of each class the decisions with the largest margins alone, a share
     :math:`a^\text{doubt}` of them, with :math:`a` the accuracy among the known classes on held-out
-    known nodes: nearly all where classes are easy, half of them where they are not. Where
-    validation has unknown nodes, one classifier learns the surest two fifths of all decisions,
-    another seven tenths, and the one stays that names held-out nodes best.
+    known nodes: nearly all where classes are easy, half of them where they are not; in open-set
+    shift between two graphs seven tenths. Where validation has unknown nodes, one classifier learns
+    the surest two fifths of all decisions, another seven tenths, and the one stays that names
+    held-out nodes best.
 
     Decisions are cut as validation wants it where it has unknown nodes, which also choose how much
     missing labels count against log-odds; else where the classifier is less sure than ``sure`` of
     the held-out known nodes: an unknown node that is taken for known does more harm than the
-    reverse. Nodes held out on the source say nothing of that on another graph: there the less sure
-    half of the target is unknown in the first turn, later the unknown class's own logit decides,
-    and of each class seven tenths of the decisions are learned.
+    reverse. Between two graphs there is a cut in the first turn alone, and without unknown
+    validation nodes the less sure half of the target is unknown by it.
 
     Args:
         rounds: turns.
@@ -100,9 +100,10 @@ class SRNCPlus(Method):
             decisions. At 1, which it is in close-set shift, spare clusters stay empty.
         missing: weight of missing labels against log-odds in the first turn, up to a factor that
             unknown validation nodes choose, if there are any; 0 = log-odds alone.
-        sure: share of the held-out known nodes that the classifier's decisions keep known.
+        sure: share of the held-out known nodes that the classifier's decisions keep known, on one
+            graph.
         doubt: power of the held-out accuracy that gives the share of decisions to learn; 0 = all.
-            Like ``sure`` it is read in open-set shift where held-out nodes are on the target.
+            Not read in open-set shift between two graphs.
         smoothing: as of every method, but in close-set shift alone.
         correction: as of every method; ``auto``, which sets its power too, is ``mean`` at 0.75 in
             close-set shift and ``labels`` at 0.5 in open-set shift.
@@ -185,7 +186,7 @@ class SRNCPlus(Method):
         if not self.number:
             self.choose_factor()
         scores = self.predict(task.target)
-        if task.open_set and (not self.number or self.judged):
+        if task.open_set and (not self.number or self.one_graph):
             scores[:, task.num_known] += self.decision_cut
         figures, log_q = self.cluster(scores)
 
@@ -305,7 +306,7 @@ class SRNCPlus(Method):
             scores: of decisions, ``[V, N(+1)]``.
         """
         (margin, label), share = self.margins(scores), float(self.accuracy) ** self.doubt
-        if self.task.open_set and not self.judged:
+        if self.task.open_set and not self.one_graph:
             share = LEARNED
         kept = []
         for members in ((label == k).nonzero().ravel() for k in range(scores.size(1))):
@@ -399,25 +400,20 @@ class SRNCPlus(Method):
         return result
 
     def calibrate(self, scores: Tensor, label: Tensor, on_target: Tensor) -> None:
-        """Set the cut of decisions, and that of predictions: where validation has unknown nodes, as
-        all methods do; where it has none, by the estimated share of unknown nodes; and where it is
-        on another graph, at the logit of the unknown class."""
+        """As all methods do; where no validation node is unknown, the cut is by the estimated share
+        of unknown nodes on one graph, and between two graphs at the logit of the unknown class."""
         self.held_out, known = label, label < self.task.num_known
         if known.any():
             named = scores[known, :self.task.num_known].argmax(1)
             self.accuracy.fill_(float((named == label[known]).float().mean()))
-        if not self.task.open_set:
-            return
-
-        sure, held_out = self.confidence(on_target), self.confidence(scores)
-        if not self.judged:
-            self.decision_cut.copy_(sure.median())
-            self.threshold.fill_(0.0 if self.number else self.decision_cut)
-        elif known.all():
-            self.decision_cut.copy_(held_out.quantile(1 - self.sure))
-            self.threshold.fill_(cut_by_share(held_out, sure))
+            confidence = self.confidence(scores)[known]
+            self.decision_cut.fill_(confidence.quantile(1 - self.sure) if self.one_graph
+                                    else self.confidence(on_target).median())
+        if self.cut == "share" or not self.task.open_set or not bool(known.all()):
+            super().calibrate(scores, label, on_target)
+            if self.task.open_set and not bool(known.all()):
+                self.decision_cut.copy_(self.threshold.clamp(max=CERTAIN))
+        elif self.one_graph:
+            self.threshold.fill_(cut_by_share(confidence, self.confidence(on_target)))
         else:
-            super().calibrate(scores, label, on_target)
-            self.decision_cut.copy_(self.threshold.clamp(max=CERTAIN))
-        if self.cut == "share":
-            super().calibrate(scores, label, on_target)
+            self.threshold.fill_(0.0 if self.number else self.decision_cut)
