@@ -70,8 +70,8 @@ class SRNCPlus(Method):
     .. math:: \mathcal L_\Phi = w \mathcal L_{\Phi,T}
         + \text{CE}(Q_\Phi, y) + \text{CE}(Q_\Phi, \hat y_\theta)
 
-    Modularity fills a spare cluster with a community only where no label holds it, so the unknown
-    class is the sum of the spare clusters. Then a new classifier learns the labels and
+    The unknown class is the sum of the spare clusters: decisions fill them, modularity moves their
+    borders to where edges are few. Then a new classifier learns the labels and
     :math:`\hat y = \arg\max Q_\Phi^v P_\theta^{1-v}` on the target (Eq. 9). Held-out nodes choose
     :math:`v` and whether the classifier's posterior is propagated, both by their cross-entropy;
     between two graphs there are none on the target, and :math:`v` is a half.
@@ -97,7 +97,7 @@ class SRNCPlus(Method):
         spare: spare clusters in open-set shift.
         modularity_weight: :math:`w`.
         resolution: of modularity in open-set shift, in multiples of Newman's estimate from the
-            decisions. At 1, which it is in close-set shift, spare clusters stay empty.
+            decisions; 1 in close-set shift.
         missing: weight of missing labels against log-odds in the first turn, up to a factor that
             unknown validation nodes choose, if there are any; 0 = log-odds alone.
         sure: share of the held-out known nodes that the classifier's decisions keep known, on one
@@ -406,14 +406,17 @@ class SRNCPlus(Method):
         if known.any():
             named = scores[known, :self.task.num_known].argmax(1)
             self.accuracy.fill_(float((named == label[known]).float().mean()))
-            confidence = self.confidence(scores)[known]
-            self.decision_cut.fill_(confidence.quantile(1 - self.sure) if self.one_graph
-                                    else self.confidence(on_target).median())
-        if self.cut == "share" or not self.task.open_set or not bool(known.all()):
+        if not self.task.open_set:
+            return
+        if not known.all():
             super().calibrate(scores, label, on_target)
-            if self.task.open_set and not bool(known.all()):
-                self.decision_cut.copy_(self.threshold.clamp(max=CERTAIN))
-        elif self.one_graph:
-            self.threshold.fill_(cut_by_share(confidence, self.confidence(on_target)))
+            self.decision_cut.copy_(self.threshold.clamp(max=CERTAIN))
+            return
+
+        held_out, sure = self.confidence(scores), self.confidence(on_target)
+        self.decision_cut.copy_(held_out.quantile(1 - self.sure) if self.one_graph
+                                else sure.median())
+        if self.one_graph or self.cut == "share":
+            self.threshold.fill_(cut_by_share(held_out, sure))
         else:
             self.threshold.fill_(0.0 if self.number else self.decision_cut)
