@@ -62,6 +62,8 @@ class SRNCPlus(Method):
     place of its score stand the propagated log-odds of a node's likeliest class,
     :math:`\log p - \log (1 - p)`, and the labels that the node's communities lack
     (:class:`LabelDensity`): the one tells from features, the other from edges, who is unknown.
+    Here :math:`p` is divided by the classes' shares of the labels: a class that has many looks sure
+    of unknown nodes as well.
 
     A turn's cluster GNN has a cluster for each known class and, in open-set shift, spare ones. It
     learns the labels and the classifier's decisions on the target, then with them the target's
@@ -143,6 +145,7 @@ class SRNCPlus(Method):
             self.correction, self.correction_power = CORRECTIONS[task.open_set]
         super().build(task)
         self.classifier = self.new_classifier(task.num_outputs)
+        self.register_buffer("frequency", torch.ones(task.num_known))
         self.density = None
         if task.open_set:
             self.density = LabelDensity(self.cluster_spec, task.num_features, self.num_clusters,
@@ -165,6 +168,8 @@ class SRNCPlus(Method):
         self.ready()
         self.number.zero_()
         self.factor.fill_(1)
+        counts = self.labels.bincount(minlength=task.num_known)
+        self.frequency.copy_(counts / counts.max())
         self.held_out = self.labels[:0]
         part = Part("source", self.source, task.train, self.labels, num_classes=task.num_known)
         figures = self.train_classifier([part])
@@ -371,8 +376,8 @@ class SRNCPlus(Method):
 
     def uncorrected(self, graph: Data, role: str = "target") -> Tensor:
         """Log posteriors ``[V, N(+1)]``; before the first turn the unknown class has the negative
-        propagated log-odds of a node's likeliest class, less what labels are missing, above the
-        likeliest class."""
+        propagated log-odds of a node's likeliest class, of classes as if all had as many labels,
+        less what labels are missing, above the likeliest class."""
         logits, known = self.logits(graph, role), self.task.num_known
         if not self.task.open_set:
             return self.smoothed(logits, graph)
@@ -382,13 +387,13 @@ class SRNCPlus(Method):
                 return self.smooth(log_p.exp(), graph, PROPAGATION).clamp(min=1e-12).log()
             return log_p
         log_p = logits[:, :known].log_softmax(1)
-        best = log_p.amax(1, keepdim=True)
+        best = (logits[:, :known] - self.frequency.log()).log_softmax(1).amax(1, keepdim=True)
         odds = best - (-best.expm1()).clamp(min=TINY).log()
         score = self.propagated(odds, graph)
         if self.density.log_density.any():
             prepared = prepare(graph, self.cluster_spec.features)
             score += self.missing * self.factor * self.density(prepared)[:, None]
-        return torch.cat([log_p - best, -score], 1)
+        return torch.cat([log_p - log_p.amax(1, keepdim=True), -score], 1)
 
     @torch.no_grad()
     def propagated(self, score: Tensor, graph: Data) -> Tensor:
