@@ -216,8 +216,8 @@ def paper_scores(row: str) -> str:
 
 
 VALIDATION = {
-    "citation": "Validation: held-out source nodes; target labels are read for the test only, and"
-    " by the oracle.",
+    "citation": "The last episode of every row; target labels are read for the test only, and by"
+    " the oracle. Validation, which chose settings: held-out source nodes.",
     "both": "One class is masked, drawn from the split seed. Validation: held-out source nodes,"
     " those of the masked class among them; no label of the target is read. PGL has the setting it"
     " has on Cora but for the width.",

@@ -90,13 +90,12 @@ def test_close_set_config_says_what_its_name_says(name):
     assert cfg.train.mode == mode_of(variant)
     if table == "arxiv":
         assert (cfg.dataset.format, cfg.dataset.name) == ("temporal", "arxiv_like")
-        assert cfg.train.selection == ("last" if variant == "srnc-plus" else "target_val")
+        assert cfg.train.selection == "target_val"
     else:
-        # No label of the target is used before the test, but by the oracle.
+        # No label of the target is used before the test, but by the oracle, and no row chooses.
         assert cfg.dataset.format == "cross_graph" and cfg.cross_graph.num_val == 0
         assert cfg.cross_graph.source != cfg.cross_graph.target
-        selections = {"srnc-paper": "last", "srnc-plus": "last", "iid": "target_val"}
-        assert cfg.train.selection == selections.get(variant, "source_val")
+        assert cfg.train.selection == "last"
 
 
 @pytest.mark.parametrize("name", named("paper/universal/"))
