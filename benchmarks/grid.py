@@ -23,6 +23,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import _pages
 from _harness import markdown
 
 from graphgym_srnc import store
@@ -221,14 +222,21 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=2, help="of the grid that is killed or grows")
     parser.add_argument("--seed", type=int, default=0, help="of the moments of the kills")
     parser.add_argument("--out-dir", type=Path, default=Path("results/grid_benchmark"))
+    parser.add_argument("--out", type=Path, metavar="FILE",
+                        help="a markdown file to write the text to, between its marks")
     args = parser.parse_args()
+    if args.out:
+        _pages.check(args.out, f"grid.py {args.command}")
     args.runs = args.runs or {"kill": 1000, "efficiency": 150, "growth": 10_000}[args.command]
     if args.command != "efficiency":
         args.runs -= args.runs % SEEDS
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     shutil.rmtree(args.out_dir / args.command, ignore_errors=True)
     args.out_dir /= args.command
-    print({"kill": kill, "efficiency": efficiency, "growth": growth}[args.command](args), end="")
+    text = {"kill": kill, "efficiency": efficiency, "growth": growth}[args.command](args)
+    print(text, end="")
+    if args.out:
+        _pages.write(args.out, f"grid.py {args.command}", text)
 
 
 if __name__ == "__main__":

@@ -23,11 +23,13 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import os
 import subprocess
 import sys
 import time
 from functools import partial
 from operator import matmul
+from pathlib import Path
 from statistics import median
 from typing import Callable
 
@@ -213,13 +215,25 @@ def main() -> None:
     parser.add_argument("command", choices=("roofline", "dmon", "one"))
     parser.add_argument("words", nargs="*", help=argparse.SUPPRESS)
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--out", type=Path, metavar="FILE",
+                        help="a markdown file to write the table to, between its marks")
     args = parser.parse_args()
+    name = f"kernels.py {args.command}"
+    if args.out:
+        _pages.check(args.out, name)
     torch.set_num_threads(args.threads)
     torch.manual_seed(0)
     if args.command == "one":
         print(json.dumps(modularity_cost(args.words[0], int(args.words[1]))))
-    else:
-        print(roofline() if args.command == "roofline" else dmon())
+        return
+    loads = [os.getloadavg()[0]]
+    text = roofline() if args.command == "roofline" else dmon()
+    loads.append(os.getloadavg()[0])
+    text = (f"{args.threads} thread(s) on {os.cpu_count()} cores, load of the machine "
+            f"{loads[0]:.1f} to {loads[1]:.1f}.\n\n{text}")
+    print(text)
+    if args.out:
+        _pages.write(args.out, name, text)
 
 
 if __name__ == "__main__":

@@ -165,3 +165,16 @@ def test_tables_that_are_not_tuned_yet_are_told(tuned, tmp_path, capsys):
     with pytest.raises(SystemExit, match="has no lines"):
         tuned("toy", "--page", str(tmp_path / "page.md"))
     assert not (tmp_path / "tune").exists()
+
+
+def test_every_program_of_the_page_of_performance_has_a_place_there(benchmark_of):
+    pages = benchmark_of("_pages")
+    page = FOLDER.parent / "docs" / "performance.md"
+    for words in benchmark_of("performance").PARTS.values():
+        program, _, rest = words.partition(" ")
+        command = rest.split()[:1] if rest and not rest.startswith("-") else []
+        assert (FOLDER / program).exists()
+        pages.check(page, " ".join([program, *command]))
+        assert "--out" in (FOLDER / program).read_text(encoding="utf-8")
+    with pytest.raises(SystemExit, match="no lines"):
+        pages.check(page, "none.py")
