@@ -1,6 +1,7 @@
 """Small tasks made in memory, and a GraphGym that each test finds and leaves as it was."""
 from __future__ import annotations
 
+import random
 import sys
 from collections import Counter
 from importlib import import_module
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any, Iterator, Sequence
 from uuid import uuid4
 
+import numpy as np
 import pytest
 import torch
 from torch_geometric.data import Data
@@ -88,6 +90,14 @@ def caches(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 def own_cache(caches: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nor does it find what another one computed, perhaps by functions that it had replaced."""
     monkeypatch.setenv("GRAPHGYM_SRNC_CACHE", str(caches / uuid4().hex))
+
+
+@pytest.fixture(autouse=True)
+def seeded() -> None:
+    """Its draws are the same whichever tests ran before it."""
+    torch.manual_seed(0)
+    np.random.seed(0)
+    random.seed(0)
 
 
 @pytest.fixture(scope="session")

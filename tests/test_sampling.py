@@ -53,11 +53,6 @@ DRAWING = ("srnc", "srnc_plus", "srnc_plus", "mmd", "openwgl", "g2pxy")
 EDGED = [kind for kind in KINDS if kind in ("gcnconv", "sageconv", "gatconv")]
 
 
-@pytest.fixture(autouse=True)
-def seed():
-    torch.manual_seed(0)
-
-
 def small(num_nodes: int = 30, seed: int = 0) -> Graph:
     """A connected graph with degrees from 2 to about 12."""
     edges = np.array(nx.barabasi_albert_graph(num_nodes, 2, seed=seed).edges).T

@@ -19,12 +19,6 @@ from graphgym_srnc.train import trainer
 SPEC = EncoderSpec(hidden=16, features="auto")
 
 
-@pytest.fixture(autouse=True)
-def seeded():
-    """Draws that do not depend on the tests before."""
-    torch.manual_seed(0)
-
-
 def make(**options) -> SRNCPlus:
     return SRNCPlus(**{"encoder": SPEC, "rounds": 2} | options)
 
