@@ -1,6 +1,6 @@
 """Tables with every row tuned by `graphgym-srnc tune`: equal trials, one selector, equal rights.
 
-    python benchmarks/tuned.py cora citeseer citation --page docs/results.md
+    python benchmarks/tuned.py cora citeseer pubmed citation --page docs/results.md
     python benchmarks/tuned.py cora --only 'erm,pgl-*' --trials 40
     python benchmarks/tuned.py --no-run                     # the tables of what is there
 
@@ -82,7 +82,7 @@ def _open(graph: str) -> Plan:
 
 
 TABLES = {
-    **{graph: _open(graph) for graph in ("cora", "citeseer")},
+    **{graph: _open(graph) for graph in ("cora", "citeseer", "pubmed")},
     "citation": Plan("Citation networks", {row: close_set.ROWS[row] for row in CLOSE},
                      "paper/close_set/citation/{}", close_set.TABLES["citation"], ("ca", "dc"),
                      range(100, 101), range(5), "target_modularity", "citation"),
