@@ -11,6 +11,7 @@ from test_methods_universal import universal
 from graphgym_srnc.backbones import EncoderSpec
 from graphgym_srnc.losses.modularity import newman_resolution
 from graphgym_srnc.losses.prior import known_share
+from graphgym_srnc.methods.cut import best_threshold
 from graphgym_srnc.methods.erm import ERM
 from graphgym_srnc.methods.srnc_plus import SRNCPlus
 from graphgym_srnc.shifts import synthetic
@@ -253,6 +254,31 @@ def test_between_graphs_the_less_sure_half_is_unknown_at_first():
     unknown, sure = method.decide(scores) == task.num_known, method.confidence(scores)
     assert abs(int(unknown.sum()) - len(scores) / 2) <= 1
     assert sure[unknown].max() < sure[~unknown].min()
+
+
+@pytest.mark.parametrize("turns", [0, 1])
+def test_between_graphs_unknown_nodes_held_out_on_the_source_are_not_read(turns):
+    task, method = universal(), make()
+    method.start(task.blind())
+    method.number.fill_(turns)
+    on_target = method.predict(task.target)
+    label = torch.arange(60) % 3
+    unknown = torch.arange(0, 60, 4)
+    without = [index for index in range(60) if index not in unknown.tolist()]
+    method.calibrate(on_target[:60][without], label[without], on_target)
+    wanted = float(method.decision_cut), float(method.threshold), float(method.accuracy)
+    method.calibrate(on_target[:60], label.index_fill(0, unknown, 3), on_target)
+    assert (method.decision_cut, method.threshold, method.accuracy) == wanted
+    assert wanted[1] == (0.0 if turns else wanted[0])
+
+    at_target = dataclasses.replace(task, val=torch.arange(60), val_graph=None,
+                                    test=torch.arange(60, 300))
+    method.setup(at_target.blind())
+    method.calibrate(on_target[:60], label.index_fill(0, unknown, 3), on_target)
+    named = on_target[:60, :3].argmax(1)
+    cut = best_threshold(method.confidence(on_target[:60]), named,
+                         label.index_fill(0, unknown, 3), 3)
+    assert float(method.threshold) == pytest.approx(cut)
 
 
 def test_between_graphs_seven_tenths_of_each_class_teach_whatever_the_source_says():

@@ -88,8 +88,9 @@ class SRNCPlus(Method):
     Decisions are cut as validation wants it where it has unknown nodes, which also choose how much
     missing labels count against log-odds; else where the classifier is less sure than ``sure`` of
     the held-out known nodes: an unknown node that is taken for known does more harm than the
-    reverse. Between two graphs there is a cut in the first turn alone, and without unknown
-    validation nodes the less sure half of the target is unknown by it.
+    reverse. Between two graphs there is a cut in the first turn alone: the less sure half of the
+    target is unknown by it. Unknown nodes held out on the source are not read: where a classifier
+    is sure of them it need not be on the target.
 
     Args:
         rounds: turns.
@@ -405,20 +406,21 @@ class SRNCPlus(Method):
         return result
 
     def calibrate(self, scores: Tensor, label: Tensor, on_target: Tensor) -> None:
-        """As all methods do; where no validation node is unknown, the cut is by the estimated share
-        of unknown nodes on one graph, and between two graphs at the logit of the unknown class."""
+        """As all methods do where a held-out node on the target is unknown; else the cut is by the
+        estimated share of unknown nodes on one graph, and between two graphs at the logit of the
+        unknown class."""
         self.held_out, known = label, label < self.task.num_known
         if known.any():
             named = scores[known, :self.task.num_known].argmax(1)
             self.accuracy.fill_(float((named == label[known]).float().mean()))
         if not self.task.open_set:
             return
-        if not known.all():
+        if self.judges_unknown:
             super().calibrate(scores, label, on_target)
             self.decision_cut.copy_(self.threshold.clamp(max=CERTAIN))
             return
 
-        held_out, sure = self.confidence(scores), self.confidence(on_target)
+        held_out, sure = self.confidence(scores[known]), self.confidence(on_target)
         self.decision_cut.copy_(held_out.quantile(1 - self.sure) if self.one_graph
                                 else sure.median())
         if self.one_graph or self.cut == "share":
