@@ -1,6 +1,6 @@
 """What is each part of SRNC+ worth? The parts taken away one at a time, over five kinds of shift.
 
-    python benchmarks/ablations.py --seeds 2 --out ablations.md
+    python benchmarks/ablations.py --seeds 2 --page docs/algorithm.md
     python benchmarks/ablations.py --only 'gone,stays' --graphs .7,Photo --parts 'one turn'
 
 The kinds of shift:
@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from unittest import mock
 
+import _pages
 import torch
 from _harness import main, markdown, publish, tests
 from torch import Tensor
@@ -233,7 +234,7 @@ def table(results: list[dict[str, Any]]) -> str:
 
 
 def wanted(args: argparse.Namespace) -> Iterator[tuple[str, str, int, str]]:
-    """The runs, short ones first."""
+    """The runs, the whole method first."""
     for seed in range(args.seeds):
         for name in args.graphs.split(","):
             for part in (WHOLE, *PARTS):
@@ -254,7 +255,10 @@ def begin() -> int:
     add("--parts", default="*", metavar="PART,...", help="patterns")
     add("--results", type=Path, default=Path("results/ablations.jsonl"))
     add("--out", type=Path)
+    add("--page", type=Path, metavar="FILE", help="write the table between its marks")
     args = options.parse_args()
+    if args.page:
+        _pages.check(args.page, "ablations.py")
     torch.set_num_threads(1)
     lines = args.results.read_text().splitlines() if args.results.exists() else []
     results = [json.loads(line) for line in lines]
@@ -266,6 +270,8 @@ def begin() -> int:
             with args.results.open("a") as file:
                 file.write(json.dumps(results[-1]) + "\n")
     publish(table(results), args.out)
+    if args.page:
+        _pages.write(args.page, "ablations.py", f"\n{table(results)}")
     return 0
 
 

@@ -3,11 +3,10 @@ has labelled a node of an unknown class. What does each estimator of the Python 
 
     python benchmarks/own.py --seeds 5 --out own.md
     python benchmarks/own.py --seeds 2 --only Photo,CS --results own.jsonl
-    python benchmarks/own.py --ablations --only Cora,CiteSeer,homophily-0.7 --out ablations.md
 
-`--ablations` takes parts of SRNC+ away, one at a time. Estimators have their defaults, 64
-hidden units each. All nodes without a label are scored. A line of `--results` is a finished run,
-which is not made again. GRAPHGYM_SRNC_DATA names the data folder.
+Estimators have their defaults, 64 hidden units each. All nodes without a label are scored. A line
+of `--results` is a finished run, which is not made again. `homophily-0.7` is a block model with
+that homophily. GRAPHGYM_SRNC_DATA names the data folder.
 """
 from __future__ import annotations
 
@@ -21,20 +20,14 @@ from typing import Any
 
 from _harness import main, markdown, publish
 
-from graphgym_srnc.report.statistics import mean, mean_std, p_value
+from graphgym_srnc.report.statistics import mean, mean_std
 
 UNSEEN = {"Cora": 3, "CiteSeer": 3, "PubMed": 1, "Photo": 3, "CS": 5}
 LABELLED = 0.1
 SCORES = ("micro_f1", "macro_recall", "unknown_recall", "unknown_precision", "unknown_auroc")
 NAMES = ("Micro-F1", "macro recall", "unknown recall", "unknown precision", "AUROC")
 HIDDEN_WIDTH = 64
-OURS = "SRNC+"
-METHODS = {"GCN": "ERM", "PGL+GCN": "PGL", OURS: "SRNCPlus"}
-ABLATIONS = {"log-odds alone": {"missing": 0.0}, "no modularity": {"modularity_weight": 0.0},
-             "Newman's resolution": {"resolution": 1.0}, "all decisions": {"doubt": 0.0},
-             "five of a hundred known called unknown": {"sure": 0.95}, "one turn": {"rounds": 1},
-             "the classifier alone": {"max_episodes": 0}}
-"""What is left of it without a part, and its options."""
+METHODS = {"GCN": "ERM", "PGL+GCN": "PGL", "SRNC+": "SRNCPlus"}
 
 SYNTHETIC = "homophily-"
 """What the name of a synthetic graph begins with: 3,000 nodes, seven classes, three of them
@@ -44,10 +37,8 @@ masked."""
 def estimators() -> dict[str, Any]:
     """An estimator a row."""
     import graphgym_srnc
-    rows = {row: getattr(graphgym_srnc, kind)(hidden=HIDDEN_WIDTH)
+    return {row: getattr(graphgym_srnc, kind)(hidden=HIDDEN_WIDTH)
             for row, kind in METHODS.items()}
-    return rows | {row: graphgym_srnc.SRNCPlus(hidden=HIDDEN_WIDTH, **options)
-                   for row, options in ABLATIONS.items()}
 
 
 def graph_of(name: str, seed: int) -> tuple[Any, Any]:
@@ -127,33 +118,12 @@ def table(results: list[dict[str, Any]]) -> str:
     return out
 
 
-def ablations(results: list[dict[str, Any]]) -> str:
-    """What each part is worth: differences of Micro-F1 from the whole method on the same splits."""
-    scores = {(r["row"], r["graph"], r["seed"]): 100 * r["micro_f1"] for r in results}
-    graphs = list(dict.fromkeys(r["graph"] for r in results))
-    lines = []
-    for row in ABLATIONS:
-        gaps = {(graph, seed): scores[row, graph, seed] - scores[OURS, graph, seed]
-                for name, graph, seed in scores if name == row and (OURS, graph, seed) in scores}
-        if not gaps:
-            continue
-        by_graph = [[gap for (name, _), gap in gaps.items() if name == graph] for graph in graphs]
-        lines.append([row, len(gaps), *(f"{mean(each):+.1f}" if each else "-" for each in by_graph),
-                      f"{mean(gaps.values()):+.1f}",
-                      f"{sum(gap > 0 for gap in gaps.values())}/{len(gaps)}",
-                      f"{p_value(list(gaps.values())):.2g}"])
-    head = [f"less {OURS}, Micro-F1", "cells", *graphs, "mean", "better", "p Wilcoxon"]
-    return markdown(head, lines)
-
-
 def begin() -> int:
     options = argparse.ArgumentParser(description=__doc__,
                                       formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--seeds", type=int, default=5, metavar="S")
     options.add_argument("--only", default=",".join(UNSEEN), metavar="GRAPH,...")
-    options.add_argument("--rows", default="", metavar="ROW,...")
-    options.add_argument("--ablations", action="store_true",
-                         help=f"{OURS} without one part or another")
+    options.add_argument("--rows", default=",".join(METHODS), metavar="ROW,...")
     options.add_argument("--results", type=Path, default=Path("results/own.jsonl"))
     options.add_argument("--out", type=Path)
     args = options.parse_args()
@@ -161,16 +131,15 @@ def begin() -> int:
     results = [json.loads(line) for line in lines]
     done = {(r["graph"], r["row"], r["seed"]) for r in results}
     args.results.parent.mkdir(parents=True, exist_ok=True)
-    rows = [OURS, *ABLATIONS] if args.ablations else [*METHODS]
     for seed in range(args.seeds):
         for name in args.only.split(","):
-            for row in args.rows.split(",") if args.rows else rows:
+            for row in args.rows.split(","):
                 if (name, row, seed) in done:
                     continue
                 results.append(run(name, row, seed))
                 with args.results.open("a") as file:
                     file.write(json.dumps(results[-1]) + "\n")
-    publish((ablations if args.ablations else table)(results), args.out)
+    publish(table(results), args.out)
     return 0
 
 
