@@ -51,8 +51,7 @@ TABLES: dict[str, dict[str, dict[str, Any]]] = {
                  for pair in ("ac", "ca", "ad", "da", "cd", "dc")},
     "arxiv": {f"p{period}": {"temporal.period": period} for period in (1, 2, 3)},
 }
-TABLES["both"] = {f"{pair}-unseen": TABLES["citation"][pair]
-                  | {"cross_graph.num_unseen": 1, "train.selection": "target_val"}
+TABLES["both"] = {f"{pair}-unseen": TABLES["citation"][pair] | {"cross_graph.num_unseen": 1}
                   for pair in ("ca", "ad", "dc")}
 TABLES["localized"] = {name.lower(): {"dataset.format": "localized", "dataset.name": name,
                                       "train.selection": "target_val"}

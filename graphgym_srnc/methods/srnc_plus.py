@@ -81,11 +81,11 @@ class SRNCPlus(Method):
     Either learns of each class the decisions with the largest margins alone, a share
     :math:`a^\text{doubt}` of them, with :math:`a` the accuracy among the known classes on held-out
     known nodes: nearly all where classes are easy, half of them where they are not; in open-set
-    shift between two graphs seven tenths. Where validation has unknown nodes, one classifier learns
-    the surest two fifths of all decisions, another seven tenths, and the one stays that names
-    held-out nodes best.
+    shift between two graphs seven tenths. Where validation has unknown nodes of the target, one
+    classifier learns the surest two fifths of all decisions, another seven tenths, and the one
+    stays that names held-out nodes best.
 
-    Decisions are cut as validation wants it where it has unknown nodes, which also choose how much
+    Decisions are cut as validation wants it where it has such nodes, which also choose how much
     missing labels count against log-odds; else where the classifier is less sure than ``sure`` of
     the held-out known nodes: an unknown node that is taken for known does more harm than the
     reverse. Between two graphs there is a cut in the first turn alone: the less sure half of the
