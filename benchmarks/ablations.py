@@ -102,7 +102,7 @@ PARTS = {
     "one turn": Part(ALL, {"rounds": 1}),
     "all decisions are learned": Part(ALL, {"doubt": 0.0}, {"LEARNED": 1.0, "SHARES": (1.0,)}),
     "no correction": Part("own gone stays close", {"correction": "none"}),
-    "no sharing of the posterior": Part(ALL, {"smoothing": 0}, {}, Single),
+    "no sharing of the posterior": Part("own few close", {"smoothing": 0}, {}, Single),
     "one spare cluster": Part(OPEN, {"spare": 1}),
     "Newman's resolution": Part(OPEN, {"resolution": 1.0}),
     "log-odds not shared": Part(OPEN, {}, {}, SingleOdds),
