@@ -89,8 +89,8 @@ class SRNCPlus(Method):
     missing labels count against log-odds; else where the classifier is less sure than ``sure`` of
     the held-out known nodes: an unknown node that is taken for known does more harm than the
     reverse. Between two graphs there is a cut in the first turn alone: the less sure half of the
-    target is unknown by it. Unknown nodes held out on the source are not read: where a classifier
-    is sure of them it need not be on the target.
+    target is unknown by it. Unknown nodes held out on the source are not read: the cut that they
+    ask for is too high on a graph of which the classifier is less sure on the whole.
 
     Args:
         rounds: turns.
