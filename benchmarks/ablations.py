@@ -87,18 +87,20 @@ class Part(NamedTuple):
         options: other values of its options.
         constants: other values of constants of its module.
         method: another class.
+        episodes: at most so many turns; -1 = all.
     """
 
     kinds: str
     options: dict[str, Any] = {}
     constants: dict[str, Any] = {}
     method: type[SRNCPlus] = SRNCPlus
+    episodes: int = -1
 
 
 ALL, OPEN = "own few gone stays close", "own few gone stays"
 PARTS = {
     "no modularity": Part(ALL, {"modularity_weight": 0.0}),
-    "the classifier alone": Part(ALL),
+    "the classifier alone": Part(ALL, episodes=0),
     "one turn": Part(ALL, {"rounds": 1}),
     "all decisions are learned": Part(ALL, {"doubt": 0.0}, {"LEARNED": 1.0, "SHARES": (1.0,)}),
     "no correction": Part("own gone stays close", {"correction": "none"}),
@@ -117,7 +119,7 @@ PARTS = {
 
 
 def one_graph(name: str) -> Callable[..., ShiftTask]:
-    """The shift of a kind on one graph, made of keys that all shifts have."""
+    """The open-set shift on a graph, from the keys that block models and data sets share."""
     if name in ("Photo", "CS"):
         return lambda **keys: open_set.build(name=name, root=str(home.data_folder()), **keys)
     return lambda **keys: synthetic.build(**BLOCKS, homophily=float(name), **keys)
@@ -168,7 +170,9 @@ def between(name: str, seed: int, num_unseen: int, unlabelled: float = 0.0) -> S
     held_out, free = (round(share * len(order)) for share in (HELD_OUT, unlabelled))
     role = torch.full((len(order),), 2).index_fill(0, order[:held_out], 0)
     role[order[held_out:held_out + free]] = 1
-    keep = source.y < len(known) if not unlabelled else (source.y < len(known)) | (role < 2)
+    keep = source.y < len(known)
+    if unlabelled:
+        keep |= role < 2
     source, role = splits.induced(source, keep), role[keep]
     every = torch.arange(target.num_nodes)
     return ShiftTask("between", source, target, (role == 2).nonzero().ravel(),
@@ -198,11 +202,10 @@ def run(kind: str, name: str, seed: int, part: str) -> dict[str, Any]:
     begin = time.process_time()
     with mock.patch.dict(vars(srnc_plus), without.constants):
         method = without.method(encoder=EncoderSpec(hidden=64, features="auto"), **without.options)
-        episodes = 0 if part == "the classifier alone" else -1
-        trainer.fit(method, task, seed=seed, selection="last", max_episodes=episodes)
+        trainer.fit(method, task, seed=seed, selection="last", max_episodes=without.episodes)
     decided = method.decide(method.predict(task.target))[task.test]
     found = classification_scores(decided, task.target.y[task.test], task.num_known, task.open_set)
-    return {"kind": kind, "graph": name, "seed": seed, "part": part, "score": found.get(metric, 0),
+    return {"kind": kind, "graph": name, "seed": seed, "part": part, "score": found[metric],
             "seconds": time.process_time() - begin}
 
 
