@@ -36,7 +36,7 @@ CERTAIN = 50.0
 
 CORRECTIONS = {False: ("mean", 0.75), True: ("labels", 0.5)}
 """Prior correction and its power in close-set and in open-set shift, where unknown nodes would
-count as known ones in the mean and another graph's shares need not be the labels'."""
+count as known ones in the mean."""
 
 COLLAPSE, CLUSTER_LR = 0.1, 0.003
 """Weight of the collapse term, and learning rate of modularity."""
@@ -109,8 +109,7 @@ class SRNCPlus(Method):
             Not read in open-set shift between two graphs.
         smoothing: as of every method, but in close-set shift alone.
         correction: as of every method; ``auto``, which sets its power too, is ``mean`` at 0.75 in
-            close-set shift and ``labels`` at 0.5 in open-set shift, between two graphs as if all
-            classes had as many labels: none.
+            close-set shift and ``labels`` at 0.5 in open-set shift.
     """
 
     explicit_unknown = True
@@ -172,8 +171,6 @@ class SRNCPlus(Method):
         self.factor.fill_(1)
         counts = self.labels.bincount(minlength=task.num_known)
         self.frequency.copy_(counts / counts.max())
-        if self.correction_by_kind and task.open_set and not self.one_graph:
-            self.source_prior.fill_(1 / task.num_known)
         self.held_out = self.labels[:0]
         part = Part("source", self.source, task.train, self.labels, num_classes=task.num_known)
         figures = self.train_classifier([part])
