@@ -103,7 +103,7 @@ PARTS = {
     "the classifier alone": Part(ALL, episodes=0),
     "one turn": Part(ALL, {"rounds": 1}),
     "all decisions are learned": Part(ALL, {"doubt": 0.0}, {"LEARNED": 1.0, "SHARES": (1.0,)}),
-    "no correction": Part("own close", {"correction": "none"}),
+    "no correction": Part("own gone stays close", {"correction": "none"}),
     "no sharing of the posterior": Part("own few close", {"smoothing": 0}, {}, Single),
     "one spare cluster": Part(OPEN, {"spare": 1}),
     "Newman's resolution": Part(OPEN, {"resolution": 1.0}),
