@@ -128,6 +128,15 @@ def tuned(benchmark_of, monkeypatch, tmp_path):
     return begin
 
 
+def test_runs_count_where_splits_are_draws_and_else_means_of_blocks(benchmark_of):
+    program = benchmark_of("tuned")
+    ours = {"a": runs(0.9, 0.5), "b": runs(0.4, 0.4)}
+    others = {"a": runs(0.8, 0.6), "b": runs(0.3, 0.1)}
+    drawn, fixed = program.TABLES["localized"], program.TABLES["citation"]
+    assert program.gaps(drawn, ours, others) == pytest.approx([10.0, -10.0, 10.0, 30.0])
+    assert program.gaps(fixed, ours, others) == pytest.approx([0.0, 20.0])
+
+
 def test_every_row_is_tuned_and_run_on_other_seeds(tuned, tmp_path, capsys):
     page = tmp_path / "page.md"
     page.write_text("Before.\n<!-- table of benchmarks/tuned.py -->\n<!-- end of table -->\nAfter.")
