@@ -226,7 +226,7 @@ def table_text(table: str, args: argparse.Namespace) -> tuple[str, list[dict[str
     if not runs:
         return "", []
     if args.csv:
-        save_csv(args.csv, "tuned", runs)
+        save_csv(args.csv, f"tuned-{plan.hand}", runs)
     on = ", ".join(close_set.BLOCKS.get(block, block) for block in plan.tuned_on)
     text = (f"### {plan.title}, tuned by machine\n\n{args.trials} trials a row on {on}, split seeds"
             f" {plan.tuning[0]} to {plan.tuning[-1]}, selector `{plan.selection}`; reported split"
