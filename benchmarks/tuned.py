@@ -93,6 +93,7 @@ TABLES = {
                      range(100, 101), range(5), "target_modularity", "citation", drawn=False),
     "localized": Plan("Localized training data", {row: close_set.ROWS[row] for row in LOCALIZED},
                       "paper/close_set/citation/{}",
+                      # The selector is the plan's: a block says what is learnt, not how.
                       {block: {key: value for key, value in changes.items()
                                if key != "train.selection"}
                        for block, changes in close_set.TABLES["localized"].items()},
@@ -171,7 +172,7 @@ def gaps(plan: Plan, ours: dict[str, Results], others: dict[str, Results]) -> li
     """Differences of Micro-F1 by masked set or run; means of blocks where splits are no draws."""
     pairs = [differences(ours[block], others[block], "micro_f1") for block in ours
              if block in others]
-    return [*chain(*pairs)] if plan.drawn else list(map(mean, filter(None, pairs)))
+    return list(chain(*pairs)) if plan.drawn else list(map(mean, filter(None, pairs)))
 
 
 def scores_table(table: str, runs: Table, args: argparse.Namespace) -> str:
