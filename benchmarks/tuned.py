@@ -221,6 +221,15 @@ def settings_table(table: str, rows: list[str], args: argparse.Namespace) -> str
     return markdown(["method", "its config", "chosen", "what was changed"], lines)
 
 
+def lost(args: argparse.Namespace) -> list[str]:
+    """Tables and rows that the file of scores has and a page written now would not."""
+    return [f"{table}:{row}" for table, plan in TABLES.items()
+            for row in plan.rows
+            if any((block, row) in known(args.csv, f"tuned-{plan.hand}") for block in plan.blocks)
+            and not (table in args.tables and row in rows_of(table, args)
+                     and (record(table, row, args) or not args.no_run))]
+
+
 def table_text(table: str, args: argparse.Namespace) -> tuple[str, list[dict[str, Any]]]:
     """One table, and the results it is made of."""
     plan, runs = TABLES[table], found(table, args)
@@ -256,6 +265,9 @@ def begin() -> int:
             options.error(f"no table {table}; there are {', '.join(TABLES)}")
     if args.page:
         _pages.check(args.page, "tuned.py")
+        if missing := lost(args):
+            options.error(f"--page would lose rows that --csv has, {', '.join(missing)}: ask for"
+                          " all of them, with --no-run only where their studies are in --out-dir")
 
     failed = 0
     for table in [] if args.no_run else args.tables:

@@ -121,7 +121,7 @@ def tuned(benchmark_of, monkeypatch, tmp_path):
     def begin(*words: str) -> int:
         small = ("synthetic.num_nodes", "120", "synthetic.num_val", "30", "synthetic.num_test",
                  "30", "synthetic.labels_per_class", "5", "erm.steps", "2", "erm.rounds", "1")
-        monkeypatch.setattr("sys.argv", ["tuned.py", *words, "--out-dir", str(tmp_path), "--set",
+        monkeypatch.setattr("sys.argv", ["tuned.py", "--out-dir", str(tmp_path), *words, "--set",
                                          *small])
         return program.begin()
 
@@ -162,6 +162,13 @@ def test_every_row_is_tuned_and_run_on_other_seeds(tuned, tmp_path, capsys):
     assert len((tmp_path / "runs.csv").read_text().splitlines()) == 1 + 2 * 2 * 2
 
     assert tuned(*words) == 0 and page.read_text() == text
+    for less, named in ((("--only", "erm"), "toy:gnnsafe"),
+                        (("--no-run", "--out-dir", str(tmp_path / "other")),
+                         "toy:erm, toy:gnnsafe")):
+        with pytest.raises(SystemExit):
+            tuned(*words, *less)
+        assert f"--csv has, {named}: " in capsys.readouterr().err
+        assert page.read_text() == text
     assert files == {file: file.stat().st_mtime_ns for file in tmp_path.glob("**/result.json")}
 
 
