@@ -11,9 +11,11 @@ from test_methods_universal import universal
 from graphgym_srnc.backbones import EncoderSpec
 from graphgym_srnc.losses.modularity import newman_resolution
 from graphgym_srnc.losses.prior import known_share
+from graphgym_srnc.methods.cluster_gnn import ByClass
 from graphgym_srnc.methods.cut import best_threshold
 from graphgym_srnc.methods.erm import ERM
 from graphgym_srnc.methods.srnc_plus import SRNCPlus
+from graphgym_srnc.methods.training import Part, part_losses
 from graphgym_srnc.shifts import synthetic
 from graphgym_srnc.train import trainer
 
@@ -234,6 +236,31 @@ def test_between_graphs_the_unknown_logit_decides_without_unknown_validation_nod
     scores = method.predict(task.target)
     assert torch.equal(method.decide(scores), scores.argmax(1))
     assert record.best == 2
+
+
+@pytest.mark.parametrize("batch_size", [0, 10 ** 6])
+@pytest.mark.parametrize("graphs", ["one", "two"])
+def test_clusters_learn_labels_and_decisions_by_the_classes_they_stand_for(graphs, batch_size):
+    task = own() if graphs == "one" else universal()
+    method = make(fanout=0)
+    method.start(task.blind())
+    method.batch_size = batch_size
+    cluster = method.new_cluster_gnn(method.predict(task.target).argmax(1))
+    cluster.encoder.spec = dataclasses.replace(cluster.encoder.spec, dropout=0.0)
+    learned, named = torch.tensor([3, 7, 1]), torch.tensor([0, task.num_known, 1])
+    labels = task.source.y[task.train]
+    parts = [Part("source", cluster.source, task.train, labels),
+             Part("decisions", cluster.target, learned, named, 0.5)]
+
+    def log_p(graph):
+        q = cluster.log_posterior(graph).double().exp().numpy()
+        return np.log(np.c_[q[:, :task.num_known], q[:, task.num_known:].sum(1)])
+
+    wanted = {"source": -log_p(cluster.source)[task.train, labels].mean(),
+              "decisions": -0.5 * log_p(cluster.target)[learned, named].mean()}
+    found = part_losses(ByClass(cluster.train()), parts, batch_size)()
+    assert {name: float(term.detach()) for name, term in found.items()} == \
+        pytest.approx(wanted, abs=1e-4)
 
 
 @pytest.mark.parametrize("seed", range(2))
