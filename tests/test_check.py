@@ -100,7 +100,8 @@ def test_a_changed_bit_is_refused_or_changes_nothing(tmp_path, make):
         assert found is None or same(found, before), place
         refused += found is None
     assert refused > FLIPS
-    for end in range(0, len(whole), len(whole) // 50):
+    # Without its last byte, a line break, a record is still whole.
+    for end in range(0, len(whole) - 1, len(whole) // 50):
         path.write_bytes(whole[:end])
         assert read() is None
     path.write_bytes(whole)
