@@ -87,8 +87,9 @@ def inline(monkeypatch) -> list[str]:
 
     def run(jobs, execute, limits, workers=1):
         for job in jobs:
+            outcome = Outcome(job, *attempt(partial(execute, job)))
             done.append(f"{job.name}/{job.seed}")
-            yield Outcome(job, *attempt(partial(execute, job)))
+            yield outcome
 
     monkeypatch.setattr(local, "run", run)
     # A worker leaves out of the collection what was there at its start; here that is all of pytest.
@@ -318,7 +319,7 @@ def test_a_full_disk_ends_the_grid_in_one_line(tmp_path, inline, monkeypatch, ca
     real, text = os.fsync, "gnn.dim_inner d [8,12]\n"
 
     def full(file: int) -> None:
-        if len(inline) > 2:
+        if len(inline) > 1:
             raise OSError(errno.ENOSPC, "No space left on device")
         real(file)
 
