@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Callable
+from typing import Any, Callable, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -15,6 +15,9 @@ from graphgym_srnc.losses.alignment import align, alignment_cost, grouped, map_c
 from graphgym_srnc.methods import training
 from graphgym_srnc.methods.training import MakeOptimizer, Part, adam, minimise
 
+LANES = 16
+"""Numbers that a processor's widest instructions take at once."""
+
 USED_SHARE = 0.01
 """A cluster that is the first choice of fewer nodes than this share counts as unused."""
 
@@ -24,6 +27,14 @@ def cluster_encoder(spec: EncoderSpec) -> EncoderSpec:
     # What lies under an encoder was trained with its features.
     features = "auto" if spec.base is None else spec.features
     return replace(spec, act="selu", skip=True, features=features)
+
+
+def log_softmax(logits: Tensor) -> Tensor:
+    """Log posteriors of logits, both ``[n, C]``, with rows filled up to :data:`LANES`: shorter ones
+    torch takes number by number, for up to seven times as long."""
+    count = logits.size(1)
+    filled = F.pad(logits, (0, max(0, LANES - count)), value=-torch.inf)
+    return filled.log_softmax(1)[:, :count]
 
 
 class Clusters(nn.Module):
@@ -71,7 +82,10 @@ class ByClass:
         self.view, self.sample = self.encoder.view, self.encoder.sample
 
     def __call__(self, view: View) -> Tensor:
-        log_q = self.encoder(view).log_softmax(1)
+        return self.classes(self.encoder(view).log_softmax(1))
+
+    def classes(self, log_q: Tensor) -> Tensor:
+        """Log posteriors over clusters ``[n, C]`` as ones over classes, ``[n, N(+1)]``."""
         return map_clusters(log_q, self.groups, self.num_outputs)
 
 
@@ -161,6 +175,38 @@ class ClusterGNN(Clusters):
             return terms
 
         return minimise(self.encoder, self.optimizer, losses, steps)
+
+    def classify(self, parts: Sequence[Part], *,
+                 modularity: bool) -> Callable[[], dict[str, Tensor]]:
+        r"""A function that gives the terms of the next step: cross-entropies of some parts by the
+        classes that clusters stand for, and with ``modularity`` :math:`\mathcal L_{\Phi,T}`.
+
+        Without batches the target is read once for all of them.
+
+        Args:
+            parts: labels and decisions, on the source or the target, if any.
+            modularity: whether its term is one of them.
+        """
+        by_class = ByClass(self)
+        if self.batch_size:
+            terms = training.part_losses(by_class, parts, self.batch_size, self.fanout)
+            on_target = self.on_target()
+            return lambda: terms() | ({"cluster_target": on_target()[0]} if modularity else {})
+
+        here = [part for part in parts if part.graph is self.target]
+        elsewhere = training.part_losses(by_class, [p for p in parts if p.graph is not self.target])
+        view = self.encoder.view(self.target)
+
+        def losses() -> dict[str, Tensor]:
+            terms, log_q = elsewhere(), log_softmax(self.encoder(view))
+            log_p = by_class.classes(log_q)
+            for part in here:
+                terms[part.name] = part.weight * F.nll_loss(log_p[part.nodes], part.labels)
+            if modularity:
+                terms["cluster_target"] = self.target_loss(log_q)
+            return terms
+
+        return losses
 
     def on_target(self) -> Callable[[], tuple[Tensor, Tensor | None]]:
         r"""A function that gives :math:`\mathcal L_{\Phi,T}` and log posteriors of the target,

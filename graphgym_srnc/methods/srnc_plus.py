@@ -9,15 +9,16 @@ from typing import Annotated
 import torch
 from torch import Tensor
 from torch.nn import functional as F
+from torch.optim.lr_scheduler import CosineAnnealingLR
 from torch_geometric.data import Data
 
 from graphgym_srnc.backbones import EncoderSpec, prepare
 from graphgym_srnc.losses.modularity import newman_resolution
 from graphgym_srnc.methods.base import Method
-from graphgym_srnc.methods.cluster_gnn import ByClass, ClusterGNN, cluster_encoder
+from graphgym_srnc.methods.cluster_gnn import ClusterGNN, cluster_encoder
 from graphgym_srnc.methods.communities import SCALES, STEPS, LabelDensity
 from graphgym_srnc.methods.cut import best_threshold, cut_by_share
-from graphgym_srnc.methods.training import Part, fit_parts, minimise, part_losses
+from graphgym_srnc.methods.training import Part, minimise, part_losses
 from graphgym_srnc.options import Count, Natural, OneOf, Positive, Share, Weight
 from graphgym_srnc.task import ShiftTask, Sizes
 
@@ -40,6 +41,10 @@ count as known ones in the mean."""
 
 COLLAPSE, CLUSTER_LR = 0.1, 0.003
 """Weight of the collapse term, and learning rate of modularity."""
+
+FALLING = 0.3
+"""Share of its steps that a classifier takes on one graph, by a rate that starts as many times
+higher and falls along a cosine to 0. Between two graphs that leaves too many nodes unknown."""
 
 FACTORS = (1.0, 1 / 3, 3.0, 10.0)
 """Multiples of ``missing`` that unknown validation nodes choose from."""
@@ -94,7 +99,8 @@ class SRNCPlus(Method):
 
     Args:
         rounds: turns.
-        steps: gradient steps of the classifier in a turn.
+        steps: gradient steps of the classifier in a turn, between two graphs; on one graph
+            :data:`FALLING` of them.
         fit_steps: steps by which a cluster GNN learns labels and decisions.
         cluster_steps: :math:`T`, steps on the whole sum.
         spare: spare clusters in open-set shift.
@@ -183,7 +189,8 @@ class SRNCPlus(Method):
         p = self.logits(self.task.target)[:, :self.task.num_known].softmax(1)
         trained = [self.new_cluster_gnn(p.argmax(1), scale) for scale in SCALES]
         for cluster in trained:
-            cluster.pretrain(STEPS)
+            minimise(cluster.encoder, cluster.optimizer, cluster.classify([], modularity=True),
+                     STEPS)
         self.density.learn(trained, p, self.task.train, self.labels)
 
     def episode(self) -> dict[str, float]:
@@ -335,8 +342,14 @@ class SRNCPlus(Method):
         """Train a new classifier."""
         self.classifier.load_state_dict(self.new_classifier(self.task.num_outputs).state_dict())
         optimizer = self.make_optimizer(self.classifier.parameters())
-        return fit_parts(self.classifier, optimizer, parts, self.steps, self.batch_size,
-                         self.fanout)
+        terms = part_losses(self.classifier, parts, self.batch_size, self.fanout)
+        if not self.one_graph:
+            return minimise(self.classifier, optimizer, terms, self.steps)
+        for group in optimizer.param_groups:
+            group["lr"] /= FALLING
+        steps = math.ceil(FALLING * self.steps)
+        return minimise(self.classifier, optimizer, terms, steps,
+                        CosineAnnealingLR(optimizer, steps))
 
     def cluster(self, scores: Tensor) -> tuple[dict[str, float], Tensor]:
         r"""Train a new cluster GNN; give its losses and :math:`\log Q_\Phi` over classes
@@ -347,15 +360,13 @@ class SRNCPlus(Method):
         """
         named, learned = scores.argmax(1), self.surest(scores)
         cluster = self.new_cluster_gnn(named)
-        encoder, on_target = cluster.encoder, cluster.on_target()
-        terms = part_losses(ByClass(cluster), [
-            Part("cluster_source", cluster.source, self.task.train, self.labels),
-            Part("cluster_decisions", cluster.target, learned, named[learned]),
-        ], self.batch_size, self.fanout)
+        encoder = cluster.encoder
+        parts = [Part("cluster_source", cluster.source, self.task.train, self.labels),
+                 Part("cluster_decisions", cluster.target, learned, named[learned])]
 
-        minimise(encoder, self.make_optimizer(encoder.parameters()), terms, self.fit_steps)
-        figures = minimise(encoder, cluster.optimizer,
-                           lambda: terms() | {"cluster_target": on_target()[0]},
+        minimise(encoder, self.make_optimizer(encoder.parameters()),
+                 cluster.classify(parts, modularity=False), self.fit_steps)
+        figures = minimise(encoder, cluster.optimizer, cluster.classify(parts, modularity=True),
                            self.cluster_steps)
         log_q = cluster.log_posterior(cluster.target)
         figures |= {"resolution": cluster.resolution} | cluster.figures(log_q)

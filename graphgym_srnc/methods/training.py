@@ -6,6 +6,7 @@ from typing import Callable, Iterable, NamedTuple, Sequence
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+from torch.optim.lr_scheduler import LRScheduler
 from torch_geometric.data import Data
 
 from graphgym_srnc import parallel, progress
@@ -22,8 +23,10 @@ def adam(parameters: Iterable[nn.Parameter], *, lr: Weight = 0.01,
 
 
 def minimise(model: nn.Module, optimizer: torch.optim.Optimizer,
-             losses: Callable[[], dict[str, Tensor]], steps: int) -> dict[str, float]:
-    """Take gradient steps on the sum of the terms that ``losses()`` gives, in training mode.
+             losses: Callable[[], dict[str, Tensor]], steps: int,
+             schedule: LRScheduler | None = None) -> dict[str, float]:
+    """Take gradient steps on the sum of the terms that ``losses()`` gives, in training mode, by the
+    optimiser's rate or a schedule of it.
 
     Processes that train together average their gradients. A loss that is no mean over nodes has to
     read the rows of all of them, see :func:`graphgym_srnc.parallel.gather`.
@@ -40,6 +43,8 @@ def minimise(model: nn.Module, optimizer: torch.optim.Optimizer,
             sum(terms.values()).backward()
             parallel.average(p for group in optimizer.param_groups for p in group["params"])
             optimizer.step()
+            if schedule is not None:
+                schedule.step()
     return parallel.mean({name: float(term.detach()) for name, term in terms.items()})
 
 
