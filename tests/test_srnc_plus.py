@@ -13,6 +13,7 @@ from graphgym_srnc.backbones import EncoderSpec
 from graphgym_srnc.losses.modularity import newman_resolution
 from graphgym_srnc.losses.prior import known_share
 from graphgym_srnc.methods import srnc_plus, training
+from graphgym_srnc.methods.cluster_gnn import log_softmax
 from graphgym_srnc.methods.cut import best_threshold
 from graphgym_srnc.methods.erm import ERM
 from graphgym_srnc.methods.srnc_plus import SRNCPlus
@@ -272,6 +273,17 @@ def test_clusters_learn_labels_and_decisions_by_the_classes_they_stand_for(graph
     if not batch_size:
         whole = float(cluster.target_loss(cluster.log_posterior(cluster.target)))
         assert float(found["cluster_target"].detach()) == pytest.approx(whole, abs=1e-5)
+
+
+@pytest.mark.parametrize("count", [1, 3, 15, 16, 17])
+def test_rows_that_are_filled_up_have_the_same_log_posteriors_and_gradients(count):
+    logits = 5 * torch.randn(40, count, requires_grad=True)
+    weight = torch.randn(40, count)
+    found, wanted = log_softmax(logits), torch.log_softmax(logits.double(), 1)
+    assert torch.allclose(found.double(), wanted, atol=1e-5)
+    (gradient,) = torch.autograd.grad(found, logits, weight, retain_graph=True)
+    (exact,) = torch.autograd.grad(wanted, logits, weight.double())
+    assert torch.isfinite(gradient).all() and torch.allclose(gradient, exact, atol=1e-5)
 
 
 @pytest.mark.parametrize(("graphs", "batch_size"), [("one", 0), ("one", 64), ("two", 0)])

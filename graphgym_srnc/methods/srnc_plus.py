@@ -43,9 +43,9 @@ COLLAPSE, CLUSTER_LR = 0.1, 0.003
 """Weight of the collapse term, and learning rate of modularity."""
 
 FALLING = 0.3
-"""Share of its steps that a classifier takes on one graph, by a rate that starts as many times
-higher and falls along a cosine to 0. Between two graphs that leaves too many nodes unknown; steps
-on drawn nodes see too few of them to be that few."""
+"""Share of its steps that a classifier takes on one graph, by a rate that is divided by it at first
+and falls along a cosine to 0. Between two graphs that leaves too many nodes unknown; steps on drawn
+nodes see too few of them to be that few."""
 
 FACTORS = (1.0, 1 / 3, 3.0, 10.0)
 """Multiples of ``missing`` that unknown validation nodes choose from."""
