@@ -66,9 +66,9 @@ def watched(monkeypatch) -> Callable[[Pretend], None]:
     modes: list[Pretend] = []
     original = training.minimise
 
-    def minimise(model, optimizer, losses, steps):
+    def minimise(model, optimizer, losses, steps, *schedule):
         if not modes:
-            return original(model, optimizer, losses, steps)
+            return original(model, optimizer, losses, steps, *schedule)
         taken = itertools.count()
 
         def begun():
@@ -78,7 +78,7 @@ def watched(monkeypatch) -> Callable[[Pretend], None]:
         handle = optimizer.register_step_post_hook(
             lambda *args: setattr(modes[-1], "noting", False))
         try:
-            return original(model, optimizer, begun, steps)
+            return original(model, optimizer, begun, steps, *schedule)
         finally:
             handle.remove()
 
