@@ -199,7 +199,7 @@ class ClusterGNN(Clusters):
 
         def losses() -> dict[str, Tensor]:
             terms, log_q = elsewhere(), log_softmax(self.encoder(view))
-            log_p = by_class.classes(log_q)
+            log_p = by_class.classes(log_q) if here else log_q
             for part in here:
                 terms[part.name] = part.weight * F.nll_loss(log_p[part.nodes], part.labels)
             if modularity:

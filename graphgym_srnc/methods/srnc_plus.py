@@ -190,6 +190,7 @@ class SRNCPlus(Method):
         p = self.logits(self.task.target)[:, :self.task.num_known].softmax(1)
         trained = [self.new_cluster_gnn(p.argmax(1), scale) for scale in SCALES]
         for cluster in trained:
+            # As its ``pretrain`` does, which leaves rows unfilled so that SRNC keeps its digits.
             minimise(cluster.encoder, cluster.optimizer, cluster.classify([], modularity=True),
                      STEPS)
         self.density.learn(trained, p, self.task.train, self.labels)
