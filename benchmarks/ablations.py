@@ -31,6 +31,7 @@ import _pages
 import torch
 from _harness import main, markdown, publish, tests
 from torch import Tensor
+from torch.optim.lr_scheduler import ConstantLR
 from torch_geometric.data import Data
 
 from graphgym_srnc.backbones import EncoderSpec
@@ -114,6 +115,8 @@ PARTS = {
     "one share learned": Part("few", {}, {"SHARES": (0.7,)}),
     "cluster GNN and classifier weigh the same": Part("own few", {}, {"WEIGHTS": (0.5,)}),
     "five of a hundred known called unknown": Part("own", {"sure": 0.95}),
+    "a steady rate, all steps": Part("own few", {}, {
+        "FALLING": 1.0, "CosineAnnealingLR": lambda optimizer, _: ConstantLR(optimizer, 1.0)}),
 }
 """What is taken away, in print."""
 
