@@ -1,6 +1,6 @@
 """Tables with every row tuned by `graphgym-srnc tune`: equal trials, one selector, equal rights.
 
-    python benchmarks/tuned.py cora citeseer pubmed citation localized --page docs/results.md
+    python benchmarks/tuned.py --page docs/results.md      # all tables
     python benchmarks/tuned.py cora --only 'erm,pgl-*' --trials 40
     python benchmarks/tuned.py --no-run                     # the tables of what is there
 
@@ -60,6 +60,7 @@ class Plan(NamedTuple):
         hand: the hand-set table with the same rows and blocks.
         drawn: whether splits are draws of labels, so that each run of a block counts in tests;
             else, where there are several blocks, their means do.
+        metric: the score that ranks the rows and is tested.
     """
 
     title: str
@@ -72,12 +73,16 @@ class Plan(NamedTuple):
     selection: str
     hand: str
     drawn: bool = True
+    metric: str = "micro_f1"
 
 
 OPEN = ("erm", "gnnsafe", "pgl-gcn", "srnc-plus", "nodesafe", "grasp", "doc",
         "openmax", "g2pxy", "openwgl", "srnc")
 CLOSE = ("erm", "dann", "cmd", "srnc-plus", "pairalign", "a2gnn", "adalign", "udagcn")
 LOCALIZED = ("erm", "cmd", "dann", "srgnn", "srnc", "srnc-plus")
+OVER_TIME = ("erm", "cmd", "dann", "strurw", "pairalign", "srnc-plus")
+UNSEEN = ("erm", "pgl", "srnc-plus")
+OCNNC = ("erm", "gnnsafe", "nodesafe", "pgl", "dann", "srnc-plus", "uaga")
 
 
 def _open(graph: str) -> Plan:
@@ -86,18 +91,24 @@ def _open(graph: str) -> Plan:
                 "target_val", "open_set")
 
 
+def _close(table: str, rows: tuple[str, ...], tuned_on: tuple[str, ...],
+           selection: str = "target_modularity", **rest: Any) -> Plan:
+    # The selector is the plan's: a block says what is learnt, not how.
+    blocks = {block: {key: value for key, value in changes.items() if key != "train.selection"}
+              for block, changes in close_set.TABLES[table].items()}
+    entries = close_set.rows_of(table)
+    return Plan(close_set.TITLES[table], {row: entries[row] for row in rows},
+                f"paper/{close_set.CONFIGS[table]}/{{}}", blocks, tuned_on, range(100, 101),
+                range(5), selection, table, **rest)
+
+
 TABLES = {
     **{graph: _open(graph) for graph in ("cora", "citeseer", "pubmed")},
-    "citation": Plan("Citation networks", {row: close_set.ROWS[row] for row in CLOSE},
-                     "paper/close_set/citation/{}", close_set.TABLES["citation"], ("ca", "dc"),
-                     range(100, 101), range(5), "target_modularity", "citation", drawn=False),
-    "localized": Plan("Localized training data", {row: close_set.ROWS[row] for row in LOCALIZED},
-                      "paper/close_set/citation/{}",
-                      # The selector is the plan's: a block says what is learnt, not how.
-                      {block: {key: value for key, value in changes.items()
-                               if key != "train.selection"}
-                       for block, changes in close_set.TABLES["localized"].items()},
-                      ("cora", "citeseer"), range(100, 101), range(5), "target_val", "localized"),
+    "citation": _close("citation", CLOSE, ("ca", "dc"), drawn=False),
+    "localized": _close("localized", LOCALIZED, ("cora", "citeseer"), "target_val"),
+    "arxiv": _close("arxiv", OVER_TIME, ("p1", "p3"), "target_val"),
+    "both": _close("both", UNSEEN, ("ca-unseen", "dc-unseen")),
+    "ocnnc": _close("ocnnc", OCNNC, ("ca-ocnnc", "dc-ocnnc"), drawn=False, metric="hs"),
 }
 
 
@@ -169,15 +180,16 @@ def score(blocks: dict[str, Results], metric: str) -> str:
 
 
 def gaps(plan: Plan, ours: dict[str, Results], others: dict[str, Results]) -> list[float]:
-    """Differences of Micro-F1 by masked set or run; means of blocks where splits are no draws."""
-    pairs = [differences(ours[block], others[block], "micro_f1") for block in ours
+    """Differences of scores by masked set or run; means of blocks where splits are no draws."""
+    pairs = [differences(ours[block], others[block], plan.metric) for block in ours
              if block in others]
     return list(chain(*pairs)) if plan.drawn else list(map(mean, filter(None, pairs)))
 
 
 def scores_table(table: str, runs: Table, args: argparse.Namespace) -> str:
     """The rows with their scores, their cost and their tests, the leader first."""
-    plan, order = TABLES[table], leading(runs)
+    plan = TABLES[table]
+    order = leading(runs, plan.metric)
     hand = known(args.csv, plan.hand)
     # Each row is tested against the best other one: all against the first, it against the second.
     pairs = {row: gaps(plan, runs[row], runs[order[0]]) for row in order[1:]}
@@ -192,17 +204,17 @@ def scores_table(table: str, runs: Table, args: argparse.Namespace) -> str:
         before = {block: {seed: result for seed, result in hand.get((block, row), {}).items()
                           if seed in results} for block, results in blocks.items()}
         line = [marked(row, plan.rows[row][0]), min(map(len, blocks.values())),
-                *(score(blocks, metric) for metric in ("micro_f1", "macro_recall"))]
+                *(score(blocks, metric) for metric in (plan.metric, "macro_recall"))]
         if "unknown_auroc" in every[0]["test"]:
             line.append(score(blocks, "unknown_auroc"))
         values = pairs.get(row, [])
-        line += [score(before, "micro_f1").partition(" ")[0],
+        line += [score(before, plan.metric).partition(" ")[0],
                  f"{mean(values):+.1f}" if values else "-", wins(values), *p.get(row, "--"),
                  len(trials), f"{sum(trial['seconds'] for trial in trials):.0f}",
                  f"{mean(result['seconds'] for result in every):.1f}"]
         lines.append(line)
-    head = ["method", "n", "Micro-F1", "macro recall", "AUROC", "by hand", "less best other",
-            "wins", "p Wilcoxon", "Holm", "trials", "tuning s", "s a run"]
+    head = ["method", "n", close_set.METRIC_NAMES[plan.metric], "macro recall", "AUROC", "by hand",
+            "less best other", "wins", "p Wilcoxon", "Holm", "trials", "tuning s", "s a run"]
     if len(lines[0]) < len(head):
         head.remove("AUROC")
     return markdown(head, lines)
@@ -243,7 +255,7 @@ def table_text(table: str, args: argparse.Namespace) -> tuple[str, list[dict[str
             f" seeds 0 to {(args.splits or len(plan.reported)) - 1}.\n\n"
             + scores_table(table, runs, args))
     text += ("What was chosen, and the selector's score in %, means over the tuning seeds:\n\n"
-             + settings_table(table, leading(runs), args))
+             + settings_table(table, leading(runs, plan.metric), args))
     return text, [result for blocks in runs.values() for results in blocks.values()
                   for result in results.values()]
 
@@ -279,10 +291,10 @@ def begin() -> int:
     text = "no results yet\n"
     if every:
         text = "\n" + "".join(part for part, _ in parts) + (
-            "Test scores in %, mean ± population standard deviation. *By hand*: the Micro-F1 of the"
-            " same row on the same splits in the hand-set table. *Less best other*: the difference"
-            " to the first row, and of the first row to the second; wins and two-sided p count"
-            " masked sets, directions or runs, Holm over the rows. *Tuning s*: of all trials"
+            "Test scores in %, mean ± population standard deviation. *By hand*: the first score of"
+            " the same row on the same splits in the hand-set table. *Less best other*: the"
+            " difference to the first row, and of the first row to the second; wins and two-sided p"
+            " count masked sets, directions or runs, Holm over the rows. *Tuning s*: of all trials"
             " together. Seconds were taken beside other work: an upper bound. "
             f"{UNPROVEN}\n\n{provenance(every)}")
     publish(text, args.out)
