@@ -9,6 +9,8 @@ import signal
 import subprocess
 import sys
 import time
+import weakref
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -567,18 +569,54 @@ def test_an_error_names_the_page_to_read(words, page, capsys):
     assert (Path(__file__).parents[1] / f"docs/{page}.md").is_file()
 
 
-def test_a_signal_amid_a_finaliser_is_not_lost():
-    """An error that is raised there would be printed and forgotten."""
+class Fragile:
+    """Calls a function when it is collected, from its finaliser."""
+
+    def __init__(self, call: Callable[[], None]) -> None:
+        self.call = call
+
+    def __del__(self) -> None:
+        self.call()
+
+
+def with_callback(call: Callable[[], None]) -> weakref.ref:
+    """A weak reference whose object is gone; the function was called back for it."""
+    thing = set()
+    return weakref.ref(thing, lambda _: call())
+
+
+@pytest.mark.parametrize("amid", [Fragile, with_callback], ids=["finaliser", "weak reference"])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_amid_a_callback_is_not_lost(number, amid):
+    """Python prints and forgets an error that is raised there."""
     from graphgym_srnc.cli import main as module
-    caught = []
+    hook = sys.unraisablehook
+    sent, before = [], signal.signal(signal.SIGINT, signal.default_int_handler)
 
-    class Fragile:
-        def __del__(self) -> None:
-            os.kill(os.getpid(), signal.SIGTERM)
-            caught.append("amid")
+    def send() -> None:
+        sent.append(number)
+        os.kill(os.getpid(), number)
+        time.sleep(5)
 
-    with pytest.raises(KeyboardInterrupt), module._terminable() as signals:
-        Fragile()
-        for _ in range(200):
-            time.sleep(0.01)
-    assert caught == ["amid"] and signals == [signal.SIGTERM]
+    try:
+        with pytest.raises(KeyboardInterrupt), module._terminable() as signals:
+            amid(send)
+            for _ in range(500):
+                time.sleep(0.01)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert sent == [number] and signals == [number] * (number == signal.SIGTERM)
+    assert sys.unraisablehook is hook
+
+
+def test_other_errors_amid_a_finaliser_are_told(monkeypatch):
+    from graphgym_srnc.cli import main as module
+    told = []
+    monkeypatch.setattr("sys.unraisablehook", lambda error: told.append(error.exc_type))
+
+    def fail() -> None:
+        raise ValueError("in a finaliser")
+
+    with module._terminable() as signals:
+        Fragile(fail)
+    assert told == [ValueError] and not signals

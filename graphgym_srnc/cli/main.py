@@ -95,34 +95,32 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 @contextlib.contextmanager
 def _terminable() -> Iterator[list[int]]:
-    """Let SIGTERM end a command as Ctrl-C does; yields a list of the signals that came."""
+    """Let SIGTERM end a command as Ctrl-C does, and lose neither; yields a list of the signals that
+    came."""
     signals: list[int] = []
 
     def stop(number: int, frame: FrameType | None) -> None:
-        if _forgets_errors(frame):
-            threading.Timer(0.01, os.kill, (os.getpid(), number)).start()
-            return
         signals.append(number)
         raise KeyboardInterrupt
+
+    def forgotten(error: sys.UnraisableHookArgs) -> None:
+        # Python forgets what is raised in finalisers and in callbacks of weak references, which it
+        # calls in the middle of anything: the signal comes again when that is over.
+        if not issubclass(error.exc_type, KeyboardInterrupt):
+            return hook(error)
+        number = signals.pop() if signals else signal.SIGINT
+        threading.Timer(0.01, os.kill, (os.getpid(), number)).start()
 
     if threading.current_thread() is not threading.main_thread():
         yield signals
         return
-    before = signal.signal(signal.SIGTERM, stop)
+    hook, before = sys.unraisablehook, signal.signal(signal.SIGTERM, stop)
+    sys.unraisablehook = forgotten
     try:
         yield signals
     finally:
+        sys.unraisablehook = hook
         signal.signal(signal.SIGTERM, before)
-
-
-def _forgets_errors(frame: FrameType | None) -> bool:
-    """Whether an error raised here is printed and forgotten: in finalisers and in callbacks of weak
-    references, which Python calls in the middle of anything."""
-    while frame is not None:
-        if frame.f_code.co_name in ("__del__", "remove"):
-            return True
-        frame = frame.f_back
-    return False
 
 
 def _page(key: str, command: str) -> str:
