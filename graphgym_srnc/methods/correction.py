@@ -23,6 +23,11 @@ class PriorCorrection:
     ``task``, ``correction`` and ``correction_power`` of the method.
     """
 
+    @property
+    def num_corrected(self) -> int:
+        """How many classes share anew what they have together."""
+        return self.task.num_known
+
     def build_correction(self, task: ShiftTask | Sizes) -> None:
         """Make the buffers of what is known of the source."""
         size = task.num_known
@@ -51,7 +56,7 @@ class PriorCorrection:
         """Scores ``[V, K]`` of all nodes of a graph, those of the known classes corrected."""
         if self.correction == "none":
             return scores
-        known = self.task.num_known
+        known = self.num_corrected
         total = scores[:, :known].logsumexp(1, keepdim=True)
         log_p = (scores[:, :known] - total).double()
         weight = self._class_weights(log_p.exp()).clamp(min=1e-12)

@@ -3,8 +3,9 @@ from __future__ import annotations
 
 import math
 from copy import deepcopy
+from dataclasses import replace
 from operator import itemgetter
-from typing import Annotated
+from typing import Annotated, Any
 
 import torch
 from torch import Tensor
@@ -98,8 +99,14 @@ class SRNCPlus(Method):
     target is unknown by it. Unknown nodes held out on the source are not read: the cut that they
     ask for is too high on a graph of which the classifier is less sure on the whole.
 
+    Where nodes of unknown classes are held out on the source, they are among its unlabelled nodes
+    too. There they can be found as on one graph, by the same algorithm, which is what the first
+    turn does then. Its decisions are the labels of the source from there on, those of the unknown
+    class as well, and what follows is close-set shift of :math:`N + 1` classes. An unknown class of
+    the target that the source lacks is not looked for.
+
     Args:
-        rounds: turns.
+        rounds: turns, and where the source is solved first as many there.
         steps: gradient steps of the classifier in a turn; on one graph, without ``batch_size``,
             :data:`FALLING` of them.
         fit_steps: steps by which a cluster GNN learns labels and decisions.
@@ -123,7 +130,7 @@ class SRNCPlus(Method):
     encoder_defaults = {"hidden": 64}
     search = {"modularity_weight": (1.0, 3.0, 10.0)}
     search_open = {"sure": (0.7, 0.8, 0.9)}
-    kept = (*Method.kept, "held_out")
+    kept = (*Method.kept, "held_out", "decided")
 
     def __init__(self, *, rounds: Count = 3, steps: Count = 200, fit_steps: Count = 60,
                  cluster_steps: Natural = 60, spare: Count = 12,
@@ -132,7 +139,7 @@ class SRNCPlus(Method):
                  correction: Annotated[str, OneOf("auto", "none", "mean", "em", "bbse",
                                                   "labels")] = "auto", **base) -> None:
         super().__init__(smoothing=smoothing, correction=correction, **base)
-        self.episodes, self.steps, self.fit_steps = rounds, steps, fit_steps
+        self.rounds, self.episodes, self.steps, self.fit_steps = rounds, rounds, steps, fit_steps
         self.cluster_steps, self.spare = cluster_steps, spare
         self.modularity_weight, self.resolution = modularity_weight, resolution
         self.missing, self.sure, self.doubt = missing, sure, doubt
@@ -142,11 +149,22 @@ class SRNCPlus(Method):
         self.register_buffer("decision_cut", torch.tensor(0.0))
         self.register_buffer("accuracy", torch.tensor(1.0))
         self.register_buffer("shared", torch.tensor(False))
+        self.register_buffer("found", torch.tensor(False))
 
     @property
     def one_graph(self) -> bool:
         """Whether labels are on the target graph itself, whose scores they are comparable with."""
         return self.task.source is self.task.target
+
+    @property
+    def num_labelled(self) -> int:
+        """Classes that have labels: the known ones, and the unknown one once it is found."""
+        return self.task.num_known + int(self.found)
+
+    @property
+    def closed(self) -> bool:
+        """Whether every class of the target has labels."""
+        return self.num_labelled == self.task.num_outputs
 
     def build(self, task: ShiftTask | Sizes) -> None:
         if self.correction_by_kind:
@@ -166,19 +184,26 @@ class SRNCPlus(Method):
 
     @property
     def num_clusters(self) -> int:
-        """Clusters of a cluster GNN, the first ones the known classes."""
-        return self.task.num_known + (self.spare if self.task.open_set else 0)
+        """Clusters of a cluster GNN: one for each class with labels, and spare ones where the
+        unknown class has none."""
+        return self.num_labelled + (0 if self.closed else self.spare)
 
     def start(self, task: ShiftTask) -> dict[str, float]:
         """Train the classifier of the known classes, and on one graph the cluster GNNs that tell
         where labels are missing (lines 1 and 2 of Algorithm 1)."""
+        return self.begin(task)
+
+    def begin(self, task: ShiftTask) -> dict[str, float]:
+        """What :meth:`start` does, on the source alone as well."""
+        self.found.fill_(False)
         self.setup(task)
         self.ready()
         self.number.zero_()
         self.factor.fill_(1)
+        self.episodes, self.labelled = self.rounds, task.train
+        self.held_out = self.decided = self.labels[:0]
         counts = self.labels.bincount(minlength=task.num_known)
         self.frequency.copy_(counts / counts.max())
-        self.held_out = self.labels[:0]
         part = Part("source", self.source, task.train, self.labels, num_classes=task.num_known)
         figures = self.train_classifier([part])
         if task.open_set and self.one_graph and self.missing:
@@ -198,10 +223,12 @@ class SRNCPlus(Method):
     def episode(self) -> dict[str, float]:
         """One turn: decisions, clusters, and a new classifier."""
         task = self.task
+        if self.source_tells:
+            return self.find_on_source()
         if not self.number:
             self.choose_factor()
         scores = self.predict(task.target)
-        if task.open_set and (not self.number or self.one_graph):
+        if not self.closed and (not self.number or self.one_graph):
             scores[:, task.num_known] += self.decision_cut
         figures, log_q = self.cluster(scores)
 
@@ -215,6 +242,62 @@ class SRNCPlus(Method):
             figures["pseudo_unknown_share"] = float(share)
             self.choose_sharing()
         return figures
+
+    @property
+    def source_tells(self) -> bool:
+        """Whether the source of two graphs has unlabelled nodes, unknown ones among them, as those
+        held out there show, that have not been found yet."""
+        task, held_out = self.task, self.held_out
+        return (not self.closed and not self.one_graph and not self.number
+                and task.validation is task.source and bool((held_out == task.num_known).any())
+                and len(task.train) + len(held_out) < task.source.num_nodes)
+
+    def find_on_source(self) -> dict[str, float]:
+        """Find the unknown class on the source as on a graph of its own, by as many turns, and
+        train the classifier by all decisions there."""
+        whole, label, source = self.task, self.held_out, self.task.source
+        free = torch.ones(source.num_nodes, dtype=torch.bool, device=whole.device)
+        free[whole.train] = False
+        pool = free.nonzero().ravel()
+        free[whole.val] = False
+        rest = free.nonzero().ravel()
+        alone = replace(whole, target=source, val_graph=None, pool=pool, test=rest)
+
+        def scores() -> Tensor:
+            found = self.predict(source)
+            self.calibrate(found[whole.val], label, found)
+            return found
+
+        self.begin(alone)
+        for _ in range(self.rounds):
+            scores()
+            self.episode()
+        decided = self.decide(scores())
+        decided[whole.train] = self.labels
+
+        self.setup(whole)
+        self.ready()
+        self.number.zero_()
+        self.held_out, self.episodes = label, self.rounds + 1
+        self.learn_from(decided)
+        figures = self.train_classifier([Part("source", self.source, self.labelled, self.labels)])
+        share = (decided[rest] == whole.num_known).float().mean()
+        return figures | {"source_unknown_share": float(share)}
+
+    def learn_from(self, decided: Tensor) -> None:
+        """Let decisions ``[V]`` on the source be labels, but for those of held-out nodes."""
+        self.decided = decided
+        self.found.fill_(True)
+        kept = torch.ones(len(decided), dtype=torch.bool, device=decided.device)
+        kept[self.task.val] = False
+        self.labelled = kept.nonzero().ravel()
+        self.labels = decided[self.labelled]
+
+    def load(self, state: dict[str, Any]) -> None:
+        super().load(state)
+        self.labelled = self.task.train
+        if self.found:
+            self.learn_from(self.decided)
 
     @property
     def judges_unknown(self) -> bool:
@@ -231,7 +314,7 @@ class SRNCPlus(Method):
         label, tried = evidence.argmax(1), []
         for learned in self.lessons(evidence):
             figures = self.train_classifier([
-                Part("classifier_source", self.source, self.task.train, self.labels),
+                Part("classifier_source", self.source, self.labelled, self.labels),
                 Part("classifier_target", self.target, learned, label[learned])])
             figures["learned_share"] = len(learned) / len(self.task.pool)
             tried.append((self.held_out_loss(), figures, deepcopy(self.classifier.state_dict())))
@@ -321,7 +404,7 @@ class SRNCPlus(Method):
             scores: of decisions, ``[V, N(+1)]``.
         """
         (margin, label), share = self.margins(scores), float(self.accuracy) ** self.doubt
-        if self.task.open_set and not self.one_graph:
+        if not self.closed and not self.one_graph:
             share = LEARNED
         kept = []
         for members in ((label == k).nonzero().ravel() for k in range(scores.size(1))):
@@ -363,7 +446,7 @@ class SRNCPlus(Method):
         named, learned = scores.argmax(1), self.surest(scores)
         cluster = self.new_cluster_gnn(named)
         encoder = cluster.encoder
-        parts = [Part("cluster_source", cluster.source, self.task.train, self.labels),
+        parts = [Part("cluster_source", cluster.source, self.labelled, self.labels),
                  Part("cluster_decisions", cluster.target, learned, named[learned])]
 
         minimise(encoder, self.make_optimizer(encoder.parameters()),
@@ -379,7 +462,7 @@ class SRNCPlus(Method):
         every = torch.arange(len(named), device=named.device)
         edges, degree = self.task.target.edge_index, self.target.degree
         gamma = newman_resolution(edges, degree, every, named)
-        if self.task.open_set:
+        if not self.closed:
             gamma *= scale * self.resolution
         graphs = (prepare(graph, self.cluster_spec.features)
                   for graph in (self.task.source, self.task.target))
@@ -388,12 +471,21 @@ class SRNCPlus(Method):
                           modularity_weight=self.modularity_weight, lr=CLUSTER_LR,
                           batch_size=self.batch_size, fanout=self.fanout)
 
+    @property
+    def num_corrected(self) -> int:
+        return self.num_labelled if self.correction == "mean" else self.task.num_known
+
+    def corrected(self, scores: Tensor) -> Tensor:
+        if self.correction_by_kind:
+            self.correction, self.correction_power = CORRECTIONS[not self.closed]
+        return super().corrected(scores)
+
     def uncorrected(self, graph: Data, role: str = "target") -> Tensor:
         """Log posteriors ``[V, N(+1)]``; before the first turn the unknown class has the negative
         propagated log-odds of a node's likeliest class, of classes as if all had as many labels,
         less what labels are missing, above the likeliest class."""
         logits, known = self.logits(graph, role), self.task.num_known
-        if not self.task.open_set:
+        if self.closed:
             return self.smoothed(logits, graph)
         if self.number:
             log_p = logits.log_softmax(1)
@@ -422,11 +514,12 @@ class SRNCPlus(Method):
         """As all methods do where a held-out node on the target is unknown; else the cut is by the
         estimated share of unknown nodes on one graph, and between two graphs at the logit of the
         unknown class."""
-        self.held_out, known = label, label < self.task.num_known
+        self.held_out, known = label, label < self.num_labelled
         if known.any():
-            named = scores[known, :self.task.num_known].argmax(1)
+            named = scores[known, :self.num_labelled].argmax(1)
             self.accuracy.fill_(float((named == label[known]).float().mean()))
-        if not self.task.open_set:
+        if self.closed:
+            self.threshold.fill_(0.0)
             return
         if self.judges_unknown:
             super().calibrate(scores, label, on_target)
