@@ -80,6 +80,12 @@ class SingleOdds(SRNCPlus):
         return score
 
 
+class TargetAlone(SRNCPlus):
+    """Unknown classes are looked for on the target alone."""
+
+    source_tells = False
+
+
 class Part(NamedTuple):
     """SRNC+ without something.
 
@@ -108,6 +114,7 @@ PARTS = {
     "no sharing of the posterior": Part("own few close", {"smoothing": 0}, {}, Single),
     "one spare cluster": Part(OPEN, {"spare": 1}),
     "Newman's resolution": Part(OPEN, {"resolution": 1.0}),
+    "the source not solved first": Part("stays", {}, {}, TargetAlone),
     "log-odds not shared": Part(OPEN, {}, {}, SingleOdds),
     "log-odds not divided": Part("own gone stays", {}, {}, NoDivision),
     "missing labels not counted": Part("own few", {"missing": 0.0}),

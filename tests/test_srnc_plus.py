@@ -18,7 +18,8 @@ from graphgym_srnc.methods.cut import best_threshold
 from graphgym_srnc.methods.erm import ERM
 from graphgym_srnc.methods.srnc_plus import SRNCPlus
 from graphgym_srnc.methods.training import Part
-from graphgym_srnc.shifts import synthetic
+from graphgym_srnc.shifts import splits, synthetic
+from graphgym_srnc.task import ShiftTask
 from graphgym_srnc.train import trainer
 
 SPEC = EncoderSpec(hidden=16, features="auto")
@@ -362,6 +363,88 @@ def test_between_graphs_seven_tenths_of_each_class_teach_whatever_the_source_say
     sizes = label[task.pool].argmax(1).bincount()
     learned = label.argmax(1)[method.surest(label)].bincount()
     assert learned.tolist() == [int(np.ceil(0.7 * size)) for size in sizes.tolist()]
+
+
+def unnamed(nodes: int = 600, seed: int = 0) -> ShiftTask:
+    """Two graphs; the last class of four has no label on either, but for held-out nodes."""
+    task = synthetic.build(mode="close_set", num_nodes=nodes, num_classes=4, num_features=60,
+                           avg_degree=10.0, homophily=0.9, signal=0.6, class_imbalance=1.0,
+                           shift=0.1, split_seed=seed)
+    order = torch.randperm(nodes, generator=torch.Generator().manual_seed(seed))
+    held_out, rest = order[:nodes // 5], order[nodes // 5:nodes * 3 // 5]
+    every = torch.arange(nodes)
+    return ShiftTask("unnamed", source=task.source, target=task.target, val_graph=task.source,
+                     train=rest[task.source.y[rest] < 3].sort().values, val=held_out, test=every,
+                     pool=every, num_known=3, open_set=True)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_the_unknown_class_is_found_on_the_source_first(seed):
+    task, method = unnamed(seed=seed), make()
+    record = trainer.fit(method, task, selection="last")
+    assert len(record.history) == 4  # the plain classifier, the source, two turns
+    source, every = task.source.y, torch.arange(600)
+    rest = every[~torch.isin(every, torch.cat([task.train, task.val]))]
+    found = method.decided[rest]
+    assert float((found == source[rest]).float().mean()) > 0.85
+    share = record.history[1].losses["source_unknown_share"]
+    assert share == pytest.approx(float((found == 3).float().mean()))
+    assert share == pytest.approx(float((source[rest] == 3).float().mean()), abs=0.08)
+    assert record.test["micro_f1"] > record.history[0].test["micro_f1"] + 0.1
+    assert record.test["unknown_recall"] > 0.8
+
+    assert method.closed and method.num_clusters == 4
+    assert not torch.isin(method.labelled, task.val).any()
+    assert len(method.labelled) + len(task.val) == 600
+    assert torch.equal(method.decided[task.train], source[task.train])
+
+
+def test_what_follows_the_source_is_close_set_shift_of_one_more_class():
+    task, method = unnamed(300), make()
+    trainer.fit(method, task, selection="last", max_episodes=1)
+    logits = method.logits(task.target)
+    p = method.smooth(logits.softmax(1), task.target, 10).double().numpy()
+    p /= p.mean(0) ** 0.75
+    wanted = p / p.sum(1, keepdims=True)
+    scores = method.predict(task.target)
+    assert np.allclose(scores.softmax(1).numpy(), wanted, atol=1e-5)
+    assert torch.equal(method.decide(scores), scores.argmax(1))
+
+    label = torch.arange(len(task.val)) % 4
+    method.calibrate(scores[:len(label)], label, scores)
+    right = (wanted[:len(label)].argmax(1) == label.numpy()).mean()
+    assert float(method.accuracy) == pytest.approx(right) and float(method.threshold) == 0
+
+
+@pytest.mark.parametrize("lacks", ["unknown nodes held out", "other nodes without a label"])
+def test_the_source_is_not_solved_where_it_tells_nothing(lacks):
+    task = unnamed(300)
+    known = task.source.y[task.val] < 3
+    if lacks.startswith("unknown"):
+        task = dataclasses.replace(task, val=task.val[known])
+    else:
+        nodes = torch.arange(300)
+        kept = torch.isin(nodes, task.val) | (task.source.y < 3)
+        source = splits.induced(task.source, kept)
+        number = kept.cumsum(0) - 1
+        val = number[task.val]
+        train = torch.arange(source.num_nodes)
+        train = train[~torch.isin(train, val)]
+        task = dataclasses.replace(task, source=source, val_graph=source, train=train, val=val)
+    method = make()
+    record = trainer.fit(method, task, selection="last")
+    assert not method.found and len(record.history) == 3
+    assert method.num_clusters == 3 + method.spare
+
+
+def test_a_model_that_found_the_class_predicts_the_same_once_loaded():
+    task, method = unnamed(300), make()
+    trainer.fit(method, task, selection="last")
+    other = make()
+    other.build(task.sizes)
+    other.load_state_dict(method.state_dict())
+    assert torch.equal(other.predict(task.target), method.predict(task.target))
+    assert other.correction == "mean"
 
 
 def test_it_is_above_the_plain_gnn_on_one_graph():

@@ -96,14 +96,14 @@ class SRNCPlus(Method):
     missing labels count against log-odds; else where the classifier is less sure than ``sure`` of
     the held-out known nodes: an unknown node that is taken for known does more harm than the
     reverse. Between two graphs there is a cut in the first turn alone: the less sure half of the
-    target is unknown by it. Unknown nodes held out on the source are not read: the cut that they
-    ask for is too high on a graph of which the classifier is less sure on the whole.
+    target is unknown by it.
 
-    Where nodes of unknown classes are held out on the source, they are among its unlabelled nodes
-    too. There they can be found as on one graph, by the same algorithm, which is what the first
-    turn does then. Its decisions are the labels of the source from there on, those of the unknown
-    class as well, and what follows is close-set shift of :math:`N + 1` classes. An unknown class of
-    the target that the source lacks is not looked for.
+    Where nodes of unknown classes are held out on the source of two graphs, others are among its
+    unlabelled nodes. There they are found first, by this very algorithm on the source as one graph.
+    Its decisions are the labels of the source from there on, of :math:`N + 1` classes, and what
+    follows is close-set shift. The cut itself is not taken to the target: it is too high on a graph
+    of which a classifier is less sure on the whole. An unknown class that the source lacks is not
+    looked for then.
 
     Args:
         rounds: turns, and where the source is solved first as many there.
