@@ -125,7 +125,9 @@ ROWS: dict[str, tuple[str, str, dict[str, Any]]] = {
 }
 ONLY = {"both": {"iid": (), "erm": (), "erm-ppr": (), "pgl": ("PGL+GCN", "erm", PGL),
                  "pgl-ppr": ("PGL+GCN + PPR", "erm", PGL | {"pgl.smoothing": PPR}),
-                 "srnc-plus": ()},
+                 "srnc-plus": (),
+                 "srnc-plus-source": ("SRNC+, on the source alone", "srnc-plus",
+                                      {"train.max_episodes": 1})},
         "localized": dict.fromkeys(("iid", "erm", "erm-ppr", "erm-corrected", "dann", "cmd",
                                     "cmd-ppr", "cmd-corrected", "srgnn", "srnc", "srnc-plus"), ()),
         "ocnnc": {"erm": (), "erm-share": ("GCN, cut by share", "erm", {"erm.cut": "share"}),
