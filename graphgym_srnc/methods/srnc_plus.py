@@ -191,10 +191,10 @@ class SRNCPlus(Method):
     def start(self, task: ShiftTask) -> dict[str, float]:
         """Train the classifier of the known classes, and on one graph the cluster GNNs that tell
         where labels are missing (lines 1 and 2 of Algorithm 1)."""
-        return self.begin(task)
+        return self.pretrain(task)
 
-    def begin(self, task: ShiftTask) -> dict[str, float]:
-        """What :meth:`start` does, on the source alone as well."""
+    def pretrain(self, task: ShiftTask) -> dict[str, float]:
+        """What :meth:`start` does, for the source alone as well."""
         self.found.fill_(False)
         self.setup(task)
         self.ready()
@@ -268,7 +268,7 @@ class SRNCPlus(Method):
             self.calibrate(found[whole.val], label, found)
             return found
 
-        self.begin(alone)
+        self.pretrain(alone)
         for _ in range(self.rounds):
             scores()
             self.episode()
@@ -473,6 +473,7 @@ class SRNCPlus(Method):
 
     @property
     def num_corrected(self) -> int:
+        # The other corrections read figures of the labels that were given.
         return self.num_labelled if self.correction == "mean" else self.task.num_known
 
     def corrected(self, scores: Tensor) -> Tensor:
