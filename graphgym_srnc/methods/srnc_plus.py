@@ -120,7 +120,7 @@ class SRNCPlus(Method):
         sure: share of the held-out known nodes that the classifier's decisions keep known, on one
             graph.
         doubt: power of the held-out accuracy that gives the share of decisions to learn; 0 = all.
-            Not read in open-set shift between two graphs.
+            Not read where unknown nodes are looked for on another graph.
         smoothing: as of every method, but in close-set shift alone.
         correction: as of every method; ``auto``, which sets its power too, is ``mean`` at 0.75 in
             close-set shift and ``labels`` at 0.5 in open-set shift.
