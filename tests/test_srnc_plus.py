@@ -1,6 +1,7 @@
 """SRNC+: log-odds, missing labels, weights and cuts against oracles."""
 from __future__ import annotations
 
+import copy
 import dataclasses
 from functools import partial
 
@@ -445,6 +446,25 @@ def test_a_model_that_found_the_class_predicts_the_same_once_loaded():
     other.load_state_dict(method.state_dict())
     assert torch.equal(other.predict(task.target), method.predict(task.target))
     assert other.correction == "mean"
+
+
+@pytest.mark.parametrize("cut_off", [0, 1, 2])
+def test_a_run_that_solves_the_source_goes_on_where_it_was_cut_off(cut_off):
+    class Kept:
+        def read(self):
+            return self.states[cut_off] if self.going_on else None
+
+        def write(self, state):
+            self.states.append(copy.deepcopy(state()))
+
+    task, whole, other, kept = unnamed(300), make(), make(), Kept()
+    kept.states, kept.going_on = [], False
+    trainer.fit(whole, task, selection="last", checkpoint=kept)
+    kept.going_on = True
+    record = trainer.fit(other, task, selection="last", checkpoint=kept)
+    assert len(record.history) == 4 and other.found
+    for name, value in whole.state_dict().items():
+        assert torch.equal(other.state_dict()[name], value), name
 
 
 def test_it_is_above_the_plain_gnn_on_one_graph():

@@ -191,10 +191,6 @@ class SRNCPlus(Method):
     def start(self, task: ShiftTask) -> dict[str, float]:
         """Train the classifier of the known classes, and on one graph the cluster GNNs that tell
         where labels are missing (lines 1 and 2 of Algorithm 1)."""
-        return self.pretrain(task)
-
-    def pretrain(self, task: ShiftTask) -> dict[str, float]:
-        """What :meth:`start` does, for the source alone as well."""
         self.found.fill_(False)
         self.setup(task)
         self.ready()
@@ -268,7 +264,7 @@ class SRNCPlus(Method):
             self.calibrate(found[whole.val], label, found)
             return found
 
-        self.pretrain(alone)
+        self.start(alone)
         for _ in range(self.rounds):
             scores()
             self.episode()
