@@ -7,13 +7,14 @@ from functools import partial
 
 import numpy as np
 import pytest
+import scipy.stats
 import torch
 from test_methods_universal import universal
 
 from graphgym_srnc.backbones import EncoderSpec
 from graphgym_srnc.losses.modularity import newman_resolution
 from graphgym_srnc.losses.prior import known_share
-from graphgym_srnc.methods import srnc_plus, training
+from graphgym_srnc.methods import communities, srnc_plus, training
 from graphgym_srnc.methods.cluster_gnn import log_softmax
 from graphgym_srnc.methods.cut import best_threshold
 from graphgym_srnc.methods.erm import ERM
@@ -90,6 +91,52 @@ def test_labels_are_missing_where_a_class_has_none():
     method.missing = 2.0
     assert torch.allclose(method.confidence(method.uncorrected(target)), plain + 2 * density,
                           atol=1e-4)
+
+
+def test_communities_learn_until_their_nodes_have_decided(monkeypatch):
+    taken = []
+
+    def counted(*args, **kwargs):
+        taken.append(args[3])
+        return training.minimise(*args, **kwargs)
+
+    def entropy(cluster):
+        q = cluster.log_posterior(cluster.target).exp().double().numpy()
+        return scipy.stats.entropy(q, axis=1, base=q.shape[1]).mean()
+
+    monkeypatch.setattr(communities, "minimise", counted)
+    task = own()
+    method = make(missing=0.0)
+    method.start(task.blind())
+    cluster = method.new_cluster_gnn(method.predict(task.target).argmax(1), dropout=0.0)
+    assert communities.mean_entropy(
+        cluster.log_posterior(cluster.target)) == pytest.approx(entropy(cluster), abs=1e-5)
+
+    monkeypatch.setattr(communities, "UNDECIDED", 0.6)
+    communities.find(cluster)
+    assert 0.4 < entropy(cluster) < 0.6 and 10 < sum(taken) < 200 and {*taken} == {10}
+    monkeypatch.setattr(communities, "UNDECIDED", 0.0)
+    taken.clear()
+    communities.find(cluster)
+    assert sum(taken) == 200
+    cluster.batch_size = 64
+    taken.clear()
+    communities.find(cluster)
+    assert taken == [100]
+
+
+def test_communities_alone_drop_nothing_out():
+    task = own()
+    method = make()
+    method.start(task.blind())
+    named = method.predict(task.target).argmax(1)
+    assert method.new_cluster_gnn(named).encoder.spec.dropout == SPEC.dropout > 0
+    assert method.new_cluster_gnn(named, dropout=0.0).encoder.spec.dropout == 0
+    seen = []
+    made = method.new_cluster_gnn
+    method.new_cluster_gnn = lambda *args, **kwargs: seen.append(made(*args, **kwargs)) or seen[-1]
+    method.find_communities()
+    assert [cluster.encoder.spec.dropout for cluster in seen] == [0.0] * 4
 
 
 def test_known_validation_nodes_set_the_cut_of_decisions():

@@ -17,7 +17,7 @@ from graphgym_srnc.backbones import EncoderSpec, prepare
 from graphgym_srnc.losses.modularity import newman_resolution
 from graphgym_srnc.methods.base import Method
 from graphgym_srnc.methods.cluster_gnn import ClusterGNN, cluster_encoder
-from graphgym_srnc.methods.communities import SCALES, STEPS, LabelDensity
+from graphgym_srnc.methods.communities import SCALES, LabelDensity, find
 from graphgym_srnc.methods.cut import best_threshold, cut_by_share
 from graphgym_srnc.methods.training import Part, minimise, part_losses
 from graphgym_srnc.options import Count, Natural, OneOf, Positive, Share, Weight
@@ -209,11 +209,9 @@ class SRNCPlus(Method):
     def find_communities(self) -> None:
         """Train cluster GNNs on modularity alone, and count the labels in their communities."""
         p = self.logits(self.task.target)[:, :self.task.num_known].softmax(1)
-        trained = [self.new_cluster_gnn(p.argmax(1), scale) for scale in SCALES]
+        trained = [self.new_cluster_gnn(p.argmax(1), scale, dropout=0.0) for scale in SCALES]
         for cluster in trained:
-            # As its ``pretrain`` does, which leaves rows unfilled so that SRNC keeps its digits.
-            minimise(cluster.encoder, cluster.optimizer, cluster.classify([], modularity=True),
-                     STEPS)
+            find(cluster)
         self.density.learn(trained, p, self.task.train, self.labels)
 
     def episode(self) -> dict[str, float]:
@@ -453,16 +451,20 @@ class SRNCPlus(Method):
         figures |= {"resolution": cluster.resolution} | cluster.figures(log_q)
         return figures, cluster.log_class_posterior(log_q)
 
-    def new_cluster_gnn(self, named: Tensor, scale: float = 1.0) -> ClusterGNN:
-        """An untrained cluster GNN, its resolution by decisions ``[V]`` on the target, scaled."""
+    def new_cluster_gnn(self, named: Tensor, scale: float = 1.0,
+                        dropout: float | None = None) -> ClusterGNN:
+        """An untrained cluster GNN, its resolution by decisions ``[V]`` on the target, scaled; with
+        the classifier's dropout or another."""
         every = torch.arange(len(named), device=named.device)
         edges, degree = self.task.target.edge_index, self.target.degree
         gamma = newman_resolution(edges, degree, every, named)
         if not self.closed:
             gamma *= scale * self.resolution
-        graphs = (prepare(graph, self.cluster_spec.features)
-                  for graph in (self.task.source, self.task.target))
-        return ClusterGNN(self.cluster_spec, self.num_clusters, self.task.num_outputs, *graphs,
+        spec = self.cluster_spec
+        if dropout is not None:
+            spec = replace(spec, dropout=dropout)
+        graphs = (prepare(graph, spec.features) for graph in (self.task.source, self.task.target))
+        return ClusterGNN(spec, self.num_clusters, self.task.num_outputs, *graphs,
                           resolution=gamma, collapse=COLLAPSE,
                           modularity_weight=self.modularity_weight, lr=CLUSTER_LR,
                           batch_size=self.batch_size, fanout=self.fanout)
