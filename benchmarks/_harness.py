@@ -5,6 +5,7 @@ import argparse
 import csv
 import functools
 import io
+import json
 import math
 import sys
 from fnmatch import fnmatch
@@ -408,6 +409,28 @@ def serve(args: argparse.Namespace, cells: Sequence[Cell],
     failed = run(cells, args) if cells and not args.no_run else 0
     publish(text(args), args.out)
     return min(failed, 1)
+
+
+def finished(file: Path, key: Sequence[str], cells: Iterable[tuple[Any, ...]],
+             run: Callable[..., dict[str, Any]]) -> list[dict[str, Any]]:
+    """All runs of a file, a line each; those of some cells that it lacks are made first.
+
+    Args:
+        file: what is finished is added to it at once.
+        key: names of what tells runs apart.
+        cells: their values, what ``run`` is called with.
+        run: makes one run.
+    """
+    lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
+    results = [json.loads(line) for line in lines]
+    done = {tuple(result[name] for name in key) for result in results}
+    file.parent.mkdir(parents=True, exist_ok=True)
+    for cell in cells:
+        if cell not in done:
+            results.append(run(*cell))
+            with file.open("a", encoding="utf-8") as out:
+                out.write(json.dumps(results[-1]) + "\n")
+    return results
 
 
 def publish(text: str, out: Path | None) -> None:

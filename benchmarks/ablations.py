@@ -19,7 +19,6 @@ does, not how good the method is. A line of `--results` is a finished run, which
 from __future__ import annotations
 
 import argparse
-import json
 import time
 from collections.abc import Callable, Iterator
 from fnmatch import fnmatch
@@ -29,7 +28,7 @@ from unittest import mock
 
 import _pages
 import torch
-from _harness import main, markdown, publish, tests
+from _harness import finished, main, markdown, publish, tests
 from torch import Tensor
 from torch.optim.lr_scheduler import ConstantLR
 from torch_geometric.data import Data
@@ -122,6 +121,8 @@ PARTS = {
     "one share learned": Part("few", {}, {"SHARES": (0.7,)}),
     "cluster GNN and classifier weigh the same": Part("own few", {}, {"WEIGHTS": (0.5,)}),
     "five of a hundred known called unknown": Part("own", {"sure": 0.95}),
+    "communities learn a hundred steps": Part("own few", {}, {
+        "find": lambda cluster: cluster.pretrain(100)}),
     "a steady rate, all steps": Part("own few", {}, {
         "FALLING": 1.0, "CosineAnnealingLR": lambda optimizer, _: ConstantLR(optimizer, 1.0)}),
 }
@@ -273,15 +274,7 @@ def begin() -> int:
     if args.page:
         _pages.check(args.page, "ablations.py")
     torch.set_num_threads(1)
-    lines = args.results.read_text().splitlines() if args.results.exists() else []
-    results = [json.loads(line) for line in lines]
-    done = {(r["kind"], r["graph"], r["seed"], r["part"]) for r in results}
-    args.results.parent.mkdir(parents=True, exist_ok=True)
-    for cell in wanted(args):
-        if cell not in done:
-            results.append(run(*cell))
-            with args.results.open("a") as file:
-                file.write(json.dumps(results[-1]) + "\n")
+    results = finished(args.results, ("kind", "graph", "seed", "part"), wanted(args), run)
     publish(table(results), args.out)
     if args.page:
         _pages.write(args.page, "ablations.py", f"\n{table(results)}")

@@ -11,14 +11,13 @@ that homophily. GRAPHGYM_SRNC_DATA names the data folder.
 from __future__ import annotations
 
 import argparse
-import json
 import time
 import warnings
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
-from _harness import main, markdown, publish
+from _harness import finished, main, markdown, publish
 
 from graphgym_srnc.report.statistics import mean, mean_std
 
@@ -127,18 +126,9 @@ def begin() -> int:
     options.add_argument("--results", type=Path, default=Path("results/own.jsonl"))
     options.add_argument("--out", type=Path)
     args = options.parse_args()
-    lines = args.results.read_text().splitlines() if args.results.exists() else []
-    results = [json.loads(line) for line in lines]
-    done = {(r["graph"], r["row"], r["seed"]) for r in results}
-    args.results.parent.mkdir(parents=True, exist_ok=True)
-    for seed in range(args.seeds):
-        for name in args.only.split(","):
-            for row in args.rows.split(","):
-                if (name, row, seed) in done:
-                    continue
-                results.append(run(name, row, seed))
-                with args.results.open("a") as file:
-                    file.write(json.dumps(results[-1]) + "\n")
+    cells = ((name, row, seed) for seed in range(args.seeds) for name in args.only.split(",")
+             for row in args.rows.split(","))
+    results = finished(args.results, ("graph", "row", "seed"), cells, run)
     publish(table(results), args.out)
     return 0
 

@@ -11,7 +11,6 @@ again. GRAPHGYM_SRNC_DATA names the data folder.
 from __future__ import annotations
 
 import argparse
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ from typing import Any
 import _pages
 import close_set
 import torch
-from _harness import known, main, markdown, publish, tests, wins
+from _harness import finished, known, main, markdown, publish, tests, wins
 from torch_geometric.data import Data
 
 from graphgym_srnc.backbones import EncoderSpec
@@ -123,17 +122,9 @@ def begin() -> int:
     if args.page:
         _pages.check(args.page, "source_first.py")
     torch.set_num_threads(1)
-    lines = args.results.read_text().splitlines() if args.results.exists() else []
-    results = [json.loads(line) for line in lines]
-    done = {(r["block"], r["row"], r["seed"]) for r in results}
-    args.results.parent.mkdir(parents=True, exist_ok=True)
-    for seed in range(args.seeds):
-        for block in close_set.TABLES["both"]:
-            for row in FINDERS:
-                if (block, row, seed) not in done:
-                    results.append(run(block, row, seed))
-                    with args.results.open("a") as file:
-                        file.write(json.dumps(results[-1]) + "\n")
+    cells = ((block, row, seed) for seed in range(args.seeds) for block in close_set.TABLES["both"]
+             for row in FINDERS)
+    results = finished(args.results, ("block", "row", "seed"), cells, run)
     publish(table(results, args.csv), args.out)
     if args.page:
         _pages.write(args.page, "source_first.py", f"\n{table(results, args.csv)}")
