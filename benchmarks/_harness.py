@@ -370,7 +370,7 @@ def provenance(results: Sequence[dict[str, Any]]) -> str:
     commits = sorted({str(result["commit"])[:7] for result in results})
     every = (result["versions"].items() for result in results if "versions" in result)
     versions = sorted({", ".join(f"{name} {v}" for name, v in items) for items in every})
-    return f"Commit {', '.join(commits)}; {'; '.join(versions)}; 1 thread a run.\n"
+    return "; ".join([f"Commit {', '.join(commits)}", *versions, "1 thread a run.\n"])
 
 
 def parser(doc: str, out_option: str, out_dir: str) -> argparse.ArgumentParser:

@@ -1,6 +1,6 @@
 """Tables with every row tuned by `graphgym-srnc tune`: equal trials, one selector, equal rights.
 
-    python benchmarks/tuned.py --page docs/results.md      # all tables
+    python benchmarks/tuned.py --csv docs/results.csv --page docs/results.md   # all tables
     python benchmarks/tuned.py cora --only 'erm,pgl-*' --trials 40
     python benchmarks/tuned.py --no-run                     # the tables of what is there
 
@@ -11,6 +11,8 @@ command resumes. GRAPHGYM_SRNC_DATA names the data folder.
 from __future__ import annotations
 
 import argparse
+import csv
+import io
 import json
 import sys
 from fnmatch import fnmatch
@@ -41,8 +43,12 @@ from _harness import (
     wins,
 )
 
+from graphgym_srnc import atomic
 from graphgym_srnc.cli.main import main as command
 from graphgym_srnc.report.statistics import mean, mean_std
+
+STUDIES = "tuned.csv"
+"""Beside the file of all scores, what the studies found."""
 
 
 class Plan(NamedTuple):
@@ -120,18 +126,64 @@ def study(table: str, row: str, args: argparse.Namespace) -> Path:
     return args.out_dir / "tune" / f"{table}-{row}"
 
 
-def record(table: str, row: str, args: argparse.Namespace) -> dict[str, Any]:
-    """What a study of one method has found, empty before it is over."""
+class Study(NamedTuple):
+    """What a search has found.
+
+    Args:
+        trials: how many there were.
+        seconds: of all of them together.
+        default, chosen: the selector's scores of the config, empty if it has none, and of what was
+            chosen.
+        changed: what that changes, in print.
+    """
+
+    trials: int
+    seconds: float
+    default: str
+    chosen: str
+    changed: str
+
+
+def record(table: str, row: str, args: argparse.Namespace) -> Study | None:
+    """What the study of a row has found, None before it is over."""
     file = study(table, row, args) / "tuned.json"
     if not file.exists():
-        return {}
-    return next(iter(json.loads(file.read_text(encoding="utf-8"))["methods"].values()))
+        return None
+    one = next(iter(json.loads(file.read_text(encoding="utf-8"))["methods"].values()))
+    before, trials = one["default"], one["trials"]
+    changed = ", ".join(f"{key} {new}" for key, (_, new) in one["changed"].items())
+    return Study(len(trials), sum(trial["seconds"] for trial in trials),
+                 "" if before is None else f"{100 * before:.1f}", f"{100 * one['validation']:.1f}",
+                 changed or "as it was")
+
+
+def studies(args: argparse.Namespace) -> dict[tuple[str, str], Study]:
+    """Studies of all rows: those of a file beside ``--csv``, but for those of ``--out-dir``, which
+    may be newer and are added to it."""
+    file, known_studies = args.csv and args.csv.with_name(STUDIES), {}
+    if file and file.exists():
+        with open(file, newline="", encoding="utf-8") as lines:
+            for table, row, trials, seconds, *rest in list(csv.reader(lines))[1:]:
+                known_studies[table, row] = Study(int(trials), float(seconds), *rest)
+    for table, plan in TABLES.items():
+        for row in plan.rows:
+            if one := record(table, row, args):
+                known_studies[table, row] = one
+    if file and known_studies:
+        out = io.StringIO()
+        writer = csv.writer(out, lineterminator="\n")
+        writer.writerow(["table", "row", *Study._fields])
+        for key, one in sorted(known_studies.items()):
+            writer.writerow([*key, one.trials, f"{one.seconds:.0f}", *one[2:]])
+        atomic.write_text(file, out.getvalue())
+    return known_studies
 
 
 def tune(table: str, row: str, args: argparse.Namespace) -> int:
     """Tune a row, unless it has its trials; the exit status."""
     plan, folder = TABLES[table], study(table, row, args)
-    if len(record(table, row, args).get("trials", ())) >= args.trials:
+    one = record(table, row, args)
+    if one and one.trials >= args.trials:
         return 0
     _, config, changes = plan.rows[row]
     blocks = [words(plan.blocks[block]) for block in plan.tuned_on]
@@ -161,12 +213,15 @@ def rows_of(table: str, args: argparse.Namespace) -> list[str]:
 
 
 def found(table: str, args: argparse.Namespace) -> Table:
-    """All finished runs of rows that are tuned."""
-    runs = {row: {block: cell.results(args) for block, cell in cells(table, row, args).items()}
-            for row in rows_of(table, args)}
-    runs = {row: {block: results for block, results in blocks.items() if results}
-            for row, blocks in runs.items()}
-    return {row: blocks for row, blocks in runs.items() if blocks}
+    """All finished runs of rows that are tuned, of ``--out-dir`` or else of ``--csv``."""
+    plan, runs = TABLES[table], {}
+    before = known(args.csv, f"tuned-{plan.hand}")
+    for row in plan.rows:
+        blocks = {block: cell.results(args) for block, cell in cells(table, row, args).items()}
+        blocks = blocks or {block: before.get((block, row), {}) for block in plan.blocks}
+        if blocks := {block: results for block, results in blocks.items() if results}:
+            runs[row] = blocks
+    return runs
 
 
 def score(blocks: dict[str, Results], metric: str) -> str:
@@ -186,7 +241,8 @@ def gaps(plan: Plan, ours: dict[str, Results], others: dict[str, Results]) -> li
     return list(chain(*pairs)) if plan.drawn else list(map(mean, filter(None, pairs)))
 
 
-def scores_table(table: str, runs: Table, args: argparse.Namespace) -> str:
+def scores_table(table: str, runs: Table, of: dict[tuple[str, str], Study],
+                 args: argparse.Namespace) -> str:
     """The rows with their scores, their cost and their tests, the leader first."""
     plan = TABLES[table]
     order = leading(runs, plan.metric)
@@ -199,7 +255,7 @@ def scores_table(table: str, runs: Table, args: argparse.Namespace) -> str:
 
     lines = []
     for row in order:
-        blocks, trials = runs[row], record(table, row, args)["trials"]
+        blocks, one = runs[row], of[table, row]
         every = [result for results in blocks.values() for result in results.values()]
         before = {block: {seed: result for seed, result in hand.get((block, row), {}).items()
                           if seed in results} for block, results in blocks.items()}
@@ -210,7 +266,7 @@ def scores_table(table: str, runs: Table, args: argparse.Namespace) -> str:
         values = pairs.get(row, [])
         line += [score(before, plan.metric).partition(" ")[0],
                  f"{mean(values):+.1f}" if values else "-", wins(values), *p.get(row, "--"),
-                 len(trials), f"{sum(trial['seconds'] for trial in trials):.0f}",
+                 one.trials, f"{one.seconds:.0f}",
                  f"{mean(result['seconds'] for result in every):.1f}"]
         lines.append(line)
     head = ["method", "n", close_set.METRIC_NAMES[plan.metric], "macro recall", "AUROC", "by hand",
@@ -220,31 +276,18 @@ def scores_table(table: str, runs: Table, args: argparse.Namespace) -> str:
     return markdown(head, lines)
 
 
-def settings_table(table: str, rows: list[str], args: argparse.Namespace) -> str:
+def settings_table(table: str, rows: list[str], of: dict[tuple[str, str], Study]) -> str:
     """What was chosen for each row."""
-    lines = []
-    for row in rows:
-        one = record(table, row, args)
-        before = one["default"]
-        chosen = ", ".join(f"{key} {new}" for key, (_, new) in one["changed"].items())
-        lines.append([marked(row, TABLES[table].rows[row][0]),
-                      "-" if before is None else f"{100 * before:.1f}",
-                      f"{100 * one['validation']:.1f}", chosen or "as it was"])
+    lines = [[marked(row, TABLES[table].rows[row][0]), of[table, row].default or "-",
+              of[table, row].chosen, of[table, row].changed] for row in rows]
     return markdown(["method", "its config", "chosen", "what was changed"], lines)
 
 
-def lost(args: argparse.Namespace) -> list[str]:
-    """Tables and rows that the file of scores has and a page written now would not."""
-    return [f"{table}:{row}" for table, plan in TABLES.items()
-            for row in plan.rows
-            if any((block, row) in known(args.csv, f"tuned-{plan.hand}") for block in plan.blocks)
-            and not (table in args.tables and row in rows_of(table, args)
-                     and (record(table, row, args) or not args.no_run))]
-
-
-def table_text(table: str, args: argparse.Namespace) -> tuple[str, list[dict[str, Any]]]:
+def table_text(table: str, of: dict[tuple[str, str], Study],
+               args: argparse.Namespace) -> tuple[str, list[dict[str, Any]]]:
     """One table, and the results it is made of."""
-    plan, runs = TABLES[table], found(table, args)
+    plan = TABLES[table]
+    runs = {row: blocks for row, blocks in found(table, args).items() if (table, row) in of}
     if not runs:
         return "", []
     if args.csv:
@@ -253,9 +296,9 @@ def table_text(table: str, args: argparse.Namespace) -> tuple[str, list[dict[str
     text = (f"### {plan.title}, tuned by machine\n\n{args.trials} trials a row on {on}, split seeds"
             f" {plan.tuning[0]} to {plan.tuning[-1]}, selector `{plan.selection}`; reported split"
             f" seeds 0 to {(args.splits or len(plan.reported)) - 1}.\n\n"
-            + scores_table(table, runs, args))
+            + scores_table(table, runs, of, args))
     text += ("What was chosen, and the selector's score in %, means over the tuning seeds:\n\n"
-             + settings_table(table, leading(runs, plan.metric), args))
+             + settings_table(table, leading(runs, plan.metric), of))
     return text, [result for blocks in runs.values() for results in blocks.values()
                   for result in results.values()]
 
@@ -267,8 +310,8 @@ def begin() -> int:
     add("--only", default="*", metavar="ROW,...", help="patterns of rows")
     add("--trials", type=int, default=20, help="of each row (default: %(default)s)")
     add("--splits", type=int, metavar="N", help="reported split seeds (default: the table's)")
-    add("--csv", type=Path, metavar="FILE", help="scores of every run are added to it; those of the"
-        " hand-set tables are read from it")
+    add("--csv", type=Path, metavar="FILE", help="scores of every run are added to it, and to"
+        f" {STUDIES} beside it what the studies found; what only they have is in the tables too")
     add("--page", type=Path, metavar="FILE", help="write the tables between its marks")
     args = options.parse_args()
     args.tables = args.tables or list(TABLES)
@@ -276,17 +319,17 @@ def begin() -> int:
         if table not in TABLES:
             options.error(f"no table {table}; there are {', '.join(TABLES)}")
     if args.page:
+        if not args.csv:
+            options.error("--page wants --csv, which has the rows that are not made now")
         _pages.check(args.page, "tuned.py")
-        if missing := lost(args):
-            options.error(f"--page would lose rows that --csv has, {', '.join(missing)}: ask for"
-                          " all of them, with --no-run only where their studies are in --out-dir")
 
     failed = 0
     for table in [] if args.no_run else args.tables:
         for row in rows_of(table, args):
             failed += tune(table, row, args)
             failed += run([*cells(table, row, args).values()], args)
-    parts = [table_text(table, args) for table in args.tables]
+    of = studies(args)
+    parts = [table_text(table, of, args) for table in TABLES]
     every = [result for _, results in parts for result in results]
     text = "no results yet\n"
     if every:
