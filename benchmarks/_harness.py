@@ -314,8 +314,8 @@ METRICS = ("micro_f1", "macro_f1", "macro_recall", "unknown_recall", "unknown_pr
            "unknown_auroc", "unknown_aupr", "unknown_fpr95", "known_accuracy", "known_recall", "hs",
            "oscr")
 KEY = ("table", "block", "row", "seed")
-COLUMNS = (*KEY, "split", "masked", "episode", *METRICS, "val_micro_f1", "seconds", "warnings",
-           "config", "commit")
+COLUMNS = (*KEY, "split", "masked", "episode", *METRICS, "val_micro_f1", "seconds", "peak_mib",
+           "warnings", "config", "commit")
 """Of a file with the scores of every run."""
 
 
@@ -340,7 +340,8 @@ def known(path: Path | None, table: str) -> dict[tuple[str, str], Results]:
                 "val": {"micro_f1": float(line["val_micro_f1"])},
                 "test": {metric: float(line[metric]) for metric in METRICS if line.get(metric)},
                 "seconds": float(line["seconds"]), "warnings": [""] * int(line["warnings"]),
-                "digest": line["config"], "commit": line["commit"], "peak_memory_mib": None}
+                "digest": line["config"], "commit": line["commit"],
+                "peak_memory_mib": float(line.get("peak_mib") or 0)}
     return found
 
 
@@ -356,6 +357,7 @@ def save_csv(path: Path, name: str, table: Table) -> None:
             "masked": masked_of(r), "episode": r["selected"],
             **{key: f"{r['test'][key]:.4f}" for key in METRICS if key in r["test"]},
             "val_micro_f1": f"{r['val']['micro_f1']:.4f}", "seconds": f"{r['seconds']:.1f}",
+            "peak_mib": f"{r['peak_memory_mib']:.0f}" if r["peak_memory_mib"] else "",
             "warnings": len(r["warnings"]), "config": r["digest"][:12],
             "commit": str(r["commit"])[:7]}
     out = io.StringIO()
