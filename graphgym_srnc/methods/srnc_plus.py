@@ -44,9 +44,9 @@ COLLAPSE, CLUSTER_LR = 0.1, 0.003
 """Weight of the collapse term, and learning rate of modularity."""
 
 FALLING = 0.3
-"""Share of its steps that a classifier takes by a rate that is divided by it at first and falls
-along a cosine to 0. In open-set shift between two graphs that leaves too many nodes unknown; steps
-on drawn nodes see too few of them to be that few."""
+"""Share of its steps that a classifier takes on one graph, by a rate that is divided by it at first
+and falls along a cosine to 0. Between two graphs that leaves too many nodes unknown, or rare
+classes unlearned; steps on drawn nodes see too few of them to be that few."""
 
 FACTORS = (1.0, 1 / 3, 3.0, 10.0)
 """Multiples of ``missing`` that unknown validation nodes choose from."""
@@ -107,8 +107,8 @@ class SRNCPlus(Method):
 
     Args:
         rounds: turns, and where the source is solved first as many there.
-        steps: gradient steps of the classifier in a turn, all of them with ``batch_size`` and in
-            open-set shift between two graphs, else :data:`FALLING` of them.
+        steps: gradient steps of the classifier in a turn; on one graph, without ``batch_size``,
+            :data:`FALLING` of them.
         fit_steps: steps by which a cluster GNN learns labels and decisions.
         cluster_steps: :math:`T`, steps on the whole sum.
         spare: spare clusters in open-set shift.
@@ -422,7 +422,7 @@ class SRNCPlus(Method):
         self.classifier.load_state_dict(self.new_classifier(self.task.num_outputs).state_dict())
         optimizer = self.make_optimizer(self.classifier.parameters())
         terms = part_losses(self.classifier, parts, self.batch_size, self.fanout)
-        if self.batch_size or (self.task.open_set and not self.one_graph):
+        if self.batch_size or not self.one_graph:
             return minimise(self.classifier, optimizer, terms, self.steps)
         for group in optimizer.param_groups:
             group["lr"] /= FALLING
