@@ -104,10 +104,14 @@ def _close(table: str, rows: tuple[str, ...], tuned_on: tuple[str, ...],
     # The selector is the plan's: a block says what is learnt, not how.
     blocks = {block: {key: value for key, value in changes.items() if key != "train.selection"}
               for block, changes in close_set.TABLES[table].items()}
-    entries = {row: (name, config, changes | ({"train.min_agreement": 0.0} if table in GUESSED
-                                              else {}))
-               for row, (name, config, changes) in close_set.rows_of(table).items()}
-    return Plan(close_set.TITLES[table], {row: entries[row] for row in rows},
+    entries = close_set.rows_of(table)
+    free = {"train.min_agreement": 0.0} if table in GUESSED else {}
+
+    def entry(row: str) -> tuple[str, str, dict[str, Any]]:
+        name, config, changes = entries[row]
+        return name, config, changes | free
+
+    return Plan(close_set.TITLES[table], {row: entry(row) for row in rows},
                 f"paper/{close_set.CONFIGS[table]}/{{}}", blocks, tuned_on, range(100, 101),
                 range(5), selection, table, **rest)
 
@@ -162,25 +166,27 @@ def record(table: str, row: str, args: argparse.Namespace) -> Study | None:
 
 
 def studies(args: argparse.Namespace) -> dict[tuple[str, str], Study]:
-    """Studies of all rows: those of a file beside ``--csv``, but for those of ``--out-dir``, which
-    may be newer and are added to it."""
-    file, known_studies = args.csv and args.csv.with_name(STUDIES), {}
-    if file and file.exists():
-        with open(file, newline="", encoding="utf-8") as lines:
+    """Studies of all rows: those of ``--out-dir``, else those of a file beside ``--csv``."""
+    found: dict[tuple[str, str], Study] = {}
+    if args.csv and args.csv.with_name(STUDIES).exists():
+        with open(args.csv.with_name(STUDIES), newline="", encoding="utf-8") as lines:
             for table, row, trials, seconds, *rest in list(csv.reader(lines))[1:]:
-                known_studies[table, row] = Study(int(trials), float(seconds), *rest)
+                found[table, row] = Study(int(trials), float(seconds), *rest)
     for table, plan in TABLES.items():
         for row in plan.rows:
             if one := record(table, row, args):
-                known_studies[table, row] = one
-    if file and known_studies:
-        out = io.StringIO()
-        writer = csv.writer(out, lineterminator="\n")
-        writer.writerow(["table", "row", *Study._fields])
-        for key, one in sorted(known_studies.items()):
-            writer.writerow([*key, one.trials, f"{one.seconds:.0f}", *one[2:]])
-        atomic.write_text(file, out.getvalue())
-    return known_studies
+                found[table, row] = one
+    return found
+
+
+def save_studies(file: Path, of: dict[tuple[str, str], Study]) -> None:
+    """Write what all studies found, a line each."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(["table", "row", *Study._fields])
+    for key, one in sorted(of.items()):
+        writer.writerow([*key, one.trials, f"{one.seconds:.0f}", *one[2:]])
+    atomic.write_text(file, out.getvalue())
 
 
 def tune(table: str, row: str, args: argparse.Namespace) -> int:
@@ -333,6 +339,8 @@ def begin() -> int:
             failed += tune(table, row, args)
             failed += run([*cells(table, row, args).values()], args)
     of = studies(args)
+    if args.csv and of:
+        save_studies(args.csv.with_name(STUDIES), of)
     parts = [table_text(table, of, args) for table in TABLES]
     every = [result for _, results in parts for result in results]
     text = "no results yet\n"

@@ -27,7 +27,7 @@ def find(cluster: ClusterGNN) -> None:
     """Train a cluster GNN on modularity alone until its nodes have decided."""
     # As its ``pretrain`` does, which leaves rows unfilled so that SRNC keeps its digits.
     losses = cluster.classify([], modularity=True)
-    if cluster.batch_size:
+    if cluster.batch_size:  # a look at every node would take longer than the steps between two
         minimise(cluster.encoder, cluster.optimizer, losses, STEPS)
         return
     for _ in range(MOST // CHECKED):

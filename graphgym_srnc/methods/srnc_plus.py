@@ -451,18 +451,15 @@ class SRNCPlus(Method):
         figures |= {"resolution": cluster.resolution} | cluster.figures(log_q)
         return figures, cluster.log_class_posterior(log_q)
 
-    def new_cluster_gnn(self, named: Tensor, scale: float = 1.0,
-                        dropout: float | None = None) -> ClusterGNN:
-        """An untrained cluster GNN, its resolution by decisions ``[V]`` on the target, scaled; with
-        the classifier's dropout or another."""
+    def new_cluster_gnn(self, named: Tensor, scale: float = 1.0, **changes: Any) -> ClusterGNN:
+        """An untrained cluster GNN, its resolution by decisions ``[V]`` on the target, scaled, and
+        its recipe with some changes."""
         every = torch.arange(len(named), device=named.device)
         edges, degree = self.task.target.edge_index, self.target.degree
         gamma = newman_resolution(edges, degree, every, named)
         if not self.closed:
             gamma *= scale * self.resolution
-        spec = self.cluster_spec
-        if dropout is not None:
-            spec = replace(spec, dropout=dropout)
+        spec = replace(self.cluster_spec, **changes)
         graphs = (prepare(graph, spec.features) for graph in (self.task.source, self.task.target))
         return ClusterGNN(spec, self.num_clusters, self.task.num_outputs, *graphs,
                           resolution=gamma, collapse=COLLAPSE,
