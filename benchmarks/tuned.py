@@ -89,8 +89,6 @@ LOCALIZED = ("erm", "cmd", "dann", "srgnn", "srnc", "srnc-plus")
 OVER_TIME = ("erm", "cmd", "dann", "strurw", "pairalign", "srnc-plus")
 UNSEEN = ("erm", "pgl", "srnc-plus")
 OCNNC = ("erm", "gnnsafe", "nodesafe", "pgl", "dann", "srnc-plus", "uaga")
-GUESSED = ("both", "ocnnc")
-"""Tables in which episodes may disagree with the first one, which calls unknown at a guess."""
 
 
 def _open(graph: str) -> Plan:
@@ -105,13 +103,7 @@ def _close(table: str, rows: tuple[str, ...], tuned_on: tuple[str, ...],
     blocks = {block: {key: value for key, value in changes.items() if key != "train.selection"}
               for block, changes in close_set.TABLES[table].items()}
     entries = close_set.rows_of(table)
-    free = {"train.min_agreement": 0.0} if table in GUESSED else {}
-
-    def entry(row: str) -> tuple[str, str, dict[str, Any]]:
-        name, config, changes = entries[row]
-        return name, config, changes | free
-
-    return Plan(close_set.TITLES[table], {row: entry(row) for row in rows},
+    return Plan(close_set.TITLES[table], {row: entries[row] for row in rows},
                 f"paper/{close_set.CONFIGS[table]}/{{}}", blocks, tuned_on, range(100, 101),
                 range(5), selection, table, **rest)
 

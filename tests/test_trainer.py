@@ -255,7 +255,8 @@ def labellings(task) -> list[Tensor]:
     return [*blurred[:2], (truth + 1) % 3, blurred[2]]
 
 
-def test_target_modularity_selects_by_edges_alone(task):
+def test_target_modularity_selects_by_edges_alone():
+    task = make_task(num_known=3, open_set=False)
     labels = labellings(task)
     method = Labellings(task, *labels)
     record = trainer.fit(method, task, selection="target_modularity")
@@ -278,13 +279,30 @@ def test_target_modularity_selects_by_edges_alone(task):
     assert trainer.fit(Labellings(task, *labels), wrong, selection="target_modularity").best == 1
 
 
-def test_guard_of_target_modularity(task):
+def test_guard_of_target_modularity():
+    task = make_task(num_known=3, open_set=False)
     labels = labellings(task)
     agreement = float((labels[1] == labels[0]).float().mean())
     for least, best in ((0.0, 2), (agreement - 1e-3, 1), (agreement + 1e-3, 3), (1.0, 0)):
         record = trainer.fit(Labellings(task, *labels), task, selection="target_modularity",
                              min_agreement=least)
         assert record.best == best, least
+
+
+def test_guard_of_target_modularity_leaves_out_unknown_nodes():
+    task = make_task(open_set=True)
+    truth, unknown = task.target.y, task.num_known
+    first, fewer, moved = truth.clone(), truth.clone(), truth.clone()
+    first[truth == unknown] = 0  # as a method that cannot say unknown
+    moved[::2] = (moved[::2] + 1) % 2
+    nothing = torch.full_like(truth, unknown)
+    method = Labellings(task, first, fewer, moved, nothing)
+    record = trainer.fit(method, task, selection="target_modularity", min_agreement=1.0)
+    agreement = [episode.losses["agreement"] for episode in record.history]
+    kept = (moved < unknown) & (first < unknown)
+    assert agreement[:2] == [1, 1] and agreement[3] == 0
+    assert agreement[2] == pytest.approx(float((moved == first)[kept].float().mean())) != 1
+    assert record.best == 1
 
 
 def test_other_selections_tell_no_modularity(task):

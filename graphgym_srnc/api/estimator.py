@@ -56,7 +56,7 @@ class Estimator(BaseEstimator):
         selection: what the best episode is chosen by: ``target_val``, ``source_val``,
             ``target_modularity``, ``last``, or by what there is (``auto``), see :meth:`fit`.
         min_agreement: with ``target_modularity``, the least share of target nodes on which an
-            episode and episode 0 agree.
+            episode and episode 0 agree, of those that neither calls unknown.
         max_episodes: at most so many after episode 0; -1 = as many as the method asks for.
         patience: stop after so many episodes in a row without a better score; 0 = never.
         open_set: whether the target may hold classes that training has not; None = what the
@@ -98,9 +98,9 @@ class Estimator(BaseEstimator):
         where there are none, with the largest modularity of the predicted classes on the target,
         which takes no label. In open-set shift where no validation node is of an unknown class,
         Micro-F1 is largest for a method that never says unknown. SRNC, which has a cut of its own,
-        goes by modularity then, whatever ``min_agreement`` says. Other methods take the last
-        episode and the cut that lets 95 % of the validation nodes through, for which, if there are
-        none, a fifth of the training nodes of each class is held out.
+        goes by modularity then. Other methods take the last episode and the cut that lets 95 % of
+        the validation nodes through, for which, if there are none, a fifth of the training nodes of
+        each class is held out.
 
         Training happens on the device of the data, and so does prediction afterwards; a model from
         a file predicts on the CPU. Layers draw from torch's one generator, which is put back
@@ -324,9 +324,6 @@ def _selection(method: Method, task: ShiftTask, shared: dict[str, Any]
         by_score = len(label) and not known_only
         rules["selection"] = ("last" if needs_cut else
                               "target_val" if by_score else "target_modularity")
-        if known_only:
-            # An episode that says unknown differs from episode 0, which cannot.
-            rules["min_agreement"] = 0.0
     return rules
 
 

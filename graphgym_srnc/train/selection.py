@@ -4,6 +4,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from graphgym_srnc.errors import InputError
@@ -79,11 +80,13 @@ class TargetModularity(Selection):
 
     An episode that agrees with episode 0 (the plain GNN, in SRNC) on a smaller share of the target
     nodes than ``min_agreement`` is not selected: modularity is as high for communities that are not
-    the classes.
+    the classes. Only nodes that neither calls unknown count: who is unknown is what later episodes
+    are to find out.
     """
 
     def __call__(self, method, blind, val, prediction, first):
-        agreed = float((prediction == first).float().mean())
+        both = torch.maximum(prediction, first) < self.task.num_known
+        agreed = float((prediction == first)[both].float().mean()) if both.any() else 0.0
         graph = method.prepared(blind.target)
         found = modularity(prediction, graph.adjacency("raw"), graph.degree)
         figures = {"agreement": agreed, "class_modularity": found}

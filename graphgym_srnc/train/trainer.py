@@ -120,8 +120,8 @@ def fit(method: Method, task: ShiftTask, *, seed: int | None = 0,
             The paper's "while Micro-F1 on validation increases" is 1.
         selection: what the best episode is chosen by: ``target_val``, ``source_val``,
             ``target_modularity`` or ``last``, see :mod:`graphgym_srnc.train.selection`.
-        min_agreement: with ``target_modularity``, the least share of target nodes on which an
-            episode has to agree with episode 0.
+        min_agreement: with ``target_modularity``, the least share of the target nodes that neither
+            calls unknown on which an episode has to agree with episode 0.
         callbacks: called after each episode with it, the method and the task.
         checkpoint: keeps the state of the run after episodes. If it has one, training goes on from
             there, and weights and record become, but for seconds, those of a run that was never cut
