@@ -44,7 +44,7 @@ class Cell(NamedTuple):
     name: str
     cfg: str
     changes: dict[str, Any]
-    seeds: range
+    seeds: Sequence[int]
 
     def config(self, args: argparse.Namespace) -> Any:
         """The whole config; the words of ``--set`` go last."""

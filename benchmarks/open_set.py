@@ -2,16 +2,18 @@
 
     python benchmarks/open_set.py tune                     # up to 4 settings a method
     python benchmarks/open_set.py report --only 'cora:*'   # as configs_gym/paper/open_set/ say
+    python benchmarks/open_set.py sets                     # all masked sets, SRNC+ and PGL
     python benchmarks/open_set.py clusters                 # 7 against 16 clusters on Cora
     python benchmarks/open_set.py table --out open_set.md  # means, the paper's numbers, tests
 
-Tuning: split seeds 100 to 102, validation only; else split seeds 0 to 9. Every command resumes:
-what is finished stays, whatever was interrupted runs again. GRAPHGYM_SRNC_DATA names the data
-folder.
+Tuning: split seeds 100 to 102, validation only; else split seeds 0 to 9, and as many as there are
+sets of classes to mask for `sets`. Every command resumes: what is finished stays, whatever was
+interrupted runs again. GRAPHGYM_SRNC_DATA names the data folder.
 """
 from __future__ import annotations
 
 import argparse
+import itertools
 import math
 from typing import Any
 
@@ -111,6 +113,13 @@ TUNE: dict[str, list[dict[str, Any]]] = {
 COMMON = ("energy", "gnnsafe", "srnc-plus")
 """Rows with one setting for all graphs."""
 
+ALL_SETS = {"cora": range(35), "citeseer": range(20)}
+"""Split seeds that mask each set of three classes once."""
+
+SET_ROWS = ("srnc-plus", "pgl-gcn", "pgl-ppr", "pgl-members", "pgl-gat", "pgl-sage", "pgl-sgc",
+            "pgl-dgi", "erm")
+"""Rows that are tested on all of them: PGL with every backbone and with more computing."""
+
 CLUSTERS, UNSEEN = (7, 16), (3, 1)
 
 # The paper's gain by 7 instead of 16 clusters, by the number of unseen classes.
@@ -137,6 +146,16 @@ def reported_cell(graph: str, row: str) -> Cell:
     return Cell("report", f"{graph}-{row}", cfg, changes, REPORTED_SEEDS)
 
 
+def set_cells(args: argparse.Namespace) -> dict[tuple[str, str], Cell]:
+    """By graph and row the runs on all masked sets, without those that ``--csv`` has."""
+    cells, done = {}, known(args.csv, "open_set")
+    for graph, row in itertools.product(ALL_SETS, SET_ROWS):
+        missing = [seed for seed in ALL_SETS[graph] if seed not in done.get((graph, row), {})]
+        if missing and chosen(args.only, graph, row):
+            cells[graph, row] = reported_cell(graph, row)._replace(seeds=missing)
+    return cells
+
+
 def clusters_cell(clusters: int, unseen: int) -> Cell:
     changes = {"open_set.num_unseen": unseen}
     return Cell("clusters", f"cora-C{clusters}-unseen{unseen}", f"paper/clusters/cora-{clusters}",
@@ -160,7 +179,8 @@ def graph_results(graph: str, args: argparse.Namespace) -> tuple[dict[str, Resul
             continue
         cell = reported_cell(graph, row)
         results, stale = cell.found(args)
-        results = earlier.get((graph, row), {}) | results
+        before = earlier.get((graph, row), {}).items()
+        results = {seed: one for seed, one in before if seed in REPORTED_SEEDS} | results
         if stale:
             notes.append(f"{names(row)}: of another config than {cell.cfg} is now.")
         warned = sum(bool(result["warnings"]) for result in results.values())
@@ -254,6 +274,36 @@ def tables(args: argparse.Namespace) -> str:
         + provenance(every))
 
 
+def sets_table(args: argparse.Namespace) -> str:
+    """SRNC+ against PGL, each set of masked classes once."""
+    table: Table = {}
+    text, earlier, cells = "", known(args.csv, "open_set"), set_cells(args)
+    for graph, seeds in ALL_SETS.items():
+        for row in SET_ROWS:
+            found = earlier.get((graph, row), {})
+            if (graph, row) in cells:
+                found = found | cells[graph, row].results(args)
+            if found.keys() >= set(seeds):
+                table.setdefault(row, {})[graph] = {seed: found[seed] for seed in seeds}
+        rows = {row: table[row][graph] for row in leading(table) if graph in table[row]}
+        if "srnc-plus" not in rows:
+            continue
+        lines = [[names(row), len(results), *(scores(results, metric) for metric in
+                                              ("micro_f1", "macro_recall", "unknown_auroc"))]
+                 for row, results in rows.items()]
+        head = ["method", "masked sets", "Micro-F1", "macro recall", "AUROC"]
+        text += (f"### {GRAPHS[graph]}, all masked sets\n\n" + markdown(head, lines)
+                 + paired(rows, "srnc-plus"))
+    if not text:
+        return "no results yet\n"
+    if args.csv:
+        save_csv(args.csv, "open_set", table)
+    every = [result for blocks in table.values() for results in blocks.values()
+             for result in results.values()]
+    return (text + "### Both graphs, all masked sets\n\n" + pooled(table, "srnc-plus", names)
+            + provenance(every))
+
+
 def clusters_table(args: argparse.Namespace) -> str:
     """Few clusters against many, beside the paper's gain."""
     runs = {(c, unseen): clusters_cell(c, unseen).results(args)
@@ -283,12 +333,14 @@ def clusters_table(args: argparse.Namespace) -> str:
 
 
 def begin() -> int:
-    commands = {"tune": tuning, "report": tables, "clusters": clusters_table, "table": tables}
+    commands = {"tune": tuning, "report": tables, "sets": sets_table, "clusters": clusters_table,
+                "table": tables}
     args = table_parser(__doc__, list(commands), ROWS, "results/open_set").parse_args()
     pairs = [(graph, row) for graph in GRAPHS for row in ROWS if chosen(args.only, graph, row)]
     cells = {"tune": [tuning_cell(graph, row, setting) for graph, row in pairs
                       for setting in TUNE.get(row, [])],
              "report": [reported_cell(graph, row) for graph, row in pairs],
+             "sets": [*set_cells(args).values()],
              "clusters": [clusters_cell(c, unseen) for unseen in UNSEEN for c in CLUSTERS]}
     return serve(args, cells.get(args.command, []), commands[args.command])
 

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import json
+from argparse import Namespace
 from functools import partial
 from pathlib import Path
 
@@ -135,6 +136,37 @@ def test_runs_count_where_splits_are_draws_and_else_means_of_blocks(benchmark_of
     drawn, fixed = program.TABLES["localized"], program.TABLES["citation"]
     assert program.gaps(drawn, ours, others) == pytest.approx([10.0, -10.0, 10.0, 30.0])
     assert program.gaps(fixed, ours, others) == pytest.approx([0.0, 20.0])
+
+
+def test_all_masked_sets_are_run_but_those_that_the_file_of_scores_has(benchmark_of, monkeypatch,
+                                                                       tmp_path):
+    program, file = benchmark_of("open_set"), tmp_path / "runs.csv"
+    monkeypatch.setattr(program, "ALL_SETS", {"cora": range(3)})
+    monkeypatch.setattr(program, "SET_ROWS", ("srnc-plus", "pgl-gcn"))
+    monkeypatch.setattr(program, "REPORTED_SEEDS", range(2))
+    args = Namespace(csv=file, only="*", set=[], out_dir=tmp_path, test=None)
+    assert [[*cell.seeds] for cell in program.set_cells(args).values()] == [[0, 1, 2]] * 2
+
+    def known_of(*scores: float) -> dict:
+        found = runs(*scores, masked=("a", "b", "c"))
+        for result in found.values():
+            result |= {"selected": 0, "val": {"micro_f1": 0.5}, "seconds": 1.0, "digest": "d",
+                       "peak_memory_mib": None, "warnings": [], "commit": "c"}
+            result["test"] |= {"macro_recall": 0.5, "unknown_auroc": 0.5, "macro_f1": 0.5}
+        return {"cora": found}
+
+    table = {"srnc-plus": known_of(0.9, 0.8, 0.7), "pgl-gcn": known_of(0.8, 0.6)}
+    program.save_csv(file, "open_set", table)
+    cells = program.set_cells(args)
+    assert {key: [*cell.seeds] for key, cell in cells.items()} == {("cora", "pgl-gcn"): [2]}
+    assert "PGL" not in program.sets_table(args), "a set is missing"
+
+    program.save_csv(file, "open_set", {"pgl-gcn": known_of(0.8, 0.6, 0.6)})
+    text = program.sets_table(args)
+    assert not program.set_cells(args)
+    assert "| SRNC+ | 3 | 80.0 ± 8.2 |" in text and "| 3 | +13.3 | 3/3 | 0.25 | 0.25 |" in text
+    rows, _ = program.graph_results("cora", args)
+    assert {len(results) for results in rows.values()} == {2}, "the large table has its ten splits"
 
 
 def test_every_row_is_tuned_and_run_on_other_seeds(tuned, tmp_path, capsys):
