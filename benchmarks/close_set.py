@@ -94,6 +94,7 @@ ROWS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "erm-ppr": ("GCN + PPR", "erm", {"erm.smoothing": PPR}),
     "erm-corrected": ("GCN + PPR + correction", "erm-corrected", {}),
     "dann": ("GCN-DANN", "dann", {}),
+    "grade": ("GRADE", "grade", {}),
     "cmd": ("GCN-CMD", "cmd", {}),
     "cmd-ppr": ("GCN-CMD + PPR", "cmd", {"cmd.smoothing": PPR}),
     "cmd-corrected": ("GCN-CMD + PPR + correction", "cmd-corrected", {}),
@@ -152,6 +153,7 @@ TUNE: dict[str, list[dict[str, Any]]] = {
     "cmd-corrected": [{"cmd.smoothing": steps, "cmd.correction_power": power}
                       for steps in (1, 3, 10) for power in (0.25, 0.5, 0.75, 1.0)],
     "dann": [{"dann.weight": weight} for weight in (0.01, 0.1, 1.0)],
+    "grade": [{"grade.weight": weight} for weight in (0.0005, 0.005, 0.05)],
     "cmd": [{"cmd.weight": weight} for weight in (0.1, 1.0, 5.0)],
     "mmd": [{"mmd.weight": weight} for weight in (0.1, 1.0)],
     "coral": [{"coral.weight": weight} for weight in (1.0, 100.0, 10000.0)],

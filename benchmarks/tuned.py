@@ -84,7 +84,7 @@ class Plan(NamedTuple):
 
 OPEN = ("erm", "gnnsafe", "pgl-gcn", "srnc-plus", "nodesafe", "grasp", "doc",
         "openmax", "g2pxy", "openwgl", "srnc")
-CLOSE = ("erm", "dann", "cmd", "srnc-plus", "pairalign", "a2gnn", "adalign", "udagcn")
+CLOSE = ("erm", "dann", "grade", "cmd", "srnc-plus", "pairalign", "a2gnn", "adalign", "udagcn")
 LOCALIZED = ("erm", "cmd", "dann", "srgnn", "srnc", "srnc-plus")
 OVER_TIME = ("erm", "cmd", "dann", "strurw", "pairalign", "srnc-plus")
 UNSEEN = ("erm", "pgl", "srnc-plus")

@@ -100,7 +100,7 @@ GREEK = dict(zip("alpha beta gamma lambda theta rho tau sigma mu eta Phi".split(
 
 METHODS = {"srnc": "SRNC", "srnc_plus": "SRNC+", "iid": "oracle", "openwgl": "OpenWGL",
            "srnc_committee": "SRNC+ (committee)", "g2pxy": "G2Pxy", "nodesafe": "NODESafe",
-           "strurw": "StruRW", "adalign": "ADAlign",
+           "strurw": "StruRW", "adalign": "ADAlign", "grade": "GRADE",
            "pairalign": "Pair-Align", "a2gnn": "A2GNN", "udagcn": "UDAGCN", "uaga": "UAGA",
            "standard": "GraphGym's own", "erm": "ERM", "pgl": "PGL", "doc": "DOC", "dann": "DANN",
            "cmd": "CMD", "mmd": "MMD", "coral": "CORAL", "srgnn": "SRGNN"}

@@ -117,6 +117,10 @@ def told_apart(source: np.ndarray, target: np.ndarray) -> float:
     return float(sum((found == side[~even])[side[~even] == s].mean() for s in (0, 1)) - 1)
 
 
+def means_apart(x: np.ndarray, y: np.ndarray) -> float:
+    return float(np.linalg.norm(x.mean(0) - y.mean(0)))
+
+
 def moment_distance(x: np.ndarray, y: np.ndarray) -> float:
     x, y = np.tanh(x), np.tanh(y)
     parts = [np.linalg.norm(x.mean(0) - y.mean(0))]
@@ -140,7 +144,8 @@ def covariance_distance(x: np.ndarray, y: np.ndarray) -> float:
 
 
 @pytest.mark.parametrize("name, options, measure, share", [
-    ("dann", {"weight": 0.1}, told_apart, 0.7), ("cmd", {"weight": 0.3}, moment_distance, 0.5),
+    ("dann", {"weight": 0.1}, told_apart, 0.7), ("grade", {"weight": 0.1}, means_apart, 0.7),
+    ("cmd", {"weight": 0.3}, moment_distance, 0.5),
     ("mmd", {"weight": 3.0}, kernel_distance, 0.7),
     ("coral", {"weight": 1000.0}, covariance_distance, 0.5),
     ("srgnn", {"weight": 0.3}, moment_distance, 0.5),
@@ -148,7 +153,7 @@ def covariance_distance(x: np.ndarray, y: np.ndarray) -> float:
     ("adalign", {"weight": 2.0, "amplitude": 0.5, "source_hops": 0, "target_hops": 0},
      moment_distance, 0.7)])
 def test_hidden_states_come_together(name, options, measure, share):
-    pace = {"steps": 300, "lr": 0.003} if name == "dann" else {"steps": 100, "lr": 0.01}
+    pace = {"steps": 300, "lr": 0.003} if name in ("dann", "grade") else {"steps": 100, "lr": 0.01}
     *plain, _ = both_sides("erm", **pace)
     *aligned, right = both_sides(name, **pace, **options)
     *without, _ = both_sides(name, **pace, **options | {"weight": 0.0})
@@ -458,6 +463,21 @@ def test_udagcn_mixes_two_graphs():
     k, d = (p.detach().double().numpy() for p in method.head.parameters())
     for graph in (task.target, task.target.clone()):
         assert np.allclose(method.logits(graph).numpy(), mixed @ k.T + d, atol=1e-5)
+
+
+# ---- GRADE ----
+
+
+def test_grade_tells_domains_apart_by_hidden_states_and_logits_together():
+    method = started("grade", toy("close_set"), steps=5, weight=0.02).eval()
+    terms = {name: value.item() for name, value in method.losses().items()}
+    states = [np.concatenate([part.detach().double().numpy() for part in reversed(
+        method.classifier.embed(view))], 1) for view in (method.on_source, method.on_target)]
+    w, b = (p.detach().double().numpy() for p in method.domain.parameters())
+    assert states[0].shape[1] == method.classifier.hidden_dim + method.task.num_known == w.size
+    source, target = (1 / (1 + np.exp(-(h @ w.T + b))) for h in states)
+    wanted = 0.02 * -(np.log(source).mean() + np.log(1 - target).mean())
+    assert terms["domain"] == pytest.approx(wanted, rel=1e-4)
 
 
 # ---- Pair-Align ----

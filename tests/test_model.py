@@ -74,7 +74,7 @@ def check_bits(method, task, loaded) -> None:
 
 @pytest.mark.parametrize("mode", methods.names())
 def test_every_method(gym, tmp_path, mode):
-    close_set = ("dann", "cmd", "mmd", "coral", "srgnn", "strurw", "a2gnn", "adalign",
+    close_set = ("dann", "grade", "cmd", "mmd", "coral", "srgnn", "strurw", "a2gnn", "adalign",
                  "udagcn", "pairalign")
     kind = ["synthetic.num_unseen", "0"] if mode in close_set else []
     method, task, loaded = trained(gym, tmp_path, "train.mode", mode, *kind)
