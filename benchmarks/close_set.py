@@ -84,6 +84,7 @@ TUNING_SEEDS, REPORTED_SEEDS = range(100, 103), range(10)
 
 PGL = {"train.mode": "pgl", "pgl.confident": 0.4}
 PPR, DGI = 10, {"gnn.layer_type": "dgi"}
+CORRECTED = {"erm.smoothing": PPR, "erm.correction": "mean", "erm.correction_power": 0.5}
 SOURCE_FIRST = {"srnc.cluster_init": "auto", "srnc.cluster_lr": 0.003, "srnc.collapse": 0.1,
                 "srnc.source_batch": 0, "srnc.cluster_steps": 30, "srnc.steps": 30}
 
@@ -131,7 +132,9 @@ ONLY = {"both": {"iid": (), "erm": (), "erm-ppr": (), "pgl": ("PGL+GCN", "erm", 
                                       {"train.max_episodes": 1})},
         "localized": dict.fromkeys(("iid", "erm", "erm-ppr", "erm-corrected", "dann", "cmd",
                                     "cmd-ppr", "cmd-corrected", "srgnn", "srnc", "srnc-plus"), ()),
-        "ocnnc": {"erm": (), "erm-share": ("GCN, cut by share", "erm", {"erm.cut": "share"}),
+        "ocnnc": {"erm": (), "erm-ppr": (),
+                  "erm-corrected": ("GCN + PPR + correction", "erm", CORRECTED),
+                  "erm-share": ("GCN, cut by share", "erm", {"erm.cut": "share"}),
                   "gnnsafe": ("GCN + GNNSafe", "gnnsafe", {}),
                   "nodesafe": ("NODESafe", "nodesafe", {}), "pgl": ("PGL+GCN", "pgl", {}),
                   "dann": (), "uaga": ("UAGA", "uaga", {}), "srnc-plus": ()}}

@@ -130,6 +130,21 @@ class G2Pxy(Estimator):
                  num_threads: int | str = 'auto', callbacks: Sequence[Any] = (),
                  verbose: int = False) -> None: ...
 
+class GRADE(Estimator):
+    """The plain GNN, and a linear domain classifier on hidden state and logits side by side."""
+    def __init__(self, *, weight: float = 0.005, gamma: float = 10.0, target_nodes: int = 0,
+                 score: str = 'max_softmax', temperature: float = 0.0,
+                 perturbation: float = 0.0014, steps: int = 100, rounds: int = 1,
+                 smoothing: int = 0, correction: str = 'none', correction_power: float = 1.0,
+                 cut: str = 'validation', batch_size: int = 0, fanout: int = 10,
+                 backbone: str = 'gcn', hidden: int = 256, layers: int = 2, dropout: float = 0.5,
+                 activation: str = 'relu', heads: int = 8, features: str = 'auto',
+                 lr: float = 0.01, weight_decay: float = 0.0005, selection: str = 'auto',
+                 min_agreement: float = 0.6, max_episodes: int = -1, patience: int = 0,
+                 open_set: bool | None = None, random_state: int = 0,
+                 num_threads: int | str = 'auto', callbacks: Sequence[Any] = (),
+                 verbose: int = False) -> None: ...
+
 class IID(Estimator):
     """The plain GNN on ``task.oracle``; the paper's ΔF1 is the distance to its Micro-F1."""
     def __init__(self, *, score: str = 'max_softmax', temperature: float = 0.0,

@@ -537,7 +537,7 @@ def test_a_shipped_grid_loads_as_a_whole(gym, tmp_path, name):
     # GraphGym's agg_batch sorts by the columns of one of the folders.
     assert len({tuple(axis.alias for axis in part) for part in spaces}) == 1
     cells = plan.cells(space.settings(spaces), None, "default", [], tmp_path, 10)
-    expected = {"open_set": 27, "close_set_citation": 108, "close_set_arxiv": 54,
+    expected = {"open_set": 27, "close_set_citation": 114, "close_set_arxiv": 57,
                 "clusters": 14, "testing": 8, "ocnnc": 42}
     assert len(cells) == expected[name] and not tree(tmp_path)
     if name == "open_set":
