@@ -66,9 +66,9 @@ def watched(monkeypatch) -> Callable[[Pretend], None]:
     modes: list[Pretend] = []
     original = training.minimise
 
-    def minimise(model, optimizer, losses, steps, *schedule):
+    def minimise(model, optimizer, losses, steps, **until):
         if not modes:
-            return original(model, optimizer, losses, steps, *schedule)
+            return original(model, optimizer, losses, steps, **until)
         taken = itertools.count()
 
         def begun():
@@ -78,7 +78,7 @@ def watched(monkeypatch) -> Callable[[Pretend], None]:
         handle = optimizer.register_step_post_hook(
             lambda *args: setattr(modes[-1], "noting", False))
         try:
-            return original(model, optimizer, begun, steps, *schedule)
+            return original(model, optimizer, begun, steps, **until)
         finally:
             handle.remove()
 

@@ -10,7 +10,6 @@ from typing import Annotated, Any
 import torch
 from torch import Tensor
 from torch.nn import functional as F
-from torch.optim.lr_scheduler import CosineAnnealingLR
 from torch_geometric.data import Data
 
 from graphgym_srnc.backbones import EncoderSpec, prepare
@@ -42,11 +41,6 @@ count as known ones in the mean."""
 
 COLLAPSE, CLUSTER_LR = 0.1, 0.003
 """Weight of the collapse term, and learning rate of modularity."""
-
-FALLING = 0.3
-"""Share of its steps that a classifier takes on one graph, by a rate that is divided by it at first
-and falls along a cosine to 0. Between two graphs that leaves too many nodes unknown, or rare
-classes unlearned; steps on drawn nodes see too few of them to be that few."""
 
 FACTORS = (1.0, 1 / 3, 3.0, 10.0)
 """Multiples of ``missing`` that unknown validation nodes choose from."""
@@ -107,8 +101,8 @@ class SRNCPlus(Method):
 
     Args:
         rounds: turns, and where the source is solved first as many there.
-        steps: gradient steps of the classifier in a turn; on one graph, without ``batch_size``,
-            :data:`FALLING` of them.
+        steps: gradient steps of the classifier in a turn, at most; on one graph, without
+            ``batch_size``, until its loss has converged.
         fit_steps: steps by which a cluster GNN learns labels and decisions.
         cluster_steps: :math:`T`, steps on the whole sum.
         spare: spare clusters in open-set shift.
@@ -422,13 +416,10 @@ class SRNCPlus(Method):
         self.classifier.load_state_dict(self.new_classifier(self.task.num_outputs).state_dict())
         optimizer = self.make_optimizer(self.classifier.parameters())
         terms = part_losses(self.classifier, parts, self.batch_size, self.fanout)
-        if self.batch_size or not self.one_graph:
-            return minimise(self.classifier, optimizer, terms, self.steps)
-        for group in optimizer.param_groups:
-            group["lr"] /= FALLING
-        steps = math.ceil(FALLING * self.steps)
-        return minimise(self.classifier, optimizer, terms, steps,
-                        CosineAnnealingLR(optimizer, steps))
+        # Between two graphs rare classes come late, when the loss of all has long been low; and
+        # the loss of drawn nodes says too little.
+        return minimise(self.classifier, optimizer, terms, self.steps,
+                        until_converged=self.one_graph and not self.batch_size)
 
     def cluster(self, scores: Tensor) -> tuple[dict[str, float], Tensor]:
         r"""Train a new cluster GNN; give its losses and :math:`\log Q_\Phi` over classes

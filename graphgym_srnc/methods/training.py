@@ -6,7 +6,6 @@ from typing import Callable, Iterable, NamedTuple, Sequence
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
-from torch.optim.lr_scheduler import LRScheduler
 from torch_geometric.data import Data
 
 from graphgym_srnc import parallel, progress
@@ -14,6 +13,13 @@ from graphgym_srnc.backbones import Batches, Encoder, Graph, infer, prepare
 from graphgym_srnc.options import Weight
 
 MakeOptimizer = Callable[[Iterable[nn.Parameter]], torch.optim.Optimizer]
+
+WINDOW, FALL, LEARNED = 20, 0.9, 0.5
+"""A loss has converged when its mean over so many steps is no tenth below that over as many before,
+and less than half of the first step's: with many classes it stays at chance before it falls."""
+
+LOOK = 5
+"""Steps between two looks at whether a loss has converged, since a device waits for each."""
 
 
 def adam(parameters: Iterable[nn.Parameter], *, lr: Weight = 0.01,
@@ -24,9 +30,9 @@ def adam(parameters: Iterable[nn.Parameter], *, lr: Weight = 0.01,
 
 def minimise(model: nn.Module, optimizer: torch.optim.Optimizer,
              losses: Callable[[], dict[str, Tensor]], steps: int,
-             schedule: LRScheduler | None = None) -> dict[str, float]:
-    """Take gradient steps on the sum of the terms that ``losses()`` gives, in training mode, by the
-    optimiser's rate or a schedule of it.
+             until_converged: bool = False) -> dict[str, float]:
+    """Take gradient steps on the sum of the terms that ``losses()`` gives, in training mode, all of
+    them or, in a single process, until it has converged.
 
     Processes that train together average their gradients. A loss that is no mean over nodes has to
     read the rows of all of them, see :func:`graphgym_srnc.parallel.gather`.
@@ -35,17 +41,32 @@ def minimise(model: nn.Module, optimizer: torch.optim.Optimizer,
         The terms at the last step.
     """
     terms: dict[str, Tensor] = {}
+    history: list[Tensor] = []
     model.train()
     with parallel.own_draws():
         for _ in progress.steps(steps):
             terms = losses()
+            total = sum(terms.values())
             optimizer.zero_grad()
-            sum(terms.values()).backward()
+            total.backward()
             parallel.average(p for group in optimizer.param_groups for p in group["params"])
             optimizer.step()
-            if schedule is not None:
-                schedule.step()
+            if until_converged:
+                history.append(total.detach())
+                if len(history) % LOOK == 0 and converged(history):
+                    break
     return parallel.mean({name: float(term.detach()) for name, term in terms.items()})
+
+
+def converged(losses: Sequence[Tensor]) -> bool:
+    r"""Whether a loss, :math:`L_1 \dots L_t` by step, has been learned and no longer falls,
+    :math:`0.9\, \bar L_{t-40..t-20} < \bar L_{t-20..t} < 0.5\, L_1` (line 12 of Algorithm 1)."""
+    if len(losses) < 2 * WINDOW:
+        return False
+    steps = torch.stack([losses[0], *losses[-2 * WINDOW:]]).tolist()
+    first, before, last = (sum(part) / len(part) for part in
+                           (steps[:1], steps[1:1 + WINDOW], steps[1 + WINDOW:]))
+    return FALL * before < last < LEARNED * first
 
 
 class Part(NamedTuple):
