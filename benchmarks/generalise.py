@@ -1,7 +1,7 @@
 """Does one setting hold on other graphs? SRNC+ beside the plain GNN with a threshold and PGL, on
 graphs made in memory.
 
-    python benchmarks/generalise.py --out generalise.md                 # 20 kinds, seeds 0 to 4
+    python benchmarks/generalise.py --out generalise.md                 # 24 kinds, seeds 0 to 4
     python benchmarks/generalise.py --seeds 2 --only 0,7,19 --set gnn.dim_inner 64
 
 All methods run as their configs for Cora say, untouched. What is finished in ``--results`` is not
@@ -19,7 +19,7 @@ from graphgym_srnc.report.statistics import mean, mean_std
 
 BASELINES = ("erm", "pgl")
 OURS = "srnc-plus"
-NODES = {4: 2000, 7: 3000, 10: 3000, 15: 4000, 20: 4000}
+NODES = {4: 2000, 7: 3000, 10: 3000, 15: 4000, 20: 4000, 40: 6000}
 
 
 class Setting(NamedTuple):
@@ -67,6 +67,10 @@ SETTINGS = [Setting(*row) for row in (
     (20, "1", 0.9, 0, 10),
     (20, "1/3", 0.7, 2.5, 1),
     (20, "1/2", 0.7, 2.5, 1),
+    (40, "1", 0.7, 0, 10),
+    (40, "1/3", 0.9, 2.5, 1),
+    (40, "1/3", 0.5, 2.5, 10),
+    (40, "1/2", 0.7, 0, 1),
 )]
 
 

@@ -345,7 +345,7 @@ def test_on_one_graph_the_classifier_learns_until_its_loss_has_converged(shift, 
     def minimise(model, optimizer, losses, steps, **until):
         def noted():
             terms = losses()
-            seen.append(float(sum(terms.values())))
+            seen.append(float(sum(terms.values()).detach()))
             return terms
 
         return training.minimise(model, optimizer, noted, steps, **until)
@@ -631,3 +631,34 @@ def test_a_classifier_that_is_never_right_on_validation_still_teaches():
     method.start(task.blind())
     method.accuracy.fill_(0.0)
     assert all(np.isfinite(value) for value in method.episode().values())
+
+
+def losses_of(*parts: tuple[float, float, int]) -> list[torch.Tensor]:
+    """A loss that goes evenly from one value to another in some steps, part by part."""
+    return [torch.tensor(value) for begin, end, count in parts
+            for value in np.linspace(begin, end, count)]
+
+
+@pytest.mark.parametrize(("parts", "done"), [
+    ([(2.0, 0.1, 60)], False),                      # still falls
+    ([(2.0, 0.1, 60), (0.1, 0.1, 20)], False),      # but now, as the twenty steps before tell
+    ([(2.0, 0.1, 60), (0.1, 0.1, 40)], True),
+    ([(2.0, 0.1, 60), (0.1, 0.09, 40)], True),      # falls by a twentieth in twenty steps
+    ([(4.0, 4.0, 60)], False),                      # at chance, as with many classes
+    ([(4.0, 2.1, 60), (2.1, 2.1, 40)], False),      # not half learned
+    ([(4.0, 1.9, 60), (1.9, 1.9, 40)], True),
+    ([(2.0, 0.1, 19), (0.1, 0.1, 20)], False),      # too few steps to tell
+    ([(2.0, 0.1, 60), (0.1, float("nan"), 40)], False),
+])
+def test_a_loss_has_converged_when_it_is_learned_and_no_longer_falls(parts, done):
+    assert training.converged(losses_of(*parts)) == done
+
+
+def test_many_classes_are_learned():
+    task = synthetic.build(num_nodes=1500, num_classes=40, num_unseen=8, num_features=400,
+                           avg_degree=8.0, homophily=0.9, signal=0.3, class_imbalance=1.0,
+                           labels_per_class=8, num_val=200, num_test=600, split_seed=2)
+    method = make(rounds=1)
+    record = trainer.fit(method, task, selection="last")
+    plain = trainer.fit(ERM(encoder=SPEC), task, selection="last")
+    assert record.test["micro_f1"] > plain.test["micro_f1"] > 0.9
