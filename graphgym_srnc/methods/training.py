@@ -14,7 +14,7 @@ from graphgym_srnc.options import Weight
 
 MakeOptimizer = Callable[[Iterable[nn.Parameter]], torch.optim.Optimizer]
 
-WINDOW, FALL, LEARNED = 20, 0.9, 0.5
+WINDOW, FALL, BELOW = 20, 0.9, 0.5
 """A loss has converged when its mean over so many steps is no tenth below that over as many before,
 and less than half of the first step's: with many classes it stays at chance before it falls."""
 
@@ -66,7 +66,7 @@ def converged(losses: Sequence[Tensor]) -> bool:
     steps = torch.stack([losses[0], *losses[-2 * WINDOW:]]).tolist()
     first, before, last = (sum(part) / len(part) for part in
                            (steps[:1], steps[1:1 + WINDOW], steps[1 + WINDOW:]))
-    return FALL * before < last < LEARNED * first
+    return FALL * before < last < BELOW * first
 
 
 class Part(NamedTuple):
