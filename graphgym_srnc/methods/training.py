@@ -63,9 +63,8 @@ def converged(losses: Sequence[Tensor]) -> bool:
     :math:`0.9\, \bar L_{t-40..t-20} < \bar L_{t-20..t} < 0.5\, L_1` (line 12 of Algorithm 1)."""
     if len(losses) < 2 * WINDOW:
         return False
-    steps = torch.stack([losses[0], *losses[-2 * WINDOW:]]).tolist()
-    first, before, last = (sum(part) / len(part) for part in
-                           (steps[:1], steps[1:1 + WINDOW], steps[1 + WINDOW:]))
+    first, *recent = torch.stack([losses[0], *losses[-2 * WINDOW:]]).tolist()
+    before, last = sum(recent[:WINDOW]) / WINDOW, sum(recent[WINDOW:]) / WINDOW
     return FALL * before < last < BELOW * first
 
 
