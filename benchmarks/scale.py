@@ -8,6 +8,10 @@ disk, with 10 neighbours a node and layer. What was measured is kept in ``--keep
 again, so that ``--max-edges`` can be raised later. Times are of the processor, which other work on
 the same machine moves less than those of the clock; those are in the table too.
 
+What scores of some nodes cost beside those of all, with many classes:
+
+    python benchmarks/scale.py --sets --out docs/scale.md
+
 Several processes that train together, times by the clock:
 
     torchrun --nproc-per-node 2 benchmarks/scale.py --one erm batches 1e6
@@ -24,6 +28,7 @@ import tempfile
 import time
 from pathlib import Path
 from statistics import linear_regression
+from typing import Any
 
 import _pages
 
@@ -36,6 +41,14 @@ ENVIRONMENT = {"full": {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(2
                "batches": {}}
 """Full batch keeps the memory that it frees: the system would clear it again, page by page, for
 each tensor above 32 MiB."""
+
+
+SETS = (1.0, 0.15, 0.02, 0.002)
+"""Shares of the nodes to score."""
+
+SETS_EDGES, SETS_CLASSES = 10 ** 7, 172
+"""Size of the graph and number of scores of a node that they are measured with, the latter that of
+ogbn-papers100M."""
 
 
 def make(edges: int, folder: Path, mapped: bool):
@@ -114,6 +127,28 @@ def measure(args: argparse.Namespace) -> dict[str, float]:
                 "mib": environment.peak_memory(), "micro_f1": record.test["micro_f1"]}
 
 
+def measure_sets(args: argparse.Namespace) -> dict[str, float]:
+    """Time and memory of the scores of a share of the nodes, from features on disk."""
+    import torch
+
+    from graphgym_srnc import environment
+    from graphgym_srnc.backbones import EncoderSpec, build, infer, prepare
+    from graphgym_srnc.backbones.sampling import neighbourhoods
+    torch.set_num_threads(args.threads)
+    tempfile.tempdir = args.scratch and str(args.scratch)
+    with tempfile.TemporaryDirectory() as folder:
+        graph = prepare(make(SETS_EDGES, Path(folder), True).target, "l2")
+        neighbourhoods(graph, 0)
+        encoder = build(EncoderSpec(hidden=WIDTH, features="l2"), FEATURES, SETS_CLASSES)
+        order = torch.randperm(graph.num_nodes)
+        nodes = None if args.sets == 1 else order[:int(args.sets * graph.num_nodes)]
+        environment.reset_peak_memory()
+        before, begin = environment.peak_memory(), time.process_time()
+        infer(encoder, graph, nodes)
+        return {"share": args.sets, "cpu": time.process_time() - begin,
+                "mib": environment.peak_memory() - before}
+
+
 def slope(points: list[tuple[float, float]]) -> float:
     """The slope of the line of least squares through logarithms of points; NaN with fewer than
     two."""
@@ -168,6 +203,28 @@ def draw(rows: list[dict], path: Path) -> None:
         save(figure, path)
 
 
+def sets_table(rows: list[dict]) -> str:
+    """What scores of a share of the nodes cost."""
+    return _pages.table(("share of the nodes", "CPU s", "MiB"), (
+        (f"{100 * row['share']:g} %", f"{row['cpu']:.2f}", f"{row['mib']:,.0f}") for row in rows))
+
+
+def run(args: argparse.Namespace, *words: Any,
+        environment: dict[str, str] | None = None) -> dict[str, float] | None:
+    """What a process of this program with these words measures; None where it fails."""
+    words = [*words, "--threads", args.threads,
+             *(["--scratch", args.scratch] if args.scratch else [])]
+    done = subprocess.run([sys.executable, __file__, *map(str, words)],
+                          env={**os.environ, **(environment or {}),
+                               "OMP_NUM_THREADS": str(args.threads)},
+                          stdout=subprocess.PIPE, text=True)
+    if done.returncode:
+        print(f"{' '.join(map(str, words))} failed with {done.returncode}", file=sys.stderr)
+        return None
+    print(done.stdout.splitlines()[-1], file=sys.stderr)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--min-edges", type=float, default=1e4)
@@ -184,6 +241,8 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="Markdown file whose table is renewed; without it "
                         "the table is printed")
     parser.add_argument("--figure", type=Path)
+    parser.add_argument("--sets", nargs="?", type=float, const=0.0, metavar="SHARE",
+                        help="scores of some nodes instead; of one share alone, print it")
     parser.add_argument("--one", nargs=3, metavar=("METHOD", "MODE", "EDGES"),
                         help=argparse.SUPPRESS)
     args = parser.parse_args()
@@ -194,6 +253,19 @@ def main() -> None:
             figures = measure(args)
             if parallel.first():
                 print(json.dumps(figures))
+        return
+    if args.sets:
+        print(json.dumps(measure_sets(args)))
+        return
+    if args.sets is not None:
+        rows = [run(args, "--sets", share) for share in SETS]
+        if None in rows:
+            sys.exit(1)
+        text = sets_table(rows)
+        if args.out:
+            _pages.write(args.out, "scale.py --sets", text)
+        else:
+            print(text)
         return
     lines = args.keep.read_text().splitlines() if args.keep.exists() else []
     rows = list(map(json.loads, lines))
@@ -206,19 +278,11 @@ def main() -> None:
                 same = any(row.items() >= kind.items() for row in rows)
                 if same or size > LIMITS[mode]:
                     continue
-                words = ["--steps", args.steps, "--threads", args.threads,
-                         *(["--scratch", args.scratch] if args.scratch else [])]
-                environment = {**os.environ, **ENVIRONMENT[mode],
-                               "OMP_NUM_THREADS": str(args.threads)}
-                done = subprocess.run([sys.executable, __file__, "--one", method, mode, str(size),
-                                       *map(str, words)], env=environment,
-                                      stdout=subprocess.PIPE, text=True)
-                if done.returncode:
-                    print(f"{method}, {mode}, {size:.0e} edges failed with {done.returncode}",
-                          file=sys.stderr)
+                row = run(args, "--one", method, mode, size, "--steps", args.steps,
+                          environment=ENVIRONMENT[mode])
+                if row is None:
                     break
-                rows.append(json.loads(done.stdout.splitlines()[-1]))
-                print(rows[-1], file=sys.stderr)
+                rows.append(row)
                 args.keep.parent.mkdir(parents=True, exist_ok=True)
                 args.keep.write_text("".join(json.dumps(row) + "\n" for row in rows))
     rows.sort(key=lambda row: ((args.methods + [row["method"]]).index(row["method"]),

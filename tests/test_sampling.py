@@ -285,6 +285,35 @@ def test_inference_by_layers_is_exact(kind, data, monkeypatch):
     assert torch.allclose(infer(model, graph), whole, atol=1e-5)
 
 
+@pytest.mark.parametrize("chunk", [2 ** 20, 16])
+@pytest.mark.parametrize("nodes", [[80, 3, 3, 0], [], list(range(90))], ids=["few", "none", "all"])
+@pytest.mark.parametrize("data", [DENSE, SPARSE], ids=["dense", "sparse"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_scores_of_some_nodes_are_those_of_all(kind, data, nodes, chunk, monkeypatch):
+    graph, model = Graph(data, "none"), encoder(kind, layers=3, skip=kind != "dgi")
+    whole, nodes = infer(model, graph), torch.tensor(nodes, dtype=torch.long)
+    monkeypatch.setattr(inference, "CHUNK", chunk)
+    assert torch.allclose(infer(model, graph, nodes), whole[nodes], atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", EDGED)
+def test_scores_of_some_nodes_compute_what_they_read_and_no_more(kind, monkeypatch):
+    path = nx.path_graph(40)
+    edges = to_undirected(torch.tensor(list(path.edges)).T)
+    graph = Graph(Data(x=torch.rand(40, 40), edge_index=edges), "none")
+    model, computed = encoder(kind, layers=3), []
+    monkeypatch.setattr(inference, "ROWS", 8)
+    output = model.layer_output
+    monkeypatch.setattr(model, "layer_output",
+                        lambda *args: computed.append(output(*args)) or computed[-1])
+    for nodes in ([20], [0, 39]):
+        computed.clear()
+        infer(model, graph, torch.tensor(nodes))
+        reached = [set().union(*(nx.ego_graph(path, node, hops) for node in nodes))
+                   for hops in (2, 1, 0)]
+        assert list(map(len, computed)) == list(map(len, reached))
+
+
 @pytest.mark.parametrize("kind", ["raw", "gcn", "mean", "loops"])
 def test_products_are_those_of_blocks(kind):
     plain = small(50)
@@ -293,8 +322,9 @@ def test_products_are_those_of_blocks(kind):
         exact, state = neighbourhoods(graph, 0), torch.randn(50, 7)
         for begin, end in ((0, 50), (0, 9), (20, 31), (49, 50)):
             block, needed = exact.block(kind, torch.arange(begin, end))
-            assert torch.allclose(exact.product(kind, slice(begin, end), state),
-                                  block.adjacency @ state[needed], atol=1e-6)
+            for rows in (slice(begin, end), np.arange(begin, end)):
+                assert torch.allclose(exact.product(kind, rows, state),
+                                      block.adjacency @ state[needed], atol=1e-6)
 
 
 def test_batches():
@@ -449,6 +479,7 @@ def test_features_on_disk_are_the_same_features(folder, features):
         model = encoder(kind).__class__(encoder(kind).spec, 30, 3)
         exact = infer(model, Graph(plain.target, features))
         assert torch.allclose(infer(model, graph), exact, atol=1e-5)
+        assert torch.allclose(infer(model, graph, nodes), exact[nodes], atol=1e-5)
         assert torch.allclose(model(model.sample(graph, nodes, 0)), exact[nodes], atol=1e-5)
 
 

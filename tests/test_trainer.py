@@ -11,14 +11,17 @@ from conftest import make_graph, make_task
 from torch import Tensor
 from torch_geometric.data import Data
 
-from graphgym_srnc.backbones import prepare
+from graphgym_srnc import methods
+from graphgym_srnc.backbones import infer, prepare
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.losses.modularity import modularity
+from graphgym_srnc.methods import training
 from graphgym_srnc.methods.base import Method
 from graphgym_srnc.methods.iid import IID
 from graphgym_srnc.shifts import synthetic
 from graphgym_srnc.task import HIDDEN
 from graphgym_srnc.train import trainer
+from graphgym_srnc.train.verdict import judge
 
 CURVE = (0.2, 0.4, 0.4, 0.12, 0.8, 0.0)
 """Share of right answers on the nodes that selection looks at, by episode."""
@@ -315,3 +318,71 @@ def test_bad_guard(task, value):
     with pytest.raises(InputError) as error:
         trainer.fit(Scripted(task), task, selection="target_modularity", min_agreement=value)
     assert error.value.key == "min_agreement"
+
+
+BY_NODE = {"erm": {}, "coral": {}, "labels": {"correction": "labels"}}
+WHOLE = {"smoothed": {"smoothing": 2}, "mean": {"correction": "mean"}, "share": {"cut": "share"},
+         "full batch": {"batch_size": 0}, "pgl": {}, "srnc": {}}
+"""Options of methods whose scores in batches are a node's own, and of such as read other nodes."""
+
+
+def in_batches(name: str, **options) -> Method:
+    chosen = methods.find(name if name in methods.names() else "erm")
+    return chosen(**{"steps": 3, "batch_size": 16, "fanout": 3, **options})
+
+
+@pytest.mark.parametrize("two_graphs", [False, True])
+@pytest.mark.parametrize("kind", BY_NODE)
+def test_in_batches_no_more_than_the_labelled_sets_is_scored(kind, two_graphs, monkeypatch):
+    task = make_task(two_graphs=two_graphs, oracle=False)
+    asked = []
+    monkeypatch.setattr(training, "infer", lambda model, graph, nodes=None:
+                        asked.append(nodes) or infer(model, graph, nodes))
+    method = in_batches(kind, **BY_NODE[kind])
+    assert method.by_node
+    record = trainer.fit(method, task)
+    found = judge(method, task, record.first)
+    assert asked and not any(nodes is None for nodes in asked)
+    scored = torch.zeros(task.target.num_nodes, dtype=torch.bool)
+    scored[task.test] = True
+    assert torch.equal((record.first >= 0).all(0), scored)
+    assert torch.equal((record.first == HIDDEN).all(0), ~scored)
+
+    # The same method, asked for every node.
+    monkeypatch.setattr(Method, "by_node", False)
+    whole = in_batches(kind, **BY_NODE[kind])
+    again = trainer.fit(whole, task)
+    assert record.val == pytest.approx(again.val) and record.test == pytest.approx(again.test)
+    assert torch.equal(record.first[:, task.test], again.first[:, task.test])
+    told = judge(whole, task, again.first)
+    assert found.reliability == told.reliability
+    if task.open_set:
+        said = whole.decide(whole.predict(task.target))[task.test]
+        share = float((said == task.num_known).double().mean())
+        assert found.figures["unknown_share"] == pytest.approx(share)
+
+
+def test_modularity_of_the_target_asks_for_every_node_in_batches_too():
+    task = make_task(oracle=False)
+    record = trainer.fit(in_batches("erm"), task, selection="target_modularity")
+    assert (record.first >= 0).all()
+    assert math.isfinite(record.history[0].losses["class_modularity"])
+
+
+@pytest.mark.parametrize("kind", WHOLE)
+def test_what_reads_other_nodes_scores_all(kind):
+    task, method = make_task(oracle=False), in_batches(kind, **WHOLE[kind])
+    assert not method.by_node
+    record = trainer.fit(method, task, max_episodes=0)
+    assert (record.first >= 0).all()
+    nodes = torch.tensor([5, 80, 5])
+    assert torch.equal(method.predict_at(task.target, nodes), method.predict(task.target)[nodes])
+
+
+def test_without_test_nodes_figures_are_of_all():
+    task = make_task(oracle=False)
+    task = dataclasses.replace(task, test=task.test[:0], scored=False)
+    method = in_batches("erm")
+    record = trainer.fit(method, task)
+    assert method.by_node and (record.first >= 0).all()
+    assert judge(method, task, record.first).figures["agreement"] == 1

@@ -46,6 +46,11 @@ def propagated_block(graph: Graph, kind: str, nodes: Tensor) -> Block:
     return Block(None, torch.arange(len(nodes), device=graph.device), product)
 
 
+def ids(nodes: slice | np.ndarray) -> np.ndarray:
+    """The nodes of a range, or ids as they are, ``[n]``."""
+    return np.arange(nodes.start, nodes.stop) if isinstance(nodes, slice) else nodes
+
+
 def neighbourhoods(graph: Graph, fanout: int) -> Neighbourhoods:
     """The :class:`Neighbourhoods` of a graph, made once."""
     made = _neighbourhoods.setdefault(graph, {})
@@ -97,17 +102,26 @@ class Neighbourhoods:
         outputs = torch.from_numpy(outputs).to(self.device)
         return Block(Sparse(matrix, self.device), outputs, drawn=True), sample.node
 
-    def product(self, kind: str, nodes: slice, state: Tensor) -> Tensor:
+    def entries(self, nodes: slice | np.ndarray) -> slice | np.ndarray:
+        """The places in :math:`A` of the neighbours of some nodes, a range or ids ``[n]``."""
+        if isinstance(nodes, slice):
+            return slice(self.indptr[nodes.start], self.indptr[nodes.stop])
+        count = self.degree[nodes]
+        first = self.indptr[nodes] - (np.cumsum(count) - count)
+        return np.repeat(first, count) + np.arange(count.sum())
+
+    def product(self, kind: str, nodes: slice | np.ndarray, state: Tensor) -> Tensor:
         r"""Some rows of :math:`\hat A H` with all neighbours, ``[n, K]``, of states ``[V, K]``."""
-        indptr = self.indptr[nodes.start:nodes.stop + 1]
-        entries, every = slice(indptr[0], indptr[-1]), np.arange(nodes.start, nodes.stop)
-        column, row = self.indices[entries], np.repeat(every, self.degree[nodes])
+        entries, every, count = self.entries(nodes), ids(nodes), self.degree[nodes]
+        column, row = self.indices[entries], np.repeat(every, count)
         value = self._values(kind, np.ones(len(row), dtype=np.float32), entries, row, column)
-        matrix = sp.csr_array((value, column, indptr - indptr[0]), shape=(len(every), len(state)))
+        indptr = np.concatenate([[0], np.cumsum(count)]).astype(self.indptr.dtype)
+        matrix = sp.csr_array((value, column, indptr), shape=(len(every), len(state)))
         out = Sparse(matrix, self.device) @ state
         loops = self._loops(kind, every)
         if loops is not None:
-            out += torch.from_numpy(loops).to(out)[:, None] * state[nodes]
+            own = nodes if isinstance(nodes, slice) else torch.from_numpy(nodes).to(self.device)
+            out += torch.from_numpy(loops).to(out)[:, None] * state[own]
         return out
 
     def _values(self, kind: str, multiplicity: np.ndarray, entry: np.ndarray | slice,

@@ -56,6 +56,9 @@ class Method(OpenSetCut, PriorCorrection, Resumable, nn.Module):
     in_batches: bool = True
     """False where the losses read every node of a graph."""
 
+    by_node: bool = False
+    """True where some nodes of a graph are scored for less than all of them."""
+
     encoder_defaults: Mapping[str, Any] = {}
     """Fields of the encoder's recipe that the method was tuned with, where they are unusual."""
 
@@ -132,18 +135,26 @@ class Method(OpenSetCut, PriorCorrection, Resumable, nn.Module):
         return backbones.build(self.encoder, self.task.num_features, num_outputs)
 
     @torch.no_grad()
-    def logits(self, graph: Data, role: str = "target") -> Tensor:
+    def logits(self, graph: Data, role: str = "target", nodes: Tensor | None = None) -> Tensor:
         """Logits ``[V, N(+1)]`` of all nodes of any graph with the same features.
 
         Args:
             graph: the graph.
             role: ``source`` where it plays the source of two graphs, else ``target``.
+            nodes: these nodes alone, ``[n]``; a method that overrides this is not asked.
         """
-        return all_logits(self.classifier, self.prepared(graph), self.batch_size)
+        return all_logits(self.classifier, self.prepared(graph), self.batch_size, nodes)
 
     def predict(self, graph: Data, role: str = "target") -> Tensor:
         """Scores ``[V, K]`` that decisions are made of, the first ``N`` those of known classes."""
         return self.corrected(self.uncorrected(graph, role))
+
+    def predict_at(self, graph: Data, nodes: Tensor, role: str = "target") -> Tensor:
+        """The scores ``[n, K]`` of some nodes; those of the others are not made where ``by_node``.
+        """
+        if self.by_node:
+            return self.corrected(self.logits(graph, role, nodes))
+        return self.predict(graph, role)[nodes]
 
     def uncorrected(self, graph: Data, role: str = "target") -> Tensor:
         """Scores before prior correction: logits, or logarithms of a smoothed posterior."""

@@ -195,6 +195,15 @@ class Scored(Supervised):
         if task.open_set and self.score != "max_softmax":
             self.scorer = SCORES[self.score](task.num_known, self.temperature, self.perturbation)
 
+    @property
+    def by_node(self) -> bool:
+        """In batches, where scores are a node's own logits."""
+        own = all(getattr(type(self), name) is getattr(Scored, name)
+                  for name in ("logits", "uncorrected", "corrected", "predict"))
+        alone = self.correction in ("none", "labels") and self.cut != "share"
+        return (own and alone and self.batch_size > 0 and self.score == "max_softmax"
+                and not self.smoothing)
+
     @torch.no_grad()
     def remember(self) -> None:
         if self.scorer is not None and self.scorer.learns:

@@ -131,9 +131,14 @@ def part_losses(model: Encoder, parts: Sequence[Part], batch_size: int = 0,
 
 
 @torch.no_grad()
-def all_logits(model: Encoder, graph: Graph, batch_size: int) -> Tensor:
-    """Logits ``[V, K]`` of all nodes of a graph, one layer at a time for whom learns in batches."""
-    return infer(model, graph) if batch_size else model.eval()(model.view(graph))
+def all_logits(model: Encoder, graph: Graph, batch_size: int,
+               nodes: Tensor | None = None) -> Tensor:
+    """Logits ``[V, K]`` of all nodes of a graph, or ``[n, K]`` of some, one layer at a time for
+    whom learns in batches."""
+    if batch_size:
+        return infer(model, graph, nodes)
+    logits = model.eval()(model.view(graph))
+    return logits if nodes is None else logits[nodes]
 
 
 @torch.no_grad()

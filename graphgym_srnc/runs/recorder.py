@@ -92,7 +92,7 @@ class Recorder:
         self.experiment.check_there(self.cfg.seed)
         with untouched(method):
             seen = blind(method, task)
-            scores = method.predict(seen.source, seen.role_of(seen.source))[task.train]
+            scores = method.predict_at(seen.source, task.train, seen.role_of(seen.source))
             right = method.decide(scores) == task.source.y[task.train]
         self.train_scores.append({"micro_f1": float(right.float().mean())})
         self.board(episode, method, task)

@@ -17,6 +17,8 @@ from graphgym_srnc.train.metrics import ExtraScores, scores_of
 class Selection:
     """A rule that gives each episode a score; the first one of the largest score is selected.
 
+    It sets ``reads_all`` where it reads the prediction of every target node.
+
     Args:
         task: the scenario, with its labels.
         min_agreement: see :class:`TargetModularity`.
@@ -25,6 +27,8 @@ class Selection:
     Raises:
         InputError: the task lacks what the rule reads.
     """
+
+    reads_all: bool = False
 
     def __init__(self, task: ShiftTask, min_agreement: float = 0.0,
                  extra: ExtraScores = ExtraScores()) -> None:
@@ -38,7 +42,7 @@ class Selection:
             method: as the episode left it.
             blind: the task as the method sees it.
             val: scores on validation nodes.
-            prediction: classes of all target nodes, ``[V]``.
+            prediction: classes of the target nodes, ``[V]``, ``HIDDEN`` for those without a score.
             first: those of episode 0, ``[V]``.
         """
         raise NotImplementedError
@@ -70,7 +74,7 @@ class SourceVal(Selection):
 
     def __call__(self, method, blind, val, prediction, first):
         task, nodes = self.task, self.task.source_val
-        scores = method.predict(blind.source, blind.role_of(blind.source))[nodes]
+        scores = method.predict_at(blind.source, nodes, blind.role_of(blind.source))
         found = scores_of(method, task, scores, task.source.y[nodes], self.extra)
         return self.extra.value(found), {}
 
@@ -83,6 +87,8 @@ class TargetModularity(Selection):
     the classes. Only nodes that neither calls unknown count: who is unknown is what later episodes
     are to find out.
     """
+
+    reads_all = True
 
     def __call__(self, method, blind, val, prediction, first):
         both = torch.maximum(prediction, first) < self.task.num_known

@@ -16,7 +16,7 @@ from graphgym_srnc import parallel
 from graphgym_srnc.methods.base import Method
 from graphgym_srnc.methods.resume import random_state, set_random_state
 from graphgym_srnc.options import Natural, OneOf, Range, Share, checked
-from graphgym_srnc.task import ShiftTask
+from graphgym_srnc.task import HIDDEN, ShiftTask
 from graphgym_srnc.train.metrics import ExtraScores, scores_of
 from graphgym_srnc.train.selection import SELECTIONS
 
@@ -55,7 +55,8 @@ class RunRecord:
     verdict: dict[str, Any] = field(default_factory=dict)
 
     first = None
-    """Of each target node in episode 0 the decision and the likeliest known class, ``[2, V]``."""
+    """Of each target node in episode 0 the decision and the likeliest known class, ``[2, V]``;
+    ``HIDDEN`` of nodes without a score."""
 
     def __repr__(self) -> str:
         scores = self.test or self.val if self.history else {}
@@ -168,7 +169,7 @@ def fit(method: Method, task: ShiftTask, *, seed: int | None = 0,
                 name = type(method).__name__
                 raise FloatingPointError(f"{name}, episode {number}: {term} is {value}")
 
-        val, test, classes = evaluate(method, task, blind, extra)
+        val, test, classes = evaluate(method, task, blind, extra, rule.reads_all)
         if record.first is None:
             record.first = classes
         score, figures = rule(method, blind, val, classes[0], record.first[0])
@@ -198,24 +199,45 @@ def fit(method: Method, task: ShiftTask, *, seed: int | None = 0,
 
 
 def evaluate(method: Method, task: ShiftTask, blind: ShiftTask, extra: ExtraScores,
-             ) -> tuple[dict[str, float], dict[str, float], Tensor]:
+             reads_all: bool) -> tuple[dict[str, float], dict[str, float], Tensor]:
     """Cut the unknown class on validation and score the method after an episode.
 
     Returns:
         Scores on validation and on test nodes, and of each target node the decision and the
-        likeliest known class, ``[2, V]``.
+        likeliest known class, ``[2, V]``: of all where ``reads_all``, else of those that
+        :func:`predict_sets` gives.
     """
     label = task.validation.y[task.val]
-    held_out = blind.validation, blind.role_of(blind.validation)
     if len(label) and method.correction == "bbse":
+        held_out = blind.validation, blind.role_of(blind.validation)
         method.learn_confusion(method.uncorrected(*held_out)[task.val], label)
-    on_target = on_val = method.predict(blind.target)
-    if blind.validation is not blind.target:
-        on_val = method.predict(*held_out)
+    on_val, on_test, on_target, nodes = predict_sets(method, blind, reads_all)
     if len(label):
-        method.calibrate(on_val[task.val], label, on_target)
+        method.calibrate(on_val, label, on_target)
 
-    val = scores_of(method, task, on_val[task.val], label, extra)
-    test = scores_of(method, task, on_target[task.test], task.target.y[task.test], extra)
-    likeliest = on_target[:, :task.num_known].argmax(1)
-    return val, test, torch.stack([method.decide(on_target), likeliest])
+    val = scores_of(method, task, on_val, label, extra)
+    test = scores_of(method, task, on_test, task.target.y[task.test], extra)
+    classes = torch.full((2, task.target.num_nodes), HIDDEN, device=task.device)
+    classes[0, nodes] = method.decide(on_target)
+    classes[1, nodes] = on_target[:, :task.num_known].argmax(1)
+    return val, test, classes
+
+
+def predict_sets(method: Method, task: ShiftTask,
+                 reads_all: bool = False,
+                 ) -> tuple[Tensor, Tensor, Tensor, Tensor | slice]:
+    """A method's scores ``[n, K]`` of validation nodes, of test nodes and of the target, and which
+    of its nodes these are: all, or the test nodes where some are scored for less than all."""
+    target, held_out = task.target, (task.validation, task.role_of(task.validation))
+    if method.by_node and not reads_all and len(task.test):
+        if held_out[0] is target:
+            both = method.predict_at(target, torch.cat([task.val, task.test]))
+            on_val, on_test = both.split([len(task.val), len(task.test)])
+        else:
+            on_val = method.predict_at(held_out[0], task.val, held_out[1])
+            on_test = method.predict_at(target, task.test)
+        return on_val, on_test, on_test, task.test
+    on_target = on_val = method.predict(target)
+    if held_out[0] is not target:
+        on_val = method.predict(*held_out)
+    return on_val[task.val], on_target[task.test], on_target, slice(None)

@@ -20,6 +20,7 @@ from graphgym_srnc.losses.alignment import alignment_cost
 from graphgym_srnc.methods.base import Method
 from graphgym_srnc.task import HIDDEN, ShiftTask
 from graphgym_srnc.train.metrics import expected_calibration_error, reliability
+from graphgym_srnc.train.trainer import predict_sets
 
 HOMOPHILY, EDGES = 0.5, 30
 """Least share of edges that join one class, and least number of edges that tell it."""
@@ -68,17 +69,15 @@ def judge(method: Method, task: ShiftTask, first: Tensor | None = None) -> Verdi
         method: the method.
         task: what it was trained on, with its labels.
         first: of each target node in episode 0 the decision and, below, the likeliest known class,
-            ``[2, V]``, as :class:`graphgym_srnc.train.trainer.RunRecord` has it.
+            ``[2, V]``, as :class:`graphgym_srnc.train.trainer.RunRecord` has it. Figures of the
+            target are of the nodes that :func:`graphgym_srnc.train.trainer.predict_sets` gives.
     """
     seen = getattr(method, "task", task)
-    on_target = on_val = method.predict(seen.target)
-    if seen.validation is not seen.target:
-        on_val = method.predict(seen.validation, seen.role_of(seen.validation))
-    parts = (("val", on_val, task.val, task.validation),
-             ("test", on_target, task.test, task.target))
-    curves = {name: curve(method, scores[nodes], graph.y[nodes])
-              for name, scores, nodes, graph in parts if len(nodes)}
-    predicted, predicted_val = method.decide(on_target), method.decide(on_val)[task.val]
+    on_val, on_test, on_target, nodes = predict_sets(method, seen)
+    parts = (("val", on_val, task.validation.y[task.val]),
+             ("test", on_test, task.target.y[task.test]))
+    curves = {name: curve(method, found, label) for name, found, label in parts if len(label)}
+    predicted, predicted_val = method.decide(on_target), method.decide(on_val)
 
     figures: dict[str, float] = {}
     same, edges = homophily(task)
@@ -100,7 +99,7 @@ def judge(method: Method, task: ShiftTask, first: Tensor | None = None) -> Verdi
             figures["val_unknown_share"] = float(unknown.double().mean())
     known = predicted < task.num_known
     if first is not None and known.any():
-        figures["agreement"] = float((first[1] == predicted)[known].double().mean())
+        figures["agreement"] = float((first[1, nodes] == predicted)[known].double().mean())
     figures |= {f"{name}_ece": expected_calibration_error(c) for name, c in curves.items()}
 
     found = sentences(figures)
