@@ -114,8 +114,8 @@ COMMON = ("energy", "gnnsafe", "srnc-plus")
 """Rows with one setting for all graphs."""
 
 ALL_SETS = {"cora": range(70), "citeseer": range(40)}
-"""Split seeds that mask each set of three classes twice, with other labels and other weights: a test
-counts a set once, by the mean of its two runs."""
+"""Split seeds that mask each set of three classes twice, with other labels and other weights; tests
+count a set once, by the mean of its two runs."""
 
 SET_ROWS = ("srnc-plus", "pgl-gcn", "pgl-ppr", "pgl-members", "pgl-gat", "pgl-sage", "pgl-sgc",
             "pgl-dgi", "erm")

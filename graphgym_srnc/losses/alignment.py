@@ -5,6 +5,9 @@ import torch
 from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 
+Group = Tensor | slice | int
+"""Clusters of one class."""
+
 
 def alignment_cost(p: Tensor, log_q: Tensor) -> Tensor:
     r"""Cost of calling cluster :math:`k` class :math:`n` (Eq. assignment): the divergence of two
@@ -38,7 +41,7 @@ def align(cost: Tensor) -> tuple[Tensor, float]:
     return mapping, float(cost[clusters, classes].mean())
 
 
-def map_clusters(log_q: Tensor, mapping: Tensor | list[Tensor | int], num_outputs: int) -> Tensor:
+def map_clusters(log_q: Tensor, mapping: Tensor | list[Group], num_outputs: int) -> Tensor:
     """Log posteriors of clusters ``[n, C]`` as log posteriors of classes ``[n, num_outputs]``.
 
     Probabilities of clusters that share a class add up, in log space, where a saturated posterior
@@ -50,11 +53,21 @@ def map_clusters(log_q: Tensor, mapping: Tensor | list[Tensor | int], num_output
                         for group in groups], 1)
 
 
-def grouped(mapping: Tensor, num_outputs: int) -> list[Tensor | int]:
-    """The clusters of each class, as a number where there is but one; ``mapping`` ``[C]`` has the
-    class of each cluster."""
-    groups = [(mapping == k).nonzero().ravel() for k in range(num_outputs)]
-    return [int(group) if group.numel() == 1 else group for group in groups]
+def grouped(mapping: Tensor, num_outputs: int) -> list[Group]:
+    """The clusters of each class, as a number where there is but one and as a range where they
+    follow one another, which are read faster; ``mapping`` ``[C]`` has the class of each cluster."""
+    found: list[list[int]] = [[] for _ in range(num_outputs)]
+    for cluster, k in enumerate(mapping.tolist()):
+        found[k].append(cluster)
+    return [_group(clusters, mapping.device) for clusters in found]
+
+
+def _group(clusters: list[int], device: torch.device) -> Group:
+    if len(clusters) == 1:
+        return clusters[0]
+    if clusters and len(clusters) == clusters[-1] - clusters[0] + 1:
+        return slice(clusters[0], clusters[-1] + 1)
+    return torch.tensor(clusters, dtype=torch.long).to(device)
 
 
 def evidence_lower_bound(log_q: Tensor, log_p: Tensor) -> Tensor:

@@ -199,9 +199,9 @@ class ClusterGNN(Clusters):
 
         def losses() -> dict[str, Tensor]:
             terms, log_q = elsewhere(), log_softmax(self.encoder(view))
-            log_p = by_class.classes(log_q) if here else log_q
             for part in here:
-                terms[part.name] = part.weight * F.nll_loss(log_p[part.nodes], part.labels)
+                log_p = by_class.classes(log_q.index_select(0, part.nodes))
+                terms[part.name] = part.weight * F.nll_loss(log_p, part.labels)
             if modularity:
                 terms["cluster_target"] = self.target_loss(log_q)
             return terms
