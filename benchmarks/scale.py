@@ -42,7 +42,6 @@ ENVIRONMENT = {"full": {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(2
 """Full batch keeps the memory that it frees: the system would clear it again, page by page, for
 each tensor above 32 MiB."""
 
-
 SETS = (1.0, 0.15, 0.02, 0.002)
 """Shares of the nodes to score."""
 
@@ -127,7 +126,7 @@ def measure(args: argparse.Namespace) -> dict[str, float]:
                 "mib": environment.peak_memory(), "micro_f1": record.test["micro_f1"]}
 
 
-def measure_sets(args: argparse.Namespace) -> dict[str, float]:
+def measure_share(args: argparse.Namespace) -> dict[str, float]:
     """Time and memory of the scores of a share of the nodes, from features on disk."""
     import torch
 
@@ -141,11 +140,11 @@ def measure_sets(args: argparse.Namespace) -> dict[str, float]:
         neighbourhoods(graph, 0)
         encoder = build(EncoderSpec(hidden=WIDTH, features="l2"), FEATURES, SETS_CLASSES)
         order = torch.randperm(graph.num_nodes)
-        nodes = None if args.sets == 1 else order[:int(args.sets * graph.num_nodes)]
+        nodes = None if args.share == 1 else order[:int(args.share * graph.num_nodes)]
         environment.reset_peak_memory()
         before, begin = environment.peak_memory(), time.process_time()
         infer(encoder, graph, nodes)
-        return {"share": args.sets, "cpu": time.process_time() - begin,
+        return {"share": args.share, "cpu": time.process_time() - begin,
                 "mib": environment.peak_memory() - before}
 
 
@@ -241,8 +240,8 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="Markdown file whose table is renewed; without it "
                         "the table is printed")
     parser.add_argument("--figure", type=Path)
-    parser.add_argument("--sets", nargs="?", type=float, const=0.0, metavar="SHARE",
-                        help="scores of some nodes instead; of one share alone, print it")
+    parser.add_argument("--sets", action="store_true", help="scores of some nodes instead")
+    parser.add_argument("--share", type=float, help=argparse.SUPPRESS)
     parser.add_argument("--one", nargs=3, metavar=("METHOD", "MODE", "EDGES"),
                         help=argparse.SUPPRESS)
     args = parser.parse_args()
@@ -254,11 +253,11 @@ def main() -> None:
             if parallel.first():
                 print(json.dumps(figures))
         return
-    if args.sets:
-        print(json.dumps(measure_sets(args)))
+    if args.share:
+        print(json.dumps(measure_share(args)))
         return
-    if args.sets is not None:
-        rows = [run(args, "--sets", share) for share in SETS]
+    if args.sets:
+        rows = [run(args, "--share", share) for share in SETS]
         if None in rows:
             sys.exit(1)
         text = sets_table(rows)

@@ -18,6 +18,7 @@ from graphgym_srnc.losses.modularity import modularity
 from graphgym_srnc.methods import training
 from graphgym_srnc.methods.base import Method
 from graphgym_srnc.methods.iid import IID
+from graphgym_srnc.methods.scores import Scored
 from graphgym_srnc.shifts import synthetic
 from graphgym_srnc.task import HIDDEN
 from graphgym_srnc.train import trainer
@@ -349,9 +350,11 @@ def test_in_batches_no_more_than_the_labelled_sets_is_scored(kind, two_graphs, m
     assert torch.equal((record.first == HIDDEN).all(0), ~scored)
 
     # The same method, asked for every node.
-    monkeypatch.setattr(Method, "by_node", False)
+    monkeypatch.setattr(Scored, "by_node", False)
+    asked.clear()
     whole = in_batches(kind, **BY_NODE[kind])
     again = trainer.fit(whole, task)
+    assert asked and all(nodes is None for nodes in asked) and (again.first >= 0).all()
     assert record.val == pytest.approx(again.val) and record.test == pytest.approx(again.test)
     assert torch.equal(record.first[:, task.test], again.first[:, task.test])
     told = judge(whole, task, again.first)

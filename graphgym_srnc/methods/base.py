@@ -141,7 +141,7 @@ class Method(OpenSetCut, PriorCorrection, Resumable, nn.Module):
         Args:
             graph: the graph.
             role: ``source`` where it plays the source of two graphs, else ``target``.
-            nodes: these nodes alone, ``[n]``; a method that overrides this is not asked.
+            nodes: these nodes alone, ``[n]``; the trainer asks for some only where ``by_node``.
         """
         return all_logits(self.classifier, self.prepared(graph), self.batch_size, nodes)
 

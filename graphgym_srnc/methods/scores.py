@@ -198,6 +198,7 @@ class Scored(Supervised):
     @property
     def by_node(self) -> bool:
         """In batches, where scores are a node's own logits."""
+        # A subclass that makes scores in its own way may read other nodes.
         own = all(getattr(type(self), name) is getattr(Scored, name)
                   for name in ("logits", "uncorrected", "corrected", "predict"))
         alone = self.correction in ("none", "labels") and self.cut != "share"

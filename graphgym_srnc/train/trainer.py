@@ -223,8 +223,7 @@ def evaluate(method: Method, task: ShiftTask, blind: ShiftTask, extra: ExtraScor
     return val, test, classes
 
 
-def predict_sets(method: Method, task: ShiftTask,
-                 reads_all: bool = False,
+def predict_sets(method: Method, task: ShiftTask, reads_all: bool = False,
                  ) -> tuple[Tensor, Tensor, Tensor, Tensor | slice]:
     """A method's scores ``[n, K]`` of validation nodes, of test nodes and of the target, and which
     of its nodes these are: all, or the test nodes where some are scored for less than all."""
