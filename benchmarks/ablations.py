@@ -29,6 +29,7 @@ from unittest import mock
 import _pages
 import torch
 from _harness import finished, main, markdown, publish, tests
+from torch import Tensor
 from torch_geometric.data import Data
 
 from graphgym_srnc.backbones import EncoderSpec
@@ -71,6 +72,13 @@ class Single(SRNCPlus):
         pass
 
 
+class SingleOdds(SRNCPlus):
+    """Nodes have their own log-odds."""
+
+    def propagated(self, score: Tensor, graph: Data) -> Tensor:
+        return score
+
+
 class TargetAlone(SRNCPlus):
     """Unknown classes are looked for on the target alone."""
 
@@ -106,8 +114,10 @@ PARTS = {
     "one spare cluster": Part(OPEN, {"spare": 1}),
     "Newman's resolution": Part(OPEN, {"resolution": 1.0}),
     "the source not solved first": Part("stays", {}, {}, TargetAlone),
+    "log-odds not shared": Part(OPEN, {}, {}, SingleOdds),
     "log-odds not divided": Part("own gone stays", {}, {}, NoDivision),
     "missing labels not counted": Part("own few", {"missing": 0.0}),
+    "missing labels at one weight": Part("few", {}, {"FACTORS": (1.0,)}),
     "one share learned": Part("few", {}, {"SHARES": (0.7,)}),
     "cluster GNN and classifier weigh the same": Part("own few", {}, {"WEIGHTS": (0.5,)}),
     "five of a hundred known called unknown": Part("own", {"sure": 0.95}),

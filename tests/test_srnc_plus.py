@@ -38,7 +38,7 @@ def own(seed: int = 0):
 
 
 @pytest.mark.parametrize("few", [20, 4])
-def test_log_odds_are_as_written(few):
+def test_log_odds_are_shared_as_written(few):
     task = own()
     of_first = task.source.y[task.train] == 0
     task = dataclasses.replace(task, train=torch.cat([task.train[of_first][:few],
@@ -51,8 +51,17 @@ def test_log_odds_are_as_written(few):
     p = (p / p.sum(1, keepdims=True)).max(1)
     odds = np.log(p / np.maximum(1 - p, 1e-6))
 
+    edges = task.target.edge_index.numpy()
+    adjacency = np.eye(task.target.num_nodes)
+    adjacency[edges[0], edges[1]] = adjacency[edges[1], edges[0]] = 1
+    degree = adjacency.sum(1)
+    adjacency /= np.sqrt(np.outer(degree, degree))
+    wanted = odds
+    for _ in range(10):
+        wanted = 0.9 * (adjacency @ wanted) / adjacency.sum(1) + 0.1 * odds
+
     confidence = method.confidence(method.uncorrected(task.target))
-    assert np.allclose(confidence.numpy(), odds, atol=1e-3)
+    assert np.allclose(confidence.numpy(), wanted, atol=1e-3)
 
 
 def test_labels_are_missing_where_a_class_has_none():
@@ -160,6 +169,38 @@ def test_unknown_validation_nodes_set_the_cut_of_decisions():
     best = max(float((torch.where(confidence < cut, task.num_known, named) == label)
                      .double().mean()) for cut in [*confidence.tolist(), np.inf])
     assert right == pytest.approx(best)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_unknown_validation_nodes_weigh_missing_labels_against_log_odds(seed):
+    task = own(seed)
+    method = make()
+    method.start(task.blind())
+    val, unknown, known = task.val, task.num_known, task.target.y[task.val] < task.num_known
+    label = task.target.y[val]
+    scores = method.predict(task.target)
+    method.calibrate(scores[val][known], label[known], scores)
+    cut = float(method.decision_cut)
+    method.choose_factor()
+    assert method.factor == 1 and method.decision_cut == cut, "no held-out node is unknown"
+
+    density = method.density(method.target)[val].numpy()
+    odds = method.confidence(scores)[val].numpy() - 3 * density
+    named = scores[val, :unknown].argmax(1).numpy()
+
+    def most_right(factor: float) -> int:
+        confidence = odds + 3 * factor * density
+        return max(int((np.where(confidence < cut, unknown, named) == label.numpy()).sum())
+                   for cut in [*confidence, np.inf])
+
+    method.calibrate(scores[val], label, scores)
+    method.choose_factor()
+    factor = float(method.factor)
+    assert most_right(factor) == max(map(most_right, (1 / 3, 1, 3, 10)))
+    decided = method.predict(task.target)[val]
+    decided[:, unknown] += method.decision_cut
+    # The node at the cut itself may be on either side of it by rounding.
+    assert int((decided.argmax(1) == label).sum()) >= most_right(factor) - 1
 
 
 @pytest.mark.parametrize("open_validation", [False, True])
