@@ -71,13 +71,28 @@ def test_runs_resume_and_the_table_has_differences(ablations, monkeypatch, tmp_p
     assert vars(srnc_plus) == constants
     whole, *others = (100 * run["score"] for run in runs)
     text = page.read_text()
-    assert text.startswith("Before.") and f"| SRNC+ itself |  |  | {whole:.1f} |" in text
+    assert text.startswith("Before.") and f"| SRNC+ itself | {whole:.1f} |" in text
     for run, score in zip(runs[1:], others):
         better = int(score > whole)
-        assert f"| {run['part']} |  |  | {score - whole:+.1f} ({better}/1) |" in text
+        assert f"| {run['part']} | {score - whole:+.1f} ({better}/1) |" in text
 
     monkeypatch.setattr(ablations, "run", None)
     assert ablations.begin() == 0 and page.read_text() == text
+
+
+@pytest.mark.parametrize("score", ["score", "auroc"])
+def test_the_table_is_of_one_score_and_the_kinds_that_have_it(ablations, score):
+    runs = [{"kind": kind, "graph": "Cora", "seed": seed, "part": part, "score": value,
+             "auroc": None if kind == "close" else 1 - value}
+            for kind in ("few", "close") for seed in (0, 1)
+            for part, value in (("SRNC+", 0.5), ("one turn", (0.25, 0.65)[seed]))]
+    lines = [line for line in ablations.table(runs, score).splitlines() if line.startswith("| ")]
+    head, _, whole, part = [[cell.strip() for cell in line[1:-1].split("|")] for line in lines]
+    kinds, gap = {"score": (["few", "close"], "-5.0"), "auroc": (["few"], "+5.0")}[score]
+    assert head == ["without", *kinds, "all", "p Wilcoxon", "Holm"]
+    assert whole[1:-3] == ["50.0"] * len(kinds)
+    n = len(kinds)
+    assert part[:-2] == ["one turn", *[f"{gap} (1/2)"] * n, f"{gap} ({n}/{2 * n})"]
 
 
 def test_a_page_without_marks_is_refused_before_any_run(ablations, monkeypatch, tmp_path):
