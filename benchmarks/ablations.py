@@ -2,7 +2,7 @@
 
     python benchmarks/ablations.py --seeds 2 --page docs/algorithm.md
     python benchmarks/ablations.py --only 'gone,stays' --graphs .7,Photo --parts 'one turn'
-    python benchmarks/ablations.py --only few --graphs Cora --seeds 35 --score auroc
+    python benchmarks/ablations.py --only few --graphs Cora --seeds 35 --out cora.md
 
 The kinds of shift:
 
@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -228,33 +228,46 @@ def run(kind: str, name: str, seed: int, part: str) -> dict[str, Any]:
             "auroc": found.get("unknown_auroc"), "seconds": time.process_time() - begin}
 
 
-def table(results: list[dict[str, Any]], score: str) -> str:
-    """Differences from the whole method on the same splits."""
+def table(results: list[dict[str, Any]]) -> str:
+    """Differences from the whole method on the same splits, in each kind's score and in the AUROC
+    of the unknown class."""
+    whole, gaps = differences(results, "score")
+    _, of_auroc = differences(results, "auroc")
+    kinds = [kind for kind in KINDS if any(cell[0] == kind for cell in whole)]
+    p, p_auroc = (tests({part: [*cells.values()] for part, cells in found.items()})
+                  for found in (gaps, of_auroc))
+    lines = []
+    for part, cells in sorted(gaps.items(), key=lambda item: mean(item[1].values())):
+        line = [part, *(shown(gap for cell, gap in cells.items() if cell[0] == kind)
+                        for kind in kinds), shown(cells.values()), *p[part]]
+        auroc = [shown(of_auroc[part].values()), *p_auroc[part]] if part in of_auroc else [""] * 3
+        lines.append([*line, *auroc])
+    first = [f"{WHOLE} itself", *(
+        f"{mean(score for cell, score in whole.items() if cell[0] == kind):.1f}"
+        for kind in kinds), *[""] * 6]
+    head = ["without", *(f"{kind}, HS" if KINDS[kind][1] == "hs" else kind for kind in kinds),
+            "all", "p Wilcoxon", "Holm", "AUROC", "p Wilcoxon", "Holm"]
+    return markdown(head, [first, *lines])
+
+
+def differences(results: list[dict[str, Any]],
+                score: str) -> tuple[dict[tuple, float], dict[str, dict[tuple, float]]]:
+    """By kind, graph and seed a score of the whole method, and by part what is added without it."""
     scores: dict[str, dict[tuple, float]] = {part: {} for part in (WHOLE, *PARTS)}
     for r in results:
         if r[score] is not None:
             scores[r["part"]][r["kind"], r["graph"], r["seed"]] = 100 * r[score]
-    whole = scores[WHOLE]
-    kinds = [kind for kind in KINDS if any(cell[0] == kind for cell in whole)]
-    gaps = {part: {cell: scores[part][cell] - whole[cell] for cell in whole
-                   if cell in scores[part]} for part in PARTS}
-    gaps = {part: cells for part, cells in gaps.items() if cells}
-    p = tests({part: [*cells.values()] for part, cells in gaps.items()})
-    lines = []
-    for part, cells in sorted(gaps.items(), key=lambda item: mean(item[1].values())):
-        line = [part]
-        for kind in kinds:
-            of_kind = [gap for cell, gap in cells.items() if cell[0] == kind]
-            better = sum(gap > 0 for gap in of_kind)
-            line.append(f"{mean(of_kind):+.1f} ({better}/{len(of_kind)})" if of_kind else "")
-        better = sum(gap > 0 for gap in cells.values())
-        lines.append([*line, f"{mean(cells.values()):+.1f} ({better}/{len(cells)})", *p[part]])
-    first = [f"{WHOLE} itself", *(
-        f"{mean(found for cell, found in whole.items() if cell[0] == kind):.1f}"
-        for kind in kinds), "", "", ""]
-    head = ["without", *(f"{kind}, HS" if (KINDS[kind][1], score) == ("hs", "score") else kind
-                         for kind in kinds), "all", "p Wilcoxon", "Holm"]
-    return markdown(head, [first, *lines])
+    whole = scores.pop(WHOLE)
+    gaps = {part: {cell: found[cell] - whole[cell] for cell in whole if cell in found}
+            for part, found in scores.items()}
+    return whole, {part: cells for part, cells in gaps.items() if cells}
+
+
+def shown(gaps: Iterable[float]) -> str:
+    """Their mean, and how many of them are better."""
+    every = [*gaps]
+    better = sum(gap > 0 for gap in every)
+    return f"{mean(every):+.1f} ({better}/{len(every)})" if every else ""
 
 
 def wanted(args: argparse.Namespace) -> Iterator[tuple[str, str, int, str]]:
@@ -277,8 +290,6 @@ def begin() -> int:
     add("--only", default=",".join(KINDS), metavar="KIND,...")
     add("--graphs", default=",".join(DEVELOPED), metavar="GRAPH,...")
     add("--parts", default="*", metavar="PART,...", help="patterns")
-    add("--score", choices=("score", "auroc"), default="score",
-        help="the kind's own, or the AUROC of the unknown class")
     add("--results", type=Path, default=Path("results/ablations.jsonl"))
     add("--out", type=Path)
     add("--page", type=Path, metavar="FILE", help="write the table between its marks")
@@ -287,7 +298,7 @@ def begin() -> int:
         _pages.check(args.page, "ablations.py")
     torch.set_num_threads(1)
     results = finished(args.results, ("kind", "graph", "seed", "part"), wanted(args), run)
-    text = table(results, args.score)
+    text = table(results)
     publish(text, args.out)
     if args.page:
         _pages.write(args.page, "ablations.py", f"\n{text}")
