@@ -156,8 +156,9 @@ def own(name: str, seed: int) -> ShiftTask:
         val.append(labelled[:held_out])
         train.append(labelled[held_out:])
     train, val = torch.cat(train), torch.cat(val)
-    return ShiftTask("own", task.source, task.source, train, val,
-                     splits.others(len(order), torch.cat([train, val])),
+    test = splits.others(len(order), torch.cat([train, val]))
+    test = test[task.source.y[test] >= 0]  # some of CiteSeer's nodes have no class in the data
+    return ShiftTask("own", task.source, task.source, train, val, test,
                      splits.others(len(order), train), task.num_known, True)
 
 
@@ -234,20 +235,22 @@ def table(results: list[dict[str, Any]]) -> str:
     whole, gaps = differences(results, "score")
     _, of_auroc = differences(results, "auroc")
     kinds = [kind for kind in KINDS if any(cell[0] == kind for cell in whole)]
+    columns = [*kinds, "all"] if len(kinds) > 1 else kinds
     p, p_auroc = (tests({part: [*cells.values()] for part, cells in found.items()})
                   for found in (gaps, of_auroc))
     lines = []
     for part, cells in sorted(gaps.items(), key=lambda item: mean(item[1].values())):
-        line = [part, *(shown(gap for cell, gap in cells.items() if cell[0] == kind)
-                        for kind in kinds), shown(cells.values()), *p[part]]
+        line = [part, *(shown(gap for cell, gap in cells.items() if column in ("all", cell[0]))
+                        for column in columns), *p[part]]
         auroc = [shown(of_auroc[part].values()), *p_auroc[part]] if part in of_auroc else [""] * 3
         lines.append([*line, *auroc])
     first = [f"{WHOLE} itself", *(
         f"{mean(score for cell, score in whole.items() if cell[0] == kind):.1f}"
-        for kind in kinds), *[""] * 6]
-    head = ["without", *(f"{kind}, HS" if KINDS[kind][1] == "hs" else kind for kind in kinds),
-            "all", "p Wilcoxon", "Holm", "AUROC", "p Wilcoxon", "Holm"]
-    return markdown(head, [first, *lines])
+        for kind in kinds)]
+    named = {kind: f"{kind}, HS" for kind, (_, metric) in KINDS.items() if metric == "hs"}
+    head = ["without", *(named.get(column, column) for column in columns),
+            "p Wilcoxon", "Holm", "AUROC", "p Wilcoxon", "Holm"]
+    return markdown(head, [first + [""] * (len(head) - len(first)), *lines])
 
 
 def differences(results: list[dict[str, Any]],
@@ -255,7 +258,7 @@ def differences(results: list[dict[str, Any]],
     """By kind, graph and seed a score of the whole method, and by part what is added without it."""
     scores: dict[str, dict[tuple, float]] = {part: {} for part in (WHOLE, *PARTS)}
     for r in results:
-        if r[score] is not None:
+        if r.get(score) is not None:
             scores[r["part"]][r["kind"], r["graph"], r["seed"]] = 100 * r[score]
     whole = scores.pop(WHOLE)
     gaps = {part: {cell: found[cell] - whole[cell] for cell in whole if cell in found}
