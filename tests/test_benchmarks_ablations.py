@@ -6,6 +6,7 @@ import json
 
 import pytest
 import torch
+from torch_geometric.data import Data
 
 from graphgym_srnc.methods import srnc_plus
 from graphgym_srnc.methods.srnc_plus import SRNCPlus
@@ -45,6 +46,22 @@ def test_a_kind_of_shift_is_what_it_says(ablations, kind, seed):
         others[torch.cat([task.train, task.val])] = False
         # Those without a label are of all classes, as on the target.
         assert 0 < int((source[others] == unknown).sum()) < int(others.sum())
+
+
+def test_nodes_without_a_class_are_not_scored(ablations, monkeypatch):
+    """As some of CiteSeer's."""
+    task = ablations.few(".9", 0)
+    task.source.y[::50] = -1
+    monkeypatch.setattr(ablations, "one_graph", lambda name: lambda **keys: task)
+    own = ablations.own("CiteSeer", 0)
+    assert (own.source.y[own.test] >= 0).all() and (own.source.y[own.pool] < 0).any()
+
+    graph = Data(x=task.source.x, edge_index=task.source.edge_index, y=task.source.y_true.clone())
+    graph.y[::50] = -1
+    monkeypatch.setattr(ablations.datasets, "load", lambda *_: graph)
+    halves = ablations.pair("CiteSeer", 0)
+    assert sum(half.num_nodes for half in halves) == int((graph.y >= 0).sum())
+    assert all((half.y >= 0).all() for half in halves)
 
 
 def test_what_is_taken_away_is_there(ablations):
@@ -100,3 +117,15 @@ def test_a_page_without_marks_is_refused_before_any_run(ablations, monkeypatch, 
     monkeypatch.setattr(ablations, "run", None)
     with pytest.raises(SystemExit, match="ablations.py"):
         ablations.begin()
+
+
+@pytest.mark.parametrize("option, given, allowed", [("--only", "own,fewer", "own, few"),
+                                                    ("--graphs", ".7,Pubmed", "PubMed")])
+def test_a_wrong_name_is_refused_before_any_run(ablations, monkeypatch, capsys, option, given,
+                                                allowed):
+    monkeypatch.setattr("sys.argv", ["ablations.py", option, given])
+    monkeypatch.setattr(ablations, "run", None)
+    with pytest.raises(SystemExit):
+        ablations.begin()
+    error = capsys.readouterr().err
+    assert f"{option}: got {given.split(',')[1]}; allowed: " in error and allowed in error
