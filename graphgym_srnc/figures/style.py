@@ -13,9 +13,9 @@ from graphgym_srnc.atomic import write_bytes
 from graphgym_srnc.errors import InputError
 
 PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#D9C400", "#332288",
-           "#999933", "#882255", "#44AA99", "#AA4499")
-"""Okabe and Ito's colours (their yellow darker, for white paper) and Tol's muted ones, told apart
-with the common colour blindnesses; a second turn changes the marker."""
+           "#999933", "#882255", "#44AA99", "#777777")
+"""Okabe and Ito's colours (their yellow darker, for white paper), Tol's muted ones that differ from
+them, and grey, told apart with the common colour blindnesses; a second turn changes the marker."""
 
 MARKERS = ("o", "^", "s", "D", "v")
 INK, PALE = "#222222", "#BBBBBB"
