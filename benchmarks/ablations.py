@@ -124,7 +124,6 @@ PARTS = {
     "log-odds not shared": Part(OPEN, {}, {}, SingleOdds),
     "log-odds not divided": Part("own gone stays", {}, {}, NoDivision),
     "missing labels not counted": Part("own few", {"missing": 0.0}),
-    "missing labels at one weight": Part("few", {}, {"FACTORS": (1.0,)}),
     "one share learned": Part("few", {}, {"SHARES": (0.7,)}),
     "cluster GNN and classifier weigh the same": Part("own few", {}, {"WEIGHTS": (0.5,)}),
     "five of a hundred known called unknown": Part("own", {"sure": 0.95}),

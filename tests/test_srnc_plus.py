@@ -171,38 +171,6 @@ def test_unknown_validation_nodes_set_the_cut_of_decisions():
     assert right == pytest.approx(best)
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_unknown_validation_nodes_weigh_missing_labels_against_log_odds(seed):
-    task = own(seed)
-    method = make()
-    method.start(task.blind())
-    val, unknown, known = task.val, task.num_known, task.target.y[task.val] < task.num_known
-    label = task.target.y[val]
-    scores = method.predict(task.target)
-    method.calibrate(scores[val][known], label[known], scores)
-    cut = float(method.decision_cut)
-    method.choose_factor()
-    assert method.factor == 1 and method.decision_cut == cut, "no held-out node is unknown"
-
-    density = method.density(method.target)[val].numpy()
-    odds = method.confidence(scores)[val].numpy() - 3 * density
-    named = scores[val, :unknown].argmax(1).numpy()
-
-    def most_right(factor: float) -> int:
-        confidence = odds + 3 * factor * density
-        return max(int((np.where(confidence < cut, unknown, named) == label.numpy()).sum())
-                   for cut in [*confidence, np.inf])
-
-    method.calibrate(scores[val], label, scores)
-    method.choose_factor()
-    factor = float(method.factor)
-    assert most_right(factor) == max(map(most_right, (1 / 3, 1, 3, 10)))
-    decided = method.predict(task.target)[val]
-    decided[:, unknown] += method.decision_cut
-    # The node at the cut itself may be on either side of it by rounding.
-    assert int((decided.argmax(1) == label).sum()) >= most_right(factor) - 1
-
-
 @pytest.mark.parametrize("open_validation", [False, True])
 def test_held_out_nodes_choose_the_weight(open_validation):
     task, method = own(), make()

@@ -17,7 +17,7 @@ from graphgym_srnc.losses.modularity import newman_resolution
 from graphgym_srnc.methods.base import Method
 from graphgym_srnc.methods.cluster_gnn import ClusterGNN, cluster_encoder
 from graphgym_srnc.methods.communities import SCALES, LabelDensity, find
-from graphgym_srnc.methods.cut import best_threshold, cut_by_share
+from graphgym_srnc.methods.cut import cut_by_share
 from graphgym_srnc.methods.training import Part, minimise, part_losses
 from graphgym_srnc.options import Count, Natural, OneOf, Positive, Share, Weight
 from graphgym_srnc.task import ShiftTask, Sizes
@@ -41,9 +41,6 @@ count as known ones in the mean."""
 
 COLLAPSE, CLUSTER_LR = 0.1, 0.003
 """Weight of the collapse term, and learning rate of modularity."""
-
-FACTORS = (1.0, 1 / 3, 3.0, 10.0)
-"""Multiples of ``missing`` that unknown validation nodes choose from."""
 
 SHARES = (0.4, 0.7)
 """Shares of all decisions for a classifier to learn that unknown validation nodes choose from."""
@@ -86,11 +83,10 @@ class SRNCPlus(Method):
     classifier learns the surest two fifths of all decisions, another seven tenths, and the one
     stays that names held-out nodes best.
 
-    Decisions are cut as validation wants it where it has such nodes, which also choose how much
-    missing labels count against log-odds; else where the classifier is less sure than ``sure`` of
-    the held-out known nodes: an unknown node that is taken for known does more harm than the
-    reverse. Between two graphs there is a cut in the first turn alone: the less sure half of the
-    target is unknown by it.
+    Decisions are cut as validation wants it where it has such nodes; else where the classifier is
+    less sure than ``sure`` of the held-out known nodes: an unknown node that is taken for known
+    does more harm than the reverse. Between two graphs there is a cut in the first turn alone: the
+    less sure half of the target is unknown by it.
 
     Where nodes of unknown classes are held out on the source of two graphs, others are among its
     unlabelled nodes. There they are found first, by this very algorithm on the source as one graph.
@@ -109,8 +105,7 @@ class SRNCPlus(Method):
         modularity_weight: :math:`w`.
         resolution: of modularity in open-set shift, in multiples of Newman's estimate from the
             decisions; 1 in close-set shift.
-        missing: weight of missing labels against log-odds in the first turn, up to a factor that
-            unknown validation nodes choose, if there are any; 0 = log-odds alone.
+        missing: weight of missing labels against log-odds in the first turn; 0 = log-odds alone.
         sure: share of the held-out known nodes that the classifier's decisions keep known, on one
             graph.
         doubt: power of the held-out accuracy that gives the share of decisions to learn; 0 = all.
@@ -139,7 +134,6 @@ class SRNCPlus(Method):
         self.missing, self.sure, self.doubt = missing, sure, doubt
         self.correction_by_kind = correction == "auto"
         self.register_buffer("number", torch.tensor(0))
-        self.register_buffer("factor", torch.tensor(1.0))
         self.register_buffer("decision_cut", torch.tensor(0.0))
         self.register_buffer("accuracy", torch.tensor(1.0))
         self.register_buffer("shared", torch.tensor(False))
@@ -189,7 +183,6 @@ class SRNCPlus(Method):
         self.setup(task)
         self.ready()
         self.number.zero_()
-        self.factor.fill_(1)
         self.episodes, self.labelled = self.rounds, task.train
         self.held_out = self.decided = self.labels[:0]
         counts = self.labels.bincount(minlength=task.num_known)
@@ -213,8 +206,6 @@ class SRNCPlus(Method):
         task = self.task
         if self.source_tells:
             return self.find_on_source()
-        if not self.number:
-            self.choose_factor()
         scores = self.predict(task.target)
         if not self.closed and (not self.number or self.one_graph):
             scores[:, task.num_known] += self.decision_cut
@@ -322,25 +313,6 @@ class SRNCPlus(Method):
         if not self.judges_unknown:
             return 0.0
         return min(float(each.mean()) for each in self.losses_shared_or_not())
-
-    def choose_factor(self) -> None:
-        """Weigh missing labels against log-odds as names most held-out nodes right, where some of
-        them are unknown: features tell little of the one graph's unknown classes, edges of the
-        other's."""
-        known = self.task.num_known
-        if not self.judges_unknown or not self.density.log_density.any():
-            return
-        found = []
-        for factor in FACTORS:
-            self.factor.fill_(factor)
-            scores = self.predict(self.task.target)[self.task.val]
-            confidence, named = self.confidence(scores), scores[:, :known].argmax(1)
-            cut = best_threshold(confidence, named, self.held_out, known)
-            decided = torch.where(confidence < cut, known, named)
-            found.append((int((decided == self.held_out).sum()), factor, cut))
-        _, factor, cut = max(found, key=itemgetter(0))
-        self.factor.fill_(factor)
-        self.decision_cut.fill_(min(float(cut), CERTAIN))
 
     def best_weight(self, log_q: Tensor, log_p: Tensor) -> float:
         """The weight of ``log_q`` against ``log_p``, both ``[V, N(+1)]``, with which held-out nodes
@@ -485,7 +457,7 @@ class SRNCPlus(Method):
         score = self.propagated(odds, graph)
         if self.density.log_density.any():
             prepared = prepare(graph, self.cluster_spec.features)
-            score += self.missing * self.factor * self.density(prepared)[:, None]
+            score += self.missing * self.density(prepared)[:, None]
         return torch.cat([log_p - log_p.amax(1, keepdim=True), -score], 1)
 
     @torch.no_grad()
