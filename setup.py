@@ -10,14 +10,14 @@ VERSION = re.search(r'^__version__ = "(.+)"$',
 README = HERE / "README.md"
 
 EXTRAS = {
-    "ogb": ["ogb>=1.3.6"],
     "ray": ["ray>=2.50"],
     "tune": ["optuna>=4.0"],
     "parquet": ["pyarrow>=14"],
     "excel": ["openpyxl>=3.1"],
     "docs": ["mkdocs-material>=9.5", "mkdocstrings[python]>=0.26", "latex2mathml>=3.77"],
-    "dev": ["build>=1.0.3", "hypothesis>=6.100", "networkx>=3.0", "pytest>=8.0",
-            "pytest-xdist>=3.5", "ruff>=0.5"],
+    "dev": ["build>=1.0.3", "hypothesis>=6.100", "mypy>=1.11", "networkx>=3.0",
+            "pytest>=8.0",
+            "pytest-xdist>=3.5", "ruff>=0.5", "statsmodels>=0.14"],
 }
 
 setup(
@@ -69,6 +69,7 @@ setup(
         "jinja2>=3.1.3",
         "psutil>=5.9.6",
         "filelock>=3.16.1",
+        "ogb>=1.3.6",
     ],
     extras_require={**EXTRAS, "all": sorted({requirement for extra in EXTRAS.values()
                                              for requirement in extra})},

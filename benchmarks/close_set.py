@@ -2,12 +2,12 @@
 
     python benchmarks/close_set.py tune                      # a few settings a method
     python benchmarks/close_set.py report citation --jobs 2  # as configs_gym/paper/close_set/ say
-    python benchmarks/close_set.py report arxiv --only 'p1:*'
+    python benchmarks/close_set.py report arxiv_like --only 'p1:*'
     python benchmarks/close_set.py table --out close_set.md  # means, ranks, the paper's numbers
 
 Tuning: split seeds 100 to 102, validation only; else split seeds 0 to 9. Citation: six directions
 between a = ACMv9, c = Citationv1 and d = DBLPv7; "ac" trains on a and predicts all of c. No target
-label takes part in training, selection or tuning there. Arxiv: three periods of a growing graph.
+label takes part in training, selection or tuning there. arxiv_like: three periods of a synthetic growing graph.
 Every command resumes: what is finished stays, whatever was interrupted runs again.
 GRAPHGYM_SRNC_DATA names the data folder.
 """
@@ -49,7 +49,7 @@ TABLES: dict[str, dict[str, dict[str, Any]]] = {
     "citation": {pair: {"cross_graph.source": NETWORKS[pair[0]],
                         "cross_graph.target": NETWORKS[pair[1]]}
                  for pair in ("ac", "ca", "ad", "da", "cd", "dc")},
-    "arxiv": {f"p{period}": {"temporal.period": period} for period in (1, 2, 3)},
+    "arxiv_like": {f"p{period}": {"temporal.period": period} for period in (1, 2, 3)},
 }
 TABLES["both"] = {f"{pair}-unseen": TABLES["citation"][pair] | {"cross_graph.num_unseen": 1}
                   for pair in ("ca", "ad", "dc")}
@@ -62,9 +62,10 @@ TABLES["ocnnc"] = {f"{pair}-ocnnc": {"ocnnc.source": OCNNC[pair[0]],
                    for pair in ("cd", "ca", "dc", "da", "ac", "ad")}
 """Blocks of each table, and what they change in its configs."""
 
-CONFIGS = {"both": "close_set/citation", "localized": "close_set/citation", "ocnnc": "universal",
-           "citation": "close_set/citation", "arxiv": "close_set/arxiv"}
-"""Whose configs a table takes."""
+CITATION = "paper/close_set/citation"
+CONFIGS = {"citation": CITATION, "both": CITATION, "localized": CITATION,
+           "ocnnc": "paper/universal", "arxiv_like": "close_set/arxiv_like"}
+"""Folder of configs that each table uses."""
 
 METRICS = {"ocnnc": ("hs", "macro_recall", "known_recall", "unknown_recall", "unknown_auroc")}
 """Scores of a table, the one that ranks first, where they are not Micro-F1 and macro recall."""
@@ -72,7 +73,7 @@ METRICS = {"ocnnc": ("hs", "macro_recall", "known_recall", "unknown_recall", "un
 METRIC_NAMES = {"micro_f1": "Micro-F1", "macro_recall": "macro recall", "hs": "HS",
                 "known_recall": "OS*", "unknown_recall": "UNK", "unknown_auroc": "AUROC"}
 
-TITLES = {"citation": "Citation networks", "arxiv": "Papers over time",
+TITLES = {"citation": "Citation networks", "arxiv_like": "Papers over time, synthetic",
           "both": "Citation networks with an unseen class", "localized": "Localized training data",
           "ocnnc": "Open-set cross-network classification"}
 BLOCKS = ({pair: f"{pair[0]}→{pair[1]}" for pair in TABLES["citation"]}
@@ -191,7 +192,7 @@ def tuning_cell(block: str, row: str, setting: dict[str, Any]) -> Cell:
 def reported_cell(block: str, row: str) -> Cell:
     table = next(table for table, blocks in TABLES.items() if block in blocks)
     _, config, changes = rows_of(table)[row]
-    cfg = f"paper/{CONFIGS[table]}/{config}"
+    cfg = f"{CONFIGS[table]}/{config}"
     changes = TABLES[table][block] | changes | OWN_VALUES.get((block, row), {})
     seeds = REPORTED_SEEDS[:5] if table == "ocnnc" else REPORTED_SEEDS
     return Cell("report", f"{block}-{row}", cfg, changes, seeds)
@@ -233,7 +234,7 @@ VALIDATION = {
     " the unknown one; macro recall is OS, over known classes alone OS*.",
     "localized": "The 20 training nodes of a class lie around one random node of it; the data set's"
     " own validation and test nodes. Settings are those for citation networks, untouched.",
-    "arxiv": "Validation: papers of 2011 to 2014, which choose the episode of every row, as in the"
+    "arxiv_like": "Validation: papers of 2011 to 2014, which choose the episode of every row, as in the"
     " paper; the oracle's are of the period. The graph is synthetic: years and classes are those of"
     " an eighth of ogbn-arxiv's papers, features and citations are made. The paper's numbers are of"
     " the real graph and hidden 256: compare the order of the rows, not their height. The paper's"
@@ -301,11 +302,11 @@ def table_text(name: str, args: argparse.Namespace) -> tuple[str, list[dict[str,
         line += [f"{ranks[row]:.1f}" if row in ranks else "-", f"{mean(drop):.1f}" if drop else "-",
                  f"{mean(map(validation, found.values())):.1f}",
                  f"{mean(result['seconds'] for result in runs):.1f}", peak_memory(runs)]
-        if name == "arxiv":
+        if name == "arxiv_like":
             line.append(paper_scores(PAPER_ROWS.get(row, rows_of(name)[row][0])))
     head = ["method", "n", *(BLOCKS[block] for block in blocks), "mean"]
     more = ["mean rank", "ΔF1", "validation", "s a run", "peak MiB"]
-    more += ["paper, real graph"] * (name == "arxiv")
+    more += ["paper, real graph"] * (name == "arxiv_like")
     text = f"## {TITLES[name]}\n\n### {METRIC_NAMES[metric]}\n\n"
     text += markdown([*head, *more], lines)
     for other in others:

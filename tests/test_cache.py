@@ -533,7 +533,6 @@ def test_two_processes_download_once(small, tmp_path):
 
 
 def test_two_processes_parse_once(tmp_path, monkeypatch):
-    pytest.importorskip("ogb")
     root = write_arxiv(tmp_path / "data", np.array([2005] * 20 + [2013] * 10))
     log, read = tmp_path / "log", pyg.read
     monkeypatch.setattr(pyg, "read", lambda *args: tell(log, 0.5) or read(*args))
@@ -584,13 +583,13 @@ def test_what_cannot_be_prepared_is_named(gym, tmp_path, monkeypatch):
     bad = gym.load_config(None, ["dataset.format", "file", "dataset.name", "nothing.pt",
                                  "dataset.dir", str(tmp_path)])
     with pytest.raises(InputError,
-                       match=r"file.path: got 'nothing.pt'.*\(file/nothing.pt, config 1\)"):
+                       match=r"file.path: 'nothing.pt' does.*\(file/nothing.pt, config 1\)"):
         gym_prepare.prepare([good, bad])
 
     def torn(cfg: object) -> None:
         raise EOFError("file ends early")
 
     monkeypatch.setattr(gym_prepare, "build_task", torn)
-    where = r"\(synthetic/synthetic, config mine; EOFError: file ends early\)"
-    with pytest.raises(InputError, match=f"dataset.name: got 'synthetic'.*{where}"):
+    where = r"\(EOFError: file ends early\)\. \(synthetic/synthetic, config mine\)"
+    with pytest.raises(InputError, match=f"dataset.name: 'synthetic'.*{where}"):
         gym_prepare.prepare([good], ["mine"])

@@ -1,10 +1,13 @@
-"""Every shipped config loads, and its method runs for a moment on a graph made in memory."""
+"""Every shipped config loads, and its method runs for a moment on a small file of its data set."""
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
 
 import pytest
+import written
 
+from graphgym_srnc.data import checksums, citation, datasets, matlab, ocnnc
 from graphgym_srnc.gym import (
     build_task,
     config_names,
@@ -19,11 +22,36 @@ from graphgym_srnc.gym.config import not_read
 SCHEMA = schema()
 SMALL = ["train.max_episodes", "1", "gnn.dim_inner", "16", "gnn.att_heads", "2"]
 STANDARD = ["optim.max_epoch", "2", "train.enable_ckpt", "False"]
-MADE = ["dataset.format", "synthetic", "dataset.name", "synthetic", "synthetic.num_nodes", "500",
-        "synthetic.num_features", "50", "synthetic.num_val", "50", "synthetic.num_test", "100"]
-IN_MEMORY = {"temporal": ["temporal.scale", "0.01"],
-             "cross_graph": [*MADE, "synthetic.mode", "close_set"]}
-"""What takes the place of a shift that reads files; that over time makes its own graph."""
+IN_MEMORY = {"synthetic": ["synthetic.num_nodes", "500", "synthetic.num_features", "50",
+                           "synthetic.num_val", "50", "synthetic.num_test", "100"],
+             "arxiv_like": ["temporal.scale", "0.01"]}
+"""Sizes of the graphs that some configs make in memory, by the name of the data set."""
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory) -> Path:
+    return written.all_of_them(tmp_path_factory.mktemp("data"))
+
+
+@pytest.fixture
+def published(files, tmp_path, monkeypatch) -> Path:
+    """A data folder with a small file of each data set, and no network."""
+    monkeypatch.setenv("GRAPHGYM_SRNC_DATA", str(files))
+    monkeypatch.setenv("GRAPHGYM_SRNC_CACHE", str(tmp_path / "cache"))
+    for module, sizes in ((citation, written.CITATION), (ocnnc, written.OCNNC)):
+        monkeypatch.setattr(module, "NODES", sizes)
+        monkeypatch.setattr(module, "WORDS", written.WORDS)
+    monkeypatch.setattr(import_module("graphgym_srnc.shifts.temporal"), "NODES", written.PERIODS)
+    # The small pickles have none of the public checksums; the real ones: test_bad_input_data.py.
+    monkeypatch.setattr(checksums, "verify", lambda file, shown: None)
+    monkeypatch.setattr(matlab, "urlopen", no_network)
+    datasets.load.cache_clear()
+    yield files
+    datasets.load.cache_clear()
+
+
+def no_network(*_: object, **__: object) -> None:
+    raise OSError("no network")
 
 
 def small(name: str) -> list[str]:
@@ -32,8 +60,8 @@ def small(name: str) -> list[str]:
     mode = cfg.train.mode
     steps = [f"{mode}.{option.key}" for option in SCHEMA.get(mode, [])
              if option.type is int and "steps" in option.key]
-    made = IN_MEMORY.get(cfg.dataset.format, MADE)
-    return [*made, *SMALL, *(STANDARD if mode == "standard" else ()),
+    return [*IN_MEMORY.get(cfg.dataset.name, ()), *SMALL,
+            *(STANDARD if mode == "standard" else ()),
             *(word for key in steps for word in (key, "2"))]
 
 
@@ -59,8 +87,9 @@ def test_no_config_at_all_is_the_default():
 
 
 @pytest.mark.parametrize("name", config_names())
-def test_config_runs(gym, name, tmp_path):
-    cfg = load_config(name, small(name))
+def test_config_runs_on_files_as_they_are_published(gym, name, tmp_path, published):
+    words = ["dataset.name", str(published / "own")] * (name == "own")
+    cfg = load_config(name, [*small(name), *words])
     if cfg.train.mode == "standard":
         train_standard(cfg, tmp_path)
         assert (tmp_path / "test/stats.json").is_file()
@@ -89,13 +118,21 @@ def test_close_set_config_says_what_its_name_says(name):
     cfg = load_config(name)
     assert cfg.train.mode == mode_of(variant)
     if table == "arxiv":
-        assert (cfg.dataset.format, cfg.dataset.name) == ("temporal", "arxiv_like")
-        assert cfg.train.selection == "target_val"
+        assert (cfg.dataset.format, cfg.dataset.name) == ("temporal", "ogbn-arxiv")
+        assert (cfg.temporal.scale, cfg.train.selection) == (1.0, "target_val")
     else:
         # No label of the target is used before the test, but by the oracle, and no row chooses.
         assert cfg.dataset.format == "cross_graph" and cfg.cross_graph.num_val == 0
         assert cfg.cross_graph.source != cfg.cross_graph.target
         assert cfg.train.selection == "last"
+
+
+@pytest.mark.parametrize("name", named("close_set/arxiv_like/"))
+def test_the_synthetic_growing_graph_has_the_settings_of_the_real_one(name):
+    cfg, real = load_config(name), load_config(f"paper/close_set/arxiv/{name.rpartition('/')[2]}")
+    assert (cfg.dataset.name, cfg.temporal.scale) == ("arxiv_like", 0.125)
+    cfg.dataset.name, cfg.temporal.scale = "ogbn-arxiv", 1.0
+    assert cfg == real
 
 
 @pytest.mark.parametrize("name", named("paper/universal/"))

@@ -1,7 +1,6 @@
 """Every shift: what is hidden, how many, the same from the same seed, and nothing else touched."""
 from __future__ import annotations
 
-import gzip
 import os
 import random
 import stat
@@ -13,6 +12,7 @@ import pytest
 import scipy.io
 import scipy.sparse as sp
 import torch
+import written
 from conftest import make_graph
 from torch_geometric.data import Data
 from torch_geometric.utils import homophily, is_undirected
@@ -230,17 +230,8 @@ def test_names(name, full):
 
 def write_photo(folder: Path) -> dict[Path, bytes]:
     """Amazon Photo's raw file with a small graph in it, in a read-only folder."""
-    import scipy.sparse as sp
-    task = synthetic(num_nodes=300, num_classes=4, num_features=20, num_unseen=1)
-    matrices = {"attr": sp.csr_matrix(task.source.x.numpy()),
-                "adj": sp.csr_matrix((np.ones(task.source.num_edges),
-                                      task.source.edge_index.numpy()), shape=(300, 300))}
-    arrays = {f"{key}_{part}": getattr(matrix, part) for key, matrix in matrices.items()
-              for part in ("data", "indices", "indptr", "shape")}
-    raw = folder / "amazon" / "Photo" / "raw"
-    raw.mkdir(parents=True)
-    np.savez(raw / "amazon_electronics_photo.npz", labels=task.source.y_true.numpy(), **arrays)
-    for path in (raw / "amazon_electronics_photo.npz", raw, raw.parent):
+    file = written.npz(folder, "amazon/Photo/raw/amazon_electronics_photo.npz", 4)
+    for path in (file, file.parent, file.parent.parent):
         path.chmod(path.stat().st_mode & ~(stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH))
     return {path: path.read_bytes() if path.is_file() else b"" for path in folder.rglob("*")}
 
@@ -258,30 +249,13 @@ def test_other_families_without_public_split_from_a_read_only_folder(tmp_path):
         open_set(name="Photo", root=str(tmp_path), num_unseen=1, split="public")
 
 
-def write_arxiv(folder: Path) -> None:
-    """The files of ogbn-arxiv with a small graph in them."""
-    task, order = synthetic(num_nodes=200, num_classes=4, num_features=10,
-                            num_unseen=1), np.arange(200)
-    tables = {"raw/edge": task.source.edge_index.T, "raw/node-feat": task.source.x,
-              "raw/node-label": task.source.y_true[:, None],
-              "raw/num-node-list": [[200]], "raw/num-edge-list": [[task.source.num_edges]],
-              "raw/node_year": [[2010]] * 200,
-              "split/time/train": order[:120, None], "split/time/valid": order[120:150, None],
-              "split/time/test": order[150:, None]}
-    for name, table in tables.items():
-        path = folder / "ogb" / "ogbn_arxiv" / f"{name}.csv.gz"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with gzip.open(path, "wt") as file:
-            np.savetxt(file, np.asarray(table), fmt="%g", delimiter=",")
-
-
 def test_ogb_keeps_its_split_and_parses_once(tmp_path, monkeypatch):
-    pytest.importorskip("ogb")
     monkeypatch.setenv("GRAPHGYM_SRNC_CACHE", str(tmp_path / "cache"))
-    write_arxiv(tmp_path)
+    papers = written.graph(200, 4, 10)
+    written.arxiv(tmp_path, papers.x.numpy(), papers.edge_index.numpy().T, papers.y.numpy(),
+                  np.full(200, 2010))
     task = open_set(name="ogbn-arxiv", root=str(tmp_path), num_unseen=1, labels_per_class=5)
-    assert task.info["split"] == "public" and task.test.tolist() == list(range(150, 200))
-    assert len(task.val) == 30
+    assert (task.info["split"], task.val.tolist(), task.test.tolist()) == ("public", [198], [199])
     datasets.load.cache_clear()
     monkeypatch.setattr(pyg, "read", lambda *args: pytest.fail("parsed twice"))
     assert equal(task, open_set(name="ogbn-arxiv", root=str(tmp_path), num_unseen=1,
@@ -530,7 +504,7 @@ def test_a_matlab_file_is_read_from_whom_one_trusts(group, tmp_path):
         np.testing.assert_allclose(task.target.x.numpy(), attrb, rtol=1e-6)
         assert task.target.num_edges == 2 * network.nnz
         scipy.io.savemat(tmp_path / "net.mat", {"network": network, "attrb": attrb})
-        with pytest.raises(InputError, match="path: group: got None"):
+        with pytest.raises(InputError, match="path: group: the matrix is missing"):
             shifts.find("file")(**sizes)
 
 
@@ -544,5 +518,5 @@ def test_weights_that_are_not_read_are_told(tmp_path):
         tasks.append(shifts.find("file")(**sizes))
     told = [[text for text in describe(task)["warnings"] if "edge_weight" in text]
             for task in tasks]
-    assert told == [[], ["edge_weight of the file is not read: links have no weights"]]
+    assert told == [[], ["edge_weight of the file is ignored: edge weights are not used"]]
     assert tasks[0].fingerprint() == tasks[1].fingerprint()

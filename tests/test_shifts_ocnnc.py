@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.io
-import scipy.sparse as sp
 import torch
+import written
 from test_shifts_cross import unreachable
 from torch_geometric.utils import contains_self_loops, is_undirected
 
@@ -24,28 +24,12 @@ build = shifts.find("ocnnc")
 DATA = Path(os.environ.get("GRAPHGYM_SRNC_DATA") or Path(__file__).parents[2] / "shared" / "data")
 published = pytest.mark.skipif(not (DATA / "ocnnc" / "acm-v8.mat").is_file(),
                                reason=f"no networks of the benchmark in {DATA}")
-SIZES, WORDS = {"citation-v1": 90, "dblp-v4": 72, "acm-v8": 81}, 12
-
-
-def network(name: str) -> dict:
-    """The fields of a small file of the benchmark; one edge is a self-loop."""
-    rng, nodes = np.random.RandomState(len(name)), SIZES[name]
-    upper = np.triu(rng.random_sample((nodes, nodes)) < 0.1, 1)
-    full = (upper | upper.T).astype(np.uint8)
-    full[2, 2] = 1
-    return {"adjacency_matrix": sp.csc_matrix(full),
-            "features": sp.csc_matrix(rng.poisson(0.5, (nodes, WORDS))),
-            "labels": np.arange(nodes, dtype=np.int32)[None] % 9}
-
-
 @pytest.fixture
 def home(tmp_path, monkeypatch) -> str:
     """A data folder with small networks, in a world without a network."""
-    (tmp_path / "ocnnc").mkdir()
-    for name in SIZES:
-        scipy.io.savemat(tmp_path / "ocnnc" / f"{name}.mat", network(name), do_compression=True)
-    monkeypatch.setattr(ocnnc, "NODES", SIZES)
-    monkeypatch.setattr(ocnnc, "WORDS", WORDS)
+    written.ocnnc(tmp_path)
+    monkeypatch.setattr(ocnnc, "NODES", written.OCNNC)
+    monkeypatch.setattr(ocnnc, "WORDS", written.WORDS)
     monkeypatch.setattr(matlab, "urlopen", unreachable)
     monkeypatch.setenv("GRAPHGYM_SRNC_CACHE", str(tmp_path / "cache"))
     return str(tmp_path)
@@ -79,7 +63,7 @@ def test_the_published_task():
 
 
 def test_files_are_read_as_documented(home):
-    fields, data = network("acm-v8"), ocnnc.load("ACM-v8", home)
+    fields, data = written.ocnnc_network("acm-v8"), ocnnc.load("ACM-v8", home)
     assert data.y.tolist() == fields["labels"][0].tolist()
     assert torch.equal(data.x, torch.from_numpy(fields["features"].toarray()).float())
     wanted = fields["adjacency_matrix"].toarray() > 0
@@ -92,7 +76,7 @@ def test_files_are_read_as_documented(home):
 
 def test_unknown_classes_leave_the_source_alone(home):
     task = build(root=home, source="citation-v1", target="dblp-v4")
-    fields, known = network("citation-v1"), np.arange(90) % 9 < 5
+    fields, known = written.ocnnc_network("citation-v1"), np.arange(90) % 9 < 5
     assert task.source.num_nodes == known.sum() == 50 and task.target.num_nodes == 72
     assert torch.equal(task.source.x, torch.from_numpy(fields["features"].toarray()[known]).float())
     wanted = fields["adjacency_matrix"].toarray()[known][:, known] > 0
@@ -151,7 +135,7 @@ def test_refused_options(home, key, options):
 
 
 def test_refused_files(home):
-    file, fields = Path(home) / "ocnnc" / "acm-v8.mat", network("acm-v8")
+    file, fields = Path(home) / "ocnnc" / "acm-v8.mat", written.ocnnc_network("acm-v8")
     refused("name", ocnnc.load, name="acmv9", root=home)
     for field, wrong in (("features", fields["features"][:, 1:]), ("labels", fields["labels"].T),
                          ("labels", fields["labels"] + 1), ("labels", fields["labels"] + 0.5),

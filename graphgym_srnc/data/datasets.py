@@ -35,7 +35,7 @@ def load(name: str, root: str = "") -> Data:
             one graph with one label a node.
     """
     family, member = catalogue.resolve(name)
-    base, homes = pyg.dataset_class(family, name), home.homes(family, root)
+    base, homes = pyg.dataset_class(family), home.homes(family, root)
     source = _present(family, member, homes)
     data = _load_parsed(_parsed_file(family, member, source))
     if data is None:
@@ -67,7 +67,7 @@ def _parsed_file(family: str, member: str, source: Path | None) -> Path | None:
         return None
     files = home.files_below(source / catalogue.raw_folder(family, member))
     stamp = [(str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in files]
-    digest = sha256(repr((KEPT, stamp, atomic.SEAL)).encode()).hexdigest()
+    digest = sha256(repr((KEPT, stamp, seal.SEAL)).encode()).hexdigest()
     return cache_folder() / f"{member}-{digest[:16]}.pt"
 
 

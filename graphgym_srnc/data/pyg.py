@@ -5,34 +5,27 @@ import sys
 import tempfile
 import warnings
 from contextlib import redirect_stdout
-from importlib.util import find_spec
 from pathlib import Path
 from pickle import UnpicklingError
+from typing import Any
 
 import torch_geometric.datasets
-from torch_geometric.data import Data
+from torch_geometric.data import Data, Dataset
 from torch_geometric.utils import index_to_mask
 
 from graphgym_srnc.data import checksums, home, untrusted
 from graphgym_srnc.errors import InputError
 
 
-def dataset_class(family: str, name: str) -> type:
-    """The class that reads a family.
-
-    Raises:
-        InputError: it is ogb's, which is not installed.
-    """
-    if family != "OGB":
-        return getattr(torch_geometric.datasets, family)
-    if find_spec("ogb") is None:
-        allowed = "the package ogb for this data set: pip install 'graphgym-srnc[ogb]'"
-        raise InputError("name", name, allowed)
-    from ogb.nodeproppred import PygNodePropPredDataset
-    return PygNodePropPredDataset
+def dataset_class(family: str) -> type[Dataset]:
+    """The class that reads a family of data sets."""
+    if family == "OGB":
+        from ogb.nodeproppred import PygNodePropPredDataset  # slow to import
+        return PygNodePropPredDataset
+    return getattr(torch_geometric.datasets, family)
 
 
-def read(base: type, name: str, member: str, homes: list[Path], source: Path) -> Data:
+def read(base: type[Dataset], name: str, member: str, homes: list[Path], source: Path) -> Data:
     """The one graph of a data set, with the split of ogb as masks.
 
     PyG works on links in a temporary folder, so the data folder may be read-only, and parallel runs
@@ -74,13 +67,14 @@ def read(base: type, name: str, member: str, homes: list[Path], source: Path) ->
             except InputError:
                 raise
             except Exception as error:
-                allowed = (f"a data set that {base.__name__} makes from this name and from whole "
-                           f"files in {source} ({type(error).__name__}: {untrusted.reason(error)})")
+                message = (f"{base.__name__} cannot read {name!r} from {source} "
+                           f"({type(error).__name__}: {untrusted.reason(error)})")
+                hint = "Check the name and the files"
                 if isinstance(error, UnpicklingError) and not untrusted.is_trusted():
-                    allowed += f"; pickles can run any code, {untrusted.HINT}"
-                raise InputError("name", name, allowed) from error
+                    hint = f"Pickles can run any code. {untrusted.HINT}"
+                raise InputError.plain("name", message, hint) from error
             if len(dataset) != 1 or not hasattr(data, "edge_index") or data.y is None:
-                raise InputError("name", name, "a data set of one graph with a class for each node")
+                raise InputError.plain("name", f"{name!r} is not one graph with node classes")
             for part, nodes in split.items():
                 mask = "val_mask" if part == "valid" else f"{part}_mask"
                 data[mask] = index_to_mask(nodes, data.num_nodes)
@@ -88,12 +82,22 @@ def read(base: type, name: str, member: str, homes: list[Path], source: Path) ->
     return data
 
 
-def _staged_class(base: type, name: str, staging: Path, source: Path) -> type:
+def _by_hand(dataset: Any, raw: Path) -> str:
+    """What a user without a network has to put into which folder."""
+    if hasattr(dataset, "meta_info"):  # ogb's; its list of raw files is not complete
+        return (f"unpack {dataset.meta_info['url']} and copy its folders raw and split into "
+                f"{raw.parent}")
+    files = ", ".join(Path(path).name for path in dataset.raw_paths)
+    return f"copy these files into {raw}: {files}"
+
+
+def _staged_class(base: type[Dataset], name: str, staging: Path,
+                  source: Path) -> type[Dataset]:
     """``base`` with checksums, without its log, and with errors that name the user's folder."""
     def shown(path: str) -> Path:
         return source / Path(path).relative_to(staging)
 
-    class Dataset(base):
+    class Staged(base):
         def download(self) -> None:
             for path in Path(self.raw_dir).glob("*"):  # a link must not be written through
                 path.unlink() if path.is_symlink() else None
@@ -102,10 +106,9 @@ def _staged_class(base: type, name: str, staging: Path, source: Path) -> type:
             except UnpicklingError:
                 raise
             except (Exception, SystemExit) as error:
-                files = ", ".join(Path(path).name for path in self.raw_paths)
-                allowed = (f"a network to download it ({type(error).__name__} now), or put into "
-                           f"{shown(self.raw_dir)} these files: {files}")
-                raise InputError("name", name, allowed) from error
+                hint = f"Connect to a network, or {_by_hand(self, shown(self.raw_dir))}"
+                raise InputError.plain("name", f"{name} could not be downloaded "
+                                       f"({type(error).__name__})", hint) from error
 
         def _process(self) -> None:
             self.log = False
@@ -115,4 +118,4 @@ def _staged_class(base: type, name: str, staging: Path, source: Path) -> type:
             with untrusted.trusted(known or trusted):
                 base._process(self)
 
-    return Dataset
+    return Staged

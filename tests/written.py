@@ -1,0 +1,162 @@
+"""Small data sets, written as the files that their publishers distribute."""
+from __future__ import annotations
+
+import gzip
+import pickle
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.io
+import scipy.sparse as sp
+from torch_geometric.data import Data
+
+from graphgym_srnc import shifts
+
+CITATION = {"acmv9": 100, "citationv1": 80, "dblpv7": 60}
+OCNNC = {"citation-v1": 90, "dblp-v4": 72, "acm-v8": 81}
+WORDS = 12
+"""Numbers of nodes and of words of the networks that :func:`citation` and :func:`ocnnc` write."""
+
+PERIODS = (60, 50, 50, 60, 40)
+"""Papers that :func:`all_of_them` gives ogbn-arxiv between the bounds of the paper's split."""
+
+
+def graph(num_nodes: int, num_classes: int, num_features: int = 40, seed: int = 0) -> Data:
+    """A homophilous graph whose features tell the class; all labels visible."""
+    made = shifts.find("synthetic")(
+        num_nodes=num_nodes, num_classes=num_classes, num_features=num_features, num_unseen=0,
+        num_val=10, num_test=10, labels_per_class=5, split_seed=seed).target
+    return Data(x=made.x, edge_index=made.edge_index, y=made.y_true, num_nodes=num_nodes)
+
+
+def planetoid(folder: Path, name: str, num_classes: int, num_nodes: int = 820) -> None:
+    """``ind.<name>.*``: 20 labelled nodes a class, then 500 for validation, the last 100 test."""
+    raw = folder / "planetoid" / name / "raw"
+    raw.mkdir(parents=True)
+    data = graph(num_nodes, num_classes)
+    first = np.concatenate([np.flatnonzero(data.y.numpy() == c)[:20] for c in range(num_classes)])
+    order = np.concatenate([first, np.setdiff1d(np.arange(num_nodes), first)])
+    place = np.argsort(order)
+    x, y = sp.csr_matrix(data.x.numpy()[order]), np.eye(num_classes)[data.y.numpy()[order]]
+    neighbours = defaultdict(list)
+    for one, other in place[data.edge_index.numpy()].T.tolist():
+        neighbours[one].append(other)
+    train, rest = len(first), num_nodes - 100
+    parts = {"x": x[:train], "y": y[:train], "allx": x[:rest], "ally": y[:rest], "tx": x[rest:],
+             "ty": y[rest:], "graph": neighbours}
+    for part, value in parts.items():
+        (raw / f"ind.{name.lower()}.{part}").write_bytes(pickle.dumps(value, 2))
+    (raw / f"ind.{name.lower()}.test.index").write_text(
+        "".join(f"{node}\n" for node in range(rest, num_nodes)))
+
+
+def npz(folder: Path, place: str, num_classes: int, num_nodes: int = 300,
+        num_features: int = 20) -> Path:
+    """The sparse ``.npz`` of Amazon and Coauthor graphs at ``place`` below ``folder``."""
+    data = graph(num_nodes, num_classes, num_features)
+    matrices = {"attr": sp.csr_matrix(data.x.numpy()),
+                "adj": sp.csr_matrix((np.ones(data.num_edges), data.edge_index.numpy()),
+                                     shape=(num_nodes, num_nodes))}
+    arrays = {f"{key}_{part}": getattr(matrix, part) for key, matrix in matrices.items()
+              for part in ("data", "indices", "indptr", "shape")}
+    file = folder / place
+    file.parent.mkdir(parents=True, exist_ok=True)
+    np.savez(file, labels=data.y.numpy(), **arrays)
+    return file
+
+
+def citation_network(name: str) -> dict[str, Any]:
+    """The fields of ``<name>.mat``; one edge has one direction, one is a self-loop, and node 0 has
+    labels 1 and 3."""
+    rng, nodes = np.random.RandomState(len(name)), CITATION[name]
+    group = np.eye(5, dtype=np.uint8)[np.arange(nodes) % 5]
+    group[0] = [0, 1, 0, 1, 0]
+    full = _random_network(nodes, rng).astype(float)
+    full[0, 1], full[1, 0], full[2, 2] = 1, 0, 1
+    return {"network": sp.csc_matrix(full), "group": group,
+            "attrb": rng.poisson(0.5, (nodes, WORDS)).astype(np.uint8)}
+
+
+def ocnnc_network(name: str) -> dict[str, Any]:
+    """The fields of ``<name>.mat`` with nine classes; one edge is a self-loop."""
+    rng, nodes = np.random.RandomState(len(name)), OCNNC[name]
+    full = _random_network(nodes, rng).astype(np.uint8)
+    full[2, 2] = 1
+    return {"adjacency_matrix": sp.csc_matrix(full),
+            "features": sp.csc_matrix(rng.poisson(0.5, (nodes, WORDS))),
+            "labels": np.arange(nodes, dtype=np.int32)[None] % 9}
+
+
+def citation(folder: Path) -> None:
+    """``citation/<name>.mat`` of the three networks."""
+    _matlab(folder / "citation", {name: citation_network(name) for name in CITATION})
+
+
+def ocnnc(folder: Path) -> None:
+    """``ocnnc/<name>.mat`` of the three networks."""
+    _matlab(folder / "ocnnc", {name: ocnnc_network(name) for name in OCNNC})
+
+
+def arxiv(folder: Path, x: np.ndarray, edges: np.ndarray, y: np.ndarray,
+          years: np.ndarray) -> Path:
+    """The raw files and the split of ogbn-arxiv as ogb unpacks them; returns ``folder``.
+
+    Args:
+        folder: the data folder.
+        x, edges: ``[V, F]``, and ``[E, 2]`` from a paper to one that it cites.
+        y, years: ``[V]``; the last node is the test set, the one before it validates.
+    """
+    count = len(y)
+    order = np.arange(count)
+    tables = {"raw/edge": edges, "raw/node-feat": x, "raw/node-label": y[:, None],
+              "raw/num-node-list": [[count]], "raw/num-edge-list": [[len(edges)]],
+              "raw/node_year": years[:, None],
+              "split/time/train": order[:-2, None], "split/time/valid": order[-2:-1, None],
+              "split/time/test": order[-1:, None]}
+    for name, table in tables.items():
+        path = folder / "ogb" / "ogbn_arxiv" / f"{name}.csv.gz"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with gzip.open(path, "wt", compresslevel=1) as file:
+            np.savetxt(file, np.asarray(table), fmt="%g", delimiter=",")
+    return folder
+
+
+def all_of_them(folder: Path) -> Path:
+    """Every data set that a shipped config names; returns ``folder``.
+
+    The readers know the real sizes, so ``citation.NODES``, ``citation.WORDS``, ``ocnnc.NODES``,
+    ``ocnnc.WORDS`` and ``temporal.NODES`` have to be those of this module, and Planetoid's files
+    have other checksums than the public ones.
+    """
+    for name, num_classes in (("Cora", 7), ("CiteSeer", 6), ("PubMed", 3)):
+        planetoid(folder, name, num_classes)
+    npz(folder, "amazon/Photo/raw/amazon_electronics_photo.npz", 8, num_nodes=900)
+    npz(folder, "coauthor/CS/raw/ms_academic_cs.npz", 15, num_nodes=1200)
+    citation(folder)
+    ocnnc(folder)
+    years = np.repeat([2008, 2013, 2016, 2018, 2020], PERIODS)
+    papers = graph(len(years), 4, 16)
+    order = np.random.RandomState(0).permutation(len(years))
+    arxiv(folder, papers.x.numpy().round(3), papers.edge_index.numpy().T, papers.y.numpy(),
+          years[order])
+    own = folder / "own"
+    own.mkdir()
+    mine = graph(200, 4)
+    np.save(own / "features.npy", mine.x.numpy())
+    np.savetxt(own / "edges.csv", mine.edge_index.numpy().T, fmt="%d", delimiter=",")
+    labels = np.where(np.arange(200) < 60, mine.y.numpy(), -1)
+    np.savetxt(own / "labels.csv", labels, fmt="%d")
+    return folder
+
+
+def _matlab(folder: Path, files: dict[str, dict[str, Any]]) -> None:
+    folder.mkdir(parents=True)
+    for name, fields in files.items():
+        scipy.io.savemat(folder / f"{name}.mat", fields, do_compression=True)
+
+
+def _random_network(nodes: int, rng: np.random.RandomState) -> np.ndarray:
+    upper = np.triu(rng.random_sample((nodes, nodes)) < 0.1, 1)
+    return upper | upper.T
