@@ -7,6 +7,7 @@ import functools
 import io
 import json
 import math
+import re
 import sys
 from fnmatch import fnmatch
 from pathlib import Path
@@ -163,7 +164,7 @@ RIVALS = ("a2gnn", "adalign", "cmd", "coral", "dann", "doc", "energy", "g2pxy", 
           "strurw", "udagcn", "uaga")
 """Rows, up to their first hyphen, of methods that others have published."""
 
-REPRODUCED = Path(__file__).parents[1] / "docs" / "reproduction.csv"
+REPRODUCED = Path(__file__).parents[1] / "docs" / "results" / "data" / "reproduction.csv"
 """What ``reproduction.py`` found of them."""
 
 UNPROVEN = ("‡: has not reproduced a number of its paper here, or was not put to the test"
@@ -387,7 +388,8 @@ def parser(doc: str, out_option: str, out_dir: str) -> argparse.ArgumentParser:
     add("--set", nargs="*", default=[], metavar="KEY VALUE",
         help="overrides for every run; want another folder")
     add("--no-run", action="store_true", help="only print what is there")
-    add("--out", type=Path, metavar="FILE", help="write the markdown here too")
+    add("--out", type=Path, metavar="FILE",
+        help="write the text here too, the tables alone if FILE ends in .csv")
     return parser
 
 
@@ -436,10 +438,66 @@ def finished(file: Path, key: Sequence[str], cells: Iterable[tuple[Any, ...]],
 
 
 def publish(text: str, out: Path | None) -> None:
-    """Print a text, and write it to a file if there is one."""
+    """Print a text, and write it to a file if there is one: its tables alone if that is CSV."""
     print(text, end="")
-    if out:
+    if out and out.suffix == ".csv":
+        for number, lines in enumerate(tidy(text), start=1):
+            file = out if number == 1 else out.with_name(f"{out.stem}-{number}.csv")
+            write_csv(file, lines)
+    elif out:
         out.write_text(text, encoding="utf-8")
+
+
+def tidy(text: str) -> list[list[list[str]]]:
+    """Tables of a Markdown text as lines of CSV, one table for each different header.
+
+    A cell ``82.6 ± 3.4`` becomes two columns, ``X`` and ``X ±``; a cell ``-0.5 (5/16)`` becomes
+    ``X`` and ``X wins``. The heading before a table becomes the column ``graph``, unless the table
+    has one.
+    """
+    tables: dict[tuple[str, ...], list[list[str]]] = {}
+    heading, head = "", ()
+    for line in text.splitlines():
+        if line.startswith("#"):
+            heading = line.lstrip("# ")
+        if not line.startswith("|"):
+            head = ()
+            continue
+        cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
+        if not head:
+            head = tuple(name + f" {head_count}" * (head_count > 1) for name, head_count in
+                         ((name, cells[:i + 1].count(name)) for i, name in enumerate(cells)))
+        elif not all(re.fullmatch(":?-{3,}:?|-+:", cell) for cell in cells):
+            tables.setdefault(head, []).append(["" if "graph" in head else heading, *cells])
+    return [_split_columns(["graph", *head], lines) for head, lines in tables.items()]
+
+
+def _split_columns(head: list[str], lines: list[list[str]]) -> list[list[str]]:
+    """Header and lines with one figure per column, without columns that are empty."""
+    out: list[list[str]] = [[] for _ in range(len(lines) + 1)]
+    for i, name in enumerate(head):
+        column = ["" if line[i] == "-" else line[i] for line in lines]
+        parts = [PAIR.fullmatch(cell) for cell in column]
+        if any(parts):
+            sign = " ±" if any(part and part[2] for part in parts) else " wins"
+            out[0] += [name, name + sign]
+            for row, cell, part in zip(out[1:], column, parts):
+                row += [part[1], part[2] or part[3]] if part else [cell, ""]
+        elif any(column):
+            for row, cell in zip(out, [name, *column]):
+                row.append(cell)
+    return out
+
+
+PAIR = re.compile(r"([+-]?[\d.]+) (?:± ([\d.]+)|\((\d+/\d+)\))")
+"""A mean with its spread, or a difference with its wins."""
+
+
+def write_csv(path: Path, lines: Iterable[Sequence[Any]]) -> None:
+    """Write lines of cells, the header first."""
+    out = io.StringIO()
+    csv.writer(out, lineterminator="\n").writerows(lines)
+    atomic.write_text(path, out.getvalue())
 
 
 def main(begin: Callable[[], int]) -> None:

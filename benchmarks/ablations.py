@@ -1,8 +1,9 @@
 """What is each part of SRNC+ worth? The parts taken away one at a time, over five kinds of shift.
 
-    python benchmarks/ablations.py --seeds 2 --page docs/algorithm.md
+    python benchmarks/ablations.py --seeds 2 --page docs/research/srnc-plus.md
     python benchmarks/ablations.py --only 'gone,stays' --graphs .7,Photo --parts 'one turn'
     python benchmarks/ablations.py --only few --graphs Cora --seeds 35 --out cora.md
+    python benchmarks/ablations.py --seeds 2 --out docs/results/data/ablations-development.csv
 
 The kinds of shift:
 

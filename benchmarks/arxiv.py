@@ -1,6 +1,6 @@
 """Seconds and memory of methods at the full size of ogbn-arxiv, over its three test periods.
 
-    python benchmarks/arxiv.py                 # 18 runs, one after another; the same command resumes
+    python benchmarks/arxiv.py                 # 18 runs; the same command resumes
     python benchmarks/arxiv.py --methods erm   # a part of them
 
 The files have ogbn-arxiv's layout, its 169,343 papers by year and class, and made features and
@@ -26,7 +26,7 @@ METHODS = ("erm", "cmd", "dann", "srgnn", "srnc-paper", "srnc-plus")
 
 
 def write(folder: Path) -> None:
-    """Write the raw files and the split of ogbn-arxiv below a data folder, unless they are there."""
+    """Write the raw files and the split of ogbn-arxiv below a data folder, if they are missing."""
     place = folder / "ogb" / "ogbn_arxiv"
     last = place / "split" / "time" / "test.csv.gz"
     if last.exists():

@@ -3,13 +3,14 @@
     python benchmarks/close_set.py tune                      # a few settings a method
     python benchmarks/close_set.py report citation --jobs 2  # as configs_gym/paper/close_set/ say
     python benchmarks/close_set.py report arxiv_like --only 'p1:*'
-    python benchmarks/close_set.py table --out close_set.md  # means, ranks, the paper's numbers
+    python benchmarks/close_set.py table --csv docs/results/data/runs.csv   # means, ranks, tests
 
 Tuning: split seeds 100 to 102, validation only; else split seeds 0 to 9. Citation: six directions
 between a = ACMv9, c = Citationv1 and d = DBLPv7; "ac" trains on a and predicts all of c. No target
-label takes part in training, selection or tuning there. arxiv_like: three periods of a synthetic growing graph.
-Every command resumes: what is finished stays, whatever was interrupted runs again.
-GRAPHGYM_SRNC_DATA names the data folder.
+label takes part in training, selection or tuning there. arxiv_like: three periods of a synthetic
+growing graph. Every command resumes: what is finished stays, whatever was interrupted runs again.
+`results.py` makes pages of docs/results of the file of scores. GRAPHGYM_SRNC_DATA names the data
+folder.
 """
 from __future__ import annotations
 
@@ -234,11 +235,12 @@ VALIDATION = {
     " the unknown one; macro recall is OS, over known classes alone OS*.",
     "localized": "The 20 training nodes of a class lie around one random node of it; the data set's"
     " own validation and test nodes. Settings are those for citation networks, untouched.",
-    "arxiv_like": "Validation: papers of 2011 to 2014, which choose the episode of every row, as in the"
-    " paper; the oracle's are of the period. The graph is synthetic: years and classes are those of"
-    " an eighth of ogbn-arxiv's papers, features and citations are made. The paper's numbers are of"
-    " the real graph and hidden 256: compare the order of the rows, not their height. The paper's"
-    " SRNC stands beside the row in its order; Ep.1 and w.o. Φ here vary the source-first one."}
+    "arxiv_like": "Validation: papers of 2011 to 2014, which choose the episode of every row, as in"
+    " the paper; the oracle's are of the period. The graph is synthetic: years and classes are"
+    " those of an eighth of ogbn-arxiv's papers, features and citations are made. The paper's"
+    " numbers are of the real graph and hidden 256: compare the order of the rows, not their"
+    " height. The paper's SRNC stands beside the row in its order; Ep.1 and w.o. Φ here vary the"
+    " source-first one."}
 """Which nodes choose settings and episodes, by table."""
 
 

@@ -1,7 +1,7 @@
 """The paper's clustering table on Cora and CiteSeer: k-means with labels on four embeddings beside
 the cluster GNN of SRNC.
 
-    python benchmarks/clustering.py --out clustering.md     # 7 rows, 2 graphs, split seeds 0 to 9
+    python benchmarks/clustering.py --runs 5 --out docs/results/data/clustering.csv   # 7 rows
     python benchmarks/clustering.py --runs 1 --only 'cora:*'
     graphgym-srnc compare results/clustering --paper clustering --by paper clusters
 

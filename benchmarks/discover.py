@@ -1,7 +1,7 @@
 """What `graphgym-srnc discover` finds where the truth is known: clusters of masked classes, and the
 number of clusters.
 
-    python benchmarks/discover.py --runs 10 --out discover.md  # Cora, CiteSeer, synthetic graphs
+    python benchmarks/discover.py --runs 10 --out docs/results/data/discover.csv
     python benchmarks/discover.py --runs 10 --no-run           # only what is there
     python benchmarks/discover.py --runs 2 --only pubmed
 

@@ -1,7 +1,7 @@
 """Does one setting hold on other graphs? SRNC+ beside the plain GNN with a threshold and PGL, on
 graphs made in memory.
 
-    python benchmarks/generalise.py --out generalise.md                 # 24 kinds, seeds 0 to 4
+    python benchmarks/generalise.py --out docs/results/data/synthetic.csv   # 24 kinds, seeds 0 to 4
     python benchmarks/generalise.py --seeds 2 --only 0,7,19 --set gnn.dim_inner 64
 
 All methods run as their configs for Cora say, untouched. What is finished in ``--results`` is not
@@ -133,7 +133,7 @@ def report(args: argparse.Namespace) -> str:
         return "no results yet\n"
 
     less = [f"less {method}" for method in BASELINES]
-    head = ["", "classes", "masked", "homophily", "degree exponent", "imbalance", "nodes", "n",
+    head = ["kind", "classes", "masked", "homophily", "degree exponent", "imbalance", "nodes", "n",
             *BASELINES, OURS, *less, "", "clusters in use", "warned", "s"]
     factors = []
     for factor in Setting._fields:
@@ -142,6 +142,8 @@ def report(args: argparse.Namespace) -> str:
             of_level = [gap for setting, gap in gaps if getattr(setting, factor) == level]
             gains = [f"{mean(gap[m][0] for gap in of_level):+.1f}" for m in BASELINES]
             factors.append([factor.replace("_", " "), level, len(of_level), *gains])
+    factors.append(["all", "-", len(gaps), *(f"{mean(gap[m][0] for _, gap in gaps):+.1f}"
+                                             for m in BASELINES)])
     overall = ", ".join(f"{mean(gap[m][0] for _, gap in gaps):+.1f} on {m}" for m in BASELINES)
     return (markdown(head, lines) + "Test Micro-F1 in %, mean over n split seeds; differences of "
             f"{OURS} on the same splits, ± standard error. More than one standard error below"

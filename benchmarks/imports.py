@@ -1,6 +1,6 @@
 """What each command imports, and how long that takes: ``-X importtime`` of tiny calls.
 
-    python benchmarks/imports.py --out docs/performance.md
+    python benchmarks/imports.py --out docs/research/performance.md
 
 A module's part is its own, without what it imports; that of a package is the sum over its modules.
 Parts are shares of the time of imports, which is by the clock; seconds are those of the processor
@@ -102,7 +102,7 @@ def main() -> None:
             least[command] = min(found, least.get(command, found), key=lambda call: call.cpu)
             loads.append(os.getloadavg()[0])
             print(f"{command}: {found.cpu:.2f} s, load {loads[-1]:.1f}", flush=True)
-    text = (f"The least of {args.repeats} turns; load of the machine {min(loads):.1f} to "
+    text = (f"Minimum of {args.repeats} rounds; load of the machine {min(loads):.1f} to "
             f"{max(loads):.1f} on {os.cpu_count()} cores.\n\n{render(least)}")
     print(text)
     if args.out:

@@ -94,7 +94,7 @@ def step_beside_bound(step: Callable[[], None], sizes: tuple[int, int, int, int,
     """Time of a training step of the sizes of :func:`step_bound` beside its bounds, by turns."""
     taken = [(seconds(step, 3), bandwidth_of_copy(), rate_of_product(), rate_of_onednn())
              for _ in range(turns)]
-    lines = [(f"measured, median of {turns} turns", f"{1000 * median(next(zip(*taken))):.0f}",
+    lines = [(f"measured, median of {turns} rounds", f"{1000 * median(next(zip(*taken))):.0f}",
               "", "", "")]
     for name, place in (("torch's product", 2), ("oneDNN's product", 3)):
         bounds = [step_bound(*sizes, turn[1], turn[place]) for turn in taken]
@@ -105,7 +105,7 @@ def step_beside_bound(step: Callable[[], None], sizes: tuple[int, int, int, int,
                       f"{1000 * median(sum(bound.values()) for bound in bounds):.0f}",
                       f"{median(shares):.2f}", f"{min(shares):.2f} to {max(shares):.2f}", parts))
     return _pages.table(("training step of the GCN on all nodes", "ms", "of the step",
-                         "over the turns", "parts"), lines)
+                         "range", "parts"), lines)
 
 
 def rate_of_product(size: int = 2048) -> float:

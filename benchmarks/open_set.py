@@ -3,12 +3,13 @@
     python benchmarks/open_set.py tune                     # up to 4 settings a method
     python benchmarks/open_set.py report --only 'cora:*'   # as configs_gym/paper/open_set/ say
     python benchmarks/open_set.py sets                     # all masked sets, SRNC+ and PGL
-    python benchmarks/open_set.py clusters                 # 7 against 16 clusters on Cora
-    python benchmarks/open_set.py table --out open_set.md  # means, the paper's numbers, tests
+    python benchmarks/open_set.py clusters --out docs/results/data/clusters.csv   # 7 against 16
+    python benchmarks/open_set.py table --csv docs/results/data/runs.csv   # means, tests
 
 Tuning: split seeds 100 to 102, validation only; else split seeds 0 to 9, and twice as many as there
 are sets of classes to mask for `sets`. Every command resumes: what is finished stays, whatever was
-interrupted runs again. GRAPHGYM_SRNC_DATA names the data folder.
+interrupted runs again. `results.py` makes docs/results/open-set.md of the file of scores.
+GRAPHGYM_SRNC_DATA names the data folder.
 """
 from __future__ import annotations
 

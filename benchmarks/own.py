@@ -1,7 +1,7 @@
 """A graph of one's own, as most have it: a tenth of the nodes of known classes has a label, nobody
 has labelled a node of an unknown class. What does each estimator of the Python API make of it?
 
-    python benchmarks/own.py --seeds 5 --out own.md
+    python benchmarks/own.py --seeds 10 --out docs/results/data/own-graphs.csv
     python benchmarks/own.py --seeds 2 --only Photo,CS --results own.jsonl
 
 Estimators have their defaults, 64 hidden units each. All nodes without a label are scored. A line
@@ -11,15 +11,16 @@ that homophily. GRAPHGYM_SRNC_DATA names the data folder.
 from __future__ import annotations
 
 import argparse
+import math
 import time
 import warnings
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
-from _harness import finished, main, markdown, publish
+from _harness import finished, main, markdown, publish, wins
 
-from graphgym_srnc.report.statistics import mean, mean_std
+from graphgym_srnc.report.statistics import mean, mean_std, p_value
 
 UNSEEN = {"Cora": 3, "CiteSeer": 3, "PubMed": 1, "Photo": 3, "CS": 5}
 LABELLED = 0.1
@@ -113,8 +114,25 @@ def table(results: list[dict[str, Any]]) -> str:
             lines.append([row, len(runs), *cells, f"{excess:.1f}", f"{spoke}/{len(runs)}",
                           f"{seconds:.0f}"])
         out += f"### {name}\n\n" + markdown(
-            ["method", "n", *NAMES, "share off by", "verdict spoke", "CPU s"], lines)
-    return out
+            ["method", "n", *NAMES, "unknown share error", "runs with a diagnostic", "CPU s"],
+            lines)
+    return out + paired(by_graph)
+
+
+def paired(by_graph: dict[str, dict[str, list[dict[str, Any]]]]) -> str:
+    """SRNC+ less each other row on the same splits, mean ± standard error."""
+    lines = []
+    for name, rows in by_graph.items():
+        ours = {r["seed"]: r["micro_f1"] for r in rows.get("SRNC+", [])}
+        for row in rows.keys() - {"SRNC+"} if ours else ():
+            gaps = [100 * (ours[r["seed"]] - r["micro_f1"]) for r in rows[row]
+                    if r["seed"] in ours]
+            centre, std = mean_std(gaps)
+            error = std / math.sqrt(len(gaps) - 1) if len(gaps) > 1 else math.nan
+            lines.append([name, row, len(gaps), f"{centre:+.1f} ± {error:.1f}", wins(gaps),
+                          f"{p_value(gaps):.2g}"])
+    head = ["graph", "against", "n", "difference", "wins", "p"]
+    return "## Paired differences\n\n" + markdown(head, sorted(lines)) if lines else ""
 
 
 def begin() -> int:

@@ -1,6 +1,6 @@
 """Ours beside pygda's models of the same name or idea, on two citation networks.
 
-    python benchmarks/peers.py --out docs/performance.md
+    python benchmarks/peers.py --out docs/research/performance.md
 
 Ours and pygda's take turns, each in a process of its own that reads the same two graphs: every
 source node labelled, no target label, rows of the features of length one. Both have the same width,
@@ -233,7 +233,7 @@ def report(args: argparse.Namespace) -> None:
         raise SystemExit(f"pygda cannot be imported, there is no {', '.join(missing)}: {HOW}")
     if args.out:
         _pages.check(args.out, "peers.py")
-    head, lines = ("", "ours", "pygda", "pygda / ours", "over the turns"), []
+    head, lines = ("", "ours", "pygda", "pygda / ours", "range"), []
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "graphs.pt")
         speed.run(__file__, "--save", file, "--source", args.source, "--target", args.target,
@@ -242,8 +242,8 @@ def report(args: argparse.Namespace) -> None:
             new = compare(name, file, args)
             print(_pages.table(head, new), flush=True)
             lines += new
-    text = (f"{args.source} to {args.target}, width {WIDTH}, one thread, {args.turns} turns: "
-            "medians, the ratio's range over the turns, mean and deviation of Micro-F1 in %.\n\n"
+    text = (f"{args.source} to {args.target}, width {WIDTH}, one thread, {args.turns} rounds: "
+            "medians, the ratio's range over rounds, mean and deviation of Micro-F1 in %.\n\n"
             + _pages.table(head, lines))
     print(text)
     if args.out:

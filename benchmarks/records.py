@@ -1,6 +1,6 @@
 """What `compare` and `report` take over many finished runs, and how it grows with their number.
 
-    python benchmarks/records.py --out docs/performance.md
+    python benchmarks/records.py --out docs/research/performance.md
 
 One toy run is made by the command line. All others are its record with another learning rate, seed,
 split and scores, sealed as the store seals them: ten seeds a setting, as a grid leaves them. Times
@@ -126,7 +126,7 @@ def main() -> None:
             loads.append(os.getloadavg()[0])
             print(f"{command}, {number} runs: {cost.cpu:.1f} s of CPU, {cost.clock:.1f} s, "
                   f"{cost.mib:.0f} MiB, load {loads[-1]:.1f}", flush=True)
-    text = (f"{args.repeats} turn(s), medians; load of the machine {min(loads):.1f} to "
+    text = (f"{args.repeats} round(s), medians; load of the machine {min(loads):.1f} to "
             f"{max(loads):.1f} on {os.cpu_count()} cores.\n\n{render(taken, args.runs)}")
     print(text)
     if args.out:

@@ -1,6 +1,6 @@
 """Cost against the number of edges.
 
-    python benchmarks/scale.py --out docs/scale.md --figure docs/images/scale.png
+    python benchmarks/scale.py --out docs/research/large-graphs.md --figure docs/images/scale.png
 
 Each size runs in a process of its own, on a synthetic graph whose number of nodes is a tenth of
 that of its edges. Full batch keeps everything in memory; batches of 1,024 nodes read features from
@@ -10,7 +10,7 @@ the same machine moves less than those of the clock; those are in the table too.
 
 What scores of some nodes cost beside those of all, with many classes:
 
-    python benchmarks/scale.py --sets --out docs/scale.md
+    python benchmarks/scale.py --sets --out docs/research/large-graphs.md
 
 Several processes that train together, times by the clock:
 

@@ -1,12 +1,12 @@
 """Is it SRNC+, or where it looks? Other methods that find an unseen class on the source first.
 
-    python benchmarks/source_first.py --page docs/results.md
+    python benchmarks/source_first.py --out docs/results/data/source-first.csv
 
 The citation networks with an unseen class, as `close_set.py report both` has them. A method finds
 the class on the source as on one graph, with the held-out source nodes as validation; a GCN learns
-all decisions there, N + 1 classes, and its posterior is smoothed and corrected. Beside SRNC+'s rows
-of docs/results.csv, on the same splits. A line of `--results` is a finished run, which is not made
-again. GRAPHGYM_SRNC_DATA names the data folder.
+all decisions there, N + 1 classes, and its posterior is smoothed and corrected. The rows of SRNC+
+are those of docs/results/data/runs.csv on the same splits. A line of `--results` is a finished run,
+which is not run again. GRAPHGYM_SRNC_DATA names the data folder.
 """
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import _pages
 import close_set
 import torch
 from _harness import finished, known, main, markdown, publish, tests, wins
@@ -41,7 +40,8 @@ FINDERS: dict[str, tuple[type[Method], dict[str, Any]]] = {
 CARRIED = {"smoothing": 10, "correction": "mean", "correction_power": 0.75}
 """The corrected GCN of the tables, and SRNC+'s own last step."""
 
-OURS = {"srnc-plus-source": "SRNC+", "srnc-plus": "SRNC+, then its turns on the target"}
+OURS = {"srnc-plus-source": "SRNC+, first iteration only",
+        "srnc-plus": "SRNC+, with iterations on the target"}
 
 
 def alone(task: ShiftTask) -> ShiftTask:
@@ -115,19 +115,14 @@ def begin() -> int:
     add = options.add_argument
     add("--seeds", type=int, default=5, metavar="S")
     add("--results", type=Path, default=Path("results/source_first.jsonl"))
-    add("--csv", type=Path, default=Path("docs/results.csv"), help="scores of SRNC+")
-    add("--out", type=Path)
-    add("--page", type=Path, metavar="FILE", help="write the table between its marks")
+    add("--csv", type=Path, default=Path("docs/results/data/runs.csv"), help="scores of SRNC+")
+    add("--out", type=Path, metavar="FILE", help="write the table here too, as .md or .csv")
     args = options.parse_args()
-    if args.page:
-        _pages.check(args.page, "source_first.py")
     torch.set_num_threads(1)
     cells = ((block, row, seed) for seed in range(args.seeds) for block in close_set.TABLES["both"]
              for row in FINDERS)
     results = finished(args.results, ("block", "row", "seed"), cells, run)
     publish(table(results, args.csv), args.out)
-    if args.page:
-        _pages.write(args.page, "source_first.py", f"\n{table(results, args.csv)}")
     return 0
 
 

@@ -1,6 +1,6 @@
 """Speed and memory beside stock GraphGym's and plain PyG scripts', in one run.
 
-    python benchmarks/speed.py --out docs/performance.md
+    python benchmarks/speed.py --out docs/research/performance.md
 
 Ours and the others take turns, so that whatever else the machine does meets all, and a ratio is the
 median over the turns of the other's figure divided by ours. This file imports neither torch nor the
@@ -169,7 +169,7 @@ def compare_run(graph: str, args: argparse.Namespace, data: Path) -> list[Row]:
 
 def render(rows: list[Row]) -> str:
     """The rows as a table in Markdown."""
-    head = ("", "ours", "other", "other / ours", "over the turns", "aim")
+    head = ("", "ours", "other", "other / ours", "range", "aim")
     return _pages.table(head, (row.cells() for row in rows))
 
 
@@ -216,8 +216,8 @@ def main() -> None:
     text = (f"Threads: {args.threads}, on {os.cpu_count()} cores. Load of the machine over a "
             f"minute: {min(loads):.1f} to {max(loads):.1f}, of which 1 is this benchmark. "
             f"{'Times of the processor. ' * args.cpu_time}"
-            f"Turns: {args.rounds} of training steps ({min(args.rounds, 5)} on {LARGE}), "
-            f"{args.repeats} of whole runs. Medians, and the ratio's range over the turns.\n\n"
+            f"Rounds: {args.rounds} of training steps ({min(args.rounds, 5)} on {LARGE}), "
+            f"{args.repeats} of whole runs. Medians, and the ratio's range over rounds.\n\n"
             f"{render(rows)}")
     print(text)
     if args.out:

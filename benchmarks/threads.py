@@ -1,6 +1,6 @@
 """From which size of a graph on do two threads pay, and what do they cost on a busy machine?
 
-    python benchmarks/threads.py --out docs/performance.md
+    python benchmarks/threads.py --out docs/research/performance.md
 
 Steps of a GCN on all nodes and of a cluster GNN on modularity take turns with one thread and with
 two, in one process, first alone, then beside a process for each core that does nothing but count.

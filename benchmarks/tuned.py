@@ -1,12 +1,13 @@
 """Tables with every row tuned by `graphgym-srnc tune`: equal trials, one selector, equal rights.
 
-    python benchmarks/tuned.py --csv docs/results/data/runs.csv --page docs/results.md   # all tables
+    python benchmarks/tuned.py --csv docs/results/data/runs.csv   # all tables
     python benchmarks/tuned.py cora --only 'erm,pgl-*' --trials 40
     python benchmarks/tuned.py --no-run                     # the tables of what is there
 
 Each row starts from the config of the hand-set tables and is tuned on split seeds 100 and on, by
 validation alone; then the chosen setting is run on split seeds 0 and on, and tested in pairs. Every
-command resumes. GRAPHGYM_SRNC_DATA names the data folder.
+command resumes. `results.py` makes docs/results/tuned.md of the file of scores. GRAPHGYM_SRNC_DATA
+names the data folder.
 """
 from __future__ import annotations
 
@@ -20,7 +21,6 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import _pages
 import close_set
 import open_set
 from _harness import (
@@ -314,16 +314,11 @@ def begin() -> int:
     add("--splits", type=int, metavar="N", help="reported split seeds (default: the table's)")
     add("--csv", type=Path, metavar="FILE", help="scores of every run are added to it, and to"
         f" {STUDIES} beside it what the studies found; what only they have is in the tables too")
-    add("--page", type=Path, metavar="FILE", help="write the tables between its marks")
     args = options.parse_args()
     args.tables = args.tables or list(TABLES)
     for table in args.tables:
         if table not in TABLES:
             options.error(f"no table {table}; there are {', '.join(TABLES)}")
-    if args.page:
-        if not args.csv:
-            options.error("--page wants --csv, which has the rows that are not made now")
-        _pages.check(args.page, "tuned.py")
 
     failed = 0
     for table in [] if args.no_run else args.tables:
@@ -337,7 +332,7 @@ def begin() -> int:
     every = [result for _, results in parts for result in results]
     text = "no results yet\n"
     if every:
-        text = "\n" + "".join(part for part, _ in parts) + (
+        text = "".join(part for part, _ in parts) + (
             "Test scores in %, mean ± population standard deviation. *By hand*: the first score of"
             " the same row on the same splits in the hand-set table. *Less best other*: the"
             " difference to the first row, and of the first row to the second; wins and two-sided p"
@@ -345,8 +340,6 @@ def begin() -> int:
             " together. Seconds were taken beside other work: an upper bound. "
             f"{UNPROVEN}\n\n{provenance(every)}")
     publish(text, args.out)
-    if args.page and every:
-        _pages.write(args.page, "tuned.py", text)
     return min(failed, 1)
 
 

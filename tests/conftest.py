@@ -81,8 +81,8 @@ def pairwise(*factors: Sequence[Any]) -> list[tuple]:
 MAY_BE_SKIPPED = ("no CUDA device here", "no Planetoid files in", "no citation networks in",
                   "no networks of the benchmark in", "no files of ogbn-arxiv in", "no oracle",
                   "wandb is not installed", "mlflow is not installed")
-"""Reasons for which ``.ci/run`` accepts a skipped test: the machine has no GPU, a published data set
-is not there, the kind of shift has no oracle, or a service wants an account."""
+"""Reasons for which ``.ci/run`` accepts a skipped test: no GPU, no published data set, no oracle of
+this kind of shift, or a service that needs an account."""
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

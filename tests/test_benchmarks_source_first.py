@@ -46,15 +46,14 @@ def test_differences_are_those_of_the_same_splits(program, tmp_path, monkeypatch
             for row, score in (("GCN", 0.7), ("PGL+GCN", 0.805 - seed / 50))]
     file.write_text("".join(json.dumps(run) + "\n" for run in runs))
     page = tmp_path / "page.md"
-    page.write_text("<!-- table of benchmarks/source_first.py -->\n<!-- end of table -->\n")
     monkeypatch.setattr(program.close_set, "TABLES", {"both": {}})
     monkeypatch.setattr("sys.argv", ["source_first.py", "--results", str(file), "--csv", str(csv),
-                                     "--page", str(page)])
+                                     "--out", str(page)])
     assert program.begin() == 0
     found = [[cell.strip() for cell in line.strip("|").split("|")]
              for line in page.read_text().splitlines() if line.startswith("| ")]
     rows = {row[0]: row[1:] for row in found[2:]}
-    assert [*rows][0] == "SRNC+, then its turns on the target"
+    assert [*rows][0] == "SRNC+, with iterations on the target"
     assert rows["GCN"][:7] == ["3", "90.0", "70.0", "50.0", "+10.3", "3/3", "0.25"]
     assert rows["PGL+GCN"][4:6] == ["+0.5", "1/3"]
-    assert rows["SRNC+"][:5] == ["3", "-", "75.0", "75.0", "+5.3"]
+    assert rows["SRNC+, first iteration only"][:5] == ["3", "-", "75.0", "75.0", "+5.3"]

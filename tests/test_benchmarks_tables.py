@@ -171,13 +171,11 @@ def test_all_masked_sets_are_run_but_those_that_the_file_of_scores_has(benchmark
 
 def test_every_row_is_tuned_and_run_on_other_seeds(tuned, tmp_path, capsys):
     page = tmp_path / "page.md"
-    page.write_text("Before.\n<!-- table of benchmarks/tuned.py -->\n<!-- end of table -->\nAfter.")
-    words = ("toy", "--trials", "2", "--page", str(page), "--csv", str(tmp_path / "runs.csv"))
+    words = ("toy", "--trials", "2", "--out", str(page), "--csv", str(tmp_path / "runs.csv"))
     assert tuned(*words) == 0
     capsys.readouterr()
 
     text = page.read_text()
-    assert text.startswith("Before.\n") and text.endswith("\nAfter.")
     lines = [[cell.strip() for cell in line.split("|")[1:-1]] for line in text.splitlines()
              if line.startswith(("| GCN", "| GNNSafe"))]
     scores, chosen = lines[:2], lines[2:]
@@ -210,18 +208,12 @@ def test_tables_that_are_not_tuned_yet_are_told(tuned, tmp_path, capsys):
     with pytest.raises(SystemExit):
         tuned("nonsense")
     assert "no table nonsense" in capsys.readouterr().err
-    (tmp_path / "page.md").write_text("a page without marks")
-    with pytest.raises(SystemExit, match="has no lines"):
-        tuned("toy", "--page", str(tmp_path / "page.md"), "--csv", str(tmp_path / "runs.csv"))
-    with pytest.raises(SystemExit):
-        tuned("toy", "--page", str(tmp_path / "page.md"))
-    assert "--page wants --csv" in capsys.readouterr().err
     assert not (tmp_path / "tune").exists()
 
 
 def test_every_program_of_the_page_of_performance_has_a_place_there(benchmark_of):
     pages = benchmark_of("_pages")
-    page = FOLDER.parent / "docs" / "performance.md"
+    page = FOLDER.parent / "docs" / "research" / "performance.md"
     for words in benchmark_of("performance").PARTS.values():
         program, _, rest = words.partition(" ")
         command = rest.split()[:1] if rest and not rest.startswith("-") else []
@@ -230,3 +222,10 @@ def test_every_program_of_the_page_of_performance_has_a_place_there(benchmark_of
         assert "--out" in (FOLDER / program).read_text(encoding="utf-8")
     with pytest.raises(SystemExit, match="no lines"):
         pages.check(page, "none.py")
+
+
+def test_the_summary_of_performance_has_the_measured_rows(benchmark_of, tmp_path):
+    page, copy = FOLDER.parent / "docs" / "performance.md", tmp_path / "page.md"
+    copy.write_text(page.read_text(encoding="utf-8"), encoding="utf-8")
+    benchmark_of("performance").summarise(copy)
+    assert copy.read_text(encoding="utf-8") == page.read_text(encoding="utf-8")
