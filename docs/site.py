@@ -1,81 +1,391 @@
-"""Makes those pages of the site that are written elsewhere: README, every option, Python reference.
+"""MkDocs hook that writes the generated pages: README, methods, configs, options, API, notebook.
 
-A hook of mkdocs: ``pip install -e ".[docs]" && mkdocs build --strict``.
+Usage: ``pip install -e ".[docs]" && mkdocs build --strict``.
 """
 from __future__ import annotations
 
+import base64
+import functools
 import html
+import inspect
+import json
 import re
 from importlib import import_module
 from pathlib import Path
 from pkgutil import walk_packages
+from typing import Any, Iterable
 
+import griffe
+import yaml
 from latex2mathml.converter import convert
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).parents[1]
+DOCS = Path(__file__).parent
 
-PARTS = {"api": "Estimators", "task": "The scenario", "shifts": "Shifts", "methods": "Methods",
-         "train": "Training, selection, scores and the verdict", "losses": "Losses",
-         "backbones": "Backbones", "data": "Data", "own": "A graph of one's own",
-         "options": "Options", "errors": "Errors"}
-"""Modules and folders of the Python reference, and their titles."""
+NOTEBOOK = "tutorials/python.ipynb"
+"""The tutorial that is a notebook; its page has the suffix ``.md``."""
 
+SHIFTS = {
+    "any": "erm iid srnc srnc_plus", "open-set": "pgl doc openwgl g2pxy nodesafe",
+    "close-set": "dann grade cmd mmd coral srgnn strurw a2gnn adalign udagcn pairalign",
+    "open-set between two graphs": "uaga"}
+"""Methods by the kind of shift that they were designed for, in the order of the table."""
+
+WITHOUT_TARGET = ("erm", "doc", "g2pxy", "nodesafe")
+"""Methods that do not read the target graph in training."""
+
+FOLDERS = {
+    "": "Start here",
+    "paper/open_set": "Open-set shift: classes are masked in one graph (Table 1 of the paper)",
+    "paper/close_set/arxiv": "Shift over time: the real ogbn-arxiv",
+    "paper/close_set/citation": "Shift between two citation networks",
+    "paper/clustering": "Clusters of the unknown class",
+    "paper/clusters": "The number of clusters",
+    "paper/universal": "A second network with unknown classes (OCNNC)",
+    "close_set": "Close-set shift between two synthetic graphs",
+    "close_set/arxiv_like": "Shift over time: a synthetic growing graph",
+    "reproduction": "Protocols of other papers",
+    "testing": "Tiny runs of every method, for tests"}
+"""Folders of the shipped configs, and what they are for."""
+
+PUBLIC = {
+    "Estimator": "graphgym_srnc.api.Estimator", "OnNodes": "graphgym_srnc.OnNodes",
+    "load": "graphgym_srnc.load", "from_frames": "graphgym_srnc.from_frames",
+    "from_networkx": "graphgym_srnc.from_networkx", "results": "graphgym_srnc.results",
+    "plot": "graphgym_srnc.plot", "ShiftTask": "graphgym_srnc.task.ShiftTask",
+    "Sizes": "graphgym_srnc.task.Sizes", "InputError": "graphgym_srnc.errors.InputError",
+    "Method": "graphgym_srnc.methods.base.Method",
+    "Supervised": "graphgym_srnc.methods.supervised.Supervised",
+    "Scored": "graphgym_srnc.methods.scores.Scored"}
+"""Public names beside the estimators of methods."""
+
+PARTS = {"task": "Tasks", "shifts": "Shifts", "methods": "Methods",
+         "train": "Training, model selection, metrics and diagnostics", "losses": "Losses",
+         "backbones": "Backbones", "data": "Data", "own": "Your own graph",
+         "options": "Options"}
+"""Modules and packages of the API reference, and their titles."""
+
+
+# Hooks of MkDocs
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the pages that are made."""
-    pages = {"index.md": readme(), "options.md": options(), **reference()}
-    for name, text in pages.items():
-        files.append(File.generated(config, name, content=text))
+    """Add the generated pages."""
+    pages = {"index.md": readme(), "reference/options.md": options(),
+             "reference/methods.md": methods(), "reference/configs.md": configs(),
+             **reference(), **notebook()}
+    for name, content in pages.items():
+        files.append(File.generated(config, name, content=content))
     return files
 
 
+def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
+    """Link to the page of the notebook, not to its file, except on that page itself."""
+    if page.file.src_uri == NOTEBOOK.replace(".ipynb", ".md"):
+        return markdown
+    return re.sub(r"(\]\([^)\s]*)\.ipynb(#[^)]*)?\)", r"\1.md\2)", markdown)
+
+
+def on_page_content(content: str, **_: Any) -> str:
+    """Render formulas as MathML, which browsers display without a script."""
+    return re.sub(r'<(span|div) class="arithmatex">\\[(\[](.*?)\\[)\]]</\1>',
+                  lambda m: formula(m[2], m[1] == "div"), content, flags=re.S)
+
+
+class Markup(griffe.Extension):
+    """Converts the markup of docstrings before mkdocstrings renders them."""
+
+    def on_package(self, *, pkg: griffe.Module, **_: Any) -> None:
+        """Convert all docstrings of a package."""
+        self._convert(pkg)
+
+    def _convert(self, part: griffe.Object) -> None:
+        if part.docstring:
+            part.docstring.value = markdown(part.docstring.value)
+        for member in part.members.values():
+            if not member.is_alias:
+                self._convert(member)
+
+
+# Markup
+
+def markdown(text: str) -> str:
+    """Markdown of a docstring with Sphinx roles."""
+    text = re.sub(r"^( *)\.\. math::\s*((?:.+\n?)(?:\1 +\S.*\n?)*)",
+                  lambda m: f"{m[1]}$${' '.join(m[2].split())}$$\n", text, flags=re.M)
+    text = re.sub(r":math:`([^`]*)`", lambda m: f"${' '.join(m[1].split())}$", text)
+    return re.sub(r":\w+:`~?([^`]*)`", r"`\1`", text).replace("``", "`")
+
+
+def cell(text: str) -> str:
+    """A docstring's sentence in a cell of a Markdown table."""
+    def escaped(part: str) -> str:
+        if part.startswith("`"):
+            return part.replace("|", "\\|")
+        if part.startswith("$"):
+            return html.escape(part, quote=False).replace("|", "\\vert ")
+        return html.escape(part, quote=False).replace("|", "\\|")
+
+    parts = re.split(r"(`[^`]*`|\$[^$]*\$)", " ".join(markdown(text).split()))
+    return "".join(map(escaped, parts))
+
+
+def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    """A Markdown table of cells."""
+    lines = [list(head), *map(list, rows)]
+    lines.insert(1, ["---"] * len(lines[0]))
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def formula(latex: str, block: bool = False) -> str:
+    """MathML of a formula in HTML."""
+    latex = re.sub(r"\\arg(?![a-zA-Z])", r"\\text{arg}", html.unescape(latex).strip())
+    return convert(latex, display="block" if block else "inline")
+
+
+class Docstring:
+    """The parts of a docstring in Google style: ``summary``, ``text`` and ``references``."""
+
+    def __init__(self, documented: Any) -> None:
+        doc = inspect.getdoc(documented) or ""
+        doc, _, references = doc.partition("References:\n")
+        self.text = markdown(doc.partition("Args:\n")[0].strip())
+        self.summary = " ".join(self.text.partition("\n\n")[0].split())
+        self.references = " ".join(markdown(references).split())
+
+    @property
+    def body(self) -> str:
+        """The text with the words that begin its paragraphs in bold."""
+        return re.sub(r"^(Differences from [\w' ]+|When to use):", r"**\1:**", self.text,
+                      flags=re.M)
+
+
+# Pages
+
 def readme() -> str:
-    """The README, with links that start in ``docs``."""
+    """The README as the home page, with links relative to ``docs``."""
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    # Files outside docs/ are no pages; they are named, not linked.
-    return re.sub(r"\[([^\]]+)\]\((?!docs/|#|http)[^)]*\)", r"\1", text).replace("](docs/", "](")
+    # Files outside docs/ are not part of the site, so their links become text.
+    text = re.sub(r"(?<!!)\[([^\]]+)\]\((?!docs/|#|http)[^)]*\)", r"\1", text)
+    return text.replace("](docs/", "](").replace('src="docs/', 'src="')
 
 
 def options() -> str:
     """A table for each block of the config."""
     from graphgym_srnc.gym import schema
-    text = ("# Every option\n\nKeys that this package adds to GraphGym's config; "
-            "`graphgym-srnc options` prints the same.\n")
+    text = ("# Options\n\nConfig keys that this package adds to GraphGym's own. "
+            "`graphgym-srnc options` prints the same list, and `graphgym-srnc options dann` one "
+            "block of it.\n")
     for block, entries in schema().items():
-        text += f"\n## {block}\n\n| key | type | default | allowed | meaning |\n"
-        text += "|---|---|---|---|---|\n"
-        for option in entries:
-            allowed = "" if option.allowed is None else cell(str(option.allowed))
-            text += (f"| `{block}.{option.key}` | {option.type.__name__} | `{option.default!r}` | "
-                     f"{allowed} | {cell(option.doc)} |\n")
+        text += f"\n## {block}\n\n{option_table(entries, block + '.')}"
     return text
 
 
-def cell(text: str) -> str:
-    """A docstring's words in a cell of a table."""
-    text = re.sub(r":\w+:`~?([^`]*)`", r"`\1`", text).replace("``", "`")
-    return html.escape(text, quote=False).replace("|", "\\|").replace("\n", " ")
+def option_table(entries: Iterable[Any], prefix: str = "") -> str:
+    """A table of options: key, default, meaning and allowed values."""
+    rows = []
+    for option in entries:
+        allowed = "" if option.allowed is None else f" Allowed: {cell(str(option.allowed))}."
+        kind = "" if option.allowed is not None else f" Type: {option.type.__name__}."
+        meaning = cell(option.doc)
+        stop = "" if meaning.endswith(".") else "."
+        rows.append((f"`{prefix}{option.key}`", f"`{option.default!r}`",
+                     f"{meaning}{stop}{allowed}{kind}"))
+    return stacked(table(("key", "default", "meaning"), rows))
+
+
+def stacked(text: str) -> str:
+    """A table of options whose cells are shown below each other on a phone."""
+    return f'<div class="options" markdown="1">\n\n{text}\n</div>\n'
+
+
+def methods() -> str:
+    """A table of all methods, the introduction, and a section for each method."""
+    from graphgym_srnc import methods as found
+    rows, sections = [], []
+    listed = {name: kind for kind, names in SHIFTS.items() for name in names.split()}
+    ordered = [*listed, *(name for name in sorted(found.own_names()) if name not in listed)]
+    for name in ordered:
+        method = found.find(name)
+        doc, kind = Docstring(method), listed.get(name, "any")
+        reads = "no" if name in WITHOUT_TARGET else "its labels" if method.oracle else "yes"
+        used = [config for config, entry in shipped().items() if entry["mode"] == name]
+        example = min(used, key=lambda config: (
+            not config.startswith("paper/open_set/cora"),
+            not config.startswith("paper/close_set/citation"),
+            not config.startswith("paper/"), len(config)))
+        rows.append((f"[`{name}`](#{name})", kind, reads, cell(doc.summary), f"`{example}`"))
+        sections.append(method_section(name, method, doc, used))
+    intro = (DOCS / "reference/_methods-intro.md").read_text(encoding="utf-8")
+    overview = table(("`train.mode`", "designed for", "reads the target graph", "what it does",
+                      "config"), rows)
+    return intro.replace("<!-- table -->\n", overview) + "".join(sections)
+
+
+def method_section(name: str, method: type, doc: Docstring, used: list[str]) -> str:
+    """The section of one method, from its docstring."""
+    from graphgym_srnc.options import options
+    own = inspect.signature(method.__init__).parameters if "__init__" in vars(method) else {}
+    entries = [option for option in options(method) if option.key in own]
+    found = option_table(entries, f"{name}.") if entries else "There are no options of its own.\n"
+    references = f"\nReferences: {doc.references}\n" if doc.references else ""
+    others = ", ".join(f"`{config}`" for config in used if not config.startswith("testing/"))
+    if len(used) > 6:
+        others = f"{len(used)} [shipped configs](configs.md) use this method."
+    else:
+        others = f"Shipped configs: {others or f'`{used[0]}`'}."
+    return (f"\n## {name}\n\nEstimator: [{method.__name__}](api/{method.__name__}.md). "
+            f"Source: `graphgym_srnc/methods/{name}.py`.\n\n{doc.body}\n\n{found}{references}\n"
+            f"{others}\n")
+
+
+@functools.cache
+def shipped() -> dict[str, dict[str, str]]:
+    """Method, shift, data and comment of each shipped config."""
+    root = ROOT / "configs_gym"
+
+    def read(path: Path) -> dict[str, Any]:
+        return yaml.safe_load(path.read_text(encoding="utf-8")) or {}
+
+    default = read(root / "default.yaml")
+
+    def value(config: dict[str, Any], block: str, key: str) -> str:
+        return str(config.get(block, {}).get(key, default.get(block, {}).get(key, "")))
+
+    found = {}
+    for path in sorted(root.rglob("*.yaml")):
+        config = read(path)
+        shift, data = value(config, "dataset", "format"), value(config, "dataset", "name")
+        if "source" in (ends := config.get(shift, {})):
+            data = f"{ends['source']} to {ends['target']}"
+        elif shift == "file":
+            data = "your graph"
+        found[path.relative_to(root).with_suffix("").as_posix()] = {
+            "mode": value(config, "train", "mode"), "shift": shift,
+            "data": data, "comment": comment(path)}
+    return found
+
+
+def comment(path: Path) -> str:
+    """The first sentence of the first comment of a file."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    first = next((i for i, line in enumerate(lines) if line.lstrip().startswith("#")), None)
+    words: list[str] = []
+    for line in lines[first:] if first is not None else ():
+        if not line.lstrip().startswith("#"):
+            break
+        words.append(line.strip().lstrip("# "))
+    return re.split(r"(?<=[.])\s", " ".join(words))[0].strip()
+
+
+def configs() -> str:
+    """A table of the shipped configs of each folder, and of the grids."""
+    text = ("# Configs\n\nPass a name to `graphgym-srnc run --cfg NAME`. A key after the name "
+            "changes the config, for example `gnn.dim_inner 64`. Each config contains only what "
+            "differs from `default`.\n")
+    for folder, title in FOLDERS.items():
+        inside = {name: entry for name, entry in shipped().items()
+                  if name.rpartition("/")[0] == folder}
+        rows = [(f"`{name}`", f"`{entry['mode']}`", f"`{entry['shift']}`", cell(entry["data"]),
+                 cell(entry["comment"])) for name, entry in inside.items()]
+        text += f"\n## {title}\n\n" + table(("name", "method", "shift", "data", "comment"), rows)
+    grids = [(f"`grids/{path.stem}`", cell(comment(path)))
+             for path in sorted((ROOT / "configs_gym/grids").glob("*.txt"))]
+    return text + ("\n## Grids\n\nPass a name to `graphgym-srnc grid --grid NAME`, see "
+                   "[Grids and tuning](../how-to/grids.md).\n\n"
+                   + table(("name", "comment"), grids))
 
 
 def reference() -> dict[str, str]:
-    """A page of each public module, and one that lists them in the order of ``PARTS``."""
-    pages = {}
-    text = ("# Python reference\n\n"
-            "Signatures and docstrings. [From Python](python.md) is the guide.\n")
+    """The pages of the Python API: one for each public name and one for each module."""
+    from graphgym_srnc import api
+    pages, text = {}, ("# Python API\n\nAll names in the first two tables can be imported from "
+                       "`graphgym_srnc`, unless another module is shown. The "
+                       "[tutorial](../tutorials/python.ipynb) and the [guide](../how-to/python.md) "
+                       "show how to use them.\n")
+    rows = []
+    for name, estimator in sorted(api.estimators().items()):
+        pages[f"reference/api/{name}.md"] = estimator_page(name, estimator)
+        rows.append((f"[`{name}`](api/{name}.md)", cell(Docstring(estimator).summary)))
+    text += "\n## Estimators\n\n" + table(("class", "what it does"), rows)
+
+    rows = []
+    for name, path in PUBLIC.items():
+        found = public(path)
+        place = found.__name__ if inspect.ismodule(found) else f"{found.__module__}.{name}"
+        pages[f"reference/api/{name}.md"] = api_page(place, path)
+        rows.append((f"[`{path}`](api/{name}.md)", cell(Docstring(found).summary)))
+    text += "\n## Other public names\n\n" + table(("name", "what it does"), rows)
+
+    rendered = set(PUBLIC.values())
+    text += "\n## Modules\n\nFor those who extend the package.\n"
     for part, title in PARTS.items():
-        text += f"\n## {title}\n\n"
+        text += f"\n### {title}\n\n"
         for name in modules(f"graphgym_srnc.{part}"):
-            page = f"api/{name.removeprefix('graphgym_srnc.')}.md"
-            pages[page] = f"::: {name}\n    options:\n      heading_level: 1\n"
-            says = cell((import_module(name).__doc__ or "").split("\n\n")[0])
-            text += f"- [{name.removeprefix('graphgym_srnc.')}]({page}): {says}\n"
-    return {"api.md": text, **pages}
+            short = name.removeprefix("graphgym_srnc.")
+            hidden = [path.rpartition(".")[2] for path in rendered
+                      if path.rpartition(".")[0] == name]
+            pages[f"reference/api/{short}.md"] = api_page(name, name, hidden)
+            summary = cell(Docstring(import_module(name)).summary)
+            text += f"- [`{short}`](api/{short}.md): {summary}\n"
+    return {"reference/api.md": text, **pages}
+
+
+def public(path: str) -> Any:
+    """A module, class or function by its dotted path."""
+    try:
+        return import_module(path)
+    except ModuleNotFoundError:
+        module, _, name = path.rpartition(".")
+        return getattr(import_module(module), name)
+
+
+def api_page(path: str, title: str, hidden: Iterable[str] = ()) -> str:
+    """A page that mkdocstrings renders, without some members that have pages of their own."""
+    filters = json.dumps(["!^_", *(f"!^{name}$" for name in hidden)])
+    return (f"::: {path}\n    options:\n      heading_level: 1\n      heading: {title}\n"
+            f"      filters: {filters}\n")
+
+
+def estimator_page(name: str, estimator: Any) -> str:
+    """The page of the estimator of a method."""
+    from graphgym_srnc.api import make
+    from graphgym_srnc.api.estimator import Estimator
+    from graphgym_srnc.options import docs, options
+    doc, key = Docstring(estimator), estimator._method.key()
+    texts, allowed = docs(estimator), {option.key: option for option in options(estimator)}
+    own = {option.key for option in options(estimator._method)}
+    tables = {True: [], False: []}
+    for parameter in inspect.signature(estimator).parameters.values():
+        option = allowed.get(parameter.name)
+        meaning = cell(texts.get(parameter.name, ""))
+        if option and option.allowed is not None:
+            stop = "" if meaning.endswith(".") else "."
+            meaning += f"{stop} Allowed: {cell(str(option.allowed))}."
+        tables[parameter.name in own].append(
+            (f"`{parameter.name}`", f"`{parameter.default!r}`", meaning))
+    head = ("parameter", "default", "meaning")
+    links = [(f"[`{method}`](Estimator.md#graphgym_srnc.api.estimator.Estimator.{method})",
+              cell(Docstring(getattr(Estimator, method)).summary))
+             for method in vars(Estimator) if not method.startswith("_")
+             and callable(getattr(Estimator, method, None))]
+    links += [("`get_params`, `set_params`", "as in scikit-learn.")]
+    found = [(f"`{attribute}`", cell(meaning)) for attribute, meaning in make.ATTRIBUTES.items()]
+    return (f"# graphgym_srnc.{name}\n\n```py\nfrom graphgym_srnc import {name}\n\n"
+            f"model = {name}().fit(task)  # or fit(graph), fit(source, target)\n```\n\n"
+            f"{doc.body}\n\nIn a config this is `train.mode {key}`, see "
+            f"[Methods](../methods.md#{key}).\n"
+            f"\n## Parameters of the method\n\n{stacked(table(head, tables[True]))}"
+            f"\n## Parameters of all estimators\n\n{stacked(table(head, tables[False]))}"
+            f"\n## Attributes of a fitted model\n\n{table(('attribute', 'meaning'), found)}"
+            f"\n## Methods\n\n{table(('method', 'what it does'), links)}"
+            + (f"\nReferences: {doc.references}\n" if doc.references else ""))
 
 
 def modules(name: str) -> list[str]:
-    """A module, or those of a package without the private ones."""
+    """A module, or a package and its public modules."""
     module = import_module(name)
     if not hasattr(module, "__path__"):
         return [name]
@@ -83,16 +393,27 @@ def modules(name: str) -> list[str]:
                     if not entry.name.rpartition(".")[2].startswith("_"))]
 
 
-def on_page_content(content: str, **_: object) -> str:
-    """Formulas as MathML, which browsers draw without a script, and Sphinx roles as plain code."""
-    content = re.sub(r'<(span|div) class="arithmatex">\\[(\[](.*?)\\[)\]]</\1>',
-                     lambda m: formula(m[2], m[1] == "div"), content,
-                     flags=re.S)
-    content = re.sub(r":math:<code>(.*?)</code>", lambda m: formula(m[1]), content, flags=re.S)
-    return re.sub(r":(?:class|func|meth|mod|attr):<code>~?(.*?)</code>", r"<code>\1</code>",
-                  content)
-
-
-def formula(latex: str, block: bool = False) -> str:
-    """MathML of a formula that stands in HTML."""
-    return convert(html.unescape(latex).strip(), display="block" if block else "inline")
+def notebook() -> dict[str, str | bytes]:
+    """The page of the notebook, with its outputs, and its figures."""
+    path = DOCS / NOTEBOOK
+    if not path.is_file():
+        return {}
+    page, stem = [], NOTEBOOK.removesuffix(".ipynb")
+    files: dict[str, str | bytes] = {}
+    for cell_ in json.loads(path.read_text(encoding="utf-8"))["cells"]:
+        source = "".join(cell_["source"])
+        if cell_["cell_type"] == "markdown":
+            page.append(source)
+            continue
+        page.append(f"```python\n{source}\n```")
+        for output in cell_["outputs"]:
+            data = output.get("data", {})
+            if "image/png" in data:
+                name = f"{stem}-{len(files)}.png"
+                files[name] = base64.b64decode("".join(data["image/png"]))
+                page.append(f"![Output of the cell above]({Path(name).name})")
+            elif shown := "".join(output.get("text", data.get("text/plain", ""))).rstrip():
+                page.append(f"```text\n{shown}\n```")
+    title, *rest = page
+    note = f"[Download this page as a Jupyter notebook]({Path(NOTEBOOK).name})."
+    return {f"{stem}.md": "\n\n".join([title, note, *rest]) + "\n", **files}

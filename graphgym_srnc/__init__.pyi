@@ -12,8 +12,7 @@ __version__: str
 
 
 class A2GNN(Estimator):
-    """One encoder for both graphs, propagated :math:`s` times on the source and :math:`t` times on
-    the target, matched by MMD, then a graph convolution that gives the classes on either."""
+    """Propagate more on the target than on the source, and align both by MMD."""
     def __init__(self, *, weight: float = 25.0, source_hops: int = 0, target_hops: int = 10,
                  sample: int = 1000, score: str = 'max_softmax', temperature: float = 0.0,
                  perturbation: float = 0.0014, steps: int = 100, rounds: int = 1,
@@ -28,7 +27,8 @@ class A2GNN(Estimator):
                  verbose: int = False) -> None: ...
 
 class ADAlign(Estimator):
-    r"""A2GNN's encoder, matched by characteristic functions :math:`\phi` of the hidden states."""
+    """Align the characteristic functions of hidden states at frequencies where they differ
+    most."""
     def __init__(self, *, weight: float = 0.6, amplitude: float = 0.8, frequencies: int = 128,
                  source_hops: int = 10, target_hops: int = 10, score: str = 'max_softmax',
                  temperature: float = 0.0, perturbation: float = 0.0014, steps: int = 100,
@@ -43,7 +43,7 @@ class ADAlign(Estimator):
                  verbose: int = False) -> None: ...
 
 class CMD(Estimator):
-    """The plain GNN with the central moment discrepancy of its last hidden state."""
+    """Train a plain GNN with the central moment discrepancy (CMD) of source and target states."""
     def __init__(self, *, weight: float = 1.0, order: int = 5, target_nodes: int = 0,
                  score: str = 'max_softmax', temperature: float = 0.0,
                  perturbation: float = 0.0014, steps: int = 100, rounds: int = 1,
@@ -58,7 +58,7 @@ class CMD(Estimator):
                  verbose: int = False) -> None: ...
 
 class CORAL(Estimator):
-    """The plain GNN with the distance of the covariances of its last hidden state."""
+    """Train a plain GNN with the distance between the covariances of source and target states."""
     def __init__(self, *, weight: float = 100.0, target_nodes: int = 0, score: str = 'max_softmax',
                  temperature: float = 0.0, perturbation: float = 0.0014, steps: int = 100,
                  rounds: int = 1, smoothing: int = 0, correction: str = 'none',
@@ -72,7 +72,7 @@ class CORAL(Estimator):
                  verbose: int = False) -> None: ...
 
 class DANN(Estimator):
-    """The plain GNN, and a domain classifier on its hidden state whose gradient is reversed."""
+    """Train a plain GNN against a domain classifier whose gradient is reversed."""
     def __init__(self, *, weight: float = 0.1, gamma: float = 10.0, target_nodes: int = 0,
                  score: str = 'max_softmax', temperature: float = 0.0,
                  perturbation: float = 0.0014, steps: int = 100, rounds: int = 1,
@@ -87,7 +87,7 @@ class DANN(Estimator):
                  verbose: int = False) -> None: ...
 
 class DOC(Estimator):
-    """One-against-the-rest classifiers, with the summed binary cross-entropy of all of them."""
+    """Train one sigmoid per class and reject nodes that are below the threshold of every class."""
     def __init__(self, *, balanced: bool = True, steps: int = 100, rounds: int = 1,
                  smoothing: int = 0, correction: str = 'none', correction_power: float = 1.0,
                  cut: str = 'validation', batch_size: int = 0, fanout: int = 10,
@@ -100,7 +100,7 @@ class DOC(Estimator):
                  verbose: int = False) -> None: ...
 
 class ERM(Estimator):
-    """Empirical risk minimisation on the labelled source nodes (Eq. 2 of the paper)."""
+    """Train a plain GNN with cross-entropy on the labelled source nodes."""
     def __init__(self, *, score: str = 'max_softmax', temperature: float = 0.0,
                  perturbation: float = 0.0014, steps: int = 100, rounds: int = 1,
                  smoothing: int = 0, correction: str = 'none', correction_power: float = 1.0,
@@ -114,9 +114,8 @@ class ERM(Estimator):
                  verbose: int = False) -> None: ...
 
 class G2Pxy(Estimator):
-    """A linear classifier of :math:`N + 1` classes on the encoder's hidden states :math:`z`; in
-    episode 0 it learns the known ones, afterwards the last one stands for proxies of the
-    unknown."""
+    """Learn the unknown class from mixtures of hidden states, called proxies (a variant of
+    G2Pxy)."""
     def __init__(self, *, proxy_dim: int = 128, ratio: float = 1.0, boundary: float = 0.1,
                  masked_weight: float = 1.0, inter_weight: float = 0.01,
                  external_weight: float = 0.01, steps: int = 100, rounds: int = 1,
@@ -131,7 +130,7 @@ class G2Pxy(Estimator):
                  verbose: int = False) -> None: ...
 
 class GRADE(Estimator):
-    """The plain GNN, and a linear domain classifier on hidden state and logits side by side."""
+    """Train a plain GNN against a linear domain classifier on hidden states and logits."""
     def __init__(self, *, weight: float = 0.005, gamma: float = 10.0, target_nodes: int = 0,
                  score: str = 'max_softmax', temperature: float = 0.0,
                  perturbation: float = 0.0014, steps: int = 100, rounds: int = 1,
@@ -146,7 +145,7 @@ class GRADE(Estimator):
                  verbose: int = False) -> None: ...
 
 class IID(Estimator):
-    """The plain GNN on ``task.oracle``; the paper's ΔF1 is the distance to its Micro-F1."""
+    """Train a plain GNN on the oracle task, in which every class is labelled."""
     def __init__(self, *, score: str = 'max_softmax', temperature: float = 0.0,
                  perturbation: float = 0.0014, steps: int = 100, rounds: int = 1,
                  smoothing: int = 0, correction: str = 'none', correction_power: float = 1.0,
@@ -160,7 +159,8 @@ class IID(Estimator):
                  verbose: int = False) -> None: ...
 
 class MMD(Estimator):
-    """The plain GNN with the squared multi-kernel MMD of its last hidden state."""
+    """Train a plain GNN with the maximum mean discrepancy (MMD) between source and target
+    states."""
     def __init__(self, *, weight: float = 0.1, sample: int = 1024, score: str = 'max_softmax',
                  temperature: float = 0.0, perturbation: float = 0.0014, steps: int = 100,
                  rounds: int = 1, smoothing: int = 0, correction: str = 'none',
@@ -174,7 +174,8 @@ class MMD(Estimator):
                  verbose: int = False) -> None: ...
 
 class NODESafe(Estimator):
-    """The plain GNN with penalties on how lengths and sums of its logits vary over nodes."""
+    """Train a plain GNN with penalties on the variance of logit norms and logit sums over
+    nodes."""
     def __init__(self, *, weight: float = 1.0, bounded: float = 0.999, warmup: int = 20,
                  score: str = 'gnnsafe', temperature: float = 0.0, perturbation: float = 0.0014,
                  steps: int = 100, rounds: int = 1, smoothing: int = 0, correction: str = 'none',
@@ -188,8 +189,7 @@ class NODESafe(Estimator):
                  verbose: int = False) -> None: ...
 
 class OpenWGL(Estimator):
-    r"""Every node has a normal distribution, the encoder's output :math:`z_i \sim \mathcal
-    N(\mu_i, \text{diag}(\sigma_i^2))`, and a linear classifier reads a draw of it."""
+    """Train a variational graph autoencoder whose classifier is uncertain on unlabelled nodes."""
     def __init__(self, *, latent: int = 16, kl_weight: float = 1.0, edge_weight: float = 1.0,
                  uncertainty_weight: float = 1.0, max_edges: int = 20000, samples: int = 100,
                  cut: str = 'validation', steps: int = 100, rounds: int = 1, smoothing: int = 0,
@@ -203,7 +203,7 @@ class OpenWGL(Estimator):
                  verbose: int = False) -> None: ...
 
 class PairAlign(Estimator):
-    """The plain GNN on a source whose edges and labels are weighted, both anew in each episode."""
+    """Train a plain GNN on a source whose edges and labels are reweighted to match the target."""
     def __init__(self, *, strength: float = 1.0, edge_ridge: float = 3.0,
                  label_ridge: float = 0.01, floor: float = 0.0001, score: str = 'max_softmax',
                  temperature: float = 0.0, perturbation: float = 0.0014, steps: int = 100,
@@ -218,7 +218,8 @@ class PairAlign(Estimator):
                  verbose: int = False) -> None: ...
 
 class PGL(Estimator):
-    """Each episode re-trains the GNN from scratch on labels and pseudo-labels, and names more."""
+    """Retrain the GNN from scratch in each episode on labels and a growing set of pseudo-
+    labels."""
     def __init__(self, *, enlarging: float = 0.1, confident: float = 0.6,
                  unknown_loss: str = 'extra_class', steps: int = 100, members: int = 1,
                  smoothing: int = 0, correction: str = 'none', correction_power: float = 1.0,
@@ -232,8 +233,7 @@ class PGL(Estimator):
                  verbose: int = False) -> None: ...
 
 class SRGNN(Estimator):
-    """The plain GNN with kernel-mean-matching weights on its training nodes and the CMD of its
-    hidden states (Eq. 11 of SRGNN)."""
+    """Train a plain GNN on reweighted labelled nodes, with the CMD of its hidden states."""
     def __init__(self, *, weight: float = 1.0, order: int = 5, b_min: float = 0.2, hops: int = 2,
                  kernel_dim: int = 128, kernel_nodes: int = 2000, target_nodes: int = 0,
                  score: str = 'max_softmax', temperature: float = 0.0,
@@ -249,7 +249,7 @@ class SRGNN(Estimator):
                  verbose: int = False) -> None: ...
 
 class SRNC(Estimator):
-    """Shift-Robust Node Classification as the paper has it."""
+    """Alternate a classifier and a cluster GNN, as in Algorithm 1 of the SRNC paper."""
     def __init__(self, *, num_clusters: int = 16, pretrain_steps: int = 100, rounds: int = 5,
                  cluster_steps: int = 20, source_batch: int = 32, steps: int = 60,
                  alpha: float = 0.0, source_regularizer: bool = True,
@@ -266,7 +266,8 @@ class SRNC(Estimator):
                  verbose: int = False) -> None: ...
 
 class SRNCPlus(Estimator):
-    """Classifier and cluster GNN by turns, from the labels on, in every kind of shift."""
+    """Alternate a classifier and a cluster GNN, starting from the labels, for every kind of
+    shift."""
     def __init__(self, *, rounds: int = 3, steps: int = 200, fit_steps: int = 60,
                  cluster_steps: int = 60, spare: int = 12, modularity_weight: float = 3.0,
                  resolution: float = 2.0, missing: float = 3.0, sure: float = 0.8,
@@ -281,8 +282,7 @@ class SRNCPlus(Estimator):
                  verbose: int = False) -> None: ...
 
 class StruRW(Estimator):
-    r"""The plain GNN on a source graph whose edges between classes :math:`a` and :math:`b` weigh
-    :math:`1 - \lambda + \lambda \, B^T_{ab} / B^S_{ab}`."""
+    """Train a plain GNN on a source graph whose edges are reweighted to match the target."""
     def __init__(self, *, strength: float = 0.8, max_ratio: float = 10.0,
                  score: str = 'max_softmax', temperature: float = 0.0,
                  perturbation: float = 0.0014, steps: int = 100, rounds: int = 1,
@@ -297,8 +297,7 @@ class StruRW(Estimator):
                  verbose: int = False) -> None: ...
 
 class UAGA(Estimator):
-    """A classifier of :math:`N + 1` classes; what looks known is drawn to the source, what looks
-    unknown is pushed away from it."""
+    """Align target nodes that look known with the source and push away those that look unknown."""
     def __init__(self, *, pretrain_steps: int = 150, steps: int = 20, rounds: int = 50,
                  target_weight: float = 0.1, domain_weight: float = 0.5,
                  unknown_share: float = 0.22, smoothing: int = 0, correction: str = 'none',
@@ -312,7 +311,7 @@ class UAGA(Estimator):
                  verbose: int = False) -> None: ...
 
 class UDAGCN(Estimator):
-    """One encoder reads the graph and its PPMI graph, and attention mixes both embeddings."""
+    """Combine the graph and its PPMI graph by attention, with an adversary and an entropy loss."""
     def __init__(self, *, strength: float = 0.05, entropy_weight: float = 0.01,
                  domain_dim: int = 40, walks: int = 40, walk_length: int = 10,
                  score: str = 'max_softmax', temperature: float = 0.0,

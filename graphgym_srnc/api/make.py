@@ -1,4 +1,4 @@
-"""The estimator class of each method, made of its signature and its docstring."""
+"""Construction of the estimator class of each method from its signature and docstring."""
 from __future__ import annotations
 
 import inspect
@@ -14,27 +14,27 @@ from graphgym_srnc.options import Option, docs, options
 from graphgym_srnc.train import model, trainer
 
 ATTRIBUTES = {
-    "classes_": "label of each class, in the order of the columns of ``predict_proba``; in"
-                " open-set shift the unknown one comes last.",
-    "scores_": "scores on ``val`` and on ``test``, empty where there is no such node.",
-    "record_": "the history of all episodes, and which one was taken.",
-    "warnings_": "what went wrong without stopping the training.",
-    "verdict_": "what is odd about the predictions: ``figures``, ``sentences`` of those beyond"
-                " their bound, and ``reliability`` curves.",
+    "classes_": "label of each class, in the column order of ``predict_proba``; in open-set"
+                " shift the unknown class is last.",
+    "scores_": "scores on ``val`` and ``test`` nodes; empty if there are no such nodes.",
+    "record_": "history of all episodes, and the selected episode.",
+    "warnings_": "problems that did not stop the training.",
+    "verdict_": "diagnostics of the predictions: ``figures``, ``sentences`` on figures beyond their"
+                " bounds, and ``reliability`` curves.",
     "n_features_in_": "number of features.",
-    "method_": "the trained method, without the graphs it was trained on.",
+    "method_": "the trained method, without its training graphs.",
 }
 
 _made: dict[type[Method], type[Estimator]] = {}
 
 
 def estimators() -> dict[str, type[Estimator]]:
-    """Every estimator by its name, e.g. ``SRNC``."""
+    """All estimator classes by name, for example ``SRNC``."""
     return {made.__name__: made for made in map(estimator, methods.names())}
 
 
 def estimator(name: str) -> type[Estimator]:
-    """The estimator of a method, e.g. of ``srnc``; always the same class.
+    """Estimator class of a method, for example ``srnc``. Repeated calls return the same class.
 
     Raises:
         InputError: there is no such method.
@@ -44,13 +44,19 @@ def estimator(name: str) -> type[Estimator]:
 
 
 def load(path: str | os.PathLike) -> Estimator:
-    """A trained model from a file that :meth:`Estimator.save` or a run has written; it predicts
-    the same bits. No code in the file is run.
+    """Load a trained model saved by :meth:`Estimator.save` or by a run.
 
-    The model of a run has no scores, record and verdict, which are in the run's ``result.json``.
+    The loaded model makes exactly the same predictions. Code in the file is never executed. The
+    model of a run has no scores, record and diagnostics; the run's ``result.json`` stores them.
+
+    Args:
+        path: the model file.
+
+    Returns:
+        The fitted estimator.
 
     Raises:
-        InputError: there is no such file, it is none of these, or it is damaged.
+        InputError: the file does not exist, is not a model file, or is damaged.
     """
     trained = model.load(path)
     with model.refused(path):
@@ -80,7 +86,7 @@ def _make(method: type[Method]) -> type[Estimator]:
         for name, value in list(bound.arguments.items())[1:]:
             setattr(self, name, value)
 
-    __init__.__signature__ = signature
+    __init__.__signature__ = signature  # type: ignore[attr-defined]
     __init__.__qualname__ = f"{method.__name__}.__init__"
     return type(method.__name__, (Estimator,), {
         "__init__": __init__, "__doc__": _doc(method), "__module__": "graphgym_srnc",
@@ -88,11 +94,11 @@ def _make(method: type[Method]) -> type[Estimator]:
 
 
 def _parameter(option: Option) -> inspect.Parameter:
-    """The parameter of an estimator that sets an option of its method."""
+    """Estimator parameter that sets an option of the method."""
     is_list = option.type in (list, tuple)
     kind = Sequence[float] if is_list else option.type
     annotation = kind if option.allowed is None else Annotated[kind, option.allowed]
-    # A list that all estimators share could be changed by one of them.
+    # A list default would be shared and mutable.
     default = tuple(option.default) if is_list else option.default
     return inspect.Parameter(option.key, inspect.Parameter.KEYWORD_ONLY, default=default,
                              annotation=annotation)
@@ -105,5 +111,7 @@ def _doc(method: type[Method]) -> str:
                          for name, text in texts.items())
 
     args = {option.key: option.doc for option in options(method)} | docs(Estimator)
-    about = (inspect.getdoc(method) or "").partition("Args:")[0].strip()
-    return f"{about}\n\nArgs:\n{entries(args)}\n\nAttributes:\n{entries(ATTRIBUTES)}\n"
+    text, _, references = (inspect.getdoc(method) or "").partition("References:\n")
+    about = text.partition("Args:")[0].strip()
+    end = f"\nReferences:\n{references}\n" if references else ""
+    return f"{about}\n\nArgs:\n{entries(args)}\n\nAttributes:\n{entries(ATTRIBUTES)}\n{end}"

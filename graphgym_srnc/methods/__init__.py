@@ -1,6 +1,6 @@
-"""Methods, found by folder: each module defines one class of its name, up to case and ``_``.
+"""Methods: each module of this package defines one class of its name, ignoring case and ``_``.
 
-Other packages add theirs as entry points, see :mod:`graphgym_srnc.plugins`.
+Other packages add methods through entry points, see :mod:`graphgym_srnc.plugins`.
 """
 from __future__ import annotations
 
@@ -50,6 +50,8 @@ def _foreign(name: str) -> type[Method]:
     from graphgym_srnc.methods.base import Method
     found = load("methods", name)
     if not (isinstance(found, type) and issubclass(found, Method) and found.key() == name):
-        raise InputError(f"method {name}", f"{found!r:.100}", "a subclass of graphgym_srnc.methods."
-                         f"base.Method whose name in small letters is {name}")
+        raise InputError.plain(
+            f"method {name}", f"{found!r:.100} is no class of that name",
+            "Register a subclass of graphgym_srnc.methods.base.Method whose name in small letters "
+            f"is {name}")
     return found

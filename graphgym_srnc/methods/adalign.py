@@ -1,4 +1,4 @@
-"""ADAlign (ICLR 2026): characteristic functions agree where a perceptron seeks their difference."""
+"""ADAlign: alignment of characteristic functions (ICLR 2026)."""
 from __future__ import annotations
 
 import torch
@@ -6,7 +6,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch_geometric.data import Data
 
-from graphgym_srnc.backbones import Encoder, with_hops
+from graphgym_srnc.backbones import HopEncoder, with_hops
 from graphgym_srnc.losses.adversarial import reverse_gradient
 from graphgym_srnc.losses.characteristic import characteristic_discrepancy
 from graphgym_srnc.methods.scores import Scored
@@ -14,22 +14,34 @@ from graphgym_srnc.options import Count, Natural, Share, Weight
 
 
 class ADAlign(Scored):
-    r"""A2GNN's encoder, matched by characteristic functions :math:`\phi` of the hidden states.
+    r"""Align the characteristic functions of hidden states at frequencies where they differ most.
 
-    .. math:: \min_\theta \max_\psi \; \text{CE}(f_S)
-        + w \, D_\alpha(\phi_{h_S}, \phi_{h_T}; \, g_\psi(z_k)), \quad z_k \sim \mathcal N(0, I)
+    .. math:: \min_\theta \max_\psi \; \text{CE}(f_S) + \frac{w}{K} \sum_k
+        \sqrt{\alpha (|\phi_S| - |\phi_T|)^2 + 2 (1 - \alpha)
+        (|\phi_S| |\phi_T| - \text{Re}\, \phi_S \overline{\phi_T})}
 
-    :math:`D_\alpha` is :func:`graphgym_srnc.losses.characteristic.characteristic_discrepancy` and
-    :math:`g_\psi` a perceptron of three layers. The authors take a step of :math:`\psi` before
-    each one of :math:`\theta`; here both are taken at once, by a reversed gradient.
+    The encoder is that of ``a2gnn``, with equal hops on both graphs. :math:`\phi` are
+    characteristic functions at the frequencies :math:`g_\psi(z_k)`, where a perceptron
+    :math:`g_\psi` of three layers reads normal noise :math:`z_k`.
+
+    Differences from the authors' code: both players learn in one step by a reversed gradient; they
+    alternate. They choose the epoch and the settings of each direction by the target's labels. The
+    defaults are the values that most of their citation files share, the same for all directions.
+
+    When to use: in comparisons with recent methods.
 
     Args:
-        weight: :math:`w`.
-        amplitude: :math:`\alpha`, the weight of amplitudes; that of phases is the rest.
-        frequencies: frequencies drawn at each step, of which the authors repeat each 16 times.
-        source_hops, target_hops: how often each hidden layer propagates on either graph.
+        weight: weight :math:`w` of the discrepancy.
+        amplitude: weight :math:`\alpha` of amplitudes; phases have the rest.
+        frequencies: number :math:`K` of frequencies per step. The authors' 2048 are 128, each
+            repeated 16 times.
+        source_hops, target_hops: propagation steps of each hidden layer on either graph.
+
+    References:
+        ADAlign, ICLR 2026.
     """
 
+    classifier: HopEncoder
     in_batches = False
     encoder_defaults = {"kind": "mlp", "features": "none", "hidden": 128, "layers": 3,
                         "dropout": 0.25}
@@ -42,7 +54,7 @@ class ADAlign(Scored):
         self.weight, self.amplitude, self.frequencies = weight, amplitude, frequencies
         self.source_hops, self.target_hops = source_hops, target_hops
 
-    def new_classifier(self, num_outputs: int) -> Encoder:
+    def new_classifier(self, num_outputs: int) -> HopEncoder:
         """The encoder with hops, by default those of the target."""
         return with_hops(self.encoder, self.task.num_features, num_outputs, self.target_hops)
 

@@ -1,11 +1,11 @@
-"""The contract of a method. ``erm.py`` is the shortest example: copy it to add one of your own."""
+"""The base class of methods. ``erm.py`` is the shortest example of a method."""
 from __future__ import annotations
 
 from functools import partial
 from typing import Any, Callable, Mapping, Sequence
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch_geometric.data import Data
 
 from graphgym_srnc import backbones, options
@@ -19,55 +19,59 @@ from graphgym_srnc.options import Natural, Weight
 from graphgym_srnc.task import ShiftTask, Sizes
 
 
-class Method(OpenSetCut, PriorCorrection, Resumable, nn.Module):
-    r"""One way to classify the nodes of a target graph under shift.
+class Method(OpenSetCut, PriorCorrection, Resumable):
+    r"""A way to classify the nodes of a target graph under distribution shift.
 
-    The keyword-only signatures of a subclass and its bases are its config schema: their annotations
-    say what is allowed, and are checked here. The trainer calls :meth:`start` once (the paper's
-    episode 0), then :meth:`episode` by turns, and between them :meth:`predict`, :meth:`calibrate`
-    and :meth:`decide`. A method sees ``task.blind()`` only.
+    The keyword-only arguments of a subclass and its bases are its config keys. Their annotations
+    define the allowed values, which are checked here. The trainer calls :meth:`start` once (the
+    paper's episode 0), then :meth:`episode` repeatedly, and between them :meth:`predict`,
+    :meth:`calibrate` and :meth:`decide`. A method sees ``task.blind()`` only, which hides test
+    labels.
 
     Args:
-        encoder: the backbone that :meth:`new_classifier` makes encoders of.
-        make_optimizer: optimiser of the classifier from its parameters.
+        encoder: backbone that :meth:`new_classifier` builds encoders from.
+        make_optimizer: function that makes the optimiser of the classifier from its parameters.
         smoothing: steps of personalised PageRank over the predicted posterior; 0 = none.
-        correction: of the posterior by the class prior of the predicted graph: ``mean`` divides it
-            by its own mean, ``em`` and ``bbse`` weigh classes by how much more frequent they are
-            than in training, estimated without a label of that graph, and ``labels`` divides it by
-            the shares of the training labels (Menon et al., ICLR 2021).
-        correction_power: :math:`\tau`, exponent of the correction.
-        cut: what the threshold of the unknown class is cut by: the best Micro-F1 on ``validation``,
-            or the ``share`` of the target that is unknown, estimated from validation nodes of known
+        correction: correction of the posterior by the class prior of the predicted graph: ``none``,
+            ``mean`` (divide by the mean posterior), ``em`` or ``bbse`` (multiply by the estimated
+            ratio of class shares to training), or ``labels`` (divide by the shares of the training
+            labels).
+        correction_power: exponent :math:`\tau` of the correction.
+        cut: how to choose the unknown-class threshold: the best Micro-F1 on ``validation``, or the
+            estimated ``share`` of unknown target nodes, which needs validation nodes of known
             classes alone.
-        batch_size: nodes that each part of a loss draws for a gradient step; 0 = full batch. With
-            batches, logits of a whole graph are made one layer at a time.
-        fanout: with batches, neighbours drawn a node and layer; 0 = all of them.
+        batch_size: number of nodes that each part of a loss draws per gradient step; 0 = full
+            batch. With batches, the logits of a whole graph are computed one layer at a time.
+        fanout: number of neighbours drawn per node and layer with batches; 0 = all.
 
     Raises:
-        InputError: an option makes no sense.
+        InputError: an option has a value that is not allowed.
     """
 
     episodes: int = 0
-    """How many episodes the method wants after episode 0."""
+    """Number of episodes after episode 0 that the method asks for."""
 
     oracle: bool = False
-    """True if it is to be given ``task.oracle``, the task with every class visible."""
+    """Whether the method receives ``task.oracle``, the task with every class visible."""
 
     in_batches: bool = True
-    """False where the losses read every node of a graph."""
+    """Whether mini-batches are supported; False if the losses need every node of a graph."""
 
     by_node: bool = False
-    """True where some nodes of a graph are scored for less than all of them."""
+    """Whether scoring a subset of nodes is cheaper than scoring the whole graph."""
 
     encoder_defaults: Mapping[str, Any] = {}
-    """Fields of the encoder's recipe that the method was tuned with, where they are unusual."""
+    """Encoder settings that the method was tuned with, if they differ from the defaults."""
 
     search: Mapping[str, Sequence[Any]] = {}
-    """Values of its options that a search tries, by option, as its authors did or more. An empty
-    list takes away what a search tries of every method."""
+    """Values of the method's options that a search tries, by option.
+
+    They include those that the authors tried. An empty list removes an option that a search tries
+    for every method.
+    """
 
     search_open: Mapping[str, Sequence[Any]] = {}
-    """The same for options that act in open-set shift alone."""
+    """Values of options that have an effect in open-set shift only."""
 
     def __new__(cls, *_: Any, **given: Any) -> Method:
         options.check(cls, given, f"{cls.key()}.")
@@ -84,39 +88,63 @@ class Method(OpenSetCut, PriorCorrection, Resumable, nn.Module):
         self.require("batch_size", batch_size, self.in_batches or not batch_size,
                      "0, since the losses read every node of a graph")
         self.warnings: list[str] = []
-        self.collapsed = False  # whether a warning says that clusters do not tell the classes apart
+        self.collapsed = False  # whether a warning reports that clusters do not match the classes
         self.register_buffer("threshold", torch.tensor(0.0))
 
     @classmethod
     def key(cls) -> str:
-        """Its name in configs: that of its module."""
+        """Name of the method in configs, which is the name of its module."""
         package, _, module = cls.__module__.rpartition(".")
         return module if package == __package__ else cls.__name__.lower()
 
     def require(self, option: str, value: Any, right: bool, allowed: str) -> None:
-        """Refuse the value of an option by its config key."""
+        """Raise an error about the option's config key unless ``right`` is true.
+
+        Args:
+            option: name of the option.
+            value: its value.
+            right: whether the value is valid.
+            allowed: description of the allowed values.
+
+        Raises:
+            InputError: ``right`` is false.
+        """
         if not right:
             raise InputError(f"{self.key()}.{option}", value, allowed)
 
     def start(self, task: ShiftTask) -> dict[str, float]:
-        """Build and pre-train on a blind task; return the loss terms of episode 0."""
+        """Build and pre-train the modules on a blind task.
+
+        Args:
+            task: the task as a method may see it.
+
+        Returns:
+            Loss terms of episode 0.
+        """
         raise NotImplementedError
 
     def episode(self) -> dict[str, float]:
-        """Run one episode; return every loss term and diagnostic figure of it."""
+        """Run one episode.
+
+        Returns:
+            Loss terms and other figures of the episode.
+        """
         raise NotImplementedError
 
     def build(self, task: ShiftTask | Sizes) -> None:
-        """Make the modules that predictions need, untrained, from the sizes of a task alone.
+        """Build the untrained modules needed for prediction, given only the sizes of a task.
 
-        A trained model is loaded into them and needs nothing else to predict, so what predictions
-        take from the training graph has to be a buffer.
+        A trained model is loaded into these modules and must need nothing else to predict.
+        Therefore, data of the training graph that predictions use must be stored as buffers.
+
+        Args:
+            task: a task or its sizes.
         """
         self.task, self.encoder = task, backbones.blank(self.encoder, task.num_features)
         self.build_correction(task)
 
     def setup(self, task: ShiftTask) -> None:
-        """Make ready what every ``start`` needs: both graphs, the labels, a pretrained encoder."""
+        """Prepare what every ``start`` needs: both graphs, the labels and a pretrained encoder."""
         self.task, self.labels = task, task.source.y[task.train]
         features = self.encoder.features
         self.source, self.target = prepare(task.source, features), prepare(task.target, features)
@@ -125,13 +153,13 @@ class Method(OpenSetCut, PriorCorrection, Resumable, nn.Module):
         self.draws = random_state(task.device)
 
     def ready(self) -> None:
-        """Between :meth:`setup` and the first step, make all that episodes need; repeatable."""
+        """Build everything that episodes need, after :meth:`setup`; may be called again."""
         self.build(self.task)
         self.learn_prior(self.labels)
         self.to(self.task.device)
 
     def new_classifier(self, num_outputs: int) -> Encoder:
-        """An untrained encoder with that many logits."""
+        """An untrained encoder with ``num_outputs`` logits."""
         return backbones.build(self.encoder, self.task.num_features, num_outputs)
 
     @torch.no_grad()
@@ -140,18 +168,18 @@ class Method(OpenSetCut, PriorCorrection, Resumable, nn.Module):
 
         Args:
             graph: the graph.
-            role: ``source`` where it plays the source of two graphs, else ``target``.
-            nodes: these nodes alone, ``[n]``; the trainer asks for some only where ``by_node``.
+            role: ``source`` if it is the source of two graphs, else ``target``.
+            nodes: ids of the nodes to score, ``[n]``; None = all. The trainer uses it only if
+                ``by_node``.
         """
         return all_logits(self.classifier, self.prepared(graph), self.batch_size, nodes)
 
     def predict(self, graph: Data, role: str = "target") -> Tensor:
-        """Scores ``[V, K]`` that decisions are made of, the first ``N`` those of known classes."""
+        """Scores ``[V, K]`` that decisions use; the first ``N`` are those of known classes."""
         return self.corrected(self.uncorrected(graph, role))
 
     def predict_at(self, graph: Data, nodes: Tensor, role: str = "target") -> Tensor:
-        """The scores ``[n, K]`` of some nodes; those of the others are not made where ``by_node``.
-        """
+        """Scores ``[n, K]`` of some nodes; with ``by_node`` the other nodes are not scored."""
         if self.by_node:
             return self.corrected(self.logits(graph, role, nodes))
         return self.predict(graph, role)[nodes]
@@ -161,20 +189,26 @@ class Method(OpenSetCut, PriorCorrection, Resumable, nn.Module):
         return self.smoothed(self.logits(graph, role), graph)
 
     def prepared(self, graph: Data) -> Graph:
-        """A graph with features as the encoder reads them."""
+        """A graph with features scaled as the encoder reads them."""
         return prepare(graph, self.encoder.features)
 
     def batches(self, graph: Graph, *parts: Tensor) -> Batches:
-        """The classifier's views of a graph's nodes, ids ``[n_i]`` of each part, step by step."""
+        """Views of the nodes for the classifier, one for each gradient step.
+
+        Args:
+            graph: the graph.
+            parts: ids of the nodes of each part of the loss, ``[n_i]``.
+        """
         return Batches(self.classifier, graph, parts, self.batch_size, self.fanout)
 
     def log_cluster_posterior(self, graph: Data) -> Tensor | None:
-        """Log posteriors over clusters ``[M, V, C]`` by M cluster GNNs; None without one."""
+        """Log posteriors over clusters ``[M, V, C]`` of M cluster GNNs; None without a cluster GNN.
+        """
         return None
 
     def views(self) -> dict[str, Callable[[Data], tuple[Tensor, Tensor]]]:
-        """What there is to draw, by name: functions that give an embedding ``[V, H]`` and a group
-        ``[V]`` of every node."""
+        """Functions that return an embedding ``[V, H]`` and a group ``[V]`` of every node, by name.
+        """
         classifier = getattr(self, "classifier", None)
         if not isinstance(classifier, Encoder):
             return {}

@@ -1,4 +1,4 @@
-"""The cluster GNN: modularity on the target graph, kept close to the classes on the source."""
+"""The cluster GNN: modularity on the target, regularised by the source labels."""
 from __future__ import annotations
 
 from dataclasses import replace
@@ -38,15 +38,15 @@ def log_softmax(logits: Tensor) -> Tensor:
 
 
 class Clusters(nn.Module):
-    r""":math:`\text{GNN}_\Phi` and its map from clusters to classes: all that assigns nodes.
+    r"""The cluster GNN :math:`\text{GNN}_\Phi` and its assignment of clusters to classes.
 
     Args:
-        spec: the encoder.
+        spec: recipe of the encoder.
         in_dim: number of features.
-        num_clusters: :math:`C`.
-        num_outputs: classes that a cluster may stand for, :math:`N` or, with the unknown class,
-            :math:`N + 1`.
-        batch_size: that of the method.
+        num_clusters: number of clusters :math:`C`.
+        num_outputs: number of classes that a cluster may be assigned to: :math:`N` or, with the
+            unknown class, :math:`N + 1`.
+        batch_size: ``batch_size`` of the method.
     """
 
     def __init__(self, spec: EncoderSpec, in_dim: int, num_clusters: int, num_outputs: int,
@@ -67,12 +67,12 @@ class Clusters(nn.Module):
 
 
 class ByClass:
-    r"""A cluster GNN read as a classifier, whose logits are :math:`\log Q_\Phi` over classes.
+    r"""A cluster GNN as a classifier, with logits :math:`\log Q_\Phi` over classes.
 
-    It is called on views ``[n]`` as an encoder is, and gives ``[n, N(+1)]``.
+    It is called on views of ``n`` nodes like an encoder and returns ``[n, N(+1)]``.
 
     Args:
-        clusters: the cluster GNN, whose map stays as it is.
+        clusters: the cluster GNN, whose assignment stays fixed.
     """
 
     def __init__(self, clusters: Clusters) -> None:
@@ -90,16 +90,16 @@ class ByClass:
 
 
 class ClusterGNN(Clusters):
-    r"""A :class:`Clusters` that is trained, on a source and a target graph, by its own optimiser.
+    r"""A :class:`Clusters` trained on a source and a target graph with its own optimiser.
 
     Args:
-        spec, num_clusters, num_outputs: see :class:`Clusters`.
-        source, target: both graphs; the same object in open-set shift.
-        resolution: :math:`\gamma`, weight of the degree term of modularity.
+        spec, num_clusters, num_outputs: as in :class:`Clusters`.
+        source, target: both graphs; the same object in open-set shift on one graph.
+        resolution: resolution :math:`\gamma`, the weight of modularity's degree term.
         collapse: weight of the collapse term, see :mod:`graphgym_srnc.losses.modularity`.
         modularity_weight: weight of :math:`\mathcal L_{\Phi,T}`.
-        lr: of Adam.
-        batch_size, fanout: edges and nodes drawn a step, and neighbours drawn a node and layer;
+        lr: learning rate of Adam.
+        batch_size, fanout: nodes and edges drawn per step, and neighbours drawn per node and layer;
             ``batch_size`` 0 = full batch.
     """
 

@@ -1,4 +1,4 @@
-"""Communities and the labels that they lack: what tells of unknown classes without any decision."""
+"""Label density of graph communities, an indicator of unknown classes."""
 from __future__ import annotations
 
 import math
@@ -44,26 +44,28 @@ def mean_entropy(log_q: Tensor) -> float:
 
 
 class LabelDensity(nn.Module):
-    r"""How many labels a node's communities have, of as many as known classes would give them.
+    r"""Label density of graph communities, an indicator of unknown classes.
 
-    Labels are drawn from the nodes of known classes, so a community of unknown ones lacks them.
-    With a cluster GNN that has learned modularity alone, :math:`Q_{ic}`, and the classifier's
-    posterior over the known classes, :math:`P_{ik}`, the log density of a node is
+    Labels are drawn from nodes of known classes, so communities of unknown nodes have few of them.
+    With a cluster GNN :math:`Q_{ic}` trained on modularity alone and the classifier's posterior
+    :math:`P_{ik}` over the known classes, the log density of a node is
 
     .. math:: \sum_c Q_{ic} \log \frac{1 + \sum_{j \in D^s} Q_{jc}}{1 + \sum_j Q_{jc} e_j},
         \qquad e_j = \sum_k P_{jk} \frac{|D^s_k|}{\sum_l P_{lk}}
 
-    with :math:`e_j` the labels that a node is expected to bear; a mean over the cluster GNNs. It is
-    near 0 where labels are as dense as elsewhere, and negative where they are missing. As in
-    learning from positive and unlabelled data (Elkan and Noto, KDD 2008), each class's labels are
-    taken to be drawn at random from its nodes.
+    where :math:`e_j` is the expected number of labels of a node. The result is the mean over the
+    cluster GNNs. It is near 0 where labels are as dense as elsewhere and negative where they are
+    missing. The labels of each class are assumed to be drawn at random from its nodes.
 
     Args:
-        spec: the encoder of a cluster GNN.
-        num_features: of the graph.
-        num_clusters: :math:`C`.
-        num_outputs: :math:`N + 1`.
-        batch_size: that of the method.
+        spec: recipe of the encoder of a cluster GNN.
+        num_features: number of features.
+        num_clusters: number of clusters :math:`C`.
+        num_outputs: number of classes :math:`N + 1`.
+        batch_size: ``batch_size`` of the method.
+
+    References:
+        Elkan and Noto, "Learning Classifiers from Only Positive and Unlabeled Data", KDD 2008.
     """
 
     def __init__(self, spec: EncoderSpec, num_features: int, num_clusters: int, num_outputs: int,

@@ -1,4 +1,4 @@
-"""Deep CORAL (Sun and Saenko, 2016): source and target agree in their covariances."""
+"""CORAL: alignment of covariances (Sun and Saenko, ECCV Workshops 2016)."""
 from __future__ import annotations
 
 from torch import Tensor
@@ -10,11 +10,24 @@ from graphgym_srnc.options import Natural, Weight
 
 
 class CORAL(Scored):
-    """The plain GNN with the distance of the covariances of its last hidden state.
+    r"""Train a plain GNN with the distance between the covariances of source and target states.
+
+    .. math:: \mathcal L = \text{CE}_S + \frac{w}{4d^2} \lVert C_S - C_T \rVert_F^2
+
+    :math:`C` are covariances of the last hidden state, whose width is :math:`d`.
+
+    Differences from other code: rows are centred before their products are taken; one public code
+    for graphs forgets a factor there.
+
+    When to use: a first try at alignment, with one weight to set.
 
     Args:
-        weight: weight of the distance, which is small: 1 to 10,000.
-        target_nodes: target nodes that are aligned, drawn once; 0 = all unlabelled ones.
+        weight: weight :math:`w`. The distance is small; try 1 to 10,000.
+        target_nodes: number of target nodes to align, drawn once; 0 = all unlabelled ones.
+
+    References:
+        Sun and Saenko, "Deep CORAL: Correlation Alignment for Deep Domain Adaptation", ECCV
+        Workshops 2016.
     """
 
     search = {"weight": (1.0, 10.0, 100.0, 1000.0, 10000.0)}

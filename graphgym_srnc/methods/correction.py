@@ -1,10 +1,10 @@
-"""Prior correction: a classifier learns how frequent the classes are on the graph it predicts."""
+"""Correction of the posterior for the class prior of the predicted graph."""
 from __future__ import annotations
 
 from typing import Annotated
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from graphgym_srnc.losses.prior import black_box_weights, em_prior
 from graphgym_srnc.options import OneOf
@@ -13,15 +13,21 @@ from graphgym_srnc.task import ShiftTask, Sizes
 Correction = Annotated[str, OneOf("none", "mean", "em", "bbse", "labels")]
 
 
-class PriorCorrection:
-    r"""How scores are corrected for the class prior of the graph that is predicted.
+class PriorCorrection(nn.Module):
+    r"""Correction of a posterior for the class prior of the graph that is predicted.
 
     .. math:: \tilde p_{ic} \propto p_{ic} \, w_c^\tau
 
-    :math:`w` is a figure of the whole graph and takes none of its labels. Known classes share anew
-    what they have together; scores beside those of the known classes stay as they are. It reads
-    ``task``, ``correction`` and ``correction_power`` of the method.
+    The weights :math:`w` are estimated on the whole graph without its labels. Known-class
+    probabilities are renormalised to their previous total, so the unknown class keeps its share.
+    The class reads ``task``, ``correction`` and ``correction_power`` of the method.
     """
+
+    task: ShiftTask | Sizes
+    correction: str
+    correction_power: float
+    source_prior: Tensor
+    confusion: Tensor
 
     @property
     def num_corrected(self) -> int:

@@ -1,15 +1,17 @@
-"""The cut between known and unknown classes: confidence, threshold, decision and posterior."""
+"""The unknown-class threshold: confidence, decision and posterior."""
 from __future__ import annotations
 
 from typing import Annotated
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional as F
 from torch_geometric.data import Data
 
+from graphgym_srnc.backbones import Graph
 from graphgym_srnc.losses.prior import known_share
 from graphgym_srnc.options import OneOf
+from graphgym_srnc.task import ShiftTask, Sizes
 
 Cut = Annotated[str, OneOf("validation", "share")]
 
@@ -17,12 +19,18 @@ KEPT = 0.95
 """Share of the known validation nodes that stay known where no validation node is unknown."""
 
 
-class OpenSetCut:
-    """How scores become classes; the part of a method that knows of the unknown class.
+class OpenSetCut(nn.Module):
+    """Confidence, unknown-class threshold, decision and posterior of a method.
 
-    It reads ``task``, ``threshold``, ``smoothing``, ``cut``, ``warnings`` and
-    :meth:`prepared` of the method.
+    It reads ``task``, ``threshold``, ``smoothing``, ``cut``, ``warnings`` and :meth:`prepared` of
+    the method.
     """
+
+    task: ShiftTask | Sizes
+    threshold: Tensor
+    cut: str
+    smoothing: int
+    warnings: list[str]
 
     prior: float | None = None
     """The cut where no validation node is unknown; None = the one that :data:`KEPT` asks for."""
@@ -32,6 +40,10 @@ class OpenSetCut:
 
     explicit_unknown: bool = False
     """Whether the last of ``N + 1`` scores is that of the unknown class."""
+
+    def prepared(self, graph: Data) -> Graph:
+        """The graph with features scaled as the encoder reads them."""
+        raise NotImplementedError
 
     def confidence(self, scores: Tensor) -> Tensor:
         """How sure it is that a node is of a known class, ``[n]``, from scores ``[n, N(+1)]``.
@@ -64,8 +76,9 @@ class OpenSetCut:
             cut = best_threshold(confidence, known, label, self.task.num_known)
         elif self.prior is None:
             cut = confidence.quantile(1 - KEPT)
-            self.warnings.append("no validation node is of an unknown class: the cut lets"
-                                 f" {KEPT:.0%} of the known ones through")
+            self.warnings.append(
+                "No validation node belongs to an unknown class. The unknown-class threshold is set"
+                f" so that {100 * KEPT:.0f} % of the validation nodes are predicted as known.")
         else:
             cut = self.prior
         self.threshold.fill_(cut)

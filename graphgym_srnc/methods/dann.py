@@ -1,4 +1,4 @@
-"""Domain-adversarial training (Ganin et al., JMLR 2016): nobody can tell source from target."""
+"""DANN: domain-adversarial training (Ganin et al., JMLR 2016)."""
 from __future__ import annotations
 
 from torch import Tensor, nn
@@ -10,17 +10,27 @@ from graphgym_srnc.options import Natural, Positive, Weight
 
 
 class DANN(Scored):
-    r"""The plain GNN, and a domain classifier on its hidden state whose gradient is reversed.
+    r"""Train a plain GNN against a domain classifier whose gradient is reversed.
 
     .. math:: \mathcal L = \text{CE}_S
         + w \, (\text{BCE}(d(R_\lambda(h_S)), 1) + \text{BCE}(d(R_\lambda(h_T)), 0))
 
-    with :math:`\lambda` rising from 0 to 1 over the whole training, by Ganin's schedule.
+    :math:`R_\lambda` reverses the gradient on its way into the encoder. :math:`\lambda =
+    2/(1+e^{-\gamma p}) - 1` rises from 0 to 1 with the share :math:`p` of all gradient steps.
+
+    Differences from the authors' code: the domain classifier :math:`d` is a perceptron with one
+    hidden layer of the encoder's width. Codes for graphs use one graph convolution, or a constant
+    or linear :math:`\lambda`. The learning rate of Adam stays constant; Ganin's falls.
+
+    When to use: as the standard baseline of domain adaptation.
 
     Args:
-        weight: :math:`w`.
-        gamma: how fast :math:`\lambda` rises.
-        target_nodes: target nodes that are aligned, drawn once; 0 = all unlabelled ones.
+        weight: weight :math:`w` of the domain loss.
+        gamma: slope :math:`\gamma` of the schedule.
+        target_nodes: number of target nodes to align, drawn once; 0 = all unlabelled ones.
+
+    References:
+        Ganin et al., "Domain-Adversarial Training of Neural Networks", JMLR 2016.
     """
 
     search = {"weight": (0.01, 0.1, 1.0)}

@@ -1,4 +1,4 @@
-"""DOC (Shu et al., EMNLP 2017): each class has a sigmoid and a threshold, which none may reach."""
+"""DOC: one sigmoid and one threshold per class (Shu et al., EMNLP 2017)."""
 from __future__ import annotations
 
 import torch
@@ -13,20 +13,27 @@ from graphgym_srnc.task import ShiftTask, Sizes
 
 
 class DOC(Supervised):
-    r"""One-against-the-rest classifiers, with the summed binary cross-entropy of all of them.
+    r"""Train one sigmoid per class and reject nodes that are below the threshold of every class.
 
     .. math:: \mathcal L = \frac1M \sum_i \sum_{c=1}^N \text{BCE}(\sigma(f_c(x_i)), [y_i = c]),
         \quad \text{confidence}(x) = \max_c \left(\sigma(f_c(x)) - t_c\right)
 
-    :math:`t_c = \max(0.5, 1 - 3 \sigma_c)` is fitted to the probabilities of the training nodes of
-    class :math:`c` after training. The paper's own rule, unknown where every class is below its
-    threshold, is a cut at confidence 0; the cut is then moved on validation, as for all methods.
-    The class named is that of the largest probability. With ``smoothing`` each classifier's two
-    probabilities are smoothed.
+    :math:`t_c = \max(0.5, 1 - 3 \sigma_c)`, where :math:`\sigma_c` is the deviation from 1 of the
+    probabilities of the training nodes of class :math:`c`. The predicted class is that of the
+    largest probability. With ``smoothing`` the two probabilities of each sigmoid are smoothed.
+    There is no ``correction``, because sigmoids give no distribution over classes.
+
+    Differences from the authors' code: their rule is a threshold of 0 on the confidence; here
+    validation then moves that threshold, as in every method.
+
+    When to use: many classes that should not compete for a node.
 
     Args:
-        balanced: in each class weigh positive nodes by the number of negative nodes over that of
-            positive ones, as gDOC does.
+        balanced: whether the positive nodes of a class weigh as much as its negative ones, as in
+            gDOC of Open-World-LGL. The authors' value is False.
+
+    References:
+        Shu, Xu and Liu, "DOC: Deep Open Classification of Text Documents", EMNLP 2017.
     """
 
     search = {"balanced": (False, True), "correction": (), "correction_power": ()}

@@ -1,4 +1,4 @@
-"""The plain GNN: cross-entropy on the source, and a threshold for the unknown class."""
+"""Plain GNN (ERM): cross-entropy on the source, and a threshold for the unknown class."""
 from __future__ import annotations
 
 from torch import Tensor
@@ -8,10 +8,19 @@ from graphgym_srnc.methods.scores import Scored
 
 
 class ERM(Scored):
-    """Empirical risk minimisation on the labelled source nodes (Eq. 2 of the paper).
+    r"""Train a plain GNN with cross-entropy on the labelled source nodes.
 
-    In open-set shift a node whose largest softmax (Hendrycks and Gimpel, ICLR 2017), or another
-    ``score``, falls below a threshold is unknown; the threshold is cut on validation.
+    .. math:: \mathcal L = \text{CE}(f(x_S), y_S)
+
+    In open-set shift a node is unknown if its confidence is below a threshold. The confidence is
+    the largest softmax probability, or another ``score``. The threshold is chosen on validation
+    nodes.
+
+    When to use: always, as the baseline. With ``score`` it is also each of the post-hoc methods.
+
+    References:
+        Hendrycks and Gimpel, "A Baseline for Detecting Misclassified and Out-of-Distribution
+        Examples in Neural Networks", ICLR 2017 (the threshold).
     """
 
     def losses(self) -> dict[str, Tensor]:

@@ -1,4 +1,4 @@
-"""G2Pxy (Zhang et al., IJCAI 2023), a variant: an unknown class learnt from mixed hidden states."""
+"""G2Pxy: an unknown class learnt from mixed hidden states (Zhang et al., IJCAI 2023)."""
 from __future__ import annotations
 
 from typing import Annotated
@@ -15,35 +15,36 @@ from graphgym_srnc.task import ShiftTask, Sizes
 
 
 class G2Pxy(Supervised):
-    r"""A linear classifier of :math:`N + 1` classes on the encoder's hidden states :math:`z`; in
-    episode 0 it learns the known ones, afterwards the last one stands for proxies of the unknown.
-
-    Nodes without a label take the class that the classifier of episode 0 gives them. Each step
-    draws, at most ``ratio`` times the number of labelled nodes, with fresh
-    :math:`\lambda \sim \text{Beta}(1, 1)`,
-
-    - inter-class proxies :math:`\lambda z_i + (1 - \lambda) z_j` of adjacent nodes of different
-      classes (of random training nodes of different classes where no such nodes are adjacent), and
-    - external proxies :math:`(1 + \lambda) z_b - \lambda c_k`, with :math:`b` in the ``boundary``
-      share of nodes of class :math:`k` that the classifier of episode 0 is least sure of, and
-      :math:`c_k` the mean of the class's training nodes: a mixture that goes on from the centre
-      past the boundary. The authors' :math:`z_b - c_k` has left the place where the class lies.
+    r"""Learn the unknown class from mixtures of hidden states, called proxies (a variant of G2Pxy).
 
     .. math:: \mathcal L = \text{CE}_{N+1} + w_1 \text{CE}(f \text{ without the true class}, N+1)
         + w_2 \text{CE}(\text{inter}, N + 1) + w_3 \text{CE}(\text{external}, N + 1)
 
-    Its confidence is :math:`\log p_\text{best known class} - \log p_{N+1}`, so its own rule is a
-    cut at 0, which validation moves as for all methods. Beside that the authors see training nodes
-    alone, of which one half makes proxies and the other half gives the losses, and they join
-    proxies to the graph before a last layer. In close-set shift it is a plain GNN.
+    Episode 0 learns the known classes. Each later step draws :math:`\lambda \sim \text{Beta}(1, 1)`
+    and makes inter-class proxies :math:`\lambda z_i + (1 - \lambda) z_j` of adjacent nodes of
+    different classes. External proxies :math:`(1 + \lambda) z_b - \lambda c_k` extrapolate from the
+    centre :math:`c_k` of a class beyond its least confident nodes :math:`b`. The confidence is
+    :math:`\log p_\text{best known class} - \log p_{N+1}`. In close-set shift it is a plain GNN.
+
+    Differences from the authors' code: their external proxies are :math:`z_b - c_k`. Unlabelled
+    nodes here take the class that episode 0 predicts, while the authors see training nodes alone.
+    All labelled nodes give losses; theirs are split between proxies and losses. Proxies do not
+    enter the graph.
+
+    When to use: open-set shift if the unlabelled target must not be read in training.
 
     Args:
-        proxy_dim: size of :math:`z`.
-        ratio: most proxies of each kind a step, over the number of labelled nodes.
-        boundary: share of a class's nodes that are its boundary.
-        masked_weight: :math:`w_1`.
-        inter_weight: :math:`w_2`.
-        external_weight: :math:`w_3`.
+        proxy_dim: dimension of :math:`z`.
+        ratio: maximum number of proxies of each kind per step, divided by the number of labelled
+            nodes.
+        boundary: share of the nodes of a class that count as least confident.
+        masked_weight: weight :math:`w_1`.
+        inter_weight: weight :math:`w_2`.
+        external_weight: weight :math:`w_3`.
+
+    References:
+        Zhang et al., "G2Pxy: Generative Open-Set Node Classification on Graphs with Proxy
+        Unknowns", IJCAI 2023.
     """
 
     explicit_unknown = True

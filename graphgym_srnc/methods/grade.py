@@ -1,4 +1,4 @@
-"""GRADE (Wu et al., AAAI 2023): neighbourhoods of every depth look alike on source and target."""
+"""GRADE: adversarial alignment of subtrees (Wu et al., AAAI 2023)."""
 from __future__ import annotations
 
 import torch
@@ -11,22 +11,29 @@ from graphgym_srnc.options import Natural, Positive, Weight
 
 
 class GRADE(Scored):
-    r"""The plain GNN, and a linear domain classifier on hidden state and logits side by side.
-
-    A node after :math:`l` layers is its subtree of depth :math:`l`, so that what tells the domains
-    apart by :math:`[h, f]` bounds the graph subtree discrepancy.
+    r"""Train a plain GNN against a linear domain classifier on hidden states and logits.
 
     .. math:: \mathcal L = \text{CE}_S + w \, (\text{BCE}(d(R_\lambda([h_S, f_S])), 1)
         + \text{BCE}(d(R_\lambda([h_T, f_T])), 0))
 
-    with :math:`\lambda` rising from 0 to 1 by Ganin's schedule. This is the discrepancy that its
-    authors call JS; they put the states of all layers side by side, which on two layers is the
-    same.
+    A node after :math:`l` layers represents its subtree of depth :math:`l`, so domains that cannot
+    be separated by :math:`[h, f]` bound the graph subtree discrepancy. :math:`\lambda` follows the
+    schedule of ``dann``. The authors call this discrepancy JS.
+
+    Differences from the authors' code: they concatenate the states of all layers, which is the same
+    for two layers. Here features have no dropout, and a layer of the backbone gives the logits
+    instead of a linear one.
+
+    When to use: in comparisons.
 
     Args:
-        weight: :math:`w`; the authors have .01 of the mean over both graphs, half of our sum.
-        gamma: how fast :math:`\lambda` rises.
-        target_nodes: target nodes that are aligned, drawn once; 0 = all unlabelled ones.
+        weight: weight :math:`w`. The authors use 0.01 of the mean over both graphs, half of this
+            sum.
+        gamma: slope of the schedule.
+        target_nodes: number of target nodes to align, drawn once; 0 = all unlabelled ones.
+
+    References:
+        Wu, He and Ainsworth, "Non-IID Transfer Learning on Graphs", AAAI 2023.
     """
 
     search = {"weight": (0.0005, 0.005, 0.05)}

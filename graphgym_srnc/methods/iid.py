@@ -1,10 +1,18 @@
-"""The IID oracle: the plain GNN with every class labelled, as if there were no shift."""
+"""IID oracle: the plain GNN with every class labelled."""
 from __future__ import annotations
 
 from graphgym_srnc.methods.scores import Scored
 
 
 class IID(Scored):
-    """The plain GNN on ``task.oracle``; the paper's ΔF1 is the distance to its Micro-F1."""
+    """Train a plain GNN on the oracle task, in which every class is labelled.
+
+    The network and the loss are those of ``erm``. The oracle task labels the masked classes, or
+    nodes of the target, which no other method sees. In close-set shift the oracle is scored on the
+    target nodes that it is not trained on. The column ΔF1 of a table is its Micro-F1 minus that of
+    a method.
+
+    When to use: to measure how much of the score is lost to the shift.
+    """
 
     oracle = True

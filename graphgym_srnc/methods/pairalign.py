@@ -1,4 +1,4 @@
-"""Pair-Align (Liu et al., ICML 2024): source edges and labels weighted as the target has them."""
+"""Pair-Align: reweighted source edges and labels (Liu et al., ICML 2024)."""
 from __future__ import annotations
 
 import numpy as np
@@ -13,18 +13,30 @@ from graphgym_srnc.options import Positive, Share
 
 
 class PairAlign(Scored):
-    r"""The plain GNN on a source whose edges and labels are weighted, both anew in each episode.
+    r"""Train a plain GNN on a source whose edges and labels are reweighted to match the target.
 
-    A message from class b to class a weighs :math:`1 - \rho + \rho \, P_T(b | a) / P_S(b | a)`, a
-    training node of class a :math:`\beta_a = P_T(a) / P_S(a)`. Both ratios come from the target's
-    predictions and the source's confusion, of nodes and of pairs of linked nodes, see
-    :func:`graphgym_srnc.losses.reweighting.shift_weights`. Source nodes without label have the
-    predicted one. A backbone that reads no edge weights has those of labels alone.
+    .. math:: \min_{w \ge 0} \lVert C w - \mu_T \rVert^2 + \lambda \lVert w - 1 \rVert^2
+        \quad \text{with} \quad \mu_S^\top w = 1
+
+    A message from class :math:`b` to class :math:`a` weighs :math:`1 - \rho + \rho \, P_T(b | a) /
+    P_S(b | a)`, a training node of class :math:`a` :math:`P_T(a) / P_S(a)`. Both ratios solve the
+    program above, where :math:`C` is the confusion of the source and :math:`\mu_T` the mean
+    prediction of the target, of nodes or of linked pairs. They are estimated again in each episode.
+
+    Differences from the authors' code: unlabelled source nodes have the predicted class, and the
+    confusion of nodes is that of training nodes. The program is solved as non-negative least
+    squares. A backbone that reads no edge weights uses those of labels alone.
+
+    When to use: the class shares differ, or the classes that a class is linked to.
 
     Args:
-        strength: :math:`\rho`.
-        edge_ridge, label_ridge: how strongly either ratio is drawn to 1.
-        floor: added to the shares of pairs of classes, which draws those of rare pairs to 1.
+        strength: strength :math:`\rho` of the edge weights.
+        edge_ridge, label_ridge: ridge :math:`\lambda` of pairs and of labels, which draws ratios to
+            1.
+        floor: constant added to the shares of pairs, which draws the ratios of rare pairs to 1.
+
+    References:
+        Liu et al., "Pairwise Alignment Improves Graph Domain Adaptation", ICML 2024.
     """
 
     search = {"edge_ridge": (0.5, 1.0, 3.0, 10.0), "label_ridge": (0.01, 0.1)}

@@ -1,21 +1,32 @@
-"""What a method keeps between two episodes, so that a run that was cut off goes on, bit for bit."""
+"""State of a method between two episodes, from which an interrupted run continues."""
 from __future__ import annotations
 
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from graphgym_srnc.backbones import blank
+from graphgym_srnc.backbones import EncoderSpec, blank
 from graphgym_srnc.task import ShiftTask
 
 
-class Resumable:
-    """The part of a method that is written into a checkpoint and read back."""
+class Resumable(nn.Module):
+    """State of a method that is written into a checkpoint and restored from it."""
+
+    encoder: EncoderSpec
+    optimizer: torch.optim.Optimizer
 
     kept: tuple[str, ...] = ("warnings", "collapsed", "episodes", "draws")
     """What a checkpoint has beside weights and ``self.optimizer``: attributes, tensors and plain
     values, that an episode reads and that :meth:`ready` cannot make again."""
+
+    def setup(self, task: ShiftTask) -> None:
+        """See :meth:`Method.setup`."""
+        raise NotImplementedError
+
+    def ready(self) -> None:
+        """See :meth:`Method.ready`."""
+        raise NotImplementedError
 
     def checkpoint(self) -> dict[str, Any]:
         """All that the next episode depends on but torch's generator; tensors are not copied."""

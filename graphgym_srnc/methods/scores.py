@@ -1,4 +1,4 @@
-"""How sure a trained classifier is that a node is of a known class: post-hoc scores, by name."""
+"""Post-hoc scores: the confidence that a node is of a known class."""
 from __future__ import annotations
 
 import copy
@@ -18,12 +18,12 @@ from graphgym_srnc.task import ShiftTask, Sizes
 
 
 class Score(nn.Module):
-    r"""A confidence ``[V]`` that nodes are of a known class; larger = more surely known.
+    r"""Confidence ``[V]`` that nodes are of a known class; larger values mean more likely known.
 
     Args:
-        num_known: :math:`N`.
-        temperature: :math:`T`, for scores that divide logits by it; 0 = the score's own.
-        perturbation: :math:`\epsilon`, for scores that move the input.
+        num_known: number of known classes :math:`N`.
+        temperature: temperature :math:`T` that divides logits; 0 = the default of the score.
+        perturbation: step :math:`\epsilon` of scores that perturb the input.
     """
 
     learns: bool = False
@@ -46,28 +46,28 @@ class Score(nn.Module):
 
 
 class MaxLogit(Score):
-    """The largest logit."""
+    """The largest logit (Hendrycks et al., ICML 2022)."""
 
     def forward(self, logits: Tensor, graph: Graph, classifier: Encoder) -> Tensor:
         return openness.max_logit(logits)
 
 
 class Entropy(Score):
-    """Minus the entropy of the softmax."""
+    """The negative entropy of the softmax."""
 
     def forward(self, logits: Tensor, graph: Graph, classifier: Encoder) -> Tensor:
         return openness.neg_entropy(logits)
 
 
 class Energy(Score):
-    """Minus the energy (Liu et al., NeurIPS 2020)."""
+    """The negative energy (Liu et al., NeurIPS 2020)."""
 
     def forward(self, logits: Tensor, graph: Graph, classifier: Encoder) -> Tensor:
         return openness.energy(logits, self.temperature)
 
 
 class GNNSafe(Energy):
-    """The energy propagated over the graph (Wu et al., ICLR 2023)."""
+    """The negative energy propagated over the graph (Wu et al., ICLR 2023)."""
 
     def forward(self, logits: Tensor, graph: Graph, classifier: Encoder) -> Tensor:
         energy = super().forward(logits, graph, classifier)
@@ -75,9 +75,10 @@ class GNNSafe(Energy):
 
 
 class GRASP(Energy):
-    """The energy propagated with edges between chosen training nodes (Ma et al., NeurIPS 2024).
+    """The negative energy propagated with added edges (Ma et al., NeurIPS 2024).
 
-    The training nodes are known by their graph: on another one no edge is added.
+    The edges join training nodes, which are identified by their graph. On another graph no edge is
+    added.
     """
 
     learns = True
@@ -106,13 +107,12 @@ class GRASP(Energy):
 
 
 class ODIN(Score):
-    r"""Largest softmax of :math:`f(\tilde x) / T` (Liang et al., ICLR 2018) with
+    r"""The largest softmax of :math:`f(\tilde x) / T` at a perturbed input (ODIN, ICLR 2018).
 
     .. math:: \tilde x = x - \epsilon \bar x \, \text{sign} \nabla_x \text{CE}(f(x) / T, \hat y)
 
-    where ``x`` is what the encoder's first layer reads, e.g. the smoothed features of SGC, and
-    :math:`\bar x` the root mean square of its entries. The authors' images have one of about 1,
-    rows of features of length one a small one.
+    :math:`x` is the input of the encoder's first layer, for example the smoothed features of SGC.
+    :math:`\bar x` is the root mean square of its entries, which is about 1 for the authors' images.
     """
 
     own_temperature = 1000.0
@@ -136,7 +136,8 @@ class ODIN(Score):
 class OpenMax(Score):
     """The largest share that OpenMax leaves to a known class (Bendale and Boult, CVPR 2016).
 
-    Below a threshold, or where the unknown class has more, their Algorithm 2 rejects.
+    A node is rejected below a threshold, or if the unknown class has a larger share (their
+    Algorithm 2).
     """
 
     learns = True
@@ -170,18 +171,17 @@ def _checksum(graph: Graph) -> int:
 
 
 class Scored(Supervised):
-    """A supervised method that may take another confidence than the largest softmax.
+    """A supervised method with a choice of confidence scores.
 
     Args:
-        score: in open-set shift, how sure the classifier is of a known class: ``max_softmax``,
+        score: confidence that a node is of a known class, in open-set shift: ``max_softmax``,
             ``max_logit``, ``entropy``, ``energy``, ``gnnsafe`` (energy propagated over the graph),
-            ``grasp`` (with edges between training nodes), ``odin`` or ``openmax``, see
-            :mod:`graphgym_srnc.methods.scores`. Only ``max_softmax`` sees ``smoothing``; the others
-            are of the raw logits.
-        temperature: of ``energy``, ``gnnsafe``, ``grasp`` and ``odin``; 0 = the score's own: 1, of
-            ``odin`` 1000.
-        perturbation: step of ``odin`` along the sign of the gradient of what the encoder reads, in
-            units of the root mean square of that.
+            ``grasp`` (with added edges between training nodes), ``odin`` or ``openmax``. Only
+            ``max_softmax`` uses ``smoothing``; the others read the raw logits.
+        temperature: temperature of ``energy``, ``gnnsafe``, ``grasp`` and ``odin``; 0 = the default
+            of the score, which is 1, or 1000 for ``odin``.
+        perturbation: step of ``odin`` along the sign of the gradient of the encoder's input, in
+            units of the root mean square of that input.
     """
 
     def __init__(self, *, score: Annotated[str, OneOf("max_softmax", *SCORES)] = "max_softmax",

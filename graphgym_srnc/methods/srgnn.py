@@ -1,4 +1,4 @@
-"""Shift-robust GNN (Zhu et al., NeurIPS 2021): training nodes weighted to look like the target."""
+"""SRGNN: reweighted training nodes and CMD (Zhu et al., NeurIPS 2021)."""
 from __future__ import annotations
 
 from typing import Annotated
@@ -20,25 +20,37 @@ than to find them."""
 
 
 class SRGNN(Scored):
-    r"""The plain GNN with kernel-mean-matching weights on its training nodes and the CMD of its
-    hidden states (Eq. 11 of SRGNN).
+    r"""Train a plain GNN on reweighted labelled nodes, with the CMD of its hidden states.
 
     .. math:: \mathcal L = \frac{1}{M} \sum_i \beta_i \, \text{CE}(y_i, f(x_i))
-        + w \, d_\text{CMD}(h_S, h_T)
+        + w \, d_\text{CMD}(h_S, h_T), \qquad
+        \min_\beta \tfrac12 \beta^\top K \beta + g^\top \beta
 
-    The weights are found once, before training, on features propagated over the graph,
-    :math:`\hat A^k X`, since the adjacency rows that the authors' code compares have no columns in
-    common between two graphs.
+    The weights :math:`\beta_i \ge b`, with mean 1 in each class, make the labelled nodes look like
+    the target by kernel mean matching. They are computed once, before training, on propagated
+    features :math:`\hat A^k X`.
+
+    Differences from the authors' code: they compare rows of the adjacency or of personalised
+    PageRank, which have no columns in common between two graphs. They solve with cvxopt, here with
+    projected gradients. Their GCN on small graphs has CMD alone; here every backbone has both
+    parts.
+
+    When to use: labelled nodes that are a biased sample of the same graph
+    (``dataset.format localized``).
 
     Args:
-        weight: :math:`w`.
-        order: moments up to this one.
-        b_min: smallest :math:`\beta`.
-        hops: :math:`k`.
-        kernel_dim: wide features are projected at random to so many dimensions first.
-        kernel_nodes: solve for at most so many training nodes, of which the others take the nearest
-            one's weight; 0 = all.
-        target_nodes: target nodes for both parts, drawn once; 0 = all unlabelled ones.
+        weight: weight :math:`w` of CMD.
+        order: highest moment of CMD.
+        b_min: minimum weight :math:`b`.
+        hops: number :math:`k` of propagation steps.
+        kernel_dim: dimension to which wide features are projected at random first.
+        kernel_nodes: maximum number of training nodes to solve for; the others take the weight of
+            the nearest one. 0 = all.
+        target_nodes: number of target nodes for both parts, drawn once; 0 = all unlabelled ones.
+
+    References:
+        Zhu et al., "Shift-Robust GNNs: Overcoming the Limitations of Localized Graph Training
+        Data", NeurIPS 2021.
     """
 
     search = {"weight": (0.1, 0.5, 1.0)}

@@ -1,4 +1,4 @@
-"""Shift-Robust Node Classification (Algorithm 1 of the paper): classifier, cluster GNN by turns."""
+"""SRNC: Shift-Robust Node Classification, Algorithm 1 of the paper."""
 from __future__ import annotations
 
 from functools import partial
@@ -18,36 +18,54 @@ from graphgym_srnc.options import Count, Natural, OneOf, Positive, Range, Weight
 from graphgym_srnc.task import ShiftTask, Sizes
 
 PRETRAIN_STEPS = 150
-"""Steps of the cluster GNN on modularity in episode 0."""
+"""Gradient steps of the cluster GNN on modularity in episode 0."""
 
 SOURCE_STEPS = 60
-"""Its steps on the source labels, where it starts from them."""
+"""Gradient steps of the cluster GNN on the source labels, if it starts from them."""
 
 
 class SRNC(Method):
-    r"""Shift-Robust Node Classification as the paper has it.
+    r"""Alternate a classifier and a cluster GNN, as in Algorithm 1 of the SRNC paper.
 
-    Where the paper is silent the cluster GNN is DMoN's, with its collapse term, and in close-set
-    shift it starts from the source labels, since the paper's order of pre-training leaves clusters
-    that are not the classes.
+    .. math:: \mathcal L_\Phi = \mathcal L_{\Phi,T} + \mathcal L_{\Phi,\theta,S}, \qquad
+        \mathcal L_\theta = \mathcal L_{\theta,S} + \mathcal L_{\theta,\Phi,T}
+        + \alpha \mathcal L_{\theta,\Phi,S}
+
+    The cluster GNN minimises the negative modularity of the target and the divergence of its
+    clusters from the source labels. The classifier minimises cross-entropy on labels and
+    pseudo-labels.
+
+    Differences from the paper: where the paper gives no detail, the cluster GNN follows DMoN, with
+    its collapse term. In close-set shift it learns the source labels first, because the paper's
+    order of pre-training leaves clusters that do not match the classes. No code of the authors was
+    found.
+
+    When to use: to compare with the paper.
 
     Args:
-        num_clusters: :math:`C` in open-set shift. Close-set shift always has :math:`C = N`.
-        pretrain_steps: steps of the classifier in episode 0.
-        rounds: episodes after episode 0.
-        cluster_steps: :math:`T`, steps of the cluster GNN per episode.
-        source_batch: :math:`B`, source nodes drawn per such step; 0 = all.
-        steps: steps of the classifier per episode.
-        alpha: :math:`\alpha`, weight of pseudo-labels on unlabelled source nodes. Above 0 the
-            source is semi-supervised, and :math:`P_\theta` stands for the labels that it lacks.
-        source_regularizer: whether :math:`\mathcal L_{\Phi,\theta,S}` is used (an ablation).
-        pseudo_labels: ``cluster``, or ``classifier`` for the ablation without :math:`\Phi`.
-        unknown_share: in that ablation, the share of pseudo-labels that are unknown.
-        cluster_init: ``modularity`` (the paper's order), ``source`` (fit the source labels first)
-            or ``auto``: ``source`` in close-set shift.
+        num_clusters: number of clusters :math:`C` in open-set shift. Close-set shift always has
+            :math:`C = N`.
+        pretrain_steps: gradient steps of the classifier in episode 0.
+        rounds: number of episodes after episode 0.
+        cluster_steps: gradient steps :math:`T` of the cluster GNN per episode.
+        source_batch: number :math:`B` of source nodes drawn per cluster step; 0 = all.
+        steps: gradient steps of the classifier per episode.
+        alpha: weight :math:`\alpha` of pseudo-labels on unlabelled source nodes. Above 0 the
+            predictions of the classifier stand in for the missing source labels.
+        source_regularizer: whether to use :math:`\mathcal L_{\Phi,\theta,S}`; False is an ablation.
+        pseudo_labels: model that gives the pseudo-labels: ``cluster``, or ``classifier`` for the
+            ablation without :math:`\Phi`.
+        unknown_share: share of pseudo-labels that are unknown in that ablation.
+        cluster_init: how the cluster GNN starts: from ``modularity`` alone (the paper's order),
+            from the ``source`` labels, or ``auto``, which is ``source`` in close-set shift.
         cluster_lr: learning rate of the cluster GNN.
-        resolution: :math:`\gamma`, weight of the degree term of modularity; 1 = the paper.
+        resolution: resolution :math:`\gamma`, the weight of modularity's degree term; 1 = the
+            paper.
         collapse: weight of DMoN's collapse term.
+
+    References:
+        Zhu, Zhang, Park, Yang and Han, "Shift-Robust Node Classification via Graph Adversarial
+        Clustering", arXiv:2203.15802, 2022.
     """
 
     prior, calibrated, explicit_unknown = 0.0, False, True
@@ -73,14 +91,14 @@ class SRNC(Method):
         self.register_buffer("knows_unknown", torch.tensor(False))
 
     def adapt(self, task: ShiftTask | Sizes) -> None:
-        """Decide what the kind of shift decides."""
+        """Set the options that depend on the kind of shift."""
         self.size = self.num_clusters if task.open_set else task.num_known
         auto = self.cluster_init == "auto" and not task.open_set
         self.from_source = auto or self.cluster_init == "source"
 
     @property
     def cluster_spec(self) -> EncoderSpec:
-        """The recipe of the cluster GNN."""
+        """Encoder specification of the cluster GNN."""
         return cluster_encoder(self.encoder)
 
     def build(self, task: ShiftTask | Sizes) -> None:
@@ -106,18 +124,18 @@ class SRNC(Method):
         self.setup(task)
         self.ready()
         if not task.open_set and self.cluster_init == "modularity":
-            self.warnings.append("cluster_init modularity: in close-set shift the paper's order "
-                                 "leaves clusters that are not the classes")
+            self.warnings.append("cluster_init modularity in close-set shift: the clusters often "
+                                 "do not match the classes. Try cluster_init source.")
         if task.open_set and self.source is not self.target:
-            self.warnings.append("open-set shift between two graphs: all clusters but one a class "
-                                 "count as unknown, which has been too many where a class is many "
-                                 "communities; compare with erm")
+            self.warnings.append("Open-set shift between two graphs: only one cluster per class "
+                                 "counts as known. Too many nodes become unknown if a class has "
+                                 "several communities. Compare with train.mode erm.")
         part = Part("source", self.source, task.train, self.labels, num_classes=task.num_known)
         figures = self.fit([part], self.pretrain_steps) | {"num_clusters": self.size}
         return figures | self.begin()
 
     def begin(self) -> dict[str, float]:
-        """Make and pre-train the cluster GNN; the unknown class's logit starts level."""
+        """Build and pre-train the cluster GNN, and reset the output bias of the unknown class."""
         with torch.no_grad():
             self.classifier.output_bias[self.task.num_known:] = 0
         self.optimizer = self.make_optimizer(self.classifier.parameters())
@@ -143,7 +161,7 @@ class SRNC(Method):
             batch_size=self.batch_size, fanout=self.fanout)
 
     def assign(self) -> dict[str, float]:
-        """Infer the clusters of both graphs anew; give :meth:`ClusterGNN.figures`."""
+        """Compute the clusters of both graphs and return :meth:`ClusterGNN.figures`."""
         clusters = self.clusters
         self.log_q: dict[Graph, Tensor] = {
             graph: clusters.log_posterior(graph)
@@ -151,14 +169,14 @@ class SRNC(Method):
         return clusters.figures(self.log_q[clusters.target])
 
     def episode(self) -> dict[str, float]:
-        """One turn of the while loop of Algorithm 1."""
+        """Run one iteration of the while loop of Algorithm 1."""
         figures = self.align() | self.update_clusters()
         nodes, labels = self.draw_target(self.pseudo_posterior())
         figures |= self.update_classifier(nodes, labels)
         return figures | {"bound": self.bound()}
 
     def align(self) -> dict[str, float]:
-        """Map clusters to classes by the labelled source nodes (Eq. assignment)."""
+        """Map clusters to classes on the labelled source nodes (Eq. 7)."""
         if not self.clusters:
             return {}
         log_q = self.log_q[self.clusters.source][self.task.train]
@@ -177,14 +195,29 @@ class SRNC(Method):
         return figures
 
     def draw_target(self, q: Tensor) -> tuple[Tensor, Tensor]:
-        r"""Draw :math:`|D^s|` target nodes and pseudo-labels of ``q`` ``[V, N(+1)]`` (line 11)."""
+        """Draw :math:`|D^s|` target nodes and their pseudo-labels (line 11).
+
+        Args:
+            q: distribution of the pseudo-labels, ``[V, N(+1)]``.
+
+        Returns:
+            Ids of the nodes and their pseudo-labels, both ``[n]``.
+        """
         pool = self.task.pool
         nodes = pool[torch.randperm(len(pool), device=pool.device)[:len(self.task.train)]]
         return nodes, torch.multinomial(q[nodes], 1).view(-1)
 
     def update_classifier(self, nodes: Tensor, labels: Tensor) -> dict[str, float]:
-        r"""Minimise :math:`\mathcal L_{\theta,S} + \mathcal L_{\theta,\Phi,T}
-        + \alpha \mathcal L_{\theta,\Phi,S}`, each a mean over its nodes (lines 12 to 14)."""
+        r"""Train the classifier on labels and pseudo-labels (lines 12 to 14, Eq. 9).
+
+        .. math:: \mathcal L_{\theta,S} + \mathcal L_{\theta,\Phi,T}
+            + \alpha \mathcal L_{\theta,\Phi,S}
+
+        Each term is a mean over its nodes.
+
+        Args:
+            nodes, labels: target nodes and their pseudo-labels, both ``[n]``.
+        """
         parts = [Part("classifier_source", self.source, self.task.train, self.labels),
                  Part("classifier_target", self.target, nodes, labels)]
         if self.alpha and self.clusters:
@@ -197,13 +230,13 @@ class SRNC(Method):
         return figures
 
     def fit(self, parts: list[Part], steps: int) -> dict[str, float]:
-        """Train the classifier on cross-entropies; return the last ones by name."""
+        """Train the classifier on cross-entropies, and return their last values by name."""
         return fit_parts(
             self.classifier, self.optimizer, parts, steps, self.batch_size, self.fanout)
 
     @torch.no_grad()
     def bound(self) -> float:
-        """The evidence lower bound on labelled source nodes (Eq. VEM); 0 without cluster GNN."""
+        """Evidence lower bound on labelled source nodes (Eq. 11); 0 without a cluster GNN."""
         if not self.clusters:
             return 0.0
         train = self.task.train
@@ -213,9 +246,10 @@ class SRNC(Method):
 
     @torch.no_grad()
     def pseudo_posterior(self) -> Tensor:
-        r"""What pseudo-labels of the target are drawn from, ``[V, N(+1)]``: :math:`Q_\Phi`.
+        r"""Distribution of the target's pseudo-labels, ``[V, N(+1)]``: :math:`Q_\Phi`.
 
-        Without :math:`\Phi` it is the classifier's prediction; the least sure nodes are unknown.
+        Without :math:`\Phi` it is the prediction of the classifier, and the least confident nodes
+        are unknown.
         """
         task = self.task
         if self.clusters:
@@ -227,14 +261,14 @@ class SRNC(Method):
         return F.one_hot(named, task.num_outputs).float()
 
     def cluster_posterior(self, graph: Graph) -> Tensor:
-        r""":math:`Q_\Phi` of the source or target in the label space, ``[V, N(+1)]``.
+        r"""Class posterior :math:`Q_\Phi` by the cluster GNN, ``[V, N(+1)]``.
 
-        Clusters that stand for no known class are unknown.
+        Clusters without a known class belong to the unknown class.
         """
         return self.clusters.log_class_posterior(self.log_q[graph]).exp()
 
     def source_posterior(self) -> tuple[Tensor, Tensor]:
-        r"""Source nodes ``[n]`` and their :math:`\mathbb P^s` ``[n, N(+1)]`` (Eq. model-q-kl)."""
+        r"""Source nodes ``[n]`` and their posterior :math:`\mathbb P^s` ``[n, N(+1)]`` (Eq. 8)."""
         train = self.task.train
         if not self.source_regularizer:
             return train[:0], self.one_hot[:0]
@@ -245,7 +279,8 @@ class SRNC(Method):
         return torch.arange(len(p), device=p.device), p
 
     def draw_source(self) -> tuple[Tensor, Tensor]:
-        """Unlabelled source nodes, as many as labelled ones, and their pseudo-labels."""
+        """Draw as many unlabelled source nodes as there are labelled ones, and their pseudo-labels.
+        """
         drawn = torch.randperm(self.source.num_nodes, device=self.labels.device)
         drawn = drawn[~torch.isin(drawn, self.task.train)][:len(self.task.train)]
         q = self.cluster_posterior(self.clusters.source)[drawn]
@@ -253,7 +288,10 @@ class SRNC(Method):
 
     @torch.no_grad()
     def class_posterior(self, graph: Data) -> Tensor:
-        r""":math:`P_\theta` ``[V, N(+1)]``; before episode 1 the unknown class has none of it."""
+        r"""Posterior :math:`P_\theta` of the classifier, ``[V, N(+1)]``.
+
+        Before episode 1 the unknown class has probability 0.
+        """
         logits = self.logits(graph)
         if not self.knows_unknown:
             logits[:, self.task.num_known:] = -torch.inf
@@ -282,7 +320,7 @@ class SRNC(Method):
         return state | {"clusters": self.clusters.checkpoint()} if self.clusters else state
 
     def load(self, state: dict[str, Any]) -> None:
-        """The cluster GNN has an optimiser of its own."""
+        """Load a checkpoint, including the cluster GNN and its optimiser."""
         self.clusters = None
         if "clusters" in state:
             self.clusters = self.new_cluster_gnn().restore(state["clusters"])
@@ -292,14 +330,21 @@ class SRNC(Method):
 
 
 def complaints(figures: dict[str, float], labels: Tensor, open_set: bool) -> list[str]:
-    """What is odd about these :meth:`ClusterGNN.figures`, by labels ``[n]`` of training nodes."""
-    # A class that few labels have may well be rarer in the target: twice the share, so that one
-    # near the line is no alarm.
+    """Warnings about figures of the cluster GNN.
+
+    Args:
+        figures: the result of :meth:`ClusterGNN.figures`.
+        labels: labels of the training nodes, ``[n]``.
+        open_set: whether there is an unknown class.
+    """
+    # Classes with few labels may be even rarer in the target, so only classes with twice the
+    # minimum share count.
     common = torch.bincount(labels) >= 2 * USED_SHARE * len(labels)
     classes, used = int(common.sum()) + int(open_set), figures["used_clusters"]
     found = []
     if used < classes:
-        found.append(f"cluster GNN collapsed: {used} clusters in use for {classes} classes")
+        found.append(f"the cluster GNN collapsed: it uses {used} clusters for {classes} classes")
     if figures["modularity"] < 0.05:
-        found.append(f"cluster GNN found no communities: modularity {figures['modularity']:.3f}")
+        found.append("the cluster GNN found no communities (modularity "
+                     f"{figures['modularity']:.3f})")
     return found

@@ -1,4 +1,4 @@
-"""SRNC+: a cluster for each known class, and spare ones for what no label explains."""
+"""SRNC+: SRNC with one cluster per known class and spare ones for the unknown class."""
 from __future__ import annotations
 
 import math
@@ -23,96 +23,88 @@ from graphgym_srnc.options import Count, Natural, OneOf, Positive, Share, Weight
 from graphgym_srnc.task import ShiftTask, Sizes
 
 PROPAGATION = 10
-"""Steps by which neighbours share log-odds, and a posterior where held-out nodes gain by it."""
+"""Propagation steps of log-odds, and of the posterior if that helps on held-out nodes."""
 
 LEARNED = 0.7
-"""Share of each class's decisions to learn in open-set shift between two graphs, where accuracy on
-the source tells nothing of unknown nodes."""
+"""Share of the pseudo-labels of each class to learn in open-set shift between two graphs.
+
+There the held-out accuracy on the source says nothing about unknown nodes.
+"""
 
 TINY = 1e-6
-"""Least chance of an error that log-odds reckon with."""
+"""Minimum probability of an error in log-odds."""
 
 CERTAIN = 50.0
-"""Log-odds that stand for infinity, which has no margins."""
+"""Finite log-odds used instead of infinity."""
 
 CORRECTIONS = {False: ("mean", 0.75), True: ("labels", 0.5)}
-"""Prior correction and its power in close-set and in open-set shift, where unknown nodes would
-count as known ones in the mean."""
+"""Prior correction and its power, in close-set and in open-set shift.
+
+In open-set shift the mean posterior would count unknown nodes as known ones.
+"""
 
 COLLAPSE, CLUSTER_LR = 0.1, 0.003
-"""Weight of the collapse term, and learning rate of modularity."""
+"""Weight of the collapse term, and learning rate for modularity."""
 
 SHARES = (0.4, 0.7)
-"""Shares of all decisions for a classifier to learn that unknown validation nodes choose from."""
+"""Shares of all pseudo-labels to learn, selected on unknown validation nodes."""
 
 WEIGHTS = (0.0, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9)
-"""Weights of the cluster GNN against the classifier that held-out nodes choose from."""
+"""Weights of the cluster GNN relative to the classifier, selected on held-out nodes."""
 
 TEMPERATURES = (0.1, 0.2, 0.35, 0.5, 0.75, 1.0, 1.5, 2.5, 4.0)
-"""Factors of log posteriors, so that only what they know is compared, not how sure they are."""
+"""Scale factors of log posteriors, so that comparisons do not depend on calibration."""
 
 
 class SRNCPlus(Method):
-    r"""Classifier and cluster GNN by turns, from the labels on, in every kind of shift.
+    r"""Alternate a classifier and a cluster GNN, starting from the labels, for every kind of shift.
 
-    A classifier and, where labels and target are on one graph, cluster GNNs are pre-trained apart
-    (lines 1 and 2 of Algorithm 1). In the first turn the classifier knows no unknown class. In
-    place of its score stand the propagated log-odds of a node's likeliest class,
-    :math:`\log p - \log (1 - p)`, and the labels that the node's communities lack
-    (:class:`LabelDensity`): the one tells from features, the other from edges, who is unknown.
-    Here :math:`p` is divided by the classes' shares of the labels: a class that has many looks sure
-    of unknown nodes as well.
-
-    A turn's cluster GNN has a cluster for each known class and, in open-set shift, spare ones. It
-    learns the labels and the classifier's decisions on the target, then with them the target's
-    modularity (Eq. 10 of the paper, with both graphs in its second term):
+    The cluster GNN has one cluster per known class and, in open-set shift, ``spare`` further
+    clusters, whose sum is the unknown class. Each iteration trains a new cluster GNN on the labels,
+    on the classifier's pseudo-labels :math:`\hat y_\theta` and on the target's modularity (Eq. 10
+    of the paper, with the target in its second term too):
 
     .. math:: \mathcal L_\Phi = w \mathcal L_{\Phi,T}
         + \text{CE}(Q_\Phi, y) + \text{CE}(Q_\Phi, \hat y_\theta)
 
-    The unknown class is the sum of the spare clusters: decisions fill them, modularity moves their
-    borders to where edges are few. Then a new classifier learns the labels and
-    :math:`\hat y = \arg\max Q_\Phi^v P_\theta^{1-v}` on the target (Eq. 9). Held-out nodes choose
-    :math:`v` and whether the classifier's posterior is propagated, both by their cross-entropy;
-    between two graphs there are none on the target, and :math:`v` is a half.
+    A new classifier then learns the labels and the pseudo-labels :math:`\hat y = \arg\max Q_\Phi^v
+    P_\theta^{1-v}` on the target (Eq. 9).
 
-    Either learns of each class the decisions with the largest margins alone, a share
-    :math:`a^\text{doubt}` of them, with :math:`a` the accuracy among the known classes on held-out
-    known nodes: nearly all where classes are easy, half of them where they are not; in open-set
-    shift between two graphs seven tenths. Where validation has unknown nodes of the target, one
-    classifier learns the surest two fifths of all decisions, another seven tenths, and the one
-    stays that names held-out nodes best.
+    In the first iteration on one graph a node is unknown where two scores are low together: the
+    log-odds of its likeliest class, and the label density of its communities
+    (:class:`LabelDensity`). If labelled nodes of an unknown class are held out on the source of two
+    graphs, the same algorithm first finds that class on the source. The target is then solved as
+    close-set shift of :math:`N + 1` classes.
 
-    Decisions are cut as validation wants it where it has such nodes; else where the classifier is
-    less sure than ``sure`` of the held-out known nodes: an unknown node that is taken for known
-    does more harm than the reverse. Between two graphs there is a cut in the first turn alone: the
-    less sure half of the target is unknown by it.
-
-    Where nodes of unknown classes are held out on the source of two graphs, others are among its
-    unlabelled nodes. There they are found first, by this very algorithm on the source as one graph.
-    Its decisions are the labels of the source from there on, of :math:`N + 1` classes, and what
-    follows is close-set shift. The cut itself is not taken to the target: it is too high on a graph
-    of which a classifier is less sure on the whole. An unknown class that the source lacks is not
-    looked for then.
+    When to use: your own graph, two graphs, or classes that have no labels. Prefer another method
+    if all labels of a class come from one part of the graph, if the graph grows over time, or if
+    there are only about 20 labels in total.
 
     Args:
-        rounds: turns, and where the source is solved first as many there.
-        steps: gradient steps of the classifier in a turn, at most; on one graph, without
-            ``batch_size``, until its loss has converged.
-        fit_steps: steps by which a cluster GNN learns labels and decisions.
-        cluster_steps: :math:`T`, steps on the whole sum.
-        spare: spare clusters in open-set shift.
-        modularity_weight: :math:`w`.
-        resolution: of modularity in open-set shift, in multiples of Newman's estimate from the
-            decisions; 1 in close-set shift.
-        missing: weight of missing labels against log-odds in the first turn; 0 = log-odds alone.
-        sure: share of the held-out known nodes that the classifier's decisions keep known, on one
-            graph.
-        doubt: power of the held-out accuracy that gives the share of decisions to learn; 0 = all.
-            Not read where unknown nodes are looked for on another graph.
-        smoothing: as of every method, but in close-set shift alone.
-        correction: as of every method; ``auto``, which sets its power too, is ``mean`` at 0.75 in
-            close-set shift and ``labels`` at 0.5 in open-set shift.
+        rounds: number of iterations, and as many again on the source if it is solved first.
+        steps: maximum gradient steps of the classifier per iteration. On one graph without
+            ``batch_size`` it stops when the loss has converged.
+        fit_steps: gradient steps of the cluster GNN on labels and pseudo-labels.
+        cluster_steps: gradient steps of the cluster GNN on the whole loss.
+        spare: number of spare clusters in open-set shift.
+        modularity_weight: weight :math:`w` of modularity.
+        resolution: resolution of modularity in open-set shift, in multiples of Newman's estimate
+            from the pseudo-labels. In close-set shift it is 1.
+        missing: weight of label density against log-odds in the first iteration; 0 = log-odds
+            alone.
+        sure: share of the held-out known nodes that pseudo-labels keep known, on one graph without
+            unknown validation nodes.
+        doubt: exponent of the held-out accuracy that gives the share of pseudo-labels to learn; 0 =
+            all. It is not used if unknown nodes are searched for on another graph.
+        smoothing: steps of personalised PageRank over the posterior in close-set shift, and if the
+            unknown class was found on the source. Otherwise held-out nodes decide.
+        correction: as in every method. ``auto`` is ``mean`` with power 0.75 in close-set shift, and
+            if the unknown class was found on the source; else ``labels`` with power 0.5.
+
+    References:
+        Zhu et al., "Shift-Robust Node Classification via Graph Adversarial Clustering",
+        arXiv:2203.15802, 2022. Elkan and Noto, "Learning Classifiers from Only Positive and
+        Unlabeled Data", KDD 2008 (label density).
     """
 
     explicit_unknown = True
@@ -141,12 +133,12 @@ class SRNCPlus(Method):
 
     @property
     def one_graph(self) -> bool:
-        """Whether labels are on the target graph itself, whose scores they are comparable with."""
+        """Whether source and target are the same graph."""
         return self.task.source is self.task.target
 
     @property
     def num_labelled(self) -> int:
-        """Classes that have labels: the known ones, and the unknown one once it is found."""
+        """Number of classes with labels: the known ones, and the unknown one once it is found."""
         return self.task.num_known + int(self.found)
 
     @property
@@ -167,18 +159,19 @@ class SRNCPlus(Method):
 
     @property
     def cluster_spec(self) -> EncoderSpec:
-        """The recipe of a cluster GNN."""
+        """Encoder specification of a cluster GNN."""
         return cluster_encoder(self.encoder)
 
     @property
     def num_clusters(self) -> int:
-        """Clusters of a cluster GNN: one for each class with labels, and spare ones where the
-        unknown class has none."""
+        """Number of clusters: one per labelled class, plus spare ones for an unknown class."""
         return self.num_labelled + (0 if self.closed else self.spare)
 
     def start(self, task: ShiftTask) -> dict[str, float]:
-        """Train the classifier of the known classes, and on one graph the cluster GNNs that tell
-        where labels are missing (lines 1 and 2 of Algorithm 1)."""
+        """Train the classifier of the known classes (line 1 of Algorithm 1).
+
+        In open-set shift on one graph, also find the communities for the label density.
+        """
         self.found.fill_(False)
         self.setup(task)
         self.ready()
@@ -194,7 +187,7 @@ class SRNCPlus(Method):
         return figures
 
     def find_communities(self) -> None:
-        """Train cluster GNNs on modularity alone, and count the labels in their communities."""
+        """Train cluster GNNs on modularity alone, and compute their label density."""
         p = self.logits(self.task.target)[:, :self.task.num_known].softmax(1)
         trained = [self.new_cluster_gnn(p.argmax(1), scale, dropout=0.0) for scale in SCALES]
         for cluster in trained:
@@ -202,7 +195,7 @@ class SRNCPlus(Method):
         self.density.learn(trained, p, self.task.train, self.labels)
 
     def episode(self) -> dict[str, float]:
-        """One turn: decisions, clusters, and a new classifier."""
+        """Run one iteration: pseudo-labels, cluster GNN, and a new classifier."""
         task = self.task
         if self.source_tells:
             return self.find_on_source()
@@ -224,16 +217,21 @@ class SRNCPlus(Method):
 
     @property
     def source_tells(self) -> bool:
-        """Whether the source of two graphs has unlabelled nodes, unknown ones among them, as those
-        held out there show, that have not been found yet."""
+        """Whether the unknown class can be found on the source, but has not been found yet.
+
+        This requires two graphs, held-out source nodes of the unknown class, and unlabelled source
+        nodes.
+        """
         task, held_out = self.task, self.held_out
         return (not self.closed and not self.one_graph and not self.number
                 and task.validation is task.source and bool((held_out == task.num_known).any())
                 and len(task.train) + len(held_out) < task.source.num_nodes)
 
     def find_on_source(self) -> dict[str, float]:
-        """Find the unknown class on the source as on a graph of its own, by as many turns, and
-        train the classifier by all decisions there."""
+        """Find the unknown class on the source, and train the classifier on all decisions there.
+
+        The source is treated as a task of its own, with the same number of iterations.
+        """
         whole, label, source = self.task, self.held_out, self.task.source
         free = torch.ones(source.num_nodes, dtype=torch.bool, device=whole.device)
         free[whole.train] = False
@@ -264,7 +262,7 @@ class SRNCPlus(Method):
         return figures | {"source_unknown_share": float(share)}
 
     def learn_from(self, decided: Tensor) -> None:
-        """Let decisions ``[V]`` on the source be labels, but for those of held-out nodes."""
+        """Use decisions ``[V]`` on the source as labels, except those of held-out nodes."""
         self.decided = decided
         self.found.fill_(True)
         kept = torch.ones(len(decided), dtype=torch.bool, device=decided.device)
@@ -280,15 +278,16 @@ class SRNCPlus(Method):
 
     @property
     def judges_unknown(self) -> bool:
-        """Whether held-out nodes on the target are among unknown ones."""
+        """Whether there are unknown nodes among the held-out nodes on the target."""
         return self.judged and int(self.held_out.max()) == self.task.num_known
 
     def learn(self, evidence: Tensor) -> dict[str, float]:
-        """Train the classifier by labels and the surest decisions, as many as held-out nodes want
-        where some of them are unknown.
+        """Train the classifier on labels and the most confident pseudo-labels.
+
+        If some held-out nodes are unknown, they select the number of pseudo-labels.
 
         Args:
-            evidence: scores of the decisions, ``[V, N(+1)]``.
+            evidence: scores of the pseudo-labels, ``[V, N(+1)]``.
         """
         label, tried = evidence.argmax(1), []
         for learned in self.lessons(evidence):
@@ -302,30 +301,41 @@ class SRNCPlus(Method):
         return figures
 
     def lessons(self, evidence: Tensor) -> list[Tensor]:
-        """The sets of nodes ``[n]`` whose decisions are tried in a turn."""
+        """Candidate sets of nodes ``[n]`` whose pseudo-labels are learnt."""
         if self.judges_unknown:
             return [self.surest_of_all(evidence, share) for share in SHARES]
         return [self.surest(evidence)]
 
     def held_out_loss(self) -> float:
-        """Cross-entropy of the classifier on held-out nodes, with or without its neighbours'
-        posterior; 0 where none of them is unknown, since nothing is chosen then."""
+        """Cross-entropy of the classifier on held-out nodes, with or without propagation.
+
+        The smaller value counts. It is 0 if no held-out node is unknown, since nothing is selected
+        then.
+        """
         if not self.judges_unknown:
             return 0.0
         return min(float(each.mean()) for each in self.losses_shared_or_not())
 
     def best_weight(self, log_q: Tensor, log_p: Tensor) -> float:
-        """The weight of ``log_q`` against ``log_p``, both ``[V, N(+1)]``, with which held-out nodes
-        are named best; a half where there are none on the target."""
+        """Weight of the cluster GNN with the smallest held-out loss.
+
+        It is 0.5 if there are no held-out target nodes.
+
+        Args:
+            log_q: log posterior of the cluster GNN, ``[V, N(+1)]``.
+            log_p: log posterior of the classifier, ``[V, N(+1)]``.
+        """
         if not self.judged:
             return 0.5
         return min(WEIGHTS, key=lambda v: float(
             self.held_out_losses(v * log_q + (1 - v) * log_p).mean()))
 
     def choose_sharing(self) -> None:
-        """Let neighbours share the posterior unless held-out nodes are named worse by it, by more
-        than one standard error: communities lend what single nodes lack, as those of an unknown
-        class do."""
+        """Enable propagation of the posterior unless it increases the held-out loss.
+
+        The increase must exceed one standard error, because communities provide information that
+        single nodes lack, as for nodes of an unknown class.
+        """
         if self.judged:
             shared, alone = self.losses_shared_or_not()
             worse = shared - alone
@@ -333,7 +343,7 @@ class SRNCPlus(Method):
             self.shared.fill_(bool(worse.mean() <= error))
 
     def losses_shared_or_not(self) -> tuple[Tensor, Tensor]:
-        """Cross-entropy of held-out nodes with the posterior of neighbours, and without."""
+        """Cross-entropy of each held-out node with and without propagation of the posterior."""
         log_p = self.logits(self.task.target).log_softmax(1)
         shared = self.smooth(log_p.exp(), self.task.target, PROPAGATION).clamp(min=TINY).log()
         return self.held_out_losses(shared), self.held_out_losses(log_p)
@@ -344,8 +354,9 @@ class SRNCPlus(Method):
         return self.task.validation is self.task.target and len(self.held_out) > 0
 
     def held_out_losses(self, log_p: Tensor) -> Tensor:
-        """Cross-entropy of each held-out node ``[n]`` on the target, at the best temperature, among
-        the known classes where none of them is unknown.
+        """Cross-entropy of each held-out node ``[n]`` on the target, at the best temperature.
+
+        Only known classes are compared if no held-out node is unknown.
 
         Args:
             log_p: log posteriors of the target, ``[V, N(+1)]``.
@@ -357,11 +368,10 @@ class SRNCPlus(Method):
         return min(losses, key=lambda each: float(each.mean()))
 
     def surest(self, scores: Tensor) -> Tensor:
-        """Of each class the unlabelled nodes that have it by the largest margins, ``[n]``, one or
-        more.
+        """Unlabelled nodes ``[n]`` with the largest margins in each class, at least one per class.
 
         Args:
-            scores: of decisions, ``[V, N(+1)]``.
+            scores: scores of the pseudo-labels, ``[V, N(+1)]``.
         """
         (margin, label), share = self.margins(scores), float(self.accuracy) ** self.doubt
         if not self.closed and not self.one_graph:
@@ -373,13 +383,20 @@ class SRNCPlus(Method):
         return self.task.pool[torch.cat(kept)]
 
     def surest_of_all(self, scores: Tensor, share: float) -> Tensor:
-        """The share of unlabelled nodes with the largest margins, of whatever class, ``[n]``."""
+        """Unlabelled nodes ``[n]`` with the largest margins over all classes.
+
+        Args:
+            scores: scores of the pseudo-labels, ``[V, N(+1)]``.
+            share: share of the unlabelled nodes to return.
+        """
         order = self.margins(scores)[0].argsort(descending=True)
         return self.task.pool[order[:max(1, round(share * len(order)))]]
 
     def margins(self, scores: Tensor) -> tuple[Tensor, Tensor]:
-        """By how much the unlabelled nodes have their likeliest class, and which that is, ``[n]``
-        each."""
+        """Margin between the two most probable classes, and the most probable class.
+
+        Both are ``[n]``, for the unlabelled nodes.
+        """
         best = scores[self.task.pool].topk(2, 1)
         return best.values[:, 0] - best.values[:, 1], best.indices[:, 0]
 
@@ -388,17 +405,19 @@ class SRNCPlus(Method):
         self.classifier.load_state_dict(self.new_classifier(self.task.num_outputs).state_dict())
         optimizer = self.make_optimizer(self.classifier.parameters())
         terms = part_losses(self.classifier, parts, self.batch_size, self.fanout)
-        # Between two graphs rare classes come late, when the loss of all has long been low; and
-        # the loss of drawn nodes says too little.
+        # Between two graphs rare classes are learnt late, when the mean loss is already low. The
+        # loss of a mini-batch is too noisy to detect convergence.
         return minimise(self.classifier, optimizer, terms, self.steps,
                         until_converged=self.one_graph and not self.batch_size)
 
     def cluster(self, scores: Tensor) -> tuple[dict[str, float], Tensor]:
-        r"""Train a new cluster GNN; give its losses and :math:`\log Q_\Phi` over classes
-        ``[V, N(+1)]`` on the target.
+        r"""Train a new cluster GNN.
 
         Args:
-            scores: the classifier's, ``[V, N(+1)]``, whose largest is its decision.
+            scores: scores of the classifier, ``[V, N(+1)]``, whose maximum is its decision.
+
+        Returns:
+            Losses and figures, and :math:`\log Q_\Phi` over classes ``[V, N(+1)]`` on the target.
         """
         named, learned = scores.argmax(1), self.surest(scores)
         cluster = self.new_cluster_gnn(named)
@@ -415,8 +434,13 @@ class SRNCPlus(Method):
         return figures, cluster.log_class_posterior(log_q)
 
     def new_cluster_gnn(self, named: Tensor, scale: float = 1.0, **changes: Any) -> ClusterGNN:
-        """An untrained cluster GNN, its resolution by decisions ``[V]`` on the target, scaled, and
-        its recipe with some changes."""
+        """An untrained cluster GNN, whose resolution is estimated from pseudo-labels on the target.
+
+        Args:
+            named: pseudo-labels, ``[V]``.
+            scale: factor of the resolution.
+            changes: changes to the encoder specification.
+        """
         every = torch.arange(len(named), device=named.device)
         edges, degree = self.task.target.edge_index, self.target.degree
         gamma = newman_resolution(edges, degree, every, named)
@@ -431,7 +455,7 @@ class SRNCPlus(Method):
 
     @property
     def num_corrected(self) -> int:
-        # The other corrections read figures of the labels that were given.
+        # The other corrections use statistics of the given labels.
         return self.num_labelled if self.correction == "mean" else self.task.num_known
 
     def corrected(self, scores: Tensor) -> Tensor:
@@ -440,9 +464,13 @@ class SRNCPlus(Method):
         return super().corrected(scores)
 
     def uncorrected(self, graph: Data, role: str = "target") -> Tensor:
-        """Log posteriors ``[V, N(+1)]``; before the first turn the unknown class has the negative
-        propagated log-odds of a node's likeliest class, of classes as if all had as many labels,
-        less what labels are missing, above the likeliest class."""
+        """Log posteriors ``[V, N(+1)]``.
+
+        Before the first iteration, the score of the unknown class relative to the most probable
+        class is the negative sum of two terms: the propagated log-odds of the most probable class,
+        and the weighted label density. The log-odds assume that all classes have the same number of
+        labels.
+        """
         logits, known = self.logits(graph, role), self.task.num_known
         if self.closed:
             return self.smoothed(logits, graph)
@@ -462,7 +490,10 @@ class SRNCPlus(Method):
 
     @torch.no_grad()
     def propagated(self, score: Tensor, graph: Data) -> Tensor:
-        """Scores ``[V, 1]`` after steps of a mean over neighbours, a tenth of its own at each."""
+        """Scores ``[V, 1]`` averaged repeatedly over neighbours.
+
+        In each step the original score has weight 0.1.
+        """
         adjacency, result = self.prepared(graph).adjacency("gcn"), score
         weight = adjacency @ torch.ones_like(score)
         for _ in range(PROPAGATION):
@@ -470,9 +501,12 @@ class SRNCPlus(Method):
         return result
 
     def calibrate(self, scores: Tensor, label: Tensor, on_target: Tensor) -> None:
-        """As all methods do where a held-out node on the target is unknown; else the cut is by the
-        estimated share of unknown nodes on one graph, and between two graphs at the logit of the
-        unknown class."""
+        """Set the threshold of the unknown class.
+
+        With unknown held-out nodes on the target it is set as in every method. Otherwise, on one
+        graph, it follows from the estimated share of unknown nodes. Between two graphs it is the
+        logit of the unknown class.
+        """
         self.held_out, known = label, label < self.num_labelled
         if known.any():
             named = scores[known, :self.num_labelled].argmax(1)

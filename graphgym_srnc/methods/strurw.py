@@ -1,4 +1,4 @@
-"""Structural re-weighting (Liu et al., ICML 2023): source edges weighted as the target has them."""
+"""StruRW: structural reweighting of source edges (Liu et al., ICML 2023)."""
 from __future__ import annotations
 
 from typing import Annotated
@@ -16,17 +16,27 @@ CHECKED = 200
 
 
 class StruRW(Scored):
-    r"""The plain GNN on a source graph whose edges between classes :math:`a` and :math:`b` weigh
-    :math:`1 - \lambda + \lambda \, B^T_{ab} / B^S_{ab}`.
+    r"""Train a plain GNN on a source graph whose edges are reweighted to match the target.
 
-    :math:`B_{ab}` is the share of node pairs of classes a and b that are linked: in the source by
-    label (by prediction where there is none), in the target by prediction. After each episode the
-    weights are estimated anew. This is the authors' StruRW-ERM. A backbone that reads no edge
-    weights (an MLP, attention) gains nothing, of which a warning tells.
+    .. math:: \text{weight}(a, b) = 1 - \lambda + \lambda \, B^T_{ab} / B^S_{ab}
+
+    :math:`B_{ab}` is the share of node pairs of classes :math:`a` and :math:`b` that are linked.
+    Source classes are labels, or predictions where there is none; target classes are predictions.
+    The weights are estimated again before every episode after episode 0, so use several short
+    episodes. A pair of classes without edges keeps weight 1.
+
+    Differences from the authors' code: this is their StruRW-ERM, without adversarial training or
+    mixup. ``mlp``, ``gatconv``, ``gatdrop`` and GraphGym's own layers read no edge weights; there
+    it equals ``erm``, and a warning says so.
+
+    When to use: graphs whose classes are linked differently.
 
     Args:
-        strength: :math:`\lambda`.
-        max_ratio: largest :math:`B^T_{ab} / B^S_{ab}`.
+        strength: strength :math:`\lambda` of the reweighting.
+        max_ratio: maximum ratio :math:`B^T_{ab} / B^S_{ab}`; its minimum is the inverse.
+
+    References:
+        Liu et al., "Structural Re-weighting Improves Graph Domain Adaptation", ICML 2023.
     """
 
     search = {"strength": (0.2, 0.4, 0.6, 0.8, 1.0)}
@@ -68,7 +78,8 @@ class StruRW(Scored):
         outputs = [classifier(classifier.view(graph, nodes)) for graph in (self.source, weighted)]
         if np.ptp(weight) > 0 and torch.equal(*outputs):
             kind = self.encoder.kind
-            self.warnings.append(f"strurw: {kind} reads no edge weights, this is the plain GNN")
+            self.warnings.append(f"The layer {kind} reads no edge weights, so strurw is the plain "
+                                 "GNN. Use gcnconv.")
 
 
 def link_shares(graph: Graph, label: Tensor, num_classes: int) -> np.ndarray:

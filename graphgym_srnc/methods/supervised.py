@@ -1,4 +1,4 @@
-"""A method that trains one classifier on a sum of losses."""
+"""Base class of methods that train one classifier on a sum of losses."""
 from __future__ import annotations
 
 import torch
@@ -6,7 +6,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from graphgym_srnc import parallel
-from graphgym_srnc.backbones import Graph, View
+from graphgym_srnc.backbones import Batches, Encoder, Graph, View
 from graphgym_srnc.methods.base import Method
 from graphgym_srnc.methods.training import minimise
 from graphgym_srnc.options import Count, Natural
@@ -14,14 +14,19 @@ from graphgym_srnc.task import ShiftTask, Sizes
 
 
 class Supervised(Method):
-    """One classifier of the known classes; :meth:`losses` says what it is trained on.
+    """A method with one classifier that is trained on the sum of the terms of :meth:`losses`.
 
     Args:
-        steps: gradient steps of an episode.
-        rounds: episodes after episode 0, each continuing the training; the trainer keeps the best.
+        steps: gradient steps per episode.
+        rounds: number of episodes after episode 0. Each continues the training, and the trainer
+            keeps the best one.
     """
 
     kept = (*Method.kept, "taken")
+    classifier: Encoder
+    on_source: View
+    on_target: View
+    target_batches: Batches | None
 
     def __init__(self, *, steps: Count = 100, rounds: Natural = 1, **base) -> None:
         super().__init__(**base)
