@@ -27,9 +27,10 @@ PROGRAMS = ("graphgym-srnc", "python", "pip", "tensorboard", "torchrun", "ray", 
             "ruff", "embedding-atlas")
 
 ELSEWHERE = {
-    "docs/own-graph.md": ".ci/run, and test_tables.py::test_the_page_of_the_manual_does_...",
+    "docs/tutorials/own-graph.md": "test_tutorials.py; test_tables.py and test_readme.py run the"
+                                   " blocks that need files of a user",
     "docs/tutorials/method.md": "test_tutorials.py",
-    "docs/tutorials/paper.md": "test_tutorials.py, but for the block of the real table",
+    "docs/tutorials/paper.md": "test_tutorials.py, but for the block of the open-set table",
 }
 """Pages whose commands another test runs."""
 
@@ -53,7 +54,8 @@ NOT_RUN = {
 }
 """The beginning of each command that is not run, and the reason."""
 
-FIRST = {"docs/report.md": ["graphgym-srnc run"], "docs/checkpoints.md": ["graphgym-srnc run"]}
+FIRST = {page: ["graphgym-srnc run"] for page in ("docs/how-to/reports.md",
+                                                  "docs/reference/results-folder.md")}
 """What must have happened before a page's first command."""
 
 SHORT = ["--no-figures", "--no-tensorboard", "gnn.dim_inner", "8", "train.max_episodes", "1",
@@ -113,11 +115,7 @@ def prepared(gym, tmp_path, monkeypatch):
         (tmp_path / table).write_bytes((tmp_path / "demo" / table).read_bytes())
 
     (tmp_path / "mine.txt").write_text("srnc.rounds r [1,2]\n")
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    (tmp_path / "mine.yaml").write_text(re.search(r"^```yaml\n(.*?)^```$", readme, re.M | re.S)[1])
-    mine, = re.findall(r"^```python\n(import torch\n.*?mine\.pt.*?)^```$", readme, re.M | re.S)
     own = graph(1)
-    exec(mine, {"features": own.x, "edges": own.edge_index, "labels": own.y})
     np.savez(tmp_path / "new.npz", x=own.x.numpy(), edge_index=own.edge_index.numpy())
 
     (tmp_path / "graph").mkdir()
@@ -139,7 +137,7 @@ def shortened(words: list[str]) -> list[str]:
 
 
 def test_the_metric_on_the_page_for_graphgym(gym, tmp_path):
-    page = (ROOT / "docs/graphgym.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs/how-to/graphgym.md").read_text(encoding="utf-8")
     code, = re.findall(r"^```python\n(from torch_geometric.*?)^```$", page, re.M | re.S)
     exec(code, {})
     keys, = re.findall(r"^```yaml\n(.*?)^```$", page, re.M | re.S)

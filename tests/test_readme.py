@@ -1,4 +1,4 @@
-"""README and docs/data.md do what they say: their snippets run, small; their commands exist."""
+"""README, tutorials and docs/reference/data.md: their snippets run, small, and commands exist."""
 from __future__ import annotations
 
 import json
@@ -26,6 +26,11 @@ from graphgym_srnc.shifts import splits
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+FIRST_RUN, OWN_GRAPH, METHOD, GRAPHGYM = (
+    (ROOT / f"docs/{page}.md").read_text(encoding="utf-8")
+    for page in ("tutorials/first-run", "tutorials/own-graph", "tutorials/method",
+                 "how-to/graphgym"))
+
 TINY = ["gnn.dim_inner", "8", "train.max_episodes", "1", "synthetic.num_nodes", "300",
         "synthetic.num_features", "40",
         "srnc.pretrain_steps", "5", "srnc.cluster_steps", "2", "srnc.steps", "3",
@@ -46,8 +51,9 @@ def block(words: str, text: str = README) -> str:
 
 def commands(text: str = README) -> list[list[str]]:
     """The words of every command of ours in a shell block."""
-    lines = [part.partition("#")[0] for code in blocks("bash", text) for line in code.splitlines()
-             for part in line.split("&&")]
+    text = text.replace("\\\n", " ")
+    lines = [part.partition("#")[0] for code in blocks("(?:bash|console)", text)
+             for line in code.splitlines() for part in line.split("&&")]
     return [words[1:] for words in map(shlex.split, lines) if words[:1] == ["graphgym-srnc"]]
 
 
@@ -72,23 +78,50 @@ def copied(tmp_path, monkeypatch):
     return copy
 
 
-def test_it_is_short_and_speaks_of_nothing_else():
-    results = README[README.index("<!-- results:begin"):README.index("<!-- results:end")]
-    assert len(README.splitlines()) <= 200 + results.count("\n")
-    assert not re.search(r"/work/|/home/|/root/", README)
+@pytest.mark.parametrize("page, words", [
+    ("README.md", 900), ("docs/tutorials/first-run.md", 600), ("docs/tutorials/own-graph.md", 1200),
+    ("docs/tutorials/paper.md", 500), ("docs/tutorials/method.md", 700)])
+def test_it_is_short_and_speaks_of_nothing_else(page, words):
+    text = (ROOT / page).read_text(encoding="utf-8")
+    assert len(text.split()) <= words
+    assert [line for line in text.splitlines() if len(line) > 100 and line[0] != "|"] == []
+    assert not re.search(r"/work/|/home/|/root/", text)
+
+
+def test_printed_outputs_have_the_form_of_real_ones(gym, tmp_path, monkeypatch, capsys):
+    """The numbers are of the full runs and are not repeated here, but lines and columns are."""
+    def form(line: str) -> str:
+        return re.sub(r"[\d.,]+", "0", " ".join(line.split()))
+
+    monkeypatch.chdir(tmp_path)
+    small = [word for word in TINY if word != "300"]
+    small.insert(small.index("synthetic.num_nodes") + 1, "600")
+    ours = commands()[:2]
+    assert [words[0] for words in ours] == ["run", "discover"]
+    assert main([*ours[0], "--no-tensorboard", "--no-figures", *small]) == 0
+    assert main(ours[1]) == 0
+    assert main(["run", "--name", "default", "--no-tensorboard", "--no-figures", *small]) == 0
+    printed = [form(line) for text in capsys.readouterr() for line in text.splitlines()]
+    shown = [line for page in (README, FIRST_RUN) for line in blocks("text", page)[0].splitlines()]
+    assert len(shown) >= 9
+    for line in filter(None, shown):
+        assert any(real.startswith(form(line.removesuffix("..."))) for real in printed), line
 
 
 def test_links_lead_somewhere():
+    generated = [ROOT / f"docs/reference/{name}.md" for name in ("api", "configs", "methods",
+                                                                 "options")]  # by docs/site.py
     for page in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]:
-        for link in re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8")):
-            assert (page.parent / link).exists(), f"{page.name}: {link}"
+        for link in re.findall(r"\]\(([^)#:]+)[)#]", page.read_text(encoding="utf-8")):
+            place = (page.parent / link).resolve()
+            assert place in generated or place.exists(), f"{page.name}: {link}"
 
 
 def test_commands_are_understood(gym, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "mine.yaml").write_text(blocks("yaml")[0])
+    (tmp_path / "mine.yaml").write_text(blocks("yaml", OWN_GRAPH)[0])
     assert len(commands()) >= 7
-    for words in commands():
+    for words in [*commands(), *commands(OWN_GRAPH)]:
         args, rest = build_parser().parse_known_args(words)
         assert not [word for word in rest if word.startswith("--")], words
         if hasattr(args, "cfg"):
@@ -97,10 +130,11 @@ def test_commands_are_understood(gym, tmp_path, monkeypatch):
 
 def test_no_two_commands_of_the_docs_meet_in_a_folder(gym, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "mine.yaml").write_text(blocks("yaml")[0])
+    (tmp_path / "mine.yaml").write_text(blocks("yaml", OWN_GRAPH)[0])
     lines = {line.strip() for page in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
-             for line in re.findall(r"^(?: {4})?(?:pip .*&& )?(graphgym-srnc (?:run|grid) .*)$",
-                                    page.read_text(encoding="utf-8"), re.M)}
+             for line in re.findall(r"^(?: {4})?(?:pip .*&& )?(graphgym-srnc (?:run|grid)\b.*)$",
+                                    page.read_text(encoding="utf-8").replace("\\\n", " "),
+                                    re.M)}
     configs: dict[str, set[str]] = {}
     for line in sorted(lines):
         args, words = build_parser().parse_known_args(shlex.split(line, comments=True)[1:])
@@ -110,8 +144,8 @@ def test_no_two_commands_of_the_docs_meet_in_a_folder(gym, tmp_path, monkeypatch
             name += f"_grid_{Path(args.grid).stem}"
         configs.setdefault(args.name or name, set()).add(digest(cfg))
     assert len(configs) > 15
-    assert {"citation-srnc-plus-source=dblpv7-target=acmv9", "arxiv-srnc-plus-period=3",
-            "own-mygraph", "mine-plus", "default", "default_grid_open_set"} <= set(configs)
+    assert {"first", "own-mygraph", "own-demo-graph", "mine-plus", "default",
+            "default_grid_open_set"} <= set(configs)
     assert {name for name, found in configs.items() if len(found) > 1} == set()
 
 
@@ -119,7 +153,8 @@ def test_keys_in_the_text_exist(gym):
     cfg, own = gym.load_config(), set(gym.schema()) | {"gnn", "optim"}
     # docs/performance.md is of benchmarks; the others speak of config keys and of files, the latter
     # with a suffix.
-    for page in [ROOT / "README.md", ROOT / "docs/algorithm.md", ROOT / "docs/data.md"]:
+    explanation = (ROOT / "docs/explanation").glob("*.md")
+    for page in [ROOT / "README.md", ROOT / "docs/reference/data.md", *explanation]:
         for key in re.findall(r"`([a-z_]+\.[a-z_]+)(?: [^`]+)?`", page.read_text(encoding="utf-8")):
             section, name = key.split(".")
             if section in own and name != "py" and key != "trainer.fit" and key != "erased.share":
@@ -129,9 +164,10 @@ def test_keys_in_the_text_exist(gym):
 def test_own_graph(gym, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     x, edges, y = small_graph()
-    exec(block("mine.pt"), {"features": x, "edges": edges, "labels": y})
-    (tmp_path / "mine.yaml").write_text(blocks("yaml")[0])
-    mine = [words for words in commands() if words[0] == "run" and "mine" in " ".join(words)]
+    exec(block("mine.pt", OWN_GRAPH), {"features": x, "edges": edges, "labels": y})
+    (tmp_path / "mine.yaml").write_text(blocks("yaml", OWN_GRAPH)[0])
+    mine = [words for words in commands(OWN_GRAPH)
+            if words[0] == "run" and "mine" in " ".join(words)]
     assert len(mine) == 2
     for words in mine:
         words[words.index("--repeat") + 1] = "1"
@@ -156,7 +192,7 @@ def test_python_api(tmp_path, monkeypatch, capsys):
 
 @pytest.mark.parametrize("mode", ["open_set", "close_set"])
 def test_added_method(gym, copied, mode):
-    name, information = copied(methods, "methods/infomax.py"), []
+    name, information = copied(methods, "methods/infomax.py", METHOD), []
     for weight in ("0", "2"):
         words = ["train.mode", name, f"{name}.steps", "40", f"{name}.weight", weight]
         words += ["synthetic.mode", mode, "synthetic.signal", "0.7"]
@@ -177,11 +213,11 @@ def test_added_method_by_the_command_line(tmp_path):
     for folder in ("graphgym_srnc", "configs_gym"):
         shutil.copytree(ROOT / folder, tmp_path / folder,
                         ignore=shutil.ignore_patterns("__pycache__"))
-    code = block("methods/infomax.py")
+    code = block("methods/infomax.py", METHOD)
     (tmp_path / "graphgym_srnc/methods/infomax.py").write_text(code, encoding="utf-8")
-    config, = [code for code in blocks("yaml") if "infomax" in code]
+    config, = [code for code in blocks("yaml", METHOD) if "infomax" in code]
     (tmp_path / "infomax.yaml").write_text(config, encoding="utf-8")
-    words = shlex.split(re.search(r"`graphgym-srnc (run --cfg infomax\.yaml)`", README)[1])
+    words = shlex.split(re.search(r"`graphgym-srnc (run --cfg infomax\.yaml)`", METHOD)[1])
     scores = {}
     for name, extra in (("infomax", ()),
                         ("erm", ("--name", "erm", "train.mode", "erm", "erm.rounds", "2"))):
@@ -203,8 +239,7 @@ def test_added_shift(gym, copied, monkeypatch):
     graph = dcsbm(num_nodes=300, shares=torch.ones(3).numpy() / 3, topics=topics,
                   rng=splits.generator(0, "graph"))
     monkeypatch.setattr(datasets, "load", lambda name, root: clean(graph))
-    page = (ROOT / "docs/tutorials/method.md").read_text(encoding="utf-8")
-    name = copied(shifts, "shifts/erased.py", page)
+    name = copied(shifts, "shifts/erased.py", METHOD)
     cfg = gym.load_config(None, ["dataset.format", name, "dataset.name", "Photo", f"{name}.share",
                                  "0.25", *TINY])
     task = gym.build_task(cfg)
@@ -219,9 +254,7 @@ def test_added_shift(gym, copied, monkeypatch):
 def test_added_backbone(gym, monkeypatch):
     monkeypatch.setattr("graphgym_srnc.backbones.BACKBONES", BACKBONES)
     try:
-        exec(block("class HighPass",
-                   (ROOT / "docs/tutorials/method.md").read_text(encoding="utf-8")),
-             {"__name__": "highpass"})
+        exec(block("class HighPass", METHOD), {"__name__": "highpass"})
         for mode in ("srnc", "erm"):
             cfg = gym.load_config(None, ["gnn.layer_type", "highpass", "train.mode", mode,
                                          "erm.steps", "3", *TINY])
@@ -238,7 +271,7 @@ def test_main_py_of_graphgym(gym, tmp_path, monkeypatch):
 
     monkeypatch.chdir(tmp_path)
     space: dict = {}
-    exec(block("import graphgym_srnc.gym "), space)
+    exec(block("import graphgym_srnc.gym ", GRAPHGYM), space)
     cfg.clear()
     set_cfg(cfg)
     cfg.merge_from_list(["dataset.format", "synthetic", "train.mode", "srnc", "accelerator", "cpu",
@@ -255,7 +288,7 @@ def test_main_py_of_graphgym(gym, tmp_path, monkeypatch):
 
 def test_every_file_form(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    page = (ROOT / "docs/data.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs/reference/data.md").read_text(encoding="utf-8")
     for code in blocks("python", page):
         exec(code, {})
     build = shifts.find("file")

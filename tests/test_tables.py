@@ -178,14 +178,14 @@ def test_a_second_table_gets_the_features_of_the_first(files, tmp_path, capsys):
                  [[row[0], *row[2:5]] for row in rows[:3]])
     more = ("--like", tmp_path / "first", "--out", tmp_path / "third")
     assert run("make", less, links, *more) == 2
-    assert "first, whose column: got 'title'" in capsys.readouterr().err
+    assert "first: got 'title'" in capsys.readouterr().err
 
 
 def test_a_file_that_is_not_there(tmp_path, split_free, capsys):
     nodes, links = split_free
     assert run("make", nodes.with_name("node.csv"), links, "--out", tmp_path / "out") == 2
     error = capsys.readouterr().err
-    assert "node.csv: got 'No such file or directory'" in error and f"close: {nodes.name}" in error
+    assert "node.csv: the file cannot be read (No such" in error and f"mean {nodes.name}?" in error
 
 
 def test_spectral_features_are_eigenvectors(split_free):
@@ -245,7 +245,7 @@ BAD = [
     (("--text", "title", "--label", "class"), "--label", None),
     (("--numbers", "title"), "--numbers title", None),
     (("--embeddings", "absent.npy"), "--embeddings", None),
-    ((), "none of them chosen", "--spectral"),
+    ((), "no column is chosen", "--spectral"),
     (("--text", "title", "--like", "nowhere"), "--like", None),
     (("--spectral", "99"), "--spectral", None),
     (("--text", "title", "--max-words", "0"), "--max-words", None),
@@ -266,17 +266,17 @@ def test_a_bad_option_is_one_line_and_leaves_nothing(words, key, more, files, tm
 
 
 @pytest.mark.parametrize("nodes, edges, told", [
-    ("id,t\n1,a\n1,b\n", "1,1\n", "id '1' twice"), ("id,t\n1,a\n,b\n", "1,1\n", "no id in row 2"),
-    ("id,t\n", "1,2\n", "header alone"),
+    ("id,t\n1,a\n1,b\n", "1,1\n", "id '1' occurs"), ("id,t\n1,a\n,b\n", "1,1\n", "row 2 has no id"),
+    ("id,t\n", "1,2\n", "a header and no rows"),
     ("id,t\n1,\"a\n2,b\n", "1,2\n", "nodes.csv"),
-    ("id,t\n1,a\n2,b\n", "1,3\n1,2\n", "'3', which is no node"),
-    ("id,t\n1,a\n2\n", "1,2\n", "1 cell(s) in row 2"),
-    ("id,id\n1,a\n", "1,1\n", "another name"), ("", "1,2\n", "an empty file"),
+    ("id,t\n1,a\n2,b\n", "1,3\n1,2\n", "not in the node table: '3'"),
+    ("id,t\n1,a\n2\n", "1,2\n", "row 2 has 1 cell(s)"),
+    ("id,id\n1,a\n", "1,1\n", "its own name"), ("", "1,2\n", "the file is empty"),
     ("id,t\n1,a\n2,b\n", "from,to\n", "no link"),
     ("id,t\n1,a\n2,b\n", "1\n", "two nodes on each line"),
-    ("id,t,split\n1,a,dev\n2,b,\n", "1,2\n", "'dev' at id 1"),
-    ("id,t,split\n1,a,val\n2,b,\n", "1,2\n", "which has no label"),
-    ("id,t\n1,a\n2,b\n", "", "an empty file"),
+    ("id,t,split\n1,a,dev\n2,b,\n", "1,2\n", "1 has the part 'dev'"),
+    ("id,t,split\n1,a,val\n2,b,\n", "1,2\n", "node 1 has no label"),
+    ("id,t\n1,a\n2,b\n", "", "the file is empty"),
 ], ids=lambda value: value[:20] if isinstance(value, str) else None)
 def test_a_bad_file_is_one_line_and_leaves_nothing(nodes, edges, told, tmp_path, capsys):
     (tmp_path / "nodes.csv").write_text(nodes)
@@ -290,7 +290,7 @@ def test_a_bad_file_is_one_line_and_leaves_nothing(nodes, edges, told, tmp_path,
 
 def test_other_encodings_and_wrong_inputs(files, tmp_path, capsys):
     (tmp_path / "latin.csv").write_bytes("id,t\n1,é\n".encode("latin-1"))
-    for words, told in (((tmp_path / "latin.csv", files[1]), "UTF-8"), ((files[0],), "node table"),
+    for words, told in (((tmp_path / "latin.csv", files[1]), "UTF-8"), ((files[0],), "no links"),
                         ((tmp_path / "absent.csv", files[1]), "absent"),
                         (("dblp", tmp_path / "nowhere"), "node table"),
                         ((tmp_path / "absent.pt",), "absent.pt")):
@@ -378,7 +378,7 @@ def test_what_was_edited_by_hand_stays_and_is_told(files, tmp_path, capsys):
     before = contents(out)
     assert run("make", *files, *words, "--out", out, "--overwrite") == 2
     error = capsys.readouterr().err
-    assert "labels.csv, which was changed since" in error and contents(out) == before
+    assert "an edited labels.csv" in error and contents(out) == before
     for _ in range(2):
         data_files.load(out)
     assert capsys.readouterr().err == f"note: {labels} is no longer as graphgym-srnc wrote it\n"
@@ -401,7 +401,7 @@ def test_a_folder_that_is_replaced_while_it_is_read(files, tmp_path, monkeypatch
         return found
 
     monkeypatch.setattr(tables, "read", slow)
-    with pytest.raises(InputError, match="another process has replaced it"):
+    with pytest.raises(InputError, match="another process has replaced the folder"):
         data_files.load(out)
 
 
@@ -705,9 +705,9 @@ def test_the_four_area_files_as_papers(area):
 
 
 @pytest.mark.parametrize("name, content, told", [
-    ("paper_author.txt", "1 10\n", "tabs"), ("author.txt", "10\tA\n10\tB\n", "twice"),
+    ("paper_author.txt", "1 10\n", "a tab"), ("author.txt", "10\tA\n10\tB\n", "several times"),
     ("author_label.txt", "10\t1\n10\t2\n", "two labels"),
-    ("paper.txt", "", "tabs"),
+    ("paper.txt", "", "a tab"),
 ])
 def test_bad_area_files(name, content, told, area, tmp_path, capsys):
     (area / name).write_text(content)
@@ -786,20 +786,26 @@ def linked(demo: Path) -> list[tuple[int, int]]:
 
 
 def test_the_page_of_the_manual_does_what_it_says(area, tmp_path, monkeypatch):
-    page = (Path(__file__).parents[1] / "docs" / "own-graph.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[1] / "docs/tutorials/own-graph.md").read_text(encoding="utf-8")
     (area.parent / "area").rename(tmp_path / "four_area")
     monkeypatch.chdir(tmp_path)
-    exec(re.search(r"^```python\n(.*?)^```$", page, re.M | re.S)[1], {})
-    blocks = re.findall(r"^```bash\n(.*?)^```$", page, re.M | re.S)
+    example.write(tmp_path / "demo", num_nodes=300)
+    for name, copy in (("nodes.csv", "new.csv"), ("edges.csv", "links.csv")):
+        (tmp_path / name).write_bytes((tmp_path / "demo" / name).read_bytes())
+        (tmp_path / copy).write_bytes((tmp_path / "demo" / name).read_bytes())
+    hetero, = re.findall(r"^```python\n([^`]*HeteroData.*?)^```$", page, re.M | re.S)
+    exec(hetero, {})
+    blocks = re.findall(r"^```(?:bash|console)\n(.*?)^```$", page.replace("\\\n", " "), re.M | re.S)
     lines = [line.partition("#")[0] for block in blocks for line in block.splitlines()]
     words = [shlex.split(line)[1:] for line in lines]
     for command in words:
-        if command[:2] == ["data", "make"] and command[2] != "demo/nodes.csv":
-            assert main([*command, "--overwrite"]) == 0
+        if command[:2] == ["data", "make"]:
+            assert main(command) == 0
         elif command[0] in ("predict", "discover", "run"):
             build_parser().parse_known_args(command)
-    assert {path.name for path in tmp_path.iterdir()} == {"four_area", "hetero.pt", "papers",
-                                                          "authors"}
+    made = {path.name for path in tmp_path.iterdir() if (path / "made_by.json").is_file()}
+    assert made == {"demo", "mygraph", "new", "papers", "authors"}
+    assert (tmp_path / "mygraph.html").is_file() and (tmp_path / "demo/graph").is_dir()
 
 
 # Tables as people have them.
@@ -819,7 +825,7 @@ def test_what_a_person_would_mend_is_mended_and_told(tmp_path, capsys):
     chosen = ("--text", "title", "--numbers", "price", "--out", tmp_path / "graph")
     assert run("make", nodes, links, *chosen) == 0
     told = capsys.readouterr().out
-    for text in ("1 row without any cell", "1 row equal to another one", "5 cells read as empty: "
+    for text in ("1 row left out: empty", "1 row merged: equal", "5 cells read as empty: "
                  "'NaN'", "10 cells read as numbers: '19,99' as 19.99", "label class", "id sku",
                  "5 cells read as empty: 'n/a'", "links.csv: not read: weight"):
         assert text in told, text
@@ -841,12 +847,12 @@ def test_all_that_is_wrong_is_told_at_once(tmp_path, capsys):
     words = ("make", nodes, links, "--out", tmp_path / "graph", "--report", tmp_path / "page.html")
     assert run(*words, "--text", "titel", "--numbers", "title") == 2
     told = capsys.readouterr().err
-    for text in ("id '07' twice", "--keep first", "'99', which is no node", "'titel'",
+    for text in ("id '07' occurs", "--keep first", "node table: '99'", "'titel'",
                  "--numbers title"):
         assert text in told, text
     assert told.count("\n") == told.count("error: ") == 4 and not (tmp_path / "graph").exists()
     page = (tmp_path / "page.html").read_text()
-    assert "To be mended first" in page and "--skip-missing" in page and "<td>99</td>" in page
+    assert "Errors to fix first" in page and "--skip-missing" in page and "<td>99</td>" in page
 
     for keep, text in (("first", "word1 and more"), ("last", "another text")):
         words = (*words[:4], tmp_path / keep)
@@ -939,7 +945,7 @@ def test_a_folder_of_ogb(tmp_path, capsys):
     source, out = ogb_folder(tmp_path / "ogbn_small"), tmp_path / "made"
     assert run("make", source, "--out", out) == 0
     told = capsys.readouterr().out
-    assert "not read: node_year.csv.gz; links have no weights" in told
+    assert "not read: node_year.csv.gz; edge weights are not used" in told
     assert "5 nodes, 3 links, 2 features" in told and "cs.AI 2, cs.LG 2" in told
     assert _names.of_folder(out).ids == [f"p{node}" for node in range(5)]
     task = shifts.find("file")(path=str(out))
@@ -951,7 +957,7 @@ def test_a_folder_of_ogb(tmp_path, capsys):
 
 @pytest.mark.parametrize("content, told", [
     ({"edge": "0,9\n"}, "edge.csv.gz"), ({"edge": "0,1,2\n"}, "2 column(s)"),
-    ({"node_feat": "0.5,x\n"}, "lines of numbers"),
+    ({"node_feat": "0.5,x\n"}, "no table of numbers"),
     ({"node_feat": "1,2\n3\n4,5\n6,7\n"}, "node-feat"),
     ({"node_label": "0,1\n" * 5}, "one class"), ({"node_label": "0\n1\n"}, "one class"),
     ({"node_label": ""}, "node-label.csv.gz")])
@@ -963,10 +969,10 @@ def test_bad_folders_of_ogb(content, told, tmp_path, capsys):
 
 def test_folders_that_are_none_of_ogb(tmp_path, capsys):
     assert run("make", tmp_path, "--out", tmp_path / "made") == 2
-    assert "a folder of ogb's, with raw in it" in capsys.readouterr().err
+    assert "a folder of the package ogb" in capsys.readouterr().err
     source = ogb_folder(tmp_path / "ogb")
     assert run("make", source, "--text", "title", "--out", tmp_path / "made") == 2
-    assert "--text: got ['title']; allowed: nothing with a folder" in capsys.readouterr().err
+    assert "--text: it has no effect with a folder" in capsys.readouterr().err
     (source / "raw/edge.csv.gz").unlink()
     assert run("make", source, "--out", tmp_path / "made") == 2
     assert "edge.csv.gz" in capsys.readouterr().err
@@ -1017,14 +1023,14 @@ def test_packed_tables_and_links_with_spaces(tmp_path):
     assert shapes(nodes, links=tmp_path / "links.edgelist")[2] == [[0, 1]]
     assert shapes(nodes, links=tmp_path / "links.csv")[2] == [[0, 1], [1, 0]]
     nodes.write_bytes(nodes.read_bytes()[:-9])
-    with pytest.raises(InputError, match=r"nodes\.csv\.gz.*a file that can be read$"):
+    with pytest.raises(InputError, match=r"nodes\.csv\.gz.*the file cannot be read"):
         shapes(nodes, links=tmp_path / "links.csv")
 
 
 @pytest.mark.parametrize("text, told", [
     ("{\"nodes\": [], \"links\": []}", "a list of objects"), ("[1, 2]", "an object with nodes"),
-    ("{\"a\": 1}", "nodes and links"), ("{", "a readable .json file"),
-    ("[" * 100_000, "a readable .json file")])
+    ("{\"a\": 1}", "nodes and links"), ("{", "no readable .json file"),
+    ("[" * 100_000, "no readable .json file")])
 def test_bad_graphs_in_json(text, told, tmp_path, capsys):
     path = tmp_path / "graph.json"
     path.write_text(text)
