@@ -132,8 +132,8 @@ def locked(path: Path, what: str) -> Iterator[None]:
         try:
             lock.acquire()
         except Timeout:
-            print(f"waiting for another process that makes {what} ({path}), for at most "
-                  f"{WAIT / 60:.0f} minutes", file=sys.stderr, flush=True)
+            print(f"waiting at most {WAIT / 60:.0f} minutes for another process that makes {what} "
+                  f"({path})", file=sys.stderr, flush=True)
             lock.acquire(WAIT - SILENT)
         held = True
     try:
@@ -188,8 +188,9 @@ def _write(path: Path, key: str, values: dict[str, Tensor], state: Tensor, limit
     except OSError as error:
         if path.parent not in _warned:
             _warned.add(path.parent)
-            text = f"{path.parent}: {error.strerror or error}; what is computed is not kept"
-            warnings.warn(f"{text} ({FOLDER} may name another folder, or off)", RuntimeWarning, 3)
+            text = f"The cache {path.parent} cannot be written ({error.strerror or error})."
+            hint = f"Results are computed again next time. Set {FOLDER} to another folder or off."
+            warnings.warn(f"{text} {hint}", RuntimeWarning, 3)
 
 
 def _trim(directory: Path, limit: int) -> None:

@@ -55,8 +55,9 @@ def find(cfg_file_or_name: str | os.PathLike) -> Path:
             return path
     near = difflib.get_close_matches(name, config_names(), 3)
     near = ", ".join(near or ["own", "paper/open_set/cora-srnc-plus"])
-    allowed = f"a yaml file, or the name of a shipped one, e.g. {near}"
-    raise InputError("--cfg", name, f"{allowed}; graphgym-srnc options lists all")
+    hint = (f"Give a yaml file, or a shipped config such as {near}; `graphgym-srnc options` lists "
+            "all")
+    raise InputError.plain("--cfg", f"there is no config {name!r}", hint)
 
 
 def read(path: Path) -> dict[str, Any]:
@@ -72,15 +73,15 @@ def read(path: Path) -> dict[str, Any]:
         tree = plain_yaml(text) or {}
     except (OSError, ValueError) as error:
         reason = " ".join(str(error).split())
-        raise InputError("--cfg", str(path), f"a readable yaml file ({reason})") from error
+        raise InputError.plain("--cfg", f"{path} is no readable yaml file ({reason})") from error
     if is_edited(text):
         tell_changed(str(path))
     if not isinstance(tree, dict):
-        raise InputError("--cfg", str(path), "a yaml file of blocks, keys and values")
+        raise InputError.plain("--cfg", f"{path} contains no blocks of keys and values")
     flat: dict[str, Any] = {}
     for key, value in leaves(tree):
         if key in flat:
-            raise InputError("--cfg", str(path), f"a yaml file in which {key} is given once")
+            raise InputError.plain("--cfg", f"{path} sets {key} twice", "Remove one of them")
         flat[key] = value
     return flat
 
@@ -94,9 +95,11 @@ def pairs(words: Sequence[Any]) -> Iterable[tuple[str, Any]]:
     for word in words[::2]:
         key, equals, value = str(word).partition("=")
         if equals:
-            raise InputError("overrides", word, f"a key and a value with a space: {key} {value}")
+            raise InputError.plain("overrides", f"{word!r} has an equals sign",
+                                   f"Write the key and the value with a space: {key} {value}")
     if len(words) % 2:
-        raise InputError("overrides", " ".join(map(str, words)), "pairs of a key and a value")
+        raise InputError.plain("overrides", f"{' '.join(map(str, words))!r} are no pairs of a key "
+                               "and a value", "Give each key a value")
     return zip(words[::2], words[1::2])
 
 
@@ -131,8 +134,8 @@ def coerce(key: str, value: Any, default: Any) -> Any:
 def unknown(key: str, value: Any, known: Iterable[str]) -> InputError:
     """The error of a key that there is not; names those that are spelt alike."""
     near = ", ".join(difflib.get_close_matches(key, list(known), 3))
-    hint = f"; close: {near}" if near else ", see graphgym-srnc options"
-    return InputError(key, value, f"a known key{hint}")
+    hint = (f"Did you mean {near}?" if near else "`graphgym-srnc options` lists all keys")
+    return InputError.plain(key, "there is no such config key", hint)
 
 
 def glance(cfg_file_or_name: str | os.PathLike | None, words: Sequence[Any]) -> dict[str, Any]:

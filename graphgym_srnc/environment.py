@@ -53,7 +53,7 @@ def unsteady() -> str:
     """Of those variables what lets the number of threads change as it goes, as a remark, or ""."""
     names = [name for name in ("OMP_DYNAMIC", "MKL_DYNAMIC")
              if os.environ.get(name, "").strip().lower() in ("true", "1", "yes", "on")]
-    return f"{' and '.join(names)} is on: no equal digits are promised" if names else ""
+    return f"{' and '.join(names)} is on, so results may differ between runs" if names else ""
 
 
 def threads(wanted: int | str, edges: int = 0) -> int:

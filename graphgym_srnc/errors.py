@@ -1,42 +1,86 @@
-"""The one error that a user sees for bad input: the key, the value given and what is allowed."""
+"""Errors of bad input: what is wrong, where, and what to do, in one line."""
 from __future__ import annotations
 
 import contextlib
+import copy
 from typing import Any, Iterator, Mapping, Sequence
 
 
 class InputError(ValueError):
-    """Bad input, told in one line before any long work.
+    """Bad input, raised before any long work.
+
+    An error about the value of an option reads ``KEY: got VALUE; allowed: ALLOWED``. An error about
+    anything else is made by :meth:`plain`.
 
     Args:
-        key: the config key, file or argument at fault, e.g. ``open_set.unseen``.
-        value: the value given.
-        allowed: what would have been right, in words.
+        key: Config key, file or argument at fault, e.g. ``open_set.unseen``.
+        value: The value given.
+        allowed: The values that are allowed, in words.
     """
 
     def __init__(self, key: str, value: Any, allowed: str) -> None:
         self.key, self.value, self.allowed = key, value, allowed
-        super().__init__(f"{key}: got {value!r}; allowed: {allowed}")
+        self._say(f"got {value!r}; allowed: {allowed}")
+
+    @classmethod
+    def plain(cls, key: str, message: str, hint: str = "") -> InputError:
+        """An error in plain sentences: ``KEY: MESSAGE. HINT.``
+
+        Args:
+            key: Config key, file or argument at fault.
+            message: What is wrong, a sentence that begins in lower case, without its full stop.
+            hint: What to do, one or more sentences that begin in upper case, the last without its
+                full stop.
+        """
+        error = cls(key, None, hint)
+        sentences = (text if text[-1] in ".?!" else f"{text}." for text in (message, hint) if text)
+        error._say(" ".join(sentences))
+        return error
+
+    def at(self, key: str) -> InputError:
+        """The same error under another key."""
+        error = copy.copy(self)
+        error.key = key
+        error._say(self.message)
+        return error
+
+    def noted(self, note: str) -> InputError:
+        """The same error with a remark in parentheses at its end."""
+        error = copy.copy(self)
+        error._say(f"{self.message} ({note})")
+        return error
+
+    def _say(self, message: str) -> None:
+        self.message = message
+        self.args = (f"{self.key}: {message}",)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return InputError.__new__, (type(self),), {**vars(self), "args": self.args}
 
 
 class InputErrors(InputError):
-    """Several of them at once; each is told on a line of its own."""
+    """Several errors at once; each is printed on a line of its own."""
 
     def __init__(self, errors: Sequence[InputError]) -> None:
         self.key, self.value, self.allowed = errors[0].key, errors[0].value, errors[0].allowed
         self.errors = list(errors)
-        ValueError.__init__(self, "; ".join(map(str, errors)))
+        self.message = "; ".join(map(str, errors))
+        self.args = (self.message,)
+
+    def noted(self, note: str) -> InputErrors:
+        """The same errors, each with a remark in parentheses at its end."""
+        return InputErrors([error.noted(note) for error in self.errors])
 
 
 class Collected:
-    """Bad input of several independent steps, so that a user mends all of it in one go."""
+    """Errors of several independent steps, so that a user can fix all of them at once."""
 
     def __init__(self) -> None:
         self.errors: list[InputError] = []
 
     @contextlib.contextmanager
     def step(self) -> Iterator[None]:
-        """What is wrong in here is kept for later."""
+        """Collect the errors that this block raises."""
         try:
             yield
         except InputErrors as several:
@@ -45,10 +89,10 @@ class Collected:
             self.errors.append(error)
 
     def check(self) -> None:
-        """Tell what was kept, if there is anything.
+        """Raise the collected errors, if there are any.
 
         Raises:
-            InputError: there is.
+            InputError: At least one error was collected.
         """
         if self.errors:
             raise self.errors[0] if len(self.errors) == 1 else InputErrors(self.errors)
@@ -56,10 +100,13 @@ class Collected:
 
 @contextlib.contextmanager
 def renamed(keys: Mapping[str, str]) -> Iterator[None]:
-    """Bad input in here is named as the caller's user knows it: ``keys`` has his names by ours."""
+    """Rename the keys of errors that this block raises; ``keys`` maps old names to new ones."""
     try:
         yield
+    except InputErrors as several:
+        errors = [error.at(keys.get(error.key, error.key)) for error in several.errors]
+        raise InputErrors(errors) from several
     except InputError as error:
         if error.key not in keys:
             raise
-        raise InputError(keys[error.key], error.value, error.allowed) from error
+        raise error.at(keys[error.key]) from error

@@ -1,9 +1,9 @@
-"""What can be set: options out of signatures, whose annotations say what is allowed.
+"""Options defined by keyword-only signatures, whose annotations give the allowed values.
 
     def __init__(self, *, steps: Count = 100, kind: Annotated[str, OneOf("a", "b")] = "a"):
 
-From such a line come the config key, its type, its default, its check, its entry in the
-documentation and the parameter of the estimator.
+Such a signature defines the config key, its type, default and validation, its entry in the
+documentation, and the parameter of the estimator.
 """
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from typing import Annotated, Any, Callable, Mapping, NamedTuple, Union
 from graphgym_srnc.errors import InputError
 
 SHARED = ("name", "root")
-"""Keywords of a shift that come from ``dataset.name`` and ``dataset.dir``."""
+"""Keywords of a shift that are set by ``dataset.name`` and ``dataset.dir``."""
 
 
 def finite(value: Any) -> bool:
-    """Whether no number in a value or list is NaN or infinite."""
+    """Whether a value or list contains neither NaN nor infinity."""
     if isinstance(value, (list, tuple)):
         return all(map(finite, value))
     return not isinstance(value, numbers.Real) or abs(value) < math.inf
@@ -31,9 +31,9 @@ class Range(NamedTuple):
     """Numbers, or lists of numbers, from ``low`` to ``high``.
 
     Args:
-        low, high: the smallest and the largest one.
-        closed: which of the two are allowed themselves: ``both``, ``left``, ``right``, ``neither``.
-        word: what may stand in place of a number.
+        low, high: smallest and largest value.
+        closed: which bounds are allowed themselves: ``both``, ``left``, ``right`` or ``neither``.
+        word: text that is allowed instead of a number.
     """
 
     low: float = -math.inf
@@ -42,7 +42,8 @@ class Range(NamedTuple):
     word: str | None = None
 
     def allows(self, value: Any) -> bool:
-        """Whether a number, or every item of a list, lies in the range; NaN and infinity do not."""
+        """Whether a number, or every item of a list, lies in the range; NaN and infinity never do.
+        """
         if isinstance(value, (list, tuple)):
             return all(map(self.allows, value))
         if isinstance(value, str) or value is None or not finite(value):
@@ -61,13 +62,13 @@ class Range(NamedTuple):
 
 
 class OneOf:
-    """One of some values, or a list of them."""
+    """One of several values, or a list of such values."""
 
     def __init__(self, *values: Any) -> None:
         self.values = values
 
     def allows(self, value: Any) -> bool:
-        """Whether it, or every item of a list, is one of them."""
+        """Whether the value, or every item of a list, is one of the allowed values."""
         if isinstance(value, (list, tuple)):
             return all(map(self.allows, value))
         return value in self.values
@@ -86,12 +87,12 @@ Share = Annotated[float, Range(0, 1)]
 
 
 class Option(NamedTuple):
-    """One thing that can be set.
+    """One configurable option.
 
     Args:
-        key, type, default: its name, the type of its values, and the value that it has by default.
-        doc: what the docstring says of it.
-        allowed: its values; None = any.
+        key, type, default: its name, the type of its values, and the default value.
+        doc: its description in the docstring.
+        allowed: allowed values; None = any.
     """
 
     key: str
@@ -103,9 +104,9 @@ class Option(NamedTuple):
 
 @functools.cache
 def options(function: Callable) -> list[Option]:
-    """The options of a function, or of a class: first its own ones, then those that it inherits.
+    """Options of a function or class, with a class's own options before inherited ones.
 
-    They are the keyword-only parameters with a plain default.
+    Options are the keyword-only parameters with a default of a plain type.
     """
     found: dict[str, Option] = {}
     classes = function.__mro__ if isinstance(function, type) else ()
@@ -118,16 +119,23 @@ def options(function: Callable) -> list[Option]:
                 allowed = getattr(p.annotation, "__metadata__", (None,))[0]
                 option = found.setdefault(
                     p.name, Option(p.name, type(p.default), p.default, "", allowed))
-                # A class that only gives another default need not explain the option again.
+                # A class that only changes the default inherits the description.
                 found[p.name] = option._replace(doc=option.doc or explained.get(p.name, ""))
     return list(found.values())
 
 
 def check(function: Callable, values: Mapping[str, Any], prefix: str = "") -> None:
-    """Refuse values that the annotations of a function or class do not allow, NaN and infinity.
+    """Validate option values against the annotations of a function or class.
+
+    NaN and infinity are never valid.
+
+    Args:
+        function: the function or class.
+        values: values to validate, by option; other keys are ignored.
+        prefix: text before the option's name in error messages.
 
     Raises:
-        InputError: names the option, after ``prefix``.
+        InputError: a value is invalid; the error names the option.
     """
     for option in options(function):
         if option.key in values:
@@ -139,7 +147,7 @@ def check(function: Callable, values: Mapping[str, Any], prefix: str = "") -> No
 
 
 def checked(function: Callable, prefix: str = "") -> Callable:
-    """The same function, which refuses what its annotations do not allow."""
+    """The function wrapped with :func:`check` of its keyword arguments."""
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -150,7 +158,7 @@ def checked(function: Callable, prefix: str = "") -> Callable:
 
 
 def docs(function: Callable) -> dict[str, str]:
-    """What the section ``Args`` of a docstring says of each argument, in one line each."""
+    """Description of each argument in the ``Args`` section of a docstring, one line each."""
     found: dict[str, str] = {}
     names: list[str] = []
     for line in (inspect.getdoc(function) or "").partition("Args:\n")[2].splitlines():

@@ -207,8 +207,8 @@ def check_alike(what: str, text: str) -> None:
     each = [torch.empty_like(own) for _ in range(count())]
     _call(dist.all_gather, each, own)
     if not all(torch.equal(other, own) for other in each):
-        allowed = "the same in all processes: give each the same data, config and code"
-        raise InputError(what, text, allowed)
+        raise InputError.plain(what, f"it is not the same in all processes (here {text})",
+                               "Give each process the same data, config and code")
 
 
 def _call(operation: Callable[..., Any], *args: Any) -> None:

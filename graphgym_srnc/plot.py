@@ -1,11 +1,11 @@
-"""Pictures of tasks, fitted estimators and stored results, on axes of yours or new ones.
+"""Plots of tasks, fitted estimators and stored results, on given or new Matplotlib axes.
 
 >>> from graphgym_srnc import plot
 >>> plot.confusion(model, task)
 >>> plot.episodes(model, ax=axes[0])
 
-All functions return the axes. Without ``ax`` they are new ones of ``matplotlib.pyplot``, which a
-notebook shows and ``pyplot.show()`` opens.
+All functions return the axes. Without ``ax`` they create new axes with ``matplotlib.pyplot``, which
+notebooks display and ``pyplot.show()`` opens.
 """
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Sequence
 
 import numpy as np
 import torch
+from matplotlib.ticker import MaxNLocator
 from sklearn.utils.validation import check_is_fitted
 
 from graphgym_srnc.data.describe import describe
@@ -36,10 +37,10 @@ __all__ = ["confusion", "embedding", "episodes", "ranks", "reliability", "shift"
 
 
 def confusion(model: Estimator, task: ShiftTask, ax: Axes | None = None) -> Axes:
-    """The confusion matrix of the test nodes of a task.
+    """Plot the confusion matrix of the test nodes of a task.
 
     Raises:
-        InputError: it is no task.
+        InputError: ``task`` is not a task.
         NotFittedError: the model is not fitted yet.
     """
     _check(task)
@@ -55,7 +56,7 @@ def confusion(model: Estimator, task: ShiftTask, ax: Axes | None = None) -> Axes
 
 
 def reliability(model: Estimator, ax: Axes | None = None) -> Axes:
-    """How often predictions were right over how sure they were, of the nodes that fit scored.
+    """Plot accuracy against confidence of the validation and test nodes that ``fit`` scored.
 
     Raises:
         InputError: no node was scored.
@@ -64,7 +65,7 @@ def reliability(model: Estimator, ax: Axes | None = None) -> Axes:
     check_is_fitted(model, "method_")
     curves = {part: curve for part, curve in model.verdict_.get("reliability", {}).items() if curve}
     if not curves:
-        raise InputError("model", repr(model), "a fit with validation or test nodes")
+        raise InputError.plain("model", "fit scored no validation or test node")
     ax = _axes(ax, (4.8, 4.4))
     charts.reliability_figure(curves, axes=ax)
     return ax
@@ -72,21 +73,22 @@ def reliability(model: Estimator, ax: Axes | None = None) -> Axes:
 
 def embedding(model: Estimator, graph: Data, y: Sequence | None = None, how: str = "pca",
               ax: Axes | None = None) -> Axes:
-    """A map of at most 2,000 nodes, coloured by predicted class or by ``y`` ``[V]``.
+    """Plot a 2-D map of at most 2,000 nodes, coloured by predicted class or by ``y``.
 
     Args:
         model: a fitted estimator.
-        graph: with ``x`` ``[V, F]`` and ``edge_index`` ``[2, E]``.
-        y: what colours the nodes; by default what the model predicts.
-        how: ``pca`` or ``tsne``.
-        ax: where to draw.
+        graph: a ``Data`` with ``x`` ``[V, F]`` and ``edge_index`` ``[2, E]``.
+        y: values ``[V]`` that colour the nodes; by default the predicted classes.
+        how: projection, ``pca`` or ``tsne``.
+        ax: axes to draw on.
 
     Raises:
-        InputError: ``how`` is unknown, or ``y`` is of another length.
+        InputError: ``how`` is unknown, or ``y`` has the wrong length.
     """
     colours = model.predict(graph) if y is None else np.asarray(y)
     if colours.shape != (graph.num_nodes,):
-        raise InputError("y", colours.shape, f"a value for each node, [{graph.num_nodes}]")
+        raise InputError.plain("y", f"the values have the shape {colours.shape}",
+                               f"Give one value per node, shape [{graph.num_nodes}]")
     shown = maps.sample(graph.num_nodes)
     points = maps.map_2d(model.transform(graph)[shown], how)
     ax = _axes(ax, (5.6, 4.6))
@@ -103,10 +105,10 @@ def embedding(model: Estimator, graph: Data, y: Sequence | None = None, how: str
 
 
 def shift(task: ShiftTask, ax: Axes | None = None) -> Axes:
-    """Label distributions of source and target, side by side.
+    """Plot the label distributions of source and target side by side.
 
     Raises:
-        InputError: it is no task.
+        InputError: ``task`` is not a task.
     """
     _check(task)
     summary = describe(task)
@@ -116,7 +118,7 @@ def shift(task: ShiftTask, ax: Axes | None = None) -> Axes:
 
 
 def episodes(model: Estimator, metric: str = "micro_f1", ax: Axes | None = None) -> Axes:
-    """A score on validation and test nodes by episode; the selected one is marked.
+    """Plot a score of validation and test nodes by episode, and mark the selected episode.
 
     Raises:
         InputError: no episode has such a score.
@@ -136,23 +138,24 @@ def episodes(model: Estimator, metric: str = "micro_f1", ax: Axes | None = None)
             ax.plot(curve, color=PALETTE[number], marker=MARKERS[number], markersize=4, label=part)
         ax.axvline(record.best, color="#555555", linewidth=0.9, linestyle=":", label="selected")
         ax.set(xlabel="episode", ylabel=metric)
-        ax.xaxis.get_major_locator().set_params(integer=True)
+        ax.xaxis.set_major_locator(MaxNLocator(integer=True))
         ax.grid()
         ax.legend()
     return ax
 
 
 def ranks(*folders: str | os.PathLike, metric: str = "micro_f1", ax: Axes | None = None) -> Axes:
-    """Mean ranks of the methods in folders of results, with the critical difference.
+    """Plot the mean ranks of the methods in folders of results, with the critical difference.
 
     Raises:
-        InputError: a folder holds no results, or no two methods have a split in common.
+        InputError: a folder contains no results, or no two methods share a split.
     """
     from graphgym_srnc.report import compare, read
     rankings = compare.table(read.collect(folders, records=False).runs, [metric]).rankings
     if metric not in rankings:
-        raise InputError("folders", ", ".join(map(str, folders)),
-                         f"two methods with a {metric} on common splits")
+        names = ", ".join(map(str, folders))
+        message = f"{names} contain no two methods with {metric} on common splits"
+        raise InputError.plain("folders", message)
     found = rankings[metric]
     ax = _axes(ax, (6.4, 2.4))
     charts.critical_difference_figure(found.ranks, found.difference, found.cliques, metric, ax)
@@ -161,7 +164,8 @@ def ranks(*folders: str | os.PathLike, metric: str = "micro_f1", ax: Axes | None
 
 def _check(task: ShiftTask) -> None:
     if not isinstance(task, ShiftTask):
-        raise InputError("task", type(task).__name__, "a ShiftTask, as graphgym_srnc.shifts makes")
+        raise InputError.plain("task", f"a {type(task).__name__} is no ShiftTask",
+                               "Make one with graphgym_srnc.shifts")
 
 
 def _name(label: int | str) -> str:

@@ -1,9 +1,10 @@
-"""Methods, shifts and backbones of other packages, which declare them as entry points.
+"""Entry points through which other packages add methods, shifts and backbones.
 
-The groups are ``graphgym_srnc.methods``, ``graphgym_srnc.shifts`` and ``graphgym_srnc.backbones``.
-An entry's name is the name in configs; ours go before others of the same name. Modules of the group
-``graphgym_srnc.register`` are imported with :mod:`graphgym_srnc.gym`, in every command and worker:
-what they register with GraphGym, be it a layer, an activation or a metric, is there.
+The entry point groups are ``graphgym_srnc.methods``, ``graphgym_srnc.shifts`` and
+``graphgym_srnc.backbones``. The name of an entry is its name in configs. If names collide, the
+package's own entry is used. Modules in the group ``graphgym_srnc.register`` are imported with
+:mod:`graphgym_srnc.gym`, in every command and worker process. They can register layers, activations
+or metrics with GraphGym.
 """
 from __future__ import annotations
 
@@ -18,14 +19,17 @@ if TYPE_CHECKING:
 
 @functools.cache
 def entries(kind: str) -> dict[str, EntryPoint]:
-    """By name what other packages declare as ``methods``, ``shifts``, ``backbones`` or
-    ``register``; none of them is imported."""
-    from importlib.metadata import entry_points  # slow, and --help needs none
+    """Entry points of one kind by name, without importing them.
+
+    Args:
+        kind: ``methods``, ``shifts``, ``backbones`` or ``register``.
+    """
+    from importlib.metadata import entry_points  # slow import, not needed for --help
     return {entry.name: entry for entry in entry_points(group=f"graphgym_srnc.{kind}")}
 
 
 def load(kind: str, name: str) -> Any:
-    """What an entry points to.
+    """Import the object that an entry point refers to.
 
     Raises:
         InputError: it cannot be imported.
@@ -33,7 +37,8 @@ def load(kind: str, name: str) -> Any:
     entry = entries(kind)[name]
     try:
         return entry.load()
-    except Exception as error:  # a stranger's module may raise anything
+    except Exception as error:  # a foreign module may raise any exception
         package = entry.dist.name if entry.dist is not None else entry.module
         cause = " ".join(f"{type(error).__name__}: {error}".split())[:200]
-        raise InputError(name, entry.value, f"what {package} can import ({cause})") from error
+        message = f"the package {package} cannot import {entry.value} ({cause})"
+        raise InputError.plain(name, message) from error

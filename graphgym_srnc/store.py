@@ -49,8 +49,12 @@ LOG = "logging.log"
 """What GraphGym's ``main.py`` has opened in the directory of a run before the run is made."""
 
 
+RETRY = "Choose another --name, or add --overwrite to replace it"
+"""Advice of an error about results that must not be replaced."""
+
+
 class Busy(InputError):
-    """Another process is at a run."""
+    """Another process is working on a run."""
 
 
 class Kept(InputError):
@@ -58,7 +62,7 @@ class Kept(InputError):
 
 
 class Unreadable(ValueError):
-    """A record cannot be used; says why, as what comes after its name in a sentence."""
+    """A record cannot be used. The message is a predicate, for example 'is damaged'."""
 
 
 class Newer(Unreadable):
@@ -193,8 +197,8 @@ class Experiment:
             try:
                 lock.acquire()
             except Timeout as error:
-                raise Busy("out_dir", str(self.path / str(seed)),
-                           "a run that no other process is at") from error
+                message = f"another process is running {self.path / str(seed)}"
+                raise Busy.plain("out_dir", message) from error
         try:
             yield None if overwrite else self._look_again(seed)
         finally:
@@ -214,8 +218,8 @@ class Experiment:
             InputError: it is no such run.
         """
         if (read_result(finished) or {}).get("digest") != self.digest:
-            allowed = f"a finished run of the config of {self.name}"
-            raise InputError("out_dir", str(finished), allowed)
+            message = f"{finished} is no finished run of the config of {self.name}"
+            raise InputError.plain("out_dir", message)
         new = self.path / f".{seed}.new"
         shutil.rmtree(new, ignore_errors=True)
         shutil.copytree(finished, new)
@@ -259,8 +263,8 @@ class Experiment:
         try:
             return load_result(run)
         except (FileNotFoundError, Unreadable) as problem:
-            raise InputError("out_dir", str(run / "result.json"),
-                             f"a file that can be read back; it {problem}") from problem
+            message = f"{run / 'result.json'} was written, but cannot be read back: it {problem}"
+            raise InputError.plain("out_dir", message) from problem
 
     def check_there(self, seed: int) -> None:
         """Refuse to write into the directory of a run that somebody has removed meanwhile.
@@ -269,8 +273,8 @@ class Experiment:
             InputError: it is no longer there.
         """
         if not (self.path / str(seed) / "run.json").is_file():
-            allowed = "a directory that stays while its run is made; it was removed"
-            raise InputError("out_dir", str(self.path / str(seed)), allowed)
+            raise InputError.plain("out_dir", f"{self.path / str(seed)} was removed during the run",
+                                   "Run the seed again")
 
     def result(self, seed: int) -> Result | None:
         """The finished run of this config with a seed, or None."""
@@ -312,24 +316,23 @@ class Experiment:
 
     def _check_age(self, seed: int, problem: Exception, overwrite: bool = False) -> None:
         if isinstance(problem, Newer) and not overwrite:
-            raise Kept("out_dir", str(self.path / str(seed) / "result.json"),
-                       f"another --name, or --overwrite, since it {problem}")
+            raise Kept.plain("out_dir", f"{self.path / str(seed) / 'result.json'} {problem}", RETRY)
 
     def _check_origin(self, seed: int) -> None:
         if not (self.path / str(seed) / "run.json").is_file():
-            raise Kept("out_dir", str(self.path / str(seed)), "another --name, or --overwrite, "
-                       "since this program did not write that directory")
+            message = f"this program did not write {self.path / str(seed)}"
+            raise Kept.plain("out_dir", message, RETRY)
 
     def _refuse_other(self, result: Result) -> None:
         change = _changes(result["config"], self.config)
-        raise Kept("out_dir", str(self.path), "another --name, or --overwrite, since it holds "
-                   f"results of another config ({change})")
+        message = f"{self.path} contains results of another config ({change})"
+        raise Kept.plain("out_dir", message, RETRY)
 
     def _warning(self, seed: int, problem: Unreadable, is_asked: bool) -> str:
-        outcome = f"seed {seed} does not count"
+        outcome = f"Seed {seed} is left out of the results."
         if is_asked:
-            outcome = f"seed {seed} is run again, and the file is kept as {DAMAGED}"
-        return f"{self.path / str(seed) / 'result.json'} {problem}; {outcome}"
+            outcome = f"Seed {seed} is run again, and the old file is kept as {DAMAGED}."
+        return f"{self.path / str(seed) / 'result.json'} {problem}. {outcome}"
 
     def _keep_damaged(self, run: Path, directory: Path) -> None:
         """Copy a record that cannot be read: all but a bit of it may be of use to somebody."""
@@ -427,9 +430,9 @@ def load_result(run: Path) -> Result:
         if type(number) is not int or number < 1:
             raise Unreadable("is not what this program writes")
         if number == FORMAT and result[CHECKSUM] != sealed(result)[CHECKSUM]:
-            raise Unreadable("is damaged, its checksum is wrong")
+            raise Unreadable("is damaged: its checksum is wrong")
         if str(result["seed"]) != run.name:
-            raise Unreadable(f"is that of seed {result['seed']}")
+            raise Unreadable(f"belongs to seed {result['seed']}")
         if result["digest"] != _digest(shared_text(result["config"])) or not _is_sound(result):
             raise Unreadable("is not what this program writes")
         _check_ranges(result)
@@ -478,8 +481,8 @@ def finished_run(path: Path) -> tuple[Path, Result]:
         return path, result
     finished = read_results(path)
     if not finished:
-        raise InputError("RUN", str(path), "the directory of a finished run or of an experiment"
-                         " with one, or a model file")
+        raise InputError.plain("RUN", f"{path} contains no finished run",
+                               "Give the folder of a finished run or experiment, or a model file")
     return path / str(min(finished)), finished[min(finished)]
 
 
@@ -514,7 +517,7 @@ def _check_ranges(result: Result) -> None:
         for split in SPLITS:
             for name, value in part.get(split, {}).items():
                 if not 0 <= value <= 1 and not math.isnan(value) and FRACTION.fullmatch(name):
-                    raise Unreadable(f"is damaged, {split} {name} is {value}")
+                    raise Unreadable(f"is damaged: {split} {name} is {value}")
 
 
 @functools.lru_cache(1024)
@@ -527,14 +530,14 @@ def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """An object of JSON; of a key that is there twice nobody knows which value was meant."""
     found = dict(pairs)
     if len(found) < len(pairs):
-        raise Unreadable("is damaged, it has a key twice")
+        raise Unreadable("is damaged: it has a key twice")
     return found
 
 
 def _present(path: Path, state: str, seeds: Sequence[int]) -> InputError:
-    return InputError("out_dir", str(path), "--resume to run only what is missing, --overwrite to "
-                      "run all again, or another --name, since it holds "
-                      f"{state} runs (seeds {', '.join(map(str, seeds))})")
+    message = f"{path} contains {state} runs (seeds {', '.join(map(str, seeds))})"
+    return InputError.plain("out_dir", message, "Add --resume to run only the missing seeds, "
+                            "--overwrite to run all again, or choose another --name")
 
 
 def _seeds(path: Path) -> list[int]:
@@ -544,14 +547,15 @@ def _seeds(path: Path) -> list[int]:
 
 def _changes(old: Mapping[str, Any], new: Mapping[str, Any], most: int = 3) -> str:
     changes = difference(old, new)
-    words = [f"{key}: {there!r} there, {now!r} now" for key, (there, now) in changes.items()]
+    words = [f"{key}: {there!r} before, {now!r} now" for key, (there, now) in changes.items()]
     return "; ".join(words[:most] + [f"{len(words) - most} more"] * (len(words) > most))
 
 
 def _check_writable(path: Path) -> None:
     """Refuse the directory of an experiment that is a link or that nothing can be written to."""
     if any(folder.is_symlink() for folder in (path, *(path / str(seed) for seed in _seeds(path)))):
-        raise InputError("out_dir", str(path), "a real directory, no link")
+        raise InputError.plain("out_dir", f"{path} is a symbolic link or contains one",
+                               "Use a real folder, no link")
     folder = path.absolute()
     while not folder.exists():
         folder = folder.parent
@@ -560,18 +564,18 @@ def _check_writable(path: Path) -> None:
             raise NotADirectoryError(20, "Not a directory")
         tempfile.TemporaryFile(dir=folder).close()
     except OSError as error:
-        raise InputError("out_dir", str(path), "a directory that can be written to "
-                         f"({error.strerror}: {folder})") from error
+        message = f"{path} cannot be written ({error.strerror}: {folder})"
+        raise InputError.plain("out_dir", message) from error
 
 
 @contextlib.contextmanager
 def _writing(path: Path) -> Iterator[None]:
-    """Tell an error of the disk as one of ``out_dir``."""
+    """Report an error of the disk as an error of ``out_dir``."""
     try:
         yield
     except OSError as error:
-        raise InputError("out_dir", str(path),
-                         f"a directory that can be written to ({error.strerror})") from error
+        message = f"{path} cannot be written ({error.strerror})"
+        raise InputError.plain("out_dir", message) from error
 
 
 def _plain(value: Any) -> Any:

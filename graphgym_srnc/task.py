@@ -1,4 +1,4 @@
-"""A shift scenario, frozen: two graphs, who is labelled, who is scored, and what stays hidden."""
+"""Immutable description of a shift scenario: graphs, node index sets and the label space."""
 from __future__ import annotations
 
 import copy
@@ -19,12 +19,12 @@ _digests: WeakIdKeyDictionary = WeakIdKeyDictionary()
 """Version and digest of feature matrices."""
 
 HIDDEN = -1
-"""Label of a node whose class a method must not see."""
+"""Label of a node whose class is hidden from the method."""
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """What is left of a task where a trained method only predicts: the sizes of its modules.
+    """Sizes that a trained method needs to predict without the task's graphs.
 
     Args:
         num_features: :math:`F`.
@@ -37,43 +37,43 @@ class Sizes:
     open_set: bool
 
     source = target = None
-    """No graph."""
+    """There are no graphs."""
 
     @property
     def num_outputs(self) -> int:
-        """Number of classes a prediction may name: ``N + 1`` in open-set shift, else ``N``."""
+        """Number of output classes: ``N + 1`` in open-set shift, else ``N``."""
         return self.num_known + int(self.open_set)
 
 
 @dataclass(frozen=True, eq=False)
 class ShiftTask:
-    """Source and target graph, index sets and the label space of one scenario.
+    """Source and target graph, node index sets and label space of one scenario.
 
-    Both graphs carry ``x`` ``[V, F]``, ``edge_index`` ``[2, E]`` and ``y`` ``[V]`` with classes
-    ``0 .. num_known - 1`` and ``num_known`` for the unknown class. They may also carry ``y_true``
+    Both graphs have ``x`` ``[V, F]``, ``edge_index`` ``[2, E]`` and ``y`` ``[V]``. Labels are
+    ``0 .. num_known - 1``, and ``num_known`` for the unknown class. Graphs may also have ``y_true``
     ``[V]``, the original classes, which only reports read.
 
     Args:
-        name: the scenario and the data set, e.g. ``open_set/Cora``.
-        source: the graph with labels; in open-set shift the same object as ``target``.
-        target: the graph that predictions are wanted for.
+        name: the scenario and the data set, for example ``open_set/Cora``.
+        source: the labelled graph; in open-set shift the same object as ``target``.
+        target: the graph to predict.
         train: ids of the labelled source nodes :math:`D^s`, ``[|D^s|]``.
-        val: ids of the validation nodes in ``validation``; ``train`` itself, the same object, where
-            nothing is held out.
-        test: ids of the scored nodes in ``target``.
-        pool: ids of the unlabelled target nodes that pseudo-labels may be drawn from.
-        num_known: :math:`N`, the number of classes with labels in the source.
-        open_set: whether the target may hold the unknown class, whose label is :math:`N`.
-        val_graph: the graph of the validation nodes; None = the target.
+        val: ids of the validation nodes in ``validation``; the same object as ``train`` if no nodes
+            are held out.
+        test: ids of the test nodes in ``target``.
+        pool: ids of the unlabelled target nodes that may receive pseudo-labels.
+        num_known: :math:`N`, number of classes with labels in the source.
+        open_set: whether the target may contain the unknown class, whose label is :math:`N`.
+        val_graph: graph of the validation nodes; None = the target.
         source_val: ids of labelled source nodes held out for selection on the source.
-        class_names: one name per known class, may be empty.
-        info: what the shift wants to be known of the split, e.g. the masked classes.
+        class_names: names of the known classes; may be empty.
+        info: information about the split for reports, for example the masked classes.
         oracle: the same split with every class visible (the IID upper bound), if there is one.
-        scored: False where validation and test nodes may be missing, as in a user's graph that is
-            only to be predicted.
+        scored: False if validation and test nodes are optional, as in a graph that is only
+            predicted.
 
     Raises:
-        InputError: an index set is empty or out of range, labels fall outside the label space, sets
+        InputError: an index set is empty or out of range, labels are outside the label space, sets
             overlap, or features are not finite.
     """
 
@@ -104,24 +104,26 @@ class ShiftTask:
         for key, graph in owners.items():
             nodes = getattr(self, key)
             if key not in may_be_empty and not len(nodes):
-                raise InputError(key, "no node", "at least one node")
+                raise _no_node(key, len(self.train), self.num_known)
             _check_range(key, nodes, graph.num_nodes)
             if len(nodes.unique()) < len(nodes):
-                raise InputError(key, "a node twice", "each node once")
+                raise InputError.plain(key, "a node occurs twice", "List each node once")
 
         labels = self.source.y[self.train]
         missing = sorted({*range(self.num_known)} - {*labels.unique().tolist()})
         if missing:
-            allowed = "a labelled node for each known class"
-            raise InputError("train", f"no labelled node of class {missing}", allowed)
+            message = f"class {', '.join(map(str, missing))} has no labelled training node"
+            raise InputError.plain("train", message, "Label a node of each known class")
         if int(labels.min()) < 0 or int(labels.max()) >= self.num_known:
-            allowed = f"labels in 0 .. {self.num_known - 1} on training nodes"
-            raise InputError("train", int(labels.max()), allowed)
+            message = f"training labels are in {int(labels.min())} .. {int(labels.max())}"
+            hint = f"Use labels in 0 .. {self.num_known - 1} on training nodes"
+            raise InputError.plain("train", message, hint)
         for a, b in (("train", "val"), ("train", "test"), ("train", "pool"), ("val", "test")):
             if owners[a] is owners[b] and getattr(self, a) is not getattr(self, b):
                 common = int(torch.isin(getattr(self, a), getattr(self, b)).sum())
                 if common:
-                    raise InputError(f"{a} and {b}", f"{common} common nodes", "disjoint sets")
+                    raise InputError.plain(f"{a} and {b}", f"they have {common} nodes in common",
+                                           "Make them disjoint")
 
     def __repr__(self) -> str:
         classes = f"{self.num_known} known classes" + " and unknown" * self.open_set
@@ -131,31 +133,31 @@ class ShiftTask:
 
     @property
     def unknown(self) -> int | None:
-        """The label of the unknown class, :math:`N`, or None in close-set shift."""
+        """Label of the unknown class, :math:`N`, or None in close-set shift."""
         return self.num_known if self.open_set else None
 
     @property
     def num_outputs(self) -> int:
-        """Number of classes a prediction may name: ``N + 1`` in open-set shift, else ``N``."""
+        """Number of output classes: ``N + 1`` in open-set shift, else ``N``."""
         return self.num_known + int(self.open_set)
 
     @property
     def num_features(self) -> int:
-        """Number of features of a node, :math:`F`."""
+        """Number of node features, :math:`F`."""
         return self.source.x.size(1)
 
     @property
     def sizes(self) -> Sizes:
-        """What a trained method needs of the task to predict."""
+        """Sizes that a trained method needs to predict."""
         return Sizes(self.num_features, self.num_known, self.open_set)
 
     @property
     def validation(self) -> Data:
-        """The graph that holds the validation nodes."""
+        """Graph that contains the validation nodes."""
         return self.target if self.val_graph is None else self.val_graph
 
     def graphs(self) -> dict[str, Data]:
-        """The distinct graphs by role; one object that plays two roles is listed once."""
+        """Distinct graphs by role; a graph with two roles is listed once."""
         graphs = {"source": self.source}
         if self.target is not self.source:
             graphs["target"] = self.target
@@ -164,20 +166,20 @@ class ShiftTask:
         return graphs
 
     def role_of(self, graph: Data) -> str:
-        """The role in which a graph is predicted: ``source``, or else ``target``.
+        """Role in which a graph is predicted: ``source`` or ``target``.
 
-        ``source`` is the labelled graph of a task with two graphs. The target, a third graph of
-        validation nodes and any other graph are predicted as the target is.
+        The role is ``source`` only for the labelled graph of a task with two graphs. All other
+        graphs, such as the target and a separate validation graph, have the role ``target``.
         """
         return "source" if graph is self.source and graph is not self.target else "target"
 
     @property
     def device(self) -> torch.device:
-        """Where graphs and index sets lie."""
+        """Device of the graphs and index sets."""
         return self.train.device
 
     def to(self, device: torch.device | str) -> "ShiftTask":
-        """The task with graphs and index sets on a device; features on disk stay on disk."""
+        """The task with graphs and index sets moved to a device; features on disk are not moved."""
         moved: dict[int, Any] = {}
 
         def move(value: Any) -> Any:
@@ -199,9 +201,9 @@ class ShiftTask:
         return self if torch.device(device) == self.device else move(self)
 
     def blind(self) -> "ShiftTask":
-        """The task as a method may see it: features, edges and training labels.
+        """The task as a method may see it: features, edges and training labels only.
 
-        Every other label is ``HIDDEN``, and there is neither ``info`` nor an oracle.
+        All other labels are ``HIDDEN``; ``info`` and the oracle are removed.
         """
         hidden: dict[int, Data] = {}
         for graph in self.graphs().values():
@@ -210,14 +212,15 @@ class ShiftTask:
                 y[self.train] = graph.y[self.train]
             hidden[id(graph)] = Data(x=graph.x, edge_index=graph.edge_index, y=y,
                                      num_nodes=graph.num_nodes)
-        blind = object.__new__(ShiftTask)  # the checks would miss the labels
+        blind = object.__new__(ShiftTask)  # skip the checks, which require labels
         kept = {entry.name: getattr(self, entry.name) for entry in fields(self)}
         kept |= {key: hidden.get(id(kept[key])) for key in ("source", "target", "val_graph")}
         vars(blind).update(kept, info={}, oracle=None)
         return blind
 
     def fingerprint(self) -> str:
-        """SHA-256 of graphs, labels and index sets: results of an equal one are comparable."""
+        """SHA-256 of graphs, labels and index sets. Results with equal fingerprints are comparable.
+        """
         return self._digest
 
     @cached_property
@@ -236,13 +239,13 @@ class ShiftTask:
 
 
 def all_finite(x: Tensor) -> bool:
-    """Whether a tensor holds neither NaN nor infinity."""
-    # A finite sum says so, and is found forty times faster than by a look at each number.
+    """Whether a tensor contains neither NaN nor infinity."""
+    # A finite sum implies finite entries, and is forty times faster than checking each entry.
     return math.isfinite(float(x.sum())) or bool(torch.isfinite(x).all())
 
 
 def _features_digest(x: Tensor) -> bytes:
-    """SHA-256 of a feature matrix, kept, since several tasks of one data set share it."""
+    """SHA-256 of a feature matrix, cached because tasks of one data set share it."""
     version, known = 0 if x.is_inference() else x._version, _digests.get(x)
     if known is None or known[0] != version:
         digest, sparse = hashlib.sha256(), x.layout != torch.strided
@@ -258,23 +261,37 @@ def _hash(digest: Any, tensor: Tensor) -> None:
     digest.update(tensor.detach().cpu().contiguous().numpy())  # by its buffer, without a copy
 
 
+def _no_node(key: str, num_train: int, num_known: int) -> InputError:
+    if key == "pool":
+        return InputError.plain(key, "the target has no node to predict")
+    purpose = {"train": "training", "val": "validation", "test": "testing"}[key]
+    message = (f"no labelled node is left for {purpose} ({num_train} training nodes, {num_known} "
+               "known classes)")
+    hint = "Label at least two nodes per class, or lower labels_per_class"
+    return InputError.plain(key, message, hint)
+
+
 def _check_range(key: str, nodes: Tensor, num_nodes: int) -> None:
     if nodes.numel() and not 0 <= int(nodes.min()) <= int(nodes.max()) < num_nodes:
         ends = [int(nodes.min()), int(nodes.max())]
-        raise InputError(key, ends, f"node ids in 0 .. {num_nodes - 1}")
+        raise InputError.plain(key, f"the node ids are in {ends[0]} .. {ends[1]}",
+                               f"Use node ids in 0 .. {num_nodes - 1}")
 
 
 def _check_graph(role: str, graph: Data, num_outputs: int) -> None:
     if graph.num_nodes == 0 or graph.x is None or graph.x.size(0) == 0:
-        allowed = "at least one node and a feature matrix x [V, F]"
-        raise InputError(f"{role} graph", "no nodes or no features", allowed)
+        raise InputError.plain(f"{role} graph", "it has no nodes or no features",
+                               "Give at least one node and a feature matrix x [V, F]")
     if not all_finite(graph.x):
-        raise InputError(f"{role} graph x", "NaN or Inf", "finite features")
+        raise InputError.plain(f"{role} graph x", "a feature is NaN or Inf",
+                               "Give finite features")
     _check_range(f"{role} graph edge_index", graph.edge_index, graph.num_nodes)
     if graph.y is None or tuple(graph.y.shape) != (graph.num_nodes,):
         shape = None if graph.y is None else tuple(graph.y.shape)
-        raise InputError(f"{role} graph y", shape, f"one label a node, shape [{graph.num_nodes}]")
+        raise InputError.plain(f"{role} graph y", f"the labels have the shape {shape}",
+                               f"Give one label per node, shape [{graph.num_nodes}]")
     labels = [int(graph.y.min()), int(graph.y.max())]
     if labels[0] < HIDDEN or labels[1] >= num_outputs:
-        allowed = f"labels in 0 .. {num_outputs - 1}, or {HIDDEN} where hidden"
-        raise InputError(f"{role} graph y", labels, allowed)
+        raise InputError.plain(
+            f"{role} graph y", f"the labels are in {labels[0]} .. {labels[1]}",
+            f"Use labels in 0 .. {num_outputs - 1}, or {HIDDEN} where hidden")

@@ -18,7 +18,7 @@ LAYERS = (
     ("backbones", "shifts"), ("methods",), ("train", "configs"), ("gym", "api"), ("figures",),
     ("watch",), ("runs",), ("report",), ("own", "grid", "plot"), ("tune",), ("cli",),
 )
-"""The rooms from the ground up: each imports those of lower layers, or itself, and nothing else."""
+"""The packages from the ground up: each imports those of lower layers, and itself."""
 
 INSIDE = {
     "__init__": {"api", "environment", "methods", "report"}, "__main__": {"cli"},
@@ -77,12 +77,12 @@ def inside(path: Path) -> Iterator[str]:
 
 
 def layer_of(part: str) -> int:
-    return next((i for i, rooms in enumerate(LAYERS) if part in rooms), len(LAYERS))
+    return next((i for i, packages in enumerate(LAYERS) if part in packages), len(LAYERS))
 
 
-def test_every_room_has_a_layer():
-    rooms = {part_of(path) for path in FILES} - {"__init__", "__main__"}
-    assert rooms <= {room for layer in LAYERS for room in layer}
+def test_every_package_has_a_layer():
+    packages = {part_of(path) for path in FILES} - {"__init__", "__main__"}
+    assert packages <= {package for layer in LAYERS for package in layer}
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
@@ -93,12 +93,12 @@ def test_imports_follow_the_plan(path):
         if other in ("errors", "__version__"):
             continue
         if part in INSIDE:
-            fine = any(f"{name}.".startswith(f"{room}.") for room in INSIDE[part] | {part})
+            fine = any(f"{name}.".startswith(f"{package}.") for package in INSIDE[part] | {part})
             assert fine, f"{part} may not import {name}"
         if other != part:
-            assert layer_of(other) < layer_of(part), f"{part} may not import {name}: no lower room"
+            assert layer_of(other) < layer_of(part), f"{part} may not import {name}"
             private = any(word.startswith("_") for word in name.split("."))
-            assert not private, f"{part} imports {name}, which is private to its room"
+            assert not private, f"{part} imports {name}, which is private there"
     for name in imports(path):
         root = name.split(".")[0]
         if part in OUTSIDE and root not in sys.stdlib_module_names and root != "graphgym_srnc":
@@ -143,10 +143,10 @@ def test_methods_are_found_by_folder():
             methods.find(name)
 
 
-def test_lower_rooms_do_not_know_the_keys_of_configs():
+def test_lower_packages_do_not_know_the_keys_of_configs():
     keys = re.compile(r"(gnn|optim|train|dataset|model)\.\w+")
-    for room in ("losses", "backbones", "methods", "train"):
-        for path in (PACKAGE / room).glob("*.py"):
+    for package in ("losses", "backbones", "methods", "train"):
+        for path in (PACKAGE / package).glob("*.py"):
             texts = [node.value for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
                      if isinstance(node, ast.Constant) and isinstance(node.value, str)]
             named = [text for text in texts if keys.fullmatch(text)]

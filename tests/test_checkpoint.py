@@ -205,7 +205,7 @@ def test_file_and_generators(experiment):
     again = checkpoint(experiment, lines=lines)
     assert torch.equal(again.read()["weights"], torch.arange(3.0))
     assert again.recorder.restored == {"train": [0.5]}
-    assert lines == ["seed 0 goes on from its checkpoint"]
+    assert lines == ["seed 0 continues from its checkpoint"]
     assert (random.random(), np.random.randn()) == drawn[:2]
     assert (np.random.rand(3) == drawn[2]).all()
 
@@ -234,7 +234,7 @@ def test_damaged_files_are_not_used(experiment, tmp_path, monkeypatch):
         lines = []
         assert checkpoint(experiment, lines=lines).read() is None, content[:20]
         assert len(lines) == 1
-        assert lines[0].startswith("warning") and lines[0].endswith("seed 0 starts anew")
+        assert lines[0].startswith("warning") and "Seed 0 starts from" in lines[0]
     assert not Path("made-by-a-pickle").exists()
 
 
@@ -257,7 +257,7 @@ def test_files_of_other_runs_are_not_used(experiment, monkeypatch, change):
         versions = environment.versions() | {"torch": "9.9"}
         monkeypatch.setattr(environment, "versions", lambda: versions)
     assert checkpoint(experiment, lines=lines, **options).read() is None
-    assert f"another {change})" in lines[0]
+    assert f"different {change})" in lines[0]
 
 
 @pytest.mark.parametrize("share, least, most",
@@ -407,7 +407,7 @@ def test_killed_at_any_moment_and_resumed(tmp_path):
     lines = "".join(path.read_text(encoding="utf-8") for path in tmp_path.glob("*.txt"))
     assert done.returncode == 0, f"{done.stderr}{lines}"
     whole, cut = tmp_path / "whole" / "default" / "0", tmp_path / "cut" / "default" / "0"
-    assert lines.count("seed 0 goes on from its checkpoint") == 4 and "warning" not in lines
+    assert lines.count("seed 0 continues from its checkpoint") == 4 and "warning" not in lines
     assert record(cut) == record(whole)
     assert scalars(cut) == scalars(whole), "no step is missing or told twice"
     files = files_of(whole)

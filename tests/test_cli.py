@@ -184,7 +184,7 @@ def test_results_are_kept_resumed_and_overwritten(tmp_path, capsys):
     assert after["default/0/result.json"] == before["default/0/result.json"]
     assert scores(tmp_path)[1] == first[1] and len(scores(tmp_path)) == 3
     assert erm(tmp_path, "--repeat", "3", "--resume", "train.patience", "1") == 2
-    assert "train.patience: 0 there, 1 now" in capsys.readouterr().err
+    assert "train.patience: 0 before, 1 now" in capsys.readouterr().err
 
     assert erm(tmp_path, "--repeat", "1", "--overwrite") == 0
     assert stamps(tmp_path)["default/0/result.json"] != before["default/0/result.json"]
@@ -260,7 +260,7 @@ def test_runs_of_other_data_are_not_pooled(tmp_path, capsys):
     for more in (["--resume", "--repeat", "3"], ["seed", "1"]):
         assert erm(tmp_path / "out", *words, *more) == 2
         err = capsys.readouterr().err
-        assert "made of other data (split of seed 0" in err and err.count("\n") == 1
+        assert "used other data (split of seed 0" in err and err.count("\n") == 1
         assert stamps(tmp_path / "out") == before
     assert erm(tmp_path / "out", *words, "--resume") == 0, "nothing is added"
     edges.write_text("".join(lines))
@@ -291,7 +291,7 @@ def test_a_large_graph_has_batches_unless_somebody_says_how_many(tmp_path, capsy
                  "--no-figures", "--no-tensorboard", *ERM[:4], "gnn.dim_inner", "8", *words]) == 0
     result, = store.read_results(next((tmp_path / "out").iterdir())).values()
     assert result["config"]["erm"]["batch_size"] == batch
-    assert ("so erm.batch_size is 16" in capsys.readouterr().err) == (batch == 16)
+    assert ("so erm.batch_size is set to 16" in capsys.readouterr().err) == (batch == 16)
 
 
 def test_results_that_are_removed_in_mid_run(tmp_path, capsys, monkeypatch):
@@ -353,7 +353,8 @@ def test_an_unwritable_place_is_told_before_any_work(tmp_path, capsys, monkeypat
     monkeypatch.setattr("graphgym_srnc.gym.build_task", lambda cfg: pytest.fail(
         "worked before it looked"))
     assert erm(tmp_path / "file") == 2
-    assert "can be written" in capsys.readouterr().err and (tmp_path / "file").read_text() == "mine"
+    error = capsys.readouterr().err
+    assert "cannot be written" in error and (tmp_path / "file").read_text() == "mine"
 
 
 def test_unknown_options_and_stray_words_are_refused(capsys):
@@ -399,7 +400,7 @@ def test_an_error_of_ours_says_how_to_see_more(monkeypatch, capsys):
     from graphgym_srnc.cli import options
     monkeypatch.setattr(options, "main", lambda args: {}["no\x1b[31m\nsuch"])
     assert main(["options"]) == 1
-    error = "internal error: KeyError: 'no\\x1b[31m\\nsuch'; --debug shows where\n"
+    error = "internal error: KeyError: 'no\\x1b[31m\\nsuch'. Add --debug to see the traceback.\n"
     assert capsys.readouterr().err == error
 
 
@@ -423,8 +424,8 @@ def test_what_does_nothing_and_what_unsettles_digits_is_told(tmp_path, capsys, m
     words = ["print", "file", "srnc.rounds", "3"]
     assert erm(tmp_path, *words) == 0
     assert capsys.readouterr().err.splitlines() == [
-        "note: train.mode erm does not read print, srnc.rounds as it is configured",
-        "note: OMP_DYNAMIC is on: no equal digits are promised"]
+        "note: train.mode erm does not read print, srnc.rounds; the value has no effect",
+        "note: OMP_DYNAMIC is on, so results may differ between runs"]
     variables = store.read_result(tmp_path / "default" / "0")["threading"]
     assert variables["OMP_DYNAMIC"] == "TRUE" and variables["KMP_BLOCKTIME"] == "3"
     assert "PATH" not in variables
@@ -436,7 +437,7 @@ def test_a_grid_tells_what_none_of_its_runs_reads(tmp_path, capsys):
     words = ["--dry-run", "--out-dir", str(tmp_path), "erm.rounds", "2", "dann.rounds", "2"]
     assert main(["grid", "--grid", "grids/testing", *words]) == 0
     assert capsys.readouterr().err == ("note: train.mode erm, iid, pgl, srnc does not read "
-                                       "dann.rounds as it is configured\n")
+                                       "dann.rounds; the value has no effect\n")
 
 
 def test_a_reader_who_has_read_enough(tmp_path):
@@ -559,14 +560,17 @@ def test_plain_progress_tells_of_a_long_start(monkeypatch, capsys):
 
 
 @pytest.mark.parametrize("words, page", [
-    (["run", "srnc.rounds", "x"], "methods"), (["run", "open_set.num_unseen", "x"], "data"),
-    (["run", "file.num_val", "x"], "own-graph"),
-    (["grid", "--grid", "nothing.txt"], "grid"),
+    (["run", "srnc.rounds", "x"], "graphgym-srnc options srnc"),
+    (["run", "open_set.num_unseen", "x"], "docs/reference/data.md"),
+    (["run", "file.num_val", "x"], "docs/tutorials/own-graph.md"),
+    (["grid", "--grid", "nothing.txt"], "docs/how-to/grids.md"),
 ])
 def test_an_error_names_the_page_to_read(words, page, capsys):
     assert main(words) == 2
-    assert capsys.readouterr().err.endswith(f" (docs/{page}.md)\n")
-    assert (Path(__file__).parents[1] / f"docs/{page}.md").is_file()
+    error = capsys.readouterr().err.rstrip()
+    assert error.endswith((f" (see {page})", f". See {page}."))
+    if page.startswith("docs/"):
+        assert (Path(__file__).parents[1] / page).is_file()
 
 
 class Fragile:

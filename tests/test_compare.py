@@ -184,7 +184,7 @@ def test_pairs_are_common_splits_only(tmp_path):
     assert not any(found.cells["micro_f1", row, "Cora"].tied for row in found.rows)
     text = render.text(found)
     assert re.search(r"\nGCN-CMD +-\n", text) and "n 4" in text and "fewer than 2 splits" in text
-    assert "fewer than 6 nothing" in text
+    assert "fewer than 6 pairs" in text
     with pytest.raises(InputError, match="--against.*2 splits"):
         of(tmp_path / "a", tmp_path / "c", against="erm")
 
@@ -202,7 +202,7 @@ def test_the_test_score_is_that_of_the_setting_chosen_on_validation(tmp_path):
     assert found.cells["micro_f1", "GCN", "Cora"].mean == pytest.approx(0.65)
     assert found.cells["macro_recall", "GCN", "Cora"].mean == pytest.approx(0.325)
     text = render.text(found)
-    assert ("best of 4 settings, 1 of them with fewer runs left out, validation 70.0:"
+    assert ("best of 4 settings (1 with fewer runs left out), validation 70.0:"
             " gnn.dim_inner=64") in text
     # Other test scores choose the same.
     for result in (tmp_path / "c").glob("*/result.json"):
@@ -613,7 +613,7 @@ def test_runs_that_mask_the_same_classes_count_once(tmp_path):
     cell = found.cells["micro_f1", "GCN", column]
     assert cell.interval == statistics.bootstrap_interval(means)
     assert (cell.runs, cell.mean) == (7, pytest.approx(np.mean(ours)))
-    assert "masked sets" in " ".join(sentences.remarks(found))
+    assert "set of masked classes" in " ".join(sentences.remarks(found))
 
 
 def test_one_masked_set_for_all_is_no_unit(tmp_path):
@@ -621,7 +621,7 @@ def test_one_masked_set_for_all_is_no_unit(tmp_path):
         keep(tmp_path, name, scores, method=name, masked=[[2]] * 3)
     found = of(tmp_path, against="pgl")
     assert found.comparisons["micro_f1", "GCN", found.columns[0]].pairs == 3
-    assert "masked sets" not in " ".join(sentences.remarks(found))
+    assert "set of masked classes" not in " ".join(sentences.remarks(found))
 
 
 # From Python.

@@ -307,7 +307,7 @@ def test_cuda_is_refused_in_one_line_where_there_is_none(gym, tmp_path, monkeypa
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     monkeypatch.setattr(runs, "build_task", None)  # before any work
     cfg = gym.load_config(None, [*SMALL, "accelerator", "cuda", "out_dir", str(tmp_path)])
-    with pytest.raises(InputError, match="accelerator: got 'cuda'") as error:
+    with pytest.raises(InputError, match="accelerator: torch finds no CUDA") as error:
         runs.run(cfg, 0, runs.experiment(cfg, "one"))
     assert error.value.key == "accelerator" and not list(tmp_path.rglob("*.json"))
     for name in ("auto", "cpu"):

@@ -166,7 +166,7 @@ def test_bad_numbers_of_clusters(graph, count):
 
 
 def test_nothing_unknown(graph):
-    with pytest.raises(InputError, match="calls no node unknown"):
+    with pytest.raises(InputError, match="predicts no node as unknown"):
         clusters.find(graph, torch.tensor([[0.7, 0.1, 0.1, 0.1]]).expand(graph.num_nodes, 4), 6)
 
 
@@ -276,7 +276,7 @@ def test_page_is_whole_and_escaped(graph, found):
     lines = list(csv.DictReader(table.to_csv(rows).splitlines()))
     assert [int(row["nodes"]) for row in lines] == [len(cluster.nodes) for cluster in found.new]
     assert "cluster 1: " in table.text(rows)
-    assert "evidence, not the truth" in evidence.summary(curves)
+    assert "an estimate, not the true" in evidence.summary(curves)
 
 
 def test_csv_starts_no_formula(graph, found):
@@ -384,7 +384,7 @@ def test_from_a_run_to_the_next_one(run):
                    "--nodes-per-class", "6", cwd=run)
     assert done.returncode == 0, done.stderr
     assert "Warning" not in done.stderr
-    for text in ("conductance", "evidence on the number", "average precision of the ranking",
+    for text in ("conductance", "suggested number", "average precision of the ranking",
                  "wrote labels"):
         assert text in done.stdout
     assert "word" in done.stdout and NASTY in done.stdout
@@ -455,7 +455,7 @@ def test_names_of_clusters_stay(run, monkeypatch, unchanged_globals, capsys):
     assert first == second and {row["cluster_name"] for row in first if row["cluster"] == "2"} == {
         "'=cmd"}
     html = (run / "named.html").read_text()
-    assert "Cluster 2, &#39;=cmd" in html and "Name what you know" in html
+    assert "Cluster 2, &#39;=cmd" in html and "Name the clusters" in html
 
     assert main(["predict", "results/one", "--clusters", "first.csv", "--out", "both.csv"]) == 0
     both = list(csv.DictReader(open("both.csv")))
@@ -482,7 +482,7 @@ def test_another_graph_without_labels(run, capsys, monkeypatch, unchanged_global
     code = main(["discover", "results/one/0", "--graph", "other.pt"])
     printed = capsys.readouterr()
     # A model of another graph may find nothing unknown in it, and says so.
-    assert "evidence" in printed.out if code == 0 else "no node unknown" in printed.err
+    assert "suggested" in printed.out if code == 0 else "no node as unknown" in printed.err
 
 
 @pytest.mark.parametrize("words, named", [

@@ -90,13 +90,13 @@ def test_values_stay_text(tmp_path, line, values):
 
 @pytest.mark.parametrize("text, told", [
     ("", "at least one line"), ("# nothing\n\n", "at least one line"),
-    ("gnn.act a", "1: gnn.act a"), ("a.b x 3", "a list of at least"),
+    ("gnn.act a", "1: 'gnn.act a'"), ("a.b x 3", "a list of at least"),
     ("a.b x []", "a list of at least"), ("a.b x [1", "a list of at least"),
     ("a.b x {p: 1}", "a list of at least"),
-    ("a.b x [{p: 1}]", "a list of at least"), ("a.b x-y [1]", "an alias of letters"),
-    ("a.b x=y [1]", "an alias of letters"),
-    ("\na.b x [1]\na.b y [2]", "line 3.*a.b is there"),
-    ("a.b x [1]\nc.d x [2]", "line 2.*x is there"), ("seed s [1,2]", "--repeat"),
+    ("a.b x [{p: 1}]", "a list of at least"), ("a.b x-y [1]", "Use letters"),
+    ("a.b x=y [1]", "Use letters"),
+    ("\na.b x [1]\na.b y [2]", "line 3.*a.b occurs twice"),
+    ("a.b x [1]\nc.d x [2]", "line 2.*x occurs twice"), ("seed s [1,2]", "--repeat"),
 ])
 def test_a_bad_line_is_named(tmp_path, text, told):
     with pytest.raises(InputError, match=told) as caught:

@@ -208,7 +208,7 @@ def test_resume_runs_again_what_is_torn_and_nothing_else(filled, inline, capsys)
     again = ["erm-m=erm-d=8-s=target_val/1", "erm-m=pgl-d=16-s=target_val/0",
              "erm-m=srnc-d=8-s=target_val/1"]
     assert sorted(inline) == sorted([*again, f"{REFUSED}/0", f"{REFUSED}/1"])
-    assert "12 runs, of which 7 are done" in capsys.readouterr().out
+    assert "12 runs, 7 of them finished" in capsys.readouterr().out
     after = stamps(filled)
     assert {path for path in before
             if before[path] != after[path]} == {f"results/g/{run}/result.json" for run in again}
@@ -235,7 +235,7 @@ def test_a_run_is_known_by_its_config_not_its_name(filled, inline, capsys):
     assert main(words(filled, "--resume", text=text)) == 1
     assert [run.split("/")[0]
             for run in inline] == [REFUSED.replace("-m=", "-method=").replace("-d=", "-width=")] * 2
-    assert "10 runs of the same config and seed" in capsys.readouterr().out
+    assert "10 finished runs with the same config and seed" in capsys.readouterr().out
     new = results(filled)
     renamed = {name.replace("-m=", "-method=").replace("-d=", "-width="): runs
                for name, runs in old.items()}
@@ -247,7 +247,7 @@ def test_another_base_is_refused_and_nothing_is_touched(filled, inline, capsys):
     before = stamps(filled)
     for more in (["--resume"], []):
         assert main(words(filled, *more, "optim.base_lr", "0.5")) == 2
-        assert "optim.base_lr: 0.01 there, 0.5 now" in (err := capsys.readouterr().err)
+        assert "optim.base_lr: 0.01 before, 0.5 now" in (err := capsys.readouterr().err)
         assert err.count("\n") == 1
     assert main(words(filled)) == 2
     assert "--resume" in (err := capsys.readouterr().err) and err.count("\n") == 1
@@ -297,7 +297,7 @@ def test_runs_that_another_process_holds_are_waited_for(filled, inline, capsys, 
     assert main(words(filled, "--resume", text=text)) == 0
     thread.join()
     assert inline == [f"{home.name}/0", f"{home.name}/1", f"{home.name}/1"]
-    assert "another process is at 2 of these runs" in capsys.readouterr().out
+    assert "another process, which runs 2 of these runs" in capsys.readouterr().out
     assert (home / "0" / "result.json").read_text() == whole[0]
     assert numbers(store.read_result(home / "1")) == numbers(json.loads(whole[1]))
 
@@ -354,7 +354,7 @@ def test_runs_of_other_data_under_the_same_name_are_refused(tmp_path, inline, ca
     graph(1)
     assert main(words(tmp_path, *more, "--repeat", "3", text=text)) == 2
     err = capsys.readouterr().err
-    assert err.count("\n") == 1 and "made of other data" in err and stamps(tmp_path) == before
+    assert err.count("\n") == 1 and "used other data" in err and stamps(tmp_path) == before
     assert len(inline) == 4
 
 
@@ -362,7 +362,7 @@ def test_dry_run_lists_each_difference_and_writes_nothing(tmp_path, capsys):
     assert main(words(tmp_path, "--dry-run", "--repeat", "3")) == 0
     out = capsys.readouterr().out
     assert "6 settings, 18 runs" in out and "18 to run" in out
-    assert "at a time; no time can be told before one like them is finished" in out
+    assert "at a time; the time is unknown until a similar run has finished" in out
     assert ("erm-m=pgl-d=8-s=target_val: gnn.dim_inner 8, train.mode pgl; seeds 0 to 2, 3 to run"
             in out)
     assert "erm-m=erm-d=16-s=target_val: the base config;" in out
@@ -373,8 +373,8 @@ def test_a_dry_run_after_the_grid_tells_what_is_left_and_how_long(filled, capsys
     before = tree(filled)
     assert main(words(filled, "--dry-run", "--resume", "--repeat", "5", "--jobs", "3")) == 0
     out = capsys.readouterr().out
-    assert "6 settings, 30 runs, of which 10 are done" in out
-    assert "20 to run, 3 at a time: about " in out and "no time can be told" not in out
+    assert "6 settings, 30 runs, 10 of them finished" in out
+    assert "20 to run, 3 at a time: about " in out and "time is unknown" not in out
     assert tree(filled) == before
 
 
@@ -401,7 +401,7 @@ def test_a_sample_of_a_grid(tmp_path, capsys):
     out = capsys.readouterr().out
     assert "erm-m=erm-" in out and "erm-m=pgl-" in out
     assert main(words(tmp_path, "--dry-run", "--sample-alias", "m")) == 2
-    assert "nothing without --sample" in capsys.readouterr().err
+    assert "no effect without --sample" in capsys.readouterr().err
 
 
 ONE = "gnn.dim_inner x [8]"
@@ -416,10 +416,10 @@ ONE = "gnn.dim_inner x [8]"
     ("", [], "at least one line"),
     ("# nothing", [], "at least one line"), ("gnn.dim_inner x []", [], "at least one value"),
     ("cfg c ['testing/no_such']", [], "--cfg"),
-    ("dataset.name data ['Cora','cora']", [], "settings of different names"),
-    ("optim.base_lr lr [0.1,0.10]", [], "of different configs"),
-    ("cfg c ['testing/erm','{root}/testing/erm.yaml']", [], "of different names"),
-    ("srnc.rounds T [3,4]", [], "of different configs"),
+    ("dataset.name data ['Cora','cora']", [], "have the same name"),
+    ("optim.base_lr lr [0.1,0.10]", [], "have the same config"),
+    ("cfg c ['testing/erm','{root}/testing/erm.yaml']", [], "have the same name"),
+    ("srnc.rounds T [3,4]", [], "have the same config"),
     ("dataset.name data ['{long}']", [], "at most 200"), (ONE, ["--grid", "no/such"], "--grid"),
     (ONE, ["--cfg", "no/such"], "--cfg"),
     (ONE, ["--name", "../up"], "plain file name"), (ONE, ["--repeat", "0"], "--repeat"),
@@ -448,7 +448,7 @@ def test_a_place_with_other_things_in_it_is_refused(tmp_path, capsys, inline):
     shutil.rmtree(tmp_path / "results")
     (tmp_path / "results").write_text("a file")
     assert main(words(tmp_path, text="gnn.dim_inner d [8]")) == 2
-    assert "can be written" in capsys.readouterr().err and inline == []
+    assert "cannot be written" in capsys.readouterr().err and inline == []
 
 
 def test_time_is_judged_by_the_median_of_like_runs(gym):

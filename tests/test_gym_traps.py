@@ -257,7 +257,7 @@ def test_a_main_py_is_told_what_our_methods_do_not_read(gym, standard, key, capl
     assert "train.mode erm does not read gnn.agg" in caplog.text
     block, _, last = key.rpartition(".")
     (standard[block] if block else standard)[last] = 3
-    with pytest.raises(InputError, match=f"{key}: got 3.*since train.mode erm does not read it"):
+    with pytest.raises(InputError, match=f"{key}: train.mode erm does not read this key, set to 3"):
         register.train_dict["erm"]([], loaders, None, None, None)
 
 

@@ -114,7 +114,7 @@ def test_a_page_of_a_large_graph_is_bounded_and_says_so(monkeypatch, tmp_path):
     assert unpacked(data["colourings"][0]["of"]).tolist() == found.cluster[nodes].tolist()
     assert all(len(text) <= the_map.LONGEST_TEXT for text in data["texts"])
     html = written(data, found, tmp_path / "page.html")
-    assert "Of 3000 nodes 1000 are shown, drawn at random." in html
+    assert "A random sample of 1000 of 3000 nodes is shown." in html
     assert "drawn at random" not in written(made(90, monkeypatch)[0], generated(90)[0],
                                             tmp_path / "small.html")
 

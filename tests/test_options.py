@@ -4,6 +4,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import pickle
 import subprocess
 import sys
 from importlib.metadata import EntryPoint
@@ -14,7 +15,7 @@ import numpy as np
 import pytest
 
 from graphgym_srnc import methods, options, plugins
-from graphgym_srnc.errors import InputError, renamed
+from graphgym_srnc.errors import InputError, InputErrors, renamed
 from graphgym_srnc.options import Count, Natural, OneOf, Option, Positive, Range, Share, Weight
 
 
@@ -159,6 +160,16 @@ def test_errors_are_renamed_for_whom_calls():
     with pytest.raises(InputError) as error:
         fail("other")
     assert error.value.key == "other" and error.value.__cause__ is None
+    with pytest.raises(InputError) as error:
+        with renamed({"path": "file.path"}):
+            raise InputError.plain("path", "g.pt does not exist", "Did you mean h.pt?")
+    assert str(error.value) == "file.path: g.pt does not exist. Did you mean h.pt?"
+    assert str(error.value.noted("config 1")).endswith("h.pt? (config 1)")
+    again = pickle.loads(pickle.dumps(error.value))
+    assert str(again) == str(error.value) and again.key == "file.path"
+    with pytest.raises(InputErrors, match=r"^b: got 1; allowed: 2; c: no\.$"):
+        with renamed({"a": "b"}):
+            raise InputErrors([InputError("a", 1, "2"), InputError.plain("c", "no")])
     with pytest.raises(KeyError), renamed({"layer": "gnn.layer_type"}):
         raise KeyError("layer")
 
@@ -231,8 +242,8 @@ def test_methods_shifts_and_backbones_of_another_package(tmp_path):
     done = subprocess.run([sys.executable, "-W", "ignore", "-c", USE], env=environment,
                           cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    assert "foreign.weigth: got '0.3'; allowed: a known key; close: foreign.weight" in done.stderr
-    assert "docs/methods.md" not in done.stderr
+    assert "foreign.weigth: there is no such config key. Did you mean foreign.weight" in done.stderr
+    assert "docs/reference/methods.md" not in done.stderr
     stored = json.loads((tmp_path / "results/one/0/result.json").read_text())
     assert stored["config"]["foreign"]["weight"] == 0.3 and stored["method"] == "foreign"
 
@@ -243,7 +254,7 @@ def test_what_another_package_declares_wrongly(monkeypatch):
     for module in (plugins, methods):
         monkeypatch.setattr(module, "entries", lambda kind: found)
     assert methods.find("erm").__module__ == "graphgym_srnc.methods.erm"
-    with pytest.raises(InputError, match="broken: .* what no_such_package can import"):
+    with pytest.raises(InputError, match="broken: .*no_such_package cannot import"):
         methods.find("broken")
-    with pytest.raises(InputError, match="method wrong: .*a subclass of graphgym_srnc"):
+    with pytest.raises(InputError, match="method wrong: .* a subclass of graphgym_srnc"):
         methods.find("wrong")

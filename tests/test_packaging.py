@@ -56,7 +56,7 @@ def test_metadata(wheel):
     assert metadata["Summary"] and metadata["Requires-Python"] == ">=3.10"
     needed = [line for line in metadata.get_all("Requires-Dist") if "extra ==" not in line]
     assert all(">=" in line for line in needed) and not any("[graphgym]" in line for line in needed)
-    assert {"ogb", "ray", "dev"} <= set(metadata.get_all("Provides-Extra"))
+    assert {"ray", "tune", "dev"} <= set(metadata.get_all("Provides-Extra"))
     points = wheel.read(info.replace("METADATA", "entry_points.txt")).decode()
     assert "graphgym-srnc = graphgym_srnc.cli.main:main" in points
 

@@ -127,7 +127,7 @@ def test_a_killed_process_is_told_of_and_the_run_goes_on(tmp_path):
     # The first process learns of it from the other's silence, or torchrun stops it before.
     told = "error: process 0 of 2 lost the others", "interrupted: finished runs are kept"
     assert any(text in err for text in told), err
-    assert run.returncode == 0 and "seed 0 goes on from its checkpoint" in out, out + err
+    assert run.returncode == 0 and "seed 0 continues from its checkpoint" in out, out + err
     assert history(cut) == history(whole)
 
 

@@ -132,8 +132,10 @@ def test_a_model_of_an_estimator(out, capsys):
 
 
 @pytest.mark.parametrize(("words", "match"), [
-    (["nothing"], "RUN: got"), (["one", "--graph", "nothing.pt"], "--graph: got 'nothing.pt'"),
-    (["one", "--features", "x.npy"], "nothing without --graph"), (["one/0/result.json"], "damaged"),
+    (["nothing"], "RUN: nothing contains no"),
+    (["one", "--graph", "nothing.pt"], "--graph: 'nothing.pt' does not exist"),
+    (["one", "--features", "x.npy"], "no effect without --graph"),
+    (["one/0/result.json"], "damaged"),
     (["one", "--graph", "wide.npz"], "7 features"), (["one", "--graph", "bare.npz"], "graph: x"),
     (["one", "--out", "a.txt"], "--out"),
     (["one", "--out", "nowhere/a.csv"], "--out"), (["one", "--out", "there.csv"], "--overwrite"),
@@ -159,7 +161,7 @@ def test_parquet(tmp_path, monkeypatch):
         predictions.write(tmp_path / "a.parquet", columns)
         assert pandas.read_parquet(tmp_path / "a.parquet").to_dict("list") == columns
     monkeypatch.setattr(predict, "find_spec", lambda name: None)
-    with pytest.raises(InputError, match="extra parquet"):
+    with pytest.raises(InputError, match=r"graphgym-srnc\[parquet\]"):
         predict.check_out(tmp_path / "b.parquet", False)
 
 
@@ -185,7 +187,7 @@ def test_notes_on_scaling(task):
     from graphgym_srnc.train.model import TrainedModel
     model = TrainedModel(ERM(encoder=EncoderSpec(features="auto")), {}, ["a"], dense=True)
     sparse = Data(x=torch.eye(200), edge_index=torch.tensor([[0], [1]]))
-    assert "sparse, those of training were dense" in predictions.notes(model, sparse)[0]
+    assert "sparse, but the training features were dense" in predictions.notes(model, sparse)[0]
     few, many = (Data(x=torch.rand(size, 5), edge_index=sparse.edge_index) for size in (20, 200))
     assert "rough" in predictions.notes(model, few)[0]
     assert not predictions.notes(model, many)

@@ -116,15 +116,18 @@ def connected(cluster):
 def test_without_ray_the_way_to_it_is_told(monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
     monkeypatch.delitem(sys.modules, "graphgym_srnc.grid.on_ray", raising=False)
-    with pytest.raises(InputError, match=r"--executor: got 'ray'.*pip install "
+    with pytest.raises(InputError, match=r"--executor: the package ray.*pip install "
                        r"\"graphgym-srnc\[ray\]\""):
         importlib.import_module("graphgym_srnc.grid.on_ray")
 
 
-def test_the_page_shows_the_script():
+def test_the_page_describes_the_script():
     docs = HERE.parent / "docs"
-    assert f"```bash\n{(docs / 'slurm.sh').read_text(encoding='utf-8')}```\n" in (
-        docs / "cluster.md").read_text(encoding="utf-8")
+    page = (docs / "how-to/clusters.md").read_text(encoding="utf-8")
+    script = (docs / "slurm.sh").read_text(encoding="utf-8")
+    assert "(../slurm.sh)" in page
+    for word in ("--no-kill", "--exclusive", "hostname -I"):
+        assert f"`{word}`" in page and word in script
 
 
 def test_runs_come_back_and_errors_stay_with_their_run(on_ray, cluster, tmp_path, monkeypatch):
@@ -213,7 +216,7 @@ def test_a_node_with_another_version_is_named(on_ray, cluster, connected, tmp_pa
                             env_vars={"PYTHONPATH": path})
     try:
         jobs = toy_jobs(tmp_path, 6, do=dict.fromkeys(range(6), 3))
-        with pytest.raises(InputError, match=rf"graphgym-srnc 9\.9 on node \S+; allowed: "
+        with pytest.raises(InputError, match=rf"graphgym-srnc 9\.9 on node \S+\. Install "
                            rf"{__version__}"):
             list(on_ray.run(jobs, toy, Limits()))
     finally:
@@ -302,7 +305,7 @@ def test_too_many_bytes_are_not_sent(tmp_path, monkeypatch):
                                   "val/", "C:evil", "..\\evil", "evil\n"])
 def test_a_path_that_leads_elsewhere_is_refused(packed, tmp_path, name):
     job, files = packed
-    with pytest.raises(InputError, match="plain names"):
+    with pytest.raises(InputError, match="is no file in the folder"):
         packing.unpack(job, files | {name: b"evil"})
     assert not (tmp_path / "out").exists() and not list(tmp_path.rglob("*evil*"))
 
@@ -316,7 +319,7 @@ def test_only_a_finished_run_of_the_config_is_stored(packed, tmp_path):
         bad = {name: content for name, content in files.items() if name != "result.json"}
         if result is not None:
             bad["result.json"] = json.dumps(result).encode()
-        with pytest.raises(InputError, match="a finished run of the config of toy"):
+        with pytest.raises(InputError, match="no finished run of the config of toy"):
             packing.unpack(job, bad)
     assert not (tmp_path / "out" / "toy" / "0").exists()
     packing.unpack(job, files)

@@ -203,7 +203,7 @@ def test_a_page_has_every_part(page, results):
     for told in ("70 finished runs of 10 experiments", "4 methods (ERM, PGL, SRNC and oracle)",
                  "seeds 0 to 6", "Clusters & classes.",
                  "the one with the best Micro-F1 on labelled validation nodes of the target",
-                 "what they must classify the target"):
+                 "classifies other nodes, the target"):
         assert told in page.text
     assert (page.table("experiment", "seed")
             == {"cora-pgl": [("8", ""), ("no result yet: interrupted, or still running", "")]})
@@ -298,7 +298,7 @@ def test_only_pictures_of_runs_are_taken(tmp_path, undrawn, monkeypatch):
     os.mkfifo(run / "pipe-selected.png")
     found = Page(rendered([tmp_path / "results"]))
     assert [image["alt"] for image in found.all("img")] == ["one, seed 0: good"]
-    assert f"{len(other) + 2} more left out" in found.text
+    assert f"{len(other) + 2} more are not shown" in found.text
     shutil.rmtree(run)
     run.symlink_to(tmp_path, target_is_directory=True)
     secret.rename(tmp_path / "secret-selected.png")
@@ -415,7 +415,7 @@ def test_the_command_writes_the_page(results, tmp_path):
     assert re.fullmatch(
         rf"wrote results.html \(0\.\d MiB\)\nwrote {len(figures)} figures to drawn\n", done.stdout)
     found = Page((tmp_path / "results.html").read_text(encoding="utf-8"))
-    assert "Ours & theirs" in found.text and "The plain GNN: cross-entropy" in found.text
+    assert "Ours & theirs" in found.text and "Plain GNN (ERM): cross-entropy" in found.text
     assert "Open-set shift: some" in found.text
     assert [path.name for path in (tmp_path / "results").iterdir()] == ["erm"]
     # A page that the command made is made anew, but only by itself.
@@ -435,7 +435,7 @@ def test_the_command_writes_the_page(results, tmp_path):
                                          (["{results}", "--paper", "nature"],
                                           "--paper: got 'nature'"),
                                          (["{results}", "--against", "nobody"],
-                                          "--against: got 'nobody'")])
+                                          "--against: 'nobody' is not")])
 def test_bad_input_is_one_line(words, told, results, tmp_path, capsys, undrawn):
     places = {"empty": tmp_path / "empty", "file": tmp_path / "file", "results": results}
     places["empty"].mkdir()

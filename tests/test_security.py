@@ -7,6 +7,8 @@ import json
 import pickle
 import re
 import socket
+import zipfile
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -19,128 +21,111 @@ from test_store import experiment, run
 import graphgym_srnc
 from graphgym_srnc import ERM, atomic, store
 from graphgym_srnc.cli.main import main
-from graphgym_srnc.data import checksums, citation, files, ocnnc
+from graphgym_srnc.data import checksums, citation, files, ocnnc, untrusted
 from graphgym_srnc.errors import InputError
+from graphgym_srnc.settings import plain_yaml
 
 HERE = Path(__file__).parent
 PAGE = HERE.parent / "docs" / "security.md"
 
 CLAIMS = {
-    "Each sentence here has a test": "security::test_each_sentence_has_a_test",
-    "Nothing is sent anywhere": "security::test_no_socket_is_opened",
+    "Every statement below": "security::test_each_sentence_has_a_test",
     "Python code is trusted": "api::test_a_method_of_ones_own_needs_no_other_line "
                               "model::test_a_layer_of_ones_own",
+    "The network is used only": "security::test_no_socket_is_opened",
+    "`ogb` itself may ask": "security::test_ogb_may_ask_for_its_newest_version",
     "`--trust` lets the files": "trust::test_trust_is_said_on_the_command_line "
                                 "trust::test_a_worker_trusts_what_its_parent_trusts",
     "Planetoid's files are pickles": "trust::test_trusted_pickles_of_planetoid "
         "bad_input_data::test_wrong_checksum_is_told_before_the_pickle_is_read",
-    "A Ray cluster is trusted": "ray::test_a_cluster_that_is_not_there",
-    "No config, grid file or stored run lets": "trust::test_a_config_cannot_loosen_trust "
-        "trust::test_a_wrong_name_of_trust_is_no_config_key",
-    "PyG's and ogb's readers work": "trust::test_a_downloaded_pickle_is_refused_whoever_reads_it "
+    "Ray authenticates nobody": "ray::test_a_cluster_that_is_not_there",
+    "run under an audit hook": "trust::test_a_downloaded_pickle_is_refused_whoever_reads_it "
         "trust::test_object_array_of_a_foreign_reader trust::test_text_that_a_reader_evaluates",
-    "name nothing and are read": "trust::test_own_processed_files_of_plain_data_need_no_trust "
-                                 "trust::test_plain_arrays_of_a_foreign_reader_need_no_trust",
-    "A stored run whose config names": "trust::test_a_stored_run_cannot_loosen_trust",
+    "can switch this protection off": "trust::test_a_config_cannot_loosen_trust "
+        "trust::test_a_wrong_name_of_trust_is_no_config_key "
+        "trust::test_a_stored_run_cannot_loosen_trust",
     "are read as tensors and plain arrays": "bad_input_data::test_pickled_code_is_never_run "
                                             "tables::test_a_pt_file_that_holds_something_else",
-    "are tensors and JSON": "model::test_other_values_are_refused "
-        "checkpoint::test_damaged_files_are_not_used fuzz::test_input_is_read_or_refused",
-    "A pickled estimator is no file": "security::test_a_pickled_estimator_is_refused",
-    "Yaml is read by a loader": "fuzz::test_yaml_bombs_are_refused "
-                                "gym::test_a_key_given_twice_is_refused",
+    "hold tensors and JSON": "model::test_other_values_are_refused "
+        "checkpoint::test_damaged_files_are_not_used fuzz::test_input_is_read_or_refused "
+        "security::test_a_pickled_estimator_is_refused",
+    "tags are ignored": "security::test_yaml_tags_construct_nothing",
+    "YAML with aliases": "fuzz::test_yaml_bombs_are_refused gym::test_a_key_given_twice_is_refused",
     "`metric_agg`": "gym::test_bad_value_names_its_key",
-    "Indices of every sparse matrix": "fuzz::test_indices_outside_their_matrix_are_refused",
-    "Of an `.npz` the arrays": "bad_input_data::test_only_the_arrays_that_are_asked_for_are_read",
-    "An array whose header says": "bad_input_data::test_a_header_that_promises_more_than_there_is "
-        "bad_input_data::test_a_header_that_promises_less_than_there_is "
-        "bad_input_data::test_a_small_file_does_not_fill_the_memory",
-    "Cells of tables": "tables::test_a_bad_file_is_one_line_and_leaves_nothing "
-                       "bad_input_data::test_tables",
-    "Features that are no finite": "bad_input_data::test_graph "
-        "bad_input_data::test_a_feature_whose_square_is_no_float_is_named",
-    "Only regular files": "bad_input_data::test_a_pipe_in_the_place_of_a_file_is_refused_at_once",
-    "A value that no run can have": "cli::test_numbers_that_no_run_can_have_are_refused "
-                                    "gym::test_a_key_that_no_method_reads_is_refused",
-    "What does no harm": "cli::test_what_does_nothing_and_what_unsettles_digits_is_told",
-    "Settings of a grid": "grid::test_a_grid_too_large_to_run_as_a_whole_wants_a_sample",
-    "Names of experiments": "store::test_names_that_would_leave_the_directory_are_refused "
+    "Index arrays of sparse": "fuzz::test_indices_outside_their_matrix_are_refused",
+    "if its header does not match":
+        "bad_input_data::test_a_header_that_promises_more_than_there_is "
+        "bad_input_data::test_a_header_that_promises_less_than_there_is",
+    "unpacks to more than 1 GiB": "bad_input_data::test_a_small_file_does_not_fill_the_memory",
+    "No such limit holds": "security::test_a_packed_pt_has_no_limit",
+    "Impossible values": "cli::test_numbers_that_no_run_can_have_are_refused "
+                         "gym::test_a_key_that_no_method_reads_is_refused",
+    "An experiment's name": "store::test_names_that_would_leave_the_directory_are_refused "
                             "store::test_links_are_refused",
-    "From another node": "ray::test_packed_files_are_plain_ones "
+    "A Ray worker may return": "ray::test_packed_files_are_plain_ones "
         "ray::test_too_many_bytes_are_not_sent ray::test_a_path_that_leads_elsewhere_is_refused "
         "ray::test_only_a_finished_run_of_the_config_is_stored",
-    "A node of a cluster whose": "ray::test_nodes_with_other_data_are_refused",
-    "`result.json` has a SHA-256": "check::test_a_changed_bit_is_refused_or_changes_nothing "
-                                   "cache::test_a_spoilt_file_is_made_again",
-    "No bit of them": "check::test_a_changed_bit_is_refused_or_changes_nothing "
-                      "benchmarks_faults::test_nothing_is_wrong_in_silence",
-    "A record whose parts": "store::test_a_damaged_record_is_told_and_kept_aside "
-                            "store::test_a_key_that_is_there_twice_is_damage",
-    "A record of a newer version": "store::test_records_of_older_and_newer_versions",
-    "Archives (`.npz`, `.pt`) of others": "security::test_archives_of_others_are_compared",
-    "A graph folder that `data make`": "tables::test_what_was_edited_by_hand_stays_and_is_told",
-    "that another process replaces": "tables::test_a_folder_that_is_replaced_while_it_is_read",
-    "The configs of runs": "check::test_an_edited_config_is_told",
-    "`check` looks over": "check::test_what_is_wrong_is_told_by_name check::test_models "
+    "carry a SHA-256": "check::test_a_changed_bit_is_refused_or_changes_nothing "
+                       "cache::test_a_spoilt_file_is_made_again",
+    "A damaged file is reported": "check::test_a_changed_bit_is_refused_or_changes_nothing "
+                                  "benchmarks_faults::test_nothing_is_wrong_in_silence "
+                                  "store::test_a_damaged_record_is_told_and_kept_aside",
+    "and an edit causes": "tables::test_what_was_edited_by_hand_stays_and_is_told "
+                          "check::test_an_edited_config_is_told",
+    "`check` verifies": "check::test_what_is_wrong_is_told_by_name check::test_models "
         "check::test_pictures_event_files_and_graph_folders_are_looked_over "
         "check::test_every_changed_bit_of_what_is_only_looked_at_is_seen",
-    "The model of another run": "model::test_what_is_refused",
     "A checkpoint is used only": "checkpoint::test_files_of_other_runs_are_not_used "
                                  "checkpoint::test_damaged_files_are_not_used",
-    "Runs are not added": "cli::test_runs_of_other_data_are_not_pooled "
-                          "grid_cli::test_runs_of_other_data_under_the_same_name_are_refused",
-    "finds faults, not forgers": "security::test_a_forged_record_is_read",
-    "has no checksum: another digit": "security::test_a_table_of_others_is_taken_as_it_is",
-    "do not compare the certificates": "security::test_what_downloads_check",
+    "Runs on different data": "cli::test_runs_of_other_data_are_not_pooled "
+                              "grid_cli::test_runs_of_other_data_under_the_same_name_are_refused",
+    "detect damage, not forgery": "security::test_a_forged_record_is_read",
+    "from elsewhere have no checksum": "security::test_a_table_of_others_is_taken_as_it_is",
+    "do not verify TLS": "security::test_what_downloads_check",
     "from one fixed commit": "security::test_what_downloads_check "
                              "shifts_cross::test_download_is_kept_only_if_whole",
-    "MATLAB files": "shifts_cross::test_refused_networks shifts_ocnnc::test_refused_files",
-    "`run` has no limit": "security::test_run_has_no_limits "
+    "A damaged `.mat` file": "shifts::test_a_matlab_file_is_read_from_whom_one_trusts "
+                             "shifts_cross::test_refused_networks shifts_ocnnc::test_refused_files",
+    "`run` has no time": "security::test_run_has_no_limits "
         "grid::test_a_run_out_of_time_is_stopped grid::test_a_run_out_of_memory_is_stopped",
-    "A file holds its old content": "faults::test_the_store_keeps_what_is_finished "
+    "After a crash a file": "faults::test_the_store_keeps_what_is_finished "
         "store::test_a_failed_write_leaves_the_old_file_and_no_litter "
         "faults::test_a_command_resumes_after_any_fault",
-    "A folder is replaced by two renames":
+    "An interrupted replacement":
         "tables::test_a_stopped_replacement_leaves_the_old_folder_or_the_new_one "
         "tables::test_a_killed_replacement_is_put_in_order_by_the_next_command",
-    "Two processes never write": "cli::test_commands_started_at_once_make_each_run_once "
-        "grid::test_killed_at_any_moment_and_resumed_all_runs_are_there_once",
-    "A run is looked at again": "cli::test_two_commands_at_one_name "
-                                "store::test_what_has_come_since_the_plan_stays",
-    "Nothing that was finished is deleted": "store::test_finished_results_need_a_flag "
-                                            "cli::test_results_are_kept_resumed_and_overwritten",
-    "`--overwrite` replaces only a folder": "tables::test_a_folder_of_the_user_is_never_replaced "
+    "A lock of the operating system": "cli::test_commands_started_at_once_make_each_run_once "
+        "grid::test_killed_at_any_moment_and_resumed_all_runs_are_there_once "
+        "cli::test_two_commands_at_one_name store::test_what_has_come_since_the_plan_stays",
+    "Finished results are deleted": "store::test_finished_results_need_a_flag "
+                                    "cli::test_results_are_kept_resumed_and_overwritten",
+    "`--overwrite` replaces only folders": "tables::test_a_folder_of_the_user_is_never_replaced "
         "tables::test_what_was_put_beside_our_files_stays "
         "tables::test_what_was_edited_by_hand_stays_and_is_told "
         "tables::test_inputs_within_the_output_are_refused",
-    "replace a file only with": "cli::test_no_output_replaces_a_file "
-                                "cli::test_outputs_are_replaced_on_demand",
-    "Who waits for another": "cache::test_who_waits_for_another_process_says_so",
-    "No clock decides": "faults::test_a_clock_that_jumps_changes_nothing",
-    "Bad input is one line": "cli::test_bad_input_is_one_line_and_nothing_is_written "
+    "replace files only with": "cli::test_no_output_replaces_a_file "
+                               "cli::test_outputs_are_replaced_on_demand",
+    "Bad input gives a one-line": "cli::test_bad_input_is_one_line_and_nothing_is_written "
         "cli::test_other_errors_take_one_line_and_finished_runs_stay",
-    "`--debug` shows": "cli::test_an_error_of_ours_says_how_to_see_more",
     "Ctrl-C and SIGTERM": "cli::test_ctrl_c_keeps_finished_runs",
-    "Text of strangers": "fuzz::test_names_of_strangers_steer_nothing "
-                         "compare::test_names_are_escaped_everywhere",
-    "In Markdown no name": "compare::test_no_name_becomes_a_link_or_html",
-    "The page of `report` loads": "report_html::test_a_page_loads_nothing",
-    "The page of `discover` loads": "map::test_a_page_runs_its_own_script_and_nothing_else",
-    "Only pictures are taken": "report_html::test_only_pictures_of_runs_are_taken",
-    "Wrong is another number": "benchmarks_faults::test_ends_that_must_not_be "
-        "benchmarks_faults::test_other_numbers_without_a_word_are_noticed",
-    "Two were found": "check::test_what_is_wrong_is_told_by_name "
-                      "store::test_a_record_that_cannot_be_read_back_is_told",
-    "puts a fault or a kill": "benchmarks_faults::test_nothing_is_wrong_in_silence "
-                              "benchmarks_faults::test_kills_and_pairs",
-    "reads as many damaged": "fuzz::test_input_is_read_or_refused",
+    "Foreign text is escaped": "fuzz::test_names_of_strangers_steer_nothing "
+        "compare::test_names_are_escaped_everywhere compare::test_no_name_becomes_a_link_or_html",
+    "The page of `report`": "report_html::test_a_page_loads_nothing "
+                            "map::test_a_page_runs_its_own_script_and_nothing_else",
+    "Both pages load nothing": "report_html::test_a_page_loads_nothing "
+                               "map::test_a_page_runs_its_own_script_and_nothing_else",
+    "inject faults and kills": "benchmarks_faults::test_nothing_is_wrong_in_silence "
+                               "benchmarks_faults::test_kills_and_pairs",
+    "\"Wrong\" means": "benchmarks_faults::test_ends_that_must_not_be "
+                       "benchmarks_faults::test_other_numbers_without_a_word_are_noticed",
 }
 """A marker of each sentence, and the tests of it, as the end of a file's name and the function."""
 
 
 def sentences(page: str) -> list[str]:
     """What a page states: its paragraphs and the points of its lists, sentence by sentence."""
-    page = re.sub(r"^(\||#|    ).*$", "\n", page.split("## If you find a hole")[0], flags=re.M)
+    page = page.split("## Reporting a vulnerability")[0]
+    page = re.sub(r"^(\||#|    ).*$", "\n", page, flags=re.M)
     parts = re.split(r"\n\s*\n|^- ", page, flags=re.M)
     return [" ".join(sentence.split()) for part in parts
             for sentence in re.split(r"(?<=[.!?])\s+(?=[A-Z`])", part.strip()) if sentence.strip()]
@@ -154,7 +139,7 @@ def functions(file: str) -> set[str]:
 def test_each_sentence_has_a_test():
     found = sentences(PAGE.read_text(encoding="utf-8"))
     introduction = found.pop(0)
-    assert introduction.endswith("with the user's rights.") and len(found) > 50
+    assert introduction.endswith("with your rights.") and len(found) > 40
     for sentence in found:
         assert [marker for marker in CLAIMS if marker in sentence], f"no test of: {sentence}"
     for marker, tests in CLAIMS.items():
@@ -185,15 +170,37 @@ def test_no_socket_is_opened(tmp_path, offline, unchanged_globals):
 @pytest.mark.filterwarnings("ignore")
 def test_a_pickled_estimator_is_refused(tmp_path):
     (tmp_path / "a.pt").write_bytes(pickle.dumps(ERM(hidden=4, steps=1, rounds=0).fit(make_task())))
-    with pytest.raises(InputError, match="the file of a trained model"):
+    with pytest.raises(InputError, match="cannot be read as a trained model"):
         graphgym_srnc.load(tmp_path / "a.pt")
+
+
+def test_ogb_may_ask_for_its_newest_version():
+    source = Path(find_spec("ogb").origin).with_name("version.py").read_text(encoding="utf-8")
+    assert "check_outdated('ogb'" in source
+
+
+def test_yaml_tags_construct_nothing(tmp_path):
+    text = f"a: !!python/object/apply:os.mkdir [{tmp_path}/made]\nb: !!int 3\n"
+    assert plain_yaml(text) == {"a": [f"{tmp_path}/made"], "b": "3"}
+    assert not (tmp_path / "made").exists()
+
+
+def test_a_packed_pt_has_no_limit(tmp_path, monkeypatch):
+    torch.save({"x": torch.zeros(2 ** 19), "edge_index": torch.zeros(2, 0)}, tmp_path / "a.pt")
+    with (zipfile.ZipFile(tmp_path / "a.pt") as archive,
+          zipfile.ZipFile(tmp_path / "b.pt", "w", zipfile.ZIP_DEFLATED) as packed):
+        for name in archive.namelist():
+            packed.writestr(name, archive.read(name))
+    assert (tmp_path / "b.pt").stat().st_size < 10_000
+    monkeypatch.setattr(untrusted, "UNPACKED", 2 ** 20)
+    assert files.load(tmp_path / "b.pt")[0]["x"].numel() == 2 ** 19
 
 
 def test_archives_of_others_are_compared(tmp_path):
     graph = make_graph()
     np.savez(tmp_path / "a.npz", x=graph.x, edge_index=graph.edge_index, y=graph.y)
     torch.save(graph, tmp_path / "a.pt")
-    for name, told in (("a.npz", "Bad CRC"), ("a.pt", "it is damaged, the checksum")):
+    for name, told in (("a.npz", "Bad CRC"), ("a.pt", "is damaged: the checksum")):
         content = bytearray((tmp_path / name).read_bytes())
         content[content.index(graph.x.numpy().tobytes()) + 40] ^= 1
         (tmp_path / name).write_bytes(content)

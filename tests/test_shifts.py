@@ -373,7 +373,7 @@ def test_describe_counts_and_warns(tmp_path, capsys):
                                  "unseen 2": {"source": 0, "target": 3}}
     text = " ".join(summary["warnings"])
     for part in ("8 of 12 nodes have no edge", "2 of 12 nodes have no label", "1 self-loops",
-                 "1 repeated", "homophily is 0.00"):
+                 "1 repeated", "only 0 % of edges join"):
         assert part in text
     show(summary)
     assert "unseen 2" in capsys.readouterr().out

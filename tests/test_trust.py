@@ -129,7 +129,7 @@ def test_object_array_of_a_foreign_reader(mark, capsys):
     for command in (run, lambda: main(["data", "show", "--cfg", "config.yaml"])):
         line = refusal(command(), capsys)
         assert "FacebookPagePage" in line and str(facebook().parents[1].absolute()) in line
-        assert "a pickle that asks for numpy." in line and "--trust" in line
+        assert "a pickle that needs numpy." in line and "--trust" in line
     assert not mark.exists() and not Path("out").exists()
 
 

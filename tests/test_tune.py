@@ -206,7 +206,7 @@ def test_bad_input_is_one_line_and_leaves_nothing(tmp_path, capsys, more, key):
     assert main([*words(tmp_path, "synthetic.num_val", "30"), *more]) == 2
     captured = capsys.readouterr()
     assert captured.err.count("\n") == 1
-    assert captured.err.startswith(f"error: {key}: got "), captured.err
+    assert captured.err.startswith(f"error: {key}: "), captured.err
     assert not list(tmp_path.iterdir())
 
 
@@ -217,13 +217,13 @@ def test_no_link_leads_out_of_the_folder(tmp_path, capsys, place):
     link.parent.mkdir(parents=True)
     link.symlink_to(outside)
     assert main(words(tmp_path / "o")) == 2
-    assert "a real directory, no link" in capsys.readouterr().err and not list(outside.iterdir())
+    assert "Use a real folder, no link" in capsys.readouterr().err and not list(outside.iterdir())
 
 
 def test_a_place_that_is_no_folder_is_bad_input_and_no_failing_trial(tmp_path, inline, capsys):
     (tmp_path / "s").write_text("mine")
     assert main(words(tmp_path)) == 2
-    assert capsys.readouterr().err.startswith("error: out_dir: got ")
+    assert capsys.readouterr().err.startswith("error: out_dir: ")
     assert (tmp_path / "s").read_text() == "mine" and not inline
 
 
@@ -295,7 +295,7 @@ def test_again_nothing_runs_and_more_trials_continue(tmp_path, inline, capsys):
     before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
     for more in (["--block", "gnn.act elu"], ["--methods", "cmd"], ["--seeds", "100-102"]):
         assert main([*words(tmp_path, trials=5), *more]) == 2
-        assert "another --name, or --overwrite" in capsys.readouterr().err
+        assert "another --name, or add --overwrite" in capsys.readouterr().err
     assert before == {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
     inline.clear()
     assert main([*words(tmp_path, "--overwrite", trials=1), "--methods", "cmd"]) == 0
@@ -363,11 +363,11 @@ def test_a_failing_trial_is_lost_and_told(tmp_path, inline, capsys, monkeypatch)
     assert found["cmd"]["chosen"]["cmd.weight"] == 1.0 and len(found["cmd"]["trials"]) == 4
     assert all(trial["state"] != "failed" for trial in found["dann"]["trials"])
     captured = capsys.readouterr()
-    assert f"cmd: {len(failed)} failed" in captured.out
+    assert f"cmd: {len(failed)} trials failed" in captured.out
 
     monkeypatch.setattr(CMD, "losses", lambda self: {}["nothing"])
     assert main(words(tmp_path, "--overwrite")) == 1
-    assert "every trial failed: cmd" in capsys.readouterr().err
+    assert "Every trial failed for cmd" in capsys.readouterr().err
     assert record(tmp_path)["methods"]["cmd"]["chosen"] is None
     assert "cmd" not in (tmp_path / "s" / "tuned.txt").read_text()
 
@@ -382,7 +382,7 @@ def test_values_that_do_not_go_together_cost_a_trial(tmp_path, inline, monkeypat
     assert len(trials) == 4, "the whole space"
     assert [trial["state"] == "failed" for trial in trials] == [
         trial["setting"]["cmd.batch_size"] == -1 for trial in trials]
-    assert "cmd: 2 failed" in capsys.readouterr().out
+    assert "cmd: 2 trials failed" in capsys.readouterr().out
 
 
 def test_it_goes_on_after_ctrl_c(tmp_path, inline, monkeypatch, capsys):
@@ -402,7 +402,7 @@ def test_it_goes_on_after_ctrl_c(tmp_path, inline, monkeypatch, capsys):
 
     monkeypatch.setattr(local, "warm", stopping)
     assert main(words(tmp_path)) == 130
-    assert "the same command goes on" in capsys.readouterr().err
+    assert "repeat the command to continue" in capsys.readouterr().err
     assert not (tmp_path / "s" / "tuned.json").exists()
     monkeypatch.setattr(local, "warm", warm)
     assert main(words(tmp_path)) == 0
@@ -423,7 +423,7 @@ def test_it_goes_on_after_a_kill(tmp_path, inline):
     assert kept
     done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
-    assert "cmd: from testing/cmd" in done.stdout and "run them on other seeds" in done.stdout
+    assert "cmd: from testing/cmd" in done.stdout and "next, on other seeds" in done.stdout
     assert main(words(tmp_path / "here", trials=3)) == 0
     there, here = without_seconds(record(tmp_path)), without_seconds(record(tmp_path / "here"))
     assert there["methods"] == here["methods"]

@@ -1,4 +1,4 @@
-"""Every method as an estimator in scikit-learn's manner, without GraphGym or global state."""
+"""Scikit-learn style estimators for every method, without GraphGym or global state."""
 from __future__ import annotations
 
 from graphgym_srnc.api.estimator import Estimator

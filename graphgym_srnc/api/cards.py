@@ -1,4 +1,4 @@
-"""Model cards: what a saved model is, in Markdown with the front matter of the Hugging Face hub."""
+"""Model cards: Markdown descriptions of saved models for the Hugging Face hub."""
 from __future__ import annotations
 
 import json
@@ -14,11 +14,18 @@ if TYPE_CHECKING:
     from graphgym_srnc.api.estimator import Estimator
 
 MOST = 12
-"""Scores that a card has."""
+"""Maximum number of scores on a card."""
 
 
 def write(path: str | os.PathLike, model: Estimator, file: str) -> None:
-    """Write the card of a fitted model that lies in ``file``, whole or not at all.
+    """Write the model card of a fitted model.
+
+    The file is written completely or not at all.
+
+    Args:
+        path: file to write the card to.
+        model: the fitted estimator.
+        file: name of the model file, used in the example on the card.
 
     Raises:
         InputError: the card cannot be written.
@@ -26,12 +33,12 @@ def write(path: str | os.PathLike, model: Estimator, file: str) -> None:
     try:
         atomic.write_text(Path(path), card(model, file))
     except OSError as error:
-        allowed = f"a file that can be written ({error.strerror})"
-        raise InputError("card", str(path), allowed) from error
+        message = f"{path} cannot be written ({error.strerror})"
+        raise InputError.plain("card", message) from error
 
 
 def card(model: Estimator, file: str) -> str:
-    """The text of the card: what was learnt, scores, the verdict, parameters, how to load it."""
+    """Text of the model card: training data, scores, diagnostics, usage and parameters."""
     name, record = type(model).__name__, getattr(model, "record_", None)
     scores = {part: own for part, own in (getattr(model, "scores_", None) or {}).items() if own}
     task = record.task if record is not None else "not known"
@@ -46,9 +53,9 @@ def card(model: Estimator, file: str) -> str:
         f"A node classifier of graphgym-srnc {__version__}.", "",
         f"- trained on: {escape_markdown(plain(task))}",
         f"- features of a node: {model.n_features_in_}",
-        f"- classes: {classes}" + ", of which the last one is for nodes of no known class"
-        * open_set, "", "## Scores", "", *_table(scores), "## When to distrust it", "",
-        *([f"- {escape_markdown(plain(text))}" for text in doubts] or ["Nothing looked odd."]), "",
+        f"- classes: {classes}" + "; the last one means that a node belongs to no known class"
+        * open_set, "", "## Scores", "", *_table(scores), "## Warnings", "",
+        *([f"- {escape_markdown(plain(text))}" for text in doubts] or ["No warnings."]), "",
         "## How to use it", "", "```python", "from graphgym_srnc import load", "",
         f"model = load({file!r})", "model.predict(graph)  # a PyG Data with x [V, "
         f"{model.n_features_in_}] and edge_index [2, E]", "```", "", "## Parameters", "",
@@ -58,7 +65,7 @@ def card(model: Estimator, file: str) -> str:
 
 
 def _front_matter(name: str, task: str, scores: Mapping[str, Mapping[str, float]]) -> str:
-    # What is valid JSON is valid YAML.
+    # YAML is a superset of JSON.
     facts: dict[str, Any] = {
         "library_name": "graphgym-srnc", "pipeline_tag": "graph-ml",
         "tags": ["node-classification", "graph-neural-networks", "distribution-shift"]}

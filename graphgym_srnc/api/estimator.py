@@ -1,4 +1,4 @@
-"""The estimator that all methods share: training by own random numbers, prediction, files."""
+"""Base class of all estimators: training, prediction, saving and loading."""
 from __future__ import annotations
 
 import contextlib
@@ -32,46 +32,51 @@ from graphgym_srnc.train.selection import SELECTIONS
 from graphgym_srnc.train.verdict import judge
 
 HELD_OUT = 0.2
-"""Share of the training nodes that are held out for such a cut where there is no validation."""
+"""Share of the training nodes held out to set the threshold if there are no validation nodes."""
 
 _training = threading.RLock()
 
 
 class Estimator(BaseEstimator):
-    """What every estimator has; each method has one, whose own parameters come before these.
+    """Base class of the estimators; each method has a subclass with its own parameters first.
 
     Args:
-        backbone: ``gcn``, ``sage``, ``gat``, ``sgc``, ``mlp`` or ``dgi``; GraphGym's names
-            (``gcnconv``) do as well.
+        backbone: encoder: ``gcn``, ``sage``, ``gat``, ``sgc``, ``mlp`` or ``dgi``. GraphGym's names
+            (``gcnconv``) are accepted too.
         hidden: width of the hidden layers.
-        layers: number of layers; the last one gives the logits.
-        dropout: dropout on hidden layers.
-        activation: of hidden layers: ``relu``, ``selu``, ``elu``, ``tanh``, ``swish``, ``lrelu_01``
-            or ``identity``.
-        heads: attention heads of ``gat``; ``hidden`` is shared among them.
-        features: how features are scaled: ``row`` (sum 1), ``l2`` (length 1), ``auto`` (``l2``,
-            dense ones centred) or ``none``.
+        layers: number of layers, including the output layer.
+        dropout: dropout probability of the hidden layers.
+        activation: activation of the hidden layers: ``relu``, ``selu``, ``elu``, ``tanh``,
+            ``swish``, ``lrelu_01`` or ``identity``.
+        heads: number of attention heads of ``gat``. The heads share the ``hidden`` units.
+        features: feature scaling: ``row`` (each row sums to 1), ``l2`` (each row has length 1),
+            ``auto`` (``l2``, and dense features are centred first) or ``none``.
         lr: learning rate of Adam.
         weight_decay: weight decay of Adam.
-        selection: what the best episode is chosen by: ``target_val``, ``source_val``,
-            ``target_modularity``, ``last``, or by what there is (``auto``), see :meth:`fit`.
-        min_agreement: with ``target_modularity``, the least share of target nodes on which an
-            episode and episode 0 agree, of those that neither calls unknown.
-        max_episodes: at most so many after episode 0; -1 = as many as the method asks for.
-        patience: stop after so many episodes in a row without a better score; 0 = never.
-        open_set: whether the target may hold classes that training has not; None = what the
-            labels say, see :meth:`fit`.
-        random_state: seeds all that training draws. There is no other source of randomness.
-        num_threads: threads that train and predict; ``auto`` takes one for a graph of less than a
-            million directions of edges, else two. The number that torch had is put back.
-        callbacks: called after each episode with it, the method and the task; they are not saved.
-        verbose: show how far training is, on stderr: bars on a terminal, else a line now and then.
-            Any number above 0 does as True does.
+        selection: criterion that selects the best episode: ``target_val``, ``source_val``,
+            ``target_modularity``, ``last``, or ``auto``, which depends on the labels (see
+            :meth:`fit`).
+        min_agreement: with ``target_modularity``, the minimum agreement of an episode with episode
+            0. It is the share of equal predictions among target nodes that neither predicts as
+            unknown.
+        max_episodes: maximum number of episodes after episode 0; -1 = the number the method asks
+            for.
+        patience: stop after this number of episodes in a row without a better score; 0 = never.
+        open_set: whether the target may contain classes that the training nodes do not have; None =
+            inferred from the labels, see :meth:`fit`.
+        random_state: seed of all random numbers drawn in training.
+        num_threads: number of CPU threads for training and prediction. ``auto`` uses one thread if
+            the graph has fewer than a million directed edges, else two. The previous setting of
+            torch is restored afterwards.
+        callbacks: functions called after each episode with the episode, the method and the task.
+            They are not saved.
+        verbose: whether to show progress on stderr, as a bar on a terminal and as lines elsewhere.
+            Any positive number counts as True.
     """
 
     _method: type[Method]
 
-    # Graphs are no metadata; scikit-learn would make a method set_..._request for each argument.
+    # Graphs are not metadata; otherwise scikit-learn adds a set_..._request method for each.
     __metadata_request__fit = {"source": UNUSED, "target": UNUSED}
     __metadata_request__predict = __metadata_request__predict_proba = {"graph": UNUSED}
     __metadata_request__transform = {"graph": UNUSED}
@@ -92,33 +97,39 @@ class Estimator(BaseEstimator):
         raise TypeError("an estimator is made for a method: graphgym_srnc.SRNC(), ...")
 
     def fit(self, source: ShiftTask | Data, target: Data | None = None) -> Estimator:
-        """Train, and keep the weights of the best episode.
+        """Train on a graph or task and keep the weights of the best episode.
 
-        With ``selection="auto"`` that is the one with the largest Micro-F1 on validation nodes or,
-        where there are none, with the largest modularity of the predicted classes on the target,
-        which takes no label. In open-set shift where no validation node is of an unknown class,
-        Micro-F1 is largest for a method that never says unknown. SRNC, which has a cut of its own,
-        goes by modularity then. Other methods take the last episode and the cut that lets 95 % of
-        the validation nodes through, for which, if there are none, a fifth of the training nodes of
-        each class is held out.
+        ``selection="auto"`` chooses the criterion from the labels:
 
-        Training happens on the device of the data, and so does prediction afterwards; a model from
-        a file predicts on the CPU. Layers draw from torch's one generator, which is put back
-        afterwards, so in a process one fit runs at a time and others wait.
+        - Validation nodes exist: the largest Micro-F1 on them.
+        - No validation nodes: the largest modularity of the predicted classes on the target. This
+          needs no labels.
+        - Open-set shift, but no validation node of an unknown class: Micro-F1 would favour a method
+          that never predicts unknown. Methods that learn the unknown class themselves, such as
+          SRNC, use modularity. Other methods use the last episode and the threshold that accepts
+          95 % of the validation nodes. If there are no validation nodes, a fifth of the training
+          nodes of each class is held out.
+
+        Training and later predictions run on the device of the data. A model loaded from a file
+        predicts on the CPU. Layers draw from torch's global generator, which is restored
+        afterwards. Therefore only one fit runs at a time in a process, and concurrent calls wait.
 
         Args:
-            source: a :class:`~graphgym_srnc.task.ShiftTask`; or a ``Data`` with ``x`` ``[V, F]``,
-                ``edge_index`` ``[2, E]``, ``y`` ``[V]`` and ``train_mask`` ``[V]``, and
-                ``val_mask`` and ``test_mask`` if there are any. Labels are whole numbers, -1 where
-                there is none, or words. Classes without a training node are unknown. No label
-                outside the masks is used; with ``open_set`` None, there is an unknown class if any
-                node has one that training has not.
-            target: another graph to predict, whose labels need not be known; ``val_mask`` and
-                ``test_mask`` are then its own, and the source's ``val_mask`` is held out. Without
-                a ``train_mask`` all labelled nodes of the source teach.
+            source: a :class:`~graphgym_srnc.task.ShiftTask`, or a ``Data`` with ``x`` ``[V, F]``,
+                ``edge_index`` ``[2, E]``, ``y`` ``[V]`` and ``train_mask`` ``[V]``. ``val_mask``
+                and ``test_mask`` are optional. Labels are integers, with -1 for unlabelled nodes,
+                or strings. Classes without a training node are unknown. Labels outside the masks
+                are not used, except to infer ``open_set`` if it is None: there is an unknown class
+                if any node has a label that no training node has.
+            target: another graph to predict; its labels are optional. ``val_mask`` and
+                ``test_mask`` are then those of the target, and the source's ``val_mask`` is held
+                out. Without a ``train_mask`` all labelled source nodes are training nodes.
+
+        Returns:
+            The fitted estimator itself.
 
         Raises:
-            InputError: a parameter, the graphs or their labels are not what they should be.
+            InputError: a parameter, a graph or its labels are invalid.
             FloatingPointError: a loss term is NaN or infinite.
         """
         own, shared = parameters.checked(self)
@@ -140,36 +151,53 @@ class Estimator(BaseEstimator):
         return self
 
     def predict(self, graph: Data) -> np.ndarray:
-        """The class ``[V]`` of each node of any graph with the same features, by its label in
-        training; -1 or ``unknown`` = unknown. The graph plays the target's part."""
+        """Predicted class of each node of a graph, in the role of the target.
+
+        Args:
+            graph: a ``Data`` with ``x`` ``[V, F]`` and ``edge_index`` ``[2, E]``. It may differ
+                from the training graph but has the same features.
+
+        Returns:
+            Classes ``[V]`` as labelled in training. The unknown class is -1 for integer labels and
+            ``unknown`` for strings.
+        """
         scores = self._scores(graph)
         return self.classes_[self.method_.decide(scores).cpu().numpy()]
 
     def predict_proba(self, graph: Data) -> np.ndarray:
-        """Probabilities ``[V, len(classes_)]`` of the classes; the likeliest is the predicted one.
+        """Class probabilities ``[V, len(classes_)]``; the most probable class is the predicted one.
 
-        Known classes share what the softmax gives them. The unknown one is as likely as the
-        likeliest known class where the confidence is at the threshold, and the likelier the further
-        below, see :meth:`~graphgym_srnc.methods.base.Method.posterior`.
+        The softmax distributes the probability of the known classes. At the threshold, the unknown
+        class is as probable as the most probable known class. It becomes more probable as the
+        confidence falls below the threshold, see
+        :meth:`~graphgym_srnc.methods.base.Method.posterior`.
         """
         scores = self._scores(graph)
         return self.method_.posterior(scores).cpu().numpy()
 
     def transform(self, graph: Data) -> np.ndarray:
-        """The embedding ``[V, hidden]`` of each node: the last hidden layer of the cluster GNN, or
-        of the classifier where there is none."""
+        """Embedding ``[V, hidden]`` of each node.
+
+        This is the last hidden layer of the cluster GNN, or of the classifier if there is no
+        cluster GNN.
+        """
         with self._reading(graph) as checked:
             return self._model.embedding(checked).cpu().numpy()
 
     def accuracy(self, graph: Data | ShiftTask, y: Any = None) -> float:
-        """The share of nodes whose predicted class is right, which is Micro-F1.
+        """Share of correctly predicted nodes, which equals Micro-F1.
 
-        Not called ``score``, as scikit-learn does, since many methods have an option of that name.
+        A class that training did not have counts as correct if it is predicted as unknown. The
+        method is not named ``score`` as in scikit-learn, because many methods have an option of
+        that name.
 
         Args:
-            graph: a task, of which the test nodes count; or a graph, of which those in its
-                ``test_mask`` count, or without one all labelled nodes.
-            y: labels ``[V]`` in the place of those of the graph; -1 or empty = none.
+            graph: a task, which is evaluated on its test nodes; or a graph, which is evaluated on
+                its ``test_mask``, or on all labelled nodes if it has none.
+            y: labels ``[V]`` that replace those of the graph; -1 or an empty string = no label.
+
+        Returns:
+            The accuracy, between 0 and 1.
 
         Raises:
             InputError: no node has a label.
@@ -177,10 +205,11 @@ class Estimator(BaseEstimator):
         check_is_fitted(self, "method_")
         labels, nodes = _labelled(graph, y, self.classes_)
         if not len(nodes):
-            raise InputError("y", "no node with a label", "labels to compare predictions with")
+            raise InputError.plain("y", "no node has a label to compare predictions with",
+                                   "Give y, or label some nodes")
         predicted = self.predict(graph.target if isinstance(graph, ShiftTask) else graph)
         known = np.isin(labels, self.classes_)
-        # A class that training did not have is rightly called unknown, where there is such a class.
+        # "Unknown" is the correct prediction for a class that training did not have.
         unknown = self.classes_[-1] if self.method_.task.open_set else None
         right = np.where(known, predicted == labels, predicted == unknown)
         return float(right[nodes].mean())
@@ -188,23 +217,25 @@ class Estimator(BaseEstimator):
     @available_if(lambda self: (self._method.log_cluster_posterior
                                 is not Method.log_cluster_posterior))
     def clusters(self, graph: Data) -> np.ndarray:
-        """The cluster ``[V]`` of each node of a graph, by the first cluster GNN.
+        """Cluster ``[V]`` of each node, assigned by the first cluster GNN.
 
         Raises:
-            InputError: the model has none.
+            InputError: the model has no cluster GNN.
         """
         with self._reading(graph) as checked:
             log_q = self.method_.log_cluster_posterior(checked)
         if log_q is None:
-            raise InputError(type(self).__name__, "no cluster GNN", "a model that has one")
+            raise InputError.plain(type(self).__name__, "this model has no cluster GNN")
         return log_q[0].argmax(1).cpu().numpy()
 
     def save(self, path: str | os.PathLike, card: str | os.PathLike | None = None) -> None:
-        """Write the trained model into one file, whole or not at all; ``load`` reads it.
+        """Save the trained model to one file that ``load`` reads.
+
+        The file is written completely or not at all.
 
         Args:
             path: the file.
-            card: also write a model card here, as the Hugging Face hub shows it (``README.md``).
+            card: file of a model card (``README.md`` of the Hugging Face hub) to write too.
 
         Raises:
             InputError: a file cannot be written.
@@ -216,7 +247,7 @@ class Estimator(BaseEstimator):
 
     @contextlib.contextmanager
     def _shown(self) -> Iterator[tuple[trainer.Callback, ...]]:
-        """A callback that shows how far training is, if somebody wants to see it."""
+        """Yield the callback that shows progress, or none if ``verbose`` is off."""
         if not self.verbose:
             yield ()
             return
@@ -236,19 +267,19 @@ class Estimator(BaseEstimator):
 
     def _task(self, source: ShiftTask | Data, target: Data | None, shared: dict[str, Any]
               ) -> tuple[ShiftTask, list[Any]]:
-        """The task to train on, where the data lie, and the label of each class of the method."""
+        """The task to train on, on the device of the data, and the label of each of its classes."""
         open_set = shared["open_set"]
         if not isinstance(source, (Data, ShiftTask)):
-            raise InputError("source", type(source).__name__, "a ShiftTask or a PyG Data "
-                             "(from_frames, from_networkx make one; OnNodes serves GridSearchCV)")
+            raise InputError.plain(
+                "source", f"fit needs a ShiftTask or a PyG Data, not a {type(source).__name__}",
+                "Make one with from_frames or from_networkx; use OnNodes with GridSearchCV")
         if isinstance(source, Data):
             held_out = HELD_OUT if self._method.prior is None else 0.0
             task, classes = shifts.from_data(source, target, open_set=open_set, held_out=held_out,
                                              seed=shared["random_state"])
             task, classes = task.to(getattr(source.x, "device", "cpu")), classes.tolist()
         elif target is not None:
-            allowed = "nothing beside a ShiftTask, which has its own"
-            raise InputError("target", type(target).__name__, allowed)
+            raise InputError.plain("target", "a ShiftTask contains its own target", "Leave it out")
         elif open_set not in (None, source.open_set):
             raise InputError("open_set", open_set, f"None or {source.open_set}, as the task says")
         else:
@@ -256,12 +287,13 @@ class Estimator(BaseEstimator):
         if not self._method.oracle:
             return task, classes
         if task.oracle is None:
-            raise InputError(type(self).__name__, task.name, "a ShiftTask that has an oracle")
+            message = f"{task.name} has no oracle task, which this method needs"
+            raise InputError.plain(type(self).__name__, message)
         return task.oracle, original_labels(task.oracle)
 
     def _become(self, model: TrainedModel, record: trainer.RunRecord | None,
                 scores: dict[str, dict[str, float]] | None) -> None:
-        """Set the fitted attributes; those of training only where it is known."""
+        """Set the fitted attributes; those of training only if ``record`` is given."""
         self._model, self.method_, self.classes_ = model, model.method, np.array(model.classes)
         self.n_features_in_ = model.method.task.num_features
         if record is not None:
@@ -274,7 +306,7 @@ class Estimator(BaseEstimator):
 
     @contextlib.contextmanager
     def _reading(self, graph: Data) -> Iterator[Data]:
-        """A graph as the model reads it, with the threads for it."""
+        """Yield the checked graph while the threads are set for it."""
         check_is_fitted(self, "method_")
         checked = self._model.checked(graph)
         with self._threads(checked):
@@ -282,7 +314,7 @@ class Estimator(BaseEstimator):
 
     @contextlib.contextmanager
     def _threads(self, *graphs: Data) -> Iterator[None]:
-        """As many threads as are wanted, or as the graphs ask for, and afterwards as before."""
+        """Set the number of threads for the graphs, and restore it afterwards."""
         wanted, before = parameters.num_threads(self.num_threads), torch.get_num_threads()
         edges = max(graph.edge_index.size(1) for graph in graphs)
         torch.set_num_threads(environment.threads(wanted, edges))
@@ -294,16 +326,18 @@ class Estimator(BaseEstimator):
 
 def _labelled(graph: Data | ShiftTask, y: Any, classes: np.ndarray
               ) -> tuple[np.ndarray, np.ndarray]:
-    """Labels ``[V]`` in the user's own words or numbers, and the nodes to be scored."""
+    """Labels ``[V]`` as given by the user, and the ids of the nodes to score."""
     if isinstance(graph, ShiftTask):
         if graph.num_outputs != len(classes):
-            raise InputError("graph", repr(graph), f"a task of the model's {len(classes)} classes")
+            message = f"{graph!r} does not have the {len(classes)} classes of the model"
+            raise InputError.plain("graph", message)
         return classes[graph.target.y.cpu().numpy()], graph.test.cpu().numpy()
-    # The graphs of a task have its own numbers in y.
+    # In the graphs of a task, y holds renumbered classes and y_true the original ones.
     given = getattr(graph, "y_true", getattr(graph, "y", None)) if y is None else y
     labels = np.asarray(given.cpu() if isinstance(given, Tensor) else given)
     if labels.shape != (graph.num_nodes,):
-        raise InputError("y", labels.shape, f"a label for each node, [{graph.num_nodes}]")
+        raise InputError.plain("y", f"the labels have the shape {labels.shape}",
+                               f"Give one label per node, shape [{graph.num_nodes}]")
     has_label = labels >= 0 if labels.dtype.kind in "if" else labels != ""
     mask = getattr(graph, "test_mask", None)
     return labels, np.flatnonzero(has_label if mask is None else has_label & mask.cpu().numpy())
@@ -311,15 +345,16 @@ def _labelled(graph: Data | ShiftTask, y: Any, classes: np.ndarray
 
 def _selection(method: Method, task: ShiftTask, shared: dict[str, Any]
                ) -> dict[str, Any]:
-    """How the trainer is to select."""
+    """Selection settings for the trainer, with ``auto`` resolved."""
     names = ("selection", "max_episodes", "patience", "min_agreement")
     rules = {name: shared[name] for name in names}
     label = task.validation.y[task.val]
     known_only = task.open_set and not bool((label == task.num_known).any())
     needs_cut = known_only and method.prior is None and method.cut != "share"
     if needs_cut and not len(label):
-        raise InputError("val_mask", None, "validation nodes to cut the unknown class by, or a"
-                         " class with two training nodes")
+        raise InputError.plain(
+            "val_mask", "no validation node is left to set the unknown-class threshold",
+            "Add a val_mask, or label at least two nodes of a class")
     if rules["selection"] == "auto":
         by_score = len(label) and not known_only
         rules["selection"] = ("last" if needs_cut else
@@ -329,7 +364,7 @@ def _selection(method: Method, task: ShiftTask, shared: dict[str, Any]
 
 @contextlib.contextmanager
 def _alone(seed: int, device: torch.device) -> Iterator[None]:
-    """Train by own random numbers, one at a time; torch's generator is put back afterwards."""
+    """Seed torch's generator under a lock, and restore its state afterwards."""
     devices = [device] if device.type == "cuda" else []
     with _training, torch.random.fork_rng(devices), torch.enable_grad():
         torch.default_generator.manual_seed(seed)

@@ -1,4 +1,4 @@
-"""Graphs of other libraries as PyG's ``Data``: pandas frames and networkx."""
+"""Conversion of pandas frames and networkx graphs to PyG's ``Data``."""
 from __future__ import annotations
 
 import warnings
@@ -15,29 +15,30 @@ if TYPE_CHECKING:
     import pandas
 
 LABEL = "label"
-"""Where classes are looked for if nobody says where."""
+"""Default name of the column or attribute that holds the classes."""
 
 
 def from_frames(nodes: pandas.DataFrame, edges: pandas.DataFrame, *, label: str = LABEL,
                 features: Sequence[str] = ()) -> Data:
-    """A graph of two pandas frames, for :meth:`~graphgym_srnc.api.Estimator.fit`.
+    """Convert two pandas frames to a graph for :meth:`~graphgym_srnc.api.Estimator.fit`.
 
-    Texts and categories are made into features by ``graphgym-srnc data make`` alone; a warning
-    names such columns.
+    Text and categorical columns are ignored with a warning. ``graphgym-srnc data make`` converts
+    such columns to features.
 
     Args:
-        nodes: a row for each node, whose index is its id.
-        edges: a row for each link, whose first two columns are ids.
-        label: the column of classes; an empty or missing cell is no label. Without a column
-            ``label`` no node has one.
-        features: columns of numbers; by default all numeric ones but ``label``.
+        nodes: one row per node; the index holds the node ids.
+        edges: one row per edge; the first two columns hold node ids.
+        label: column of the classes; empty or missing cells mean no label. If the frame has no
+            column of the default name ``label``, no node is labelled.
+        features: numeric columns to use; by default all numeric columns except ``label``.
 
     Returns:
-        The graph, whose ``train_mask`` ``[V]`` has all labelled nodes, with ``ids``.
+        A ``Data`` with ``x`` ``[V, F]``, ``edge_index`` ``[2, E]`` and ``ids``. If there are
+        labels, also ``y`` ``[V]`` and ``train_mask`` ``[V]``, which marks all labelled nodes.
 
     Raises:
-        InputError: there is no such column, an id is there twice, a link leads to no node, or
-            features are no finite numbers.
+        InputError: a column is missing, a node id is not unique, an edge has an unknown node, or a
+            feature is not a finite number.
     """
     if label != LABEL and label not in nodes.columns:
         raise InputError("label", label, f"a column among {', '.join(map(str, nodes.columns))}")
@@ -45,15 +46,19 @@ def from_frames(nodes: pandas.DataFrame, edges: pandas.DataFrame, *, label: str 
     columns = list(features) or [name for name in numeric if name != label]
     absent = [name for name in columns if name not in nodes.columns]
     if absent or not columns:
-        raise InputError("features", absent or "none", "columns of numbers among "
-                         f"{', '.join(map(str, nodes.columns))}")
+        message = (f"there is no column {', '.join(map(str, absent))}" if absent
+                   else "there is no column of numbers")
+        hint = f"The columns are {', '.join(map(str, nodes.columns))}"
+        raise InputError.plain("features", message, hint)
     left_out = [str(name) for name in nodes.columns if name not in {*columns, label}]
     if left_out and not features:
-        warnings.warn(f"from_frames: columns without numbers are not read: {', '.join(left_out)};"
-                      " make numbers of them first", RuntimeWarning, stacklevel=2)
+        warnings.warn("from_frames: columns without numbers are not read: "
+                      f"{', '.join(left_out)}. Convert them to numbers to use them.",
+                      RuntimeWarning, stacklevel=2)
     if not nodes.index.is_unique:
-        raise InputError("nodes", str(nodes.index[nodes.index.duplicated()][0]),
-                         "an index that has each id once")
+        repeated = nodes.index[nodes.index.duplicated()][0]
+        raise InputError.plain("nodes", f"the id {repeated} occurs several times in the index",
+                               "Give each node its own id")
     labels = None
     if label in nodes.columns:
         found = nodes[label]
@@ -62,26 +67,27 @@ def from_frames(nodes: pandas.DataFrame, edges: pandas.DataFrame, *, label: str 
     try:
         x = nodes[columns].to_numpy(dtype=np.float32, na_value=np.nan)
     except (TypeError, ValueError) as error:
-        raise InputError("features", str(error)[:100], "columns of numbers") from error
+        message = f"a column holds no numbers ({str(error)[:100]})"
+        raise InputError.plain("features", message) from error
     return _graph(x, np.stack(pairs), labels, nodes.index.tolist())
 
 
 def from_networkx(graph: networkx.Graph, *, label: str = LABEL,
                   features: str | Sequence[str] = "x") -> Data:
-    """A graph of networkx, for :meth:`~graphgym_srnc.api.Estimator.fit`.
+    """Convert a networkx graph to a graph for :meth:`~graphgym_srnc.api.Estimator.fit`.
 
     Args:
-        graph: the graph; directions and several links between two nodes are not kept.
-        label: the attribute of nodes that is the class, which nodes may lack; all of them only
-            where none is named here.
-        features: the attribute that holds a vector, or attributes that hold a number each.
+        graph: the graph. Edge directions and parallel edges are dropped.
+        label: node attribute of the classes; nodes without it are unlabelled. Only the default
+            ``label`` may be missing on all nodes.
+        features: one attribute that holds a vector, or several attributes that hold a number each.
 
     Returns:
-        As :func:`from_frames`.
+        A ``Data`` as returned by :func:`from_frames`.
 
     Raises:
-        InputError: a node lacks a feature, or it is no vector of finite numbers; or no node has
-            the label that is named.
+        InputError: a node lacks a feature, a feature is not a vector of finite numbers, or no node
+            has the named label.
     """
     ids = list(graph)
     place = {node: number for number, node in enumerate(ids)}
@@ -91,12 +97,13 @@ def from_networkx(graph: networkx.Graph, *, label: str = LABEL,
                 for _, fields in graph.nodes(data=True)]
         x = np.array(rows, dtype=np.float32)
     except KeyError as error:
-        raise InputError("features", str(error), "attributes that all nodes have") from error
+        message = f"some nodes have no attribute {error}"
+        raise InputError.plain("features", message) from error
     except (TypeError, ValueError) as error:
-        raise InputError("features", str(error)[:100],
-                         "numbers, or vectors of one length") from error
+        message = f"the attributes are not numbers or vectors of one length ({str(error)[:100]})"
+        raise InputError.plain("features", message) from error
     if label != LABEL and not any(label in fields for _, fields in graph.nodes(data=True)):
-        raise InputError("label", label, "an attribute that nodes have")
+        raise InputError.plain("label", f"no node has the attribute {label!r}")
     labels: list[Any] = [fields.get(label, "") for _, fields in graph.nodes(data=True)]
     pairs = np.array([[place[a], place[b]] for a, b, *_ in graph.edges], dtype=np.int64)
     return _graph(x, pairs.reshape(-1, 2).T, labels if any(map(_is_label, labels)) else None, ids)
@@ -104,11 +111,13 @@ def from_networkx(graph: networkx.Graph, *, label: str = LABEL,
 
 def _graph(x: np.ndarray, pairs: np.ndarray, labels: list[Any] | None, ids: list[Any]) -> Data:
     if not np.isfinite(x).all():
-        raise InputError("features", f"node {ids[int(np.argmin(np.isfinite(x).all(1)))]}",
-                         "finite numbers for each node")
+        node = ids[int(np.argmin(np.isfinite(x).all(1)))]
+        raise InputError.plain("features", f"node {node} has NaN or Inf as a feature",
+                               "Give finite numbers")
     if (pairs < 0).any():
-        raise InputError("edges", f"link {int(np.argmax((pairs < 0).any(0)))}",
-                         "links between ids that are in the index of the nodes")
+        link = int(np.argmax((pairs < 0).any(0)))
+        raise InputError.plain("edges", f"link {link} names an id that is not in the index of the "
+                               "nodes", "Add the node, or remove the link")
     graph = Data(x=torch.tensor(x), edge_index=torch.from_numpy(pairs.astype(np.int64)))
     graph.ids = ids
     if labels is not None:

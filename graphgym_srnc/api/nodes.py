@@ -1,4 +1,4 @@
-"""An estimator whose samples are node numbers of one graph, as scikit-learn's tools need them."""
+"""Estimator whose samples are node ids of one graph, for scikit-learn's model selection tools."""
 from __future__ import annotations
 
 from typing import Any, Sequence
@@ -14,17 +14,16 @@ from graphgym_srnc.errors import InputError
 
 
 class OnNodes(ClassifierMixin, BaseEstimator):
-    """Samples are nodes of a graph, for ``GridSearchCV``, ``cross_val_score`` and the like.
+    """Wrapper for ``GridSearchCV`` and ``cross_val_score``, whose samples are the nodes of a graph.
 
-    Their splitters divide samples. Here a sample is the number of a node, and the graph is the
-    same in all folds: who trains sees the features and edges of all nodes, and the labels of those
-    of its folds.
+    A sample is a node id, and all folds share the graph. Training uses the features and edges of
+    all nodes, but only the labels of the nodes in the training folds.
 
     >>> OnNodes(SRNC(hidden=64), graph).fit(nodes, labels).score(others, their_labels)
 
     Args:
-        model: the estimator, which is left as it is; its parameters are ``model__hidden``, ...
-        graph: with ``x`` ``[V, F]`` and ``edge_index`` ``[2, E]``; it is not copied.
+        model: the estimator, which is cloned; its parameters are ``model__hidden`` and so on.
+        graph: a ``Data`` with ``x`` ``[V, F]`` and ``edge_index`` ``[2, E]``; it is not copied.
     """
 
     def __init__(self, model: Estimator, graph: Data) -> None:
@@ -34,15 +33,22 @@ class OnNodes(ClassifierMixin, BaseEstimator):
         return OnNodes(clone(self.model), self.graph)
 
     def fit(self, nodes: Sequence[int], labels: Sequence[Any]) -> OnNodes:
-        """Train on the labels ``[n]`` of nodes ``[n]``, words or whole numbers; no other is seen.
+        """Train on the labels of some nodes.
+
+        Args:
+            nodes: ids of the training nodes, ``[n]``.
+            labels: their labels ``[n]``, strings or integers. No other label is used.
+
+        Returns:
+            The fitted estimator itself.
 
         Raises:
-            InputError: a node is not in the graph; or see :meth:`Estimator.fit`.
+            InputError: a node id is out of range, or an input is invalid for :meth:`Estimator.fit`.
         """
-        nodes, labels = self._checked(nodes), np.asarray(labels)
-        words = labels.dtype.kind not in "iu"
+        nodes, given = self._checked(nodes), np.asarray(labels)
+        words = given.dtype.kind not in "iu"
         y = np.full(self.graph.num_nodes, "" if words else -1, dtype=object if words else int)
-        y[nodes] = labels
+        y[nodes] = given
         graph = Data(x=self.graph.x, edge_index=self.graph.edge_index)
         graph.y = y.tolist() if words else torch.from_numpy(y)
         graph.train_mask = torch.zeros(self.graph.num_nodes, dtype=torch.bool)
@@ -52,12 +58,12 @@ class OnNodes(ClassifierMixin, BaseEstimator):
         return self
 
     def predict(self, nodes: Sequence[int]) -> np.ndarray:
-        """The class ``[n]`` of each node."""
+        """Predicted class ``[n]`` of each node."""
         check_is_fitted(self, "model_")
         return self.model_.predict(self.graph)[self._checked(nodes)]
 
     def predict_proba(self, nodes: Sequence[int]) -> np.ndarray:
-        """Probabilities ``[n, len(classes_)]`` of the classes of each node."""
+        """Class probabilities ``[n, len(classes_)]`` of each node."""
         check_is_fitted(self, "model_")
         return self.model_.predict_proba(self.graph)[self._checked(nodes)]
 

@@ -1,4 +1,4 @@
-"""The parameters of an estimator: their types and ranges, and the method that they make."""
+"""Parameters of an estimator: types, ranges, and the method they configure."""
 from __future__ import annotations
 
 import math
@@ -19,28 +19,30 @@ from graphgym_srnc.train.model import TrainedModel
 
 KINDS = {kind: kind for kind in BACKBONES} | {
     encoder.__name__.lower(): kind for kind, encoder in BACKBONES.items()}
-"""Kind of encoder by GraphGym's name or the short one."""
+"""Encoder kind by its GraphGym name or its short name."""
 
 ENCODER = {"backbone": "kind", "activation": "act"} | {
     name: name for name in ("layers", "hidden", "dropout", "heads", "features")}
-"""Field of an encoder's spec by the parameter that sets it."""
+"""Field of the encoder specification by the name of the estimator parameter."""
 
 THREADS = Range(1, environment.MAX_THREADS, word=environment.AUTO)
-"""What ``num_threads`` may be."""
+"""Allowed values of ``num_threads``."""
 
 TYPES: dict[type, tuple[Any, str]] = {
     bool: ((bool, np.bool_), "True or False"), int: (numbers.Integral, "a whole number"),
     float: (numbers.Real, "a number"), str: (str, "text"),
     list: ((list, tuple, np.ndarray), "a list of numbers")}
-"""Types that may be given for a type of parameter, and the same in words."""
+"""Accepted types for each parameter type, and their description in error messages."""
 
 
 def checked(estimator: BaseEstimator) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The parameters of an estimator in plain Python types: the options of its method, and those
-    that all estimators share but for ``callbacks`` and ``verbose``.
+    """Validate the parameters of an estimator and convert them to plain Python types.
+
+    Returns:
+        The options of the method, and the shared parameters except ``callbacks`` and ``verbose``.
 
     Raises:
-        InputError: one is of a wrong type or out of its range.
+        InputError: a parameter has the wrong type or is out of range.
     """
     given = estimator.get_params(deep=False)
     callbacks, verbose = given.pop("callbacks"), given.pop("verbose")
@@ -63,10 +65,10 @@ def checked(estimator: BaseEstimator) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def num_threads(given: Any) -> int | str:
-    """The parameter ``num_threads`` in plain Python types.
+    """Validate the parameter ``num_threads`` and convert it to a plain Python type.
 
     Raises:
-        InputError: it is neither a number of threads nor ``auto``.
+        InputError: the value is neither a valid number of threads nor ``auto``.
     """
     is_bool = isinstance(given, (bool, np.bool_))
     if is_bool or not isinstance(given, (numbers.Integral, str)) or not THREADS.allows(given):
@@ -75,10 +77,15 @@ def num_threads(given: Any) -> int | str:
 
 
 def new_method(method: type[Method], own: dict[str, Any], shared: dict[str, Any]) -> Method:
-    """An untrained method of checked parameters.
+    """Untrained method with the given (validated) parameters.
+
+    Args:
+        method: class of the method.
+        own: options of the method, by name.
+        shared: parameters that all estimators have, by name.
 
     Raises:
-        InputError: the method refuses one of its options.
+        InputError: the method rejects one of its options.
     """
     spec = {field: shared[name] for name, field in ENCODER.items()}
     encoder = EncoderSpec(**spec | {"kind": KINDS[shared["backbone"]]})
@@ -87,7 +94,7 @@ def new_method(method: type[Method], own: dict[str, Any], shared: dict[str, Any]
 
 
 def of_model(model: TrainedModel) -> dict[str, Any]:
-    """The parameters of an estimator with this model, as far as the model's file tells them."""
+    """Estimator parameters that are stored with a trained model."""
     encoder = {name: getattr(model.method.encoder, field) for name, field in ENCODER.items()}
     params = encoder | model.options | model.facts.get("params", {})
     return {name: tuple(value) if isinstance(value, list) else value

@@ -1,7 +1,7 @@
-"""What editors know of the package: ``graphgym_srnc/__init__.pyi``, made of the same signatures.
+"""Generator of the type stubs ``graphgym_srnc/__init__.pyi``.
 
-Estimators are made of methods when they are asked for, so no editor could see their parameters.
-``python -m graphgym_srnc.api.stubs`` writes the file anew; a test fails where it is out of date.
+Estimator classes are created on demand, so editors cannot see their parameters without stubs. Run
+``python -m graphgym_srnc.api.stubs`` to update the file. A test fails if the file is out of date.
 """
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ __version__: str
 
 
 def text() -> str:
-    """The content of the file; methods of other packages that are installed are not in it."""
+    """Content of the stub file. Methods of other installed packages are not included."""
     own = map(api.estimator, sorted(methods.own_names()))
     return "\n\n".join([HEAD, *map(_stub, own)]) + "\n"
 
@@ -41,7 +41,7 @@ def _stub(cls: type[api.Estimator]) -> str:
     quotes = 'r"""' if "\\" in first else '"""'
     given = [f"{name}: {_type(parameter.annotation)} = {parameter.default!r}"
              for name, parameter in inspect.signature(cls).parameters.items()]
-    # A no-break space holds a parameter together.
+    # A no-break space keeps each parameter on one line.
     words = ", ".join(text.replace(" ", "\xa0") for text in ("*", *given, "end"))
     words = words.replace(", end", ")\xa0->\xa0None:\xa0...")
     lines = textwrap.wrap(f"def\xa0__init__(self, {words}", 99, initial_indent=" " * 4,
@@ -52,7 +52,7 @@ def _stub(cls: type[api.Estimator]) -> str:
 
 
 def _type(annotation: Any) -> str:
-    """A type without what is allowed of it."""
+    """Name of a type without its ``Annotated`` metadata."""
     if typing.get_origin(annotation) is typing.Annotated:
         annotation = typing.get_args(annotation)[0]
     if typing.get_origin(annotation) is Sequence:

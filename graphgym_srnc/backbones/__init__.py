@@ -1,7 +1,7 @@
-"""Encoders of nodes.
+"""Node encoders (backbones).
 
-A backbone of your own is a file here with a subclass of :class:`Encoder`, and an entry below; or
-an entry point of another package, see :mod:`graphgym_srnc.plugins`.
+To add a backbone, add a file with a subclass of :class:`Encoder` and an entry in ``BACKBONES``
+below, or an entry point in another package, see :mod:`graphgym_srnc.plugins`.
 """
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from graphgym_srnc.plugins import entries, load
 
 
 class Kinds(UserDict[str, type[Encoder]]):
-    """Encoders by kind; one of another package is imported when it is asked for."""
+    """Encoder classes by kind; encoders of other packages are imported on first access."""
 
     def __getitem__(self, kind: str) -> type[Encoder]:
         if self.data[kind] is None:
@@ -40,7 +40,7 @@ class Kinds(UserDict[str, type[Encoder]]):
 BACKBONES = Kinds(dict.fromkeys(entries("backbones")) | {
     "gcnconv": GCN, "sageconv": SAGE, "gatconv": GAT, "gatdrop": GATDrop, "sgconv": SGC,
     "mlp": MLP, "dgi": DGI})
-"""The encoders of the fast path by their kind."""
+"""Encoder classes by kind."""
 
 __all__ = ["ACTIVATIONS", "BACKBONES", "FEATURES", "Batches", "Block", "Encoder", "EncoderSpec",
            "Graph", "HopEncoder", "Layer", "Sparse", "View", "blank", "build", "dense",
@@ -49,10 +49,15 @@ __all__ = ["ACTIVATIONS", "BACKBONES", "FEATURES", "Batches", "Block", "Encoder"
 
 
 def build(spec: EncoderSpec, in_dim: int, out_dim: int) -> Encoder:
-    """An encoder of a spec from ``in_dim`` features to ``out_dim`` logits.
+    """Build an encoder.
+
+    Args:
+        spec: the encoder specification.
+        in_dim: number of features.
+        out_dim: number of logits.
 
     Raises:
-        InputError: the kind is unknown, or its layers cannot have that width.
+        InputError: the kind is unknown, or its layers do not support the width.
     """
     if spec.make is not None:
         return spec.make(spec, in_dim, out_dim)
@@ -62,18 +67,20 @@ def build(spec: EncoderSpec, in_dim: int, out_dim: int) -> Encoder:
 
 
 def with_hops(spec: EncoderSpec, in_dim: int, out_dim: int, hops: int) -> HopEncoder:
-    """An encoder whose hidden layers propagate ``hops`` times, the first of the spec's kind."""
+    """Encoder whose hidden layers propagate ``hops`` times; the first layer has the spec's kind."""
     return HopEncoder(spec, partial(build, replace(spec, layers=1), in_dim), out_dim, hops)
 
 
 def pretrained(spec: EncoderSpec, target: Graph) -> EncoderSpec:
-    """The spec with what its kind learns of the unlabelled target graph before training, if any."""
-    if spec.base is not None or not hasattr(BACKBONES.get(spec.kind), "pretrain"):
+    """The spec with a base encoder pretrained on the unlabelled target graph, if its kind has one.
+    """
+    pretrain = getattr(BACKBONES.get(spec.kind), "pretrain", None)
+    if spec.base is not None or pretrain is None:
         return spec
-    return replace(spec, base=BACKBONES[spec.kind].pretrain(spec, target))
+    return replace(spec, base=pretrain(spec, target))
 
 
 def blank(spec: EncoderSpec, in_dim: int) -> EncoderSpec:
-    """The spec with what :func:`pretrained` would add still untrained, to load weights into."""
+    """The spec with an untrained base encoder, if its kind has one, to load weights into."""
     learns = hasattr(BACKBONES.get(spec.kind), "pretrain") and spec.base is None
     return replace(spec, base=build(spec, in_dim, 1).base) if learns else spec

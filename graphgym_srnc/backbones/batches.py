@@ -1,4 +1,4 @@
-"""Mini-batches: the nodes and edges that a gradient step draws, and views of the nodes."""
+"""Mini-batches: sampling of nodes and edges for gradient steps."""
 from __future__ import annotations
 
 from typing import Sequence
@@ -14,14 +14,15 @@ from graphgym_srnc.backbones.view import View
 
 
 class Batches:
-    """Views of some nodes, one for each gradient step.
+    """Views of sampled nodes, one for each gradient step.
 
     Args:
-        encoder: whose views.
-        graph: the graph that holds the nodes.
-        parts: sets of node ids, each ``[n_i]``; a view has the nodes of all sets in this order.
-        size: nodes drawn of each set for a step; 0 = all nodes and neighbours, in one view.
-        fanout: neighbours drawn a node and layer; 0 = all of them.
+        encoder: the encoder that makes the views.
+        graph: the graph that contains the nodes.
+        parts: sets of node ids, each ``[n_i]``; a view contains the nodes of all sets in this
+            order.
+        size: number of nodes sampled from each set per step; 0 = full batch.
+        fanout: number of neighbours sampled per node and layer; 0 = all.
 
     Raises:
         InputError: the encoder needs the whole graph.
@@ -38,23 +39,24 @@ class Batches:
             self.whole = encoder.view(graph)
 
     def __call__(self) -> tuple[View, list[Tensor | slice]]:
-        """The next view, and which nodes of each set it has, as an index into the set."""
+        """Next view, and the sampled nodes of each set as an index into the set."""
         if not self.size:
             return self.whole, [slice(None)] * len(self.parts)
         drawn = [draw_nodes(len(part), self.size, part.device) for part in self.parts]
         return self.at(torch.cat([part[index] for part, index in zip(self.parts, drawn)])), drawn
 
     def at(self, nodes: Tensor) -> View:
-        """A view of the nodes ``[n]``, where there are batches."""
+        """View of the nodes ``[n]``; only with ``size`` above 0."""
         if self.encoder.local:
             return View(self.whole.x[nodes], self.whole.blocks)
         return self.encoder.sample(self.graph, nodes, self.fanout)
 
 
 def draw_nodes(count: int, size: int, device: torch.device | None = None) -> Tensor | slice:
-    """At most ``size`` of ``range(count)``, uniformly; processes that train together share them.
+    """Sample at most ``size`` of ``range(count)`` uniformly.
 
-    Of very many numbers they are drawn at once, and two draws of one number then count once.
+    Processes that train together share the sample. If ``count`` is very large, sampling is with
+    replacement and duplicates are removed.
     """
     if count <= size and parallel.world() == 1:
         return slice(None)
@@ -64,14 +66,17 @@ def draw_nodes(count: int, size: int, device: torch.device | None = None) -> Ten
 
 
 def draw_edges(graph: Graph, count: int) -> Tensor:
-    """Both ends ``[2, count]`` of edges drawn uniformly, one by one, in either direction.
+    """Sample edges uniformly with replacement, in either direction.
 
-    From a graph without edges there are none. Processes that train together share them.
+    Processes that train together share the sample.
+
+    Returns:
+        Both ends of the edges, ``[2, count]``; ``[2, 0]`` for a graph without edges.
     """
     raw = graph.adjacency("raw").matrix
     size = (count if raw.nnz else 0,)
     entry = parallel.share(lambda: torch.randint(max(raw.nnz, 1), size)).numpy()
-    # Of two kinds of integers numpy would make those of all nodes wider, not those of the draws.
+    # Match dtypes, otherwise numpy converts indptr of all nodes instead of the sample.
     entry = entry.astype(raw.indptr.dtype)
     ends = np.searchsorted(raw.indptr, entry, side="right") - 1, raw.indices[entry]
     return torch.from_numpy(np.stack(ends).astype(np.int64)).to(graph.device)

@@ -1,4 +1,4 @@
-"""Deep Graph Infomax of Velickovic et al. (ICLR 2019): an embedding learnt without any label."""
+"""Deep Graph Infomax of Veličković et al. (ICLR 2019), an unsupervised node embedding."""
 from __future__ import annotations
 
 import copy
@@ -18,11 +18,11 @@ from graphgym_srnc.options import Count, Positive, checked
 
 
 class DGI(MLP):
-    """A perceptron on the embedding of an :class:`Infomax` that was trained on the target graph.
+    """Perceptron on the embedding of an :class:`Infomax` that was trained on the target graph.
 
     Args:
-        spec: ``layers`` and ``hidden`` are those of the perceptron; ``base`` is the trained
-            :class:`Infomax`, which is not trained further; None = an untrained one.
+        spec: ``layers`` and ``hidden`` are those of the perceptron. ``base`` is the trained
+            :class:`Infomax`, which is frozen; None = an untrained one.
         in_dim, out_dim: number of features and of logits.
     """
 
@@ -33,9 +33,9 @@ class DGI(MLP):
 
     @staticmethod
     def pretrain(spec: EncoderSpec, target: Graph) -> Infomax:
-        """The embedding that all encoders of a run share, as wide as their hidden layers.
+        """Train the embedding that all encoders of a run share, as wide as their hidden layers.
 
-        On the CPU it is learnt once and kept, see :func:`graphgym_srnc.cache.memoise`.
+        On the CPU the result is cached, see :func:`graphgym_srnc.cache.memoise`.
         """
         train = partial(train_infomax, target, hidden=spec.hidden)
         if target.device.type != "cpu":
@@ -53,11 +53,11 @@ class DGI(MLP):
 
 
 class Infomax(nn.Module):
-    r"""A one-layer GCN that tells a graph's nodes from nodes with shuffled features.
+    r"""One-layer GCN trained to discriminate a graph from a copy with shuffled features.
 
-    With :math:`z_i` a node's embedding, :math:`\tilde z_i` that under shuffled features and
-    :math:`s = \sigma(\frac1V \sum_i z_i)`, the discriminator :math:`\sigma(z_i^\top M s)` has to
-    say yes to :math:`z_i` and no to :math:`\tilde z_i`.
+    :math:`z_i` is the embedding of a node, :math:`\tilde z_i` that with shuffled features, and
+    :math:`s = \sigma(\frac1V \sum_i z_i)`. The discriminator :math:`\sigma(z_i^\top M s)` is
+    trained to accept :math:`z_i` and to reject :math:`\tilde z_i`.
 
     Args:
         in_dim: number of features :math:`F`.
@@ -73,19 +73,20 @@ class Infomax(nn.Module):
         self.discriminator = nn.Parameter(torch.empty(hidden, hidden).uniform_(-bound, bound))
 
     def forward(self, graph: Graph) -> Tensor:
-        """The embedding of all nodes, ``[V, H]``."""
+        """Embedding of all nodes, ``[V, H]``."""
         return self._activate(Block(graph.adjacency("gcn")).propagate(graph.x, self.weight))
 
     def loss(self, graph: Graph, permutation: Tensor | None = None) -> Tensor:
-        """The discriminator's mean cross-entropy over the nodes plus that over the shuffled ones.
+        """Cross-entropy of the discriminator, averaged over original and over shuffled nodes.
 
         Args:
             graph: the graph.
-            permutation: whose features each node gets, ``[V]``; by default a random one.
+            permutation: source of each node's features in the shuffled copy, ``[V]``; default:
+                random.
         """
         if permutation is None:
             permutation = torch.randperm(graph.num_nodes, device=graph.device)
-        # Rows of XW are those of X: both graphs share this product, by far the dearest one.
+        # Both graphs share XW, the most expensive product, since they share the rows of X.
         adjacency, projected = graph.adjacency("gcn"), graph.x @ self.weight
         z = self._activate(adjacency @ projected)
         corrupted = self._activate(adjacency @ projected[permutation])
@@ -99,13 +100,13 @@ class Infomax(nn.Module):
 @partial(checked, prefix="dgi.")
 def train_infomax(graph: Graph, *, hidden: Count = 512, steps: Count = 300, patience: Count = 20,
                   lr: Positive = 1e-3) -> Infomax:
-    """Train :class:`Infomax` on a graph by full-batch Adam, as its authors do.
+    """Train :class:`Infomax` on a graph with full-batch Adam.
 
     Args:
-        graph: the graph; no label is read.
+        graph: the graph; labels are not used.
         hidden: width of the embedding.
-        steps: most steps.
-        patience: stop after so many steps without a lower loss.
+        steps: maximum number of steps.
+        patience: stop after this number of steps without a lower loss.
         lr: learning rate; there is no weight decay.
 
     Returns:
@@ -113,7 +114,7 @@ def train_infomax(graph: Graph, *, hidden: Count = 512, steps: Count = 300, pati
         embedding.
 
     Raises:
-        InputError: an argument is out of its range.
+        InputError: an argument is out of range.
         FloatingPointError: the loss is not finite.
     """
     model = Infomax(graph.num_features, hidden).to(graph.device)

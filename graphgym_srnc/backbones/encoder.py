@@ -1,4 +1,4 @@
-"""What all encoders share: their recipe, the stack of layers, hidden activations and dropout."""
+"""Base class of encoders: specification, stack of layers, activations and dropout."""
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -24,22 +24,25 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class EncoderSpec:
-    """A recipe for encoders; a method builds as many as it needs.
+    """Specification from which a method builds its encoders.
 
     Args:
-        kind: a key of ``BACKBONES``, or a name that ``make`` understands.
-        layers: number of layers; the last one gives the logits.
+        kind: a key of ``BACKBONES``, or a name that ``make`` supports.
+        layers: number of layers, including the output layer.
         hidden: width :math:`H` of the hidden layers.
-        dropout: dropout on hidden layers.
-        act: activation of hidden layers.
-        heads: attention heads of ``gatconv`` and ``gatdrop``; ``hidden`` is shared among them.
-        features: how features are scaled, see :class:`Graph`.
-        skip: add a linear map of a node's own hidden state to each layer but the first.
+        dropout: dropout probability of the hidden layers.
+        act: activation of the hidden layers.
+        heads: number of attention heads of ``gatconv`` and ``gatdrop``, which share the ``hidden``
+            units.
+        features: feature scaling, see :class:`Graph`.
+        skip: whether to add a linear map of a node's own hidden state to each layer except the
+            first.
         make: builds an encoder of another kind from ``(spec, in_dim, out_dim)``.
-        base: what :func:`graphgym_srnc.backbones.pretrained` puts under the encoder, e.g. a DGI.
+        base: pretrained base of the encoder, set by :func:`graphgym_srnc.backbones.pretrained`, for
+            example a DGI.
 
     Raises:
-        InputError: names a field whose value is out of its range.
+        InputError: the value of a field is out of range.
     """
 
     kind: str = "gcnconv"
@@ -54,27 +57,28 @@ class EncoderSpec:
     base: nn.Module | None = None
 
     def __post_init__(self) -> None:
-        # Whoever makes layers of other kinds knows other activations too.
+        # Custom layers may support other activations.
         check(EncoderSpec, {key: value for key, value in vars(self).items()
                             if key != "act" or self.make is None})
 
 
 class Encoder(nn.Module):
-    """A stack of message-passing layers whose last one gives the logits.
+    """Stack of message-passing layers whose last layer outputs the logits.
 
-    A view is made once for a set of nodes and serves any number of steps. A subclass names its
-    ``operator`` (see :meth:`Graph.adjacency`) and its ``layer``, a module that is made with
-    ``layer(in_dim, out_dim, spec, last)`` and has ``forward(h, block)``.
+    A view is made once for a set of nodes and is reused in many steps. A subclass sets its
+    ``operator`` (see :meth:`Graph.adjacency`) and its ``layer``. The latter is a module constructed
+    as ``layer(in_dim, out_dim, spec, last)`` with a method ``forward(h, block)``.
     """
 
     operator: str = "gcn"
     layer: type[nn.Module]
     precompute: bool = True
-    """Whether layers read their input by :meth:`Block.propagate` and :meth:`Block.root` alone."""
+    """Whether layers access input only through :meth:`Block.propagate` and :meth:`Block.root`."""
     registered: bool = False
-    """Whether its layers are registered elsewhere, so that the recipe alone cannot make them."""
+    """Whether the layers are registered elsewhere, so that the specification cannot build them."""
     local: bool = False
-    """Whether layers read each node's own row alone: rows of a view of all are a view of some."""
+    """Whether an output depends only on the node's own row, so that views can be indexed by node.
+    """
 
     def __init__(self, spec: EncoderSpec, in_dim: int, out_dim: int) -> None:
         super().__init__()
@@ -92,25 +96,28 @@ class Encoder(nn.Module):
 
     @property
     def output_bias(self) -> Tensor:
-        """The bias of the logits, ``[out_dim]``."""
+        """Bias of the logits, ``[out_dim]``."""
         return self.layers[-1].bias
 
     def view(self, graph: Graph, nodes: Tensor | None = None) -> View:
-        """The part of a graph that the logits of ``nodes`` ``[n]`` depend on (None = all nodes)."""
+        """Part of a graph that the logits of ``nodes`` ``[n]`` depend on; None = all nodes."""
         return make_view(graph, self.operator, len(self.layers), nodes, self.precompute)
 
     def sample(self, graph: Graph, nodes: Tensor, fanout: int) -> View:
-        """A view of ``nodes`` ``[n]`` with newly drawn neighbours at each call.
+        """View of some nodes, with neighbours sampled again in each call.
 
         Args:
-            fanout: at most so many neighbours a node and layer; 0 = all.
+            graph: the graph.
+            nodes: ids of the nodes, ``[n]``.
+            fanout: maximum number of neighbours per node and layer; 0 = all.
 
         Raises:
-            InputError: the encoder makes views of its own, which read the whole graph.
+            InputError: the encoder has its own views, which need the whole graph.
         """
         if type(self).view is not Encoder.view:
-            raise InputError("kind", self.spec.kind,
-                             "a layer of the fast path, where batch_size is above 0")
+            message = f"the layer {self.spec.kind} cannot be trained in batches"
+            raise InputError.plain("kind", message,
+                                   "Set batch_size to 0, or use a layer of this package")
         return draw_view(graph, self.operator, len(self.layers), nodes, fanout, self.precompute)
 
     def forward(self, view: View) -> Tensor:
@@ -121,13 +128,13 @@ class Encoder(nn.Module):
               between: Callable[[Tensor], Tensor] | None = None) -> tuple[Tensor, Tensor]:
         """Logits ``[n, out_dim]`` and last hidden state ``[n, H]`` of the nodes of a view.
 
-        The state is that after activation and dropout. An encoder of one layer has none; its
-        logits stand in for it.
+        The state is taken after activation and dropout. An encoder with one layer has no hidden
+        state and returns its logits instead.
 
         Args:
-            view: what to read.
-            between: what the last layer reads instead of that state, made of it, such as the same
-                with a reversed gradient; an encoder of one layer does not ask.
+            view: the view to read.
+            between: function applied to the hidden state before the last layer, for example
+                gradient reversal; ignored by an encoder with one layer.
         """
         out, hidden = self._run(view, between)
         return out, view.blocks[-1].root(hidden) if len(self.layers) > 1 else out
@@ -145,24 +152,26 @@ class Encoder(nn.Module):
         return out, hidden
 
     def _activated(self, out: Tensor) -> Tensor:
-        """Activation and, in training, dropout of what a hidden layer gave, ``[n, H]``."""
+        """Activation and, in training, dropout of a hidden layer's output ``[n, H]``."""
         p = self.spec.dropout if self.training else 0.0
         if self.act is torch.relu and _cut(p):
             return _DroppedRelu.apply(out, p)
         return dropout(self.act(out), p)
 
     def layer_output(self, i: int, hidden: Sparse | Tensor, block: Block) -> Tensor:
-        """What layer i and its skip make of an input ``[n_in, K]``, before the activation."""
+        """Output of layer i and its skip connection for input ``[n_in, K]``, before the activation.
+        """
         out = self.layers[i](hidden, block)
         return out + self.skips[i - 1](block.root(hidden)) if i > 0 and self.skips else out
 
 
 class Layer(nn.Module):
-    """A weight matrix ``[in_dim, out_dim]`` (Glorot uniform) and a bias ``[out_dim]`` (zero).
+    """Base class of layers: a weight ``[in_dim, out_dim]`` (Glorot uniform) and a zero bias.
 
     Args:
-        spec: the recipe of the encoder.
-        last: whether the layer gives the logits.
+        in_dim, out_dim: width of the input and of the output.
+        spec: the encoder specification.
+        last: whether this is the output layer.
     """
 
     def __init__(self, in_dim: int, out_dim: int, spec: EncoderSpec, last: bool) -> None:
@@ -172,19 +181,19 @@ class Layer(nn.Module):
 
 
 def dropout(h: Tensor, p: float) -> Tensor:
-    """Zero each entry with probability ``p``, in steps of 1/256, and scale the others up.
+    """Zero each entry with probability ``p``, rounded to 1/256, and rescale the others.
 
-    One random byte an entry decides, and random bytes come eight at a time: on the CPU that is
-    seven times faster than torch's own.
+    One random byte per entry is generated, eight at a time. On the CPU this is seven times faster
+    than torch's dropout.
     """
     cut = _cut(p)
     return h * _drawn_scale(h, cut) if cut else h
 
 
 class _DroppedRelu(torch.autograd.Function):
-    """``dropout(relu(h), p)`` to the digit, whose backward pass reads the result alone.
+    """``dropout(relu(h), p)`` whose backward pass needs only the result.
 
-    The two would make and keep three matrices of its size.
+    The separate functions would allocate and keep three matrices of this size.
     """
 
     @staticmethod
@@ -201,14 +210,14 @@ class _DroppedRelu(torch.autograd.Function):
 
 
 def _cut(p: float) -> int:
-    """How many of the 256 values of a byte drop an entry."""
+    """Number of the 256 values of a byte that drop an entry."""
     return min(round(p * 256), 255)
 
 
 def _drawn_scale(h: Tensor, cut: int) -> Tensor:
-    """What each entry of a state is multiplied by: 0 where it is dropped."""
+    """Random factor of each entry: 0 if it is dropped."""
     words = torch.empty((h.numel() + 7) // 8, dtype=torch.int64, device=h.device)
     draws = words.random_(-2 ** 63, None).view(torch.uint8)[:h.numel()].view(h.shape)
-    # Written as numbers at once: a mask of booleans takes five times as long to make and convert.
+    # Writing floats directly is five times faster than making and converting a boolean mask.
     kept = torch.ge(draws, cut, out=torch.empty_like(h))
     return kept.mul_(256 / (256 - cut))

@@ -1,4 +1,4 @@
-"""Features of nodes as encoders read them: scaled, sparse where that is cheaper, or on disk."""
+"""Node features as encoders read them: scaled, and stored dense, sparse or on disk."""
 from __future__ import annotations
 
 from typing import NoReturn
@@ -13,23 +13,27 @@ from graphgym_srnc.backbones.sparse import Sparse
 from graphgym_srnc.errors import InputError
 
 FEATURES = ("row", "l2", "auto", "none")
-"""How features may be scaled, see :class:`graphgym_srnc.backbones.graph.Graph`."""
+"""Feature scalings, see :class:`graphgym_srnc.backbones.graph.Graph`."""
 
 SPARSE_BELOW = 0.2
-"""Share of non-zero features under which they are kept sparse."""
+"""Share of non-zero features below which features are stored sparse."""
 
 ROWS = 2 ** 16
-"""Rows on disk that are read at a time where all have to be."""
+"""Number of rows read from disk at a time when all rows are needed."""
 
 _scaled: WeakIdKeyDictionary = WeakIdKeyDictionary()
-"""Version and scaled features by the matrix that they were made of and the scaling."""
+"""Version and scaled features by original matrix and scaling."""
 
 
 def scaled_features(x: Tensor, features: str) -> Sparse | Tensor:
-    """A feature matrix ``[V, F]`` scaled as asked, made once for all graphs that hold the matrix.
+    """Scaled features ``[V, F]``, cached for all graphs that share the matrix.
 
-    A matrix that was changed in place is scaled anew. One with the attribute ``dense``, True or
-    False, is taken for what that says, whatever its share of entries that are not zero.
+    A matrix that was modified in place is scaled again. The optional attribute ``dense`` of the
+    matrix (True or False) overrides the automatic choice between dense and sparse storage.
+
+    Args:
+        x: the feature matrix, ``[V, F]``.
+        features: one of ``FEATURES``.
     """
     made, version = _scaled.setdefault(x, {}), 0 if x.is_inference() else x._version
     if features not in made or made[features][0] != version:
@@ -51,9 +55,10 @@ def _scale(x: Tensor, features: str) -> Sparse | Tensor:
 
 
 def _scale_rows(x: Tensor, features: str, mean: Tensor | None) -> Tensor:
-    """Dense rows ``[n, F]`` scaled to sum or length 1, for ``auto`` less ``mean`` ``[F]``."""
+    """Dense rows ``[n, F]`` scaled to sum or length 1; ``auto`` subtracts ``mean`` ``[F]`` first.
+    """
     if features == "auto":
-        # What dense rows have in common would drown what sets them apart; sparse rows share little.
+        # Dense rows share a large common component that hides their differences.
         x = x - mean
     if features == "none":
         return x.contiguous()
@@ -62,12 +67,12 @@ def _scale_rows(x: Tensor, features: str, mean: Tensor | None) -> Tensor:
 
 
 class Mapped:
-    """Features ``[V, F]`` on disk, whose rows are scaled when a batch reads them.
+    """Features ``[V, F]`` on disk, whose rows are scaled when they are read.
 
     Args:
-        x: the matrix, float32, with the attribute ``mapped`` set by whoever mapped it.
-        features: one of ``FEATURES``; ``auto`` reads all rows once for their mean.
-        device: where rows go that are read.
+        x: the matrix in float32, with the attribute ``mapped``.
+        features: one of ``FEATURES``; ``auto`` reads all rows once to compute their mean.
+        device: device of the rows that are read.
     """
 
     def __init__(self, x: Tensor, features: str, device: torch.device) -> None:
@@ -85,11 +90,12 @@ class Mapped:
         self.refuse()
 
     def refuse(self) -> NoReturn:
-        """Say that nobody may read the whole matrix at once.
+        """Raise an error because the whole matrix cannot be read at once.
 
         Raises:
             InputError: always.
         """
-        allowed = ("False, or what reads rows by batches: GCN, SAGE, GAT or an MLP with batch_size "
-                   "above 0, and no score odin")
-        raise InputError("file.mapped", True, allowed)
+        raise InputError.plain(
+            "file.mapped", "this method reads the whole feature matrix at once",
+            "Set file.mapped to False, or use GCN, SAGE, GAT or an MLP with batch_size above 0 and "
+            "another score than odin")

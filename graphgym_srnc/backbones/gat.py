@@ -1,4 +1,4 @@
-"""Graph attention of Veličković et al. (ICLR 2018)."""
+"""Graph attention network of Veličković et al. (ICLR 2018)."""
 from __future__ import annotations
 
 import torch
@@ -12,12 +12,12 @@ from graphgym_srnc.errors import InputError
 
 
 class GATLayer(Layer):
-    r""":math:`\Vert_k \sum_j \alpha^k_{ij} W^k h_j + b` over neighbours and the node itself.
+    r"""Graph attention layer over neighbours and the node itself.
 
-    .. math:: \alpha^k_{ij} \propto \exp \text{LeakyReLU}(a^k \cdot [W^k h_i, W^k h_j])
+    .. math:: \Vert_k \sum_j \alpha^k_{ij} W^k h_j + b, \quad
+        \alpha^k_{ij} \propto \exp \text{LeakyReLU}(a^k \cdot [W^k h_i, W^k h_j])
 
-    Hidden layers concatenate ``spec.heads`` heads, the last layer has ``last_heads`` and takes
-    their mean.
+    Hidden layers concatenate ``spec.heads`` heads. The output layer averages ``last_heads`` heads.
     """
 
     last_heads = 1
@@ -37,12 +37,12 @@ class GATLayer(Layer):
 
     def forward(self, h: Sparse | Tensor, block: Block) -> Tensor:
         z = h @ self.weight
-        # Column (k, 0) is a node's part of head k's score as the target, (k, 1) as the neighbour.
+        # Columns (k, 0) and (k, 1): share of a node in head k's score as target and as neighbour.
         parts = torch.block_diag(*torch.stack([self.target, self.neighbour], 2))
         part = (z @ parts).unflatten(1, (self.heads, 2))
         target, neighbour = block.root(part)[..., 0].flatten(), part[..., 1].flatten()
 
-        # All heads at once are one head on a graph in which each node stands there once a head.
+        # All heads together equal one head on a graph that repeats each node once per head.
         edges = block.adjacency.repeated(self.heads)
         score = (target.index_select(0, edges.rows)
                  + neighbour.index_select(0, edges.parts.columns))
@@ -55,13 +55,13 @@ class GATLayer(Layer):
 
 
 class GAT(Encoder):
-    """Layers of :class:`GATLayer`."""
+    """Encoder with :class:`GATLayer` layers."""
 
     operator, layer, precompute = "loops", GATLayer, False
 
 
 class GATDropLayer(GATLayer):
-    """A :class:`GATLayer` that loses a share ``spec.dropout`` of its attention weights."""
+    """:class:`GATLayer` with dropout ``spec.dropout`` of the attention weights."""
 
     last_heads = 2
 
@@ -71,10 +71,10 @@ class GATDropLayer(GATLayer):
 
 
 class GATDrop(GAT):
-    """GAT with dropout on features and attention weights as well, as its authors train it, and two
-    heads in the last layer.
+    """GAT with dropout of features and attention weights too, and two heads in the output layer.
 
-    The authors' last layer has one head, on PubMed eight; UAGA's has two.
+    The dropout follows the authors of GAT. Their output layer has one head, or eight on PubMed;
+    that of UAGA has two.
     """
 
     layer = GATDropLayer
@@ -86,7 +86,7 @@ class GATDrop(GAT):
 
 
 class _Revalued:
-    """A sparse matrix that has other values ``[nnz]`` in the places of its own."""
+    """Sparse matrix with other values ``[nnz]`` at the same positions."""
 
     def __init__(self, matrix: Sparse, values: Tensor) -> None:
         self.matrix, self.values = matrix, values

@@ -1,4 +1,4 @@
-"""A graph made ready for encoders: scaled features and normalised adjacencies, each made once."""
+"""Graphs prepared for encoders: scaled features and normalised adjacency operators."""
 from __future__ import annotations
 
 import copy
@@ -19,12 +19,16 @@ _prepared: weakref.WeakValueDictionary[tuple[int, str], Graph] = weakref.WeakVal
 
 
 def prepare(data: Data, features: str = "row") -> Graph:
-    """The :class:`Graph` of a ``Data`` object; while one lives, the same object has the same one.
+    """Cached :class:`Graph` of a ``Data`` object.
+
+    Args:
+        data: the graph.
+        features: feature scaling, see :class:`Graph`.
 
     Raises:
         InputError: ``features`` is unknown.
     """
-    # A graph holds its data, so that nothing else has the number of the data while it lives.
+    # The Graph keeps a reference to its data, so the id of the data stays unique meanwhile.
     graph = _prepared.get((id(data), features))
     if graph is None:
         _prepared[id(data), features] = graph = Graph(data, features)
@@ -32,15 +36,14 @@ def prepare(data: Data, features: str = "row") -> Graph:
 
 
 class Graph:
-    """Features and adjacencies of one graph, ready for products.
+    """Features and adjacency operators of one graph.
 
     Args:
-        data: a graph with ``x`` ``[V, F]`` and ``edge_index`` ``[2, E]``, read as undirected,
-            unweighted and without self-loops. An ``x`` with the attribute ``mapped`` stays where it
-            is, see :class:`graphgym_srnc.backbones.features.Mapped`.
-        features: ``row`` (each row divided by its sum of absolute values), ``l2`` (by its Euclidean
-            length), ``auto`` (``l2``, of columns less their mean where features are dense) or
-            ``none``.
+        data: a graph with ``x`` ``[V, F]`` and ``edge_index`` ``[2, E]``. Edges are read as
+            undirected and unweighted, without self-loops. If ``x`` has the attribute ``mapped``, it
+            stays on disk, see :class:`graphgym_srnc.backbones.features.Mapped`.
+        features: ``row`` (divide each row by its sum of absolute values), ``l2`` (divide by its
+            Euclidean length), ``auto`` (``l2``, and dense features are centred first) or ``none``.
 
     Raises:
         InputError: ``features`` is unknown.
@@ -58,11 +61,12 @@ class Graph:
 
     @property
     def num_features(self) -> int:
+        """Number of node features, :math:`F`."""
         return self.x.shape[1]
 
     @property
     def content(self) -> tuple[Tensor, Tensor]:
-        """The features and :math:`A`, which all that is made of the graph depends on."""
+        """Features and :math:`A`, from which everything else is computed."""
         return self.x.csr if isinstance(self.x, Sparse) else self.x, self.adjacency("raw").csr
 
     @property
@@ -73,18 +77,19 @@ class Graph:
 
     @property
     def edges(self) -> Tensor:
-        """Each edge of :math:`A` once, ``[2, m]``."""
+        """Edges of :math:`A`, each once, ``[2, m]``."""
         pairs = np.stack(self.adjacency("raw").entries).astype(np.int64)
         return torch.from_numpy(pairs[:, pairs[0] < pairs[1]]).to(self.device)
 
     def adjacency(self, kind: str) -> Sparse:
-        r"""The ``[V, V]`` operator of a kind, undirected and without the graph's own self-loops.
+        r"""Adjacency operator ``[V, V]`` of the undirected graph without its own self-loops.
 
-        ``raw``: :math:`A`. ``gcn``: :math:`\tilde D^{-1/2}(A+I)\tilde D^{-1/2}`.
-        ``mean``: :math:`D^{-1}A`. ``loops``: :math:`A+I`.
+        Args:
+            kind: ``raw``: :math:`A`; ``gcn``: :math:`\tilde D^{-1/2}(A+I)\tilde D^{-1/2}`;
+                ``mean``: :math:`D^{-1}A`; ``loops``: :math:`A+I`.
         """
         if kind not in self._operators:
-            # A large graph of which one operator is read ought not to keep A as well.
+            # A is not cached here, to save memory on large graphs that need one operator only.
             raw = self._operators.get("raw")
             matrix = raw.matrix if raw else _read_edges(self.data.edge_index, self.num_nodes)
             made = matrix if kind == "raw" else _OPERATORS[kind](matrix)
@@ -92,32 +97,37 @@ class Graph:
         return self._operators[kind]
 
     def reweighted(self, weight: np.ndarray) -> Graph:
-        """The same graph with a weight on each entry of :math:`A` in row order, ``[2m]``.
+        """The same graph with edge weights; features are shared.
 
-        Operators follow; features are shared.
+        Args:
+            weight: weight of each entry of :math:`A` in row order, ``[2m]``.
         """
         raw = self.adjacency("raw").matrix
         return self.rewired(sp.csr_array((weight, raw.indices, raw.indptr), shape=raw.shape))
 
     def rewired(self, matrix: sp.csr_array) -> Graph:
-        """The same nodes with another :math:`A`, ``[V, V]``; features are shared."""
+        """The same nodes with another :math:`A` ``[V, V]``; features are shared."""
         other = copy.copy(self)
         other._operators, other._products = {"raw": Sparse(matrix, self.device)}, {}
         return other
 
     def whole_features(self) -> Sparse | Tensor:
-        """The features ``[V, F]`` in memory.
+        """Features ``[V, F]`` in memory.
 
         Raises:
-            InputError: they stay on disk.
+            InputError: the features are on disk.
         """
         return self.x.refuse() if isinstance(self.x, Mapped) else self.x
 
     def propagated(self, kind: str, power: int = 1) -> Sparse | Tensor:
-        r""":math:`\hat A^k X` of an operator, ``[V, F]``: constant, made once.
+        r"""Propagated features :math:`\hat A^k X`, ``[V, F]``, cached.
+
+        Args:
+            kind: operator :math:`\hat A`, see :meth:`adjacency`.
+            power: :math:`k`.
 
         Raises:
-            InputError: the features stay on disk.
+            InputError: the features are on disk.
         """
         if (kind, power) not in self._products:
             features = self.whole_features()
@@ -134,12 +144,12 @@ class Graph:
 
 
 def _read_edges(edge_index: Tensor, num_nodes: int) -> sp.csr_array:
-    """:math:`A` of edges ``[2, E]``: 1 for each pair of different nodes with an edge between."""
+    """Adjacency :math:`A` of edges ``[2, E]``: 1 for each pair of distinct connected nodes."""
     number = edges.undirected(edge_index.cpu().numpy(), num_nodes)[0]
     indptr = np.searchsorted(number, np.arange(num_nodes + 1) * num_nodes)
     integer = np.int32 if max(num_nodes, len(number)) < 2 ** 31 else np.int64
     column = np.remainder(number, num_nodes, out=number).astype(integer)
-    del number  # of a large graph it is large
+    del number  # free memory before the next allocation
     ones = np.ones(len(column), dtype=np.float32)
     return sp.csr_array((ones, column, indptr.astype(integer)), shape=(num_nodes, num_nodes))
 

@@ -1,4 +1,4 @@
-"""Layers that each propagate many times, then a graph convolution that gives the logits."""
+"""Encoder with several propagation steps per hidden layer."""
 from __future__ import annotations
 
 from dataclasses import replace
@@ -14,17 +14,22 @@ from graphgym_srnc.backbones.view import Block, View
 
 
 class HopEncoder(Encoder):
-    r""":math:`h \leftarrow \text{act}(\hat A^k h W + b)` in each hidden layer, then a GCN layer.
+    r"""Encoder with k propagation steps in each hidden layer and a GCN output layer.
 
-    :math:`h W + b` may be a layer of any kind in the first one; its bias is added after the hops.
+    .. math:: h \leftarrow \text{act}(\hat A^k h W + b)
+
+    The first map :math:`h W + b` may be a layer of any kind; its bias is added after the
+    propagation.
 
     Args:
-        spec: the recipe; ``layers`` counts the class layer, and one alone stands for two.
-        first: makes the layer before the first hops, whose width it is given.
+        spec: the encoder specification; ``layers`` includes the output layer, and 1 is treated as
+            2.
+        first: builds the first layer for a given output width.
         out_dim: number of logits.
-        hops: :math:`k` of :meth:`view` unless it is told.
+        hops: default of :math:`k` in :meth:`view`.
 
-    Source: Liu et al. (AAAI 2024) with one hidden layer.
+    References:
+        Liu et al. (AAAI 2024), with one hidden layer.
     """
 
     layer = GCNLayer
@@ -46,7 +51,8 @@ class HopEncoder(Encoder):
         return View(first.x, [*blocks, hop if nodes is None else hop.rows(nodes)])
 
     def embed(self, view: View) -> tuple[Tensor, Tensor]:
-        """Logits ``[n, out_dim]`` of the nodes of a view, and hidden state ``[V, H]`` of all."""
+        """Logits ``[n, out_dim]`` of the nodes of a view, and hidden state ``[V, H]`` of all nodes.
+        """
         return self._run(view)
 
     def _run(self, view: View) -> tuple[Tensor, Tensor]:

@@ -1,4 +1,4 @@
-"""Exact logits of all nodes of a graph of any size, one layer after another."""
+"""Layer-by-layer inference: exact logits for graphs of any size."""
 from __future__ import annotations
 
 import tempfile
@@ -15,19 +15,27 @@ from graphgym_srnc.backbones.sampling import Neighbourhoods, ids, neighbourhoods
 from graphgym_srnc.backbones.view import Block, View
 
 CHUNK = 2 ** 20
-"""Nodes and edges that are read at a time."""
+"""Number of nodes and edges that are processed at a time."""
 
 ON_DISK = 2 ** 31
-"""Bytes from which the hidden states of a layer lie in a temporary file, memory-mapped."""
+"""Size in bytes from which hidden states are stored in a memory-mapped temporary file."""
 
 
 @torch.no_grad()
 def infer(encoder: Encoder, graph: Graph, nodes: Tensor | None = None) -> Tensor:
-    """The exact logits in eval mode, ``[V, K]`` of all nodes or ``[n, K]`` of ``nodes`` ``[n]``.
+    """Exact logits in eval mode.
 
-    Beside the graph no more lies in memory than the states of two layers, and those on disk where
-    they are large. Of some nodes a layer computes the states alone that the next one reads.
-    Processes that train together share the rows, in ranges of about as many edges.
+    Memory is limited to the graph and the states of two layers; large states are stored on disk. If
+    ``nodes`` is given, a layer computes only the states that the next layer needs. Processes that
+    train together divide the rows among them, balanced by number of edges.
+
+    Args:
+        encoder: the encoder.
+        graph: the graph.
+        nodes: ids of the nodes to score, ``[n]``; None = all.
+
+    Returns:
+        Logits ``[V, K]`` of all nodes, or ``[n, K]`` of ``nodes``.
     """
     encoder.eval()
     if encoder.local:
@@ -54,8 +62,11 @@ def infer(encoder: Encoder, graph: Graph, nodes: Tensor | None = None) -> Tensor
 
 
 def _wanted(exact: Neighbourhoods, layers: int, nodes: Tensor | None) -> list[np.ndarray | None]:
-    """Masks ``[V]`` of the nodes whose features, and whose states after each layer, the logits of
-    ``nodes`` need; None = all, also where most are needed, since ranges are read faster."""
+    """Masks ``[V]`` of the nodes whose features and states the logits of ``nodes`` depend on.
+
+    There is one mask for the features and one per layer. None means all nodes; it is also used if
+    more than half are needed, since contiguous ranges are faster to read.
+    """
     mask = None
     if nodes is not None:
         mask = np.zeros(len(exact.degree), dtype=bool)
@@ -74,8 +85,12 @@ def _wanted(exact: Neighbourhoods, layers: int, nodes: Tensor | None) -> list[np
 
 def _ranges(degree: np.ndarray,
             wanted: np.ndarray | None) -> tuple[list[int], list[slice | np.ndarray]]:
-    """Where the rows of one process end and those of the next begin, and this one's chunks, of all
-    rows or of those that a mask ``[V]`` wants."""
+    """Row boundaries of all processes, and the row chunks of this process.
+
+    Args:
+        degree: node degrees, ``[V]``.
+        wanted: mask ``[V]`` of the rows to compute; None = all.
+    """
     work = degree + 1 if wanted is None else np.where(wanted, degree + 1, 0)
     ends, world = np.cumsum(work), parallel.world()
     inner = np.searchsorted(ends, ends[-1] * np.arange(1, world) / world)
@@ -92,21 +107,25 @@ def _ranges(degree: np.ndarray,
 
 def _block_and_state(encoder: Encoder, graph: Graph, exact: Neighbourhoods, i: int, hidden: Tensor,
                      rows: slice | np.ndarray) -> tuple[Block, Tensor]:
-    """What layer i reads for some nodes, of the input ``[V, K]`` of all nodes."""
+    """Block and input state of layer i for some nodes, given the inputs ``[V, K]`` of all nodes."""
     index = torch.from_numpy(ids(rows))
     own = rows if isinstance(rows, slice) else index.to(graph.device)
     if i == 0 and encoder.precompute and isinstance(graph.x, Tensor):
         return propagated_block(graph, encoder.operator, index), hidden[own]
     if encoder.precompute and isinstance(hidden, Tensor):
-        # Many more rows are read than written, so the product comes before the weights.
+        # More rows are read than written, so the product is computed before the weights.
         return Block(None, own, exact.product(encoder.operator, rows, hidden)), hidden
     block, needed = exact.block(encoder.operator, index)
     return block, hidden[needed.to(graph.device)]
 
 
 def _read_features(graph: Graph, wanted: np.ndarray | None) -> Tensor:
-    """Features on disk, scaled, ``[V, F]``, each row read once and not for each neighbour: all rows
-    or those that a mask ``[V]`` wants."""
+    """Scaled features ``[V, F]`` read from disk, each row once.
+
+    Args:
+        graph: a graph with features on disk.
+        wanted: mask ``[V]`` of the rows to read; None = all.
+    """
     out = _empty_states(graph, graph.num_features)
     for begin in range(0, len(out), ROWS):
         rows = slice(begin, begin + ROWS)
@@ -117,8 +136,8 @@ def _read_features(graph: Graph, wanted: np.ndarray | None) -> Tensor:
 
 
 def _empty_states(graph: Graph, width: int) -> Tensor:
-    """Room for a state of each node, ``[V, width]``."""
+    """Uninitialised storage ``[V, width]`` for node states, in memory or on disk."""
     if graph.device.type != "cpu" or graph.num_nodes * width * 4 < ON_DISK:
         return torch.empty(graph.num_nodes, width, device=graph.device)
-    with tempfile.TemporaryFile() as file:  # the map keeps what the name loses
+    with tempfile.TemporaryFile() as file:  # the map keeps the data after the file is closed
         return torch.from_numpy(np.memmap(file, np.float32, "w+", shape=(graph.num_nodes, width)))

@@ -1,4 +1,4 @@
-"""A multi-layer perceptron: the control that never looks at an edge."""
+"""Multi-layer perceptron, a baseline that ignores the edges."""
 from __future__ import annotations
 
 from torch import Tensor
@@ -11,19 +11,19 @@ from graphgym_srnc.backbones.view import Block, View
 
 
 class LinearLayer(Layer):
-    """:math:`H W + b`."""
+    """Linear layer :math:`H W + b`."""
 
     def forward(self, h: Sparse | Tensor, block: Block) -> Tensor:
         return h @ self.weight + self.bias
 
 
 class MLP(Encoder):
-    """Layers of :class:`LinearLayer` on the rows of :meth:`inputs`."""
+    """Encoder with :class:`LinearLayer` layers on the rows of :meth:`inputs`."""
 
     layer, local = LinearLayer, True
 
     def inputs(self, graph: Graph) -> Sparse | Tensor | Mapped:
-        """What the first layer reads of each node, ``[V, in_dim]``."""
+        """Input of the first layer for all nodes, ``[V, in_dim]``."""
         return graph.x
 
     def view(self, graph: Graph, nodes: Tensor | None = None) -> View:

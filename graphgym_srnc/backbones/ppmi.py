@@ -1,4 +1,4 @@
-"""Positive pointwise mutual information of nodes that random walks meet, as another adjacency."""
+"""Positive pointwise mutual information (PPMI) of nodes that co-occur in random walks."""
 from __future__ import annotations
 
 from weakref import WeakKeyDictionary
@@ -12,23 +12,24 @@ _walked: WeakKeyDictionary[Graph, dict[tuple[int, int], Graph]] = WeakKeyDiction
 
 
 def ppmi(adjacency: sp.csr_array, walks: int = 40, length: int = 10, seed: int = 0) -> sp.csr_array:
-    r"""How much oftener than by chance walks from one node visit another, at least 0.
+    r"""PPMI matrix of random walks.
 
     .. math:: P_{ab} = \max\Big(0, \log \frac{p_{ab} V}{L \sum_c p_{cb}}\Big)
 
-    with :math:`p_a` the share of visits to each node of walks from :math:`a`. A walk has a length
-    drawn from 1 to :math:`L`. The walks are those of the seed alone.
+    :math:`p_{ab}` is the share of the visits of walks from :math:`a` that are to node :math:`b`.
+    The length of a walk is uniform in 1 to :math:`L`.
 
     Args:
-        adjacency: :math:`A`, ``[V, V]``; weights are not read.
-        walks: walks from each node.
-        length: :math:`L`.
-        seed: of the walks.
+        adjacency: :math:`A`, ``[V, V]``; weights are ignored.
+        walks: number of walks from each node.
+        length: :math:`L`, the maximum length.
+        seed: seed of the walks.
 
     Returns:
         :math:`P` without its diagonal, ``[V, V]``; a node without neighbours has an empty row.
 
-    Source: Wu et al. (WWW 2020, UDAGCN).
+    References:
+        Wu et al. (WWW 2020), UDAGCN.
     """
     rng, num_nodes = np.random.default_rng(seed), adjacency.shape[0]
     first, degree = adjacency.indptr.astype(np.int64), np.diff(adjacency.indptr)
@@ -53,7 +54,7 @@ def ppmi(adjacency: sp.csr_array, walks: int = 40, length: int = 10, seed: int =
 
 
 def ppmi_graph(graph: Graph, walks: int = 40, length: int = 10) -> Graph:
-    """The graph with its features and :func:`ppmi` for an adjacency, made once while it lives."""
+    """The graph with :func:`ppmi` as its adjacency and the same features, cached."""
     made = _walked.setdefault(graph, {})
     if (walks, length) not in made:
         made[walks, length] = graph.rewired(ppmi(graph.adjacency("raw").matrix, walks, length))

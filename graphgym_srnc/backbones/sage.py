@@ -1,4 +1,4 @@
-"""GraphSAGE with the mean aggregator, of Hamilton, Ying and Leskovec (NeurIPS 2017)."""
+"""GraphSAGE with mean aggregation, of Hamilton, Ying and Leskovec (NeurIPS 2017)."""
 from __future__ import annotations
 
 import torch
@@ -10,7 +10,7 @@ from graphgym_srnc.backbones.view import Block
 
 
 class SAGELayer(Layer):
-    r""":math:`D^{-1}A H W + H W_\text{root} + b`."""
+    r"""GraphSAGE layer :math:`D^{-1}A H W + H W_\text{root} + b`."""
 
     def __init__(self, in_dim: int, out_dim: int, spec: EncoderSpec, last: bool) -> None:
         super().__init__(in_dim, out_dim, spec, last)
@@ -22,6 +22,6 @@ class SAGELayer(Layer):
 
 
 class SAGE(Encoder):
-    """Layers of :class:`SAGELayer`."""
+    """Encoder with :class:`SAGELayer` layers."""
 
     operator, layer = "mean", SAGELayer

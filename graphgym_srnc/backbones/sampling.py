@@ -1,4 +1,4 @@
-"""Drawn neighbours of a large graph: PyG's sampler interface, and views right on average."""
+"""Neighbour sampling for large graphs: PyG's sampler interface, and unbiased sampled operators."""
 from __future__ import annotations
 
 from typing import Any, NoReturn, Sequence
@@ -21,12 +21,13 @@ _neighbourhoods: WeakKeyDictionary[Graph, dict[int, Neighbourhoods]] = WeakKeyDi
 
 def draw_view(graph: Graph, kind: str, layers: int, nodes: Tensor, fanout: int,
               precompute: bool) -> View:
-    r"""A view of ``nodes`` ``[n]`` with at most ``fanout`` drawn neighbours a node and layer.
+    r"""View of some nodes with sampled neighbours.
 
-    With ``precompute`` and dense features in memory the first layer's :math:`\hat A X` is exact.
+    With ``precompute`` and dense features in memory, :math:`\hat A X` of the first layer is exact.
 
     Args:
-        fanout: 0 = all neighbours; the others are those of :func:`.view.make_view`.
+        graph, kind, layers, nodes, precompute: as in :func:`.view.make_view`.
+        fanout: maximum number of neighbours per node and layer; 0 = all.
     """
     blocks: list[Block] = []
     needed, position = nodes.cpu().unique(return_inverse=True)
@@ -41,18 +42,18 @@ def draw_view(graph: Graph, kind: str, layers: int, nodes: Tensor, fanout: int,
 
 
 def propagated_block(graph: Graph, kind: str, nodes: Tensor) -> Block:
-    r"""The exact block of a first layer that reads :math:`\hat A X` and the nodes' own rows."""
+    r"""Exact block of a first layer, which reads :math:`\hat A X` and the nodes' own rows."""
     product = graph.propagated(kind)[nodes.to(graph.device)]
     return Block(None, torch.arange(len(nodes), device=graph.device), product)
 
 
 def ids(nodes: slice | np.ndarray) -> np.ndarray:
-    """The nodes of a range, or ids as they are, ``[n]``."""
+    """Ids ``[n]`` of the nodes of a range; ids are returned unchanged."""
     return np.arange(nodes.start, nodes.stop) if isinstance(nodes, slice) else nodes
 
 
 def neighbourhoods(graph: Graph, fanout: int) -> Neighbourhoods:
-    """The :class:`Neighbourhoods` of a graph, made once."""
+    """Cached :class:`Neighbourhoods` of a graph."""
     made = _neighbourhoods.setdefault(graph, {})
     if fanout not in made:
         made[fanout] = Neighbourhoods(graph, fanout)
@@ -60,15 +61,15 @@ def neighbourhoods(graph: Graph, fanout: int) -> Neighbourhoods:
 
 
 class Neighbourhoods:
-    r"""Blocks of drawn neighbours of one graph, whose operators are right on average.
+    r"""Sampler of blocks whose operators are unbiased estimates of the full operator.
 
-    Of the :math:`d_i` neighbours of a node :math:`k_i = \min(k, d_i)` are drawn, and an entry
-    :math:`\hat A_{ij}` of the whole graph's operator becomes :math:`\frac{d_i}{k_i} \hat A_{ij}` or
-    0; what a node gives itself is always kept. So :math:`\mathbb E[\hat A' H] = \hat A H`, and as
-    each layer is drawn anew, products of operators are right on average too.
+    :math:`k_i = \min(k, d_i)` of the :math:`d_i` neighbours of a node are sampled. An entry
+    :math:`\hat A_{ij}` of the full operator becomes :math:`\frac{d_i}{k_i} \hat A_{ij}` or 0.
+    Self-loops are always kept. So :math:`\mathbb E[\hat A' H] = \hat A H`. Each layer is sampled
+    independently, so products of operators are unbiased too.
 
     Args:
-        graph: the graph; its operators are never made whole.
+        graph: the graph; its full operators are never computed.
         fanout: :math:`k`; 0 = all neighbours.
     """
 
@@ -81,11 +82,11 @@ class Neighbourhoods:
         self.scale = (self.total_weight + 1) ** np.float32(-0.5)
 
     def block(self, kind: str, nodes: Tensor) -> tuple[Block, Tensor]:
-        """The block of an operator whose outputs are ``nodes`` ``[n]``, and its input nodes.
+        """Block of an operator for some output nodes, and the ids of its input nodes.
 
         Args:
             kind: see :meth:`graphgym_srnc.backbones.graph.Graph.adjacency`.
-            nodes: the output nodes, all different; they come first among the input nodes.
+            nodes: distinct output nodes ``[n]``, which are the first input nodes.
         """
         sample = self.sampler.sample_from_nodes(NodeSamplerInput(None, nodes))
         inputs, row, column, entry = (
@@ -103,7 +104,7 @@ class Neighbourhoods:
         return Block(Sparse(matrix, self.device), outputs, drawn=True), sample.node
 
     def entries(self, nodes: slice | np.ndarray) -> slice | np.ndarray:
-        """The places in :math:`A` of the neighbours of some nodes, a range or ids ``[n]``."""
+        """Positions in :math:`A` of the neighbours of some nodes, a range or ids ``[n]``."""
         if isinstance(nodes, slice):
             return slice(self.indptr[nodes.start], self.indptr[nodes.stop])
         count = self.degree[nodes]
@@ -111,7 +112,7 @@ class Neighbourhoods:
         return np.repeat(first, count) + np.arange(count.sum())
 
     def product(self, kind: str, nodes: slice | np.ndarray, state: Tensor) -> Tensor:
-        r"""Some rows of :math:`\hat A H` with all neighbours, ``[n, K]``, of states ``[V, K]``."""
+        r"""Rows of :math:`\hat A H` with all neighbours, ``[n, K]``, for states ``[V, K]``."""
         entries, every, count = self.entries(nodes), ids(nodes), self.degree[nodes]
         column, row = self.indices[entries], np.repeat(every, count)
         value = self._values(kind, np.ones(len(row), dtype=np.float32), entries, row, column)
@@ -126,58 +127,60 @@ class Neighbourhoods:
 
     def _values(self, kind: str, multiplicity: np.ndarray, entry: np.ndarray | slice,
                 row: np.ndarray, column: np.ndarray) -> np.ndarray:
-        """Entries ``[E]`` of the operator, each for so many neighbours.
+        """Entries ``[E]`` of the operator, scaled by multiplicity.
 
         Args:
-            multiplicity: how many neighbours each entry stands for.
-            entry: their places in :math:`A`.
-            row, column: their nodes in the whole graph.
+            kind: kind of the operator.
+            multiplicity: number of neighbours that each entry represents.
+            entry: positions of the entries in :math:`A`.
+            row, column: their nodes in the full graph.
         """
         if kind == "loops":
-            return multiplicity  # attention reads no weight, but how many neighbours there are
+            return multiplicity  # attention ignores weights but needs the number of neighbours
         value = multiplicity * self.weight[entry]
         if kind == "gcn":
             return value * self.scale[row] * self.scale[column]
         return value / self.total_weight[row] if kind == "mean" else value
 
     def _loops(self, kind: str, nodes: np.ndarray) -> np.ndarray | None:
-        """What nodes ``[n]`` give themselves, if anything."""
+        """Self-loop weights of nodes ``[n]``, or None if the operator has no self-loops."""
         if kind == "gcn":
             return self.scale[nodes] ** 2
         return np.ones(len(nodes), dtype=np.float32) if kind == "loops" else None
 
 
 def make_sampler(graph: Graph, fanouts: Sequence[int]) -> BaseSampler:
-    """A sampler of a graph's neighbours, self-loops left out.
+    """Sampler of a graph's neighbours without self-loops.
 
-    It is that of ``pyg-lib`` where that is installed, else :class:`NeighbourSampler`.
+    It is the sampler of ``pyg-lib`` if that is installed, else :class:`NeighbourSampler`.
     """
     raw = graph.adjacency("raw")
     if not torch_geometric.typing.WITH_PYG_LIB:
         csr = raw.matrix
-        return NeighbourSampler(*map(torch.from_numpy, (csr.indptr, csr.indices)), fanouts)
-    # A is symmetric, so its rows are the columns that PyG draws from, and entries keep their place.
+        indptr, indices = torch.from_numpy(csr.indptr), torch.from_numpy(csr.indices)
+        return NeighbourSampler(indptr, indices, fanouts)
+    # PyG samples from columns; A is symmetric, so its rows can be used in the same order.
     edge_index = torch.from_numpy(np.stack(raw.entries[::-1]).astype(np.int64))
     data = Data(edge_index=edge_index, num_nodes=graph.num_nodes)
     return NeighborSampler(data, [k if k > 0 else -1 for k in fanouts], is_sorted=True)
 
 
 class NeighbourSampler(BaseSampler):
-    """PyG's sampler interface without ``pyg-lib``: neighbours uniformly and without replacement.
+    """PyG's sampler interface without ``pyg-lib``: uniform sampling without replacement.
 
-    The output is PyG's: seeds first, then the nodes of each hop as they are met; a node's
-    neighbours are drawn once, when it is first met; ``row`` is the neighbour's end of an edge,
-    ``col`` the end it was drawn for, ``edge`` its place in ``indices``.
+    The output format is that of PyG. Seeds come first, then the nodes of each hop in order of
+    discovery. The neighbours of a node are sampled once. For each sampled edge, ``row`` is the
+    neighbour, ``col`` the node it was sampled for, and ``edge`` its position in ``indices``.
 
     Args:
         indptr, indices: the graph in CSR form, ``[V + 1]`` and ``[E]``: the neighbours of node i
             are ``indices[indptr[i]:indptr[i + 1]]``.
-        fanouts: neighbours drawn for a node at each hop; 0 or less = all of them.
+        fanouts: number of neighbours sampled per node at each hop; 0 or less = all.
     """
 
     def __init__(self, indptr: Tensor, indices: Tensor, fanouts: Sequence[int]) -> None:
         self.indptr, self.indices, self.fanouts = indptr, indices, list(fanouts)
-        # Place of each node in the output; -1 again after each call.
+        # Position of each node in the output; reset to -1 after each call.
         self._place = torch.full((len(indptr) - 1,), -1)
 
     def sample_from_nodes(self, index: NodeSamplerInput, **kwargs: Any) -> SamplerOutput:
@@ -206,12 +209,15 @@ class NeighbourSampler(BaseSampler):
 
 
 def draw_neighbours(indptr: Tensor, nodes: Tensor, fanout: int) -> tuple[Tensor, Tensor]:
-    """At most ``fanout`` entries of the CSR rows of some nodes ``[n]``; 0 or less = all of them.
+    """Sample entries of CSR rows uniformly without replacement, with torch's generator.
 
-    They are drawn uniformly and without replacement from torch's generator.
+    Args:
+        indptr: row boundaries, ``[V + 1]``.
+        nodes: ids of the rows, ``[n]``.
+        fanout: maximum number of entries per row; 0 or less = all.
 
     Returns:
-        The place in ``nodes`` and the entry of each draw, both ``[E]``, sorted by place.
+        The position in ``nodes`` and the entry of each sample, both ``[E]``, sorted by position.
     """
     start = indptr[nodes].long()
     degree = indptr[nodes + 1].long() - start
@@ -225,10 +231,14 @@ def draw_neighbours(indptr: Tensor, nodes: Tensor, fanout: int) -> tuple[Tensor,
 
 
 def _subsets(size: Tensor, count: int) -> Tensor:
-    """A uniform subset ``[n, count]`` of ``range(size)`` for each size ``[n]`` above ``count``.
+    """Uniform random subset ``[n, count]`` of ``range(size)`` for each size above ``count``.
 
-    Floyd's algorithm (Bentley and Floyd, CACM 1987) on all rows at once costs :math:`O(n k^2)` for
-    a count :math:`k`, whatever the sizes.
+    Floyd's algorithm (Bentley and Floyd, CACM 1987) on all rows at once takes time :math:`O(n k^2)`
+    for a count :math:`k`, independent of the sizes.
+
+    Args:
+        size: the sizes, ``[n]``.
+        count: number of elements of each subset.
     """
     last = size[:, None] - count + torch.arange(count)
     drawn = (torch.rand(last.shape, dtype=torch.float64) * (last + 1)).long()

@@ -12,7 +12,10 @@ from graphgym_srnc.backbones.sparse import Sparse
 
 
 class SGC(MLP):
-    r""":math:`\hat A^K X W + b` with :math:`K` = ``spec.layers``; the smoothing is made once."""
+    r"""Simple graph convolution :math:`\hat A^K X W + b` with :math:`K` = ``spec.layers``.
+
+    The smoothed features are cached.
+    """
 
     def __init__(self, spec: EncoderSpec, in_dim: int, out_dim: int) -> None:
         super().__init__(replace(spec, layers=1), in_dim, out_dim)

@@ -1,4 +1,4 @@
-"""A constant sparse matrix, CSR in both directions, times dense ones with a gradient."""
+"""Constant sparse matrices with fast products that have a gradient for the dense operand."""
 from __future__ import annotations
 
 import warnings
@@ -13,29 +13,29 @@ from torch.nn import functional as F
 
 
 class Parts(NamedTuple):
-    """A matrix ``[R, C]`` on its device, entry by entry, sorted by row."""
+    """CSR arrays of a matrix ``[R, C]`` on its device."""
 
     starts: Tensor
-    """Where each row begins among the entries, and their number, ``[R + 1]``."""
+    """Position of the first entry of each row, and the number of entries, ``[R + 1]``."""
     columns: Tensor
-    """The column of each, ``[nnz]``."""
+    """Column of each entry, ``[nnz]``."""
     values: Tensor
-    """The value of each, ``[nnz]``."""
+    """Value of each entry, ``[nnz]``."""
     shape: tuple[int, int]
 
     def csr(self) -> Tensor:
         """The matrix as a torch CSR tensor."""
         with warnings.catch_warnings():
-            # torch calls CSR a beta and its unchecked indices a risk; scipy keeps them valid.
+            # torch warns that CSR is in beta and unchecked; scipy guarantees valid indices.
             warnings.filterwarnings("ignore", message="Sparse (CSR|invariant)")
             return torch.sparse_csr_tensor(*self[:3], size=self.shape, check_invariants=False)
 
 
 class Sparse:
-    """A constant matrix ``[R, C]``; ``S @ H`` with dense ``H`` ``[C, K]`` has a gradient for ``H``.
+    """Constant matrix ``[R, C]``; ``S @ H`` with dense ``H`` ``[C, K]`` has a gradient for ``H``.
 
-    torch's own product of a CSR matrix transposes it again in every backward pass; here the
-    transpose is made once, at the first backward pass.
+    torch's CSR product transposes the matrix in every backward pass. This class caches the
+    transpose at the first backward pass.
     """
 
     def __init__(self, matrix: sp.sparray, device: torch.device | str = "cpu") -> None:
@@ -57,31 +57,32 @@ class Sparse:
 
     @cached_property
     def parts(self) -> Parts:
-        """The matrix on its device."""
+        """CSR arrays of the matrix on its device."""
         return _parts(self.matrix, self.device)
 
     @cached_property
     def transposed(self) -> Parts:
-        """The transposed matrix on its device."""
+        """CSR arrays of the transposed matrix on its device."""
         return _parts(self.matrix.T.tocsr(), self.device)
 
     @cached_property
     def rows(self) -> Tensor:
-        """The row of each entry, ``[nnz]``."""
+        """Row of each entry, ``[nnz]``."""
         return torch.repeat_interleave(self.parts.starts.diff(), output_size=self.nnz)
 
     @cached_property
     def by_column(self) -> Tensor:
-        """Where the entries of the transposed matrix lie among those of this one, ``[nnz]``."""
+        """Position of each entry of the transposed matrix among the entries of this one, ``[nnz]``.
+        """
         number = np.arange(self.nnz)
         numbered = sp.csr_array((number, self.matrix.indices, self.matrix.indptr), self.shape)
         return torch.from_numpy(numbered.T.tocsr().data).to(self.device)
 
     def repeated(self, times: int) -> Sparse:
-        r"""The Kronecker product :math:`S \otimes I` ``[R * times, C * times]``, made once.
+        r"""Kronecker product :math:`S \otimes I` ``[R * times, C * times]``, cached.
 
-        It does with each of so many heads what this matrix does, whose states ``[C, times * K]``
-        are its ``[C * times, K]``.
+        It applies this matrix to several attention heads at once: states ``[C, times * K]`` are
+        reshaped to ``[C * times, K]``.
         """
         if times == 1:
             return self
@@ -94,15 +95,23 @@ class Sparse:
         return _Product.apply(dense, self)
 
     def softmax(self, scores: Tensor, counts: bool = False) -> Tensor:
-        """Softmax of scores ``[nnz]`` of the entries within each row, none of which is empty.
+        """Softmax of scores ``[nnz]`` over the entries of each row; no row may be empty.
 
-        With ``counts`` an entry of the matrix says how many there are of it.
+        Args:
+            scores: score of each entry, ``[nnz]``.
+            counts: whether the value of an entry is its multiplicity.
         """
         return _Softmax.apply(scores, self, counts)
 
     def weighted(self, values: Tensor, dense: Tensor) -> Tensor:
-        """The product ``[R, K]`` of the matrix that has values ``[nnz]`` in the places of this one
-        with ``dense`` ``[C, K]``; it has a gradient for both."""
+        """Product ``[R, K]`` of a matrix with this sparsity pattern and a dense matrix.
+
+        The result has a gradient for both operands.
+
+        Args:
+            values: value of each entry, ``[nnz]``.
+            dense: the dense matrix, ``[C, K]``.
+        """
         return _Weighted.apply(values, dense, self)
 
     def __getitem__(self, rows: Tensor) -> Sparse:
@@ -110,7 +119,7 @@ class Sparse:
 
 
 def dense(matrix: Tensor | Sparse) -> Tensor:
-    """A matrix ``[R, C]`` as a dense tensor; one that is dense already comes back as it is."""
+    """A matrix ``[R, C]`` as a dense tensor; dense tensors are returned unchanged."""
     if isinstance(matrix, Tensor):
         return matrix
     return torch.from_numpy(matrix.matrix.toarray()).to(matrix.device)
@@ -146,7 +155,7 @@ class _Softmax(torch.autograd.Function):
     @staticmethod
     def forward(ctx, scores: Tensor, matrix: Sparse, counts: bool) -> Tensor:
         starts, rows = matrix.parts.starts, matrix.rows
-        # Subtracting the largest score of a row leaves its softmax as it is and keeps exp in range.
+        # Subtracting the row maximum does not change the softmax and avoids overflow.
         largest = torch.segment_reduce(scores, "max", offsets=starts)
         share = (scores - largest.index_select(0, rows)).exp_()
         if counts:
@@ -165,7 +174,7 @@ class _Softmax(torch.autograd.Function):
 
 
 def _multiply(parts: Parts, dense: Tensor) -> Tensor:
-    """A sparse matrix times a dense one; on the CPU three times faster than torch's own product."""
+    """Product of a sparse and a dense matrix; on the CPU three times faster than torch's own."""
     if dense.is_cuda:
         return parts.csr() @ dense
     starts, columns, values, _ = parts
@@ -174,7 +183,7 @@ def _multiply(parts: Parts, dense: Tensor) -> Tensor:
 
 
 def _products_of_rows(matrix: Sparse, left: Tensor, right: Tensor) -> Tensor:
-    """Row i of ``left`` times row j of ``right`` for each entry (i, j) of a matrix, ``[nnz]``."""
+    """Dot product of rows i of ``left`` and j of ``right`` for each entry (i, j), ``[nnz]``."""
     if left.is_cuda:
         left, right = left[matrix.rows], right[matrix.parts.columns]
         return (left * right).sum(1)
@@ -183,8 +192,8 @@ def _products_of_rows(matrix: Sparse, left: Tensor, right: Tensor) -> Tensor:
 
 
 def _parts(matrix: sp.csr_array, device: torch.device) -> Parts:
-    # 32-bit indices halve the index traffic of a product that is bound by memory.
+    # The product is memory-bound, and 32-bit indices halve its index traffic.
     integer = np.int32 if max(matrix.nnz, *matrix.shape) < 2 ** 31 else np.int64
-    index = (array.astype(integer) for array in (matrix.indptr, matrix.indices))
-    arrays = map(torch.from_numpy, (*index, matrix.data))
-    return Parts(*(array.to(device) for array in arrays), matrix.shape)
+    arrays = matrix.indptr.astype(integer), matrix.indices.astype(integer), matrix.data
+    starts, columns, values = (torch.from_numpy(array).to(device) for array in arrays)
+    return Parts(starts, columns, values, matrix.shape)

@@ -1,4 +1,4 @@
-"""What an encoder computes for some nodes: the features that it reads, an operator a layer."""
+"""Views: the features and the operator of each layer that an encoder needs for some nodes."""
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
@@ -13,13 +13,14 @@ from graphgym_srnc.backbones.sparse import Sparse
 
 @dataclass
 class Block:
-    r"""What one layer reads: an operator from its input nodes to its output nodes.
+    r"""Input of one layer: an operator from its input nodes to its output nodes.
 
     Args:
-        adjacency: the operator, ``[n_out, n_in]``; None where each node reads its own row alone.
-        outputs: which of the input nodes are the output nodes, ``[n_out]``; None = all, in order.
-        product: :math:`\hat A X`, ``[n_out, F]``, where that is constant and the cheaper order.
-        drawn: whether an entry may stand for several neighbours, see
+        adjacency: the operator, ``[n_out, n_in]``; None if each node reads only its own row.
+        outputs: positions of the output nodes among the input nodes, ``[n_out]``; None = all, in
+            order.
+        product: precomputed :math:`\hat A X`, ``[n_out, F]``, if it is constant and cheaper.
+        drawn: whether an entry may represent several neighbours, see
             :class:`graphgym_srnc.backbones.sampling.Neighbourhoods`.
     """
 
@@ -29,7 +30,7 @@ class Block:
     drawn: bool = False
 
     def propagate(self, h: Sparse | Tensor, weight: Tensor) -> Tensor:
-        r""":math:`\hat A H W` ``[n_out, K]`` in the cheaper order."""
+        r"""Product :math:`\hat A H W` ``[n_out, K]``, computed in the cheaper order."""
         if self.product is not None:
             return self.product @ weight
         if isinstance(h, Sparse) or weight.size(0) >= weight.size(1):
@@ -37,11 +38,11 @@ class Block:
         return (self.adjacency @ h) @ weight
 
     def root(self, h: Sparse | Tensor) -> Sparse | Tensor:
-        """The rows of ``h`` ``[n_in, K]`` that belong to the output nodes, ``[n_out, K]``."""
+        """Rows of ``h`` ``[n_in, K]`` that belong to the output nodes, ``[n_out, K]``."""
         return h if self.outputs is None else h[self.outputs]
 
     def rows(self, index: Tensor) -> Block:
-        """The block of some of its output nodes, ``[n]``, in this order, perhaps more than once."""
+        """Block of a selection of its output nodes ``[n]``, in this order and possibly repeated."""
         return replace(self, outputs=index if self.outputs is None else self.outputs[index],
                        adjacency=None if self.adjacency is None else self.adjacency[index],
                        product=None if self.product is None else self.product[index])
@@ -49,39 +50,39 @@ class Block:
 
 @dataclass
 class View:
-    """The features and blocks that an encoder needs for some nodes, the first layer's first."""
+    """Features and blocks that an encoder needs for some nodes, starting with the first layer."""
 
     x: Sparse | Tensor
     blocks: list[Block]
 
 
 SPARSE_ENTRY = 2.0
-"""Time of an entry of a sparse matrix in a product, in multiples of that of a dense one's."""
+"""Time per sparse entry in a product, relative to a dense entry."""
 
 
 def _cost(matrix: Sparse | Tensor) -> float:
-    """Time of a product with the matrix, in entries of a sparse one."""
+    """Time of a product with the matrix, in units of sparse entries."""
     return matrix.nnz if isinstance(matrix, Sparse) else matrix.numel() / SPARSE_ENTRY
 
 
 def make_view(graph: Graph, kind: str, layers: int, nodes: Tensor | None, precompute: bool) -> View:
-    r"""The view of ``layers`` message-passing layers for some nodes, with all their neighbours.
+    r"""View for a stack of message-passing layers with all neighbours of some nodes.
 
     Args:
         graph: the graph.
         kind: an operator of :meth:`graphgym_srnc.backbones.graph.Graph.adjacency`.
         layers: number of layers, one block each.
-        nodes: the output nodes, ``[n]``; None = the whole graph.
-        precompute: whether the first layer may read :math:`\hat A X` made in advance.
+        nodes: ids of the output nodes, ``[n]``; None = the whole graph.
+        precompute: whether the first layer may use a precomputed :math:`\hat A X`.
 
     Raises:
-        InputError: the features stay on disk.
+        InputError: the features are on disk.
     """
     full = graph.adjacency(kind)
     if nodes is None:
         blocks = [Block(full) for _ in range(layers)]
-        # With sparse features A(XW) touches nnz(X) + nnz(A) entries and (AX)W many more; dense
-        # features have one product less.
+        # With sparse features A(XW) reads nnz(X) + nnz(A) entries and (AX)W many more. With dense
+        # features precomputing saves one product.
         if precompute and not isinstance(graph.x, Sparse):
             blocks[0].product = graph.propagated(kind)
         return View(graph.whole_features(), blocks)
@@ -92,8 +93,8 @@ def make_view(graph: Graph, kind: str, layers: int, nodes: Tensor | None, precom
         needed = np.union1d(rows.indices, wanted)
         if layer == 0 and precompute:
             product = graph.propagated(kind)[torch.from_numpy(wanted).to(graph.device)]
-            # A few rows of AX cost less than the rows of X around them; of many nodes' neighbours
-            # each is read but once.
+            # For few nodes, rows of AX cost less than the rows of X of all their neighbours. For
+            # many nodes, shared neighbours make reading X cheaper.
             if (not isinstance(graph.x, Sparse)
                     or _cost(product) < graph.x.matrix[needed].nnz + rows.nnz):
                 blocks.append(Block(Sparse(rows, graph.device), None, product))

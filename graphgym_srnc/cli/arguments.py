@@ -1,4 +1,4 @@
-"""What several subcommands ask for and check alike."""
+"""Arguments and checks that several subcommands share."""
 from __future__ import annotations
 
 import argparse
@@ -16,33 +16,33 @@ if TYPE_CHECKING:
     from graphgym_srnc.grid.jobs import Limits
 
 FOLDERS = {"nargs": "+", "metavar": "DIR",
-           "help": "an experiment, a folder of them, or a folder of such folders"}
-"""The argument of commands that read results."""
+           "help": "folder of an experiment, or a folder that contains experiments at any depth"}
+"""Argument of commands that read results."""
 
 SPEAKING = ("dataset.format", "dataset.name", "train.mode")
-"""Keys whose values speak for themselves in the name of a folder."""
+"""Keys whose values stand without the key in the name of a folder."""
 
 LONGEST_NAME = 150
-"""Characters of a name that is made of a command line."""
+"""Maximum length of a folder name that is derived from a command line."""
 
 
 def add_present(parser: argparse.ArgumentParser, resume: str, overwrite: str) -> None:
-    """Add what becomes of results that are there already, with the help of each option."""
+    """Add ``--resume`` and ``--overwrite``, with their help texts."""
     group = parser.add_mutually_exclusive_group()
     group.add_argument("--resume", action="store_true", help=resume)
     group.add_argument("--overwrite", action="store_true", help=overwrite)
 
 
 def add_trust(parser: argparse.ArgumentParser) -> None:
-    """Add ``--trust``, which :func:`trusting` obeys."""
+    """Add ``--trust``, which :func:`trusting` reads."""
     parser.add_argument("--trust", action="store_true",
-                        help="let files of data sets run code, as pickles do that PyG's readers "
-                        "open: only if you trust whoever made them")
+                        help="load data files that can execute code, such as the pickles that "
+                        "PyG reads; use it only for files whose author you trust")
 
 
 @contextlib.contextmanager
 def trusting(args: argparse.Namespace) -> Iterator[None]:
-    """Trust the files of data sets meanwhile if the command line says so, and nothing else does."""
+    """Trust data files inside this block if the command line has ``--trust``."""
     with contextlib.ExitStack() as stack:
         if getattr(args, "trust", False):
             from graphgym_srnc.data import untrusted
@@ -51,20 +51,20 @@ def trusting(args: argparse.Namespace) -> Iterator[None]:
 
 
 def add_limits(group: argparse._ArgumentGroup) -> None:
-    """Add how many runs go side by side, and what :func:`limits` says each may take."""
+    """Add the number of parallel runs, and the options of :func:`limits`."""
     add = group.add_argument
     add("--jobs", type=int, default=0, metavar="N",
-        help="local processes (default: one for each core)")
+        help="run N processes on this machine (default: one per core)")
     add("--time-limit", type=float, default=0, metavar="S",
-        help="seconds of one try of a run; 0 = no limit (default: 0)")
+        help="stop an attempt of a run after S seconds; 0 = no limit (default: 0)")
     add("--memory-limit", type=float, default=0, metavar="MIB",
-        help="memory of a run's process; 0 = no limit (default: 0)")
+        help="limit the memory of the process of a run; 0 = no limit (default: 0)")
     add("--retries", type=int, default=1, metavar="K",
-        help="tries again of a run whose process died or hit a limit (default: 1)")
+        help="retry a run K times if its process died or hit a limit (default: 1)")
 
 
 def limits(args: argparse.Namespace) -> Limits:
-    """What a run may take."""
+    """Time, memory and retries of a run."""
     from graphgym_srnc.grid.jobs import Limits
     return Limits(args.time_limit, args.memory_limit, args.retries)
 
@@ -76,21 +76,21 @@ def cores() -> int:
 
 
 def add_overwrite(parser: argparse.ArgumentParser) -> None:
-    """Add the option without which :func:`check_out` and :func:`check_folder` refuse."""
-    parser.add_argument("--overwrite", action="store_true", help="replace files that are there")
+    """Add ``--overwrite``, which :func:`check_out` and :func:`check_folder` read."""
+    parser.add_argument("--overwrite", action="store_true", help="replace existing output files")
 
 
 def check_out(option: str, file: str | None, overwrite: bool, suffixes: Sequence[str] = (),
               new_folders: bool = False, own: str = "") -> None:
-    """Refuse a file to be written, before any work, that could not be or that would be lost.
+    """Check, before any work, that an output file can be written and replaces nothing by accident.
 
     Args:
-        option: names the file.
-        file: the file; None = none is asked for.
-        overwrite: whether one that is there is to be replaced.
-        suffixes: those it may have; none = any.
-        new_folders: whether folders on the way are made.
-        own: what begins a file of the same command, which is replaced in any case.
+        option: option that names the file.
+        file: the file, or None.
+        overwrite: whether an existing file may be replaced.
+        suffixes: allowed suffixes; empty = any.
+        new_folders: whether missing parent folders are created.
+        own: mark of files that this command wrote, which may always be replaced.
 
     Raises:
         InputError: names the option.
@@ -100,20 +100,24 @@ def check_out(option: str, file: str | None, overwrite: bool, suffixes: Sequence
         return
     path = Path(file)
     if suffixes and path.suffix.lower() not in suffixes:
-        raise InputError(option, file, f"a {' or '.join(suffixes)} file")
+        raise InputError.plain(option, f"{file!r} has the wrong file type",
+                               f"Use the suffix {' or '.join(suffixes)}")
     parents = path.absolute().parents
     parent = next(folder for folder in parents if folder.exists()) if new_folders else parents[0]
     if not file or path.is_dir() or not parent.is_dir() or not os.access(parent, os.W_OK):
-        raise InputError(option, file, "a file in a folder that can be written to")
+        raise InputError.plain(option, f"{file!r} cannot be written",
+                               "Name a file in a folder that you can write to")
     path = Path(os.path.abspath(path))  # which names a file even if it has .. after a new folder
     if path.is_symlink() or path.exists() and not path.is_file():
-        raise InputError(option, file, "a regular file, no link")
+        raise InputError.plain(option, f"{file!r} is a link or no regular file",
+                               "Name a regular file")
     if path.exists() and not overwrite and not _begins(path, own):
-        raise InputError(option, file, "another file, or --overwrite, since it exists")
+        raise InputError.plain(option, f"the file {file!r} exists",
+                               "Name another file, or add --overwrite to replace it")
 
 
 def check_folder(option: str, folder: str | None, overwrite: bool) -> None:
-    """Refuse a folder for new files, before any work, in which something could be lost.
+    """Check, before any work, that a folder for new files replaces nothing by accident.
 
     Raises:
         InputError: names the option.
@@ -123,10 +127,12 @@ def check_folder(option: str, folder: str | None, overwrite: bool) -> None:
         return
     path = Path(folder).absolute()
     if not (path.is_dir() or not path.exists() and path.parent.is_dir()):
-        raise InputError(option, folder, "a folder, or a new one in a folder that exists")
+        raise InputError.plain(option, f"{folder!r} cannot be made",
+                               "Name a folder, or a new one in a folder that exists")
     if path.is_dir() and any(path.iterdir()) and not overwrite:
-        raise InputError(option, folder, "an empty or a new folder, or --overwrite, which replaces "
-                         "files of the same names")
+        hint = ("Name an empty or new folder, or add --overwrite to replace files of the same "
+                "names")
+        raise InputError.plain(option, f"the folder {folder!r} is not empty", hint)
 
 
 def _begins(path: Path, own: str) -> bool:
@@ -136,7 +142,7 @@ def _begins(path: Path, own: str) -> bool:
 
 
 def check_least(args: argparse.Namespace, **least: int) -> None:
-    """Refuse options below their least value, and those that are no finite number.
+    """Check that options are finite and not below their minimum.
 
     Raises:
         InputError: names the option.
@@ -148,13 +154,13 @@ def check_least(args: argparse.Namespace, **least: int) -> None:
 
 
 def remark(cfgs: Sequence[CfgNode]) -> None:
-    """Tell on stderr, in a line each, of keys that do nothing and of what unsettles digits."""
+    """Print notes on stderr about keys without effect and about nondeterminism."""
     from graphgym_srnc import environment
     from graphgym_srnc.gym.config import not_read
     keys = not_read(cfgs)
     if keys:
         modes = ", ".join(sorted({cfg.train.mode for cfg in cfgs}))
-        print(f"note: train.mode {modes} does not read {', '.join(keys)} as it is configured",
+        print(f"note: train.mode {modes} does not read {', '.join(keys)}; the value has no effect",
               file=sys.stderr)
     if environment.unsteady():
         print(f"note: {environment.unsteady()}", file=sys.stderr)
@@ -167,8 +173,8 @@ def base_name(cfg_file: str | None) -> str:
 
 
 def default_name(cfg_file: str | None, words: Sequence[str], shift: str) -> str:
-    """The folder of results that nobody has named: the config, then what words change of its data,
-    shift and method, as in ``citation-srnc-plus-source=dblpv7-target=acmv9``.
+    """Default name of a folder of results: the config, then the settings of data, shift and method
+    on the command line, as in ``citation-srnc-plus-source=dblpv7-target=acmv9``.
 
     Args:
         cfg_file: as :func:`graphgym_srnc.gym.load_config` takes it; of a shipped config the folder
@@ -194,8 +200,8 @@ def default_name(cfg_file: str | None, words: Sequence[str], shift: str) -> str:
 
 
 @contextlib.contextmanager
-def writing(option: str, path: str, what: str = "a file that can be written") -> Iterator[None]:
-    """Tell an error of the system as one of an option that names a path.
+def writing(option: str, path: str) -> Iterator[None]:
+    """Report an error of the system as an error of the option that names the path.
 
     Raises:
         InputError: the path cannot be written.
@@ -204,4 +210,4 @@ def writing(option: str, path: str, what: str = "a file that can be written") ->
     try:
         yield
     except OSError as error:
-        raise InputError(option, path, f"{what} ({error.strerror})") from error
+        raise InputError.plain(option, f"{path} cannot be written ({error.strerror})") from error

@@ -1,4 +1,4 @@
-"""``graphgym-srnc check``: whether a folder of results or graphs is what was written into it."""
+"""``graphgym-srnc check``: verify the checksums of a folder of results or graphs."""
 from __future__ import annotations
 
 import argparse
@@ -7,12 +7,12 @@ import argparse
 def add_parser(subparsers: argparse._SubParsersAction) -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser(
-        "check", help="look over a folder of results for damaged files", allow_abbrev=False,
-        description="Read every run, record, model, checkpoint, aggregate, picture and event file,"
-        " and every graph folder that data make wrote, in and below a folder, and compare their"
-        " checksums. Nothing is changed. The exit status is 1 if a file is damaged.")
+        "check", help="verify the checksums of stored results", allow_abbrev=False,
+        description="Verify the checksums of stored results. The command reads every record, model,"
+        " checkpoint, table, figure and event file, and every graph folder of `data make`, in DIR"
+        " and below. It changes nothing. The exit status is 1 if a file is damaged.")
     parser.add_argument("folder", metavar="DIR",
-                        help="an experiment, a folder of them, or a graph folder")
+                        help="folder of an experiment, a folder of experiments, or a graph folder")
 
 
 def main(args: argparse.Namespace) -> int:

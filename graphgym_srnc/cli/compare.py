@@ -1,5 +1,5 @@
-"""``graphgym-srnc compare``: finished runs of many experiments as one table, with tests, ranks and
-the paper's numbers."""
+"""``graphgym-srnc compare``: finished runs in one table, with tests, ranks and the paper's numbers.
+"""
 from __future__ import annotations
 
 import argparse
@@ -13,14 +13,14 @@ if TYPE_CHECKING:
     from graphgym_srnc.report.compare import Table
 
 EPILOG = """\
-KEY is any key of a config, or method, backbone or task; with --paper also paper, the row of the
-paper that a run stands beside.
+KEY is a config key, or one of method, backbone and task; with --paper also `paper`, the matching
+row of the paper's table.
     graphgym-srnc compare results --metric micro_f1 macro_recall --against erm
     graphgym-srnc compare results/open_set/report --paper open_set --out table.tex
     graphgym-srnc compare results/my_grid --by gnn.layer_type --columns dataset.name \\
         --figure ranks.pdf
-Which setting a cell shows is chosen by validation scores alone. Runs are paired by the fingerprint
-of their split and their seed."""
+Validation scores alone choose the setting that a cell shows. Two runs form a pair if they have the
+same split and the same seed."""
 
 
 def add_parser(subparsers: argparse._SubParsersAction) -> None:
@@ -28,42 +28,48 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
     # Choices stand here as words and are checked when the command runs: their modules would be
     # loaded for every --help.
     parser = subparsers.add_parser(
-        "compare", help="compare results: tables, paired tests, ranks, the paper's numbers",
-        epilog=EPILOG, allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter)
+        "compare", help="compare results in a table with paired tests and ranks",
+        description="Compare finished runs in one table with paired tests, ranks and the paper's"
+        " numbers.", epilog=EPILOG, allow_abbrev=False,
+        formatter_class=argparse.RawDescriptionHelpFormatter)
     add = parser.add_argument
     add("folders", **arguments.FOLDERS)
     add("--metric", nargs="+", default=[], metavar="NAME",
-        help="scores to show; also seconds, peak_memory_mib and params (default: micro_f1, or those"
-        " of the paper's table); the first one chooses settings")
+        help="show these scores; seconds, peak_memory_mib and params are possible too. The first"
+        " one chooses the settings (default: micro_f1, or the scores of the paper's table)")
     add("--split", default="test", metavar="SPLIT",
-        help="nodes of the scores: train, val or test (default: test)")
+        help="show scores on these nodes: train, val or test (default: test)")
     add("--by", nargs="+", default=[], metavar="KEY",
-        help="what tells rows apart (default: method and backbone)")
+        help="make one row for each value of these keys (default: method and backbone)")
     add("--columns", nargs="+", default=[], metavar="KEY",
-        help="what tells columns apart (default: the task)")
+        help="make one column for each value of these keys (default: the task)")
     add("--select", nargs="*", default=["all"], metavar="KEY",
-        help="keys over which the best setting of a row on a column is chosen on validation"
-        " (default: all that vary but those of the data); without a KEY runs of all settings are"
-        " pooled")
-    add("--against", metavar="ROW", help="test every row against this one")
+        help="choose the best setting of each cell over these keys by validation score (default:"
+        " all keys that vary, except those of the data); without a KEY, pool the runs of all"
+        " settings")
+    add("--against", metavar="ROW", help="test every row against ROW (default: no such test)")
     add("--test", default="wilcoxon", metavar="TEST",
-        help="paired test: wilcoxon or t (default: wilcoxon)")
+        help="use this paired test: wilcoxon or t (default: wilcoxon)")
     add("--alpha", type=float, default=0.05, metavar="A",
-        help="level of tests and intervals (default: 0.05)")
-    add("--intervals", action="store_true", help="bootstrap an interval for each mean")
+        help="set the significance level of tests and intervals (default: 0.05)")
+    add("--intervals", action="store_true",
+        help="show a bootstrap confidence interval for each mean (default: no intervals)")
     add("--paper", metavar="TABLE",
-        help="put the paper's numbers beside ours: open_set, close_set or clustering")
+        help="show the paper's numbers beside yours: open_set, close_set or clustering (default:"
+        " none)")
     add("--format", metavar="FORMAT",
-        help="text, markdown, csv or latex (default: by the suffix of --out, else text)")
+        help="print text, markdown, csv or latex (default: by the suffix of --out, else text)")
     add("--out", metavar="FILE",
-        help="write the output there instead, e.g. table.md, table.csv or table.tex")
+        help="write the table to FILE, such as table.md, table.csv or table.tex (default: print"
+        " it)")
     add("--figure", metavar="FILE",
-        help="draw the critical-difference diagram of the first metric, .png, .pdf or .svg")
+        help="draw the critical-difference diagram of the first score to a .png, .pdf or .svg"
+        " file (default: none)")
     arguments.add_overwrite(parser)
 
 
 def main(args: argparse.Namespace) -> None:
-    """Read, compare, print; what was passed over is printed on stderr.
+    """Read and compare results, and print the table; skipped runs are printed on stderr.
 
     Raises:
         InputError: no results, an unknown key, metric or row, nothing to pair, or a file that
@@ -79,7 +85,7 @@ def main(args: argparse.Namespace) -> None:
     arguments.check_out("--out", args.out, args.overwrite, new_folders=True)
     arguments.check_out("--figure", args.figure, args.overwrite, (".png", ".pdf", ".svg"), True)
     if args.out and args.figure and Path(args.out).resolve() == Path(args.figure).resolve():
-        raise InputError("--figure", args.figure, "another file than that of --out")
+        raise InputError.plain("--figure", "it names the same file as --out", "Name another file")
     found = collect(args.folders, records=False)
     for remark in found.remarks():
         print(f"note: {remark}", file=sys.stderr)
@@ -107,8 +113,8 @@ def _draw(table: Table, file: str) -> None:
     metric = table.metrics[0]
     ranking = table.rankings.get(metric)
     if ranking is None or len(ranking.ranks) < 3:
-        allowed = "results in which three rows or more have splits and seeds in common"
-        raise InputError("--figure", file, allowed)
+        raise InputError.plain("--figure", "a critical-difference diagram needs three rows or more "
+                               "with common splits and seeds")
     title = f"{grid.name(metric)} on {table.split}, {ranking.blocks} splits"
     figure = critical_difference_figure(ranking.ranks, ranking.difference, ranking.cliques, title)
     with arguments.writing("--figure", file):

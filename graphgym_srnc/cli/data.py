@@ -9,19 +9,23 @@ from graphgym_srnc.cli import arguments, make
 
 def add_parser(subparsers: argparse._SubParsersAction) -> None:
     """Add ``data`` and its actions."""
-    parser = subparsers.add_parser("data", help="list data sets, show a shift before any training, "
-                                   "or make a graph of your own files")
+    parser = subparsers.add_parser("data", help="list data sets, show a shift before training, "
+                                   "or make a graph from your own files")
     actions = parser.add_subparsers(dest="action", required=True,
                                     metavar="{list,show,make,example}")
-    listing = actions.add_parser("list", help="names that dataset.name may have, which are here")
+    listing = actions.add_parser("list", help="list data sets and whether their files are present")
     listing.add_argument("--root", default="",
-                         help="data folder (default: $GRAPHGYM_SRNC_DATA or ./datasets)")
-    show = actions.add_parser("show", help="graphs, splits, label distributions and what looks odd")
-    show.add_argument("--cfg", metavar="FILE", help="a yaml file, or the name of a shipped config")
-    show.add_argument("--out", metavar="FILE", help="draw the label distributions, e.g. shift.png")
+                         help="look in this data folder (default: $GRAPHGYM_SRNC_DATA or"
+                         " ./datasets)")
+    show = actions.add_parser(
+        "show", help="show graphs, splits, label distributions and warnings before training")
+    show.add_argument("--cfg", metavar="FILE", help="read this yaml file or shipped config"
+                      " (default: the package's default config)")
+    show.add_argument("--out", metavar="FILE", help="draw the label distributions to FILE, such as"
+                      " shift.png (default: draw none)")
     arguments.add_overwrite(show)
     show.add_argument("overrides", nargs="*", metavar="key value",
-                      help="config keys to change, e.g. open_set.num_unseen 2")
+                      help="set config keys, such as open_set.num_unseen 2")
     arguments.add_trust(show)
     make.add_parsers(actions)
 
@@ -54,11 +58,12 @@ def list_data(root: str) -> None:
         found = next((path for path in paths if path.is_file() or any(path.glob("*"))), None)
         rows.append((name, "yes" if found else "no", str(found or paths[0])))
     print(aligned(rows))
-    print("A member's name alone is enough where it is clear: Cora is Planetoid/Cora, Photo is "
-          "Amazon/Photo. Class/Member of\ntorch_geometric.datasets works too, if it is one graph.\n"
-          f"dataset.format is one of {', '.join(names())}; synthetic needs no files, nor does\n"
-          "temporal with dataset.name arxiv_like; file reads your own, and cross_graph any two of "
-          "your own.")
+    print("The short name is enough where it is unique: Cora for Planetoid/Cora, Photo for "
+          "Amazon/Photo.\nAny other data set of torch_geometric.datasets works as Class/Member if "
+          "it is a single graph.\n"
+          f"dataset.format is one of {', '.join(names())}.\n"
+          "synthetic, and temporal with dataset.name arxiv_like, need no files. file reads your "
+          "own graph, and\ncross_graph any two of your own graphs.")
 
 
 def show(cfg: str | None, overrides: list[str], out: str | None,
@@ -79,4 +84,4 @@ def show(cfg: str | None, overrides: list[str], out: str | None,
     if out:
         with arguments.writing("--out", out):
             style.save(shift.figure(summary), Path(out))
-        print(f"drew {out}")
+        print(f"wrote {out}")

@@ -1,4 +1,4 @@
-"""``graphgym-srnc discover``: the clusters of a graph that no known class stands for."""
+"""``graphgym-srnc discover``: cluster the nodes that a model predicts as unknown."""
 from __future__ import annotations
 
 import argparse
@@ -11,46 +11,62 @@ from typing import Callable
 from graphgym_srnc.cli import arguments
 
 OWN = '<meta name="generator" content="graphgym-srnc discover">'
-"""A line of each page, which tells a later call that it may be replaced."""
+"""A line of each page, which marks it as replaceable by a later call."""
 
 EPILOG = """\
-Clusters that you know can be named and fed back: --name 1="graph theory" --name 2=biology
---labels-out FOLDER writes the graph with their sure nodes as training nodes of new classes, which
-`graphgym-srnc run ... dataset.format file dataset.name FOLDER` reads."""
+Name the clusters that you recognise and train on them: --name 1="graph theory" --name 2=biology
+--labels-out FOLDER writes the graph with the most certain nodes of each named cluster as training
+nodes of a new class. `graphgym-srnc run --cfg own dataset.name FOLDER` reads that folder."""
 
 
 def add_parser(subparsers: argparse._SubParsersAction) -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser(
-        "discover", help="show the clusters that no known class stands for", epilog=EPILOG,
-        allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter)
+        "discover", help="cluster the nodes that a trained run predicts as unknown", epilog=EPILOG,
+        description="Cluster the nodes that a trained run predicts as unknown, and describe each"
+        " cluster.", allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter)
     add = parser.add_argument
-    add("run", metavar="RUN", help="a run of open-set shift, or an experiment (its lowest seed)")
-    add("--graph", metavar="FILE", help="another graph, as `file` reads it (default: the target)")
-    add("--features", metavar="FILE", default="", help="features beside a graph of edges alone")
+    add("run", metavar="RUN",
+        help="folder of an open-set run, or of an experiment (its lowest seed is read)")
+    add("--graph", metavar="FILE",
+        help="read another graph, in a format of the shift `file` (default: the target graph of"
+        " the run)")
+    add("--features", metavar="FILE", default="",
+        help="read the features of --graph from FILE if the graph is a list of edges")
     add("--texts", metavar="FILE",
-        help="a text a node: a line each, or a .csv with the columns id and text"
-             " (default: nodes.csv in the folder of the graph)")
-    add("--words", metavar="FILE", help="names of features, a line each (default: words.txt)")
+        help="read one text per node: one line each, or a .csv with the columns id and text"
+        " (default: nodes.csv in the folder of the graph)")
+    add("--words", metavar="FILE",
+        help="read the names of features, one line each (default: words.txt in the folder of the"
+        " graph)")
     add("--clusters", type=int, default=0, metavar="K",
-        help="number of clusters |C|, known classes included (default: what stability suggests)")
-    add("--top", type=int, default=10, metavar="N", help="words and nodes shown (default: 10)")
-    add("--out", metavar="PAGE.html", help="also write an HTML page, with pictures in it")
-    add("--csv", metavar="FILE", help="also write the table")
-    add("--nodes", metavar="FILE", help="also write a table of all nodes, .csv or .parquet")
-    add("--before", metavar="FILE", help="an earlier table of --nodes: names of clusters stay")
-    add("--figures", metavar="FOLDER", help="also write the pictures as PNG")
-    add("--evaluate", action="store_true", help="score ranking and clusters by true classes")
-    add("--name", action="append", default=[], metavar="CLUSTER=NAME", help="name a cluster")
-    add("--labels-out", metavar="FOLDER", help="write the graph with named clusters as classes")
+        help="set the number of clusters, known classes included (default: the most stable"
+        " number)")
+    add("--top", type=int, default=10, metavar="N",
+        help="show N words and N nodes per cluster (default: 10)")
+    add("--out", metavar="PAGE.html",
+        help="also write an HTML page with figures (default: write none)")
+    add("--csv", metavar="FILE", help="also write the table of clusters (default: write none)")
+    add("--nodes", metavar="FILE",
+        help="also write a table of all nodes, .csv or .parquet (default: write none)")
+    add("--before", metavar="FILE",
+        help="keep the cluster names of FILE, an earlier table of --nodes (default: no names)")
+    add("--figures", metavar="FOLDER",
+        help="also write the figures as PNG (default: write none)")
+    add("--evaluate", action="store_true",
+        help="score the ranking and the clusters against the true classes (default: no scores)")
+    add("--name", action="append", default=[], metavar="CLUSTER=NAME",
+        help="name a cluster; repeat it to name several")
+    add("--labels-out", metavar="FOLDER",
+        help="write the graph with the named clusters as classes (default: write none)")
     add("--nodes-per-class", type=int, default=20, metavar="N",
-        help="training nodes from each named cluster (default: 20)")
+        help="take N training nodes from each named cluster (default: 20)")
     arguments.add_trust(parser)
     arguments.add_overwrite(parser)
 
 
 def main(args: argparse.Namespace) -> None:
-    """Cluster a graph, print what was found, write what was asked for.
+    """Cluster a graph, print the clusters and write the requested files.
 
     Raises:
         InputError: the run, the graph, a file or an option is not what it must be; nothing was
@@ -66,7 +82,7 @@ def main(args: argparse.Namespace) -> None:
 
 
 def _discover(args: argparse.Namespace, begin: Callable[[str], None]) -> None:
-    """What ``main`` does after its checks; ``begin`` is told of each part that may take long."""
+    """Body of ``main``; ``begin`` is called with the name of each step that may take long."""
     begin("reading the graph")
     import torch
 
@@ -84,14 +100,15 @@ def _discover(args: argparse.Namespace, begin: Callable[[str], None]) -> None:
     before = nodes.earlier("--before", Path(args.before)) if args.before else None
     model = models.load(args.run)
     if not model.method.task.open_set:
-        raise InputError("RUN", args.run,
-                         "a run of open-set shift: this model has no unknown class")
+        raise InputError.plain("RUN", f"the model of {args.run} has no unknown class",
+                               "Give a run of open-set shift")
     wanted = model.cfg.num_threads if model.cfg is not None else 1
     torch.set_num_threads(environment.threads(wanted))
     task = None if args.graph else model.task()
     if args.labels_out and (task is None or task.source is not task.target):
-        raise InputError("--labels-out", args.labels_out,
-                         "a run whose labelled nodes lie in the graph that is looked at")
+        message = "the labelled nodes of the run are not in this graph"
+        raise InputError.plain("--labels-out", message,
+                               "Give a run with one graph, and leave out --graph")
     if task is None:
         graph, folder = model.read(args.graph, args.features)
     else:
@@ -105,9 +122,9 @@ def _discover(args: argparse.Namespace, begin: Callable[[str], None]) -> None:
     begin("predicting")
     posterior = model.predict(graph).posterior
     clusters.check(posterior, args.clusters or len(classes) + 1)
-    begin("what the nodes are about")
+    begin("computing node representations")
     state = states(graph, posterior)
-    begin("evidence on the number of clusters")
+    begin("estimating the number of clusters")
     curves = evidence.gather(graph, posterior, state)
     count = args.clusters or curves.stability.suggestion
     discovery = clusters.find(graph, posterior, count, state=state)
@@ -116,7 +133,8 @@ def _discover(args: argparse.Namespace, begin: Callable[[str], None]) -> None:
     rows = table.rows(discovery, graph, classes, names, args.top, cluster_names)
     rating = scores.summary(scores.rate_on(discovery, task)) if args.evaluate else ""
     if args.labels_out and not cluster_names:
-        raise InputError("--labels-out", args.labels_out, "--name, since no name of --before fits")
+        raise InputError.plain("--labels-out", "no name of --before fits a cluster",
+                               "Name a cluster with --name")
     if args.labels_out:
         parts = {part: getattr(task, part) for part in feedback.PARTS}
         labels = feedback.labels(discovery, cluster_names, classes, parts, graph.y,
@@ -129,7 +147,7 @@ def _discover(args: argparse.Namespace, begin: Callable[[str], None]) -> None:
                  for new in discovery.new]
         naming = shlex.join(["graphgym-srnc", "discover", args.run, "--clusters", str(count),
                              *named, "--labels-out", "NEXT"])
-    begin("pictures and map")
+    begin("drawing figures and the map")
     drawn = pictures(discovery, curves) if args.out or args.figures else {}
     if args.out:
         data = Path(args.graph).name if task is None else task.name.removeprefix("file/")
@@ -144,32 +162,34 @@ def _discover(args: argparse.Namespace, begin: Callable[[str], None]) -> None:
     if args.csv:
         _write(Path(args.csv), "--csv", table.to_csv(rows).encode())
     if args.nodes:
-        begin("neighbours of each node")
+        begin("searching the neighbours of each node")
         columns = nodes.table(discovery, posterior, classes, names, cluster_names,
                               as_text=args.nodes.endswith(".csv"))
         predictions.write(Path(args.nodes), columns, "--nodes")
-        print(f"wrote {args.nodes}; a map of it: embedding-atlas {shlex.quote(args.nodes)} --x x "
-              f"--y y --neighbors neighbors" + " --text text" * (names.texts is not None))
+        print(f"wrote {args.nodes}; to view it as a map: embedding-atlas "
+              f"{shlex.quote(args.nodes)} --x x --y y --neighbors neighbors"
+              + " --text text" * (names.texts is not None))
     if args.labels_out:
         feedback.write(Path(args.labels_out), graph, labels, names, args.overwrite, folder)
         run = ["--cfg", "own", "--name", Path(args.labels_out).name, "dataset.name",
                args.labels_out]
         print(f"wrote {args.labels_out}\nnext: graphgym-srnc run {shlex.join(run)}")
     elif naming:
-        print(f"next, with the clusters that you know: {naming}")
+        print(f"next, after you name the clusters: {naming}")
 
 
 def _check(args: argparse.Namespace) -> None:
-    """Refuse options and places that cannot be, before any work."""
+    """Check options and output files before any work."""
     from graphgym_srnc.cli.predict import check_out
     from graphgym_srnc.errors import InputError
     for option, value in {"--top": args.top, "--nodes-per-class": args.nodes_per_class}.items():
         if value < 1:
             raise InputError(option, value, "1 or more")
     if args.clusters < 0:
-        raise InputError("--clusters", args.clusters, "a number above that of known classes")
+        raise InputError("--clusters", args.clusters, "more than the number of known classes")
     if args.labels_out and not (args.name or args.before):
-        raise InputError("--labels-out", args.labels_out, "--name beside it")
+        raise InputError.plain("--labels-out", "no cluster has a name",
+                               "Name clusters with --name, or give --before")
     if args.nodes:
         check_out(Path(args.nodes), args.overwrite, "--nodes")
     arguments.check_out("--out", args.out, args.overwrite, (".html",), own=OWN)

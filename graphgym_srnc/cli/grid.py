@@ -1,5 +1,4 @@
-"""``graphgym-srnc grid``: a base config, a grid file, and every run that they ask for, side by
-side."""
+"""``graphgym-srnc grid``: run all combinations of a base config and a grid file in parallel."""
 from __future__ import annotations
 
 import argparse
@@ -16,58 +15,64 @@ if TYPE_CHECKING:
     from graphgym_srnc.grid.space import Setting
 
 EPILOG = """\
-A line of the grid file is a config key, its alias and a list of values; an empty line starts
-another space:
+Each line of the grid file holds a config key, a short alias and a list of values. An empty line
+starts a second search space:
     gnn.layer_type  l  ['gcnconv','sageconv']
     srnc.rounds     T  [2,3]
-The key cfg varies the base config itself. Results go to <out-dir>/<base>_grid_<grid>/, one folder
-an experiment. Settings for all runs come last, as words by turns. Ctrl-C keeps what is done;
---resume goes on."""
+The key `cfg` varies the base config itself. Results are written to <out-dir>/<base>_grid_<grid>/,
+one folder per experiment. Give settings for all runs last, as config keys and their values.
+Ctrl-C keeps finished runs; repeat the command with --resume to run the others."""
 
 
 def add_parser(subparsers: argparse._SubParsersAction) -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser(
-        "grid", help="run every combination of a grid file, in parallel", epilog=EPILOG,
+        "grid", help="run all combinations of a grid file in parallel", epilog=EPILOG,
+        description="Run all combinations of settings in a grid file, in parallel.",
         allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter,
         usage="graphgym-srnc grid --grid FILE [options] [key value ...]")
     add = parser.add_argument
-    add("--cfg", metavar="FILE|NAME", help="the base config, as for `run`")
+    add("--cfg", metavar="FILE|NAME", help="set the base config, as for `run`")
     add("--grid", metavar="FILE|NAME", required=True,
-        help="a grid file, or a shipped one such as grids/open_set")
-    add("--repeat", type=int, default=1, metavar="R", help="seeds of each setting (default: 1)")
+        help="read this grid file, or a shipped one such as grids/open_set")
+    add("--repeat", type=int, default=1, metavar="R",
+        help="run R seeds of each setting (default: 1)")
     add("--dry-run", action="store_true",
-        help="list the runs, how each differs from the base, and stop")
-    add("--sample", type=int, metavar="N", help="draw N settings at random instead of all")
+        help="list the runs and how each differs from the base config, then stop")
+    add("--sample", type=int, metavar="N",
+        help="draw N settings at random (default: run all of them)")
     add("--sample-alias", default="", metavar="A,B",
-        help="aliases whose values are compared on the same draws of the rest")
-    add("--sample-seed", type=int, default=0, metavar="S", help="seeds the draw (default: 0)")
-    arguments.add_present(parser, "run only what has no finished result",
-                          "run all and replace what is there")
+        help="with --sample: try every value of these aliases on each drawn setting of the others"
+        " (default: draw all keys)")
+    add("--sample-seed", type=int, default=0, metavar="S",
+        help="seed the random draw of --sample (default: 0)")
+    arguments.add_present(parser, "run only the runs without a finished result",
+                          "run all runs again and replace their results")
     add("--out-dir", metavar="DIR",
-        help="directory of all results (default: out_dir of the base config)")
-    add("--name", help="directory of this grid in it (default: <base>_grid_<grid>)")
+        help="write results below DIR (default: out_dir of the base config)")
+    add("--name", help="name the folder of this grid (default: <base>_grid_<grid>)")
     add("--figures", action="store_true",
-        help="draw confusion matrix and embeddings for the first seed of each setting")
-    add("--no-tensorboard", action="store_true", help="write no TensorBoard events")
+        help="draw the confusion matrix and the embeddings for the first seed of each setting"
+        " (default: no figures)")
+    add("--no-tensorboard", action="store_true", help="write no TensorBoard event files")
     arguments.add_trust(parser)
 
-    group = parser.add_argument_group("where the runs are done")
+    group = parser.add_argument_group("where to run")
     add = group.add_argument
     add("--executor", choices=("local", "ray"), default="local",
-        help="processes here, or a Ray cluster (default: local)")
+        help="run on this machine, or on a Ray cluster (default: local)")
     arguments.add_limits(group)
     add("--ray-address", default="auto", metavar="ADDRESS",
-        help="the cluster (default: the one that this machine is in)")
+        help="connect to the Ray cluster at ADDRESS (default: the one this machine belongs to)")
     add("--ray-cpus", type=float, default=1, metavar="C",
-        help="CPUs of a run on the cluster (default: 1)")
+        help="reserve C CPUs of the cluster for each run (default: 1)")
     add("--ray-gpus", type=float, default=0, metavar="G",
-        help="GPUs of a run on the cluster (default: 0)")
+        help="reserve G GPUs of the cluster for each run (default: 0)")
     parser.set_defaults(overrides=[])
 
 
 def main(args: argparse.Namespace) -> int:
-    """Run what is missing; 1 if a run failed.
+    """Run all missing runs; return 1 if a run failed.
 
     Raises:
         InputError: the grid file, a config, the data or the place for results is not as it must be;
@@ -115,8 +120,8 @@ def main(args: argparse.Namespace) -> int:
 
     adopted = plan.adopt(cells, out_dir, finished) if args.resume else 0
     if adopted:
-        print(f"{adopted} runs of the same config and seed were finished under another name and are"
-              " taken over")
+        print(f"{adopted} finished runs with the same config and seed, stored under another name,"
+              " are reused")
     if workers and any(cell.missing for cell in cells):
         execute.prepare_data(cells)
     arguments.remark([cell.cfg for cell in cells])
@@ -126,19 +131,19 @@ def main(args: argparse.Namespace) -> int:
         with GridProgress(len(jobs)) as progress:
             failures = execute.execute(jobs, cells, _executor(args, workers, cells), progress)
     except KeyboardInterrupt as error:
-        raise KeyboardInterrupt("finished runs are kept, --resume runs the others") from error
+        raise KeyboardInterrupt("finished runs are kept; --resume runs the others") from error
     finally:
         done = execute.aggregate(cells, tensorboard)
     if done:
         _show(out_dir)
     if failures:
-        print(f"{len(failures)} runs failed; why is in error.txt in their directories, --resume "
-              "tries them again", file=sys.stderr)
+        print(f"{len(failures)} runs failed. See error.txt in their folders; --resume tries them "
+              "again.", file=sys.stderr)
     return min(len(failures), 1)
 
 
 def _settings(args: argparse.Namespace, file: Path) -> list[Setting]:
-    """What the grid file varies, all of it or a sample."""
+    """Settings of the grid file, all of them or a sample."""
     from graphgym_srnc.errors import InputError
     from graphgym_srnc.grid import space
     spaces = space.read(file)
@@ -146,12 +151,13 @@ def _settings(args: argparse.Namespace, file: Path) -> list[Setting]:
         aliases = [alias for alias in args.sample_alias.split(",") if alias]
         return space.sample(spaces, args.sample, args.sample_seed, aliases)
     if args.sample_alias.strip(","):
-        raise InputError("--sample-alias", args.sample_alias, "nothing without --sample")
+        raise InputError.plain("--sample-alias", "it has no effect without --sample",
+                               "Add --sample N")
     return space.settings(spaces)
 
 
 def _glance(args: argparse.Namespace, settings: Sequence[Setting]) -> None:
-    """Refuse keys and names that there are not, before long imports."""
+    """Check keys and names before slow imports."""
     from graphgym_srnc import configs
     from graphgym_srnc.grid.space import BASE_KEY
     points = dict.fromkeys(point for setting in settings for point in setting)
@@ -177,7 +183,7 @@ def _executor(args: argparse.Namespace, workers: int, cells: Sequence[Cell]) -> 
 
 
 def _show(out_dir: Path) -> None:
-    """Print the table of all results, the settings chosen on validation."""
+    """Print the table of all results, with settings chosen on validation."""
     from graphgym_srnc.report import compare, render
     from graphgym_srnc.report.read import collect
     render.show(compare.table(collect([out_dir], records=False).runs), sys.stdout)

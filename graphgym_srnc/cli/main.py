@@ -1,5 +1,4 @@
-"""The command ``graphgym-srnc``: one parser, one module a subcommand, one line for each kind of bad
-input."""
+"""The command ``graphgym-srnc``: one parser, with one module per subcommand."""
 from __future__ import annotations
 
 import argparse
@@ -22,9 +21,11 @@ COMMANDS = ("run", "grid", "tune", "compare", "report", "check", "predict", "dis
 """Each is a module here with ``add_parser(subparsers)`` and ``main(args) -> int | None``, light to
 import."""
 
-PAGES = {"grid": "grid", "tune": "tune", "compare": "report", "report": "report",
-         "check": "checkpoints", "predict": "predict", "discover": "discover", "data": "own-graph"}
-"""What to read about a command."""
+PAGES = {"grid": "how-to/grids", "tune": "how-to/grids", "compare": "how-to/reports",
+         "report": "how-to/reports", "check": "reference/results-folder",
+         "predict": "how-to/predict-discover", "discover": "how-to/predict-discover",
+         "data": "tutorials/own-graph"}
+"""The page of the documentation for each command."""
 
 MAX_CHARACTERS = 2000
 """How much of an error is printed."""
@@ -37,10 +38,10 @@ def build_parser() -> argparse.ArgumentParser:
     """The parser of all subcommands."""
     parser = argparse.ArgumentParser(
         prog="graphgym-srnc", allow_abbrev=False,
-        description="Node classification under distribution shift, on PyTorch Geometric's"
-        " GraphGym.")
+        description="Train graph neural networks for node classification under distribution shift,"
+        " on PyTorch Geometric's GraphGym.")
     parser.add_argument("--debug", action="store_true",
-                        help="show the traceback of an error that is not one of the input")
+                        help="show the traceback of internal errors")
     parser.add_argument("--version", action="version", version=f"graphgym-srnc {__version__}")
     metavar = "{" + ",".join(COMMANDS) + "}"
     subparsers = parser.add_subparsers(dest="command", required=True, metavar=metavar)
@@ -72,7 +73,9 @@ def main(argv: Sequence[str] | None = None) -> int:
             return status
         except InputError as error:
             for one in getattr(error, "errors", [error]):
-                _print_error(f"error: {one}{_page(one.key, args.command)}")
+                page = _page(one.key, args.command)
+                see = f" See {page}." if str(one)[-1] in ".?!" else f" (see {page})"
+                _print_error(f"error: {one}{see * bool(page)}")
             return INPUT
         except KeyboardInterrupt as error:
             _print_error(": ".join(["interrupted", *map(str, error.args)]))
@@ -89,7 +92,7 @@ def main(argv: Sequence[str] | None = None) -> int:
                 _print_error(f"error: {error}")
             else:
                 kind = type(error).__name__
-                _print_error(f"internal error: {kind}: {error}; --debug shows where")
+                _print_error(f"internal error: {kind}: {error}. Add --debug to see the traceback.")
             return INPUT if getattr(error, "errno", None) == errno.ENAMETOOLONG else FAILED
 
 
@@ -124,15 +127,15 @@ def _terminable() -> Iterator[list[int]]:
 
 
 def _page(key: str, command: str) -> str:
-    """The page of the documentation that says more of a config key or of a command."""
+    """What to read about a config key or a command: a page or a command."""
     from graphgym_srnc import methods, shifts
     block, dot, _ = key.partition(".")
     page = PAGES.get(command)
     if dot and block in methods.own_names():
-        page = "methods"
-    elif dot and block in shifts.own_names():
-        page = "own-graph" if block == "file" else "data"
-    return f" (docs/{page}.md)" if page else ""
+        return f"graphgym-srnc options {block}"
+    if dot and block in shifts.own_names():
+        page = "tutorials/own-graph" if block == "file" else "reference/data"
+    return f"docs/{page}.md" if page else ""
 
 
 def _print_error(text: str) -> None:

@@ -1,4 +1,4 @@
-"""``graphgym-srnc data make`` and ``data example``: your own graph, and tables to play with."""
+"""``graphgym-srnc data make`` and ``data example``: make your own graph, or example tables."""
 from __future__ import annotations
 
 import argparse
@@ -11,105 +11,128 @@ from graphgym_srnc.text import plain
 
 if TYPE_CHECKING:
     from graphgym_srnc.data.folder import Graph
+    from graphgym_srnc.errors import InputError
     from graphgym_srnc.own.tables.features import TextOptions
 
     Maker = Callable[[argparse.Namespace, TextOptions], tuple[Graph, list[str]]]
 
 MAKE = """\
   data make nodes.csv edges.csv --text title --out FOLDER      a node table and a list of links
-  data make graph.graphml --text title --out FOLDER            one file with both
+  data make graph.graphml --text title --out FOLDER            one file with nodes and links
   data make ogbn_arxiv --out FOLDER                            a folder of the package ogb
   data make hetero.pt --node paper --metapath paper-author-paper --out FOLDER
-                                                               a HeteroData that torch.save wrote
+                                                               a HeteroData saved by torch.save
   data make dblp FILES --node author --metapath author-paper-author --bag author-paper --out FOLDER
                                                                the text files of DBLP's four areas
-Columns are named one by one or with commas; docs/own-graph.md has an example of each."""
+Repeat an option to name several columns, or separate them by commas.
+docs/tutorials/own-graph.md shows an example of each."""
 
-INPUTS = ("a node table and a list of links; or one .graphml, .gexf, .json or .csv with both; "
-          "or a folder of ogb's, with raw in it; or a .pt; or dblp and a folder")
+INPUTS = ("a node table and a list of links; one .graphml, .gexf, .json or .csv file with both; "
+          "a folder of the package ogb (it contains raw/); a .pt file; or dblp and a folder")
 
 TABLES = ("id", "label", "split", "ends", "text", "categories", "numbers", "embeddings", "spectral",
           "like", "skip_missing", "keep", "report")
 OWN = '<meta name="generator" content="graphgym-srnc data make">'
-"""A line of each page of ``--report``, which tells a later call that it may be replaced."""
+"""A line of each page of ``--report``, which marks it as replaceable by a later call."""
 
 LIMITS = {"top": 0, "min_count": 1, "max_degree": 0, "max_edges": 1}
 HETERO = ("node", "metapath", "bag", "labels_from", *LIMITS)
-"""Options that are of use for one kind of input alone; limits with their least values."""
+"""Options that apply to one kind of input only; limits with their minimum."""
 
 
 def add_parsers(actions: argparse._SubParsersAction) -> None:
     """Add ``data make`` and ``data example``."""
     make = actions.add_parser(
-        "make", help="make a graph folder of your own tables, texts or heterogeneous graph",
+        "make", help="make a graph folder from your own tables, texts or heterogeneous graph",
+        description="Make a graph folder from your own tables, texts or heterogeneous graph.",
         epilog=MAKE, allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter)
     make.add_argument("inputs", nargs="+", metavar="FILE", help=INPUTS)
-    make.add_argument("--out", required=True, type=Path, metavar="FOLDER", help="graph folder")
+    make.add_argument("--out", required=True, type=Path, metavar="FOLDER",
+                      help="write the graph folder to FOLDER")
     make.add_argument("--overwrite", action="store_true",
-                      help="replace a folder that this program made")
+                      help="replace a graph folder that this program made")
     _add_table_options(make.add_argument_group(
         "a node table (.csv, .tsv, .txt, also .gz; .xlsx, .json, .parquet) and a list of links, "
         "or a graph (.graphml, .gexf, .json, a .csv of Neo4j)").add_argument)
     _add_hetero_options(make.add_argument_group("a heterogeneous graph").add_argument)
     _add_text_options(make.add_argument_group(
-        "how texts become features (scikit-learn's TfidfVectorizer)").add_argument)
+        "text features (scikit-learn's TfidfVectorizer)").add_argument)
 
-    example = actions.add_parser("example", help="write a node table and links to play with")
-    example.add_argument("out", type=Path, metavar="FOLDER")
-    example.add_argument("--nodes", type=int, default=20_000, help="their number (default: 20000)")
+    example = actions.add_parser("example", help="write an example node table and list of links")
+    example.add_argument("out", type=Path, metavar="FOLDER", help="folder to write to")
+    example.add_argument("--nodes", type=int, default=20_000, metavar="V",
+                         help="write V nodes (default: 20000)")
     example.add_argument("--labelled", type=float, default=0.05, metavar="SHARE",
-                         help="share of nodes with a label (default: 0.05)")
-    example.add_argument("--seed", type=int, default=0, help="decides the graph (default: 0)")
+                         help="label this share of the nodes (default: 0.05)")
+    example.add_argument("--seed", type=int, default=0, metavar="S",
+                         help="seed the random graph (default: 0)")
     example.add_argument("--overwrite", action="store_true",
-                         help="replace a folder that this program made")
+                         help="replace an example that this program wrote")
 
 
 def _add_table_options(add: Callable) -> None:
     column = {"metavar": "COLUMN", "default": ""}
     columns = {"metavar": "COLUMN", "default": [], "action": "append"}
-    add("--id", **column, help="ids of nodes, which links name (default: id, or the first column)")
-    add("--label", **column, help="classes, words or numbers, empty = a node without one; `none` ="
-        " no column has any (default: label, class, category, ...)")
-    add("--split", **column, help="train, val, test or empty (default: split)")
+    add("--id", **column,
+        help="read node ids from this column (default: id, or the first column)")
+    add("--label", **column, help="read classes from this column, words or numbers; an empty cell"
+        " is an unlabelled node; `none` = no labels (default: label, class, category, ...)")
+    add("--split", **column,
+        help="read train, val, test or nothing from this column (default: split)")
     add("--ends", nargs=2, default=(), metavar="COLUMN",
-        help="of the links, the two ids (default: the first two columns)")
-    add("--text", **columns, help="a column of text, made into a bag of words")
-    add("--numbers", **columns, help="a column of numbers; '*' = all others")
-    add("--categories", **columns, help="a column of which each value is a feature")
+        help="read the two node ids of a link from these columns (default: the first two)")
+    add("--text", **columns, help="turn this text column into a bag of words")
+    add("--numbers", **columns, help="use this column of numbers as a feature; '*' = all others")
+    add("--categories", **columns, help="make one feature for each value of this column")
     add("--embeddings", type=Path, metavar="FILE",
-        help="features of your own, an .npy [V, D] in the order of the table")
-    add("--spectral", type=int, default=0, metavar="D", help="so many features of the links alone")
-    add("--like", type=Path, metavar="FOLDER", help="features as in this folder, for its model")
-    add("--skip-missing", action="store_true", help="leave out links to ids that are no nodes")
+        help="add your own features, an .npy array [V, D] in the order of the node table")
+    add("--spectral", type=int, default=0, metavar="D",
+        help="add D spectral features of the links (default: 0)")
+    add("--like", type=Path, metavar="FOLDER",
+        help="make the same features as in this graph folder, so that its model can be used")
+    add("--skip-missing", action="store_true",
+        help="leave out links to unknown ids (default: they are an error)")
     add("--keep", choices=("first", "last"), default="",
-        help="of rows with one id and other cells, which stays (default: that is an error)")
-    add("--report", type=Path, metavar="PAGE.html", help="write a page of what is in the files")
+        help="keep this one of several different rows with the same id (default: they are an"
+        " error)")
+    add("--report", type=Path, metavar="PAGE.html",
+        help="also write an HTML page that describes the files (default: write none)")
 
 
 def _add_hetero_options(add: Callable) -> None:
     path, number = {"metavar": "PATH", "default": ""}, {"metavar": "N", "type": int}
-    add("--node", metavar="TYPE", default="", help="the type whose nodes are kept")
+    add("--node", metavar="TYPE", default="", help="keep the nodes of this type")
     add("--metapath", action="append", default=[], metavar="PATH",
-        help="types that link two nodes, paper-author-paper")
-    add("--bag", **path, help="where features come from (default: the node itself)")
-    add("--labels-from", **path, help="where labels come from (default: the node itself)")
-    add("--top", **number, help="keep so many strongest neighbours of each node")
-    add("--min-count", **number, help="drop those that fewer paths lead to")
-    add("--max-degree", **number, help="pass by nodes on the way with more links")
-    add("--max-edges", **number, help="more links are an error")
+        help="link two nodes by this path of types, such as paper-author-paper")
+    add("--bag", **path,
+        help="count the nodes at the end of this path as features (default: the node's own"
+        " features)")
+    add("--labels-from", **path,
+        help="take labels from the end of this path (default: the node's own labels)")
+    add("--top", **number,
+        help="keep the N strongest neighbours of each node (default: all)")
+    add("--min-count", **number,
+        help="drop links that fewer than N paths support (default: 1)")
+    add("--max-degree", **number,
+        help="skip intermediate nodes with more than N links (default: no limit)")
+    add("--max-edges", **number,
+        help="stop with an error above N links (default: 5000000)")
 
 
 def _add_text_options(add: Callable) -> None:
-    add("--counts", action="store_true", help="count words (CountVectorizer) instead of TF-IDF")
+    add("--counts", action="store_true",
+        help="count words with CountVectorizer (default: TF-IDF)")
     number = {"type": int, "metavar": "N"}
-    add("--max-words", **number, default=2000, help="most frequent words kept (default: 2000)")
-    add("--min-nodes", **number, default=2, help="words of fewer nodes are not (default: 2)")
+    add("--max-words", **number, default=2000,
+        help="keep the N most frequent words (default: 2000)")
+    add("--min-nodes", **number, default=2,
+        help="drop words that occur in fewer than N nodes (default: 2)")
     add("--stop-words", choices=("english", "none"), default="english",
-        help="common words to leave out (default: english)")
+        help="leave out common words of this list (default: english)")
 
 
 def make(args: argparse.Namespace) -> None:
-    """Make a graph folder and say what is in it.
+    """Make a graph folder and print a summary.
 
     Raises:
         InputError: an input or an option is not what it should be; nothing was written then.
@@ -134,7 +157,7 @@ def make(args: argparse.Namespace) -> None:
 
 
 def example(args: argparse.Namespace) -> None:
-    """Write the example and say how to go on.
+    """Write the example and print the next command.
 
     Raises:
         InputError: a value out of its range, or the folder cannot be written.
@@ -145,20 +168,19 @@ def example(args: argparse.Namespace) -> None:
     files = ("nodes.csv", "edges.csv", "graph")
     nodes, edges, out = (shlex.quote(str(args.out / name)) for name in files)
     print(f"wrote {nodes}, {edges} and answers.csv: {args.nodes:,} documents of "
-          f"{len(example.TOPICS)} topics, of which {example.UNLABELLED} have no label\n"
+          f"{len(example.TOPICS)} topics; {example.UNLABELLED} topics have no labels\n"
           f"next: graphgym-srnc data make {nodes} {edges} --text title --out {out}")
 
 
 def _maker(args: argparse.Namespace) -> Maker:
-    """Who makes a graph of inputs of this kind."""
-    from graphgym_srnc.errors import InputError
+    """The function that makes a graph of inputs of this kind."""
     last = Path(args.inputs[-1])
     if args.inputs[0] == "dblp" or last.suffix == ".pt":
         return _of_hetero
     if last.is_dir() and len(args.inputs) == 1 and (last / "raw").is_dir():
         return _of_ogb
     if last.is_dir() or len(args.inputs) > 2:
-        raise InputError("data make", " ".join(args.inputs), INPUTS)
+        raise _no_inputs(args)
     return _of_tables
 
 
@@ -169,10 +191,16 @@ def _check(args: argparse.Namespace, make_graph: Maker) -> None:
             raise InputError(_option(name), getattr(args, name), f"{least} or more")
     kind, useless = {_of_tables: ("a node table", HETERO),
                      _of_hetero: ("a heterogeneous graph", TABLES),
-                     _of_ogb: ("a folder of ogb's", (*TABLES, *HETERO))}[make_graph]
+                     _of_ogb: ("a folder of the package ogb", (*TABLES, *HETERO))}[make_graph]
     for name in useless:
         if getattr(args, name):
-            raise InputError(_option(name), getattr(args, name), f"nothing with {kind}")
+            message = f"it has no effect with {kind}"
+            raise InputError.plain(_option(name), message, "Leave it out")
+
+
+def _no_inputs(args: argparse.Namespace) -> InputError:
+    from graphgym_srnc.errors import InputError
+    return InputError.plain("data make", f"{' '.join(args.inputs)!r} is no graph", f"Give {INPUTS}")
 
 
 def _of_tables(args: argparse.Namespace, options: TextOptions) -> tuple[Graph, list[str]]:
@@ -188,7 +216,6 @@ def _of_ogb(args: argparse.Namespace, options: TextOptions) -> tuple[Graph, list
 
 
 def _of_hetero(args: argparse.Namespace, options: TextOptions) -> tuple[Graph, list[str]]:
-    from graphgym_srnc.errors import InputError
     from graphgym_srnc.own.tables import dblp, hetero, metapaths
     from graphgym_srnc.own.tables.projection import Limits
     source = Path(args.inputs[-1])
@@ -197,7 +224,7 @@ def _of_hetero(args: argparse.Namespace, options: TextOptions) -> tuple[Graph, l
     elif len(args.inputs) == 2 and source.is_dir():
         graph, left_out = dblp.read_folder(source)
     else:
-        raise InputError("data make", " ".join(args.inputs), INPUTS)
+        raise _no_inputs(args)
     given = {name: getattr(args, name) for name in LIMITS if getattr(args, name) is not None}
     made, summary = metapaths.make_graph(graph, args.node, args.metapath, Limits(**given), args.bag,
                                          args.labels_from, options)

@@ -1,5 +1,4 @@
-"""``graphgym-srnc options``: every key that a config may set beyond GraphGym's own, and what it
-means."""
+"""``graphgym-srnc options``: list the config keys of this package, with their meaning."""
 from __future__ import annotations
 
 import argparse
@@ -11,9 +10,11 @@ import textwrap
 def add_parser(subparsers: argparse._SubParsersAction) -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser(
-        "options", help="list methods, shifts, backbones and every config key", allow_abbrev=False)
+        "options", help="list methods, shifts, backbones and all config keys", allow_abbrev=False,
+        description="List methods, shifts, backbones and all config keys with their defaults.")
     parser.add_argument("block", nargs="?",
-                        help="one block only: a method, a shift, train or dataset")
+                        help="list one block only: a method, a shift, train or dataset (default:"
+                        " all)")
 
 
 def main(args: argparse.Namespace) -> None:

@@ -1,4 +1,4 @@
-"""``graphgym-srnc predict``: what a saved model predicts for each node of a graph, in a file."""
+"""``graphgym-srnc predict``: predict the class of every node with a saved model."""
 from __future__ import annotations
 
 import argparse
@@ -9,33 +9,37 @@ from graphgym_srnc.cli import arguments
 from graphgym_srnc.errors import InputError
 
 EPILOG = """\
-RUN is the directory of a run, <out-dir>/<name>/<seed>, that of an experiment (its finished run
-with the lowest seed is taken), or a model file of a run or of an estimator's save(). A new graph
-should hold the neighbours of its new nodes, so that it is best the whole graph, old nodes and new
-ones: a GNN reads a node through its neighbours."""
+RUN is the folder of a run, <out-dir>/<name>/<seed>; the folder of an experiment, of which the
+finished run with the lowest seed is read; or a model file of a run or of an estimator's save().
+Give --graph the whole graph, old and new nodes together: a GNN needs the neighbours of a node."""
 
 
 def add_parser(subparsers: argparse._SubParsersAction) -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser(
-        "predict", help="write what a saved run says of each node of a graph", epilog=EPILOG,
-        allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("run", metavar="RUN", help="a run, an experiment, or a model file")
+        "predict", help="predict the class of every node with a trained run", epilog=EPILOG,
+        description="Predict the class of every node with a trained run.", allow_abbrev=False,
+        formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("run", metavar="RUN",
+                        help="folder of a run or an experiment, or a model file")
     parser.add_argument("--graph", metavar="FILE",
-                        help="the graph, in a form that the shift `file` reads; labels are not"
-                        " needed and not read (default: the target graph of the run)")
+                        help="read another graph, in a format of the shift `file`; its labels are"
+                        " not read (default: the target graph of the run)")
     parser.add_argument("--features", metavar="FILE", default="",
-                        help="the features beside a graph that is a list of edges")
-    parser.add_argument("--out", metavar="FILE", required=True, help="the table, .csv or .parquet")
-    parser.add_argument("--clusters", metavar="FILE", help="a table of `discover --nodes`, whose"
-                        " numbers and names of clusters are added")
-    parser.add_argument("--probabilities", action="store_true", help="a column for each class, too")
+                        help="read the features of --graph from FILE if the graph is a list of"
+                        " edges")
+    parser.add_argument("--out", metavar="FILE", required=True,
+                        help="write the predictions to FILE, .csv or .parquet")
+    parser.add_argument("--clusters", metavar="FILE", help="add the cluster numbers and names of"
+                        " FILE, a table of `discover --nodes` (default: add none)")
+    parser.add_argument("--probabilities", action="store_true",
+                        help="add a column with the probability of each class (default: add none)")
     arguments.add_overwrite(parser)
     arguments.add_trust(parser)
 
 
 def main(args: argparse.Namespace) -> None:
-    """Predict, write the table, print what is in it.
+    """Predict, write the table and print a summary.
 
     Raises:
         InputError: the run, the graph or the file is not what it must be; nothing was written.
@@ -44,7 +48,7 @@ def main(args: argparse.Namespace) -> None:
     out = Path(args.out)
     check_out(out, args.overwrite)
     if args.features and not args.graph:
-        raise InputError("--features", args.features, "nothing without --graph")
+        raise InputError.plain("--features", "it has no effect without --graph", "Add --graph")
     if not Path(args.run).is_file():
         store.finished_run(Path(args.run))
     with environment.uncollected():
@@ -83,8 +87,8 @@ def main(args: argparse.Namespace) -> None:
 
 
 def check_out(out: Path, overwrite: bool, option: str = "--out") -> None:
-    """Refuse a file that could not be written with an InputError, before any work."""
+    """Check before any work that the output file can be written."""
     arguments.check_out(option, str(out), overwrite, (".csv", ".parquet"))
     if out.suffix == ".parquet" and find_spec("pyarrow") is None:
-        raise InputError(option, str(out), "a .csv file, or graphgym-srnc installed with the extra"
-                         " parquet, as graphgym-srnc[parquet]")
+        raise InputError.plain(option, "the package pyarrow is not installed", "Write a .csv file, "
+                               "or install it with: pip install 'graphgym-srnc[parquet]'")

@@ -1,5 +1,4 @@
-"""``graphgym-srnc report``: all there is to know of finished runs as one HTML page, which opens
-without a network."""
+"""``graphgym-srnc report``: finished runs as one HTML page that needs no network."""
 from __future__ import annotations
 
 import argparse
@@ -8,34 +7,37 @@ from pathlib import Path
 from graphgym_srnc.cli import arguments
 
 OWN = '<meta name="generator" content="graphgym-srnc report">'
-"""A line of each page, which tells a later call that it may be replaced."""
+"""A line of each page, which marks it as replaceable by a later call."""
 
 
 def add_parser(subparsers: argparse._SubParsersAction) -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser(
-        "report", help="write results as one HTML page: tables, tests, figures, settings",
-        allow_abbrev=False)
+        "report", help="write results as one HTML page with tables, tests and figures",
+        description="Write results as one HTML page with tables, significance tests, figures and"
+        " settings. The page needs no network.", allow_abbrev=False)
     add = parser.add_argument
     add("folders", **arguments.FOLDERS)
     add("--out", metavar="FILE",
-        help="the page (default: the name of the first DIR with .html, in the current directory)")
+        help="write the page to FILE (default: the name of the first DIR with .html, in the current"
+        " directory)")
     add("--metric", nargs="+", default=[], metavar="NAME",
-        help="scores to compare; the first one chooses settings (default: Micro-F1, macro recall"
-        " and scores of the unknown class)")
+        help="compare these scores; the first one chooses the settings (default: Micro-F1, macro"
+        " recall and scores of the unknown class)")
     add("--against", metavar="ROW",
-        help="test every row against this one (default: the best by mean rank)")
+        help="test every row against ROW (default: the row with the best mean rank)")
     add("--title", default="", metavar="TEXT",
-        help="title of the page (default: names of the folders)")
-    add("--figures", metavar="FOLDER", help="write the figures there too, each as PNG and PDF")
+        help="set the title of the page (default: the names of the folders)")
+    add("--figures", metavar="FOLDER",
+        help="also write each figure to FOLDER as PNG and PDF (default: write none)")
     add("--paper", metavar="TABLE",
-        help="put the paper's numbers beside ours: open_set, close_set, clustering or none"
-        " (default: those that fit)")
+        help="show the paper's numbers beside yours: open_set, close_set, clustering or none"
+        " (default: every table that matches the results)")
     arguments.add_overwrite(parser)
 
 
 def main(args: argparse.Namespace) -> None:
-    """Read, write the page, say where it is.
+    """Read results, write the page and print its place.
 
     Raises:
         InputError: no results, an unknown metric or row, or a page that cannot be written.
@@ -54,13 +56,13 @@ def main(args: argparse.Namespace) -> None:
         write_text(out, text)
     print(f"wrote {out} ({len(text.encode()) / 2 ** 20:.1f} MiB)")
     if args.figures:
-        with arguments.writing("--figures", args.figures, "a folder that can be written to"):
+        with arguments.writing("--figures", args.figures):
             paths = overview.draw_all(found.results, args.figures, *args.metric[:1])
         print(f"wrote {len(paths)} figures to {args.figures}")
 
 
 def descriptions() -> dict[str, str]:
-    """What each of our methods and shifts is, by name: the first sentence of its module."""
+    """Description of each method and shift by name: the first sentence of its module."""
     import ast
     from pathlib import Path
 

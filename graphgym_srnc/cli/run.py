@@ -1,4 +1,4 @@
-"""``graphgym-srnc run``: one config over several seeds, from the yaml to the table."""
+"""``graphgym-srnc run``: train and evaluate one config over several seeds."""
 from __future__ import annotations
 
 import argparse
@@ -17,45 +17,47 @@ if TYPE_CHECKING:
     from graphgym_srnc.store import Experiment
 
 EPILOG = """\
-Settings come last, as words by turns:
+Give config keys and their values last:
     graphgym-srnc run --cfg paper/open_set/cora-srnc --repeat 10 gnn.dim_inner 64 train.patience 1
-Results go to <out-dir>/<name>/; a finished run is kept unless --overwrite is given. After Ctrl-C,
-or a crash, --resume goes on, inside the run that was cut off as well.
-`graphgym-srnc options` lists every key."""
+Results are written to <out-dir>/<name>/. Finished runs are kept unless you give --overwrite.
+After Ctrl-C or a crash, repeat the command with --resume: an interrupted run continues from its
+checkpoint. `graphgym-srnc options` lists every config key."""
 
 
 def add_parser(subparsers: argparse._SubParsersAction) -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser(
-        "run", help="train and score a config over several seeds", epilog=EPILOG,
-        allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter,
+        "run", help="train and evaluate a config over several seeds", epilog=EPILOG,
+        description="Train and evaluate one config over several seeds.", allow_abbrev=False,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
         usage="graphgym-srnc run [options] [key value ...]")
     add = parser.add_argument
     add("--cfg", metavar="FILE|NAME",
-        help="a yaml file, or the name of a shipped one such as paper/open_set/cora-srnc; without"
-        " it the embedded default runs")
+        help="read this yaml file, or a shipped config such as paper/open_set/cora-srnc (default:"
+        " the package's default config)")
     add("--repeat", type=int, default=1, metavar="R",
-        help="number of run, with seeds cfg.seed, cfg.seed + 1, ... (default: 1)")
+        help="run R seeds, counted from `seed` of the config (default: 1)")
     arguments.add_present(
-        parser, "run only the seeds that have no finished result, one that was cut off from its"
-        " checkpoint, then renew the table", "run all seeds and replace what is there")
-    add("--out-dir", metavar="DIR", help="directory of all results (default: cfg.out_dir)")
-    add("--name", help="directory of this experiment in it (default: the config's name, and what"
-        " the command line changes of data, shift and method)")
+        parser, "run only the seeds without a finished result; continue an interrupted one from"
+        " its checkpoint", "run all seeds again and replace their results")
+    add("--out-dir", metavar="DIR", help="write results below DIR (default: out_dir of the config)")
+    add("--name", help="name the folder of this experiment (default: the config's name, plus the"
+        " settings of data, shift and method given on the command line)")
     add("--figures", action=argparse.BooleanOptionalAction, default=None,
-        help="draw confusion matrix and embeddings for every seed, or for none (default: for the"
-        " first seed)")
+        help="draw the confusion matrix and the embeddings for every seed, or for none (default:"
+        " for the first seed only)")
     add("--figure-every", type=int, default=0, metavar="K",
-        help="draw every K-th episode too, not only the first and the selected one")
+        help="also draw every K-th episode; 0 = only the first and the selected one"
+        " (default: 0)")
     add("--map", choices=("pca", "tsne"), default="pca",
-        help="how embeddings are drawn in two dimensions (default: pca)")
-    add("--no-tensorboard", action="store_true", help="write no TensorBoard events")
+        help="project embeddings to two dimensions with this method (default: pca)")
+    add("--no-tensorboard", action="store_true", help="write no TensorBoard event files")
     arguments.add_trust(parser)
     parser.set_defaults(overrides=[])
 
 
 def main(args: argparse.Namespace) -> None:
-    """Run what is missing, store it, print the table.
+    """Run the missing seeds, store the results and print the table.
 
     Raises:
         InputError: the config, the data or the place for results is not as it must be; nothing was
@@ -119,11 +121,11 @@ def _main(args: argparse.Namespace) -> None:
     data = cfg.dataset.format == "file" and cfg.file.path or cfg.dataset.name
     print(f"{experiment.path}: {text.method_name(cfg.train.mode, cfg.gnn.layer_type)} on "
           f"{text.clean(f'{cfg.dataset.format}/{data}'.rstrip('/'))}, {text.seeds(seeds)}"
-          + (f", of which {done} are done" if done else ""), flush=True)
+          + (f", {done} of them finished" if done else ""), flush=True)
     try:
         _run_all(args, cfg, experiment, missing)
     except KeyboardInterrupt as error:
-        kept = "finished runs are kept, --resume goes on with the others"
+        kept = "finished runs are kept; --resume runs the others"
         raise KeyboardInterrupt(kept) from error
     finally:
         _show_table(experiment, cfg, args.no_tensorboard)
@@ -152,16 +154,16 @@ def _run_all(args: argparse.Namespace, cfg: CfgNode, experiment: Experiment,
 
 
 def _show_next(experiment: Experiment, cfg: CfgNode) -> None:
-    """Name the commands that go on from here."""
+    """Print commands for the next steps."""
     place, folder = (shlex.quote(str(path)) for path in (experiment.path, experiment.out_dir))
-    lines = [f"graphgym-srnc report {folder}  # all tables and figures of this folder as one page"]
+    lines = [f"graphgym-srnc report {folder}  # all tables and figures as one page"]
     if cfg.train.save_model and cfg.train.mode not in ("standard", "iid"):
-        lines.append(f"graphgym-srnc predict {place} --out predictions.csv  # each node's class")
+        lines.append(f"graphgym-srnc predict {place} --out predictions.csv  # class of each node")
         figures = [(result.get("verdict") or {}).get("figures", {})
                    for result in experiment.results().values()]
         if any(of_run.get("unknown_share") for of_run in figures):
             lines.append(f"graphgym-srnc discover {place} --out discovery.html"
-                         "  # the unknown nodes in clusters")
+                         "  # clusters of the unknown nodes")
     print("next:", *lines, sep="\n  ")
 
 

@@ -1,4 +1,4 @@
-"""``graphgym-srnc tune``: the same search for every method, settings chosen on validation."""
+"""``graphgym-srnc tune``: search hyperparameters with the same budget for every method."""
 from __future__ import annotations
 
 import argparse
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from graphgym_srnc.tune.study import Study
 
 REPORTED = 10
-"""Seeds below it are for reporting."""
+"""Seeds below it are reserved for reporting."""
 
 EPILOG = """\
-A method starts from its own config where one lies beside --cfg, as paper/close_set/citation/cmd
-beside .../erm; trial 0 is that config as it is. A key that is set at the end, as words by turns, is
-not searched. The same command goes on after Ctrl-C or a crash, and more --trials continue it:
+Each method starts from its own config if one lies beside --cfg: paper/close_set/citation/cmd lies
+beside .../erm. Trial 0 is that config, unchanged. Keys that you set at the end of the command are
+not searched. After Ctrl-C or a crash, repeat the command to continue; raise --trials to add trials:
     graphgym-srnc tune --cfg paper/close_set/citation/erm --methods erm,cmd,a2gnn --trials 20
     graphgym-srnc grid --grid results/erm_tune/tuned.txt --repeat 10"""
 
@@ -28,38 +28,44 @@ not searched. The same command goes on after Ctrl-C or a crash, and more --trial
 def add_parser(subparsers: argparse._SubParsersAction) -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser(
-        "tune", help="search hyper-parameters of methods on equal terms", epilog=EPILOG,
-        allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter,
+        "tune", help="search hyperparameters with the same budget for every method",
+        description="Search hyperparameters with the same budget for every method.\nValidation"
+        " scores alone choose the settings.", epilog=EPILOG, allow_abbrev=False,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
         usage="graphgym-srnc tune --cfg FILE|NAME [options] [key value ...]")
     add = parser.add_argument
-    add("--cfg", metavar="FILE|NAME", help="the base config, as for `run`")
-    add("--methods", default="", metavar="A,B", help="what to tune (default: the config's method)")
+    add("--cfg", metavar="FILE|NAME", help="set the base config, as for `run`")
+    add("--methods", default="", metavar="A,B",
+        help="tune these methods (default: the method of the config)")
     add("--trials", type=int, default=20, metavar="N",
-        help="settings of each method, the config as it is among them (default: 20)")
+        help="try N settings per method, including the config as it is (default: 20)")
     add("--seeds", default="100-102", metavar="A-B",
-        help="seeds of each trial, none that is reported later (default: 100-102)")
+        help="run each trial on these seeds; do not report results on them (default: 100-102)")
     add("--block", action="append", default=[], metavar="'KEY VALUE ...'",
-        help="settings of a task; given several times, scores are means over all of them")
+        help="describe a task by config keys and values; repeat it to average scores over several"
+        " tasks (default: the task of --cfg)")
     add("--selection", metavar="RULE",
-        help="train.selection of all methods, whose score chooses settings too (default: that of"
+        help="select episodes and settings with this rule, see train.selection (default: that of"
         " --cfg)")
     add("--sampler", choices=("auto", "tpe", "random"), default="auto",
-        help="who proposes settings (default: Optuna's TPE if it is installed, else random)")
-    add("--search-seed", type=int, default=0, metavar="S", help="seeds proposals (default: 0)")
+        help="propose settings with this sampler (default: auto, which is Optuna's TPE if it is"
+        " installed, else random)")
+    add("--search-seed", type=int, default=0, metavar="S", help="seed the sampler (default: 0)")
     add("--no-pruning", action="store_true",
-        help="give all seeds to a trial that is in the worse half after its first one, too")
-    add("--dry-run", action="store_true", help="list what is searched, and stop")
-    add("--overwrite", action="store_true", help="make all runs again and replace what is there")
+        help="run all seeds of every trial (default: stop a trial that is in the worse half after"
+        " its first seed)")
+    add("--dry-run", action="store_true", help="list the search space of each method, then stop")
+    add("--overwrite", action="store_true", help="run all trials again and replace their results")
     add("--out-dir", metavar="DIR",
-        help="directory of all results (default: out_dir of the base config)")
-    add("--name", help="directory of this study in it (default: <base>_tune)")
+        help="write results below DIR (default: out_dir of the base config)")
+    add("--name", help="name the folder of this study (default: <base>_tune)")
     arguments.add_trust(parser)
-    arguments.add_limits(parser.add_argument_group("where the runs are done"))
+    arguments.add_limits(parser.add_argument_group("where to run"))
     parser.set_defaults(overrides=[])
 
 
 def main(args: argparse.Namespace) -> int:
-    """Make what trials are missing and choose; 1 if all trials of a method failed.
+    """Run the missing trials and choose settings; return 1 if all trials of a method failed.
 
     Raises:
         InputError: an option, a config, the data or the place for results is not as it must be; no
@@ -95,16 +101,16 @@ def main(args: argparse.Namespace) -> int:
               GridProgress(study.most_runs) as progress):
             study.run(runs, progress)
     except KeyboardInterrupt as error:
-        raise KeyboardInterrupt("finished runs are kept, the same command goes on") from error
-    with arguments.writing("out_dir", str(study.folder), "a directory that can be written to"):
+        raise KeyboardInterrupt("finished runs are kept; repeat the command to continue") from error
+    with arguments.writing("out_dir", str(study.folder)):
         grid = chosen.write(study, name)
     print(aligned(chosen.table(study.arms)), *chosen.sentences(study.arms), sep="\n")
     if grid:
-        print(f"run them on other seeds: graphgym-srnc grid --grid {grid} --repeat 10")
+        print(f"next, on other seeds: graphgym-srnc grid --grid {grid} --repeat 10")
     lost = [one.name for one in study.arms if one.best() is None]
     if lost:
-        print(f"every trial failed: {', '.join(lost)}; why is in error.txt in the directories of "
-              "their runs", file=sys.stderr)
+        print(f"Every trial failed for {', '.join(lost)}. See error.txt in the folders of their "
+              "runs.", file=sys.stderr)
     return min(len(lost), 1)
 
 
@@ -139,8 +145,8 @@ def _block(text: str) -> list[str]:
         if words and not len(words) % 2 and not any(
                 key == "seed" or key.startswith("train.") for key in words[::2]):
             return words
-    raise InputError("--block", text, "keys and values by turns, which say what is to be learnt and"
-                     " not how, as train.* and seed do")
+    raise InputError.plain("--block", f"{text!r} does not describe a task",
+                           "Give config keys and their values, without seed and train.*")
 
 
 def _seeds(text: str) -> range:
@@ -149,6 +155,8 @@ def _seeds(text: str) -> range:
     found = re.fullmatch(r"(\d{1,10})(?:-(\d{1,10}))?", text.strip())
     first, last = (int(found[1]), int(found[2] or found[1])) if found else (0, -1)
     if not REPORTED <= first <= last <= store.LAST_SEED or last - first >= store.MOST_SEEDS:
-        raise InputError("--seeds", text, f"first-last, such as 100-102, from {REPORTED} on: seeds "
-                         f"0 to {REPORTED - 1} are for reporting, which tuning must not see")
+        hint = (f"Write FIRST-LAST, such as 100-102; seeds 0 to {REPORTED - 1} are reserved for "
+                "reporting")
+        message = f"{text!r} is no range of seeds from {REPORTED} on"
+        raise InputError.plain("--seeds", message, hint)
     return range(first, last + 1)

@@ -64,9 +64,10 @@ def resolve(name: str) -> tuple[str, str]:
         return family, member
     spelled = {known.lower(): known for known in (*others, *FAMILIES, *known_names())}
     near = [spelled[key] for key in difflib.get_close_matches(name.lower(), spelled, 3)]
-    near = [f"perhaps {' or '.join(near)}"] if near else []
-    allowed = [*near, *known_names(), "or Class/Member of torch_geometric.datasets"]
-    raise InputError("name", name, ", ".join(allowed))
+    close = f"Did you mean {' or '.join(near)}? " if near else ""
+    hint = (f"{close}Use one of {', '.join(known_names())}, or Class/Member of "
+            "torch_geometric.datasets")
+    raise InputError.plain("name", f"there is no data set {name!r}", hint)
 
 
 def raw_folder(family: str, member: str) -> str:

@@ -25,5 +25,7 @@ def verify(file: Path, shown: Path) -> None:
     expected = [digest for digest, name in map(str.split, lines) if name == file.name]
     found = hashlib.sha256(file.read_bytes()).hexdigest()
     if found not in expected:
-        allowed = f"SHA-256 {' or '.join(expected)}; fetch the file again; {untrusted.HINT}"
-        raise InputError(str(shown), f"SHA-256 {found}", allowed)
+        message = (f"the file is not the published one: its SHA-256 is {found}, not "
+                   f"{' or '.join(expected)}")
+        hint = f"Download the file again. {untrusted.HINT}"
+        raise InputError.plain(str(shown), message, hint)

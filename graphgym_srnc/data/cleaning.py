@@ -35,15 +35,17 @@ def clean(data: Data, key: str = "graph") -> Data:
     nodes = x.size(0)
     if y is None or tuple(y.shape) not in ((nodes,), (nodes, 1)):
         shape = None if y is None else tuple(y.shape)
-        raise InputError(f"{key}: y", shape, f"one label a node, shape [{nodes}]")
+        raise InputError.plain(f"{key}: y", f"the labels have the shape {shape}",
+                               f"Give one label per node, shape [{nodes}]")
     if not torch.equal(y, y.long().to(y.dtype)) or int(y.long().min()) < -1:
-        allowed = "integer labels 0, 1, ..., or -1 where there is none"
-        raise InputError(f"{key}: y", float(y.double().min()), allowed)
+        message = f"the labels are not integers from -1 on (smallest: {float(y.double().min()):g})"
+        hint = "Give integer labels 0, 1, ..., or -1 where there is none"
+        raise InputError.plain(f"{key}: y", message, hint)
 
     number, cleaned = edges.undirected(edge_index.numpy(), nodes)
     if not len(number):
-        allowed = "a graph with at least one edge between two nodes"
-        raise InputError(f"{key}: edge_index", "no edge", allowed)
+        raise InputError.plain(f"{key}: edge_index", "no edge joins two different nodes",
+                               "Give a graph with at least one edge")
     both = np.empty((2, len(number)), dtype=np.int64)
     both[1] = number
     del number  # each of these is most of the memory that a large graph takes
@@ -66,28 +68,33 @@ def features_and_edges(data: Data, key: str) -> tuple[Tensor, Tensor]:
     x, edge_index = data.x, data.edge_index
     if x is None or x.dim() != 2 or 0 in x.shape:
         shape = None if x is None else tuple(x.shape)
-        raise InputError(f"{key}: x", shape, "features [V, F] of at least one node")
+        raise InputError.plain(f"{key}: x", f"the features have the shape {shape}",
+                               "Give features [V, F] of at least one node")
     try:
         x = (x if x.layout == torch.strided else x.to_dense()).float().contiguous()
     except (RuntimeError, MemoryError) as error:
-        raise InputError(f"{key}: x", tuple(x.shape), "features that fit into memory") from error
+        message = f"features of shape {tuple(x.shape)} do not fit into memory"
+        raise InputError.plain(f"{key}: x", message) from error
     if not all_finite(x):
         bad = int((~torch.isfinite(x)).any(1).sum())
-        raise InputError(f"{key}: x", f"NaN or Inf in {bad} node(s)", "finite features")
+        raise InputError.plain(f"{key}: x", f"{bad} node(s) have NaN or Inf as a feature",
+                               "Give finite features")
 
     if magnitude(x) > LARGEST:
         value, node, column = largest(x)
-        raise InputError(f"{key}: x", f"{value:g} as feature {column} of node {node}",
-                         f"features of at most {LARGEST:g}, whose squares have a sum")
+        raise InputError.plain(f"{key}: x", f"feature {column} of node {node} is {value:g}",
+                               f"Scale features to at most {LARGEST:g}")
 
     key = f"{key}: edge_index"
     if edge_index is None or tuple(edge_index.shape[:-1]) != (2,) or edge_index.is_floating_point():
-        found = None if edge_index is None else (tuple(edge_index.shape), edge_index.dtype)
-        raise InputError(key, found, "integer node pairs [2, E]")
+        found = ("missing" if edge_index is None
+                 else f"{edge_index.dtype} of shape {tuple(edge_index.shape)}")
+        raise InputError.plain(key, f"the edges are {found}", "Give integer node pairs [2, E]")
     edge_index = edge_index.long()
     if edge_index.numel() and not 0 <= int(edge_index.min()) <= int(edge_index.max()) < len(x):
         ends = [int(edge_index.min()), int(edge_index.max())]
-        raise InputError(key, ends, f"node ids in 0 .. {len(x) - 1}")
+        raise InputError.plain(key, f"the node ids are in {ends[0]} .. {ends[1]}",
+                               f"Use node ids in 0 .. {len(x) - 1}")
     return x, edge_index
 
 

@@ -95,26 +95,26 @@ def _warnings(task: ShiftTask, graphs: dict[str, Any], labels: dict[str, Any]) -
         x = task.graphs()[role].x
         if cleaning.magnitude(x) > HUGE:
             value, node, column = cleaning.largest(x)
-            warnings.append(f"{role}: feature {column} of node {node} is {value:g}; such a size"
-                            " drowns all others, scale the column")
+            warnings.append(f"{role}: feature {column} of node {node} is {value:g}, which outweighs"
+                            " all others. Scale this column.")
         if graph["labelled"] < graph["nodes"]:
             unlabelled = graph["nodes"] - graph["labelled"]
             warnings.append(f"{role}: {unlabelled} of {graph['nodes']} nodes have no label")
         if graph["homophily"] < 0.4:
-            warnings.append(f"{role}: homophily is {graph['homophily']:.2f};"
-                            " clusters of edges may say little about classes")
+            warnings.append(f"{role}: only {100 * graph['homophily']:.0f} % of edges join nodes of"
+                            " the same class. Methods that smooth over neighbours often lose.")
     if task.info.get("unread"):
-        warnings.append(f"{task.info['unread']} of the file is not read: links have no weights")
+        warnings.append(f"{task.info['unread']} of the file is ignored: edge weights are not used")
     cleaned = {"self_loops": "self-loops were removed", "duplicates": "repeated edges were merged",
-               "one_way": "edges had no reverse and were made undirected"}
+               "one_way": "directed edges were made undirected"}
     counts = task.info.get("cleaned", {})
     warnings += [f"{counts[key]} {text}" for key, text in cleaned.items() if counts.get(key)]
     for part, graph in (("val", task.validation), ("test", task.target)):
         present = set(graph.y[getattr(task, part)].tolist())
         absent = [name for i, name in enumerate(known_names(task)) if i not in present]
         if absent:
-            warnings.append(f"{part}: no node of {', '.join(absent)}")
+            warnings.append(f"{part}: no node belongs to {', '.join(absent)}")
     fewest = min(count["source"] for count in labels.values() if count["source"])
     if fewest < 5:
-        warnings.append(f"train: a class has {fewest} labelled node(s) only")
+        warnings.append(f"train: a class has only {fewest} labelled node(s)")
     return warnings

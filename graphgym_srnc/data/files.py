@@ -34,7 +34,9 @@ def locate(path: str, root: str, key: str) -> Path:
         restore(candidate)
         if path and candidate.exists():
             return candidate
-    raise InputError(key, path, f"a file or folder, from the working folder or {data}")
+    message = f"{path!r} does not exist" if path else "no file or folder is given"
+    hint = f"Give a path relative to the current folder or to the data folder {data}"
+    raise InputError.plain(key, message, hint)
 
 
 def load(source: Path, features: str = "", labels: str | None = "", root: str = "",
@@ -62,8 +64,8 @@ def load(source: Path, features: str = "", labels: str | None = "", root: str = 
         made = folder.marker(source)
         found = tables.read(edges, x, y, split, mapped)
         if folder.marker(source) != made:
-            raise InputError("path", source.name, "a folder that stays while it is read; another "
-                             "process has replaced it")
+            raise InputError.plain("path", f"another process has replaced the folder {source.name} "
+                                   "while it was read", "Run the command again")
         return found
     if source.suffix in text:
         x = locate(features, root, "features")
@@ -71,10 +73,11 @@ def load(source: Path, features: str = "", labels: str | None = "", root: str = 
         return tables.read(source, x, y, None, mapped)
 
     if mapped:
-        allowed = f"False with {source.name}, or features in a .npy beside a list of edges"
-        raise InputError("mapped", mapped, allowed)
+        raise InputError.plain("mapped", f"the features of {source.name} cannot stay on disk",
+                               "Set mapped to False, or store them as .npy beside a list of edges")
     if source.suffix not in (".pt", ".npz", ".mat"):
-        raise InputError("path", source.name, f".pt, .npz, .mat, {', '.join(text)}, or a folder")
+        raise InputError.plain("path", f"{source.name} has an unknown file type",
+                               f"Use a folder, .pt, .npz, .mat, {', '.join(text)}")
     return {".pt": _load_pt, ".npz": _load_npz, ".mat": _load_mat}[source.suffix](source), ()
 
 
@@ -85,8 +88,8 @@ def load_unlabelled(path: str, features: str, root: str) -> tuple[Data, Path]:
     """
     source = locate(path, root, "path")
     if features and source.suffix not in tables.SUFFIXES:
-        allowed = f"nothing beside {source.name}, which has its own"
-        raise InputError("features", features, allowed)
+        raise InputError.plain("features", f"{source.name} contains its own features",
+                               f"Leave out {features}")
     fields, _ = load(source, features, None, root)
     found = {key: fields[key] for key in ("x", "edge_index") if fields.get(key) is not None}
     return Data(**found), source
@@ -117,8 +120,9 @@ def as_data(fields: dict[str, Any], key: str) -> Data:
     """
     missing = [field for field in ("x", "edge_index", "y") if fields.get(field) is None]
     if missing:
-        allowed = f"x, edge_index and y; {', '.join(missing)} missing"
-        raise InputError(key, sorted(map(str, fields)), allowed)
+        found = ", ".join(sorted(map(str, fields))) or "nothing"
+        raise InputError.plain(key, f"the graph has no {' and no '.join(missing)}; it has {found}",
+                               "Save x, edge_index and y")
     return Data(**tensors(fields, ("x", "edge_index", "y", *MASKS), key))
 
 
@@ -140,7 +144,8 @@ def tensors(given: Mapping[str, Any] | Data, fields: Sequence[str],
                 raise TypeError(f"{value.dtype}, {value.layout}")
         except Exception as error:  # of a foreign object or of what torch thinks of it
             text = untrusted.reason(error)[:100]
-            raise InputError(f"{key}: {field}", text, "a tensor or array of numbers") from error
+            message = f"this is no tensor or array of numbers ({text})"
+            raise InputError.plain(f"{key}: {field}", message) from error
     return found
 
 
@@ -151,14 +156,15 @@ def _load_pt(source: Path) -> dict[str, Any]:
             saved = torch.load(regular(source), weights_only=True, map_location="cpu")
     except Exception as error:  # torch has no error of its own for a file that is none of its own
         foreign = re.search(r"GLOBAL (\S+)", str(error))
-        found = f"{source.name} with {foreign[1]}" if foreign else source.name
-        allowed = "a Data object or a dict of tensors saved by torch.save, with nothing else in it"
-        allowed += f" ({error})" * isinstance(error, untrusted.Damaged)
-        raise InputError("path", found, allowed) from error
+        message = f"{source.name} cannot be read"
+        message += f": it contains {foreign[1]}" if foreign else ""
+        message += f": {error}" * isinstance(error, untrusted.Damaged)
+        hint = "Save a Data object or a dict of tensors with torch.save, and nothing else"
+        raise InputError.plain("path", message, hint) from error
     fields = saved.to_dict() if isinstance(saved, Data) else saved
     if not isinstance(fields, dict):
-        found = f"{source.name} with a {type(saved).__name__}"
-        raise InputError("path", found, "a Data object or a dict of tensors")
+        raise InputError.plain("path", f"{source.name} contains a {type(saved).__name__}",
+                               "Save a Data object or a dict of tensors")
     return fields
 
 
@@ -166,8 +172,8 @@ def _load_npz(source: Path) -> dict[str, Any]:
     try:
         arrays = untrusted.arrays(source, ("x", "edge_index", "y", *MASKS, *CSR, "labels"))
     except Exception as error:  # NumPy lets through whatever zip files and headers of arrays end in
-        allowed = f"a readable .npz of plain arrays ({untrusted.reason(error)})"
-        raise InputError("path", source.name, allowed) from error
+        message = f"{source.name} is no readable .npz of plain arrays ({untrusted.reason(error)})"
+        raise InputError.plain("path", message) from error
     if arrays.get("adj_indptr") is None:
         return arrays
     try:
@@ -180,16 +186,17 @@ def _load_npz(source: Path) -> dict[str, Any]:
         x = untrusted.dense(matrices["attr"])
         return {"x": x, "edge_index": edges, "y": arrays.get("labels")}
     except Exception as error:
-        allowed = f"two sparse matrices adj_* and attr_* ({untrusted.reason(error)})"
-        raise InputError("path", source.name, allowed) from error
+        message = (f"the arrays adj_* and attr_* of {source.name} are no two sparse matrices "
+                   f"({untrusted.reason(error)})")
+        raise InputError.plain("path", message) from error
 
 
 def _load_mat(source: Path) -> dict[str, Any]:
     """``network`` ``[V, V]``, ``attrb`` ``[V, F]`` and ``group``, ``[V, C]`` of 0 and 1 or numbers
     ``[V, 1]``; of several classes of a node the first one counts."""
     if not untrusted.is_trusted():
-        raise InputError("path", source.name, "a .mat from somebody you trust, with --trust: a "
-                         "damaged one can harm scipy's reader")
+        raise InputError.plain("path", f"{source.name} is a .mat file, and a damaged one can crash "
+                               "SciPy's reader", "If you trust its author, read it with --trust")
     fields = matlab.matrices(source, "path", dict.fromkeys(("network", "attrb", "group")))
     group = matlab.dense(fields["group"])
     y = group.argmax(1) if group.shape[1] > 1 else group[:, 0]
@@ -204,7 +211,7 @@ def _only(folder: Path, stem: str, suffixes: tuple[str, ...]) -> Path:
     candidates = (folder / f"{stem}{suffix}" for suffix in suffixes)
     found = [file for file in candidates if file.exists()]
     if len(found) != 1:
-        allowed = (f"a folder with one file {stem}, of type {', '.join(suffixes)}; "
-                   f"it has {len(found)}")
-        raise InputError("path", folder.name, allowed)
+        message = f"the folder {folder.name} has {len(found)} files named {stem} instead of one"
+        hint = f"Keep one file {stem} of type {', '.join(suffixes)}"
+        raise InputError.plain("path", message, hint)
     return found[0]

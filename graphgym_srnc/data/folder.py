@@ -71,16 +71,21 @@ def check_place(out: Path, overwrite: bool, option: str = "--out",
     """
     atomic.restore(out)
     if out.is_symlink() or not out.absolute().parent.is_dir() or out.name in ("", ".", ".."):
-        raise InputError(option, str(out), "a new folder in one that exists")
+        raise InputError.plain(option, f"{out} cannot be made",
+                               "Give a new folder inside a folder that exists")
     if out.exists() and not overwrite:
-        raise InputError(option, str(out), "a folder that does not exist yet, or --overwrite")
+        raise InputError.plain(option, f"{out} exists",
+                               "Choose another folder, or add --overwrite to replace it")
     read = next((path for path in inputs if path.resolve().is_relative_to(out.resolve())), None)
     if out.exists() and read is not None:
-        raise InputError(option, str(out), f"another folder than that of {read}, which is read")
+        raise InputError.plain(option, f"{out} contains {read}, which this command reads",
+                               "Choose another folder")
     foreign = _foreign(out) if out.exists() else ""
     if foreign:
-        allowed = f"a folder with nothing in it but what data make has written; it has {foreign}"
-        raise InputError(option, str(out), allowed)
+        found = f"contains {foreign}, which graphgym-srnc did not write" * out.is_dir()
+        raise InputError.plain(
+            option, f"{out} {found or 'is a file'}",
+            "Choose another folder; --overwrite replaces only folders that data make wrote")
 
 
 def marker(folder: Path) -> bytes:
@@ -134,7 +139,7 @@ def _digest(file: Path) -> str:
 def _foreign(out: Path) -> str:
     """Something in a folder that this program did not write; empty if there is nothing."""
     if not out.is_dir():
-        return "a file in its place"
+        return "a file"
     paths = sorted(out.iterdir(), key=lambda path: (path.name in GRAPH | EXAMPLE, path.name))
     names = {path.name for path in paths if path.is_file() and not path.is_symlink()}
     ours: set[str] = set()
@@ -148,7 +153,7 @@ def _foreign(out: Path) -> str:
         ours = EXAMPLE
     other = next((path.name for path in paths if path.name not in ours & names), "")
     edited = sorted({*changed(out)} & names)
-    return other or "".join(f"{name}, which was changed since" for name in edited[:1])
+    return other or "".join(f"an edited {name}" for name in edited[:1])
 
 
 @contextlib.contextmanager
@@ -172,8 +177,8 @@ def whole(out: Path, overwrite: bool = False, option: str = "--out") -> Iterator
             made = {"made_by": "graphgym-srnc", "files": digests}
             (new / MARKER).write_text(json.dumps(made) + "\n", encoding="utf-8")
     except OSError as error:
-        allowed = f"a folder that can be written to ({error.strerror})"
-        raise InputError(option, str(out), allowed) from error
+        message = f"{out} cannot be written ({error.strerror})"
+        raise InputError.plain(option, message) from error
 
 
 def write(graph: Graph, out: Path, overwrite: bool, option: str = "--out") -> None:
@@ -234,6 +239,7 @@ def summary(graph: Graph) -> list[str]:
     rare = [name for name, count in sizes.items() if count < 5]
     odd = {f"{single:,} nodes have no link": single > 0,
            f"{bare:,} nodes have no feature": bare > 0,
-           "one class alone has labels; a classifier needs two": len(sizes) == 1,
-           f"fewer than 5 labels: {', '.join(rare[:5] + ['...'] * (len(rare) > 5))}": len(rare) > 0}
+           "only one class has labels; a classifier needs two": len(sizes) == 1,
+           "classes with fewer than 5 labels: "
+           f"{', '.join(rare[:5] + ['...'] * (len(rare) > 5))}": len(rare) > 0}
     return lines + [f"! {text}" for text, holds in odd.items() if holds]

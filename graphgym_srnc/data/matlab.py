@@ -77,16 +77,17 @@ def matrices(file: Path, key: str,
     try:
         fields = scipy.io.loadmat(regular(file), variable_names=tuple(shapes))
     except Exception as error:
-        allowed = f"a MATLAB file ({type(error).__name__}: {untrusted.reason(error)})"
-        raise InputError(key, str(file), allowed) from error
+        message = (f"{file} is no readable MATLAB file ({type(error).__name__}: "
+                   f"{untrusted.reason(error)})")
+        raise InputError.plain(key, message) from error
     for field, shape in shapes.items():
         value = fields.get(field)
         kind = getattr(getattr(value, "dtype", None), "kind", "")
         right = shape is None or getattr(value, "shape", None) == shape
         if value is None or not right or kind not in "biuf":
-            found = None if value is None else (value.shape, str(value.dtype))
+            found = "missing" if value is None else f"{value.dtype} of shape {value.shape}"
             wanted = "a matrix of numbers" if shape is None else f"numbers of shape {shape}"
-            raise InputError(f"{key}: {field}", found, wanted)
+            raise InputError.plain(f"{key}: {field}", f"the matrix is {found}", f"Give {wanted}")
     return {field: fields[field] for field in shapes}
 
 
@@ -117,9 +118,10 @@ def _download(source: Source, member: str, homes: list[Path], key: str) -> Data:
                 file.write_bytes(answer.read(LIMIT))
         except (OSError, HTTPException) as error:
             wanted = ", ".join(f"{name}.mat" for name in source.names)
-            allowed = (f"a network to download it from {source.url} ({type(error).__name__} now), "
-                       f"or put into {homes[0]} these files: {wanted}")
-            raise InputError(key, member, allowed) from error
+            message = (f"{member!r} cannot be downloaded from {source.url} "
+                       f"({type(error).__name__})")
+            hint = f"Put these files into {homes[0]}: {wanted}"
+            raise InputError.plain(key, message, hint) from error
         data = source.read.__wrapped__(file)  # only a file that is what it should be is kept
         home.keep(Path(folder), homes)
     return data

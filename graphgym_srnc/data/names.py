@@ -40,8 +40,8 @@ def of_folder(path: Path, num_nodes: int | None = None, num_features: int | None
         lines = _text(path / WORDS).removesuffix("\n").split("\n")
         words = [line.strip() for line in lines]
         if num_features not in (None, len(words)):
-            allowed = f"one for each of the {num_features} feature columns"
-            raise InputError(WORDS, f"{len(words)} lines", allowed)
+            message = f"it has {len(words)} lines for {num_features} feature columns"
+            raise InputError.plain(WORDS, message, "Write one line for each feature column")
     return Names(ids, texts, words)
 
 
@@ -50,25 +50,28 @@ def _nodes(file: Path, num_nodes: int | None) -> tuple[list[str] | None, list[st
     try:
         header, *rows = list(csv.reader(io.StringIO(_text(file)), strict=True)) or [[]]
     except csv.Error as error:
-        raise InputError(NODES, str(error), "comma-separated lines") from error
+        raise InputError.plain(NODES, f"its lines are not comma-separated ({error})") from error
     columns = [name.strip().lower() for name in header]
     rows = [row for row in rows if row]
     if not {"id", "text"} & set(columns) or len(set(columns)) < len(columns):
-        raise InputError(NODES, ",".join(header)[:80], "a first line with id, text or both")
+        raise InputError.plain(NODES, f"its first line is {','.join(header)[:80]!r}",
+                               "Name the columns id, text or both there")
     for number, row in enumerate(rows):
         if len(row) != len(columns):
-            allowed = f"{len(columns)}, as many as the first line has"
-            raise InputError(NODES, f"{len(row)} cell(s) for node {number}", allowed)
+            message = (f"the line of node {number} has {len(row)} cells, and the first line has "
+                       f"{len(columns)}")
+            raise InputError.plain(NODES, message)
     if num_nodes not in (None, len(rows)):
-        allowed = f"one line for each of the {num_nodes} nodes of the graph"
-        raise InputError(NODES, f"{len(rows)} nodes", allowed)
+        message = f"it has {len(rows)} nodes, and the graph has {num_nodes}"
+        raise InputError.plain(NODES, message, "Write one line for each node of the graph")
 
     ids, texts = ([row[columns.index(name)] for row in rows] if name in columns else None
                   for name in ("id", "text"))
     seen: set[str] = set()
     for name in ids or ():
         if name in seen:
-            raise InputError(NODES, f"id {name} twice", "another id for each node")
+            raise InputError.plain(NODES, f"the id {name} occurs twice",
+                                   "Give each node its own id")
         seen.add(name)
     return ids, texts
 
@@ -77,4 +80,4 @@ def _text(file: Path) -> str:
     try:
         return regular(file).read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(file.name, "", f"a readable UTF-8 file ({error})") from error
+        raise InputError.plain(file.name, f"it is no readable UTF-8 file ({error})") from error

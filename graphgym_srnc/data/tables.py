@@ -46,24 +46,26 @@ def _features(file: Path) -> np.ndarray:
     try:
         return dense(sparse_npz(file))
     except Exception as error:
-        allowed = f"a matrix saved by scipy.sparse.save_npz ({reason(error)})"
-        raise InputError("features", file.name, allowed) from error
+        message = f"{file.name} is no matrix of scipy.sparse.save_npz ({reason(error)})"
+        raise InputError.plain("features", message) from error
 
 
 def _mapped(file: Path) -> torch.Tensor:
     """Features left on disk; whoever scales or reads them sees so by the attribute ``mapped``."""
-    allowed, array = "float32 features [V, F] in a .npy, in C order", None
+    hint, array = "Save float32 features [V, F] as .npy in C order", None
     try:
         if file.suffix == ".npy":
             array = np.load(regular(file), allow_pickle=False, mmap_mode="c")
     except Exception as error:
-        raise InputError("mapped", file.name, f"{allowed} ({reason(error)})") from error
+        message = f"{file.name} cannot be read ({reason(error)})"
+        raise InputError.plain("mapped", message, hint) from error
     right = array is not None and array.dtype == np.float32 and array.ndim == 2
     if not right or not array.flags.c_contiguous:
-        found = "" if array is None else f"{array.dtype} {array.shape} in "
-        raise InputError("mapped", f"{found}{file.name}", allowed)
+        found = "" if array is None else f": it holds {array.dtype} {array.shape}"
+        message = f"the features of {file.name} cannot stay on disk{found}"
+        raise InputError.plain("mapped", message, hint)
     x = torch.from_numpy(array)
-    x.mapped = True
+    x.mapped = True  # type: ignore[attr-defined]
     return x
 
 
@@ -79,8 +81,9 @@ def _labels(file: Path, num_nodes: int) -> tuple[np.ndarray, tuple[str, ...]]:
         text = [""] * num_nodes
         for row in filter(None, rows):
             if len(row) != 2 or not _is_node(row[0], num_nodes):
-                allowed = f"lines of a node in 0 .. {num_nodes - 1} and its label"
-                raise InputError("labels", f"{file.name}: {','.join(row)}", allowed)
+                message = f"{file.name} has the line {','.join(row)!r}"
+                hint = f"Write lines of a node in 0 .. {num_nodes - 1} and its label"
+                raise InputError.plain("labels", message, hint)
             text[int(row[0])] = row[1].strip()
     else:
         text = [row[0].strip() if row else "" for row in rows]
@@ -103,8 +106,8 @@ def _masks(file: Path, num_nodes: int) -> dict[str, torch.Tensor]:
         if row[0].strip() == "node":
             continue
         if len(row) != 2 or row[1] not in nodes or not _is_node(row[0], num_nodes):
-            allowed = f"lines of a node in 0 .. {num_nodes - 1} and train, val or test"
-            raise InputError(file.name, ",".join(row), allowed)
+            hint = f"Write lines of a node in 0 .. {num_nodes - 1} and train, val or test"
+            raise InputError.plain(file.name, f"it has the line {','.join(row)!r}", hint)
         nodes[row[1]].append(int(row[0]))
     return {f"{part}_mask": index_to_mask(torch.tensor(ids), num_nodes)
             for part, ids in nodes.items() if ids}
@@ -114,8 +117,8 @@ def _array(file: Path) -> np.ndarray:
     try:
         return array(file)
     except Exception as error:
-        allowed = f"a readable .npy of plain numbers ({reason(error)})"
-        raise InputError("path", file.name, allowed) from error
+        message = f"{file.name} is no readable .npy of plain numbers ({reason(error)})"
+        raise InputError.plain("path", message) from error
 
 
 def _is_node(text: str, num_nodes: int) -> bool:
@@ -132,9 +135,9 @@ def _numbers(file: Path, dtype: type, columns: int | None) -> np.ndarray:
             continue
         if table.ndim == 2 and columns in (None, table.shape[1]):
             return table
-    allowed = ("a table of numbers with as many columns on each line" if columns is None
-               else f"lines of {columns} node numbers")
-    raise InputError("path", file.name, allowed)
+    hint = ("Write a table of numbers with as many columns on each line" if columns is None
+            else f"Write lines of {columns} node numbers")
+    raise InputError.plain("path", f"{file.name} is no table of numbers", hint)
 
 
 def _rows(file: Path, keep_empty: bool = False) -> list[list[str]]:
@@ -142,7 +145,8 @@ def _rows(file: Path, keep_empty: bool = False) -> list[list[str]]:
     try:
         lines = regular(file).read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError("path", file.name, f"a readable text file ({error})") from error
+        message = f"{file.name} is no readable text file ({error})"
+        raise InputError.plain("path", message) from error
     sample = next((line for line in lines if line.strip()), "")
     delimiter = next((mark for mark in ",;\t" if mark in sample), None)
     if delimiter is None:
@@ -152,5 +156,5 @@ def _rows(file: Path, keep_empty: bool = False) -> list[list[str]]:
         try:
             rows = list(csv.reader(lines, delimiter=delimiter))
         except csv.Error as error:
-            raise InputError("path", file.name, f"a table ({error})") from error
+            raise InputError.plain("path", f"{file.name} is no table ({error})") from error
     return [row for row in rows if keep_empty or row]

@@ -29,8 +29,8 @@ from graphgym_srnc.seal import check_seal
 DATA_CLASSES = (Data, DataEdgeAttr, DataTensorAttr, GlobalStorage)
 """What a saved ``Data`` consists of beside tensors."""
 
-HINT = "--trust reads them all the same: only if you trust whoever made these files"
-"""What a refusal of :func:`no_code` advises."""
+HINT = "If you trust the author of these files, read them with --trust"
+"""Advice in errors of :func:`no_code`."""
 
 _TRUST: ContextVar[bool] = ContextVar("trust", default=False)
 _LOCK, _REFUSING = threading.Lock(), threading.Event()
@@ -171,7 +171,7 @@ def saved(content: bytes, device: str | None = None) -> tuple[Any, bool]:
     """
     is_sealed = check_seal(content)
     if not is_sealed and zipfile.ZipFile(io.BytesIO(content)).testzip() is not None:
-        raise Damaged("it is damaged, a checksum is wrong")
+        raise Damaged("it is damaged: a checksum is wrong")
     with torch.sparse.check_sparse_tensor_invariants():
         found = torch.load(io.BytesIO(content), weights_only=True, map_location=device)
     return found, is_sealed
@@ -187,7 +187,7 @@ def check_archive(file: Path) -> None:
         with zipfile.ZipFile(file) as archive:
             name = archive.testzip()
         if name is not None:
-            raise Damaged(f"it is damaged, the checksum of {name} is wrong")
+            raise Damaged(f"it is damaged: the checksum of {name} is wrong")
 
 
 def sparse_matrix(matrix: Any) -> sp.spmatrix:
@@ -212,7 +212,7 @@ def _refuse_code(event: str, arguments: tuple) -> None:
     if not _REFUSING.is_set() or event not in ("pickle.find_class", "exec") or is_trusted():
         return
     if event == "pickle.find_class":
-        raise UnpicklingError(f"a pickle that asks for {'.'.join(map(str, arguments))}")
+        raise UnpicklingError(f"a pickle that needs {'.'.join(map(str, arguments))}")
     # Imports run code as well, and not that of data.
     caller = sys._getframe(1).f_globals.get("__name__", "")
     if caller.startswith(("torch_geometric.", "ogb.")):
@@ -223,8 +223,8 @@ def _check_member(archive: zipfile.ZipFile, name: str) -> None:
     """Refuse an array of an archive by its header and its packed size, before it is unpacked."""
     info = archive.getinfo(name)
     if info.file_size > max(UNPACKED, PACKED * info.compress_size):
-        raise ValueError(f"{name} unpacks {info.compress_size:,} bytes to {info.file_size:,}; save "
-                         "it uncompressed if that is right")
+        raise ValueError(f"{name} unpacks from {info.compress_size:,} bytes to "
+                         f"{info.file_size:,}; if that is right, save it uncompressed")
     with archive.open(name) as member:
         _check_header(member, info.file_size)
 
@@ -240,14 +240,15 @@ def _check_header(opened: IO[bytes], size: int) -> None:
     needed = math.prod(shape) * dtype.itemsize
     # Less is wrong as well: of an archive that is not read to its end no checksum is compared.
     if min(shape, default=0) < 0 or not dtype.hasobject and needed != size - opened.tell():
-        raise ValueError(f"its header says {shape} {dtype}, which is not what the file has")
+        raise ValueError(f"its header says {shape} {dtype}, but the file holds something else")
     _check_size(needed)
 
 
 def _check_size(size: int) -> None:
     memory = psutil.virtual_memory().total
     if size > memory:
-        raise ValueError(f"{size / 2 ** 30:,.1f} GiB, and this machine has {memory / 2 ** 30:,.1f}")
+        raise ValueError(f"it needs {size / 2 ** 30:,.1f} GiB of memory; this machine has "
+                         f"{memory / 2 ** 30:,.1f}")
 
 
 def reason(error: Exception) -> str:

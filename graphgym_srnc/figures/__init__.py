@@ -1,1 +1,1 @@
-"""Pictures."""
+"""Figures of runs, scores and embeddings, drawn with Matplotlib."""

@@ -1,4 +1,4 @@
-"""Charts of scores: means with intervals, confusion matrix, reliability, mean ranks."""
+"""Charts of scores: means with intervals, confusion matrix, reliability and mean ranks."""
 from __future__ import annotations
 
 import math
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 COUNTED, LONGEST = 24, 40
-"""Classes up to which a confusion matrix has its counts as text, and letters of a class's name."""
+"""Maximum number of classes with counts in a confusion matrix, and maximum length of a name."""
 
 
 class Mean(NamedTuple):
-    """A mean score with the ends of its interval, NaN where it has none, and the paper's mean."""
+    """Mean score with its confidence interval (NaN if there is none) and the mean in the paper."""
 
     mean: float
     low: float = math.nan
@@ -29,13 +29,13 @@ class Mean(NamedTuple):
 @style()
 def scores_figure(panels: Mapping[str, Mapping[str, Mean]], rows: Sequence[str], label: str,
                   pale: Collection[str] = ()) -> Figure:
-    """Means with intervals as points with bars, a row a method and a panel a data set.
+    """Figure of mean scores with intervals, one row per method and one panel per data set.
 
     Args:
-        panels: by data set, the scores by method.
-        rows: the methods from top to bottom.
-        label: what the score is, as text.
-        pale: rows that are no rivals of the others, such as an oracle.
+        panels: scores by method, by data set.
+        rows: methods from top to bottom.
+        label: name of the score.
+        pale: rows drawn in grey because they are not competitors, such as an oracle.
     """
     wide = min(3, len(panels))
     deep = math.ceil(len(panels) / wide)
@@ -63,10 +63,15 @@ def scores_figure(panels: Mapping[str, Mapping[str, Mean]], rows: Sequence[str],
 @style()
 def confusion_figure(counts: np.ndarray, names: Sequence[str], title: str = "",
                      axes: Axes | None = None) -> Figure:
-    """The confusion matrix ``[C, C]``: row = true class with its nodes, colour = share of them.
+    """Figure of a confusion matrix: row = true class with its size, colour = share of the row.
 
-    Up to ``COUNTED`` classes each field has its count as text. With ``axes`` it is drawn there, as
-    all charts below are, instead of on a figure of its own.
+    Up to ``COUNTED`` classes, each cell also shows its count.
+
+    Args:
+        counts: the confusion matrix, ``[C, C]``.
+        names: names of the classes.
+        title: title of the figure.
+        axes: axes to draw on; by default those of a new figure.
     """
     counts = np.asarray(counts)
     size = len(counts)
@@ -108,14 +113,15 @@ def confusion_figure(counts: np.ndarray, names: Sequence[str], title: str = "",
 @style()
 def reliability_figure(curves: Mapping[str, Sequence[Sequence[float]]], title: str = "",
                        axes: Axes | None = None) -> Figure:
-    """Share of right predictions over their mean probability; below, on a figure of its own, the
-    nodes in each bin.
+    """Figure of accuracy against mean probability.
+
+    A new figure also shows the share of nodes in each bin.
 
     Args:
-        curves: by part of the nodes, for each bin the mean probability, the share of right
-            predictions and the number of nodes, see
+        curves: reliability curves by part of the nodes, see
             :func:`graphgym_srnc.train.metrics.reliability`.
-        title, axes: what stands above, and where to draw.
+        title: title of the figure.
+        axes: axes to draw on; by default those of a new figure.
     """
     figure, (upper, lower) = axes and axes.figure, (axes, None)
     if axes is None:
@@ -148,13 +154,17 @@ def reliability_figure(curves: Mapping[str, Sequence[Sequence[float]]], title: s
 def critical_difference_figure(ranks: Mapping[str, float], cd: float,
                                cliques: Sequence[Sequence[str]], title: str = "",
                                axes: Axes | None = None) -> Figure:
-    """Mean ranks on an axis, with bars over methods that do not differ (Demšar, JMLR 2006).
+    """Critical difference diagram: mean ranks, with bars over methods that do not differ.
 
     Args:
         ranks: mean rank of each method, 1 = best; at least two.
-        cd: critical difference of two mean ranks; 0 or NaN where the test has none.
-        cliques: groups of methods that do not differ significantly.
-        title, axes: what stands above, and where to draw.
+        cd: critical difference of two mean ranks; 0 or NaN if the test has none.
+        cliques: groups of methods without significant differences.
+        title: title of the figure.
+        axes: axes to draw on; by default those of a new figure.
+
+    References:
+        Demšar (JMLR 2006).
     """
     order = sorted(ranks, key=lambda name: (ranks[name], name))
     has_cd, best = cd > 0, math.floor(ranks[order[0]])
@@ -198,7 +208,7 @@ def critical_difference_figure(ranks: Mapping[str, float], cd: float,
 
 
 def _levels(intervals: Sequence[tuple[float, float]]) -> list[tuple[float, float, int]]:
-    """Each interval with the first level on which it touches none that came before."""
+    """Each interval with the first row on which it overlaps no earlier interval."""
     placed: list[tuple[float, float, int]] = []
     for low, high in sorted(set(intervals)):
         taken = {level for _, end, level in placed if end >= low}

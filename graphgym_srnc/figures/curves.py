@@ -1,4 +1,4 @@
-"""Means with bands over runs: scores by episode, and by the value of a swept key."""
+"""Curves with bands over runs: scores by episode, and scores by the value of a config key."""
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Mapping, Sequence
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from graphgym_srnc.store import Result
 
 Curve = tuple[Sequence[float], Sequence[float], Sequence[float], Sequence[float]]
-"""x, mean, lower and upper end of the band, each ``[n]``."""
+"""x, mean, and lower and upper end of the band, each ``[n]``."""
 
 DASHES = ("-", "--", ":", "-.")
 LOG_FROM = 30
@@ -24,14 +24,14 @@ LOG_FROM = 30
 
 
 def history(results: Mapping[int, Result], block: str, name: str) -> np.ndarray:
-    """A score or loss of each run by episode, ``[runs, episodes]``, NaN where it is missing.
+    """Values of a score or loss by run and episode, ``[runs, episodes]``; NaN = missing.
 
-    A run that stopped early holds the value of its selected episode, as in ``agg/``.
+    A run that stopped early is extended with the value of its selected episode, as in ``agg/``.
 
     Args:
         results: finished runs by seed.
         block: ``losses``, ``train``, ``val`` or ``test``.
-        name: the term or score.
+        name: the loss term or score.
     """
     length = max(len(result["history"]) for result in results.values())
     rows = []
@@ -42,7 +42,8 @@ def history(results: Mapping[int, Result], block: str, name: str) -> np.ndarray:
 
 
 def band(values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Mean, and mean ∓ the population standard deviation, over the rows of ``[runs, n]``."""
+    """Mean, and mean minus and plus the population standard deviation, over the rows ``[runs, n]``.
+    """
     finite = np.ma.masked_invalid(values)
     mean, std = finite.mean(0).filled(np.nan), finite.std(0).filled(np.nan)
     return mean, mean - std, mean + std
@@ -51,11 +52,12 @@ def band(values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 @style()
 def curves_figure(panels: Mapping[str, Mapping[str, Curve]], ylabel: str,
                   title: str = "") -> Figure:
-    """Curves with bands by episode in panels side by side on one scale, a curve a method.
+    """Figure of curves with bands by episode, one curve per method, in panels with a common scale.
 
     Args:
-        panels: by title, the curves by name; a name has the same colour in all of them.
-        ylabel, title: what stands beside and above.
+        panels: curves by name, by title of the panel; a name has the same colour in all panels.
+        ylabel: label of the y axis.
+        title: title of the figure.
     """
     names = list(dict.fromkeys(name for curves in panels.values() for name in curves))
     figure = Figure(figsize=(4.2 * len(panels) + 1.6, 3.6), dpi=150)
@@ -72,13 +74,13 @@ def curves_figure(panels: Mapping[str, Mapping[str, Curve]], ylabel: str,
 @style()
 def sensitivity_figure(curves: Mapping[str, Curve], key: str, metric: str,
                        title: str = "") -> Figure:
-    """A score over the values of a config key, with a band over runs and a curve a method.
+    """Figure of a score against the values of a config key, one curve with band per method.
 
     Args:
-        curves: by method; x are the values of the key.
+        curves: curves by method; x are the values of the key.
         key: the config key.
-        metric: what the score is, as text.
-        title: what stands above.
+        metric: name of the score.
+        title: title of the figure.
     """
     figure = Figure(figsize=(5.8, 3.6), dpi=150)
     axes = figure.subplots()
@@ -112,10 +114,10 @@ def _finish(figure: Figure, names: Sequence[str], title: str) -> None:
 
 
 def _scale(axes: Axes, values: Sequence[float]) -> None:
-    """Mark the values on the axis, on a logarithmic scale where they span a wide range."""
+    """Set the ticks to the values, on a logarithmic scale if they span a wide range."""
     positive = [value for value in values if value > 0]
     if positive and values[0] >= 0 and max(positive) / min(positive) >= LOG_FROM:
-        # Symmetric around zero, where a key may be turned off altogether.
+        # A symmetric scale can show zero, which often turns an option off.
         if values[0] > 0:
             axes.set_xscale("log")
         else:

@@ -1,4 +1,4 @@
-"""Maps of embeddings in two dimensions, coloured by cluster and by class."""
+"""Two-dimensional maps of embeddings, coloured by cluster and by class."""
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Mapping, Sequence
@@ -21,21 +21,25 @@ MAX_COLUMNS = 5
 
 
 def sample(num_nodes: int, most: int = MAX_POINTS) -> np.ndarray:
-    """At most so many node ids, sorted, the same ones each time."""
+    """Sorted ids of at most ``most`` random nodes, the same in each call."""
     if num_nodes <= most:
         return np.arange(num_nodes)
     return np.sort(np.random.default_rng(0).choice(num_nodes, most, replace=False))
 
 
 def principal(embedding: np.ndarray, most: int = 50) -> np.ndarray:
-    """Vectors ``[n, H]`` along their first principal axes, ``[n, min(n, H, most)]``."""
+    """Principal components of vectors ``[n, H]``, ``[n, min(n, H, most)]``."""
     centred = embedding - embedding.mean(0)
     left, scale, _ = np.linalg.svd(centred, full_matrices=False)
     return (left * scale)[:, :most]
 
 
 def map_2d(embedding: np.ndarray, how: str = "pca") -> np.ndarray:
-    """A map ``[n, 2]`` of vectors ``[n, H]`` by PCA or t-SNE, without a global generator.
+    """Map ``[n, 2]`` of vectors by PCA or t-SNE, independent of global random generators.
+
+    Args:
+        embedding: the vectors, ``[n, H]``.
+        how: ``pca`` or ``tsne``.
 
     Raises:
         InputError: ``how`` is unknown.
@@ -51,7 +55,15 @@ def map_2d(embedding: np.ndarray, how: str = "pca") -> np.ndarray:
 
 
 def majority(group: np.ndarray, label: np.ndarray) -> np.ndarray:
-    """For each node ``[n]`` the class ``0, 1, ...`` that most nodes of its group have."""
+    """Majority class of the group of each node.
+
+    Args:
+        group: group of each node, ``[n]``.
+        label: class ``0, 1, ...`` of each node, ``[n]``.
+
+    Returns:
+        Classes, ``[n]``.
+    """
     groups, group = np.unique(group, return_inverse=True)
     counts = np.zeros((len(groups), label.max() + 1), dtype=int)
     np.add.at(counts, (group, label), 1)
@@ -62,19 +74,19 @@ def majority(group: np.ndarray, label: np.ndarray) -> np.ndarray:
 def embedding_figure(points: np.ndarray, group: np.ndarray, label: np.ndarray,
                      class_names: Sequence[str], title: str = "", unseen: Sequence[int] = (),
                      predicted: Sequence[str] = ()) -> Figure:
-    """One map twice, side by side: coloured by group (the clusters) and by class.
+    """Figure of a map in two panels, coloured by group (clusters or predictions) and by class.
 
-    A group has the colour of the class that it overlaps with most, one to one (Hungarian method),
-    so that agreement shows as equal colour.
+    A group has the colour of the class it overlaps most with, matched one to one (Hungarian
+    method). Equal colours therefore show agreement.
 
     Args:
         points: the map, ``[n, 2]``.
         group: group of each node, ``[n]``.
         label: class of each node, ``[n]``, in ``0 .. len(class_names) - 1``.
-        class_names: one name per class.
-        title: what stands above both panels.
-        unseen: the classes without labels in training, drawn as crosses.
-        predicted: names of the groups ``0, 1, ...`` where these are predictions and no clusters.
+        class_names: names of the classes.
+        title: title of the figure.
+        unseen: classes without labels in training, drawn as crosses.
+        predicted: names of the groups ``0, 1, ...`` if they are predicted classes and not clusters.
     """
     groups, group = np.unique(group, return_inverse=True)
     overlap = np.zeros((len(groups), len(class_names)), dtype=int)
@@ -103,12 +115,12 @@ def embedding_figure(points: np.ndarray, group: np.ndarray, label: np.ndarray,
 def episodes_figure(maps: Mapping[str, Mapping[int, tuple[np.ndarray, np.ndarray]]],
                     class_names: Sequence[str], title: str = "",
                     selected: int | None = None) -> Figure:
-    """The paper's figure of the training process: a row a model, a column an episode.
+    """Figure of the training process as in the paper: one row per model, one column per episode.
 
     Args:
-        maps: by model and episode, the map ``[n, 2]`` and the class that colours each node ``[n]``.
-        class_names: one name per class.
-        title: what stands above.
+        maps: map ``[n, 2]`` and class ``[n]`` that colours each node, by model and episode.
+        class_names: names of the classes.
+        title: title of the figure.
         selected: the episode to mark.
     """
     episodes = sorted({number for of_model in maps.values() for number in of_model})
@@ -127,7 +139,7 @@ def episodes_figure(maps: Mapping[str, Mapping[int, tuple[np.ndarray, np.ndarray
                 axes.set_axis_off()
         row[0].set_ylabel(model.replace("_gnn", " GNN").replace("_", " "))
     for axes, number in zip(panels[0], episodes):
-        # A panel that is off has no title of its own either.
+        # set_title() does not show on a panel that is switched off.
         text = f"episode {number}" + (" (selected)" if number == selected else "")
         axes.annotate(text, (0.5, 1.02), xycoords="axes fraction", ha="center", va="bottom",
                       fontsize=10, annotation_clip=False)
@@ -139,8 +151,8 @@ def episodes_figure(maps: Mapping[str, Mapping[int, tuple[np.ndarray, np.ndarray
 
 def _scatter(axes: Axes, points: np.ndarray, group: np.ndarray,
              items: Sequence[tuple[int, str, int, bool]]) -> dict[int, PathCollection]:
-    """Draw groups (number, name, colour, as crosses or dots); returns handles for the legend."""
-    # In random order, or the last group would hide the others; the same order each time.
+    """Draw groups (number, name, colour, crosses or dots) and return handles for the legend."""
+    # A fixed random order, so that no group hides the others.
     order = np.random.default_rng(0).permutation(len(points))
     present = [item for item in items if (group == item[0]).any()]
     look = {index: _look(shade, cross) for index, _, shade, cross in present}

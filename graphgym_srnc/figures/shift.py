@@ -1,4 +1,4 @@
-"""Label distributions of source and target, side by side."""
+"""Figures of the label distributions of source and target."""
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Mapping, Sequence
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 def figure(summary: Mapping[str, Any], *later: Mapping[str, Any],
            axes: Axes | None = None) -> Figure:
-    """Bars of training nodes, target nodes, and target nodes of later tasks with these classes.
+    """Figure of class sizes of training nodes, target nodes, and target nodes of other tasks.
 
     Args:
-        summary: ``name`` of a task and ``labels``, the nodes of each class in ``source`` and
-            ``target``, as :func:`graphgym_srnc.data.describe.describe` gives them.
-        later: the same of further tasks, e.g. of other years.
-        axes: where to draw, instead of on a figure of its own.
+        summary: ``name`` of a task and ``labels``, the number of nodes of each class in ``source``
+            and ``target``, as returned by :func:`graphgym_srnc.data.describe.describe`.
+        later: summaries of other tasks with the same classes, for example of other years.
+        axes: axes to draw on; by default those of a new figure.
     """
     summaries = (summary, *later)
     names = list(dict.fromkeys(name for one in summaries for name in one["labels"]))
@@ -38,14 +38,16 @@ def figure(summary: Mapping[str, Any], *later: Mapping[str, Any],
 @style()
 def label_shift_figure(counts: Mapping[str, Sequence[int]], names: Sequence[str],
                        title: str = "", axes: Axes | None = None) -> Figure:
-    """Bars of label distributions side by side, one group a class; hatched where a class is absent
-    from the first distribution, that of the training nodes.
+    """Figure of label distributions, one group of bars per class.
+
+    Classes that are absent from the first distribution (the training nodes) are hatched.
 
     Args:
-        counts: nodes of each class, ``[C]``, by what the nodes are, e.g. ``training nodes`` and
-            ``target nodes``.
-        names: one name per class.
-        title, axes: what stands above, and where to draw.
+        counts: number of nodes of each class, ``[C]``, by distribution, for example ``training
+            nodes`` and ``target nodes``.
+        names: names of the classes.
+        title: title of the figure.
+        axes: axes to draw on; by default those of a new figure.
     """
     trained = np.asarray(next(iter(counts.values()))) > 0
     height = 0.8 / len(counts)

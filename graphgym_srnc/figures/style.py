@@ -1,4 +1,4 @@
-"""The one style of all figures, and how a figure becomes a file. No pyplot, hence no window."""
+"""Common style of all figures, and export of figures to files, without pyplot."""
 from __future__ import annotations
 
 import io
@@ -14,8 +14,11 @@ from graphgym_srnc.errors import InputError
 
 PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#D9C400", "#332288",
            "#999933", "#882255", "#44AA99", "#777777")
-"""Okabe and Ito's colours (their yellow darker, for white paper), Tol's muted ones that differ from
-them, and grey, told apart with the common colour blindnesses; a second turn changes the marker."""
+"""Colours that remain distinguishable with common colour vision deficiencies.
+
+They are those of Okabe and Ito (with a darker yellow for white paper), the muted ones of Tol that
+differ from them, and grey. If there are more items than colours, the marker changes.
+"""
 
 MARKERS = ("o", "^", "s", "D", "v")
 INK, PALE = "#222222", "#BBBBBB"
@@ -27,38 +30,40 @@ STYLE = {
     "axes.spines.top": False, "axes.spines.right": False, "axes.edgecolor": "#555555",
     "axes.prop_cycle": cycler(color=PALETTE), "grid.color": "#E2E2E2", "grid.linewidth": 0.6,
     "hatch.linewidth": 0.6, "figure.constrained_layout.use": True,
-    # A dollar in the name of a class is no formula.
+    # A dollar sign in a class name does not start a formula.
     "text.parse_math": False,
-    # Type 42 keeps the letters of a PDF letters; the salt fixes the ids in an SVG.
+    # Type 42 fonts keep PDF text editable; the salt makes SVG ids reproducible.
     "pdf.fonttype": 42, "svg.hashsalt": "graphgym-srnc",
 }
 
 UNDATED = {"png": "Software", "pdf": "CreationDate", "svg": "Date"}
-"""Formats, and what to leave out of each so that equal figures are equal files."""
+"""Metadata to remove from each format, so that equal figures give identical files."""
 
 
 def style() -> AbstractContextManager:
-    """The style of all figures, as a context or a decorator."""
+    """Style of all figures, as a context manager or decorator."""
     return matplotlib.rc_context(STYLE)
 
 
 @style()
 def encode(figure: Figure, kind: str = "png") -> bytes:
-    """A figure as a file of a kind in ``UNDATED``; the same bytes each time."""
+    """Content of a figure file in a format of ``UNDATED``; the output is reproducible."""
     buffer = io.BytesIO()
     figure.savefig(buffer, format=kind, metadata={UNDATED[kind]: None})
     return buffer.getvalue()
 
 
 def save(figure: Figure, path: Path) -> Path:
-    """Write a figure, whole or not at all, in the format that the suffix names.
+    """Save a figure in the format given by the suffix.
+
+    The file is written completely or not at all.
 
     Raises:
-        InputError: the suffix is none of png, pdf and svg.
+        InputError: the suffix is not png, pdf or svg.
     """
     kind = path.suffix.lower().removeprefix(".")
     if kind not in UNDATED:
         allowed = ", ".join(f".{known}" for known in UNDATED)
-        raise InputError("figure", str(path), f"a file name that ends in {allowed}")
+        raise InputError.plain("figure", f"{path} has the wrong file type", f"Use {allowed}")
     write_bytes(path, encode(figure, kind))
     return path

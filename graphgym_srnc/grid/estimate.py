@@ -19,17 +19,17 @@ def summary(cells: Sequence[Cell], known: Iterable[store.Result], workers: int) 
     """
     missing = sum(len(cell.missing) for cell in cells)
     total = sum(len(cell.seeds) for cell in cells)
-    done = f", of which {total - missing} are done" if missing < total else ""
+    done = f", {total - missing} of them finished" if missing < total else ""
     lines = [f"{len(cells)} settings, {total} runs{done}"]
     if missing:
         total_seconds, unknown = seconds(cells, known, workers or 1)
         where = f"{workers} at a time" if workers else "on the cluster"
         alike = f" for {missing - unknown} of them" if unknown else ""
         spent = f"{span(total_seconds)}{'' if workers else ' of computing'}"
-        judged = (f": about {spent}{alike}, judged by finished runs of the same method and data"
-                  if unknown < missing else "")
-        new = " for the others" if judged else ""
-        hint = f"; no time can be told{new} before one like them is finished" if unknown else ""
+        judged = (f": about {spent}{alike}, estimated from finished runs of the same method and"
+                  " data" if unknown < missing else "")
+        new = " of the others" if judged else ""
+        hint = f"; the time{new} is unknown until a similar run has finished" if unknown else ""
         lines.append(f"{missing} to run, {where}{judged}{hint}")
     return lines
 

@@ -71,7 +71,7 @@ def execute(jobs: Sequence[Job], cells: Sequence[Cell], executor: Executor,
                     line = f"seed {job.seed}: FAILED: {line.strip().splitlines()[-1]}"
                 progress.finish(f"{job.name}, {line}", outcome.state == "failed")
         if held:
-            progress.say(f"another process is at {len(held)} of these runs; waiting for it")
+            progress.say(f"waiting for another process, which runs {len(held)} of these runs")
         jobs = _wait_for(held, experiments, progress)
     return failures
 
@@ -116,5 +116,5 @@ def aggregate(cells: Sequence[Cell], tensorboard: bool) -> int:
             if tensorboard:
                 events.write_aggregate(cell.experiment.path, results)
     except OSError as error:
-        print(f"agg/ is not renewed: {error}", file=sys.stderr)
+        print(f"warning: the aggregate agg/ was not updated: {error}", file=sys.stderr)
     return done

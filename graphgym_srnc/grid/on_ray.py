@@ -19,8 +19,8 @@ from graphgym_srnc.grid.jobs import Attempt, DataOf, Execute, Job, Limits, Outco
 try:
     import ray
 except ImportError as error:
-    allowed = 'local; or ray, after pip install "graphgym-srnc[ray]"'
-    raise InputError("--executor", "ray", allowed) from error
+    hint = 'Install it with: pip install "graphgym-srnc[ray]"'
+    raise InputError.plain("--executor", "the package ray is not installed", hint) from error
 
 TASKS_PER_SLOT = 2
 """Tasks in Ray's hands for each that the cluster has room for: the next is there when one ends, and
@@ -125,8 +125,9 @@ def _connected(address: str) -> Iterator[None]:
             socket.create_connection((host.strip("[]"), int(port)), timeout=10).close()
         ray.init(address=address, log_to_driver=False, logging_level="ERROR")
     except (OSError, RuntimeError, ValueError, ImportError) as error:
-        allowed = f"a running Ray cluster of which this machine is a node ({error})"
-        raise InputError("--ray-address", address, allowed) from error
+        message = f"no Ray cluster answers at {address} ({error})"
+        hint = "Start Ray on this machine, or give the address of a cluster it belongs to"
+        raise InputError.plain("--ray-address", message, hint) from error
     try:
         yield
     finally:
@@ -141,8 +142,8 @@ def _task(resources: Resources) -> Any:
         raise InputError("resources of a run", str(resources), allowed)
     if not _slots(resources):
         offers = [f"{node['NodeManagerHostname']}: {Resources.of_node(node)}" for node in _nodes()]
-        allowed = f"what one node of the cluster has ({'; '.join(offers)})"
-        raise InputError("resources of a run", str(resources), allowed)
+        message = f"no node of the cluster has {resources} ({'; '.join(offers)})"
+        raise InputError.plain("resources of a run", message, "Ask for less")
     options = {"num_cpus": cpus, "num_gpus": gpus, "memory": int(memory_mib * 2 ** 20)}
     return ray.remote(**options, max_retries=0, num_returns="streaming")(ray_task.work)
 
@@ -212,7 +213,8 @@ def _receive(stream: Any, attempt: Attempt, limits: Limits,
 
 
 def _bad_node(found: str, package: str = "") -> InputError:
-    return InputError("--executor", found, f"{package}{__version__}, as here, on every node")
+    hint = f"Install {package}{__version__}, as here, on every node"
+    return InputError.plain("--executor", f"a node of the cluster has {found}", hint)
 
 
 def _cancel(streams: list[Any]) -> None:

@@ -24,8 +24,8 @@ def pack(directory: Path) -> dict[str, bytes]:
     paths = [path for path in found if path.is_file() and not path.is_symlink()]
     size = sum(path.stat().st_size for path in paths) / 2 ** 20
     if size > MAX_MIB:
-        allowed = f"at most {MAX_MIB} MiB on a cluster"
-        raise InputError("run", f"{size:.0f} MiB of files", allowed)
+        message = f"it wrote {size:.0f} MiB of files; a cluster accepts at most {MAX_MIB} MiB"
+        raise InputError.plain("run", message)
     return {path.relative_to(directory).as_posix(): path.read_bytes() for path in paths}
 
 
@@ -41,8 +41,8 @@ def unpack(job: Job, files: Mapping[str, bytes]) -> None:
     from graphgym_srnc.runs import run
     for name in files:
         if not all(map(_is_plain, name.split("/"))):
-            allowed = f"plain names, below the directory of {job.name}, seed {job.seed}"
-            raise InputError("path", name, allowed)
+            message = f"{name!r} is no file in the folder of {job.name}, seed {job.seed}"
+            raise InputError.plain("path", message)
 
     cfg = parse_config(job.config)
     cfg.out_dir = job.out_dir

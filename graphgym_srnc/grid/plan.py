@@ -41,7 +41,8 @@ def find(name: str) -> Path:
     paths = root.rglob("*.txt")
     shipped = sorted(path.relative_to(root).with_suffix("").as_posix() for path in paths)
     near = ", ".join(difflib.get_close_matches(name, shipped) or shipped)
-    raise InputError("--grid", name, f"a grid file, or the name of a shipped one: {near}")
+    raise InputError.plain("--grid", f"there is no grid file {name!r}",
+                           f"Give a file, or a shipped one: {near}")
 
 
 def cells(settings: Sequence[space.Setting], base: str | None, base_name: str,
@@ -78,7 +79,8 @@ def cells(settings: Sequence[space.Setting], base: str | None, base_name: str,
         for kind, mark in (("names", experiment.name.casefold()), ("configs", experiment.digest)):
             other = seen.setdefault((kind, mark), text)
             if other is not text:
-                raise InputError("--grid", f"{other} and {text}", f"settings of different {kind}")
+                message = f"the settings {other!r} and {text!r} have the same {kind[:-1]}"
+                raise InputError.plain("--grid", message, "Remove one of them")
         seeds = store.seeds(cfg.seed, repeat)
         missing = experiment.plan(seeds, resume, overwrite)
         planned.append(Cell(cfg, experiment, seeds, missing, setting))

@@ -59,8 +59,9 @@ def check_same(data: dict[str, tuple[str, str]], node: str, name: str, split: st
     """
     expected, who = data.setdefault(name, (split, f"node {node}"))
     if split != expected:
-        raise InputError("dataset.dir", f"split {split[:12]} on node {node}",
-                         f"the same data on every node (split {expected[:12]} of {who})")
+        message = (f"the data on node {node} (split {split[:12]}) differ from those of {who} "
+                   f"(split {expected[:12]})")
+        raise InputError.plain("dataset.dir", message, "Copy the same data to every node")
 
 
 def _data(data_of: DataOf | None, job: Job, data_dir: str) -> tuple[str, str] | None:

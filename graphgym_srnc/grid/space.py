@@ -60,7 +60,8 @@ def read(path: Path) -> list[Space]:
     try:
         text = regular(path).read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError("--grid", str(path), f"a readable text file ({error})") from error
+        message = f"{path} is no readable text file ({error})"
+        raise InputError.plain("--grid", message) from error
 
     if is_edited(text):
         tell_changed(str(path))
@@ -75,36 +76,37 @@ def read(path: Path) -> list[Space]:
             for kind in ("key", "alias"):
                 name = getattr(axis, kind)
                 if name in [getattr(other, kind) for other in spaces[-1]]:
-                    allowed = f"each {kind} once in a space, and {name} is there"
-                    raise InputError("--grid", where, allowed)
+                    message = f"{where}: the {kind} {name} occurs twice in a search space"
+                    raise InputError.plain("--grid", message, "Remove or rename one of them")
             spaces[-1].append(axis)
     spaces = [space for space in spaces if space]
     if not spaces:
-        allowed = "a file with at least one line: key alias [value,value]"
-        raise InputError("--grid", str(path), allowed)
+        raise InputError.plain("--grid", f"{path} contains no setting",
+                               "Write at least one line: key alias [value,value]")
     return spaces
 
 
 def _axis(line: str, where: str) -> Axis:
-    def refuse(found: str, allowed: str) -> InputError:
-        return InputError("--grid", f"{where}: {found}", allowed)
+    def refuse(message: str, hint: str) -> InputError:
+        return InputError.plain("--grid", f"{where}: {message}", hint)
 
     words = line.split(None, 2)
     if len(words) != 3:
-        raise refuse(line.strip(), "a line of three parts: key alias [value,value]")
+        raise refuse(f"{line.strip()!r} has no three parts", "Write key alias [value,value]")
     key, alias, text = words
     if not re.fullmatch(r"\w+", alias):
-        raise refuse(alias, "an alias of letters, digits and _, since GraphGym splits names at"
-                     " - and =")
+        raise refuse(f"{alias!r} is no valid alias", "Use letters, digits and _; GraphGym splits"
+                     " names at - and =")
     try:
         values = plain_yaml(text)
     except ValueError:
         values = None
     if (not isinstance(values, list) or not values
             or not all(isinstance(value, (str, list)) for value in values)):
-        raise refuse(text, "a list of at least one value, e.g. [1,2] or ['gcnconv','sageconv']")
+        raise refuse(f"{text!r} is no list of values",
+                     "Write a list of at least one value, such as [1,2] or ['gcnconv','sageconv']")
     if key == "seed":
-        raise refuse(key, "another key; --repeat sets the number of seeds")
+        raise refuse("the key seed cannot be varied", "Use --repeat to run several seeds")
     return Axis(key, alias, tuple(map(_frozen, values)))
 
 
@@ -126,8 +128,8 @@ def settings(spaces: Sequence[Space]) -> list[Setting]:
     """
     number = sum(map(size, spaces))
     if number > MAX_SETTINGS:
-        allowed = f"at most {MAX_SETTINGS}, or --sample N to draw from them"
-        raise InputError("--grid", f"{number} settings", allowed)
+        message = f"the grid has {number} settings; at most {MAX_SETTINGS} are possible"
+        raise InputError.plain("--grid", message, "Draw N of them with --sample N")
     every = (_setting(space, index) for space in spaces for index in range(size(space)))
     return list(dict.fromkeys(every))
 

@@ -29,7 +29,8 @@ def execute(job: Job) -> str:
     """
     cfg, experiment = _experiment(job.config, job.out_dir, job.name)
     if experiment.digest != job.digest:
-        raise InputError("config", experiment.digest, f"the digest of the plan, {job.digest}")
+        message = f"its digest is {experiment.digest}, and the digest of the plan is {job.digest}"
+        raise InputError.plain("config", message)
 
     with (experiment.claim(job.seed, job.overwrite) as result,
           untrusted.trusted(job.trust)):

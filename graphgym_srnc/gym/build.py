@@ -45,9 +45,11 @@ def device(cfg: CfgNode) -> torch.device:
     if cfg.accelerator != "cuda":
         return torch.device("cpu")
     if parallel.count() > 1:
-        raise InputError("accelerator", "cuda", "cpu, where several processes train together")
+        message = "several processes can train together on the CPU only"
+        raise InputError.plain("accelerator", message, "Set accelerator to cpu")
     if not torch.cuda.is_available():
-        raise InputError("accelerator", "cuda", "cpu, since torch finds no CUDA device here")
+        raise InputError.plain("accelerator", "torch finds no CUDA device on this machine",
+                               "Set accelerator to cpu")
     # Without it cuBLAS has no deterministic algorithms; it is read when cuBLAS starts.
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     return torch.device("cuda", torch.cuda.current_device())
@@ -66,8 +68,9 @@ def build_method(cfg: CfgNode, task: ShiftTask | None = None) -> Method:
     check(cfg)
     method = methods.find(cfg.train.mode)
     if task is not None and visible_task(method, task) is None:
-        allowed = f"a method without full class visibility, since {task.name} has no oracle"
-        raise InputError("train.mode", cfg.train.mode, allowed)
+        message = (f"{cfg.train.mode} needs the labels of all classes, but {task.name} has no "
+                   "oracle task")
+        raise InputError.plain("train.mode", message, "Use another method")
     activate(cfg)
     return method(encoder=encoder_spec(cfg), make_optimizer=make_optimizer(cfg.optim),
                   **values(cfg, cfg.train.mode, method))

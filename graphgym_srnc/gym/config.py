@@ -33,17 +33,18 @@ TRAINING = [option for option in options_of(trainer.fit)
 
 OWN = {
     "train": [
-        Option("mode", str, "standard", "standard (GraphGym's own training) or a method's name."),
+        Option("mode", str, "standard", "Method to train; standard = GraphGym's own training."),
         *TRAINING,
         Option("checkpoint", float, 0.02,
-               "Share of a run's time that keeping its state after episodes may take, for --resume "
-               "to go on from there; 1 = after every episode, 0 = never.", Range(0, 1)),
-        Option("save_model", bool, True, "Keep the trained model beside the record of a run; in a "
-                                         "grid only if its command line says so."),
+               "Maximum share of the run time spent on writing checkpoints, from which --resume "
+               "continues; 1 = after every episode, 0 = never.", Range(0, 1)),
+        Option("save_model", bool, True, "Whether to save the trained model in the folder of the "
+                                         "run; grid and tune set it to false by default."),
     ],
     "dataset": [
         Option("normalize", str, "none", "Scaling of features: row (sum 1), l2 (length 1), auto "
-                                         "(l2, dense ones centred), none.", OneOf(*FEATURES)),
+                                         "(l2, and dense features are centred) or none.",
+               OneOf(*FEATURES)),
     ],
 }
 """Keys of this package in blocks of GraphGym."""
@@ -61,7 +62,7 @@ def schema() -> dict[str, list[Option]]:
     blocks = dict(OWN)
     for name in shifts.names():
         blocks[name] = [
-            option._replace(default=-1, doc=f"{option.doc} -1 = the run's seed.".strip(),
+            option._replace(default=-1, doc=f"{option.doc} -1 = seed of the run.".strip(),
                             allowed=Range(-1)) if option.key == "split_seed" else option
             for option in options_of(shifts.find(name))]
     return blocks | {name: options_of(methods.find(name)) for name in methods.names()}
@@ -170,7 +171,7 @@ def check(cfg: CfgNode) -> None:
         # None is a key that this GraphGym lacks, or what it makes of devices.
         if value is not None and not allowed.allows(value):
             limited = allowed is METHODS_LOOP.get(key)
-            why = f" (train.mode is {cfg.train.mode})" if limited else ""
+            why = f" with train.mode {cfg.train.mode}" if limited else ""
             wrong.errors.append(InputError(key, value, f"{allowed}{why}"))
     wrong.check()
     if cfg.train.mode != "standard":
@@ -212,9 +213,9 @@ def _refuse_unread(cfg: CfgNode, defaults: Sequence[Mapping[str, Any]], keys: Ma
     for key, instead in keys.items():
         allowed = _unset(key, defaults)
         if allowed and flat.get(key) is not None and flat[key] not in allowed:
-            why = f"since train.mode {cfg.train.mode} does not read it"
-            hint = f"; {instead}" if instead else ""
-            wrong.errors.append(InputError(key, flat[key], f"{allowed[0]}, {why}{hint}"))
+            message = f"train.mode {cfg.train.mode} does not read this key, set to {flat[key]!r}"
+            hint = f"Remove it, or set it to {allowed[0]!r}" + (f"; {instead}" if instead else "")
+            wrong.errors.append(InputError.plain(key, message, hint))
     wrong.check()
 
 
@@ -295,8 +296,8 @@ def _assign(cfg: CfgNode, key: str, value: Any) -> None:
     if isinstance(default, dict) and value == "":
         return
     if key in ("open_set.verify", "localized.verify"):
-        raise InputError(key, value, "no such key: a config does not say which files are trusted, "
-                                     "--trust on the command line does")
+        raise InputError.plain(key, "a config cannot say which files are trusted",
+                               "Use --trust on the command line")
     if default is None or isinstance(default, dict):
         raise unknown(key, value, flatten(cfg))
     block, _, last = key.rpartition(".")

@@ -86,10 +86,10 @@ def make_layer(kind: str, config: LayerConfig, bare: bool = False) -> nn.Module:
     Raises:
         InputError: it cannot be made, or needs more than features and links.
     """
-    wanted = "a layer that can be made from a LayerConfig"
+    wanted = "can be made from a LayerConfig"
     try:
         layer = register.layer_dict[kind](config) if bare else GeneralLayer(kind, config)
-        wanted = "a layer that makes batch.x [V, F'] of batch.x [V, F] and batch.edge_index [2, E]"
+        wanted = "maps batch.x [V, F] and batch.edge_index [2, E] to batch.x [V, F']"
         # A copy, which may remember its graph; and whatever it draws, the run goes on with the
         # numbers that it would have had.
         with torch.random.fork_rng(devices=[]), torch.no_grad():
@@ -97,10 +97,12 @@ def make_layer(kind: str, config: LayerConfig, bare: bool = False) -> nn.Module:
             out = copy.deepcopy(layer).eval()(
                 Data(x=torch.zeros(2, config.dim_in), edge_index=links, num_nodes=2)).x
         if tuple(out.shape) != (2, config.dim_out):
-            raise ValueError(f"it gives {list(out.shape)} of [2, {config.dim_in}]")
+            raise ValueError(f"it returns {list(out.shape)} for an input [2, {config.dim_in}]")
     except Exception as error:  # a stranger's module may raise anything
         cause = " ".join(f"{type(error).__name__}: {error}".split())[:200]
-        raise InputError(SPEC_KEYS["kind"], kind, f"{wanted} ({cause})") from error
+        message = f"the layer {kind!r} failed ({cause})"
+        hint = f"Register a layer that {wanted}"
+        raise InputError.plain(SPEC_KEYS["kind"], message, hint) from error
     return layer
 
 

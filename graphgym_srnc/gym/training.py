@@ -79,8 +79,9 @@ def own_config(mode: str, loaders: Sequence[Any]) -> CfgNode:
         InputError: the loaders are not of one of our shifts, or a key is set that no method reads.
     """
     if not isinstance(getattr(loaders[0].dataset, "task", None), ShiftTask):
-        allowed = f"one of our shifts, since train.mode is {mode}"
-        raise InputError("dataset.format", global_cfg.dataset.format, allowed)
+        message = f"{global_cfg.dataset.format!r} is no shift, and train.mode {mode} needs one"
+        raise InputError.plain("dataset.format", message,
+                               "`graphgym-srnc options` lists the shifts")
     cfg = global_cfg.clone()
     add_options(cfg)
     cfg.train.mode = mode

@@ -1,1 +1,1 @@
-"""Losses: pure functions of tensors, one idea a file."""
+"""Losses, divergences and scores as pure functions of tensors."""

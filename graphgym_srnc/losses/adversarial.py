@@ -1,4 +1,5 @@
-"""Adversarial alignment: gradient reversal, its schedule, the loss of the domain classifier."""
+"""Adversarial domain alignment: gradient reversal, its schedule and the domain classifier's loss.
+"""
 from __future__ import annotations
 
 import math
@@ -9,17 +10,21 @@ from torch.nn import functional as F
 
 
 def reverse_gradient(h: Tensor, weight: float | Tensor) -> Tensor:
-    r"""The identity with a reversed gradient: what helps the domain classifier hurts the encoder.
+    r"""Identity function whose gradient is reversed, for adversarial training of the encoder.
 
     .. math:: R(h) = h, \quad \frac{\partial R}{\partial h} = -\lambda I
 
-    :math:`\lambda` acts on the encoder alone; the domain classifier behind ``R`` learns unhindered.
+    :math:`\lambda` scales only the gradient of the encoder, not that of the domain classifier.
 
     Args:
-        h: hidden values, of any shape.
+        h: hidden representations, of any shape.
         weight: :math:`\lambda`.
 
-    Source: Ganin et al. (JMLR 2016).
+    Returns:
+        ``h``, unchanged.
+
+    References:
+        Ganin et al. (JMLR 2016).
     """
     return _Reverse.apply(h, weight)
 
@@ -36,21 +41,35 @@ class _Reverse(torch.autograd.Function):
 
 
 def ganin_schedule(progress: float, gamma: float = 10.0) -> float:
-    r"""The weight of the reversed gradient, :math:`\lambda_p = \frac{2}{1 + e^{-\gamma p}} - 1`.
+    r"""Weight of the reversed gradient, which increases from 0 to nearly 1 during training.
 
-    It rises from 0 at the start of training (``progress`` :math:`p` = 0) to nearly 1 at its end
-    (1), since an untrained domain classifier has nothing to teach (Ganin et al., JMLR 2016).
+    .. math:: \lambda_p = \frac{2}{1 + e^{-\gamma p}} - 1
+
+    The weight is small at first because the gradient of an untrained domain classifier is noise.
+
+    Args:
+        progress: :math:`p`, the share of training that is done, from 0 to 1.
+        gamma: :math:`\gamma`.
+
+    References:
+        Ganin et al. (JMLR 2016).
     """
     return 2 / (1 + math.exp(-gamma * progress)) - 1
 
 
 def domain_loss(source_logit: Tensor, target_logit: Tensor) -> Tensor:
-    r"""Cross-entropy of the domain classifier, which calls source nodes 1 and target nodes 0.
+    r"""Cross-entropy of the domain classifier, with label 1 for source and 0 for target nodes.
 
     .. math:: -\frac{1}{n} \sum_s \log \sigma(d_s) - \frac{1}{m} \sum_t \log (1 - \sigma(d_t))
 
-    Each side is a mean of its own, so that the larger one does not outweigh the other. The logits
-    :math:`d_s` and :math:`d_t` may be of any shape. Source: Ganin et al. (JMLR 2016).
+    Each domain is averaged separately, so a larger domain does not dominate.
+
+    Args:
+        source_logit: :math:`d_s`, of any shape.
+        target_logit: :math:`d_t`, of any shape.
+
+    References:
+        Ganin et al. (JMLR 2016).
     """
     return (F.binary_cross_entropy_with_logits(source_logit, torch.ones_like(source_logit))
             + F.binary_cross_entropy_with_logits(target_logit, torch.zeros_like(target_logit)))

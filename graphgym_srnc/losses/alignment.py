@@ -1,4 +1,4 @@
-"""Clusters and classes: the map between them, and posteriors carried over it."""
+"""Alignment of clusters and classes, and mapping of cluster posteriors to class posteriors."""
 from __future__ import annotations
 
 import torch
@@ -6,19 +6,18 @@ from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 
 Group = Tensor | slice | int
-"""Clusters of one class."""
+"""Clusters that map to one class."""
 
 
 def alignment_cost(p: Tensor, log_q: Tensor) -> Tensor:
-    r"""Cost of calling cluster :math:`k` class :math:`n` (Eq. assignment): the divergence of two
-    columns of posteriors over source nodes.
+    r"""Cost of assigning each cluster to each class, a KL divergence of columns (Eq. 7).
 
     .. math:: T_{k,n} = \text{KL}(P_{\cdot n} \Vert Q_{\cdot k})
         = \frac{\sum_i P_{in} (\log P_{in} - \log Q_{ik})}{\sum_i P_{in}}
 
     Args:
-        p: class posteriors, one-hot where labelled, ``[n, N]``.
-        log_q: log posteriors of the clusters on the same nodes, ``[n, C]``.
+        p: class posteriors :math:`P`, ``[n, N]``; one-hot for labelled nodes.
+        log_q: log posteriors of the clusters :math:`\log Q` on the same nodes, ``[n, C]``.
 
     Returns:
         :math:`T`, ``[C, N]``.
@@ -28,12 +27,14 @@ def alignment_cost(p: Tensor, log_q: Tensor) -> Tensor:
 
 
 def align(cost: Tensor) -> tuple[Tensor, float]:
-    r"""The one-to-one map of least total cost :math:`T`, ``[C, N]`` with :math:`C \ge N` (Hungarian
-    method).
+    r"""One-to-one map from clusters to classes with minimum total cost (Eq. 7, Hungarian method).
+
+    Args:
+        cost: :math:`T`, ``[C, N]`` with :math:`C \ge N`.
 
     Returns:
-        The class of each cluster, ``[C]``, with :math:`N` (the unknown class) for clusters left
-        over, and the mean cost of the pairs.
+        The class of each cluster, ``[C]``, and the mean cost of the matched pairs. Clusters that
+        are left over map to :math:`N`, the unknown class.
     """
     clusters, classes = linear_sum_assignment(cost.cpu().numpy())
     mapping = torch.full((cost.size(0),), cost.size(1), dtype=torch.long, device=cost.device)
@@ -42,11 +43,19 @@ def align(cost: Tensor) -> tuple[Tensor, float]:
 
 
 def map_clusters(log_q: Tensor, mapping: Tensor | list[Group], num_outputs: int) -> Tensor:
-    """Log posteriors of clusters ``[n, C]`` as log posteriors of classes ``[n, num_outputs]``.
+    """Log posteriors of classes from log posteriors of clusters.
 
-    Probabilities of clusters that share a class add up, in log space, where a saturated posterior
-    keeps its gradient. ``mapping`` is the class of each cluster, ``[C]``, or what :func:`grouped`
-    made of it, so that many calls wait for the device but once.
+    Probabilities of clusters with the same class are summed in log space, so saturated posteriors
+    keep their gradient.
+
+    Args:
+        log_q: log posteriors of the clusters, ``[n, C]``.
+        mapping: class of each cluster, ``[C]``, or the result of :func:`grouped`. The latter avoids
+            a device synchronisation in each call.
+        num_outputs: number of classes.
+
+    Returns:
+        Log posteriors of the classes, ``[n, num_outputs]``.
     """
     groups = mapping if isinstance(mapping, list) else grouped(mapping, num_outputs)
     return torch.stack([log_q[:, group] if isinstance(group, int) else log_q[:, group].logsumexp(1)
@@ -54,8 +63,15 @@ def map_clusters(log_q: Tensor, mapping: Tensor | list[Group], num_outputs: int)
 
 
 def grouped(mapping: Tensor, num_outputs: int) -> list[Group]:
-    """The clusters of each class, as a number where there is but one and as a range where they
-    follow one another, which are read faster; ``mapping`` ``[C]`` has the class of each cluster."""
+    """Clusters of each class, in the form that is fastest to index.
+
+    Args:
+        mapping: class of each cluster, ``[C]``.
+        num_outputs: number of classes.
+
+    Returns:
+        For each class an integer (one cluster), a slice (consecutive clusters) or ids of clusters.
+    """
     found: list[list[int]] = [[] for _ in range(num_outputs)]
     for cluster, k in enumerate(mapping.tolist()):
         found[k].append(cluster)
@@ -71,7 +87,12 @@ def _group(clusters: list[int], device: torch.device) -> Group:
 
 
 def evidence_lower_bound(log_q: Tensor, log_p: Tensor) -> Tensor:
-    r"""The evidence lower bound (Eq. VEM), :math:`\mathbb E_Q[\log P - \log Q]` = -KL(Q || P), a
-    mean over nodes; log posteriors ``[n, N(+1)]`` over classes, Q of clusters, P of the classifier.
+    r"""Evidence lower bound (Eq. 11), a mean over nodes.
+
+    .. math:: \mathbb E_Q[\log P - \log Q] = -\text{KL}(Q \Vert P)
+
+    Args:
+        log_q: log posteriors of the cluster GNN over classes, ``[n, N(+1)]``.
+        log_p: log posteriors of the classifier, ``[n, N(+1)]``.
     """
     return (log_q.exp() * (log_p - log_q)).nan_to_num(nan=0.0).sum(1).mean()

@@ -1,4 +1,4 @@
-"""Kernel mean matching: weights under which the source sample looks like the target sample."""
+"""Kernel mean matching: importance weights that match the source sample to the target sample."""
 from __future__ import annotations
 
 import math
@@ -17,7 +17,7 @@ _BLOCK = 2 ** 23
 def kmm_weights(z_source: Tensor, z_target: Tensor, label: Tensor, b_min: float = 0.2,
                 b_max: float = math.inf, gammas: Sequence[float] = (1.0, 0.1, 0.001),
                 max_steps: int = 2000, tol: float = 1e-7) -> Tensor:
-    r"""Weights of labelled source nodes that match the target's kernel mean, class totals kept.
+    r"""Importance weights of labelled source nodes by kernel mean matching.
 
     .. math:: \min_\beta \tfrac12 \beta^\top K \beta + f^\top \beta \quad \text{s.t.} \quad
         b_\text{min} \le \beta_i \le b_\text{max}, \quad \sum_{i \in c} \beta_i = |c|
@@ -25,25 +25,27 @@ def kmm_weights(z_source: Tensor, z_target: Tensor, label: Tensor, b_min: float 
     .. math:: K_{ij} = k(z_i, z_j), \quad f_i = -\frac{M}{M'} \sum_j k(z_i, z'_j), \quad
         k(a, b) = \frac{1}{U} \sum_u e^{-\gamma_u \lVert a - b \rVert^2}
 
-    Solved by accelerated projected gradient with restarts, one product with :math:`K` a step, which
-    is stored once, in float32 (:math:`4 M^2` bytes) unless the samples are small.
+    The weights match the target's kernel mean and keep the total weight of each class. The solver
+    is accelerated projected gradient descent with restarts and one product with :math:`K` per step.
+    :math:`K` is stored once, in float32 (:math:`4 M^2` bytes) unless the samples are small.
 
     Args:
-        z_source, z_target: features of labelled nodes ``[M, d]`` and of the target ``[M', d]``.
+        z_source, z_target: features of the labelled nodes ``[M, d]`` and of the target ``[M', d]``.
         label: classes, ``[M]``; any integers.
         b_min, b_max: bounds of a weight.
-        gammas: :math:`\gamma_u`.
-        max_steps: steps at most.
-        tol: stop when a step moves the weights by less than this share of their norm.
+        gammas: :math:`\gamma_u`, the inverse bandwidths.
+        max_steps: maximum number of steps.
+        tol: stop if a step changes the weights by less than this share of their norm.
 
     Returns:
-        :math:`\beta`, ``[M]``, of the type of ``z_source``, with mean 1.
+        :math:`\beta`, ``[M]``, with mean 1 and the dtype of ``z_source``.
 
     Raises:
-        InputError: ``b_min`` outside [0, 1) or ``b_max`` below 1: weights of 1 would be forbidden.
+        InputError: ``b_min`` is outside [0, 1) or ``b_max`` is below 1, which forbids weights of 1.
 
-    Source: Huang et al. (NeurIPS 2006); kernel, bounds, class totals of Zhu et al. (NeurIPS 2021);
-    solver of Beck and Teboulle (SIIMS 2009), O'Donoghue and Candes (Found. Comput. Math. 2015).
+    References:
+        Huang et al. (NeurIPS 2006). Kernel, bounds and class totals: Zhu et al. (NeurIPS 2021).
+        Solver: Beck and Teboulle (SIIMS 2009); O'Donoghue and Candes (Found. Comput. Math. 2015).
     """
     if not 0 <= b_min < 1:
         raise InputError("b_min", b_min, "at least 0 and below 1")
@@ -52,8 +54,8 @@ def kmm_weights(z_source: Tensor, z_target: Tensor, label: Tensor, b_min: float 
     size, small = len(z_source), len(z_source) + len(z_target) <= 4096
     kernel = z_source.new_empty(size, size, dtype=torch.double if small else torch.float)
 
-    # In d = beta - 1, which sums to zero over each class, the objective is 1/2 d'Kd + slope'd: no
-    # large terms that cancel.
+    # With d = beta - 1 the objective is 1/2 d'Kd + slope'd, which avoids cancellation of large
+    # terms. d sums to zero over each class.
     slope = z_source.new_zeros(size, dtype=torch.double)
     centre = z_source.mean(0)
     z_source, z_target = (z_source - centre).to(kernel.dtype), (z_target - centre).to(kernel.dtype)
@@ -69,7 +71,7 @@ def kmm_weights(z_source: Tensor, z_target: Tensor, label: Tensor, b_min: float 
 
 
 def _kernel_rows(a: Tensor, b: Tensor, gammas: Sequence[float]) -> Iterator[tuple[slice, Tensor]]:
-    """The kernel of all rows of ``a`` with all of ``b``, some rows at a time."""
+    """Yield the kernel between ``a`` and ``b`` in blocks of rows."""
     norm, step = b.square().sum(1), max(1, _BLOCK // len(b))
     for start in range(0, len(a), step):
         part = a[start:start + step]
@@ -83,7 +85,7 @@ def _kernel_rows(a: Tensor, b: Tensor, gammas: Sequence[float]) -> Iterator[tupl
 
 def _minimise(kernel: Tensor, slope: Tensor, classes: Tensor, low: float, high: float,
               max_steps: int, tol: float) -> Tensor:
-    """The minimum of 1/2 d'Kd + slope'd over ``low <= d <= high`` with class sums of zero."""
+    """Minimum of 1/2 d'Kd + slope'd over ``low <= d <= high`` with class sums of zero."""
     def times(d: Tensor) -> Tensor:
         return (kernel @ d.to(kernel.dtype)).double()
 
@@ -98,7 +100,7 @@ def _minimise(kernel: Tensor, slope: Tensor, classes: Tensor, low: float, high: 
         product = times(new)
         value_new = float(new @ (product / 2 + slope))
         if value_new > value:
-            # Too much momentum, or, without any, a curvature that power iteration has underrated.
+            # Restart without momentum; if there was none, the curvature was underestimated.
             curvature = curvature * 2 if pace == 1 else curvature
             look, product_look, pace = best, product_best, 1.0
             continue
@@ -106,7 +108,7 @@ def _minimise(kernel: Tensor, slope: Tensor, classes: Tensor, low: float, high: 
             pace = 1.0
         faster = (1 + (1 + 4 * pace * pace) ** 0.5) / 2
         momentum = (pace - 1) / faster
-        # K is linear: its product with the point ahead costs nothing.
+        # By linearity the product of K with the extrapolated point needs no multiplication.
         look = new + momentum * (new - best)
         product_look = product + momentum * (product - product_best)
         best, product_best, value, pace = new, product, value_new, faster
@@ -114,16 +116,17 @@ def _minimise(kernel: Tensor, slope: Tensor, classes: Tensor, low: float, high: 
 
 
 def _balance(v: Tensor, classes: Tensor) -> Tensor:
-    """Each entry less the mean of its class: the part of a gradient along which class sums stay."""
+    """Subtract the class mean from each entry: the projection that keeps class sums constant."""
     sizes = classes.bincount()
     return v - (v.new_zeros(len(sizes)).index_add_(0, classes, v) / sizes)[classes]
 
 
 def _curvature(times: Callable[[Tensor], Tensor], classes: Tensor) -> float:
-    """The largest eigenvalue of K among vectors with class sums of zero (far below that of K
-    itself, whose first eigenvector is nearly constant), by power iteration."""
-    # A fixed vector, so that no random generator moves, and an irregular one, so that no
-    # eigenvector is orthogonal to it.
+    """Largest eigenvalue of K among vectors with class sums of zero, by power iteration.
+
+    It is much smaller than that of K itself, whose first eigenvector is nearly constant.
+    """
+    # A fixed vector needs no random generator; an irregular one is orthogonal to no eigenvector.
     number = torch.arange(1, len(classes) + 1, device=classes.device, dtype=torch.double)
     vector, value = torch.sin(number ** 2), 0.0
     for _ in range(20):
@@ -131,24 +134,28 @@ def _curvature(times: Callable[[Tensor], Tensor], classes: Tensor) -> float:
         vector = vector / vector.norm().clamp(min=1e-300)
         product = times(vector)
         value, vector = float(vector @ product), product
-    # Of features that are all alike only rounding is left, and must not be blown up.
+    # If all features are equal the value is rounding noise, so it is bounded from below.
     return max(1.05 * value, 1e-6 * len(classes))
 
 
 def project(v: Tensor, classes: Tensor, low: float, high: float = math.inf) -> Tensor:
-    r"""The nearest point with bounded entries and a sum of zero over each class.
+    r"""Nearest point with bounded entries and a sum of zero over each class.
 
     .. math:: d_i = \text{clip}(v_i - \tau_c, \text{low}, \text{high}), \quad
         \textstyle\sum_{i \in c} d_i = 0
 
-    Without an upper bound :math:`\tau_c` comes from one sort, else from bisection.
+    :math:`\tau_c` is found by one sort if there is no upper bound, else by bisection.
 
     Args:
         v: any point, ``[M]``, in float64.
-        classes: the class of each entry, ``[M]``, in ``0 .. N - 1``, none empty.
+        classes: class of each entry, ``[M]``, in ``0 .. N - 1``; no class is empty.
         low, high: bounds, ``low <= 0 <= high``.
 
-    Source: Held et al. (Math. Programming 1974) for the simplex.
+    Returns:
+        :math:`d`, ``[M]``.
+
+    References:
+        Held et al. (Math. Programming 1974) for the simplex.
     """
     sizes = classes.bincount()
     zero = v.new_zeros(len(sizes))

@@ -4,29 +4,30 @@ from __future__ import annotations
 from torch import Tensor, cat
 
 KERNELS = 5
-"""How many kernels there are, each of half the variance of the one before."""
+"""Number of kernels. Each has half the variance of the previous one."""
 
 
 def mmd(x: Tensor, y: Tensor, widest: float = 4.0) -> Tensor:
-    r"""Squared multi-kernel MMD, the biased estimate.
+    r"""Squared multi-kernel maximum mean discrepancy (biased estimate).
 
     .. math:: \overline{k(s, s')} + \overline{k(t, t')} - 2\, \overline{k(s, t)}, \quad
         k(a, b) = \frac{1}{U} \sum_{u=0}^{U-1} e^{-\lVert a - b \rVert^2 / 2 \sigma_u^2}, \quad
         \sigma_u^2 = 2^{-u} \, \text{widest} \cdot \overline{\lVert a - b \rVert^2}
 
-    The bandwidth comes from all pairs of the joint sample and is a constant to the gradient. Time
-    :math:`O((n + m)^2 d)`, memory :math:`O((n + m)^2)` for each kernel: draw some 2,000 nodes.
+    The bandwidth is the mean over all pairs of the joint sample and has no gradient. Time is
+    :math:`O((n + m)^2 d)` and memory :math:`O((n + m)^2)` per kernel, so sample about 2,000 nodes.
 
     Args:
         x, y: source and target sample, ``[n, d]`` and ``[m, d]``.
         widest: factor of the mean squared distance in the widest kernel.
 
     Returns:
-        The discrepancy, not negative but for rounding, and 0 for equal samples.
+        The discrepancy. It is 0 for equal samples and non-negative up to rounding.
 
-    Source: Gretton et al. (JMLR 2012); Long et al. (ICML 2015) for several kernels.
+    References:
+        Gretton et al. (JMLR 2012); Long et al. (ICML 2015) for several kernels.
     """
-    # Distances do not depend on the origin; around the mean their expansion loses no digits.
+    # Centring leaves distances unchanged and keeps the expansion below precise.
     centre = cat([x, y]).detach().mean(0)
     x, y = x - centre, y - centre
     # The mean squared distance of all pairs is twice the mean squared distance to the centre.
@@ -37,7 +38,7 @@ def mmd(x: Tensor, y: Tensor, widest: float = 4.0) -> Tensor:
 
 def _mean_kernel(a: Tensor, b: Tensor, rate: Tensor) -> Tensor:
     squared = (a.square().sum(1)[:, None] + b.square().sum(1) - 2 * a @ b.T).clamp(min=0)
-    # A kernel of half the variance is the square of the one before; an exponential takes longer.
+    # Half the variance means the square of the previous kernel, which is cheaper than exp.
     kernel = (rate * squared).exp()
     total = kernel.mean()
     for _ in range(KERNELS - 1):

@@ -9,45 +9,51 @@ from torch.nn import functional as F
 
 
 def modularity_loss(q: Tensor, adjacency: Any, degree: Tensor, resolution: float = 1.0) -> Tensor:
-    r"""Negative modularity of a soft cluster assignment, :math:`\mathcal L_{\Phi,T}` of the paper.
+    r"""Negative modularity of a soft cluster assignment, :math:`\mathcal L_{\Phi,T}` (Eq. 6).
 
     .. math:: -\frac{1}{2m} \left( \sum_{ik} Q_{ik} (AQ)_{ik}
         - \gamma \frac{\lVert Q^\top d \rVert^2}{2m} \right), \quad 2m = \sum_i d_i
 
-    The paper prints the degree term without its :math:`1/2m`; this is Newman's definition, with
-    :math:`\gamma = 1`. Time :math:`O(EC + VC)`, memory :math:`O(VC)`.
+    Eq. 6 omits the factor :math:`1/2m` of the degree term. This function uses Newman's definition
+    (Eq. 5), with :math:`\gamma = 1`. Time is :math:`O(EC + VC)` and memory :math:`O(VC)`.
 
     Args:
-        q: cluster posteriors :math:`Q`, ``[V, C]``, rows sum to one.
-        adjacency: symmetric :math:`A` ``[V, V]`` without self-loops, whose ``@`` takes ``[V, C]``.
+        q: cluster posteriors :math:`Q`, ``[V, C]``; rows sum to one.
+        adjacency: symmetric :math:`A` ``[V, V]`` without self-loops, which supports ``@`` with
+            ``[V, C]``.
         degree: :math:`d`, ``[V]``.
         resolution: :math:`\gamma`; larger values favour more and smaller clusters.
 
     Returns:
         The loss, between -1 and :math:`\gamma`; 0 for a graph without edges.
 
-    Source: Newman (PNAS 2006); Tsitsulin et al. (JMLR 2023) for the soft form.
+    References:
+        Newman (PNAS 2006); Tsitsulin et al. (JMLR 2023) for the soft form.
     """
     return _Modularity.apply(q, adjacency, degree, resolution)
 
 
 def sampled_modularity_loss(first: Tensor, second: Tensor, resolution: float = 1.0) -> Tensor:
-    r"""An unbiased estimate of :func:`modularity_loss` from edges drawn one by one, uniformly.
+    r"""Unbiased estimate of :func:`modularity_loss` from uniformly sampled edges.
 
     .. math:: -\frac1B \sum_e q_{i_e} \cdot q_{j_e}
         + \gamma \frac{\lVert \sum_e u_e \rVert^2 - \sum_e \lVert u_e \rVert^2}{B (B - 1)},
         \quad u_e = \tfrac12 (q_{i_e} + q_{j_e})
 
-    An end of an edge is node i with chance :math:`d_i / 2m`: :math:`\mathbb E u_e = Q^\top d / 2m`.
-    The square of a mean would be too large by the mean's variance; products of different edges are
-    not. The gradient has no bias either.
+    An end of a sampled edge is node i with probability :math:`d_i / 2m`, so
+    :math:`\mathbb E u_e = Q^\top d / 2m`. The estimate uses products of different edges, because
+    the square of a mean is biased by its variance. The gradient is unbiased too.
 
     Args:
-        first, second: posteriors of both ends of each edge, ``[B, C]``; :math:`B` is 2 or more, or
-            0 for a graph without edges.
+        first, second: posteriors of the two ends of each edge, ``[B, C]``; :math:`B \ge 2`, or 0
+            for a graph without edges.
         resolution: :math:`\gamma`.
 
-    Source: the U-statistic of Hoeffding (Ann. Math. Stat. 1948).
+    Returns:
+        The estimated loss.
+
+    References:
+        Hoeffding (Ann. Math. Stat. 1948), U-statistic.
     """
     if not len(first):
         return first.sum()
@@ -57,7 +63,7 @@ def sampled_modularity_loss(first: Tensor, second: Tensor, resolution: float = 1
 
 
 class _Modularity(torch.autograd.Function):
-    """One sparse product gives both the value and the gradient, since A is symmetric."""
+    """Modularity whose value and gradient share one sparse product, since A is symmetric."""
 
     @staticmethod
     def forward(ctx, q: Tensor, adjacency: Any, degree: Tensor, resolution: float) -> Tensor:
@@ -75,26 +81,40 @@ class _Modularity(torch.autograd.Function):
 
 
 def modularity(cluster: Tensor, adjacency: Any, degree: Tensor) -> float:
-    """Newman's modularity of a hard clustering ``[V]``; the graph as in :func:`modularity_loss`."""
+    """Newman's modularity of a hard clustering (Eq. 5).
+
+    Args:
+        cluster: cluster of each node, ``[V]``.
+        adjacency, degree: the graph, as in :func:`modularity_loss`.
+    """
     return -float(modularity_loss(F.one_hot(cluster).to(degree.dtype), adjacency, degree))
 
 
 def collapse_loss(q: Tensor) -> Tensor:
-    r"""DMoN's collapse regulariser :math:`\frac{\sqrt C}{V} \lVert \sum_i q_i \rVert_2 - 1` of
-    posteriors ``[V, C]``: 0 when all clusters are of one size, :math:`\sqrt C - 1` when one cluster
-    holds everything (Tsitsulin et al., JMLR 2023).
+    r"""Collapse regulariser of DMoN.
+
+    .. math:: \frac{\sqrt C}{V} \lVert \sum_i q_i \rVert_2 - 1
+
+    It is 0 if all clusters have the same size, and :math:`\sqrt C - 1` if one cluster holds all
+    nodes.
+
+    Args:
+        q: cluster posteriors, ``[V, C]``.
+
+    References:
+        Tsitsulin et al. (JMLR 2023).
     """
     return q.size(1) ** 0.5 / q.size(0) * q.sum(0).norm() - 1
 
 
 def newman_resolution(edge_index: Tensor, degree: Tensor, nodes: Tensor, label: Tensor) -> float:
-    r"""The resolution under which planted classes maximise modularity, estimated from some labels.
+    r"""Resolution at which the labelled classes maximise modularity, estimated from labelled nodes.
 
     .. math:: \gamma = \frac{w_\text{in} - w_\text{out}}{\ln (w_\text{in} / w_\text{out})}, \quad
         w_\text{in} = h / e, \quad w_\text{out} = (1 - h) / (1 - e)
 
-    with :math:`h` the share of same-class edges among labelled nodes and :math:`e` the share
-    expected at random from the degrees.
+    :math:`h` is the share of same-class edges among labelled nodes, and :math:`e` the share
+    expected at random, given the degrees.
 
     Args:
         edge_index: edges, ``[2, E]``.
@@ -102,9 +122,10 @@ def newman_resolution(edge_index: Tensor, degree: Tensor, nodes: Tensor, label: 
         nodes, label: labelled nodes and their classes, both ``[n]``.
 
     Returns:
-        :math:`\gamma`, or 1 where labelled nodes share too few edges or show no homophily.
+        :math:`\gamma`, or 1 if labelled nodes share fewer than two edges or show no homophily.
 
-    Source: Newman, Phys. Rev. E 94, 052315 (2016).
+    References:
+        Newman, Phys. Rev. E 94, 052315 (2016).
     """
     classes = label.new_full((degree.numel(),), -1)
     classes[nodes] = label

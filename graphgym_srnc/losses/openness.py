@@ -1,4 +1,7 @@
-"""Open-set recognition from logits: scores larger for known classes, OpenMax, DOC's thresholds."""
+"""Open-set recognition from logits: confidence scores, OpenMax and the thresholds of DOC.
+
+Scores are larger for nodes of known classes.
+"""
 from __future__ import annotations
 
 import warnings
@@ -10,46 +13,96 @@ from torch import Tensor
 from torch.nn import functional as F
 
 _EUCLIDEAN = 1 / 200
-"""Weight of Euclid's distance beside the cosine distance, that of OpenMax's own code."""
+"""Weight of the Euclidean distance relative to the cosine distance, as in the code of OpenMax."""
 
 
 def max_softmax(logits: Tensor) -> Tensor:
-    r"""Largest probability, :math:`\max_c p_c`: ``[n, N]`` to ``[n]`` (Hendrycks, Gimpel 2017)."""
+    r"""Largest class probability.
+
+    .. math:: \max_c p_c
+
+    Args:
+        logits: ``[n, N]``.
+
+    Returns:
+        Scores, ``[n]``.
+
+    References:
+        Hendrycks and Gimpel (ICLR 2017).
+    """
     return logits.softmax(1).amax(1)
 
 
 def max_logit(logits: Tensor) -> Tensor:
-    r"""Largest logit, :math:`\max_c f_c`: ``[n, N]`` to ``[n]`` (Hendrycks et al., ICML 2022)."""
+    r"""Largest logit.
+
+    .. math:: \max_c f_c
+
+    Args:
+        logits: ``[n, N]``.
+
+    Returns:
+        Scores, ``[n]``.
+
+    References:
+        Hendrycks et al. (ICML 2022).
+    """
     return logits.amax(1)
 
 
 def neg_entropy(logits: Tensor) -> Tensor:
-    r"""Negative entropy, :math:`\sum_c p_c \log p_c`: ``[n, N]`` to ``[n]``, -log N to 0."""
+    r"""Negative entropy of the class probabilities.
+
+    .. math:: \sum_c p_c \log p_c
+
+    Args:
+        logits: ``[n, N]``.
+
+    Returns:
+        Scores, ``[n]``, between :math:`-\log N` and 0.
+    """
     log_p = logits.log_softmax(1)
     return (log_p.exp() * log_p).nan_to_num(nan=0.0).sum(1)
 
 
 def energy(logits: Tensor, temperature: float = 1.0) -> Tensor:
-    r"""Minus the energy, :math:`T \log \sum_c e^{f_c/T}`, ``[n]``, of logits ``[n, N]``.
+    r"""Negative free energy of the logits.
 
-    Source: Liu et al. (NeurIPS 2020).
+    .. math:: T \log \sum_c e^{f_c/T}
+
+    Args:
+        logits: ``[n, N]``.
+        temperature: :math:`T`.
+
+    Returns:
+        Scores, ``[n]``.
+
+    References:
+        Liu et al. (NeurIPS 2020).
     """
     return temperature * (logits / temperature).logsumexp(1)
 
 
 def propagate(score: Tensor, mean_adjacency: Any, steps: int = 2, keep: float = 0.5) -> Tensor:
-    r"""Scores ``[V]`` smoothed by steps of :math:`e \leftarrow \alpha e + (1 - \alpha) D^{-1} A e`.
+    r"""Scores smoothed over the graph.
 
-    What a row of :math:`D^{-1} A` lacks to a sum of one is given to the node itself, so a node
-    without neighbours keeps its score.
+    .. math:: e \leftarrow \alpha e + (1 - \alpha) D^{-1} A e
+
+    If a row of :math:`D^{-1} A` sums to less than one, the node itself receives the rest. A node
+    without neighbours therefore keeps its score.
 
     Args:
         score: :math:`e`, ``[V]``.
-        mean_adjacency: :math:`D^{-1} A` without self-loops, ``[V, V]``; ``@`` takes ``[V, 1]``.
-        steps: how often.
+        mean_adjacency: :math:`D^{-1} A` ``[V, V]`` without self-loops, which supports ``@`` with
+            ``[V, 1]``.
+        steps: number of steps.
         keep: :math:`\alpha`.
 
-    Source: GNNSafe, Wu et al. (ICLR 2023).
+    Returns:
+        Smoothed scores, ``[V]``.
+
+    References:
+        Wu et al. (ICLR 2023), GNNSafe.
     """
     score = score[:, None]
     missing = 1 - mean_adjacency @ torch.ones_like(score)
@@ -59,18 +112,19 @@ def propagate(score: Tensor, mean_adjacency: Any, steps: int = 2, keep: float = 
 
 
 def logit_spread(logits: Tensor, bounded: float = 0.999) -> Tensor:
-    r"""How much the lengths and the sums of logits ``[n, N]`` vary, each against its mean.
+    r"""Relative variance of the norms and sums of logits, the regulariser of NODESafe.
 
     .. math:: \lambda \frac{\text{Var} \lVert f \rVert}{\text{E} \lVert f \rVert} + (1 - \lambda)
         \frac{\text{Var} \sum_c f_c}{|\text{E} \sum_c f_c|}
 
-    Variances are those of the population; no gradient goes through the means below.
+    Variances are population variances. The denominators have no gradient.
 
     Args:
         logits: ``[n, N]``.
         bounded: :math:`\lambda`.
 
-    Source: NODESafe, Yang et al. (ICML 2025).
+    References:
+        Yang et al. (ICML 2025), NODESafe.
     """
     spread = []
     for value in (logits.norm(dim=1), logits.sum(1)):
@@ -81,23 +135,26 @@ def logit_spread(logits: Tensor, bounded: float = 0.999) -> Tensor:
 
 def anchors(confidence: Tensor, adjacency: Any, train: Tensor, extreme: float = 0.05,
             share: float = 0.5) -> Tensor:
-    r"""The training nodes that GRASP adds edges to: those with the largest
+    r"""Training nodes that GRASP connects with additional edges.
+
+    They maximise the ratio
 
     .. math:: \frac{|N(i) \cap S_\text{known}|}{|N(i) \cap S_\text{unknown}| + 1}
 
-    where :math:`S` are the surest and the least sure of the other nodes.
+    where the sets :math:`S` are the most and the least confident of the other nodes.
 
     Args:
-        confidence: ``[V]``, larger = more surely known.
-        adjacency: :math:`A`, ``[V, V]``; ``@`` takes ``[V, 2]``.
-        train: ids of training nodes, ``[n]``.
-        extreme: share of the other nodes on either side.
-        share: share of the training nodes that are taken.
+        confidence: scores ``[V]``, larger for known classes.
+        adjacency: :math:`A` ``[V, V]``, which supports ``@`` with ``[V, 2]``.
+        train: ids of the training nodes, ``[n]``.
+        extreme: share of the other nodes in each of the two sets.
+        share: share of the training nodes to select.
 
     Returns:
-        Their ids, :math:`\lfloor \text{share} \cdot n \rfloor` of them, sorted.
+        Sorted ids of :math:`\lfloor \text{share} \cdot n \rfloor` training nodes.
 
-    Source: GRASP, Ma et al. (NeurIPS 2024).
+    References:
+        Ma et al. (NeurIPS 2024), GRASP.
     """
     other = torch.ones_like(confidence, dtype=torch.bool).index_fill(0, train, False)
     ends = [extreme, 1 - extreme]
@@ -110,7 +167,7 @@ def anchors(confidence: Tensor, adjacency: Any, train: Tensor, extreme: float = 
 
 def propagate_with_anchors(score: Tensor, adjacency: Any, anchor: Tensor, steps: int = 8,
                            weight: float = 1.02) -> Tensor:
-    r"""Scores ``[V]`` averaged over neighbours, where all anchors are linked with each other.
+    r"""Scores averaged over neighbours in a graph where all anchors are connected to each other.
 
     .. math:: e_i \leftarrow \frac{\sum_{j \in N(i)} e_j + \delta [i \in G] \sum_{j \in G} e_j}
         {|N(i)| + [i \in G] |G|}
@@ -119,12 +176,16 @@ def propagate_with_anchors(score: Tensor, adjacency: Any, anchor: Tensor, steps:
 
     Args:
         score: :math:`e`, ``[V]``.
-        adjacency: :math:`A`, ``[V, V]``; ``@`` takes ``[V, 1]``.
-        anchor: ids of :math:`G`, without repetition.
-        steps: how often.
+        adjacency: :math:`A` ``[V, V]``, which supports ``@`` with ``[V, 1]``.
+        anchor: ids of the anchors :math:`G`, without repetition.
+        steps: number of steps.
         weight: :math:`\delta`.
 
-    Source: GRASP, Ma et al. (NeurIPS 2024).
+    Returns:
+        Averaged scores, ``[V]``.
+
+    References:
+        Ma et al. (NeurIPS 2024), GRASP.
     """
     score = score[:, None]
     linked = torch.zeros_like(score).index_fill(0, anchor, 1.0)
@@ -136,25 +197,28 @@ def propagate_with_anchors(score: Tensor, adjacency: Any, anchor: Tensor, steps:
 
 
 def fit_openmax(logits: Tensor, label: Tensor, tail: int = 20) -> dict[str, Tensor]:
-    r"""The mean logits of each class, and a Weibull distribution of the largest distances to them.
+    r"""Fit OpenMax: mean logits of each class, and a Weibull distribution of distances to them.
 
     .. math:: \mu_c = \overline{f(x_i)}, \quad
         d_c(x) = \frac{\lVert f(x) - \mu_c \rVert_2}{200} + 1 - \cos(f(x), \mu_c)
 
-    Both are of the nodes of the class that are classified correctly (all of its nodes if none is),
-    the distribution of their :math:`\min(\text{tail}, n_c / 2)` largest distances, at least three,
-    shifted by :math:`\tau_c` so that the smallest of them is 1, as libMR does.
-    A class whose distances admit no fit (fewer than three, all zero, all equal) takes the fit of
-    all classes together, and without one a scale of infinity: it never yields to the unknown.
+    Both use the correctly classified nodes of the class, or all of its nodes if none is correct.
+    The Weibull distribution is fitted to the :math:`\min(\text{tail}, n_c / 2)` largest distances,
+    at least three. They are shifted by :math:`\tau_c` so that the smallest one is 1, as in libMR.
+
+    A class without a fit (fewer than three distances, all zero or all equal) uses the pooled fit of
+    all classes. Without a pooled fit its scale is infinite, and OpenMax leaves its logits
+    unchanged.
 
     Args:
         logits, label: logits ``[n, N]`` and classes ``[n]`` of the training nodes.
-        tail: how many distances at most.
+        tail: maximum number of distances.
 
     Returns:
         ``centre`` ``[N, N]``, ``shape``, ``scale`` and ``shift`` (:math:`\tau`) ``[N]``, detached.
 
-    Source: Bendale and Boult (CVPR 2016), Algorithm 1; Scheirer et al. (TPAMI 2011) for libMR.
+    References:
+        Bendale and Boult (CVPR 2016), Algorithm 1; Scheirer et al. (TPAMI 2011) for libMR.
     """
     logits = logits.detach()
     correct = logits.argmax(1) == label
@@ -174,24 +238,24 @@ def fit_openmax(logits: Tensor, label: Tensor, tail: int = 20) -> dict[str, Tens
 
 
 def openmax(logits: Tensor, model: dict[str, Tensor], alpha: int = 10) -> Tensor:
-    r"""Class probabilities with room for the unknown, to which the largest logits give way as the
-    node lies far from the means of their classes.
+    r"""OpenMax class probabilities, which include the unknown class.
 
     .. math:: w_c = 1 - \frac{\alpha - r_c}{\alpha} F_c(d_c + \tau_c), \quad
         \hat f_c = w_c f_c, \quad \hat f_\text{unknown} = \sum_c (1 - w_c) f_c
 
-    with :math:`r_c` = 0 for the largest logit, 1 for the next, to :math:`\alpha - 1`;
-    :math:`w_c = 1` beyond; :math:`F_c` the Weibull CDF, 0 below 0.
+    The rank :math:`r_c` is 0 for the largest logit, 1 for the next, up to :math:`\alpha - 1`. All
+    other classes have :math:`w_c = 1`. :math:`F_c` is the Weibull CDF, which is 0 below 0.
 
     Args:
         logits: ``[n, N]``.
-        model: what ``fit_openmax`` returns.
-        alpha: how many classes give way, :math:`N` at most.
+        model: the result of ``fit_openmax``.
+        alpha: number of largest logits to revise, at most :math:`N`.
 
     Returns:
-        Probabilities ``[n, N + 1]``, the unknown class last.
+        Probabilities ``[n, N + 1]``; the unknown class is last.
 
-    Source: Bendale and Boult (CVPR 2016), Algorithm 2.
+    References:
+        Bendale and Boult (CVPR 2016), Algorithm 2.
     """
     alpha = min(alpha, logits.size(1))
     rank = logits.argsort(dim=1, descending=True, stable=True).argsort(1)
@@ -202,28 +266,36 @@ def openmax(logits: Tensor, model: dict[str, Tensor], alpha: int = 10) -> Tensor
 
 
 def half_unknown(logits: Tensor) -> Tensor:
-    r"""How far the last class is from one half, a mean over nodes with logits ``[n, N + 1]``.
+    r"""Cross-entropy between the probability of the last class and one half, a mean over nodes.
 
     .. math:: -\frac{1}{2n} \sum_v \log p_{N+1}(v) + \log (1 - p_{N+1}(v))
 
-    Source: Saito et al. (ECCV 2018).
+    Args:
+        logits: ``[n, N + 1]``.
+
+    References:
+        Saito et al. (ECCV 2018).
     """
     total, known = logits.logsumexp(1), logits[:, :-1].logsumexp(1)
     return (total - (logits[:, -1] + known) / 2).mean()
 
 
 def doc_thresholds(prob: Tensor, label: Tensor) -> Tensor:
-    r"""DOC's thresholds ``[N]``: a node is unknown if each class gives it less than its threshold.
+    r"""Thresholds of DOC. A node is unknown if every class probability is below its threshold.
 
     .. math:: t_c = \max(0.5, 1 - 3 \sigma_c), \quad \sigma_c^2 = \overline{(p_c(x_i) - 1)^2}
 
-    :math:`\sigma_c` is the deviation about 1 of the probabilities of the class's own nodes together
-    with their mirror images :math:`1 + (1 - p)`. A class without nodes has a threshold of 0.5.
+    :math:`\sigma_c` is the standard deviation around 1 of the probabilities of the class's own
+    nodes and their mirror images :math:`1 + (1 - p)`. A class without nodes has a threshold of 0.5.
 
     Args:
-        prob, label: sigmoid outputs ``[n, N]`` and classes ``[n]`` of training nodes.
+        prob, label: sigmoid outputs ``[n, N]`` and classes ``[n]`` of the training nodes.
 
-    Source: Shu et al. (EMNLP 2017).
+    Returns:
+        Thresholds, ``[N]``.
+
+    References:
+        Shu et al. (EMNLP 2017).
     """
     own = prob.gather(1, label[:, None])[:, 0]
     zero = prob.new_zeros(prob.size(1))
@@ -239,18 +311,17 @@ def _distance(logits: Tensor, centre: Tensor) -> Tensor:
 
 
 def _fit_tail(distance: Tensor, tail: int) -> tuple[float, float, float] | None:
-    """Shape, scale and shift of a Weibull distribution of the largest distances, None where none
-    fits."""
-    from scipy.stats import weibull_min  # slow, and of one method
+    """Shape, scale and shift of a Weibull distribution of the largest distances, or None."""
+    from scipy.stats import weibull_min  # slow import, needed by one method only
     size = min(tail, max(len(distance) // 2, 3))
     largest = distance.double().sort(descending=True).values[:size]
     largest = largest[largest > 1e-9].cpu().numpy()
-    # The likelihood of equal distances grows without end with the shape.
+    # For equal distances the likelihood grows with the shape without bound.
     if len(largest) < 3 or largest.max() - largest.min() < 1e-6 * largest.max():
         return None
     shift = 1 - largest.min()
     with warnings.catch_warnings():
-        # The search tries shapes whose likelihood overflows, and turns back.
+        # The search tries shapes whose likelihood overflows, and recovers.
         warnings.simplefilter("ignore", RuntimeWarning)
         shape, _, scale = weibull_min.fit(largest + shift, floc=0)
     return float(shape), float(scale), float(shift)

@@ -59,7 +59,7 @@ def check(root: str | os.PathLike) -> Report:
         InputError: there is no such folder, or no run and no graph folder in it.
     """
     if not Path(root).is_dir():
-        raise InputError("DIR", str(root), "a directory that is there")
+        raise InputError.plain("DIR", f"the folder {root} does not exist")
     report = Report([], Counter())
     homes = set()
     for place, below, files in os.walk(root, onerror=lambda error: report.findings.append(
@@ -71,8 +71,8 @@ def check(root: str | os.PathLike) -> Report:
             report.seen[GRAPH] += 1
             report.findings.extend(_graph(Path(place)))
     if not homes and not report.seen[GRAPH]:
-        raise InputError("DIR", str(root), "directories of experiments with <seed>/run.json, or "
-                         "graph folders that data make wrote")
+        message = f"{root} contains no experiment (<seed>/run.json) and no folder of data make"
+        raise InputError.plain("DIR", message)
     for home in sorted(homes):
         report.seen["experiment"] += 1
         report.findings.extend(_experiment(home, report.seen))
@@ -85,7 +85,7 @@ def _experiment(home: Path, seen: Counter[str]) -> Iterator[Finding]:
     for path in sorted(home.iterdir()):
         name = path.name
         if path.is_symlink():
-            yield Finding(path, "foreign", "is a link, which nothing here follows")
+            yield Finding(path, "foreign", "is a symbolic link, which this program does not follow")
         elif name.startswith(".") and name.endswith((".new", ".old", ".tmp")):
             yield Finding(path, "unfinished", "was left by a process that was stopped")
         elif path.is_dir() and name.isdecimal():
@@ -103,7 +103,7 @@ def _experiment(home: Path, seen: Counter[str]) -> Iterator[Finding]:
 
 def _graph(path: Path) -> Iterator[Finding]:
     for name in folder.changed(path):
-        yield Finding(path / name, "damaged", "is not what this program wrote, or was edited")
+        yield Finding(path / name, "damaged", "is damaged or was edited: its checksum is wrong")
 
 
 def _shown(home: Path, results: Mapping[int, store.Result], seen: Counter[str],
@@ -129,7 +129,7 @@ def _run(run: Path, seen: Counter[str]) -> Iterator[Finding]:
         return
     for path in run.rglob("*"):
         if path.is_symlink():
-            yield Finding(path, "foreign", "is a link, which nothing here follows")
+            yield Finding(path, "foreign", "is a symbolic link, which this program does not follow")
         elif path.name.startswith(".") and path.name.endswith(".tmp"):
             yield Finding(path, "unfinished", "was left by a process that was stopped")
 
@@ -139,7 +139,7 @@ def _run(run: Path, seen: Counter[str]) -> Iterator[Finding]:
         yield Finding(run / "result.json", kind, str(problem))
     elif result is None:
         yield Finding(run, "unfinished", "failed, see its error.txt" if "error.txt" in names
-                      else "has no result: it was stopped, or is still being made")
+                      else "has no result: it was stopped or is still running")
     if not _is_sound_begin(run / "run.json", result):
         yield Finding(run / "run.json", "damaged", "is not what this program writes")
     if MODEL in names:
@@ -162,9 +162,9 @@ def _model(path: Path, result: store.Result | None) -> Iterator[Finding]:
     try:
         facts = model.facts_of(path)
     except InputError as error:
-        ages = {"of newer version": "newer", "its format is": "older"}
-        kind = next((kind for text, kind in ages.items() if text in error.allowed), "damaged")
-        yield Finding(path, kind, f"is not {error.allowed}")
+        ages = {"by newer version": "newer", "its format is": "older"}
+        kind = next((kind for text, kind in ages.items() if text in error.message), "damaged")
+        yield Finding(path, kind, error.message.removeprefix(f"{path} ").removesuffix("."))
         return
     if result and any(facts.get(key) != result[key] for key in ("method", "digest", "split")):
         yield Finding(path, "foreign", "is the model of another run")
@@ -175,7 +175,8 @@ def _checkpoint(path: Path) -> Iterator[Finding]:
         _, key = checkpoint.unpack(path.read_bytes())
         number = int(key["format"])
     except Exception:  # torch has no error of its own for a file that it did not write
-        yield Finding(path, "damaged", "is no whole checkpoint; --resume begins the run anew")
+        reason = "is no complete checkpoint; --resume starts the run from the beginning"
+        yield Finding(path, "damaged", reason)
         return
     if number > checkpoint.FORMAT:
         yield Finding(path, "newer", f"was written by a newer version (format {number})")
@@ -190,7 +191,7 @@ def _config(path: Path, results: Mapping[int, store.Result]) -> Iterator[Finding
         yield Finding(path, "damaged", f"cannot be read ({' '.join(str(error).split())})")
         return
     if is_edited(text):
-        yield Finding(path, "damaged", "is not what was written, its checksum is wrong")
+        yield Finding(path, "damaged", "is damaged: its checksum is wrong")
         return
     wrong = []
     for result in results.values():
@@ -199,7 +200,7 @@ def _config(path: Path, results: Mapping[int, store.Result]) -> Iterator[Finding
         wrong.append(difference({key: written.get(key) for key in stored}, stored))
     if wrong and all(wrong):
         key = next(iter(wrong[0]))
-        yield Finding(path, "damaged", f"is not the config of the records ({key})")
+        yield Finding(path, "damaged", f"differs from the config in the records ({key})")
 
 
 def _aggregates(home: Path, results: Mapping[int, store.Result], is_open: bool,
@@ -220,6 +221,6 @@ def _aggregates(home: Path, results: Mapping[int, store.Result], is_open: bool,
         path = home / name
         if path.is_file() and path.read_bytes() not in {text.encode() for text in texts}:
             yield Finding(path, "unfinished" if is_open else "damaged",
-                          "does not follow from the records; --resume writes it again")
+                          "does not match the records; --resume writes it again")
         elif not path.is_file():
             yield Finding(path, "unfinished", "is missing; --resume writes it again")

@@ -131,7 +131,7 @@ def table(runs: Sequence[Run], metrics: Sequence[str] = (), split: str = "test",
     present = set().union(*(run.scores[split] for run in runs))
     for metric in metrics:
         if metric not in present:
-            raise InputError("--metric", metric, f"on {split}: {', '.join(sorted(present))}")
+            raise InputError("--metric", metric, f"{', '.join(sorted(present))} on {split} nodes")
     selector = next((metric for metric in metrics if metric not in COSTS), "micro_f1")
     layout = arrange(runs, by, columns, select, selector, published)
     oracles = {row for row in layout.rows
@@ -162,8 +162,9 @@ def table(runs: Sequence[Run], metrics: Sequence[str] = (), split: str = "test",
             rivals = {row: scores[row] for row in ranked if row != against}
             comparisons |= _comparisons(metric, ours, rivals, blocks, layout.columns, test)
     if against is not None and all(math.isnan(one.p) for one in comparisons.values()):
-        raise InputError("--against", against, "a row that shares 2 splits or more with another,"
-                         " since only runs with equal split and seed can be paired")
+        raise InputError.plain(
+            "--against", f"{against} shares fewer than 2 splits with every other row",
+            "Choose another row; only runs with the same split and seed form a pair")
     return Table(metrics, split, alpha, test, against, selector, layout, layout.rows,
                  layout.columns, layout.settings, published, oracles, cells, rankings, comparisons)
 
@@ -181,7 +182,8 @@ def _row(against: str | None, layout: Layout) -> str | None:
     found = [row for row in layout.rows
              if {run.facts["method"] for run in layout.of_row(row)} == {against}]
     if len(found) != 1:
-        raise InputError("--against", against, " | ".join(layout.rows))
+        message = f"{against!r} is not the name of exactly one row"
+        raise InputError.plain("--against", message, f"The rows are {' | '.join(layout.rows)}")
     return found[0]
 
 

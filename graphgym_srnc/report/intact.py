@@ -6,14 +6,14 @@ from typing import Callable
 
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
 
-TORN = "is torn, its end is missing"
+TORN = "is incomplete: its end is missing"
 """What a process that was killed may leave of an event file."""
 
 
 def picture(content: bytes) -> str:
     """What is wrong with a PNG file, empty if nothing: each of its chunks ends with a CRC-32."""
     if not content.startswith(SIGNATURE):
-        return "is no PNG file"
+        return "is not a PNG file"
     place, kind = len(SIGNATURE), b""
     while place < len(content) and kind != b"IEND":
         end = place + 8 + int.from_bytes(content[place:place + 4], "big")
@@ -21,11 +21,11 @@ def picture(content: bytes) -> str:
         if end + 4 > len(content):
             return TORN
         if zlib.crc32(chunk) != int.from_bytes(content[end:end + 4], "big"):
-            return "is damaged, a checksum is wrong"
+            return "is damaged: a checksum is wrong"
         place = end + 4
     if kind != b"IEND":
         return TORN
-    return "" if place == len(content) else "is damaged, something follows its end"
+    return "" if place == len(content) else "is damaged: it has data after its end"
 
 
 def events(content: bytes) -> str:
@@ -41,11 +41,11 @@ def events(content: bytes) -> str:
         if len(content) < place + 12:
             return TORN
         if not _holds(masked_crc32c, content, place, place + 8):
-            return "is damaged, a checksum is wrong"
+            return "is damaged: a checksum is wrong"
         if len(content) < end + 4:
             return TORN
         if not _holds(masked_crc32c, content, place + 12, end):
-            return "is damaged, a checksum is wrong"
+            return "is damaged: a checksum is wrong"
         place = end + 4
     return ""
 

@@ -199,10 +199,10 @@ def _choose(runs: Sequence[Run], keys: Iterable[str], metric: str,
     scores = {values: statistics.mean(run.scores["val"].get(metric, math.nan) for run in group)
               for values, group in full.items()}
     if len(full) > 1 and any(map(math.isnan, scores.values())):
-        raise InputError("--select", ", ".join(varying),
-                         "a row or a column for each of these keys (--by, --columns), or no keys,"
-                         f" since {' on '.join(place)} has settings without validation scores"
-                         f" ({metric}) to choose by")
+        message = (f"{' on '.join(place)} has settings that differ in {', '.join(varying)} and "
+                   f"have no validation score ({metric}) to choose by")
+        hint = "Show these keys with --by or --columns, or give --select without keys"
+        raise InputError.plain("--select", message, hint)
     best = (min if metric in LESS else max)(scores, key=scores.__getitem__)
     fewer = len(settings) - len(full)
     return Setting(dict(zip(varying, best)), len(settings), fewer, scores[best]), full[best]

@@ -29,26 +29,28 @@ CONFIGS = 100
 """Experiments whose whole config is on the page."""
 
 MEANING = {
-    "micro_f1": "share of test nodes that get their right class, also called accuracy; “unknown”"
-    " is right for a" " node of an unseen class.",
-    "macro_recall": "share of right answers in each class, averaged over classes, so that a small"
-    " class counts as" " much as a large one. The paper calls it Macro-F1.",
+    "micro_f1": "share of test nodes with the correct class, also called accuracy. “unknown” is"
+    " correct for a node of an unseen class.",
+    "macro_recall": "share of correct predictions in each class, averaged over classes: a small"
+    " class counts as much as a large one. The paper calls it Macro-F1.",
     "macro_f1": "F1 of each class (the harmonic mean of its recall and precision), averaged over"
-    " classes.", "unknown_recall": "share of the nodes of unseen classes that are called unknown.",
-    "unknown_precision": "share of the nodes called unknown that are of an unseen class.",
-    "unknown_auroc": "chance that a node of an unseen class looks less sure than one of a known"
-    " class, whatever" " the threshold; 50 % is guessing.",
-    "unknown_aupr": "average precision at finding nodes of unseen classes, over all thresholds.",
-    "unknown_fpr95": "share of the nodes of unseen classes that pass for known where 95 % of the"
-    " known nodes" " pass; less is better.",
-    "known_accuracy": "share of the nodes of known classes that get their right class.",
-    "known_recall": "share of right answers in each known class, averaged over classes (OS*).",
-    "hs": "harmonic mean of known accuracy and unknown recall: high only where both are.",
-    "oscr": "chance that a node of a known class gets its right class and looks surer than one of"
-    " an unseen class, whatever the threshold.",
-    "seconds": "wall-clock time of a run; less is better.",
-    "peak_memory_mib": "largest memory of a run; less is better.",
-    "params": "number of trainable weights; less is better.",}
+    " classes.",
+    "unknown_recall": "share of the nodes of unseen classes that are predicted as unknown.",
+    "unknown_precision": "share of the nodes predicted as unknown that belong to an unseen class.",
+    "unknown_auroc": "probability that a node of an unseen class has a lower confidence than a node"
+    " of a known class, for any threshold; 50 % is random.",
+    "unknown_aupr": "average precision of finding nodes of unseen classes, over all thresholds.",
+    "unknown_fpr95": "share of the nodes of unseen classes that are accepted as known at the"
+    " threshold that accepts 95 % of the known nodes; lower is better.",
+    "known_accuracy": "share of the nodes of known classes with the correct class.",
+    "known_recall": "share of correct predictions in each known class, averaged over classes"
+    " (OS*).",
+    "hs": "harmonic mean of known accuracy and unknown recall: high only if both are high.",
+    "oscr": "probability that a node of a known class has the correct class and a higher confidence"
+    " than a node of an unseen class, for any threshold.",
+    "seconds": "wall-clock time of a run; lower is better.",
+    "peak_memory_mib": "peak memory of a run; lower is better.",
+    "params": "number of trainable weights; lower is better.",}
 """What scores mean, to somebody who has not met them."""
 
 DEFAULT = ("micro_f1", "macro_recall", "unknown_recall", "unknown_precision", "unknown_auroc")
@@ -58,7 +60,7 @@ SELECTION = {
     "target_val": "the one with the best Micro-F1 on labelled validation nodes of the target",
     "source_val": "the one with the best Micro-F1 on held-out labelled nodes of the source",
     "target_modularity": "the one whose predicted classes have the best modularity on the target,"
-    " which needs no" " label", "last": "the last one",}
+    " which needs no label", "last": "the last one",}
 """Which episode counts, by ``train.selection``."""
 
 

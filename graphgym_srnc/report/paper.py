@@ -125,11 +125,11 @@ CLOSE_SET = Published(
      "SRNC w.o. Φ": "57.3±0.2 58.0±0.8 55.6±1.7",
      "SRNC Ep.1": "56.9±0.1 56.0±0.4 54.5±0.1",
      "SRNC": "58.1±0.3 58.7±0.8 59.1±1.3"},
-    {"arxiv_like": "The paper's numbers are of the real ogbn-arxiv, ours of a graph made in memory:"
-                   " compare the order of the rows, not their height."})
+    {"arxiv_like": "The paper's numbers are on the real ogbn-arxiv, yours on the synthetic graph"
+                   " arxiv_like. Compare the order of the rows, not their values."})
 
 CLUSTERING = Published(
-    "the appendix's table of clustering", ("acc", "nmi"),
+    "Clustering table of the appendix", ("acc", "nmi"),
     {name: {"dataset.format": "open_set", "data": name.casefold(), "unseen": 3}
      for name in ("Cora", "CiteSeer")},
     {"node features": {"method": "features"}, "DeepWalk": {"method": "deepwalk"},

@@ -84,12 +84,13 @@ class Collection:
 
     def remarks(self) -> list[str]:
         """Sentences on what was passed over."""
-        skipped = [f"{len(self.unreadable)} unreadable result(s), the first is {clean(str(path))}"
+        skipped = [f"{len(self.unreadable)} unreadable result(s), such as {clean(str(path))}"
                    + (f", which {clean(str(problem))}" if problem else "")
                    for path in self.unreadable[:1] for problem in [store.problem_of(path.parent)]]
         skipped += [f"{self.unfinished} unfinished run(s)"] * bool(self.unfinished)
         if self.repeated:
-            skipped.append(f"{self.repeated} run(s) of the same config, seed and split as another")
+            skipped.append(f"{self.repeated} run(s) that repeat the config, seed and split of "
+                           "another")
         return [f"skipped {what}" for what in skipped]
 
 
@@ -111,7 +112,7 @@ def collect(folders: Iterable[str | os.PathLike], records: bool = True) -> Colle
     known: set[tuple[str, Pair]] = set()
     for folder, root in zip(given, found.folders):
         if not root.is_dir():
-            raise InputError("DIR", folder, "a directory that is there")
+            raise InputError.plain("DIR", f"the folder {folder} does not exist")
         for place, below, files in os.walk(folder, onerror=found.unlisted):
             below[:] = sorted(name for name in below if not name.startswith("."))
             if not {"run.json", "result.json"} & {*files}:
@@ -139,9 +140,9 @@ def collect(folders: Iterable[str | os.PathLike], records: bool = True) -> Colle
                 known.add((run.digest, run.pair))
                 found.runs.append(run)
     if not found.runs:
-        allowed = "; ".join(["directories of experiments with <seed>/result.json",
+        message = "; ".join([f"{', '.join(given)} contains no finished run (<seed>/result.json)",
                              *found.remarks()])
-        raise InputError("DIR", ", ".join(given), allowed)
+        raise InputError.plain("DIR", message)
     found.experiments = sorted(experiments.values(), key=lambda experiment: experiment.name)
     _make_distinct(found.experiments)
     return found
@@ -153,7 +154,7 @@ def _read(directory: Path) -> tuple[store.Result, Run] | None:
     result = store.read_result(directory) if file.is_file() and not file.is_symlink() else None
     if result is None:
         return None
-    result = {"info": {}, "selection": "not told", "versions": {}} | result
+    result = {"info": {}, "selection": "unknown", "versions": {}} | result
     try:
         if not _is_sound(result):
             return None

@@ -52,7 +52,8 @@ def experiments(found: Sequence[Experiment], metrics: Sequence[str]) -> Grid:
             spread = f" ± {100 * std:.1f}" if len(values) > 1 else ""
             row.append(Box(f"{100 * centre:.1f}{spread}" if values else ABSENT))
         rows.append([*row, Box(f"{mean(result['seconds'] for result in results):.1f}")])
-    heads = ["experiment", "method", "encoder", "data", "runs", *map(name, metrics), "s a run"]
+    heads = ["experiment", "method", "encoder", "data", "runs", *map(name, metrics),
+             "seconds per run"]
     return Grid("", heads, rows)
 
 
@@ -76,9 +77,9 @@ def warnings(experiments: Sequence[Experiment]) -> Grid:
 def judged(experiments: Sequence[Experiment]) -> Grid:
     """The verdicts on each experiment, where there are any."""
     sentences = {experiment.name: verdicts(experiment.results) for experiment in experiments}
-    rows = [_row(title, "; ".join(plain(sentence)[:400] for sentence in own))
+    rows = [_row(title, " ".join(plain(sentence)[:400] for sentence in own))
             for title, own in sentences.items() if own]
-    return Grid("", ["experiment", "what its runs were found odd for"], rows)
+    return Grid("", ["experiment", "diagnostics"], rows)
 
 
 def failures(experiments: Sequence[Experiment]) -> Grid:

@@ -24,8 +24,8 @@ HEADS = {"name": "experiment", "method": "method", "backbone": "backbone", "runs
 NOTE = "Test scores in %"
 SPREAD = ", mean ± population standard deviation over runs (n in the divisor)"
 
-SELECTED = {"target_val": ", the best on validation", "source_val": ", the best on the source's"
-            " validation", "target_modularity": ", the best by modularity", "last": ", the last"}
+SELECTED = {"target_val": ", best on validation", "source_val": ", best on held-out source nodes",
+            "target_modularity": ", best by modularity", "last": ", the last"}
 """Why an episode is the selected one, by ``train.selection``."""
 
 Row = dict[str, Any]
@@ -124,13 +124,13 @@ def notes(rows: Sequence[Row]) -> list[str]:
     """What a reader of the table must know: the spread, the oracle, the warnings, the verdicts."""
     out = [NOTE + SPREAD * any(row["runs"] > 1 for row in rows) + "."]
     for row in (row for row in rows if "oracle" in row):
-        below = ("; below 0 it is ahead of the oracle, a plain GNN trained without the shift"
+        below = (". Below 0 it outperforms the oracle, a plain GNN trained without the shift"
                  if row["drop"] < 0 else "")
         out.append(f"{row['name']}: ΔF1 is Micro-F1 of {row['oracle']} minus its own on"
                    f" {counted(row['drop_pairs'], 'common split')}{below}.")
     out += [f"{row['name']}: {_of(row['warned'], row['runs'])} gave a warning, see result.json."
             for row in rows if row["warned"]]
-    return out + [f"{row['name']}: {sentence}." for row in rows
+    return out + [f"{row['name']}: {sentence}" for row in rows
                   for sentence in row.get("verdict", ())]
 
 

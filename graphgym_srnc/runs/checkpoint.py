@@ -5,7 +5,7 @@ import io
 import json
 import random
 import time
-from typing import Any, Callable
+from typing import Any, Callable, cast
 
 import numpy as np
 import torch
@@ -64,13 +64,13 @@ class Checkpoint:
                 random.setstate(state["python"])
                 self.recorder.restore(state["recorder"])
         except Exception:  # whatever is wrong with a file, the run is made again
-            wrong = ["file, it is damaged"]
+            wrong = ["file: it is damaged"]
         seed = self.key["seed"]
         if wrong:
-            self.say(f"warning: {self.path} is not used (another {', '.join(wrong)}); "
-                     f"seed {seed} starts anew")
+            self.say(f"warning: {self.path} is not used (different {', '.join(wrong)}). "
+                     f"Seed {seed} starts from the beginning.")
             return None
-        self.say(f"seed {seed} goes on from its checkpoint")
+        self.say(f"seed {seed} continues from its checkpoint")
         return state["trainer"]
 
     def write(self, state: Callable[[], dict[str, Any]]) -> None:
@@ -79,7 +79,7 @@ class Checkpoint:
         if self.share < 1 and (begin - self.last_write) * self.share < self.cost:
             return
         self.experiment.check_there(self.key["seed"])
-        name, numbers, *rest = np.random.get_state()
+        name, numbers, *rest = cast(tuple[Any, ...], np.random.get_state())
         numpy = (name, torch.from_numpy(numbers.astype(np.int64)), *rest)
         buffer = io.BytesIO()
         torch.save({"key": json.dumps(self.key), "trainer": state(), "numpy": numpy,
@@ -89,8 +89,8 @@ class Checkpoint:
             atomic.write_bytes(self.path, buffer.getvalue())
         except OSError as error:
             self.share = 0.0
-            self.say(f"warning: {self.path} cannot be written ({error.strerror}); "
-                     f"seed {self.key['seed']} goes on without")
+            self.say(f"warning: {self.path} cannot be written ({error.strerror}). "
+                     f"Seed {self.key['seed']} continues without checkpoints.")
         self.last_write = time.monotonic()
         self.cost = self.last_write - begin
 
@@ -113,5 +113,5 @@ def unpack(content: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
     state, is_sealed = untrusted.saved(content)
     key = json.loads(state["key"])
     if not is_sealed and key["format"] >= FORMAT:
-        raise ValueError("it is damaged, its checksum is missing")
+        raise ValueError("it is damaged: its checksum is missing")
     return state, key

@@ -42,12 +42,13 @@ class RunModel(TrainedModel):
             InputError: there is no run, its data cannot be read, or they are no longer the same.
         """
         if self.cfg is None:
-            raise InputError("--graph", None, "a graph, since a model that an estimator saved does"
-                             " not know that of its training")
+            raise InputError.plain("--graph", "a model saved by an estimator does not contain its "
+                                   "training graph", "Give a graph with --graph")
         task, expected = build_task(self.cfg), self.result["split"]
         if task.fingerprint() != expected:
-            raise InputError("dataset.dir", self.cfg.dataset.dir, "the data of the run (split"
-                             f" {expected[:12]}, found {task.fingerprint()[:12]})")
+            message = (f"{self.cfg.dataset.dir} has changed since the run was trained (split "
+                       f"{expected[:12]}, found {task.fingerprint()[:12]})")
+            raise InputError.plain("dataset.dir", message, "Restore the data of the run")
         return task
 
     def folder(self) -> Path | None:
@@ -122,8 +123,7 @@ def load(path: str | Path) -> RunModel:
         model = models.load(run / FILE, encoder_spec(cfg))
     found = {**model.facts, "method": model.name}
     if any(found.get(key) != result[key] for key in ("method", "digest", "split")):
-        allowed = "the model of this run; this file belongs to another run"
-        raise InputError("RUN", str(run / FILE), allowed)
+        raise InputError.plain("RUN", f"the model {run / FILE} belongs to another run")
     return RunModel(**vars(model), cfg=cfg, result=result)
 
 
@@ -131,8 +131,8 @@ def _finished(path: Path) -> tuple[Path, store.Result]:
     """The directory of a run that kept its model, and its record."""
     path, result = store.finished_run(path)
     if not (path / FILE).is_file():
-        allowed = ("a run of a method, since GraphGym's own training (train.mode standard) keeps"
-                   " none" if result["method"] == "standard" else "a run with train.save_model"
-                   " true, which is off in a grid unless its command line says so")
-        raise InputError("RUN", f"{path} without {FILE}", allowed)
+        hint = ("GraphGym's own training (train.mode standard) saves none; train a method"
+                if result["method"] == "standard" else
+                "Train with train.save_model true; `grid` and `tune` set it to false by default")
+        raise InputError.plain("RUN", f"{path} contains no saved model {FILE}", hint)
     return path, result

@@ -50,8 +50,7 @@ def write(path: Path, columns: dict[str, list[Any]], option: str = "--out") -> N
     try:
         atomic.write_bytes(path, content.getvalue())
     except OSError as error:
-        allowed = f"a file that can be written ({error.strerror})"
-        raise InputError(option, str(path), allowed) from error
+        raise InputError.plain(option, f"{path} cannot be written ({error.strerror})") from error
 
 
 def summary(model: TrainedModel, prediction: Prediction) -> str:
@@ -68,16 +67,16 @@ def summary(model: TrainedModel, prediction: Prediction) -> str:
 
 
 def notes(model: TrainedModel, graph: Data) -> list[str]:
-    """What is odd about a graph as this model scales its features."""
+    """Warnings about the features of a graph, which this model scales."""
     features = model.method.encoder.features
     dense = is_dense(graph, features)
     if features != "auto" or not (dense or model.dense):
         return []
     if dense != model.dense:
         here, there = ("dense", "sparse") if dense else ("sparse", "dense")
-        return [f"the features of this graph are {here}, those of training were {there}; they are"
-                " scaled as those of training were"]
+        return [f"The features of this graph are {here}, but the training features were {there}."
+                " They are scaled as in training."]
     if graph.num_nodes >= FEW:
         return []
-    return ["the features are centred by the mean of this graph, which of only"
-            f" {graph.num_nodes} nodes is a rough one; add them to the graph that they belong to"]
+    return [f"The features are centred by the mean of this graph, but {graph.num_nodes} nodes give"
+            " a rough mean. Predict on the whole graph that these nodes belong to."]

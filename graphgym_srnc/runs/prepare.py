@@ -37,7 +37,8 @@ def choose_batches(cfg: CfgNode, given: Collection[str]) -> str:
         nodes = files.num_nodes(files.locate(place, data_root(cfg.dataset.dir), "file.path"))
         if nodes and nodes >= LARGE and methods.find(mode).in_batches:
             block["batch_size"] = BATCH
-            return f"{nodes:,} nodes, so {key} is {BATCH}; 0 trains on all of them at once"
+            return (f"The graph has {nodes:,} nodes, so {key} is set to {BATCH}. Set it to 0 to"
+                    " train on the whole graph at once.")
     return ""
 
 
@@ -69,10 +70,10 @@ def prepare(configs: Sequence[CfgNode], names: Sequence[str] = (),
         try:
             fingerprints[data_key(cfg)] = build_task(cfg).fingerprint()
         except InputError as error:
-            raise InputError(error.key, error.value, f"{error.allowed} ({where})") from error
+            raise error.noted(where) from error
         except Exception as error:
-            reason = f"data that can be read ({where}; {type(error).__name__}: {error})"
-            raise InputError("dataset.name", cfg.dataset.name, reason) from error
+            message = f"{cfg.dataset.name!r} cannot be read ({type(error).__name__}: {error})"
+            raise InputError.plain("dataset.name", message).noted(where) from error
     if forget:
         shifts.forget()
     return fingerprints
@@ -103,9 +104,10 @@ def check_data(cfg: CfgNode, experiment: Experiment, missing: Collection[int],
     for seed, result in kept.items():
         now = fingerprints.get(keys[seed], result["split"])
         if result["split"] != now:
-            splits = f"split of seed {seed}: {result['split'][:12]} there, {now[:12]} now"
-            allowed = "another --name, or --overwrite, since its runs were made of other data"
-            raise InputError("out_dir", str(experiment.path), f"{allowed} ({splits})")
+            splits = f"split of seed {seed}: {result['split'][:12]} before, {now[:12]} now"
+            message = f"the runs in {experiment.path} used other data ({splits})"
+            raise InputError.plain("out_dir", message,
+                                   "Choose another --name, or add --overwrite")
 
 
 def _with_seed(cfg: CfgNode, seed: int) -> CfgNode:

@@ -64,8 +64,14 @@ class Watch(Protocol):
         """Something that the user should know."""
 
 
-class Silent(Watch):
-    """A :class:`Watch` that tells nobody."""
+class Silent:
+    """A :class:`Watch` that shows nothing."""
+
+    def doing(self, status: str) -> None: ...
+
+    def episode(self, number: int, most: int, text: str) -> None: ...
+
+    def say(self, line: str) -> None: ...
 
 
 class Recorder:

@@ -105,7 +105,7 @@ def _set_up_process(cfg: CfgNode) -> None:
     torch.use_deterministic_algorithms(True, warn_only=True)
     # Filling fresh memory guards against reads of it, which is not what makes runs equal, and it
     # costs time.
-    torch.utils.deterministic.fill_uninitialized_memory = False
+    torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
     seed_everything(cfg.seed)
 
 

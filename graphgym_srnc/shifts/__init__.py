@@ -1,7 +1,7 @@
-"""Shift scenarios, found by folder: each module here with a function ``build`` is one.
+"""Shift scenarios. Each module in this package that defines ``build`` is a scenario.
 
-``build(*, name, root, split_seed, ...) -> ShiftTask`` has keyword-only options with defaults, whose
-annotations say what is allowed. Other packages add theirs as entry points, see
+``build(*, name, root, split_seed, ...) -> ShiftTask`` has keyword-only options with defaults. Their
+annotations define the allowed values. Other packages can add shifts through entry points, see
 :mod:`graphgym_srnc.plugins`.
 """
 from __future__ import annotations
@@ -21,18 +21,18 @@ if TYPE_CHECKING:
     from graphgym_srnc.task import ShiftTask
 
 SHARED = ("given", "splits")
-"""Modules here that are no shift."""
+"""Modules of this package that are not shifts."""
 
 
 def names() -> list[str]:
-    """Names of all shifts, sorted; imports none of them."""
+    """Sorted names of all shifts, without importing them."""
     return sorted({*own_names(), *entries("shifts")})
 
 
 def find(name: str) -> Callable[..., ShiftTask]:
-    """The ``build`` function of a shift, which refuses options that its annotations do not allow.
+    """The ``build`` function of a shift, which validates its options.
 
-    Its errors name an option after the shift, e.g. ``open_set.num_unseen``.
+    Error messages put the name of the shift before the option, for example ``open_set.num_unseen``.
 
     Raises:
         InputError: there is no such shift.
@@ -45,7 +45,7 @@ def find(name: str) -> Callable[..., ShiftTask]:
 
 
 def forget() -> None:
-    """Let go of the graphs that are kept in memory for the next call."""
+    """Clear the cache of loaded graphs."""
     from graphgym_srnc.data import citation, datasets, ocnnc
     datasets.load.cache_clear()
     citation.read.cache_clear()
@@ -53,7 +53,7 @@ def forget() -> None:
 
 
 def own_names() -> list[str]:
-    """Names of those that lie here, in no order; imports none of them."""
+    """Unsorted names of the shifts in this package, without importing them."""
     return [m.name for m in pkgutil.iter_modules(__path__) if m.name not in SHARED]
 
 
@@ -64,7 +64,7 @@ def _checked(build: Callable[..., ShiftTask], name: str) -> Callable[..., ShiftT
 
 
 def __getattr__(name: str) -> Any:
-    """``from_data`` and ``unlabelled``; imported when asked for, since torch takes long."""
+    """Import ``from_data`` and ``unlabelled`` on first access, because importing torch is slow."""
     if name in ("from_data", "unlabelled"):
         return getattr(import_module(f"{__name__}.given"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

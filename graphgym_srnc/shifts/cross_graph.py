@@ -1,4 +1,5 @@
-"""Shift between graphs: one is labelled, another with the same features is to be predicted."""
+"""Shift between graphs: train on a labelled graph and predict another one with the same features.
+"""
 from __future__ import annotations
 
 from pathlib import Path
@@ -22,76 +23,79 @@ def build(*, name: str = "", root: str = "", split_seed: int = 0, source: str = 
           labels_per_class: CountOrRest = -1, unlabelled_share: Share = 0.4,
           num_val: Natural = 0, open_set: bool = False, num_unseen: Natural = 0,
           unseen: list[int] = [], drop_nodes: bool = False) -> ShiftTask:  # noqa: B006
-    """Train on one graph, predict another: citation networks, or a user's own pairs of graphs.
+    """Train on one graph and predict another: citation networks, or your own pair of graphs.
 
-    A random ``val_share`` of the labelled source nodes is held out as ``source_val``; the others,
-    or ``labels_per_class`` of each class, are the training nodes. By default no target label is
-    used before the test: the held-out source nodes serve as validation nodes too, and every
-    labelled target node is a test node. The pool holds all target nodes. The oracle trains on 60 %
-    of the labelled target nodes, with every class visible, validates on 20 % and is tested on the
-    rest.
+    A random ``val_share`` of the labelled source nodes is held out as ``source_val``. The training
+    nodes are the other labelled source nodes, or ``labels_per_class`` of each class. By default no
+    target label is used before the test: the held-out source nodes are the validation nodes, and
+    all labelled target nodes are test nodes. The pool contains all target nodes. The oracle trains
+    on 60 % of the labelled target nodes with every class visible, validates on 20 % and is tested
+    on the rest.
 
-    A node of a masked class, and of a class that only the target has, is unknown. Such source nodes
-    are not trained on, and those held out help to cut the threshold of the unknown, unless
-    ``drop_nodes`` takes all of them out. Were all others the only unlabelled source nodes, the
-    split itself would tell who is unknown. So, where a class is masked and all labels are used, a
-    random ``unlabelled_share`` of the labelled source nodes, of whatever class, stays unlabelled,
-    and nodes of masked classes among those that are left to train on leave the source graph: the
-    unlabelled ones have the classes' own proportions.
+    Nodes of masked classes, and of classes that occur only in the target, are unknown. Such source
+    nodes are never trained on. Held-out ones help to set the unknown-class threshold, unless
+    ``drop_nodes`` removes them all.
+
+    Unlabelled source nodes must not reveal the masked classes. Therefore, if a class is masked and
+    all labels are used, a random ``unlabelled_share`` of the labelled source nodes of all classes
+    stays unlabelled. Other nodes of masked classes, unless held out, are removed from the source
+    graph. The unlabelled nodes then have the original class proportions.
 
     Args:
         name: ignored.
         root: data folder.
-        split_seed: decides which classes are masked and which nodes are drawn.
-        source: the labelled graph: ``acmv9``, ``citationv1``, ``dblpv7``, or a path to a graph as
-            the shift ``file`` reads it: ``.pt``, ``.npz`` or a folder of tables. A split in the
-            file is not used.
+        split_seed: seed of the masked classes and of all sampled nodes.
+        source: the labelled graph: ``acmv9``, ``citationv1``, ``dblpv7``, or the path of a ``.pt``
+            or ``.npz`` file or a folder of tables, in the formats of the shift ``file``. Masks in
+            the file are ignored.
         target: the graph to predict, named in the same way.
-        two_labels: in a citation network, a paper with two labels has the ``first`` one, or none
+        two_labels: label of a citation-network paper that has two: the ``first``, or none
             (``drop``).
-        val_share: share of the labelled source nodes that is held out, from 0 to below 1; 0 needs
+        val_share: share of the labelled source nodes to hold out, from 0 to below 1; 0 requires
             ``num_val``.
-        labels_per_class: training nodes of each known class; -1 = all labelled source nodes that
-            are not held out.
+        labels_per_class: number of training nodes of each known class; -1 = all labelled source
+            nodes that are not held out.
         unlabelled_share: with masked classes, share of the labelled source nodes that stays
-            unlabelled. 0 = only nodes of masked classes do, and all of them, as in older versions:
-            a method that looks at the index sets knows them.
-        num_val: validation nodes drawn from the target instead, which are not tested; 0 = the
+            unlabelled. With 0, exactly the nodes of masked classes are unlabelled, so the index
+            sets reveal them.
+        num_val: number of validation nodes drawn from the target, which are not tested; 0 = use the
             held-out source nodes.
-        open_set: whether there is an unknown class even if none is masked, for classes that only
-            the target has; masking implies it.
-        num_unseen: number of source classes to mask, drawn from ``split_seed``.
+        open_set: whether there is an unknown class even if no class is masked, for classes that
+            occur only in the target; masking a class implies True.
+        num_unseen: number of source classes to mask, drawn with ``split_seed``.
         unseen: original ids of the classes to mask; overrides ``num_unseen``. Named labels are
             numbered in alphabetical order.
-        drop_nodes: whether source nodes of masked classes are removed from the source graph, with
-            their edges.
+        drop_nodes: whether to remove source nodes of masked classes, and their edges, from the
+            source graph.
 
     Raises:
-        InputError: unknown graph or one graph twice; features or classes do not fit; a size is not
-            possible.
+        InputError: a graph is unknown or used twice, features or classes do not match, or a size is
+            impossible.
     """
     if not val_share and not num_val:
-        raise InputError("val_share", val_share, "more than 0 unless num_val is")
+        raise InputError.plain("val_share", "val_share and num_val are both 0, so that no node is "
+                               "left for validation", "Set one of them above 0")
     source, target = (path.lower() if path.lower() in citation.NODES else path
                       for path in (source, target))
     _refuse_twins(source, target, root)
     graph, names = _read("source", source, root, two_labels)
     other, other_names = _read("target", target, root, two_labels)
     if graph.num_features != other.num_features:
-        found = f"{target} with {other.num_features} features"
-        raise InputError("target", found, f"{graph.num_features} as {source} has")
+        message = (f"{target} has {other.num_features} features, and {source} has "
+                   f"{graph.num_features}")
+        raise InputError.plain("target", message, "Give both graphs the same features")
 
     class_names = _one_label_space(graph, names, other, other_names, target)
     of_source, of_target = classes_of(graph.y), classes_of(other.y)
     if len(of_source) < 2:
-        raise InputError("source", f"{source} with classes {of_source}", "two classes or more")
+        raise InputError.plain("source", f"{source} has the classes {of_source} only",
+                               "Label two classes or more")
     private = sorted({*of_target} - {*of_source})
     masked = _masked(of_source, private, num_unseen, unseen, split_seed)
     open_set = open_set or bool(masked)
     if private and not open_set:
-        allowed = (f"classes of {source}, which are {of_source}, or open_set True, which makes "
-                   "the others unknown")
-        raise InputError("target", f"{target} with classes {private}", allowed)
+        message = f"{target} has the classes {private}, which {source} does not have"
+        raise InputError.plain("target", message, "Set open_set to True to treat them as unknown")
 
     hidden = sorted({*masked, *private})
     known = [c for c in of_source if c not in hidden]
@@ -110,8 +114,8 @@ def build(*, name: str = "", root: str = "", split_seed: int = 0, source: str = 
         at_source, train, source_val = _without(at_source, gone, train, source_val)
     if drop_nodes:
         if num_val == 0 and not len(source_val):
-            allowed = "False, or a larger val_share: no held-out node is left"
-            raise InputError("drop_nodes", drop_nodes, allowed)
+            raise InputError.plain("drop_nodes", "no held-out node is left",
+                                   "Set drop_nodes to False, or raise val_share")
     labelled = _shuffled(other.y, split_seed, "nodes")
     if num_val >= len(labelled):
         allowed = f"0 .. {len(labelled) - 1}: {target} has {len(labelled)} labelled nodes"
@@ -135,57 +139,58 @@ def build(*, name: str = "", root: str = "", split_seed: int = 0, source: str = 
 
 
 def _refuse_twins(source: str, target: str, root: str) -> None:
-    """Refuse one graph in both roles, by name or by file."""
+    """Raise an error if source and target are the same graph, by name or by file."""
     same = source == target
     if not {source, target} & {*citation.NODES}:
         same = _locate("source", source, root).samefile(_locate("target", target, root))
     if same:
-        raise InputError("target", target, f"another graph than the source, {source}")
+        raise InputError.plain("target", f"source and target are the same graph, {source}",
+                               "Choose two different graphs")
 
 
 def _locate(role: str, path: str, root: str) -> Path:
     try:
         return files.locate(path, root, role)
     except InputError as error:
-        allowed = f"{', '.join(citation.NODES)}, or {error.allowed}"
-        raise InputError(role, path, allowed) from error
+        raise error.noted(f"or use one of {', '.join(citation.NODES)}") from error
 
 
 def _read(role: str, path: str, root: str, two_labels: str) -> tuple[Data, tuple[str, ...]]:
-    """A clean graph, and names of its classes if the file has words for labels."""
+    """A clean graph, and the names of its classes if the file has text labels."""
     if path in citation.NODES:
         return citation.load(path, root, two_labels, role), ()
     file = _locate(role, path, root)
     if not file.is_dir() and file.suffix not in (".pt", ".npz"):
-        raise InputError(role, path, ".pt, .npz, or a folder with edges, features and labels")
+        raise InputError.plain(role, f"{path} has an unknown file type",
+                               "Use .pt, .npz, or a folder with edges, features and labels")
     key = f"cross_graph.{role} {file.name}"
     try:
         fields, names = files.load(file, root=root)
     except InputError as error:
-        raise InputError(key, error.value, error.allowed) from error
+        raise error.at(key) from error
     data = cleaning.clean(files.as_data(fields, key), key)
     if not classes_of(data.y):
-        raise InputError(f"{key}: y", "no label", "labelled nodes")
+        raise InputError.plain(f"{key}: y", "no node has a label", "Label some nodes")
     return data, names
 
 
 def _one_label_space(source: Data, names: Sequence[str], target: Data, other_names: Sequence[str],
                      target_name: str) -> tuple[str, ...]:
-    """Number the labels of both graphs alike where they are words; returns the words."""
+    """Number the labels of both graphs consistently if they are text; returns the class names."""
     if bool(names) != bool(other_names):
         wanted, found = ("words", "numbers") if names else ("numbers", "words")
-        raise InputError("target", f"{target_name} with {found} for labels",
-                         f"{wanted}, as the source has")
+        raise InputError.plain("target", f"the labels of {target_name} are {found}",
+                               f"Use {wanted}, as in the source")
     merged = sorted({*names, *other_names})
     for graph, words in ((source, names), (target, other_names)) if merged else ():
-        # The last entry of the table answers for -1, no label.
+        # The last entry is for the label -1 (no label).
         graph.y = torch.tensor([*map(merged.index, words), -1])[graph.y]
     return tuple(merged)
 
 
 def _masked(classes: list[int], private: list[int], num_unseen: int, unseen: list[int],
             split_seed: int) -> list[int]:
-    """Masked classes; one that only the target has may be named too."""
+    """Classes to mask; ``unseen`` may also name classes that occur only in the target."""
     of_source = [c for c in unseen if c not in private]
     chosen = splits.choose_unseen(classes, 0 if unseen else num_unseen, of_source, split_seed)
     return sorted({*chosen, *unseen})
@@ -199,15 +204,15 @@ def _shuffled(y: Tensor, split_seed: int, stream: str) -> Tensor:
 
 def _draw_source(y: Tensor, known: list[int], val_share: float, unlabelled_share: float,
                  labels_per_class: int, split_seed: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Training and held-out nodes, and those of all classes that training nodes are drawn from.
+    """Training nodes, held-out nodes, and the nodes that training nodes are drawn from.
 
-    A node's part does not depend on which classes are masked.
+    The role of a node does not depend on which classes are masked.
     """
     labelled = _shuffled(y, split_seed, "source nodes")
     held_out = round(val_share * len(labelled))
     if val_share and not held_out:
-        allowed = f"a share that holds out a node: {len(labelled)} source nodes have labels"
-        raise InputError("val_share", val_share, allowed)
+        message = f"{val_share:g} of {len(labelled)} labelled source nodes is no node"
+        raise InputError.plain("val_share", message, "Use a larger share")
     rest, train = labelled[held_out + round(unlabelled_share * len(labelled)):], []
     for c in known:
         nodes = rest[y[rest] == c]
@@ -218,14 +223,14 @@ def _draw_source(y: Tensor, known: list[int], val_share: float, unlabelled_share
 
 
 def _relabelled(graph: Data, known: list[int]) -> Data:
-    """The graph with known classes as ``0 .. N - 1``, all others as ``N``."""
+    """The graph with known classes as ``0 .. N - 1`` and all others as ``N``."""
     return Data(x=graph.x, edge_index=graph.edge_index, y=splits.renumbered(graph.y, known),
                 y_true=graph.y, num_nodes=graph.num_nodes)
 
 
 def _without(graph: Data, gone: Tensor, train: Tensor,
              source_val: Tensor) -> tuple[Data, Tensor, Tensor]:
-    """The graph without some nodes, and the index sets in its numbers."""
+    """The graph without the nodes in ``gone``, and the index sets renumbered accordingly."""
     keep = ~gone
     number = keep.cumsum(0) - 1
     return splits.induced(graph, keep), number[train], number[source_val[keep[source_val]]]
@@ -233,7 +238,8 @@ def _without(graph: Data, gone: Tensor, train: Tensor,
 
 def _oracle(name: str, graph: Data, classes: list[int], split_seed: int,
             **fields: Any) -> ShiftTask | None:
-    """A task on the target with every class visible; None where one would have no training node."""
+    """A task on the target with every class visible; None if a class would have no training node.
+    """
     labelled = _shuffled(graph.y, split_seed, "target oracle")
     ends = [int(0.6 * len(labelled)), int(0.8 * len(labelled))]
     nodes = Nodes(*(part.sort().values for part in labelled.tensor_split(ends)))

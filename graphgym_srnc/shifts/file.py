@@ -1,4 +1,4 @@
-"""A user's own graph from files, with its own split or a drawn one; other classes are unknown."""
+"""Shift of your own graph in files, with its own split or a random one."""
 from __future__ import annotations
 
 from typing import Annotated
@@ -19,43 +19,46 @@ def build(*, name: str = "", root: str = "", split_seed: int = 0, path: str = ""
           unseen: list[int] = [], labels_per_class: CountOrRest = 20,  # noqa: B006
           split: Annotated[str, OneOf("auto", "given", "random")] = "auto", num_val: Count = 500,
           num_test: CountOrRest = 1000, mapped: bool = False) -> ShiftTask:
-    """Make a task of a graph in files, which are only read.
+    """Build a task from a graph in files, which are never modified.
 
-    ``docs/data.md`` describes every form of them. A ``.mat`` holds ``network``, ``attrb`` and
-    ``group``, and is read with ``--trust`` alone. A ``.pt`` or ``.npz`` holds ``x`` ``[V, F]``,
-    ``edge_index`` ``[2, E]``, ``y`` ``[V]`` and, if there is a split, ``train_mask``, ``val_mask``,
-    ``test_mask`` ``[V]``; no pickled code is run. A folder holds ``edges.*``, ``features.*``,
-    ``labels.*`` and, if there is a split, ``split.csv``.
+    ``docs/reference/data.md`` describes all formats:
 
-    Edges may be directed, repeated or self-loops: the graph is made undirected and simple. Nodes
-    without a label (-1) serve as unlabelled target nodes.
+    - A ``.pt`` or ``.npz`` file holds ``x`` ``[V, F]``, ``edge_index`` ``[2, E]``, ``y`` ``[V]``
+      and optionally ``train_mask``, ``val_mask`` and ``test_mask`` ``[V]``. Pickled code is not
+      executed.
+    - A ``.mat`` file holds ``network``, ``attrb`` and ``group``, and requires ``--trust``.
+    - A folder holds ``edges.*``, ``features.*``, ``labels.*`` and optionally ``split.csv``.
+
+    Edges may be directed, repeated or self-loops. The graph is converted to an undirected simple
+    graph. Nodes without a label (-1) are unlabelled target nodes.
 
     Args:
-        name: the path where ``path`` is empty, and the task's name then; else that is the file's.
-        root: folder that a path is looked for in, if it is not found from the working folder.
-        split_seed: decides what is drawn.
-        path: the graph: ``.pt``, ``.npz``, ``.mat``, a list of edges, or a folder; empty =
+        name: path of the graph if ``path`` is empty; it is then also the name of the task.
+            Otherwise the task is named after the file.
+        root: folder to search if the path is not found relative to the working folder.
+        split_seed: seed of all that is drawn at random.
+        path: the graph: ``.pt``, ``.npz``, ``.mat``, an edge list or a folder; empty =
             ``dataset.name``.
-        features: the feature file beside a list of edges.
-        labels: the label file beside a list of edges.
-        open_set: whether there is an unknown class; its nodes are those of masked classes and of
-            classes without a training node.
-        num_unseen: number of classes to mask, drawn from ``split_seed``.
+        features: file of node features, if the graph is an edge list.
+        labels: file of node labels, if the graph is an edge list.
+        open_set: whether there is an unknown class. It contains masked classes and classes without
+            a training node.
+        num_unseen: number of classes to mask, drawn with ``split_seed``.
         unseen: ids of the classes to mask; overrides ``num_unseen``. Named labels are numbered in
             alphabetical order.
-        labels_per_class: labelled nodes of each known class in a drawn split; -1 = all that are
-            neither validation nor test.
-        split: ``given`` (the file's masks), ``random`` (drawn), or the former where there are any
-            (``auto``). A given training mask without the others is completed by drawn validation
-            and test nodes.
-        num_val: drawn validation nodes, less on a small graph.
-        num_test: drawn test nodes, less on a small graph; -1 = all other labelled nodes.
-        mapped: leave features on disk, a ``.npy`` of float32 of which batches read the rows they
-            need (docs/scale.md).
+        labels_per_class: number of training nodes of each known class in a random split; -1 = all
+            nodes that are neither validation nor test nodes.
+        split: ``given`` uses the masks in the file, ``random`` draws a split, ``auto`` uses the
+            masks if the file has any. Missing validation and test masks are drawn at random.
+        num_val: number of validation nodes of a random split; reduced on a small graph.
+        num_test: number of test nodes of a random split; reduced on a small graph; -1 = all other
+            labelled nodes.
+        mapped: whether to leave the features on disk, in a ``.npy`` file of float32. Batches then
+            read only the rows they need (``docs/how-to/large-graphs.md``).
 
     Raises:
-        InputError: a file is missing, of unknown kind or not what it should be; the graph or its
-            labels make no task.
+        InputError: a file is missing, has an unknown format or invalid content, or the graph and
+            its labels do not form a task.
     """
     source = files.locate(path or name, root, "path")
     fields, names = files.load(source, features, labels, root, mapped)
@@ -65,15 +68,17 @@ def build(*, name: str = "", root: str = "", split_seed: int = 0, path: str = ""
         names = _renumber(data)
     classes = splits.classes_of(data.y)
     if classes != list(range(len(classes))) or len(classes) < 2:
-        allowed = "labels 0, 1, ... of two classes or more without a gap, or -1 where there is none"
-        raise InputError(f"{key}: y", classes, allowed)
+        hint = "Number two classes or more from 0 without a gap, and use -1 for unlabelled nodes"
+        raise InputError.plain(f"{key}: y", f"the classes are {classes}", hint)
     if not open_set and (unseen or num_unseen):
-        raise InputError("open_set", open_set, "True where unseen or num_unseen masks classes")
+        raise InputError.plain("open_set", "unseen or num_unseen masks classes, so that some nodes "
+                               "belong to an unknown class", "Set open_set to True")
     masked = splits.choose_unseen(classes, num_unseen, unseen, split_seed)
 
     is_given = split != "random" and "train_mask" in data
     if split == "given" and not is_given:
-        raise InputError("split", split, "random or auto: the file has no train_mask")
+        raise InputError.plain("split", "the file has no train_mask",
+                               "Set split to random or auto")
     sizes = {"num_val": num_val, "num_test": num_test, "split_seed": split_seed}
     if is_given:
         masked, nodes = _given_split(data, masked, open_set, sizes, key)
@@ -88,7 +93,7 @@ def build(*, name: str = "", root: str = "", split_seed: int = 0, path: str = ""
 
 
 def _renumber(data: Data) -> tuple[str, ...]:
-    """Number from 0 classes that have numbers as names, such as 10, 20, 30, and tell the names."""
+    """Renumber integer class names such as 10, 20, 30 from 0, and return the original names."""
     classes = splits.classes_of(data.y)
     if classes == list(range(len(classes))):
         return ()
@@ -98,14 +103,15 @@ def _renumber(data: Data) -> tuple[str, ...]:
 
 def _given_split(data: Data, masked: list[int], open_set: bool, sizes: dict[str, int],
                  key: str) -> tuple[list[int], splits.Nodes]:
-    """The masked classes and the nodes of a split that comes with the data."""
+    """Masked classes and nodes of a split that the file provides."""
     masks = given.masked_nodes(data, key)
     train, val, test = masks["train_mask"], masks.get("val_mask"), masks.get("test_mask")
     untaught = {*splits.classes_of(data.y)} - {*splits.classes_of(data.y[train])}
     masked = sorted({*masked, *untaught})
     if masked and not open_set:
-        allowed = "a training node of each class, or file.open_set True"
-        raise InputError(f"{key}: train_mask", f"no node of class {masked}", allowed)
+        message = f"class {', '.join(map(str, masked))} has no training node"
+        hint = "Add a training node of each class, or set file.open_set to True"
+        raise InputError.plain(f"{key}: train_mask", message, hint)
     if val is None or test is None:
         rest = data.y.index_fill(0, train, HIDDEN)
         val, test = splits.draw_val_test(rest, **sizes, val=val, test=test)

@@ -1,4 +1,4 @@
-"""Localised training data: the labelled nodes of a class lie around one node of it."""
+"""Localised training data: the labelled nodes of each class lie around one seed node."""
 from __future__ import annotations
 
 from dataclasses import replace
@@ -16,44 +16,46 @@ from graphgym_srnc.shifts.splits import CountOrRest, Nodes, Split
 from graphgym_srnc.task import HIDDEN, ShiftTask
 
 TOLERANCE = 1e-9
-"""Personalised PageRank is iterated until it changes by less than this in total."""
+"""Personalised PageRank is iterated until its total change is below this value."""
 
 
 def build(*, name: str = "Cora", root: str = "", split_seed: int = 0,
           restart: Annotated[float, Range(0, 1, "neither")] = 0.1, labels_per_class: Count = 20,
           num_unseen: Natural = 0, unseen: list[int] = [], split: Split = "auto",  # noqa: B006
           num_val: Count = 500, num_test: CountOrRest = 1000) -> ShiftTask:
-    """Label, in each class, the nodes nearest to one random node.
+    """Label the nodes of each class that are nearest to a random seed node of that class.
 
-    This is the shift of Zhu et al., Shift-Robust GNNs, NeurIPS 2021. For each class a random node
-    of it is the seed, and the ``labels_per_class`` nodes of the class with the largest personalised
-    PageRank from that seed are the training nodes; where fewer can be reached from it, random nodes
-    of the class fill up. Seeds and training nodes are neither validation nor test. PageRank is the
-    paper's, on :math:`D^{-1}A`; the code that its authors published ships ready-made node lists,
-    taken as the nodes whose PageRank vectors are nearest in Euclidean distance.
+    This is the shift of Zhu et al., Shift-Robust GNNs, NeurIPS 2021. The training nodes of a class
+    are the ``labels_per_class`` nodes with the largest personalised PageRank from the seed. If the
+    seed reaches fewer nodes, random nodes of the class are added. Seeds and training nodes are
+    neither validation nor test nodes.
 
-    Classes may be masked as in open-set shift. The oracle sees every class and has as many training
-    nodes of each, drawn uniformly.
+    PageRank is computed on :math:`D^{-1}A` as in the paper. The authors' published code instead
+    contains fixed node lists, selected by Euclidean distance between PageRank vectors.
+
+    Classes may be masked as in open-set shift. The oracle sees every class, and its training nodes
+    (the same number per class) are drawn uniformly.
 
     Args:
-        name: data set, e.g. ``Cora``, ``CitationFull/DBLP``, ``Photo``, ``ogbn-arxiv``; see
-            ``graphgym-srnc data list``.
+        name: data set, for example ``Cora``, ``CitationFull/DBLP``, ``Photo`` or ``ogbn-arxiv``;
+            see ``graphgym-srnc data list``.
         root: data folder.
-        split_seed: decides seeds, masked classes and drawn nodes.
-        restart: probability that a walk goes back to the seed, above 0 and below 1; the larger, the
-            nearer the training nodes.
-        labels_per_class: training nodes of each known class.
-        num_unseen: number of classes to mask, drawn from ``split_seed``; 0 = close-set shift.
+        split_seed: seed of the seed nodes, masked classes and sampled nodes.
+        restart: probability that the random walk returns to the seed, above 0 and below 1. Larger
+            values select training nodes closer to the seed.
+        labels_per_class: number of training nodes of each known class.
+        num_unseen: number of classes to mask, drawn with ``split_seed``; 0 = close-set shift.
         unseen: original ids of the classes to mask; overrides ``num_unseen``.
-        split: validation and test nodes are the data set's own (``public``), drawn (``random``), or
-            the former where there are any (``auto``). Where a data set has several public splits,
-            ``split_seed`` chooses.
-        num_val: validation nodes of a random split, less on a small graph.
-        num_test: test nodes of a random split, less on a small graph; -1 = all other nodes, in any
-            split.
+        split: validation and test nodes: the data set's own (``public``), drawn (``random``), or
+            ``auto``, which uses public nodes if there are any. If there are several public splits,
+            ``split_seed`` selects one.
+        num_val: number of validation nodes of a random split; reduced on a small graph.
+        num_test: number of test nodes of a random split; reduced on a small graph; -1 = all other
+            nodes, in any split.
 
     Raises:
-        InputError: unknown data set or split, wrong classes, or too few nodes.
+        InputError: the data set or split is unknown, a class is invalid, or there are too few
+            nodes.
     """
     data = datasets.load(name, root)
     classes = splits.classes_of(data.y)
@@ -68,8 +70,8 @@ def build(*, name: str = "Cora", root: str = "", split_seed: int = 0,
     y = data.y.index_fill(0, fixed, HIDDEN)
     train, seeds, filled = _localized(data.edge_index, y, masked, restart, labels_per_class,
                                       split_seed)
-    # Validation and test hold the training nodes neither of the task nor of its oracle, so that
-    # both have the same.
+    # Validation and test exclude the training nodes of the task and of its oracle, so that both
+    # share them.
     rest = data.y.index_fill(0, torch.cat([train, everywhere]), HIDDEN)
     full_name, is_public = catalogue.full_name(name), val is not None
     test = None if num_test == splits.REST else test
@@ -83,7 +85,7 @@ def build(*, name: str = "Cora", root: str = "", split_seed: int = 0,
                                   class_names=catalogue.CLASS_NAMES.get(full_name, ()))
 
     task = make(f"localized/{name}", masked, train)
-    # A masked class of one node has none to spare for training.
+    # A masked class with a single node leaves no training node for the oracle.
     if splits.classes_of(data.y[everywhere]) == classes:
         task = replace(task, oracle=make(f"localized/{name}/oracle", [], everywhere))
     return task
@@ -91,17 +93,20 @@ def build(*, name: str = "Cora", root: str = "", split_seed: int = 0,
 
 def personalised_pagerank(edge_index: Tensor, num_nodes: int, seeds: Tensor,
                           restart: float) -> np.ndarray:
-    r"""Shares ``[S, V]`` of the steps that a walk from each seed spends at each node.
+    r"""Personalised PageRank of every node for each seed.
 
-    A walk restarts with probability ``restart``. Row :math:`s` solves
-    :math:`\pi = a e_s + (1 - a)\, \pi D^{-1} A` by power iteration, in time O(S·E) a step and
-    without a dense matrix of nodes by nodes; the error falls by the factor :math:`1 - a` a step.
+    The value of a node is the share of steps that a random walk from the seed spends there. Row
+    :math:`s` solves :math:`\pi = a e_s + (1 - a)\, \pi D^{-1} A` by power iteration. A step takes
+    time O(S·E), without a dense V-by-V matrix, and reduces the error by the factor :math:`1 - a`.
 
     Args:
         edge_index: an undirected graph, ``[2, E]``.
         num_nodes: :math:`V`.
-        seeds: nodes to start from, ``[S]``.
-        restart: :math:`a`, above 0 and below 1.
+        seeds: start nodes, ``[S]``.
+        restart: :math:`a`, the restart probability, above 0 and below 1.
+
+    Returns:
+        :math:`\pi`, ``[S, V]``; rows sum to one.
     """
     row, column = edge_index.numpy()
     degree = np.bincount(row, minlength=num_nodes)
@@ -110,8 +115,8 @@ def personalised_pagerank(edge_index: Tensor, num_nodes: int, seeds: Tensor,
     start = np.zeros((num_nodes, len(seeds)))
     start[seeds.numpy(), np.arange(len(seeds))] = restart
     share, moved, reached = start, start, 0
-    # With a large restart the sum converges before the walk has been everywhere, and far nodes
-    # would have no order.
+    # With a large restart probability the sum converges before the walk reaches far nodes, which
+    # would then be unordered.
     while moved.sum(0).max() > TOLERANCE or np.count_nonzero(share) > reached:
         reached = np.count_nonzero(share)
         moved = step @ moved
@@ -121,16 +126,16 @@ def personalised_pagerank(edge_index: Tensor, num_nodes: int, seeds: Tensor,
 
 def _localized(edge_index: Tensor, y: Tensor, masked: list[int], restart: float, count: int,
                split_seed: int) -> tuple[Tensor, list[int], int]:
-    """Training nodes, the seed of each known class, and how many no walk from their seed reaches.
+    """Training nodes, the seed of each known class, and the number of nodes no seed reaches.
 
     Args:
         edge_index: the graph, ``[2, E]``.
-        y: classes, ``[V]``, -1 where a node may not be labelled; ``count`` nodes or more of each
-            known class.
+        y: classes ``[V]``; -1 for nodes that must not be labelled. Each known class has at least
+            ``count`` nodes.
         masked: classes to leave out.
         restart: see :func:`personalised_pagerank`.
-        count: training nodes of each class.
-        split_seed: decides the seeds and what ties and gaps are filled with.
+        count: number of training nodes of each class.
+        split_seed: seed of the seed nodes, of ties and of added nodes.
     """
     order = splits.shuffled(len(y), split_seed, "localized seeds")
     of_class = [order[y[order] == c] for c in splits.classes_of(y) if c not in masked]
@@ -138,7 +143,7 @@ def _localized(edge_index: Tensor, y: Tensor, masked: list[int], restart: float,
     near = torch.from_numpy(personalised_pagerank(edge_index, len(y), seeds, restart))
     chosen, filled = [], 0
     for share, nodes in zip(near, of_class):
-        # A stable sort leaves nodes out of reach, whose share is 0, in random order.
+        # A stable sort keeps unreachable nodes, whose share is 0, in random order.
         best = nodes[share[nodes].argsort(descending=True, stable=True)[:count]]
         filled += int((share[best] == 0).sum())
         chosen.append(best)

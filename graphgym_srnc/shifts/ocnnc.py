@@ -1,4 +1,5 @@
-"""Open-set cross-network classification: another graph, with classes that the source has not."""
+"""Open-set cross-network classification: another graph with classes that the source does not have.
+"""
 from __future__ import annotations
 
 from typing import Annotated
@@ -16,31 +17,33 @@ from graphgym_srnc.task import ShiftTask
 def build(*, name: str = "", root: str = "", split_seed: int = 0, source: str = "citation-v1",
           target: str = "dblp-v4",
           val_share: Annotated[float, Range(0, 1, "left")] = 0.0) -> ShiftTask:
-    """Train on five classes of one network, predict another that has nine.
+    """Train on five classes of one network and predict another network with nine classes.
 
-    Classes 0 to 4 are known. Nodes of the other four are deleted from the source, with their edges,
-    and are the unknown class of the target, where they are 34 to 42 % of the nodes. All nodes left
-    in the source are labelled, all target nodes are in the pool and tested, and no target label is
-    used before. There is no oracle.
+    Classes 0 to 4 are known. Nodes of the other four classes are removed from the source, with
+    their edges. In the target they are the unknown class, which has 34 to 42 % of the nodes. All
+    remaining source nodes are labelled. All target nodes are in the pool and are tested, and no
+    target label is used in training. There is no oracle. The protocol is that of Shen et al., AAAI
+    2025.
 
-    By default nothing is held out, as in the benchmark's protocol. The training nodes are then the
-    validation nodes too: they may place the cut between known and unknown, and their scores choose
-    nothing, so take ``train.selection: last``. (Shen et al., AAAI 2025.)
+    By default no nodes are held out, as in the benchmark. The training nodes then also serve as
+    validation nodes. They can set the threshold of the unknown class, but cannot select an episode,
+    so set ``train.selection: last``.
 
     Args:
         name: ignored.
         root: data folder.
-        split_seed: decides which source nodes are held out, if any.
+        split_seed: seed of the choice of held-out source nodes.
         source: the labelled network: ``citation-v1``, ``dblp-v4`` or ``acm-v8``.
-        target: the network to predict, another one of these.
-        val_share: share of the source nodes that is held out for validation instead.
+        target: the network to predict: another one of these three.
+        val_share: share of the source nodes to hold out for validation; 0 = none.
 
     Raises:
-        InputError: unknown network or one network twice; a share that holds out no node.
+        InputError: a network is unknown or used twice, or the share holds out no node.
     """
     names = source.lower(), target.lower()
     if names[0] == names[1]:
-        raise InputError("target", target, f"another network than the source, {source}")
+        raise InputError.plain("target", f"source and target are the same network, {source}",
+                               "Choose two different networks")
     graph, other = (ocnnc.load(member, root, role)
                     for member, role in zip(names, ("source", "target")))
     unseen = [c for c in splits.classes_of(other.y) if c >= ocnnc.KNOWN]
@@ -49,8 +52,8 @@ def build(*, name: str = "", root: str = "", split_seed: int = 0, source: str = 
     order = splits.shuffled(at_source.num_nodes, split_seed, "source nodes")
     held_out = round(val_share * len(order))
     if val_share and not held_out:
-        allowed = f"0, or a share that holds out one of {len(order)} nodes"
-        raise InputError("val_share", val_share, allowed)
+        message = f"{val_share:g} of {len(order)} nodes is no node"
+        raise InputError.plain("val_share", message, "Use 0 or a larger share")
     source_val, train = order[:held_out].sort().values, order[held_out:].sort().values
 
     every = torch.arange(other.num_nodes)
@@ -64,6 +67,6 @@ def build(*, name: str = "", root: str = "", split_seed: int = 0, source: str = 
 
 
 def _relabelled(graph: Data) -> Data:
-    """The graph with all unknown classes as one."""
+    """The graph with all unknown classes merged into one."""
     return Data(x=graph.x, edge_index=graph.edge_index, y=graph.y.clamp(max=ocnnc.KNOWN),
                 y_true=graph.y, num_nodes=graph.num_nodes)

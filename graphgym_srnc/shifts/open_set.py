@@ -1,4 +1,4 @@
-"""Open-set shift: some classes of one graph lose their labels and become the unknown class."""
+"""Open-set shift: some classes of a graph lose their labels and become the unknown class."""
 from __future__ import annotations
 
 from typing import Annotated
@@ -17,42 +17,44 @@ def build(*, name: str = "Cora", root: str = "", split_seed: int = 0, num_unseen
           labelled: Annotated[str, OneOf("drawn", "public")] = "drawn",
           unseen_nodes: Annotated[str, OneOf("split", "all", "balanced")] = "split",
           unscored: list[int] = []) -> ShiftTask:  # noqa: B006
-    """Mask classes of a public data set (the paper's first experiment).
+    """Mask classes of a public data set (Table 1 of the paper).
 
-    Known classes get ``labels_per_class`` random labelled nodes each, out of the nodes that are
-    neither validation nor test. The pool holds every unlabelled node, validation and test included:
-    their labels are never used (transductive). The oracle keeps the split and labels as many nodes
-    of each masked class.
+    The labelled nodes of each known class are ``labels_per_class`` random nodes that are neither
+    validation nor test nodes. The pool contains every unlabelled node, including validation and
+    test nodes, whose labels are never used (transductive setting). The oracle uses the same split,
+    and labels the same number of nodes of each masked class.
 
     Args:
-        name: data set, e.g. ``Cora``, ``CitationFull/DBLP``, ``Photo``, ``ogbn-arxiv``; see
-            ``graphgym-srnc data list``.
+        name: data set, for example ``Cora``, ``CitationFull/DBLP``, ``Photo`` or ``ogbn-arxiv``;
+            see ``graphgym-srnc data list``.
         root: data folder.
-        split_seed: decides which classes are masked and which nodes are drawn.
-        num_unseen: number of classes to mask, by ``split_seed``; 0 = none, and no shift.
+        split_seed: seed of the masked classes and of all sampled nodes.
+        num_unseen: number of classes to mask, drawn with ``split_seed``; 0 = none, thus no shift.
         unseen: original ids of the classes to mask; overrides ``num_unseen``.
-        labels_per_class: labelled nodes of each known class; -1 = all that are neither validation
-            nor test.
-        split: validation and test nodes are the data set's own (``public``), drawn (``random``), or
-            the former where there are any (``auto``). Where a data set has several public splits,
-            ``split_seed`` chooses.
-        num_val: validation nodes of a random split, less on a small graph.
-        num_test: test nodes of a random split, less on a small graph; -1 = all other nodes, in any
-            split.
-        labelled: labelled nodes of known classes are ``drawn``, or those of the data set's own
-            training nodes (``public``), as other protocols have it.
-        unseen_nodes: which nodes of masked classes are scored: those of the ``split``; ``all`` of
-            them as test nodes, with none in validation and no oracle; or ``balanced``, as many as
-            of known classes, half of ``num_val`` and of ``num_test`` each, all drawn.
-        unscored: original ids of masked classes that are neither in validation nor in test.
+        labels_per_class: number of labelled nodes of each known class; -1 = all nodes that are
+            neither validation nor test nodes.
+        split: validation and test nodes: the data set's own (``public``), drawn (``random``), or
+            ``auto``, which uses public nodes if there are any. If there are several public splits,
+            ``split_seed`` selects one.
+        num_val: number of validation nodes of a random split; reduced on a small graph.
+        num_test: number of test nodes of a random split; reduced on a small graph; -1 = all other
+            nodes, in any split.
+        labelled: labelled nodes of known classes: ``drawn`` at random, or the data set's own
+            training nodes (``public``), as in other protocols.
+        unseen_nodes: which nodes of masked classes are scored. ``split``: those of the split.
+            ``all``: all of them are test nodes, none is in validation, and there is no oracle.
+            ``balanced``: half of ``num_val`` and half of ``num_test`` are drawn from masked
+            classes, and half from known classes.
+        unscored: original ids of masked classes to exclude from validation and test.
 
     Raises:
-        InputError: unknown data set or split, wrong classes, or too few nodes.
+        InputError: the data set or split is unknown, a class is invalid, or there are too few
+            nodes.
     """
     data = datasets.load(name, root)
     masked = splits.choose_unseen(splits.classes_of(data.y), num_unseen, unseen, split_seed)
     if not set(unscored) <= set(masked):
-        raise InputError("unscored", list(unscored), f"masked classes, here {masked}")
+        raise InputError("unscored", list(unscored), f"some of the masked classes {masked}")
     val, test = splits.public(data, split, split_seed, name)
     if unseen_nodes == "balanced":
         val = test = None

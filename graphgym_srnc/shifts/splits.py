@@ -1,7 +1,8 @@
-"""Drawing classes and nodes from the split seed, and making the task from them.
+"""Random choice of masked classes and nodes, and construction of tasks from them.
 
-The global random generators stay untouched. Errors name an option by its bare name, such as
-``labels_per_class``; :func:`graphgym_srnc.shifts.find` puts the shift's name before it.
+All randomness derives from the split seed; global random generators are not used. Errors name an
+option without its shift, for example ``labels_per_class``.
+:func:`graphgym_srnc.shifts.find` adds the name of the shift.
 """
 from __future__ import annotations
 
@@ -21,16 +22,16 @@ from graphgym_srnc.options import OneOf, Range
 from graphgym_srnc.task import HIDDEN, ShiftTask
 
 REST = -1
-"""Instead of a count: as many as there are."""
+"""Value of a count option that means "all remaining nodes"."""
 
 MANY_SETS = 100_000
-"""How many sets of masked classes are taken in turn at most."""
+"""Maximum number of sets of masked classes that are enumerated."""
 
 STREAMS = {
     "classes": 0, "nodes": 1, "synthetic": 2, "source nodes": 2, "arxiv_like": 3,
     "localized seeds": 3, "target oracle": 3, "period oracle": 4, "held-out nodes": 4, "example": 5,
 }
-"""Numbers of the random streams by what they draw; no task draws from two of one number."""
+"""Number of the random stream for each purpose; no task uses two streams with the same number."""
 
 
 class _CountOrRest(Range):
@@ -48,7 +49,7 @@ Split = Annotated[str, OneOf("auto", "public", "random")]
 class Nodes(NamedTuple):
     """Ids of training, validation and test nodes.
 
-    ``extra`` are the labelled nodes of masked classes that only the oracle sees.
+    ``extra`` contains labelled nodes of masked classes, which only the oracle uses.
     """
 
     train: Tensor
@@ -58,11 +59,11 @@ class Nodes(NamedTuple):
 
 
 def generator(split_seed: int, stream: str) -> np.random.RandomState:
-    """A generator of its own for each purpose, whose stream NumPy promises never to change.
+    """Random generator for one purpose; NumPy guarantees that its stream never changes.
 
     Args:
         split_seed: from 0 to 2³² - 1.
-        stream: a key of :data:`STREAMS`, or any other name, which has a number by its hash.
+        stream: a key of :data:`STREAMS`, or any other name, whose number is a hash of the name.
     """
     if not 0 <= split_seed < 2 ** 32:
         raise InputError("split_seed", split_seed, f"0 .. {2 ** 32 - 1}")
@@ -76,18 +77,18 @@ def shuffled(count: int, split_seed: int, stream: str) -> Tensor:
 
 
 def classes_of(y: Tensor) -> list[int]:
-    """The classes that have a node, sorted."""
+    """Sorted classes that have at least one node."""
     return y[y >= 0].unique().tolist()
 
 
 def others(num_nodes: int, nodes: Tensor) -> Tensor:
-    """Ids of all nodes but some."""
+    """Ids of all nodes that are not in ``nodes``."""
     free = torch.ones(num_nodes, dtype=torch.bool).index_fill(0, nodes, False)
     return free.nonzero().view(-1)
 
 
 def renumbered(y: Tensor, known: Sequence[int]) -> Tensor:
-    """Labels ``[V]``: known classes as ``0 .. N - 1``, others as ``N``, and -1 as it is."""
+    """Labels ``[V]`` with known classes as ``0 .. N - 1``, others as ``N`` and -1 unchanged."""
     number = torch.full((max(int(y.max()), *known) + 2,), len(known))
     number[list(known)] = torch.arange(len(known))
     number[-1] = HIDDEN
@@ -95,7 +96,7 @@ def renumbered(y: Tensor, known: Sequence[int]) -> Tensor:
 
 
 def induced(graph: Data, keep: Tensor) -> Data:
-    """The graph of some nodes, ``keep`` ``[V]``, and the edges between them."""
+    """Subgraph induced on the nodes where ``keep`` ``[V]`` is true."""
     edges, _ = subgraph(keep, graph.edge_index, relabel_nodes=True, num_nodes=graph.num_nodes)
     return Data(x=graph.x[keep], edge_index=edges, y=graph.y[keep], y_true=graph.y_true[keep],
                 num_nodes=int(keep.sum()))
@@ -103,14 +104,15 @@ def induced(graph: Data, keep: Tensor) -> Data:
 
 def choose_unseen(classes: Sequence[int], num_unseen: int, unseen: Sequence[int],
                   split_seed: int) -> list[int]:
-    """The classes to mask: ``unseen`` if it names any, else ``num_unseen`` by the split seed.
+    """Classes to mask: ``unseen`` if it is not empty, else ``num_unseen`` random classes.
 
-    Split seeds take the sets of classes in turn, in random order: seeds from 0 on mask each set
-    once before any is masked twice, so that splits are as independent as they can be. Where there
-    are more than a hundred thousand sets, each seed draws one.
+    The possible sets of masked classes are visited in random order. Consecutive split seeds from 0
+    mask every set once before a set repeats, which keeps splits as independent as possible. If
+    there are more than 100,000 sets, each seed draws one independently.
 
     Raises:
-        InputError: a class that does not exist or is named twice, or fewer than two would stay.
+        InputError: a class does not exist or is named twice, or fewer than two known classes
+            remain.
     """
     most = len(classes) - 2
     if unseen:
@@ -118,8 +120,8 @@ def choose_unseen(classes: Sequence[int], num_unseen: int, unseen: Sequence[int]
             allowed = f"different classes out of {list(classes)}"
             raise InputError("unseen", list(unseen), allowed)
         if len(unseen) > most:
-            allowed = f"at most {most} of {len(classes)} classes: two must stay"
-            raise InputError("unseen", list(unseen), allowed)
+            message = f"{len(unseen)} of {len(classes)} classes are masked"
+            raise InputError.plain("unseen", message, f"Mask at most {most}: two must stay known")
         return sorted(unseen)
     if not 0 <= num_unseen <= most:
         allowed = f"0 .. {most}: two of {len(classes)} classes must stay known"
@@ -135,30 +137,31 @@ def choose_unseen(classes: Sequence[int], num_unseen: int, unseen: Sequence[int]
 
 
 def too_few(labels_per_class: int, available: int, label: int) -> InputError:
-    """The error for a class that has fewer nodes to train on than asked."""
-    allowed = (f"at most {available}, the nodes that class {label} has for training; "
-               "or mask the class by unseen")
-    return InputError("labels_per_class", labels_per_class, allowed)
+    """Error for a class with fewer available training nodes than requested."""
+    message = f"class {label} has {available} nodes for training"
+    message += f", fewer than {labels_per_class}" * (labels_per_class > 0)
+    hint = f"Use at most {available}, or mask" if available else "Mask"
+    return InputError.plain("labels_per_class", message, f"{hint} the class with unseen")
 
 
 def public(data: Data, split: str, split_seed: int,
            name: str) -> tuple[Tensor | None, Tensor | None]:
-    """The data set's own validation and test nodes; None for both where they are to be drawn.
+    """The data set's own validation and test nodes; None for both if they are to be drawn.
 
     Args:
-        data: a graph; if it has public splits, with ``val_mask`` and ``test_mask`` ``[V]`` or, one
-            column a split, ``[V, K]``.
-        split: ``public``, ``random``, or ``auto`` for the former where there are any.
-        split_seed: chooses among several public splits.
-        name: data set that errors name.
+        data: a graph. Public splits are ``val_mask`` and ``test_mask``, ``[V]``, or ``[V, K]`` with
+            one column per split.
+        split: ``public``, ``random``, or ``auto``, which uses public nodes if there are any.
+        split_seed: selects one of several public splits.
+        name: data set, for error messages.
 
     Raises:
-        InputError: ``public`` without public nodes.
+        InputError: ``split`` is ``public``, but there are no public nodes.
     """
     has_public = "val_mask" in data and "test_mask" in data
     if split == "public" and not has_public:
-        allowed = f"random: {name} has no public validation and test nodes"
-        raise InputError("split", split, allowed)
+        raise InputError.plain("split", f"{name} has no public validation and test nodes",
+                               "Set split to random")
     if split == "random" or not has_public:
         return None, None
     masks = (_column(mask, split_seed) for mask in (data.val_mask, data.test_mask))
@@ -168,23 +171,23 @@ def public(data: Data, split: str, split_seed: int,
 def draw(y: Tensor, unseen: Sequence[int] = (), *, labels_per_class: int, num_val: int,
          num_test: int, split_seed: int, val: Tensor | None = None,
          test: Tensor | None = None) -> Nodes:
-    """Draw what is not given: labelled nodes of each class, then validation and test nodes.
+    """Draw the labelled nodes of each class, and the validation and test nodes that are not given.
 
-    One random order of the nodes decides all, so that a class keeps its labelled nodes whichever
-    classes are masked. On a small graph validation and test shrink in proportion.
+    One random order of the nodes determines the split, so the labelled nodes of a class do not
+    depend on which classes are masked. On a small graph, validation and test shrink in proportion.
 
     Args:
         y: original classes, ``[V]``, -1 = unlabelled.
         unseen: masked classes.
-        labels_per_class: labelled nodes of each known class, -1 = all that are neither validation
-            nor test.
-        num_val, num_test: sizes, where ``val`` or ``test`` is not given; ``num_test`` -1 = all
-            nodes left.
-        split_seed: decides everything.
-        val, test: fixed ids.
+        labels_per_class: number of labelled nodes of each known class, -1 = all nodes that are
+            neither validation nor test nodes.
+        num_val, num_test: sizes, if ``val`` or ``test`` is not given; ``num_test`` -1 = all
+            remaining nodes.
+        split_seed: seed of the random order.
+        val, test: given ids.
 
     Raises:
-        InputError: a known class has fewer nodes than asked.
+        InputError: a known class has fewer nodes than requested.
     """
     order, free = shuffled(len(y), split_seed, "nodes"), _free(y, val, test)
     if labels_per_class == REST:
@@ -192,7 +195,7 @@ def draw(y: Tensor, unseen: Sequence[int] = (), *, labels_per_class: int, num_va
         for c in set(classes_of(y)) - set(unseen):
             nodes = order[(free & (y == c))[order]]
             if len(nodes) and torch.isin(nodes, torch.cat([val, test])).all():
-                # A rare class keeps a node to train on.
+                # A rare class keeps one training node.
                 val, test = val[val != nodes[0]], test[test != nodes[0]]
         free[torch.cat([val, test])] = False
 
@@ -219,7 +222,7 @@ def draw(y: Tensor, unseen: Sequence[int] = (), *, labels_per_class: int, num_va
 
 def draw_val_test(y: Tensor, *, num_val: int, num_test: int, split_seed: int,
                   val: Tensor | None = None, test: Tensor | None = None) -> tuple[Tensor, Tensor]:
-    """Validation and test nodes out of the labelled ones, as :func:`draw` makes them."""
+    """Draw validation and test nodes from the labelled nodes, as :func:`draw` does."""
     order = shuffled(len(y), split_seed, "nodes")
     val, test = _val_test(order[_free(y, val, test)[order]], num_val, num_test, val, test)
     return val.sort().values, test.sort().values
@@ -227,17 +230,19 @@ def draw_val_test(y: Tensor, *, num_val: int, num_test: int, split_seed: int,
 
 def publicly_labelled(nodes: Nodes, data: Data, unseen: Sequence[int], split_seed: int,
                       name: str) -> Nodes:
-    """The same split, in which the data set's own training nodes are the labelled ones.
+    """The same split, with the data set's own training nodes as labelled nodes.
 
     Raises:
-        InputError: it has none, or one of them is a validation or test node.
+        InputError: the data set has no training nodes, or one is a validation or test node.
     """
     if "train_mask" not in data:
-        raise InputError("labelled", "public", f"drawn: {name} has no public training nodes")
+        raise InputError.plain("labelled", f"{name} has no public training nodes",
+                               "Set labelled to drawn")
     train = _column(data.train_mask, split_seed) & (data.y >= 0)
     if train[torch.cat([nodes.val, nodes.test])].any():
-        allowed = "drawn, since drawn validation or test nodes are among the public training nodes"
-        raise InputError("labelled", "public", allowed)
+        raise InputError.plain(
+            "labelled", "some public training nodes were drawn as validation or test nodes",
+            "Set labelled to drawn")
     masked = torch.isin(data.y, torch.tensor(unseen, dtype=torch.long))
     return nodes._replace(train=(train & ~masked).nonzero().view(-1),
                           extra=(train & masked).nonzero().view(-1))
@@ -245,16 +250,16 @@ def publicly_labelled(nodes: Nodes, data: Data, unseen: Sequence[int], split_see
 
 def with_unseen(nodes: Nodes, y: Tensor, unseen: Sequence[int], kind: str, unscored: Sequence[int],
                 *, num_val: int, num_test: int, split_seed: int) -> Nodes:
-    """The same split with other nodes of masked classes in validation and test.
+    """The same split, with another choice of validation and test nodes of masked classes.
 
     Args:
         nodes: the split.
         y: original classes, ``[V]``, -1 = unlabelled.
         unseen: masked classes.
-        kind: ``split`` (as they are), ``all`` (each one is a test node, none is in validation) or
-            ``balanced`` (validation and test drawn anew, half of either from masked classes).
-        unscored: masked classes without a node in validation and test.
-        num_val, num_test, split_seed: of the nodes drawn anew.
+        kind: ``split`` (unchanged), ``all`` (all are test nodes, none is in validation) or
+            ``balanced`` (validation and test are drawn again, half of each from masked classes).
+        unscored: masked classes to exclude from validation and test.
+        num_val, num_test, split_seed: sizes and seed of nodes that are drawn again.
     """
     ids = torch.tensor([c for c in unseen if c not in unscored], dtype=torch.long)
     never = torch.isin(y, torch.tensor(list(unscored), dtype=torch.long))
@@ -276,7 +281,7 @@ def with_unseen(nodes: Nodes, y: Tensor, unseen: Sequence[int], kind: str, unsco
 
 def one_graph_task(name: str, graph: Data, nodes: Nodes, num_known: int, *, open_set: bool = False,
                    **fields: Any) -> ShiftTask:
-    """A task on one graph, whose pool are all nodes but the training ones; see ShiftTask."""
+    """A task on one graph, whose pool contains all nodes except the training nodes."""
     return ShiftTask(name=name, source=graph, target=graph, train=nodes.train, val=nodes.val,
                      test=nodes.test, pool=others(graph.num_nodes, nodes.train),
                      num_known=num_known, open_set=open_set, **fields)
@@ -285,9 +290,9 @@ def one_graph_task(name: str, graph: Data, nodes: Nodes, num_known: int, *, open
 def masked_task(name: str, data: Data, unseen: Sequence[int], nodes: Nodes, *,
                 open_set: bool = True, class_names: Sequence[str] = (),
                 info: Mapping[str, Any]) -> ShiftTask:
-    """One graph whose masked classes are relabelled unknown, with its oracle.
+    """A task on one graph whose masked classes are relabelled as unknown, with its oracle.
 
-    Known classes are renumbered ``0 .. N - 1`` in order; ``y_true`` keeps the original ones.
+    Known classes are renumbered ``0 .. N - 1`` in order; ``y_true`` keeps the original classes.
 
     Args:
         name: name of the task.
@@ -295,8 +300,8 @@ def masked_task(name: str, data: Data, unseen: Sequence[int], nodes: Nodes, *,
         unseen: masked classes.
         nodes: the split.
         open_set: whether there is an unknown class.
-        class_names: a name for each original class, by its number.
-        info: what to tell beside the masked classes.
+        class_names: name of each original class, by its number.
+        info: additional information about the split.
     """
     classes = classes_of(data.y)
 
@@ -317,12 +322,12 @@ def masked_task(name: str, data: Data, unseen: Sequence[int], nodes: Nodes, *,
 
 
 def _column(mask: Tensor, split_seed: int) -> Tensor:
-    """The mask ``[V]`` of one of several public splits ``[V, K]``, or of the only one."""
+    """Mask ``[V]`` of the selected public split out of ``[V, K]``, or the only one."""
     return mask if mask.dim() == 1 else mask[:, split_seed % mask.size(1)]
 
 
 def _free(y: Tensor, val: Tensor | None, test: Tensor | None) -> Tensor:
-    """Which labelled nodes are neither validation nor test, ``[V]``."""
+    """Mask ``[V]`` of labelled nodes that are neither validation nor test nodes."""
     free = y >= 0
     for nodes in (val, test):
         if nodes is not None:
@@ -332,7 +337,7 @@ def _free(y: Tensor, val: Tensor | None, test: Tensor | None) -> Tensor:
 
 def _val_test(nodes: Tensor, num_val: int, num_test: int, val: Tensor | None, test: Tensor | None,
               share: float = 1.0) -> tuple[Tensor, Tensor]:
-    """Validation and test nodes, where they are not given, out of a share of ``nodes``."""
+    """Validation and test nodes, drawn from a share of ``nodes`` unless they are given."""
     room = int(len(nodes) * share)
     if val is None and test is None:
         if num_test == REST:

@@ -1,4 +1,4 @@
-"""Tasks of graphs made in memory: a block model with known classes and a known shift."""
+"""Synthetic tasks: random block-model graphs with a known shift."""
 from __future__ import annotations
 
 from typing import Annotated
@@ -22,38 +22,39 @@ def build(*, name: str = "", root: str = "", split_seed: int = 0,
           num_features: Annotated[int, Range(2)] = 500, signal: Share = 0.25, shift: Share = 0.2,
           labels_per_class: CountOrRest = 20, num_val: Count = 300,
           num_test: CountOrRest = 1000) -> ShiftTask:
-    """Make a task of synthetic graphs; the defaults are about as hard as Cora.
+    """Build a task from synthetic graphs. With the defaults it is about as difficult as Cora.
 
-    ``open_set`` masks classes of one graph, as the shift of that name does. ``close_set`` makes two
-    graphs of the same classes: the source is labelled, the target is not, and class shares and
-    class words of the target differ by ``shift``; ``num_val`` labelled source nodes are held out as
-    ``source_val``, and validation and test nodes are drawn from the target.
+    ``open_set`` masks classes of one graph, as the shift ``open_set`` does. ``close_set`` generates
+    two graphs with the same classes. The source is labelled and the target is not. Class
+    proportions and class-specific words of the target differ by ``shift``. ``num_val`` labelled
+    source nodes are held out as ``source_val``; validation and test nodes are drawn from the
+    target.
 
     Args:
         name, root: ignored.
-        split_seed: decides the graphs and the split.
+        split_seed: seed of the graphs and of the split.
         mode: ``open_set`` or ``close_set``.
         num_nodes: number of nodes of each graph.
-        num_classes: number of classes, masked ones included.
-        num_unseen: number of classes to mask, drawn from ``split_seed``.
-        unseen: the classes to mask; overrides ``num_unseen``.
-        avg_degree: mean degree of a node.
-        homophily: share of edges inside classes.
-        degree_exponent: exponent of the power law of degrees, above 2; 0 = all alike.
-        class_imbalance: size of the largest class over that of the smallest.
-        blocks_per_class: communities that a class falls into.
+        num_classes: number of classes, including masked ones.
+        num_unseen: number of classes to mask, drawn with ``split_seed``.
+        unseen: ids of the classes to mask; overrides ``num_unseen``.
+        avg_degree: mean node degree.
+        homophily: share of edges within classes.
+        degree_exponent: exponent of the power law of degrees, above 2; 0 = equal expected degrees.
+        class_imbalance: size of the largest class divided by that of the smallest.
+        blocks_per_class: number of communities per class.
         num_features: number of binary word features.
-        signal: share of a node's words that tell its class, 0 to 1.
-        shift: in ``close_set``, how far the target is from the source, 0 to 1: the share of each
-            class's words that others replace, and how far class shares move towards those in
-            another order.
-        labels_per_class: labelled nodes of each known class; -1 = all that are neither validation
-            nor test.
-        num_val: validation nodes, less on a small graph.
-        num_test: test nodes, less on a small graph; -1 = all other nodes.
+        signal: share of a node's words that depend on its class, 0 to 1.
+        shift: in ``close_set``, size of the shift, 0 to 1. It is the share of each class's words
+            that are replaced, and how far the class proportions move towards a random permutation
+            of them.
+        labels_per_class: number of labelled nodes of each known class; -1 = all nodes that are
+            neither validation nor test nodes.
+        num_val: number of validation nodes; reduced on a small graph.
+        num_test: number of test nodes; reduced on a small graph; -1 = all other nodes.
 
     Raises:
-        InputError: a value out of its range, or too few nodes.
+        InputError: a value is out of range, or there are too few nodes.
     """
     rng = splits.generator(split_seed, "synthetic")
     shape = {"num_nodes": num_nodes, "avg_degree": avg_degree, "homophily": homophily,

@@ -16,10 +16,10 @@ from graphgym_srnc.task import ShiftTask
 
 BOUNDS = {"srnc": (2010, 2014, 2016, 2018, 2020), "eerm": (2011, 2014, 2016, 2018, 2020),
           "ogb": (2017, 2018, 2020)}
-"""Last year of the source, of validation, and of each test period."""
+"""Last year of the source, of validation, and of each test period, by split."""
 
 NODES = (12_974, 28_151, 28_374, 51_241, 48_603)
-"""Papers of the real ogbn-arxiv between the bounds of ``srnc``, as the paper counts them."""
+"""Papers of the real ogbn-arxiv between the bounds of ``srnc``, as stated in the paper."""
 
 GENERATED, REAL = "arxiv_like", "ogbn-arxiv"
 
@@ -29,46 +29,44 @@ def build(*, name: str = "", root: str = "", split_seed: int = 0, period: Count 
           scale: Annotated[float, Range(0, 1, "right")] = 1.0, num_unseen: Natural = 0,
           unseen: list[int] = [],  # noqa: B006
           source_val_share: Annotated[float, Range(0, 1, "left")] = 0.2) -> ShiftTask:
-    """Make a task of a graph that grows: the source is its beginning, the target a later state.
+    """Build a task from a growing graph: the source is an early state, the target a later one.
 
-    ============ ============== ============== ====================================
-    split        labels until   validation     test periods
-    ============ ============== ============== ====================================
-    ``srnc``     2010           2011-2014      2015-2016, 2017-2018, 2019-2020
-    ``eerm``     2011           2012-2014      the same
-    ``ogb``      2017           2018           2019-2020
-    ============ ============== ============== ====================================
+    - ``srnc``: labels until 2010, validation 2011-2014, test periods 2015-2016, 2017-2018,
+      2019-2020.
+    - ``eerm``: labels until 2011, validation 2012-2014, the same test periods.
+    - ``ogb``: labels until 2017, validation 2018, test period 2019-2020.
 
-    Each graph is induced on all nodes until its last year, so the source lies in the validation
-    graph and that in the target. Test nodes are those of the period; all target nodes that are not
-    in the source may serve as unlabelled ones. Graphs also carry ``node_year`` ``[V]``. In the
-    oracle half of the period's nodes are labelled too, a tenth of them validate, and it is scored
-    on the others.
+    Each graph is induced on all nodes until its last year. The source is therefore a part of the
+    validation graph, which is a part of the target. Test nodes are those of the period. The pool
+    contains all target nodes that are not in the source. Graphs also have ``node_year`` ``[V]``.
+    The oracle also labels half of the period's nodes, validates on a tenth of them, and is tested
+    on the rest.
 
-    ``arxiv_like`` has the years and classes of the real papers, but invented features and
-    citations. The paper counts 2,501,829 edges for the real graph: its 1,166,243 citations with
-    their reverses, repeated ones included, and a self-loop a node. Here repeated edges are merged,
-    as on every other graph (2,315,598 remain), and a backbone adds the self-loops that it wants.
+    ``arxiv_like`` has the years and classes of the real papers, but synthetic features and
+    citations. The real graph has 1,166,243 citations. The paper counts 2,501,829 edges: the
+    citations, their reverses, and one self-loop per node. Here repeated edges are merged, as in
+    every other data set, which leaves 2,315,598. Backbones add self-loops where they need them.
 
     Args:
-        name: ``ogbn-arxiv``, read by the package ``ogb``; or ``arxiv_like``, made in memory from
-            ``split_seed``.
-        root: the data folder of ``ogbn-arxiv``.
-        split_seed: decides masked classes, held-out nodes, the oracle, and all of ``arxiv_like``.
-        period: which test period, 1 for the first.
-        split: ``srnc`` (the paper's), ``eerm`` or ``ogb``: whose years.
-        scale: share of the papers of each year, for ``arxiv_like`` only; each class keeps two
-            source nodes at least.
-        num_unseen: number of classes without labels, drawn from ``split_seed``; 0 = close-set
-            shift. Their nodes are the source's only ones that neither teach nor are held out: a
-            method that looks at the index sets knows them (no method here does by default).
+        name: ``ogbn-arxiv``, which the package ``ogb`` loads; or ``arxiv_like``, a synthetic graph
+            generated from ``split_seed``.
+        root: data folder of ``ogbn-arxiv``.
+        split_seed: seed of masked classes, held-out nodes, the oracle, and the graph
+            ``arxiv_like``.
+        period: test period, 1 = the first.
+        split: years of the periods: ``srnc`` (the paper's), ``eerm`` or ``ogb``.
+        scale: share of the papers of each year, for ``arxiv_like`` only; each class keeps at least
+            two source nodes.
+        num_unseen: number of classes without labels, drawn with ``split_seed``; 0 = close-set
+            shift. Only their source nodes are neither training nor held-out nodes, so the index
+            sets reveal them. No method uses this by default.
         unseen: ids of the classes without labels; overrides ``num_unseen``.
-        source_val_share: share of the labelled source nodes that are held out for selection on the
+        source_val_share: share of the labelled source nodes to hold out for selection on the
             source.
 
     Raises:
-        InputError: a value out of its range, a data set without years or other than the real one,
-            or a class without a source node.
+        InputError: a value is out of range, the data set has no years or is not the real one, or a
+            class has no source node.
     """
     source_end, val_end, *ends = BOUNDS[split]
     begins = [val_end, *ends]
@@ -87,15 +85,15 @@ def build(*, name: str = "", root: str = "", split_seed: int = 0, period: Count 
     taught = splits.classes_of(source.y[train])
     missing = [c for i, c in enumerate(known) if i not in taught]
     if missing:
-        allowed = f"also {missing}: no node of these classes until {source_end}"
-        raise InputError("unseen", masked, allowed)
+        message = f"no node until {source_end} has class {', '.join(map(str, missing))}"
+        raise InputError.plain("unseen", message, f"Mask the classes {sorted(masked + missing)}")
     val, test = _between(validation, source_end, val_end), _between(target, begin, end)
     for part, nodes, after, until in (("validation", val, source_end, val_end),
                                       ("test", test, begin, end)):
         if not len(nodes):
-            allowed = (f"a graph with {part} nodes of {after + 1}-{until}, instead of "
+            message = (f"{name!r} has no {part} node of {after + 1}-{until}; its years are "
                        f"{_histogram(data.node_year)}")
-            raise InputError("name", name, allowed)
+            raise InputError.plain("name", message)
 
     title = f"temporal/{name}/{begin + 1}-{end}"
     names = arxiv_histogram.CLASS_NAMES
@@ -117,22 +115,23 @@ def build(*, name: str = "", root: str = "", split_seed: int = 0, period: Count 
 def _load(name: str, root: str, split_seed: int, scale: float, split: str) -> Data:
     if name == GENERATED:
         rng = splits.generator(split_seed, "arxiv_like")
-        # Of all splits, so that each is one of the same graph.
+        # The minimum over all splits, so that every split uses the same graph.
         known_until = min(years[0] for years in BOUNDS.values())
         papers = arxiv_like.years_and_labels(scale, known_until, rng)
         return cleaning.clean(arxiv_like.arxiv_like(*papers, rng=rng), GENERATED)
     if not name or catalogue.resolve(name) != ("OGB", REAL):
         raise InputError("name", name, f"{REAL} or {GENERATED}")
     if scale != 1:
-        raise InputError("scale", scale, f"1 for {name}: only {GENERATED} can be made smaller")
+        raise InputError.plain("scale", f"only {GENERATED} can be made smaller",
+                               f"Set scale to 1 for {name}")
     data = datasets.load(name, root)
     bounds = torch.tensor(BOUNDS["srnc"])
     period = torch.bucketize(data.node_year, bounds)
     counts = tuple(torch.bincount(period, minlength=len(bounds)).tolist())
     if split == "srnc" and counts != NODES:
-        allowed = (f"the real {REAL} with {NODES} papers until {BOUNDS['srnc']}, instead of "
-                   f"{counts}; the years here are {_histogram(data.node_year)}")
-        raise InputError("name", name, allowed)
+        message = (f"this is not the real {REAL}: it has {counts} papers until {BOUNDS['srnc']}, "
+                   f"not {NODES}; its years are {_histogram(data.node_year)}")
+        raise InputError.plain("name", message)
     return data
 
 
@@ -142,7 +141,7 @@ def _histogram(year: Tensor) -> str:
 
 
 def _until(last: int, data: Data, known: Sequence[int]) -> Data:
-    """The graph induced on all nodes until a year; all but known classes are the unknown one."""
+    """Subgraph of the nodes until a year; classes not in ``known`` become the unknown class."""
     nodes = data.node_year <= last
     number = nodes.cumsum(0) - 1
     edges = number[data.edge_index[:, nodes[data.edge_index].all(0)]]
@@ -151,13 +150,13 @@ def _until(last: int, data: Data, known: Sequence[int]) -> Data:
 
 
 def _between(graph: Data, after: int, until: int) -> Tensor:
-    """The labelled nodes of some years."""
+    """Labelled nodes of the years ``after + 1`` to ``until``."""
     years = (graph.node_year > after) & (graph.node_year <= until)
     return (years & (graph.y >= 0)).nonzero().view(-1)
 
 
 def _hold_out(y: Tensor, num_known: int, share: float, split_seed: int) -> tuple[Tensor, Tensor]:
-    """Training and held-out nodes of known classes; the first of each class always trains."""
+    """Training and held-out nodes of known classes; each class keeps at least one training node."""
     order = splits.shuffled(len(y), split_seed, "nodes")
     order = order[(y[order] >= 0) & (y[order] < num_known)]
     first = torch.zeros(len(order), dtype=torch.bool)
@@ -172,7 +171,7 @@ def _oracle(name: str, graph: Data, num_classes: int, test: Tensor, source_end: 
             split_seed: int, **fields: Any) -> ShiftTask | None:
     """The target graph with half of the period's nodes labelled.
 
-    None where they are too few, or a class would have no label.
+    None if there are too few nodes, or if a class has no labelled node.
     """
     order = test[splits.shuffled(len(test), split_seed, "period oracle")]
     half, tenth = len(order) // 2, -(-len(order) // 10)

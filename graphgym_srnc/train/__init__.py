@@ -1,1 +1,1 @@
-"""The loop over episodes, what it selects by, and how predictions are scored and judged."""
+"""Training loop over episodes, selection of the best episode, scores and diagnostics."""

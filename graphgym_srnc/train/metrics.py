@@ -1,4 +1,4 @@
-"""Scores of a prediction: F1s, recalls, the unknown class, and clustering accuracy."""
+"""Scores of predictions: F1, recall, detection of the unknown class, clustering and calibration."""
 from __future__ import annotations
 
 import math
@@ -17,14 +17,15 @@ if TYPE_CHECKING:
 
 
 class ExtraScores(NamedTuple):
-    """Scores of a user's own, and which score selects an episode.
+    """User-defined scores, and the score that selects an episode.
 
     Args:
-        functions: by name, as GraphGym calls a registered metric: with a list of labels ``[n]`` and
-            one of log-probabilities ``[n, N(+1)]``, of which the last class is the unknown one and
-            the likeliest one the decision, and ``classification_multi``.
-        best: the score of validation nodes that ``target_val`` and ``source_val`` go by.
-        least: whether the least one is the best.
+        functions: metrics by name, with the signature of metrics registered with GraphGym. They
+            receive a list of labels ``[n]``, a list of log-probabilities ``[n, N(+1)]``, and
+            ``classification_multi``. The unknown class is last, and the most probable class is the
+            predicted one.
+        best: score on validation nodes that ``target_val`` and ``source_val`` use.
+        least: whether a smaller score is better.
     """
 
     functions: Mapping[str, Callable[[list[Tensor], list[Tensor], str], float]] = {}
@@ -32,7 +33,12 @@ class ExtraScores(NamedTuple):
     least: bool = False
 
     def of(self, method: Method, scores: Tensor, label: Tensor) -> dict[str, float]:
-        """Each score that is a finite number, of scores ``[n, K]`` and labels ``[n]``.
+        """Finite scores of all functions, by name.
+
+        Args:
+            method: the method, which converts scores to probabilities.
+            scores: scores of the method, ``[n, K]``.
+            label: true classes, ``[n]``.
 
         Raises:
             InputError: a function fails.
@@ -44,15 +50,16 @@ class ExtraScores(NamedTuple):
         for name, function in self.functions.items():
             try:
                 found[name] = float(function([label.cpu()], [log_p], "classification_multi"))
-            except Exception as error:  # a stranger's function may raise anything
+            except Exception as error:  # a foreign function may raise any exception
                 cause = " ".join(f"{type(error).__name__}: {error}".split())[:200]
-                raise InputError("custom_metrics", name, "a metric that gives a number of [labels],"
-                                 f" [log-probabilities] and classification_multi ({cause})",
-                                 ) from error
+                raise InputError.plain(
+                    "custom_metrics", f"the metric {name} failed ({cause})",
+                    "It is called with [labels], [log-probabilities] and 'classification_multi' "
+                    "and must return a number") from error
         return {name: value for name, value in found.items() if math.isfinite(value)}
 
     def value(self, scores: Mapping[str, float]) -> float:
-        """How good an episode with such scores is; a larger one is better."""
+        """Selection score of an episode with these scores; larger is better."""
         if self.best not in scores:
             return -math.inf
         return -scores[self.best] if self.least else scores[self.best]
@@ -60,9 +67,14 @@ class ExtraScores(NamedTuple):
 
 def scores_of(method: Method, task: ShiftTask, scores: Tensor, label: Tensor,
               extra: ExtraScores = ExtraScores()) -> dict[str, float]:
-    """Every figure of a method's scores ``[n, N(+1)]`` on nodes with labels ``[n]``.
+    """All scores of a method's predictions; empty if there are no nodes.
 
-    There is none where there is no node.
+    Args:
+        method: the trained method.
+        task: the scenario.
+        scores: scores of the method, ``[n, N(+1)]``.
+        label: true classes, ``[n]``.
+        extra: user-defined scores.
     """
     if not len(label):
         return {}
@@ -74,32 +86,40 @@ def scores_of(method: Method, task: ShiftTask, scores: Tensor, label: Tensor,
 
 
 def confusion_matrix(prediction: Tensor, label: Tensor, num_outputs: int) -> Tensor:
-    """Counts ``[num_outputs, num_outputs]``: row = true class, column = predicted class."""
+    """Confusion matrix ``[num_outputs, num_outputs]``: row = true class, column = predicted class.
+    """
     flat = label * num_outputs + prediction
     return torch.bincount(flat, minlength=num_outputs ** 2).reshape(num_outputs, num_outputs)
 
 
 def classification_scores(prediction: Tensor, label: Tensor, num_known: int,
                           open_set: bool) -> dict[str, float]:
-    r"""Micro-F1, Macro-F1, macro recall, and in open-set shift scores of both sides of the cut.
+    """Micro-F1, Macro-F1, macro recall; in open-set shift also scores of known and unknown nodes.
 
-    In single-label classification Micro-F1 is the accuracy. ``macro_recall`` is what the paper
-    prints as "Macro-F1": :math:`\frac{1}{N_\text{test}} \sum_i |\hat y = y = i| / |y = i|`;
-    ``macro_f1`` averages the F1 of each class. Classes with neither a true nor a predicted node do
-    not count (scikit-learn's rule), nor does the unknown one where no node is unknown.
+    - ``micro_f1``: Micro-F1, which equals the accuracy in single-label classification.
+    - ``macro_f1``: mean F1 of the classes.
+    - ``macro_recall``: mean recall of all classes, in open-set shift including the unknown class.
+      The paper prints it as "Macro-F1"; others call it OS.
+    - ``unknown_recall`` (UNK) and ``unknown_precision``: those of the unknown class.
+    - ``known_accuracy``: share of known nodes that are predicted correctly.
+    - ``known_recall`` (OS*): mean recall of the known classes.
+    - ``hs``: harmonic mean of ``known_accuracy`` and ``unknown_recall``, as in the code of UAGA.
 
-    Of the unknown class there are ``unknown_recall`` (UNK) and ``unknown_precision``. Of the known
-    ones, where to call a node unknown is an error, ``known_accuracy`` is the share of right nodes
-    and ``known_recall`` (OS*) the mean recall of the classes; ``macro_recall`` is OS, over all
-    :math:`N + 1`. ``hs`` is the harmonic mean of ``known_accuracy`` and ``unknown_recall``, as in
-    the code of UAGA (Shen et al., AAAI 2025). A score of nodes that are not there is absent: those
-    of the unknown class, those of the known ones, or ``hs`` with either.
+    Classes with neither a true nor a predicted node are excluded, as in scikit-learn. The unknown
+    class is also excluded if no node is unknown. A known node predicted as unknown is an error. A
+    score is absent if it needs known or unknown nodes and there are none.
 
     Args:
         prediction: predicted classes, ``[n]``, in ``0 .. num_known`` (``num_known`` = unknown).
         label: true classes, ``[n]``.
         num_known: :math:`N`.
         open_set: whether there is an unknown class to score.
+
+    Returns:
+        Scores by name.
+
+    References:
+        Shen et al. (AAAI 2025), UAGA.
     """
     counts = confusion_matrix(prediction, label, num_known + int(open_set)).double()
     hit, true, predicted = counts.diagonal(), counts.sum(1), counts.sum(0)
@@ -127,28 +147,35 @@ def classification_scores(prediction: Tensor, label: Tensor, num_known: int,
 
 
 def detection_scores(confidence: Tensor, unknown: Tensor, right: Tensor) -> dict[str, float]:
-    """How well a confidence tells unknown nodes from known ones, whatever the threshold.
+    """Threshold-free scores of how well the confidence separates known from unknown nodes.
 
-    ``unknown_auroc``: the chance that an unknown node looks less sure than a known one.
-    ``unknown_aupr``: average precision with unknown as the positive class. ``unknown_fpr95``: share
-    of unknown nodes that are let through as known at the cut that lets 95 % of the known nodes
-    through (smaller is better). ``oscr``: area under the share of known nodes that are let through
-    and get their right class, against the share of unknown nodes let through (Dhamija et al.,
-    NeurIPS 2018): the chance that a known node is right and looks surer than an unknown one. There
-    is none where all nodes are of one kind.
+    - ``unknown_auroc``: probability that an unknown node is less confident than a known node.
+    - ``unknown_aupr``: average precision with the unknown class as positive.
+    - ``unknown_fpr95``: share of unknown nodes accepted as known at the threshold that accepts 95 %
+      of the known nodes (smaller is better).
+    - ``oscr``: area under the curve of correctly classified known nodes against accepted unknown
+      nodes. It equals the probability that a known node is classified correctly and is more
+      confident than an unknown node.
 
     Args:
-        confidence: how sure it is that a node is of a known class, ``[n]``.
-        unknown: whether it is of the unknown class, ``[n]``.
-        right: whether the likeliest known class is the true one, ``[n]``; only known nodes count.
+        confidence: confidence that a node is of a known class, ``[n]``.
+        unknown: whether the node is of the unknown class, ``[n]``.
+        right: whether the most probable known class is the true one, ``[n]``; only known nodes
+            count.
+
+    Returns:
+        Scores by name; empty if all nodes are known or all are unknown.
+
+    References:
+        Dhamija et al. (NeurIPS 2018) for the OSCR.
     """
-    from sklearn import metrics as scikit  # slow, and needed in open-set shift alone
+    from sklearn import metrics as scikit  # slow import, needed in open-set shift only
     sure, unknown = confidence.double().cpu().numpy(), unknown.cpu().numpy()
     right = right.cpu().numpy()
     if unknown.all() or not unknown.any():
         return {}
     let_through, kept, _ = scikit.roc_curve(~unknown, sure, drop_intermediate=False)
-    # Sums of shares may be above 1 in their last digit, which a record is not read back with.
+    # Rounding may give values just above 1, which the record's validation would reject.
     return {"unknown_auroc": min(1.0, float(scikit.roc_auc_score(unknown, -sure))),
             "unknown_aupr": min(1.0, float(scikit.average_precision_score(unknown, -sure))),
             "unknown_fpr95": float(let_through[kept >= 0.95].min()),
@@ -156,9 +183,9 @@ def detection_scores(confidence: Tensor, unknown: Tensor, right: Tensor) -> dict
 
 
 def _oscr(right: np.ndarray, unknown: np.ndarray, num_known: int) -> float:
-    """The share of pairs of a known and an unknown node in which the former is right and surer.
+    """Share of pairs of a known and an unknown node with the known one correct and more confident.
 
-    Such a pair of one confidence counts half, which is the trapezoidal rule of the curve.
+    Ties count half, which corresponds to the trapezoidal rule.
     """
     unknown = np.sort(unknown)
     below, up_to = (np.searchsorted(unknown, right, side) for side in ("left", "right"))
@@ -166,7 +193,15 @@ def _oscr(right: np.ndarray, unknown: np.ndarray, num_known: int) -> float:
 
 
 def clustering_scores(cluster: Tensor, label: Tensor) -> dict[str, float]:
-    """ACC (best one-to-one map of clusters to classes) and NMI of clusters and labels ``[n]``."""
+    """Clustering accuracy (best one-to-one map of clusters to classes) and NMI.
+
+    Args:
+        cluster: cluster of each node, ``[n]``.
+        label: true classes, ``[n]``.
+
+    Returns:
+        ``acc`` and ``nmi``.
+    """
     from sklearn import metrics as scikit
     classes, clusters = (np.unique(part, return_inverse=True)[1] for part in (label, cluster))
     table = scikit.confusion_matrix(classes, clusters)
@@ -176,15 +211,20 @@ def clustering_scores(cluster: Tensor, label: Tensor) -> dict[str, float]:
 
 
 def reliability(probability: Tensor, correct: Tensor, bins: int = 15) -> list[list[float]]:
-    r"""The reliability curve (Guo et al., ICML 2017).
+    r"""Reliability curve of predicted probabilities.
 
-    For each bin :math:`(\frac{m-1}{M}, \frac mM]` with a node in it: the mean probability of the
-    predicted class, the share of right predictions, and the number of nodes.
+    The bins are :math:`(\frac{m-1}{M}, \frac mM]`; empty bins are omitted.
 
     Args:
-        probability: that of the predicted class, ``[n]``.
-        correct: whether it is the true one, ``[n]``.
+        probability: probability of the predicted class, ``[n]``.
+        correct: whether the predicted class is the true one, ``[n]``.
         bins: :math:`M`.
+
+    Returns:
+        For each bin the mean probability, the accuracy and the number of nodes.
+
+    References:
+        Guo et al. (ICML 2017).
     """
     index = ((probability.double() * bins).ceil().long() - 1).clamp(0, bins - 1)
     curve = []
@@ -196,6 +236,12 @@ def reliability(probability: Tensor, correct: Tensor, bins: int = 15) -> list[li
 
 
 def expected_calibration_error(curve: list[list[float]]) -> float:
-    r"""ECE of a reliability curve, :math:`\sum_m \frac{n_m}{n} |\text{acc}_m - \text{conf}_m|`."""
+    r"""Expected calibration error (ECE) of a reliability curve.
+
+    .. math:: \sum_m \frac{n_m}{n} |\text{acc}_m - \text{conf}_m|
+
+    Args:
+        curve: the result of :func:`reliability`.
+    """
     total = sum(count for _, _, count in curve)
     return sum(count * abs(accuracy - sure) for sure, accuracy, count in curve) / total

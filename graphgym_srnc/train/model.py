@@ -1,4 +1,4 @@
-"""A trained model: a method without its training graphs, which predicts and fits into one file."""
+"""Trained models, which predict without their training graphs and are saved to one file."""
 from __future__ import annotations
 
 import contextlib
@@ -24,26 +24,28 @@ from graphgym_srnc.options import options as options_of
 from graphgym_srnc.task import HIDDEN, ShiftTask, Sizes
 
 FORMAT = 3
-"""Format of model files. Estimators and runs each had another one of number 1; 2 had no seal."""
+"""Format of model files. Format 1 was used by two incompatible writers; format 2 has no checksum.
+"""
 
 UNSEALED = 2
-"""The format without a seal, which is still read."""
+"""Format without a checksum, which can still be read."""
 
 UNKNOWN = "unknown"
 """Name of the unknown class."""
 
 
 class Prediction(NamedTuple):
-    """What a model predicts for the nodes of a graph.
+    """Predictions of a model for the nodes of a graph.
 
     Args:
-        label: the class, ``[V]``; :math:`N` is the unknown one.
-        posterior: probabilities ``[V, N]`` or, in open-set shift, ``[V, N + 1]``; the likeliest
-            class is ``label``.
-        confidence: how sure the method is that the node is of a known class, ``[V]``, on the scale
-            of its threshold.
-        cluster: the cluster by the first cluster GNN, ``[V]``; None for a method without one.
-        hidden: the last hidden state, ``[V, H]``, of that cluster GNN or else of the classifier.
+        label: predicted class, ``[V]``; :math:`N` is the unknown class.
+        posterior: class probabilities ``[V, N]``, or ``[V, N + 1]`` in open-set shift; the most
+            probable class is ``label``.
+        confidence: confidence that the node is of a known class, ``[V]``, on the scale of the
+            threshold.
+        cluster: cluster assigned by the first cluster GNN, ``[V]``; None for a method without one.
+        hidden: last hidden state, ``[V, H]``, of the cluster GNN, or of the classifier if there is
+            no cluster GNN.
     """
 
     label: Tensor
@@ -55,15 +57,15 @@ class Prediction(NamedTuple):
 
 @dataclass(eq=False)
 class TrainedModel:
-    """A trained method without the graphs it was trained on.
+    """A trained method without its training graphs.
 
     Args:
-        method, options: the method with the modules that predictions need, and its options.
-        classes: the label of each class in the order of the posterior, a number or a word; in
-            open-set shift the last one is that of the unknown class, -1 or a word.
-        dense: whether the target graph in training had dense features, which are scaled otherwise;
-            those of any other graph are scaled as these were.
-        facts: plain values that the writer of a file wants to keep beside the model.
+        method, options: the method with the modules needed for prediction, and its options.
+        classes: label of each class in the order of the posterior, an integer or a string. In
+            open-set shift the last one is the unknown class, -1 or a string.
+        dense: whether the target graph in training had dense features. Features of all other graphs
+            are scaled in the same way.
+        facts: additional plain values to store with the model.
     """
 
     method: Method
@@ -79,7 +81,7 @@ class TrainedModel:
     @classmethod
     def of(cls, method: Method, task: ShiftTask, options: dict[str, Any],
            classes: Sequence[int | str], facts: dict[str, Any]) -> TrainedModel:
-        """The model of a method that was trained on a task; modules of the losses are left out."""
+        """The model of a trained method, without the modules used only by the losses."""
         encoder, state = replace(method.encoder, base=None), method.state_dict()
         dense = is_dense(task.target, encoder.features)
         predictor = _rebuilt(type(method), encoder, options, task.sizes, state)
@@ -87,33 +89,37 @@ class TrainedModel:
 
     @property
     def name(self) -> str:
-        """The name by which :func:`graphgym_srnc.methods.find` finds the method."""
+        """Name of the method for :func:`graphgym_srnc.methods.find`."""
         return self.method.key()
 
     @property
     def class_names(self) -> tuple[str, ...]:
-        """The classes as text, in the order of the posterior."""
+        """Names of the classes in the order of the posterior."""
         return tuple(UNKNOWN if label == HIDDEN else str(label) for label in self.classes)
 
     def checked(self, graph: Data) -> Data:
-        """The features and edges of a graph that is to be predicted, on the method's device.
+        """Validated features and edges of a graph to predict, on the device of the method.
 
         Raises:
-            InputError: they are not what they should be, or not as many features as in training.
+            InputError: features or edges are invalid, or the number of features differs from
+                training.
         """
         graph, expected = shifts.unlabelled(graph), self.method.task.num_features
         if graph.num_features != expected:
-            allowed = f"{expected}, as in training"
-            raise InputError("graph: x", f"{graph.num_features} features", allowed)
+            message = f"the graph has {graph.num_features} features, and training had {expected}"
+            raise InputError.plain("graph: x", message, "Make the same features as in training")
         graph = graph.to(self.method.threshold.device)
         if is_dense(graph, self.method.encoder.features) != self.dense:
-            graph.x = graph.x.view_as(graph.x)  # the caller's tensor stays without the mark
+            graph.x = graph.x.view_as(graph.x)  # do not set the attribute on the caller's tensor
             graph.x.dense = self.dense
         return graph
 
     @torch.no_grad()
     def predict(self, graph: Data) -> Prediction:
-        """Predict all nodes of any graph with ``x`` ``[V, F]`` and ``edge_index`` ``[2, E]``.
+        """Predict all nodes of a graph.
+
+        Args:
+            graph: a ``Data`` with ``x`` ``[V, F]`` and ``edge_index`` ``[2, E]``.
 
         Raises:
             InputError: see :meth:`checked`.
@@ -125,11 +131,11 @@ class TrainedModel:
 
     @torch.no_grad()
     def embedding(self, graph: Data) -> Tensor:
-        """The last hidden state ``[V, H]`` of a graph that :meth:`checked` gave."""
+        """Last hidden state ``[V, H]`` of a graph returned by :meth:`checked`."""
         return _cluster_and_hidden(self.method, graph)[1]
 
     def save(self, path: str | os.PathLike) -> None:
-        """Write the model into one file, whole or not at all.
+        """Save the model to one file. The file is written completely or not at all.
 
         Raises:
             InputError: the file cannot be written.
@@ -148,24 +154,25 @@ class TrainedModel:
         try:
             atomic.write_bytes(Path(path), content.getvalue())
         except OSError as error:
-            allowed = f"a file that can be written ({error.strerror})"
-            raise InputError("path", str(path), allowed) from error
+            message = f"{path} cannot be written ({error.strerror})"
+            raise InputError.plain("path", message) from error
 
 
 def is_dense(graph: Data, features: str) -> bool:
-    """Whether features are scaled as dense ones are, or, on disk, are read as such."""
+    """Whether the features of a graph are scaled as dense features; features on disk always are."""
     return not isinstance(prepare(graph, features).x, Sparse)
 
 
 def load(path: str | os.PathLike, encoder: EncoderSpec | None = None) -> TrainedModel:
-    """Read a file that :meth:`TrainedModel.save` has written, to the CPU; no code in it is run.
+    """Load a file saved by :meth:`TrainedModel.save` to the CPU, without executing code in it.
 
     Args:
         path: the file.
-        encoder: used where layers are registered with GraphGym, which the file alone cannot give.
+        encoder: encoder specification; required if layers are registered with GraphGym, since the
+            file does not contain them.
 
     Raises:
-        InputError: there is no such file, it is damaged or of another kind, or needs ``encoder``.
+        InputError: the file does not exist, is damaged or of another kind, or needs ``encoder``.
     """
     with refused(path):
         about, state = _read(Path(path))
@@ -178,19 +185,19 @@ def load(path: str | os.PathLike, encoder: EncoderSpec | None = None) -> Trained
             _check_types(about["encoder"], get_type_hints(EncoderSpec))
             encoder = EncoderSpec(**about["encoder"])
         elif encoder is None:
-            raise ValueError(f"its layer {about['encoder']['kind']} is registered with GraphGym, so"
-                             " that only the folder of its run tells how it is made")
+            raise ValueError(f"its layer {about['encoder']['kind']} is registered with GraphGym; "
+                             "load the folder of its run instead")
         method = _rebuilt(kind, encoder, options, Sizes(**sizes), state)
         if len(classes) != method.task.num_outputs:
-            raise ValueError(f"{len(classes)} classes where there are {method.task.num_outputs}")
+            raise ValueError(f"{len(classes)} classes instead of {method.task.num_outputs}")
         return TrainedModel(method, options, classes, about["dense"] is True, facts)
 
 
 def facts_of(path: str | os.PathLike) -> dict[str, Any]:
-    """The facts, and the method as ``method``, that a file keeps beside its weights.
+    """Additional values that are stored with a model, and the name of its method as ``method``.
 
     Raises:
-        InputError: there is no such file, or it is damaged or of another kind or format.
+        InputError: the file does not exist, is damaged, or is of another kind or format.
     """
     with refused(path):
         about, _ = _read(Path(path))
@@ -200,21 +207,22 @@ def facts_of(path: str | os.PathLike) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def refused(path: str | os.PathLike) -> Iterator[None]:
-    """Whatever goes wrong in here becomes an ``InputError`` about a model file."""
+    """Convert any exception raised in the context to an ``InputError`` about a model file."""
     try:
         yield
-    except Exception as error:  # torch has no error of its own for a file that it did not write
-        reason = "it is damaged, or of something else"
+    except Exception as error:  # torch has no specific exception for foreign files
+        reason = "it is damaged, or another kind of file"
         if isinstance(error, OSError):
             reason = error.strerror
         elif isinstance(error, (TypeError, ValueError)):
-            # Not of other errors: of a foreign pickle torch says how to run the code in it.
+            # Other messages are hidden: for a foreign pickle torch explains how to run its code.
             reason = textwrap.shorten(str(error), 200)
-        raise InputError("path", str(path), f"the file of a trained model ({reason})") from error
+        message = f"{path} cannot be read as a trained model ({reason})"
+        raise InputError.plain("path", message) from error
 
 
 def original_labels(task: ShiftTask) -> list[int]:
-    """The number of each known class in the data, and -1 for the unknown one."""
+    """Original class number of each known class, and -1 for the unknown class."""
     y, y_true = (labels[task.train] for labels in
                  (task.source.y, getattr(task.source, "y_true", task.source.y)))
     known = [int(y_true[y == label][0]) for label in range(task.num_known)]
@@ -222,16 +230,16 @@ def original_labels(task: ShiftTask) -> list[int]:
 
 
 def _read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    """What a file says of its model, and the weights."""
+    """Description and weights stored in a model file."""
     found, is_sealed = untrusted.saved(atomic.regular(path).read_bytes(), "cpu")
     about = json.loads(found["about"])
     number = about["format"]
     if number not in (UNSEALED, FORMAT):
         age = "newer " * (isinstance(number, int) and number > FORMAT)
-        raise ValueError(f"its format is {number}, of {age}version {about['version']}; this"
+        raise ValueError(f"its format is {number}, written by {age}version {about['version']}; this"
                          f" version reads format {FORMAT}")
     if is_sealed != (number == FORMAT):
-        raise ValueError("it is damaged, its checksum is missing")
+        raise ValueError("it is damaged: its checksum is missing")
     return about, found["state"]
 
 
@@ -243,10 +251,14 @@ def _check_types(values: Mapping[str, Any], types: Mapping[str, Any]) -> None:
 
 def _rebuilt(kind: type[Method], encoder: EncoderSpec, options: Mapping[str, Any], sizes: Sizes,
              state: Mapping[str, Tensor]) -> Method:
-    """A method that predicts by given weights; ValueError where they are not of its shapes."""
+    """Method with the given weights, ready to predict.
+
+    Raises:
+        ValueError: a weight is missing or has the wrong shape.
+    """
     method = kind(encoder=encoder, **options)
-    # Meta tensors draw no random numbers, so that a training in another thread is not disturbed.
-    # Layers of others may not know them.
+    # Meta tensors draw no random numbers, so training in another thread is not affected. Layers of
+    # other packages may not support them.
     with torch.device("meta") if encoder.make is None else torch.random.fork_rng(devices=[]):
         method.build(sizes)
     expected = method.state_dict()
@@ -259,13 +271,13 @@ def _rebuilt(kind: type[Method], encoder: EncoderSpec, options: Mapping[str, Any
 
 
 def _fits(weight: Tensor, blank: Tensor) -> bool:
-    """Whether a weight may take the place of an untrained one, of which size 0 means any."""
+    """Whether a weight matches an untrained one in dtype, layout and shape (size 0 matches any)."""
     alike = (weight.dtype, weight.layout, weight.dim()) == (blank.dtype, blank.layout, blank.dim())
     return alike and all(size in (0, found) for found, size in zip(weight.shape, blank.shape))
 
 
 def _cluster_and_hidden(method: Method, graph: Data) -> tuple[Tensor | None, Tensor]:
-    """Two fields of :class:`Prediction`."""
+    """The fields ``cluster`` and ``hidden`` of :class:`Prediction`."""
     views = method.views()
     hidden, group = views.get("cluster_gnn", views["classifier"])(graph)
     return group if "cluster_gnn" in views else None, hidden

@@ -1,4 +1,4 @@
-"""What the best episode of a run is chosen by."""
+"""Criteria that select the best episode of a run."""
 from __future__ import annotations
 
 import math
@@ -15,17 +15,17 @@ from graphgym_srnc.train.metrics import ExtraScores, scores_of
 
 
 class Selection:
-    """A rule that gives each episode a score; the first one of the largest score is selected.
+    """Base class of selection criteria. The first episode with the largest score is selected.
 
-    It sets ``reads_all`` where it reads the prediction of every target node.
+    A subclass sets ``reads_all`` if it needs the prediction of every target node.
 
     Args:
         task: the scenario, with its labels.
         min_agreement: see :class:`TargetModularity`.
-        extra: which score of labelled nodes counts.
+        extra: user-defined scores and the score to use.
 
     Raises:
-        InputError: the task lacks what the rule reads.
+        InputError: the task lacks the nodes that the criterion needs.
     """
 
     reads_all: bool = False
@@ -36,30 +36,32 @@ class Selection:
 
     def __call__(self, method: Method, blind: ShiftTask, val: dict[str, float], prediction: Tensor,
                  first: Tensor) -> tuple[float, dict[str, float]]:
-        """The score of an episode, and figures to record with it.
+        """Score of an episode, and figures to record with it.
 
         Args:
-            method: as the episode left it.
+            method: the method after the episode.
             blind: the task as the method sees it.
             val: scores on validation nodes.
-            prediction: classes of the target nodes, ``[V]``, ``HIDDEN`` for those without a score.
-            first: those of episode 0, ``[V]``.
+            prediction: predicted classes of the target nodes, ``[V]``; ``HIDDEN`` for nodes that
+                were not scored.
+            first: predicted classes in episode 0, ``[V]``.
         """
         raise NotImplementedError
 
-    def need(self, nodes: Tensor, allowed: str) -> None:
-        """Refuse a task without nodes that the rule reads."""
+    def need(self, nodes: Tensor, needs: str, instead: str) -> None:
+        """Raise an error if there are no nodes of the kind that the criterion needs."""
         if not len(nodes):
             name = next(name for name, rule in SELECTIONS.items() if isinstance(self, rule))
-            raise InputError("selection", name, f"{allowed}, or last")
+            message = f"the rule {name} needs {needs}, and the task has none"
+            raise InputError.plain("selection", message, f"Use {instead} or last")
 
 
 class TargetVal(Selection):
-    """Micro-F1 on the validation nodes, as in the paper, or the score that ``extra`` names."""
+    """Micro-F1 on the validation nodes, as in the paper, or the score named by ``extra``."""
 
     def __init__(self, task: ShiftTask, *rest: Any) -> None:
         super().__init__(task, *rest)
-        self.need(task.val, "a task with validation nodes, or target_modularity")
+        self.need(task.val, "validation nodes", "target_modularity")
 
     def __call__(self, method, blind, val, prediction, first):
         return self.extra.value(val), {}
@@ -70,7 +72,7 @@ class SourceVal(Selection):
 
     def __init__(self, task: ShiftTask, *rest: Any) -> None:
         super().__init__(task, *rest)
-        self.need(task.source_val, "a task with held-out source nodes, or target_val")
+        self.need(task.source_val, "held-out source nodes", "target_val")
 
     def __call__(self, method, blind, val, prediction, first):
         task, nodes = self.task, self.task.source_val
@@ -80,12 +82,11 @@ class SourceVal(Selection):
 
 
 class TargetModularity(Selection):
-    """Newman's modularity of the predicted classes on the target graph, which takes no label.
+    """Newman's modularity (Eq. 5) of the predicted classes on the target graph, without labels.
 
-    An episode that agrees with episode 0 (the plain GNN, in SRNC) on a smaller share of the target
-    nodes than ``min_agreement`` is not selected: modularity is as high for communities that are not
-    the classes. Only nodes that neither calls unknown count: who is unknown is what later episodes
-    are to find out.
+    An episode is not selected if its agreement with episode 0 is below ``min_agreement``. Otherwise
+    communities that do not match the classes could be selected for their high modularity. Agreement
+    is measured on the nodes that neither episode predicts as unknown.
     """
 
     reads_all = True
@@ -100,7 +101,7 @@ class TargetModularity(Selection):
 
 
 class Last(Selection):
-    """The last episode."""
+    """Select the last episode."""
 
     def __call__(self, method, blind, val, prediction, first):
         return math.inf, {}

@@ -1,4 +1,4 @@
-"""The only loop over episodes: evaluates, stops, restores the best state, and refuses NaN."""
+"""Training loop over episodes: evaluation, early stopping, and restoring the best state."""
 from __future__ import annotations
 
 import copy
@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from graphgym_srnc import parallel
+from graphgym_srnc.errors import InputError
 from graphgym_srnc.methods.base import Method
 from graphgym_srnc.methods.resume import random_state, set_random_state
 from graphgym_srnc.options import Natural, OneOf, Range, Share, checked
@@ -21,12 +22,19 @@ from graphgym_srnc.train.metrics import ExtraScores, scores_of
 from graphgym_srnc.train.selection import SELECTIONS
 
 IN_PARALLEL = "1 or more, since several processes train together and share batches"
-"""What ``batch_size`` has to be where there are several."""
+"""Required value of ``batch_size`` if several processes train together."""
 
 
 @dataclass
 class Episode:
-    """One turn: its number (0 = pre-training), loss terms, scores, and seconds of training."""
+    """Result of one episode.
+
+    Args:
+        number: number of the episode; 0 = pre-training.
+        losses: loss terms and other figures of the method.
+        val, test: scores on validation and test nodes.
+        seconds: training time in seconds.
+    """
 
     number: int
     losses: dict[str, float]
@@ -37,11 +45,19 @@ class Episode:
 
 @dataclass
 class RunRecord:
-    """All that a run leaves behind; ``val`` and ``test`` are scores of the selected episode.
+    """Result of a run.
 
-    ``score`` is that of the selected episode by ``selection``; None where it has no finite one.
-    ``verdict`` is for whoever calls :func:`graphgym_srnc.train.verdict.judge` once the cut is
-    final, with ``first``, which is no part of what is stored.
+    Args:
+        task: name of the task.
+        fingerprint: fingerprint of the task.
+        selection: name of the selection criterion.
+        history: all episodes.
+        best: number of the selected episode.
+        score: its selection score; None if it is not finite.
+        stopped: reason for the end of training.
+        warnings: warnings of the method.
+        verdict: result of :func:`graphgym_srnc.train.verdict.judge`, which the caller computes with
+            the final threshold.
     """
 
     task: str
@@ -55,8 +71,11 @@ class RunRecord:
     verdict: dict[str, Any] = field(default_factory=dict)
 
     first = None
-    """Of each target node in episode 0 the decision and the likeliest known class, ``[2, V]``;
-    ``HIDDEN`` of nodes without a score."""
+    """Predictions ``[2, V]`` of the target nodes in episode 0, which are not stored.
+
+    Row 0 holds the predicted class, row 1 the most probable known class; ``HIDDEN`` for nodes that
+    were not scored.
+    """
 
     def __repr__(self) -> str:
         scores = self.test or self.val if self.history else {}
@@ -67,15 +86,17 @@ class RunRecord:
 
     @property
     def val(self) -> dict[str, float]:
+        """Scores of the selected episode on validation nodes."""
         return self.history[self.best].val
 
     @property
     def test(self) -> dict[str, float]:
+        """Scores of the selected episode on test nodes."""
         return self.history[self.best].test
 
     @classmethod
     def of(cls, fields: dict[str, Any]) -> RunRecord:
-        """The record that ``dataclasses.asdict`` made these fields of."""
+        """The record with these fields, the inverse of ``dataclasses.asdict``."""
         return cls(**fields | {"history": [Episode(**episode) for episode in fields["history"]]})
 
 
@@ -83,18 +104,18 @@ Callback = Callable[[Episode, Method, ShiftTask], None]
 
 
 class Checkpoint(Protocol):
-    """Where the state of a run between two episodes is kept.
+    """Storage of the state of a run between two episodes.
 
-    A state is of tensors and plain values, in dictionaries, lists and tuples.
+    A state consists of tensors and plain values in dictionaries, lists and tuples.
     """
 
     def read(self) -> dict[str, Any] | None:
-        """The last state of this very run, or None; the same in all processes."""
+        """Last state of the same run, or None; the same in all processes."""
 
     def write(self, state: Callable[[], dict[str, Any]]) -> None:
-        """An episode is done and another one follows.
+        """Store the state after an episode that is not the last.
 
-        ``state()`` gives the state, whose tensors the next episode changes.
+        ``state()`` returns the state; the next episode modifies its tensors.
         """
 
 
@@ -105,33 +126,38 @@ def fit(method: Method, task: ShiftTask, *, seed: int | None = 0,
         selection: Annotated[str, OneOf(*SELECTIONS)] = "target_val", min_agreement: Share = 0.6,
         callbacks: Sequence[Callback] = (), checkpoint: Checkpoint | None = None,
         extra: ExtraScores = ExtraScores()) -> RunRecord:
-    """Train a method on a task; afterwards it holds the weights of the selected episode.
+    """Train a method on a task and load the weights of the selected episode into it.
 
-    Several processes of one group of ``torch.distributed`` train together, in batches: each calls
-    this with an equal method, task and settings, and gets equal weights. Callbacks are the first
-    one's, and it alone writes checkpoints.
+    Several processes of a ``torch.distributed`` group can train together in batches. Each calls
+    this function with the same method, task and settings, and obtains the same weights. Only the
+    first process calls the callbacks and writes checkpoints.
 
     Args:
-        method: what to train; it is shown ``task.blind()``.
-        task: the scenario; that of ``task.oracle`` for a method which is one.
-        seed: seeds the weights and every random draw of training, but not the split; None = torch's
-            generator goes on as it is.
-        max_episodes: at most so many after episode 0; -1 = as many as the method asks for.
-        patience: stop after so many episodes in a row without a better selection score; 0 = never.
-            The paper's "while Micro-F1 on validation increases" is 1.
-        selection: what the best episode is chosen by: ``target_val``, ``source_val``,
+        method: the method to train; it receives ``task.blind()``.
+        task: the scenario; ``task.oracle`` for the oracle.
+        seed: seed of the weights and of all random draws in training, but not of the split; None =
+            do not seed torch's generator.
+        max_episodes: maximum number of episodes after episode 0; -1 = the number the method asks
+            for.
+        patience: stop after this number of episodes in a row without a better selection score; 0 =
+            never. The paper's "while Micro-F1 on validation increases" (Algorithm 1) is 1.
+        selection: criterion that selects the best episode: ``target_val``, ``source_val``,
             ``target_modularity`` or ``last``, see :mod:`graphgym_srnc.train.selection`.
-        min_agreement: with ``target_modularity``, the least share of the target nodes that neither
-            calls unknown on which an episode has to agree with episode 0.
-        callbacks: called after each episode with it, the method and the task.
-        checkpoint: keeps the state of the run after episodes. If it has one, training goes on from
-            there, and weights and record become, but for seconds, those of a run that was never cut
-            off, bit for bit; ``method`` has to be a new one.
-        extra: scores beside those that every method has, and which of all selects an episode.
+        min_agreement: with ``target_modularity``, the minimum agreement of an episode with episode
+            0. It is the share of equal predictions among target nodes that neither predicts as
+            unknown.
+        callbacks: functions called after each episode with the episode, the method and the task.
+        checkpoint: storage of the state of the run after each episode. If it contains a state,
+            training resumes from there. The resulting weights and record are identical to those of
+            an uninterrupted run, except for times. ``method`` must be new.
+        extra: user-defined scores, and the score that selects an episode.
+
+    Returns:
+        The record of the run.
 
     Raises:
-        InputError: ``selection`` is unknown, or the task lacks what it or the method needs.
-        FloatingPointError: a loss term is NaN or infinite; names method, episode and term.
+        InputError: ``selection`` is unknown, or the task lacks what the criterion or method needs.
+        FloatingPointError: a loss term is NaN or infinite.
     """
     rule = SELECTIONS[selection](task, min_agreement, extra)
     right = method.batch_size > 0 or parallel.count() == 1
@@ -139,8 +165,9 @@ def fit(method: Method, task: ShiftTask, *, seed: int | None = 0,
     held_out = bool((task.validation.y[task.val] < task.num_known).any())
     for option, needs in (("correction", "bbse"), ("cut", "share")):
         chosen = getattr(method, option)
-        method.require(option, chosen, held_out or chosen != needs,
-                       "another one, since no validation node is of a known class")
+        if chosen == needs and not held_out:
+            message = f"{needs} needs validation nodes of known classes, and the task has none"
+            raise InputError.plain(f"{method.key()}.{option}", message, "Use another value")
     if seed is not None:
         torch.manual_seed(seed)
     record = RunRecord(task=task.name, fingerprint=task.fingerprint(), selection=selection)
@@ -186,7 +213,7 @@ def fit(method: Method, task: ShiftTask, *, seed: int | None = 0,
         if patience and number - record.best >= patience:
             record.stopped = f"no better score by {selection} for {patience} episode(s)"
             break
-        # Only after its start a method may know how many episodes it wants.
+        # A method may set its number of episodes in start().
         if number >= (method.episodes if max_episodes < 0 else min(max_episodes, method.episodes)):
             record.stopped = f"all {number} episode(s) done"
             break
@@ -200,12 +227,19 @@ def fit(method: Method, task: ShiftTask, *, seed: int | None = 0,
 
 def evaluate(method: Method, task: ShiftTask, blind: ShiftTask, extra: ExtraScores,
              reads_all: bool) -> tuple[dict[str, float], dict[str, float], Tensor]:
-    """Cut the unknown class on validation and score the method after an episode.
+    """Set the unknown-class threshold on validation nodes and score the method after an episode.
+
+    Args:
+        method: the method after the episode.
+        task: the scenario, with its labels.
+        blind: the task as the method sees it.
+        extra: user-defined scores.
+        reads_all: whether the prediction of every target node is needed.
 
     Returns:
-        Scores on validation and on test nodes, and of each target node the decision and the
-        likeliest known class, ``[2, V]``: of all where ``reads_all``, else of those that
-        :func:`predict_sets` gives.
+        Scores on validation nodes, scores on test nodes, and predictions ``[2, V]`` as in
+        ``RunRecord.first``. Unless ``reads_all``, only the nodes of :func:`predict_sets` are
+        scored.
     """
     label = task.validation.y[task.val]
     if len(label) and method.correction == "bbse":
@@ -225,8 +259,18 @@ def evaluate(method: Method, task: ShiftTask, blind: ShiftTask, extra: ExtraScor
 
 def predict_sets(method: Method, task: ShiftTask, reads_all: bool = False,
                  ) -> tuple[Tensor, Tensor, Tensor, Tensor | slice]:
-    """A method's scores ``[n, K]`` of validation nodes, of test nodes and of the target, and which
-    of its nodes these are: all, or the test nodes where some are scored for less than all."""
+    """Scores of validation nodes, test nodes and target nodes.
+
+    Args:
+        method: the method.
+        task: the task as the method sees it.
+        reads_all: whether the scores of all target nodes are needed.
+
+    Returns:
+        Scores ``[n, K]`` of the validation nodes, of the test nodes and of the target, and the ids
+        of these target nodes. These are all nodes, or only the test nodes if scoring a subset is
+        cheaper.
+    """
     target, held_out = task.target, (task.validation, task.role_of(task.validation))
     if method.by_node and not reads_all and len(task.test):
         if held_out[0] is target:

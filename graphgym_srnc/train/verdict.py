@@ -1,8 +1,8 @@
-"""When to distrust a run: figures of a trained method and its task, and a sentence for each oddity.
+"""Diagnostics of a trained run: figures, and a sentence for each figure beyond its bound.
 
-The bounds were measured, see ``docs/verdict.md``. Figures and sentences take labels of training,
-held-out source and validation nodes alone; those of test nodes are read for a reliability curve,
-which no sentence speaks of.
+The bounds were measured, see ``docs/reference/diagnostics.md``. Figures and sentences use labels of
+training, held-out source and validation nodes only. Labels of test nodes are used only for a
+reliability curve, on which no sentence depends.
 """
 from __future__ import annotations
 
@@ -23,35 +23,38 @@ from graphgym_srnc.train.metrics import expected_calibration_error, reliability
 from graphgym_srnc.train.trainer import predict_sets
 
 HOMOPHILY, EDGES = 0.5, 30
-"""Least share of edges that join one class, and least number of edges that tell it."""
+"""Minimum edge homophily, and the minimum number of edges needed to estimate it."""
 
 USED = 0.75
-"""Least ratio of the effective number of clusters to that of classes."""
+"""Minimum ratio of the effective number of clusters to that of classes."""
 
 MARGIN = 0.1
-"""Least relative cost of the second-best assignment above the best."""
+"""Minimum relative extra cost of the second-best assignment of clusters to classes."""
 
 BALANCE = 0.2
-"""Largest total variation between the known classes predicted on validation and on target nodes."""
+"""Maximum total variation distance of predicted known classes, validation against target nodes."""
 
 UNKNOWN_SHARE, UNKNOWN_RATIO = 0.9, 3.0
-"""Largest share of unknown target nodes, and largest ratio to that of validation labels."""
+"""Maximum share of target nodes predicted as unknown, and its maximum ratio to validation labels.
+"""
 
 AGREEMENT = 0.6
-"""Least share of target nodes, of those called known, whose class was the likeliest known one in
-episode 0."""
+"""Minimum agreement with episode 0 among target nodes predicted as known.
+
+A node agrees if its class was the most probable known class in episode 0.
+"""
 
 OVERCONFIDENCE = 0.15
-"""Largest excess of the mean probability over the share of right ones on validation nodes."""
+"""Maximum excess of the mean probability over the accuracy on validation nodes."""
 
 
 class Verdict(NamedTuple):
-    """What is odd about a run.
+    """Diagnostics of a run.
 
     Args:
-        figures: by name; one that the task or the method does not give is absent.
-        sentences: by what they speak of, those of figures beyond their bound.
-        reliability: the reliability curve on ``val`` and on ``test`` nodes, see
+        figures: figures by name; figures that the task or the method does not provide are absent.
+        sentences: sentences on figures beyond their bounds, by topic.
+        reliability: reliability curves on ``val`` and ``test`` nodes, see
             :func:`graphgym_srnc.train.metrics.reliability`.
     """
 
@@ -63,14 +66,17 @@ class Verdict(NamedTuple):
 @torch.no_grad()
 @parallel.together()
 def judge(method: Method, task: ShiftTask, first: Tensor | None = None) -> Verdict:
-    """Look at a trained method, with the weights of the selected episode and its final cut.
+    """Compute the diagnostics of a trained method with its final weights and threshold.
 
     Args:
-        method: the method.
-        task: what it was trained on, with its labels.
-        first: of each target node in episode 0 the decision and, below, the likeliest known class,
-            ``[2, V]``, as :class:`graphgym_srnc.train.trainer.RunRecord` has it. Figures of the
-            target are of the nodes that :func:`graphgym_srnc.train.trainer.predict_sets` gives.
+        method: the method, with the weights of the selected episode.
+        task: the task it was trained on, with its labels.
+        first: predictions ``[2, V]`` in episode 0, see ``RunRecord.first`` of
+            :class:`graphgym_srnc.train.trainer.RunRecord`.
+
+    Returns:
+        The diagnostics. Figures of the target use the nodes of
+        :func:`graphgym_srnc.train.trainer.predict_sets`.
     """
     seen = getattr(method, "task", task)
     on_val, on_test, on_target, nodes = predict_sets(method, seen)
@@ -85,10 +91,10 @@ def judge(method: Method, task: ShiftTask, first: Tensor | None = None) -> Verdi
         figures |= {"homophily": same, "labelled_edges": edges}
     figures |= cluster_figures(method, seen)
     if len(task.val):
-        # Unknown nodes may lie among the target's alone: their share has a sentence of its own.
-        known = [classes[classes < task.num_known] for classes in (predicted_val, predicted)]
-        if all(map(len, known)):
-            shares = [class_shares(classes, task.num_known) for classes in known]
+        # Known classes only, since the share of unknown nodes has its own sentence.
+        named = [classes[classes < task.num_known] for classes in (predicted_val, predicted)]
+        if all(map(len, named)):
+            shares = [class_shares(classes, task.num_known) for classes in named]
             figures["balance"] = float((shares[0] - shares[1]).abs().sum() / 2)
         excess = sum(count * (sure - right) for sure, right, count in curves["val"])
         figures["overconfidence"] = excess / len(task.val)
@@ -104,44 +110,49 @@ def judge(method: Method, task: ShiftTask, first: Tensor | None = None) -> Verdi
 
     found = sentences(figures)
     if method.collapsed:
-        found.pop("collapse", None)  # a warning of the method says so
+        found.pop("collapse", None)  # a warning of the method already reports it
     return Verdict(figures, found, curves)
 
 
 def sentences(figures: dict[str, float]) -> dict[str, str]:
-    """What to say of figures: what is odd, the figure, its bound, and what to do."""
+    """A warning for each figure outside its range: what was measured, its meaning, what to do."""
     found, f = {}, figures
     if f.get("homophily", 1) < HOMOPHILY:
         found["homophily"] = (
-            f"only {_percent(f['homophily'])} of {f['labelled_edges']:.0f} edges between labelled"
-            f" nodes join one class (bound {_percent(HOMOPHILY)}): neighbours tell little of the"
-            " class; compare with an MLP")
+            f"Only {_percent(f['homophily'])} of the {f['labelled_edges']:.0f} edges between"
+            " labelled nodes join nodes of the same class"
+            f" (expected: at least {_percent(HOMOPHILY)}). Methods that smooth over neighbours,"
+            " SRNC+ included, often lose on such graphs. Compare with train.mode erm and with an"
+            " MLP (gnn.layer_type mlp).")
     if "clusters" in f and f["clusters"] < USED * f["classes"]:
         found["collapse"] = (
-            f"the cluster GNN uses {f['clusters']:.1f} clusters for {f['classes']:.1f} classes,"
-            f" effective numbers (bound {_percent(USED)}): they are not the classes; try"
-            " cluster_init source or a larger collapse")
+            f"The cluster GNN uses {f['clusters']:.1f} clusters for {f['classes']:.1f} classes,"
+            f" measured as effective numbers (expected: at least {_percent(USED)} of the classes)."
+            " The clusters do not match the classes. Try cluster_init source or a larger collapse.")
     if f.get("margin", 1) < MARGIN:
         found["alignment"] = (
-            "the second-best assignment of clusters to classes costs only"
-            f" {_percent(f['margin'])} more (bound {_percent(MARGIN)}): one class may stand for"
-            " another; look at the confusion matrix, or give more labels")
+            "The second-best assignment of clusters to classes costs only"
+            f" {_percent(f['margin'])} more than the best (expected: at least {_percent(MARGIN)})."
+            " Two classes may be swapped. Check the confusion matrix, or label more nodes.")
     if f.get("balance", 0) > BALANCE:
         found["balance"] = (
-            f"known classes are predicted in shares that differ by {_percent(f['balance'])} between"
-            f" validation and target nodes (total variation, bound {_percent(BALANCE)}): validation"
-            " is not like the target, so its scores say little of it")
+            "The predicted shares of the known classes differ by"
+            f" {_percent(f['balance'])} between validation and target nodes (total variation,"
+            f" expected: at most {_percent(BALANCE)}). Validation scores may not hold on the"
+            " target. Draw validation nodes from the target graph if you can.")
     found |= _unknown(f)
     if f.get("agreement", 1) < AGREEMENT:
         found["agreement"] = (
-            f"the plain GNN names the same class on only {_percent(f['agreement'])} of the target"
-            f" nodes said to be known (bound {_percent(AGREEMENT)}): look at some on which they"
-            " differ before you believe either")
+            "The final model and the plain GNN of episode 0 predict the same class on only"
+            f" {_percent(f['agreement'])} of the target nodes predicted as known (expected: at"
+            f" least {_percent(AGREEMENT)}). Check some nodes on which they differ before you trust"
+            " either model.")
     if f.get("overconfidence", 0) > OVERCONFIDENCE:
         found["calibration"] = (
-            f"probabilities are {_percent(f['overconfidence'])} above the share that is right on"
-            f" validation nodes (bound {_percent(OVERCONFIDENCE)}): rank nodes by them, do not"
-            " read them as chances")
+            "The mean probability of the predicted class is"
+            f" {100 * f['overconfidence']:.0f} points above the accuracy on validation nodes"
+            f" (expected: at most {100 * OVERCONFIDENCE:.0f}). The model is overconfident. Rank"
+            " nodes by their probability, but do not read it as the chance to be right.")
     return found
 
 
@@ -150,17 +161,19 @@ def _unknown(f: dict[str, float]) -> dict[str, str]:
     if share is None:
         return {}
     if share == 0 and not expected:
-        return {"unknown share": "no target node is said to be unknown: right if every class has"
-                                 " labels, else the cut is off; look at nodes near it"}
+        return {"unknown share": "No target node is predicted as unknown. That is right if every"
+                                 " class has labels. Otherwise the unknown-class threshold is"
+                                 " wrong; check the nodes near it."}
     if share == 0 or share > UNKNOWN_SHARE:
-        bounds = f" (bounds above 0 and {_percent(UNKNOWN_SHARE)})"
+        bounds = f" (expected: above 0 and at most {_percent(UNKNOWN_SHARE)})"
     elif expected and not 1 / UNKNOWN_RATIO <= share / expected <= UNKNOWN_RATIO:
-        bounds = (f", {100 * expected:.1f} % of the validation nodes are"
-                  f" (bound a factor of {UNKNOWN_RATIO:g})")
+        bounds = (f", but {100 * expected:.1f} % of the validation nodes are unknown"
+                  f" (expected: within a factor of {UNKNOWN_RATIO:g})")
     else:
         return {}
-    return {"unknown share": f"{100 * share:.1f} % of the target nodes are said to be unknown"
-                             f"{bounds}: the cut is off; look at nodes near it"}
+    return {"unknown share": f"{100 * share:.1f} % of the target nodes are predicted as unknown"
+                             f"{bounds}. The unknown-class threshold is probably wrong; check the"
+                             " nodes near it."}
 
 
 def _percent(share: float) -> str:
@@ -168,14 +181,14 @@ def _percent(share: float) -> str:
 
 
 def curve(method: Method, scores: Tensor, label: Tensor) -> list[list[float]]:
-    """The reliability curve of a method's scores ``[n, N(+1)]`` on nodes with labels ``[n]``."""
+    """Reliability curve of a method's scores ``[n, N(+1)]`` on nodes with labels ``[n]``."""
     return reliability(method.posterior(scores).amax(1), method.decide(scores) == label)
 
 
 def homophily(task: ShiftTask) -> tuple[float, int]:
-    """The share of edges between nodes of known classes that join one class, and their number.
+    """Edge homophily of labelled nodes of known classes, and the number of their edges.
 
-    Over the graphs that hold labels of training, held-out source and validation nodes.
+    It covers the graphs with labels of training, held-out source and validation nodes.
     """
     same = edges = 0
     for graph, parts in _labelled(task):
@@ -197,8 +210,11 @@ def _labelled(task: ShiftTask) -> list[tuple[Data, list[Tensor]]]:
 
 
 def cluster_figures(method: Method, task: ShiftTask) -> dict[str, float]:
-    """Effective numbers of clusters on the target and of classes in the training labels, and the
-    margin of the assignment, each of the worst cluster GNN; nothing for a method without one."""
+    """Figures of the cluster GNNs: effective numbers of clusters and classes, and alignment margin.
+
+    Each figure is that of the worst cluster GNN. The result is empty for a method without cluster
+    GNN.
+    """
     on_target = method.log_cluster_posterior(task.target)
     if on_target is None:
         return {}
@@ -218,14 +234,14 @@ def cluster_figures(method: Method, task: ShiftTask) -> dict[str, float]:
 
 
 def second_best(cost: np.ndarray) -> tuple[float, float]:
-    """Total cost of the best one-to-one assignment of ``[C, N]``, and of the best that differs.
+    """Total cost of the best one-to-one assignment of ``[C, N]``, and of the second best.
 
-    Exact: another assignment lacks one of the best one's pairs, so each is forbidden in turn.
-    Infinite where there is no other.
+    The result is exact: every other assignment lacks a pair of the best one, so each pair is
+    forbidden in turn. The second cost is infinite if there is no other assignment.
     """
     rows, columns = linear_sum_assignment(cost)
     best, others = float(cost[rows, columns].sum()), [np.inf]
-    # A price that no assignment without the pair can reach.
+    # Larger than the cost of any assignment without the pair.
     price = np.abs(cost).sum() + 1
     for row, column in zip(rows, columns):
         other = cost.copy()
@@ -237,10 +253,10 @@ def second_best(cost: np.ndarray) -> tuple[float, float]:
 
 
 def class_shares(label: Tensor, size: int) -> Tensor:
-    """The share of each class among nodes ``[n]``."""
+    """Share of each class among nodes ``[n]``."""
     return torch.bincount(label, minlength=size).double() / max(len(label), 1)
 
 
 def effective_number(shares: Tensor) -> float:
-    """The effective number of parts, the exponential of the entropy of their shares."""
+    """Effective number of classes: the exponential of the entropy of their shares."""
     return float(torch.special.entr(shares).sum().exp())

@@ -129,14 +129,16 @@ def check(arms: Sequence[Arm], blocks: Sequence[Words], first: int) -> None:
         open_set = open_set or task.open_set
         for arm, cfg in zip(arms, configs):
             if data_key(cfg) != data_key(configs[0]):
-                where = f"{arm.name} on {cfg.dataset.format}/{cfg.dataset.name}"
-                raise InputError("--methods", where, f"methods on the data of {arms[0].name}")
+                message = (f"{arm.name} uses {cfg.dataset.format}/{cfg.dataset.name}, which is not "
+                           f"the data of {arms[0].name}")
+                raise InputError.plain("--methods", message, "Compare methods on the same data")
             seen = visible_task(methods.find(arm.name), task)
             if seen is None:
-                allowed = f"methods without full class visibility, since {task.name} has no oracle"
-                raise InputError("--methods", arm.name, allowed)
+                message = f"{arm.name} needs the labels of all classes; {task.name} has no oracle"
+                raise InputError.plain("--methods", message, "Leave this method out")
             if cfg.train.selection == "last":
-                raise InputError("--selection", "last", "a rule that scores what it selects")
+                raise InputError.plain("--selection", "the rule 'last' computes no score to choose "
+                                       "settings by", "Use another rule")
             SELECTIONS[cfg.train.selection](seen, cfg.train.min_agreement)
     shifts.forget()
     for arm in arms:

@@ -57,11 +57,11 @@ def sentences(arms: Sequence[Arm]) -> list[str]:
         if best is None:
             lines.append(f"{arm.name}: every trial failed")
         else:
-            lines.append(f"{arm.name}: {', '.join(words) or 'the config as it is'}"
+            lines.append(f"{arm.name}: {', '.join(words) or 'the unchanged config'}"
                          + f" (trial {best.number})" * bool(words))
         failed = [trial for trial in arm.trials if trial.state == "failed"]
         if failed:
-            lines.append(f"{arm.name}: {len(failed)} failed, the first is trial "
+            lines.append(f"{arm.name}: {len(failed)} trials failed; the first is trial "
                          f"{failed[0].number}: {failed[0].why}")
     return lines
 
@@ -83,7 +83,8 @@ def check_place(study: Study) -> None:
     """
     for folder in (study.folder, study.folder / CONFIGS, study.folder / RUNS):
         if folder.is_symlink():
-            raise InputError("out_dir", str(folder), "a real directory, no link")
+            raise InputError.plain("out_dir", f"{folder} is a symbolic link",
+                                   "Use a real folder, no link")
     file = study.folder / RECORD
     if study.overwrite or not file.exists():
         return
@@ -92,8 +93,8 @@ def check_place(study: Study) -> None:
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         same = False
     if not same:
-        raise InputError("out_dir", str(study.folder), "another --name, or --overwrite, since it "
-                         f"holds the {RECORD} of another study")
+        raise InputError.plain("out_dir", f"{study.folder} contains the {RECORD} of another study",
+                               "Choose another --name, or add --overwrite to replace it")
 
 
 def write(study: Study, sampler: str) -> Path | None:
@@ -153,7 +154,7 @@ def grid_text(configs: Sequence[str], blocks: Sequence[Words]) -> str:
         lines += [f"{key}  {key.replace('.', '_')}  [{_quoted(value)}]"
                   for key, value in axes.items()]
         spaces.append("\n".join(lines) + "\n")
-    return "# Settings that were chosen on validation, see tuned.json.\n" + "\n".join(spaces)
+    return "# Settings chosen on validation; see tuned.json.\n" + "\n".join(spaces)
 
 
 def _quoted(value: str) -> str:

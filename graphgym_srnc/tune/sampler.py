@@ -38,8 +38,8 @@ def find(name: str) -> tuple[str, Sampler]:
     if name == "random" or name == "auto" and not installed:
         return "random", draw
     if not installed:
-        raise InputError("--sampler", name, "random, or tpe after pip install "
-                         "'graphgym-srnc[tune]'")
+        raise InputError.plain("--sampler", "the package optuna is not installed", "Use random, or "
+                               "install it with: pip install 'graphgym-srnc[tune]'")
     return f"tpe, optuna {metadata.version('optuna')}", propose
 
 

@@ -1,1 +1,1 @@
-"""TensorBoard: a run as it goes, and many runs together."""
+"""TensorBoard output of single runs and of groups of runs."""

@@ -1,4 +1,4 @@
-"""Event files that are written in one go: what TensorBoard shows of several runs together."""
+"""TensorBoard event files of runs and of aggregates over runs."""
 from __future__ import annotations
 
 import io
@@ -15,26 +15,26 @@ from graphgym_srnc.errors import InputError
 from graphgym_srnc.text import LAYERS, METHODS
 
 MEAN = "mean"
-"""The directory, in that of an experiment, for the events of all its runs together."""
+"""Subdirectory of an experiment for the events that aggregate all its runs."""
 
 
 SAID = ("train.mode", "gnn.layer_type", "dataset.format", "dataset.name")
-"""Keys whose values method, backbone and data repeat."""
+"""Config keys whose values are already contained in method, backbone and data."""
 
 FIRST = ("macro_recall", "micro_f1", "unknown_auroc")
-"""Scores that HParams shows at first: five columns, in the order of the alphabet."""
+"""Scores that HParams shows initially: five columns in alphabetical order."""
 
 _number = itertools.count()
 
 
 class Events:
-    """The events of a run as it goes, which are on disk after each :meth:`flush`.
+    """Event file of a running experiment, written to disk at each :meth:`flush`.
 
-    TensorBoard's own writer has a thread, which an error of the disk would end with a traceback.
+    TensorBoard's own writer uses a thread, which a disk error ends with a traceback.
 
     Args:
-        directory: of the run.
-        start: if not 0, events of this step and of later ones that are there no longer count.
+        directory: directory of the run.
+        start: if above 0, existing events of this step and later steps are discarded.
     """
 
     def __init__(self, directory: Path, start: int = 0) -> None:
@@ -53,14 +53,14 @@ class Events:
         self.flush()
 
     def add(self, summary: Any, step: int) -> None:
-        """Note a summary."""
+        """Add a summary."""
         self._add(summary=summary, step=step)
 
     def flush(self) -> None:
-        """Write what was noted, all of it or nothing.
+        """Write the added summaries to disk, all or none.
 
         Raises:
-            InputError: it cannot be written.
+            InputError: the file cannot be written.
         """
         content = self.waiting.getvalue()
         self.waiting.seek(0)
@@ -75,32 +75,31 @@ class Events:
                     file.truncate(end)
                     raise
         except OSError as error:
-            raise InputError("out_dir", str(self.path.parent), "a directory that stays there and "
-                             f"can be written to ({error.strerror})") from error
+            message = f"{self.path.parent} cannot be written ({error.strerror})"
+            raise InputError.plain("out_dir", message) from error
 
     def _add(self, **fields: Any) -> None:
         self.records.write(self.event(wall_time=time.time(), **fields).SerializeToString())
 
 
 def write_aggregate(directory: Path, results: Mapping[int, store.Result]) -> Path | None:
-    """Write ``mean/`` in the directory of an experiment anew: the mean of each scalar over runs,
-    one standard deviation to both sides, and a layout by which the dashboard Custom Scalars draws
-    them as a curve in a band.
+    """Write the mean and standard deviation of each scalar over runs to ``mean/`` of an experiment.
 
-    Tags are those of the runs, so that the mean lies over them. A run that stopped early holds the
-    figures of its selected episode.
+    A layout for the dashboard Custom Scalars shows them as a curve with a band. Tags equal those of
+    the runs, so the mean appears in the same charts. A run that stopped early is extended with the
+    values of its selected episode.
 
     Args:
-        directory: of the experiment.
-        results: its finished runs by seed.
+        directory: directory of the experiment.
+        results: finished runs by seed.
 
     Returns:
-        The file of events; None where there is no run.
+        The event file; None if there are no runs.
     """
     from torch.utils.tensorboard.summary import custom_scalars, scalar
     if not results:
         return None
-    from graphgym_srnc.figures.curves import band, history  # slow, and runs draw none
+    from graphgym_srnc.figures.curves import band, history  # slow import, not needed by runs
     episodes = [episode for result in results.values() for episode in result["history"]]
     summaries, layout = [], {}
     for block in ("test", "val", "train", "losses"):
@@ -108,8 +107,8 @@ def write_aggregate(directory: Path, results: Mapping[int, store.Result]) -> Pat
         for name in sorted(set().union(*(episode[block] for episode in episodes)), reverse=True):
             tag = f"{block}/{name}"
             mean, low, high = (part.tolist() for part in band(history(results, block, name)))
-            # The band has a mean of its own: of a tag that the runs have too, the dashboard would
-            # miss their bands.
+            # The band needs its own mean tag: the dashboard shows no band for tags that the runs
+            # have too.
             band_tags = [f"within_std/{tag}/{side}" for side in ("mean", "lower", "upper")]
             for side, values in zip([tag, *band_tags], (mean, mean, low, high)):
                 summaries += [(scalar(side, value), step) for step, value in enumerate(values)
@@ -119,13 +118,14 @@ def write_aggregate(directory: Path, results: Mapping[int, store.Result]) -> Pat
 
 
 def write_run(directory: Path, result: store.Result, settings: Mapping[str, Any]) -> Path:
-    """Write the events of a finished run that no
-    :class:`graphgym_srnc.watch.tensorboard.TensorBoard` watched.
+    """Write the events of a finished run that was not recorded during training.
+
+    See :class:`graphgym_srnc.watch.tensorboard.TensorBoard` for recording during training.
 
     Args:
-        directory: of the run.
-        result: its record.
-        settings: what tells this run from others, by config key.
+        directory: directory of the run.
+        result: record of the run.
+        settings: settings that distinguish this run from others, by config key.
     """
     from torch.utils.tensorboard.summary import scalar
     summaries = []
@@ -141,7 +141,7 @@ def write_run(directory: Path, result: store.Result, settings: Mapping[str, Any]
 
 
 def identity(method: str, backbone: str, task: str, info: Mapping[str, Any]) -> dict[str, Any]:
-    """The hyper-parameters of every run; an oracle has the data of the runs that it bounds."""
+    """Hyper-parameters that every run has; an oracle has the data of the runs that it bounds."""
     known = {"method": METHODS.get(method, method), "backbone": LAYERS.get(backbone, backbone),
              "data": task.removesuffix("/oracle")}
     return known | {key: info[key] for key in ("split_seed",) if key in info}
@@ -149,27 +149,27 @@ def identity(method: str, backbone: str, task: str, info: Mapping[str, Any]) -> 
 
 def final(settings: Mapping[str, Any], val: Mapping[str, float], test: Mapping[str, float],
           step: int) -> list[tuple[Any, int]]:
-    """The summaries that end a run, each with its step: hyper-parameters and final scores."""
+    """Summaries at the end of a run with their steps: hyper-parameters and final scores."""
     from torch.utils.tensorboard.summary import hparams, scalar
     scores = {f"{'final' if name in FIRST else 'final_more'}/{split}_{name}": value
               for split, part in (("val", val), ("test", test)) for name, value in part.items()}
     values = {key: value if isinstance(value, (bool, int, float)) else str(value or "none")
               for key, value in settings.items() if not _said(key, value, settings)}
-    # Not the first of the three, which lists keys and metrics for a whole folder: the viewer would
-    # take that of one run for all, and keys that only other runs have would not show.
+    # The first summary lists the keys of a whole folder. The viewer would apply that of one run to
+    # all runs and hide keys that only other runs have.
     _, begin, end = hparams(values, scores)
     return [(begin, 0), (end, 0), *((scalar(tag, value), step) for tag, value in scores.items())]
 
 
 def _said(key: str, value: Any, settings: Mapping[str, Any]) -> bool:
-    """Whether another key of the settings says the same."""
+    """Whether another key of the settings contains the same value."""
     if key.endswith("split_seed"):
         return "." in key or value == settings.get("seed")
     return "method" in settings and key in SAID
 
 
 def write_events(directory: Path, summaries: Iterable[tuple[Any, int]]) -> Path:
-    """Write the only events of a directory; a crash leaves the old ones, the new ones or both."""
+    """Replace the event file of a directory. A crash leaves the old file, the new one or both."""
     from tensorboard.compat.proto.event_pb2 import Event
     from tensorboard.summary.writer.record_writer import RecordWriter
     now, buffer = time.time(), io.BytesIO()
@@ -177,8 +177,8 @@ def write_events(directory: Path, summaries: Iterable[tuple[Any, int]]) -> Path:
     writer.write(Event(wall_time=now, file_version="brain.Event:2").SerializeToString())
     for summary, step in summaries:
         writer.write(Event(wall_time=now, step=step, summary=summary).SerializeToString())
-    # A viewer that is open follows a directory by the names of its files, so new content needs a
-    # new name; while it is being written, a name that no viewer takes for events.
+    # An open viewer detects new content by file name, so the file needs a new name. Until it is
+    # complete it has a name that viewers ignore.
     path = directory / f"events.out.tfevents.{time.time_ns()}.{os.getpid()}"
     waiting = directory / ".next"
     atomic.write_bytes(waiting, buffer.getvalue())
@@ -190,7 +190,7 @@ def write_events(directory: Path, summaries: Iterable[tuple[Any, int]]) -> Path:
 
 
 def image(tag: str, png: bytes) -> Any:
-    """A summary that holds a PNG file as it is; ``add_image`` would compress pixels again."""
+    """Summary with a PNG file, which is not compressed again as ``add_image`` would do."""
     from tensorboard.compat.proto.summary_pb2 import Summary
     width, height = (int.from_bytes(png[start:start + 4], "big") for start in (16, 20))
     value = Summary.Image(height=height, width=width, colorspace=4, encoded_image_string=png)

@@ -1,4 +1,4 @@
-"""Embeddings for TensorBoard's projector: vectors, a table of their nodes, and an index."""
+"""Files for TensorBoard's embedding projector: vectors, node table and index."""
 from __future__ import annotations
 
 from pathlib import Path
@@ -14,14 +14,14 @@ MAX_AXES = 32
 
 def write_projector(directory: Path, embeddings: Mapping[str, np.ndarray],
                     columns: Mapping[str, Sequence[Any]]) -> None:
-    """Write embeddings of the same nodes where the projector looks for them.
+    """Write embeddings of the same nodes to the files that the projector reads.
 
     Args:
-        directory: of a run that has events; files go to ``projector/`` in it, and
-            ``projector_config.pbtxt`` beside it.
-        embeddings: vectors ``[n, H]`` by name, a name without slashes or quotes.
-        columns: what is known of each node, ``[n]`` by name; at least two, since the projector
-            takes a single one for a list of labels.
+        directory: directory of a run that has events. Files are written to its subdirectory
+            ``projector/``, and the index to ``projector_config.pbtxt``.
+        embeddings: vectors ``[n, H]`` by name; names have no slashes or quotes.
+        columns: properties ``[n]`` of the nodes by name. At least two are required, because the
+            projector reads a single column as a list of labels.
     """
     rows = ["\t".join(plain(value) or "-" for value in row)
             for row in (columns, *zip(*columns.values()))]
@@ -34,5 +34,5 @@ def write_projector(directory: Path, embeddings: Mapping[str, np.ndarray],
         config += (f'embeddings {{\n  tensor_name: "{name}"\n  tensor_shape: {vectors.shape[0]}\n'
                    f'  tensor_shape: {vectors.shape[1]}\n  tensor_path: "projector/{name}.tsv"\n'
                    '  metadata_path: "projector/nodes.tsv"\n}\n')
-    # Last, since it makes the others count.
+    # The index is written last, so that it never refers to missing files.
     write_text(directory / "projector_config.pbtxt", config)

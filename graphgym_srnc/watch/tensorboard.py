@@ -1,5 +1,8 @@
-"""TensorBoard as a callback of the trainer: scalars of each episode, pictures at chosen ones, and
-at the end settings, final scores and embeddings."""
+"""TensorBoard callback of the trainer.
+
+It writes scalars after each episode, figures of selected episodes, and at the end settings, final
+scores and embeddings.
+"""
 from __future__ import annotations
 
 import contextlib
@@ -20,7 +23,14 @@ from graphgym_srnc.watch.events import Events, final, identity, image
 
 
 class Snapshot(NamedTuple):
-    """What a method makes of the target graph."""
+    """Predictions and embeddings of a method on the target graph.
+
+    Args:
+        confusion: confusion matrix on the test nodes, ``[C, C]``, one row per true class.
+        decision: predicted class of each node, ``[V]``.
+        nodes: ids of a sample of labelled nodes, ``[n]``.
+        views: embedding ``[n, H]`` and group ``[n]`` of the sample, by name.
+    """
 
     confusion: np.ndarray  # counts [C, C] on test nodes, a row for each true class
     decision: np.ndarray  # the predicted class of each node, [V]
@@ -29,18 +39,18 @@ class Snapshot(NamedTuple):
 
 
 class TensorBoard:
-    """A callback of the trainer, to be finished and closed; it changes no number of the run.
+    """Callback that writes TensorBoard events and figures without changing the results of a run.
 
     Args:
-        directory: the directory of the run; events go there, pictures also to ``figures/`` in it.
+        directory: directory of the run. Events are written there, and figures also to ``figures/``.
         events: whether to write TensorBoard events.
-        figures: whether to draw the first episode, every k-th, and the selected one.
-        every: k; 0 = none between the first and the selected one.
-        how: the map of embeddings, ``pca`` or ``tsne``.
-        projector: whether to write the selected episode's embeddings for the projector; None =
-            where figures are drawn.
-        start: the first episode that will be told; events that are there of it and of later ones,
-            from a run that was cut off, no longer count.
+        figures: whether to draw the first episode, every k-th episode and the selected one.
+        every: k; 0 = draw no episode between the first and the selected one.
+        how: projection of embeddings, ``pca`` or ``tsne``.
+        projector: whether to write the selected episode's embeddings for the projector; None = the
+            value of ``figures``.
+        start: first episode that will be recorded. Existing events of this episode and later ones,
+            from an interrupted run, are discarded.
     """
 
     def __init__(self, directory: Path, events: bool = True, figures: bool = True, every: int = 0,
@@ -53,12 +63,12 @@ class TensorBoard:
             self.writer = Events(self.directory, start)
 
     def __call__(self, episode: Episode, method: Method, task: ShiftTask) -> None:
-        """Write the scalars of an episode, and draw it where it is one of those to draw.
+        """Write the scalars of an episode, and draw the episode if it is selected for drawing.
 
         Args:
-            episode: what the trainer recorded.
-            method: after the episode.
-            task: the one that the method is scored on.
+            episode: record of the episode.
+            method: the method after the episode.
+            task: the task on which the method is scored.
         """
         number = episode.number
         if self.writer is not None:
@@ -69,8 +79,7 @@ class TensorBoard:
             self.writer.add(scalar("seconds", episode.seconds), number)
             self.writer.flush()
         chosen = number == 0 or self.every and number % self.every == 0
-        # Episode 1 is where SRNC finds the unknown class, so the figure of all episodes has it even
-        # where it is not drawn alone.
+        # SRNC finds the unknown class in episode 1, so the figure of all episodes always has it.
         if self.figures and (chosen or number == 1 and method.views()):
             seen = snapshot(method, task)
             self._map(seen, number, task)
@@ -82,9 +91,10 @@ class TensorBoard:
         """Draw the selected episode, and write warnings, settings, final scores and embeddings.
 
         Args:
-            record: of the run.
-            method, task: as in the episodes.
-            settings: the seed and whatever else tells this run from others, by config key.
+            record: record of the run.
+            method, task: as for the episodes.
+            settings: the seed and other settings that distinguish this run from others, by config
+                key.
         """
         if self.figures or self.projector:
             seen = snapshot(method, task)
@@ -113,29 +123,28 @@ class TensorBoard:
             self.writer.add(summary, step)
 
     def checkpoint(self) -> dict[str, Any]:
-        """The maps so far as tensors, for :meth:`restore`; the events so far are on disk then."""
+        """Flush the events, and return the maps so far as tensors for :meth:`restore`."""
         if self.writer is not None:
             self.writer.flush()
         return {name: {number: tuple(map(torch.as_tensor, pair)) for number, pair in maps.items()}
                 for name, maps in self.maps.items()}
 
     def restore(self, maps: Mapping[str, Any]) -> None:
-        """Take over the maps of a :meth:`checkpoint`."""
+        """Restore the maps of a :meth:`checkpoint`."""
         self.maps = {name: {number: tuple(part.numpy() for part in pair)
                             for number, pair in pairs.items()} for name, pairs in maps.items()}
 
     def close(self) -> None:
-        """Write what there is; safe to call twice."""
+        """Write remaining events; may be called more than once."""
         if self.writer is not None:
             self.writer.flush()
 
     def _map(self, seen: Snapshot, number: int, task: ShiftTask) -> None:
-        """Keep the maps of an episode with the class that colours each node."""
+        """Store the maps of an episode with the class that colours each node."""
         from graphgym_srnc.figures.embedding import majority, map_2d
         label = task.target.y.cpu().numpy()[seen.nodes]
         for name, (points, group) in seen.views.items():
-            # A cluster has the colour of the class that most of its nodes have; the classifier
-            # names classes itself.
+            # Clusters are coloured by majority class, predictions of the classifier directly.
             colour = seen.decision[seen.nodes] if name == "classifier" else majority(group, label)
             self.maps.setdefault(name, {})[number] = map_2d(points, self.how), colour
 
@@ -180,14 +189,14 @@ class TensorBoard:
         from graphgym_srnc.figures.style import encode
         content = encode(figure)
         atomic.write_bytes(self.directory / "figures" / f"{stem}.png", content)
-        if tag.startswith("selected/"):  # what a paper shows
+        if tag.startswith("selected/"):  # for publications
             atomic.write_bytes(self.directory / "figures" / f"{stem}.pdf", encode(figure, "pdf"))
         if self.writer is not None:
             self.writer.add(image(tag, content), step)
 
 
 def snapshot(method: Method, task: ShiftTask) -> Snapshot:
-    """Look at a method without touching a random generator or its mode."""
+    """Snapshot of a method, which leaves random generators and the training mode unchanged."""
     from graphgym_srnc.figures.embedding import sample
     with untouched(method), torch.no_grad():
         target = blind(method, task).target
@@ -205,7 +214,7 @@ def snapshot(method: Method, task: ShiftTask) -> Snapshot:
 
 
 def columns(seen: Snapshot, task: ShiftTask) -> dict[str, Any]:
-    """What the projector can colour the nodes of a snapshot by, each ``[n]``."""
+    """Properties of the nodes of a snapshot for the projector, each ``[n]``."""
     label, names, unseen = classes(task)
     split = np.full(task.target.num_nodes, "other", dtype=object)
     graphs = {"pool": task.target, "test": task.target, "val": task.validation,
@@ -223,16 +232,17 @@ def columns(seen: Snapshot, task: ShiftTask) -> dict[str, Any]:
 
 
 def blind(method: Method, task: ShiftTask) -> ShiftTask:
-    """The task as the method sees it: the one it holds, with its caches, else a new one."""
+    """The task as the method sees it: the method's own task with its caches, or a new one."""
     held = getattr(method, "task", None)
     return held if isinstance(held, ShiftTask) else task.blind()
 
 
 def classes(task: ShiftTask) -> tuple[np.ndarray, list[str], list[int]]:
-    """Classes of the target with the unseen ones told apart, where ``y_true`` says which they are.
+    """Classes of the target, with separate unseen classes if ``y_true`` is available.
 
     Returns:
-        The class of each node ``[V]``, the name of each class, and which classes are unseen.
+        The class of each node ``[V]``, the name of each class, and the numbers of the unseen
+        classes.
     """
     label, names = task.target.y.cpu().numpy().copy(), known_names(task)
     true, unseen = getattr(task.target, "y_true", None), label == task.num_known
@@ -245,7 +255,7 @@ def classes(task: ShiftTask) -> tuple[np.ndarray, list[str], list[int]]:
 
 @contextlib.contextmanager
 def untouched(method: Method) -> Iterator[None]:
-    """Put back every random generator and the training mode of each module on leaving."""
+    """Restore all random generators and the training mode of each module on exit."""
     modes = {module: module.training for module in method.modules()}
     python, numpy = random.getstate(), np.random.get_state()
     try:

@@ -54,7 +54,7 @@ def constrained_kmeans(x: Tensor, num_clusters: int, nodes: Tensor | None = None
     least, most = max(num_known, 1), num_known + len(x) - len(nodes)
     if not least <= num_clusters <= most:
         raise InputError("kmeans.num_clusters", num_clusters,
-                         f"{least} (known classes) to {most} (these and unlabelled points)")
+                         f"{least} (the known classes) to {most} (plus one per unlabelled point)")
 
     points = np.ascontiguousarray(x.detach().cpu().numpy(), dtype=np.float32)
     points, nodes, label = _unit(points) if spherical else points, nodes.numpy(), label.numpy()
@@ -162,15 +162,18 @@ def _unit(rows: np.ndarray) -> np.ndarray:
 
 def _check_points(x: Tensor) -> None:
     if x.dim() != 2 or not x.numel() or not torch.isfinite(x).all():
-        raise InputError("kmeans.x", tuple(x.shape), "finite numbers [V, D] for a point or more")
+        raise InputError.plain("kmeans.x", f"the points have the shape {tuple(x.shape)}",
+                               "Give finite numbers [V, D] of at least one point")
 
 
 def _check_labels(num_points: int, nodes: Tensor, label: Tensor) -> int:
     """Refuse labels that do not fit; the number of known classes."""
     if nodes.shape != label.shape or nodes.dim() != 1:
-        raise InputError("kmeans.label", tuple(label.shape), f"{tuple(nodes.shape)}, as of nodes")
+        message = f"the labels have the shape {tuple(label.shape)}, the nodes {tuple(nodes.shape)}"
+        raise InputError.plain("kmeans.label", message, "Give one label per node")
     if len(nodes.unique()) < len(nodes) or not torch.isin(nodes, torch.arange(num_points)).all():
-        raise InputError("kmeans.nodes", nodes.tolist()[:9], f"different ids 0 .. {num_points - 1}")
+        raise InputError("kmeans.nodes", nodes.tolist()[:9],
+                         f"different ids in 0 .. {num_points - 1}")
     classes = label.unique().tolist()
     if classes != list(range(len(classes))):
         raise InputError("kmeans.label", classes, f"0 .. {max(*classes, 0)} with a point for each")

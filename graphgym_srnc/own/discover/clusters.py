@@ -118,13 +118,12 @@ def check(posterior: Tensor, num_clusters: int) -> None:
     num_known = posterior.size(1) - 1
     called = int((posterior.argmax(1) == num_known).sum())
     if not called:
-        raise InputError("RUN", "a model that calls no node unknown",
-                         "one that does: here is nothing to discover, as is right where every class"
-                         " has labels by now")
+        message = "this model predicts no node as unknown, so there is nothing to discover"
+        raise InputError.plain("RUN", message, "That is right if every class has labels")
     if not num_known < num_clusters <= num_known + called:
         raise InputError("--clusters", num_clusters,
-                         f"{num_known + 1} (one beside {num_known} known classes) to "
-                         f"{num_known + called} ({called} nodes are called unknown)")
+                         f"{num_known + 1} to {num_known + called}, since there are {num_known} "
+                         f"known classes and {called} nodes are predicted as unknown")
 
 
 def centres(state: Tensor, group: Tensor, count: int) -> Tensor:

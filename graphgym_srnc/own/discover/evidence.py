@@ -112,8 +112,8 @@ def gather(graph: Data, posterior: Tensor, state: Tensor) -> Evidence:
 def summary(evidence: Evidence) -> str:
     """The suggestions in a sentence."""
     suggestions = ", ".join(f"{curve.name} {curve.suggestion}" for curve in evidence)
-    return (f"evidence on the number of clusters, known classes included: {evidence.told} "
-            f"({suggestions}); evidence, not the truth")
+    return (f"suggested number of clusters, known classes included: {evidence.told} "
+            f"({suggestions}); an estimate, not the true number of classes")
 
 
 def eigengaps(adjacency: sp.csr_array, most: int) -> np.ndarray:

@@ -54,7 +54,7 @@ def parse_names(given: Sequence[str], num_new: int) -> dict[int, str]:
         number, _, name = (side.strip() for side in text.partition("="))
         if not number.isdecimal() or not 1 <= int(number) <= num_new or int(number) in names:
             raise InputError("--name", text,
-                             f"CLUSTER=NAME with a cluster of 1 .. {num_new}, each once")
+                             f"CLUSTER=NAME with a cluster in 1 .. {num_new}, each once")
         is_number = name.lstrip("+-").isdecimal()
         if name in ("", UNKNOWN) or not name.isprintable() or len(name) > 100 or is_number:
             raise InputError("--name", text, "a name of at most 100 characters that is neither a "
@@ -98,8 +98,9 @@ def labels(discovery: Discovery, names: Mapping[int, str], classes: Sequence[str
         sure = [node for node in cluster.nodes[discovery.label[cluster.nodes] == unknown].tolist()
                 if node not in given]
         if not sure:
-            raise InputError("--name", f"{cluster.number}={name}",
-                             "a cluster with nodes that the model calls unknown")
+            message = (f"cluster {cluster.number} ({name}) has no node that the model predicts as "
+                       "unknown")
+            raise InputError.plain("--name", message, "Name another cluster")
         for rank, node in enumerate(sure[:per_class + per_class // 2]):
             result.label[node], result.part[node] = name, "train" if rank < per_class else "val"
     return result

@@ -33,7 +33,8 @@ def read_names(texts: str | None, words: str | None, folder: Path | None, graph:
     if texts:
         columns = table(Path(texts)) if texts.endswith(".csv") else {"text": _lines(texts)}
         if "text" not in columns:
-            raise InputError("--texts", f"{texts} with {', '.join(columns)}", "a column text")
+            raise InputError.plain("--texts", f"{texts} has the columns {', '.join(columns)}",
+                                   "Add a column text")
         _check("--texts", texts, columns["text"], graph.num_nodes, "nodes")
         names = names._replace(ids=columns.get("id"), texts=columns["text"])
     if words:
@@ -60,5 +61,5 @@ def _lines(file: str) -> list[str]:
 
 def _check(option: str, file: str, lines: list[str], count: int, what: str) -> None:
     if len(lines) != count:
-        raise InputError(option, f"{file} with {len(lines)} lines",
-                         f"one for each of {count} {what}")
+        raise InputError.plain(option, f"{file} has {len(lines)} lines for {count} {what}",
+                               "Write one line for each")

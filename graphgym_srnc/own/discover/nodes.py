@@ -91,8 +91,9 @@ def earlier(option: str, path: Path) -> Earlier:
     columns = read.table(path)
     by = "id" if "id" in columns else "node"
     if not {by, "cluster", "cluster_name"} <= columns.keys():
-        raise InputError(option, f"{path} with {', '.join(columns)}",
-                         "a table of discover --nodes, with node or id, cluster and cluster_name")
+        raise InputError.plain(
+            option, f"{path} has the columns {', '.join(columns)}",
+            "Give a table of `discover --nodes`, with node or id, cluster and cluster_name")
     return Earlier(by, *(dict(zip(columns[by], columns[name]))
                          for name in ("cluster", "cluster_name")))
 

@@ -26,12 +26,12 @@ def pictures(discovery: Discovery, evidence: Evidence) -> dict[str, Picture]:
     total = len(discovery.known) + len(discovery.new)
     return {
         "map": Picture(
-            "Each dot is a node; nodes that lie together are about the same and look alike to the "
-            "model (t-SNE). Grey: clusters of known classes. Distances between groups say little.",
+            "Each dot is a node; nodes with similar representations are close together (t-SNE). "
+            "Grey: clusters of known classes. Distances between groups have little meaning.",
             encode(map_figure(discovery))),
         "evidence": Picture(
-            "Three curves over the number of clusters. Circle: what each suggests. Grey: from the "
-            f"least to the largest. Dotted: the {total} clusters taken here.",
+            "Three criteria over the number of clusters. Circle: the suggestion of each. Grey: "
+            f"range of the suggestions. Dotted: the {total} clusters used here.",
             encode(evidence_figure(evidence, total)))}
 
 
@@ -71,7 +71,7 @@ def map_figure(discovery: Discovery) -> Figure:
         if len(dots):
             axes.annotate(str(number), np.median(dots, 0), ha="center", va="center",
                           fontweight="bold", color=INK, bbox=box)
-    axes.set(xticks=[], yticks=[], title="what was clustered, in two dimensions")
+    axes.set(xticks=[], yticks=[], title="map of the clustered nodes (t-SNE)")
     axes.spines[:].set(visible=True, color=PALE)
     axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), markerscale=2.5, handletextpad=0.3)
     return figure

@@ -23,8 +23,8 @@ def rate_on(discovery: Discovery, task: ShiftTask | None) -> dict[str, float]:
         InputError: their true classes are not known.
     """
     if task is None or "y_true" not in task.target:
-        raise InputError("--evaluate", True,
-                         "the target graph of a run whose classes are all known")
+        raise InputError.plain("--evaluate", "the true classes of this graph are not known",
+                               "Leave it out, or use the target graph of a run with all labels")
     target = task.target
     free = target.y_true >= 0
     if task.source is target:
@@ -81,10 +81,10 @@ def summary(scores: Mapping[str, float]) -> str:
     lines = ["all unlabelled nodes: ACC {acc}, NMI {nmi}".format(**percent)]
     if "unseen_acc" in scores:
         clusters = (f"{scores['ap_clusters']:.3f} over clusters" if "ap_clusters" in scores
-                    else "no cluster is mostly unseen")
+                    else "no cluster consists mostly of unseen classes")
         lines += ["nodes of unseen classes: ACC {unseen_acc}, NMI {unseen_nmi}".format(**percent),
                   f"average precision of the ranking: {scores['ap_nodes']:.3f} over nodes "
-                  f"(chance {scores['share_unseen']:.3f}), {clusters}"]
-    lines.append("the ten most typical nodes of a cluster are of one class: "
+                  f"(random: {scores['share_unseen']:.3f}), {clusters}"]
+    lines.append("share of the commonest class in the ten most typical nodes of a cluster: "
                  f"{100 * scores['consistency']:.0f} %")
-    return "against true classes, " + "\n  ".join(lines)
+    return "scores against true classes\n  " + "\n  ".join(lines)

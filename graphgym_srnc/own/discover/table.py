@@ -64,7 +64,7 @@ def rows(discovery: Discovery, graph: Data, classes: Sequence[str], names: Names
 
 def text(rows: Sequence[Row]) -> str:
     """The table of figures, then of each cluster its words and most typical nodes."""
-    details = (f"cluster {row.title}: {', '.join(row.words) or 'no word sets it apart'}\n"
+    details = (f"cluster {row.title}: {', '.join(row.words) or 'no typical word'}\n"
                + "".join(f"  {node}\n" for node in row.nodes) for row in rows)
     return "\n".join([aligned([HEADS, *(row.cells for row in rows)]), *details])
 

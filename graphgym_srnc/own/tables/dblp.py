@@ -39,8 +39,8 @@ def read_folder(folder: Path) -> tuple[Hetero, list[str]]:
         left_out += _connect_papers(hetero, kind, numbers, folder / f"paper_{kind}.txt")
         left_out += _label(hetero, kind, numbers, folder / f"{kind}_label.txt")
     if not hetero.links:
-        raise InputError("data make dblp", str(folder),
-                         "a folder with paper.txt and, e.g., author.txt and paper_author.txt")
+        raise InputError.plain("data make dblp", f"{folder} contains no links of papers", "Give a "
+                               "folder with paper.txt and, e.g., author.txt and paper_author.txt")
     return hetero, left_out
 
 
@@ -65,7 +65,8 @@ def _label(hetero: Hetero, kind: str, numbers: Numbers, file: Path) -> list[str]
         if number is None:
             unknown += 1
         elif labels[number] not in ("", label):
-            raise InputError(file.name, f"two labels of id {id}", "one label for each id")
+            raise InputError.plain(file.name, f"the id {id} has two labels",
+                                   "Give each id one label")
         else:
             labels[number] = label
     hetero.nodes[kind].labels = labels
@@ -78,6 +79,7 @@ def _rows(file: Path) -> list[list[str]]:
     rows = [[cell.strip() for cell in line.split("\t")] for line in lines]
     wrong = next((row for row in rows if len(row) < 2), [])
     if wrong or not rows:
-        allowed = "2 cells with tabs between them on each line"
-        raise InputError(file.name, "\t".join(wrong)[:80], allowed)
+        text = "\t".join(wrong)[:80]
+        message = f"it has the line {text!r}" if wrong else "the file is empty"
+        raise InputError.plain(file.name, message, "Write two cells with a tab between them")
     return rows

@@ -45,7 +45,7 @@ def write(out: Path, *, num_nodes: int = 20_000, labelled: float = 0.05, seed: i
     if not 200 <= num_nodes <= 1_000_000:
         raise InputError("--nodes", num_nodes, "200 to 1000000")
     if not 0 < labelled <= 1:
-        raise InputError("--labelled", labelled, "a share above 0, 1 at most")
+        raise InputError("--labelled", labelled, "above 0 and at most 1")
     rng = splits.generator(seed, "example")
     word_shares = _word_shares()
     shares = block_model.class_shares(len(TOPICS), 3.0, rng)

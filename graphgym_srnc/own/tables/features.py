@@ -122,8 +122,9 @@ def _vocabulary(texts: Sequence[str], options: TextOptions) -> Recipe:
     try:
         vectoriser.fit(texts)
     except ValueError as error:
-        raise InputError("--text", " ".join(str(error).split())[:120], "texts with words that "
-                         f"{options.min_nodes} nodes share; --min-nodes 1 takes all") from error
+        message = (f"no word occurs in {options.min_nodes} nodes "
+                   f"({' '.join(str(error).split())[:120]})")
+        raise InputError.plain("--text", message, "Lower --min-nodes; 1 keeps all words") from error
     words = {"words": vectoriser.get_feature_names_out().tolist()}
     return words if options.counts else words | {"idf": vectoriser.idf_.tolist()}
 
@@ -156,8 +157,9 @@ def _numbers(table: Table, columns: Sequence[str]) -> np.ndarray:
         with problems.step():
             cells = mend.numbers(_column(table, name, "--numbers"))
             if wrong := _not_numbers(cells):
-                allowed = f"numbers or empty cells; {len(wrong)} are not"
-                raise InputError(f"--numbers {name}", wrong[0], allowed)
+                message = f"{len(wrong)} cells are no numbers, such as {wrong[0]!r}"
+                hint = "Give numbers or empty cells"
+                raise InputError.plain(f"--numbers {name}", message, hint)
             values.append([float(cell or "nan") for cell in cells])
     problems.check()
     return np.array(values)

@@ -50,8 +50,9 @@ def table(path: Path) -> Table:
     columns = {str(name): [str(cell).strip() for cell in column.astype("string").fillna("")]
                for name, column in frame.items()}
     if not len(frame) or len(columns) < len(frame.columns):
-        raise InputError(path.name, f"{len(frame)} rows, columns {', '.join(columns)}",
-                         "a line for each node, and another name for each column")
+        message = f"it has {len(frame)} rows and the columns {', '.join(columns)}"
+        raise InputError.plain(path.name, message,
+                               "Give a row for each node, and each column its own name")
     return columns
 
 
@@ -64,8 +65,9 @@ def graph(path: Path) -> tuple[Table, Links]:
         links = next((found[name] for name in LINKS if name in found), None) if isinstance(
             found, dict) else None
         if links is None or "nodes" not in found:
-            raise InputError(path.name, sorted(found)[:8] if isinstance(found, dict) else "a list",
-                             "an object with nodes and links; or a table beside a list of links")
+            keys = sorted(found)[:8] if isinstance(found, dict) else "a list"
+            raise InputError.plain(path.name, f"it holds {keys}", "Give an object with nodes and "
+                                   "links, or a second file with the links")
         return _of_records(found["nodes"], path.name), pairs(_of_records(links, path.name), (),
                                                              path.name)
     import networkx
@@ -85,8 +87,10 @@ def graph(path: Path) -> tuple[Table, Links]:
 def of_neo4j(columns: Table, file: str) -> tuple[Table, Links]:
     """The nodes and the links of one table that ``apoc.export.csv`` wrote."""
     if not {"_id", "_start", "_end"} <= columns.keys():
-        raise InputError(file, ", ".join(columns), "a list of links beside a node table; one file "
-                         "alone with the columns _id, _start and _end, or GraphML, GEXF or JSON")
+        message = f"it has the columns {', '.join(columns)} and no links"
+        hint = ("Give a second file with the links; one file is enough with the columns _id, "
+                "_start and _end, or as GraphML, GEXF or JSON")
+        raise InputError.plain(file, message, hint)
     rows = [row for row, id in enumerate(columns["_id"]) if id]
     nodes = {name: [cells[row] for row in rows] for name, cells in columns.items()
              if name not in ("_start", "_end", "_type")}
@@ -99,8 +103,9 @@ def pairs(columns: Table, ends: Sequence[str], file: str) -> Links:
     """The links of a table: of two named columns, or of a usual pair of names, or the first two."""
     absent = [name for name in ends if name not in columns]
     if absent or len(columns) < 2:
-        raise InputError(file, ", ".join(absent or columns),
-                         f"two of its columns: {', '.join(columns)}")
+        message = (f"it has no column {', '.join(absent)}" if absent
+                   else "it needs two columns of node ids")
+        raise InputError.plain(file, message, f"Its columns are {', '.join(columns)}")
     chosen = list(ends) or usual_ends(list(columns)) or list(columns)[:2]
     return Links(list(zip(*(columns[name] for name in chosen))),
                  [name for name in columns if name not in chosen])
@@ -117,11 +122,14 @@ def _read(path: Path, reader: Callable[[Path], Any], extra: str) -> Any:
     try:
         return reader(regular(path))
     except ImportError as error:
-        allowed = f"a .csv or .tsv file, or: pip install 'graphgym-srnc[{extra}]'"
-        raise InputError(path.name, f"a {path.suffix} file", allowed) from error
+        hint = (f"Give a .csv or .tsv file, or install it with: pip install "
+                f"'graphgym-srnc[{extra}]'")
+        message = f"the package that reads {path.suffix} files is not installed"
+        raise InputError.plain(path.name, message, hint) from error
     except Exception as error:  # each of these libraries has errors of its own
         cause = " ".join(str(error).split())[:200]
-        raise InputError(path.name, cause, f"a readable {path.suffix} file") from error
+        message = f"it is no readable {path.suffix} file ({cause})"
+        raise InputError.plain(path.name, message) from error
 
 
 def _records(path: Path) -> Any:
@@ -145,7 +153,8 @@ def _of_records(records: Iterable[Mapping[str, Any]], file: str) -> Table:
     """Columns of objects; what an object lacks is an empty cell."""
     rows = list(records) if isinstance(records, list) else []
     if not rows or not all(isinstance(row, dict) for row in rows):
-        raise InputError(file, type(records).__name__, "a list of objects, one for each node")
+        raise InputError.plain(file, f"the nodes or links are a {type(records).__name__}",
+                               "Give a list of objects, one for each")
     names = dict.fromkeys(name for row in rows for name in row)
     return {str(name): [_cell(row.get(name)) for row in rows] for name in names}
 

@@ -84,13 +84,14 @@ def _load(path: Path) -> HeteroData:
             data = torch.load(regular(path), weights_only=True, map_location="cpu")
     except Exception as error:  # torch has no error of its own for a file that is none of its own
         foreign = re.search(r"GLOBAL (\S+)", str(error))
-        allowed = "a HeteroData saved by torch.save, with nothing but tensors in it"
-        allowed += f" ({error})" * isinstance(error, untrusted.Damaged)
-        value = f"{path.name} with {foreign[1]}" if foreign else path.name
-        raise InputError("data make", value, allowed) from error
+        message = f"{path.name} cannot be read"
+        message += f": it contains {foreign[1]}" if foreign else ""
+        message += f": {error}" * isinstance(error, untrusted.Damaged)
+        hint = "Save a HeteroData of tensors with torch.save, and nothing else"
+        raise InputError.plain("data make", message, hint) from error
     if not isinstance(data, HeteroData):
-        raise InputError("data make", f"{path.name} with a {type(data).__name__}",
-                         "a HeteroData; file.path reads a Data as it is")
+        raise InputError.plain("data make", f"{path.name} contains a {type(data).__name__}, not a "
+                               "HeteroData", "A Data needs no conversion: set file.path to it")
     return data
 
 
@@ -104,15 +105,17 @@ def _nodes(store: NodeStorage, kind: str) -> Nodes:
     if "y" in tensors:
         y = tensors["y"].reshape(-1) if tensors["y"].numel() == size else tensors["y"]
         if y.shape != (size,) or not torch.equal(y, y.long().to(y.dtype)):
-            raise InputError(f"{kind}: y", tuple(y.shape), f"one class a node, [{size}]")
+            raise InputError.plain(f"{kind}: y", f"the labels have the shape {tuple(y.shape)}",
+                                   f"Give one class per node, shape [{size}]")
         nodes.labels = ["" if label < 0 else str(label) for label in y.long().tolist()]
         nodes.split = [""] * size
         for part, mask in MASKS.items():
             if mask not in tensors:
                 continue
             if tensors[mask].shape != (size,):
-                raise InputError(f"{kind}: {mask}", tuple(tensors[mask].shape),
-                                 f"one true or false a node, [{size}]")
+                message = f"the mask has the shape {tuple(tensors[mask].shape)}"
+                hint = f"Give one true or false per node, shape [{size}]"
+                raise InputError.plain(f"{kind}: {mask}", message, hint)
             for node in tensors[mask].bool().nonzero().view(-1).tolist():
                 nodes.split[node] = part if nodes.labels[node] else ""
     return nodes
@@ -123,17 +126,18 @@ def _size(store: NodeStorage, tensors: Mapping[str, Tensor], kind: str) -> int:
     tensor = next((tensors[name] for name in ("x", "y") if name in tensors), None)
     size = store.num_nodes or 0 if tensor is None else tensor.size(0) if tensor.dim() else 1
     if not isinstance(size, int) or not 0 <= size < MOST_NODES:
-        raise InputError(f"{kind}: num_nodes", size, f"a number of nodes below {MOST_NODES:,}")
+        raise InputError(f"{kind}: num_nodes", size, f"fewer than {MOST_NODES:,}")
     return size
 
 
 def _links(store: EdgeStorage, shape: tuple[int, int], name: str) -> sp.csr_matrix:
     pairs = files.tensors(store, ("edge_index",), name).get("edge_index")
     if pairs is None or pairs.dim() != 2 or len(pairs) != 2 or pairs.is_floating_point():
-        raise InputError(name, None if pairs is None else (tuple(pairs.shape), pairs.dtype),
-                         "an edge_index [2, E] of whole numbers")
+        found = "missing" if pairs is None else f"{pairs.dtype} of shape {tuple(pairs.shape)}"
+        raise InputError.plain(name, f"edge_index is {found}", "Give whole numbers [2, E]")
     pairs = pairs.long()
     inside = (pairs >= 0) & (pairs < torch.tensor(shape)[:, None])
     if not inside.all():
-        raise InputError(name, pairs.amax(1).tolist(), f"node numbers below {list(shape)}")
+        raise InputError.plain(name, f"the node ids go up to {pairs.amax(1).tolist()}",
+                               f"Use ids from 0 and below {list(shape)}")
     return sp.csr_matrix((np.ones(pairs.size(1)), pairs.numpy()), shape=shape)

@@ -49,8 +49,8 @@ def make_graph(nodes: Path, links: Path | None = None, *, embeddings: Path | Non
     scales = recipe.setdefault("scales", features.scales(blocks))
     widths = [block.shape[1] for block in blocks]
     if widths != recipe.setdefault("widths", widths):
-        raise InputError("--like", str(like), f"blocks of {recipe['widths']} features, as there, "
-                         "--embeddings included")
+        message = f"this graph has {widths} features, and {like} has {recipe['widths']}"
+        raise InputError.plain("--like", message, "Give the same columns and --embeddings as there")
     with blame_recipe(like):
         joined = features.joined(blocks, scales)
     recipe |= {"embeddings": embeddings is not None, "spectral": spectral}
@@ -63,10 +63,10 @@ def _embeddings(path: Path, num_nodes: int) -> np.ndarray:
     try:
         array = untrusted.array(path)
     except Exception as error:  # NumPy lets through whatever headers of arrays end in
-        allowed = f"a readable .npy of plain numbers ({untrusted.reason(error)})"
-        raise InputError("--embeddings", str(path), allowed) from error
+        message = f"{path} is no readable .npy of plain numbers ({untrusted.reason(error)})"
+        raise InputError.plain("--embeddings", message) from error
     fits = array.ndim == 2 and len(array) == num_nodes and array.dtype.kind in "fiu"
     if not fits or not np.isfinite(array).all():
-        raise InputError("--embeddings", f"{array.dtype} {array.shape}",
-                         f"finite numbers, one row for each of the {num_nodes} nodes")
+        raise InputError.plain("--embeddings", f"{path} holds {array.dtype} {array.shape}",
+                               f"Give finite numbers, one row for each of the {num_nodes} nodes")
     return array.astype(float)

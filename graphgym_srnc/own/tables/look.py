@@ -121,9 +121,10 @@ def look(nodes: Path, links: Path | None = None, *, id: str = "", label: str = "
         found.recipe = (_recipe(like) if like else
                         features.learn(found.table, text, numbers, categories, options))
         if not (found.recipe or embeddings or spectral):
-            raise InputError("features", f"columns {', '.join(found.table)}, none of them chosen",
-                             "--text, --numbers, --categories or --embeddings; "
-                             "--spectral 64 makes features of the links alone")
+            raise InputError.plain(
+                "features", f"no column is chosen of {', '.join(found.table)}",
+                "Choose columns with --text, --numbers or --categories, or give --embeddings; "
+                "--spectral 64 makes features from the links alone")
         with blame_recipe(like):
             found.roles = {name: role for kind, role in KINDS.items() if kind in found.recipe
                            for name in found.recipe[kind]["columns"]} | found.roles
@@ -136,13 +137,14 @@ def blame_recipe(folder: Path | None) -> Iterator[None]:
     """Errors in here come of a recipe, which may have been changed, if there is a folder of one."""
     columns = ("--text", "--numbers", "--categories") if folder is not None else ()
     try:
-        with renamed(dict.fromkeys(columns, f"--like {folder}, whose column")):
+        with renamed(dict.fromkeys(columns, f"--like {folder}")):
             yield
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         if folder is None or isinstance(error, InputError):
             raise
-        raise InputError("--like", str(folder / RECIPE), "what data make has written "
-                         f"({type(error).__name__}: {error})") from error
+        message = (f"{folder / RECIPE} is not as data make wrote it ({type(error).__name__}: "
+                   f"{error})")
+        raise InputError.plain("--like", message) from error
 
 
 def _find_columns(found: Look, table: Table, id: str, label: str, split: str,
@@ -170,18 +172,19 @@ def _connect(found: Look, links: Links, place: Mapping[str, int], skip_missing: 
     """Read the links, and tell what of them is not read."""
     file = found.files[-1]
     if links.unread:
-        found.notes.append(f"{file}: not read: {listed(links.unread)}; links have no weights")
+        found.notes.append(f"{file}: not read: {listed(links.unread)}; edge weights are not used")
     found.edges, found.unknown = read.edges(links, place)
     if found.unknown:
         named = listed([repr(name) for name in found.unknown], 3)
         count = len(links.pairs) - found.edges.shape[1]
         if not skip_missing:
-            who = "which is no node" if len(found.unknown) == 1 else "which are no nodes"
-            raise InputError(file, f"{named}, {who}, in {count} of {len(links.pairs)} links",
-                             "links between ids of the node table, or --skip-missing")
-        found.notes.append(f"{counted(count, 'link')} to ids that are no nodes left out: {named}")
+            message = (f"{count} of {len(links.pairs)} links name ids that are not in the node "
+                       f"table: {named}")
+            raise InputError.plain(file, message, "Fix the ids, or leave out these links with "
+                                   "--skip-missing")
+        found.notes.append(f"{counted(count, 'link')} to unknown ids left out: {named}")
     if not found.edges.size:
-        raise InputError(file, "no link between two nodes", "one at least")
+        raise InputError.plain(file, "no link joins two nodes", "Give at least one link")
 
 
 def _read_labels(found: Look, like: bool) -> None:
@@ -192,10 +195,11 @@ def _read_labels(found: Look, like: bool) -> None:
         found.notes += mend.changes(column, found.table[column], cells)
         found.labels = [one_line("" if cell == "-1" else cell) for cell in cells]
         names = sorted({*filter(None, found.labels)})
-        found.notes += [f"! labels that look alike: {a!r} and {b!r}; written alike in the table, "
-                        "they are one class" for a, b in mend.alike(names)]
+        found.notes += [f"! similar labels: {a!r} and {b!r}. If they are the same class, give them "
+                        "the same name in the table." for a, b in mend.alike(names)]
     elif not like and not found.problems.errors:
-        found.notes.append("! no column of classes, so no labels; --label names one")
+        found.notes.append("! no column of classes was found, so no node has a label; name one "
+                           "with --label")
     with found.problems.step():
         if split and (column or not found.problems.errors):
             ids = found.table[found.of_role("id")]
@@ -222,13 +226,13 @@ def _recipe(folder: Path) -> features.Recipe:
     try:
         recipe = json.loads(regular(folder / RECIPE).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise InputError("--like", str(folder),
-                         f"a graph folder that data make has written, with {RECIPE}") from error
+        message = f"{folder} is no graph folder of data make: {RECIPE} is missing or damaged"
+        raise InputError.plain("--like", message) from error
     if not isinstance(recipe, dict):
-        raise InputError("--like", str(folder / RECIPE), "the recipe that data make has written")
+        raise InputError.plain("--like", f"{folder / RECIPE} is not as data make wrote it")
     if recipe.get("spectral"):
-        raise InputError("--like", str(folder),
-                         "features of columns; those of --spectral belong to one graph")
+        message = f"{folder} has spectral features, which cannot be made for another graph"
+        raise InputError.plain("--like", message, "Use a folder without --spectral")
     return recipe
 
 
@@ -236,9 +240,10 @@ def _parts(cells: Sequence[str], labels: Sequence[str] | None, ids: Sequence[str
     parts = [cell.lower() for cell in cells]
     for number, part in enumerate(parts):
         if part and part not in PARTS:
-            raise InputError("--split", f"{cells[number]!r} at id {ids[number]}",
-                             f"{', '.join(PARTS)}, or nothing")
+            message = f"the node {ids[number]} has the part {cells[number]!r}"
+            raise InputError.plain("--split", message, f"Use {', '.join(PARTS)}, or nothing")
         if part and not (labels and labels[number]):
-            raise InputError("--split", f"{part} at id {ids[number]}, which has no label",
-                             "labelled nodes; the others are predicted in any case")
+            raise InputError.plain(
+                "--split", f"the {part} node {ids[number]} has no label", "Leave the split of "
+                "unlabelled nodes empty; they are predicted in any case")
     return parts

@@ -53,20 +53,20 @@ def rows(table: Table, id: str, keep: str, file: str) -> tuple[Table, list[int],
     for row in filled:
         name = table[id][row]
         if name == "":
-            raise InputError(file, f"no id in row {row + 1}", "an id for each node")
+            raise InputError.plain(file, f"row {row + 1} has no id", "Give each node an id")
         if name in place and cells[place[name]] != cells[row]:
             differ.append(name)
         if name not in place or keep == "last":
             place[name] = row
     if differ and not keep:
         named = listed([repr(name) for name in dict.fromkeys(differ)], 5)
-        raise InputError(file, f"id {named} twice, with other cells",
-                         "another id for each node; or --keep first, or --keep last")
+        raise InputError.plain(file, f"the id {named} occurs several times with different cells",
+                               "Give each node its own id, or add --keep first or --keep last")
 
     kept = sorted(place.values())
-    notes = [(len(cells) - len(filled), "without any cell: left out"),
-             (len(filled) - len(kept) - len(differ), "equal to another one: merged"),
-             (len(differ), f"with the id of another one: left out (--keep {keep})")]
+    notes = [(len(cells) - len(filled), "left out: empty"),
+             (len(filled) - len(kept) - len(differ), "merged: equal to another row"),
+             (len(differ), f"left out: same id as another row (--keep {keep})")]
     told = [f"{file}: {counted(count, 'row')} {text}" for count, text in notes if count]
     return {name: [column[row] for row in kept] for name, column in table.items()}, kept, told
 
@@ -97,7 +97,7 @@ def changes(name: str, before: Sequence[str], after: Sequence[str]) -> list[str]
         cells = [pair for pair in changed if (pair[1] == "") == empty]
         if cells:
             kind, example = "empty" if empty else "numbers", repr(short(cells[0][0]))
-            example += f" as {cells[0][1]}" * (not empty) + ", and the like" * (len(cells) > 1)
+            example += f" as {cells[0][1]}" * (not empty) + ", and similar" * (len(cells) > 1)
             told.append(f"{name}: {counted(len(cells), 'cell')} read as {kind}: {example}")
     return told
 
@@ -133,8 +133,8 @@ def label_column(table: Table, others: Sequence[str]) -> str:
     candidates = [f"{name} ({len(set(filter(None, present(cells))))} values)"
                   for name, cells in free.items() if _could_be_classes(cells)]
     if candidates:
-        raise InputError("--label", "no column that is called label",
-                         f"a column of classes, perhaps {listed(candidates, 4)}; or none")
+        raise InputError.plain("--label", "no column is named label", "Name the column of classes, "
+                               f"perhaps {listed(candidates, 4)}; or give --label none")
     return ""
 
 

@@ -40,19 +40,20 @@ def make_graph(hetero: Hetero, node: str, metapaths: Sequence[str], limits: Limi
     if node not in hetero.nodes:
         raise InputError("--node", node, ", ".join(hetero.nodes))
     if not metapaths:
-        raise InputError("--metapath", None,
-                         f"types from {node} to {node}, of the links {linked_types(hetero.links)}")
+        hint = f"Give types from {node} to {node}; the links are {linked_types(hetero.links)}"
+        raise InputError.plain("--metapath", "no path is given", hint)
     found, summary = [], []
     for path in metapaths:
         steps = steps_of(hetero.links, path, node, limits.max_degree)
         if path.split("-")[-1] != node:
-            raise InputError("--metapath", path, f"types from {node} to {node}")
+            raise InputError("--metapath", path, f"a path from {node} to {node}")
         pairs, line = project(steps, path, limits)
         found.append(pairs)
         summary.append(line)
     edges = np.unique(np.concatenate(found, 1), axis=1)
     if not edges.size:
-        raise InputError("--metapath", ", ".join(metapaths), "a path that links two nodes")
+        raise InputError.plain("--metapath", f"{', '.join(metapaths)} links no two nodes",
+                               "Give another path")
 
     x, words = _features(hetero, node, bag, options)
     kept = hetero.nodes[node]
@@ -82,8 +83,9 @@ def _features(hetero: Hetero, node: str, path: str, options: features.TextOption
         (x,), words = features.apply(recipe, table)
         return x, words
     if not path:
-        raise InputError("--bag", None, f"types from {node} to where its features come from, since "
-                         f"it has none, of {linked_types(hetero.links)}")
+        raise InputError.plain(
+            "--bag", f"the type {node} has no features", "Give a path to a type whose nodes become "
+            f"its features; the links are {linked_types(hetero.links)}")
     return reach.astype(float), end.names or end.ids
 
 
@@ -93,7 +95,7 @@ def _labels(hetero: Hetero, node: str, path: str) -> list[str]:
     if end is None or not any(end.labels or ()):
         labelled = [kind for kind, nodes in hetero.nodes.items() if any(nodes.labels or ())]
         raise InputError("--labels-from", path,
-                         f"a path to a type with labels: {', '.join(labelled) or 'there is none'}")
+                         f"a path to a type with labels, here {', '.join(labelled) or 'none'}")
     names = sorted(set(end.labels) - {""})
     votes = features.one_hot(end.labels, names)
     for step in reversed(steps_of(hetero.links, path, node)):

@@ -35,7 +35,7 @@ def read_folder(path: Path) -> tuple[Graph, list[str]]:
     labels = _labels(path, num_nodes)
     unread = sorted({file.name for file in (path / "raw").iterdir()
                      if file.name.partition(".")[0] not in READ})
-    notes = [f"not read: {listed(unread)}; links have no weights"] if unread else []
+    notes = [f"not read: {listed(unread)}; edge weights are not used"] if unread else []
     return Graph(edges, sp.csr_matrix(features), (), _ids(path, num_nodes), None, labels,
                  _split(path, num_nodes, labels)), notes
 
@@ -44,8 +44,9 @@ def _labels(path: Path, num_nodes: int) -> list[str]:
     file = path / "raw/node-label.csv.gz"
     found = _numbers(file, finite=False)
     if found.shape != (num_nodes, 1) or (found % 1 > 0).any():
-        raise InputError(file.name, found.shape,
-                         f"one class, a whole number or nan, for each of {num_nodes} nodes")
+        message = f"the labels have the shape {found.shape}, or some are no whole numbers"
+        hint = f"Give one class, a whole number or nan, for each of {num_nodes} nodes"
+        raise InputError.plain(file.name, message, hint)
     names = _mapping(path, "labelidx2*.csv.gz")
     return ["" if label != label or label < 0 else names.get(int(label), str(int(label)))
             for label in found[:, 0].tolist()]
@@ -62,7 +63,8 @@ def _split(path: Path, num_nodes: int, labels: list[str]) -> list[str] | None:
     """The part of each node with a label."""
     folders = sorted(folder for folder in path.glob("split/*") if folder.is_dir())
     if len(folders) > 1:
-        raise InputError("split", listed([folder.name for folder in folders]), "one folder")
+        names = listed([folder.name for folder in folders])
+        raise InputError.plain("split", f"there are several splits: {names}", "Keep one folder")
     parts = [""] * num_nodes
     for name, part in PARTS.items() if folders else ():
         for node in _whole(folders[0] / f"{name}.csv.gz", num_nodes, columns=1)[:, 0].tolist():
@@ -83,9 +85,10 @@ def _whole(file: Path, num_nodes: int, columns: int) -> np.ndarray:
     numbers = _numbers(file)
     inside = (numbers >= 0) & (numbers < num_nodes) & (numbers % 1 == 0)
     if numbers.shape[1] != columns or not inside.all():
-        raise InputError(file.name, f"{numbers.shape[1]} column(s), {numbers.min()} to "
-                         f"{numbers.max()}", f"{columns} column(s) of node numbers below "
-                         f"{num_nodes}")
+        message = (f"it has {numbers.shape[1]} column(s) with values from {numbers.min()} to "
+                   f"{numbers.max()}")
+        raise InputError.plain(file.name, message,
+                               f"Give {columns} column(s) of node ids below {num_nodes}")
     return numbers.astype(np.int64)
 
 
@@ -95,8 +98,9 @@ def _numbers(file: Path, finite: bool = True) -> np.ndarray:
     try:
         numbers = pandas.read_csv(io.StringIO(text), header=None, dtype=np.float64).to_numpy()
     except ValueError as error:  # pandas' own errors are such
-        raise InputError(file.name, str(error).partition("\n")[0],
-                         "lines of numbers, equally many on each") from error
+        cause = str(error).partition("\n")[0]
+        raise InputError.plain(file.name, f"it is no table of numbers ({cause})",
+                               "Give equally many numbers on each line") from error
     if finite and not np.isfinite(numbers).all():
-        raise InputError(file.name, "a cell without a finite number", "numbers alone")
+        raise InputError.plain(file.name, "a cell holds no finite number", "Give numbers only")
     return numbers

@@ -56,8 +56,8 @@ def write(path: Path, found: Look) -> None:
     try:
         atomic.write_text(path, render(found))
     except OSError as error:
-        allowed = f"a file that can be written ({error.strerror})"
-        raise InputError("--report", str(path), allowed) from error
+        message = f"{path} cannot be written ({error.strerror})"
+        raise InputError.plain("--report", message) from error
 
 
 def render(found: Look) -> str:

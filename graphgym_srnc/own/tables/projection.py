@@ -52,10 +52,10 @@ def steps_of(links: dict[tuple[str, str], sp.csr_matrix], path: str, node: str,
     """
     types = path.split("-")
     if types[0] != node or len(types) < 2:
-        raise InputError("metapath", path, f"types with - between them, the first of them {node}")
+        raise InputError("metapath", path, f"types with - between them, beginning with {node}")
     pairs = list(zip(types, types[1:]))
     if not set(pairs) <= links.keys():
-        raise InputError("metapath", path, f"types that are linked: {linked_types(links)}")
+        raise InputError("metapath", path, f"a path of these links: {linked_types(links)}")
     steps = [links[pair] for pair in pairs]
     for after in range(1, len(steps)) if max_degree else ():
         to, onward = steps[after - 1], steps[after]
@@ -118,10 +118,11 @@ def project(steps: Sequence[sp.csr_matrix], path: str, limits: Limits) -> tuple[
         keys.append(np.minimum(row, column) * num_nodes + np.maximum(row, column))
         count += len(row) if limits.top else int((row < column).sum())
         if count > limits.max_edges:
-            raise InputError("--max-edges", limits.max_edges,
-                             f"up to {num_paths:,}, the number of paths of {path}; or fewer links: "
-                             "--top 20 keeps the strongest of each node, --min-count 2 drops the "
-                             "weakest, --max-degree 100 passes by what links nearly all")
+            message = f"{path} makes more than {limits.max_edges:,} links of {num_paths:,} paths"
+            hint = ("Raise it, or make fewer links: --top 20 keeps the strongest of each node, "
+                    "--min-count 2 drops the weakest, --max-degree 100 skips nodes that link "
+                    "nearly everything")
+            raise InputError.plain("--max-edges", message, hint)
         begin = end
     keys = np.unique(np.concatenate(keys))
     words = f"{path}: {num_paths:,} paths, {len(keys):,} links"
@@ -144,5 +145,6 @@ def _work(left: sp.csr_matrix, right: sp.csr_matrix) -> np.ndarray:
 
 def _check_work(work: int, path: str, most: int) -> None:
     if work > most:
-        raise InputError("--metapath", f"{path} of {work:,} paths",
-                         f"{most:,} at most; --max-degree 100 passes by what links nearly all")
+        message = f"{path} has {work:,} paths; at most {most:,} are possible"
+        hint = "Add --max-degree 100, which skips nodes that link nearly everything"
+        raise InputError.plain("--metapath", message, hint)

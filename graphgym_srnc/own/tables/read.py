@@ -34,13 +34,16 @@ def table(path: Path) -> Table:
     header, *rows = lines(path)
     wrong = [number for number, row in enumerate(rows) if len(row) != len(header)]
     if wrong:
-        others = f", and other numbers in {len(wrong) - 1} more rows" * (len(wrong) > 1)
-        raise InputError(path.name, f"{len(rows[wrong[0]])} cell(s) in row {wrong[0] + 1}{others}",
-                         f"{len(header)} on each line, as on the first")
+        others = f"; {len(wrong) - 1} more rows have a wrong number too" * (len(wrong) > 1)
+        message = (f"row {wrong[0] + 1} has {len(rows[wrong[0]])} cell(s), and the first line has "
+                   f"{len(header)}{others}")
+        raise InputError.plain(path.name, message)
     if len(set(header)) < len(header):
-        raise InputError(path.name, ", ".join(header), "another name for each column")
+        raise InputError.plain(path.name, f"two columns have the same name: {', '.join(header)}",
+                               "Give each column its own name")
     if not rows:
-        raise InputError(path.name, "a header alone", "a line for each node")
+        raise InputError.plain(path.name, "it has a header and no rows",
+                               "Write a line for each node")
     return {name: [row[column] for row in rows] for column, name in enumerate(header)}
 
 
@@ -64,11 +67,12 @@ def lines(path: Path) -> list[list[str]]:
         else:
             rows = list(_rows(content, max(",;\t", key=lambda separator: _fit(content, separator))))
     except csv.Error as error:
-        raise InputError(path.name, str(error), "lines of cells, those with a separator or a line "
-                         "break in quotes") from error
+        hint = "Put cells with a separator or a line break into quotes"
+        raise InputError.plain(path.name, f"it is no table ({error})", hint) from error
     rows = [[cell.strip() for cell in row] for row in rows if row]
     if not rows:
-        raise InputError(path.name, "an empty file", "a line for each node or link")
+        raise InputError.plain(path.name, "the file is empty",
+                               "Write a line for each node or link")
     return rows
 
 
@@ -82,14 +86,14 @@ def text(path: Path, encodings: Sequence[str] = ("utf-8-sig",)) -> str:
         missing = isinstance(error, FileNotFoundError)
         beside = [other.name for other in path.parent.glob("*") if missing]
         near = ", ".join(difflib.get_close_matches(path.name, beside, 3))
-        raise InputError(str(path), cause, "a file that can be read"
-                         + f"; close: {near}" * bool(near)) from error
+        hint = f"Did you mean {near}?" * bool(near)
+        raise InputError.plain(str(path), f"the file cannot be read ({cause})", hint) from error
     for encoding in encodings:
         try:
             return io.StringIO(content.decode(encoding), newline=None).read()
         except UnicodeDecodeError as error:
             unfit = error
-    raise InputError(path.name, str(unfit), "text in UTF-8") from unfit
+    raise InputError.plain(path.name, f"it is no text in UTF-8 ({unfit})") from unfit
 
 
 def numbers_of(ids: Sequence[str], file: str) -> dict[str, int]:
@@ -97,11 +101,12 @@ def numbers_of(ids: Sequence[str], file: str) -> dict[str, int]:
     """
     numbers = {id: number for number, id in enumerate(ids)}
     if "" in numbers:
-        raise InputError(file, f"no id in row {numbers[''] + 1}", "an id for each node")
+        raise InputError.plain(file, f"row {numbers[''] + 1} has no id", "Give each node an id")
     if len(numbers) < len(ids):
         repeated = Counter(ids).most_common(1)[0][0]
-        raise InputError(file, f"id {repeated!r} twice, {len(ids) - len(numbers)} such row(s)",
-                         "another id for each node")
+        message = (f"the id {repeated!r} occurs several times; {len(ids) - len(numbers)} row(s) "
+                   "repeat an id")
+        raise InputError.plain(file, message, "Give each node its own id")
     return numbers
 
 
@@ -120,7 +125,8 @@ def links(path: Path, ends: Sequence[str], ids: Container[str]) -> Links:
         rows = [row[0].split() for row in rows]  # a .csv with spaces between its cells
     wrong = next((row for row in rows if len(row) < 2), None)
     if wrong is not None:
-        raise InputError(path.name, ",".join(wrong)[:80], "the ids of two nodes on each line")
+        raise InputError.plain(path.name, f"it has the line {','.join(wrong)[:80]!r}",
+                               "Write the ids of two nodes on each line")
     # A first line of which one cell is an id has a wrong one; it is no header.
     header, width = rows[0], max(map(len, rows))
     if any(id in ids for id in header[:2]):
