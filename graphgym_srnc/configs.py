@@ -73,7 +73,7 @@ def read(path: Path) -> dict[str, Any]:
         tree = plain_yaml(text) or {}
     except (OSError, ValueError) as error:
         reason = " ".join(str(error).split())
-        raise InputError.plain("--cfg", f"{path} is no readable yaml file ({reason})") from error
+        raise InputError.plain("--cfg", f"{path} is not a readable yaml file ({reason})") from error
     if is_edited(text):
         tell_changed(str(path))
     if not isinstance(tree, dict):
@@ -87,10 +87,10 @@ def read(path: Path) -> dict[str, Any]:
 
 
 def pairs(words: Sequence[Any]) -> Iterable[tuple[str, Any]]:
-    """Words of the command line by turns; of a key that is given twice the last value holds.
+    """Pairs of key and value from the command line; the last value of a repeated key counts.
 
     Raises:
-        InputError: they are no pairs.
+        InputError: a key has no value.
     """
     for word in words[::2]:
         key, equals, value = str(word).partition("=")
@@ -98,8 +98,8 @@ def pairs(words: Sequence[Any]) -> Iterable[tuple[str, Any]]:
             raise InputError.plain("overrides", f"{word!r} has an equals sign",
                                    f"Write the key and the value with a space: {key} {value}")
     if len(words) % 2:
-        raise InputError.plain("overrides", f"{' '.join(map(str, words))!r} are no pairs of a key "
-                               "and a value", "Give each key a value")
+        raise InputError.plain("overrides", f"{words[-1]!r} has no value", "Write the settings as "
+                               "pairs: key value key value ...")
     return zip(words[::2], words[1::2])
 
 

@@ -120,9 +120,9 @@ def uncollected() -> Iterator[None]:
 
 
 def keep_memory() -> None:
-    """Let the allocator of Linux keep what is freed.
+    """Let the allocator of Linux keep freed memory.
 
-    Else it gives a large tensor back and gets it anew, page by page, in each gradient step.
+    Otherwise it returns the memory of large tensors and requests it again in each gradient step.
     """
     if sys.platform == "linux":
         with contextlib.suppress(OSError, AttributeError):
@@ -131,7 +131,7 @@ def keep_memory() -> None:
 
 
 def reset_peak_memory() -> None:
-    """Let :func:`peak_memory` begin anew, where the system can (Linux)."""
+    """Reset the maximum of :func:`peak_memory`, if the system supports it (Linux)."""
     with contextlib.suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
 
@@ -139,7 +139,7 @@ def reset_peak_memory() -> None:
 def peak_memory() -> float | None:
     """The largest resident set of this process since :func:`reset_peak_memory`, in MiB.
 
-    Of the whole process where the system cannot begin anew; None where it does not tell.
+    It covers the whole process if the system cannot reset it. None = not available.
     """
     with contextlib.suppress(OSError, StopIteration):
         status = Path("/proc/self/status").read_text(encoding="ascii")

@@ -164,7 +164,7 @@ def ranks(*folders: str | os.PathLike, metric: str = "micro_f1", ax: Axes | None
 
 def _check(task: ShiftTask) -> None:
     if not isinstance(task, ShiftTask):
-        raise InputError.plain("task", f"a {type(task).__name__} is no ShiftTask",
+        raise InputError.plain("task", f"a {type(task).__name__} is not a ShiftTask",
                                "Make one with graphgym_srnc.shifts")
 
 

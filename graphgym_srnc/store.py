@@ -218,7 +218,7 @@ class Experiment:
             InputError: it is no such run.
         """
         if (read_result(finished) or {}).get("digest") != self.digest:
-            message = f"{finished} is no finished run of the config of {self.name}"
+            message = f"{finished} is not a finished run of the config of {self.name}"
             raise InputError.plain("out_dir", message)
         new = self.path / f".{seed}.new"
         shutil.rmtree(new, ignore_errors=True)

@@ -115,8 +115,8 @@ class ShiftTask:
             message = f"class {', '.join(map(str, missing))} has no labelled training node"
             raise InputError.plain("train", message, "Label a node of each known class")
         if int(labels.min()) < 0 or int(labels.max()) >= self.num_known:
-            message = f"training labels are in {int(labels.min())} .. {int(labels.max())}"
-            hint = f"Use labels in 0 .. {self.num_known - 1} on training nodes"
+            message = f"training labels are from {int(labels.min())} to {int(labels.max())}"
+            hint = f"Use labels from 0 to {self.num_known - 1} on training nodes"
             raise InputError.plain("train", message, hint)
         for a, b in (("train", "val"), ("train", "test"), ("train", "pool"), ("val", "test")):
             if owners[a] is owners[b] and getattr(self, a) is not getattr(self, b):
@@ -274,8 +274,8 @@ def _no_node(key: str, num_train: int, num_known: int) -> InputError:
 def _check_range(key: str, nodes: Tensor, num_nodes: int) -> None:
     if nodes.numel() and not 0 <= int(nodes.min()) <= int(nodes.max()) < num_nodes:
         ends = [int(nodes.min()), int(nodes.max())]
-        raise InputError.plain(key, f"the node ids are in {ends[0]} .. {ends[1]}",
-                               f"Use node ids in 0 .. {num_nodes - 1}")
+        raise InputError.plain(key, f"the node ids are from {ends[0]} to {ends[1]}",
+                               f"Use node ids from 0 to {num_nodes - 1}")
 
 
 def _check_graph(role: str, graph: Data, num_outputs: int) -> None:
@@ -293,5 +293,5 @@ def _check_graph(role: str, graph: Data, num_outputs: int) -> None:
     labels = [int(graph.y.min()), int(graph.y.max())]
     if labels[0] < HIDDEN or labels[1] >= num_outputs:
         raise InputError.plain(
-            f"{role} graph y", f"the labels are in {labels[0]} .. {labels[1]}",
-            f"Use labels in 0 .. {num_outputs - 1}, or {HIDDEN} where hidden")
+            f"{role} graph y", f"the labels are from {labels[0]} to {labels[1]}",
+            f"Use labels from 0 to {num_outputs - 1}, or {HIDDEN} where hidden")

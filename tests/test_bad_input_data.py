@@ -50,8 +50,8 @@ def edges(*pairs: tuple[int, int]) -> torch.Tensor:
 
 
 @pytest.mark.parametrize("changes, key, allowed", [
-    ({"edge_index": edges((0, 12))}, "edge_index", "0 .. 11"),
-    ({"edge_index": edges((0, -1))}, "edge_index", "0 .. 11"),
+    ({"edge_index": edges((0, 12))}, "edge_index", "0 to 11"),
+    ({"edge_index": edges((0, -1))}, "edge_index", "0 to 11"),
     ({"edge_index": edges((0, 1), (1, 2), (2, 3)).T}, "edge_index", "[2, E]"),
     ({"edge_index": torch.eye(2)}, "edge_index", "integer"),
     ({"edge_index": torch.empty(2, 0, dtype=torch.long)}, "edge_index", "at least one edge"),

@@ -145,7 +145,7 @@ def test_a_run_leaves_the_whole_record(tmp_path, capsys):
     assert main(words) == 0
     out = capsys.readouterr().out
     home = tmp_path / "default"
-    assert "seed 0: episode" in out and "seed 1: episode" in out and "Micro-F1" in out
+    assert "seed 0: kept episode" in out and "seed 1: kept episode" in out and "Micro-F1" in out
     assert "\x1b" not in out
     for name in ("config.yaml", "summary.csv", "summary.md", "agg/test/best.json",
                  "0/val/stats.json", "0/figures/confusion-selected.png"):

@@ -144,7 +144,7 @@ def test_clusters_find_planted_classes(graph, found):
     for cluster in found.new:
         assert found.cluster[cluster.nodes].unique().tolist() == [2 + cluster.number]
         assert len(graph.y[cluster.nodes[:10]].unique()) == 1 and graph.y[cluster.nodes[0]] >= 3
-        assert cluster.called_unknown > 0.8
+        assert cluster.predicted_unknown > 0.8
         assert sum(share for _, share in cluster.nearest) == pytest.approx(1)
         assert (found.typical[cluster.nodes].diff() <= 0).all()
     new, known = ([cluster.newness for cluster in part] for part in (found.new, found.known))

@@ -483,7 +483,7 @@ def test_the_peak_of_a_run_is_not_that_of_a_larger_one_before_it(gym, tmp_path):
                            [*SMALL, "synthetic.num_features", str(features), "seed", str(seed)],
                            tmp_path, 1)
         (job,) = plan.jobs(cells, {"tensorboard": False})
-        assert worker.execute(job).startswith(f"seed {seed}: episode")
+        assert worker.execute(job).startswith(f"seed {seed}: kept episode")
         assert cfg.synthetic.num_features == features
         return store.read_result(tmp_path / job.name / str(seed))["peak_memory_mib"]
 

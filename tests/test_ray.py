@@ -305,7 +305,7 @@ def test_too_many_bytes_are_not_sent(tmp_path, monkeypatch):
                                   "val/", "C:evil", "..\\evil", "evil\n"])
 def test_a_path_that_leads_elsewhere_is_refused(packed, tmp_path, name):
     job, files = packed
-    with pytest.raises(InputError, match="is no file in the folder"):
+    with pytest.raises(InputError, match="is not a file in the folder"):
         packing.unpack(job, files | {name: b"evil"})
     assert not (tmp_path / "out").exists() and not list(tmp_path.rglob("*evil*"))
 
@@ -319,7 +319,7 @@ def test_only_a_finished_run_of_the_config_is_stored(packed, tmp_path):
         bad = {name: content for name, content in files.items() if name != "result.json"}
         if result is not None:
             bad["result.json"] = json.dumps(result).encode()
-        with pytest.raises(InputError, match="no finished run of the config of toy"):
+        with pytest.raises(InputError, match="not a finished run of the config of toy"):
             packing.unpack(job, bad)
     assert not (tmp_path / "out" / "toy" / "0").exists()
     packing.unpack(job, files)

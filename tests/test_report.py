@@ -44,6 +44,18 @@ def test_summary_and_the_distance_to_the_oracle(tmp_path):
     assert "drop" not in table.summarise("oracle", oracle, tmp_path)
 
 
+def test_scores_without_an_unknown_test_node_say_so():
+    known = {"micro_f1": 1.0, "known_accuracy": 1.0}
+    own = {"dataset": {"format": "file"}}
+    row = table.summarise("mine", {0: result("a", 1.0) | {"test": known, "config": own}})
+    note, = [note for note in table.notes([row]) if note.startswith("mine")]
+    assert "known classes only" in note and "file.open_set False" in note
+    assert "untested" not in table.to_csv([row])
+    closed = {0: result("a", 1.0) | {"test": {"micro_f1": 1.0}, "config": own}}
+    assert len(table.notes([table.summarise("mine", closed)])) == 1
+    assert len(table.notes([table.summarise("mine", {0: result("a", 0.5)})])) == 1
+
+
 def test_tables_are_written_and_shown(tmp_path):
     warned = {0: result("a", 0.5, warnings=["collapsed"]), 1: result("b", 0.7)}
     rows = [table.summarise("one|two", warned)]

@@ -188,7 +188,7 @@ def test_a_page_has_every_part(page, results):
             == {"short", "runs", "scores", "comparison", "tests", "paper", "every", "labels",
                 "curves", "sensitivity", "confusion", "embeddings", "problems", "settings",
                 "again"})
-    every = page.table("experiment", "method", "encoder")
+    every = page.table("experiment", "method", "backbone")
     assert (set(every) == {path.name for path in results.iterdir()}
             == {summary for summary in page.table("experiment", "settings")})
     assert every["citeseer-srnc"][3] == ("7 seeds 0 to 6", "")
@@ -243,7 +243,7 @@ def test_numbers_are_those_of_the_runs_and_of_compare(page, results):
         gap = gaps[method]
         holm = max(p[method], 2 * min(p.values()))
         assert (cells[row]
-                == (f"{100 * gap.mean():+.1f} p {holm:.2g}, better in {(gap > 0).sum()} of 7",
+                == (f"{100 * gap.mean():+.1f} p = {holm:.2g}, better in {(gap > 0).sum()} of 7",
                     "worse" if holm <= 0.05 else ""))
 
     paper = page.table("method", "Cora, here", "paper", "difference")
@@ -251,7 +251,7 @@ def test_numbers_are_those_of_the_runs_and_of_compare(page, results):
     assert [text for text, _ in paper["SRNC"][1:3]] == ["77.4 ± 4.0", f"{ours - 77.4:+.1f}"]
     swept = 100 * (SCORES["erm", "open_set/Cora"] - 0.1)
     assert page.table("experiment", "method",
-                      "encoder")["cora-erm-10"][4][0] == f"{swept.mean():.1f} ± {swept.std():.1f}"
+                      "backbone")["cora-erm-10"][4][0] == f"{swept.mean():.1f} ± {swept.std():.1f}"
 
 
 def test_pictures_decode_and_have_their_size(page):

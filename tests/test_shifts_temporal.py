@@ -292,3 +292,35 @@ def test_a_period_without_papers(arxiv, years, part):
 def test_bad_options(options, words):
     with pytest.raises(InputError, match=words):
         temporal(**{**SMALL, **options})
+
+
+def test_missing_files_say_what_to_put_where(tmp_path, monkeypatch):
+    def unreachable(*_):
+        raise OSError("no network")
+
+    monkeypatch.setattr("ogb.nodeproppred.dataset_pyg.decide_download", lambda url: True)
+    monkeypatch.setattr("ogb.nodeproppred.dataset_pyg.download_url", unreachable)
+    with pytest.raises(InputError) as error:
+        temporal(name="ogbn-arxiv", root=str(tmp_path / "empty"))
+    place = tmp_path / "empty" / "ogb" / "ogbn_arxiv"
+    assert str(error.value) == (
+        "name: ogbn-arxiv could not be downloaded (OSError). Connect to a network, or unpack "
+        "http://snap.stanford.edu/ogb/data/nodeproppred/arxiv.zip and copy its folders raw and "
+        f"split into {place}.")
+    assert not (tmp_path / "empty").exists()
+
+
+def test_the_benchmark_at_full_size_writes_files_that_are_read(tmp_path, monkeypatch, benchmark_of):
+    drawn = arxiv_like.years_and_labels
+    monkeypatch.setattr(arxiv_like, "years_and_labels",
+                        lambda share, *rest: drawn(0.01 * share, *rest))
+    monkeypatch.setenv("GRAPHGYM_SRNC_CACHE", str(tmp_path / "cache"))
+    benchmark_of("arxiv").write(tmp_path)
+    datasets.load.cache_clear()
+    data = datasets.load("ogbn-arxiv", str(tmp_path))
+    datasets.load.cache_clear()
+    years, labels = drawn(0.01, 2010, splits.generator(0, "arxiv_like"))
+    assert torch.equal(data.node_year.view(-1), torch.from_numpy(years))
+    assert torch.equal(data.y, torch.from_numpy(labels))
+    assert torch.equal(data.val_mask, torch.from_numpy(years == 2018))
+    assert data.x.shape == (len(years), 128) and data.x.std() > 0.1

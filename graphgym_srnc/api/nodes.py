@@ -76,5 +76,5 @@ class OnNodes(ClassifierMixin, BaseEstimator):
             not len(numbers) or 0 <= numbers.min() <= numbers.max() < self.graph.num_nodes)
         if not right:
             raise InputError("nodes", f"{given.dtype} {given.shape}",
-                             f"node numbers in 0 .. {self.graph.num_nodes - 1}, [n]")
+                             f"node numbers from 0 to {self.graph.num_nodes - 1}, [n]")
         return numbers

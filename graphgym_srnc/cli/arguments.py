@@ -75,9 +75,16 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1
 
 
-def add_overwrite(parser: argparse.ArgumentParser) -> None:
-    """Add ``--overwrite``, which :func:`check_out` and :func:`check_folder` read."""
-    parser.add_argument("--overwrite", action="store_true", help="replace existing output files")
+def add_overwrite(parser: argparse.ArgumentParser, own_pages: bool = False) -> None:
+    """Add ``--overwrite``, which :func:`check_out` and :func:`check_folder` read.
+
+    Args:
+        parser: parser of a command.
+        own_pages: whether the command replaces its own pages without the option.
+    """
+    exception = " (an earlier HTML page of this command is always replaced)" * own_pages
+    parser.add_argument("--overwrite", action="store_true",
+                        help=f"replace existing output files{exception}")
 
 
 def check_out(option: str, file: str | None, overwrite: bool, suffixes: Sequence[str] = (),
@@ -109,7 +116,7 @@ def check_out(option: str, file: str | None, overwrite: bool, suffixes: Sequence
                                "Name a file in a folder that you can write to")
     path = Path(os.path.abspath(path))  # which names a file even if it has .. after a new folder
     if path.is_symlink() or path.exists() and not path.is_file():
-        raise InputError.plain(option, f"{file!r} is a link or no regular file",
+        raise InputError.plain(option, f"{file!r} is a link, or not a regular file",
                                "Name a regular file")
     if path.exists() and not overwrite and not _begins(path, own):
         raise InputError.plain(option, f"the file {file!r} exists",
@@ -179,7 +186,7 @@ def default_name(cfg_file: str | None, words: Sequence[str], shift: str) -> str:
     Args:
         cfg_file: as :func:`graphgym_srnc.gym.load_config` takes it; of a shipped config the folder
             counts as well.
-        words: keys and values by turns.
+        words: keys and values, alternately.
         shift: the value of ``dataset.format``, whose block is that of the shift.
     """
     from graphgym_srnc.configs import find

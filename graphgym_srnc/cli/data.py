@@ -9,16 +9,21 @@ from graphgym_srnc.cli import arguments, make
 
 def add_parser(subparsers: argparse._SubParsersAction) -> None:
     """Add ``data`` and its actions."""
-    parser = subparsers.add_parser("data", help="list data sets, show a shift before training, "
-                                   "or make a graph from your own files")
+    parser = subparsers.add_parser(
+        "data", help="list data sets, show a shift before training, or make a graph from your own "
+        "files", description="List data sets, show a shift before training, or make a graph from "
+        "your own files.")
     actions = parser.add_subparsers(dest="action", required=True,
                                     metavar="{list,show,make,example}")
-    listing = actions.add_parser("list", help="list data sets and whether their files are present")
+    listing = actions.add_parser(
+        "list", help="list data sets and whether their files are present",
+        description="List data sets, the folder of each, and whether its files are present.")
     listing.add_argument("--root", default="",
                          help="look in this data folder (default: $GRAPHGYM_SRNC_DATA or"
                          " ./datasets)")
     show = actions.add_parser(
-        "show", help="show graphs, splits, label distributions and warnings before training")
+        "show", help="show graphs, splits, label distributions and warnings before training",
+        description="Show graphs, splits, label distributions and warnings before training.")
     show.add_argument("--cfg", metavar="FILE", help="read this yaml file or shipped config"
                       " (default: the package's default config)")
     show.add_argument("--out", metavar="FILE", help="draw the label distributions to FILE, such as"

@@ -62,7 +62,7 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
     add("--nodes-per-class", type=int, default=20, metavar="N",
         help="take N training nodes from each named cluster (default: 20)")
     arguments.add_trust(parser)
-    arguments.add_overwrite(parser)
+    arguments.add_overwrite(parser, own_pages=True)
 
 
 def main(args: argparse.Namespace) -> None:

@@ -58,12 +58,14 @@ def add_parsers(actions: argparse._SubParsersAction) -> None:
     _add_text_options(make.add_argument_group(
         "text features (scikit-learn's TfidfVectorizer)").add_argument)
 
-    example = actions.add_parser("example", help="write an example node table and list of links")
-    example.add_argument("out", type=Path, metavar="FOLDER", help="folder to write to")
+    example = actions.add_parser(
+        "example", help="write an example node table and list of links",
+        description="Write an example node table and list of links, with two unlabelled topics.")
+    example.add_argument("out", type=Path, metavar="FOLDER", help="write the tables to FOLDER")
     example.add_argument("--nodes", type=int, default=20_000, metavar="V",
                          help="write V nodes (default: 20000)")
     example.add_argument("--labelled", type=float, default=0.05, metavar="SHARE",
-                         help="label this share of the nodes (default: 0.05)")
+                         help="label this share of the nodes of the other topics (default: 0.05)")
     example.add_argument("--seed", type=int, default=0, metavar="S",
                          help="seed the random graph (default: 0)")
     example.add_argument("--overwrite", action="store_true",
@@ -152,8 +154,12 @@ def make(args: argparse.Namespace) -> None:
     folder.write(graph, args.out, args.overwrite)
     wrote = [f"wrote {place}" for place in (args.out, args.report) if place]
     print("\n".join([*map(plain, notes), *folder.summary(graph), *wrote]))
-    if any(graph.labels or ()):
-        print(f"next: graphgym-srnc run --cfg own dataset.name {shlex.quote(str(args.out))}")
+    out = shlex.quote(str(args.out))
+    if args.like:
+        print(f"next: graphgym-srnc predict RUN --graph {out} --out predictions.csv"
+              f"  # RUN: a run on {plain(str(args.like))}")
+    elif any(graph.labels or ()):
+        print(f"next: graphgym-srnc run --cfg own dataset.name {out}")
 
 
 def example(args: argparse.Namespace) -> None:
@@ -200,7 +206,8 @@ def _check(args: argparse.Namespace, make_graph: Maker) -> None:
 
 def _no_inputs(args: argparse.Namespace) -> InputError:
     from graphgym_srnc.errors import InputError
-    return InputError.plain("data make", f"{' '.join(args.inputs)!r} is no graph", f"Give {INPUTS}")
+    return InputError.plain("data make", f"{' '.join(args.inputs)!r} is not a graph",
+                            f"Give {INPUTS}")
 
 
 def _of_tables(args: argparse.Namespace, options: TextOptions) -> tuple[Graph, list[str]]:

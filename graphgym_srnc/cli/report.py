@@ -33,7 +33,7 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
     add("--paper", metavar="TABLE",
         help="show the paper's numbers beside yours: open_set, close_set, clustering or none"
         " (default: every table that matches the results)")
-    arguments.add_overwrite(parser)
+    arguments.add_overwrite(parser, own_pages=True)
 
 
 def main(args: argparse.Namespace) -> None:

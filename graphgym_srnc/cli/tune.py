@@ -22,7 +22,7 @@ Each method starts from its own config if one lies beside --cfg: paper/close_set
 beside .../erm. Trial 0 is that config, unchanged. Keys that you set at the end of the command are
 not searched. After Ctrl-C or a crash, repeat the command to continue; raise --trials to add trials:
     graphgym-srnc tune --cfg paper/close_set/citation/erm --methods erm,cmd,a2gnn --trials 20
-    graphgym-srnc grid --grid results/erm_tune/tuned.txt --repeat 10"""
+    graphgym-srnc grid --grid results/citation-erm_tune/tuned.txt --repeat 10"""
 
 
 def add_parser(subparsers: argparse._SubParsersAction) -> None:
@@ -75,7 +75,7 @@ def main(args: argparse.Namespace) -> int:
     from graphgym_srnc.grid import local
     from graphgym_srnc.grid.worker import execute
     from graphgym_srnc.progress import GridProgress
-    from graphgym_srnc.text import aligned
+    from graphgym_srnc.text import aligned, counted
     from graphgym_srnc.tune import arm, chosen, sampler
     arguments.check_least(args, trials=1, jobs=0, time_limit=0, memory_limit=0, retries=0)
     name, propose = sampler.find(args.sampler)
@@ -83,9 +83,9 @@ def main(args: argparse.Namespace) -> int:
     chosen.check_place(study)
     arm.check(study.arms, study.blocks, study.seeds[0])
 
-    print(f"{study.folder}: {len(study.arms)} methods, {study.trials} trials each on seeds "
-          f"{study.seeds[0]} to {study.seeds[-1]} of {len(study.blocks)} task(s), at most "
-          f"{study.most_runs} runs; {name}", flush=True)
+    print(f"{study.folder}: {counted(len(study.arms), 'method')}, {study.trials} trials each on "
+          f"seeds {study.seeds[0]} to {study.seeds[-1]} of {counted(len(study.blocks), 'task')}, "
+          f"at most {study.most_runs} runs; {name}", flush=True)
     for one in study.arms:
         size = sampler.size(one.space)
         few = f", all {size} settings" * (size < study.trials)
@@ -157,6 +157,6 @@ def _seeds(text: str) -> range:
     if not REPORTED <= first <= last <= store.LAST_SEED or last - first >= store.MOST_SEEDS:
         hint = (f"Write FIRST-LAST, such as 100-102; seeds 0 to {REPORTED - 1} are reserved for "
                 "reporting")
-        message = f"{text!r} is no range of seeds from {REPORTED} on"
+        message = f"{text!r} is not a range of seeds from {REPORTED} upwards"
         raise InputError.plain("--seeds", message, hint)
     return range(first, last + 1)

@@ -93,8 +93,8 @@ def features_and_edges(data: Data, key: str) -> tuple[Tensor, Tensor]:
     edge_index = edge_index.long()
     if edge_index.numel() and not 0 <= int(edge_index.min()) <= int(edge_index.max()) < len(x):
         ends = [int(edge_index.min()), int(edge_index.max())]
-        raise InputError.plain(key, f"the node ids are in {ends[0]} .. {ends[1]}",
-                               f"Use node ids in 0 .. {len(x) - 1}")
+        raise InputError.plain(key, f"the node ids are from {ends[0]} to {ends[1]}",
+                               f"Use node ids from 0 to {len(x) - 1}")
     return x, edge_index
 
 

@@ -1,4 +1,4 @@
-"""A task before any training: graphs, splits, label distributions, and what looks odd."""
+"""A task before any training: graphs, splits, label distributions, and warnings."""
 from __future__ import annotations
 
 from typing import Any, Sequence
@@ -12,7 +12,7 @@ from graphgym_srnc.task import ShiftTask
 from graphgym_srnc.text import clean
 
 HUGE = 1e6
-"""Features beyond this are told to be odd."""
+"""Features beyond this give a warning."""
 
 
 def describe(task: ShiftTask) -> dict[str, Any]:
@@ -113,7 +113,7 @@ def _warnings(task: ShiftTask, graphs: dict[str, Any], labels: dict[str, Any]) -
         present = set(graph.y[getattr(task, part)].tolist())
         absent = [name for i, name in enumerate(known_names(task)) if i not in present]
         if absent:
-            warnings.append(f"{part}: no node belongs to {', '.join(absent)}")
+            warnings.append(f"{part}: no node belongs to class {', '.join(absent)}")
     fewest = min(count["source"] for count in labels.values() if count["source"])
     if fewest < 5:
         warnings.append(f"train: a class has only {fewest} labelled node(s)")

@@ -35,7 +35,8 @@ def locate(path: str, root: str, key: str) -> Path:
         if path and candidate.exists():
             return candidate
     message = f"{path!r} does not exist" if path else "no file or folder is given"
-    hint = f"Give a path relative to the current folder or to the data folder {data}"
+    wanted = "Set dataset.name or file.path to" if key.endswith("path") else "Give"
+    hint = f"{wanted} a path relative to the current folder or to the data folder {data}"
     raise InputError.plain(key, message, hint)
 
 
@@ -144,7 +145,7 @@ def tensors(given: Mapping[str, Any] | Data, fields: Sequence[str],
                 raise TypeError(f"{value.dtype}, {value.layout}")
         except Exception as error:  # of a foreign object or of what torch thinks of it
             text = untrusted.reason(error)[:100]
-            message = f"this is no tensor or array of numbers ({text})"
+            message = f"this is not a tensor or array of numbers ({text})"
             raise InputError.plain(f"{key}: {field}", message) from error
     return found
 
@@ -172,7 +173,8 @@ def _load_npz(source: Path) -> dict[str, Any]:
     try:
         arrays = untrusted.arrays(source, ("x", "edge_index", "y", *MASKS, *CSR, "labels"))
     except Exception as error:  # NumPy lets through whatever zip files and headers of arrays end in
-        message = f"{source.name} is no readable .npz of plain arrays ({untrusted.reason(error)})"
+        reason = untrusted.reason(error)
+        message = f"{source.name} is not a readable .npz of plain arrays ({reason})"
         raise InputError.plain("path", message) from error
     if arrays.get("adj_indptr") is None:
         return arrays
@@ -186,7 +188,7 @@ def _load_npz(source: Path) -> dict[str, Any]:
         x = untrusted.dense(matrices["attr"])
         return {"x": x, "edge_index": edges, "y": arrays.get("labels")}
     except Exception as error:
-        message = (f"the arrays adj_* and attr_* of {source.name} are no two sparse matrices "
+        message = (f"the arrays adj_* and attr_* of {source.name} are not two sparse matrices "
                    f"({untrusted.reason(error)})")
         raise InputError.plain("path", message) from error
 
@@ -211,7 +213,8 @@ def _only(folder: Path, stem: str, suffixes: tuple[str, ...]) -> Path:
     candidates = (folder / f"{stem}{suffix}" for suffix in suffixes)
     found = [file for file in candidates if file.exists()]
     if len(found) != 1:
-        message = f"the folder {folder.name} has {len(found)} files named {stem} instead of one"
-        hint = f"Keep one file {stem} of type {', '.join(suffixes)}"
+        counted = f"{len(found)} files" if found else "no file"
+        message = f"the folder {folder.name} has {counted} named {stem}"
+        hint = f"{'Keep one' if found else 'Add a'} file {stem} of type {', '.join(suffixes)}"
         raise InputError.plain("path", message, hint)
     return found[0]

@@ -77,7 +77,7 @@ def matrices(file: Path, key: str,
     try:
         fields = scipy.io.loadmat(regular(file), variable_names=tuple(shapes))
     except Exception as error:
-        message = (f"{file} is no readable MATLAB file ({type(error).__name__}: "
+        message = (f"{file} is not a readable MATLAB file ({type(error).__name__}: "
                    f"{untrusted.reason(error)})")
         raise InputError.plain(key, message) from error
     for field, shape in shapes.items():

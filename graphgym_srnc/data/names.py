@@ -80,4 +80,4 @@ def _text(file: Path) -> str:
     try:
         return regular(file).read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError.plain(file.name, f"it is no readable UTF-8 file ({error})") from error
+        raise InputError.plain(file.name, f"it is not a readable UTF-8 file ({error})") from error

@@ -55,8 +55,8 @@ def read(file: Path, size: int = 0, changed: int = 0) -> Data:
     fields = matlab.matrices(file, key, shapes)
     y = matlab.dense(fields["labels"])[0]
     if not np.isin(y, range(CLASSES)).all():
-        raise InputError.plain(f"{key}: labels", f"the labels are in {y.min()} .. {y.max()}",
-                               f"Use whole numbers in 0 .. {CLASSES - 1}")
+        raise InputError.plain(f"{key}: labels", f"the labels are from {y.min()} to {y.max()}",
+                               f"Use whole numbers from 0 to {CLASSES - 1}")
 
     x = matlab.dense(fields["features"]).astype(np.float32)
     edges = matlab.edges(fields["adjacency_matrix"])

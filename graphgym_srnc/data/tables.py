@@ -46,7 +46,7 @@ def _features(file: Path) -> np.ndarray:
     try:
         return dense(sparse_npz(file))
     except Exception as error:
-        message = f"{file.name} is no matrix of scipy.sparse.save_npz ({reason(error)})"
+        message = f"{file.name} is not a matrix of scipy.sparse.save_npz ({reason(error)})"
         raise InputError.plain("features", message) from error
 
 
@@ -82,7 +82,7 @@ def _labels(file: Path, num_nodes: int) -> tuple[np.ndarray, tuple[str, ...]]:
         for row in filter(None, rows):
             if len(row) != 2 or not _is_node(row[0], num_nodes):
                 message = f"{file.name} has the line {','.join(row)!r}"
-                hint = f"Write lines of a node in 0 .. {num_nodes - 1} and its label"
+                hint = f"Write lines of a node from 0 to {num_nodes - 1} and its label"
                 raise InputError.plain("labels", message, hint)
             text[int(row[0])] = row[1].strip()
     else:
@@ -106,7 +106,7 @@ def _masks(file: Path, num_nodes: int) -> dict[str, torch.Tensor]:
         if row[0].strip() == "node":
             continue
         if len(row) != 2 or row[1] not in nodes or not _is_node(row[0], num_nodes):
-            hint = f"Write lines of a node in 0 .. {num_nodes - 1} and train, val or test"
+            hint = f"Write lines of a node from 0 to {num_nodes - 1} and train, val or test"
             raise InputError.plain(file.name, f"it has the line {','.join(row)!r}", hint)
         nodes[row[1]].append(int(row[0]))
     return {f"{part}_mask": index_to_mask(torch.tensor(ids), num_nodes)
@@ -117,7 +117,7 @@ def _array(file: Path) -> np.ndarray:
     try:
         return array(file)
     except Exception as error:
-        message = f"{file.name} is no readable .npy of plain numbers ({reason(error)})"
+        message = f"{file.name} is not a readable .npy of plain numbers ({reason(error)})"
         raise InputError.plain("path", message) from error
 
 
@@ -137,7 +137,7 @@ def _numbers(file: Path, dtype: type, columns: int | None) -> np.ndarray:
             return table
     hint = ("Write a table of numbers with as many columns on each line" if columns is None
             else f"Write lines of {columns} node numbers")
-    raise InputError.plain("path", f"{file.name} is no table of numbers", hint)
+    raise InputError.plain("path", f"{file.name} is not a table of numbers", hint)
 
 
 def _rows(file: Path, keep_empty: bool = False) -> list[list[str]]:
@@ -145,7 +145,7 @@ def _rows(file: Path, keep_empty: bool = False) -> list[list[str]]:
     try:
         lines = regular(file).read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        message = f"{file.name} is no readable text file ({error})"
+        message = f"{file.name} is not a readable text file ({error})"
         raise InputError.plain("path", message) from error
     sample = next((line for line in lines if line.strip()), "")
     delimiter = next((mark for mark in ",;\t" if mark in sample), None)
@@ -156,5 +156,5 @@ def _rows(file: Path, keep_empty: bool = False) -> list[list[str]]:
         try:
             rows = list(csv.reader(lines, delimiter=delimiter))
         except csv.Error as error:
-            raise InputError.plain("path", f"{file.name} is no table ({error})") from error
+            raise InputError.plain("path", f"{file.name} is not a table ({error})") from error
     return [row for row in rows if keep_empty or row]

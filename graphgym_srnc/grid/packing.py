@@ -41,7 +41,7 @@ def unpack(job: Job, files: Mapping[str, bytes]) -> None:
     from graphgym_srnc.runs import run
     for name in files:
         if not all(map(_is_plain, name.split("/"))):
-            message = f"{name!r} is no file in the folder of {job.name}, seed {job.seed}"
+            message = f"{name!r} is not a file in the folder of {job.name}, seed {job.seed}"
             raise InputError.plain("path", message)
 
     cfg = parse_config(job.config)

@@ -54,7 +54,7 @@ def cells(settings: Sequence[space.Setting], base: str | None, base_name: str,
         settings: what each of them varies.
         base: the base config, unless a setting names its own.
         base_name: what their names begin with.
-        overrides: keys and values by turns, for all of them; a setting goes first.
+        overrides: keys and values, alternately, for all of them; a setting goes first.
         out_dir: the directory of the experiments.
         repeat: number of seeds of each.
         resume, overwrite: see ``store.Experiment.plan``.

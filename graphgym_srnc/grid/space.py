@@ -60,7 +60,7 @@ def read(path: Path) -> list[Space]:
     try:
         text = regular(path).read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        message = f"{path} is no readable text file ({error})"
+        message = f"{path} is not a readable text file ({error})"
         raise InputError.plain("--grid", message) from error
 
     if is_edited(text):
@@ -92,10 +92,10 @@ def _axis(line: str, where: str) -> Axis:
 
     words = line.split(None, 2)
     if len(words) != 3:
-        raise refuse(f"{line.strip()!r} has no three parts", "Write key alias [value,value]")
+        raise refuse(f"{line.strip()!r} does not have three parts", "Write key alias [value,value]")
     key, alias, text = words
     if not re.fullmatch(r"\w+", alias):
-        raise refuse(f"{alias!r} is no valid alias", "Use letters, digits and _; GraphGym splits"
+        raise refuse(f"{alias!r} is not a valid alias", "Use letters, digits and _; GraphGym splits"
                      " names at - and =")
     try:
         values = plain_yaml(text)
@@ -103,7 +103,7 @@ def _axis(line: str, where: str) -> Axis:
         values = None
     if (not isinstance(values, list) or not values
             or not all(isinstance(value, (str, list)) for value in values)):
-        raise refuse(f"{text!r} is no list of values",
+        raise refuse(f"{text!r} is not a list of values",
                      "Write a list of at least one value, such as [1,2] or ['gcnconv','sageconv']")
     if key == "seed":
         raise refuse("the key seed cannot be varied", "Use --repeat to run several seeds")

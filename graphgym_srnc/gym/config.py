@@ -33,16 +33,16 @@ TRAINING = [option for option in options_of(trainer.fit)
 
 OWN = {
     "train": [
-        Option("mode", str, "standard", "Method to train; standard = GraphGym's own training."),
+        Option("mode", str, "standard", "method to train; standard = GraphGym's own training."),
         *TRAINING,
         Option("checkpoint", float, 0.02,
-               "Maximum share of the run time spent on writing checkpoints, from which --resume "
+               "maximum share of the run time spent on writing checkpoints, from which --resume "
                "continues; 1 = after every episode, 0 = never.", Range(0, 1)),
-        Option("save_model", bool, True, "Whether to save the trained model in the folder of the "
+        Option("save_model", bool, True, "whether to save the trained model in the folder of the "
                                          "run; grid and tune set it to false by default."),
     ],
     "dataset": [
-        Option("normalize", str, "none", "Scaling of features: row (sum 1), l2 (length 1), auto "
+        Option("normalize", str, "none", "scaling of features: row (sum 1), l2 (length 1), auto "
                                          "(l2, and dense features are centred) or none.",
                OneOf(*FEATURES)),
     ],
@@ -100,7 +100,7 @@ def load_config(cfg_file_or_name: str | os.PathLike | None = None,
     Args:
         cfg_file_or_name: a yaml file, or the name of one that ships with the package, e.g.
             ``paper/open_set/cora-srnc``; None = our defaults.
-        overrides: keys and values by turns, e.g. ``["gnn.dim_inner", "64"]``.
+        overrides: keys and values, alternately, e.g. ``["gnn.dim_inner", "64"]``.
         stored: it is the config of a finished run, in which keys that its method did not read may
             have any value; they get their default.
 
@@ -226,7 +226,7 @@ def _unset(key: str, defaults: Sequence[Mapping[str, Any]]) -> list[Any]:
 
 
 def not_read(configs: Sequence[CfgNode], defaults: Sequence[Mapping[str, Any]] = ()) -> list[str]:
-    """Keys that some of the configs set and none of them reads; they are told, and do no harm.
+    """Keys that some of the configs set and none of them reads; a note names them.
 
     Args:
         configs: those of one command.

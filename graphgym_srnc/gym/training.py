@@ -79,7 +79,7 @@ def own_config(mode: str, loaders: Sequence[Any]) -> CfgNode:
         InputError: the loaders are not of one of our shifts, or a key is set that no method reads.
     """
     if not isinstance(getattr(loaders[0].dataset, "task", None), ShiftTask):
-        message = f"{global_cfg.dataset.format!r} is no shift, and train.mode {mode} needs one"
+        message = f"{global_cfg.dataset.format!r} is not a shift, and train.mode {mode} needs one"
         raise InputError.plain("dataset.format", message,
                                "`graphgym-srnc options` lists the shifts")
     cfg = global_cfg.clone()

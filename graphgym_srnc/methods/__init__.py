@@ -51,7 +51,7 @@ def _foreign(name: str) -> type[Method]:
     found = load("methods", name)
     if not (isinstance(found, type) and issubclass(found, Method) and found.key() == name):
         raise InputError.plain(
-            f"method {name}", f"{found!r:.100} is no class of that name",
+            f"method {name}", f"{found!r:.100} is not a class of that name",
             "Register a subclass of graphgym_srnc.methods.base.Method whose name in small letters "
             f"is {name}")
     return found

@@ -24,7 +24,7 @@ decided. How long that takes depends on the graph: 50 steps on one, 200 on anoth
 
 
 def find(cluster: ClusterGNN) -> None:
-    """Train a cluster GNN on modularity alone until its nodes have decided."""
+    """Train a cluster GNN on modularity alone until the entropy of its clusters is low."""
     # As its ``pretrain`` does, which leaves rows unfilled so that SRNC keeps its digits.
     losses = cluster.classify([], modularity=True)
     if cluster.batch_size:  # a look at every node would take longer than the steps between two

@@ -16,8 +16,8 @@ class CORAL(Scored):
 
     :math:`C` are covariances of the last hidden state, whose width is :math:`d`.
 
-    Differences from other code: rows are centred before their products are taken; one public code
-    for graphs forgets a factor there.
+    Differences from other code: rows are centred before their products are taken. One public
+    implementation for graphs omits a factor there.
 
     When to use: a first try at alignment, with one weight to set.
 

@@ -31,11 +31,11 @@ class PriorCorrection(nn.Module):
 
     @property
     def num_corrected(self) -> int:
-        """How many classes share anew what they have together."""
+        """Number of classes whose probabilities are renormalised to their previous total."""
         return self.task.num_known
 
     def build_correction(self, task: ShiftTask | Sizes) -> None:
-        """Make the buffers of what is known of the source."""
+        """Register the buffers for the class prior and the confusion matrix of the source."""
         size = task.num_known
         if self.correction in ("em", "labels"):
             self.register_buffer("source_prior", torch.full((size,), 1 / size))

@@ -33,10 +33,10 @@ class OpenSetCut(nn.Module):
     warnings: list[str]
 
     prior: float | None = None
-    """The cut where no validation node is unknown; None = the one that :data:`KEPT` asks for."""
+    """Unknown-class threshold without unknown validation nodes; None = that of :data:`KEPT`."""
 
     calibrated: bool = True
-    """Whether validation moves the cut."""
+    """Whether validation moves the unknown-class threshold."""
 
     explicit_unknown: bool = False
     """Whether the last of ``N + 1`` scores is that of the unknown class."""
@@ -130,7 +130,7 @@ class OpenSetCut(nn.Module):
 
 
 def cut_by_share(held_out: Tensor, on_target: Tensor) -> float:
-    """The cut below which as many target nodes lie as are unknown by best bin estimation.
+    """The threshold below which the estimated share of unknown target nodes lies.
 
     Args:
         held_out: confidence of nodes of known classes that were not trained on, ``[n]``.
@@ -142,9 +142,9 @@ def cut_by_share(held_out: Tensor, on_target: Tensor) -> float:
 
 
 def best_threshold(confidence: Tensor, prediction: Tensor, label: Tensor, unknown: int) -> float:
-    """The cut below which a node is unknown, by the largest validation Micro-F1.
+    """The unknown-class threshold with the largest validation Micro-F1.
 
-    It is exact over all cuts, in O(n log n).
+    The search covers all thresholds, in O(n log n).
 
     Args:
         confidence: how sure the classifier is of its known class, ``[n]``.

@@ -19,8 +19,8 @@ class DANN(Scored):
     2/(1+e^{-\gamma p}) - 1` rises from 0 to 1 with the share :math:`p` of all gradient steps.
 
     Differences from the authors' code: the domain classifier :math:`d` is a perceptron with one
-    hidden layer of the encoder's width. Codes for graphs use one graph convolution, or a constant
-    or linear :math:`\lambda`. The learning rate of Adam stays constant; Ganin's falls.
+    hidden layer of the encoder's width. Implementations for graphs use one graph convolution, or a
+    constant or linear :math:`\lambda`. The learning rate of Adam stays constant; Ganin's falls.
 
     When to use: as the standard baseline of domain adaptation.
 

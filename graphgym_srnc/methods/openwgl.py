@@ -25,9 +25,10 @@ class OpenWGL(Supervised):
         + w_2 \text{BCE}(z_i^\top z_j, A_{ij}) + w_3 \overline{\textstyle\sum_c p_c \log p_c}
 
     Each node has the distribution :math:`z_i \sim \mathcal N(\mu_i, \text{diag}(\sigma_i^2))`, and
-    a linear classifier reads a sample of it. The second term covers the target's edges and as many
-    random pairs. The last one covers unlabelled nodes with :math:`1/N < \max_c p_c < 0.5`; with two
-    known classes there are none. In close-set shift it is off.
+    a linear classifier reads a sample of it. KL is a mean over nodes and dimensions. The edge term
+    covers the target's edges and as many random pairs. The last term covers unlabelled nodes with
+    :math:`1/N < \max_c p_c < 0.5`; with two known classes there are none. In close-set shift it is
+    off.
 
     Differences from the authors' code: their encoder has two output layers, here the halves of one.
     Their deviations start at 1, here at :math:`1/e`. They use hidden width 32 and 3000 steps at

@@ -70,7 +70,7 @@ class SRNCPlus(Method):
     A new classifier then learns the labels and the pseudo-labels :math:`\hat y = \arg\max Q_\Phi^v
     P_\theta^{1-v}` on the target (Eq. 9).
 
-    In the first iteration on one graph a node is unknown where two scores are low together: the
+    In the first iteration on one graph a node is unknown if the sum of two scores is low: the
     log-odds of its likeliest class, and the label density of its communities
     (:class:`LabelDensity`). If labelled nodes of an unknown class are held out on the source of two
     graphs, the same algorithm first finds that class on the source. The target is then solved as

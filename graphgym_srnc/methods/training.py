@@ -133,8 +133,8 @@ def part_losses(model: Encoder, parts: Sequence[Part], batch_size: int = 0,
 @torch.no_grad()
 def all_logits(model: Encoder, graph: Graph, batch_size: int,
                nodes: Tensor | None = None) -> Tensor:
-    """Logits ``[V, K]`` of all nodes of a graph, or ``[n, K]`` of some, one layer at a time for
-    whom learns in batches."""
+    """Logits ``[V, K]`` of all nodes of a graph, or ``[n, K]`` of some, one layer at a time if
+    the method trains in batches."""
     if batch_size:
         return infer(model, graph, nodes)
     logits = model.eval()(model.view(graph))

@@ -175,7 +175,7 @@ def _checkpoint(path: Path) -> Iterator[Finding]:
         _, key = checkpoint.unpack(path.read_bytes())
         number = int(key["format"])
     except Exception:  # torch has no error of its own for a file that it did not write
-        reason = "is no complete checkpoint; --resume starts the run from the beginning"
+        reason = "is not a complete checkpoint; --resume starts the run from the beginning"
         yield Finding(path, "damaged", reason)
         return
     if number > checkpoint.FORMAT:

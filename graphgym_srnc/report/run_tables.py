@@ -52,7 +52,7 @@ def experiments(found: Sequence[Experiment], metrics: Sequence[str]) -> Grid:
             spread = f" ± {100 * std:.1f}" if len(values) > 1 else ""
             row.append(Box(f"{100 * centre:.1f}{spread}" if values else ABSENT))
         rows.append([*row, Box(f"{mean(result['seconds'] for result in results):.1f}")])
-    heads = ["experiment", "method", "encoder", "data", "runs", *map(name, metrics),
+    heads = ["experiment", "method", "backbone", "data", "runs", *map(name, metrics),
              "seconds per run"]
     return Grid("", heads, rows)
 

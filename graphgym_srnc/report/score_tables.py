@@ -66,7 +66,7 @@ def _difference(metric: str, one: Comparison | None, alpha: float) -> Box:
     better = (one.difference > 0) != (metric in LESS)
     mark = ("better" if better else "worse") if one.holm <= alpha else ""
     return Box(figure(metric, one.difference, "+.1f"),
-               f"p {one.holm:.2g}, better in {one.wins} of {one.pairs}", mark)
+               f"p = {one.holm:.2g}, better in {one.wins} of {one.pairs}", mark)
 
 
 def beside_paper(table: Table, metric: str) -> Grid:

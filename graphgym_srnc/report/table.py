@@ -21,6 +21,9 @@ HEADS = {"name": "experiment", "method": "method", "backbone": "backbone", "runs
          "micro_f1": "Micro-F1", "macro_f1": "Macro-F1", "macro_recall": "macro recall",
          "unknown_recall": "unknown recall", "unknown_precision": "unknown precision",
          "unknown_auroc": "unknown AUROC", "drop": "ΔF1"}
+TEXTS = ("untested", "verdict")
+"""Parts of a row that are notes below the table and no columns of it."""
+
 NOTE = "Test scores in %"
 SPREAD = ", mean ± population standard deviation over runs (n in the divisor)"
 
@@ -51,6 +54,12 @@ def summarise(name: str, results: Mapping[int, store.Result],
     sentences = verdicts(results)
     if sentences:
         row["verdict"] = sentences
+    # In open-set shift without unknown test nodes there is a score of known nodes, but no recall.
+    tests = [result.get("test", {}) for result in results.values()]
+    if all("known_accuracy" in test and "unknown_recall" not in test for test in tests):
+        is_own = first.get("config", {}).get("dataset", {}).get("format") == "file"
+        row["untested"] = "no test node is of an unknown class: scores measure known classes only."
+        row["untested"] += " If every class has labels, set file.open_set False." * is_own
     for metric in dict.fromkeys((*METRICS, *own_scores(results.values()))):
         values = [result["test"][metric] for result in results.values()
                   if metric in result.get("test", {})]
@@ -86,9 +95,9 @@ def line(result: store.Result) -> str:
     """A run in one line."""
     test = {key: f"{100 * value:.1f}" for key, value in result["test"].items()}
     why = SELECTED.get(result.get("selection"), "")
-    text = (f"seed {result['seed']}: episode {result['selected']} of 0 to"
-            f" {len(result['history']) - 1}{why} (val {100 * result['val']['micro_f1']:.1f}):"
-            f" test Micro-F1 {test['micro_f1']}")
+    text = (f"seed {result['seed']}: kept episode {result['selected']} of"
+            f" {len(result['history']) - 1}{why} (validation"
+            f" {100 * result['val']['micro_f1']:.1f}): test Micro-F1 {test['micro_f1']}")
     if "macro_recall" in test:  # GraphGym's own training may be asked for other metrics
         text += f", macro recall {test['macro_recall']}"
     if "unknown_recall" in test:
@@ -128,8 +137,9 @@ def notes(rows: Sequence[Row]) -> list[str]:
                  if row["drop"] < 0 else "")
         out.append(f"{row['name']}: ΔF1 is Micro-F1 of {row['oracle']} minus its own on"
                    f" {counted(row['drop_pairs'], 'common split')}{below}.")
-    out += [f"{row['name']}: {_of(row['warned'], row['runs'])} gave a warning, see result.json."
-            for row in rows if row["warned"]]
+    out += [f"{row['name']}: {row['untested']}" for row in rows if "untested" in row]
+    out += [f"{row['name']}: {_of(row['warned'], row['runs'])} gave a warning, stored in"
+            f" {row['name']}/<seed>/result.json." for row in rows if row["warned"]]
     return out + [f"{row['name']}: {sentence}" for row in rows
                   for sentence in row.get("verdict", ())]
 
@@ -147,7 +157,7 @@ def to_markdown(rows: Sequence[Row]) -> str:
 
 def to_csv(rows: Sequence[Row]) -> str:
     """All figures as fractions, in full precision."""
-    keys = list(dict.fromkeys(key for row in rows for key in row if key != "verdict"))
+    keys = list(dict.fromkeys(key for row in rows for key in row if key not in TEXTS))
     return csv_of([keys, *([row.get(key) for key in keys] for row in rows)])
 
 

@@ -118,7 +118,7 @@ def build(*, name: str = "", root: str = "", split_seed: int = 0, source: str = 
                                    "Set drop_nodes to False, or raise val_share")
     labelled = _shuffled(other.y, split_seed, "nodes")
     if num_val >= len(labelled):
-        allowed = f"0 .. {len(labelled) - 1}: {target} has {len(labelled)} labelled nodes"
+        allowed = f"0 to {len(labelled) - 1}, since {target} has {len(labelled)} labelled nodes"
         raise InputError("num_val", num_val, allowed)
 
     cleaned = {change: graph.cleaned[change] + other.cleaned[change] for change in graph.cleaned}
@@ -211,7 +211,7 @@ def _draw_source(y: Tensor, known: list[int], val_share: float, unlabelled_share
     labelled = _shuffled(y, split_seed, "source nodes")
     held_out = round(val_share * len(labelled))
     if val_share and not held_out:
-        message = f"{val_share:g} of {len(labelled)} labelled source nodes is no node"
+        message = f"{val_share:g} of {len(labelled)} labelled source nodes rounds to no node"
         raise InputError.plain("val_share", message, "Use a larger share")
     rest, train = labelled[held_out + round(unlabelled_share * len(labelled)):], []
     for c in known:

@@ -52,7 +52,7 @@ def build(*, name: str = "", root: str = "", split_seed: int = 0, source: str = 
     order = splits.shuffled(at_source.num_nodes, split_seed, "source nodes")
     held_out = round(val_share * len(order))
     if val_share and not held_out:
-        message = f"{val_share:g} of {len(order)} nodes is no node"
+        message = f"{val_share:g} of {len(order)} nodes rounds to no node"
         raise InputError.plain("val_share", message, "Use 0 or a larger share")
     source_val, train = order[:held_out].sort().values, order[held_out:].sort().values
 

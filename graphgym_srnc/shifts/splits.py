@@ -66,7 +66,7 @@ def generator(split_seed: int, stream: str) -> np.random.RandomState:
         stream: a key of :data:`STREAMS`, or any other name, whose number is a hash of the name.
     """
     if not 0 <= split_seed < 2 ** 32:
-        raise InputError("split_seed", split_seed, f"0 .. {2 ** 32 - 1}")
+        raise InputError("split_seed", split_seed, f"0 to {2 ** 32 - 1}")
     by_hash = int.from_bytes(hashlib.sha256(stream.encode()).digest()[:4], "big")
     return np.random.RandomState([split_seed, STREAMS.get(stream, by_hash)])
 
@@ -124,7 +124,7 @@ def choose_unseen(classes: Sequence[int], num_unseen: int, unseen: Sequence[int]
             raise InputError.plain("unseen", message, f"Mask at most {most}: two must stay known")
         return sorted(unseen)
     if not 0 <= num_unseen <= most:
-        allowed = f"0 .. {most}: two of {len(classes)} classes must stay known"
+        allowed = f"0 to {most}, since two of {len(classes)} classes must stay known"
         raise InputError("num_unseen", num_unseen, allowed)
     count = math.comb(len(classes), num_unseen)
     if count > MANY_SETS:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from yacs.config import CfgNode
 
 Words = Sequence[str]
-"""Settings as on the command line, keys and values by turns."""
+"""Settings as on the command line, keys and values, alternately."""
 
 
 @dataclass

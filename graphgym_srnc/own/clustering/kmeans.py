@@ -71,7 +71,7 @@ def constrained_kmeans(x: Tensor, num_clusters: int, nodes: Tensor | None = None
 
 def split_unknown(named: Tensor, unknown: int, hidden: Tensor, num_clusters: int,
                   seed: int = 0) -> Tensor:
-    """The classes that a method names, and k-means by cosine among the nodes that it calls unknown.
+    """Predicted known classes, and k-means by cosine among the nodes predicted as unknown.
 
     Args:
         named: classes, ``[V]``, with ``unknown`` for nodes of no known class.
@@ -93,7 +93,7 @@ def split_unknown(named: Tensor, unknown: int, hidden: Tensor, num_clusters: int
 
 def _lloyd(points: np.ndarray, centroids: np.ndarray, fixed: tuple[np.ndarray, np.ndarray],
            spherical: bool) -> Clustering:
-    """Assign and average by turns until no point moves, at most 300 times."""
+    """Assign and average alternately until no point moves, at most 300 times."""
     length, rows = np.einsum("ij,ij->i", points, points), np.arange(len(points))
     cluster = None
     for _ in range(300):
@@ -173,8 +173,8 @@ def _check_labels(num_points: int, nodes: Tensor, label: Tensor) -> int:
         raise InputError.plain("kmeans.label", message, "Give one label per node")
     if len(nodes.unique()) < len(nodes) or not torch.isin(nodes, torch.arange(num_points)).all():
         raise InputError("kmeans.nodes", nodes.tolist()[:9],
-                         f"different ids in 0 .. {num_points - 1}")
+                         f"different ids from 0 to {num_points - 1}")
     classes = label.unique().tolist()
     if classes != list(range(len(classes))):
-        raise InputError("kmeans.label", classes, f"0 .. {max(*classes, 0)} with a point for each")
+        raise InputError("kmeans.label", classes, f"0 to {max(*classes, 0)} with a point for each")
     return len(classes)

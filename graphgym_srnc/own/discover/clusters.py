@@ -1,6 +1,6 @@
 """The clusters of a graph, those of known classes and those that no known class stands for.
 
-K-means splits the nodes that the model calls unknown, and then every node goes to the nearest
+K-means splits the nodes that the model predicts as unknown, and then every node goes to the nearest
 centre, of these new clusters or of the nodes of a known class. So the model's threshold says where
 to look but does not bound a cluster: it may hold nodes that the model calls known, and its share of
 unknown ones says how many.
@@ -32,7 +32,7 @@ class Cluster:
         newness: how likely it is a class of its own: :math:`\\bar P_u (1 - \\phi / 2)`, its mean
             probability of the unknown class less up to half of it for edges that leave it.
         p_unknown: mean probability of the unknown class, :math:`\\bar P_u`.
-        called_unknown: share of its nodes that the model calls unknown.
+        predicted_unknown: share of its nodes that the model predicts as unknown.
         modularity: what it adds to the modularity of the clustering.
         conductance: see :func:`separation`, :math:`\\phi`.
         silhouette: mean simplified silhouette.
@@ -45,7 +45,7 @@ class Cluster:
     nodes: Tensor
     newness: float
     p_unknown: float
-    called_unknown: float
+    predicted_unknown: float
     modularity: float
     conductance: float
     silhouette: float
@@ -112,7 +112,7 @@ def check(posterior: Tensor, num_clusters: int) -> None:
     """Refuse a posterior ``[V, N + 1]`` with nothing to discover, or a number that cannot be.
 
     Raises:
-        InputError: the model calls no node unknown, or there are not more clusters than known
+        InputError: the model predicts no node as unknown, or there are not more clusters than known
             classes, or too many for the unknown nodes.
     """
     num_known = posterior.size(1) - 1
@@ -183,7 +183,7 @@ def _measure(k: int, cluster: Tensor, typical: Tensor, posterior: Tensor, modula
         number=0, known_class=k if k < num_known else None,
         nodes=nodes[typical[nodes].argsort(descending=True, stable=True)],
         newness=p_unknown * (1 - conductance / 2), p_unknown=p_unknown,
-        called_unknown=float((inside.argmax(1) == num_known).sum()) / size,
+        predicted_unknown=float((inside.argmax(1) == num_known).sum()) / size,
         modularity=modularity, conductance=conductance,
         silhouette=float(typical[nodes].sum()) / size,
         nearest=tuple((c, float(shares[c])) for c in order.tolist()))

@@ -54,7 +54,7 @@ def parse_names(given: Sequence[str], num_new: int) -> dict[int, str]:
         number, _, name = (side.strip() for side in text.partition("="))
         if not number.isdecimal() or not 1 <= int(number) <= num_new or int(number) in names:
             raise InputError("--name", text,
-                             f"CLUSTER=NAME with a cluster in 1 .. {num_new}, each once")
+                             f"CLUSTER=NAME with a cluster from 1 to {num_new}, each once")
         is_number = name.lstrip("+-").isdecimal()
         if name in ("", UNKNOWN) or not name.isprintable() or len(name) > 100 or is_number:
             raise InputError("--name", text, "a name of at most 100 characters that is neither a "
@@ -67,11 +67,11 @@ def labels(discovery: Discovery, names: Mapping[int, str], classes: Sequence[str
            parts: Mapping[str, Tensor], y: Tensor, per_class: int = 20) -> Labels:
     """The next run's labels: those there were, and the sure nodes of named clusters.
 
-    A sure node is one that the model calls unknown and that the user has not labelled. Of each
-    named cluster the ``per_class`` most typical ones are training nodes, and half as many after
-    them validation nodes. Validation and test nodes that are known to be of no known class stay
-    ``unknown`` outside named clusters. Inside them nobody knows whether they are of the new class,
-    so they are left out.
+    A sure node is one that the model predicts as unknown and that the user has not labelled. The
+    ``per_class`` most typical ones of each named cluster are training nodes, and half as many
+    after them validation nodes. Validation and test nodes that are known to be of no known class
+    stay ``unknown`` outside named clusters. Inside them nobody knows whether they are of the new
+    class, so they are left out.
 
     Args:
         discovery: the clusters.

@@ -32,7 +32,7 @@ def render(title: str, rows: Sequence[Row], discovery: Discovery, evidence: Evid
     images = {name: (caption, base64.b64encode(png).decode(), *png_size(png))
               for name, (caption, png) in pictures.items()}
     known = [(plain(classes[c.known_class]), len(c.nodes), f"{c.p_unknown:.2f}",
-              f"{100 * c.called_unknown:.0f} %", f"{c.conductance:.2f}", f"{c.silhouette:.2f}")
+              f"{100 * c.predicted_unknown:.0f} %", f"{c.conductance:.2f}", f"{c.silhouette:.2f}")
              for c in discovery.known]
     return fill(
         Path(__file__).with_name("page.html"), title=plain(title), rows=rows, heads=HEADS[:-1],

@@ -17,10 +17,10 @@ from graphgym_srnc.text import aligned, guarded, plain
 NEAREST = 2
 """Known classes that a row names."""
 
-HEADS = ("cluster", "nodes", "newness", "P(unknown)", "called unknown", "modularity", "conductance",
-         "silhouette", "nearest known classes")
+HEADS = ("cluster", "nodes", "newness", "P(unknown)", "predicted unknown", "modularity",
+         "conductance", "silhouette", "nearest known classes")
 
-FIGURES = ("cluster", "nodes", "newness", "p_unknown", "called_unknown", "modularity",
+FIGURES = ("cluster", "nodes", "newness", "p_unknown", "predicted_unknown", "modularity",
            "conductance", "silhouette")
 """Heads of columns of text, and of the figures in the CSV."""
 
@@ -75,9 +75,9 @@ def to_csv(rows: Sequence[Row]) -> str:
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(FIGURES + ("nearest_known_classes", "words", "typical_nodes", "name"))
     for c, cells, words, nodes, name in rows:
-        line = [c.number, len(c.nodes), c.newness, c.p_unknown, c.called_unknown, c.modularity,
-                c.conductance, c.silhouette, cells[-1], " | ".join(words), " | ".join(nodes),
-                name]
+        line = [c.number, len(c.nodes), c.newness, c.p_unknown, c.predicted_unknown,
+                c.modularity, c.conductance, c.silhouette, cells[-1], " | ".join(words),
+                " | ".join(nodes), name]
         writer.writerow(map(guarded, line))
     return out.getvalue()
 
@@ -85,6 +85,6 @@ def to_csv(rows: Sequence[Row]) -> str:
 def _cells(cluster: Cluster, classes: Sequence[str]) -> list[str]:
     nearest = [f"{plain(classes[k])} {share:.2f}" for k, share in cluster.nearest[:NEAREST]]
     return [str(cluster.number), str(len(cluster.nodes)), f"{cluster.newness:.2f}",
-            f"{cluster.p_unknown:.2f}", f"{100 * cluster.called_unknown:.0f} %",
+            f"{cluster.p_unknown:.2f}", f"{100 * cluster.predicted_unknown:.0f} %",
             f"{cluster.modularity:.3f}", f"{cluster.conductance:.2f}", f"{cluster.silhouette:.2f}",
             ", ".join(nearest)]

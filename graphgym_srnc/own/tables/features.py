@@ -157,7 +157,7 @@ def _numbers(table: Table, columns: Sequence[str]) -> np.ndarray:
         with problems.step():
             cells = mend.numbers(_column(table, name, "--numbers"))
             if wrong := _not_numbers(cells):
-                message = f"{len(wrong)} cells are no numbers, such as {wrong[0]!r}"
+                message = f"{len(wrong)} cells are not numbers, such as {wrong[0]!r}"
                 hint = "Give numbers or empty cells"
                 raise InputError.plain(f"--numbers {name}", message, hint)
             values.append([float(cell or "nan") for cell in cells])

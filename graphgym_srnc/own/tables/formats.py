@@ -128,7 +128,7 @@ def _read(path: Path, reader: Callable[[Path], Any], extra: str) -> Any:
         raise InputError.plain(path.name, message, hint) from error
     except Exception as error:  # each of these libraries has errors of its own
         cause = " ".join(str(error).split())[:200]
-        message = f"it is no readable {path.suffix} file ({cause})"
+        message = f"it is not a readable {path.suffix} file ({cause})"
         raise InputError.plain(path.name, message) from error
 
 

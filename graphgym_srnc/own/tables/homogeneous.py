@@ -18,7 +18,7 @@ from graphgym_srnc.text import one_line
 def make_graph(nodes: Path, links: Path | None = None, *, embeddings: Path | None = None,
                spectral: int = 0, like: Path | None = None, report: Path | None = None,
                **given: Any) -> tuple[Graph, list[str]]:
-    """A graph, and what was mended and left out, in words.
+    """A graph, and notes on what was corrected and left out.
 
     Args:
         nodes, links, embeddings, spectral, like, given: see
@@ -26,8 +26,8 @@ def make_graph(nodes: Path, links: Path | None = None, *, embeddings: Path | Non
         report: a page of what is in the files, which is written whether they are right or not.
 
     Raises:
-        InputError: files, columns or cells are not what they should be, all of which is told at
-            once; or there is no feature.
+        InputError: files, columns or cells are wrong, or there is no feature. All errors are
+            reported at once.
     """
     found = look(nodes, links, embeddings=embeddings, spectral=spectral, like=like, **given)
     if report is not None:
@@ -63,7 +63,7 @@ def _embeddings(path: Path, num_nodes: int) -> np.ndarray:
     try:
         array = untrusted.array(path)
     except Exception as error:  # NumPy lets through whatever headers of arrays end in
-        message = f"{path} is no readable .npy of plain numbers ({untrusted.reason(error)})"
+        message = f"{path} is not a readable .npy of plain numbers ({untrusted.reason(error)})"
         raise InputError.plain("--embeddings", message) from error
     fits = array.ndim == 2 and len(array) == num_nodes and array.dtype.kind in "fiu"
     if not fits or not np.isfinite(array).all():

@@ -38,8 +38,8 @@ class Look:
         labels: classes, empty for a node without one; None = there is no such column.
         edges: node numbers ``[2, E]``.
         unknown: how often each id that is no node stands in a link.
-        notes: what was mended or left out, and what looks odd, in words.
-        problems: what has to be mended first.
+        notes: what was corrected or left out, and warnings, in words.
+        problems: errors that the user must fix first.
         recipe: of the features.
         parts: of the split, or None.
         rows: number of rows in the file.
@@ -226,7 +226,7 @@ def _recipe(folder: Path) -> features.Recipe:
     try:
         recipe = json.loads(regular(folder / RECIPE).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        message = f"{folder} is no graph folder of data make: {RECIPE} is missing or damaged"
+        message = f"{folder} is not a graph folder of data make: {RECIPE} is missing or damaged"
         raise InputError.plain("--like", message) from error
     if not isinstance(recipe, dict):
         raise InputError.plain("--like", f"{folder / RECIPE} is not as data make wrote it")

@@ -44,7 +44,7 @@ def _labels(path: Path, num_nodes: int) -> list[str]:
     file = path / "raw/node-label.csv.gz"
     found = _numbers(file, finite=False)
     if found.shape != (num_nodes, 1) or (found % 1 > 0).any():
-        message = f"the labels have the shape {found.shape}, or some are no whole numbers"
+        message = f"the labels have the shape {found.shape}, or some are not whole numbers"
         hint = f"Give one class, a whole number or nan, for each of {num_nodes} nodes"
         raise InputError.plain(file.name, message, hint)
     names = _mapping(path, "labelidx2*.csv.gz")
@@ -99,7 +99,7 @@ def _numbers(file: Path, finite: bool = True) -> np.ndarray:
         numbers = pandas.read_csv(io.StringIO(text), header=None, dtype=np.float64).to_numpy()
     except ValueError as error:  # pandas' own errors are such
         cause = str(error).partition("\n")[0]
-        raise InputError.plain(file.name, f"it is no table of numbers ({cause})",
+        raise InputError.plain(file.name, f"it is not a table of numbers ({cause})",
                                "Give equally many numbers on each line") from error
     if finite and not np.isfinite(numbers).all():
         raise InputError.plain(file.name, "a cell holds no finite number", "Give numbers only")

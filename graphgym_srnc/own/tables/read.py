@@ -68,7 +68,7 @@ def lines(path: Path) -> list[list[str]]:
             rows = list(_rows(content, max(",;\t", key=lambda separator: _fit(content, separator))))
     except csv.Error as error:
         hint = "Put cells with a separator or a line break into quotes"
-        raise InputError.plain(path.name, f"it is no table ({error})", hint) from error
+        raise InputError.plain(path.name, f"it is not a table ({error})", hint) from error
     rows = [[cell.strip() for cell in row] for row in rows if row]
     if not rows:
         raise InputError.plain(path.name, "the file is empty",
@@ -93,7 +93,7 @@ def text(path: Path, encodings: Sequence[str] = ("utf-8-sig",)) -> str:
             return io.StringIO(content.decode(encoding), newline=None).read()
         except UnicodeDecodeError as error:
             unfit = error
-    raise InputError.plain(path.name, f"it is no text in UTF-8 ({unfit})") from unfit
+    raise InputError.plain(path.name, f"it is not text in UTF-8 ({unfit})") from unfit
 
 
 def numbers_of(ids: Sequence[str], file: str) -> dict[str, int]:

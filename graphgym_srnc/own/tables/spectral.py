@@ -15,7 +15,7 @@ def spectral(edges: np.ndarray, num_nodes: int, dimensions: int) -> sp.csr_matri
         InputError: more dimensions than the graph has.
     """
     if not 1 <= dimensions < num_nodes - 1:
-        raise InputError("--spectral", dimensions, f"1 .. {num_nodes - 2}")
+        raise InputError("--spectral", dimensions, f"1 to {num_nodes - 2}")
     adjacency = sp.csr_matrix((np.ones(edges.shape[1]), edges), shape=(num_nodes, num_nodes))
     adjacency = ((adjacency + adjacency.T) > 0).astype(float)
     adjacency.setdiag(0)
