@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import written
 
+from graphgym_srnc.cli.main import main
 from graphgym_srnc.data import checksums, citation, datasets, matlab, ocnnc
 from graphgym_srnc.gym import (
     build_task,
@@ -151,3 +152,16 @@ def test_clusters_config_says_what_its_name_says(clusters):
     assert ours.srnc.num_clusters == clusters
     faithful.srnc.num_clusters = clusters
     assert ours == faithful
+
+
+def test_data_list_says_which_raw_files_are_here(published, capsys):
+    assert main(["data", "list"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    found = {line.partition("  ")[0]: line.split()[-2:] for line in lines}
+    for name, place in (("Planetoid/Cora", "planetoid/Cora/raw"),
+                        ("OGB/ogbn-arxiv", "ogb/ogbn_arxiv/raw"),
+                        ("Amazon/Photo", "amazon/Photo/raw"),
+                        ("cross_graph: acmv9", "citation/acmv9.mat"),
+                        ("ocnnc: dblp-v4", "ocnnc/dblp-v4.mat")):
+        assert found[name] == ["yes", str(published / place)]
+    assert found["WikiCS"] == ["no", str(published / "wikics/raw")]

@@ -170,6 +170,8 @@ def test_errors_are_renamed_for_whom_calls():
     with pytest.raises(InputErrors, match=r"^b: got 1; allowed: 2; c: no\.$"):
         with renamed({"a": "b"}):
             raise InputErrors([InputError("a", 1, "2"), InputError.plain("c", "no")])
+    several = InputErrors([InputError("a", 1, "2"), InputError.plain("c", "no")]).noted("in g.pt")
+    assert str(several) == "a: got 1; allowed: 2 (in g.pt); c: no. (in g.pt)"
     with pytest.raises(KeyError), renamed({"layer": "gnn.layer_type"}):
         raise KeyError("layer")
 

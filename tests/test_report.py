@@ -3,12 +3,15 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 
 import numpy as np
 import pytest
+from conftest import make_task
 
 from graphgym_srnc import store
-from graphgym_srnc.report import table
+from graphgym_srnc.data.describe import describe
+from graphgym_srnc.report import shift, table
 
 
 def result(split: str, score: float, method: str = "srnc", backbone: str = "gcnconv",
@@ -77,3 +80,25 @@ def test_tables_are_written_and_shown(tmp_path):
     shown = Terminal()
     table.show(rows, shown)
     assert "one|two" in shown.getvalue().replace("\n", "")
+
+
+def test_a_shift_on_a_terminal_has_the_same_words_as_in_a_file():
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    summary = describe(make_task()) | {"warnings": ["one [bold] warning"]}
+    plain, terminal = io.StringIO(), Terminal()
+    shift.show(summary, plain)
+    shift.show(summary, terminal)
+    words = set(re.sub(r"\x1b\[[0-9;]*m|[^\w\s.%\[\]!]", " ", terminal.getvalue()).split())
+    assert {"!", "[bold]", "warning"} <= words
+    assert set(re.findall(r"[\w.%]+", plain.getvalue())) <= set(
+        re.findall(r"[\w.%]+", " ".join(words)))
+
+
+def test_numbers_of_numpy_are_stored_as_numbers(tmp_path):
+    experiment = store.Experiment(tmp_path, "ours", {"name": "ours"})
+    experiment.begin(0)
+    experiment.finish(0, result("a", 0.5, info={"of numpy": np.float32(0.5), "path": tmp_path}))
+    assert experiment.results()[0]["info"] == {"of numpy": 0.5, "path": str(tmp_path)}
