@@ -4,8 +4,8 @@
     python benchmarks/arxiv.py --methods erm   # a part of them
 
 The files have ogbn-arxiv's layout, its 169,343 papers by year and class, and made features and
-citations, so the scores mean nothing and are not shown. The runs are one grid of the command line
-with the shipped configs ``paper/close_set/arxiv/<method>``, and the table is that of ``compare``.
+citations, so the scores mean nothing. The runs are one grid of the command line with the shipped
+configs ``paper/close_set/arxiv/<method>``, and the last tables are those of ``compare``.
 """
 from __future__ import annotations
 
