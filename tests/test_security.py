@@ -97,6 +97,7 @@ CLAIMS = {
     "A lock of the operating system": "cli::test_commands_started_at_once_make_each_run_once "
         "grid::test_killed_at_any_moment_and_resumed_all_runs_are_there_once "
         "cli::test_two_commands_at_one_name store::test_what_has_come_since_the_plan_stays",
+    "The exception is an HTML page": "cli::test_outputs_are_replaced_on_demand",
     "Finished results are deleted": "store::test_finished_results_need_a_flag "
                                     "cli::test_results_are_kept_resumed_and_overwritten",
     "`--overwrite` replaces only folders": "tables::test_a_folder_of_the_user_is_never_replaced "
