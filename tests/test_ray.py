@@ -163,11 +163,11 @@ def test_runs_come_back_and_errors_stay_with_their_run(on_ray, cluster, tmp_path
 
 
 def test_limits_of_time_and_memory(on_ray, connected, tmp_path):
-    jobs = toy_jobs(tmp_path, 3, do={0: 60, 1: "swell"})
+    jobs = toy_jobs(tmp_path, 3, do={0: 600, 1: "swell"})
     begin = time.monotonic()
     outcomes = {outcome.job.seed: outcome
                 for outcome in on_ray.run(jobs, toy, Limits(5.0, 600, retries=1))}
-    assert time.monotonic() - begin < 50
+    assert time.monotonic() - begin < 300  # on a slow machine, and half of what one run would take
     assert outcomes[0].state == "failed" and outcomes[0].attempts == 2
     assert outcomes[0].message == "out of time: more than 5 s"
     assert outcomes[1].state == "failed" and outcomes[1].attempts == 2
@@ -178,7 +178,7 @@ def test_limits_of_time_and_memory(on_ray, connected, tmp_path):
 
 def test_closing_ends_what_runs(on_ray, connected, tmp_path):
     import psutil
-    outcomes = on_ray.run(toy_jobs(tmp_path, 4, do={1: 60, 2: 60, 3: 60}), toy, Limits())
+    outcomes = on_ray.run(toy_jobs(tmp_path, 4, do={1: 600, 2: 600, 3: 600}), toy, Limits())
     assert next(outcomes).job.seed == 0
     wait_for(lambda: {"1", "2"} <= {seed for seed, *_ in marks(tmp_path)})
     workers = [int(process) for seed, _, process, _ in marks(tmp_path) if seed != "0"]
@@ -253,7 +253,7 @@ def test_a_cluster_that_is_not_there(on_ray, tmp_path, monkeypatch, address):
 
 def test_a_node_dies(on_ray, cluster, connected, tmp_path):
     """Last, since the node is gone afterwards."""
-    jobs = toy_jobs(tmp_path, 4, do=dict.fromkeys(range(4), 1.5))
+    jobs = toy_jobs(tmp_path, 4, do=dict.fromkeys(range(4), 4))
     killed = []
 
     def kill() -> None:
@@ -389,7 +389,7 @@ def test_nodes_with_other_data_are_refused(gym, tmp_path, monkeypatch):
     assert {job.data_seed for job in plan.jobs(cells, {})} == {1}
 
 
-def wait_for(condition, seconds: float = 30.0) -> None:
+def wait_for(condition, seconds: float = 120.0) -> None:
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "waited in vain"
