@@ -93,7 +93,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     reasons = {str(report.longrepr) for report in reporter.stats.get("skipped", ())}
     refused = sorted(text for text in reasons if not any(part in text for part in MAY_BE_SKIPPED))
     if refused:
-        reporter.write_line("Skipped, but .ci/run has to run them: " + "; ".join(refused))
+        reporter.write_line("\nSkipped, but .ci/run has to run them: " + "; ".join(refused))
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
