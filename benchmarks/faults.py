@@ -134,7 +134,8 @@ def kinds(root: Path) -> dict[str, Kind]:
                            lambda path: numbers(files.load(path)[0].values())),
         "graph .pt": Kind(found("graph.pt"),
                           lambda path: numbers(files.load(path)[0].values())),
-        "heterogeneous .pt": Kind(found("hetero.pt"), lambda path: numbers(hetero.read_pt(path))),
+        "heterogeneous .pt": Kind(found("hetero.pt"),
+                                  lambda path: numbers(hetero.read_pt(path).to_dict())),
     }
 
 

@@ -11,6 +11,8 @@ import shutil
 from pathlib import Path
 from typing import Callable, Iterator
 
+from graphgym_srnc.errors import InputError
+
 
 def write_bytes(path: Path, content: bytes, durable: bool = True) -> None:
     """Write a file whole or not at all.
@@ -38,12 +40,47 @@ def regular(path: Path) -> Path:
     return path
 
 
+def refuse_links(key: str, folder: Path, *names: str) -> None:
+    """Refuse a folder that is a symbolic link or contains one, at any depth.
+
+    Writing through a link would change a file or folder elsewhere.
+
+    Args:
+        key: what the error names.
+        folder: a folder, which need not exist.
+        names: look at these names in the folder alone; none = at all of them.
+
+    Raises:
+        InputError: names the link.
+    """
+    waiting = [folder] if folder.is_symlink() or not names else [folder / name for name in names]
+    while waiting:
+        place = waiting.pop()
+        if place.is_symlink():
+            raise InputError.plain(key, f"{place} is a symbolic link",
+                                   "Remove the link. Use a real folder, no link")
+        # Another process may remove a folder meanwhile, and an unreadable one is never written to.
+        with contextlib.suppress(OSError), os.scandir(place) as entries:
+            waiting += [Path(entry) for entry in entries
+                        if entry.is_symlink() or entry.is_dir(follow_symlinks=False)]
+
+
+def discard(path: Path) -> None:
+    """Remove a file, a folder or a link if it exists; what a link leads to stays."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
 @contextlib.contextmanager
 def replacing(path: Path, durable: bool = True) -> Iterator[Path]:
     """The name of a temporary file beside ``path``, which takes its place at the end."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
+        temporary.unlink(missing_ok=True)
+        temporary.touch(exist_ok=False)  # so that it is no link to another file
         yield temporary
         if durable:
             _to_disk(temporary)
@@ -100,7 +137,10 @@ def _beside(path: Path) -> tuple[Path, Path]:
 def _alone(path: Path) -> Iterator[None]:
     """Hold a folder against other processes, after what a killed one left was put in order."""
     from filelock import FileLock, Timeout
-    lock = FileLock(path.with_name(f".{path.name}.srnc-lock"), blocking=False)
+    file = path.with_name(f".{path.name}.srnc-lock")
+    for link in filter(Path.is_symlink, (*_beside(path), file)):
+        raise OSError(errno.ELOOP, f"{link} is a symbolic link")
+    lock = FileLock(file, blocking=False)
     try:
         with contextlib.suppress(NotImplementedError):  # by a file system without locks
             lock.acquire()

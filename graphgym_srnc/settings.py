@@ -18,13 +18,15 @@ VOLATILE = frozenset({
 class _Loader(yaml.BaseLoader):
     """Makes text, lists and mappings.
 
-    It refuses aliases, by which a short file can stand for more than any memory holds, and a key
-    that is given twice, of which the first would be lost.
+    It refuses tags, aliases, by which a short file can stand for more than any memory holds, and a
+    key that is given twice, of which the first would be lost.
     """
 
     def compose_node(self, parent: Any, index: Any) -> Any:
         if self.check_event(yaml.AliasEvent):
             raise yaml.YAMLError("aliases are not allowed")
+        if tag := getattr(self.peek_event(), "tag", None):
+            raise yaml.YAMLError(f"the tag {tag} is not allowed")
         return super().compose_node(parent, index)
 
     def compose_mapping_node(self, anchor: str | None) -> yaml.MappingNode:
@@ -43,7 +45,7 @@ def plain_yaml(text: str) -> Any:
     """A yaml text of a stranger, in which every scalar stays text.
 
     Raises:
-        ValueError: it is no yaml, has aliases or a key twice, or is nested too deeply.
+        ValueError: it is no yaml, has tags, aliases or a key twice, or is nested too deeply.
     """
     try:
         return yaml.load(text, _Loader)

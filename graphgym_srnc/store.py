@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import glob
 import hashlib
 import json
 import math
@@ -19,9 +20,9 @@ from pathlib import Path
 from typing import Any, Callable, Iterator, Mapping, Sequence
 
 from graphgym_srnc import environment, stats
-from graphgym_srnc.atomic import regular, write_text
+from graphgym_srnc.atomic import discard, refuse_links, regular, write_text
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.seal import signed
+from graphgym_srnc.seal import SIGNATURE, signed
 from graphgym_srnc.settings import difference, digest, flatten, shared_text
 from graphgym_srnc.stats import SPLITS
 
@@ -48,6 +49,13 @@ CHECKPOINT = "checkpoint.pt"
 LOG = "logging.log"
 """What GraphGym's ``main.py`` has opened in the directory of a run before the run is made."""
 
+PARTS = {"run.json": (r"\w+\.json", r"\w+\.pt", "error.txt", LOG), "../run.json": (".*",),
+         "*/run.json": (r"config\.yaml", r"summary\.\w+", "agg", "mean"),
+         "tuned.json": (r"tuned(\.\w+)?",),
+         "../tuned.json": (r"\w+\.yaml",),
+         "edges.*": (r"(nodes|edges|features|labels|split|words|answers|recipe|made_by)\.\w+",)}
+"""Files of a run, an experiment, a study and a graph folder: what such a folder contains, seen from
+the file, and the names of its files."""
 
 RETRY = "Choose another --name, or add --overwrite to replace it"
 """Advice of an error about results that must not be replaced."""
@@ -123,6 +131,7 @@ class Experiment:
         self.warnings = [self._warning(seed, problem, seed in seeds)
                          for seed, problem in damaged.items() if not (overwrite and seed in seeds)]
         other = [seed for seed in finished if finished[seed]["digest"] != self.digest]
+        self._check_config()
         if overwrite:
             self._replaced = other
             return list(seeds)
@@ -144,6 +153,7 @@ class Experiment:
             InputError: it cannot be made.
         """
         run, new = self.path / str(seed), self.path / f".{seed}.new"
+        self._check_links(seed)
         with _writing(self.path):
             if not anew:
                 for leftover in (run / "error.txt", *run.glob(".*.tmp")):
@@ -151,7 +161,7 @@ class Experiment:
                 self._keep_damaged(run, run)
                 return run
             self.clear()
-            shutil.rmtree(new, ignore_errors=True)
+            discard(new)
             write_text(new / "run.json", json.dumps({"seed": seed, "digest": self.digest}) + "\n")
             self._keep_damaged(run, new)
             if run.is_dir() and [child.name for child in run.iterdir()] == [LOG]:
@@ -191,6 +201,7 @@ class Experiment:
         # Inside the experiment, since GraphGym's agg_batch takes what lies beside one for another.
         path = self.path / ".locks" / str(seed)
         made = [folder for folder in path.parents if not folder.exists()]
+        self._check_links(seed)
         with _writing(self.path):
             path.parent.mkdir(parents=True, exist_ok=True)
             lock = FileLock(path, blocking=False)
@@ -220,8 +231,9 @@ class Experiment:
         if (read_result(finished) or {}).get("digest") != self.digest:
             message = f"{finished} is not a finished run of the config of {self.name}"
             raise InputError.plain("out_dir", message)
+        self._check_links(seed)
         new = self.path / f".{seed}.new"
-        shutil.rmtree(new, ignore_errors=True)
+        discard(new)
         shutil.copytree(finished, new)
         self._renew("config.yaml", signed(self.text))
         self._remove(seed)
@@ -291,6 +303,7 @@ class Experiment:
         Args:
             digits: decimals, GraphGym's ``cfg.round``.
         """
+        refuse_links("out_dir", self.path, "agg", "mean")
         results = {seed: result for seed, result in self.results().items()
                    if result["digest"] == self.digest}
         for seed in results:
@@ -298,6 +311,19 @@ class Experiment:
         for name, lines in stats.of_experiment(results, digits).items() if results else ():
             self._renew(name, lines, durable=False)
         return results
+
+    def _check_config(self) -> None:
+        """Refuse a config of the user in the place of ours, which may be the one that is read."""
+        file = self.path / "config.yaml"
+        with contextlib.suppress(OSError):  # what cannot be read is told when it is written
+            if not _seeds(self.path) and SIGNATURE.encode() not in regular(file).read_bytes():
+                message = f"this program did not write {file}"
+                raise Kept.plain("out_dir", message, "Choose another --name")
+
+    def _check_links(self, seed: int) -> None:
+        """Refuse links among the names that a run writes; others may have made one meanwhile."""
+        names = (str(seed), f".{seed}.new", f".{seed}.old", ".locks", "config.yaml")
+        refuse_links("out_dir", self.path, *names)
 
     def _look_again(self, seed: int) -> Result | None:
         """The finished run of this config, if it is there; refuses what must not be replaced."""
@@ -337,13 +363,13 @@ class Experiment:
     def _keep_damaged(self, run: Path, directory: Path) -> None:
         """Copy a record that cannot be read: all but a bit of it may be of use to somebody."""
         record = run / "result.json"
-        if record.is_file() and not record.is_symlink() and problem_of(run):
+        if record.is_file() and problem_of(run):
             shutil.copy2(record, directory / DAMAGED)
 
     def _remove(self, seed: int) -> None:
         # Under another name first: what a crash leaves of it is no run then.
         run, old = self.path / str(seed), self.path / f".{seed}.old"
-        shutil.rmtree(old, ignore_errors=True)
+        discard(old)
         if run.exists():
             os.replace(run, old)
             shutil.rmtree(old)
@@ -404,6 +430,16 @@ def refuse_finished(out_dir: str | os.PathLike, name: str, seeds: Sequence[int],
     present = sorted({*seeds} & {*results})
     if present and all(result and same(flatten(result["config"])) for result in results.values()):
         raise _present(path, "finished", present)
+
+
+def is_part(path: Path) -> bool:
+    """Whether a file or folder is (part of) a run, an experiment, a study or a graph folder."""
+    def has(folder: Path, sign: str) -> bool:
+        return any(glob.iglob(sign, root_dir=folder))
+
+    return path.is_dir() and any(has(path, sign) for sign in PARTS) or any(
+        re.fullmatch("|".join(names), path.name) and has(path.parent, sign)
+        for sign, names in PARTS.items())
 
 
 def sealed(record: Mapping[str, Any]) -> Result:
@@ -553,9 +589,7 @@ def _changes(old: Mapping[str, Any], new: Mapping[str, Any], most: int = 3) -> s
 
 def _check_writable(path: Path) -> None:
     """Refuse the directory of an experiment that is a link or that nothing can be written to."""
-    if any(folder.is_symlink() for folder in (path, *(path / str(seed) for seed in _seeds(path)))):
-        raise InputError.plain("out_dir", f"{path} is a symbolic link or contains one",
-                               "Use a real folder, no link")
+    refuse_links("out_dir", path)
     folder = path.absolute()
     while not folder.exists():
         folder = folder.parent

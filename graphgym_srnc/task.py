@@ -74,7 +74,7 @@ class ShiftTask:
 
     Raises:
         InputError: an index set is empty or out of range, labels are outside the label space, sets
-            overlap, or features are not finite.
+            overlap, features are not finite, or graphs have different numbers of features.
     """
 
     name: str
@@ -98,6 +98,10 @@ class ShiftTask:
             raise InputError("num_known", self.num_known, "at least 2 known classes")
         for role, graph in self.graphs().items():
             _check_graph(role, graph, self.num_outputs)
+            if graph.x.size(1) != self.num_features:
+                message = f"the graph has {graph.x.size(1)} features, and the source has "
+                raise InputError.plain(f"{role}: x", f"{message}{self.num_features}",
+                                       "Give all graphs the same features")
         owners = {"train": self.source, "source_val": self.source, "val": self.validation,
                   "test": self.target, "pool": self.target}
         may_be_empty = {"source_val"} if self.scored else {"source_val", "val", "test"}
@@ -179,7 +183,10 @@ class ShiftTask:
         return self.train.device
 
     def to(self, device: torch.device | str) -> "ShiftTask":
-        """The task with graphs and index sets moved to a device; features on disk are not moved."""
+        """The task with graphs and index sets moved to a device; features on disk are not moved.
+
+        Tensors of inference mode, which cannot be trained on, are copied.
+        """
         moved: dict[int, Any] = {}
 
         def move(value: Any) -> Any:
@@ -187,6 +194,7 @@ class ShiftTask:
                 return moved[id(value)]
             if isinstance(value, Tensor):
                 new = value if getattr(value, "mapped", False) else value.to(device)
+                new = new.clone() if new.is_inference() else new
             elif isinstance(value, Data):
                 new = copy.copy(value).apply(move)
             elif isinstance(value, ShiftTask):
@@ -198,7 +206,8 @@ class ShiftTask:
             moved[id(value)] = new
             return new
 
-        return self if torch.device(device) == self.device else move(self)
+        is_here = torch.device(device) == self.device and not self.train.is_inference()
+        return self if is_here else move(self)
 
     def blind(self) -> "ShiftTask":
         """The task as a method may see it: features, edges and training labels only.
@@ -241,7 +250,7 @@ class ShiftTask:
 def all_finite(x: Tensor) -> bool:
     """Whether a tensor contains neither NaN nor infinity."""
     # A finite sum implies finite entries, and is forty times faster than checking each entry.
-    return math.isfinite(float(x.sum())) or bool(torch.isfinite(x).all())
+    return math.isfinite(float(x.detach().sum())) or bool(torch.isfinite(x).all())
 
 
 def _features_digest(x: Tensor) -> bytes:
@@ -279,7 +288,7 @@ def _check_range(key: str, nodes: Tensor, num_nodes: int) -> None:
 
 
 def _check_graph(role: str, graph: Data, num_outputs: int) -> None:
-    if graph.num_nodes == 0 or graph.x is None or graph.x.size(0) == 0:
+    if graph.num_nodes == 0 or graph.x is None or graph.x.dim() != 2 or graph.x.size(0) == 0:
         raise InputError.plain(f"{role} graph", "it has no nodes or no features",
                                "Give at least one node and a feature matrix x [V, F]")
     if not all_finite(graph.x):

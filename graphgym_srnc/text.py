@@ -73,17 +73,43 @@ def listed(items: Sequence[str], most: int = 8) -> str:
     return " and ".join(filter(None, [", ".join(shown[:-1]), *shown[-1:]]))
 
 
-def guarded(value: str | float | None) -> str | float | None:
-    """A value for a spreadsheet: text is never taken for a formula, and NaN is an empty cell."""
-    if isinstance(value, str):
-        return "'" + value if value[:1] in ("=", "+", "-", "@", "\t", "\r") else value
-    return None if value is None or math.isnan(value) else value
+FORMULA = re.compile(r"""((?:^|[;\t\r\n])[\s"]*)(?=[=+@＝＋－＠-])""")
+"""Where a spreadsheet may see a formula: at the begin of a cell, also if ``;`` separates cells."""
+
+HARMLESS = re.compile(r"[+-][\d., ]*\d(?:[eE][+-]?\d+)?|@[\w./-]+")
+"""Ids that a spreadsheet cannot execute: numbers, and words after ``@``."""
 
 
-def to_csv(lines: Iterable[Iterable[str | float | None]]) -> str:
-    """Lines of cells as CSV, each :func:`guarded`, figures in full precision."""
+def guarded(value: str) -> str:
+    """Text that no spreadsheet takes for a formula; ids such as ``-1`` and ``@user`` stay."""
+    return value if HARMLESS.fullmatch(value) else FORMULA.sub(r"\1'", value)
+
+
+def to_csv(lines: Iterable[Iterable[str | float | None]], raw: bool | None = None) -> str:
+    """Lines of cells as CSV, figures in full precision, NaN empty.
+
+    Text is :func:`guarded`, and a note on stderr says how many cells that changed.
+
+    Args:
+        lines: the head first.
+        raw: whether to leave text as it is; None = the command has no option ``--raw``.
+    """
+    changed = 0
+
+    def cell(value: str | float | None) -> str | float | None:
+        nonlocal changed
+        if not isinstance(value, str):
+            return None if value is None or math.isnan(value) else value
+        safe = value if raw else guarded(value)
+        changed += safe != value
+        return safe
+
     out = io.StringIO()
-    csv.writer(out, lineterminator="\n").writerows(map(guarded, line) for line in lines)
+    csv.writer(out, lineterminator="\n").writerows(map(cell, line) for line in lines)
+    if changed:
+        keep = "" if raw is None else " --raw writes text unchanged."
+        print(f"note: {counted(changed, 'cell')} would be formulas in a spreadsheet, so a ' was"
+              f" added to each.{keep}", file=sys.stderr)
     return out.getvalue()
 
 

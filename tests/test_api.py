@@ -636,12 +636,12 @@ def test_good_parameters_of_other_types():
     ({"train_mask": torch.arange(90) < 1}, "train_mask"),
     ({"y": None}, "y"), ({"y": torch.zeros(3)}, "y"), ({"y": torch.full((90,), 0.5)}, "y"),
     ({"y": torch.full((90,), -2)}, "y"),
-    ({"y": torch.full((90,), float("nan"))}, "y"), ({"y": [("a", "b")] * 90}, "y"),
+    ({"y": torch.full((90,), float("nan"))}, "train_mask"), ({"y": [("a", "b")] * 90}, "y"),
     ({"y": torch.full((90,), -1)}, "train_mask"),
     ({"x": torch.full((90, 12), float("nan"))}, "x"), ({"x": "features"}, "graph"),
     ({"edge_index": torch.tensor([[0], [90]])}, "edge_index"),
     ({"val_mask": torch.ones(90, dtype=torch.bool)}, "train and val"),
-    ({"y": ["unknown", *"abc"] * 22 + ["a", "b"]}, "y"),
+    ({"y": ["unknown", *"abc"] * 22 + ["a", "b"]}, "train_mask"),
 ])
 def test_bad_graphs(changes, key):
     graph = masked(**{key: value for key, value in changes.items() if value is not None})
@@ -823,12 +823,12 @@ def test_frames_and_networkx_are_the_same_graph():
     given = Data(x=graph.x, edge_index=torch.tensor(ends).T)
     given.y, given.train_mask = labels, torch.tensor([bool(label) for label in labels])
     expected = tiny("ERM").fit(given).predict_proba(given)
-    for made in (api.from_frames(frame, links), api.from_networkx(net)):
+    for made in (api.from_frames(frame, links, features=list(columns)), api.from_networkx(net)):
         assert made.ids == names and np.array_equal(tiny("ERM").fit(made).predict_proba(made),
                                                     expected)
     assert api.from_frames(frame.drop(columns="label"), links).y is None
 
-    with pytest.warns(RuntimeWarning, match=r"are not read: title\."):
+    with pytest.warns(RuntimeWarning, match=r"not read: title "):
         api.from_frames(frame.assign(title="a word"), links)
 
     refused("edges", api.from_frames, frame[1:], links)
@@ -836,8 +836,8 @@ def test_frames_and_networkx_are_the_same_graph():
     refused("label", api.from_frames, frame, links, label="lable")
     refused("label", api.from_networkx, net, label="lable")
     refused("features", api.from_frames, frame, links, features=["none"])
-    refused("nodes", api.from_frames, pandas.concat([frame, frame[:1]]), links)
-    refused("features", api.from_frames, frame.assign(x0=np.nan), links)
+    refused("nodes", api.from_frames, pandas.concat([frame, frame[:1].assign(x0=9.0)]), links)
+    refused("features", api.from_frames, frame.assign(x0=np.nan), links, features=["x0"])
     del net.nodes["n0"]["x"]
     refused("features", api.from_networkx, net)
 

@@ -27,7 +27,8 @@ INSIDE = {
     "cache": {"environment", "atomic"},
     "data": {"task", "cache", "text", "atomic", "seal"},
     "shifts": {"task", "cache", "data", "options", "plugins"},
-    "backbones": {"cache", "parallel", "data.edges", "options", "progress", "plugins"},
+    "backbones": {"cache", "parallel", "data.columns", "data.edges", "options", "progress",
+                  "plugins"},
     "methods": {"losses", "backbones", "task", "parallel", "cache", "options", "progress",
                 "plugins"},
 }
@@ -40,7 +41,8 @@ OUTSIDE = {
     "atomic": {"filelock"}, "progress": {"rich"}, "store": {"filelock"},
     "cache": {"torch", "filelock"}, "parallel": {"torch"}, "task": {"torch", "torch_geometric"},
     "losses": {"torch", "scipy", "numpy"}, "backbones": TENSORS, "methods": TENSORS,
-    "train": TENSORS | {"sklearn"}, "api": {"torch", "torch_geometric", "numpy", "sklearn"},
+    "train": TENSORS | {"sklearn"},
+    "api": {"torch", "torch_geometric", "numpy", "sklearn", "pandas"},
     "own": TENSORS | {"sklearn", "matplotlib", "jinja2", "pandas", "networkx"},
     "grid": {"psutil", "ray"}, "tune": {"optuna", "yaml"},
 }

@@ -18,7 +18,7 @@ from graphgym_srnc import shifts
 from graphgym_srnc.cli.main import main
 from graphgym_srnc.data import citation, datasets
 from graphgym_srnc.data.cleaning import clean
-from graphgym_srnc.own.tables import example
+from graphgym_srnc.own import example
 
 ROOT = Path(__file__).parents[1]
 PAGES = ["README.md", "CONTRIBUTING.md",

@@ -7,6 +7,7 @@ failure can be looked at again.
 from __future__ import annotations
 
 import csv
+import gzip
 import io
 import json
 import os
@@ -355,8 +356,9 @@ def table(folder: Path) -> Callable[[random.Random], None]:
 
 
 def hetero(folder: Path) -> Callable[[random.Random], None]:
-    from graphgym_srnc.own.tables import hetero, metapaths
+    from graphgym_srnc.own.tables.hetero import make_graph, read_pt
     fields = {"x": torch.rand(6, 3), "y": torch.arange(6) % 2, "train_mask": torch.arange(6) < 3}
+    more = {"name": [*"abcdef"], "ids": [*"abcdef"], "num_nodes": 6}
 
     def data(fields: dict, links: Any) -> HeteroData:
         graph = HeteroData()
@@ -368,32 +370,38 @@ def hetero(folder: Path) -> Callable[[random.Random], None]:
     links = torch.tensor([[0, 1, 2, 3, 4, 5], [0, 0, 1, 1, 2, 2]])
 
     def one(draw: random.Random) -> None:
-        key, content = draw.choice([*fields, "links", ""]), b""
+        key, content = draw.choice([*fields, *more, "links", ""]), b""
         if key:
             try:
-                content = saved(data(fields | ({} if key == "links"
-                                               else {key: other_tensor(draw, fields[key])}),
-                                     other_tensor(draw, links) if key == "links" else links))
+                value = (draw.choice(VALUES) if key in more
+                         else other_tensor(draw, links if key == "links" else fields[key]))
+                content = saved(data(fields | ({} if key == "links" else {key: value}),
+                                     value if key == "links" else links))
             except Exception:
                 key = ""
-        (folder / "a.pt").write_bytes(content if key else packed(draw, saved(data(fields, links))))
-        metapaths.make_graph(hetero.read_pt(folder / "a.pt"), "paper", ["paper-author-paper"])
+        whole = data(fields | more, links)
+        (folder / "a.pt").write_bytes(content if key else packed(draw, saved(whole)))
+        make_graph(read_pt(folder / "a.pt"), "paper", ["paper-author-paper"])
     return one
 
 
-def dblp(folder: Path) -> Callable[[random.Random], None]:
-    from graphgym_srnc.own.tables import dblp, metapaths
-    files = {"paper.txt": b"1\tGraph words here\n2\tWords of graphs\n3\tOther graph words\n",
-             "author.txt": b"7\tA\n8\tB\n",
-             "paper_author.txt": b"1\t7\n2\t7\n3\t8\n2\t8\n",
-             "author_label.txt": b"7\t0\tA\n8\t1\tB\n"}
+def ogb_folder(folder: Path) -> Callable[[random.Random], None]:
+    from graphgym_srnc.own.tables import ogb
+    files = {"raw/edge": b"0,1\n1,2\n", "raw/node-feat": b"0.5,0\n1,2\n0,0\n",
+             "raw/node-label": b"0\n1\nnan\n", "raw/num-node-list": b"3\n",
+             "split/time/train": b"0\n", "split/time/valid": b"1\n", "split/time/test": b"2\n",
+             "mapping/labelidx2name": b"label,name\n0,a\n1,b\n"}
+    for name in files:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
 
     def one(draw: random.Random) -> None:
-        key = draw.choice(list(files))
+        key, after = draw.choice(list(files)), draw.random() < 0.2
         for name, content in files.items():
-            (folder / name).write_bytes(mutated(draw, content) if name == key else content)
-        found, _ = dblp.read_folder(folder)
-        metapaths.make_graph(found, "author", ["author-paper-author"], bag="author-paper")
+            content = mutated(draw, content) if name == key and not after else content
+            packed = gzip.compress(content)
+            (folder / f"{name}.csv.gz").write_bytes(mutated(draw, packed) if name == key and after
+                                                    else packed)
+        ogb.read_folder(folder)
     return one
 
 
@@ -552,8 +560,8 @@ def command(folder: Path) -> Callable[[random.Random], None]:
     return one
 
 
-KINDS = [config, words, grid_file, graph_pt, graph_npz, graph_folder, table, hetero, dblp, result,
-         model, estimator, checkpoint, cached,
+KINDS = [config, words, grid_file, graph_pt, graph_npz, graph_folder, table, hetero, ogb_folder,
+         result, model, estimator, checkpoint, cached,
          yaml, command]
 
 

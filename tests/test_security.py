@@ -7,7 +7,6 @@ import json
 import pickle
 import re
 import socket
-import zipfile
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -21,7 +20,7 @@ from test_store import experiment, run
 import graphgym_srnc
 from graphgym_srnc import ERM, atomic, store
 from graphgym_srnc.cli.main import main
-from graphgym_srnc.data import checksums, citation, files, ocnnc, untrusted
+from graphgym_srnc.data import checksums, citation, files, ocnnc
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.settings import plain_yaml
 
@@ -44,30 +43,39 @@ CLAIMS = {
     "can switch this protection off": "trust::test_a_config_cannot_loosen_trust "
         "trust::test_a_wrong_name_of_trust_is_no_config_key "
         "trust::test_a_stored_run_cannot_loosen_trust",
-    "are read as tensors and plain arrays": "bad_input_data::test_pickled_code_is_never_run "
-                                            "tables::test_a_pt_file_that_holds_something_else",
+    "are read as tensors, arrays": "bad_input_data::test_pickled_code_is_never_run "
+                                   "hetero::test_a_pt_file_that_contains_something_else",
     "hold tensors and JSON": "model::test_other_values_are_refused "
         "checkpoint::test_damaged_files_are_not_used fuzz::test_input_is_read_or_refused "
         "security::test_a_pickled_estimator_is_refused",
-    "tags are ignored": "security::test_yaml_tags_construct_nothing",
-    "YAML with aliases": "fuzz::test_yaml_bombs_are_refused gym::test_a_key_given_twice_is_refused",
+    "YAML is read as strings": "security::test_yaml_is_text_and_has_no_tags",
+    "YAML with tags": "security::test_yaml_is_text_and_has_no_tags "
+                      "fuzz::test_yaml_bombs_are_refused gym::test_a_key_given_twice_is_refused",
     "`metric_agg`": "gym::test_bad_value_names_its_key",
-    "Index arrays of sparse": "fuzz::test_indices_outside_their_matrix_are_refused",
-    "if its header does not match":
+    "Index arrays of sparse": "fuzz::test_indices_outside_their_matrix_are_refused "
+                              "limits::test_indices_of_a_matlab_file_are_checked",
+    "if its header matches":
         "bad_input_data::test_a_header_that_promises_more_than_there_is "
         "bad_input_data::test_a_header_that_promises_less_than_there_is",
-    "unpacks to more than 1 GiB": "bad_input_data::test_a_small_file_does_not_fill_the_memory",
-    "No such limit holds": "security::test_a_packed_pt_has_no_limit",
+    "needs more than 1 GiB": "limits::test_a_small_file_takes_little_memory "
+                             "limits::test_models_and_checkpoints_have_the_limit",
+    "This limit holds": "limits::test_a_small_file_takes_little_memory",
+    "replaces the 1 GiB": "limits::test_the_limit_can_be_raised "
+                          "limits::test_features_on_disk_have_no_limit",
     "Impossible values": "cli::test_numbers_that_no_run_can_have_are_refused "
                          "gym::test_a_key_that_no_method_reads_is_refused",
     "An experiment's name": "store::test_names_that_would_leave_the_directory_are_refused "
-                            "store::test_links_are_refused",
+                            "store::test_links_are_refused "
+                            "outputs::test_a_run_writes_through_no_link "
+                            "outputs::test_a_grid_writes_through_no_link "
+                            "outputs::test_a_study_writes_through_no_link",
     "A Ray worker may return": "ray::test_packed_files_are_plain_ones "
         "ray::test_too_many_bytes_are_not_sent ray::test_a_path_that_leads_elsewhere_is_refused "
         "ray::test_only_a_finished_run_of_the_config_is_stored",
     "carry a SHA-256": "check::test_a_changed_bit_is_refused_or_changes_nothing "
                        "cache::test_a_spoilt_file_is_made_again",
-    "A damaged file is reported": "check::test_a_changed_bit_is_refused_or_changes_nothing "
+    "A damaged file is never": "cache::test_a_spoilt_file_is_made_again "
+                               "check::test_a_changed_bit_is_refused_or_changes_nothing "
                                   "benchmarks_faults::test_nothing_is_wrong_in_silence "
                                   "store::test_a_damaged_record_is_told_and_kept_aside",
     "and an edit causes": "tables::test_what_was_edited_by_hand_stays_and_is_told "
@@ -94,22 +102,25 @@ CLAIMS = {
     "An interrupted replacement":
         "tables::test_a_stopped_replacement_leaves_the_old_folder_or_the_new_one "
         "tables::test_a_killed_replacement_is_put_in_order_by_the_next_command",
-    "A lock of the operating system": "cli::test_commands_started_at_once_make_each_run_once "
+    "the file system has locks": "cli::test_commands_started_at_once_make_each_run_once "
         "grid::test_killed_at_any_moment_and_resumed_all_runs_are_there_once "
         "cli::test_two_commands_at_one_name store::test_what_has_come_since_the_plan_stays",
     "The exception is an HTML page": "cli::test_outputs_are_replaced_on_demand",
+    "Even then": "outputs::test_no_output_replaces_results_or_inputs",
     "Finished results are deleted": "store::test_finished_results_need_a_flag "
                                     "cli::test_results_are_kept_resumed_and_overwritten",
-    "`--overwrite` replaces only folders": "tables::test_a_folder_of_the_user_is_never_replaced "
+    "`run --overwrite` replaces": "security::test_overwrite_replaces_whole_folders_of_runs",
+    "`data make --overwrite` replaces": "tables::test_a_folder_of_the_user_is_never_replaced "
         "tables::test_what_was_put_beside_our_files_stays "
         "tables::test_what_was_edited_by_hand_stays_and_is_told "
         "tables::test_inputs_within_the_output_are_refused",
     "replace files only with": "cli::test_no_output_replaces_a_file "
                                "cli::test_outputs_are_replaced_on_demand",
-    "Bad input gives a one-line": "cli::test_bad_input_is_one_line_and_nothing_is_written "
+    "gives a one-line error": "cli::test_bad_input_is_one_line_and_nothing_is_written "
         "cli::test_other_errors_take_one_line_and_finished_runs_stay",
     "Ctrl-C and SIGTERM": "cli::test_ctrl_c_keeps_finished_runs",
-    "Foreign text is escaped": "fuzz::test_names_of_strangers_steer_nothing "
+    "Foreign text is escaped": "outputs::test_formulas_are_disarmed "
+        "outputs::test_a_join_on_id_finds_all_rows fuzz::test_names_of_strangers_steer_nothing "
         "compare::test_names_are_escaped_everywhere compare::test_no_name_becomes_a_link_or_html",
     "The page of `report`": "report_html::test_a_page_loads_nothing "
                             "map::test_a_page_runs_its_own_script_and_nothing_else",
@@ -180,21 +191,14 @@ def test_ogb_may_ask_for_its_newest_version():
     assert "check_outdated('ogb'" in source
 
 
-def test_yaml_tags_construct_nothing(tmp_path):
-    text = f"a: !!python/object/apply:os.mkdir [{tmp_path}/made]\nb: !!int 3\n"
-    assert plain_yaml(text) == {"a": [f"{tmp_path}/made"], "b": "3"}
+def test_yaml_is_text_and_has_no_tags(tmp_path):
+    assert plain_yaml("a: [1, yes, 2020-01-01]\nb: {c: ~}") == {"a": ["1", "yes", "2020-01-01"],
+                                                               "b": {"c": "~"}}
+    for tagged in (f"!!python/object/apply:os.mkdir [{tmp_path}/made]", "!!int 3", "!x {b: 1}",
+                   "[1, !env HOME]", "! 3"):
+        with pytest.raises(ValueError, match="the tag .* is not allowed"):
+            plain_yaml(f"a: {tagged}\n")
     assert not (tmp_path / "made").exists()
-
-
-def test_a_packed_pt_has_no_limit(tmp_path, monkeypatch):
-    torch.save({"x": torch.zeros(2 ** 19), "edge_index": torch.zeros(2, 0)}, tmp_path / "a.pt")
-    with (zipfile.ZipFile(tmp_path / "a.pt") as archive,
-          zipfile.ZipFile(tmp_path / "b.pt", "w", zipfile.ZIP_DEFLATED) as packed):
-        for name in archive.namelist():
-            packed.writestr(name, archive.read(name))
-    assert (tmp_path / "b.pt").stat().st_size < 10_000
-    monkeypatch.setattr(untrusted, "UNPACKED", 2 ** 20)
-    assert files.load(tmp_path / "b.pt")[0]["x"].numel() == 2 ** 19
 
 
 def test_archives_of_others_are_compared(tmp_path):
@@ -218,6 +222,17 @@ def test_a_forged_record_is_read(tmp_path):
     assert store.read_result(place)["test"]["micro_f1"] == 0.9
 
 
+def test_overwrite_replaces_whole_folders_of_runs(tmp_path):
+    run(experiment(tmp_path), 0, [0.5])
+    within, beside = tmp_path / "toy" / "0" / "notes.txt", tmp_path / "toy" / "notes.txt"
+    for notes in (within, beside):
+        notes.write_text("mine")
+    again = experiment(tmp_path)
+    again.plan([0], overwrite=True)
+    run(again, 0, [0.7])
+    assert not within.exists() and beside.exists()
+
+
 def test_a_table_of_others_is_taken_as_it_is(tmp_path, capsys):
     for name, text in (("edges.csv", "0,1\n1,2\n"), ("features.csv", "1,0\n0,1\n1,1\n"),
                        ("labels.csv", "0\n1\n0\n")):
@@ -225,7 +240,7 @@ def test_a_table_of_others_is_taken_as_it_is(tmp_path, capsys):
     first = files.load(tmp_path)[0]["edge_index"].tolist()
     (tmp_path / "edges.csv").write_text("0,1\n0,2\n")
     assert files.load(tmp_path)[0]["edge_index"].tolist() != first
-    assert not capsys.readouterr().err
+    assert "is no longer as" not in capsys.readouterr().err
 
 
 def test_what_downloads_check():

@@ -518,5 +518,5 @@ def test_weights_that_are_not_read_are_told(tmp_path):
         tasks.append(shifts.find("file")(**sizes))
     told = [[text for text in describe(task)["warnings"] if "edge_weight" in text]
             for task in tasks]
-    assert told == [[], ["edge_weight of the file is ignored: edge weights are not used"]]
+    assert told == [[], ["not read: edge_weight; edge weights are not used"]]
     assert tasks[0].fingerprint() == tasks[1].fingerprint()

@@ -1,4 +1,4 @@
-"""From a user's own tables, texts and heterogeneous graphs to a graph folder and its task."""
+"""From a user's own tables and texts to a graph folder and its task."""
 from __future__ import annotations
 
 import contextlib
@@ -18,36 +18,22 @@ from typing import Callable
 
 import networkx
 import numpy as np
+import pandas
 import pytest
-import scipy.sparse as sp
-import torch
 from sklearn.feature_extraction.text import (
     ENGLISH_STOP_WORDS,
     CountVectorizer,
     TfidfVectorizer,
 )
-from torch_geometric.data import Data, HeteroData
 
 from graphgym_srnc import shifts
 from graphgym_srnc.cli.main import build_parser, main
+from graphgym_srnc.data import features, folder, frames, labels, tables
 from graphgym_srnc.data import files as data_files
-from graphgym_srnc.data import folder, tables
 from graphgym_srnc.data import names as _names
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.own.tables import (
-    dblp,
-    example,
-    features,
-    hetero,
-    homogeneous,
-    look,
-    mend,
-    metapaths,
-    profile,
-    projection,
-    read,
-)
-from graphgym_srnc.own.tables.projection import Limits, project, steps_of
+from graphgym_srnc.own import example
+from graphgym_srnc.own.tables import formats, homogeneous, profile
 
 TITLES = ["Graph networks, \"quoted\"", "Graph mining and networks", "<b>Query</b> plans & graphs",
           "Query plans\nin two lines",
@@ -77,6 +63,10 @@ def files(tmp_path):
 
 def run(*words: object) -> int:
     return main([str(word) for word in ("data", *words)])
+
+
+def table_of(path: Path) -> dict[str, list[str]]:
+    return formats.table(path, []).to_dict("list")
 
 
 def rows_of(path: Path) -> list[list[str]]:
@@ -137,7 +127,9 @@ def test_numbers_categories_and_embeddings_stand_side_by_side(split_free, tmp_pa
     np.testing.assert_allclose(made.features.toarray(), expected, atol=1e-12)
     assert made.words == ["size", "year", "land=<i>", "land=DE", "land=FR", "embedding 0",
                           "embedding 1", "embedding 2"]
-    assert told == ["columns: id id; label label; number size and year; category land; not read: "
+    assert told == ["edges.csv: links join the columns source and target",
+                    "label: 1 cell read as no label: '-1'",
+                    "columns: id id; label label; number size and year; category land; not read: "
                     "title (--text, --numbers and --categories read columns)"]
     everything, _ = homogeneous.make_graph(*split_free, numbers=["*"])
     assert everything.words == ["size", "year"]
@@ -153,7 +145,7 @@ def test_counts_and_stop_words_are_scikit_learns(split_free):
     texts = ["\n".join(filter(None, pair))
              for pair in zip(TITLES, rows_of_column(split_free[0], "land"))]
     options = features.TextOptions(counts=True, max_words=4, min_nodes=2, stop_words="english")
-    made, _ = homogeneous.make_graph(*split_free, text=["title", "land"], options=options)
+    made, _ = homogeneous.make_graph(*split_free, text=["title", "land"], words=options)
     oracle = CountVectorizer(max_features=4, min_df=2, stop_words="english")
     assert (made.features.toarray() == oracle.fit_transform(texts).toarray()).all()
     assert made.words == oracle.get_feature_names_out().tolist() and made.texts == texts
@@ -204,21 +196,25 @@ def test_spectral_features_are_eigenvectors(split_free):
 @pytest.mark.parametrize("mark, suffix", [(";", ".csv"), ("\t", ".tsv"), ("\t", ".txt")])
 def test_other_separators(mark, suffix, tmp_path):
     path = write(tmp_path / f"nodes{suffix}", ("id", "a, b"), [("1", "x, y"), ("2", "")], mark)
-    assert read.table(path) == {"id": ["1", "2"], "a, b": ["x, y", ""]}
+    assert table_of(path) == {"id": ["1", "2"], "a, b": ["x, y", ""]}
+
+
+def connected(path: Path, ids: list[str], ends: tuple[str, ...] = ()) -> tuple:
+    links, place = formats.links(path, {*ids}, []), pandas.Index(ids)
+    edges, unknown = frames.connected(links, frames.ends(links, ends, place, path.name), place)
+    return edges.tolist(), unknown
 
 
 def test_links_with_and_without_a_header(tmp_path):
-    place, path = {"1": 0, "2": 1, "03": 2}, tmp_path / "edges.txt"
+    ids, path = ["1", "2", "03"], tmp_path / "edges.txt"
     path.write_text("# a comment\n1 2\n2 03 9.5\n\n")
-    assert read.edges(read.links(path, (), place), place)[0].tolist() == [[0, 1], [1, 2]]
+    assert connected(path, ids)[0] == [[0, 1], [1, 2]]
     links = write(tmp_path / "edges.csv", ("weight", "to", "from"),
                   [("3", "1", "2"), ("3", "1", "4")])
     for ends in (("from", "to"), ()):  # usual names are found wherever they stand
-        edges, unknown = read.edges(read.links(links, ends, place), place)
-        assert edges.tolist() == [[1], [0]]
-        assert unknown == {"4": 1}
+        assert connected(links, ids, ends) == ([[1], [0]], {"4": 1})
     path.write_text("x 1\n1 2\n")
-    assert read.edges(read.links(path, (), place), place)[1] == {"x": 1}
+    assert connected(path, ids)[1] == {"x": 1}
 
 
 def test_parquet_keeps_whole_numbers(tmp_path):
@@ -226,19 +222,19 @@ def test_parquet_keeps_whole_numbers(tmp_path):
     pytest.importorskip("pyarrow", reason="pandas reads .parquet with pyarrow alone")
     frame = pandas.DataFrame({"id": [1, 2, None], "x": ["a", None, "b"]}).astype({"id": "Int64"})
     frame.to_parquet(tmp_path / "nodes.parquet")
-    assert read.table(tmp_path / "nodes.parquet") == {"id": ["1", "2", ""], "x": ["a", "", "b"]}
+    assert table_of(tmp_path / "nodes.parquet") == {"id": ["1", "2", ""], "x": ["a", "", "b"]}
 
 
 def test_numbers_with_gaps_and_leading_zeros_are_names(split_free, tmp_path):
     cases = ((["10", "30", "10", "30", "", "-1", "9", "9"], ("9", "10", "30")),
              (["01", "02", "01", "02", "", "", "01", "02"], ("01", "02")))
-    for number, (labels, names) in enumerate(cases):
+    for number, (cells, names) in enumerate(cases):
         header, *rows = rows_of(split_free[0])
-        write(split_free[0], header, [row[:-1] + [label] for row, label in zip(rows, labels)])
+        write(split_free[0], header, [row[:-1] + [label] for row, label in zip(rows, cells)])
         assert run("make", *split_free, "--text", "title", "--out", tmp_path / str(number)) == 0
         task = shifts.find("file")(path=str(tmp_path / str(number)), labels_per_class=1, num_val=1,
                                    num_test=1)
-        assert task.class_names == names and task.target.y_true[0] == names.index(labels[0])
+        assert task.class_names == names and task.target.y_true[0] == names.index(cells[0])
 
 
 BAD = [
@@ -293,7 +289,6 @@ def test_other_encodings_and_wrong_inputs(files, tmp_path, capsys):
     (tmp_path / "latin.csv").write_bytes("id,t\n1,é\n".encode("latin-1"))
     for words, told in (((tmp_path / "latin.csv", files[1]), "UTF-8"), ((files[0],), "no links"),
                         ((tmp_path / "absent.csv", files[1]), "absent"),
-                        (("dblp", tmp_path / "nowhere"), "node table"),
                         ((tmp_path / "absent.pt",), "absent.pt")):
         assert run("make", *words, "--out", tmp_path / "graph") == 2
         assert told in capsys.readouterr().err
@@ -397,6 +392,7 @@ def test_a_folder_that_is_replaced_while_it_is_read(files, tmp_path, monkeypatch
     assert run("make", *files, "--text", "title", "--out", out) == 0
 
     def slow(*args):
+        monkeypatch.undo()
         found = read(*args)
         assert run("make", *files, "--numbers", "size", "--out", out, "--overwrite") == 0
         return found
@@ -415,14 +411,6 @@ def test_inputs_within_the_output_are_refused(files, tmp_path, capsys):
                   (*files, "--embeddings", out / "features.npy")):
         assert run("make", *words, "--out", out, "--overwrite") == 2
         assert str(out) in capsys.readouterr().err and contents(out) == before
-
-
-def test_folders_of_versions_without_the_marker_can_be_replaced(files, tmp_path):
-    for words in (("make", *files, "--text", "title", "--out", tmp_path / "graph"),
-                  ("example", tmp_path / "demo", "--nodes", "200")):
-        assert run(*words) == 0
-        (tmp_path / ("demo" if words[0] == "example" else "graph") / folder.MARKER).unlink()
-        assert run(*words, "--overwrite") == 0
 
 
 STEPS = ("replace", "mkdir", "fsync", "rmdir", "unlink")
@@ -513,214 +501,10 @@ def test_two_processes_do_not_replace_one_folder_at_a_time(files, tmp_path):
         assert contents(out) == before and new.is_dir()
 
 
-# Metapaths.
-
-PAPERS = ("--node", "paper", "--metapath", "paper-author-paper")
-
-
-def random_links(seed: int = 0) -> hetero.Links:
-    rng, graph = np.random.default_rng(seed), hetero.Hetero({}, {})
-    for pair, shape, share in ((("p", "a"), (30, 12), 0.15), (("p", "t"), (30, 9), 0.2),
-                               (("p", "p"), (30, 30), 0.03)):
-        graph.connect(*pair, sp.csr_matrix(rng.random(shape) < share))
-    return graph.links
-
-
-@pytest.mark.parametrize("path", ["p-a-p", "p-t-p", "p-p", "p-p-p", "p-a-p-t-p", "p-a-p-a-p",
-                                  "a-p-t-p-a", "p-a-p-p", "a-p-p-a"])
-@pytest.mark.parametrize("limits", [Limits(), Limits(top=2), Limits(min_count=2),
-                                    Limits(max_degree=4), Limits(1, 2, 5)], ids=str)
-def test_projection_is_that_of_dense_products(path, limits, monkeypatch):
-    monkeypatch.setattr(projection, "BLOCK", 40)  # many blocks
-    links, types = random_links(), path.split("-")
-    dense = [links[pair].toarray() for pair in zip(types, types[1:])]
-    for place in range(1, len(dense)) if limits.max_degree else ():
-        degree = np.maximum(dense[place - 1].sum(0), dense[place].sum(1))
-        hub = degree > limits.max_degree
-        dense[place - 1], dense[place] = dense[place - 1] * ~hub, dense[place] * ~hub[:, None]
-    m = np.linalg.multi_dot(dense) if len(dense) > 1 else dense[0]
-    s = m if types == types[::-1] else m + m.T
-    pathsim, d, wanted = types == types[::-1] and len(types) % 2 == 1, s.sum(1), set()
-    for i in range(len(s)):
-        near = [(-(2 * s[i, j] / (s[i, i] + s[j, j]) if pathsim
-                   else s[i, j] / np.sqrt(d[i] * d[j])), j)
-                for j in range(len(s)) if j != i and s[i, j] >= limits.min_count]
-        wanted |= {(min(i, j), max(i, j)) for _, j in sorted(near)[:limits.top or None]}
-    found, told = project(steps_of(links, path, types[0], limits.max_degree), path, limits)
-    assert set(map(tuple, found.T.tolist())) == wanted and found.shape[1] == len(wanted)
-    assert f"{len(wanted):,} links" in told
-
-
-def test_pathsim_of_the_papers_example():
-    # Sun et al. 2011, Table 1: Mike and Mary, whose PathSim by the path below is 1.
-    counts = np.array([[2, 1, 0, 0], [50, 20, 0, 0], [2, 0, 1, 0], [2, 1, 0, 0], [0, 0, 1, 1]])
-    m = counts @ counts.T
-    sim = 2 * m / (m.diagonal()[:, None] + m.diagonal())
-    assert sim[0, 3] == 1 and sim[0, 1] == pytest.approx(0.0826, abs=1e-4)
-    papers = [(author, venue) for (author, venue), count in np.ndenumerate(counts)
-              for _ in range(count)]
-    graph = hetero.Hetero({}, {})
-    rows = np.arange(len(papers))
-    for kind, column, size in (("author", 0, 5), ("venue", 1, 4)):
-        ends = np.array([paper[column] for paper in papers])
-        graph.connect("paper", kind, sp.csr_matrix((np.ones(len(papers)), (rows, ends)),
-                                                   shape=(len(papers), size)))
-    path = "author-paper-venue-paper-author"
-    found, _ = project(steps_of(graph.links, path, "author", 0), path, Limits(top=1))
-    np.fill_diagonal(sim, -1)
-    wanted = {(min(pair), max(pair)) for pair in enumerate(sim.argmax(1).tolist())}
-    assert sorted(map(tuple, found.T.tolist())) == sorted(wanted)
-
-
-def test_too_many_links_are_refused_before_they_are_made(monkeypatch):
-    graph = hetero.Hetero({}, {})
-    graph.connect("p", "c", sp.csr_matrix(np.ones((700, 1))))
-    steps = steps_of(graph.links, "p-c-p", "p", 0)
-    with pytest.raises(InputError, match="490,000.*--top 20"):
-        project(steps, "p-c-p", Limits(max_edges=10_000))
-    assert project(steps, "p-c-p", Limits(top=2, max_edges=10_000))[0].shape[1] < 1400
-    monkeypatch.setattr(projection, "WORK", 1000)
-    with pytest.raises(InputError, match="--max-degree"):
-        project(steps, "p-c-p", Limits(top=2))
-
-
-@pytest.fixture
-def small():
-    data = HeteroData()
-    data["paper"].x, data["paper"].y = torch.rand(6, 3), torch.tensor([0, 1, -1, 1, 0, 1])
-    data["paper"].train_mask, data["paper"].val_mask = torch.arange(6) < 2, torch.arange(6) == 3
-    data["paper"].test_mask = torch.arange(6) > 3
-    data["author"].num_nodes, data["venue"].y = 3, torch.tensor([1, 0])
-    written = torch.tensor([[0, 0, 1, 1, 2, 2], [0, 1, 1, 2, 3, 4]])
-    data["author", "writes", "paper"].edge_index = written
-    data["paper", "written_by", "author"].edge_index = torch.tensor([[0, 1], [0, 0]])
-    data["paper", "in", "venue"].edge_index = torch.tensor([[0, 1, 2, 3, 4], [0, 0, 0, 1, 1]])
-    return data
-
-
-def test_a_heterodata_becomes_a_task(small, tmp_path, capsys):
-    torch.save(small, tmp_path / "hetero.pt")
-    assert run("make", tmp_path / "hetero.pt", *PAPERS, "--out", tmp_path / "graph") == 0
-    assert "paper-author-paper: 12 paths, 3 links" in capsys.readouterr().out
-    task = shifts.find("file")(path=str(tmp_path / "graph"), open_set=False)
-    torch.testing.assert_close(task.target.x, small["paper"].x)
-    assert task.target.y.tolist() == small["paper"].y.tolist()
-    assert (task.train.tolist(), task.val.tolist(), task.test.tolist()) == ([0, 1], [3], [4, 5])
-    assert task.target.edge_index.T.tolist() == [[0, 1], [1, 0], [1, 2], [2, 1], [3, 4], [4, 3]]
-
-
-def test_features_and_labels_from_elsewhere(small, tmp_path):
-    torch.save(small, tmp_path / "hetero.pt")
-    read_back = hetero.read_pt(tmp_path / "hetero.pt")
-    made, _ = metapaths.make_graph(read_back, "author",
-                                   ["author-paper-author", "author-paper-venue-paper-author"],
-                                   bag="author-paper",
-                           labels_from="author-paper-venue")
-    x = small["paper"].x.numpy()
-    np.testing.assert_allclose(made.features.toarray(),
-                               [x[[0, 1]].mean(0), x[[1, 2]].mean(0), x[[3, 4]].mean(0)], rtol=1e-6)
-    assert made.labels == ["1", "1", "0"] and made.edges.T.tolist() == [[0, 1]]
-    assert made.split is None
-    counted, _ = metapaths.make_graph(read_back, "author", ["author-paper-author"],
-                                      bag="author-paper-venue")
-    assert counted.features.toarray().tolist() == [[2, 0], [2, 0], [0, 2]]
-    assert counted.words == ["0", "1"]
-    for node, paths, labels, key in (("book", ["paper-author-paper"], "", "--node"),
-                                     ("paper", [], "", "--metapath"),
-                                     ("paper", ["paper-author"], "", "--metapath"),
-                                     ("paper", ["paper-book-paper"], "", "book"),
-                                     ("author", ["author-paper-author"], "", "--bag"),
-                                     ("paper", ["paper-author-paper"], "paper-author",
-                                      "--labels-from")):
-        with pytest.raises(InputError, match=key):
-            metapaths.make_graph(read_back, node, paths, labels_from=labels)
-
-
-@pytest.mark.parametrize("content", ["code", Data(x=torch.ones(2, 1)), {"x": 1}, HeteroData(),
-                                     "broken", "outside"], ids=str)
-def test_a_pt_file_that_holds_something_else(content, small, tmp_path, capsys):
-    path, trap = tmp_path / "hetero.pt", tmp_path / "ran"
-
-    class Trap:
-        def __reduce__(self):
-            return open, (str(trap), "w")
-
-    if content == "outside":
-        small["author", "writes", "paper"].edge_index[0, 0] = 9
-    torch.save(Trap() if content == "code" else small if content == "outside" else content, path)
-    if content == "broken":
-        path.write_bytes(b"not a file of torch")
-    assert run("make", path, *PAPERS, "--out", tmp_path / "graph") == 2
-    assert capsys.readouterr().err.count("\n") == 1 and not trap.exists()
-    assert not (tmp_path / "graph").exists()
-
-
-# The DBLP four-area files.
-
-@pytest.fixture
-def area(tmp_path):
-    home = tmp_path / "area"
-    home.mkdir()
-    for name, content in {
-            "author.txt": "10\tAnn \"A\" O'Hara\n20\tBob\n30\tCy\n40\tJosé\n",
-            "conf.txt": "1\tKDD\n2\tVLDB\n",
-            "term.txt": "7\tgraph\n8\tquery\n9\tneural\n", "conf_label.txt": "1\t1\n2\t0\n",
-            "paper.txt": "1\tGraph networks\n2\tGraph \"mining\n3\tQuery plans\n"
-            "4\tQuery plans again\n5\tAlone\n",
-            "paper_author.txt": "1\t10\n1\t20\n2\t20\n3\t30\n4\t30\n4\t40\n4\t99\n",
-            "paper_term.txt": "1\t7\n1\t9\n2\t7\n3\t8\n4\t8\n\n",
-            "paper_conf.txt": "1\t1\n2\t1\n3\t2\n4\t2\n",
-            "author_label.txt": "10\t1\tAnn\n30\t0\tCy\n77\t0\tNobody\n",
-    }.items():
-        (home / name).write_bytes(content.encode("latin-1" if name == "author.txt" else "utf-8"))
-    return home
-
-
-def test_the_four_area_files_as_authors(area, tmp_path, capsys):
-    out = tmp_path / "graph"
-    authors = ("--node", "author", "--metapath", "author-paper-author", "--bag", "author-paper")
-    assert run("make", "dblp", area, *authors, "--min-nodes", 1, "--out", out) == 0
-    told = capsys.readouterr().out
-    assert "paper_author.txt: 1 links to unknown ids" in told
-    assert "author_label.txt: 1 labels of unknown ids" in told
-    assert rows_of(out / "nodes.csv") == [["id", "text"], ["10", "Ann \"A\" O'Hara"], ["20", "Bob"],
-                                          ["30", "Cy"], ["40", "José"]]
-    assert rows_of(out / "edges.csv")[1:] == [["0", "1"], ["2", "3"]]
-    assert rows_of(out / "labels.csv")[1:] == [["0", "1"], ["2", "0"]]
-    texts = ["Graph networks", "Graph networks\nGraph \"mining", "Query plans\nQuery plans again",
-             "Query plans again"]
-    oracle = TfidfVectorizer(stop_words="english")
-    expected = oracle.fit_transform(texts).toarray()
-    np.testing.assert_allclose(np.load(out / "features.npy"), expected, atol=1e-6)
-    assert (out / "words.txt").read_text().split() == oracle.get_feature_names_out().tolist()
-
-
-def test_the_four_area_files_as_papers(area):
-    graph, _ = dblp.read_folder(area)
-    made, told = metapaths.make_graph(graph, "paper", ["paper-author-paper", "paper-term-paper"],
-                                      bag="paper-term", labels_from="paper-conf")
-    assert made.labels == ["1", "1", "0", "0", ""] and made.words == ["graph", "query", "neural"]
-    assert made.features.toarray().tolist() == [[1, 0, 1], [1, 0, 0], [0, 1, 0], [0, 1, 0],
-                                                [0, 0, 0]]
-    assert made.edges.T.tolist() == [[0, 1], [2, 3]] and len(told) == 2
-
-
-@pytest.mark.parametrize("name, content, told", [
-    ("paper_author.txt", "1 10\n", "a tab"), ("author.txt", "10\tA\n10\tB\n", "several times"),
-    ("author_label.txt", "10\t1\n10\t2\n", "two labels"),
-    ("paper.txt", "", "a tab"),
-])
-def test_bad_area_files(name, content, told, area, tmp_path, capsys):
-    (area / name).write_text(content)
-    assert run("make", "dblp", area, *PAPERS, "--out", tmp_path / "graph") == 2
-    error = capsys.readouterr().err
-    assert told in error and error.count("\n") == 1 and not (tmp_path / "graph").exists()
-
-
 # Names beside a graph.
 
 def test_names_are_read_as_they_were_written(tmp_path):
-    texts = ["a, \"b\"\nc", "<script>", "", "\u2028line", "Größe"]
+    texts = ["a, \"b\"\nc", "<script>", "", "a\u2028line", "Größe"]
     write(tmp_path / "nodes.csv", ("id", "text"), list(zip(IDS, texts)), bom=True)
     (tmp_path / "words.txt").write_text("one\ntwo words\n")
     assert _names.of_folder(tmp_path, 5, 2) == (IDS[:5], texts, ["one", "two words"])
@@ -825,9 +609,10 @@ def test_what_a_person_would_mend_is_mended_and_told(tmp_path, capsys):
     chosen = ("--text", "title", "--numbers", "price", "--out", tmp_path / "graph")
     assert run("make", nodes, links, *chosen) == 0
     told = capsys.readouterr().out
-    for text in ("1 row left out: empty", "1 row merged: equal", "5 cells read as empty: "
+    for text in ("1 row left out: empty", "1 row merged: equal", "5 cells read as no label: "
                  "'NaN'", "10 cells read as numbers: '19,99' as 19.99", "label class", "id sku",
-                 "5 cells read as empty: 'n/a'", "links.csv: not read: weight"):
+                 "5 cells read as empty: 'n/a'", "links join the columns source and target; not "
+                 "read: weight"):
         assert text in told, text
     task = shifts.find("file")(path=str(tmp_path / "graph"), labels_per_class=1, num_val=2,
                                num_test=2)
@@ -884,11 +669,10 @@ def test_the_page_of_the_files(tmp_path, capsys):
     for part in ("not used", "Nodes by their number of links", "homophily", "price", "25.0%"):
         assert part in text, part
     assert "<script>" not in text and "<b>art" not in text and "http-equiv" in text
-    found = look.look(nodes, links, text=["title"])
-    links_of = profile.links(found)
-    assert (links_of.count, links_of.alone, links_of.mean) == (20, 0, 2.0)
-    assert profile._buckets(np.array([0, 1, 1, 2, 3, 4])) == [("0", 1), ("1", 2), ("2 to 3", 2),
-                                                              ("4 to 7", 1)]
+    found = homogeneous.look(nodes, links, frames.Options(text=["title"]))
+    figures = profile.links(found)
+    assert (figures["count"], figures["alone"], figures["mean"]) == (20, 0, 2.0)
+    assert figures["degrees"] == [("0", 0), ("1", 0), ("2 to 3", 20)]
     page.write_text("of somebody else")
     assert run(*words[:-1], tmp_path / "new") == 2 and page.read_text() == "of somebody else"
 
@@ -898,18 +682,21 @@ def test_the_page_of_the_files(tmp_path, capsys):
     (["1,234", "12,500,000"], ["1234", "12500000"]), (["0,125", "1,234"], ["0.125", "1.234"]),
     (["1,234.5", "x"], ["1234.5", "x"]), (["1,2,3", "?", "NULL"], ["1,2,3", "", ""])])
 def test_numbers_of_other_countries(cells, expected):
-    assert mend.numbers(cells) == expected
+    assert features.numbers(cells) == expected
 
 
 def test_names_that_look_alike():
     names = ["Graph theory", "graph-theory", "grahp theory", "class 1", "class 2", "art", "arts"]
-    assert mend.alike(names) == [("Graph theory", "graph-theory"), ("Graph theory", "grahp theory"),
-                                 ("graph-theory", "grahp theory")]
-    assert mend.alike(["Toys & Games", "Toys and Games", "Games"]) == [
+    assert labels.similar(names) == [
+        ("Graph theory", "graph-theory"), ("Graph theory", "grahp theory"),
+        ("graph-theory", "grahp theory")]
+    assert labels.similar(["Toys & Games", "Toys and Games", "Games"]) == [
         ("Toys & Games", "Toys and Games")]
 
 
-def test_tables_are_made_without_torch(files, tmp_path):
+def test_tables_are_made_without_torch(tmp_path):
+    assert run("example", tmp_path / "demo", "--nodes", "2000") == 0
+    files = tmp_path / "demo/nodes.csv", tmp_path / "demo/edges.csv"
     done = subprocess.run([sys.executable, "-c", """
 import sys
 from graphgym_srnc.cli.main import main
@@ -924,63 +711,8 @@ sys.exit(status)
 
 # Files of other programs.
 
-def ogb_folder(root: Path, **content: str) -> Path:
-    """What ogb leaves of a small data set; ``content`` has other files, by their names with _."""
-    files = {"raw/edge": "0,1\n1,2\n2,3\n", "raw/node-feat": "0.5,0\n1,2\n0,0\n-1,1e-3\n3,3\n",
-             "raw/node-label": "0\n1\nnan\n0\n1\n", "raw/num-node-list": "5\n",
-             "raw/node_year": "1\n" * 5, "split/time/train": "0\n1\n",
-             "split/time/valid": "3\n", "split/time/test": "2\n4\n",
-             "mapping/labelidx2arxiv": "label idx,arxiv category\n0,cs.AI\n1,cs.LG\n",
-             "mapping/nodeidx2paperid": "node idx,paper id\n" + "".join(
-                 f"{node},p{node}\n" for node in range(5))}
-    files |= {f"raw/{name.replace('_', '-')}": text for name, text in content.items()}
-    for name, text in files.items():
-        path = root / f"{name}.csv.gz"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(gzip.compress(text.encode()))
-    return root
-
-
-def test_a_folder_of_ogb(tmp_path, capsys):
-    source, out = ogb_folder(tmp_path / "ogbn_small"), tmp_path / "made"
-    assert run("make", source, "--out", out) == 0
-    told = capsys.readouterr().out
-    assert "not read: node_year.csv.gz; edge weights are not used" in told
-    assert "5 nodes, 3 links, 2 features" in told and "cs.AI 2, cs.LG 2" in told
-    assert _names.of_folder(out).ids == [f"p{node}" for node in range(5)]
-    task = shifts.find("file")(path=str(out))
-    x = task.target.x.to_dense() if task.target.x.layout != torch.strided else task.target.x
-    assert torch.equal(x, torch.tensor([[0.5, 0], [1, 2], [0, 0], [-1, 1e-3], [3, 3]]))
-    assert task.class_names[:2] == ("cs.AI", "cs.LG")
-    assert (task.train.tolist(), task.val.tolist(), task.test.tolist()) == ([0, 1], [3], [4])
-
-
-@pytest.mark.parametrize("content, told", [
-    ({"edge": "0,9\n"}, "edge.csv.gz"), ({"edge": "0,1,2\n"}, "2 column(s)"),
-    ({"node_feat": "0.5,x\n"}, "not a table of numbers"),
-    ({"node_feat": "1,2\n3\n4,5\n6,7\n"}, "node-feat"),
-    ({"node_label": "0,1\n" * 5}, "one class"), ({"node_label": "0\n1\n"}, "one class"),
-    ({"node_label": ""}, "node-label.csv.gz")])
-def test_bad_folders_of_ogb(content, told, tmp_path, capsys):
-    assert run("make", ogb_folder(tmp_path / "ogb", **content), "--out", tmp_path / "made") == 2
-    error = capsys.readouterr().err
-    assert told in error and error.count("\n") == 1 and not (tmp_path / "made").exists()
-
-
-def test_folders_that_are_none_of_ogb(tmp_path, capsys):
-    assert run("make", tmp_path, "--out", tmp_path / "made") == 2
-    assert "a folder of the package ogb" in capsys.readouterr().err
-    source = ogb_folder(tmp_path / "ogb")
-    assert run("make", source, "--text", "title", "--out", tmp_path / "made") == 2
-    assert "--text: it has no effect with a folder" in capsys.readouterr().err
-    (source / "raw/edge.csv.gz").unlink()
-    assert run("make", source, "--out", tmp_path / "made") == 2
-    assert "edge.csv.gz" in capsys.readouterr().err
-
-
-
 def shapes(path: Path, **given) -> tuple:
-    made, _ = homogeneous.make_graph(path, text=["title"], options=features.TextOptions(
+    made, _ = homogeneous.make_graph(path, text=["title"], words=features.TextOptions(
         min_nodes=1, stop_words="none"), **given)
     return (list(made.ids), list(made.labels or ()), made.edges.T.tolist(), made.texts)
 
@@ -1044,7 +776,7 @@ def test_tables_in_json_and_excel(tmp_path, monkeypatch, capsys):
     (tmp_path / "nodes.json").write_text(json.dumps(rows))
     (tmp_path / "nodes.jsonl").write_text("\n".join(map(json.dumps, rows)))
     expected = {"id": ["7", "8"], "title": ["word one", ""], "tags": ["a, b", ""]}
-    assert read.table(tmp_path / "nodes.json") == read.table(tmp_path / "nodes.jsonl") == expected
+    assert table_of(tmp_path / "nodes.json") == table_of(tmp_path / "nodes.jsonl") == expected
 
     monkeypatch.setitem(sys.modules, "openpyxl", None)
     (tmp_path / "nodes.xlsx").write_bytes(b"PK")
@@ -1057,7 +789,7 @@ def test_excel_keeps_whole_numbers_and_leading_zeros(tmp_path):
     import pandas
     frame = pandas.DataFrame({"id": ["007", 8, 9.5], "title": ["a", None, "NA"]})
     frame.to_excel(tmp_path / "nodes.xlsx", index=False)
-    assert read.table(tmp_path / "nodes.xlsx") == {"id": ["007", "8", "9.5"],
+    assert table_of(tmp_path / "nodes.xlsx") == {"id": ["007", "8", "9.5"],
                                                    "title": ["a", "", "NA"]}
 
 

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Mapping
 
-from graphgym_srnc import __version__, atomic
+from graphgym_srnc import __version__, atomic, store
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.text import escape_markdown, markdown, plain
 
@@ -35,6 +35,20 @@ def write(path: str | os.PathLike, model: Estimator, file: str) -> None:
     except OSError as error:
         message = f"{path} cannot be written ({error.strerror})"
         raise InputError.plain("card", message) from error
+
+
+def check(path: str | os.PathLike, card: str | os.PathLike | None) -> None:
+    """Check that the file of a model and its card, if there is one, replace no stored results.
+
+    Raises:
+        InputError: names ``path`` or ``card``.
+    """
+    for key, file in {"path": path, "card": card}.items():
+        if file is not None and os.path.exists(file) and store.is_part(Path(file).resolve()):
+            raise InputError.plain(key, f"{file} belongs to results or a graph",
+                                   "Name another file")
+    if card is not None and Path(card).suffix.lower() != ".md":
+        raise InputError.plain("card", f"{card} has the wrong file type", "Use the suffix .md")
 
 
 def card(model: Estimator, file: str) -> str:

@@ -21,11 +21,14 @@ from torch_geometric.data import Data
 from graphgym_srnc import environment, shifts
 from graphgym_srnc.api import cards, parameters
 from graphgym_srnc.backbones import ACTIVATIONS, FEATURES
+from graphgym_srnc.backbones.features import feature_warnings
+from graphgym_srnc.data import cleaning, files
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.methods.base import Method
 from graphgym_srnc.options import Count, Natural, OneOf, Range, Share, Weight
 from graphgym_srnc.progress import RunProgress
-from graphgym_srnc.task import ShiftTask
+from graphgym_srnc.shifts.given import labels as given_labels
+from graphgym_srnc.task import HIDDEN, ShiftTask
 from graphgym_srnc.train import trainer
 from graphgym_srnc.train.model import TrainedModel, original_labels
 from graphgym_srnc.train.selection import SELECTIONS
@@ -35,6 +38,42 @@ HELD_OUT = 0.2
 """Share of the training nodes held out to set the threshold if there are no validation nodes."""
 
 _training = threading.RLock()
+
+
+class _Float32:
+    """Number of calls that need float32 as torch's default, which is global to all threads."""
+
+    lock, calls, before = threading.Lock(), 0, torch.float32
+
+
+@contextlib.contextmanager
+def plain() -> Iterator[None]:
+    """Compute with torch's own defaults, whatever the caller has set, and restore its settings.
+
+    These are the default dtype and device, inference mode, gradients and autocast.
+    """
+    with contextlib.ExitStack() as stack:
+        with _Float32.lock:
+            if not _Float32.calls:
+                _Float32.before = torch.get_default_dtype()
+                torch.set_default_dtype(torch.float32)
+            _Float32.calls += 1
+        stack.callback(_restore_dtype)
+        if torch.is_inference_mode_enabled():
+            stack.enter_context(torch.inference_mode(False))
+        stack.enter_context(torch.enable_grad())
+        for device in filter(torch.is_autocast_enabled, ("cpu", "cuda")):
+            stack.enter_context(torch.autocast(device, enabled=False))
+        if torch.get_default_device().type != "cpu":
+            stack.enter_context(torch.device("cpu"))
+        yield
+
+
+def _restore_dtype() -> None:
+    with _Float32.lock:
+        _Float32.calls -= 1
+        if not _Float32.calls:
+            torch.set_default_dtype(_Float32.before)
 
 
 class Estimator(BaseEstimator):
@@ -96,6 +135,7 @@ class Estimator(BaseEstimator):
     ) -> None:
         raise TypeError("an estimator is made for a method: graphgym_srnc.SRNC(), ...")
 
+    @plain()
     def fit(self, source: ShiftTask | Data, target: Data | None = None) -> Estimator:
         """Train on a graph or task and keep the weights of the best episode.
 
@@ -117,8 +157,9 @@ class Estimator(BaseEstimator):
         Args:
             source: a :class:`~graphgym_srnc.task.ShiftTask`, or a ``Data`` with ``x`` ``[V, F]``,
                 ``edge_index`` ``[2, E]``, ``y`` ``[V]`` and ``train_mask`` ``[V]``. ``val_mask``
-                and ``test_mask`` are optional. Labels are integers, with -1 for unlabelled nodes,
-                or strings. Classes without a training node are unknown. Labels outside the masks
+                and ``test_mask`` are optional. Masks hold booleans, or 0 and 1. Labels are integers
+                or strings; -1, NaN, None, an empty string and words such as ``?`` mean no label.
+                Classes without a training node are unknown. Labels outside the masks
                 are not used, except to infer ``open_set`` if it is None: there is an unknown class
                 if any node has a label that no training node has.
             target: another graph to predict; its labels are optional. ``val_mask`` and
@@ -147,9 +188,10 @@ class Estimator(BaseEstimator):
         facts = {"params": shared, "scores": scores, "record": asdict(record)}
         self._become(TrainedModel.of(method, task, own, classes, facts), record, scores)
         for text in [*self.warnings_, *self.verdict_["sentences"].values()]:
-            warnings.warn(f"{type(self).__name__}: {text}", RuntimeWarning, stacklevel=2)
+            warnings.warn(f"{type(self).__name__}: {text}", RuntimeWarning, stacklevel=3)
         return self
 
+    @plain()
     def predict(self, graph: Data) -> np.ndarray:
         """Predicted class of each node of a graph, in the role of the target.
 
@@ -164,6 +206,7 @@ class Estimator(BaseEstimator):
         scores = self._scores(graph)
         return self.classes_[self.method_.decide(scores).cpu().numpy()]
 
+    @plain()
     def predict_proba(self, graph: Data) -> np.ndarray:
         """Class probabilities ``[V, len(classes_)]``; the most probable class is the predicted one.
 
@@ -175,6 +218,7 @@ class Estimator(BaseEstimator):
         scores = self._scores(graph)
         return self.method_.posterior(scores).cpu().numpy()
 
+    @plain()
     def transform(self, graph: Data) -> np.ndarray:
         """Embedding ``[V, hidden]`` of each node.
 
@@ -184,6 +228,7 @@ class Estimator(BaseEstimator):
         with self._reading(graph) as checked:
             return self._model.embedding(checked).cpu().numpy()
 
+    @plain()
     def accuracy(self, graph: Data | ShiftTask, y: Any = None) -> float:
         """Share of correctly predicted nodes, which equals Micro-F1.
 
@@ -194,7 +239,8 @@ class Estimator(BaseEstimator):
         Args:
             graph: a task, which is evaluated on its test nodes; or a graph, which is evaluated on
                 its ``test_mask``, or on all labelled nodes if it has none.
-            y: labels ``[V]`` that replace those of the graph; -1 or an empty string = no label.
+            y: labels ``[V]`` that replace those of the graph; -1, NaN, None or an empty string =
+                no label.
 
         Returns:
             The accuracy, between 0 and 1.
@@ -216,6 +262,7 @@ class Estimator(BaseEstimator):
 
     @available_if(lambda self: (self._method.log_cluster_posterior
                                 is not Method.log_cluster_posterior))
+    @plain()
     def clusters(self, graph: Data) -> np.ndarray:
         """Cluster ``[V]`` of each node, assigned by the first cluster GNN.
 
@@ -228,6 +275,7 @@ class Estimator(BaseEstimator):
             raise InputError.plain(type(self).__name__, "this model has no cluster GNN")
         return log_q[0].argmax(1).cpu().numpy()
 
+    @plain()
     def save(self, path: str | os.PathLike, card: str | os.PathLike | None = None) -> None:
         """Save the trained model to one file that ``load`` reads.
 
@@ -241,6 +289,7 @@ class Estimator(BaseEstimator):
             InputError: a file cannot be written.
         """
         check_is_fitted(self, "method_")
+        cards.check(path, card)
         self._model.save(path)
         if card is not None:
             cards.write(card, self, os.path.basename(path))
@@ -272,7 +321,8 @@ class Estimator(BaseEstimator):
         if not isinstance(source, (Data, ShiftTask)):
             raise InputError.plain(
                 "source", f"fit needs a ShiftTask or a PyG Data, not a {type(source).__name__}",
-                "Make one with from_frames or from_networkx; use OnNodes with GridSearchCV")
+                "Make one with from_frames or from_networkx, take dataset[0] of a data set of PyG, "
+                "or use OnNodes with GridSearchCV")
         if isinstance(source, Data):
             held_out = HELD_OUT if self._method.prior is None else 0.0
             task, classes = shifts.from_data(source, target, open_set=open_set, held_out=held_out,
@@ -283,7 +333,7 @@ class Estimator(BaseEstimator):
         elif open_set not in (None, source.open_set):
             raise InputError("open_set", open_set, f"None or {source.open_set}, as the task says")
         else:
-            task, classes = source, original_labels(source)
+            task, classes = source.to(source.device), original_labels(source)
         if not self._method.oracle:
             return task, classes
         if task.oracle is None:
@@ -309,6 +359,8 @@ class Estimator(BaseEstimator):
         """Yield the checked graph while the threads are set for it."""
         check_is_fitted(self, "method_")
         checked = self._model.checked(graph)
+        for text in feature_warnings(checked.x, self.method_.encoder.features):
+            warnings.warn(f"{type(self).__name__}: graph x: {text}", RuntimeWarning, stacklevel=2)
         with self._threads(checked):
             yield checked
 
@@ -334,13 +386,16 @@ def _labelled(graph: Data | ShiftTask, y: Any, classes: np.ndarray
         return classes[graph.target.y.cpu().numpy()], graph.test.cpu().numpy()
     # In the graphs of a task, y holds renumbered classes and y_true the original ones.
     given = getattr(graph, "y_true", getattr(graph, "y", None)) if y is None else y
-    labels = np.asarray(given.cpu() if isinstance(given, Tensor) else given)
-    if labels.shape != (graph.num_nodes,):
-        raise InputError.plain("y", f"the labels have the shape {labels.shape}",
-                               f"Give one label per node, shape [{graph.num_nodes}]")
-    has_label = labels >= 0 if labels.dtype.kind in "if" else labels != ""
-    mask = getattr(graph, "test_mask", None)
-    return labels, np.flatnonzero(has_label if mask is None else has_label & mask.cpu().numpy())
+    nodes = shifts.unlabelled(graph).num_nodes
+    labels = given_labels(given, nodes, "y", set(classes.tolist()))
+    has_label = labels != ("" if labels.dtype.kind == "U" else HIDDEN)
+    if has_label.any() and labels.dtype.kind != classes.dtype.kind:
+        words = ("words", "numbers") if labels.dtype.kind == "U" else ("numbers", "words")
+        raise InputError.plain("y", f"the labels are {words[0]}, and the classes of the model are "
+                               f"{words[1]}", "Give labels as in training")
+    for mask in files.tensors(graph, ("test_mask",), "graph").values():
+        has_label = has_label & cleaning.mask(mask, nodes, "graph: test_mask").numpy()
+    return labels, np.flatnonzero(has_label)
 
 
 def _selection(method: Method, task: ShiftTask, shared: dict[str, Any]
@@ -366,7 +421,7 @@ def _selection(method: Method, task: ShiftTask, shared: dict[str, Any]
 def _alone(seed: int, device: torch.device) -> Iterator[None]:
     """Seed torch's generator under a lock, and restore its state afterwards."""
     devices = [device] if device.type == "cuda" else []
-    with _training, torch.random.fork_rng(devices), torch.enable_grad():
+    with _training, torch.random.fork_rng(devices):
         torch.default_generator.manual_seed(seed)
         if devices:
             torch.cuda.manual_seed(seed)

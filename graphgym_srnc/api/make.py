@@ -8,7 +8,7 @@ from typing import Annotated, Any, Sequence
 
 from graphgym_srnc import methods
 from graphgym_srnc.api import parameters
-from graphgym_srnc.api.estimator import Estimator
+from graphgym_srnc.api.estimator import Estimator, plain
 from graphgym_srnc.methods.base import Method
 from graphgym_srnc.options import Option, docs, options
 from graphgym_srnc.train import model, trainer
@@ -43,6 +43,7 @@ def estimator(name: str) -> type[Estimator]:
     return _made.get(method) or _made.setdefault(method, _make(method))
 
 
+@plain()
 def load(path: str | os.PathLike) -> Estimator:
     """Load a trained model saved by :meth:`Estimator.save` or by a run.
 

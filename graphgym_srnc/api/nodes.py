@@ -9,8 +9,10 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted
 from torch_geometric.data import Data
 
-from graphgym_srnc.api.estimator import Estimator
+from graphgym_srnc import shifts
+from graphgym_srnc.api.estimator import Estimator, plain
 from graphgym_srnc.errors import InputError
+from graphgym_srnc.shifts.given import labels as labels_of
 
 
 class OnNodes(ClassifierMixin, BaseEstimator):
@@ -45,13 +47,17 @@ class OnNodes(ClassifierMixin, BaseEstimator):
         Raises:
             InputError: a node id is out of range, or an input is invalid for :meth:`Estimator.fit`.
         """
-        nodes, given = self._checked(nodes), np.asarray(labels)
-        words = given.dtype.kind not in "iu"
-        y = np.full(self.graph.num_nodes, "" if words else -1, dtype=object if words else int)
-        y[nodes] = given
+        nodes = self._checked(nodes)
+        given = labels_of(labels, len(nodes), "labels")
         graph = Data(x=self.graph.x, edge_index=self.graph.edge_index)
-        graph.y = y.tolist() if words else torch.from_numpy(y)
-        graph.train_mask = torch.zeros(self.graph.num_nodes, dtype=torch.bool)
+        y = np.full(self._num_nodes(), "" if given.dtype.kind == "U" else -1, dtype=given.dtype)
+        y[nodes] = given
+        twice = np.flatnonzero(y[nodes] != given)
+        if len(twice):
+            raise InputError.plain("labels", f"node {nodes[twice[0]]} has two different labels",
+                                   "Give each node one label")
+        graph.y = y
+        graph.train_mask = torch.zeros(len(y), dtype=torch.bool)
         graph.train_mask[nodes] = True
         self.model_ = clone(self.model).fit(graph)
         self.classes_ = self.model_.classes_
@@ -68,13 +74,19 @@ class OnNodes(ClassifierMixin, BaseEstimator):
         return self.model_.predict_proba(self.graph)[self._checked(nodes)]
 
     def _checked(self, nodes: Sequence[int]) -> np.ndarray:
-        if not isinstance(self.graph, Data):
-            raise InputError("graph", type(self.graph).__name__, "a torch_geometric.data.Data")
-        given = np.asarray(nodes)
+        size = self._num_nodes()
+        try:
+            given = np.asarray(nodes)
+        except ValueError:  # of rows of different lengths
+            given = np.array(None)
         numbers = given.reshape(-1) if given.ndim == 2 and given.shape[1] == 1 else given
         right = numbers.ndim == 1 and numbers.dtype.kind in "iu" and (
-            not len(numbers) or 0 <= numbers.min() <= numbers.max() < self.graph.num_nodes)
+            not len(numbers) or 0 <= numbers.min() <= numbers.max() < size)
         if not right:
             raise InputError("nodes", f"{given.dtype} {given.shape}",
-                             f"node numbers from 0 to {self.graph.num_nodes - 1}, [n]")
+                             f"node numbers from 0 to {size - 1}, [n]")
         return numbers
+
+    @plain()
+    def _num_nodes(self) -> int:
+        return shifts.unlabelled(self.graph).num_nodes

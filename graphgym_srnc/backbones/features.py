@@ -1,7 +1,7 @@
 """Node features as encoders read them: scaled, and stored dense, sparse or on disk."""
 from __future__ import annotations
 
-from typing import NoReturn
+from typing import Callable, NoReturn, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.utils.weak import WeakIdKeyDictionary
 
 from graphgym_srnc.backbones.sparse import Sparse
+from graphgym_srnc.data import columns
 from graphgym_srnc.errors import InputError
 
 FEATURES = ("row", "l2", "auto", "none")
@@ -18,11 +19,16 @@ FEATURES = ("row", "l2", "auto", "none")
 SPARSE_BELOW = 0.2
 """Share of non-zero features below which features are stored sparse."""
 
-ROWS = 2 ** 16
-"""Number of rows read from disk at a time when all rows are needed."""
+SHORT = 1e-12
+"""Length of a row below which float32 does not scale it."""
+
+HUGE, TINY = 1e6, 1e-35
+"""Ratio of magnitudes that gives a warning, and magnitude below which float32 loses precision."""
 
 _scaled: WeakIdKeyDictionary = WeakIdKeyDictionary()
-"""Version and scaled features by original matrix and scaling."""
+"""Version and result by original matrix, function and scaling."""
+
+T = TypeVar("T")
 
 
 def scaled_features(x: Tensor, features: str) -> Sparse | Tensor:
@@ -35,35 +41,105 @@ def scaled_features(x: Tensor, features: str) -> Sparse | Tensor:
         x: the feature matrix, ``[V, F]``.
         features: one of ``FEATURES``.
     """
+    return _cached(_scale, x, features)
+
+
+def feature_warnings(x: Tensor, features: str) -> list[str]:
+    """A sentence about each way in which scaling loses what tells the nodes apart, cached.
+
+    Args:
+        x: the feature matrix, ``[V, F]``.
+        features: one of ``FEATURES``.
+    """
+    return _cached(_warnings, x, features)
+
+
+def _cached(function: Callable[[Tensor, str], T], x: Tensor, features: str) -> T:
     made, version = _scaled.setdefault(x, {}), 0 if x.is_inference() else x._version
-    if features not in made or made[features][0] != version:
-        made[features] = version, _scale(x, features)
-    return made[features][1]
+    key = function, features
+    if key not in made or made[key][0] != version:
+        made[key] = version, function(x, features)
+    return made[key][1]
+
+
+def _warnings(x: Tensor, features: str) -> list[str]:
+    mapped = getattr(x, "mapped", False)
+    centred = features == "auto" and (mapped or isinstance(scaled_features(x, features), Tensor))
+    values = _in_memory(x)
+    low, high = columns.ends(values)
+    size = torch.maximum(low.abs(), high.abs())
+    if not (low < high).any():
+        return ["all nodes have the same features. Give features that differ between nodes."]
+
+    rounded, found = values.dtype == torch.float32, []
+    least = 2.0 ** -14 if rounded else 0.0  # centring in float64 loses nothing
+    is_lost = columns.offset(low, high, least if centred else 2.0 ** -7)
+    if rounded:
+        is_lost |= (low == high) & (size >= 2 ** 24)
+    if is_lost.any():
+        column, others = int(is_lost.nonzero()[0]), int(is_lost.sum()) - 1
+        name = f"feature {column}" + f" (and {others} more)" * bool(others)
+        found.append(f"{name} varies by only {high[column] - low[column]:g} around "
+                     f"{low[column]:g}, and such differences are lost. Subtract the mean of the "
+                     "column in float64.")
+    size = high - low if centred else size
+    largest, usual = float(size.max()), float(size[size > 0].median())
+    if features == "none" and not 1 / HUGE <= largest <= HUGE or rounded and largest < TINY:
+        found.append(f"the largest feature is {largest:g}. Scale the features to about 1.")
+    elif largest > HUGE * usual:
+        found.append(f"feature {int(size.argmax())} is {largest:g}, which outweighs the other "
+                     f"features (typically {usual:g}). Scale this column.")
+    return found
+
+
+def _in_memory(x: Tensor) -> Tensor:
+    """The matrix in strided layout, without gradients."""
+    return columns.narrowed((x if x.layout == torch.strided else x.to_dense()).detach())
 
 
 def _scale(x: Tensor, features: str) -> Sparse | Tensor:
-    dense = (x.to_dense() if x.layout != torch.strided else x).float()
+    dense = _in_memory(x)
     if getattr(x, "dense", int(dense.count_nonzero()) >= SPARSE_BELOW * dense.numel()):
-        return _scale_rows(dense, features, dense.mean(0) if features == "auto" else None)
+        return _scale_rows(_centred(dense), "l2") if features == "auto" else _scale_rows(
+            dense, features)
     matrix = sp.csr_array(dense.cpu().numpy())
     if features != "none":
-        size = abs(matrix) if features == "row" else matrix * matrix
-        length = np.asarray(size.sum(1), dtype=np.float32).ravel()
-        length = length ** (1 if features == "row" else 0.5)
-        matrix.data /= np.repeat(np.maximum(length, 1e-12), np.diff(matrix.indptr))
+        counts = np.diff(matrix.indptr)
+        if (_lengths(matrix, features)[counts > 0] < SHORT).any():
+            matrix = matrix.astype(np.float64)
+            matrix.data /= np.repeat(abs(matrix).max(axis=1).toarray().ravel(), counts)
+        matrix.data /= np.repeat(np.maximum(_lengths(matrix, features), SHORT), counts)
     return Sparse(matrix, x.device)
 
 
-def _scale_rows(x: Tensor, features: str, mean: Tensor | None) -> Tensor:
-    """Dense rows ``[n, F]`` scaled to sum or length 1; ``auto`` subtracts ``mean`` ``[F]`` first.
-    """
-    if features == "auto":
-        # Dense rows share a large common component that hides their differences.
-        x = x - mean
+def _lengths(matrix: sp.csr_array, features: str) -> np.ndarray:
+    size = abs(matrix) if features == "row" else matrix * matrix
+    length = np.asarray(size.sum(1), dtype=matrix.dtype).ravel()
+    return length ** (1 if features == "row" else 0.5)
+
+
+def _centred(x: Tensor) -> Tensor:
+    """Dense rows without their large common component, which hides their differences."""
+    x = x.double() if columns.offset(*columns.ends(x)).any() else x
+    return x - x.mean(0)
+
+
+def _scale_rows(x: Tensor, features: str) -> Tensor:
+    """Dense rows ``[n, F]`` in float32, scaled to sum or length 1 unless ``features`` is none."""
     if features == "none":
-        return x.contiguous()
-    length = x.abs().sum(1) if features == "row" else x.norm(dim=1)
-    return (x / length.clamp(min=1e-12)[:, None]).contiguous()
+        return x.float().contiguous()
+
+    def scaled(x: Tensor) -> tuple[Tensor, Tensor]:
+        length = x.abs().sum(1) if features == "row" else x.norm(dim=1)
+        return (x / length.clamp(min=SHORT)[:, None]).float(), length
+
+    rows, length = scaled(x)
+    short = (length < SHORT).nonzero().view(-1)
+    if len(short):
+        part = x[short].double()
+        largest = part.abs().amax(1, keepdim=True)
+        rows[short] = scaled(part / largest.clamp(min=torch.finfo(part.dtype).tiny))[0]
+    return rows.contiguous()
 
 
 class Mapped:
@@ -79,12 +155,14 @@ class Mapped:
         self.x, self.features, self.shape, self.device = x, features, x.shape, device
         self.mean: Tensor | None = None
         if features == "auto":
-            total = sum(rows.sum(0, dtype=torch.float64) for rows in x.split(ROWS))
+            total = sum(rows.sum(0, dtype=torch.float64) for rows in x.split(columns.ROWS))
             self.mean = total.div(len(x)).float()
 
     def __getitem__(self, nodes: Tensor | slice) -> Tensor:
         rows = self.x[nodes.cpu() if isinstance(nodes, Tensor) else nodes]
-        return _scale_rows(rows, self.features, self.mean).to(self.device)
+        rows = _scale_rows(rows, self.features) if self.mean is None else _scale_rows(
+            rows - self.mean, "l2")
+        return rows.to(self.device)
 
     def __matmul__(self, weight: Tensor) -> NoReturn:
         self.refuse()

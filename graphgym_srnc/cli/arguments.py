@@ -22,6 +22,9 @@ FOLDERS = {"nargs": "+", "metavar": "DIR",
 SPEAKING = ("dataset.format", "dataset.name", "train.mode")
 """Keys whose values stand without the key in the name of a folder."""
 
+NOT_THIS = "Name another file or folder; --overwrite does not replace this one"
+"""Advice of an error about an output that must not be replaced."""
+
 LONGEST_NAME = 150
 """Maximum length of a folder name that is derived from a command line."""
 
@@ -87,8 +90,15 @@ def add_overwrite(parser: argparse.ArgumentParser, own_pages: bool = False) -> N
                         help=f"replace existing output files{exception}")
 
 
+def add_raw(parser: argparse.ArgumentParser) -> None:
+    """Add ``--raw``, which :func:`graphgym_srnc.text.to_csv` takes."""
+    parser.add_argument("--raw", action="store_true",
+                        help="write text to .csv files unchanged (default: put a ' before what a"
+                        " spreadsheet would take for a formula)")
+
+
 def check_out(option: str, file: str | None, overwrite: bool, suffixes: Sequence[str] = (),
-              new_folders: bool = False, own: str = "") -> None:
+              new_folders: bool = False, own: str = "", others: Sequence[str | None] = ()) -> None:
     """Check, before any work, that an output file can be written and replaces nothing by accident.
 
     Args:
@@ -98,10 +108,12 @@ def check_out(option: str, file: str | None, overwrite: bool, suffixes: Sequence
         suffixes: allowed suffixes; empty = any.
         new_folders: whether missing parent folders are created.
         own: mark of files that this command wrote, which may always be replaced.
+        others: files that the command reads or writes too.
 
     Raises:
         InputError: names the option.
     """
+    from graphgym_srnc import store
     from graphgym_srnc.errors import InputError
     if file is None:
         return
@@ -118,6 +130,10 @@ def check_out(option: str, file: str | None, overwrite: bool, suffixes: Sequence
     if path.is_symlink() or path.exists() and not path.is_file():
         raise InputError.plain(option, f"{file!r} is a link, or not a regular file",
                                "Name a regular file")
+    if path.exists() and store.is_part(path.resolve()):
+        raise InputError.plain(option, f"{file!r} belongs to results or a graph", NOT_THIS)
+    if path.resolve() in [Path(other).resolve() for other in others if other]:
+        raise InputError.plain(option, f"this command uses {file!r} for something else", NOT_THIS)
     if path.exists() and not overwrite and not _begins(path, own):
         raise InputError.plain(option, f"the file {file!r} exists",
                                "Name another file, or add --overwrite to replace it")
@@ -129,6 +145,7 @@ def check_folder(option: str, folder: str | None, overwrite: bool) -> None:
     Raises:
         InputError: names the option.
     """
+    from graphgym_srnc import store
     from graphgym_srnc.errors import InputError
     if folder is None:
         return
@@ -136,6 +153,8 @@ def check_folder(option: str, folder: str | None, overwrite: bool) -> None:
     if not (path.is_dir() or not path.exists() and path.parent.is_dir()):
         raise InputError.plain(option, f"{folder!r} cannot be made",
                                "Name a folder, or a new one in a folder that exists")
+    if path.is_dir() and store.is_part(path.resolve()):
+        raise InputError.plain(option, f"{folder!r} belongs to results or a graph", NOT_THIS)
     if path.is_dir() and any(path.iterdir()) and not overwrite:
         hint = ("Name an empty or new folder, or add --overwrite to replace files of the same "
                 "names")

@@ -82,10 +82,9 @@ def main(args: argparse.Namespace) -> None:
     form = args.format or render.SUFFIXES.get(Path(args.out or "").suffix.lower(), "text")
     if form not in render.FORMATS:
         raise InputError("--format", form, ", ".join(render.FORMATS))
-    arguments.check_out("--out", args.out, args.overwrite, new_folders=True)
-    arguments.check_out("--figure", args.figure, args.overwrite, (".png", ".pdf", ".svg"), True)
-    if args.out and args.figure and Path(args.out).resolve() == Path(args.figure).resolve():
-        raise InputError.plain("--figure", "it names the same file as --out", "Name another file")
+    arguments.check_out("--figure", args.figure, args.overwrite, (".png", ".pdf", ".svg"), True,
+                        others=[args.out])
+    arguments.check_out("--out", args.out, args.overwrite, tuple(render.SUFFIXES), True)
     found = collect(args.folders, records=False)
     for remark in found.remarks():
         print(f"note: {remark}", file=sys.stderr)

@@ -6,7 +6,7 @@ import shlex
 import sys
 from functools import partial
 from pathlib import Path
-from typing import Callable
+from typing import Callable, Sequence
 
 from graphgym_srnc.cli import arguments
 
@@ -61,6 +61,7 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
         help="write the graph with the named clusters as classes (default: write none)")
     add("--nodes-per-class", type=int, default=20, metavar="N",
         help="take N training nodes from each named cluster (default: 20)")
+    arguments.add_raw(parser)
     arguments.add_trust(parser)
     arguments.add_overwrite(parser, own_pages=True)
 
@@ -113,6 +114,7 @@ def _discover(args: argparse.Namespace, begin: Callable[[str], None]) -> None:
         graph, folder = model.read(args.graph, args.features)
     else:
         graph, folder = task.target, model.folder()
+        _check_files(args, model.inputs())
     torch.set_num_threads(environment.threads(wanted, graph.edge_index.size(1)))
     if args.labels_out and folder is not None:
         check_place(Path(args.labels_out), args.overwrite, "--labels-out", [folder])
@@ -160,12 +162,12 @@ def _discover(args: argparse.Namespace, begin: Callable[[str], None]) -> None:
     for name, picture in drawn.items() if args.figures else ():
         _write(Path(args.figures) / f"{name}.png", "--figures", picture.png)
     if args.csv:
-        _write(Path(args.csv), "--csv", table.to_csv(rows).encode())
+        _write(Path(args.csv), "--csv", table.to_csv(rows, args.raw).encode())
     if args.nodes:
         begin("searching the neighbours of each node")
         columns = nodes.table(discovery, posterior, classes, names, cluster_names,
-                              as_text=args.nodes.endswith(".csv"))
-        predictions.write(Path(args.nodes), columns, "--nodes")
+                              as_text=args.nodes.lower().endswith(".csv"))
+        predictions.write(Path(args.nodes), columns, "--nodes", args.raw)
         print(f"wrote {args.nodes}; to view it as a map: embedding-atlas "
               f"{shlex.quote(args.nodes)} --x x --y y --neighbors neighbors"
               + " --text text" * (names.texts is not None))
@@ -180,7 +182,6 @@ def _discover(args: argparse.Namespace, begin: Callable[[str], None]) -> None:
 
 def _check(args: argparse.Namespace) -> None:
     """Check options and output files before any work."""
-    from graphgym_srnc.cli.predict import check_out
     from graphgym_srnc.errors import InputError
     for option, value in {"--top": args.top, "--nodes-per-class": args.nodes_per_class}.items():
         if value < 1:
@@ -190,16 +191,22 @@ def _check(args: argparse.Namespace) -> None:
     if args.labels_out and not (args.name or args.before):
         raise InputError.plain("--labels-out", "no cluster has a name",
                                "Name clusters with --name, or give --before")
-    if args.nodes:
-        check_out(Path(args.nodes), args.overwrite, "--nodes")
-    arguments.check_out("--out", args.out, args.overwrite, (".html",), own=OWN)
-    arguments.check_out("--csv", args.csv, args.overwrite, (".csv",))
+    inputs = [args.run, args.graph, args.features, args.texts, args.words, args.before]
+    _check_files(args, inputs)
     arguments.check_folder("--figures", args.figures, args.overwrite)
     if args.labels_out:
         from graphgym_srnc.data.folder import check_place
-        inputs = [Path(file) for file in (args.run, args.graph, args.texts, args.words, args.before)
-                  if file]
-        check_place(Path(args.labels_out), args.overwrite, "--labels-out", inputs)
+        check_place(Path(args.labels_out), args.overwrite, "--labels-out",
+                    [Path(file) for file in inputs if file])
+
+
+def _check_files(args: argparse.Namespace, inputs: Sequence[str | None]) -> None:
+    """Check that output files can be written and are neither ``inputs`` nor one another."""
+    from graphgym_srnc.cli.predict import check_out
+    arguments.check_out("--out", args.out, args.overwrite, (".html",), own=OWN, others=inputs)
+    arguments.check_out("--csv", args.csv, args.overwrite, (".csv",), others=inputs)
+    if args.nodes:
+        check_out(args.nodes, args.overwrite, [*inputs, args.csv], "--nodes")
 
 
 def _write(path: Path, option: str, content: bytes) -> None:

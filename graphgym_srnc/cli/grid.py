@@ -80,6 +80,7 @@ def main(args: argparse.Namespace) -> int:
         KeyboardInterrupt: Ctrl-C; what is finished is kept.
     """
     from graphgym_srnc import environment, store
+    from graphgym_srnc.atomic import refuse_links
     from graphgym_srnc.grid import estimate, execute, plan
     from graphgym_srnc.progress import GridProgress
     from graphgym_srnc.settings import difference
@@ -98,6 +99,7 @@ def main(args: argparse.Namespace) -> int:
     folder = args.name or f"{base}_grid_{file.stem}"
     store.check_name(folder)
     out_dir = Path(args.out_dir or base_cfg.out_dir) / folder
+    refuse_links("out_dir", out_dir)
     cells = plan.cells(settings, args.cfg, arguments.base_name(args.cfg), overrides, out_dir,
                        args.repeat, args.resume, args.overwrite)
 

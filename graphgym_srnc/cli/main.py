@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from importlib import import_module
 from types import FrameType
 from typing import Iterator, Sequence
@@ -33,6 +34,12 @@ MAX_CHARACTERS = 2000
 INPUT, FAILED = 2, 1
 """Exit status after bad input, and after any other error; 128 and its number after a signal."""
 
+SIGPIPE = 13
+"""The signal that ends a Unix command whose output nobody reads."""
+
+PATIENCE = 5.0
+"""Seconds that a command gets to end in order before a further signal ends it at once."""
+
 
 def build_parser() -> argparse.ArgumentParser:
     """The parser of all subcommands."""
@@ -54,8 +61,35 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; return 0, 2 for bad input, 1 for another error, each printed as one line on
     stderr, or 130 after Ctrl-C."""
     environment.is_command = True
+    words = sys.argv[1:] if argv is None else argv
+    _open_streams()
+    with _terminable(is_process=argv is None) as signals:
+        try:
+            try:
+                return _command(words)
+            finally:
+                sys.stdout.flush()
+        except InputError as error:
+            for one in getattr(error, "errors", [error]):
+                page = _page(one.key, words)
+                see = f" See {page}." if str(one)[-1] in ".?!" else f" (see {page})"
+                _print_error(f"error: {one}{see * bool(page)}")
+            return INPUT
+        except KeyboardInterrupt as error:
+            _print_error(": ".join(["interrupted", *map(str, error.args)]))
+            return 128 + (signals or [signal.SIGINT])[0]
+        except BrokenPipeError:  # who reads has read enough
+            return 128 + SIGPIPE
+        except Exception as error:
+            return _failed(error, signals, "--debug" in words)
+        finally:
+            _close_streams()
+
+
+def _command(words: Sequence[str]) -> int:
+    """Parse the words of a command and run it; return its status."""
     parser = build_parser()
-    args, rest = parser.parse_known_args(argv)
+    args, rest = parser.parse_known_args(words)
     if "--debug" in rest:  # after the command it is as good as before it
         args.debug, rest = True, [word for word in rest if word != "--debug"]
     # argparse cannot mix options with a list of positional words, so the words arrive here.
@@ -65,72 +99,110 @@ def main(argv: Sequence[str] | None = None) -> int:
     if rest:
         args.overrides = [*args.overrides, *rest]
 
-    with _terminable() as signals:
+    with arguments.trusting(args):
+        return import_module(f"graphgym_srnc.cli.{args.command}").main(args) or 0
+
+
+def _failed(error: Exception, signals: Sequence[int], debug: bool) -> int:
+    """Print an error that is no :class:`InputError` as one line; return the status."""
+    kind, status = type(error).__name__, FAILED
+    if signals:  # some libraries make an error of their own of an interrupt
+        status, text = 128 + signals[0], "interrupted"
+    elif debug:
+        raise error
+    elif isinstance(error, UnicodeEncodeError):
+        part = error.object[max(0, error.start - 40):error.end + 40]
+        text = f"error: {part!r} is not valid {error.encoding} text; rename the file or folder"
+        status = INPUT
+    elif isinstance(error, (OSError, FloatingPointError)):
+        text = f"error: {error}"
+        status = INPUT if getattr(error, "errno", None) == errno.ENAMETOOLONG else FAILED
+    else:
+        text = f"internal error: {kind}: {error}. Add --debug to see the traceback."
+    _print_error(text)
+    return status
+
+
+def _open_streams() -> None:
+    """Open streams that the shell has closed, and let none fail at a letter that it cannot show."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            # Gets the number of the closed stream, which another file would get otherwise.
+            handle = os.open(os.devnull, os.O_RDWR)
+            os.set_inheritable(handle, True)
+            setattr(sys, name, open(handle, mode, encoding="utf-8"))
+        if mode == "w" and hasattr(getattr(sys, name), "reconfigure"):
+            getattr(sys, name).reconfigure(errors="backslashreplace")
+
+
+def _close_streams() -> None:
+    """Write what is left, or drop it where it cannot be written: Python would complain at its end.
+    """
+    for stream in (sys.stdout, sys.stderr):
         try:
-            with arguments.trusting(args):
-                status = import_module(f"graphgym_srnc.cli.{args.command}").main(args) or 0
-            sys.stdout.flush()
-            return status
-        except InputError as error:
-            for one in getattr(error, "errors", [error]):
-                page = _page(one.key, args.command)
-                see = f" See {page}." if str(one)[-1] in ".?!" else f" (see {page})"
-                _print_error(f"error: {one}{see * bool(page)}")
-            return INPUT
-        except KeyboardInterrupt as error:
-            _print_error(": ".join(["interrupted", *map(str, error.args)]))
-            return 128 + (signals or [signal.SIGINT])[-1]
-        except BrokenPipeError:
-            # Who reads has read enough. What is left goes nowhere, or Python would complain of it
-            # at its end.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            return FAILED
-        except Exception as error:
-            if args.debug:
-                raise
-            if isinstance(error, (OSError, FloatingPointError)):
-                _print_error(f"error: {error}")
-            else:
-                kind = type(error).__name__
-                _print_error(f"internal error: {kind}: {error}. Add --debug to see the traceback.")
-            return INPUT if getattr(error, "errno", None) == errno.ENAMETOOLONG else FAILED
+            stream.flush()
+        except OSError:
+            with contextlib.suppress(OSError):
+                os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 @contextlib.contextmanager
-def _terminable() -> Iterator[list[int]]:
-    """Let SIGTERM end a command as Ctrl-C does, and lose neither; yields a list of the signals that
-    came."""
+def _terminable(is_process: bool = False) -> Iterator[list[int]]:
+    """End a command in order at the first Ctrl-C or SIGTERM; yields a list of the signals.
+
+    While it ends, further signals are ignored for ``PATIENCE`` seconds.
+
+    Args:
+        is_process: whether the process ends afterwards, so that signals may end it at once.
+    """
     signals: list[int] = []
+    first = 0.0
 
     def stop(number: int, frame: FrameType | None) -> None:
+        nonlocal first
         signals.append(number)
-        raise KeyboardInterrupt
+        if len(signals) == 1:
+            first = time.monotonic()
+            raise KeyboardInterrupt
+        if time.monotonic() - first > PATIENCE:
+            os._exit(128 + number)
 
     def forgotten(error: sys.UnraisableHookArgs) -> None:
         # Python forgets what is raised in finalisers and in callbacks of weak references, which it
         # calls in the middle of anything: the signal comes again when that is over.
         if not issubclass(error.exc_type, KeyboardInterrupt):
             return hook(error)
-        number = signals.pop() if signals else signal.SIGINT
+        number = signals[0] if signals else signal.SIGINT
+        signals.clear()
         threading.Timer(0.01, os.kill, (os.getpid(), number)).start()
+
+    def unwritten(error: threading.ExceptHookArgs) -> None:
+        # The thread that shows progress; the main thread finds out by itself.
+        if not issubclass(error.exc_type, OSError):
+            thread_hook(error)
 
     if threading.current_thread() is not threading.main_thread():
         yield signals
         return
-    hook, before = sys.unraisablehook, signal.signal(signal.SIGTERM, stop)
-    sys.unraisablehook = forgotten
+    hook, thread_hook = sys.unraisablehook, threading.excepthook
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: old for number, old in before.items() if old not in (None, signal.SIG_IGN)}
+    for number in before:
+        signal.signal(number, stop)
+    sys.unraisablehook, threading.excepthook = forgotten, unwritten
     try:
         yield signals
     finally:
-        sys.unraisablehook = hook
-        signal.signal(signal.SIGTERM, before)
+        sys.unraisablehook, threading.excepthook = hook, thread_hook
+        for number, old in before.items():
+            signal.signal(number, signal.SIG_DFL if is_process else old)
 
 
-def _page(key: str, command: str) -> str:
+def _page(key: str, words: Sequence[str]) -> str:
     """What to read about a config key or a command: a page or a command."""
     from graphgym_srnc import methods, shifts
     block, dot, _ = key.partition(".")
-    page = PAGES.get(command)
+    page = PAGES.get(next((word for word in words if word in COMMANDS), ""))
     if dot and block in methods.own_names():
         return f"graphgym-srnc options {block}"
     if dot and block in shifts.own_names():
@@ -144,4 +216,5 @@ def _print_error(text: str) -> None:
     if len(line) > MAX_CHARACTERS:
         half = MAX_CHARACTERS // 2
         line = f"{line[:half]} ... {line[-half:]}"
-    print(line, file=sys.stderr)
+    with contextlib.suppress(OSError):  # nobody reads
+        print(line, file=sys.stderr)

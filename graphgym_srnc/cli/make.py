@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import argparse
 import shlex
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Callable, Sequence
 
@@ -10,9 +11,9 @@ from graphgym_srnc.cli import arguments
 from graphgym_srnc.text import plain
 
 if TYPE_CHECKING:
+    from graphgym_srnc.data.features import TextOptions
     from graphgym_srnc.data.folder import Graph
     from graphgym_srnc.errors import InputError
-    from graphgym_srnc.own.tables.features import TextOptions
 
     Maker = Callable[[argparse.Namespace, TextOptions], tuple[Graph, list[str]]]
 
@@ -22,13 +23,11 @@ MAKE = """\
   data make ogbn_arxiv --out FOLDER                            a folder of the package ogb
   data make hetero.pt --node paper --metapath paper-author-paper --out FOLDER
                                                                a HeteroData saved by torch.save
-  data make dblp FILES --node author --metapath author-paper-author --bag author-paper --out FOLDER
-                                                               the text files of DBLP's four areas
 Repeat an option to name several columns, or separate them by commas.
 docs/tutorials/own-graph.md shows an example of each."""
 
-INPUTS = ("a node table and a list of links; one .graphml, .gexf, .json or .csv file with both; "
-          "a folder of the package ogb (it contains raw/); a .pt file; or dblp and a folder")
+INPUTS = ("a node table and a list of links; one .graphml, .gexf, .gml, .net, .json or .csv file "
+          "with both; a folder of the package ogb (it contains raw/); or a .pt file")
 
 TABLES = ("id", "label", "split", "ends", "text", "categories", "numbers", "embeddings", "spectral",
           "like", "skip_missing", "keep", "report")
@@ -53,7 +52,7 @@ def add_parsers(actions: argparse._SubParsersAction) -> None:
                       help="replace a graph folder that this program made")
     _add_table_options(make.add_argument_group(
         "a node table (.csv, .tsv, .txt, also .gz; .xlsx, .json, .parquet) and a list of links, "
-        "or a graph (.graphml, .gexf, .json, a .csv of Neo4j)").add_argument)
+        "or a graph (.graphml, .gexf, .gml, .net, .json, a .csv of Neo4j)").add_argument)
     _add_hetero_options(make.add_argument_group("a heterogeneous graph").add_argument)
     _add_text_options(make.add_argument_group(
         "text features (scikit-learn's TfidfVectorizer)").add_argument)
@@ -76,13 +75,15 @@ def _add_table_options(add: Callable) -> None:
     column = {"metavar": "COLUMN", "default": ""}
     columns = {"metavar": "COLUMN", "default": [], "action": "append"}
     add("--id", **column,
-        help="read node ids from this column (default: id, or the first column)")
+        help="read node ids from this column (default: id, or the first one whose cells are in the"
+        " links)")
     add("--label", **column, help="read classes from this column, words or numbers; an empty cell"
         " is an unlabelled node; `none` = no labels (default: label, class, category, ...)")
     add("--split", **column,
         help="read train, val, test or nothing from this column (default: split)")
     add("--ends", nargs=2, default=(), metavar="COLUMN",
-        help="read the two node ids of a link from these columns (default: the first two)")
+        help="read the two node ids of a link from these columns (default: source and target, from"
+        " and to, ..., or the two columns that contain node ids)")
     add("--text", **columns, help="turn this text column into a bag of words")
     add("--numbers", **columns, help="use this column of numbers as a feature; '*' = all others")
     add("--categories", **columns, help="make one feature for each value of this column")
@@ -140,7 +141,7 @@ def make(args: argparse.Namespace) -> None:
         InputError: an input or an option is not what it should be; nothing was written then.
     """
     from graphgym_srnc.data import folder
-    from graphgym_srnc.own.tables.features import TextOptions
+    from graphgym_srnc.data.features import TextOptions
     inputs = [*map(Path, args.inputs), *filter(None, (args.embeddings, args.like))]
     folder.check_place(args.out, args.overwrite, inputs=inputs)
     for path in inputs:
@@ -158,7 +159,9 @@ def make(args: argparse.Namespace) -> None:
     if args.like:
         print(f"next: graphgym-srnc predict RUN --graph {out} --out predictions.csv"
               f"  # RUN: a run on {plain(str(args.like))}")
-    elif any(graph.labels or ()):
+    elif refusal := _refusal(graph, args.out):
+        print(f"! this graph cannot be used for training yet: {plain(refusal)}")
+    else:
         print(f"next: graphgym-srnc run --cfg own dataset.name {out}")
 
 
@@ -168,7 +171,7 @@ def example(args: argparse.Namespace) -> None:
     Raises:
         InputError: a value out of its range, or the folder cannot be written.
     """
-    from graphgym_srnc.own.tables import example
+    from graphgym_srnc.own import example
     example.write(args.out, num_nodes=args.nodes, labelled=args.labelled, seed=args.seed,
                   overwrite=args.overwrite)
     files = ("nodes.csv", "edges.csv", "graph")
@@ -178,10 +181,26 @@ def example(args: argparse.Namespace) -> None:
           f"next: graphgym-srnc data make {nodes} {edges} --text title --out {out}")
 
 
+def _refusal(graph: Graph, out: Path) -> str:
+    """Why ``run --cfg own`` would refuse a graph folder; empty if it would not."""
+    sizes = Counter(filter(None, graph.labels or ()))
+    if len(sizes) < 2:
+        return "it has labels of fewer than two classes"
+    if sizes.total() >= 10 * len(sizes) and not any(graph.split or ()):
+        return ""  # enough for any split
+    from graphgym_srnc.errors import InputError
+    from graphgym_srnc.gym import build_task, load_config  # imports torch
+    try:
+        build_task(load_config("own", ["dataset.name", str(out)]))
+    except InputError as error:
+        return str(error)
+    return ""
+
+
 def _maker(args: argparse.Namespace) -> Maker:
     """The function that makes a graph of inputs of this kind."""
     last = Path(args.inputs[-1])
-    if args.inputs[0] == "dblp" or last.suffix == ".pt":
+    if last.suffix == ".pt" and len(args.inputs) == 1:
         return _of_hetero
     if last.is_dir() and len(args.inputs) == 1 and (last / "raw").is_dir():
         return _of_ogb
@@ -214,7 +233,7 @@ def _of_tables(args: argparse.Namespace, options: TextOptions) -> tuple[Graph, l
     from graphgym_srnc.own.tables import homogeneous
     given = {name: getattr(args, name) for name in TABLES}
     given |= {name: _names(given[name]) for name in ("text", "numbers", "categories")}
-    return homogeneous.make_graph(*map(Path, args.inputs), **given, options=options)
+    return homogeneous.make_graph(*map(Path, args.inputs), **given, words=options)
 
 
 def _of_ogb(args: argparse.Namespace, options: TextOptions) -> tuple[Graph, list[str]]:
@@ -223,19 +242,10 @@ def _of_ogb(args: argparse.Namespace, options: TextOptions) -> tuple[Graph, list
 
 
 def _of_hetero(args: argparse.Namespace, options: TextOptions) -> tuple[Graph, list[str]]:
-    from graphgym_srnc.own.tables import dblp, hetero, metapaths
-    from graphgym_srnc.own.tables.projection import Limits
-    source = Path(args.inputs[-1])
-    if len(args.inputs) == 1 and source.suffix == ".pt":
-        graph, left_out = hetero.read_pt(source), []
-    elif len(args.inputs) == 2 and source.is_dir():
-        graph, left_out = dblp.read_folder(source)
-    else:
-        raise _no_inputs(args)
+    from graphgym_srnc.own.tables import hetero
     given = {name: getattr(args, name) for name in LIMITS if getattr(args, name) is not None}
-    made, summary = metapaths.make_graph(graph, args.node, args.metapath, Limits(**given), args.bag,
-                                         args.labels_from, options)
-    return made, left_out + summary
+    return hetero.make_graph(hetero.read_pt(Path(args.inputs[0])), args.node, args.metapath,
+                             hetero.Limits(**given), args.bag, args.labels_from, options)
 
 
 def _names(given: Sequence[str]) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 import argparse
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Sequence
 
 from graphgym_srnc.cli import arguments
 from graphgym_srnc.errors import InputError
@@ -34,6 +35,7 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
                         " FILE, a table of `discover --nodes` (default: add none)")
     parser.add_argument("--probabilities", action="store_true",
                         help="add a column with the probability of each class (default: add none)")
+    arguments.add_raw(parser)
     arguments.add_overwrite(parser)
     arguments.add_trust(parser)
 
@@ -46,7 +48,8 @@ def main(args: argparse.Namespace) -> None:
     """
     from graphgym_srnc import environment, store
     out = Path(args.out)
-    check_out(out, args.overwrite)
+    others = [args.run, args.graph, args.features, args.clusters]
+    check_out(args.out, args.overwrite, others)
     if args.features and not args.graph:
         raise InputError.plain("--features", "it has no effect without --graph", "Add --graph")
     if not Path(args.run).is_file():
@@ -67,6 +70,7 @@ def main(args: argparse.Namespace) -> None:
         graph, folder = model.read(args.graph, args.features)
     else:
         graph, folder = model.task().target, model.folder()
+        check_out(args.out, args.overwrite, model.inputs())
     if wanted is not None:
         torch.set_num_threads(environment.threads(wanted, graph.edge_index.size(1)))
     ids = None if folder is None else names.of_folder(folder, graph.num_nodes).ids
@@ -75,10 +79,10 @@ def main(args: argparse.Namespace) -> None:
 
     columns = predictions.table(model, prediction, ids, args.probabilities)
     if before is not None:
-        keys = nodes.keys(before.by, ids, graph.num_nodes)
+        keys = nodes.keys(before, ids, graph.num_nodes)
         columns["cluster"] = [before.cluster.get(key, "") for key in keys]
         columns["cluster_name"] = [before.name.get(key, "") for key in keys]
-    predictions.write(out, columns)
+    predictions.write(out, columns, raw=args.raw)
     print(predictions.summary(model, prediction))
     doubts = model.result.get("verdict", {}).get("sentences", {})
     for note in [*doubts.values(), *predictions.notes(model, graph)]:
@@ -86,9 +90,10 @@ def main(args: argparse.Namespace) -> None:
     print(f"wrote {out}")
 
 
-def check_out(out: Path, overwrite: bool, option: str = "--out") -> None:
-    """Check before any work that the output file can be written."""
-    arguments.check_out(option, str(out), overwrite, (".csv", ".parquet"))
-    if out.suffix == ".parquet" and find_spec("pyarrow") is None:
+def check_out(file: str, overwrite: bool, others: Sequence[str | None] = (),
+              option: str = "--out") -> None:
+    """Check before any work that a table of nodes can be written; see ``arguments.check_out``."""
+    arguments.check_out(option, file, overwrite, (".csv", ".parquet"), others=others)
+    if Path(file).suffix.lower() == ".parquet" and find_spec("pyarrow") is None:
         raise InputError.plain(option, "the package pyarrow is not installed", "Write a .csv file, "
                                "or install it with: pip install 'graphgym-srnc[parquet]'")

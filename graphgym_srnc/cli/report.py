@@ -47,7 +47,7 @@ def main(args: argparse.Namespace) -> None:
     from graphgym_srnc.report.read import collect
     # Not in DIR: GraphGym's agg_batch takes whatever lies there for an experiment.
     out = Path(args.out or f"{Path(args.folders[0]).resolve().name or 'report'}.html")
-    arguments.check_out("--out", str(out), args.overwrite, new_folders=True, own=OWN)
+    arguments.check_out("--out", str(out), args.overwrite, (".html", ".htm"), True, OWN)
     arguments.check_folder("--figures", args.figures, args.overwrite)
 
     found = collect(args.folders)

@@ -9,10 +9,11 @@ from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
+import scipy.sparse as sp
 import torch
 from torch_geometric.data import Data
 
-from graphgym_srnc.data import cleaning, matlab
+from graphgym_srnc.data import cleaning, matlab, untrusted
 
 NODES = {"acmv9": 9360, "citationv1": 8935, "dblpv7": 5484}
 """Names and numbers of nodes; a network is in ``citation/<name>.mat`` below the data folder."""
@@ -60,10 +61,10 @@ def read(file: Path, size: int = 0, changed: int = 0) -> Data:
     shapes = {"network": (nodes, nodes), "attrb": (nodes, WORDS), "group": (nodes, CLASSES)}
     fields = matlab.matrices(file, key, shapes)
 
-    group = matlab.dense(fields["group"]) > 0
+    group = untrusted.dense(fields["group"]) > 0
     y = np.where(group.any(1), group.argmax(1), -1)
-    tensors = {"x": matlab.dense(fields["attrb"]) > 0, "y": y,
-               "edge_index": matlab.edges(fields["network"])}
+    tensors = {"x": untrusted.dense(fields["attrb"]) > 0, "y": y,
+               "edge_index": np.stack(sp.coo_matrix(fields["network"]).nonzero())}
     data = Data(**{field: torch.from_numpy(value) for field, value in tensors.items()})
     data = cleaning.clean(data, key)
     data.two = torch.from_numpy(group.sum(1) > 1)

@@ -7,14 +7,12 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from graphgym_srnc.data import edges
+from graphgym_srnc.data.columns import LARGEST, largest, magnitude, narrowed
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.task import all_finite
+from graphgym_srnc.task import HIDDEN, all_finite
 
 MASKS = ("train_mask", "val_mask", "test_mask")
 """The fields in which a graph holds its own split, ``[V]`` each."""
-
-LARGEST = 1e16
-"""Of a feature: the sum of the squares of a million such is the most that float32 holds."""
 
 
 def clean(data: Data, key: str = "graph") -> Data:
@@ -29,18 +27,10 @@ def clean(data: Data, key: str = "graph") -> Data:
 
     Raises:
         InputError: empty, mismatched shapes, NaN, Inf or above ``LARGEST``, edges out of range,
-            labels that are no integers from -1.
+            labels that :func:`labels` refuses.
     """
     (x, edge_index), y = features_and_edges(data, key), data.y
-    nodes = x.size(0)
-    if y is None or tuple(y.shape) not in ((nodes,), (nodes, 1)):
-        shape = None if y is None else tuple(y.shape)
-        raise InputError.plain(f"{key}: y", f"the labels have the shape {shape}",
-                               f"Give one label per node, shape [{nodes}]")
-    if not torch.equal(y, y.long().to(y.dtype)) or int(y.long().min()) < -1:
-        message = f"the labels are not integers from -1 on (smallest: {float(y.double().min()):g})"
-        hint = "Give integer labels 0, 1, ..., or -1 where there is none"
-        raise InputError.plain(f"{key}: y", message, hint)
+    nodes, y = x.size(0), labels(y, x.size(0), f"{key}: y")
 
     number, cleaned = edges.undirected(edge_index.numpy(), nodes)
     if not len(number):
@@ -55,12 +45,59 @@ def clean(data: Data, key: str = "graph") -> Data:
     others = {mask: data[mask] for mask in MASKS if mask in data}
     if "node_year" in data:
         others["node_year"] = data.node_year.reshape(-1).long()
-    return Data(x=x, edge_index=torch.from_numpy(both), y=y.reshape(-1).long(), num_nodes=nodes,
+    return Data(x=x, edge_index=torch.from_numpy(both), y=y, num_nodes=nodes,
                 cleaned=cleaned, **others)
 
 
+def labels(y: Tensor | None, nodes: int, key: str) -> Tensor:
+    """Labels as integers ``[V]``; -1, or NaN among floats, = no label.
+
+    Args:
+        y: numbers ``[V]`` or ``[V, 1]``.
+        nodes: :math:`V`.
+        key: what errors name.
+
+    Raises:
+        InputError: another shape, or numbers that are no integers from -1 to 2^63 - 1.
+    """
+    if y is None or tuple(y.shape) not in ((nodes,), (nodes, 1)):
+        shape = None if y is None else tuple(y.shape)
+        raise InputError.plain(key, f"the labels have the shape {shape}",
+                               f"Give one label per node, shape [{nodes}]")
+    y = y.reshape(-1)
+    if y.is_floating_point():
+        y = torch.where(y.isnan(), HIDDEN, y.double())
+    label = y.long()
+    # Numbers beyond 64 bits wrap around or saturate in the conversion.
+    wrong = label < (HIDDEN if y.dtype.is_signed else 0)
+    if y.is_floating_point():
+        wrong |= (label != y) | (y >= 2.0 ** 63)
+    if wrong.any():
+        found = y[int(wrong.nonzero()[0])].item()
+        raise InputError.plain(key, f"the label {found:g} is not an integer from -1 to 2^63",
+                               "Give integer labels 0, 1, ..., or -1 where there is none")
+    return label
+
+
+def mask(values: Tensor, nodes: int, key: str) -> Tensor:
+    """A mask ``[V]`` as booleans; its values are booleans, or numbers that are 0 or 1.
+
+    Raises:
+        InputError: another shape or other values, such as node numbers.
+    """
+    shape = tuple(values.shape)
+    wrong = f"has the shape {shape}" if shape != (nodes,) else ""
+    if not wrong and not bool(((values == 0) | (values == 1)).all()):
+        wrong = f"holds {values[(values != 0) & (values != 1)][0].item():g}"
+    if wrong:
+        hint = (f"Give one true or false per node, shape [{nodes}]. Make it from node numbers with "
+                f"torch_geometric.utils.index_to_mask(nodes, {nodes})")
+        raise InputError.plain(key, f"the mask {wrong}", hint)
+    return values == 1
+
+
 def features_and_edges(data: Data, key: str) -> tuple[Tensor, Tensor]:
-    """Checked features ``[V, F]``, dense floats, and edges ``[2, E]``; errors name ``key``.
+    """Checked features ``[V, F]``, see :func:`narrowed`, and edges ``[2, E]``; errors name ``key``.
 
     Raises:
         InputError: empty, mismatched shapes, NaN, Inf or above ``LARGEST``, edges out of range.
@@ -71,7 +108,7 @@ def features_and_edges(data: Data, key: str) -> tuple[Tensor, Tensor]:
         raise InputError.plain(f"{key}: x", f"the features have the shape {shape}",
                                "Give features [V, F] of at least one node")
     try:
-        x = (x if x.layout == torch.strided else x.to_dense()).float().contiguous()
+        x = narrowed(x if x.layout == torch.strided else x.to_dense()).contiguous()
     except (RuntimeError, MemoryError) as error:
         message = f"features of shape {tuple(x.shape)} do not fit into memory"
         raise InputError.plain(f"{key}: x", message) from error
@@ -86,7 +123,8 @@ def features_and_edges(data: Data, key: str) -> tuple[Tensor, Tensor]:
                                f"Scale features to at most {LARGEST:g}")
 
     key = f"{key}: edge_index"
-    if edge_index is None or tuple(edge_index.shape[:-1]) != (2,) or edge_index.is_floating_point():
+    if (edge_index is None or tuple(edge_index.shape[:-1]) != (2,) or edge_index.is_floating_point()
+            or edge_index.dtype == torch.bool):
         found = ("missing" if edge_index is None
                  else f"{edge_index.dtype} of shape {tuple(edge_index.shape)}")
         raise InputError.plain(key, f"the edges are {found}", "Give integer node pairs [2, E]")
@@ -96,15 +134,3 @@ def features_and_edges(data: Data, key: str) -> tuple[Tensor, Tensor]:
         raise InputError.plain(key, f"the node ids are from {ends[0]} to {ends[1]}",
                                f"Use node ids from 0 to {len(x) - 1}")
     return x, edge_index
-
-
-def magnitude(x: Tensor) -> float:
-    """How far the farthest feature is from zero."""
-    return max(abs(float(end)) for end in x.aminmax())
-
-
-def largest(x: Tensor) -> tuple[float, int, int]:
-    """The feature of ``[V, F]`` farthest from zero, its node and its column."""
-    low, high = x.aminmax()
-    node, column = divmod(int(x.argmin() if -low > high else x.argmax()), x.size(1))
-    return float(x[node, column]), node, column

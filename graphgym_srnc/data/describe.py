@@ -7,7 +7,7 @@ import torch
 from torch_geometric.data import Data
 from torch_geometric.utils import degree
 
-from graphgym_srnc.data import cleaning
+from graphgym_srnc.data import columns
 from graphgym_srnc.task import ShiftTask
 from graphgym_srnc.text import clean
 
@@ -93,8 +93,8 @@ def _warnings(task: ShiftTask, graphs: dict[str, Any], labels: dict[str, Any]) -
             if graph[key]:
                 warnings.append(f"{role}: {graph[key]} of {graph['nodes']} {text}")
         x = task.graphs()[role].x
-        if cleaning.magnitude(x) > HUGE:
-            value, node, column = cleaning.largest(x)
+        if columns.magnitude(x) > HUGE:
+            value, node, column = columns.largest(x)
             warnings.append(f"{role}: feature {column} of node {node} is {value:g}, which outweighs"
                             " all others. Scale this column.")
         if graph["labelled"] < graph["nodes"]:
@@ -104,7 +104,8 @@ def _warnings(task: ShiftTask, graphs: dict[str, Any], labels: dict[str, Any]) -
             warnings.append(f"{role}: only {100 * graph['homophily']:.0f} % of edges join nodes of"
                             " the same class. Methods that smooth over neighbours often lose.")
     if task.info.get("unread"):
-        warnings.append(f"{task.info['unread']} of the file is ignored: edge weights are not used")
+        warnings.append(f"not read: {task.info['unread']}"
+                        + "; edge weights are not used" * ("edge" in task.info["unread"]))
     cleaned = {"self_loops": "self-loops were removed", "duplicates": "repeated edges were merged",
                "one_way": "directed edges were made undirected"}
     counts = task.info.get("cleaned", {})

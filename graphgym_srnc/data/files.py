@@ -2,25 +2,35 @@
 from __future__ import annotations
 
 import contextlib
-import re
 from pathlib import Path
 from typing import Any, Mapping, Sequence
 
 import numpy as np
 import scipy.sparse as sp
 import torch
-from torch_geometric.data import Data
-from torch_geometric.utils import from_scipy_sparse_matrix
+from torch_geometric.data import Data, HeteroData
+from torch_geometric.utils import index_to_mask
 
 from graphgym_srnc.atomic import regular, restore
-from graphgym_srnc.data import folder, home, matlab, tables, untrusted
+from graphgym_srnc.data import folder, home, matlab, untrusted
 from graphgym_srnc.data.cleaning import MASKS
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.task import HIDDEN
+from graphgym_srnc.text import listed, plain
 
-CSR = tuple(f"{matrix}_{part}" for matrix in ("adj", "attr")
-            for part in ("data", "indices", "indptr", "shape"))
+GRAPH = ("x", "edge_index", "y")
+READ = (*GRAPH, *MASKS)
+IDS = {"train_idx": "train_mask", "valid_idx": "val_mask", "val_idx": "val_mask",
+       "test_idx": "test_mask"}
+"""Fields of a graph, and fields of node ids that are read if there are no masks."""
+
+CSR = {matrix: [f"{matrix}_{part}" for part in ("data", "indices", "indptr", "shape")]
+       for matrix in ("adj", "attr")}
 """Arrays of the other kind of ``.npz``, two sparse matrices."""
+
+
+TEXT = (".csv", ".tsv", ".txt")
+"""Kinds of text tables."""
 
 
 def locate(path: str, root: str, key: str) -> Path:
@@ -54,21 +64,21 @@ def load(source: Path, features: str = "", labels: str | None = "", root: str = 
         InputError: a file is missing, of unknown kind or not what it should be; names ``path``,
             ``features``, ``labels`` or ``mapped``.
     """
-    text = tables.SUFFIXES
+    from graphgym_srnc.data import tables  # imports pandas and scikit-learn
     folder.tell_changes(source)
     if source.is_dir():
-        edges = _only(source, "edges", (".npy", *text))
-        x = _only(source, "features", (".npy", ".npz", *text))
+        edges = _only(source, "edges", (".npy", *TEXT))
+        x = _only(source, "features", (".npy", ".npz", *TEXT))
         y, split = None, None
         if labels is not None:
-            y, split = _only(source, "labels", (".npy", *text)), source / "split.csv"
+            y, split = _only(source, "labels", (".npy", *TEXT)), source / "split.csv"
         made = folder.marker(source)
         found = tables.read(edges, x, y, split, mapped)
         if folder.marker(source) != made:
             raise InputError.plain("path", f"another process has replaced the folder {source.name} "
                                    "while it was read", "Run the command again")
         return found
-    if source.suffix in text:
+    if source.suffix in TEXT:
         x = locate(features, root, "features")
         y = None if labels is None else locate(labels, root, "labels")
         return tables.read(source, x, y, None, mapped)
@@ -76,10 +86,11 @@ def load(source: Path, features: str = "", labels: str | None = "", root: str = 
     if mapped:
         raise InputError.plain("mapped", f"the features of {source.name} cannot stay on disk",
                                "Set mapped to False, or store them as .npy beside a list of edges")
-    if source.suffix not in (".pt", ".npz", ".mat"):
+    readers = {".pt": _load_pt, ".npz": _load_npz, ".mat": _load_mat}
+    if source.suffix not in readers:
         raise InputError.plain("path", f"{source.name} has an unknown file type",
-                               f"Use a folder, .pt, .npz, .mat, {', '.join(text)}")
-    return {".pt": _load_pt, ".npz": _load_npz, ".mat": _load_mat}[source.suffix](source), ()
+                               f"Use a folder, .pt, .npz, .mat, {', '.join(TEXT)}")
+    return readers[source.suffix](source), ()
 
 
 def load_unlabelled(path: str, features: str, root: str) -> tuple[Data, Path]:
@@ -88,7 +99,7 @@ def load_unlabelled(path: str, features: str, root: str) -> tuple[Data, Path]:
     Labels and a split are not read. See :func:`load` for arguments and errors.
     """
     source = locate(path, root, "path")
-    if features and source.suffix not in tables.SUFFIXES:
+    if features and source.suffix not in TEXT:
         raise InputError.plain("features", f"{source.name} contains its own features",
                                f"Leave out {features}")
     fields, _ = load(source, features, None, root)
@@ -107,10 +118,12 @@ def num_nodes(source: Path) -> int | None:
     return None
 
 
-def weights(fields: dict[str, Any]) -> str:
-    """The field of weights or features of links that a graph has, which is not read; or nothing."""
-    return next((field for field in ("edge_weight", "edge_attr") if fields.get(field) is not None),
-                "")
+def unread(fields: Mapping[str, Any], read: Sequence[str] = READ) -> str:
+    """Names of the fields of a graph that are not ``read``; empty if there is none."""
+    if read == READ and not fields.keys() & {*MASKS}:
+        read = (*read, *IDS)
+    return listed([plain(name) for name, value in fields.items() if name not in read
+                   and (name != "num_nodes" or value != len(fields["x"]))], most=50)
 
 
 def as_data(fields: dict[str, Any], key: str) -> Data:
@@ -119,12 +132,22 @@ def as_data(fields: dict[str, Any], key: str) -> Data:
     Raises:
         InputError: a field is missing or holds no numbers; names ``key``.
     """
-    missing = [field for field in ("x", "edge_index", "y") if fields.get(field) is None]
+    missing = [field for field in GRAPH if fields.get(field) is None]
     if missing:
-        found = ", ".join(sorted(map(str, fields))) or "nothing"
-        raise InputError.plain(key, f"the graph has no {' and no '.join(missing)}; it has {found}",
-                               "Save x, edge_index and y")
-    return Data(**tensors(fields, ("x", "edge_index", "y", *MASKS), key))
+        found = [f"{name} ({listed([*map(plain, value)])})" if isinstance(value, dict)
+                 else plain(name) for name, value in fields.items()]
+        raise InputError.plain(key, f"the graph has no {' and no '.join(missing)}; it has "
+                               f"{listed(found) or 'nothing'}", "Save x, edge_index and y")
+    data = Data(**tensors(fields, READ, key))
+    ids = {} if fields.keys() & {*MASKS} else tensors(fields, [*IDS], key)
+    for name, nodes in ids.items():
+        size = data.x.size(0) if data.x.dim() else 0
+        if nodes.dim() != 1 or nodes.dtype not in (torch.int64, torch.int32) or not (
+                (0 <= nodes) & (nodes < size)).all():
+            raise InputError.plain(f"{key}: {name}", "the field is not a list of node ids",
+                                   f"Give node ids from 0 to {size - 1}, or a mask")
+        data[IDS[name]] = index_to_mask(nodes.long(), size) | data.get(IDS[name], False)
+    return data
 
 
 def tensors(given: Mapping[str, Any] | Data, fields: Sequence[str],
@@ -139,7 +162,12 @@ def tensors(given: Mapping[str, Any] | Data, fields: Sequence[str],
         if field not in given or given[field] is None:
             continue
         try:
-            found[field] = value = torch.as_tensor(given[field]).cpu()
+            value = torch.as_tensor(given[field])
+            if isinstance(given[field], np.ma.MaskedArray):
+                raise TypeError("a masked array")
+            if value.requires_grad or value.is_inference():
+                value = value.detach().clone()
+            found[field] = value = value.cpu()
             sparse = value.layout != torch.strided and field != "x"
             if value.is_complex() or value.is_quantized or sparse:
                 raise TypeError(f"{value.dtype}, {value.layout}")
@@ -151,46 +179,37 @@ def tensors(given: Mapping[str, Any] | Data, fields: Sequence[str],
 
 
 def _load_pt(source: Path) -> dict[str, Any]:
-    try:
-        untrusted.check_archive(source)
-        with untrusted.tensors_only():
-            saved = torch.load(regular(source), weights_only=True, map_location="cpu")
-    except Exception as error:  # torch has no error of its own for a file that is none of its own
-        foreign = re.search(r"GLOBAL (\S+)", str(error))
-        message = f"{source.name} cannot be read"
-        message += f": it contains {foreign[1]}" if foreign else ""
-        message += f": {error}" * isinstance(error, untrusted.Damaged)
-        hint = "Save a Data object or a dict of tensors with torch.save, and nothing else"
-        raise InputError.plain("path", message, hint) from error
-    fields = saved.to_dict() if isinstance(saved, Data) else saved
-    if not isinstance(fields, dict):
-        raise InputError.plain("path", f"{source.name} contains a {type(saved).__name__}",
-                               "Save a Data object or a dict of tensors")
+    saved = untrusted.load(source)
+    if not isinstance(saved, (Data, dict)):
+        hint = (f"Convert it with data make {source.name} --node TYPE"
+                if isinstance(saved, HeteroData) else "Save a Data object or a dict of tensors")
+        raise InputError.plain("path", f"{source.name} contains a {type(saved).__name__}", hint)
+    fields = {name: value for name, value in dict(saved.items()).items() if value is not None}
+    untrusted.check_dense((fields[name] for name in (*READ, *IDS)
+                           if torch.is_tensor(fields.get(name))), source)
+    split = fields.get("split_idx")
+    nodes = {f"{part}_idx": ids for part, ids in split.items()} if isinstance(split, dict) else {}
+    if nodes and not nodes.keys() & fields.keys():
+        fields |= nodes
+        del fields["split_idx"]
     return fields
 
 
 def _load_npz(source: Path) -> dict[str, Any]:
-    try:
-        arrays = untrusted.arrays(source, ("x", "edge_index", "y", *MASKS, *CSR, "labels"))
-    except Exception as error:  # NumPy lets through whatever zip files and headers of arrays end in
-        reason = untrusted.reason(error)
-        message = f"{source.name} is not a readable .npz of plain arrays ({reason})"
-        raise InputError.plain("path", message) from error
-    if arrays.get("adj_indptr") is None:
-        return arrays
-    try:
-        matrices = {}
-        for name in ("adj", "attr"):
-            parts = (arrays[f"{name}_{part}"] for part in ("data", "indices", "indptr"))
-            matrix = sp.csr_matrix(tuple(parts), arrays[f"{name}_shape"])
-            matrices[name] = untrusted.sparse_matrix(matrix)
-        edges, _ = from_scipy_sparse_matrix(matrices["adj"])
-        x = untrusted.dense(matrices["attr"])
-        return {"x": x, "edge_index": edges, "y": arrays.get("labels")}
-    except Exception as error:
-        message = (f"the arrays adj_* and attr_* of {source.name} are not two sparse matrices "
-                   f"({untrusted.reason(error)})")
-        raise InputError.plain("path", message) from error
+    """Arrays by name, or the matrices ``adj`` and ``attr`` and the array ``labels``."""
+    with untrusted.reading(source, "a readable .npz of plain arrays"):
+        fields = untrusted.arrays(source, (*READ, *IDS, *sum(CSR.values(), []), "labels"))
+    if fields.get("adj_indptr") is None:
+        return fields
+    with untrusted.reading(source, "a graph of two sparse matrices adj_* and attr_*"):
+        y = fields.pop("labels", None)
+        parts = {name: [fields.pop(part) for part in CSR[name]] for name in CSR}
+        edges, x = (untrusted.sparse_matrix(sp.csr_matrix((*arrays,), shape)).tocoo()
+                    for *arrays, shape in parts.values())
+        untrusted.check_dense([x], source)
+        weights = {"edge weights of adj_data": None} if (edges.data != 1).any() else {}
+        return {**fields, **weights, "x": x.toarray(), "y": y,
+                "edge_index": np.stack([edges.row, edges.col])}
 
 
 def _load_mat(source: Path) -> dict[str, Any]:
@@ -200,12 +219,18 @@ def _load_mat(source: Path) -> dict[str, Any]:
         raise InputError.plain("path", f"{source.name} is a .mat file, and a damaged one can crash "
                                "SciPy's reader", "If you trust its author, read it with --trust")
     fields = matlab.matrices(source, "path", dict.fromkeys(("network", "attrb", "group")))
-    group = matlab.dense(fields["group"])
-    y = group.argmax(1) if group.shape[1] > 1 else group[:, 0]
+    network, attrb, group = (fields.pop(name) for name in ("network", "attrb", "group"))
+    untrusted.check_dense([attrb, group], source)
+    y = group = untrusted.dense(group)
     if group.shape[1] > 1:
-        y = np.where(group.any(1), y, HIDDEN)
-    return {"x": matlab.dense(fields["attrb"]), "edge_index": matlab.edges(fields["network"]),
-            "y": y.astype(np.int64)}
+        y = np.where(group.any(1), group.argmax(1), HIDDEN)
+        if several := int((np.count_nonzero(group, axis=1) > 1).sum()):
+            fields[f"all but the first class of {several} nodes in group"] = None
+    network = sp.coo_matrix(network)
+    if (network.data != 1).any():
+        fields["edge weights of network"] = None
+    return {**fields, "x": untrusted.dense(attrb), "edge_index": np.stack(network.nonzero()),
+            "y": y.reshape(-1).astype(np.int64)}
 
 
 def _only(folder: Path, stem: str, suffixes: tuple[str, ...]) -> Path:

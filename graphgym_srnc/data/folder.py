@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import contextlib
-import csv
 import hashlib
 import json
 from collections import Counter
@@ -13,8 +12,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from graphgym_srnc import atomic
+from graphgym_srnc.data import edges
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.text import one_line, tell_changed
+from graphgym_srnc.text import listed, one_line, tell_changed
 
 TEXT = 2000
 """Longest text that a node keeps to be shown, in characters."""
@@ -22,16 +22,18 @@ TEXT = 2000
 DENSE = 0.3
 """Share of features other than zero above which they are stored as a dense array."""
 
+LARGE = 2 ** 30
+"""Bytes of a dense array above which it is stored so: a small file is not to need much memory."""
+
 RECIPE = "recipe.json"
 """How the features were made, so that another table gets the same columns."""
 
 MARKER = "made_by.json"
 """Says that this program made a folder, of which files, and the SHA-256 of each."""
 
-FEATURES = {"features.npy", "features.npz"}
-GRAPH = {"nodes.csv", "edges.csv", "words.txt", "labels.csv", "split.csv", RECIPE, *FEATURES}
-EXAMPLE = {"nodes.csv", "edges.csv", "answers.csv"}
-"""The files of a graph folder, and of the tables to play with."""
+OURS = {"nodes.csv", "edges.csv", "features.npy", "features.npz", "words.txt", "labels.csv",
+        "split.csv", "answers.csv", RECIPE}
+"""The files of a graph folder and of the example tables."""
 
 
 class Graph(NamedTuple):
@@ -80,11 +82,9 @@ def check_place(out: Path, overwrite: bool, option: str = "--out",
     if out.exists() and read is not None:
         raise InputError.plain(option, f"{out} contains {read}, which this command reads",
                                "Choose another folder")
-    foreign = _foreign(out) if out.exists() else ""
-    if foreign:
-        found = f"contains {foreign}, which graphgym-srnc did not write" * out.is_dir()
+    if out.exists() and (foreign := _foreign(out)):
         raise InputError.plain(
-            option, f"{out} {found or 'is a file'}",
+            option, f"{out} {foreign}",
             "Choose another folder; --overwrite replaces only folders that data make wrote")
 
 
@@ -98,17 +98,15 @@ def marker(folder: Path) -> bytes:
 def changed(folder: Path) -> list[str]:
     """Files of a folder that this program made which are no longer as it wrote them, or gone.
 
-    A folder without the marker, or of a version whose marker has no checksums, has none.
+    A folder without a marker has none; a damaged marker is one itself.
     """
-    if not (folder / MARKER).is_file():
-        return []
     try:
-        digests = json.loads((folder / MARKER).read_bytes())["files"]
-        known = digests.items() if isinstance(digests, dict) else ()
-        return [name for name, digest in known
-                if name in GRAPH | EXAMPLE and _digest(folder / name) != digest
-                or name not in GRAPH | EXAMPLE]
-    except (OSError, ValueError, LookupError, TypeError):
+        listed = json.loads((folder / MARKER).read_bytes())["files"].items()
+        return [name for name, digest in listed
+                if name not in OURS or _digest(folder / name) != digest]
+    except FileNotFoundError:
+        return []
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
         return [MARKER]
 
 
@@ -137,23 +135,18 @@ def _digest(file: Path) -> str:
 
 
 def _foreign(out: Path) -> str:
-    """Something in a folder that this program did not write; empty if there is nothing."""
+    """What in a place this program did not write, as a predicate; empty if there is nothing."""
     if not out.is_dir():
-        return "a file"
-    paths = sorted(out.iterdir(), key=lambda path: (path.name in GRAPH | EXAMPLE, path.name))
-    names = {path.name for path in paths if path.is_file() and not path.is_symlink()}
-    ours: set[str] = set()
-    if MARKER in names:
-        with contextlib.suppress(OSError, ValueError, LookupError, TypeError):
-            listed = json.loads((out / MARKER).read_text(encoding="utf-8"))["files"]
-            ours = (GRAPH | EXAMPLE) & {*listed} | {MARKER}
-    elif {"nodes.csv", "edges.csv"} <= names and names & FEATURES:
-        ours = GRAPH  # of a version without the marker; so is the next one
-    elif names == EXAMPLE:
-        ours = EXAMPLE
-    other = next((path.name for path in paths if path.name not in ours & names), "")
-    edited = sorted({*changed(out)} & names)
-    return other or "".join(f"an edited {name}" for name in edited[:1])
+        return "is a file"
+    edited, listed = changed(out), {MARKER}
+    with contextlib.suppress(OSError, ValueError, LookupError, TypeError):
+        listed |= {*json.loads((out / MARKER).read_bytes())["files"]} & OURS
+    for path in sorted(out.iterdir(), key=lambda path: (path.name in OURS, path.name)):
+        if path.name not in listed or path.is_symlink() or not path.is_file():
+            return f"contains {path.name}, which graphgym-srnc did not write"
+        if path.name in edited:
+            return f"contains an edited {path.name}"
+    return ""
 
 
 @contextlib.contextmanager
@@ -187,59 +180,51 @@ def write(graph: Graph, out: Path, overwrite: bool, option: str = "--out") -> No
     Raises:
         InputError: see :func:`check_place`; or it cannot be written.
     """
-    columns = {"id": graph.ids}
+    import pandas  # slow, and reading a folder of arrays does without
+    tables = {"edges.csv": pandas.DataFrame(graph.edges.T, columns=["from", "to"]),
+              "nodes.csv": pandas.DataFrame({"id": graph.ids})}
     if graph.texts is not None:
-        columns["text"] = [text[:TEXT] for text in graph.texts]
+        tables["nodes.csv"]["text"] = [text[:TEXT] for text in graph.texts]
+    for name, what, cells in (("labels.csv", "label", graph.labels),
+                              ("split.csv", "part", graph.split)):
+        if cells is not None and any(cells):
+            column = pandas.Series([*map(one_line, cells)], name=what, dtype=object)
+            tables[name] = column[column != ""].rename_axis("node").reset_index()
     with whole(out, overwrite, option) as folder:
-        write_csv(folder / "edges.csv", ("from", "to"), graph.edges.T.tolist())
-        write_csv(folder / "nodes.csv", columns, zip(*columns.values()))
+        for name, table in tables.items():
+            table.to_csv(folder / name, index=False, lineterminator="\n")
         features = graph.features.astype(np.float32)
-        if features.nnz > DENSE * features.shape[0] * features.shape[1]:
+        size = features.shape[0] * features.shape[1]
+        if features.nnz > DENSE * size or 4 * size > LARGE:
             np.save(folder / "features.npy", features.toarray(), allow_pickle=False)
         else:
             sp.save_npz(folder / "features.npz", features)
         if len(graph.words):
             lines = "".join(f"{one_line(word)}\n" for word in graph.words)
             (folder / "words.txt").write_text(lines, encoding="utf-8")
-        for name, header, values in (("labels.csv", ("node", "label"), graph.labels),
-                                     ("split.csv", ("node", "part"), graph.split)):
-            if values is not None and any(values):
-                rows = ((node, one_line(value)) for node, value in enumerate(values) if value)
-                write_csv(folder / name, header, rows)
         if graph.recipe is not None:
             recipe = json.dumps(graph.recipe, ensure_ascii=False)
             (folder / RECIPE).write_text(recipe, encoding="utf-8")
 
 
-def write_csv(path: Path, header: Sequence[str], rows: Any) -> None:
-    """Write a comma-separated file of a line of names and lines of values."""
-    with open(path, "w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(header)
-        writer.writerows(rows)
-
-
 def summary(graph: Graph) -> list[str]:
-    """What a user wants to know of a graph at once, and what looks odd, a line each."""
-    nodes, (low, high) = len(graph.ids), np.sort(graph.edges, 0)
-    links = len(np.unique((low * nodes + high)[low != high]))
-    lines = [f"{nodes:,} nodes, {links:,} links, {graph.features.shape[1]:,} features"]
-    sizes = Counter(filter(None, graph.labels or ()))
+    """The figures of a graph, and warnings, a line each."""
+    nodes, sizes = len(graph.ids), Counter(filter(None, graph.labels or ()))
+    pairs = edges.undirected(graph.edges, nodes)[0]
+    linked = np.zeros(nodes, dtype=bool)
+    linked[pairs // max(nodes, 1)] = True
+    lines = [f"{nodes:,} nodes, {len(pairs) // 2:,} links, {graph.features.shape[1]:,} features"]
     if sizes:
         classes = [f"{name} {count:,}" for name, count in sizes.most_common(12)]
         classes += ["..."] * (len(sizes) > 12)
-        labelled = f"{sum(sizes.values()):,} labelled nodes of {len(sizes)} classes"
-        lines.append(f"{labelled}: {', '.join(classes)}")
-    parts = Counter(filter(None, graph.split or ()))
-    if parts:
+        lines.append(f"{sizes.total():,} labelled nodes of {len(sizes)} classes: "
+                     + ", ".join(classes))
+    if parts := Counter(filter(None, graph.split or ())):
         lines.append("split: " + ", ".join(f"{part} {count:,}" for part, count in parts.items()))
 
-    single = nodes - len(np.unique(graph.edges[:, low != high]))
-    bare = int((np.diff(graph.features.indptr) == 0).sum())
+    single, bare = int((~linked).sum()), int((np.diff(graph.features.indptr) == 0).sum())
     rare = [name for name, count in sizes.items() if count < 5]
-    odd = {f"{single:,} nodes have no link": single > 0,
-           f"{bare:,} nodes have no feature": bare > 0,
+    odd = {f"{single:,} nodes have no link": single, f"{bare:,} nodes have no feature": bare,
            "only one class has labels; a classifier needs two": len(sizes) == 1,
-           "classes with fewer than 5 labels: "
-           f"{', '.join(rare[:5] + ['...'] * (len(rare) > 5))}": len(rare) > 0}
+           f"classes with fewer than 5 labels: {listed(rare, 5)}": rare}
     return lines + [f"! {text}" for text, holds in odd.items() if holds]

@@ -4,29 +4,19 @@ from __future__ import annotations
 import tempfile
 from http.client import HTTPException
 from pathlib import Path
-from typing import Any, Mapping, NamedTuple, Protocol
+from typing import Any, Mapping, NamedTuple
 from urllib.request import urlopen
 
-import numpy as np
 import scipy.io
-import scipy.sparse as sp
 from torch_geometric.data import Data
 
 from graphgym_srnc.atomic import regular
 from graphgym_srnc.cache import cache_folder, locked
-from graphgym_srnc.data import home, untrusted
+from graphgym_srnc.data import home, limits, untrusted
 from graphgym_srnc.errors import InputError
 
 LIMIT = 64 * 2 ** 20
 """Largest download in bytes; the files have about one million."""
-
-
-class Reader(Protocol):
-    """What makes a graph of a file, kept in memory by its size and time of change."""
-
-    def __call__(self, file: Path, size: int = 0, changed: int = 0) -> Data: ...
-
-    def __wrapped__(self, file: Path) -> Data: ...
 
 
 class Source(NamedTuple):
@@ -36,13 +26,13 @@ class Source(NamedTuple):
         family: their folder below the data folder.
         url: the folder that they are downloaded from, at one fixed commit.
         names: those of the files, without ``.mat``.
-        read: reads one.
+        read: reads a file, and caches the graph by its name, size and time of change.
     """
 
     family: str
     url: str
     names: tuple[str, ...]
-    read: Reader
+    read: Any
 
 
 def load(source: Source, name: str, root: str = "", key: str = "name") -> Data:
@@ -60,45 +50,38 @@ def load(source: Source, name: str, root: str = "", key: str = "name") -> Data:
     if data is None:
         # One process downloads, and others wait for its file.
         with locked(cache_folder() / f"{source.family}-{member}.lock", f"the files of {member}"):
-            data = _present(source, member, homes)
-            data = _download(source, member, homes, key) if data is None else data
+            data = _present(source, member, homes) or _download(source, member, homes, key)
     return data
 
 
 def matrices(file: Path, key: str,
              shapes: Mapping[str, tuple[int, int] | None]) -> dict[str, Any]:
-    """The matrices of a file, dense or of ``scipy.sparse``, by name; a shape of None is any.
+    """The matrices of a file, dense or of ``scipy.sparse``, by name; others are None.
 
     ``scipy.io.loadmat`` parses MATLAB's format and unpickles nothing.
+
+    Args:
+        file: the file.
+        key: what errors name.
+        shapes: those of the matrices to read; None = any.
 
     Raises:
         InputError: no MATLAB file, or a matrix is not of numbers or not of its shape.
     """
-    try:
-        fields = scipy.io.loadmat(regular(file), variable_names=tuple(shapes))
-    except Exception as error:
-        message = (f"{file} is not a readable MATLAB file ({type(error).__name__}: "
-                   f"{untrusted.reason(error)})")
-        raise InputError.plain(key, message) from error
+    with untrusted.reading(file, "a readable MATLAB file", key):
+        limits.check_file(regular(file))
+        fields = dict.fromkeys(name for name, *_ in scipy.io.whosmat(file))
+        loaded = scipy.io.loadmat(file, variable_names=[*shapes])
+        read = {name: untrusted.sparse_matrix(value) for name, value in loaded.items()}
     for field, shape in shapes.items():
-        value = fields.get(field)
+        fields[field] = value = read.get(field)
         kind = getattr(getattr(value, "dtype", None), "kind", "")
         right = shape is None or getattr(value, "shape", None) == shape
         if value is None or not right or kind not in "biuf":
             found = "missing" if value is None else f"{value.dtype} of shape {value.shape}"
             wanted = "a matrix of numbers" if shape is None else f"numbers of shape {shape}"
             raise InputError.plain(f"{key}: {field}", f"the matrix is {found}", f"Give {wanted}")
-    return {field: fields[field] for field in shapes}
-
-
-def dense(matrix: Any) -> np.ndarray:
-    """A matrix as an array."""
-    return matrix.toarray() if sp.issparse(matrix) else matrix
-
-
-def edges(matrix: Any) -> np.ndarray:
-    """The pairs ``[2, E]`` of an adjacency matrix."""
-    return np.stack(sp.coo_matrix(matrix).nonzero()).astype(np.int64)
+    return fields
 
 
 def _present(source: Source, member: str, homes: list[Path]) -> Data | None:

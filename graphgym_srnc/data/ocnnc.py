@@ -9,10 +9,11 @@ from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
+import scipy.sparse as sp
 import torch
 from torch_geometric.data import Data
 
-from graphgym_srnc.data import cleaning, matlab
+from graphgym_srnc.data import cleaning, matlab, untrusted
 from graphgym_srnc.errors import InputError
 
 NODES = {"citation-v1": 9737, "dblp-v4": 8653, "acm-v8": 8806}
@@ -53,13 +54,13 @@ def read(file: Path, size: int = 0, changed: int = 0) -> Data:
     key, nodes = f"ocnnc/{file.name}", NODES[file.stem]
     shapes = {"adjacency_matrix": (nodes, nodes), "features": (nodes, WORDS), "labels": (1, nodes)}
     fields = matlab.matrices(file, key, shapes)
-    y = matlab.dense(fields["labels"])[0]
+    y = untrusted.dense(fields["labels"])[0]
     if not np.isin(y, range(CLASSES)).all():
         raise InputError.plain(f"{key}: labels", f"the labels are from {y.min()} to {y.max()}",
                                f"Use whole numbers from 0 to {CLASSES - 1}")
 
-    x = matlab.dense(fields["features"]).astype(np.float32)
-    edges = matlab.edges(fields["adjacency_matrix"])
+    x = untrusted.dense(fields["features"]).astype(np.float32)
+    edges = np.stack(sp.coo_matrix(fields["adjacency_matrix"]).nonzero())
     data = Data(x=torch.from_numpy(x), edge_index=torch.from_numpy(edges),
                 y=torch.from_numpy(y.astype(np.int64)))
     return cleaning.clean(data, key)

@@ -5,29 +5,33 @@ from __future__ import annotations
 import io
 import math
 import os
+import re
 import sys
 import threading
+import warnings
 import zipfile
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
 from pathlib import Path
 from pickle import UnpicklingError
-from typing import IO, Any, Collection, Iterator
+from typing import IO, Any, Collection, Iterable, Iterator
 
 import numpy as np
-import psutil
 import scipy.sparse as sp
 import torch
-from torch_geometric.data import Data
+from torch_geometric.data import Data, HeteroData
 from torch_geometric.data.data import DataEdgeAttr, DataTensorAttr
-from torch_geometric.data.storage import GlobalStorage
+from torch_geometric.data.storage import BaseStorage, EdgeStorage, GlobalStorage, NodeStorage
 
 from graphgym_srnc.atomic import regular
+from graphgym_srnc.data import limits
+from graphgym_srnc.errors import InputError
 from graphgym_srnc.seal import check_seal
 
-DATA_CLASSES = (Data, DataEdgeAttr, DataTensorAttr, GlobalStorage)
-"""What a saved ``Data`` consists of beside tensors."""
+DATA_CLASSES = (Data, DataEdgeAttr, DataTensorAttr, GlobalStorage, HeteroData, BaseStorage,
+                NodeStorage, EdgeStorage)
+"""What a saved ``Data`` or ``HeteroData`` consists of beside tensors."""
 
 HINT = "If you trust the author of these files, read them with --trust"
 """Advice in errors of :func:`no_code`."""
@@ -86,12 +90,12 @@ def no_code() -> Iterator[None]:
 
 
 @contextmanager
-def tensors_only(*classes: type) -> Iterator[None]:
-    """Within it ``torch.load(weights_only=True)`` also reads ``Data``, or other given classes.
+def tensors_only() -> Iterator[None]:
+    """Within it ``torch.load(weights_only=True)`` also reads ``DATA_CLASSES``.
 
     It also looks at the indices of sparse tensors, which torch otherwise trusts.
     """
-    with (torch.serialization.safe_globals([*(classes or DATA_CLASSES)]),
+    with (torch.serialization.safe_globals([*DATA_CLASSES]),
           torch.sparse.check_sparse_tensor_invariants()):
         yield
 
@@ -100,23 +104,68 @@ class Damaged(ValueError):
     """A file is not what was written."""
 
 
-PACKED, UNPACKED = 100, 2 ** 30
-"""A compressed array may take this many times its bytes in the file, or this many bytes."""
-
 SPARSE = ("format", "shape", "data", "indices", "indptr", "row", "col", "offsets", "blocksize")
 """Arrays of a matrix that SciPy saved."""
 
+WORD = 4
+"""Bytes that a number takes at least once it is read: features become float32."""
 
-def array(file: Path) -> np.ndarray:
-    """The plain array of a ``.npy``.
+
+@contextmanager
+def reading(file: Path, kind: str, key: str = "path") -> Iterator[None]:
+    """Turn any error of a library that reads a file into one of ours.
+
+    Raises:
+        InputError: the file is not of this kind.
+    """
+    try:
+        yield
+    except InputError:
+        raise
+    except Exception as error:  # each library has errors of its own
+        message = f"{file.name} is not {kind} ({reason(error)})"
+        raise InputError.plain(key, message) from error
+
+
+def load(file: Path, key: str = "path") -> Any:
+    """The graph, tensors or plain values that ``torch.save`` wrote to a stranger's file.
+
+    Args:
+        file: the file.
+        key: what errors name.
+
+    Raises:
+        InputError: it is damaged, too large or holds something else.
+    """
+    try:
+        if zipfile.is_zipfile(regular(file)):
+            with zipfile.ZipFile(file) as archive:
+                _check_archive(archive, file, file.stat().st_size)
+        with tensors_only(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # torch tells that sparse CSR tensors are new
+            return torch.load(file, weights_only=True, map_location="cpu")
+    except InputError:
+        raise
+    except Exception as error:  # torch has no error of its own for a file that is none of its own
+        foreign = re.search(r"GLOBAL (\S+)", str(error))
+        message = f"{file.name} cannot be read"
+        message += f": it contains {foreign[1]}" if foreign else ""
+        message += f": {error}" * isinstance(error, Damaged)
+        hint = "Save a Data, a HeteroData or a dict of tensors with torch.save, and nothing else"
+        raise InputError.plain(key, message, hint) from error
+
+
+def array(file: Path, mapped: bool = False) -> np.ndarray:
+    """The plain array of a ``.npy``, or one that is left on disk.
 
     Raises:
         Exception: it is none, see :func:`reason`.
     """
     with open(regular(file), "rb") as opened:
-        _check_header(opened, file.stat().st_size)
-        opened.seek(0)
-        return np.load(opened, allow_pickle=False)
+        needed = _check_header(opened, file.stat().st_size)
+    if not mapped:
+        limits.check(file, needed, file.stat().st_size)
+    return np.load(file, allow_pickle=False, mmap_mode="c" if mapped else None)
 
 
 def arrays(file: Path, wanted: Collection[str]) -> dict[str, np.ndarray | None]:
@@ -126,35 +175,44 @@ def arrays(file: Path, wanted: Collection[str]) -> dict[str, np.ndarray | None]:
         Exception: one of the wanted is none, see :func:`reason`.
     """
     with zipfile.ZipFile(regular(file)) as archive:
-        names = [name.removesuffix(".npy") for name in archive.namelist()]
-        found = dict.fromkeys(names)
-        for name in found.keys() & {*wanted}:
-            _check_member(archive, f"{name}.npy")
+        found = {name.removesuffix(".npy"): None for name in archive.namelist()}
+        names = [name for name in found if name in wanted]
+        _check_members(archive, names, file)
+        for name in names:
             with archive.open(f"{name}.npy") as member:
                 found[name] = np.lib.format.read_array(member, allow_pickle=False)
         return found
 
 
 def sparse_npz(file: Path) -> sp.spmatrix:
-    """The matrix of a ``.npz`` that SciPy saved.
+    """The matrix of a ``.npz`` that SciPy saved, which fits into memory once it is dense.
 
     Raises:
         Exception: it is none, see :func:`reason`.
     """
     with zipfile.ZipFile(regular(file)) as archive:
-        for name in {*archive.namelist()} & {f"{part}.npy" for part in SPARSE}:
-            _check_member(archive, name)
-    return sparse_matrix(sp.load_npz(file))
+        names = {name.removesuffix(".npy") for name in archive.namelist()}
+        _check_members(archive, names & {*SPARSE}, file)
+    matrix = sparse_matrix(sp.load_npz(file))
+    check_dense([matrix], file)
+    return matrix
 
 
-def dense(matrix: sp.spmatrix) -> np.ndarray:
-    """A sparse matrix as an array.
+def check_dense(values: Iterable[Any], file: Path) -> None:
+    """Check the memory of a file's matrices and tensors before they are made dense.
+
+    A tensor may be larger than the file too, if its rows are one row in memory.
 
     Raises:
-        ValueError: no memory of this machine could hold it.
+        InputError: see :func:`limits.check`.
     """
-    _check_size(math.prod(matrix.shape) * matrix.dtype.itemsize)
-    return matrix.toarray()
+    needed = sum(math.prod(value.shape) * max(WORD, value.dtype.itemsize) for value in values)
+    limits.check(file, needed, file.stat().st_size)
+
+
+def dense(matrix: Any) -> np.ndarray:
+    """A matrix as an array."""
+    return matrix.toarray() if sp.issparse(matrix) else matrix
 
 
 def saved(content: bytes, device: str | None = None) -> tuple[Any, bool]:
@@ -170,24 +228,11 @@ def saved(content: bytes, device: str | None = None) -> tuple[Any, bool]:
         Exception: of some kind, where the content is damaged or something else.
     """
     is_sealed = check_seal(content)
-    if not is_sealed and zipfile.ZipFile(io.BytesIO(content)).testzip() is not None:
-        raise Damaged("it is damaged: a checksum is wrong")
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        _check_archive(archive, "file", len(content))
     with torch.sparse.check_sparse_tensor_invariants():
         found = torch.load(io.BytesIO(content), weights_only=True, map_location=device)
     return found, is_sealed
-
-
-def check_archive(file: Path) -> None:
-    """Compare the checksums of a zip archive, as ``torch.save`` writes them, which torch does not.
-
-    Raises:
-        Damaged: one is wrong.
-    """
-    if zipfile.is_zipfile(regular(file)):
-        with zipfile.ZipFile(file) as archive:
-            name = archive.testzip()
-        if name is not None:
-            raise Damaged(f"it is damaged: the checksum of {name} is wrong")
 
 
 def sparse_matrix(matrix: Any) -> sp.spmatrix:
@@ -219,36 +264,36 @@ def _refuse_code(event: str, arguments: tuple) -> None:
         raise UnpicklingError(f"text that {caller} runs as code")
 
 
-def _check_member(archive: zipfile.ZipFile, name: str) -> None:
-    """Refuse an array of an archive by its header and its packed size, before it is unpacked."""
-    info = archive.getinfo(name)
-    if info.file_size > max(UNPACKED, PACKED * info.compress_size):
-        raise ValueError(f"{name} unpacks from {info.compress_size:,} bytes to "
-                         f"{info.file_size:,}; if that is right, save it uncompressed")
-    with archive.open(name) as member:
-        _check_header(member, info.file_size)
+def _check_archive(archive: zipfile.ZipFile, file: Path | str, size: int) -> None:
+    """Check the unpacked size and the checksums of a zip archive; torch checks neither."""
+    limits.check(file, sum(member.file_size for member in archive.infolist()), size)
+    if (name := archive.testzip()) is not None:
+        raise Damaged(f"it is damaged: the checksum of {name} is wrong")
 
 
-def _check_header(opened: IO[bytes], size: int) -> None:
-    """Refuse an array that is larger than what the ``size`` bytes of its file can hold."""
+def _check_members(archive: zipfile.ZipFile, names: Collection[str], file: Path) -> None:
+    """Check the headers and the unpacked size of some arrays of an archive."""
+    needed = 0
+    for info in (archive.getinfo(f"{name}.npy") for name in names):
+        with archive.open(info) as member:
+            needed += max(info.file_size, _check_header(member, info.file_size))
+    limits.check(file, needed, file.stat().st_size)
+
+
+def _check_header(opened: IO[bytes], size: int) -> int:
+    """Memory of an array, which is refused if the ``size`` bytes of its file hold another one."""
     npy = np.lib.format
     read = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
     version = npy.read_magic(opened)
     if version not in read:
         raise ValueError(f"an array of format {version}")
     shape, _, dtype = read[version](opened)
-    needed = math.prod(shape) * dtype.itemsize
+    count = math.prod(shape)
     # Less is wrong as well: of an archive that is not read to its end no checksum is compared.
-    if min(shape, default=0) < 0 or not dtype.hasobject and needed != size - opened.tell():
+    wrong = not dtype.hasobject and count * dtype.itemsize != size - opened.tell()
+    if min(shape, default=0) < 0 or wrong:
         raise ValueError(f"its header says {shape} {dtype}, but the file holds something else")
-    _check_size(needed)
-
-
-def _check_size(size: int) -> None:
-    memory = psutil.virtual_memory().total
-    if size > memory:
-        raise ValueError(f"it needs {size / 2 ** 30:,.1f} GiB of memory; this machine has "
-                         f"{memory / 2 ** 30:,.1f}")
+    return count * max(WORD, dtype.itemsize)
 
 
 def reason(error: Exception) -> str:

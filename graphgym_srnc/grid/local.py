@@ -98,7 +98,8 @@ class _Worker:
         handle, self.path = tempfile.mkstemp(prefix="graphgym-srnc-")
         self.output = open(handle, encoding="utf-8", errors="replace")
         self.process = context.Process(target=_serve, args=(its_pipe, self.path))
-        self.process.start()
+        with _uninterrupted():
+            self.process.start()
         its_pipe.close()
         self.is_dead = False
         self._send(execute)
@@ -197,6 +198,22 @@ def _serve(pipe: Connection, output: str) -> None:
             os.ftruncate(file, 0)
             pipe.send(None)
             pipe.send(attempt(partial(execute, job)))
+
+
+@contextlib.contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Hold Ctrl-C back in this block, and for good in processes that start in it.
+
+    They would print a traceback if it came while they import.
+    """
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _end_with_parent() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import socket
 import time
 import traceback
@@ -119,11 +120,14 @@ def _connected(address: str) -> Iterator[None]:
         yield
         return
     host, _, port = address.rpartition(":")
+    before = signal.getsignal(signal.SIGTERM)
     try:
         if port.isdecimal():
             # Ray goes on trying for many minutes.
             socket.create_connection((host.strip("[]"), int(port)), timeout=10).close()
         ray.init(address=address, log_to_driver=False, logging_level="ERROR")
+        with contextlib.suppress(ValueError):  # outside the main thread
+            signal.signal(signal.SIGTERM, before)  # Ray's own would end the command at once
     except (OSError, RuntimeError, ValueError, ImportError) as error:
         message = f"no Ray cluster answers at {address} ({error})"
         hint = "Start Ray on this machine, or give the address of a cluster it belongs to"

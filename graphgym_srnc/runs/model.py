@@ -58,6 +58,11 @@ class RunModel(TrainedModel):
             return None
         return files.locate(self.cfg.file.path or dataset.name, dataset.dir, "file.path")
 
+    def inputs(self) -> list[str]:
+        """The files of the target graph of the run that a user may have named."""
+        own = self.cfg.file if self.cfg.dataset.format == "file" else {}
+        return [str(path) for path in (self.folder(), own.get("features")) if path]
+
     def read(self, path: str, features: str) -> tuple[Data, Path]:
         """Another graph without its labels, and where it lies.
 

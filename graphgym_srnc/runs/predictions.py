@@ -1,7 +1,6 @@
 """What a saved model predicts for a graph: as a table in a file, in a few lines, with doubts."""
 from __future__ import annotations
 
-import io
 from pathlib import Path
 from typing import Any, Sequence
 
@@ -10,7 +9,7 @@ from torch_geometric.data import Data
 
 from graphgym_srnc import atomic
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.text import aligned, clean, guarded
+from graphgym_srnc.text import aligned, clean, to_csv
 from graphgym_srnc.train.model import Prediction, TrainedModel, is_dense
 
 FEW = 100
@@ -35,20 +34,24 @@ def table(model: TrainedModel, prediction: Prediction, ids: Sequence[str] | None
     return columns
 
 
-def write(path: Path, columns: dict[str, list[Any]], option: str = "--out") -> None:
+def write(path: Path, columns: dict[str, list[Any]], option: str = "--out",
+          raw: bool = False) -> None:
     """Write a table into a ``.csv`` or ``.parquet`` file, whole or not at all.
+
+    Args:
+        path, columns: the file, and its columns by name.
+        option: what errors name.
+        raw: see :func:`graphgym_srnc.text.to_csv`; a ``.parquet`` file holds text as it is.
 
     Raises:
         InputError: the file cannot be written; names ``option``.
     """
-    content = io.BytesIO()
-    if path.suffix == ".parquet":
-        pandas.DataFrame(columns).to_parquet(content, engine="pyarrow", index=False)
+    if path.suffix.lower() == ".parquet":
+        content = pandas.DataFrame(columns).to_parquet(None, engine="pyarrow", index=False)
     else:
-        cells = {name: list(map(guarded, column)) for name, column in columns.items()}
-        pandas.DataFrame(cells).to_csv(content, index=False, lineterminator="\n")
+        content = to_csv([columns, *zip(*columns.values())], raw).encode()
     try:
-        atomic.write_bytes(path, content.getvalue())
+        atomic.write_bytes(path, content)
     except OSError as error:
         raise InputError.plain(option, f"{path} cannot be written ({error.strerror})") from error
 

@@ -78,8 +78,8 @@ def build(*, name: str = "", root: str = "", split_seed: int = 0, source: str = 
     source, target = (path.lower() if path.lower() in citation.NODES else path
                       for path in (source, target))
     _refuse_twins(source, target, root)
-    graph, names = _read("source", source, root, two_labels)
-    other, other_names = _read("target", target, root, two_labels)
+    graph, names, unread = _read("source", source, root, two_labels)
+    other, other_names, others = _read("target", target, root, two_labels)
     if graph.num_features != other.num_features:
         message = (f"{target} has {other.num_features} features, and {source} has "
                    f"{graph.num_features}")
@@ -124,6 +124,7 @@ def build(*, name: str = "", root: str = "", split_seed: int = 0, source: str = 
     cleaned = {change: graph.cleaned[change] + other.cleaned[change] for change in graph.cleaned}
     info = {"source": source, "target": target, "split_seed": split_seed, "unseen": hidden,
             "cleaned": cleaned}
+    info |= {"unread": "; ".join(unread + others)} if unread + others else {}
     counts = {role: g.num_two for role, g in (("source", graph), ("target", other))
               if "num_two" in g}
     info |= {"two_labels": two_labels, "nodes_with_two_labels": counts} if counts else {}
@@ -155,10 +156,11 @@ def _locate(role: str, path: str, root: str) -> Path:
         raise error.noted(f"or use one of {', '.join(citation.NODES)}") from error
 
 
-def _read(role: str, path: str, root: str, two_labels: str) -> tuple[Data, tuple[str, ...]]:
-    """A clean graph, and the names of its classes if the file has text labels."""
+def _read(role: str, path: str, root: str,
+          two_labels: str) -> tuple[Data, tuple[str, ...], list[str]]:
+    """A clean graph, names of its classes if the file has text labels, and fields not read."""
     if path in citation.NODES:
-        return citation.load(path, root, two_labels, role), ()
+        return citation.load(path, root, two_labels, role), (), []
     file = _locate(role, path, root)
     if not file.is_dir() and file.suffix not in (".pt", ".npz"):
         raise InputError.plain(role, f"{path} has an unknown file type",
@@ -171,7 +173,8 @@ def _read(role: str, path: str, root: str, two_labels: str) -> tuple[Data, tuple
     data = cleaning.clean(files.as_data(fields, key), key)
     if not classes_of(data.y):
         raise InputError.plain(f"{key}: y", "no node has a label", "Label some nodes")
-    return data, names
+    unread = files.unread(fields, files.GRAPH)
+    return data, names, [f"{unread} of {file.name}"] if unread else []
 
 
 def _one_label_space(source: Data, names: Sequence[str], target: Data, other_names: Sequence[str],

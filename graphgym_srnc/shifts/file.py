@@ -6,8 +6,8 @@ from typing import Annotated
 import torch
 from torch_geometric.data import Data
 
-from graphgym_srnc.data import cleaning, files, tables
-from graphgym_srnc.errors import InputError
+from graphgym_srnc.data import cleaning, files
+from graphgym_srnc.errors import InputError, renamed
 from graphgym_srnc.options import Count, Natural, OneOf
 from graphgym_srnc.shifts import given, splits
 from graphgym_srnc.shifts.splits import CountOrRest
@@ -24,8 +24,9 @@ def build(*, name: str = "", root: str = "", split_seed: int = 0, path: str = ""
     ``docs/reference/data.md`` describes all formats:
 
     - A ``.pt`` or ``.npz`` file holds ``x`` ``[V, F]``, ``edge_index`` ``[2, E]``, ``y`` ``[V]``
-      and optionally ``train_mask``, ``val_mask`` and ``test_mask`` ``[V]``. Pickled code is not
-      executed.
+      and optionally ``train_mask``, ``val_mask`` and ``test_mask`` ``[V]``. Without masks,
+      node ids in ``train_idx``, ``valid_idx`` and ``test_idx`` or in a dict ``split_idx`` are the
+      split. Pickled code is not executed.
     - A ``.mat`` file holds ``network``, ``attrb`` and ``group``, and requires ``--trust``.
     - A folder holds ``edges.*``, ``features.*``, ``labels.*`` and optionally ``split.csv``.
 
@@ -64,7 +65,7 @@ def build(*, name: str = "", root: str = "", split_seed: int = 0, path: str = ""
     fields, names = files.load(source, features, labels, root, mapped)
     key = f"file.path {source.name}"
     data = cleaning.clean(files.as_data(fields, key), key)
-    if not names and (source.is_dir() or source.suffix in (*tables.SUFFIXES, ".mat")):
+    if not names and (source.is_dir() or source.suffix in (*files.TEXT, ".mat")):
         names = _renumber(data)
     classes = splits.classes_of(data.y)
     if classes != list(range(len(classes))) or len(classes) < 2:
@@ -75,6 +76,7 @@ def build(*, name: str = "", root: str = "", split_seed: int = 0, path: str = ""
                                "belong to an unknown class", "Set open_set to True")
     masked = splits.choose_unseen(classes, num_unseen, unseen, split_seed)
 
+    read = files.GRAPH if split == "auto" and "train_mask" not in data else files.READ
     is_given = split != "random" and "train_mask" in data
     if split == "given" and not is_given:
         raise InputError.plain("split", "the file has no train_mask",
@@ -86,10 +88,11 @@ def build(*, name: str = "", root: str = "", split_seed: int = 0, path: str = ""
         nodes = splits.draw(data.y, masked, labels_per_class=labels_per_class, **sizes)
     info = {"data": source.name, "split": "given" if is_given else "random",
             "split_seed": split_seed}
-    info |= {"unread": files.weights(fields)} if files.weights(fields) else {}
+    info |= {"unread": unread} if (unread := files.unread(fields, read)) else {}
     title = source.stem if path else name
-    return splits.masked_task(f"file/{title}", data, masked, nodes, info=info,
-                              open_set=open_set, class_names=names)
+    with renamed(dict.fromkeys(("train", "val", "test"), source.name)):
+        return splits.masked_task(f"file/{title}", data, masked, nodes, info=info,
+                                  open_set=open_set, class_names=names)
 
 
 def _renumber(data: Data) -> tuple[str, ...]:
@@ -105,6 +108,9 @@ def _given_split(data: Data, masked: list[int], open_set: bool, sizes: dict[str,
                  key: str) -> tuple[list[int], splits.Nodes]:
     """Masked classes and nodes of a split that the file provides."""
     masks = given.masked_nodes(data, key)
+    for mask in (mask for mask, nodes in masks.items() if not len(nodes)):
+        raise InputError.plain(f"{key}: {mask}", "the mask contains no node",
+                               "Leave it out, and the nodes are drawn at random")
     train, val, test = masks["train_mask"], masks.get("val_mask"), masks.get("test_mask")
     untaught = {*splits.classes_of(data.y)} - {*splits.classes_of(data.y[train])}
     masked = sorted({*masked, *untaught})

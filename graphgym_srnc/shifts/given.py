@@ -1,7 +1,9 @@
 """Tasks from graphs in memory, and validation of graphs and masks given by the user."""
 from __future__ import annotations
 
-from typing import Any, Sequence
+import warnings
+from numbers import Real
+from typing import Any, Collection, Sequence
 
 import numpy as np
 import torch
@@ -10,6 +12,7 @@ from torch_geometric.data import Data
 
 from graphgym_srnc.data import cleaning, files
 from graphgym_srnc.data.cleaning import MASKS
+from graphgym_srnc.data.labels import cleaned as clean_words
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.shifts import splits
 from graphgym_srnc.task import HIDDEN, ShiftTask
@@ -29,8 +32,7 @@ def from_data(source: Data, target: Data | None = None, *, open_set: bool | None
 
     Args:
         source: the labelled graph. If there is a target, all labelled source nodes are training
-            nodes unless there is a ``train_mask``. Labels are integers (-1 = no label) or strings
-            (empty = no label).
+            nodes unless there is a ``train_mask``. Labels are read by :func:`labels`.
         target: the graph to predict; None = ``source``.
         open_set: whether there is an unknown class; None = True if a node of either graph has a
             label that no training node has.
@@ -90,7 +92,8 @@ def unlabelled(data: Data, key: str = "graph") -> Data:
     """
     if not isinstance(data, Data):
         raise InputError.plain(key, f"the graph is a {type(data).__name__}",
-                               "Give a torch_geometric.data.Data with x and edge_index")
+                               "Give a torch_geometric.data.Data with x and edge_index. Labels and "
+                               "masks are its fields y and train_mask")
     found = Data(**files.tensors(data, ("x", "edge_index"), key))
     x, edge_index = cleaning.features_and_edges(found, key)
     return Data(x=x, edge_index=edge_index, num_nodes=len(x))
@@ -105,15 +108,12 @@ def masked_nodes(data: Data, key: str, masks: Sequence[str] = MASKS) -> dict[str
         masks: names of the masks to read.
 
     Raises:
-        InputError: a mask does not have shape ``[V]``, or contains a node without a label.
+        InputError: :func:`cleaning.mask` refuses a mask, or it contains a node without a label.
     """
     ids: dict[str, Tensor] = {}
     for mask in (mask for mask in masks if mask in data):
-        if tuple(data[mask].shape) != (data.num_nodes,):
-            message = f"the mask has the shape {tuple(data[mask].shape)}"
-            hint = f"Give one true or false per node, shape [{data.num_nodes}]"
-            raise InputError.plain(f"{key}: {mask}", message, hint)
-        ids[mask] = data[mask].bool().nonzero().view(-1)
+        found = cleaning.mask(data[mask], data.num_nodes, f"{key}: {mask}")
+        ids[mask] = found.nonzero().view(-1)
         bare = ids[mask][data.y[ids[mask]] < 0]
         if len(bare):
             message = f"{len(bare)} of its nodes have no label, such as node {int(bare[0])}"
@@ -138,53 +138,95 @@ def _split(source: Data, target: Data) -> tuple[Tensor, Tensor, Tensor, Tensor]:
             at_target.get("test_mask", none))
 
 
+def labels(y: Any, num_nodes: int, key: str, kept: Collection[Any] = ()) -> np.ndarray:
+    """Labels ``[V]`` as integers or words; -1 or an empty string = no label.
+
+    NaN, None and words such as ``?`` mean no label. Labels that mix words and numbers are words.
+
+    Args:
+        y: numbers or words, a tensor, array or sequence ``[V]`` or ``[V, 1]``.
+        num_nodes: :math:`V`.
+        key: the name of the labels in errors.
+        kept: words that are classes even if they usually mean no label.
+
+    Raises:
+        InputError: another shape, or labels that are neither words nor integers from -1.
+    """
+    if isinstance(y, np.ma.MaskedArray):
+        y = np.where(np.ma.getmaskarray(y), None, y.data)
+    if not isinstance(y, Tensor):
+        y = _array(y)
+    if isinstance(y, Tensor) or y.dtype.kind in "biuf":
+        y = files.tensors({"y": y}, ("y",), key.removesuffix(": y"))["y"]
+        return cleaning.labels(y, num_nodes, key).numpy()
+    if y.shape not in ((num_nodes,), (num_nodes, 1)):
+        raise InputError.plain(key, f"the labels have the shape {y.shape}",
+                               f"Give one label per node, shape [{num_nodes}]")
+    cells = [None if _is_empty(cell) else cell for cell in y.reshape(-1).tolist()]
+    given = [cell for cell in cells if cell is not None]
+    numbers = [cell for cell in given if isinstance(cell, (Real, np.bool_))]
+    wrong = [cell for cell in given if not isinstance(cell, (str, Real, np.bool_))] or [
+        number for number in numbers if not HIDDEN <= number < 2 ** 63 or number != int(number)]
+    if wrong:
+        hint = "Use words, or integers from 0, and -1 for nodes without a label"
+        raise InputError.plain(key, f"the label {str(wrong[0])[:30]!r} is neither a word nor an "
+                               "integer from -1 to 2^63", hint)
+    if len(numbers) == len(given):
+        return np.array([HIDDEN if cell is None else int(cell) for cell in cells], dtype=np.int64)
+    words = ["" if cell is None else cell if isinstance(cell, str) else str(int(cell))
+             for cell in cells]
+    cleaned, notes = clean_words(["" if word in kept else word for word in words], key)
+    for note in notes:
+        warnings.warn(note.removeprefix("! "), RuntimeWarning, stacklevel=2)
+    return np.array([word if word in kept else label for word, label in zip(words, cleaned)])
+
+
+def _array(y: Any) -> np.ndarray:
+    """Labels as an array, in which words and numbers keep their types."""
+    try:
+        return np.asarray(y) if hasattr(y, "dtype") else np.array(y, dtype=object)
+    except Exception:  # of rows of different lengths, or of a foreign object
+        return np.array(type(y).__name__, dtype=object)
+
+
+def _is_empty(cell: Any) -> bool:
+    return (cell is None or isinstance(cell, Real) and cell != cell
+            or type(cell).__name__ in ("NAType", "NaTType"))  # of pandas
+
+
 def _numbered(graphs: dict[str, Data]) -> tuple[list[Data], np.ndarray]:
     """Clean graphs with consistent integer labels (-1 = no label), and the original class labels.
     """
     plain = {role: unlabelled(graph, role) for role, graph in graphs.items()}
-    labels = {role: _labels(graph.y, len(plain[role].x), role)
-              for role, graph in graphs.items() if graph.y is not None}
-    kinds = {label.dtype.kind for label in labels.values()}
-    if len(kinds) != 1:
+    given = {role: labels(graph.y, len(plain[role].x), f"{role}: y")
+             for role, graph in graphs.items() if graph.y is not None}
+    # A graph without any label is of either kind.
+    labelled = {role: label for role, label in given.items() if (label != _none(label)).any()}
+    kinds = {label.dtype.kind for label in labelled.values()}
+    if not given or len(kinds) > 1:
         found = "are words in one graph and numbers in the other" if kinds else "are missing"
         raise InputError.plain(f"{list(graphs)[-1]}: y", f"the labels {found}",
                                "Give labels that are all words or all whole numbers")
     none = "" if kinds == {"U"} else HIDDEN
-    values = np.unique(np.concatenate(list(labels.values())))
+    values = np.unique(np.concatenate([*labelled.values(), np.array([none])]))
     values = values[values != none]
     cleaned = []
     for role, graph in plain.items():
-        label = labels.get(role, np.full(len(graph.x), none))
+        label = labelled.get(role, np.full(len(graph.x), none))
         number = np.where(label == none, HIDDEN, np.searchsorted(values, label))
         graph.update({"y": torch.from_numpy(number), **files.tensors(graphs[role], MASKS, role)})
         cleaned.append(cleaning.clean(graph, role))
     return cleaned, values
 
 
-def _labels(y: Any, num_nodes: int, key: str) -> np.ndarray:
-    """Labels ``[V]`` as integers or strings; -1 or an empty string = no label."""
-    label = y.cpu().numpy() if torch.is_tensor(y) else np.asarray(y)
-    label = label[:, 0] if label.shape == (num_nodes, 1) else label
-    if label.shape != (num_nodes,):
-        raise InputError.plain(f"{key}: y", f"the labels have the shape {label.shape}",
-                               f"Give one label per node, shape [{num_nodes}]")
-    values = label.tolist()
-    if label.dtype.kind in "OU" and all(v is None or isinstance(v, str) for v in values):
-        return np.array(["" if word in (None, "-1") else word for word in values])
-    whole = label.dtype.kind in "biuf" and np.isfinite(label) & (label.astype(int) == label)
-    if not np.all(whole) or label.min() < HIDDEN:
-        hint = "Use words, or whole numbers from 0, and -1 for unlabelled nodes"
-        raise InputError.plain(f"{key}: y", f"the labels begin with {values[:3]}", hint)
-    return label.astype(np.int64)
+def _none(label: np.ndarray) -> str | int:
+    return "" if label.dtype.kind == "U" else HIDDEN
 
 
 def _classes(known: np.ndarray, open_set: bool) -> np.ndarray:
     """Original label of each class of the task."""
-    words = known.dtype.kind == "U"
-    if open_set and words and UNKNOWN in known:
-        message = f"a class with training nodes has the reserved name {UNKNOWN!r}"
-        raise InputError.plain("y", message, "Rename the class")
-    return np.append(known, UNKNOWN if words else HIDDEN) if open_set else known
+    unknown = UNKNOWN if known.dtype.kind == "U" else HIDDEN
+    return np.append(known, unknown) if open_set else known
 
 
 def _hold_out(y: Tensor, train: Tensor, share: float, seed: int) -> tuple[Tensor, Tensor]:

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from graphgym_srnc import parallel
+from graphgym_srnc.backbones.features import feature_warnings
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.methods.base import Method
 from graphgym_srnc.methods.resume import random_state, set_random_state
@@ -221,7 +222,9 @@ def fit(method: Method, task: ShiftTask, *, seed: int | None = 0,
             checkpoint.write(state)
 
     method.load_state_dict(best_state)
-    record.warnings = list(dict.fromkeys(method.warnings))
+    about_features = (f"{role} x: {text}" for role, graph in blind.graphs().items()
+                      for text in feature_warnings(graph.x, method.encoder.features))
+    record.warnings = list(dict.fromkeys([*about_features, *method.warnings]))
     return record
 
 

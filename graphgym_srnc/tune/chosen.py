@@ -13,13 +13,13 @@ from typing import Any, Mapping, Sequence
 import yaml
 
 from graphgym_srnc import environment
-from graphgym_srnc.atomic import regular, write_text
+from graphgym_srnc.atomic import refuse_links, regular, write_text
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.gym import load_config
 from graphgym_srnc.seal import signed
 from graphgym_srnc.settings import flatten
 from graphgym_srnc.tune.arm import Arm, Words
-from graphgym_srnc.tune.study import RUNS, Study
+from graphgym_srnc.tune.study import Study
 
 RECORD, GRID, CONFIGS = "tuned.json", "tuned.txt", "tuned"
 STATES = ("done", "pruned", "failed")
@@ -81,10 +81,7 @@ def check_place(study: Study) -> None:
     Raises:
         InputError: it would be lost, or a link leads out of the folder.
     """
-    for folder in (study.folder, study.folder / CONFIGS, study.folder / RUNS):
-        if folder.is_symlink():
-            raise InputError.plain("out_dir", f"{folder} is a symbolic link",
-                                   "Use a real folder, no link")
+    refuse_links("out_dir", study.folder)
     file = study.folder / RECORD
     if study.overwrite or not file.exists():
         return
@@ -104,6 +101,7 @@ def write(study: Study, sampler: str) -> Path | None:
         study: a study that is over.
         sampler: who proposed its points, in words.
     """
+    refuse_links("out_dir", study.folder, CONFIGS)
     found = [arm for arm in study.arms if arm.best()]
     files = {arm.name: (study.folder / CONFIGS / f"{arm.name}.yaml").absolute() for arm in found}
     for arm in found:

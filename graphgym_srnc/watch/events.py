@@ -49,7 +49,7 @@ class Events:
             self._add(step=start, file_version="brain.Event:2")
             self._add(step=start, session_log=SessionLog(status=SessionLog.START))
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        self.path.touch()
+        self.path.touch(exist_ok=False)  # so that it is no link to another file
         self.flush()
 
     def add(self, summary: Any, step: int) -> None:

@@ -6,8 +6,8 @@ from pathlib import Path
 from torch_geometric.data import Data
 
 from graphgym_srnc.data.names import Names, of_folder
+from graphgym_srnc.data.read import table, text
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.own.tables.read import table, text
 from graphgym_srnc.text import plain, short
 
 NAMELESS = Names(None, None, None)
@@ -31,7 +31,8 @@ def read_names(texts: str | None, words: str | None, folder: Path | None, graph:
     """
     names = of_folder(folder, graph.num_nodes, graph.num_features) if folder else NAMELESS
     if texts:
-        columns = table(Path(texts)) if texts.endswith(".csv") else {"text": _lines(texts)}
+        columns = (table(Path(texts)).to_dict("list") if texts.endswith(".csv")
+                   else {"text": _lines(texts)})
         if "text" not in columns:
             raise InputError.plain("--texts", f"{texts} has the columns {', '.join(columns)}",
                                    "Add a column text")

@@ -17,7 +17,7 @@ from graphgym_srnc.data.names import Names
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.own.discover.clusters import Discovery
 from graphgym_srnc.own.discover.pictures import layout
-from graphgym_srnc.own.tables import read
+from graphgym_srnc.own.tables import formats
 from graphgym_srnc.text import guarded
 
 BLOCK = 4096
@@ -88,7 +88,7 @@ def earlier(option: str, path: Path) -> Earlier:
     Raises:
         InputError: it cannot be read, or is none; names ``option``.
     """
-    columns = read.table(path)
+    columns = formats.table(path, []).to_dict("list")
     by = "id" if "id" in columns else "node"
     if not {by, "cluster", "cluster_name"} <= columns.keys():
         raise InputError.plain(
@@ -98,9 +98,11 @@ def earlier(option: str, path: Path) -> Earlier:
                          for name in ("cluster", "cluster_name")))
 
 
-def keys(by: str, ids: Sequence[str] | None, count: int) -> list[str]:
-    """What an earlier table calls each node."""
-    return [str(guarded(id)) for id in ids] if by == "id" and ids else list(map(str, range(count)))
+def keys(before: Earlier, ids: Sequence[str] | None, count: int) -> list[str]:
+    """What an earlier table calls each node; written without ``--raw`` it has guarded ids."""
+    if before.by == "node" or not ids:
+        return list(map(str, range(count)))
+    return [id if id in before.cluster else guarded(id) for id in ids]
 
 
 def carried(discovery: Discovery, before: Earlier, ids: Sequence[str] | None) -> dict[int, str]:
@@ -108,7 +110,7 @@ def carried(discovery: Discovery, before: Earlier, ids: Sequence[str] | None) ->
 
     That is the one with which it shares more than half of the nodes of both.
     """
-    place = {key: node for node, key in enumerate(keys(before.by, ids, len(discovery.cluster)))}
+    place = {key: node for node, key in enumerate(keys(before, ids, len(discovery.cluster)))}
     members: dict[str, set[int]] = {}
     for key, name in before.name.items():
         if name and before.cluster[key] != "0" and key in place:

@@ -1,8 +1,6 @@
 """The new clusters in words, as a table in text and CSV."""
 from __future__ import annotations
 
-import csv
-import io
 from typing import Mapping, NamedTuple, Sequence
 
 from torch_geometric.data import Data
@@ -12,7 +10,8 @@ from graphgym_srnc.data.names import Names
 from graphgym_srnc.own.discover.clusters import Cluster, Discovery
 from graphgym_srnc.own.discover.names import column_name, node_name
 from graphgym_srnc.own.discover.words import distinguishing
-from graphgym_srnc.text import aligned, guarded, plain
+from graphgym_srnc.text import aligned, plain
+from graphgym_srnc.text import to_csv as csv_of
 
 NEAREST = 2
 """Known classes that a row names."""
@@ -69,17 +68,13 @@ def text(rows: Sequence[Row]) -> str:
     return "\n".join([aligned([HEADS, *(row.cells for row in rows)]), *details])
 
 
-def to_csv(rows: Sequence[Row]) -> str:
-    """A line for each cluster, every figure in full."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(FIGURES + ("nearest_known_classes", "words", "typical_nodes", "name"))
-    for c, cells, words, nodes, name in rows:
-        line = [c.number, len(c.nodes), c.newness, c.p_unknown, c.predicted_unknown,
-                c.modularity, c.conductance, c.silhouette, cells[-1], " | ".join(words),
-                " | ".join(nodes), name]
-        writer.writerow(map(guarded, line))
-    return out.getvalue()
+def to_csv(rows: Sequence[Row], raw: bool = False) -> str:
+    """A line for each cluster, every figure in full; ``raw`` leaves text as it is."""
+    head = FIGURES + ("nearest_known_classes", "words", "typical_nodes", "name")
+    lines = ((c.number, len(c.nodes), c.newness, c.p_unknown, c.predicted_unknown, c.modularity,
+              c.conductance, c.silhouette, cells[-1], " | ".join(words), " | ".join(nodes), name)
+             for c, cells, words, nodes, name in rows)
+    return csv_of([head, *lines], raw)
 
 
 def _cells(cluster: Cluster, classes: Sequence[str]) -> list[str]:

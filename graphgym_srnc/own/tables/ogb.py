@@ -3,100 +3,100 @@ from __future__ import annotations
 
 import io
 from pathlib import Path
+from typing import Collection
 
 import numpy as np
 import pandas
 import scipy.sparse as sp
+import torch
 
+from graphgym_srnc.data import cleaning, read
 from graphgym_srnc.data.folder import Graph
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.own.tables import read
-from graphgym_srnc.text import listed
+from graphgym_srnc.task import HIDDEN
+from graphgym_srnc.text import counted, listed
 
 PARTS = {"train": "train", "valid": "val", "test": "test"}
-"""Names of parts there and here."""
-
 READ = {"edge", "node-feat", "node-label", "num-node-list", "num-edge-list"}
 
 
 def read_folder(path: Path) -> tuple[Graph, list[str]]:
-    """A graph, and what of the folder is not read, in words.
+    """Read a graph, and say what is not read.
 
-    Read are ``raw/edge``, ``raw/node-feat`` and ``raw/node-label``, the one folder in ``split``,
-    and names of nodes and classes in ``mapping``, all ``.csv.gz`` without headers. A label ``nan``
-    is a node without one.
+    The files have no header: ``raw/edge``, ``raw/node-feat`` and ``raw/node-label``, of which -1
+    or nan is no label, the only folder in ``split``; and names in ``mapping``.
 
     Raises:
-        InputError: a file is absent or not what it should be.
+        InputError: a file is missing or invalid.
     """
     features = _numbers(path / "raw/node-feat.csv.gz")
-    num_nodes = len(features)
-    edges = _whole(path / "raw/edge.csv.gz", num_nodes, columns=2).T
-    labels = _labels(path, num_nodes)
+    nodes = range(len(features))
+    edges = _ids(path / "raw/edge.csv.gz", nodes, columns=2).T
+    for kind, count in (("node", len(nodes)), ("edge", edges.shape[1])):
+        file = path / f"raw/num-{kind}-list.csv.gz"
+        if file.exists() and _numbers(file).tolist() != [[count]]:
+            message = f"it does not say {count:,}, the number of lines of {kind}s"
+            raise InputError.plain(file.name, message, "Give a complete folder of one graph")
+    file = path / "raw/node-label.csv.gz"
+    y = torch.tensor(_numbers(file, finite=False))
+    classes = cleaning.labels(y, len(nodes), file.name).tolist()
+    names = _names(path, "labelidx2*", {*classes} - {HIDDEN})
+    labels = [names.get(label, "") for label in classes]
+    split, notes = _split(path, nodes, labels)
     unread = sorted({file.name for file in (path / "raw").iterdir()
                      if file.name.partition(".")[0] not in READ})
-    notes = [f"not read: {listed(unread)}; edge weights are not used"] if unread else []
-    return Graph(edges, sp.csr_matrix(features), (), _ids(path, num_nodes), None, labels,
-                 _split(path, num_nodes, labels)), notes
+    notes += [f"not read: {listed(unread)}"] if unread else []
+    ids = [*_names(path, "nodeidx2*", nodes).values()]
+    return Graph(edges, sp.csr_matrix(features), (), ids, None, labels, split), notes
 
 
-def _labels(path: Path, num_nodes: int) -> list[str]:
-    file = path / "raw/node-label.csv.gz"
-    found = _numbers(file, finite=False)
-    if found.shape != (num_nodes, 1) or (found % 1 > 0).any():
-        message = f"the labels have the shape {found.shape}, or some are not whole numbers"
-        hint = f"Give one class, a whole number or nan, for each of {num_nodes} nodes"
-        raise InputError.plain(file.name, message, hint)
-    names = _mapping(path, "labelidx2*.csv.gz")
-    return ["" if label != label or label < 0 else names.get(int(label), str(int(label)))
-            for label in found[:, 0].tolist()]
-
-
-def _ids(path: Path, num_nodes: int) -> list[str]:
-    names = _mapping(path, "nodeidx2*.csv.gz")
-    ids = [names.get(node, "") for node in range(num_nodes)]
-    fit = all(ids) and len(set(ids)) == num_nodes
-    return ids if fit else list(map(str, range(num_nodes)))
-
-
-def _split(path: Path, num_nodes: int, labels: list[str]) -> list[str] | None:
-    """The part of each node with a label."""
+def _split(path: Path, nodes: range, labels: list[str]) -> tuple[list[str] | None, list[str]]:
+    """The part of each node with a label, and what was left out; None if there is no split."""
     folders = sorted(folder for folder in path.glob("split/*") if folder.is_dir())
     if len(folders) > 1:
         names = listed([folder.name for folder in folders])
         raise InputError.plain("split", f"there are several splits: {names}", "Keep one folder")
-    parts = [""] * num_nodes
+    parts, bare = [""] * len(nodes), 0
     for name, part in PARTS.items() if folders else ():
-        for node in _whole(folders[0] / f"{name}.csv.gz", num_nodes, columns=1)[:, 0].tolist():
-            parts[node] = part if labels[node] else ""
-    return parts if folders else None
+        for node in _ids(folders[0] / f"{name}.csv.gz", nodes, columns=1)[:, 0].tolist():
+            if parts[node]:
+                raise InputError.plain(f"{name}.csv.gz", f"the split contains node {node} twice",
+                                       "Put each node into one part")
+            parts[node], bare = part, bare + (not labels[node])
+    parts = [part if label else "" for part, label in zip(parts, labels)]
+    notes = [f"split: {counted(bare, 'node')} without a label left out"] if bare else []
+    return (parts if folders else None), notes
 
 
-def _mapping(path: Path, pattern: str) -> dict[int, str]:
-    """What numbers are called, by the first two columns of a file with a header, if there is one.
-    """
-    file = next(iter(sorted(path.glob(f"mapping/{pattern}"))), None)
-    rows = read.lines(file)[1:] if file is not None else []
-    return {int(row[0]): row[1] for row in rows if len(row) > 1 and row[0].isdecimal() and row[1]}
+def _names(path: Path, pattern: str, numbers: Collection[int]) -> dict[int, str]:
+    """Names of some numbers, by a file of ``mapping`` if each of them has its own name there."""
+    names = plain = {number: str(number) for number in numbers}
+    for file in sorted(path.glob(f"mapping/{pattern}.csv.gz"))[:1]:
+        columns = read.table(file).to_numpy().T
+        known = dict(zip(columns[0], columns[:2][-1]))
+        names = {number: known.get(text, "") for number, text in plain.items()}
+    return names if len({*names.values()} - {""}) == len(names) else plain
 
 
-def _whole(file: Path, num_nodes: int, columns: int) -> np.ndarray:
+def _ids(file: Path, nodes: range, columns: int) -> np.ndarray:
     """Node numbers ``[n, columns]``."""
     numbers = _numbers(file)
-    inside = (numbers >= 0) & (numbers < num_nodes) & (numbers % 1 == 0)
+    inside = (numbers >= 0) & (numbers < len(nodes)) & (numbers % 1 == 0)
     if numbers.shape[1] != columns or not inside.all():
         message = (f"it has {numbers.shape[1]} column(s) with values from {numbers.min()} to "
                    f"{numbers.max()}")
         raise InputError.plain(file.name, message,
-                               f"Give {columns} column(s) of node ids below {num_nodes}")
+                               f"Give {columns} column(s) of node ids below {len(nodes)}")
     return numbers.astype(np.int64)
 
 
 def _numbers(file: Path, finite: bool = True) -> np.ndarray:
     """The numbers of a file without a header, ``[n, columns]``."""
-    text = read.text(file)
     try:
-        numbers = pandas.read_csv(io.StringIO(text), header=None, dtype=np.float64).to_numpy()
+        text = io.StringIO(read.text(file))
+        numbers = pandas.read_csv(text, header=None, dtype=np.float64).to_numpy()
+    except InputError:
+        raise
     except ValueError as error:  # pandas' own errors are such
         cause = str(error).partition("\n")[0]
         raise InputError.plain(file.name, f"it is not a table of numbers ({cause})",

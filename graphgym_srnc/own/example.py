@@ -11,16 +11,18 @@ from graphgym_srnc.data import block_model
 from graphgym_srnc.data.cleaning import clean
 from graphgym_srnc.data.folder import check_place, whole
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.own.tables import example_words
 from graphgym_srnc.shifts import splits
 
-TOPICS = tuple(example_words.TOPICS)
+_LINES = Path(__file__).with_name("example_words.txt").read_text(encoding="utf-8").splitlines()
+SHARED, *OWN = (line.partition(": ")[2].split() for line in _LINES)
+TOPICS = tuple(line.partition(": ")[0] for line in _LINES[1:])
+"""Words that all topics use, words of each topic, and the topics."""
+
 UNLABELLED = 2
 """So many of the last topics have no label."""
 
-WORDS = [*example_words.SHARED, *(word for own in example_words.TOPICS.values() for word in own)]
-SHARED_WORDS, TOPIC_WORDS = len(example_words.SHARED), 40
-"""Words that all topics use, and words of each one alone."""
+WORDS = [*SHARED, *(word for words in OWN for word in words)]
+SHARED_WORDS, TOPIC_WORDS = len(SHARED), 40
 
 
 def write(out: Path, *, num_nodes: int = 20_000, labelled: float = 0.05, seed: int = 0,

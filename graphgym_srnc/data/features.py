@@ -1,0 +1,304 @@
+"""Features of the columns of a table, by a recipe that gives another table the same features.
+
+:class:`InputError` is raised if there is no such column, a cell is no number or no word is left.
+"""
+from __future__ import annotations
+
+import re
+from collections import Counter
+from pathlib import Path
+from typing import Any, NamedTuple, Sequence
+
+import numpy as np
+import pandas
+import scipy.sparse as sp
+from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
+
+from graphgym_srnc.data.labels import EMPTY
+from graphgym_srnc.data.read import NAMELESS
+from graphgym_srnc.errors import Collected, InputError
+from graphgym_srnc.text import counted, listed, short
+
+Recipe = dict[str, Any]
+"""Plain data by kind of column, ``text``, ``numbers`` and ``categories``: the columns, and what was
+learnt of them."""
+
+NO_NUMBER = EMPTY | {"-", "--", "?", "."}
+"""Words, in lower case, for a missing number."""
+
+DECIMAL = re.compile(r"[+-]?(\d{1,3}([. ]\d{3})+|\d+),\d+")
+THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d*)?")
+"""Numbers with a decimal comma, and with commas between thousands; 1,234 is both."""
+
+FAR, OTHER_SCALE = 10, 100
+"""Standard deviations from which a number is far from those of a recipe, and ratio of standard
+deviations from which two columns have different units."""
+
+
+class TextOptions(NamedTuple):
+    """How texts become features.
+
+    Args:
+        counts: occurrences of each word instead of TF-IDF.
+        max_words: most frequent words that are kept.
+        min_nodes: least number of nodes that a word occurs in.
+        stop_words: ``english`` = scikit-learn's list of common English words is left out; or
+            ``none``.
+    """
+
+    counts: bool = False
+    max_words: int = 2000
+    min_nodes: int = 2
+    stop_words: str = "english"
+
+
+def learn(table: pandas.DataFrame, text: Sequence[str], numbers: Sequence[str], raw: Sequence[str],
+          categories: Sequence[str], options: TextOptions) -> Recipe:
+    """The recipe for some columns of a table, by which :func:`apply` makes features."""
+    recipe: Recipe = {}
+    problems = Collected()
+    if text:
+        with problems.step():
+            recipe["text"] = {"columns": list(text)} | _vocabulary(documents(table, text), options)
+    if numbers or raw:
+        with problems.step():
+            recipe["numbers"] = _moments(table, numbers, raw)
+    if categories:
+        with problems.step():
+            counts = [Counter(filter(None, present(_cells(table, name, "--categories"))))
+                      for name in categories]
+            frequent = [dict(count.most_common(options.max_words)) for count in counts]
+            recipe["categories"] = {"columns": list(categories), "values": [*map(sorted, frequent)]}
+    problems.check()
+    return recipe
+
+
+def apply(recipe: Recipe, table: pandas.DataFrame) -> tuple[list[sp.csr_matrix], list[str]]:
+    """The blocks ``[V, F_i]`` of features of a table, and names of all their columns.
+
+    Texts become TF-IDF rows of length 1. Numbers lose their mean and are divided by their standard
+    deviation; an empty cell is the mean. A category has a column for each of its values. Values
+    that the recipe does not know are left out.
+    """
+    blocks, names = [], []
+    if text := recipe.get("text"):
+        blocks.append(_bag_of_words(documents(table, text["columns"]), text))
+        names += text["words"]
+    if numbers := recipe.get("numbers"):
+        blocks.append(sp.csr_matrix(np.nan_to_num(_standardised(table, numbers))))
+        names += numbers["columns"]
+    if categories := recipe.get("categories"):
+        for name, values in zip(categories["columns"], categories["values"]):
+            cells = present(_cells(table, name, "--categories"))
+            blocks.append(one_hot(cells, values).astype(float))
+            names += [f"{name}={value}" for value in values]
+    return blocks, names
+
+
+def drift(recipe: Recipe, table: pandas.DataFrame, like: Path) -> list[str]:
+    """How the cells of a table differ from those that a recipe was made of, in sentences."""
+    found, nodes = [], len(table)
+    if text := recipe.get("text"):
+        cells = documents(table, text["columns"])
+        bare = np.diff(_bag_of_words(cells, text).indptr) == 0
+        count = int((bare & np.array([cell != "" for cell in cells])).sum())
+        columns = listed(text["columns"])
+        found.append((count, f"{columns}: {count} of {nodes} texts have no word of {like}"))
+    if numbers := recipe.get("numbers"):
+        values = _standardised(table, numbers)
+        for name, column in zip(numbers["columns"], values.T):
+            known = column[~np.isnan(column)]
+            far = int((np.abs(known) > FAR).sum())
+            found.append((far, f"{name}: {counted(far, 'number')} of {len(known)} lie more than "
+                          f"{FAR} standard deviations from the mean of {like}"))
+            spread = float(known.std()) if len(known) > 2 else 1.0
+            if not far and 0 < spread < 1 / OTHER_SCALE:
+                found.append((nodes, f"{name}: the numbers differ {1 / spread:,.0f} times less than"
+                              f" those of {like}; perhaps they have another unit"))
+    for name, values in zip(*(recipe.get("categories", {}).get(key, ())
+                              for key in ("columns", "values"))):
+        cells = [cell for cell in present(_cells(table, name, "--categories")) if cell]
+        new = Counter(cell for cell in cells if cell not in {*values})
+        shown = listed([repr(short(cell)) for cell, _ in new.most_common(3)])
+        found.append((new.total(), f"{name}: {new.total()} of {counted(len(cells), 'cell')} are no "
+                      f"category of {like}: {shown}"))
+    return ["! " * (2 * count > nodes) + sentence for count, sentence in found if count]
+
+
+def one_hot(cells: Sequence[str], values: Sequence[str]) -> sp.csr_matrix:
+    """A column for each value, with 1 where a cell has it, ``[V, len(values)]``."""
+    column = pandas.Index(values, dtype=object).get_indexer(pandas.Index(cells, dtype=object))
+    row = np.flatnonzero(column >= 0)
+    ones = np.ones(len(row), dtype=np.int64)
+    return sp.csr_matrix((ones, (row, column[row])), shape=(len(cells), len(values)))
+
+
+def scales(blocks: Sequence[sp.csr_matrix]) -> list[float]:
+    """The root mean square length of each block's rows; 1 for a block that is alone."""
+    if len(blocks) < 2:
+        return [1.0] * len(blocks)
+    return [float(np.sqrt(block.multiply(block).sum() / block.shape[0])) or 1.0 for block in blocks]
+
+
+def joined(blocks: Sequence[sp.csr_matrix], scales: Sequence[float]) -> sp.csr_matrix:
+    """All blocks side by side, each divided by its scale."""
+    joined = sp.hstack([block / scale for block, scale in zip(blocks, scales)], format="csr")
+    joined.eliminate_zeros()
+    return joined
+
+
+def spectral(edges: np.ndarray, num_nodes: int, dimensions: int) -> np.ndarray:
+    r"""The leading eigenvectors ``[V, D]`` of :math:`D^{-1/2} A D^{-1/2}`, times :math:`\sqrt V`.
+
+    They say where a node lies in this graph, and mean nothing in another one.
+
+    Raises:
+        InputError: more dimensions than the graph has.
+    """
+    from scipy.sparse.linalg import eigsh
+    if not 1 <= dimensions < num_nodes - 1:
+        raise InputError("--spectral", dimensions, f"1 to {num_nodes - 2}")
+    adjacency = sp.csr_matrix((np.ones(edges.shape[1]), edges), shape=(num_nodes, num_nodes))
+    adjacency = ((adjacency + adjacency.T) > 0).astype(float)
+    adjacency.setdiag(0)
+    root = sp.diags(1 / np.sqrt(np.maximum(np.asarray(adjacency.sum(1)).ravel(), 1)))
+
+    # From a vector that is an eigenvector itself the iteration would go on at random.
+    start = np.random.RandomState(0).standard_normal(num_nodes)
+    _, vectors = eigsh(root @ adjacency @ root, k=dimensions, which="LA", v0=start)
+    # An eigenvector has no sign of its own.
+    largest = vectors[np.abs(vectors).argmax(0), np.arange(dimensions)]
+    return (vectors * np.sign(largest))[:, ::-1] * num_nodes ** 0.5
+
+
+def texts(cells: pandas.Series) -> list[str]:
+    """The cells of a column as texts, empty if missing; a whole number has no point."""
+    if cells.dtype.kind == "f":
+        known = cells.dropna().to_numpy(dtype=float)
+        if (np.isfinite(known) & (known % 1 == 0) & (np.abs(known) < 2 ** 53)).all():
+            cells = cells.astype("Int64")
+    cells = cells.astype(object)
+    return ["" if missing else str(cell).strip() for cell, missing in zip(cells, cells.isna())]
+
+
+def is_numeric(cells: pandas.Series) -> bool:
+    """Whether a column holds numbers or truth values, rather than texts."""
+    return cells.dtype.kind in "fiub"
+
+
+def number_columns(table: pandas.DataFrame, other: Sequence[str]) -> list[str]:
+    """Names of the columns, except ``other`` ones, that hold numbers and perhaps empty cells."""
+    def fits(name: str) -> bool:
+        if is_numeric(table[name]):
+            return bool(table[name].notna().any())
+        cells = numbers(texts(table[name]))
+        return any(cells) and not _not_numbers(cells)
+
+    return [name for name in table if name not in other and not NAMELESS.fullmatch(name)
+            and fits(name)]
+
+
+def present(cells: Sequence[str], role: str = "category") -> list[str]:
+    """Cells of categories or numbers, empty in the place of each word for a missing one."""
+    missing = NO_NUMBER if role == "number" else EMPTY
+    return ["" if cell.lower() in missing else cell for cell in cells]
+
+
+def numbers(cells: Sequence[str]) -> list[str]:
+    """Cells of numbers as Python writes them, empty for a missing one; others are unchanged.
+
+    Commas are decimal commas, unless those of all cells can be marks of thousands.
+    """
+    cells = present(cells, "number")
+    commas = [cell for cell in cells if "," in cell]
+    if commas and all(THOUSANDS.fullmatch(cell) for cell in commas):
+        return [cell.replace(",", "") if "," in cell else cell for cell in cells]
+    return [re.sub(r"[. ]", "", cell).replace(",", ".") if DECIMAL.fullmatch(cell) else cell
+            for cell in cells]
+
+
+def documents(table: pandas.DataFrame, columns: Sequence[str]) -> list[str]:
+    """The texts of some columns, joined for each node by line breaks."""
+    cells_of_nodes = zip(*(_cells(table, name, "--text") for name in columns))
+    return ["\n".join(filter(None, cells)) for cells in cells_of_nodes]
+
+
+def _vocabulary(cells: Sequence[str], options: TextOptions) -> Recipe:
+    vectoriser = (CountVectorizer if options.counts else TfidfVectorizer)(
+        max_features=options.max_words, min_df=options.min_nodes,
+        stop_words=None if options.stop_words == "none" else options.stop_words)
+    try:
+        vectoriser.fit(cells)
+    except ValueError as error:
+        message = (f"no word occurs in {options.min_nodes} nodes "
+                   f"({' '.join(str(error).split())[:120]})")
+        raise InputError.plain("--text", message, "Lower --min-nodes; 1 keeps all words") from error
+    words = {"words": vectoriser.get_feature_names_out().tolist()}
+    return words if options.counts else words | {"idf": vectoriser.idf_.tolist()}
+
+
+def _bag_of_words(cells: Sequence[str], text: Recipe) -> sp.csr_matrix:
+    if "idf" not in text:
+        return CountVectorizer(vocabulary=text["words"]).transform(cells).astype(float)
+    vectoriser = TfidfVectorizer(vocabulary=text["words"])
+    vectoriser.idf_ = np.array(text["idf"])
+    return vectoriser.transform(cells)
+
+
+def _moments(table: pandas.DataFrame, standardised: Sequence[str], raw: Sequence[str]) -> Recipe:
+    columns = [*standardised, *raw]
+    values = _numbers(table, columns, raw)
+    bad = [name for name, column in zip(raw, values[len(standardised):]) if np.isnan(column).any()]
+    if bad:
+        raise InputError.plain("features", f"the column {listed(bad)} has missing numbers",
+                               "Fill them, or name the column with numbers")
+    known = np.maximum((~np.isnan(values)).sum(1), 1)
+    mean = np.nansum(values, 1) / known
+    std = np.sqrt(np.nansum((values - mean[:, None]) ** 2, 1) / known)
+    stays = np.arange(len(columns)) >= len(standardised)
+    return {"columns": columns, "mean": np.where(stays, 0, mean).tolist(),
+            "std": np.where(stays | (std == 0), 1.0, std).tolist()}
+
+
+def _standardised(table: pandas.DataFrame, numbers: Recipe) -> np.ndarray:
+    """Standardised numbers ``[V, F]`` with NaN for an empty cell."""
+    return (_numbers(table, numbers["columns"]).T - numbers["mean"]) / numbers["std"]
+
+
+def _numbers(table: pandas.DataFrame, columns: Sequence[str],
+             raw: Sequence[str] = ()) -> np.ndarray:
+    """Columns of numbers, ``[len(columns), V]``, with NaN for an empty cell."""
+    problems, values = Collected(), []
+    for name in columns:
+        option = "features" if name in raw else "--numbers"
+        with problems.step():
+            if name in table and is_numeric(table[name]):
+                column = table[name].to_numpy(dtype=float, na_value=np.nan)
+                wrong = [str(value) for value in column[np.isinf(column)].tolist()]
+            else:
+                cells = numbers(_cells(table, name, option))
+                wrong = _not_numbers(cells)
+                column = [] if wrong else [float(cell or "nan") for cell in cells]
+            if wrong:
+                message = f"{len(wrong)} cells are not numbers, such as {wrong[0]!r}"
+                hint = "Give numbers or empty cells"
+                raise InputError.plain(f"{option} {name}", message, hint)
+            values.append(column)
+    problems.check()
+    return np.array(values)
+
+
+def _cells(table: pandas.DataFrame, name: str, option: str) -> list[str]:
+    if name not in table:
+        raise InputError(option, name, f"one of the columns {', '.join(table)}")
+    return texts(table[name])
+
+
+def _not_numbers(cells: Sequence[str]) -> list[str]:
+    def is_number(cell: str) -> bool:
+        try:
+            return bool(np.isfinite(float(cell)))
+        except ValueError:
+            return False
+
+    return [cell for cell in cells if cell and not is_number(cell)]

@@ -1,0 +1,493 @@
+"""From a frame of nodes and a frame of links to a graph: which column is what, and what is wrong.
+
+``data make`` and :func:`graphgym_srnc.from_frames` share these functions. Columns are chosen by
+their names and by their cells, and notes say which one was chosen.
+"""
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Callable, Collection, Iterator, NamedTuple, Sequence
+
+import numpy as np
+import pandas
+import scipy.sparse as sp
+
+from graphgym_srnc.atomic import regular
+from graphgym_srnc.data import features
+from graphgym_srnc.data.features import texts
+from graphgym_srnc.data.folder import RECIPE, Graph
+from graphgym_srnc.data.labels import MISSING, changes, cleaned, whole_numbers
+from graphgym_srnc.data.read import NAMELESS, is_counter
+from graphgym_srnc.errors import Collected, InputError, renamed
+from graphgym_srnc.text import counted, listed, one_line
+
+IDS = ("id", "_id", "node_id", "nodeid", "node", "key")
+LABELS = ("label", "labels", ":label", "_labels", "class", "classes", "category", "target",
+          "subject", "topic", "y")
+ENDS = (("source", "target"), ("from", "to"), ("src", "dst"), ("src", "dest"), ("start", "end"),
+        ("u", "v"), ("head", "tail"), ("citing", "cited"), ("sender", "receiver"),
+        ("follower", "followee"))
+"""Usual names of columns, in lower case, the most usual first."""
+
+PARTS = ("train", "val", "test")
+ROLES = {"text": "text", "numbers": "number", "categories": "category"}
+"""Kinds of columns in a recipe, and their roles."""
+
+NONE = "none"
+"""Name of the column of labels if there is none."""
+
+FEW = 4
+"""So many labels may each occur once, as those of the first labelled nodes do."""
+
+FOUND = 0.5
+"""Minimum share of the cells of an end of links that are ids of nodes."""
+
+
+class Options(NamedTuple):
+    """What the user says about a node table and its links; empty = chosen by names and cells.
+
+    Args:
+        id: column of ids; by default one with a usual name, or else the first whose cells differ
+            and occur in the links.
+        label: column of labels; by default one with a usual name whose values repeat; ``none`` =
+            no column.
+        split: column of ``train``, ``val``, ``test`` or nothing; by default ``split``.
+        ends: the two columns of ids in the links.
+        text: columns of text, which become one bag of words.
+        numbers: columns of numbers, which are standardised; ``*`` = all that are nothing else.
+        raw: columns of numbers that stay as they are.
+        categories: columns of which each value becomes a feature.
+        spectral: number of features made of the links alone.
+        like: graph folder whose recipe replaces ``text``, ``numbers`` and ``categories``.
+        skip_missing: whether to leave out links to ids that the table does not have.
+        keep: ``first`` or ``last``: which one of different rows with one id stays; empty = they are
+            an error.
+        words: how texts become features.
+    """
+
+    id: str = ""
+    label: str = ""
+    split: str = ""
+    ends: Sequence[str] = ()
+    text: Sequence[str] = ()
+    numbers: Sequence[str] = ()
+    raw: Sequence[str] = ()
+    categories: Sequence[str] = ()
+    spectral: int = 0
+    like: Path | None = None
+    skip_missing: bool = False
+    keep: str = ""
+    words: features.TextOptions = features.TextOptions()
+
+
+@dataclass
+class Look:
+    """What a node table and its links hold, as far as they could be read.
+
+    Args:
+        files: names of the two tables.
+        options: what the user said about them.
+        table: a row for each node that was kept.
+        roles: what a column is used for, by its name.
+        labels: classes, empty for a node without one; None = there is no such column.
+        edges: node numbers ``[2, E]``.
+        unknown: how often each id that is no node occurs in the links.
+        notes: what was chosen, corrected or left out, and warnings.
+        problems: errors that the user must fix first.
+        recipe: how features are made.
+        parts: part of the split of each node, or None.
+        rows: number of rows in the file.
+        kept: numbers of the rows that the table is made of.
+    """
+
+    files: tuple[str, str]
+    options: Options = Options()
+    table: pandas.DataFrame = field(default_factory=pandas.DataFrame)
+    roles: dict[str, str] = field(default_factory=dict)
+    labels: list[str] | None = None
+    edges: np.ndarray = field(default_factory=lambda: np.empty((2, 0), dtype=np.int64))
+    unknown: Counter[str] = field(default_factory=Counter)
+    notes: list[str] = field(default_factory=list)
+    problems: Collected = field(default_factory=Collected)
+    recipe: features.Recipe = field(default_factory=dict)
+    parts: list[str] | None = None
+    rows: int = 0
+    kept: list[int] = field(default_factory=list)
+
+    def column(self, role: str) -> list[str] | None:
+        """The cells of the one column with a role; None = there is none."""
+        name = next((name for name, own in self.roles.items() if own == role), None)
+        return None if name is None or name not in self.table else texts(self.table[name])
+
+    @property
+    def ids(self) -> list[str]:
+        return whole_numbers(self.column("id") or [])
+
+
+def look(found: Look, nodes: pandas.DataFrame, read_links: Callable[[set[str]], pandas.DataFrame],
+         others: bool = False) -> Look:
+    """Choose columns, clean labels and connect nodes; what is wrong is collected, not raised.
+
+    Args:
+        found: names of the files and the user's options; it is filled and returned.
+        nodes: a row for each node.
+        read_links: gives a row for each link, by the set of all ids.
+        others: whether there are features beside those of columns and of links.
+    """
+    options, step = found.options, found.problems.step
+    found.rows, found.table = len(nodes), nodes
+    _find_columns(found)
+    candidates = _id_candidates(nodes, options.id)
+    links: pandas.DataFrame | None = None
+    with step():
+        links = read_links({cell for name in candidates for cell in texts(nodes[name])})
+    found.roles[_best_id(nodes, candidates, links)] = "id"
+    with step():
+        _find_label(found)
+    with step():
+        _one_row_for_each_id(found)
+    with step():
+        if links is not None:
+            _connect(found, links)
+    _read_labels(found)
+    with step():
+        _find_features(found, others)
+    _tell_columns(found)
+    return found
+
+
+def graph(found: Look, extra: np.ndarray | None = None) -> Graph:
+    """The graph of what was found.
+
+    Args:
+        found: what :func:`look` returned.
+        extra: the user's own features ``[V, D]`` of the rows in the file.
+
+    Raises:
+        InputError: see ``found.problems``, or there is no feature other than zero.
+    """
+    found.problems.check()
+    with _blame_recipe(found.options.like):
+        return _graph(found, found.recipe, extra)
+
+
+def _graph(found: Look, recipe: features.Recipe, extra: np.ndarray | None) -> Graph:
+    blocks, names = features.apply(recipe, found.table)
+    names, like = [one_line(name) for name in names], found.options.like
+    more = {"embedding": None if extra is None else extra[found.kept]}
+    if dimensions := found.options.spectral:
+        more["spectral"] = features.spectral(found.edges, len(found.table), dimensions)
+    for kind, array in more.items():
+        if array is not None:
+            blocks.append(sp.csr_matrix(array))
+            names += [f"{kind} {number}" for number in range(array.shape[1])]
+    scales = recipe.setdefault("scales", features.scales(blocks))
+    widths = [block.shape[1] for block in blocks]
+    if widths != recipe.setdefault("widths", widths):
+        message = f"this graph has {widths} features, and {like} has {recipe['widths']}"
+        raise InputError.plain("--like", message, "Give the same columns and --embeddings as there")
+    joined = features.joined(blocks, scales)
+    if not joined.nnz:
+        raise InputError.plain("features", f"all {joined.shape[1]} features of all nodes are zero",
+                               "Choose columns with more than one value")
+    recipe |= {"embeddings": extra is not None, "spectral": dimensions}
+    words = features.documents(found.table, recipe["text"]["columns"]) if "text" in recipe else None
+    return Graph(found.edges, joined, names, found.ids, words, found.labels, found.parts, recipe)
+
+
+@contextlib.contextmanager
+def _blame_recipe(folder: Path | None) -> Iterator[None]:
+    """Tell errors that come of a recipe, which may have been edited, if there is a folder of one.
+    """
+    columns = ("--text", "--numbers", "--categories") if folder is not None else ()
+    try:
+        with renamed(dict.fromkeys(columns, f"--like {folder}")):
+            yield
+    except Exception as error:
+        if folder is None or isinstance(error, InputError):
+            raise
+        message = (f"{folder / RECIPE} is not as data make wrote it ({type(error).__name__}: "
+                   f"{error})")
+        raise InputError.plain("--like", message) from error
+
+
+def _find_columns(found: Look) -> None:
+    """Roles that the options name."""
+    table, options = found.table, found.options
+    for option in ("id", "split", "label"):
+        column = getattr(options, option)
+        if column and column not in table and (option, column) != ("label", NONE):
+            with found.problems.step():
+                raise InputError(f"--{option}", column, f"one of the columns {_listed(table)}")
+    chosen = {"text": options.text, "number": [*options.numbers, *options.raw],
+              "category": options.categories}
+    found.roles = {name: role for role, names in chosen.items() for name in names}
+    if split := options.split or usual(table, ("split",)):
+        found.roles[split] = "split"
+
+
+def _id_candidates(table: pandas.DataFrame, given: str) -> list[str]:
+    """Columns that may hold the ids, the likeliest first.
+
+    These are the index if it does not only count the rows, and one with a usual name; or else the
+    first column and all of distinct texts.
+    """
+    index = [name for name in list(table)[:1] if not name and not is_counter(table[name])]
+    of_neo4j = next((name for name in table if re.search(r":ID(\(|$)", name)), "")
+    named = given if given in table else usual(table, IDS) or of_neo4j
+    if named:
+        return [*([] if given else index), named]
+    first, *rest = list(table)[:20]
+    return [first, *(name for name in rest if table[name].dtype.kind != "f"
+                     and len({*texts(table[name])} - {""}) == len(table))]
+
+
+def _best_id(table: pandas.DataFrame, candidates: list[str],
+             links: pandas.DataFrame | None) -> str:
+    """The first candidate in which most ends of links are found, or else the first."""
+    if links is None or len(candidates) == 1:
+        return candidates[0]
+    for name in candidates:
+        shares = sorted(_shares(links, [*links], texts(table[name])).values())
+        if len(shares) > 1 and shares[-2] >= FOUND:
+            return name
+    return candidates[0]
+
+
+def _one_row_for_each_id(found: Look) -> None:
+    """Leave out rows that are empty or occur twice.
+
+    Raises:
+        InputError: a row has no id, or different rows have one id.
+    """
+    table, file, keep = found.table, found.files[0], found.options.keep
+    filled = table[~(table.isna() | (table.astype(object) == "")).all(axis=1)]
+    ids = pandas.Series(found.ids, dtype=object)[filled.index]
+    if (ids == "").any():
+        row = ids.index[ids == ""][0] + 1
+        raise InputError.plain(file, f"row {row} has no id", "Give each node an id")
+    repeated = filled[ids.duplicated(keep=False)].astype(str)
+    unique = filled.drop(repeated.index[repeated.duplicated()])
+    ids = ids[unique.index]
+    if ids.duplicated().any() and not keep:
+        named = listed([repr(name) for name in ids[ids.duplicated()].unique()], 5)
+        raise InputError.plain(file, f"the id {named} occurs several times with different cells",
+                               "Give each node its own id, or add --keep first or --keep last")
+    kept = unique[~ids.duplicated(keep=keep or "first")]
+    found.table, found.kept = kept.reset_index(drop=True), kept.index.tolist()
+    for before, after, text in ((table, filled, "left out: empty"),
+                                (filled, unique, "merged: equal to another row"),
+                                (unique, kept, f"left out: same id as another row (--keep {keep}"
+                                 ")")):
+        count = len(before) - len(after)
+        found.notes += [f"{file}: {counted(count, 'row')} {text}"] * (count > 0)
+
+
+def _connect(found: Look, links: pandas.DataFrame) -> None:
+    """Read the links, and tell which columns of them are read."""
+    file, place = found.files[1], pandas.Index(found.ids, dtype=object).unique()
+    chosen = ends(links, found.options.ends, place, file)
+    unread = [name for name in links if name not in chosen and not NAMELESS.fullmatch(name)]
+    found.notes.append(f"{file}: links join the columns {chosen[0]} and {chosen[1]}"
+                       + f"; not read: {listed(unread)}; edge weights are not used" * bool(unread))
+    found.edges, found.unknown = connected(links, chosen, place)
+    if found.unknown:
+        named = listed([repr(name) for name in found.unknown], 3)
+        count = len(links) - found.edges.shape[1]
+        if not found.options.skip_missing:
+            message = (f"{count} of {len(links)} links name ids that are not in the node table: "
+                       f"{named}")
+            raise InputError.plain(file, message, "Fix the ids, name the columns of ids with --ends"
+                                   " and --id, or leave out these links with --skip-missing")
+        found.notes.append(f"{counted(count, 'link')} to unknown ids left out: {named}")
+    if not (found.edges[0] != found.edges[1]).any() and not found.problems.errors:
+        raise InputError.plain(file, "no link joins two nodes", "Give at least one link")
+
+
+def connected(links: pandas.DataFrame, ends: Sequence[str],
+              ids: pandas.Index) -> tuple[np.ndarray, Counter[str]]:
+    """Node numbers ``[2, E]`` of links, and how often each id that is no node occurs in others."""
+    cells = [whole_numbers(texts(links[name])) for name in ends]
+    pairs = np.array([ids.get_indexer(pandas.Index(column, dtype=object)) for column in cells])
+    strange = (pairs < 0).any(0)
+    unknown = Counter(cells[end][link] for link in np.flatnonzero(strange).tolist()
+                      for end in (0, 1) if pairs[end, link] < 0)
+    return pairs[:, ~strange].astype(np.int64), unknown
+
+
+def ends(links: pandas.DataFrame, given: Sequence[str], ids: pandas.Index,
+         file: str) -> Sequence[str]:
+    """The two columns of ids: named, of a usual pair of names, or the only two that hold ids.
+
+    Raises:
+        InputError: there is no such column, or it is not clear which two.
+    """
+    named = [name for name in links if not NAMELESS.fullmatch(name)]
+    absent = [name for name in given if name not in links]
+    if absent or len(named) < 2:
+        message = (f"it has no column {', '.join(absent)}" if absent
+                   else "it needs two columns of node ids")
+        raise InputError.plain(file, message, f"Its columns are {_listed(links)}")
+    if given or len(named) == 2:
+        return list(given) or named
+    shares = _shares(links, named, ids)
+    if pairs := _usual_ends(named):
+        return next((pair for pair in pairs if min(map(shares.__getitem__, pair)) >= FOUND),
+                    pairs[0])
+    if named == [str(place + 1) for place in range(len(named))] and not (
+            is_counter(links["1"]) and shares["3"] >= FOUND):
+        return named[:2]  # lines without a header begin with two ids
+    fit = [name for name in named if shares[name] >= FOUND and not is_counter(links[name])]
+    if len(fit) != 2:
+        raise InputError.plain(file, "it is not clear which two columns hold the ids of nodes: "
+                               f"{listed(fit or named)}", "Name them with --ends COLUMN COLUMN")
+    return fit
+
+
+def _usual_ends(names: Sequence[str]) -> list[list[str]]:
+    """Pairs of columns with usual names, such as source and target, node1 and node2."""
+    # neo4j-admin puts a group behind, as in :START_ID(Person).
+    plain = {re.sub(r"[\W_]|id$|(?<=.)node", "", name.lower().partition("(")[0]): name
+             for name in reversed(names)}
+    numbered = [(name, name[:-1] + "2") for name in plain if name[1:].endswith("1")]
+    return [[plain[a], plain[b]] for a, b in (*ENDS, *numbered) if a in plain and b in plain]
+
+
+def _shares(links: pandas.DataFrame, names: Sequence[str],
+            ids: Collection[str]) -> dict[str, float]:
+    """Share of the cells of each column that are ids of nodes."""
+    known = {*ids}
+    return {name: float(np.mean([cell in known for cell in whole_numbers(texts(links[name]))]))
+            if len(links) else 0.0 for name in names}
+
+
+def _find_label(found: Look) -> None:
+    """The column of labels by its name, if its values repeat.
+
+    Raises:
+        InputError: none has such a name, but some could be classes.
+    """
+    options = found.options
+    if options.label:
+        found.roles |= {options.label: "label"} if options.label in found.table else {}
+        return
+    free = found.table.loc[:, [name not in found.roles for name in found.table]]
+    names = [name for each in LABELS if (name := usual(free, (each,)))]
+    if options.like:
+        names = names[:1] if names and names[0].lower() == LABELS[0] else []
+
+    def sizes(name: str) -> Counter[str]:
+        return Counter(cell for cell in texts(free[name]) if cell.lower() not in MISSING | {""})
+
+    fit = next((name for name in names if len(size := sizes(name)) <= FEW
+                or size.total() >= 2 * len(size)), "")
+    if fit or options.like:
+        found.roles |= {fit: "label"} if fit else {}
+        return
+    candidates = [f"{name} ({len(size)} values)" for name in free
+                  if not NAMELESS.fullmatch(name) and 2 <= len(size := sizes(name)) <= 100
+                  and size.total() >= 5 * len(size)]
+    if candidates or names:
+        message = (f"the column {names[0]} has {len(sizes(names[0]))} values, which hardly repeat, "
+                   "so they are no classes" if names else "no column is named label")
+        hint = "Name the column of classes"
+        hint += f", perhaps {listed(candidates, 4)}" * bool(candidates)
+        raise InputError.plain("--label", message, f"{hint}; or give --label none")
+
+
+def _read_labels(found: Look) -> None:
+    """Clean the labels, and read the split."""
+    column = next((name for name, role in found.roles.items() if role == "label"), "")
+    cells, split = found.column("label"), found.column("split")
+    if cells is not None:
+        found.labels, notes = cleaned(cells, column)
+        found.notes += notes
+    elif not found.options.like and not found.problems.errors:
+        found.notes.append("! no column of classes was found, so no node has a label; name one "
+                           "with --label")
+    with found.problems.step():
+        if split is not None and (column or not found.problems.errors):
+            found.parts = _parts(split, found.labels, found.ids)
+
+
+def _find_features(found: Look, others: bool) -> None:
+    """Learn the recipe of features, or read it."""
+    options, table = found.options, found.table
+    numbers = [*options.numbers]
+    if numbers == ["*"]:
+        found.roles.pop("*")
+        numbers = features.number_columns(table, [*found.roles])
+        found.roles |= dict.fromkeys(numbers, "number")
+    if options.like:
+        with _blame_recipe(options.like):
+            found.recipe = _recipe(options.like)
+            found.roles = {name: role for kind, role in ROLES.items() if kind in found.recipe
+                           for name in found.recipe[kind]["columns"]} | found.roles
+            found.notes += features.drift(found.recipe, table, options.like)
+    else:
+        found.recipe = features.learn(table, options.text, numbers, options.raw, options.categories,
+                                      options.words)
+    if not (found.recipe or others or options.spectral):
+        raise InputError.plain(
+            "features", f"no column is chosen of {_listed(table)}",
+            "Choose columns with --text, --numbers or --categories, or give --embeddings; "
+            "--spectral 64 makes features from the links alone")
+
+
+def _tell_columns(found: Look) -> None:
+    """What each column is used for, and cells that are read differently from how they are written.
+    """
+    for name, role in found.roles.items():
+        if name not in found.table or features.is_numeric(found.table[name]):
+            continue
+        cells = texts(found.table[name])
+        if role in ("number", "category"):
+            present = features.present(cells, role)
+            found.notes += changes(name, cells, present, "empty")
+            if role == "number":
+                found.notes += changes(name, present, features.numbers(cells), "numbers")
+    used = {role: [name or "(index)" for name in found.table if found.roles.get(name) == role]
+            for role in ("id", "label", "split", "text", "number", "category")}
+    columns = "; ".join(f"{role} {listed(names)}" for role, names in used.items() if names)
+    unread = [name or "(index)" for name in found.table if name not in found.roles]
+    found.notes.append(f"columns: {columns}" + f"; not read: {listed(unread)}" * bool(unread)
+                       + " (--text, --numbers and --categories read columns)"
+                       * bool(unread and not found.options.like))
+
+
+def _recipe(folder: Path) -> features.Recipe:
+    recipe = json.loads(regular(folder / RECIPE).read_text(encoding="utf-8"))
+    if recipe.get("spectral"):
+        message = f"{folder} has spectral features, which cannot be made for another graph"
+        raise InputError.plain("--like", message, "Use a folder without --spectral")
+    return recipe
+
+
+def _parts(cells: Sequence[str], labels: Sequence[str] | None, ids: Sequence[str]) -> list[str]:
+    parts = [cell.lower() for cell in cells]
+    for part, label, id in zip(parts, labels or [""] * len(parts), ids):
+        if part not in ("", *PARTS):
+            raise InputError.plain("--split", f"the node {id} has the part {part!r}",
+                                   f"Use {', '.join(PARTS)}, or nothing")
+        if part and not label:
+            raise InputError.plain(
+                "--split", f"the {part} node {id} has no label", "Leave the split of unlabelled "
+                "nodes empty; they are predicted in any case")
+    return parts
+
+
+def usual(table: pandas.DataFrame, names: Sequence[str]) -> str:
+    """The first column with one of some usual names, whatever its case; empty = there is none."""
+    columns = {name.lower(): name for name in reversed(list(table))}
+    by_suffix = {f":{name.lower().rpartition(':')[2]}": name for name in table if ":" in name}
+    return next((group[name] for group in (columns, by_suffix) for name in names if name in group),
+                "")
+
+
+def _listed(table: pandas.DataFrame) -> str:
+    return ", ".join(name or "(index)" for name in table)

@@ -1,0 +1,88 @@
+"""Class labels as people write them: words for a missing label, and whole numbers with a point."""
+from __future__ import annotations
+
+import difflib
+import itertools
+import re
+from collections import Counter
+from typing import Sequence
+
+from graphgym_srnc.text import counted, one_line, short
+
+EMPTY = {"nan", "na", "n/a", "#n/a", "<na>", "nat", "null", "none"}
+"""Words, in lower case, that programs write for an empty cell."""
+
+MISSING = EMPTY | {"unknown", "unlabeled", "unlabelled", "unclassified", "undefined", "unspecified",
+                   "not labeled", "not labelled", "no label", "nolabel", "missing", "?", "-", "--",
+                   "-1", "inf", "-inf"}
+"""The same for a node without a label."""
+
+MAX_COMPARED, SIMILARITY = 300, 0.9
+"""Maximum number of class names that are compared, and the similarity of names that look alike."""
+
+
+def cleaned(cells: Sequence[str], column: str = "label") -> tuple[list[str], list[str]]:
+    """Clean class labels.
+
+    Words for a missing label become empty. If every label is a whole number, ``1.0`` becomes ``1``.
+
+    Args:
+        cells: labels ``[V]``; an empty cell is a node without a label.
+        column: name of the labels in notes.
+
+    Returns:
+        Labels ``[V]``, empty for a node without one, and a sentence about each change.
+    """
+    written = [one_line(cell) for cell in cells]
+    whole = whole_numbers(written)
+    labels = ["" if cell.lower() in MISSING else cell for cell in whole]
+    notes = changes(column, written, whole, "whole numbers")
+    notes += changes(column, whole, ["" if cell == "-1" else label
+                                     for cell, label in zip(whole, labels)], "no label")
+    names = sorted({*labels} - {""})
+    notes += [f"! similar labels: {a!r} and {b!r}. If they are the same class, give them the same "
+              "name in the table." for a, b in similar(names)]
+    return labels, notes
+
+
+def whole_numbers(cells: Sequence[str]) -> list[str]:
+    """Cells without the ``.0`` of whole numbers, unless one of the cells is another text."""
+    if any(cell.endswith("0") and "." in cell for cell in cells) and all(
+            cell.lower() in MISSING or re.fullmatch(r"[+-]?\d+(\.0*)?", cell)
+            for cell in cells if cell):
+        return [cell.partition(".")[0] if cell.lower() not in MISSING else cell for cell in cells]
+    return [*cells]
+
+
+def changes(column: str, before: Sequence[str], after: Sequence[str], kind: str) -> list[str]:
+    """How many cells of a column are read differently from how they are written, and which."""
+    changed = Counter((old, new) for old, new in zip(before, after) if old != new)
+    if not changed:
+        return []
+    (old, new), _ = changed.most_common(1)[0]
+    example = f"{short(old)!r}" + f" as {new}" * bool(new) + ", and similar" * (len(changed) > 1)
+    return [f"{column}: {counted(changed.total(), 'cell')} read as {kind}: {example}"]
+
+
+def similar(names: Sequence[str]) -> list[tuple[str, str]]:
+    """Pairs of names that may mean one class: equal letters and digits, or nearly equal letters."""
+    letters = {name: re.sub(r"[\W_]", "", name.lower().replace("&", "and"))
+               for name in names[:MAX_COMPARED]}
+
+    def alike(a: str, b: str) -> bool:
+        numbers = [_number(name) for name in (a, b)]
+        if None not in numbers:
+            return numbers[0] == numbers[1]
+        a, b = letters[a], letters[b]
+        if re.sub(r"\D", "", a) != re.sub(r"\D", "", b) or min(len(a), len(b)) < 5:
+            return a == b != ""
+        return difflib.SequenceMatcher(None, a, b).ratio() >= SIMILARITY
+
+    return [(a, b) for a, b in itertools.combinations(letters, 2) if alike(a, b)]
+
+
+def _number(name: str) -> float | None:
+    try:
+        return float(name)
+    except ValueError:
+        return None

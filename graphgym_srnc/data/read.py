@@ -1,0 +1,173 @@
+"""Text tables as frames of text cells, so that an id such as 007 or of 19 digits stays unchanged.
+
+All functions raise :class:`InputError`, which names the file, if it cannot be read or is no table.
+"""
+from __future__ import annotations
+
+import csv
+import difflib
+import gzip
+import io
+import itertools
+import re
+import sys
+import zlib
+from functools import cache
+from pathlib import Path
+from typing import Collection
+
+import pandas
+
+from graphgym_srnc.atomic import regular
+from graphgym_srnc.data import limits
+from graphgym_srnc.errors import InputError
+from graphgym_srnc.text import clean
+
+SEPARATORS = (",", ";", "\t")
+NAMELESS = re.compile(r"(Unnamed: \d+)?")
+"""Names that pandas gives to the index, which it writes as the first column."""
+
+
+def table(path: Path) -> pandas.DataFrame:
+    """Read a table whose first line names its columns."""
+    rows = cells(path)
+    return with_header(rows.iloc[1:], rows.iloc[0].tolist(), path.name)
+
+
+def with_header(rows: pandas.DataFrame, names: list[str], file: str) -> pandas.DataFrame:
+    """A frame of rows under other column names, which must differ; numbered from row 0."""
+    if len(set(names)) < len(names):
+        message = f"two columns have the same name: {', '.join(map(str, names))}"
+        raise InputError.plain(file, message, "Give each column its own name")
+    if not len(rows):
+        raise InputError.plain(file, "it has a header and no rows", "Write a line for each node")
+    return rows.set_axis(names, axis=1).reset_index(drop=True)
+
+
+def links(path: Path, ids: Collection[str], notes: list[str]) -> pandas.DataFrame:
+    """Read a list of links, with or without a line of names; columns without names are 1, 2, ...
+
+    Args:
+        path: lines that begin with two ids, or a table with two columns of ids.
+        ids: those of all nodes: a first line without any of them names columns.
+        notes: a sentence is appended if the first line could also be a header.
+    """
+    rows = cells(path, ragged=True)
+    first, width = rows.iloc[0].tolist(), rows.shape[1]
+    few = (rows != "").sum(axis=1) < 2
+    if few.any():
+        line = ",".join(filter(None, rows[few].iloc[0]))[:80]
+        raise InputError.plain(path.name, f"it has the line {line!r}",
+                               "Write the ids of two nodes on each line")
+    counts = first == [str(place) for place in range(width)]
+    if any(cell in ids for cell in first) and not (counts and width > 2):
+        notes += [f"{path.name}: the first line, {','.join(first)}, is read as a link; if it is a "
+                  "header, replace it by two words"] * counts
+        return rows.set_axis([str(place + 1) for place in rows], axis=1)
+    names = [name or f"column {place + 1}" * (place > 0) for place, name in enumerate(first)]
+    if len(rows) < 2:
+        raise InputError.plain(path.name, "it has a header and no link", "Give at least one link")
+    return with_header(rows.iloc[1:], names, path.name)
+
+
+def cells(path: Path, ragged: bool = False, blank: bool = False) -> pandas.DataFrame:
+    """The stripped cells of each line, without a header, in columns 0, 1, ...
+
+    Cells are separated by commas, semicolons or tabs: by the mark that splits the first lines into
+    equally many cells, and into the most of them. Files other than ``.csv`` and ``.tsv`` may have
+    comment lines that begin with # or %. They, and files of links, may be separated by spaces.
+
+    Args:
+        path: the file, perhaps a ``.gz``.
+        ragged: a file of links, whose lines may have different numbers of cells.
+        blank: keep empty lines, as in a list of labels of which some are missing.
+    """
+    content = text(path)
+    kind = path.name.removesuffix(".gz").rpartition(".")[2].lower()
+    if kind not in ("csv", "tsv"):
+        content = re.sub(r"(?m)^[#%].*\n?", "", content)
+    mark: str = "\t" if kind == "tsv" else max(SEPARATORS, key=lambda each: _fit(content, each))
+    lines = [f"{line}\n" for line in content.removesuffix("\n").split("\n")]
+    first = next((line for line in lines if line.strip()), "")
+    try:
+        # pandas' fast reader does not distinguish a short line from one with empty cells.
+        if (kind not in ("csv", "tsv") or ragged) and not any(each in first for each in SEPARATORS):
+            rows = [line.split() for line in lines]
+        else:
+            rows = [*csv.reader(lines, delimiter=mark, strict=True)]
+    except csv.Error as error:
+        hint = "Put cells with a separator or a line break into quotes"
+        raise InputError.plain(path.name, f"it is not a table ({error})", hint) from error
+    rows = [row or [""] for row in rows if row or blank]
+    if not rows:
+        raise InputError.plain(path.name, "the file is empty",
+                               "Write a line for each node or link")
+    width = max(map(len, rows)) if ragged or blank else len(rows[0])
+    wrong = [number for number, row in enumerate(rows) if len(row) != width]
+    if wrong and not (ragged or blank):
+        others = f"; {len(wrong) - 1} more rows have a wrong number too" * (len(wrong) > 1)
+        message = (f"row {wrong[0]} has {len(rows[wrong[0]])} cell(s), and the first line has "
+                   f"{width}{others}")
+        raise InputError.plain(path.name, message)
+    columns = itertools.zip_longest(*rows, fillvalue="")
+    return pandas.DataFrame({place: [cell.strip() for cell in column]
+                             for place, column in enumerate(columns)}, dtype=object)
+
+
+def stripped(frame: pandas.DataFrame) -> pandas.DataFrame:
+    """A frame whose cells are Python's texts without spaces at their ends, empty if missing."""
+    columns = [[str(cell).strip() for cell in frame.iloc[:, place].astype("string").fillna("")]
+               for place in range(frame.shape[1])]
+    return pandas.DataFrame(dict(enumerate(columns)), dtype=object).set_axis(frame.columns, axis=1)
+
+
+def text(path: Path) -> str:
+    """The content of a UTF-8 file, perhaps a ``.gz``, with line feeds at the end of its lines."""
+    content = binary(path)
+    encoding = "utf-16" if content[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
+    try:
+        decoded = io.StringIO(content.decode(encoding), newline=None).read()
+    except UnicodeDecodeError as error:
+        raise InputError.plain(path.name, f"it is not text in UTF-8 ({error})") from error
+    if "\0" in decoded:
+        raise InputError.plain(path.name, "it is not a text file: it contains zero bytes")
+    return decoded
+
+
+def binary(path: Path) -> bytes:
+    """The bytes of a file, unpacked if it is a ``.gz``."""
+    try:
+        limits.check_file(path)
+        if path.suffix != ".gz":
+            return regular(path).read_bytes()
+        with gzip.open(regular(path)) as file:
+            return file.read()
+    except (OSError, EOFError, zlib.error) as error:
+        cause = getattr(error, "strerror", None) or str(error)
+        missing = isinstance(error, FileNotFoundError)
+        beside = [other.name for other in path.parent.glob("*") if missing]
+        near = ", ".join(difflib.get_close_matches(path.name, beside, 3))
+        hint = f"Did you mean {near}?" * bool(near)
+        raise InputError.plain(str(path), f"the file cannot be read ({cause})", hint) from error
+
+
+def is_counter(cells: pandas.Series) -> bool:
+    """Whether cells count the rows: 0, 1, 2, ... or 1, 2, 3, ..."""
+    return any([*map(str, cells)] == [*map(str, range(start, start + len(cells)))]
+               for start in (0, 1) if len(cells) and str(cells.iloc[0]) == str(start))
+
+
+@cache
+def tell(note: str) -> None:
+    """Print a note on how a file was read to stderr, once."""
+    print(f"note: {clean(note)}", file=sys.stderr, flush=True)
+
+
+def _fit(content: str, separator: str) -> tuple[bool, int]:
+    """Whether a mark splits the first lines into equally many cells, two or more; how many."""
+    lines = csv.reader(io.StringIO(content), delimiter=separator, strict=True)
+    try:
+        counts = [len(row) for row in itertools.islice(lines, 20) if row]
+    except csv.Error:
+        return False, content.partition("\n")[0].count(separator) + 1
+    return len(set(counts)) == 1 and counts[0] > 1, counts[0] if counts else 0
