@@ -16,7 +16,7 @@ EXTRAS = {
     "excel": ["openpyxl>=3.1"],
     "docs": ["mkdocs-material>=9.5", "mkdocstrings[python]>=0.26", "latex2mathml>=3.77"],
     "dev": ["build>=1.0.3", "hypothesis>=6.100", "ipykernel>=6.29", "mypy>=1.11",
-            "nbclient>=0.10", "networkx>=3.0", "pytest>=8.0", "pytest-xdist>=3.5",
+            "nbclient>=0.10", "pytest>=8.0", "pytest-xdist>=3.5",
             "ruff>=0.5", "statsmodels>=0.14"],
 }
 

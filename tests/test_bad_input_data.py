@@ -308,7 +308,7 @@ def test_a_small_file_does_not_fill_the_memory(tmp_path, monkeypatch):
     sp.save_npz(tmp_path / "wide.npz", wide)
     (tmp_path / "edges.csv").write_text("0,1\n")
     (tmp_path / "labels.csv").write_text("0\n1\n")
-    error = refused("features", own_file, path=str(tmp_path / "edges.csv"), labels_per_class=1,
+    error = refused("wide.npz", own_file, path=str(tmp_path / "edges.csv"), labels_per_class=1,
                     features=str(tmp_path / "wide.npz"), labels=str(tmp_path / "labels.csv"))
     assert "GiB" in str(error)
 

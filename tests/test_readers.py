@@ -103,6 +103,16 @@ def test_row_numbers_before_links_without_a_header_are_no_ends(tmp_path):
     assert status == 0 and links_of(out) == {*LINKS}
 
 
+@pytest.mark.parametrize("order", [("k", "a", "b"), ("w", "a", "b"), ("a", "b", "w")])
+def test_columns_without_usual_names_that_all_hold_ids_are_asked_for(order):
+    frame = pandas.DataFrame({"a": range(V), "b": [(i + 3) % V for i in range(V)], "w": 1,
+                              "k": range(V)})
+    edges = frame[[*order]].set_axis(["x", "y", "z"], axis=1)
+    nodes = pandas.DataFrame({"f": [i / 7 for i in range(V)], "label": TEAMS})
+    with pytest.raises(InputError, match="x, y and z"):
+        from_frames(nodes, edges)
+
+
 def test_ids_are_the_column_that_links_name(tmp_path):
     frame = pandas.DataFrame({"name": [f"n{i}" for i in range(V)], "label": TEAMS, "a": range(V)})
     frame.to_csv(tmp_path / "n.csv")  # with pandas' index as first column

@@ -65,8 +65,11 @@ def from_frames(nodes: pandas.DataFrame, edges: pandas.DataFrame, *, id: str = "
         if not isinstance(frame, pandas.DataFrame):
             raise InputError.plain(name, f"it is a {type(frame).__name__}",
                                    "Give a pandas.DataFrame")
-    nodes, edges = (frame.set_axis([*map(str, frame.columns)], axis=1) for frame in (nodes, edges))
+    nodes, edges = (frame.set_axis([str(name).strip() for name in frame.columns], axis=1)
+                    for frame in (nodes, edges))
     for name, frame in (("nodes", nodes), ("edges", edges)):
+        if not len(frame):
+            raise InputError.plain(name, "the frame has no rows")
         if not frame.columns.is_unique:
             repeated = frame.columns[frame.columns.duplicated()][0]
             raise InputError.plain(name, f"two columns have the same name, {repeated}",

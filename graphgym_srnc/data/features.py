@@ -290,7 +290,7 @@ def _numbers(table: pandas.DataFrame, columns: Sequence[str],
 
 def _cells(table: pandas.DataFrame, name: str, option: str) -> list[str]:
     if name not in table:
-        raise InputError(option, name, f"one of the columns {', '.join(table)}")
+        raise InputError(option, name, f"one of the columns {', '.join(filter(None, table))}")
     return texts(table[name])
 
 

@@ -339,10 +339,9 @@ def ends(links: pandas.DataFrame, given: Sequence[str], ids: pandas.Index,
     if pairs := _usual_ends(named):
         return next((pair for pair in pairs if min(map(shares.__getitem__, pair)) >= FOUND),
                     pairs[0])
-    if named == [str(place + 1) for place in range(len(named))] and not (
-            is_counter(links["1"]) and shares["3"] >= FOUND):
-        return named[:2]  # lines without a header begin with two ids
-    fit = [name for name in named if shares[name] >= FOUND and not is_counter(links[name])]
+    fit = [name for name in named if shares[name] >= FOUND]
+    if fit[:2] == ["1", "2"] and not (is_counter(links["1"]) and len(fit) > 2):
+        return fit[:2]  # lines without a header begin with two ids
     if len(fit) != 2:
         raise InputError.plain(file, "it is not clear which two columns hold the ids of nodes: "
                                f"{listed(fit or named)}", "Name them with --ends COLUMN COLUMN")
@@ -454,7 +453,8 @@ def _tell_columns(found: Look) -> None:
     used = {role: [name or "(index)" for name in found.table if found.roles.get(name) == role]
             for role in ("id", "label", "split", "text", "number", "category")}
     columns = "; ".join(f"{role} {listed(names)}" for role, names in used.items() if names)
-    unread = [name or "(index)" for name in found.table if name not in found.roles]
+    unread = [name or "(index)" for name in found.table if name not in found.roles
+              and not (NAMELESS.fullmatch(name) and is_counter(found.table[name]))]
     found.notes.append(f"columns: {columns}" + f"; not read: {listed(unread)}" * bool(unread)
                        + " (--text, --numbers and --categories read columns)"
                        * bool(unread and not found.options.like))

@@ -36,24 +36,18 @@ def check(file: Path | str, needed: int, size: int) -> None:
         file: the file, which the error names.
         needed: bytes that the content takes once it is read.
         size: bytes of the file, or of a member of an archive.
-
-    Raises:
-        InputError: ``needed`` is above the limit.
     """
-    gib = os.environ.get(OPTION, "1")
+    gib, memory = os.environ.get(OPTION, "1"), psutil.virtual_memory().total
     if not re.fullmatch(r"\d{1,9}(\.\d{0,9})?", gib):
         raise InputError.plain(OPTION, f"{gib!r} is not a number of GiB, such as 4 or 0.5")
     most = max(float(gib) * 2 ** 30, RATIO * size)
-    memory = psutil.virtual_memory().total
-    if needed <= min(most, memory):
-        return
-    allowed, hint = f"this machine has {memory / 2 ** 30:,.2f} GiB", ""
-    if most <= memory:
-        allowed = f"{size:,} bytes may take {most / 2 ** 30:,.2f} GiB"
-        hint = (f"If you trust the file, set the environment variable {OPTION} to "
-                f"{math.ceil(needed / 2 ** 30)} or more")
-    message = f"it needs at least {needed / 2 ** 30:,.2f} GiB of memory, and {allowed}"
-    raise InputError.plain(getattr(file, "name", file), message, hint)
+    if needed > min(most, memory):
+        message = (f"it needs at least {needed / 2 ** 30:,.2f} GiB of memory; its {size:,} bytes "
+                   f"may take {most / 2 ** 30:,.2f} GiB, and this machine has "
+                   f"{memory / 2 ** 30:,.2f} GiB")
+        hint = (f"If you trust the file and have the memory, set the environment variable {OPTION} "
+                f"to {math.ceil(needed / 2 ** 30)} or more")
+        raise InputError.plain(getattr(file, "name", file), message, hint)
 
 
 def check_table(file: Path, rows: int, columns: int) -> None:
@@ -65,9 +59,6 @@ def check_file(path: Path) -> None:
     """Refuse a file of a table before it is read; all but known formats are text.
 
     A file that does not exist or is damaged passes: its reader tells what is wrong.
-
-    Raises:
-        InputError: see :func:`check`.
     """
     checks = {".xlsx": check_excel, ".parquet": check_parquet, ".mat": check_matlab}
     try:
@@ -100,14 +91,15 @@ def check_excel(path: Path) -> None:
     from openpyxl import load_workbook
     with zipfile.ZipFile(regular(path)) as archive:
         check(path, sum(member.file_size for member in archive.infolist()), path.stat().st_size)
+    rows = columns = 0
     with contextlib.closing(load_workbook(path, read_only=True)) as book:
-        book.worksheets[0].reset_dimensions()  # those in the file may be wrong
-        rows = columns = 0
-        for number, row in enumerate(book.worksheets[0].iter_rows(values_only=True), 1):
+        sheet, *_ = book.worksheets
+        sheet.reset_dimensions()  # those in the file may be wrong
+        for number, row in enumerate(sheet.iter_rows(values_only=True), 1):
             if filled := [place for place, cell in enumerate(row, 1) if cell is not None]:
                 rows, columns = number, max(columns, filled[-1])
             if number % 2 ** 16 == 0:  # a cell may be in any row, and the reader counts up to it
-                check_table(path, number, max(columns, 1))
+                check_table(path, number, 1)
     check_table(path, rows, columns)
 
 

@@ -1,6 +1,7 @@
 """What a graph folder may hold beside numbers: ids and texts of nodes, names of features."""
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,7 +12,7 @@ NODES, WORDS = "nodes.csv", "words.txt"
 
 
 class Names(NamedTuple):
-    """Names in the order of nodes and feature columns; None = not told."""
+    """Names in the order of nodes and feature columns; None = there are none."""
 
     ids: list[str] | None
     texts: list[str] | None
@@ -23,34 +24,29 @@ def of_folder(path: Path, num_nodes: int | None = None, num_features: int | None
 
     Args:
         path: the folder; a file has no names.
-        num_nodes: how many lines below its first ``nodes.csv`` must have, with columns ``id``,
-            ``text`` or both.
-        num_features: how many lines ``words.txt`` must have.
+        num_nodes: number of lines that ``nodes.csv`` must have below its header, which names a
+            column ``id``, ``text`` or both.
+        num_features: number of lines that ``words.txt`` must have.
 
     Raises:
         InputError: a file cannot be read, has other columns, or another number of lines.
     """
     ids = texts = words = None
     if (path / NODES).is_file():
-        table = read.table(path / NODES)
-        table = table.set_axis(table.columns.str.lower(), axis=1)
-        if not {"id", "text"} & {*table}:
-            raise InputError.plain(NODES, f"its first line is {','.join(table)[:80]!r}",
+        columns = {name.lower(): [*cells] for name, cells in read.table(path / NODES).items()}
+        ids, texts = columns.get("id"), columns.get("text")
+        if not ids and not texts:
+            raise InputError.plain(NODES, f"its first line is {','.join(columns)[:80]!r}",
                                    "Name the columns id, text or both there")
-        ids, texts = (table[name].tolist() if name in table else None for name in ("id", "text"))
-        _check(NODES, len(table), num_nodes, "node")
-        repeated = table["id"][table["id"].duplicated()] if ids is not None else ()
-        if len(repeated):
-            raise InputError.plain(NODES, f"the id {repeated.iloc[0]} occurs twice",
+        (repeated, count), = Counter(ids or [""]).most_common(1)
+        if count > 1:
+            raise InputError.plain(NODES, f"the id {repeated} occurs {count} times",
                                    "Give each node its own id")
     if (path / WORDS).is_file():
-        words = read.text(path / WORDS).removesuffix("\n").split("\n")
-        words = [word.strip() for word in words]
-        _check(WORDS, len(words), num_features, "feature column")
+        words = [*map(str.strip, read.text(path / WORDS).removesuffix("\n").split("\n"))]
+    for file, lines, wanted, what in ((NODES, ids or texts, num_nodes, "node"),
+                                      (WORDS, words, num_features, "feature column")):
+        if lines and wanted not in (None, len(lines)):
+            raise InputError.plain(file, f"it has {len(lines)} lines for {wanted} {what}s",
+                                   f"Write one line for each {what}")
     return Names(ids, texts, words)
-
-
-def _check(file: str, lines: int, wanted: int | None, what: str) -> None:
-    if wanted not in (None, lines):
-        raise InputError.plain(file, f"it has {lines} lines for {wanted} {what}s",
-                               f"Write one line for each {what}")

@@ -28,20 +28,25 @@ NAMELESS = re.compile(r"(Unnamed: \d+)?")
 """Names that pandas gives to the index, which it writes as the first column."""
 
 
+def kind(path: Path) -> str:
+    """The suffix of a file in lower case, without ``.gz``."""
+    return Path(path.name.removesuffix(".gz")).suffix.lower()
+
+
 def table(path: Path) -> pandas.DataFrame:
     """Read a table whose first line names its columns."""
-    rows = cells(path)
-    return with_header(rows.iloc[1:], rows.iloc[0].tolist(), path.name)
+    return headed(cells(path), path.name)
 
 
-def with_header(rows: pandas.DataFrame, names: list[str], file: str) -> pandas.DataFrame:
-    """A frame of rows under other column names, which must differ; numbered from row 0."""
+def headed(rows: pandas.DataFrame, file: str, what: str = "rows") -> pandas.DataFrame:
+    """The rows below the first one, whose cells become the names of the columns."""
+    names = [name or f"column {place + 1}" * (place > 0) for place, name in enumerate(rows.iloc[0])]
     if len(set(names)) < len(names):
-        message = f"two columns have the same name: {', '.join(map(str, names))}"
+        message = f"two columns have the same name: {', '.join(names)}"
         raise InputError.plain(file, message, "Give each column its own name")
-    if not len(rows):
-        raise InputError.plain(file, "it has a header and no rows", "Write a line for each node")
-    return rows.set_axis(names, axis=1).reset_index(drop=True)
+    if len(rows) < 2:
+        raise InputError.plain(file, f"it has a header and no {what}", "Write a line for each")
+    return rows.iloc[1:].set_axis(names, axis=1).reset_index(drop=True)
 
 
 def links(path: Path, ids: Collection[str], notes: list[str]) -> pandas.DataFrame:
@@ -53,21 +58,18 @@ def links(path: Path, ids: Collection[str], notes: list[str]) -> pandas.DataFram
         notes: a sentence is appended if the first line could also be a header.
     """
     rows = cells(path, ragged=True)
-    first, width = rows.iloc[0].tolist(), rows.shape[1]
     few = (rows != "").sum(axis=1) < 2
     if few.any():
         line = ",".join(filter(None, rows[few].iloc[0]))[:80]
         raise InputError.plain(path.name, f"it has the line {line!r}",
                                "Write the ids of two nodes on each line")
-    counts = first == [str(place) for place in range(width)]
-    if any(cell in ids for cell in first) and not (counts and width > 2):
-        notes += [f"{path.name}: the first line, {','.join(first)}, is read as a link; if it is a "
-                  "header, replace it by two words"] * counts
-        return rows.set_axis([str(place + 1) for place in rows], axis=1)
-    names = [name or f"column {place + 1}" * (place > 0) for place, name in enumerate(first)]
-    if len(rows) < 2:
-        raise InputError.plain(path.name, "it has a header and no link", "Give at least one link")
-    return with_header(rows.iloc[1:], names, path.name)
+    first, width = rows.iloc[0].tolist(), rows.shape[1]
+    counts = first == [*map(str, range(width))]
+    if counts and width > 2 or not any(cell in ids for cell in first):
+        return headed(rows, path.name, "link")
+    notes += [f"{path.name}: the first line, {','.join(first)}, is read as a link; if it is a "
+              "header, replace it by two words"] * counts
+    return rows.set_axis([str(place + 1) for place in rows], axis=1)
 
 
 def cells(path: Path, ragged: bool = False, blank: bool = False) -> pandas.DataFrame:
@@ -75,30 +77,29 @@ def cells(path: Path, ragged: bool = False, blank: bool = False) -> pandas.DataF
 
     Cells are separated by commas, semicolons or tabs: by the mark that splits the first lines into
     equally many cells, and into the most of them. Files other than ``.csv`` and ``.tsv`` may have
-    comment lines that begin with # or %. They, and files of links, may be separated by spaces.
+    comment lines that begin with # or % and a space. They, and files of links, may be separated by
+    spaces.
 
     Args:
         path: the file, perhaps a ``.gz``.
         ragged: a file of links, whose lines may have different numbers of cells.
         blank: keep empty lines, as in a list of labels of which some are missing.
     """
-    content = text(path)
-    kind = path.name.removesuffix(".gz").rpartition(".")[2].lower()
-    if kind not in ("csv", "tsv"):
-        content = re.sub(r"(?m)^[#%].*\n?", "", content)
-    mark: str = "\t" if kind == "tsv" else max(SEPARATORS, key=lambda each: _fit(content, each))
-    lines = [f"{line}\n" for line in content.removesuffix("\n").split("\n")]
-    first = next((line for line in lines if line.strip()), "")
+    content, is_csv = text(path), kind(path) in (".csv", ".tsv")
+    content = re.sub(r"(?m)^ +$" + r"|^[#%]+([ \t].*)?(\n|\Z)" * (not is_csv), "", content)
+    mark = "\t" if kind(path) == ".tsv" else max(SEPARATORS, key=lambda each: _fit(content, each))
+    first, lines = content.lstrip("\n").partition("\n")[0], io.StringIO(content)
     try:
         # pandas' fast reader does not distinguish a short line from one with empty cells.
-        if (kind not in ("csv", "tsv") or ragged) and not any(each in first for each in SEPARATORS):
-            rows = [line.split() for line in lines]
+        if (ragged or not is_csv) and not any(each in first for each in SEPARATORS):
+            rows = [*map(str.split, lines)]
         else:
             rows = [*csv.reader(lines, delimiter=mark, strict=True)]
     except csv.Error as error:
         hint = "Put cells with a separator or a line break into quotes"
         raise InputError.plain(path.name, f"it is not a table ({error})", hint) from error
-    rows = [row or [""] for row in rows if row or blank]
+    rows = [[cell.strip() for cell in row] or [""] for row in rows if blank or (
+        any(row) if ragged else row)]
     if not rows:
         raise InputError.plain(path.name, "the file is empty",
                                "Write a line for each node or link")
@@ -109,16 +110,7 @@ def cells(path: Path, ragged: bool = False, blank: bool = False) -> pandas.DataF
         message = (f"row {wrong[0]} has {len(rows[wrong[0]])} cell(s), and the first line has "
                    f"{width}{others}")
         raise InputError.plain(path.name, message)
-    columns = itertools.zip_longest(*rows, fillvalue="")
-    return pandas.DataFrame({place: [cell.strip() for cell in column]
-                             for place, column in enumerate(columns)}, dtype=object)
-
-
-def stripped(frame: pandas.DataFrame) -> pandas.DataFrame:
-    """A frame whose cells are Python's texts without spaces at their ends, empty if missing."""
-    columns = [[str(cell).strip() for cell in frame.iloc[:, place].astype("string").fillna("")]
-               for place in range(frame.shape[1])]
-    return pandas.DataFrame(dict(enumerate(columns)), dtype=object).set_axis(frame.columns, axis=1)
+    return pandas.DataFrame([row + [""] * (width - len(row)) for row in rows], dtype=object)
 
 
 def text(path: Path) -> str:
@@ -138,23 +130,21 @@ def binary(path: Path) -> bytes:
     """The bytes of a file, unpacked if it is a ``.gz``."""
     try:
         limits.check_file(path)
-        if path.suffix != ".gz":
-            return regular(path).read_bytes()
-        with gzip.open(regular(path)) as file:
-            return file.read()
+        content = regular(path).read_bytes()
+        return gzip.decompress(content) if path.suffix == ".gz" else content
     except (OSError, EOFError, zlib.error) as error:
         cause = getattr(error, "strerror", None) or str(error)
-        missing = isinstance(error, FileNotFoundError)
-        beside = [other.name for other in path.parent.glob("*") if missing]
+        beside = [file.name for file in path.parent.glob("*")]
         near = ", ".join(difflib.get_close_matches(path.name, beside, 3))
-        hint = f"Did you mean {near}?" * bool(near)
+        hint = f"Did you mean {near}?" * (isinstance(error, FileNotFoundError) and bool(near))
         raise InputError.plain(str(path), f"the file cannot be read ({cause})", hint) from error
 
 
 def is_counter(cells: pandas.Series) -> bool:
     """Whether cells count the rows: 0, 1, 2, ... or 1, 2, 3, ..."""
-    return any([*map(str, cells)] == [*map(str, range(start, start + len(cells)))]
-               for start in (0, 1) if len(cells) and str(cells.iloc[0]) == str(start))
+    words = [*map(str, cells)]
+    return words[:1] in (["0"], ["1"]) and words == [
+        *map(str, range(int(words[0]), int(words[0]) + len(words)))]
 
 
 @cache

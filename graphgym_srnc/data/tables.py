@@ -1,6 +1,7 @@
 """A graph from tables of text or NumPy arrays: edges, features, labels and a split."""
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from typing import Any
 
@@ -8,12 +9,11 @@ import numpy as np
 import pandas
 import torch
 
-from graphgym_srnc.data import frames, untrusted
+from graphgym_srnc.data import frames, names, untrusted
 from graphgym_srnc.data import labels as label_words
 from graphgym_srnc.data import read as text_tables
 from graphgym_srnc.data.read import NAMELESS, is_counter, tell
-from graphgym_srnc.errors import InputError
-from graphgym_srnc.task import HIDDEN
+from graphgym_srnc.errors import InputError, reading
 
 
 def read(edges: Path, features: Path, labels: Path | None, split: Path | None,
@@ -30,30 +30,28 @@ def read(edges: Path, features: Path, labels: Path | None, split: Path | None,
     Raises:
         InputError: a file cannot be read or is not what it should be.
     """
-    rows = None if labels is None or labels.suffix == ".npy" else _labels(labels)
-    x = _mapped(features) if mapped else _features(features, edges, rows)
-    y, names = (None, ()) if labels is None else (
-        (_array(labels), ()) if rows is None else _numbered(rows, len(x), labels))
-    pairs = _array(edges) if edges.suffix == ".npy" else _edges(edges, len(x))
+    x = _mapped(features) if mapped else _features(features, edges, labels)
+    y, classes = (None, ()) if labels is None else _labels(labels, len(x))
     masks = {} if split is None or not split.exists() else _masks(split, len(x))
-    return {"x": x, "y": y, "edge_index": pairs, **masks}, names
+    return {"x": x, "y": y, "edge_index": _edges(edges, len(x)), **masks}, classes
 
 
-def _features(file: Path, edges: Path, labels: pandas.Series | None) -> np.ndarray:
+def _features(file: Path, edges: Path, labels: Path | None) -> np.ndarray:
     if file.suffix == ".npy":
-        return _array(file)
+        return np.atleast_1d(_array(file))
     if file.suffix == ".npz":
-        with untrusted.reading(file, "a matrix of scipy.sparse.save_npz", "features"):
+        with reading(file, "a matrix of scipy.sparse.save_npz", "features"):
             return untrusted.dense(untrusted.sparse_npz(file))
     rows = text_tables.cells(file)
-    first = rows.iloc[0].tolist()
-    is_header = pandas.to_numeric(pandas.Series(first), errors="coerce").isna().any()
-    if first == [str(column) for column in range(len(first))]:  # as pandas numbers its columns
-        is_header = len(rows) not in _counts_of_nodes(file, edges, labels)
+    first = rows.iloc[0]
+    words = first[pandas.to_numeric(first, errors="coerce").isna()].str.lower()
+    is_header = first[0] == "" or not words.isin(label_words.EMPTY | {""}).all()
+    if [*first] == [*map(str, range(len(first)))]:  # as pandas numbers its columns
+        is_header = _need_no_more(len(rows) - 1, file, edges, labels)
         if is_header:
             tell(f"{file}: the first line, {','.join(first)[:20]}, is read as a header")
     if is_header:
-        rows = text_tables.with_header(rows.iloc[1:], [*range(len(first))], file.name)
+        rows = rows.iloc[1:]
         if NAMELESS.fullmatch(first[0]):
             if not is_counter(rows[0]) or len(first) == 1:
                 raise InputError.plain(file.name, "its first column has no name and does not count "
@@ -68,19 +66,19 @@ def _features(file: Path, edges: Path, labels: pandas.Series | None) -> np.ndarr
         raise InputError.plain(file.name, message, hint) from error
 
 
-def _counts_of_nodes(features: Path, edges: Path, labels: pandas.Series | None) -> set[int]:
-    """How many nodes the other files of a graph seem to have."""
-    found = set() if labels is None else {len(labels) if labels.index.name is None
-                                          else 1 + max(labels.index, default=0)}
-    if (names := features.parent / "nodes.csv").is_file():
-        found.add(len(text_tables.table(names)))
-    pairs = (_array(edges) if edges.suffix == ".npy" else pandas.to_numeric(
-        text_tables.cells(edges, ragged=True).stack(), errors="coerce").dropna().to_numpy())
-    return found or {1 + int(pairs.max(initial=0))}
+def _need_no_more(num_nodes: int, features: Path, edges: Path, labels: Path | None) -> bool:
+    """Whether the other files of a graph need no more than some number of nodes."""
+    with contextlib.suppress(InputError):
+        names.of_folder(features.parent, num_nodes)
+        fits = _edges(edges, num_nodes).max(initial=0) < num_nodes
+        if fits and labels is not None:
+            _labels(labels, num_nodes)
+        return bool(fits)
+    return False
 
 
 def _mapped(file: Path) -> torch.Tensor:
-    """Features left on disk; whoever scales or reads them sees so by the attribute ``mapped``."""
+    """Features left on disk, a tensor with the attribute ``mapped``."""
     array = _array(file, mapped=True)
     if array.dtype != np.float32 or array.ndim != 2 or not array.flags.c_contiguous:
         message = (f"the features of {file.name} cannot stay on disk: it holds {array.dtype} "
@@ -91,41 +89,33 @@ def _mapped(file: Path) -> torch.Tensor:
     return x
 
 
-def _labels(file: Path) -> pandas.Series:
-    """Labels of all nodes, or by node number, in which case the index is called ``node``."""
+def _labels(file: Path, num_nodes: int) -> tuple[np.ndarray, tuple[str, ...]]:
+    """Labels ``[V]``, -1 where there is none, and class names if they are words."""
+    if file.suffix == ".npy":
+        return _array(file), ()
     rows = text_tables.cells(file, blank=True)
     if rows.shape[1] > 1:
-        return _by_node(rows, file.name, "label")
-    cells = rows[0]
-    has_header = cells.iloc[0].lower() in frames.LABELS
-    return cells.iloc[int(has_header):].reset_index(drop=True)
-
-
-def _numbered(rows: pandas.Series, num_nodes: int,
-              file: Path) -> tuple[np.ndarray, tuple[str, ...]]:
-    """Labels ``[V]``, -1 where there is none, and class names if they are words."""
-    if rows.index.name is not None:
-        _check_nodes(rows.index, num_nodes, file.name, "label")
-        rows = rows.reindex(range(num_nodes), fill_value="")
-    elif len(rows) == num_nodes + 1:
-        if rows.iloc[-1] == "" and rows.iloc[0] != "0":  # pandas may have written the name 0
-            rows = rows.iloc[:-1]
-        else:
-            tell(f"{file}: the first line, {rows.iloc[0]}, is read as a header")
-            rows = rows.iloc[1:]
-    words, notes = label_words.cleaned(rows.tolist(), str(file))
+        cells = [*_by_node(rows, num_nodes, file.name, "label")]
+    else:
+        cells = [*rows[0]][rows[0][0].lower() in frames.LABELS:]
+        if len(cells) == num_nodes + 1 and cells[-1] == "" and cells[0] != "0":
+            cells.pop()
+        elif len(cells) == num_nodes + 1:  # pandas may have written the name 0
+            tell(f"{file}: the first line, {cells.pop(0)}, is read as a header")
+    words, notes = label_words.cleaned(cells, str(file))
     for note in notes:
-        if not note.startswith("!"):  # data make has told these
+        if not note.startswith("!"):  # data make has already printed these
             tell(note)
-    names = {*words} - {""}
-    if all(name.isdecimal() and name == str(int(name)) and len(name) < 19 for name in names):
-        return np.array([int(word or HIDDEN) for word in words]), ()
-    number = {name: place for place, name in enumerate(sorted(names))}
-    return np.array([number.get(word, HIDDEN) for word in words]), tuple(number)
+    classes = sorted({*words} - {""})
+    if all(len(name) < 19 and name.isdecimal() and name == str(int(name)) for name in classes):
+        return np.array([int(word or -1) for word in words]), ()
+    return pandas.Index(classes, dtype=object).get_indexer(words), tuple(classes)
 
 
 def _edges(file: Path, num_nodes: int) -> np.ndarray:
     """Pairs of node numbers ``[2, E]``."""
+    if file.suffix == ".npy":
+        return _array(file)
     ids = pandas.Index([*map(str, range(num_nodes))], dtype=object)
     notes: list[str] = []
     links = text_tables.links(file, {*ids}, notes)
@@ -140,41 +130,31 @@ def _edges(file: Path, num_nodes: int) -> np.ndarray:
 
 def _masks(file: Path, num_nodes: int) -> dict[str, torch.Tensor]:
     """The masks ``[V]`` of those parts of a split that have a node."""
-    parts = _by_node(text_tables.cells(file), file.name, "part").str.lower()
-    wrong = parts[~parts.isin([*frames.PARTS, ""])]
-    if len(wrong):
-        raise InputError.plain(file.name, f"node {wrong.index[0]} has the part {wrong.iloc[0]!r}",
+    parts = _by_node(text_tables.cells(file), num_nodes, file.name, "part").str.lower()
+    for node, part in parts[~parts.isin([*frames.PARTS, ""])][:1].items():
+        raise InputError.plain(file.name, f"node {node} has the part {part!r}",
                                f"Use {', '.join(frames.PARTS)}, or nothing")
-    _check_nodes(parts.index, num_nodes, file.name, "part")
-    parts = parts.reindex(range(num_nodes), fill_value="")
     return {f"{part}_mask": torch.tensor((parts == part).tolist())
             for part in frames.PARTS if (parts == part).any()}
 
 
-def _by_node(rows: pandas.DataFrame, file: str, what: str) -> pandas.Series:
-    """The second cell of lines of a node and a word, by node number."""
-    if rows.shape[1] == 2 and not rows.iloc[0, 0].isdecimal():
-        rows = rows.iloc[1:]
-    rows = rows[(rows != "").any(axis=1)].drop_duplicates()
-    wrong = rows[~rows[0].str.fullmatch(r"\d{1,18}", na=False)] if rows.shape[1] == 2 else rows
-    if len(wrong) or not len(rows):
-        line = ",".join(rows.iloc[0] if not len(wrong) else wrong.iloc[0]) if len(rows) else ""
-        raise InputError.plain(file, f"it has the line {line!r}",
-                               f"Write lines of a node number and its {what}")
-    words = rows[1].set_axis(rows[0].astype("int64").rename("node"))
-    twice = words.index[words.index.duplicated()]
-    if len(twice):
-        raise InputError.plain(file, f"node {twice[0]} has two {what}s: "
-                               f"{' and '.join(map(repr, words.loc[[twice[0]]]))}", "Give it one")
-    return words
-
-
-def _check_nodes(nodes: pandas.Index, num_nodes: int, file: str, what: str) -> None:
-    if len(nodes) and nodes.max() >= num_nodes:
-        raise InputError.plain(file, f"it has a {what} of node {nodes.max()}",
-                               f"Use node numbers from 0 to {num_nodes - 1}")
+def _by_node(rows: pandas.DataFrame, num_nodes: int, file: str, what: str) -> pandas.Series:
+    """The word of each node ``[V]`` by lines of a node number and a word, empty without a line."""
+    if not rows.iloc[0, 0].isdecimal():
+        rows = text_tables.headed(rows, file)
+    rows = rows.set_axis(range(rows.shape[1]), axis=1)[(rows != "").any(axis=1)].drop_duplicates()
+    nodes = pandas.Index([*map(str, range(num_nodes))], dtype=object).get_indexer(rows[0])
+    for node, *words in rows[(nodes < 0) | (rows.shape[1] != 2)][:1].to_numpy():
+        raise InputError.plain(file, f"it has the {what} {','.join(words)!r} of node {node}",
+                               f"Write lines of a node number from 0 to {num_nodes - 1} and its "
+                               f"{what}")
+    for node, words in rows[rows[0].duplicated(keep=False)].groupby(0)[1]:
+        raise InputError.plain(file, f"node {node} has two {what}s: "
+                               f"{' and '.join(map(repr, words))}", "Give it one")
+    return pandas.Series([*rows[1]], index=nodes, dtype=object).reindex(range(num_nodes),
+                                                                        fill_value="")
 
 
 def _array(file: Path, mapped: bool = False) -> np.ndarray:
-    with untrusted.reading(file, "a readable .npy of plain numbers", "mapped" * mapped or "path"):
+    with reading(file, "a readable .npy of plain numbers", "mapped" * mapped or "path"):
         return untrusted.array(file, mapped)

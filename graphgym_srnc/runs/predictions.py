@@ -8,6 +8,7 @@ import pandas
 from torch_geometric.data import Data
 
 from graphgym_srnc import atomic
+from graphgym_srnc.backbones.features import feature_warnings
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.text import aligned, clean, to_csv
 from graphgym_srnc.train.model import Prediction, TrainedModel, is_dense
@@ -72,14 +73,14 @@ def summary(model: TrainedModel, prediction: Prediction) -> str:
 def notes(model: TrainedModel, graph: Data) -> list[str]:
     """Warnings about the features of a graph, which this model scales."""
     features = model.method.encoder.features
+    found = [text[0].upper() + text[1:] for text in feature_warnings(graph.x, features)]
     dense = is_dense(graph, features)
-    if features != "auto" or not (dense or model.dense):
-        return []
-    if dense != model.dense:
+    if features == "auto" and dense != model.dense:
         here, there = ("dense", "sparse") if dense else ("sparse", "dense")
-        return [f"The features of this graph are {here}, but the training features were {there}."
-                " They are scaled as in training."]
-    if graph.num_nodes >= FEW:
-        return []
-    return [f"The features are centred by the mean of this graph, but {graph.num_nodes} nodes give"
-            " a rough mean. Predict on the whole graph that these nodes belong to."]
+        found.append(f"The features of this graph are {here}, but the training features were "
+                     f"{there}. They are scaled as in training.")
+    elif features == "auto" and dense and graph.num_nodes < FEW:
+        found.append(f"The features are centred by the mean of this graph, but {graph.num_nodes} "
+                     "nodes give a rough mean. Predict on the whole graph that these nodes belong "
+                     "to.")
+    return found
