@@ -1,559 +1,616 @@
-"""What becomes of damaged files, of nonsense, and of commands whose disk fails: counted trials.
+"""Count what happens with bad files, bad arguments, disk faults and killed processes.
 
-    python benchmarks/faults.py                       # 10,000 flips, 10,000 inputs, 3,000 faults
+    python benchmarks/faults.py                       # all parts with all trials
     python benchmarks/faults.py disk --trials 200     # one part, fewer trials
+    python benchmarks/faults.py inputs --only 4711    # one trial again
 
-A trial is ``refused`` (in one line, by name), ``harmless`` (the same numbers), ``told`` (a line
-says so, and the command goes on) or WRONG: other numbers without a word, more than a line, a file
-that is lost or half written, a command that does not work again. Each trial is drawn from the
-seed, its part and its number, so that it can be looked at again. The exit status is 1 if any is
-WRONG. Everything is made anew in ``--out-dir``.
+``flips`` change a bit of a stored file that a command reads. ``inputs`` are files and arguments
+with errors or in unusual forms. ``disk`` lets a file operation of a command fail, and ``kills``
+ends a command with SIGKILL; after both, the command is run again.
+
+A trial is refused (an error, or killed), harmless (the right result), told (another result and a
+note), read (a result that this program cannot judge) or WRONG: another result without a note, an
+internal error, a lost or half-written file, code of a file that ran, a command that fails when it
+is repeated, too much memory or time. The exit status is 1 if a trial is WRONG.
 """
+
 from __future__ import annotations
 
 import argparse
-import builtins
 import contextlib
 import errno
+import functools
+import hashlib
 import io
+import itertools
+import json
 import os
 import random
+import re
 import resource
 import shutil
+import signal
 import sys
-from collections import Counter, defaultdict
+import time
+import warnings
 from pathlib import Path
-from typing import Any, Callable, Iterable, Iterator, Mapping, NamedTuple, Sequence
+from typing import Any, Callable
 
-import _commands as commands
+import networkx as nx
 import numpy as np
+import pandas as pd
+import scipy.sparse as sp
 import torch
 from torch_geometric.data import Data, HeteroData
 
 import graphgym_srnc
-from graphgym_srnc import cache, store
-from graphgym_srnc.data import datasets, files, names
+from graphgym_srnc import atomic
+from graphgym_srnc.cli.main import main as command
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.grid import space
-from graphgym_srnc.gym import load_config
-from graphgym_srnc.own.tables import hetero
-from graphgym_srnc.report import check
-from graphgym_srnc.runs import checkpoint
-from graphgym_srnc.runs import model as run_models
-from graphgym_srnc.settings import config_root, flatten, leaves, plain_yaml
-from graphgym_srnc.text import tell_changed
+from graphgym_srnc.grid import local, worker
+from graphgym_srnc.grid.jobs import Outcome, attempt
+from graphgym_srnc.settings import config_root
 
-COUNTS = {"flips": 10_000, "inputs": 10_000, "disk": 3_000}
-OUTCOMES = ("refused", "harmless", "told", "WRONG")
-SHOWN = 20
-"""Wrong trials that are described."""
+TRIALS = {"flips": 10_000, "inputs": 10_000, "disk": 3_000, "kills": 300}
+OUTCOMES = ("refused", "harmless", "told", "read", "WRONG")
+SECONDS, MEMORY = 60, 3 * 2**30
+"""Limits of a trial: seconds, and bytes of address space beside those of this program."""
 
+TINY = "gnn.dim_inner 4 train.mode erm erm.steps 1 erm.rounds 1 --out-dir out"
+SIZES = "num_nodes 90 num_val 20 num_test 30 num_features 20 labels_per_class 3"
+SMALL = re.sub("(num|lab)", r"synthetic.\1", SIZES) + f" --no-figures {TINY}"
+SHOW = "data show --cfg own file.num_val 5 file.num_test 5 dataset.name"
+MAKE = "data make tables/nodes.csv tables/edges.csv --text title --overwrite"
+HETERO = "--node paper --metapath paper-author-paper --overwrite --out"
+GRID = f"--jobs 1 {SMALL}".replace("--no-figures ", "")
+COMMANDS = f"""data example tables --nodes 200 --labelled 0.5 --overwrite
+{MAKE} --out own
+run --cfg own --name mine {TINY} file.num_val 30 file.num_test 40 dataset.name own
+run --name new --resume --repeat # {SMALL}
+grid --grid grid.txt --resume --name g --repeat # --no-tensorboard {GRID}
+tune --trials # --seeds 100 --name t --sampler random {GRID}
+predict out/mine --out predicted.csv --overwrite
+discover out/mine --clusters 6 --csv found.csv --name 1=new --labels-out named --overwrite
+{MAKE} --max-words 5# --out made
+data make hetero.pt {HETERO} papers
+data example example --nodes 20# --overwrite
+{SHOW} graph.pt
+{SHOW} graph.npz
+grid --cfg out/t/tuned/erm.yaml --grid out/t/tuned.txt --dry-run
+compare out/mine out/new --out table.csv --overwrite
+report out/mine --out page.html
+check out/mine
+save estimator.pt
+load estimator.pt
+fit dgi
+run --name stopped --resume {SMALL} train.checkpoint 1""".splitlines()
+"""Commands that make older results with # = 1, and meet faults with # = 2; the last was killed."""
 
-class Table:
-    """Outcomes by kind, and what went wrong."""
-
-    def __init__(self, outcomes: Sequence[str] = OUTCOMES) -> None:
-        self.outcomes = outcomes
-        self.counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
-        self.wrong: list[str] = []
-
-    def add(self, kind: str, number: int, outcome: str, why: str = "") -> None:
-        self.counts[kind][outcome] += 1
-        if outcome == "WRONG":
-            self.wrong.append(f"{kind}, trial {number}: {why}")
-
-    def __str__(self) -> str:
-        lines = [f"| {'kind':24} | trials | {' | '.join(f'{name:>8}' for name in self.outcomes)} |",
-                 f"|{'-' * 26}|-------:|" + "|".join(["---------:"] * len(self.outcomes)) + "|"]
-        rows = [*sorted(self.counts.items()), ("all", sum(self.counts.values(), Counter()))]
-        for kind, counts in rows:
-            cells = " | ".join(f"{counts[name]:8,}" for name in self.outcomes)
-            lines.append(f"| {kind:24} | {counts.total():6,} | {cells} |")
-        return "\n".join([*lines, *self.wrong[:SHOWN]])
-
-
-# ---- flips ----
-
-class Kind(NamedTuple):
-    """Files of a kind, and what reads one of them: its numbers, or an ``InputError``."""
-
-    files: list[Path]
-    read: Callable[[Path], Any]
+CHANGING = re.compile(rb'"(sha256|\w*seconds\w*|time_iter\w*|peak_\w+)": [^,}\n]*')
+HIDDEN = re.compile(r"(^|/)\.|damaged|error.txt|events|checkpoint.pt|^cache")
+NOTE = re.compile(r"! |error|(?!columns|next|wrote|\d|.*links join|.*ERM)[^:]+: ")
+"""What differs between equal runs, files that are no results, and lines that say what is odd."""
 
 
-def kinds(root: Path) -> dict[str, Kind]:
-    """Every kind of file that is read back."""
-    for words in (commands.WRITING["grid"], commands.WRITING["tune"], commands.WRITING["run"]):
-        assert commands.run(words).status == 0
-    graph = Data(**files.tensors(files.load(root / "own")[0], ("x", "edge_index"), "own"))
-    _write_data(root, graph)
-    _cut_off(root)
-    cached = cache.memoise("flips", lambda: {"x": torch.arange(9.0)}, (1,))
-    assert len(cached) == 1
-    out = root / "out"
+class End:
+    """How a command or function ended."""
 
-    def found(*patterns: str) -> list[Path]:
-        paths = [path for pattern in patterns for path in sorted(root.glob(pattern))]
-        assert paths, patterns
-        return paths
-
-    def whole(path: Path) -> Any:
-        report = check.check(out / path.relative_to(out).parts[0])
-        told = [finding for finding in report.findings if finding.path == path]
-        for finding in told:
-            raise InputError("DIR", str(path), finding.reason)
-        content = path.read_bytes()
-        if path.name == "run.json":
-            return sorted(part for part in content.split(b'"') if len(part) == 64)
-        return plain_yaml(content.decode()) if path.name == "config.yaml" else content
-
-    return {
-        "model of a run": Kind(found("out/mine/0/model.pt"),
-                               lambda path: numbers(run_models.load(path.parent).predict(graph))),
-        "saved estimator": Kind(found("estimator.pt"), lambda path: graphgym_srnc.load(
-            path).predict_proba(commands.task().target).tolist()),
-        "result.json": Kind(found("out/new/*/result.json", "out/mine/*/result.json"), record),
-        "record of a grid": Kind(found("out/g/*/*/result.json"), record),
-        "record of a tuning": Kind(found("out/t/trials/*/*/result.json"), record),
-        "config that tune chose": Kind(found("out/t/tuned/*.yaml"),
-                                       lambda path: flatten(load_config(path))),
-        "grid that tune chose": Kind(found("out/t/tuned.txt"), space.read),
-        "config.yaml": Kind(found("out/new/config.yaml"), whole),
-        "run.json": Kind(found("out/new/*/run.json", "out/mine/*/run.json"), whole),
-        "aggregate": Kind(found("out/new/agg/*/*.json", "out/mine/0/*/stats.json"), whole),
-        "event file": Kind(found("out/mine/*/events*", "out/mine/mean/events*"), whole),
-        "picture": Kind(found("out/mine/0/figures/*.png"), whole),
-        "checkpoint": Kind(found("out/cut/0/checkpoint.pt"), _checkpoint),
-        "parsed graph": Kind(found("parsed.pt"), _parsed),
-        "cached result": Kind(sorted(cache.cache_folder().rglob("*.pt"))[-1:], lambda path: numbers(
-            [cache.memoise("flips", lambda: {"x": torch.arange(9.0)}, (1,))["x"]])),
-        "graph folder": Kind(found("own/*"), lambda path: (
-            numbers(files.load(root / "own")[0].values()), names.of_folder(root / "own"),
-            files.load(root / "own")[1])),
-        "graph .npz": Kind(found("graph.npz", "packed.npz"),
-                           lambda path: numbers(files.load(path)[0].values())),
-        "graph .pt": Kind(found("graph.pt"),
-                          lambda path: numbers(files.load(path)[0].values())),
-        "heterogeneous .pt": Kind(found("hetero.pt"),
-                                  lambda path: numbers(hetero.read_pt(path).to_dict())),
-    }
+    def __init__(self, status: int, text: str, result: Any = None) -> None:
+        self.status, self.result, self.lines = status, result, text.splitlines()
+        odd = filter(NOTE.match, self.lines)
+        self.notes = {re.sub(r"\S*\d\S*", "", line) for line in odd}
+        errors = [line for line in self.lines if re.match("error|internal|Traceback", line)]
+        plain = status in (0, 1, 2) and all(line.startswith("error:") for line in errors)
+        silent = "it failed and said nothing" if status and not self.notes else ""
+        self.wrong = silent if plain else f"status {status}: {(errors or self.lines)[-1:]}"
 
 
-def numbers(value: Any) -> Any:
-    """Tensors, arrays and matrices as lists, wherever they are."""
-    if hasattr(value, "indptr"):
-        value = [value.shape, value.indptr, value.indices, value.data]
-    if hasattr(value, "tolist"):
-        return value.tolist()
-    if hasattr(value, "__dataclass_fields__"):
-        value = vars(value)
-    if isinstance(value, Mapping):
-        return {str(key): numbers(part) for key, part in value.items()}
-    if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
-        return value
-    return [numbers(part) for part in value]
+def run(act: list[str] | Callable[[], Any]) -> End:
+    """Run a command, or a function, in the working folder."""
+    out, status, result = io.StringIO(), 0, None
+    signal.alarm(SECONDS)
+    with contextlib.redirect_stderr(out), contextlib.redirect_stdout(out):
+        try:
+            if callable(act):
+                result = act()
+            elif act[0] == "save":
+                fitted("gcn").save(act[1])
+            elif act[0] in ("load", "fit"):  # a fit with the backbone dgi reads the cache
+                load = graphgym_srnc.load if act[0] == "load" else fitted.__wrapped__
+                print(load(act[1]).predict_proba(Data(**good())).tolist())
+            else:
+                status = command(act)
+        except InputError as error:
+            status, _ = 2, print(f"error: {error}")
+        except SystemExit as error:
+            status = error.code
+        except (Exception, KeyboardInterrupt) as error:
+            status, _ = 70, print(f"\nTraceback {type(error).__name__}: {error}")
+    signal.alarm(0)
+    return End(status, out.getvalue(), result)
 
 
-def record(path: Path) -> store.Result:
-    result = store.read_result(path.parent)
-    if result is None:
-        raise InputError("result.json", str(path), str(store.problem_of(path.parent)))
-    return result
+@functools.cache
+def fitted(backbone: str) -> graphgym_srnc.ERM:
+    model = graphgym_srnc.ERM(hidden=4, steps=1, rounds=0, backbone=backbone)
+    return model.fit(Data(**good()))
 
 
-def flip(kind: Kind, draw: random.Random, path: Path, expected: Any) -> tuple[str, str]:
-    """Change a bit of a file, read it, and put it back."""
-    whole = path.read_bytes()
-    place, bit = draw.randrange(len(whole)), draw.randrange(8)
-    content = bytearray(whole)
-    content[place] ^= 1 << bit
-    path.write_bytes(content)
-    tell_changed.cache_clear()
-    err = io.StringIO()
-    try:
-        with contextlib.redirect_stderr(err):
-            found = kind.read(path)
-    except InputError:
-        return "refused", ""
-    except Exception as error:
-        return "WRONG", f"{path.name}, bit {bit} of byte {place}: {type(error).__name__}: {error}"
-    finally:
-        if path.exists() or path.parent.is_dir():
-            path.write_bytes(whole)
-    if err.getvalue():
-        return "told", ""
-    if repr(found) == repr(expected):
-        return "harmless", ""
-    return "WRONG", f"{path.name}, bit {bit} of byte {place}: other numbers without a word"
+# ---- the folder in which commands run ----
 
 
-def flips(table: Table, trials: int, seed: int, root: Path) -> None:
-    """Bits of stored files."""
-    every = kinds(root)
-    expected = {name: {path: kind.read(path) for path in kind.files}
-                for name, kind in every.items()}
-    for number in range(trials):
-        name = [*every][number % len(every)]
-        draw = random.Random(f"{seed} flips {number}")
-        path = draw.choice(every[name].files)
-        table.add(name, number, *flip(every[name], draw, path, expected[name][path]))
+def prepare(root: Path) -> None:
+    """Make a folder of inputs and results, and a copy of it; it becomes the working folder."""
+    shutil.rmtree(root.parent, ignore_errors=True)
+    root.mkdir(parents=True)
+    os.chdir(root)
+    os.environ["GRAPHGYM_SRNC_CACHE"] = str(root / "cache")
+    Path("grid.txt").write_text("gnn.dim_inner d [4,8]\n", encoding="utf-8")
+    for name in ("graph.pt", "graph.npz", "hetero.pt"):
+        save(Path(name), good())
+    for line in COMMANDS[:-1]:
+        end = run(line.replace("#", "1").split())
+        assert end.status == 0, (line, end.lines)
+    places = itertools.count(20, 5)
+    while not Path("out/stopped/0/checkpoint.pt").exists():
+        killed(COMMANDS[-1].split(), next(places))
+    shutil.copytree(root, "../first")
 
 
-def _write_data(root: Path, graph: Data) -> None:
-    """The same graph in other containers, one of them of two types of nodes."""
-    arrays = {"x": graph.x.numpy(), "edge_index": graph.edge_index.numpy(),
-              "y": np.arange(graph.num_nodes) % 3}
-    np.savez(root / "graph.npz", **arrays)
-    np.savez_compressed(root / "packed.npz", **arrays)
-    torch.save(Data(x=graph.x, edge_index=graph.edge_index, y=torch.from_numpy(arrays["y"])),
-               root / "graph.pt")
-    data = HeteroData()
-    data["paper"].x, data["author"].num_nodes = torch.rand(20, 3), 9
-    data["paper", "by", "author"].edge_index = torch.stack([torch.arange(20), torch.arange(20) % 9])
-    torch.save(data, root / "hetero.pt")
-    datasets._store_parsed(graph, root / "parsed.pt")
+def restore() -> None:
+    """Make the working folder what it was."""
+    for path in sorted(Path().rglob("*"), reverse=True):
+        if not Path("../first", path).exists():
+            path.rmdir() if path.is_dir() else path.unlink()
+
+    def copy(old: str, new: str) -> None:
+        if not os.path.exists(new) or os.stat(new).st_mtime_ns != os.stat(old).st_mtime_ns:
+            shutil.copy2(old, new)
+
+    shutil.copytree("../first", ".", copy_function=copy, dirs_exist_ok=True)
 
 
-def _cut_off(root: Path) -> None:
-    """A run that was stopped before its result, with its checkpoint."""
-    words = ["run", "--name", "cut", "--out-dir", "out", "--no-figures", *commands.TINY,
-             "erm.rounds", "3", "train.max_episodes", "3", "train.checkpoint", "1"]
-    finish, store.Experiment.finish = store.Experiment.finish, None
-    try:
-        commands.run(words)
-    finally:
-        store.Experiment.finish = finish
-    assert (root / "out" / "cut" / "0" / "checkpoint.pt").is_file()
+def contents() -> dict[str, str]:
+    """A digest of each result, and of each folder that is replaced as a whole."""
+    found: dict[str, str] = {}
+    for path in sorted(Path().rglob("*")):
+        if path.is_file() and not HIDDEN.search(str(path)):
+            found[unit(path)] = found.get(unit(path), "") + digest(path, path.stat().st_mtime_ns)
+    return found
 
 
-def _checkpoint(path: Path) -> str:
-    try:
-        return repr(checkpoint.unpack(path.read_bytes()))
-    except Exception as error:
-        raise InputError("checkpoint", str(path), "a whole file") from error
+@functools.lru_cache(1000)
+def digest(path: Path, changed: int) -> str:
+    return path.name + hashlib.sha256(CHANGING.sub(b"", path.read_bytes())).hexdigest()
 
 
-def _parsed(path: Path) -> list:
-    data = datasets._load_parsed(path)
-    if data is None:
-        raise InputError("cache", str(path), "a whole file")
-    return numbers(data.to_dict().values())
+def unit(path: Path) -> str:
+    return str(path) if path.parts[0] == "out" else path.parts[0]
+
+
+# ---- flips, disk faults, kills ----
+
+OPERATIONS = "open os.rename os.mkdir os.rmdir os.remove os.listdir os.scandir fsync".split()
+watcher: list[Callable[[int, str], Any]] = []
+numbers = itertools.count(1)
+"""What is called before each file operation in the working folder, with number and path."""
+
+
+def audit(event: str, args: Any) -> None:
+    if watcher and event in OPERATIONS and isinstance(args[0], (str, bytes, os.PathLike)):
+        path = os.path.relpath(os.fsdecode(args[0]))
+        if not path.startswith(".."):
+            watcher[0](next(numbers), path)
+
+
+def run_watched(words: list[str], watch: Callable[[int, str], Any]) -> End:
+    global numbers
+    numbers, watcher[:] = itertools.count(1), [watch]
+    end = run(words)
+    watcher.clear()
+    return end
+
+
+def killed(words: list[str], place: int = 0, late: float = 0) -> End:
+    """Run a command in a process that dies at a file operation, or else after some seconds."""
+    child = os.fork()
+    if not child:
+        run_watched(words, lambda now, path: now == place and os.kill(os.getpid(), signal.SIGKILL))
+        os._exit(0)
+    if not place:
+        time.sleep(late)
+        os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    return End(2, "error: killed")
+
+
+def failing(draw: random.Random, words: list[str], place: int) -> End:
+    """Run a command with an error at an operation, or with files that cannot grow from it on."""
+    code, lasting = draw.choice((0, errno.ENOSPC, errno.EIO, errno.EACCES)), draw.random() < 0.5
+    limit, before = int(2 ** draw.uniform(0, 16)), resource.getrlimit(resource.RLIMIT_FSIZE)
+
+    def fail(now: int, path: str) -> None:
+        if now == place or lasting and now > place:
+            if code:
+                raise OSError(code, os.strerror(code), path)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (limit, before[1]))
+
+    end = run_watched(words, fail)
+    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    return end
+
+
+def faults(part: str) -> Callable:
+    """Trials of commands with a fault."""
+    before, known = contents(), []
+    for line in COMMANDS[3:]:
+        words, seen = line.replace("#", "1" if part == "flips" else "2").split(), {}
+        run(words)  # what it keeps in this process does not change the other calls
+        restore()
+        begin = time.monotonic()
+        end = run_watched(words, seen.__setitem__)
+        assert end.status == 0, (line, end.lines)
+        old = [Path("../first", path) for path in sorted({*seen.values()})]
+        files = [
+            path.relative_to("../first") for path in old if path.is_file() and path.stat().st_size
+        ]
+        if part != "flips" or files and words[:3] != MAKE.split()[:3]:
+            known.append((words, end, contents(), files, len(seen), time.monotonic() - begin))
+        restore()
+
+    def trial(number: int, draw: random.Random) -> tuple[str, str, str]:
+        words, usual, right, files, length, seconds = known[number % len(known)]
+        place, path = draw.randint(1, length), draw.choice(files or [Path()])
+        what = f"operation {place} of {length} of {' '.join(words[:4])}"
+        if part == "flips":
+            what = f"a bit of {path} for {' '.join(words[:4])}"
+            content = bytearray(path.read_bytes())
+            content[draw.randrange(len(content))] ^= 1 << draw.randrange(8)
+            path.write_bytes(content)
+            end = run(words)
+        elif part == "disk":
+            end = failing(draw, words, place)
+        else:
+            end = killed(words, place * (number // len(known) % 2), draw.uniform(0, seconds))
+            for name in before:
+                atomic.restore(Path(name))
+        now, told, why = contents(), end.notes - usual.notes, end.wrong
+        names = {*now, *right, *before} - ({unit(path)} if part == "flips" else set())
+        equal = all(now.get(name) == right.get(name) for name in names)
+        if right == before and not end.status:
+            equal &= end.lines == usual.lines
+        if not (end.status or equal or told):
+            why = why or "another result without a note"
+        for name in names:
+            is_odd = now.get(name) not in (before.get(name), right.get(name))
+            if is_odd and not (told and name in now):
+                why = why or f"{name} is lost or changed"
+        if part != "flips":
+            again, damaged = run(words), part == "kills" and run(["check", "out"]).status
+            if again.status or damaged or contents() != right:
+                why = why or f"not the same when repeated: {again.lines[-3:]}"
+        restore()
+        outcome = "refused" if end.status else "harmless" if equal else "told"
+        return words[0], "WRONG" if why else outcome, f"{what}: {why}"
+
+    return trial
 
 
 # ---- inputs ----
 
-VALUES = ["", "0", "1", "-1", "2.5", "1e999", "nan", "-inf", "9" * 30, "0x10", "007", "1_000",
-          "True", "false", "yes", "null", "~", "[]", "[1]", "[1,2]", "[-1,'a']", "{}", "{a: 1}",
-          "*a", "&a [x]", "!!python/object/apply:os.system [true]", "\0", "\x1b[31m", "é" * 300,
-          "../../x", "/etc/passwd", "=1+1", "<script>", "a b", "[" * 3000, "x" * 5000, "erm",
-          "srnc", "gcnconv", "cora", "standard", "adam", "auto", "cuda", "relu", "\n", ": ", "#"]
+IDS = "k{}/{}/00{}/1000000000000000{:03}/-{}/@k{}/=k{}/é {}/{}.0/a,{}".split("/")
+CLASSES = [*map(str.split, "x y z/1 2 3/1.0 2.0 3.0/b, é ~".split("/")), [1.0, 2.0, 3.0]]
+MISSING = ["", None, "nan", "N/A", "unknown", "?", "unlabeled", "-1"]
+NASTY = """0 -1 2.5 1e999 nan -inf 0x10 1_000 True null ~ [1] [-1,'a'] {a:1} *a &a[x] # , " ; =1+1
+<script> ../../x /nowhere/x 999999999999999999999999999999 erm cora adam auto relu Ω""".split()
+NASTY += ["", "a b", "\n", ": ", "\x1b[31m", "é" * 300, "[" * 3000, "x" * 5000]
+NASTY += ["!!python/object/apply:os.mkdir [../ran]"]
+"""Forms of ids, of classes and of no class, and texts that break something somewhere."""
 
-USES = ["compare out", "check out", "report out --out new.html", "predict out/mine --out new.csv",
-        "data make tables/nodes.csv tables/edges.csv --out new", "data example new",
-        "grid --grid grid.txt --dry-run", "options", "data show --cfg testing/erm",
-        "discover out/new"]
-OPTIONS = ("--metric --split --by --columns --select --against --test --alpha --paper --format "
-           "--figure --title --graph --features --id --label --text --numbers --max-words --nodes "
-           "--seed --sample --repeat --jobs --name --cfg --out-dir --top --clusters").split()
+SAME_TABLES = """nodes, links.sample(frac=1); nodes, pd.concat([links, links[:3]])
+pd.concat([nodes, nodes[:3]]), links; nodes[draw.sample(list(nodes), 5)], links
+nodes, links[["target", "source"]]; nodes, links.assign(kg=0.5)[["kg", "source", "target"]]
+nodes, links.reset_index(names=draw.choice(["", "row", "Unnamed: 0"]))
+nodes.reset_index(names=""), links; nodes.assign(Label=nodes.key, no=range(30)[::-1]), links"""
+BAD_TABLES = """nodes[1:], links; nodes, pd.concat([links, links[:1].assign(target="nobody")])
+nodes.drop(columns="team"), links; pd.concat([nodes, nodes[:1].assign(team="z", size=9)]), links
+nodes.assign(size=["1", draw.choice(["x", "1e999", "0x10", "1_0"])] * 15), links"""
+SAME_ARRAYS = """number; number.numpy(); value.tolist(); value.to_sparse() if name == "x" else value
+value.requires_grad_() if name == "x" else value.int()"""
+BAD_ARRAYS = """value[..., :-1]; value[None]; number * float("nan"); number / 0; number + 10.0**20
+value.new_zeros(0); value.to(torch.complex64); value.to("meta"); Evil(); np.array([Evil()], object)
+draw.choice(NASTY); {"a": value}; number + 0.5 if name != "x" else None; [value.tolist()] * 2
+2 * value.int() - 1 if name != "x" else ""; torch.zeros(1).expand(10**6, 10**6)
+value[:1].expand(10**9, *value.shape[1:])
+torch.sparse_coo_tensor([[0, 10**12]] * 2, torch.ones(2), (30, 4), check_invariants=False)"""
+"""Changes that keep a graph, and changes that must not pass without a note."""
 
+TABLES = """csv tsv csv.gz xlsx parquet json frames networkx neo4j.csv node-link.json
+graphology.json vis.json graphml gexf gml net""".split()
+ARRAYS = ["graph.pt", "data.pt", "graph.npz", "hetero.pt", "graph.mat", "fit"]
+KINDS = [*TABLES, *TABLES, *ARRAYS, *ARRAYS, "config", "command"]
+COLUMNS = {"text": ["title"], "numbers": ["size"], "categories": ["land"]}
 
-def inputs(table: Table, trials: int, seed: int, root: Path) -> None:
-    """Keys, values, configs, grid files and words of the command line."""
-    keys = sorted(flatten(load_config()))
-    configs = [path.read_text(encoding="utf-8") for path in sorted(config_root().rglob("*.yaml"))]
-    grids = [path.read_text(encoding="utf-8") for path in sorted(config_root().rglob("*.txt"))]
-    before = commands.contents(root)
-    for number in range(trials):
-        draw = random.Random(f"{seed} inputs {number}")
-        kind = ("words", "config", "words", "config", "grid file")[number % 5]
-        if number % 25 == 0:
-            kind = "command"
-            outcome = _command(draw, root, before)
-        elif kind == "words":
-            key = draw.choice(keys) if draw.random() < 0.9 else draw.choice(VALUES)
-            value = draw.choice(VALUES)
-            outcome = _accepted(lambda words=[key, value]: load_config(None, words), {key: value})
-        else:
-            text = _mutated(draw, draw.choice(configs if kind == "config" else grids))
-            path = root / ("a.yaml" if kind == "config" else "a.txt")
-            path.write_text(text, encoding="utf-8", errors="surrogateescape")
-            try:
-                said = dict(leaves(plain_yaml(text) or {})) if kind == "config" else {}
-            except (ValueError, AttributeError):
-                said = {}
-            read = load_config if kind == "config" else space.read
-            outcome = _accepted(lambda read=read, path=path: read(path), said)
-            path.unlink()
-        table.add(kind, number, *outcome)
+Trial = tuple[Any, "list | None", str]
+"""What reads an input, its right results (None = unknown), and what was changed."""
 
 
-def _accepted(read: Callable[[], Any], said: dict[str, Any]) -> tuple[str, str]:
-    """Whether settings are refused, or all that was said is in what was read."""
-    err = io.StringIO()
-    try:
-        with contextlib.redirect_stderr(err):
-            found = read()
-    except InputError as error:
-        return ("refused", "") if str(error) else ("WRONG", "an error without a word")
-    except Exception as error:
-        return "WRONG", f"{said}: {type(error).__name__}: {error}"[:300]
-    if err.getvalue():
-        return "told", ""
-    got = flatten(found) if said else {}
-    blocks = {key.rpartition(".")[0] for key in got}
-    for key, value in said.items():
-        if key in blocks and value == "":
-            continue  # of which nothing is said
-        if key not in got or not _means(value, got[key]):
-            return "WRONG", f"{key} {value!r} was taken for {got.get(key)!r}"
-    return "harmless", ""
+class Evil:
+    """A pickle that makes a folder when it is loaded."""
+
+    def __reduce__(self) -> Any:
+        return os.mkdir, ("../ran",)
 
 
-def _means(said: Any, got: Any) -> bool:
-    """Whether a text of a config is a value."""
-    if isinstance(got, (list, tuple)):
-        said = plain_yaml(said) if isinstance(said, str) else said
-        return len(said or ()) == len(got) and all(map(_means, said or (), got))
-    if isinstance(got, bool):
-        return str(said).lower() in (("true", "yes", "on", "1") if got else
-                                     ("false", "no", "off", "0"))
-    if isinstance(got, (int, float)):
-        return type(got)(said) == got or got != got and "nan" in said.lower()
-    return str(got) == str(said) or got is None and said in ("", "null", "~", "None")
+def good() -> dict[str, Any]:
+    """A graph in the fields of PyG."""
+    node = torch.arange(30)
+    x = torch.rand(30, 4, generator=torch.Generator().manual_seed(0))
+    ends = torch.stack([node.repeat(2), torch.cat([node + 1, node + 4]) % 30])
+    masks = {"train_mask": node < 12, "val_mask": (node > 11) & (node < 20), "test_mask": node > 19}
+    return {"x": x, "edge_index": ends, "y": node % 3, **masks}
 
 
-def _mutated(draw: random.Random, text: str) -> str:
-    for _ in range(draw.randint(1, 3)):
-        begin = draw.randrange(len(text) + 1)
-        end = min(len(text), begin + draw.choice((0, 1, 4, 20)))
-        way = draw.randrange(4)
-        words = text.split()
-        if way == 0 and words:
-            text = text.replace(draw.choice(words), draw.choice([*words, *VALUES]), 1)
-        elif way == 1:
-            text = text[:begin] + text[end:]
-        elif way == 2:
-            text = text[:end] + text[begin:end] + text[end:]
-        else:
-            text = text[:begin] + draw.choice(VALUES) + text[end:]
-    return text
+def changed(draw: random.Random, same: str, bad: str, names: dict[str, Any]) -> tuple:
+    """A value after a change or None, the text of the change, and whether it keeps the graph."""
+    way = draw.random()
+    text = draw.choice(re.split("; |\n", same if way < 0.6 else bad))
+    return (eval(text, {**globals(), **names}), text, way < 0.6) if way > 0.3 else (None, "", True)
 
 
-def _command(draw: random.Random, root: Path, before: dict[str, str]) -> tuple[str, str]:
-    """A command with words in it that it does not expect; it may write only what is new."""
-    words = draw.choice(USES).split()
-    for _ in range(draw.randint(1, 3)):
-        place = draw.randint(1, len(words))
-        words[place:place] = [draw.choice(OPTIONS)] * (draw.random() < 0.6) + [
-            draw.choice(VALUES).replace("\0", "0")]
-    end = commands.run(words)
-    now = commands.contents(root)
-    why = end.wrong or commands.lost(before, {name: now[name] for name in now if name in before},
-                                     {})
-    if not why and end.status and now != before:
-        why = "it failed and left something"
-    for name in {*now} - {*before}:
-        shutil.rmtree(root / Path(name).parts[0], ignore_errors=True)
-        (root / name).unlink(missing_ok=True)
-    if why:
-        return "WRONG", f"{words}: {why}"[:400]
-    return "refused" if end.status else "told" if end.err else "harmless", ""
+def tables(draw: random.Random, kind: str, clean: bool) -> Trial:
+    """A known graph as tables or as a graph file."""
+    node, choose = range(30), (lambda options: options[0]) if clean else draw.choice
+    style, classes, missing = choose(IDS), choose(CLASSES), choose(MISSING)
+    ids = [v if style == "{}" else style.format(v) for v in node]
+    pairs, team = [(v, v - step) for step in (1, 4) for v in node], [classes[v % 3] for v in node]
+    links = pd.DataFrame([(ids[a], ids[b]) for a, b in pairs], columns=["source", "target"])
+    nodes = pd.DataFrame({"key": ids, "title": [f"word{v % 3} term{v % 5}" for v in node]})
+    nodes["size"], nodes["land"] = np.arange(30) / 4, [f"land{v % 4}" for v in node]
+    nodes["team"] = pd.Series([team[v] if v % 4 else missing for v in node])
+    what, right = f"ids {style}, classes {classes}, missing {missing!r}", None
+    if not clean:
+        new, how, keeps = changed(draw, SAME_TABLES, BAD_TABLES, locals())
+        (nodes, links), what, right = new or (nodes, links), f"{what}, {how}", []
+        x = read_clean(kind if kind in ("networkx", "net") else "csv").result[1]
+        numbers = {"gml": range(30), "net": range(1, 31)}  # which these formats call ids
+        for form in (str, lambda name: str(name).removesuffix(".0")):
+            labels = [(v, form(team[v])) for v in node if v % 4 and kind != "net"]
+            right += [graph(numbers.get(kind, ids), x, labels, pairs)] * (keeps or kind == "net")
+    if kind == "frames":
+        read, options = graphgym_srnc.from_frames, {"label": "team", "id": "key", **COLUMNS}
+        return lambda: of(read(nodes, links, **options)), right, what
+    if kind == "networkx":
+        found, options = network(nodes, links), {"label": "team", "features": ["size"]}
+        return lambda: of(graphgym_srnc.from_networkx(found, **options)), right, what
+    paths = write(kind, nodes, links, choose)
+    if not clean and draw.random() < 0.2:
+        what += change(draw, draw.choice(paths))
+        right = right if kind in ("csv.gz", "xlsx") else None
+    options = [f"--{name} {column}" for name, (column,) in COLUMNS.items()] + ["--label team"]
+    if kind == "net":  # this format has no columns
+        options = ["--label none --categories name"]
+    options += ["--id key"] * (len(paths) > 1)
+    return lambda: made(f"data make {' '.join(paths + options)} --out new"), right, what
 
 
-# ---- disk ----
-
-CHANGING = ("open", "fsync", "replace", "rename", "mkdir", "rmdir", "unlink", "remove")
-LISTING = ("listdir", "scandir")
-ERRORS = (errno.ENOSPC, errno.EIO, errno.EACCES)
-
-Act = Callable[[int, str, Callable[[], Any]], None]
-"""What happens before an operation, by its number, its name, and what does the half of it."""
-
-
-class File:
-    """A file whose reads and writes count; a write that fails has written the half."""
-
-    def __init__(self, file: Any, step: Callable[..., None]) -> None:
-        self.file, self.step = file, step
-
-    def write(self, content: Any) -> int:
-        def half() -> None:
-            self.file.write(content[:len(content) // 2])
-            self.file.flush()
-        self.step("write", half)
-        return self.file.write(content)
-
-    def read(self, *size: int) -> Any:
-        self.step("read")
-        return self.file.read(*size)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.file, name)
-
-    def __enter__(self) -> File:
-        return self
-
-    def __exit__(self, *error: Any) -> None:
-        self.file.close()
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self.file)
+def network(nodes: pd.DataFrame, links: pd.DataFrame) -> nx.Graph:
+    found, ends = nx.Graph(), {*links["source"], *links["target"]}
+    if not nodes["key"].is_unique or ends - {*nodes["key"]}:
+        raise ValueError("networkx merges such nodes, or adds them")
+    for row in nodes.to_dict("records"):
+        found.add_node(row.pop("key"), **{name: cell for name, cell in row.items() if cell == cell})
+    found.add_edges_from(links[["source", "target"]].to_numpy().tolist())
+    return found
 
 
-@contextlib.contextmanager
-def faulty(root: Path, act: Act = lambda number, name, half: None) -> Iterator[list[str]]:
-    """Count the operations on files below a folder; ``act`` is called before each."""
-    seen: list[str] = []
-    originals = {(module, name): getattr(module, name) for module, names in (
-        (os, CHANGING + LISTING), (builtins, ("open",)), (io, ("open",))) for name in names}
-
-    def step(name: str, half: Callable[[], Any] = lambda: None) -> None:
-        seen.append(name)
-        act(len(seen), name, half)
-
-    def inside(path: Any, dir_fd: Any = None) -> bool:
-        if isinstance(path, int):
-            return False
-        return dir_fd is not None or os.path.abspath(os.fspath(path)).startswith(str(root))
-
-    def counted(name: str, function: Callable) -> Callable:
-        def wrapped(path: Any = ".", *rest: Any, **options: Any) -> Any:
-            if name == "fsync" or inside(path, options.get("dir_fd")):
-                step(name)
-            return function(path, *rest, **options)
-        return wrapped
-
-    def opened(function: Callable) -> Callable:
-        def wrapped(path: Any, mode: str = "r", *rest: Any, **options: Any) -> Any:
-            if not inside(path):
-                return function(path, mode, *rest, **options)
-            step("open to write" if {*mode} & {*"wax+"} else "open to read")
-            return File(function(path, mode, *rest, **options), step)
-        return wrapped
-
-    for (module, name), function in originals.items():
-        setattr(module, name, counted(name, function) if module is os else opened(function))
-    try:
-        yield seen
-    finally:
-        for (module, name), function in originals.items():
-            setattr(module, name, function)
-
-
-def failing(number: int, kind: int, lasting: bool) -> Act:
-    """An error at an operation, or from it on."""
-    def act(now: int, name: str, half: Callable[[], Any]) -> None:
-        if now == number or lasting and now > number:
-            half()
-            # The disk is not full for whoever reads.
-            code = errno.EIO if kind == errno.ENOSPC and "read" in name else kind
-            raise OSError(code, os.strerror(code), name)
-    return act
-
-
-@contextlib.contextmanager
-def small_files(size: int) -> Iterator[None]:
-    """Let no file grow beyond a size: a write of any library is short, and the next one fails."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
-
-
-def disk(table: Table, trials: int, seed: int, root: Path) -> None:
-    """An error at a system call of each command that writes."""
-    first = saved(root)
-    before = commands.contents(root)
-    after, length = {}, {}
-    for name, words in commands.WRITING.items():
-        commands.run(words)  # what it caches is there from now on
-        restore(first, root)
-        with faulty(root) as seen:
-            end = commands.run(words)
-        assert end.status == 0, end
-        after[name], length[name] = commands.contents(root), len(seen)
-        restore(first, root)
-    for number in range(trials):
-        draw = random.Random(f"{seed} disk {number}")
-        name = [*commands.WRITING][number % len(commands.WRITING)]
-        table.add(name, number, *_fault(draw, root, name, length[name], before, after[name]))
-        restore(first, root)
-
-
-def _fault(draw: random.Random, root: Path, name: str, length: int, before: dict[str, str],
-           after: dict[str, str]) -> tuple[str, str]:
-    words = commands.WRITING[name]
-    if draw.random() < 0.15:
-        size = int(2 ** draw.uniform(0, 16))
-        what = f"files of at most {size} bytes"
-        with small_files(size):
-            end = commands.run(words)
+def write(kind: str, nodes: pd.DataFrame, links: pd.DataFrame, choose: Callable) -> list[str]:
+    """Write tables as files of a kind; texts have one of several separators and encodings."""
+    paths = [f"../trial/{name}.{kind}" for name in ("nodes", "links")]
+    form = {"sep": "\t" if kind == "tsv" else choose(",;\t|"), "quoting": choose([0, 1])}
+    form |= {"encoding": choose(["utf-8", "utf-8-sig", "utf-16", "latin-1"]), "index": False}
+    form |= {"lineterminator": choose(["\n", "\r\n", "\r"])}
+    plain = {"xlsx": ("to_excel", {"index": False}), "parquet": ("to_parquet", {})}
+    plain |= {"json": ("to_json", {"orient": "records"}), "csv": ("to_csv", form)}
+    plain |= {"tsv": plain["csv"], "csv.gz": plain["csv"]}
+    if kind in plain:
+        for path, table in zip(paths, (nodes, links)):
+            getattr(table, plain[kind][0])(path, **plain[kind][1])
+        return paths
+    if kind == "neo4j.csv":
+        nodes = nodes.rename(columns={"key": "_id"}).assign(_labels=":Node")
+        links = links.rename(columns={"source": "_start", "target": "_end"}).assign(_type="LINK")
+        pd.concat([nodes, links]).to_csv(paths[0], index=False)
+    elif kind.endswith("json"):
+        links = links.rename(columns={"source": "from", "target": "to"} if kind[0] == "v" else {})
+        rows, pairs = (json.loads(table.to_json(orient="records")) for table in (nodes, links))
+        rows = [{"id": row.pop("key"), **row} for row in rows]
+        if kind == "graphology.json":
+            rows = [{"key": row.pop("id"), "attributes": row} for row in rows]
+        key = choose(["links", "edges"]) if kind == "node-link.json" else "edges"
+        Path(paths[0]).write_text(json.dumps({"nodes": rows, key: pairs}), encoding="utf-8")
+    elif kind == "net":
+        nx.write_pajek(network(nodes[["key"]].astype(str), links.astype(str)), paths[0])
     else:
-        fault = draw.randint(1, length), draw.choice(ERRORS), draw.random() < 0.5
-        with faulty(root, failing(*fault)) as seen:
-            end = commands.run(words)
-        at = seen[fault[0] - 1] if len(seen) >= fault[0] else "nothing"
-        what = f"{errno.errorcode[fault[1]]} at {fault[0]} ({at}){', lasting' * fault[2]}"
-    now = commands.contents(root)
-    free = commands.CHOSEN.get(name, ()) if end.told else ()
-    why = end.wrong or commands.lost(before, now, after, free)
-    if not why and end.status == 0 and now != after and not end.told:
-        why = "it did not do what it was asked for, and said nothing"
-    again = commands.run(words)
-    if not why and again.status:
-        why = f"it does not work again: {again.err[-300:]}"
-    if not why and commands.contents(root) != after:
-        why = f"other numbers afterwards: {commands.lost(after, commands.contents(root), after)}"
-    if why:
-        return "WRONG", f"{what}: {why}"
-    return "refused" if end.status else "harmless" if now == after else "told", ""
+        getattr(nx, f"write_{kind}")(network(nodes, links), paths[0])
+    return paths[:1]
 
 
-def saved(root: Path) -> Path:
-    """A copy of the folder as it is at the beginning."""
-    first = root.with_name("first")
-    shutil.rmtree(first, ignore_errors=True)
-    shutil.copytree(root, first)
-    return first
+def change(draw: random.Random, path: str) -> str:
+    """Cut a file, or change, drop or insert some of its bytes."""
+    content = Path(path).read_bytes()
+    begin = draw.randrange(len(content) + 1)
+    end = begin + draw.choice((0, 1, 4, 50, len(content)))
+    new = draw.choice((b"", draw.choice(NASTY).encode(), bytes([draw.randrange(256)])))
+    Path(path).write_bytes(content[:begin] + new + content[end:])
+    return f", bytes {begin} to {end} are {new[:20]!r}"
 
 
-def restore(first: Path, root: Path) -> None:
-    """Make a folder what it was at the beginning; it stays the working folder."""
-    for path in root.iterdir():
-        shutil.rmtree(path) if path.is_dir() else path.unlink()
-    shutil.copytree(first, root, dirs_exist_ok=True)
+def arrays(draw: random.Random, kind: str, clean: bool) -> Trial:
+    """A known graph as arrays, of which one may be odd."""
+    fields, right, what, path = good(), None, "", f"../trial/{kind}"
+    if not clean:
+        name = draw.choice([*fields])
+        value, number = fields[name], fields[name].double()
+        new, what, keeps = changed(draw, SAME_ARRAYS, BAD_ARRAYS, locals())
+        right = [read_clean(kind).result] if keeps else []
+        fields[name], what = new if what else value, f"{name}: {what}"
+    if kind == "fit":
+        model = graphgym_srnc.ERM(hidden=4, steps=1, rounds=0)
+        return lambda: ("", model.fit(Data(**fields)).predict_proba(Data(**good()))), right, what
+    save(Path(path), fields)
+    what += change(draw, path) if not clean and draw.random() < 0.2 else ""
+    words = f"data make {path} {HETERO} new" if kind == "hetero.pt" else f"{SHOW} {path}"
+    return lambda: made(words), right, what
 
 
-PARTS = {"flips": flips, "inputs": inputs, "disk": disk}
+def save(path: Path, fields: dict[str, Any]) -> None:
+    """Write a graph as the kind of file that its name says."""
+    if path.suffix == ".npz":
+        values = {name: np.asarray(value) for name, value in fields.items()}
+        if sum(value.nbytes for value in values.values()) > 10**6:
+            raise ValueError("NumPy would write them all")
+        return np.savez(path, **values)
+    data: Any = Data(**fields) if path.name == "data.pt" else fields
+    if path.name == "hetero.pt":
+        data = HeteroData(author={"num_nodes": 30}, paper={**fields, "edge_index": None})
+        data["paper", "by", "author"].edge_index = fields["edge_index"]
+    torch.save(data, path)
 
 
-def serve(doc: str, parts: Mapping[str, Callable[..., None]], counts: Mapping[str, int],
-          tables: Callable[[str], Table], argv: list[str] | None = None) -> int:
-    """Run parts of a program by the words of its command line; 1 if anything was wrong."""
-    parser = argparse.ArgumentParser(description=doc,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("parts", nargs="*", metavar="PART", help=", ".join(parts))
-    parser.add_argument("--trials", type=int, help="of each part (default: as above)")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--out-dir", type=Path, default=Path("results", Path(sys.argv[0]).stem))
-    args = parser.parse_args(argv)
-    if {*args.parts} - {*parts}:
-        parser.error(f"parts are {', '.join(parts)}")
-    status, root = 0, args.out_dir.absolute() / "place"
-    for part in args.parts or parts:
-        begin, table = sum(os.times()[:4]), tables(part)
-        commands.prepare(root)
-        parts[part](table, args.trials or counts[part], args.seed, root)
-        print(f"{part}, seed {args.seed}, {sum(os.times()[:4]) - begin:.0f} s of a core\n\n{table}"
-              "\n", flush=True)
-        status |= bool(table.wrong)
-    return status
+def made(words: str) -> tuple:
+    """Run a command; the graph folder ``new`` that it makes, or the fingerprint that it prints."""
+    if status := command(words.split()):
+        raise SystemExit(status)
+    if "--out" not in words:
+        return re.findall(r"fingerprint +(\w+)", sys.stdout.getvalue())[-1], 0
+    new, found = Path("new"), {"labels": []}
+    for file in new.glob("*.csv"):
+        found[file.stem] = pd.read_csv(file, dtype=str, keep_default_na=False).to_numpy()
+    dense = new / "features.npy"
+    x = np.load(dense) if dense.exists() else sp.load_npz(new / "features.npz").toarray()
+    shutil.rmtree(new)
+    return graph([row[0] for row in found.get("nodes", ())], x, found["labels"], found["edges"])
+
+
+def of(data: Data) -> tuple:
+    """The graph of a ``Data``."""
+    labels = [getattr(label, "item", lambda label=label: label)() for label in data.y]
+    named = [(node, label) for node, label in enumerate(labels) if data.train_mask[node]]
+    return graph(data.ids, data.x.numpy(), named, data.edge_index.T)
+
+
+def graph(ids: Any, x: Any, labels: Any, links: Any) -> tuple:
+    """A graph without the order of its links and features: a text, and an array of features."""
+    x = np.asarray(x, float)
+    pairs = {tuple(sorted((int(a) % len(x), int(b) % len(x)))) for a, b in links}
+    named = [(int(node), str(label)) for node, label in labels]
+    return repr(([*map(str, ids)], named, sorted(pairs))), x[:, np.lexsort(x)]
+
+
+def others(draw: random.Random, kind: str, clean: bool) -> Trial:
+    """A config and a grid file of which one has errors, or a command with odd words."""
+    if kind == "command":
+        words = draw.choice(COMMANDS).replace("#", "2").split()
+        options = re.findall(r"--[\w-]+|\w+\.\w+", " ".join(COMMANDS))
+        for _ in range(draw.randint(1, 3)):
+            words.insert(draw.randint(1, len(words)), draw.choice(draw.choice((options, NASTY))))
+        return words, None, str(words)
+    paths = ["../trial/a.yaml", "../trial/a.txt"]
+    for path in paths:
+        shutil.copy(draw.choice(sorted(config_root().rglob(f"*{Path(path).suffix}"))), path)
+    what = "" if clean else change(draw, draw.choice(paths))
+    return ["grid", "--cfg", paths[0], "--grid", paths[1], "--dry-run"], None, what
+
+
+MAKERS = dict.fromkeys(TABLES, tables) | dict.fromkeys(ARRAYS, arrays)
+
+
+@functools.cache
+def read_clean(kind: str) -> End:
+    """Read an input of a kind that has no error."""
+    return run(MAKERS.get(kind, others)(random.Random(0), kind, True)[0])
+
+
+def inputs(part: str) -> Callable:
+    """Trials of files and arguments."""
+    before = contents()
+    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY, -1))
+
+    def trial(number: int, draw: random.Random) -> tuple[str, str, str]:
+        kind, why = KINDS[number % len(KINDS)], ""
+        shutil.rmtree("../trial", ignore_errors=True)
+        os.mkdir("../trial")
+        usual, equal = read_clean(kind).notes, False
+        np.random.seed(number)
+        try:
+            act, right, what = MAKERS.get(kind, others)(draw, kind, False)
+        except (ValueError, TypeError, KeyError, NotImplementedError, nx.NetworkXError):
+            return kind, "refused", ""  # by the library that writes the file
+        end = run(act)
+        told, now = end.notes - usual, contents()
+        for text, array in right or () if end.result else ():
+            same = end.result[0] == text and np.shape(end.result[1]) == np.shape(array)
+            equal |= same and np.allclose(end.result[1], array, atol=1e-4)
+        if any(now.get(name) != before[name] for name in before):
+            why = "it changed a file" if end.status or kind != "command" else ""
+        if right is not None and not (equal or told or end.status):
+            why = "another result without a note"
+        why = "code of the file ran" if Path("../ran").exists() else end.wrong or why
+        if now != before:
+            restore()
+        outcome = "refused" if end.status else "harmless" if equal else "told" if told else "read"
+        return kind, "WRONG" if why else outcome, f"{what}: {why}"
+
+    return trial
+
+
+# ---- the program ----
+
+
+def in_this_process(jobs: Any, execute: Callable, *rest: Any) -> Any:
+    """Run the jobs of a grid where faults meet them."""
+    for job in jobs:
+        yield Outcome(job, *attempt(functools.partial(execute, job)))
 
 
 def main(argv: list[str] | None = None) -> int:
-    return serve(__doc__, PARTS, COUNTS, lambda part: Table(), argv)
+    parser = argparse.ArgumentParser(description="Count what happens with faults.")
+    parser.add_argument("parts", nargs="*", help=f"{', '.join(TRIALS)} (default: all)")
+    parser.add_argument("--trials", type=int, help="trials of each part")
+    parser.add_argument("--only", type=int, metavar="N", help="run trial N only")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--out-dir", type=Path, default=Path("results", "faults"))
+    args = parser.parse_args(argv)
+    torch.set_num_threads(1)
+    warnings.simplefilter("ignore")
+    warnings.filterwarnings("always", "", RuntimeWarning, __name__)
+    warnings.showwarning = lambda message, *_: print(f"warning: {message}")
+    local.run, worker._release_memory = in_this_process, lambda: None
+    local.warm = lambda execute, *_: contextlib.nullcontext(lambda jobs: local.run(jobs, execute))
+    signal.signal(signal.SIGALRM, signal.default_int_handler)
+    sys.addaudithook(audit)
+    fsync = os.fsync
+    os.fsync = lambda handle: (audit("fsync", ["."]), fsync(handle))[1]
+    wrong = 0
+    prepare(args.out_dir.absolute() / "place" / "here")
+    for part in args.parts or TRIALS:
+        restore()
+        begin, found = time.monotonic(), []
+        trial = inputs(part) if part == "inputs" else faults(part)
+        for number in range(args.trials or TRIALS[part]) if args.only is None else [args.only]:
+            found.append(trial(number, random.Random(f"{args.seed} {part} {number}")))
+            if found[-1][1] == "WRONG":
+                print(f"{part} {number}, {found[-1][0]}: {found[-1][2][:600]}", flush=True)
+        print(f"\n{part}, seed {args.seed}, {time.monotonic() - begin:.0f} s\n")
+        print(f"| kind | {' | '.join(OUTCOMES)} | trials |\n|---|{'---:|' * (len(OUTCOMES) + 1)}")
+        kinds, outcomes, _ = zip(*found)
+        for kind in [*dict.fromkeys(kinds), "all"]:
+            own = [outcome for one, outcome in zip(kinds, outcomes) if kind in (one, "all")]
+            print(f"| {kind} | {' | '.join(map(str, (*map(own.count, OUTCOMES), len(own))))} |")
+        wrong += outcomes.count("WRONG")
+    return int(wrong > 0)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,8 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import re
+from pathlib import Path
 from typing import Any, Iterator, Mapping, Sequence
 
 
@@ -110,3 +112,23 @@ def renamed(keys: Mapping[str, str]) -> Iterator[None]:
         if error.key not in keys:
             raise
         raise error.at(keys[error.key]) from error
+
+
+@contextlib.contextmanager
+def reading(file: Path, kind: str, key: str = "path", hint: str = "") -> Iterator[None]:
+    """Turn any error of a library that reads a file into an :class:`InputError`."""
+    try:
+        yield
+    except InputError:
+        raise
+    except Exception as error:  # each library has errors of its own
+        name = "it" if key == file.name else file.name
+        raise InputError.plain(key, f"{name} is not {kind} ({reason(error)})", hint) from error
+
+
+def reason(error: Exception) -> str:
+    """What a library says is wrong with a file, on one line; not how torch would run its code."""
+    text = " ".join(str(error).split())
+    foreign = re.search(r"GLOBAL (\S+)", text)
+    text = f"it contains {foreign[1]}" if foreign else text.rpartition("WeightsUnpickler error:")[2]
+    return text.strip()[:200] or type(error).__name__

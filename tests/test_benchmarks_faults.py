@@ -1,8 +1,9 @@
-"""The programs that damage files, fail disks and kill commands: a small run of each, and that they
-notice what is wrong."""
+"""The program that damages files, fails disks and kills commands: a small run of each part, and
+that it notices what is wrong."""
 from __future__ import annotations
 
 import errno
+import functools
 import os
 import random
 import subprocess
@@ -11,85 +12,96 @@ from pathlib import Path
 
 import pytest
 
+from graphgym_srnc.cli.main import main
+
 FOLDER = Path(__file__).parent.parent / "benchmarks"
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
 
 
 @pytest.fixture
-def faults(benchmark_of):
-    return benchmark_of("faults")
+def faults(benchmark_of, tmp_path, monkeypatch):
+    """The program in a folder with the file ``a.txt``, where ``show FILE`` prints a file."""
+    program = benchmark_of("faults")
+    for name in ("place", "first"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "a.txt").write_bytes(b"0.5")
+    monkeypatch.chdir(tmp_path / "place")
+    monkeypatch.setattr(program, "command", functools.partial(show, program, ""))
+    monkeypatch.setattr(program, "COMMANDS", [""] * 3 + ["show a.txt"])
+    return program
 
 
-def table(tmp_path: Path, *words: str) -> str:
-    """What a program prints that finds nothing wrong."""
-    done = subprocess.run([sys.executable, *words, "--out-dir", str(tmp_path / "out")], cwd=FOLDER,
-                          env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(
-                              [str(FOLDER.parent), os.environ.get("PYTHONPATH", "")])},
-                          capture_output=True, text=True, timeout=500)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+def show(program, note: str, words: list[str]) -> int:
+    program.audit("open", words[1:])
+    print(Path(words[1]).read_bytes())
+    print(note)
+    return 0
 
 
 def test_nothing_is_wrong_in_silence(tmp_path):
-    out = table(tmp_path, "faults.py", "--trials", "20")
-    rows = [line.split("|") for line in out.splitlines() if line.startswith("| all")]
-    assert [row[2].strip() for row in rows] == ["20"] * 3
-    assert [row[-2].strip() for row in rows] == ["0"] * 3
-    assert all(int(row[3]) > 2 for row in rows), "some are refused"
+    words = [sys.executable, "faults.py", "--trials", "24", "--out-dir", str(tmp_path)]
+    done = subprocess.run(words, cwd=FOLDER, capture_output=True, text=True, timeout=500,
+                          env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(
+                              [str(FOLDER.parent), os.environ.get("PYTHONPATH", "")])})
+    assert done.returncode == 0, done.stdout + done.stderr
+    rows = [line.split(" | ") for line in done.stdout.splitlines() if line.startswith("| all")]
+    assert [row[-1] for row in rows] == ["24 |"] * 4
+    assert [row[-2] for row in rows] == ["0"] * 4
+    assert all(int(row[1]) > 2 for row in rows), "some are refused, or killed"
 
 
-def test_kills_and_pairs(tmp_path):
-    few = ("import sys, kills; kills.PAIRS = {name: kills.PAIRS[name] for name in ('data make', "
-           "'predict')}; sys.exit(kills.main(sys.argv[1:]))")
-    out = table(tmp_path, "-c", few, "--trials", "1")
-    rows = [line.split("|") for line in out.splitlines() if line.startswith("| all")]
-    assert [row[-2].strip() for row in rows] == ["0"] * 2
-    assert int(rows[0][3]) > 5, "some are killed"
+@pytest.mark.parametrize("note, outcome", [("", "WRONG"), ("! a.txt was edited", "told"),
+                                           ("internal error: a", "WRONG")])
+def test_a_flipped_bit_must_be_told(faults, monkeypatch, note, outcome):
+    trial = faults.faults("flips")
+    monkeypatch.setattr(faults, "command", functools.partial(show, faults, note))
+    assert trial(0, random.Random(0))[1] == outcome
+    assert Path("a.txt").read_bytes() == b"0.5", "it is put back"
 
 
-def test_other_numbers_without_a_word_are_noticed(faults, tmp_path, capsys):
-    path = tmp_path / "a.txt"
-    path.write_bytes(b"0.5")
-
-    def read(file: Path) -> bytes:
-        return file.read_bytes()
-
-    draw = random.Random(0)
-    assert faults.flip(faults.Kind([path], read), draw, path, b"0.5")[0] == "WRONG"
-    assert path.read_bytes() == b"0.5"
-
-    def told(file: Path) -> bytes:
-        print("note", file=sys.stderr)
-        return file.read_bytes()
-
-    assert faults.flip(faults.Kind([path], told), draw, path, b"0.5")[0] == "told"
-    assert faults.flip(faults.Kind([path], lambda file: 7), draw, path, 7)[0] == "harmless"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(faults, "load_config", lambda *words: {"seed": 1})
-        assert faults._accepted(lambda: {"seed": 1}, {"seed": "2"})[0] == "WRONG"
-        assert faults._accepted(lambda: {"seed": 2}, {"seed": "2"})[0] == "harmless"
+def test_a_lost_file_is_wrong(faults, monkeypatch):
+    trial = faults.faults("disk")
+    monkeypatch.setattr(faults, "command", lambda words: print("! note") or os.remove("a.txt") or 0)
+    _, outcome, why = trial(0, random.Random(0))
+    assert outcome == "WRONG" and "a.txt is lost" in why
 
 
-def test_a_fault_leaves_the_half(faults, tmp_path):
-    (tmp_path / "old").write_text("old")
-    with faults.faulty(tmp_path) as seen:
-        (tmp_path / "new").write_text("12345678")
-        os.replace(tmp_path / "new", tmp_path / "old")
-    assert seen == ["open to write", "write", "replace"]
-    with faults.faulty(tmp_path, faults.failing(2, errno.ENOSPC, False)), pytest.raises(OSError):
-        (tmp_path / "new").write_text("12345678")
-    assert (tmp_path / "new").read_text() == "1234"
+def test_an_operation_fails(faults, monkeypatch):
+    class Draw(random.Random):
+        def choice(self, options):
+            return errno.ENOSPC if errno.ENOSPC in options else super().choice(options)
+
+    end = faults.failing(Draw(0), ["show", "a.txt"], 1)
+    assert end.status == 70 and "No space left on device" in end.wrong
+    assert faults.failing(Draw(0), ["show", "a.txt"], 2).status == 0
 
 
-def test_ends_that_must_not_be(faults):
-    end = faults.commands.End
-    for status, err, wrong in ((0, "", ""), (2, "error: a\n", ""), (1, "", "without a word"),
-                               (2, "error: a\nerror: b\n", "2 lines"), (70, "x", "status 70"),
-                               (1, "internal error: a\n", "not told"), (1, "Traceback\n", "not")):
-        assert wrong in end(status, err).wrong and bool(wrong) == bool(end(status, err).wrong)
-    lost = faults.commands.lost
-    assert lost({"a": "1"}, {}, {"a": "2"}) == "a is gone"
-    assert lost({"a": "1"}, {"a": "3"}, {"a": "2"}) == "a is another one"
-    assert lost({}, {"b": "1"}, {}) == "b is another one"
-    assert not lost({"a": "1"}, {"a": "2"}, {"a": "2"})
+@pytest.mark.parametrize("status, text, wrong", [
+    (0, "", ""), (2, "error: a", ""), (1, "damaged: a", ""), (1, "", "said nothing"),
+    (70, "error: a", "status 70"), (1, "internal error: a", "internal"), (2, "Traceback", "2")])
+def test_ends_that_must_not_be(faults, status, text, wrong):
+    end = faults.End(status, text)
+    assert wrong in end.wrong and bool(wrong) == bool(end.wrong)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_another_graph_without_a_note_is_wrong(faults, tmp_path, monkeypatch):
+    import graphgym_srnc
+    read = graphgym_srnc.from_frames
+
+    def careless(nodes, links, **options):
+        """Reads ``unknown`` as a class."""
+        return read(nodes.replace({"team": {"unknown": "not a class"}}), links, **options)
+
+    def judged() -> set[str]:
+        return {trial(number, random.Random(number))[1]
+                for number in range(faults.KINDS.index("frames"), 40 * len(faults.KINDS),
+                                    len(faults.KINDS))}
+
+    monkeypatch.setattr(faults.resource, "setrlimit", lambda *limits: None)
+    monkeypatch.setattr(faults, "command", main)
+    trial = faults.inputs("inputs")
+    assert "WRONG" not in judged()
+    monkeypatch.setattr(graphgym_srnc, "from_frames", careless, raising=False)
+    assert "WRONG" in judged()

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import json
+import tempfile
 import warnings
 from pathlib import Path
 
@@ -68,8 +69,11 @@ def test_usual_names_of_ends_are_found_wherever_they_stand(names, extra, tmp_pat
 @settings(max_examples=40, deadline=None)
 @given(st.permutations(["a", "b", "w", "k", "word"]), st.booleans())
 def test_ends_are_the_columns_that_hold_ids_or_are_asked_for(order, weight_is_an_id):
-    import tempfile
-    tmp_path = Path(tempfile.mkdtemp())
+    with tempfile.TemporaryDirectory() as folder_:
+        _check_ends(Path(folder_), order, weight_is_an_id)
+
+
+def _check_ends(tmp_path: Path, order: list[str], weight_is_an_id: bool) -> None:
     cells = {"a": lambda k, a, b: a, "b": lambda k, a, b: b, "k": lambda k, a, b: k,
              "w": lambda k, a, b: 1 + k % 5 if weight_is_an_id else 0.5 + k,
              "word": lambda k, a, b: "cites"}
@@ -323,9 +327,9 @@ def test_edges_that_lead_nowhere_are_refused(edges, told, tmp_path):
 @given(st.lists(st.sampled_from(["", "b", "nan", "NaN", "?", "c", "-1", "1.0"]), min_size=V,
                 max_size=V), st.sampled_from(["", "label\n", "0\n"]))
 def test_a_list_of_labels_is_read_as_a_table_is(cells, head):
-    import tempfile
-    path = folder(Path(tempfile.mkdtemp()) / "f", ROWS, head + "\n".join(cells) + "\n")
-    fields, names = files.load(path)
+    with tempfile.TemporaryDirectory() as place:
+        path = folder(Path(place) / "f", ROWS, head + "\n".join(cells) + "\n")
+        fields, names = files.load(path)
     read = [names[number] if names and number >= 0 else str(number) if number >= 0 else ""
             for number in fields["y"].tolist()]
     assert read == labels.cleaned(cells)[0]

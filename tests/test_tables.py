@@ -200,7 +200,7 @@ def test_other_separators(mark, suffix, tmp_path):
 
 
 def connected(path: Path, ids: list[str], ends: tuple[str, ...] = ()) -> tuple:
-    links, place = formats.links(path, {*ids}, []), pandas.Index(ids)
+    links, place = formats.table(path, [], {*ids}), pandas.Index(ids)
     edges, unknown = frames.connected(links, frames.ends(links, ends, place, path.name), place)
     return edges.tolist(), unknown
 

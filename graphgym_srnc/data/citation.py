@@ -41,8 +41,7 @@ def load(name: str, root: str = "", two_labels: str = "first", key: str = "name"
     Raises:
         InputError: unknown name; the file is absent and cannot be downloaded, or is another one.
     """
-    source = matlab.Source("citation", URL, tuple(NODES), read)
-    data = matlab.load(source, name, root, key)
+    data = matlab.load("citation", URL, NODES, read, name, root, key)
     y = data.y if two_labels == "first" else data.y.masked_fill(data.two, -1)
     return Data(x=data.x, edge_index=data.edge_index, y=y, num_nodes=data.num_nodes,
                 cleaned=data.cleaned, num_two=int(data.two.sum()))

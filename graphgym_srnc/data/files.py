@@ -11,10 +11,10 @@ import torch
 from torch_geometric.data import Data, HeteroData
 from torch_geometric.utils import index_to_mask
 
-from graphgym_srnc.atomic import regular, restore
+from graphgym_srnc.atomic import restore
 from graphgym_srnc.data import folder, home, matlab, untrusted
 from graphgym_srnc.data.cleaning import MASKS
-from graphgym_srnc.errors import InputError
+from graphgym_srnc.errors import InputError, reading
 from graphgym_srnc.task import HIDDEN
 from graphgym_srnc.text import listed, plain
 
@@ -24,29 +24,19 @@ IDS = {"train_idx": "train_mask", "valid_idx": "val_mask", "val_idx": "val_mask"
        "test_idx": "test_mask"}
 """Fields of a graph, and fields of node ids that are read if there are no masks."""
 
-CSR = {matrix: [f"{matrix}_{part}" for part in ("data", "indices", "indptr", "shape")]
-       for matrix in ("adj", "attr")}
-"""Arrays of the other kind of ``.npz``, two sparse matrices."""
-
-
 TEXT = (".csv", ".tsv", ".txt")
 """Kinds of text tables."""
 
 
 def locate(path: str, root: str, key: str) -> Path:
-    """The file or folder, from the working folder or else from the data folder.
-
-    Raises:
-        InputError: it is in neither; names ``key``.
-    """
+    """The file or folder, from the working folder or else from the data folder; names ``key``."""
     data = home.data_folder(root)
     for candidate in (Path(path).expanduser(), data / path):
         restore(candidate)
         if path and candidate.exists():
             return candidate
     message = f"{path!r} does not exist" if path else "no file or folder is given"
-    wanted = "Set dataset.name or file.path to" if key.endswith("path") else "Give"
-    hint = f"{wanted} a path relative to the current folder or to the data folder {data}"
+    hint = f"Give a path relative to the current folder or to the data folder {data}"
     raise InputError.plain(key, message, hint)
 
 
@@ -61,19 +51,16 @@ def load(source: Path, features: str = "", labels: str | None = "", root: str = 
         mapped: leave features on disk, a ``.npy`` of float32.
 
     Raises:
-        InputError: a file is missing, of unknown kind or not what it should be; names ``path``,
-            ``features``, ``labels`` or ``mapped``.
+        InputError: names the file, or ``path``, ``features``, ``labels`` or ``mapped``.
     """
     from graphgym_srnc.data import tables  # imports pandas and scikit-learn
     folder.tell_changes(source)
     if source.is_dir():
+        made = folder.marker(source)
         edges = _only(source, "edges", (".npy", *TEXT))
         x = _only(source, "features", (".npy", ".npz", *TEXT))
-        y, split = None, None
-        if labels is not None:
-            y, split = _only(source, "labels", (".npy", *TEXT)), source / "split.csv"
-        made = folder.marker(source)
-        found = tables.read(edges, x, y, split, mapped)
+        y = None if labels is None else _only(source, "labels", (".npy", *TEXT))
+        found = tables.read(edges, x, y, None if y is None else source / "split.csv", mapped)
         if folder.marker(source) != made:
             raise InputError.plain("path", f"another process has replaced the folder {source.name} "
                                    "while it was read", "Run the command again")
@@ -82,7 +69,6 @@ def load(source: Path, features: str = "", labels: str | None = "", root: str = 
         x = locate(features, root, "features")
         y = None if labels is None else locate(labels, root, "labels")
         return tables.read(source, x, y, None, mapped)
-
     if mapped:
         raise InputError.plain("mapped", f"the features of {source.name} cannot stay on disk",
                                "Set mapped to False, or store them as .npy beside a list of edges")
@@ -94,27 +80,21 @@ def load(source: Path, features: str = "", labels: str | None = "", root: str = 
 
 
 def load_unlabelled(path: str, features: str, root: str) -> tuple[Data, Path]:
-    """Features and edges of a graph in files, not checked yet, and where it was found.
-
-    Labels and a split are not read. See :func:`load` for arguments and errors.
-    """
+    """Features and edges of a graph, not checked yet, and where it is, see :func:`load`."""
     source = locate(path, root, "path")
     if features and source.suffix not in TEXT:
         raise InputError.plain("features", f"{source.name} contains its own features",
                                f"Leave out {features}")
     fields, _ = load(source, features, None, root)
-    found = {key: fields[key] for key in ("x", "edge_index") if fields.get(key) is not None}
-    return Data(**found), source
+    return Data(x=fields.get("x"), edge_index=fields.get("edge_index")), source
 
 
 def num_nodes(source: Path) -> int | None:
     """The number of nodes of a graph folder, from the header of its features; None = not told."""
-    with contextlib.suppress(OSError, ValueError, KeyError):
-        if (file := source / "features.npy").is_file():
-            return len(np.load(regular(file), mmap_mode="r", allow_pickle=False))
-        if (file := source / "features.npz").is_file():
-            with np.load(regular(file), allow_pickle=False) as arrays:
-                return int(arrays["shape"][0])
+    with contextlib.suppress(Exception):  # whoever reads the graph tells what is wrong with it
+        if (file := source / "features.npy").exists():
+            return len(untrusted.array(file, mapped=True))
+        return int(untrusted.arrays(source / "features.npz", ["shape"])["shape"][0])
     return None
 
 
@@ -127,11 +107,7 @@ def unread(fields: Mapping[str, Any], read: Sequence[str] = READ) -> str:
 
 
 def as_data(fields: dict[str, Any], key: str) -> Data:
-    """A ``Data`` of arrays or tensors: features, edges, labels and masks, of other fields none.
-
-    Raises:
-        InputError: a field is missing or holds no numbers; names ``key``.
-    """
+    """A ``Data`` of features, edges, labels and masks alone; errors name ``key``."""
     missing = [field for field in GRAPH if fields.get(field) is None]
     if missing:
         found = [f"{name} ({listed([*map(plain, value)])})" if isinstance(value, dict)
@@ -140,8 +116,8 @@ def as_data(fields: dict[str, Any], key: str) -> Data:
                                f"{listed(found) or 'nothing'}", "Save x, edge_index and y")
     data = Data(**tensors(fields, READ, key))
     ids = {} if fields.keys() & {*MASKS} else tensors(fields, [*IDS], key)
+    size = (*data.x.shape, 0)[0]
     for name, nodes in ids.items():
-        size = data.x.size(0) if data.x.dim() else 0
         if nodes.dim() != 1 or nodes.dtype not in (torch.int64, torch.int32) or not (
                 (0 <= nodes) & (nodes < size)).all():
             raise InputError.plain(f"{key}: {name}", "the field is not a list of node ids",
@@ -152,29 +128,20 @@ def as_data(fields: dict[str, Any], key: str) -> Data:
 
 def tensors(given: Mapping[str, Any] | Data, fields: Sequence[str],
             key: str) -> dict[str, torch.Tensor]:
-    """Those of some fields that there are, as CPU tensors; the features alone may be sparse.
-
-    Raises:
-        InputError: a field holds no numbers; names ``key``.
-    """
+    """Those of some fields that there are, as CPU tensors; the features alone may be sparse."""
     found = {}
     for field in fields:
-        if field not in given or given[field] is None:
+        if given.get(field) is None:
             continue
-        try:
+        with reading(Path(field), "a tensor or array of numbers", f"{key}: {field}"):
             value = torch.as_tensor(given[field])
-            if isinstance(given[field], np.ma.MaskedArray):
-                raise TypeError("a masked array")
             if value.requires_grad or value.is_inference():
                 value = value.detach().clone()
-            found[field] = value = value.cpu()
             sparse = value.layout != torch.strided and field != "x"
-            if value.is_complex() or value.is_quantized or sparse:
-                raise TypeError(f"{value.dtype}, {value.layout}")
-        except Exception as error:  # of a foreign object or of what torch thinks of it
-            text = untrusted.reason(error)[:100]
-            message = f"this is not a tensor or array of numbers ({text})"
-            raise InputError.plain(f"{key}: {field}", message) from error
+            masked = isinstance(given[field], np.ma.MaskedArray)
+            if value.is_complex() or value.is_quantized or sparse or masked:
+                raise TypeError(f"{type(given[field]).__name__}, {value.dtype}, {value.layout}")
+            found[field] = value.cpu()
     return found
 
 
@@ -184,32 +151,27 @@ def _load_pt(source: Path) -> dict[str, Any]:
         hint = (f"Convert it with data make {source.name} --node TYPE"
                 if isinstance(saved, HeteroData) else "Save a Data object or a dict of tensors")
         raise InputError.plain("path", f"{source.name} contains a {type(saved).__name__}", hint)
-    fields = {name: value for name, value in dict(saved.items()).items() if value is not None}
+    fields = {name: value for name, value in saved.items() if value is not None}
+    if isinstance(fields.get("split_idx"), dict):
+        split = fields.pop("split_idx")
+        fields = {f"{part}_idx": ids for part, ids in split.items()} | fields
     untrusted.check_dense((fields[name] for name in (*READ, *IDS)
                            if torch.is_tensor(fields.get(name))), source)
-    split = fields.get("split_idx")
-    nodes = {f"{part}_idx": ids for part, ids in split.items()} if isinstance(split, dict) else {}
-    if nodes and not nodes.keys() & fields.keys():
-        fields |= nodes
-        del fields["split_idx"]
     return fields
 
 
 def _load_npz(source: Path) -> dict[str, Any]:
     """Arrays by name, or the matrices ``adj`` and ``attr`` and the array ``labels``."""
-    with untrusted.reading(source, "a readable .npz of plain arrays"):
-        fields = untrusted.arrays(source, (*READ, *IDS, *sum(CSR.values(), []), "labels"))
-    if fields.get("adj_indptr") is None:
-        return fields
-    with untrusted.reading(source, "a graph of two sparse matrices adj_* and attr_*"):
-        y = fields.pop("labels", None)
-        parts = {name: [fields.pop(part) for part in CSR[name]] for name in CSR}
-        edges, x = (untrusted.sparse_matrix(sp.csr_matrix((*arrays,), shape)).tocoo()
-                    for *arrays, shape in parts.values())
-        untrusted.check_dense([x], source)
-        weights = {"edge weights of adj_data": None} if (edges.data != 1).any() else {}
-        return {**fields, **weights, "x": x.toarray(), "y": y,
-                "edge_index": np.stack([edges.row, edges.col])}
+    names = [f"{matrix}_{part}" for matrix in ("adj", "attr")
+             for part in ("data", "indices", "indptr", "shape")]
+    with reading(source, "a readable .npz of plain arrays"):
+        fields = untrusted.arrays(source, (*READ, *IDS, *names, "labels"))
+        if fields.get("adj_indptr") is None:
+            return fields
+        parts = [fields.pop(name) for name in names]
+        network, x = (untrusted.sparse_matrix(sp.csr_matrix((*arrays,), shape))
+                      for *arrays, shape in (parts[:4], parts[4:]))
+        return _of_matrices(source, fields, "adj_data", network, x, fields.pop("labels", None))
 
 
 def _load_mat(source: Path) -> dict[str, Any]:
@@ -218,28 +180,33 @@ def _load_mat(source: Path) -> dict[str, Any]:
     if not untrusted.is_trusted():
         raise InputError.plain("path", f"{source.name} is a .mat file, and a damaged one can crash "
                                "SciPy's reader", "If you trust its author, read it with --trust")
-    fields = matlab.matrices(source, "path", dict.fromkeys(("network", "attrb", "group")))
-    network, attrb, group = (fields.pop(name) for name in ("network", "attrb", "group"))
-    untrusted.check_dense([attrb, group], source)
+    names = ("network", "attrb", "group")
+    fields = matlab.matrices(source, "path", dict.fromkeys(names))
+    network, attrb, group = (fields.pop(name) for name in names)
+    untrusted.check_dense([group], source)
     y = group = untrusted.dense(group)
     if group.shape[1] > 1:
         y = np.where(group.any(1), group.argmax(1), HIDDEN)
         if several := int((np.count_nonzero(group, axis=1) > 1).sum()):
             fields[f"all but the first class of {several} nodes in group"] = None
+    return _of_matrices(source, fields, "network", network, attrb, y.reshape(-1).astype(np.int64))
+
+
+def _of_matrices(source: Path, fields: dict[str, Any], links: str, network: Any, x: Any,
+                 y: Any) -> dict[str, Any]:
+    """The fields of a graph whose links and features are matrices; weights of links are named."""
+    untrusted.check_dense([x], source)
     network = sp.coo_matrix(network)
-    if (network.data != 1).any():
-        fields["edge weights of network"] = None
-    return {**fields, "x": untrusted.dense(attrb), "edge_index": np.stack(network.nonzero()),
-            "y": y.reshape(-1).astype(np.int64)}
+    weights = {f"edge weights of {links}": None} if (network.data != 1).any() else {}
+    return {**fields, **weights, "x": untrusted.dense(x), "y": y,
+            "edge_index": np.stack(network.nonzero())}
 
 
 def _only(folder: Path, stem: str, suffixes: tuple[str, ...]) -> Path:
     """The one file of a folder that has a name with one of some suffixes."""
-    candidates = (folder / f"{stem}{suffix}" for suffix in suffixes)
-    found = [file for file in candidates if file.exists()]
+    found = [file for suffix in suffixes if (file := folder / f"{stem}{suffix}").exists()]
     if len(found) != 1:
-        counted = f"{len(found)} files" if found else "no file"
-        message = f"the folder {folder.name} has {counted} named {stem}"
-        hint = f"{'Keep one' if found else 'Add a'} file {stem} of type {', '.join(suffixes)}"
-        raise InputError.plain("path", message, hint)
+        message = f"the folder {folder.name} has {len(found) or 'no'} files named {stem}"
+        raise InputError.plain("path", message,
+                               f"Give one file {stem} of type {', '.join(suffixes)}")
     return found[0]

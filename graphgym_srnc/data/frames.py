@@ -51,23 +51,9 @@ FOUND = 0.5
 class Options(NamedTuple):
     """What the user says about a node table and its links; empty = chosen by names and cells.
 
-    Args:
-        id: column of ids; by default one with a usual name, or else the first whose cells differ
-            and occur in the links.
-        label: column of labels; by default one with a usual name whose values repeat; ``none`` =
-            no column.
-        split: column of ``train``, ``val``, ``test`` or nothing; by default ``split``.
-        ends: the two columns of ids in the links.
-        text: columns of text, which become one bag of words.
-        numbers: columns of numbers, which are standardised; ``*`` = all that are nothing else.
-        raw: columns of numbers that stay as they are.
-        categories: columns of which each value becomes a feature.
-        spectral: number of features made of the links alone.
-        like: graph folder whose recipe replaces ``text``, ``numbers`` and ``categories``.
-        skip_missing: whether to leave out links to ids that the table does not have.
-        keep: ``first`` or ``last``: which one of different rows with one id stays; empty = they are
-            an error.
-        words: how texts become features.
+    The fields are those of :func:`graphgym_srnc.from_frames`, whose ``features`` are ``raw`` here.
+    ``like`` is a graph folder whose recipe replaces text, numbers and categories; ``words`` says
+    how texts become features.
     """
 
     id: str = ""
@@ -92,17 +78,14 @@ class Look:
     Args:
         files: names of the two tables.
         options: what the user said about them.
-        table: a row for each node that was kept.
+        table: a row for each node that was kept; ``kept`` are their numbers of ``rows``.
         roles: what a column is used for, by its name.
-        labels: classes, empty for a node without one; None = there is no such column.
+        labels, parts: class and part of the split of each node, empty for none; or None.
         edges: node numbers ``[2, E]``.
         unknown: how often each id that is no node occurs in the links.
         notes: what was chosen, corrected or left out, and warnings.
         problems: errors that the user must fix first.
         recipe: how features are made.
-        parts: part of the split of each node, or None.
-        rows: number of rows in the file.
-        kept: numbers of the rows that the table is made of.
     """
 
     files: tuple[str, str]
@@ -224,24 +207,23 @@ def _find_columns(found: Look) -> None:
         if column and column not in table and (option, column) != ("label", NONE):
             with found.problems.step():
                 raise InputError(f"--{option}", column, f"one of the columns {_listed(table)}")
-    chosen = {"text": options.text, "number": [*options.numbers, *options.raw],
-              "category": options.categories}
-    found.roles = {name: role for role, names in chosen.items() for name in names}
+    for role, names in (("text", options.text), ("category", options.categories),
+                        ("number", [*options.numbers, *options.raw])):
+        found.roles |= dict.fromkeys(names, role)
     if split := options.split or usual(table, ("split",)):
         found.roles[split] = "split"
 
 
 def _id_candidates(table: pandas.DataFrame, given: str) -> list[str]:
-    """Columns that may hold the ids, the likeliest first.
-
-    These are the index if it does not only count the rows, and one with a usual name; or else the
-    first column and all of distinct texts.
+    """Columns that may hold the ids: the named one; or the index if it does not only count the
+    rows, and one with a usual name; or the first and all of distinct texts.
     """
     index = [name for name in list(table)[:1] if not name and not is_counter(table[name])]
     of_neo4j = next((name for name in table if re.search(r":ID(\(|$)", name)), "")
-    named = given if given in table else usual(table, IDS) or of_neo4j
-    if named:
-        return [*([] if given else index), named]
+    if given and given in table:
+        return [given]
+    if named := usual(table, IDS) or of_neo4j:
+        return [*index, named]
     first, *rest = list(table)[:20]
     return [first, *(name for name in rest if table[name].dtype.kind != "f"
                      and len({*texts(table[name])} - {""}) == len(table))]
@@ -249,12 +231,10 @@ def _id_candidates(table: pandas.DataFrame, given: str) -> list[str]:
 
 def _best_id(table: pandas.DataFrame, candidates: list[str],
              links: pandas.DataFrame | None) -> str:
-    """The first candidate in which most ends of links are found, or else the first."""
-    if links is None or len(candidates) == 1:
-        return candidates[0]
-    for name in candidates:
-        shares = sorted(_shares(links, [*links], texts(table[name])).values())
-        if len(shares) > 1 and shares[-2] >= FOUND:
+    """The first candidate in which two columns of links are mostly found, or else the first."""
+    for name in candidates if links is not None else ():
+        shares = _shares(links, [*links], texts(table[name])).values()
+        if sum(share >= FOUND for share in shares) > 1:
             return name
     return candidates[0]
 

@@ -20,17 +20,7 @@ class Names(NamedTuple):
 
 
 def of_folder(path: Path, num_nodes: int | None = None, num_features: int | None = None) -> Names:
-    """Names in ``nodes.csv`` and ``words.txt`` of a graph's folder; no file means no names.
-
-    Args:
-        path: the folder; a file has no names.
-        num_nodes: number of lines that ``nodes.csv`` must have below its header, which names a
-            column ``id``, ``text`` or both.
-        num_features: number of lines that ``words.txt`` must have.
-
-    Raises:
-        InputError: a file cannot be read, has other columns, or another number of lines.
-    """
+    """Names in ``nodes.csv`` and ``words.txt``, whose numbers are checked; each may be absent."""
     ids = texts = words = None
     if (path / NODES).is_file():
         columns = {name.lower(): [*cells] for name, cells in read.table(path / NODES).items()}

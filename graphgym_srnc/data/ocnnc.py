@@ -41,7 +41,7 @@ def load(name: str, root: str = "", key: str = "name") -> Data:
     Raises:
         InputError: unknown name; the file is absent and cannot be downloaded, or is another one.
     """
-    return matlab.load(matlab.Source("ocnnc", URL, tuple(NODES), read), name, root, key)
+    return matlab.load("ocnnc", URL, NODES, read, name, root, key)
 
 
 @lru_cache(maxsize=2)

@@ -14,7 +14,7 @@ from torch_geometric.data import Data, Dataset
 from torch_geometric.utils import index_to_mask
 
 from graphgym_srnc.data import checksums, home, untrusted
-from graphgym_srnc.errors import InputError
+from graphgym_srnc.errors import InputError, reason
 
 
 def dataset_class(family: str) -> type[Dataset]:
@@ -68,7 +68,7 @@ def read(base: type[Dataset], name: str, member: str, homes: list[Path], source:
                 raise
             except Exception as error:
                 message = (f"{base.__name__} cannot read {name!r} from {source} "
-                           f"({type(error).__name__}: {untrusted.reason(error)})")
+                           f"({type(error).__name__}: {reason(error)})")
                 hint = "Check the name and the files"
                 if isinstance(error, UnpicklingError) and not untrusted.is_trusted():
                     hint = f"Pickles can run any code. {untrusted.HINT}"

@@ -1,7 +1,4 @@
-"""Text tables as frames of text cells, so that an id such as 007 or of 19 digits stays unchanged.
-
-All functions raise :class:`InputError`, which names the file, if it cannot be read or is no table.
-"""
+"""Text tables as frames of text, so that an id such as 007 or of 19 digits stays unchanged."""
 from __future__ import annotations
 
 import csv
@@ -20,9 +17,10 @@ import pandas
 
 from graphgym_srnc.atomic import regular
 from graphgym_srnc.data import limits
-from graphgym_srnc.errors import InputError
-from graphgym_srnc.text import clean
+from graphgym_srnc.errors import InputError, reading
+from graphgym_srnc.text import clean, counted
 
+csv.field_size_limit(2 ** 31 - 1)  # a text may be long; the whole file has a limit
 SEPARATORS = (",", ";", "\t")
 NAMELESS = re.compile(r"(Unnamed: \d+)?")
 """Names that pandas gives to the index, which it writes as the first column."""
@@ -40,22 +38,19 @@ def table(path: Path) -> pandas.DataFrame:
 
 def headed(rows: pandas.DataFrame, file: str, what: str = "rows") -> pandas.DataFrame:
     """The rows below the first one, whose cells become the names of the columns."""
-    names = [name or f"column {place + 1}" * (place > 0) for place, name in enumerate(rows.iloc[0])]
-    if len(set(names)) < len(names):
-        message = f"two columns have the same name: {', '.join(names)}"
-        raise InputError.plain(file, message, "Give each column its own name")
     if len(rows) < 2:
         raise InputError.plain(file, f"it has a header and no {what}", "Write a line for each")
+    names = [name or f"column {place + 1}" * (place > 0) for place, name in enumerate(rows.iloc[0])]
+    if len(set(names)) < len(names):
+        raise InputError.plain(file, f"two columns have the same name: {', '.join(names)}",
+                               "Give each column its own name")
     return rows.iloc[1:].set_axis(names, axis=1).reset_index(drop=True)
 
 
 def links(path: Path, ids: Collection[str], notes: list[str]) -> pandas.DataFrame:
-    """Read a list of links, with or without a line of names; columns without names are 1, 2, ...
+    """Read a list of links, whose first line is a header if it has none of the ``ids`` of nodes.
 
-    Args:
-        path: lines that begin with two ids, or a table with two columns of ids.
-        ids: those of all nodes: a first line without any of them names columns.
-        notes: a sentence is appended if the first line could also be a header.
+    Without a header the columns are 1, 2, ..., and a doubtful first line is added to ``notes``.
     """
     rows = cells(path, ragged=True)
     few = (rows != "").sum(axis=1) < 2
@@ -75,40 +70,28 @@ def links(path: Path, ids: Collection[str], notes: list[str]) -> pandas.DataFram
 def cells(path: Path, ragged: bool = False, blank: bool = False) -> pandas.DataFrame:
     """The stripped cells of each line, without a header, in columns 0, 1, ...
 
-    Cells are separated by commas, semicolons or tabs: by the mark that splits the first lines into
-    equally many cells, and into the most of them. Files other than ``.csv`` and ``.tsv`` may have
-    comment lines that begin with # or % and a space. They, and files of links, may be separated by
-    spaces.
-
-    Args:
-        path: the file, perhaps a ``.gz``.
-        ragged: a file of links, whose lines may have different numbers of cells.
-        blank: keep empty lines, as in a list of labels of which some are missing.
+    The separator is the mark that splits the first lines into equally many cells, and the most.
+    Files other than ``.csv`` and ``.tsv`` may have comments, lines that begin with # or % and a
+    space, and may be separated by spaces. So may a list of links, whose lines may differ in length
+    (``ragged``). A list of labels may have empty lines (``blank``).
     """
     content, is_csv = text(path), kind(path) in (".csv", ".tsv")
     content = re.sub(r"(?m)^ +$" + r"|^[#%]+([ \t].*)?(\n|\Z)" * (not is_csv), "", content)
     mark = "\t" if kind(path) == ".tsv" else max(SEPARATORS, key=lambda each: _fit(content, each))
     first, lines = content.lstrip("\n").partition("\n")[0], io.StringIO(content)
-    try:
-        # pandas' fast reader does not distinguish a short line from one with empty cells.
-        if (ragged or not is_csv) and not any(each in first for each in SEPARATORS):
-            rows = [*map(str.split, lines)]
-        else:
-            rows = [*csv.reader(lines, delimiter=mark, strict=True)]
-    except csv.Error as error:
-        hint = "Put cells with a separator or a line break into quotes"
-        raise InputError.plain(path.name, f"it is not a table ({error})", hint) from error
-    rows = [[cell.strip() for cell in row] or [""] for row in rows if blank or (
-        any(row) if ragged else row)]
+    is_spaced = (ragged or not is_csv) and not any(each in first for each in SEPARATORS)
+    # pandas' fast reader does not distinguish a short line from one with empty cells.
+    with reading(path, "a table", path.name, "Put cells with separators or line breaks in quotes"):
+        rows = [[cell.strip() for cell in row] for row in (
+            map(str.split, lines) if is_spaced else csv.reader(lines, delimiter=mark, strict=True))]
+    rows = [row or [""] for row in rows if blank or (any(row) if ragged else row)]
     if not rows:
-        raise InputError.plain(path.name, "the file is empty",
-                               "Write a line for each node or link")
-    width = max(map(len, rows)) if ragged or blank else len(rows[0])
-    wrong = [number for number, row in enumerate(rows) if len(row) != width]
+        raise InputError.plain(path.name, "the file is empty", "Write a line for each row")
+    width = max(map(len, rows))
+    wrong = [number for number, row in enumerate(rows) if len(row) != len(rows[0])]
     if wrong and not (ragged or blank):
-        others = f"; {len(wrong) - 1} more rows have a wrong number too" * (len(wrong) > 1)
         message = (f"row {wrong[0]} has {len(rows[wrong[0]])} cell(s), and the first line has "
-                   f"{width}{others}")
+                   f"{len(rows[0])} ({counted(len(wrong), 'row')} of {len(rows) - 1} are wrong)")
         raise InputError.plain(path.name, message)
     return pandas.DataFrame([row + [""] * (width - len(row)) for row in rows], dtype=object)
 
@@ -117,12 +100,10 @@ def text(path: Path) -> str:
     """The content of a UTF-8 file, perhaps a ``.gz``, with line feeds at the end of its lines."""
     content = binary(path)
     encoding = "utf-16" if content[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
-    try:
+    with reading(path, "text in UTF-8", path.name):
         decoded = io.StringIO(content.decode(encoding), newline=None).read()
-    except UnicodeDecodeError as error:
-        raise InputError.plain(path.name, f"it is not text in UTF-8 ({error})") from error
-    if "\0" in decoded:
-        raise InputError.plain(path.name, "it is not a text file: it contains zero bytes")
+        if "\0" in decoded:
+            raise ValueError("it contains zero bytes")
     return decoded
 
 
@@ -142,9 +123,8 @@ def binary(path: Path) -> bytes:
 
 def is_counter(cells: pandas.Series) -> bool:
     """Whether cells count the rows: 0, 1, 2, ... or 1, 2, 3, ..."""
-    words = [*map(str, cells)]
-    return words[:1] in (["0"], ["1"]) and words == [
-        *map(str, range(int(words[0]), int(words[0]) + len(words)))]
+    start = {"0": 0, "1": 1}.get(str(next(iter(cells), "")))
+    return start is not None and all(str(cell) == str(row) for row, cell in enumerate(cells, start))
 
 
 @cache
@@ -153,11 +133,12 @@ def tell(note: str) -> None:
     print(f"note: {clean(note)}", file=sys.stderr, flush=True)
 
 
-def _fit(content: str, separator: str) -> tuple[bool, int]:
-    """Whether a mark splits the first lines into equally many cells, two or more; how many."""
+def _fit(content: str, separator: str) -> tuple[int, int]:
+    """Whether a mark splits the first lines into equally many cells (2 = by tabs); how many."""
     lines = csv.reader(io.StringIO(content), delimiter=separator, strict=True)
     try:
         counts = [len(row) for row in itertools.islice(lines, 20) if row]
     except csv.Error:
-        return False, content.partition("\n")[0].count(separator) + 1
-    return len(set(counts)) == 1 and counts[0] > 1, counts[0] if counts else 0
+        return 0, content.partition("\n")[0].count(separator) + 1
+    fits = len(set(counts)) == 1 and counts[0] > 1
+    return fits * (2 if separator == "\t" else 1), counts[0] if counts else 0

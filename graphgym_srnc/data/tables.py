@@ -9,7 +9,7 @@ import numpy as np
 import pandas
 import torch
 
-from graphgym_srnc.data import frames, names, untrusted
+from graphgym_srnc.data import frames, untrusted
 from graphgym_srnc.data import labels as label_words
 from graphgym_srnc.data import read as text_tables
 from graphgym_srnc.data.read import NAMELESS, is_counter, tell
@@ -25,18 +25,18 @@ def read(edges: Path, features: Path, labels: Path | None, split: Path | None,
         features: a table with a line a node, ``.npy``, or a matrix saved by SciPy as ``.npz``.
         labels: a table of labels, or of nodes and labels, or ``.npy``; None = no labels.
         split: a table of nodes and ``train``, ``val`` or ``test``, which need not exist.
-        mapped: leave features on disk, a ``.npy`` of float32.
-
-    Raises:
-        InputError: a file cannot be read or is not what it should be.
+        mapped: leave features on disk, a ``.npy`` of float32; ``x.mapped`` is then true.
     """
-    x = _mapped(features) if mapped else _features(features, edges, labels)
+    x: Any = _array(features, mapped) if mapped else _features(features, edges)
+    if mapped:
+        x = torch.from_numpy(x)
+        x.mapped = True
     y, classes = (None, ()) if labels is None else _labels(labels, len(x))
     masks = {} if split is None or not split.exists() else _masks(split, len(x))
     return {"x": x, "y": y, "edge_index": _edges(edges, len(x)), **masks}, classes
 
 
-def _features(file: Path, edges: Path, labels: Path | None) -> np.ndarray:
+def _features(file: Path, edges: Path) -> np.ndarray:
     if file.suffix == ".npy":
         return np.atleast_1d(_array(file))
     if file.suffix == ".npz":
@@ -47,9 +47,11 @@ def _features(file: Path, edges: Path, labels: Path | None) -> np.ndarray:
     words = first[pandas.to_numeric(first, errors="coerce").isna()].str.lower()
     is_header = first[0] == "" or not words.isin(label_words.EMPTY | {""}).all()
     if [*first] == [*map(str, range(len(first)))]:  # as pandas numbers its columns
-        is_header = _need_no_more(len(rows) - 1, file, edges, labels)
-        if is_header:
-            tell(f"{file}: the first line, {','.join(first)[:20]}, is read as a header")
+        is_header = False
+        with contextlib.suppress(InputError):  # the links need as many nodes as there are lines
+            is_header = _edges(edges, len(rows) - 1).max(initial=0) < len(rows) - 1
+            tell(f"{file}: the first line, {','.join(first)[:20]}, is read as a "
+                 f"{'header' if is_header else 'node'}")
     if is_header:
         rows = rows.iloc[1:]
         if NAMELESS.fullmatch(first[0]):
@@ -58,35 +60,8 @@ def _features(file: Path, edges: Path, labels: Path | None) -> np.ndarray:
                                        "the nodes from 0", "Name it, or remove it")
             tell(f"{file}: the first column, which counts the nodes, is no feature")
             rows = rows.drop(columns=0)
-    try:
+    with reading(file, "a table of numbers", file.name, "Write a number into each cell"):
         return np.array(rows, dtype=np.float64)
-    except ValueError as error:
-        message = f"it is not a table of numbers ({str(error)[:100]})"
-        hint = "Write a table of numbers with as many columns on each line"
-        raise InputError.plain(file.name, message, hint) from error
-
-
-def _need_no_more(num_nodes: int, features: Path, edges: Path, labels: Path | None) -> bool:
-    """Whether the other files of a graph need no more than some number of nodes."""
-    with contextlib.suppress(InputError):
-        names.of_folder(features.parent, num_nodes)
-        fits = _edges(edges, num_nodes).max(initial=0) < num_nodes
-        if fits and labels is not None:
-            _labels(labels, num_nodes)
-        return bool(fits)
-    return False
-
-
-def _mapped(file: Path) -> torch.Tensor:
-    """Features left on disk, a tensor with the attribute ``mapped``."""
-    array = _array(file, mapped=True)
-    if array.dtype != np.float32 or array.ndim != 2 or not array.flags.c_contiguous:
-        message = (f"the features of {file.name} cannot stay on disk: it holds {array.dtype} "
-                   f"{array.shape}")
-        raise InputError.plain("mapped", message, "Save float32 features [V, F] as .npy in C order")
-    x = torch.from_numpy(array)
-    x.mapped = True  # type: ignore[attr-defined]
-    return x
 
 
 def _labels(file: Path, num_nodes: int) -> tuple[np.ndarray, tuple[str, ...]]:
@@ -117,14 +92,13 @@ def _edges(file: Path, num_nodes: int) -> np.ndarray:
     if file.suffix == ".npy":
         return _array(file)
     ids = pandas.Index([*map(str, range(num_nodes))], dtype=object)
-    notes: list[str] = []
-    links = text_tables.links(file, {*ids}, notes)
+    links = text_tables.links(file, {*ids}, notes := [])
     pairs, unknown = frames.connected(links, frames.ends(links, (), ids, file.name), ids)
+    for node in unknown:
+        raise InputError.plain(file.name, f"it has the node {node!r}",
+                               f"Use node numbers from 0 to {num_nodes - 1}")
     for note in notes:
         tell(note)
-    if unknown:
-        message = f"it has the node {next(iter(unknown))!r}"
-        raise InputError.plain(file.name, message, f"Use node numbers from 0 to {num_nodes - 1}")
     return pairs
 
 
@@ -140,21 +114,24 @@ def _masks(file: Path, num_nodes: int) -> dict[str, torch.Tensor]:
 
 def _by_node(rows: pandas.DataFrame, num_nodes: int, file: str, what: str) -> pandas.Series:
     """The word of each node ``[V]`` by lines of a node number and a word, empty without a line."""
-    if not rows.iloc[0, 0].isdecimal():
-        rows = text_tables.headed(rows, file)
-    rows = rows.set_axis(range(rows.shape[1]), axis=1)[(rows != "").any(axis=1)].drop_duplicates()
+    rows = rows.iloc[int(not rows.iloc[0, 0].isdecimal()):]  # without a header
+    rows = rows[(rows != "").any(axis=1)].drop_duplicates()
     nodes = pandas.Index([*map(str, range(num_nodes))], dtype=object).get_indexer(rows[0])
     for node, *words in rows[(nodes < 0) | (rows.shape[1] != 2)][:1].to_numpy():
-        raise InputError.plain(file, f"it has the {what} {','.join(words)!r} of node {node}",
-                               f"Write lines of a node number from 0 to {num_nodes - 1} and its "
-                               f"{what}")
+        hint = f"Write lines of a node number from 0 to {num_nodes - 1} and its {what}"
+        raise InputError.plain(file, f"it has the {what} {','.join(words)!r} of node {node}", hint)
     for node, words in rows[rows[0].duplicated(keep=False)].groupby(0)[1]:
         raise InputError.plain(file, f"node {node} has two {what}s: "
                                f"{' and '.join(map(repr, words))}", "Give it one")
-    return pandas.Series([*rows[1]], index=nodes, dtype=object).reindex(range(num_nodes),
-                                                                        fill_value="")
+    words = pandas.Series([*rows[1]], index=nodes, dtype=object)
+    return words.reindex(range(num_nodes), fill_value="")
 
 
 def _array(file: Path, mapped: bool = False) -> np.ndarray:
-    with reading(file, "a readable .npy of plain numbers", "mapped" * mapped or "path"):
-        return untrusted.array(file, mapped)
+    with reading(file, "a readable .npy of plain numbers", "mapped" if mapped else "path"):
+        array = untrusted.array(file, mapped)
+    if mapped and (array.dtype != np.float32 or array.ndim != 2 or not array.flags.c_contiguous):
+        raise InputError.plain("mapped", f"the features of {file.name} cannot stay on disk: it "
+                               f"holds {array.dtype} {array.shape}",
+                               "Save float32 features [V, F] as .npy in C order")
+    return array

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import math
 import os
-import re
 import sys
 import threading
 import warnings
@@ -26,7 +25,7 @@ from torch_geometric.data.storage import BaseStorage, EdgeStorage, GlobalStorage
 
 from graphgym_srnc.atomic import regular
 from graphgym_srnc.data import limits
-from graphgym_srnc.errors import InputError
+from graphgym_srnc.errors import InputError, reading
 from graphgym_srnc.seal import check_seal
 
 DATA_CLASSES = (Data, DataEdgeAttr, DataTensorAttr, GlobalStorage, HeteroData, BaseStorage,
@@ -95,23 +94,12 @@ def tensors_only() -> Iterator[None]:
         yield
 
 
-SPARSE = ("format", "shape", "data", "indices", "indptr", "row", "col", "offsets", "blocksize")
+SPARSE = ("format", "_is_array", "shape", "data", "indices", "indptr", "row", "col", "coords",
+          "offsets")
 """Arrays of a matrix that SciPy saved."""
 
 WORD = 4
 """Bytes that a number takes at least once it is read: features become float32."""
-
-
-@contextmanager
-def reading(file: Path, kind: str, key: str = "path", hint: str = "") -> Iterator[None]:
-    """Turn any error of a library that reads a file into an :class:`InputError`."""
-    try:
-        yield
-    except InputError:
-        raise
-    except Exception as error:  # each library has errors of its own
-        message = f"{file.name} is not {kind} ({reason(error)})"
-        raise InputError.plain(key, message, hint) from error
 
 
 def load(file: Path, key: str = "path") -> Any:
@@ -223,11 +211,3 @@ def _check_header(opened: IO[bytes], size: int) -> int:
     if count * dtype.itemsize != size - opened.tell():
         raise ValueError(f"its header says {shape} {dtype}, but the file holds something else")
     return count * max(WORD, dtype.itemsize)
-
-
-def reason(error: Exception) -> str:
-    """What a library says is wrong with a file, on one line; not how torch would run its code."""
-    text = " ".join(str(error).split())
-    foreign = re.search(r"GLOBAL (\S+)", text)
-    text = f"it contains {foreign[1]}" if foreign else text.rpartition("WeightsUnpickler error:")[2]
-    return text.strip()[:200] or type(error).__name__

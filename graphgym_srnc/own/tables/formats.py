@@ -1,27 +1,23 @@
-"""Node tables, lists of links and whole graphs that other programs write, as frames of cells.
-
-All functions raise :class:`InputError`, which names the file, if it cannot be read or is not what
-it should be. They append to ``notes`` what they do not read.
+"""Node tables, links and whole graphs of other programs as frames; ``notes`` say what is not read.
 """
 from __future__ import annotations
 
-import contextlib
 import json
-import shlex
-from collections import Counter
+import re
 from pathlib import Path
-from typing import Any, Collection, Iterator, NamedTuple
+from typing import Any, Collection
 from xml.etree import ElementTree
 
 import pandas
 
 from graphgym_srnc.atomic import regular
 from graphgym_srnc.data import limits, read
-from graphgym_srnc.errors import InputError
+from graphgym_srnc.errors import InputError, reading
 from graphgym_srnc.text import counted, listed
 
-SUFFIXES = (".parquet", ".xlsx", ".json", ".jsonl")
-"""Kinds of tables beside text."""
+EXTRAS = {".parquet": "parquet", ".xlsx": "excel"}
+SUFFIXES = (*EXTRAS, ".json", ".jsonl")
+"""Kinds of tables beside text, and the extras that install the packages which read them."""
 
 NODES, LINKS = ("nodes", "vertices"), ("links", "edges", "relationships")
 WRAPPERS = ("attributes", "data", "properties", "metadata")
@@ -30,251 +26,176 @@ WRAPPERS = ("attributes", "data", "properties", "metadata")
 Record = dict[str, Any]
 
 
-class Graph(NamedTuple):
-    """The nodes of a file and its links, one row each."""
-
-    nodes: pandas.DataFrame
-    links: pandas.DataFrame
-
-
-def table(path: Path, notes: list[str]) -> pandas.DataFrame:
-    """Read a table whose first line names its columns."""
-    if path.suffix not in SUFFIXES:
-        return read.table(path)
-    with _reading(path):
-        if path.suffix in (".json", ".jsonl"):
-            return _of_records(_records(path), path)
+def table(path: Path, notes: list[str], ids: Collection[str] | None = None) -> pandas.DataFrame:
+    """Read a node table, or the links between nodes of some ``ids``, see :func:`read.links`."""
+    kind = read.kind(path)
+    if kind not in SUFFIXES:
+        return read.table(path) if ids is None else read.links(path, ids, notes)
+    hint = f"pip install 'graphgym-srnc[{EXTRAS.get(kind)}]' installs what reads such files"
+    with reading(path, f"a readable {kind} file", path.name, hint * (kind in EXTRAS)):
+        if kind not in EXTRAS:
+            return _of_records(_json(path), path, "rows")
         limits.check_file(path)
-        if path.suffix == ".xlsx":
+        if kind == ".parquet":
+            # Nullable types keep whole numbers whole where some are missing.
+            frame = pandas.read_parquet(regular(path), dtype_backend="numpy_nullable")
+            if not isinstance(frame.index, pandas.RangeIndex) or frame.index.name is not None:
+                frame = frame.reset_index(names=[name or "" for name in frame.index.names])
+        else:
             with pandas.ExcelFile(regular(path), engine="openpyxl") as book:
                 first, *others = book.sheet_names
                 frame = book.parse(first, header=None, dtype=str, na_filter=False)
-            names = frame.iloc[0].map(str).str.strip().tolist() if len(frame) else []
-            frame = read.with_header(frame.iloc[1:], names, path.name)
             notes += [f"{path.name}: not read: the sheets {listed(others)}"] * bool(others)
-        else:
-            # Nullable types keep whole numbers whole where some are missing.
-            frame = pandas.read_parquet(regular(path), dtype_backend="numpy_nullable")
-            frame = with_index(frame)
-            frame = read.with_header(frame, [*map(str, frame.columns)], path.name)
-    return read.stripped(frame)
+        frame = frame.rename(columns=str).astype("string").fillna("").astype(object).map(str.strip)
+        return frame if kind == ".parquet" else read.headed(frame, path.name)
 
 
-def with_index(frame: pandas.DataFrame) -> pandas.DataFrame:
-    """A frame whose index is its first column, unless it only counts the rows."""
-    if isinstance(frame.index, pandas.RangeIndex) and frame.index.name is None:
-        return frame
-    names = [name or "" for name in frame.index.names]
-    return frame.set_axis(frame.index.set_names(names)).reset_index()
-
-
-def links(path: Path, ids: Collection[str], notes: list[str]) -> pandas.DataFrame:
-    """Read a list of links, see :func:`read.links`."""
-    return table(path, notes) if path.suffix in SUFFIXES else read.links(path, ids, notes)
-
-
-def graph(path: Path, notes: list[str]) -> Graph:
-    """Read one file of nodes, which have a column ``id``, and links."""
-    reader = {".graphml": _xml, ".gexf": _xml, ".json": _json_graph, ".gml": _gml,
-              ".net": _pajek, ".paj": _pajek}.get(path.suffix.lower())
-    if reader is None:
-        return _neo4j(read.table(path), path.name, notes)
-    with _reading(path):
-        nodes, pairs = reader(path, notes)
-        return Graph(_of_records(nodes, path), _of_records(pairs, path, empty=True))
+def graph(path: Path, notes: list[str]) -> list[pandas.DataFrame]:
+    """Read one file of nodes, which have a column ``id``, and links: a frame of each."""
+    kind = read.kind(path)
+    readers = {".graphml": _xml, ".gexf": _xml, ".json": _json_graph, ".gml": _gml, ".net": _pajek,
+               ".paj": _pajek}
+    if kind in readers:
+        with reading(path, f"a readable {kind} file", path.name):
+            nodes, pairs = readers[kind](path, notes)
+            return [_of_records(nodes, path, "nodes"), _of_records(pairs, path, "links")]
+    columns = read.table(path)  # of Neo4j's apoc.export.csv
+    if not {"_id", "_start", "_end"} <= {*columns}:
+        hint = ("Give a second file with the links; one file is enough with the columns _id, "
+                "_start and _end, or as GraphML, GEXF, GML, Pajek or JSON")
+        raise InputError.plain(path.name, f"it has no links but {listed([*columns])}", hint)
+    is_node = columns["_id"] != ""
+    return [part.loc[:, (part != "").any() | part.columns.isin(ids)].reset_index(drop=True)
+            for part, ids in ((columns[is_node], ["_id"]), (columns[~is_node], ["_start", "_end"]))]
 
 
 def _xml(path: Path, notes: list[str]) -> tuple[list[Record], list[Record]]:
-    """GraphML and GEXF, in both of which a cell has the default of its column if it is absent.
-
-    networkx reads no defaults, refuses graphs of directed and undirected links, and knows some
-    namespaces and types of cells only.
-    """
+    # networkx reads no defaults, and refuses mixed directions and some namespaces and types.
     root = ElementTree.fromstring(read.binary(path))
     for element in root.iter():
         element.tag = element.tag.rpartition("}")[2]  # without its namespace
     parent, *others = root.findall("graph") or [None]
     if parent is None:
         raise InputError.plain(path.name, f"there is no graph in its first element, {root.tag}")
-    columns: dict[tuple[str, str], tuple[str, ElementTree.Element | None]] = {}
-    for group in (root, *parent.iter("attributes")):
-        for key in (*group.findall("key"), *group.findall("attribute")):
-            id = key.get("id", "")
-            name = key.get("attr.name") or key.get("title") or key.get("yfiles.type") or id
-            for what in ("node", "edge"):
-                if group.get("class", key.get("for", "all")) in (what, "all"):
-                    columns[what, id] = name, key.find("default")
-    repeated: Counter[str] = Counter()
+    repeated: set[str] = set()
 
-    def fields(element: ElementTree.Element, what: str) -> Record:
-        found = {name: _text(default) for (kind, _), (name, default) in columns.items()
-                 if kind == what and default is not None}
-        seen = set()
-        for cell in (*element.findall("data"), *element.findall("attvalues/attvalue")):
-            id = cell.get("key") or cell.get("for") or cell.get("id") or ""
-            name = columns.get((what, id), (id,))[0]
-            label = cell.find(".//NodeLabel")  # in yEd's files
-            if label is not None:
-                cell, name = label, "label"
-            repeated[name] += name in seen
-            seen.add(name)
-            found[name] = cell.get("value", _text(cell))
-        return found
+    def records(what: str) -> list[Record]:
+        keys = [*root.findall("key"), *parent.findall(f"attributes[@class='{what}']/attribute")]
+        keys = [key for key in keys if key.get("for", what) in (what, "all")]
+        names = {key.get("id"): key.get("attr.name") or key.get("title") or key.get("yfiles.type")
+                 or key.get("id") for key in keys}
+        defaults = {names[key.get("id")]: "".join(default.itertext())
+                    for key in keys for default in key.findall("default")}
+        found = [*parent.iter(what)]
+        limits.check_table(path, len(found), len(names))
+        for element in found:
+            cells = {}
+            for cell in (*element.findall("data"), *element.findall("attvalues/attvalue")):
+                id = cell.get("key") or cell.get("for") or cell.get("id")
+                label = cell.findall(".//NodeLabel")[:1]  # in yEd's files
+                name = "label" if label else names.get(id, id)
+                repeated.update({name} & cells.keys())
+                cells[name] = cell.get("value", "".join([*label, cell][0].itertext()))
+            if what == "node" and "label" in element.attrib:  # what GEXF calls it is its name
+                element.set("name", element.attrib.pop("label"))
+            element.attrib["data"] = defaults | cells
+        return [element.attrib for element in found]
 
-    limits.check_table(path, sum(1 for _ in parent.iter("node")), len(columns))
-    # What GEXF calls the label of a node is its name.
-    nodes = [{**({"name": node.get("label")} if node.get("label") else {}), **fields(node, "node"),
-              "id": node.get("id")} for node in parent.iter("node")]
-    links = [{**fields(edge, "edge"), **edge.attrib} for edge in parent.iter("edge")]
-    for link in links:
-        link.pop("id", None)
-    unread = [counted(len(others), "more graph")] * bool(others)
-    unread += [counted(sum(1 for _ in parent.iter(kind)), kind) for kind in ("hyperedge",)
-               if parent.find(f".//{kind}") is not None]
+    both = records("node"), records("edge")
+    strange = {"more graph": others} | {
+        kind: parent.findall(f".//{kind}") for kind in ("hyperedge", "port", "spell")}
+    unread = [counted(len(found), kind) for kind, found in strange.items() if found]
     unread += ["which nodes are nested in which"] * (parent.find(".//node//node") is not None)
-    unread += [f"all but the last of the values of {name} at {counted(count, 'place')}"
-               for name, count in repeated.items() if count]
+    unread += [f"all but the last of several values of {name}" for name in sorted(repeated)]
     notes += [f"! {path.name}: not read: {listed(unread)}"] * bool(unread)
-    return nodes, links
+    return both
 
 
 def _gml(path: Path, notes: list[str]) -> tuple[list[Record], list[Record]]:
     import networkx
     # Without this word networkx refuses links that occur twice.
-    content = read.text(path).replace("[", "[\nmultigraph 1\n", 1)
-    content = content.encode("ascii", "xmlcharrefreplace").decode()
-    found = networkx.parse_gml(content.replace("\nmultigraph 0", ""), label=None)
+    content = re.sub(r"(?m)^\s*graph\s*\[", "graph [\nmultigraph 1\n", read.text(path), count=1)
+    found = networkx.parse_gml(content.encode("ascii", "xmlcharrefreplace").decode(), label=None)
     return ([{**fields, "id": node} for node, fields in found.nodes(data=True)],
             [{**fields, "source": a, "target": b} for a, b, fields in found.edges(data=True)])
 
 
 def _pajek(path: Path, notes: list[str]) -> tuple[list[Record], list[Record]]:
     # networkx merges nodes of one name, and reads one link only of each list of links.
-    nodes: dict[str, Record] = {}
-    pairs: list[tuple[str, str]] = []
-    section, row = "", 0
-    for line in read.text(path).splitlines():
-        cells = shlex.split(line, comments=False) if '"' in line else line.split()
-        if not cells or line.startswith("%"):
-            continue
-        if line.startswith("*"):
-            section, row = cells[0].lower(), 0
-            if section == "*vertices":
-                limits.check_table(path, int(cells[1]), 1)
-                nodes |= {str(number): {} for number in range(1, int(cells[1]) + 1)}
-            elif section not in ("*network", "*edges", "*arcs", "*edgeslist", "*arcslist",
-                                 "*matrix"):
-                notes.append(f"{path.name}: not read: {line.strip()}")
-        elif section == "*vertices":
-            nodes[cells[0]] = {"name": cells[1] if len(cells) > 1 else ""}
-        elif section == "*matrix":
-            row += 1
-            pairs += [(str(row), str(column)) for column, cell in enumerate(cells, 1)
-                      if float(cell)]
-        elif section in ("*edges", "*arcs"):
-            pairs.append((cells[0], cells[1]))
-        elif section in ("*edgeslist", "*arcslist"):
-            pairs += [(cells[0], other) for other in cells[1:]]
-    return ([{**fields, "id": number} for number, fields in nodes.items()],
-            [{"source": a, "target": b} for a, b in pairs])
+    names: dict[str, str] = {}
+    pairs: list[list[str]] = []
+    for part in re.split(r"(?m)^\*", read.text(path))[1:]:
+        (section, *size), *rows = [
+            [quoted or word for quoted, word in re.findall(r'"([^"]*)"|(\S+)', line)]
+            for line in part.split("\n") if line.strip() and not line.startswith("%")]
+        kind = section.lower()
+        if kind == "vertices" and not names:
+            limits.check_table(path, int(size[0]), 1)
+            names = {str(place + 1): "" for place in range(int(size[0]))}
+            names |= {number: "".join(name[:1]) for number, *name in rows}
+        elif kind in ("network", "vertices") and names:
+            notes.append(f"! {path.name}: not read: all from a second *{section} on")
+            break
+        elif kind in ("edges", "arcs"):
+            pairs += rows
+        elif kind in ("edgeslist", "arcslist"):
+            pairs += [[first, other] for first, *others in rows for other in others]
+        elif kind == "matrix":
+            pairs += [[str(row + 1), str(column + 1)] for row, cells in enumerate(rows)
+                      for column, cell in enumerate(cells) if float(cell)]
+        elif kind != "network":
+            notes.append(f"! {path.name}: not read: *{section}")
+    return ([{"id": number, "name": name} for number, name in names.items()],
+            [dict(zip(("source", "target"), pair)) for pair in pairs])
 
 
 def _json_graph(path: Path, notes: list[str]) -> tuple[list[Record], list[Record]]:
-    found = _records(path)
-    for wrapper in ("graph", "elements"):  # of the JSON Graph Format, and of Cytoscape
-        if isinstance(found, dict) and isinstance(found.get(wrapper), dict) and not (
-                {*NODES} & found.keys()):
-            found = found[wrapper]
-    keys = found if isinstance(found, dict) else {}
-    names = [next((name for name in kinds if name in keys), "") for kinds in (NODES, LINKS)]
-    if "" in names:
-        message = f"it holds {sorted(keys)[:8] if isinstance(found, dict) else 'a list'}"
-        raise InputError.plain(path.name, message, "Give an object with nodes and links, or a "
-                               "second file with the links")
-    nodes, pairs = found[names[0]], found[names[1]]
+    document = _json(path)
+    outer = document if isinstance(document, dict) else {}
+    inner = [found for found in (outer, outer.get("graph"), outer.get("elements"))
+             if isinstance(found, dict) and {*NODES} & found.keys() and {*LINKS} & found.keys()]
+    if not inner:  # the others are of the JSON Graph Format, and of Cytoscape
+        raise InputError.plain(path.name, f"it holds {sorted(outer)[:8] or 'a list'}",
+                               "Give an object with nodes and links, or a second file of links")
+    nodes, pairs = (next(inner[0][name] for name in names if name in inner[0])
+                    for names in (NODES, LINKS))
     if isinstance(nodes, dict):
         nodes = [{**fields, "id": id} for id, fields in nodes.items()]
-    if isinstance(nodes, list) and all(isinstance(node, dict) and "id" not in node
-                                       and "key" in node for node in nodes):
-        nodes = [{"id": node["key"], **node} for node in nodes]
-        nodes = [{name: cell for name, cell in node.items() if name != "key"} for node in nodes]
-    return nodes, pairs
+    if not any({"id", "key", *WRAPPERS} & node.keys() for node in nodes) and all(
+            str(pair.get("source")).isdecimal() for pair in pairs):  # as D3 numbers nodes
+        nodes = [{**node, "index": str(place)} for place, node in enumerate(nodes)]
+    return [{"id": node.pop("key"), **node} if "key" in node and "id" not in node else node
+            for node in nodes], pairs
 
 
-def _neo4j(columns: pandas.DataFrame, file: str, notes: list[str]) -> Graph:
-    """One table that ``apoc.export.csv`` wrote."""
-    if not {"_id", "_start", "_end"} <= {*columns}:
-        message = f"it has the columns {', '.join(columns)} and no links"
-        hint = ("Give a second file with the links; one file is enough with the columns _id, "
-                "_start and _end, or as GraphML, GEXF, GML, Pajek or JSON")
-        raise InputError.plain(file, message, hint)
-    is_node = columns["_id"] != ""
-    nodes = columns[is_node].drop(columns=["_start", "_end", "_type"], errors="ignore")
-    pairs = columns[~is_node].drop(columns="_id")
-    return Graph(*(part.loc[:, (part != "").any()].reset_index(drop=True)
-                   for part in (nodes, pairs)))
-
-
-def _text(element: ElementTree.Element | None) -> str:
-    return "" if element is None else "".join(element.itertext())
-
-
-@contextlib.contextmanager
-def _reading(path: Path) -> Iterator[None]:
-    """Tell errors of libraries, each of which has its own, in one line."""
-    try:
-        yield
-    except InputError:
-        raise
-    except ImportError as error:
-        extra = {".xlsx": "excel", ".parquet": "parquet"}.get(path.suffix, "dev")
-        hint = (f"Give a .csv or .tsv file, or install it with: pip install "
-                f"'graphgym-srnc[{extra}]'")
-        message = f"the package that reads {path.suffix} files is not installed"
-        raise InputError.plain(path.name, message, hint) from error
-    except Exception as error:
-        cause = " ".join(str(error).split())[:200] or type(error).__name__
-        message = f"it is not a readable {path.suffix} file ({cause})"
-        raise InputError.plain(path.name, message) from error
-
-
-def _records(path: Path) -> Any:
+def _json(path: Path) -> Any:
     """What a JSON file holds, numbers as they are written; objects of a ``.jsonl`` as a list."""
     content = read.text(path)
-    as_written = {"parse_int": str, "parse_float": str, "parse_constant": str}
-    if path.suffix == ".jsonl":
-        lines = [line for line in content.splitlines() if line.strip()]
-        return [json.loads(line, **as_written) for line in lines]
-    found = json.loads(content, **as_written)
-    if isinstance(found, dict) and found and all(isinstance(c, list) for c in found.values()) and (
-            not {*LINKS} & found.keys()):
-        return [dict(zip(found, row)) for row in zip(*found.values())]
-    return found
+    if read.kind(path) == ".jsonl":
+        content = "[" + re.sub(r"\s*\n\s*", ",", content.strip()) + "]"
+    return json.loads(content, parse_int=str, parse_float=str, parse_constant=str)
 
 
-def _of_records(records: Any, path: Path, empty: bool = False) -> pandas.DataFrame:
-    """Columns of objects; what an object lacks is an empty cell."""
-    rows = records if isinstance(records, list) else []
-    if not (rows or empty and records == []) or not all(isinstance(row, dict) for row in rows):
-        raise InputError.plain(path.name, f"the nodes or links are a {type(records).__name__}",
-                               "Give a list of objects, one for each")
-    flat = [dict(_flat(row)) for row in rows]
+def _of_records(records: Any, path: Path, what: str) -> pandas.DataFrame:
+    """A frame of a list of objects; what is absent is an empty cell."""
+    is_list = isinstance(records, list) and all(isinstance(row, dict) for row in records)
+    flat = [_flat(row) for row in records] if is_list else []
+    if not any(flat):
+        hint = "Give at least one; JSON must have them in a list of objects"
+        raise InputError.plain(path.name, f"it contains no {what}", hint)
     names = dict.fromkeys(name for row in flat for name in row)
     limits.check_table(path, len(flat), len(names))
-    frame = pandas.DataFrame({name: [_cell(row.get(name)) for row in flat] for name in names},
-                             index=range(len(flat)), dtype=object)
-    short = {name: name.partition(".")[2] for name in names if name.partition(".")[0] in WRAPPERS}
-    return frame.rename(columns={name: inner for name, inner in short.items()
-                                 if inner and inner not in names})
+    return pandas.DataFrame({name: [_cell(row.get(name)) for row in flat] for name in names},
+                            index=range(len(flat)), dtype=object)
 
 
-def _flat(row: Record, prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """The fields of an object; those of an object in it are named ``outer.inner``."""
-    for name, value in row.items():
-        if isinstance(value, dict) and value:
-            yield from _flat(value, f"{prefix}{name}.")
-        else:
-            yield f"{prefix}{name}", value
+def _flat(row: Record) -> Record:
+    """The fields of an object; those of an object in it are ``outer.inner``, or ``inner`` alone."""
+    found = {name: value for name, value in row.items() if not isinstance(value, dict)}
+    for outer in [name for name in row if name not in found]:
+        for name, value in _flat(row[outer]).items():
+            found[name if outer in WRAPPERS and name not in found else f"{outer}.{name}"] = value
+    return found
 
 
 def _cell(value: Any) -> str:

@@ -1,19 +1,18 @@
 """A folder as the package ogb unpacks it: links, features, labels and a split as packed CSV."""
 from __future__ import annotations
 
-import io
 from pathlib import Path
-from typing import Collection
+from typing import Iterable
 
-import numpy as np
 import pandas
 import scipy.sparse as sp
 import torch
+from torch_geometric.data import Data
 
-from graphgym_srnc.data import cleaning, read
+from graphgym_srnc.atomic import regular
+from graphgym_srnc.data import cleaning, limits, read
 from graphgym_srnc.data.folder import Graph
-from graphgym_srnc.errors import InputError
-from graphgym_srnc.task import HIDDEN
+from graphgym_srnc.errors import InputError, reading
 from graphgym_srnc.text import counted, listed
 
 PARTS = {"train": "train", "valid": "val", "test": "test"}
@@ -23,52 +22,50 @@ READ = {"edge", "node-feat", "node-label", "num-node-list", "num-edge-list"}
 def read_folder(path: Path) -> tuple[Graph, list[str]]:
     """Read a graph, and say what is not read.
 
-    The files have no header: ``raw/edge``, ``raw/node-feat`` and ``raw/node-label``, of which -1
+    The files have no header: ``raw/edge``, ``raw/node-feat`` and ``raw/node-label``, in which -1
     or nan is no label, the only folder in ``split``; and names in ``mapping``.
-
-    Raises:
-        InputError: a file is missing or invalid.
     """
-    features = _numbers(path / "raw/node-feat.csv.gz")
-    nodes = range(len(features))
-    edges = _ids(path / "raw/edge.csv.gz", nodes, columns=2).T
-    for kind, count in (("node", len(nodes)), ("edge", edges.shape[1])):
-        file = path / f"raw/num-{kind}-list.csv.gz"
-        if file.exists() and _numbers(file).tolist() != [[count]]:
-            message = f"it does not say {count:,}, the number of lines of {kind}s"
-            raise InputError.plain(file.name, message, "Give a complete folder of one graph")
-    file = path / "raw/node-label.csv.gz"
-    y = torch.tensor(_numbers(file, finite=False))
-    classes = cleaning.labels(y, len(nodes), file.name).tolist()
-    names = _names(path, "labelidx2*", {*classes} - {HIDDEN})
-    labels = [names.get(label, "") for label in classes]
-    split, notes = _split(path, nodes, labels)
-    unread = sorted({file.name for file in (path / "raw").iterdir()
+    raw = path / "raw"
+    given = Data(x=_numbers(raw / "node-feat.csv.gz", float),
+                 edge_index=_numbers(raw / "edge.csv.gz", int).T)
+    x, edges = cleaning.features_and_edges(given, "node-feat.csv.gz, edge.csv.gz")
+    for kind, count in (("node", len(x)), ("edge", edges.size(1))):
+        file = raw / f"num-{kind}-list.csv.gz"
+        if file.exists() and _numbers(file, int).tolist() != [[count]]:
+            raise InputError.plain(file.name, f"it does not say {count:,}, the number of lines",
+                                   "Give a complete folder of one graph")
+    y = cleaning.labels(_numbers(raw / "node-label.csv.gz", float), len(x), "node-label.csv.gz")
+    names = _names(path, "labelidx2*", y[y >= 0].unique().tolist())
+    labels = [names.get(label, "") for label in y.tolist()]
+    split, bare = _split(path, labels)
+    notes = [f"split: {counted(bare, 'node')} without a label left out"] if bare else []
+    unread = sorted({file.name for file in raw.iterdir()
                      if file.name.partition(".")[0] not in READ})
     notes += [f"not read: {listed(unread)}"] if unread else []
-    ids = [*_names(path, "nodeidx2*", nodes).values()]
-    return Graph(edges, sp.csr_matrix(features), (), ids, None, labels, split), notes
+    ids = [*_names(path, "nodeidx2*", range(len(x))).values()]
+    features = sp.csr_matrix(x.numpy())
+    return Graph(edges.numpy(), features, (), ids, None, labels, split), notes
 
 
-def _split(path: Path, nodes: range, labels: list[str]) -> tuple[list[str] | None, list[str]]:
-    """The part of each node with a label, and what was left out; None if there is no split."""
-    folders = sorted(folder for folder in path.glob("split/*") if folder.is_dir())
-    if len(folders) > 1:
-        names = listed([folder.name for folder in folders])
-        raise InputError.plain("split", f"there are several splits: {names}", "Keep one folder")
-    parts, bare = [""] * len(nodes), 0
-    for name, part in PARTS.items() if folders else ():
-        for node in _ids(folders[0] / f"{name}.csv.gz", nodes, columns=1)[:, 0].tolist():
-            if parts[node]:
-                raise InputError.plain(f"{name}.csv.gz", f"the split contains node {node} twice",
-                                       "Put each node into one part")
-            parts[node], bare = part, bare + (not labels[node])
-    parts = [part if label else "" for part, label in zip(parts, labels)]
-    notes = [f"split: {counted(bare, 'node')} without a label left out"] if bare else []
-    return (parts if folders else None), notes
+def _split(path: Path, labels: list[str]) -> tuple[list[str] | None, int]:
+    """The part of each node with a label, or None, and the number of nodes without a label."""
+    folders = [folder for folder in path.glob("split/*") if folder.is_dir()]
+    if not folders:
+        return None, 0
+    nodes = {part: _numbers(folders[0] / f"{name}.csv.gz", int)[:, 0].numpy()
+             for name, part in PARTS.items()}
+    parts = pandas.concat([pandas.Series(part, ids) for part, ids in nodes.items()])
+    wrong = parts.index.duplicated() | ~parts.index.isin(range(len(labels)))
+    if wrong.any() or len(folders) > 1:
+        message = (f"it contains node {parts.index[wrong.argmax()]} twice, or there is no such node"
+                   if wrong.any() else f"it contains {len(folders)} folders")
+        raise InputError.plain("split", message, "Give one split, with each node in one part")
+    found = parts.reindex(range(len(labels)), fill_value="")
+    split = [part if label else "" for part, label in zip(found, labels)]
+    return split, len(parts) - sum(map(bool, split))
 
 
-def _names(path: Path, pattern: str, numbers: Collection[int]) -> dict[int, str]:
+def _names(path: Path, pattern: str, numbers: Iterable[int]) -> dict[int, str]:
     """Names of some numbers, by a file of ``mapping`` if each of them has its own name there."""
     names = plain = {number: str(number) for number in numbers}
     for file in sorted(path.glob(f"mapping/{pattern}.csv.gz"))[:1]:
@@ -78,29 +75,8 @@ def _names(path: Path, pattern: str, numbers: Collection[int]) -> dict[int, str]
     return names if len({*names.values()} - {""}) == len(names) else plain
 
 
-def _ids(file: Path, nodes: range, columns: int) -> np.ndarray:
-    """Node numbers ``[n, columns]``."""
-    numbers = _numbers(file)
-    inside = (numbers >= 0) & (numbers < len(nodes)) & (numbers % 1 == 0)
-    if numbers.shape[1] != columns or not inside.all():
-        message = (f"it has {numbers.shape[1]} column(s) with values from {numbers.min()} to "
-                   f"{numbers.max()}")
-        raise InputError.plain(file.name, message,
-                               f"Give {columns} column(s) of node ids below {len(nodes)}")
-    return numbers.astype(np.int64)
-
-
-def _numbers(file: Path, finite: bool = True) -> np.ndarray:
+def _numbers(file: Path, dtype: type) -> torch.Tensor:
     """The numbers of a file without a header, ``[n, columns]``."""
-    try:
-        text = io.StringIO(read.text(file))
-        numbers = pandas.read_csv(text, header=None, dtype=np.float64).to_numpy()
-    except InputError:
-        raise
-    except ValueError as error:  # pandas' own errors are such
-        cause = str(error).partition("\n")[0]
-        raise InputError.plain(file.name, f"it is not a table of numbers ({cause})",
-                               "Give equally many numbers on each line") from error
-    if finite and not np.isfinite(numbers).all():
-        raise InputError.plain(file.name, "a cell holds no finite number", "Give numbers only")
-    return numbers
+    with reading(file, "a table of numbers", file.name):
+        limits.check_file(regular(file))
+        return torch.tensor(pandas.read_csv(file, header=None, dtype=dtype).to_numpy())
