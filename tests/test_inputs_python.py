@@ -489,8 +489,12 @@ def test_networkx_without_some_labels(label):
 
 @pytest.mark.parametrize("label", [float("inf"), 10 ** 30, 0.5, {}, (1,)], ids=str)
 def test_networkx_with_other_labels(label):
-    """A label is refused, or it is a class of its own in the words of the user."""
-    with contextlib.suppress(InputError):
+    """A label is no label, or a class of its own in the words of the user."""
+    if label == float("inf"):
+        with pytest.warns(RuntimeWarning, match="read as no label: 'inf'"):
+            found = graphgym_srnc.from_networkx(network([0, 1, label]))
+        assert found.y[:3].tolist() == [0, 1, -1]
+    else:
         found = graphgym_srnc.from_networkx(network([0, 1, label]))
         assert found.y[:3] == ["0", "1", str(label)]
 
