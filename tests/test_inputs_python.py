@@ -103,7 +103,7 @@ def trained(x: torch.Tensor) -> torch.Tensor:
 @pytest.mark.parametrize("given_as", [
     trained, in_inference_mode, lambda x: x * torch.ones(1, requires_grad=True), np.asarray,
     torch.Tensor.tolist, torch.Tensor.double, torch.Tensor.to_sparse, torch.Tensor.to_sparse_csr,
-    lambda x: x.T.contiguous().T], ids=str)
+    lambda x: x.T.contiguous().T], ids=lambda value: getattr(value, "__name__", str(value)))
 @pytest.mark.filterwarnings("ignore:Sparse")
 def test_features_in_another_form(name, given_as):
     expected = numbers(graph(), name=name)
