@@ -1,6 +1,7 @@
 """Tables as programs write them: which column is what, what a label means, and what is told."""
 from __future__ import annotations
 
+import gzip
 import json
 import tempfile
 import warnings
@@ -15,8 +16,9 @@ from hypothesis import strategies as st
 
 from graphgym_srnc import from_frames, from_networkx
 from graphgym_srnc.cli.main import main
-from graphgym_srnc.data import files, labels
+from graphgym_srnc.data import files, labels, names
 from graphgym_srnc.errors import InputError
+from graphgym_srnc.own.tables import formats
 
 V = 24
 LINKS = sorted({tuple(sorted((i, 8 * (i // 8) + (i % 8 + step) % 8)))
@@ -90,7 +92,7 @@ def _check_ends(tmp_path: Path, order: list[str], weight_is_an_id: bool) -> None
 
 
 @pytest.mark.parametrize("text, told", [
-    ("1,2,3\n4,5,6\n", None), ("0,1,2\n3,4,0.5\n", "edges.csv"), ("0 1\n1 2\n", None)])
+    ("1,2,3\n4,5,3\n", None), ("0,1,2\n3,4,0.5\n", "edges.csv"), ("0 1\n1 2\n", None)])
 def test_lines_of_links_without_names(text, told, tmp_path, capsys):
     (tmp_path / "edges.csv").write_text(text)
     status, out = make(tmp_path, node_table(tmp_path / "n.csv"), tmp_path / "edges.csv",
@@ -267,6 +269,159 @@ def test_a_second_graph_and_nested_nodes_are_told(extra, told, tmp_path, capsys)
     assert status == 0 and len(labels_of(out)) == V and told in output and "nested" in output
 
 
+# Files as they are found.
+
+def as_tabs(text: str) -> str:
+    return text.replace(",", "\t")
+
+
+FOUND = {
+    "byte order mark": (".csv", lambda text: b"\xef\xbb\xbf" + text.encode()),
+    "UTF-16": (".csv", lambda text: text.encode("utf-16")),
+    "Windows": (".csv", lambda text: text.replace("\n", "\r\n").encode()),
+    "old Mac": (".csv", lambda text: text.replace("\n", "\r").encode()),
+    "semicolons": (".csv", lambda text: text.replace(",", ";").encode()),
+    "quotes": (".csv", lambda text: ('"' + text.strip().replace(",", '","').replace(
+        "\n", '"\n"') + '"').encode()),
+    "spaces": (".csv", lambda text: text.replace(",", " ,  ").encode()),
+    "two more separators": (".csv", lambda text: text.replace("\n", ",,\n").encode()),
+    "blank lines": (".csv", lambda text: text.replace("\n", "\n\n  \n").encode()),
+    "empty rows": (".csv", lambda text: text.replace("\n", "\n,,\n").encode()),
+    "tabs": (".tsv", lambda text: as_tabs(text).encode()),
+    "capitals": (".CSV", str.encode),
+    "gzip": (".csv.gz", lambda text: gzip.compress(text.encode())),
+    "comments": (".txt", lambda text: b"# a\n%\n" + as_tabs(text).encode() + b"#\tend\n"),
+}
+
+
+@pytest.mark.parametrize("kind", FOUND)
+@pytest.mark.parametrize("id", ["n{}", "#{}", "%{}", "0{}", "é{}"])
+def test_marks_of_other_programs(kind, id, tmp_path, capsys):
+    suffix, write = FOUND[kind]
+    for name, rows in (("nodes", [("id", "label", "a"), *((id.format(i), TEAMS[i], i % 5)
+                                                          for i in range(V))]),
+                       ("links", [("source", "target"), *((id.format(a), id.format(b))
+                                                          for a, b in LINKS)])):
+        text = "".join(",".join(map(str, row)) + "\n" for row in rows)
+        (tmp_path / f"{name}{suffix}").write_bytes(write(text))
+    status, out = make(tmp_path, tmp_path / f"nodes{suffix}", tmp_path / f"links{suffix}",
+                       "--numbers", "a")
+    assert status == 0, capsys.readouterr().err
+    assert links_of(out) == {*LINKS} and [*labels_of(out).values()] == TEAMS
+    assert pandas.read_csv(out / "nodes.csv", dtype=str)["id"].tolist() == [
+        id.format(i) for i in range(V)]
+
+
+@pytest.mark.parametrize("id, end", [("{}", "{}.0"), ("{}.0", "{}"), ("p,{}", "p,{}")])
+@pytest.mark.parametrize("suffix, mark", [(".tsv", "\t"), (".txt", "\t")])
+def test_the_first_link_is_no_header(id, end, suffix, mark, tmp_path, capsys):
+    """Ids may be written as numbers with a point in one file, or have commas between tabs."""
+    rows = [("id", "label", "a"), *((id.format(i), TEAMS[i], str(i % 5)) for i in range(V))]
+    (tmp_path / f"n{suffix}").write_text("".join(mark.join(row) + "\n" for row in rows))
+    (tmp_path / f"l{suffix}").write_text("".join(
+        mark.join(map(end.format, pair)) + "\n" for pair in LINKS))
+    status, out = make(tmp_path, tmp_path / f"n{suffix}", tmp_path / f"l{suffix}", "--numbers", "a")
+    assert status == 0, capsys.readouterr().err
+    assert links_of(out) == {*LINKS}
+
+
+@pytest.mark.parametrize("head, told, index", [
+    ("0,1", "0,1, is read as a link", False), ("0,1,2", "0,1,2, is read as a header", False),
+    (",0,1", ",0,1, is read as a header", True)])
+def test_a_first_line_of_links_that_counts_is_told(head, told, index, tmp_path, capsys):
+    weight = ",0.5" * (head == "0,1,2")
+    rows = [f"{k}," * index + f"{a},{b}{weight}\n" for k, (a, b) in enumerate(LINKS)]
+    (tmp_path / "e.csv").write_text(f"{head}\n" + "".join(rows))
+    status, out = make(tmp_path, node_table(tmp_path / "n.csv"), tmp_path / "e.csv",
+                       "--numbers", "a")
+    assert status == 0 and told in capsys.readouterr().out
+    assert links_of(out) == {*LINKS}
+
+
+def test_a_long_text_is_a_cell(tmp_path):
+    table = node_table(tmp_path / "n.csv", title=["word " * 40_000, *["word two"] * (V - 1)])
+    assert len(formats.table(table, [])["title"][0]) == 5 * 40_000 - 1
+
+
+def written(tmp_path: Path, name: str, content: str | dict) -> tuple[list[pandas.DataFrame], str]:
+    path = tmp_path / name
+    path.write_text(content if isinstance(content, str) else json.dumps(content))
+    notes: list[str] = []
+    return formats.graph(path, notes), " ".join(notes)
+
+
+def test_json_of_other_programs(tmp_path):
+    nodes = [{"name": f"p{i}", "group": i % 2} for i in range(9)]
+    ends = [{"source": i, "target": (i + 1) % 9} for i in range(9)]
+    (tmp_path / "d3.json").write_text(json.dumps({"nodes": nodes, "links": ends}))
+    status, out = make(tmp_path, tmp_path / "d3.json", "--label", "group", "--spectral", 2)
+    assert status == 0 and links_of(out) == {tuple(sorted((i, (i + 1) % 9))) for i in range(9)}
+    (table, links), _ = written(tmp_path, "a.json", {
+        "nodes": [{"key": "a", "attributes": {"id": 7, "data": {}}}, {"key": "b"}],
+        "edges": [{"source": "a", "target": "b", "undirected": True,
+                   "attributes": {"source": 3}}]})
+    assert table.to_dict("list") == {"id": ["a", "b"], "attributes.id": ["7", ""]}
+    assert links.to_dict("list") == {"source": ["a"], "target": ["b"], "undirected": ["true"],
+                                     "attributes.source": ["3"]}
+    (tmp_path / "n.jsonl.gz").write_bytes(gzip.compress(
+        '{"id": 1, "t": "a\u2028b", "data": {"x": 1}, "properties": {"x": 2}}\n\n'
+        '{"id": 12345678901234567890, "x": NaN}\n'.encode()))
+    assert formats.table(tmp_path / "n.jsonl.gz", []).to_dict("list") == {
+        "id": ["1", "12345678901234567890"], "t": ["a\u2028b", ""], "x": ["1", "NaN"],
+        "properties.x": ["2", ""]}
+
+
+@pytest.mark.parametrize("text", ["[{}]", '[{"data": {}}]', "{}", "[[1]]"])
+def test_json_without_rows_is_refused(text, tmp_path):
+    (tmp_path / "n.json").write_text(text)
+    with pytest.raises(InputError, match="list of objects"):
+        formats.table(tmp_path / "n.json", [])
+
+
+@pytest.mark.parametrize("rows, told", [(",,,1,2\n", "not in the node table"),
+                                        ("1,a,b,,\n2,b,c,,\n", "no link")])
+def test_an_export_of_neo4j_with_nodes_or_links_alone(rows, told, tmp_path, capsys):
+    (tmp_path / "g.csv").write_text(f"_id,name,_labels,_start,_end\n{rows}")
+    assert make(tmp_path, tmp_path / "g.csv", "--categories", "name", "--label", "none")[0] == 2
+    assert told in capsys.readouterr().err
+
+
+def test_xml_keeps_columns_of_any_name_and_tells_what_is_not_read(tmp_path):
+    (table, links), told = written(tmp_path, "g.graphml", (
+        '<graphml><key id="k" for="node" attr.name="id"/><key id="s" for="edge" '
+        'attr.name="target"/><graph><node id="a"><data key="k">7</data><port name="p"/></node>'
+        '<node id="b"/><edge source="a" target="b" sourceport="p"><data key="s">x</data></edge>'
+        "</graph></graphml>"))
+    assert table.to_dict("list") == {"id": ["a", "b"], "data.id": ["7", ""]} and "1 port" in told
+    assert links.to_dict("list") == {"source": ["a"], "target": ["b"], "sourceport": ["p"],
+                                     "data.target": ["x"]}
+    (table, _), told = written(tmp_path, "g.gexf", (
+        '<gexf><graph mode="dynamic"><attributes class="node"><attribute id="0" title="p"/>'
+        '</attributes><nodes><node id="a" label="A" start="1"><attvalues><attvalue for="0" '
+        'value="1" end="2"/><attvalue for="0" value="2" start="2"/></attvalues><spells>'
+        '<spell start="1"/></spells></node><node id="b"/></nodes><edges><edge source="a" '
+        'target="b"/></edges></graph></gexf>'))
+    assert table.to_dict("list") == {"id": ["a", "b"], "start": ["1", ""], "name": ["A", ""],
+                                     "p": ["2", ""]}
+    assert "1 spell" in told and "the last of several values of p" in told
+
+
+def test_only_the_first_network_of_a_pajek_project_is_read(tmp_path):
+    (table, links), told = written(tmp_path, "g.paj", (
+        '*Network one\n*Vertices 3 1\n 1 "a b" 0.1\n2 c\n\n% no link\n*Matrix\n0 1 0\n0 0 2\n'
+        "0 0 0\n*Arcslist\n3 1 2\n*Partition p\n*Vertices 3\n7\n8\n9\n*Edges\n1 1\n"))
+    assert table.to_dict("list") == {"id": ["1", "2", "3"], "name": ["a b", "c", ""]}
+    assert links.to_numpy().tolist() == [["1", "2"], ["2", "3"], ["3", "1"], ["3", "2"]]
+    assert "*Partition" in told and "a second *Vertices" in told
+
+
+def test_gml_may_have_brackets_before_its_graph(tmp_path):
+    (table, links), _ = written(tmp_path, "g.gml", (
+        'Creator "a [tool]"\ngraph\n[ directed 0 multigraph 0 node [ id 1 label "\u2028" ] '
+        "node [ id 2 ] edge [ source 1 target 2 ] edge [ source 1 target 2 ] ]\n"))
+    assert len(table) == len(links) == 2 and table["id"].tolist() == ["1", "2"]
+
+
 # Graph folders.
 
 def folder(path: Path, features: str, labels: str = "", edges: str = "") -> Path:
@@ -304,6 +459,27 @@ def test_an_index_of_pandas_is_no_feature(name, tmp_path, capsys):
     assert np.asarray(fields["x"]).shape == (V, 2) and "no feature" in capsys.readouterr().err
     with pytest.raises(InputError, match="does not count the nodes"):
         files.load(folder(tmp_path / "f", f"{name},a,b\n" + rows.replace("0,0.0", "7,0.0", 1)))
+
+
+def test_headers_of_pandas_in_features_and_labels(tmp_path, capsys):
+    """The name 0 of a pandas.Series is a header if the links need one node fewer."""
+    numbers = [team.removeprefix("t") for team in TEAMS]
+    fields, _ = files.load(folder(tmp_path / "f", "0,1,2\n" + ROWS, "0\n" + "\n".join(numbers)))
+    assert np.asarray(fields["x"]).shape == (V, 3) and fields["y"].tolist() == [*map(int, numbers)]
+    with pytest.raises(InputError, match="table of numbers.*''"):
+        files.load(folder(tmp_path / "f", "0,,2\n" + ROWS.partition("\n")[2]))
+
+
+def test_odd_labels_and_names_of_a_folder(tmp_path):
+    path = folder(tmp_path / "f", ROWS, "9" * 5000 + "\n" + "1\n" * (V - 1))
+    fields, classes = files.load(path)
+    assert fields["y"].tolist() == [1, *[0] * (V - 1)] and classes == ("1", "9" * 5000)
+    (path / "nodes.csv").write_text("ID,id\n" + "".join(f"{i},n{i}\n" for i in range(V)))
+    assert names.of_folder(path, V).ids == [f"n{i}" for i in range(V)]
+    (path / "features.csv").unlink()
+    np.save(path / "features.npy", np.array(1.0))
+    with pytest.raises(InputError):
+        files.load(path)
 
 
 @pytest.mark.parametrize("text, told", [

@@ -126,9 +126,11 @@ CLAIMS = {
                             "map::test_a_page_runs_its_own_script_and_nothing_else",
     "Both pages load nothing": "report_html::test_a_page_loads_nothing "
                                "map::test_a_page_runs_its_own_script_and_nothing_else",
-    "inject faults and kills": "benchmarks_faults::test_nothing_is_wrong_in_silence "
-                               "benchmarks_faults::test_an_operation_fails",
+    "injects faults and kills": "benchmarks_faults::test_nothing_is_wrong_in_silence "
+                                "benchmarks_faults::test_an_operation_fails",
     "\"Wrong\" means": "benchmarks_faults::test_ends_that_must_not_be "
+                       "benchmarks_faults::test_a_flipped_bit_must_be_told "
+                       "benchmarks_faults::test_a_lost_file_is_wrong "
                        "benchmarks_faults::test_another_graph_without_a_note_is_wrong",
 }
 """A marker of each sentence, and the tests of it, as the end of a file's name and the function."""

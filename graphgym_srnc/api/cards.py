@@ -43,6 +43,8 @@ def check(path: str | os.PathLike, card: str | os.PathLike | None) -> None:
     Raises:
         InputError: names ``path`` or ``card``.
     """
+    if not Path(path).name:
+        raise InputError.plain("path", f"{str(path)!r} is no file", "Name a file")
     for key, file in {"path": path, "card": card}.items():
         if file is not None and os.path.exists(file) and store.is_part(Path(file).resolve()):
             raise InputError.plain(key, f"{file} belongs to results or a graph",

@@ -24,8 +24,8 @@ LABEL = "label"
 def from_frames(nodes: pandas.DataFrame, edges: pandas.DataFrame, *, id: str = "", label: str = "",
                 split: str = "", ends: Sequence[str] = (), text: Sequence[str] = (),
                 numbers: Sequence[str] = (), categories: Sequence[str] = (),
-                features: Sequence[str] = (), spectral: int = 0, skip_missing: bool = False,
-                keep: str = "") -> Data:
+                features: Sequence[str] = (), spectral: int = 0, like: Data | None = None,
+                skip_missing: bool = False, keep: str = "") -> Data:
     """Convert two pandas frames to a graph for :meth:`~graphgym_srnc.api.Estimator.fit`.
 
     ``graphgym-srnc data make`` makes the same graph of the same tables. Warnings say which columns
@@ -46,13 +46,15 @@ def from_frames(nodes: pandas.DataFrame, edges: pandas.DataFrame, *, id: str = "
         categories: columns of which each value becomes a feature.
         features: columns of numbers that are used as they are.
         spectral: number of features made of the edges alone.
+        like: an earlier graph of this function, whose features are made again: the same words,
+            categories, means and units. Other choices of features are then ignored.
         skip_missing: whether to leave out edges to unknown ids.
         keep: ``first`` or ``last``, which one of different rows with one id stays.
 
     Returns:
-        A ``Data`` with ``x`` ``[V, F]``, ``edge_index`` ``[2, E]``, ``ids``, ``feature_names`` and
-        ``notes``. If there are labels, also ``y`` ``[V]`` and ``train_mask`` ``[V]``, which marks
-        all labelled nodes, or those of the split.
+        A ``Data`` with ``x`` ``[V, F]``, ``edge_index`` ``[2, E]``, ``ids``, ``feature_names``,
+        ``recipe`` (of the features) and ``notes``. If there are labels, also ``y`` ``[V]`` and
+        ``train_mask`` ``[V]``, which marks all labelled nodes, or those of the split.
 
     Raises:
         InputError: a column is missing or not clear, a node id is not unique, an edge has an
@@ -78,10 +80,16 @@ def from_frames(nodes: pandas.DataFrame, edges: pandas.DataFrame, *, id: str = "
         nodes.insert(0, "", nodes.index.to_flat_index())
     if not label and not frames.usual(nodes, frames.LABELS):
         label = frames.NONE
-    if not (text or numbers or categories or features or spectral):
-        numbers = ["*"]
-    options = frames.Options(id, label, split, [*map(str, ends)], text, [*map(str, numbers)],
-                             [*map(str, features)], categories, spectral, None, skip_missing, keep)
+    chosen = [[each] if isinstance(each, str) else [*map(str, each)]
+              for each in (ends, text, numbers, features, categories)]
+    if not (any(chosen[1:]) or spectral):
+        chosen[2] = ["*"]
+    recipe = None if like is None else getattr(like, "recipe", {})
+    if like is not None:
+        chosen[1:], spectral = [[]] * 4, 0
+    ends, text, numbers, features, categories = chosen
+    options = frames.Options(id, label, split, ends, text, numbers, features, categories, spectral,
+                             recipe, skip_missing, keep)
     return _graph(nodes.reset_index(drop=True), edges, options)
 
 
@@ -149,6 +157,7 @@ def _graph(nodes: pandas.DataFrame, edges: pandas.DataFrame, options: frames.Opt
                  edge_index=torch.from_numpy(made.edges))
     id = next(name for name, role in found.roles.items() if role == "id")
     graph.ids, graph.feature_names = found.table[id].tolist(), list(made.words)
+    graph.recipe = made.recipe
     graph.notes = [_in_python(note).removeprefix("! ") for note in found.notes]
     if made.labels is not None and any(made.labels):
         names = {*made.labels} - {""}

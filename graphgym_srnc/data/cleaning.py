@@ -107,6 +107,11 @@ def features_and_edges(data: Data, key: str) -> tuple[Tensor, Tensor]:
         shape = None if x is None else tuple(x.shape)
         raise InputError.plain(f"{key}: x", f"the features have the shape {shape}",
                                "Give features [V, F] of at least one node")
+    if x.layout == torch.sparse_coo:
+        size = torch.tensor(x.shape, device=x.device)[:, None]
+        if ((x._indices() < 0) | (x._indices() >= size)).any():
+            raise InputError.plain(f"{key}: x", "an index of the sparse features is outside their "
+                                   "shape", "Give indices from 0 and below V and F")
     try:
         x = narrowed(x if x.layout == torch.strided else x.to_dense()).contiguous()
     except (RuntimeError, MemoryError) as error:

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from pathlib import Path
 from typing import Any, NamedTuple, Sequence
 
 import numpy as np
@@ -95,7 +94,7 @@ def apply(recipe: Recipe, table: pandas.DataFrame) -> tuple[list[sp.csr_matrix],
     return blocks, names
 
 
-def drift(recipe: Recipe, table: pandas.DataFrame, like: Path) -> list[str]:
+def drift(recipe: Recipe, table: pandas.DataFrame, like: str) -> list[str]:
     """How the cells of a table differ from those that a recipe was made of, in sentences."""
     found, nodes = [], len(table)
     if text := recipe.get("text"):
@@ -297,7 +296,7 @@ def _cells(table: pandas.DataFrame, name: str, option: str) -> list[str]:
 def _not_numbers(cells: Sequence[str]) -> list[str]:
     def is_number(cell: str) -> bool:
         try:
-            return bool(np.isfinite(float(cell)))
+            return "_" not in cell and bool(np.isfinite(float(cell)))
         except ValueError:
             return False
 

@@ -35,6 +35,7 @@ ENDS = (("source", "target"), ("from", "to"), ("src", "dst"), ("src", "dest"), (
 """Usual names of columns, in lower case, the most usual first."""
 
 PARTS = ("train", "val", "test")
+SAME_PART = {"valid": "val", "validation": "val", "training": "train", "testing": "test"}
 ROLES = {"text": "text", "numbers": "number", "categories": "category"}
 """Kinds of columns in a recipe, and their roles."""
 
@@ -52,8 +53,8 @@ class Options(NamedTuple):
     """What the user says about a node table and its links; empty = chosen by names and cells.
 
     The fields are those of :func:`graphgym_srnc.from_frames`, whose ``features`` are ``raw`` here.
-    ``like`` is a graph folder whose recipe replaces text, numbers and categories; ``words`` says
-    how texts become features.
+    ``like`` is a graph folder or its recipe, instead of text, numbers and categories; ``words``
+    says how texts become features.
     """
 
     id: str = ""
@@ -65,7 +66,7 @@ class Options(NamedTuple):
     raw: Sequence[str] = ()
     categories: Sequence[str] = ()
     spectral: int = 0
-    like: Path | None = None
+    like: Path | features.Recipe | None = None
     skip_missing: bool = False
     keep: str = ""
     words: features.TextOptions = features.TextOptions()
@@ -123,7 +124,7 @@ def look(found: Look, nodes: pandas.DataFrame, read_links: Callable[[set[str]], 
         others: whether there are features beside those of columns and of links.
     """
     options, step = found.options, found.problems.step
-    found.rows, found.table = len(nodes), nodes
+    found.rows, found.table = len(nodes), nodes.reset_index(drop=True)
     _find_columns(found)
     candidates = _id_candidates(nodes, options.id)
     links: pandas.DataFrame | None = None
@@ -161,7 +162,7 @@ def graph(found: Look, extra: np.ndarray | None = None) -> Graph:
 
 def _graph(found: Look, recipe: features.Recipe, extra: np.ndarray | None) -> Graph:
     blocks, names = features.apply(recipe, found.table)
-    names, like = [one_line(name) for name in names], found.options.like
+    names, like = [one_line(name) for name in names], _called(found.options.like)
     more = {"embedding": None if extra is None else extra[found.kept]}
     if dimensions := found.options.spectral:
         more["spectral"] = features.spectral(found.edges, len(found.table), dimensions)
@@ -180,23 +181,27 @@ def _graph(found: Look, recipe: features.Recipe, extra: np.ndarray | None) -> Gr
                                "Choose columns with more than one value")
     recipe |= {"embeddings": extra is not None, "spectral": dimensions}
     words = features.documents(found.table, recipe["text"]["columns"]) if "text" in recipe else None
-    return Graph(found.edges, joined, names, found.ids, words, found.labels, found.parts, recipe)
+    ids = found.column("id") or []  # as they are written
+    return Graph(found.edges, joined, names, ids, words, found.labels, found.parts, recipe)
 
 
 @contextlib.contextmanager
-def _blame_recipe(folder: Path | None) -> Iterator[None]:
-    """Tell errors that come of a recipe, which may have been edited, if there is a folder of one.
-    """
-    columns = ("--text", "--numbers", "--categories") if folder is not None else ()
+def _blame_recipe(like: Path | features.Recipe | None) -> Iterator[None]:
+    """Tell errors that come of a recipe, which may have been edited, if there is one."""
+    columns = ("--text", "--numbers", "--categories") if like is not None else ()
     try:
-        with renamed(dict.fromkeys(columns, f"--like {folder}")):
+        with renamed(dict.fromkeys(columns, f"--like {_called(like)}")):
             yield
     except Exception as error:
-        if folder is None or isinstance(error, InputError):
+        if like is None or isinstance(error, InputError):
             raise
-        message = (f"{folder / RECIPE} is not as data make wrote it ({type(error).__name__}: "
-                   f"{error})")
+        message = (f"the recipe of {_called(like)} is not as data make wrote it "
+                   f"({type(error).__name__}: {error})")
         raise InputError.plain("--like", message) from error
+
+
+def _called(like: Path | features.Recipe | None) -> str:
+    return str(like) if isinstance(like, Path) else "the earlier graph"
 
 
 def _find_columns(found: Look) -> None:
@@ -309,7 +314,7 @@ def ends(links: pandas.DataFrame, given: Sequence[str], ids: pandas.Index,
     """
     named = [name for name in links if not NAMELESS.fullmatch(name)]
     absent = [name for name in given if name not in links]
-    if absent or len(named) < 2:
+    if absent or len(named) < 2 or len(given) == 1:
         message = (f"it has no column {', '.join(absent)}" if absent
                    else "it needs two columns of node ids")
         raise InputError.plain(file, message, f"Its columns are {_listed(links)}")
@@ -320,8 +325,8 @@ def ends(links: pandas.DataFrame, given: Sequence[str], ids: pandas.Index,
         return next((pair for pair in pairs if min(map(shares.__getitem__, pair)) >= FOUND),
                     pairs[0])
     fit = [name for name in named if shares[name] >= FOUND]
-    if fit[:2] == ["1", "2"] and not (is_counter(links["1"]) and len(fit) > 2):
-        return fit[:2]  # lines without a header begin with two ids
+    if fit[:2] == ["1", "2"] and all(links[name].nunique() == 1 for name in fit[2:]):
+        return fit[:2]  # lines without a header begin with two ids, and a weight may be 1
     if len(fit) != 2:
         raise InputError.plain(file, "it is not clear which two columns hold the ids of nodes: "
                                f"{listed(fit or named)}", "Name them with --ends COLUMN COLUMN")
@@ -407,7 +412,7 @@ def _find_features(found: Look, others: bool) -> None:
             found.recipe = _recipe(options.like)
             found.roles = {name: role for kind, role in ROLES.items() if kind in found.recipe
                            for name in found.recipe[kind]["columns"]} | found.roles
-            found.notes += features.drift(found.recipe, table, options.like)
+            found.notes += features.drift(found.recipe, table, _called(options.like))
     else:
         found.recipe = features.learn(table, options.text, numbers, options.raw, options.categories,
                                       options.words)
@@ -440,16 +445,17 @@ def _tell_columns(found: Look) -> None:
                        * bool(unread and not found.options.like))
 
 
-def _recipe(folder: Path) -> features.Recipe:
-    recipe = json.loads(regular(folder / RECIPE).read_text(encoding="utf-8"))
+def _recipe(like: Path | features.Recipe) -> features.Recipe:
+    recipe = (json.loads(regular(like / RECIPE).read_text(encoding="utf-8"))
+              if isinstance(like, Path) else dict(like))
     if recipe.get("spectral"):
-        message = f"{folder} has spectral features, which cannot be made for another graph"
-        raise InputError.plain("--like", message, "Use a folder without --spectral")
+        message = f"{_called(like)} has spectral features, which cannot be made for another graph"
+        raise InputError.plain("--like", message, "Use one without --spectral")
     return recipe
 
 
 def _parts(cells: Sequence[str], labels: Sequence[str] | None, ids: Sequence[str]) -> list[str]:
-    parts = [cell.lower() for cell in cells]
+    parts = [SAME_PART.get(cell.lower(), cell.lower()) for cell in cells]
     for part, label, id in zip(parts, labels or [""] * len(parts), ids):
         if part not in ("", *PARTS):
             raise InputError.plain("--split", f"the node {id} has the part {part!r}",

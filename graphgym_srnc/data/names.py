@@ -8,8 +8,6 @@ from typing import NamedTuple
 from graphgym_srnc.data import read
 from graphgym_srnc.errors import InputError
 
-NODES, WORDS = "nodes.csv", "words.txt"
-
 
 class Names(NamedTuple):
     """Names in the order of nodes and feature columns; None = there are none."""
@@ -22,20 +20,20 @@ class Names(NamedTuple):
 def of_folder(path: Path, num_nodes: int | None = None, num_features: int | None = None) -> Names:
     """Names in ``nodes.csv`` and ``words.txt``, whose numbers are checked; each may be absent."""
     ids = texts = words = None
-    if (path / NODES).is_file():
-        columns = {name.lower(): [*cells] for name, cells in read.table(path / NODES).items()}
+    if (path / "nodes.csv").is_file():
+        columns = {name.lower(): [*cells] for name, cells in read.table(path / "nodes.csv").items()}
         ids, texts = columns.get("id"), columns.get("text")
         if not ids and not texts:
-            raise InputError.plain(NODES, f"its first line is {','.join(columns)[:80]!r}",
+            raise InputError.plain("nodes.csv", f"its first line is {','.join(columns)[:80]!r}",
                                    "Name the columns id, text or both there")
         (repeated, count), = Counter(ids or [""]).most_common(1)
         if count > 1:
-            raise InputError.plain(NODES, f"the id {repeated} occurs {count} times",
+            raise InputError.plain("nodes.csv", f"the id {repeated} occurs {count} times",
                                    "Give each node its own id")
-    if (path / WORDS).is_file():
-        words = [*map(str.strip, read.text(path / WORDS).removesuffix("\n").split("\n"))]
-    for file, lines, wanted, what in ((NODES, ids or texts, num_nodes, "node"),
-                                      (WORDS, words, num_features, "feature column")):
+    if (path / "words.txt").is_file():
+        words = [*map(str.strip, read.text(path / "words.txt").removesuffix("\n").split("\n"))]
+    for file, lines, wanted, what in (("nodes.csv", ids or texts, num_nodes, "node"),
+                                      ("words.txt", words, num_features, "feature column")):
         if lines and wanted not in (None, len(lines)):
             raise InputError.plain(file, f"it has {len(lines)} lines for {wanted} {what}s",
                                    f"Write one line for each {what}")

@@ -53,18 +53,20 @@ def links(path: Path, ids: Collection[str], notes: list[str]) -> pandas.DataFram
     Without a header the columns are 1, 2, ..., and a doubtful first line is added to ``notes``.
     """
     rows = cells(path, ragged=True)
-    few = (rows != "").sum(axis=1) < 2
-    if few.any():
-        line = ",".join(filter(None, rows[few].iloc[0]))[:80]
+    for row in rows[(rows != "").sum(axis=1) < 2][:1].to_numpy():
+        line = ",".join(filter(None, row))[:80]
         raise InputError.plain(path.name, f"it has the line {line!r}",
                                "Write the ids of two nodes on each line")
-    first, width = rows.iloc[0].tolist(), rows.shape[1]
-    counts = first == [*map(str, range(width))]
-    if counts and width > 2 or not any(cell in ids for cell in first):
-        return headed(rows, path.name, "link")
-    notes += [f"{path.name}: the first line, {','.join(first)}, is read as a link; if it is a "
-              "header, replace it by two words"] * counts
-    return rows.set_axis([str(place + 1) for place in rows], axis=1)
+    first = rows.iloc[0].tolist()
+    names = first[1:] if first[0] == "" else first  # without the name of pandas' index
+    counts = names == [*map(str, range(len(names)))]
+    is_link = any(cell in ids for cell in first) or pandas.to_numeric(
+        pandas.Series(first[:2]), errors="coerce").notna().all()
+    is_header = counts and len(first) > 2 or not is_link
+    notes += [f"{path.name}: the first line, {','.join(first)}, is read as a "
+              f"{'header' if is_header else 'link'}; write a header of words to change it"] * counts
+    return (headed(rows, path.name, "link") if is_header else
+            rows.set_axis([str(place + 1) for place in rows], axis=1))
 
 
 def cells(path: Path, ragged: bool = False, blank: bool = False) -> pandas.DataFrame:
@@ -100,7 +102,7 @@ def text(path: Path) -> str:
     """The content of a UTF-8 file, perhaps a ``.gz``, with line feeds at the end of its lines."""
     content = binary(path)
     encoding = "utf-16" if content[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
-    with reading(path, "text in UTF-8", path.name):
+    with reading(path, "text in UTF-8", path.name, "Save it as UTF-8; in Excel, as CSV UTF-8"):
         decoded = io.StringIO(content.decode(encoding), newline=None).read()
         if "\0" in decoded:
             raise ValueError("it contains zero bytes")

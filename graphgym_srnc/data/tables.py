@@ -31,8 +31,9 @@ def read(edges: Path, features: Path, labels: Path | None, split: Path | None,
     if mapped:
         x = torch.from_numpy(x)
         x.mapped = True
-    y, classes = (None, ()) if labels is None else _labels(labels, len(x))
     masks = {} if split is None or not split.exists() else _masks(split, len(x))
+    known = sum(masks.values(), torch.zeros(len(x), dtype=torch.bool)).tolist()
+    y, classes = (None, ()) if labels is None else _labels(labels, len(x), known)
     return {"x": x, "y": y, "edge_index": _edges(edges, len(x)), **masks}, classes
 
 
@@ -64,8 +65,12 @@ def _features(file: Path, edges: Path) -> np.ndarray:
         return np.array(rows, dtype=np.float64)
 
 
-def _labels(file: Path, num_nodes: int) -> tuple[np.ndarray, tuple[str, ...]]:
-    """Labels ``[V]``, -1 where there is none, and class names if they are words."""
+def _labels(file: Path, num_nodes: int,
+            in_split: list[bool]) -> tuple[np.ndarray, tuple[str, ...]]:
+    """Labels ``[V]``, -1 where there is none, and class names if they are words.
+
+    In a given split, ``unknown`` is the unknown class, as ``discover --labels-out`` writes it.
+    """
     if file.suffix == ".npy":
         return _array(file), ()
     rows = text_tables.cells(file, blank=True)
@@ -77,7 +82,10 @@ def _labels(file: Path, num_nodes: int) -> tuple[np.ndarray, tuple[str, ...]]:
             cells.pop()
         elif len(cells) == num_nodes + 1:  # pandas may have written the name 0
             tell(f"{file}: the first line, {cells.pop(0)}, is read as a header")
-    words, notes = label_words.cleaned(cells, str(file))
+    is_unknown = [cell == "unknown" and part for cell, part in zip(cells, in_split)]
+    words, notes = label_words.cleaned(
+        ["" if unknown else cell for cell, unknown in zip(cells, is_unknown)], str(file))
+    words = ["unknown" if unknown else word for word, unknown in zip(words, is_unknown)]
     for note in notes:
         if not note.startswith("!"):  # data make has already printed these
             tell(note)
@@ -131,7 +139,6 @@ def _array(file: Path, mapped: bool = False) -> np.ndarray:
     with reading(file, "a readable .npy of plain numbers", "mapped" if mapped else "path"):
         array = untrusted.array(file, mapped)
     if mapped and (array.dtype != np.float32 or array.ndim != 2 or not array.flags.c_contiguous):
-        raise InputError.plain("mapped", f"the features of {file.name} cannot stay on disk: it "
-                               f"holds {array.dtype} {array.shape}",
+        raise InputError.plain("mapped", f"{file.name} contains {array.dtype} {array.shape}",
                                "Save float32 features [V, F] as .npy in C order")
     return array

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from graphgym_srnc.figures import charts, shift
 from graphgym_srnc.figures.style import encode
-from graphgym_srnc.report import overview
+from graphgym_srnc.report import intact, overview
 from graphgym_srnc.report.compare import Table
 from graphgym_srnc.report.grid import name, title
 from graphgym_srnc.report.html import png_size
@@ -153,4 +153,5 @@ def _content(path: Path) -> bytes | None:
     if path.is_symlink() or not path.is_file():
         return None
     with open(path, "rb") as file:
-        return file.read(LARGEST + 1)
+        content = file.read(LARGEST + 1)
+    return None if intact.picture(content) else content

@@ -39,7 +39,8 @@ def table(path: Path, notes: list[str], ids: Collection[str] | None = None) -> p
         if kind == ".parquet":
             # Nullable types keep whole numbers whole where some are missing.
             frame = pandas.read_parquet(regular(path), dtype_backend="numpy_nullable")
-            if not isinstance(frame.index, pandas.RangeIndex) or frame.index.name is not None:
+            counts = frame.index.equals(pandas.RangeIndex(len(frame)))
+            if frame.index.name is not None or not counts:
                 frame = frame.reset_index(names=[name or "" for name in frame.index.names])
         else:
             with pandas.ExcelFile(regular(path), engine="openpyxl") as book:
@@ -59,7 +60,7 @@ def graph(path: Path, notes: list[str]) -> list[pandas.DataFrame]:
         with reading(path, f"a readable {kind} file", path.name):
             nodes, pairs = readers[kind](path, notes)
             return [_of_records(nodes, path, "nodes"), _of_records(pairs, path, "links")]
-    columns = read.table(path)  # of Neo4j's apoc.export.csv
+    columns = table(path, notes)  # of Neo4j's apoc.export.csv
     if not {"_id", "_start", "_end"} <= {*columns}:
         hint = ("Give a second file with the links; one file is enough with the columns _id, "
                 "_start and _end, or as GraphML, GEXF, GML, Pajek or JSON")
@@ -91,7 +92,7 @@ def _xml(path: Path, notes: list[str]) -> tuple[list[Record], list[Record]]:
         for element in found:
             cells = {}
             for cell in (*element.findall("data"), *element.findall("attvalues/attvalue")):
-                id = cell.get("key") or cell.get("for") or cell.get("id")
+                id = cell.get("key") or cell.get("for") or cell.get("id") or cell.tag
                 label = cell.findall(".//NodeLabel")[:1]  # in yEd's files
                 name = "label" if label else names.get(id, id)
                 repeated.update({name} & cells.keys())
