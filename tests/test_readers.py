@@ -13,6 +13,7 @@ import pandas
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch_geometric.data import Data
 
 from graphgym_srnc import from_frames, from_networkx
 from graphgym_srnc.cli.main import main
@@ -540,6 +541,32 @@ def test_frames_and_tables_are_the_same_graph(options, index, tmp_path):
     np.testing.assert_array_equal(made.edge_index.numpy(), np.asarray(fields["edge_index"]))
     assert made.y.tolist() == fields["y"].tolist() and made.ids == frame["id"].tolist()
     assert made.feature_names == (out / "words.txt").read_text().split("\n")[:-1]
+
+
+def test_a_later_frame_gets_the_features_of_an_earlier_one():
+    frame = pandas.DataFrame({"label": TEAMS, "a": [i / 3 for i in range(V)],
+                              "title": [["alpha beta", "gamma"][i % 2] for i in range(V)]})
+    edges = pandas.DataFrame(LINKS, columns=["source", "target"])
+    first = from_frames(frame, edges, text="title", numbers="a")  # a text is one column
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        again = from_frames(frame.drop(columns="label"), edges, like=first)
+    np.testing.assert_array_equal(again.x, first.x)
+    assert again.feature_names == first.feature_names == ["alpha", "beta", "gamma", "a"]
+    with pytest.warns(RuntimeWarning, match="a: 24 numbers of 24 lie"):
+        other = from_frames(frame.assign(a=frame["a"] * 1000 + 500), edges, like=first)
+    assert not np.array_equal(other.x, first.x)
+    with pytest.raises(InputError, match="like: this graph does not say"):
+        from_frames(frame, edges, like=Data(x=first.x))
+
+
+def test_a_first_line_of_two_numbers_is_a_link(tmp_path):
+    (tmp_path / "e.csv").write_text("900,901\n" + "".join(f"{a},{b}\n" for a, b in LINKS))
+    nodes = node_table(tmp_path / "n.csv", id=lambda i: f"{i}.0")
+    words = nodes, tmp_path / "e.csv", "--numbers", "a"
+    assert make(tmp_path, *words)[0] == 2
+    status, out = make(tmp_path, *words, "--skip-missing")
+    assert status == 0 and links_of(out) == {*LINKS}
 
 
 def test_options_of_frames_in_messages():

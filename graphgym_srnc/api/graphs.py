@@ -84,7 +84,10 @@ def from_frames(nodes: pandas.DataFrame, edges: pandas.DataFrame, *, id: str = "
               for each in (ends, text, numbers, features, categories)]
     if not (any(chosen[1:]) or spectral):
         chosen[2] = ["*"]
-    recipe = None if like is None else getattr(like, "recipe", {})
+    recipe = getattr(like, "recipe", None)
+    if like is not None and not recipe:
+        raise InputError.plain("like", "this graph does not say how its features were made",
+                               "Give a graph that from_frames returned")
     if like is not None:
         chosen[1:], spectral = [[]] * 4, 0
     ends, text, numbers, features, categories = chosen

@@ -136,7 +136,8 @@ def _by_node(rows: pandas.DataFrame, num_nodes: int, file: str, what: str) -> pa
 
 
 def _array(file: Path, mapped: bool = False) -> np.ndarray:
-    with reading(file, "a readable .npy of plain numbers", "mapped" if mapped else "path"):
+    hint = "Save float32 features [V, F] as .npy in C order" * mapped
+    with reading(file, "a readable .npy of plain numbers", "mapped" if mapped else "path", hint):
         array = untrusted.array(file, mapped)
     if mapped and (array.dtype != np.float32 or array.ndim != 2 or not array.flags.c_contiguous):
         raise InputError.plain("mapped", f"{file.name} contains {array.dtype} {array.shape}",

@@ -18,7 +18,7 @@ from graphgym_srnc.report.grid import name, title
 from graphgym_srnc.report.html import png_size
 from graphgym_srnc.report.layout import LESS
 from graphgym_srnc.report.read import COSTS, Collection, Experiment
-from graphgym_srnc.text import counted, plain
+from graphgym_srnc.text import counted, plain, tell_changed
 
 MOST = 40
 """Pictures on a page."""
@@ -154,4 +154,7 @@ def _content(path: Path) -> bytes | None:
         return None
     with open(path, "rb") as file:
         content = file.read(LARGEST + 1)
-    return None if intact.picture(content) else content
+    if len(content) <= LARGEST and intact.picture(content):
+        tell_changed(str(path))
+        return None
+    return content
