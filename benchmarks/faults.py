@@ -309,22 +309,57 @@ NASTY += ["", "a b", "\n", ": ", "\x1b[31m", "é" * 300, "[" * 3000, "x" * 5000]
 NASTY += ["!!python/object/apply:os.mkdir [../ran]"]
 """Forms of ids, of classes and of no class, and texts that break something somewhere."""
 
-SAME_TABLES = """nodes, links.sample(frac=1); nodes, pd.concat([links, links[:3]])
-pd.concat([nodes, nodes[:3]]), links; nodes[draw.sample(list(nodes), 5)], links
-nodes, links[["target", "source"]]; nodes, links.assign(kg=0.5)[["kg", "source", "target"]]
-nodes, links.reset_index(names=draw.choice(["", "row", "Unnamed: 0"]))
-nodes.reset_index(names=""), links; nodes.assign(Label=nodes.key, no=range(30)[::-1]), links"""
-BAD_TABLES = """nodes[1:], links; nodes, pd.concat([links, links[:1].assign(target="nobody")])
-nodes.drop(columns="team"), links; pd.concat([nodes, nodes[:1].assign(team="z", size=9)]), links
-nodes.assign(size=["1", draw.choice(["x", "1e999", "0x10", "1_0"])] * 15), links"""
-SAME_ARRAYS = """number; number.numpy(); value.tolist(); value.to_sparse() if name == "x" else value
-value.requires_grad_() if name == "x" else value.int()"""
-BAD_ARRAYS = """value[:-1]; value[None]; number * float("nan"); number / 0; number + 10.0**20
-value.new_zeros(0); value.to(torch.complex64); value.to("meta"); Evil(); np.array([Evil()], object)
-draw.choice(NASTY); {"a": value}; number + 0.5 if name != "x" else None; [value.tolist()] * 2
-2 * value.int() - 1 if name != "x" else ""; torch.zeros(1).expand(10**6, 10**6)
-value[:1].expand(10**9, *value.shape[1:])
-torch.sparse_coo_tensor([[0, 10**12]] * 2, torch.ones(2), (30, 4), check_invariants=False)"""
+Frames = tuple[pd.DataFrame, pd.DataFrame]
+
+SAME_TABLES: dict[str, Callable[[random.Random, pd.DataFrame, pd.DataFrame], Frames]] = {
+    "shuffled links": lambda draw, nodes, links: (nodes, links.sample(frac=1)),
+    "links twice": lambda draw, nodes, links: (nodes, pd.concat([links, links[:3]])),
+    "nodes twice": lambda draw, nodes, links: (pd.concat([nodes, nodes[:3]]), links),
+    "columns of nodes in another order": lambda draw, nodes, links: (
+        nodes[draw.sample(list(nodes), 5)], links),
+    "target before source": lambda draw, nodes, links: (nodes, links[["target", "source"]]),
+    "a weight first": lambda draw, nodes, links: (
+        nodes, links.assign(kg=0.5)[["kg", "source", "target"]]),
+    "an index of links": lambda draw, nodes, links: (
+        nodes, links.reset_index(names=draw.choice(["", "row", "Unnamed: 0"]))),
+    "an index of nodes": lambda draw, nodes, links: (nodes.reset_index(names=""), links),
+    "names and numbers of nodes": lambda draw, nodes, links: (
+        nodes.assign(Label=nodes.key, no=range(30)[::-1]), links)}
+BAD_TABLES: dict[str, Callable[[random.Random, pd.DataFrame, pd.DataFrame], Frames]] = {
+    "a node less": lambda draw, nodes, links: (nodes[1:], links),
+    "a link to nobody": lambda draw, nodes, links: (
+        nodes, pd.concat([links, links[:1].assign(target="nobody")])),
+    "no labels": lambda draw, nodes, links: (nodes.drop(columns="team"), links),
+    "two rows of a node": lambda draw, nodes, links: (
+        pd.concat([nodes, nodes[:1].assign(team="z", size=9)]), links),
+    "no numbers": lambda draw, nodes, links: (
+        nodes.assign(size=["1", draw.choice(["x", "1e999", "0x10", "1_0"])] * 15), links)}
+SAME_ARRAYS: dict[str, Callable[[random.Random, str, torch.Tensor], Any]] = {
+    "doubles": lambda draw, name, value: value.double(),
+    "an array": lambda draw, name, value: value.double().numpy(),
+    "a list": lambda draw, name, value: value.tolist(),
+    "sparse": lambda draw, name, value: value.to_sparse() if name == "x" else value,
+    "a gradient": lambda draw, name, value: value.requires_grad_() if name == "x" else value.int()}
+BAD_ARRAYS: dict[str, Callable[[random.Random, str, torch.Tensor], Any]] = {
+    "a row less": lambda draw, name, value: value[:-1],
+    "a dimension more": lambda draw, name, value: value[None],
+    "NaN": lambda draw, name, value: value.double() * float("nan"),
+    "divided by zero": lambda draw, name, value: value.double() / 0,
+    "plus 1e20": lambda draw, name, value: value.double() + 10.0**20,
+    "empty": lambda draw, name, value: value.new_zeros(0),
+    "complex": lambda draw, name, value: value.to(torch.complex64),
+    "without memory": lambda draw, name, value: value.to("meta"),
+    "a pickle": lambda draw, name, value: Evil(),
+    "an array of pickles": lambda draw, name, value: np.array([Evil()], object),
+    "a text": lambda draw, name, value: draw.choice(NASTY),
+    "a dictionary": lambda draw, name, value: {"a": value},
+    "plus 0.5": lambda draw, name, value: value.double() + 0.5 if name != "x" else None,
+    "two lists": lambda draw, name, value: [value.tolist()] * 2,
+    "-1 and 1": lambda draw, name, value: 2 * value.int() - 1 if name != "x" else "",
+    "one number, expanded": lambda draw, name, value: torch.zeros(1).expand(10**6, 10**6),
+    "one row, expanded": lambda draw, name, value: value[:1].expand(10**9, *value.shape[1:]),
+    "sparse, outside its shape": lambda draw, name, value: torch.sparse_coo_tensor(
+        [[0, 10**12]] * 2, torch.ones(2), (30, 4), check_invariants=False)}
 """Changes that keep a graph, and changes that must not pass without a note."""
 
 TABLES = """csv tsv csv.gz xlsx parquet json frames networkx neo4j.csv node-link.json
@@ -353,11 +388,16 @@ def good() -> dict[str, Any]:
     return {"x": x, "edge_index": ends, "y": node % 3, **masks}
 
 
-def changed(draw: random.Random, same: str, bad: str, names: dict[str, Any]) -> tuple:
-    """A value after a change or None, the text of the change, and whether it keeps the graph."""
+def changed(draw: random.Random, same: dict, bad: dict, *given: Any) -> tuple[Any, str, bool]:
+    """What a change makes of something, the name of the change, and whether it keeps the graph.
+
+    Without a change the name is empty.
+    """
     way = draw.random()
-    text = draw.choice(re.split("; |\n", same if way < 0.6 else bad))
-    return (eval(text, {**globals(), **names}), text, way < 0.6) if way > 0.3 else (None, "", True)
+    name = draw.choice([*(same if way < 0.6 else bad)])
+    if way <= 0.3:
+        return None, "", True
+    return (same if way < 0.6 else bad)[name](draw, *given), name, way < 0.6
 
 
 def tables(draw: random.Random, kind: str, clean: bool) -> Trial:
@@ -372,7 +412,7 @@ def tables(draw: random.Random, kind: str, clean: bool) -> Trial:
     nodes["team"] = pd.Series([team[v] if v % 4 else missing for v in node])
     what, right = f"ids {style}, classes {classes}, missing {missing!r}", None
     if not clean:
-        new, how, keeps = changed(draw, SAME_TABLES, BAD_TABLES, locals())
+        new, how, keeps = changed(draw, SAME_TABLES, BAD_TABLES, nodes, links)
         (nodes, links), what, right = new or (nodes, links), f"{what}, {how}", []
         x = read_clean(kind if kind in ("networkx", "net") else "csv").result[1]
         numbers = {"gml": range(30), "net": range(1, 31)}  # which these formats call ids
@@ -453,8 +493,8 @@ def arrays(draw: random.Random, kind: str, clean: bool) -> Trial:
     fields, right, what, path = good(), None, "", f"../trial/{kind}"
     if not clean:
         name = draw.choice([*fields])
-        value, number = fields[name], fields[name].double()
-        new, what, keeps = changed(draw, SAME_ARRAYS, BAD_ARRAYS, locals())
+        value = fields[name]
+        new, what, keeps = changed(draw, SAME_ARRAYS, BAD_ARRAYS, name, value)
         right = [read_clean(kind).result] if keeps else []
         fields[name], what = new if what else value, f"{name}: {what}"
     if kind == "fit":

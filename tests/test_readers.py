@@ -1,4 +1,4 @@
-"""Tables as programs write them: which column is what, what a label means, and what is told."""
+"""Tables as programs write them: which column is what, what a label means, and the notes."""
 from __future__ import annotations
 
 import gzip

@@ -43,7 +43,7 @@ NONE = "none"
 """Name of the column of labels if there is none."""
 
 FEW = 4
-"""So many labels may each occur once, as those of the first labelled nodes do."""
+"""Maximum number of classes that may have one label each, as when labelling begins."""
 
 FOUND = 0.5
 """Minimum share of the cells of an end of links that are ids of nodes."""

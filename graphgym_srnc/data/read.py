@@ -53,8 +53,9 @@ def links(path: Path, ids: Collection[str], notes: list[str]) -> pandas.DataFram
     Without a header the columns are 1, 2, ..., and a doubtful first line is added to ``notes``.
     """
     rows = cells(path, ragged=True)
-    for row in rows[(rows != "").sum(axis=1) < 2][:1].to_numpy():
-        line = ",".join(filter(None, row))[:80]
+    short = rows[(rows != "").sum(axis=1) < 2]
+    if len(short):
+        line = ",".join(filter(None, short.iloc[0]))[:80]
         raise InputError.plain(path.name, f"it has the line {line!r}",
                                "Write the ids of two nodes on each line")
     first = rows.iloc[0].tolist()

@@ -102,8 +102,8 @@ def _edges(file: Path, num_nodes: int) -> np.ndarray:
     ids = pandas.Index([*map(str, range(num_nodes))], dtype=object)
     links = text_tables.links(file, {*ids}, notes := [])
     pairs, unknown = frames.connected(links, frames.ends(links, (), ids, file.name), ids)
-    for node in unknown:
-        raise InputError.plain(file.name, f"it has the node {node!r}",
+    if unknown:
+        raise InputError.plain(file.name, f"it has the node {next(iter(unknown))!r}",
                                f"Use node numbers from 0 to {num_nodes - 1}")
     for note in notes:
         tell(note)
@@ -113,8 +113,9 @@ def _edges(file: Path, num_nodes: int) -> np.ndarray:
 def _masks(file: Path, num_nodes: int) -> dict[str, torch.Tensor]:
     """The masks ``[V]`` of those parts of a split that have a node."""
     parts = _by_node(text_tables.cells(file), num_nodes, file.name, "part").str.lower()
-    for node, part in parts[~parts.isin([*frames.PARTS, ""])][:1].items():
-        raise InputError.plain(file.name, f"node {node} has the part {part!r}",
+    wrong = parts[~parts.isin([*frames.PARTS, ""])]
+    if len(wrong):
+        raise InputError.plain(file.name, f"node {wrong.index[0]} has the part {wrong.iloc[0]!r}",
                                f"Use {', '.join(frames.PARTS)}, or nothing")
     return {f"{part}_mask": torch.tensor((parts == part).tolist())
             for part in frames.PARTS if (parts == part).any()}
@@ -125,10 +126,15 @@ def _by_node(rows: pandas.DataFrame, num_nodes: int, file: str, what: str) -> pa
     rows = rows.iloc[int(not rows.iloc[0, 0].isdecimal()):]  # without a header
     rows = rows[(rows != "").any(axis=1)].drop_duplicates()
     nodes = pandas.Index([*map(str, range(num_nodes))], dtype=object).get_indexer(rows[0])
-    for node, *words in rows[(nodes < 0) | (rows.shape[1] != 2)][:1].to_numpy():
+    strange = rows[(nodes < 0) | (rows.shape[1] != 2)]
+    if len(strange):
+        node, *words = strange.iloc[0]
         hint = f"Write lines of a node number from 0 to {num_nodes - 1} and its {what}"
         raise InputError.plain(file, f"it has the {what} {','.join(words)!r} of node {node}", hint)
-    for node, words in rows[rows[0].duplicated(keep=False)].groupby(0)[1]:
+    twice = rows[rows[0].duplicated(keep=False)]
+    if len(twice):
+        node = twice[0].iloc[0]
+        words = twice[1][twice[0] == node]
         raise InputError.plain(file, f"node {node} has two {what}s: "
                                f"{' and '.join(map(repr, words))}", "Give it one")
     words = pandas.Series([*rows[1]], index=nodes, dtype=object)

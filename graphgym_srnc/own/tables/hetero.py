@@ -19,7 +19,7 @@ from graphgym_srnc.errors import InputError, reading
 from graphgym_srnc.text import listed, plain
 
 MAX_ENTRIES = 50_000_000
-"""Maximum number of entries of a product of matrices; so many links take 4 GiB."""
+"""Maximum number of entries of a product of matrices; 50 million take 4 GiB."""
 
 TEXTS = ("text", "name", "ids")
 """Fields that are lists of one text per node."""
@@ -31,7 +31,7 @@ class Limits(NamedTuple):
     """Which links of a metapath are kept."""
 
     top: int = 0  # this many strongest neighbours of each node; 0 = all
-    min_count: int = 1  # links that at least so many paths support
+    min_count: int = 1  # minimum number of paths that support a link
     max_degree: int = 0  # skip intermediate nodes with more links to one type; 0 = no limit
     max_edges: int = 5_000_000  # more links are an error
 
