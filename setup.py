@@ -1,12 +1,16 @@
 """All metadata of the package; pyproject.toml holds the settings of tools only."""
+
 import re
 from pathlib import Path
 
 from setuptools import find_packages, setup
 
 HERE = Path(__file__).parent
-VERSION = re.search(r'^__version__ = "(.+)"$',
-                    (HERE / "graphgym_srnc/__init__.py").read_text(encoding="utf-8"), re.M)[1]
+VERSION = re.search(
+    r'^__version__ = "(.+)"$',
+    (HERE / "graphgym_srnc/__init__.py").read_text(encoding="utf-8"),
+    re.M,
+)[1]
 README = HERE / "README.md"
 
 EXTRAS = {
@@ -15,23 +19,37 @@ EXTRAS = {
     "parquet": ["pyarrow>=14"],
     "excel": ["openpyxl>=3.1"],
     "docs": ["mkdocs-material>=9.5", "mkdocstrings[python]>=0.26", "latex2mathml>=3.77"],
-    "dev": ["build>=1.0.3", "hypothesis>=6.100", "ipykernel>=6.29", "mypy>=1.11",
-            "nbclient>=0.10", "pytest>=8.0", "pytest-xdist>=3.5",
-            "ruff>=0.5", "statsmodels>=0.14"],
+    "dev": [
+        "build>=1.0.3",
+        "hypothesis>=6.100",
+        "ipykernel>=6.29",
+        "mypy>=1.11",
+        "nbclient>=0.10",
+        "pytest>=8.0",
+        "pytest-xdist>=3.5",
+        "ruff>=0.5",
+        "statsmodels>=0.14",
+    ],
 }
 
 setup(
     name="graphgym-srnc",
     version=VERSION,
     description="Node classification under distribution shift (SRNC and its rivals) as a plug-in "
-                "of PyTorch Geometric's GraphGym",
+    "of PyTorch Geometric's GraphGym",
     long_description=README.read_text(encoding="utf-8") if README.exists() else "",
     long_description_content_type="text/markdown",
     author="The graphgym-srnc authors",
     license="MIT",
     license_files=["LICENSE"],
-    keywords=["graph neural networks", "distribution shift", "open-set", "node classification",
-              "GraphGym", "PyTorch Geometric"],
+    keywords=[
+        "graph neural networks",
+        "distribution shift",
+        "open-set",
+        "node classification",
+        "GraphGym",
+        "PyTorch Geometric",
+    ],
     classifiers=[
         "Development Status :: 4 - Beta",
         "Intended Audience :: Science/Research",
@@ -41,16 +59,20 @@ setup(
     ],
     python_requires=">=3.10",
     # configs_gym/ stays where GraphGym's users look for it and is shipped as data of a sub-package.
-    packages=[*find_packages(include=["graphgym_srnc", "graphgym_srnc.*"]),
-              "graphgym_srnc.configs_gym"],
+    packages=[
+        *find_packages(include=["graphgym_srnc", "graphgym_srnc.*"]),
+        "graphgym_srnc.configs_gym",
+    ],
     package_dir={"graphgym_srnc.configs_gym": "configs_gym"},
-    package_data={"graphgym_srnc": ["py.typed", "*.pyi"],
-                  "graphgym_srnc.configs_gym": ["**/*.yaml", "**/*.txt"],
-                  "graphgym_srnc.report": ["*.html"],
-                  "graphgym_srnc.data": ["*.csv", "*.sha256"],
-                  "graphgym_srnc.own": ["*.txt"],
-                  "graphgym_srnc.own.discover": ["*.html", "map.js"],
-                  "graphgym_srnc.own.tables": ["*.html"]},
+    package_data={
+        "graphgym_srnc": ["py.typed", "*.pyi"],
+        "graphgym_srnc.configs_gym": ["**/*.yaml", "**/*.txt"],
+        "graphgym_srnc.report": ["*.html"],
+        "graphgym_srnc.data": ["*.csv", "*.sha256"],
+        "graphgym_srnc.own": ["*.txt"],
+        "graphgym_srnc.own.discover": ["*.html", "map.js"],
+        "graphgym_srnc.own.tables": ["*.html"],
+    },
     install_requires=[
         # Not torch-geometric[graphgym]: that extra pins protobuf<4.21 and leaves out tensorboardX,
         # which GraphGym's agg_runs needs.
@@ -72,7 +94,9 @@ setup(
         "filelock>=3.16.1",
         "ogb>=1.3.6",
     ],
-    extras_require={**EXTRAS, "all": sorted({requirement for extra in EXTRAS.values()
-                                             for requirement in extra})},
+    extras_require={
+        **EXTRAS,
+        "all": sorted({requirement for extra in EXTRAS.values() for requirement in extra}),
+    },
     entry_points={"console_scripts": ["graphgym-srnc = graphgym_srnc.cli.main:main"]},
 )

@@ -1,4 +1,5 @@
 """The plots of docs/results, from the same scores as its tables."""
+
 from __future__ import annotations
 
 import io
@@ -37,37 +38,73 @@ def summary() -> Figure:
     lines = results.summary_lines()
     made, axes = figure(7.4, 5.0)
     for y, line in enumerate(lines):
-        axes.plot([line.plain, max(line.ours, line.theirs)], [y, y], color="#DDDDDD", lw=1.2,
-                  zorder=1)
-        axes.errorbar(line.theirs, y + 0.16, xerr=half(line.ends) or None, fmt="^", ms=6,
-                      color=ORANGE, mec=INK, mew=0.5, elinewidth=1.6, capsize=2.5, zorder=2)
+        axes.plot(
+            [line.plain, max(line.ours, line.theirs)], [y, y], color="#DDDDDD", lw=1.2, zorder=1
+        )
+        axes.errorbar(
+            line.theirs,
+            y + 0.16,
+            xerr=half(line.ends) or None,
+            fmt="^",
+            ms=6,
+            color=ORANGE,
+            mec=INK,
+            mew=0.5,
+            elinewidth=1.6,
+            capsize=2.5,
+            zorder=2,
+        )
     ys = range(len(lines))
-    axes.plot([line.plain for line in lines], ys, "s", ms=5, color="#AAAAAA", mec=GREY, mew=0.5,
-              zorder=2)
-    axes.plot([line.ours for line in lines], [y - 0.16 for y in ys], "o", ms=7, color=BLUE, mec=INK,
-              mew=0.5, zorder=3)
+    axes.plot(
+        [line.plain for line in lines], ys, "s", ms=5, color="#AAAAAA", mec=GREY, mew=0.5, zorder=2
+    )
+    axes.plot(
+        [line.ours for line in lines],
+        [y - 0.16 for y in ys],
+        "o",
+        ms=7,
+        color=BLUE,
+        mec=INK,
+        mew=0.5,
+        zorder=3,
+    )
     axes.set_yticks(ys, [f"{line.label}\n({line.rival}; {line.n})" for line in lines], fontsize=7)
     axes.set_ylim(len(lines) - 0.4, -0.6)
     axes.set_xlabel("Micro-F1 on test nodes in % (OCNNC: HS)")
     axes.grid(axis="x")
-    handles = [Line2D([], [], marker="o", ls="", ms=7, color=BLUE, mec=INK, mew=0.5),
-               Line2D([], [], marker="^", ls="", ms=6, color=ORANGE, mec=INK, mew=0.5),
-               Line2D([], [], marker="s", ls="", ms=5, color="#AAAAAA", mec=GREY, mew=0.5)]
-    made.legend(handles, ["SRNC+", "strongest other method (in brackets); bar: 95 % interval of the"
-                          " paired difference to SRNC+", "plain GCN"], loc="outside upper center",
-                ncols=3, columnspacing=1.2, handletextpad=0.4)
+    handles = [
+        Line2D([], [], marker="o", ls="", ms=7, color=BLUE, mec=INK, mew=0.5),
+        Line2D([], [], marker="^", ls="", ms=6, color=ORANGE, mec=INK, mew=0.5),
+        Line2D([], [], marker="s", ls="", ms=5, color="#AAAAAA", mec=GREY, mew=0.5),
+    ]
+    made.legend(
+        handles,
+        [
+            "SRNC+",
+            "strongest other method (in brackets); bar: 95 % interval of the"
+            " paired difference to SRNC+",
+            "plain GCN",
+        ],
+        loc="outside upper center",
+        ncols=3,
+        columnspacing=1.2,
+        handletextpad=0.4,
+    )
     return made
 
 
 RIVALS = {
     "New classes, 20 labels: Cora": ("cora", ("pgl-chosen-5", "pgl-chosen-2", "pgl-gcn", "erm")),
-    "New classes, 20 labels: CiteSeer": ("citeseer", ("pgl-chosen-5", "pgl-chosen-2", "pgl-gcn",
-                                                      "erm")),
+    "New classes, 20 labels: CiteSeer": (
+        "citeseer",
+        ("pgl-chosen-5", "pgl-chosen-2", "pgl-gcn", "erm"),
+    ),
     "Another network: citation": ("citation", ("a2gnn", "cmd-corrected", "erm-corrected", "erm")),
     "Another time: synthetic": ("arxiv_like", ("erm-corrected", "grade", "erm")),
     "Another place: localized labels": ("localized", ("srnc", "cmd-ppr", "erm-corrected", "erm")),
     "Network and new classes: OCNNC (HS)": ("ocnnc", ("gnnsafe", "pgl", "uaga", "erm")),
-    "Network, one class unlabelled": ("both", ("erm-ppr", "erm"))}
+    "Network, one class unlabelled": ("both", ("erm-ppr", "erm")),
+}
 """Methods of the forest plot by shift."""
 
 
@@ -78,18 +115,33 @@ def forest_lines() -> list[tuple[str, list[tuple[str, float, tuple[float, float]
         found = []
         for row in rows:
             gaps = results.test(shifts[name], row).gaps
-            found.append((results.plain_name(shifts[name], row), mean(gaps),
-                          results.interval(gaps), len(gaps)))
+            found.append(
+                (
+                    results.plain_name(shifts[name], row),
+                    mean(gaps),
+                    results.interval(gaps),
+                    len(gaps),
+                )
+            )
         out.append((label, found))
-    own = [(f"{line.rival}, {line.label.rpartition(': ')[2]}", line.difference, line.ends,
-            int(line.n.split()[0])) for line in results.own_lines()]
+    own = [
+        (
+            f"{line.rival}, {line.label.rpartition(': ')[2]}",
+            line.difference,
+            line.ends,
+            int(line.n.split()[0]),
+        )
+        for line in results.own_lines()
+    ]
     out.insert(2, ("Own graph, 10 % labelled", own))
     tuned = next(line for line in results.summary_lines() if "OCNNC" in line.label)
     next(rows for label, rows in out if "OCNNC" in label).insert(
-        0, (tuned.rival, tuned.difference, tuned.ends, int(tuned.n.split()[0])))
+        0, (tuned.rival, tuned.difference, tuned.ends, int(tuned.n.split()[0]))
+    )
     one = next(line for line in results.summary_lines() if "unlabelled" in line.label)
     next(rows for label, rows in out if "unlabelled" in label).insert(
-        0, (one.rival, one.difference, one.ends, int(one.n.split()[0])))
+        0, (one.rival, one.difference, one.ends, int(one.n.split()[0]))
+    )
     kinds = next(line for line in results.summary_lines() if "synthetic graph" in line.label)
     out.append(("24 kinds of synthetic graph", [(kinds.rival, kinds.difference, kinds.ends, 24)]))
     return out
@@ -107,8 +159,16 @@ def forest() -> Figure:
         for name, gap, ends, n in rows:
             clear = math.isnan(ends[0]) or ends[0] <= 0 <= ends[1]
             color = GREY if clear else BLUE if gap > 0 else ORANGE
-            axes.errorbar(gap, y, xerr=half(ends) or None, fmt="o", ms=5, color=color, capsize=2.5,
-                          mfc="white" if math.isnan(ends[0]) else color)
+            axes.errorbar(
+                gap,
+                y,
+                xerr=half(ends) or None,
+                fmt="o",
+                ms=5,
+                color=color,
+                capsize=2.5,
+                mfc="white" if math.isnan(ends[0]) else color,
+            )
             ticks.append(y)
             names.append(f"{name} (n = {n})")
             y += 1
@@ -122,12 +182,16 @@ def forest() -> Figure:
     axes.set_xlim(-8, 26)
     axes.grid(axis="x")
     axes.set_xlabel("SRNC+ minus the method in points (OCNNC: HS, else Micro-F1)")
-    made.legend([Line2D([], [], marker="o", ls="-", color=BLUE),
-                 Line2D([], [], marker="o", ls="-", color=GREY),
-                 Line2D([], [], marker="o", ls="", color=GREY, mfc="white")],
-                ["95 % interval without 0", "95 % interval with 0",
-                 "no interval: only the mean is stored"],
-                loc="outside upper center", ncols=3)
+    made.legend(
+        [
+            Line2D([], [], marker="o", ls="-", color=BLUE),
+            Line2D([], [], marker="o", ls="-", color=GREY),
+            Line2D([], [], marker="o", ls="", color=GREY, mfc="white"),
+        ],
+        ["95 % interval without 0", "95 % interval with 0", "no interval: only the mean is stored"],
+        loc="outside upper center",
+        ncols=3,
+    )
     return made
 
 
@@ -148,23 +212,44 @@ def slopes() -> Figure:
         for key, left in found["pgl-gcn"].items():
             right = found["srnc-plus"][key]
             wins += right > left
-            axes.plot([0, 1], [left, right], "o-", ms=3, lw=1, alpha=0.75,
-                      color=BLUE if right > left else ORANGE)
+            axes.plot(
+                [0, 1],
+                [left, right],
+                "o-",
+                ms=3,
+                lw=1,
+                alpha=0.75,
+                color=BLUE if right > left else ORANGE,
+            )
         means = [mean(found[row].values()) for row in ("pgl-gcn", "srnc-plus")]
         axes.plot([0, 1], means, "D-", color=INK, ms=6, lw=2.2)
         for x, value in zip((-0.06, 1.06), means):
-            axes.text(x, value, f"{value:.1f}", va="center", ha="right" if x < 0 else "left",
-                      weight="bold")
+            axes.text(
+                x,
+                value,
+                f"{value:.1f}",
+                va="center",
+                ha="right" if x < 0 else "left",
+                weight="bold",
+            )
         axes.set_xticks([0, 1], ["PGL+GCN", "SRNC+"])
         axes.set_xlim(-0.3, 1.3)
-        axes.set_title(f"{next(iter(shift.blocks.values()))}: SRNC+ higher on {wins} of"
-                       f" {len(found['pgl-gcn'])} sets")
+        axes.set_title(
+            f"{next(iter(shift.blocks.values()))}: SRNC+ higher on {wins} of"
+            f" {len(found['pgl-gcn'])} sets"
+        )
         axes.grid(axis="y")
     both[0].set_ylabel("Micro-F1 on test nodes in %")
-    made.legend([Line2D([], [], color=BLUE), Line2D([], [], color=ORANGE),
-                 Line2D([], [], color=INK, marker="D", lw=2.2)],
-                ["SRNC+ higher", "PGL+GCN higher or equal", "mean"], loc="outside lower center",
-                ncols=3)
+    made.legend(
+        [
+            Line2D([], [], color=BLUE),
+            Line2D([], [], color=ORANGE),
+            Line2D([], [], color=INK, marker="D", lw=2.2),
+        ],
+        ["SRNC+ higher", "PGL+GCN higher or equal", "mean"],
+        loc="outside lower center",
+        ncols=3,
+    )
     return made
 
 
@@ -176,24 +261,35 @@ def ablations() -> Figure:
         sure = float(line["Holm"]) < 0.05
         for offset, kind, color in ((-0.2, "own", ORANGE), (0.2, "few", BLUE)):
             if line[kind]:
-                axes.barh(y + offset, float(line[kind]), 0.36, color=color,
-                          alpha=1 if sure else 0.4)
+                axes.barh(
+                    y + offset, float(line[kind]), 0.36, color=color, alpha=1 if sure else 0.4
+                )
                 value = float(line[kind])
-                axes.text(value + (0.06 if value > 0 else -0.06), y + offset,
-                          line[f"{kind} wins"], va="center", ha="left" if value > 0 else "right",
-                          fontsize=6.5)
+                axes.text(
+                    value + (0.06 if value > 0 else -0.06),
+                    y + offset,
+                    line[f"{kind} wins"],
+                    va="center",
+                    ha="left" if value > 0 else "right",
+                    fontsize=6.5,
+                )
     names = [results.ABLATED[line["without"]] for line in lines]
     axes.set_yticks(range(len(lines)), names, fontsize=7.5)
     axes.set_ylim(len(lines) - 0.4, -0.6)
     axes.set_xlim(-5.6, 0.9)
     axes.axvline(0, color=INK, lw=0.8)
     axes.grid(axis="x")
-    axes.set_xlabel("change of Micro-F1 without the component, points\n(beside a bar: splits on"
-                    " which Micro-F1 is higher without it)", fontsize=8)
-    made.legend([Patch(color=ORANGE), Patch(color=BLUE), Patch(color=GREY),
-                 Patch(color=GREY, alpha=0.4)],
-                ["own graph, 10 % labelled", "20 labels per class", "p < 0.05 (both, Holm)",
-                 "p ≥ 0.05"], loc="outside upper center", ncols=4)
+    axes.set_xlabel(
+        "change of Micro-F1 without the component, points\n(beside a bar: splits on"
+        " which Micro-F1 is higher without it)",
+        fontsize=8,
+    )
+    made.legend(
+        [Patch(color=ORANGE), Patch(color=BLUE), Patch(color=GREY), Patch(color=GREY, alpha=0.4)],
+        ["own graph, 10 % labelled", "20 labels per class", "p < 0.05 (both, Holm)", "p ≥ 0.05"],
+        loc="outside upper center",
+        ncols=4,
+    )
     return made
 
 
@@ -208,10 +304,21 @@ def homophily() -> Figure:
             for i, line in enumerate(chosen):
                 gap, error = float(line[f"less {row}"]), float(line[f"less {row} ±"])
                 x = level + (i - (len(chosen) - 1) / 2) * 0.018
-                axes.errorbar(x, gap, yerr=half(results.around(gap, error, int(line["n"]))),
-                              fmt="o", ms=4, color=color, elinewidth=0.9, capsize=1.5)
-            centre = next(float(line[f"less {row}"]) for line in results.read("synthetic-2")
-                          if (line["factor"], line["level"]) == ("homophily", str(level)))
+                axes.errorbar(
+                    x,
+                    gap,
+                    yerr=half(results.around(gap, error, int(line["n"]))),
+                    fmt="o",
+                    ms=4,
+                    color=color,
+                    elinewidth=0.9,
+                    capsize=1.5,
+                )
+            centre = next(
+                float(line[f"less {row}"])
+                for line in results.read("synthetic-2")
+                if (line["factor"], line["level"]) == ("homophily", str(level))
+            )
             axes.plot([level - 0.075, level + 0.075], [centre] * 2, color=INK, lw=1.6)
             axes.text(level, 29.5, f"mean {centre:+.1f}", ha="center", fontsize=8)
         axes.axhline(0, color=INK, lw=0.8)
@@ -234,8 +341,11 @@ def speed() -> Figure:
     for axes, (measure, title) in zip(both, titles.items()):
         for i, (method, (_, color)) in enumerate(methods.items()):
             for x, graph in enumerate(graphs):
-                line = next(line for line in lines if (line["measure"], line["graph"], line[
-                    "method"]) == (measure, graph, method))
+                line = next(
+                    line
+                    for line in lines
+                    if (line["measure"], line["graph"], line["method"]) == (measure, graph, method)
+                )
                 ratio = float(line["ratio"])
                 place = x + (i - 1) * 0.27
                 axes.bar(place, ratio, 0.25, color=color)
@@ -248,13 +358,23 @@ def speed() -> Figure:
         axes.set_title(title)
         axes.grid(axis="y")
     both[0].set_ylabel("time of stock GraphGym / ours")
-    made.legend([Patch(color=color) for _, color in methods.values()],
-                [name for name, _ in methods.values()], loc="outside lower center", ncols=3)
+    made.legend(
+        [Patch(color=color) for _, color in methods.values()],
+        [name for name, _ in methods.values()],
+        loc="outside lower center",
+        ncols=3,
+    )
     return made
 
 
-PLOTS = {"summary": summary, "forest": forest, "slopes": slopes, "ablations": ablations,
-         "homophily": homophily, "speed": speed}
+PLOTS = {
+    "summary": summary,
+    "forest": forest,
+    "slopes": slopes,
+    "ablations": ablations,
+    "homophily": homophily,
+    "speed": speed,
+}
 
 
 def draw_all(folder: Path) -> list[Path]:
@@ -266,5 +386,6 @@ def draw_all(folder: Path) -> list[Path]:
         files.append(folder / f"{name}.png")
         # 64 colours halve the file and look the same.
         Image.open(data).convert("RGB").quantize(64, Image.Quantize.MEDIANCUT).save(
-            files[-1], optimize=True)
+            files[-1], optimize=True
+        )
     return files

@@ -1,4 +1,5 @@
 """What the benchmarks share: cells that the grid runs, tests on common splits, scores as CSV."""
+
 from __future__ import annotations
 
 import argparse
@@ -50,8 +51,9 @@ class Cell(NamedTuple):
     def config(self, args: argparse.Namespace) -> Any:
         """The whole config; the words of ``--set`` go last."""
         changes = {**self.changes, "seed": self.seeds[0], "num_threads": 1}
-        cfg = load_config(self.cfg, [*(word for item in changes.items() for word in item),
-                                     *args.set])
+        cfg = load_config(
+            self.cfg, [*(word for item in changes.items() for word in item), *args.set]
+        )
         cfg.out_dir = str(args.out_dir / self.folder)
         return cfg
 
@@ -84,8 +86,10 @@ def run(cells: Sequence[Cell], args: argparse.Namespace) -> int:
             failed += 1
             print(f"{cell.name}: {error}", file=sys.stderr)
     missing = [cell for cell in planned if cell.missing]
-    print(f"{len(cells)} experiments: {len(planned) - len(missing)} done, {len(missing)} to run",
-          flush=True)
+    print(
+        f"{len(cells)} experiments: {len(planned) - len(missing)} done, {len(missing)} to run",
+        flush=True,
+    )
     if not missing:
         return failed
 
@@ -93,9 +97,14 @@ def run(cells: Sequence[Cell], args: argparse.Namespace) -> int:
     jobs = plan.jobs(missing, {"tensorboard": False})
     try:
         with GridProgress(len(jobs)) as progress:
-            return failed + len(execute.execute(
-                jobs, missing, lambda jobs: local.run(jobs, worker.execute, Limits(), args.jobs),
-                progress))
+            return failed + len(
+                execute.execute(
+                    jobs,
+                    missing,
+                    lambda jobs: local.run(jobs, worker.execute, Limits(), args.jobs),
+                    progress,
+                )
+            )
     finally:
         execute.aggregate(missing, tensorboard=False)
 
@@ -150,8 +159,9 @@ def differences(ours: Results, others: Results, metric: str) -> list[float]:
     masked = {r["split"][:DIGITS]: masked_of(r) for r in ours.values()}
     units = {split: text or split for split, text in masked.items()}
     several = len(set(masked.values())) > 1
-    return statistics.paired(by_split(ours, metric), by_split(others, metric),
-                             units if several else None)
+    return statistics.paired(
+        by_split(ours, metric), by_split(others, metric), units if several else None
+    )
 
 
 def masked_of(result: dict[str, Any]) -> str:
@@ -159,16 +169,39 @@ def masked_of(result: dict[str, Any]) -> str:
     return "+".join(map(str, result["info"].get("unseen", ())))
 
 
-RIVALS = ("a2gnn", "adalign", "cmd", "coral", "dann", "doc", "energy", "g2pxy", "gnnsafe", "grade",
-          "grasp", "mmd", "nodesafe", "odin", "openmax", "openwgl", "pairalign", "pgl", "srgnn",
-          "strurw", "udagcn", "uaga")
+RIVALS = (
+    "a2gnn",
+    "adalign",
+    "cmd",
+    "coral",
+    "dann",
+    "doc",
+    "energy",
+    "g2pxy",
+    "gnnsafe",
+    "grade",
+    "grasp",
+    "mmd",
+    "nodesafe",
+    "odin",
+    "openmax",
+    "openwgl",
+    "pairalign",
+    "pgl",
+    "srgnn",
+    "strurw",
+    "udagcn",
+    "uaga",
+)
 """Rows, up to their first hyphen, of methods that others have published."""
 
 REPRODUCED = Path(__file__).parents[1] / "docs" / "results" / "data" / "reproduction.csv"
 """What ``reproduction.py`` found of them."""
 
-UNPROVEN = ("‡: has not reproduced a number of its paper here, or was not put to the test"
-            " ([reproduction.md](reproduction.md)).")
+UNPROVEN = (
+    "‡: has not reproduced a number of its paper here, or was not put to the test"
+    " ([reproduction.md](reproduction.md))."
+)
 
 
 @functools.cache
@@ -192,8 +225,10 @@ def leading(table: Table, metric: str = "micro_f1") -> list[str]:
     blocks = set().union(*table.values()) if table else set()
 
     def place(row: str) -> tuple[bool, bool, float]:
-        means = [mean(result["test"][metric] for result in table[row][block].values())
-                 for block in blocks & set(table[row])]
+        means = [
+            mean(result["test"][metric] for result in table[row][block].values())
+            for block in blocks & set(table[row])
+        ]
         return row != "iid", len(means) < len(blocks), -mean(means)
 
     return sorted(table, key=place)
@@ -211,16 +246,23 @@ def wins(differences: Sequence[float]) -> str:
 def tests(differences: dict[str, list[float]], test: str = "wilcoxon") -> dict[str, list[str]]:
     """Two-sided p of each row, and p with Holm's correction over the rows."""
     p = [p_value(values, test) for values in differences.values()]
-    return {row: [f"{raw:.2g}", f"{corrected:.2g}"]
-            for row, raw, corrected in zip(differences, p, holm(p))}
+    return {
+        row: [f"{raw:.2g}", f"{corrected:.2g}"]
+        for row, raw, corrected in zip(differences, p, holm(p))
+    }
 
 
 def mean_ranks(table: Table, metric: str = "micro_f1") -> tuple[dict[str, float], str]:
     """Mean rank of each row (1 = best) over the blocks and splits that all have, and a line with
     Friedman's test of their equality."""
-    cells = {row: {(block, split): value for block, results in blocks.items()
-                   for split, value in by_split(results, metric).items()}
-             for row, blocks in table.items()}
+    cells = {
+        row: {
+            (block, split): value
+            for block, results in blocks.items()
+            for split, value in by_split(results, metric).items()
+        }
+        for row, blocks in table.items()
+    }
     rows, common = statistics.common_blocks(cells)
     if len(rows) < 2 or not common:
         return {}, ""
@@ -230,16 +272,20 @@ def mean_ranks(table: Table, metric: str = "micro_f1") -> tuple[dict[str, float]
     if len(rows) >= 3:
         line += f" Friedman's test: p = {statistics.friedman(cells, common):.2g} over the cells"
         if len(blocks) > 1:
-            means = {row: {block: mean(values[cell] for cell in common if cell[0] == block)
-                           for block in blocks} for row, values in cells.items()}
+            means = {
+                row: {
+                    block: mean(values[cell] for cell in common if cell[0] == block)
+                    for block in blocks
+                }
+                for row, values in cells.items()
+            }
             p = statistics.friedman(means, blocks)
             line += f", {p:.2g} over the means of the {len(blocks)} blocks"
         line += "."
     return statistics.mean_ranks(cells, common), line
 
 
-def pooled(table: Table, ours: str, names: Callable[[str], str],
-           metric: str = "micro_f1") -> str:
+def pooled(table: Table, ours: str, names: Callable[[str], str], metric: str = "micro_f1") -> str:
     """Paired differences of one row less each other but the oracle, over all cells at once and over
     the means of the blocks."""
     cells, means, recall = {}, {}, {}
@@ -250,26 +296,61 @@ def pooled(table: Table, ours: str, names: Callable[[str], str],
         if pairs:
             cells[row] = [value for values in pairs for value in values]
             means[row] = list(map(mean, pairs))
-            recall[row] = mean(value for block in common for value in
-                               differences(table[ours][block], blocks[block], "macro_recall"))
+            recall[row] = mean(
+                value
+                for block in common
+                for value in differences(table[ours][block], blocks[block], "macro_recall")
+            )
     if not cells:
         return ""
     columns = [(values, tests(values)) for values in (cells, means)]
-    lines = [[names(row), *(word for values, p in columns for word in
-                            (len(values[row]), f"{mean(values[row]):+.1f}", wins(values[row]),
-                             *p[row])), f"{recall[row]:+.1f}"] for row in cells]
-    head = [f"{names(ours)} against", "cells", "difference", "wins", "p Wilcoxon", "Holm", "blocks",
-            "mean of blocks", "wins", "p Wilcoxon", "Holm", "macro recall over cells"]
+    lines = [
+        [
+            names(row),
+            *(
+                word
+                for values, p in columns
+                for word in (
+                    len(values[row]),
+                    f"{mean(values[row]):+.1f}",
+                    wins(values[row]),
+                    *p[row],
+                )
+            ),
+            f"{recall[row]:+.1f}",
+        ]
+        for row in cells
+    ]
+    head = [
+        f"{names(ours)} against",
+        "cells",
+        "difference",
+        "wins",
+        "p Wilcoxon",
+        "Holm",
+        "blocks",
+        "mean of blocks",
+        "wins",
+        "p Wilcoxon",
+        "Holm",
+        "macro recall over cells",
+    ]
     return markdown(head, lines) + (
         "Two-sided, paired by split; Holm over the rows of this table. Cells of one seed or of one"
         " block share graphs and labels, so the p over cells are optimistic; those over block means"
         " take each block as one observation, of which there are few: the least p possible with n"
-        " of them is 2^(1-n).\n\n")
+        " of them is 2^(1-n).\n\n"
+    )
 
 
-def tuned(args: argparse.Namespace, rows: dict[str, str], blocks: dict[str, str],
-          settings_of: dict[str, list[dict[str, Any]]],
-          cell: Callable[[str, str, dict[str, Any]], Cell], common: Sequence[str]) -> str:
+def tuned(
+    args: argparse.Namespace,
+    rows: dict[str, str],
+    blocks: dict[str, str],
+    settings_of: dict[str, list[dict[str, Any]]],
+    cell: Callable[[str, str, dict[str, Any]], Cell],
+    common: Sequence[str],
+) -> str:
     """Mean validation scores of the settings of each row; test scores are never read.
 
     Args:
@@ -288,16 +369,24 @@ def tuned(args: argparse.Namespace, rows: dict[str, str], blocks: dict[str, str]
         for setting in settings:
             cells = [cell(block, row, setting) for block in columns]
             runs = [one.results(args) for one in cells]
-            found.append([validation(results) if len(results) == len(one.seeds) else math.nan
-                          for one, results in zip(cells, runs)])
+            found.append(
+                [
+                    validation(results) if len(results) == len(one.seeds) else math.nan
+                    for one, results in zip(cells, runs)
+                ]
+            )
             found[-1].append(math.fsum(found[-1]) / len(columns))
             configs = [flatten(load_config(one.cfg)) for one in cells]
             marks.append(["†" * (config.items() >= setting.items()) for config in configs] + [""])
-        best = [None if any(map(math.isnan, column)) else column.index(max(column))
-                for column in zip(*found)]
+        best = [
+            None if any(map(math.isnan, column)) else column.index(max(column))
+            for column in zip(*found)
+        ]
         # One setting for all blocks is chosen by the mean, others by their own column.
-        best = [index if (i == len(columns)) == (row in common) else None
-                for i, index in enumerate(best)]
+        best = [
+            index if (i == len(columns)) == (row in common) else None
+            for i, index in enumerate(best)
+        ]
         lines = []
         for i, setting in enumerate(settings):
             words = ["-" if math.isnan(score) else f"{score:.1f}" for score in found[i]]
@@ -311,12 +400,34 @@ def tuned(args: argparse.Namespace, rows: dict[str, str], blocks: dict[str, str]
 DIGITS = 12
 """Digits of a fingerprint that tell splits apart."""
 
-METRICS = ("micro_f1", "macro_f1", "macro_recall", "unknown_recall", "unknown_precision",
-           "unknown_auroc", "unknown_aupr", "unknown_fpr95", "known_accuracy", "known_recall", "hs",
-           "oscr")
+METRICS = (
+    "micro_f1",
+    "macro_f1",
+    "macro_recall",
+    "unknown_recall",
+    "unknown_precision",
+    "unknown_auroc",
+    "unknown_aupr",
+    "unknown_fpr95",
+    "known_accuracy",
+    "known_recall",
+    "hs",
+    "oscr",
+)
 KEY = ("table", "block", "row", "seed")
-COLUMNS = (*KEY, "split", "masked", "episode", *METRICS, "val_micro_f1", "seconds", "peak_mib",
-           "warnings", "config", "commit")
+COLUMNS = (
+    *KEY,
+    "split",
+    "masked",
+    "episode",
+    *METRICS,
+    "val_micro_f1",
+    "seconds",
+    "peak_mib",
+    "warnings",
+    "config",
+    "commit",
+)
 """Of a file with the scores of every run."""
 
 
@@ -336,13 +447,17 @@ def known(path: Path | None, table: str) -> dict[tuple[str, str], Results]:
     for (name, block, row, seed), line in read_csv(path).items():
         if name == table:
             found.setdefault((block, row), {})[int(seed)] = {
-                "split": line["split"], "selected": int(line["episode"]),
+                "split": line["split"],
+                "selected": int(line["episode"]),
                 "info": {"unseen": line["masked"].split("+") if line.get("masked") else []},
                 "val": {"micro_f1": float(line["val_micro_f1"])},
                 "test": {metric: float(line[metric]) for metric in METRICS if line.get(metric)},
-                "seconds": float(line["seconds"]), "warnings": [""] * int(line["warnings"]),
-                "digest": line["config"], "commit": line["commit"],
-                "peak_memory_mib": float(line.get("peak_mib") or 0)}
+                "seconds": float(line["seconds"]),
+                "warnings": [""] * int(line["warnings"]),
+                "digest": line["config"],
+                "commit": line["commit"],
+                "peak_memory_mib": float(line.get("peak_mib") or 0),
+            }
     return found
 
 
@@ -350,17 +465,29 @@ def save_csv(path: Path, name: str, table: Table) -> None:
     """Write the scores of every run of a table, one a line; lines of other runs that are there
     already stay."""
     lines = read_csv(path)
-    runs = ((block, row, seed, result) for row, blocks in table.items()
-            for block, results in blocks.items() for seed, result in results.items())
+    runs = (
+        (block, row, seed, result)
+        for row, blocks in table.items()
+        for block, results in blocks.items()
+        for seed, result in results.items()
+    )
     for block, row, seed, r in runs:
         lines[name, block, row, str(seed)] = {
-            "table": name, "block": block, "row": row, "seed": seed, "split": r["split"][:DIGITS],
-            "masked": masked_of(r), "episode": r["selected"],
+            "table": name,
+            "block": block,
+            "row": row,
+            "seed": seed,
+            "split": r["split"][:DIGITS],
+            "masked": masked_of(r),
+            "episode": r["selected"],
             **{key: f"{r['test'][key]:.4f}" for key in METRICS if key in r["test"]},
-            "val_micro_f1": f"{r['val']['micro_f1']:.4f}", "seconds": f"{r['seconds']:.1f}",
+            "val_micro_f1": f"{r['val']['micro_f1']:.4f}",
+            "seconds": f"{r['seconds']:.1f}",
             "peak_mib": f"{r['peak_memory_mib']:.0f}" if r["peak_memory_mib"] else "",
-            "warnings": len(r["warnings"]), "config": r["digest"][:12],
-            "commit": str(r["commit"])[:7]}
+            "warnings": len(r["warnings"]),
+            "config": r["digest"][:12],
+            "commit": str(r["commit"])[:7],
+        }
     out = io.StringIO()
     writer = csv.DictWriter(out, COLUMNS, restval="", lineterminator="\n")
     writer.writeheader()
@@ -378,45 +505,79 @@ def provenance(results: Sequence[dict[str, Any]]) -> str:
 
 def parser(doc: str, out_option: str, out_dir: str) -> argparse.ArgumentParser:
     """The options that every benchmark of runs has; ``out_option`` names the folder of results."""
-    parser = argparse.ArgumentParser(description=doc,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=doc, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     add = parser.add_argument
-    add(out_option, dest="out_dir", type=Path, default=Path(out_dir), metavar="DIR",
-        help="folder of all runs (default: %(default)s)")
-    add("--jobs", type=int, default=2,
-        help="processes at a time, one thread each (default: %(default)s)")
-    add("--set", nargs="*", default=[], metavar="KEY VALUE",
-        help="overrides for every run; want another folder")
+    add(
+        out_option,
+        dest="out_dir",
+        type=Path,
+        default=Path(out_dir),
+        metavar="DIR",
+        help="folder of all runs (default: %(default)s)",
+    )
+    add(
+        "--jobs",
+        type=int,
+        default=2,
+        help="processes at a time, one thread each (default: %(default)s)",
+    )
+    add(
+        "--set",
+        nargs="*",
+        default=[],
+        metavar="KEY VALUE",
+        help="overrides for every run; want another folder",
+    )
     add("--no-run", action="store_true", help="only print what is there")
-    add("--out", type=Path, metavar="FILE",
-        help="write the text here too, the tables alone if FILE ends in .csv")
+    add(
+        "--out",
+        type=Path,
+        metavar="FILE",
+        help="write the text here too, the tables alone if FILE ends in .csv",
+    )
     return parser
 
 
-def table_parser(doc: str, commands: Sequence[str], rows: Iterable[str],
-                 out_dir: str) -> argparse.ArgumentParser:
+def table_parser(
+    doc: str, commands: Sequence[str], rows: Iterable[str], out_dir: str
+) -> argparse.ArgumentParser:
     """The options of the paper's tables."""
     options = parser(doc, "--out-dir", out_dir)
     add = options.add_argument
     add("command", choices=commands)
     add("--only", default="*", metavar="BLOCK:ROW,...", help=f"patterns; rows: {', '.join(rows)}")
-    add("--test", choices=list(rows), help="the row that is tested against the others (default:"
-        " the one that leads)")
-    add("--csv", type=Path, metavar="FILE", help="scores of every run: runs that only this file has"
-        " are in the table too, all others are added to it")
+    add(
+        "--test",
+        choices=list(rows),
+        help="the row that is tested against the others (default: the one that leads)",
+    )
+    add(
+        "--csv",
+        type=Path,
+        metavar="FILE",
+        help="scores of every run: runs that only this file has"
+        " are in the table too, all others are added to it",
+    )
     return options
 
 
-def serve(args: argparse.Namespace, cells: Sequence[Cell],
-          text: Callable[[argparse.Namespace], str]) -> int:
+def serve(
+    args: argparse.Namespace, cells: Sequence[Cell], text: Callable[[argparse.Namespace], str]
+) -> int:
     """Run the cells, then print the text; the exit status."""
     failed = run(cells, args) if cells and not args.no_run else 0
     publish(text(args), args.out)
     return min(failed, 1)
 
 
-def finished(file: Path, key: Sequence[str], cells: Iterable[tuple[Any, ...]],
-             run: Callable[..., dict[str, Any]]) -> list[dict[str, Any]]:
+def finished(
+    file: Path,
+    key: Sequence[str],
+    cells: Iterable[tuple[Any, ...]],
+    run: Callable[..., dict[str, Any]],
+) -> list[dict[str, Any]]:
     """All runs of a file, a line each; those of some cells that it lacks are made first.
 
     Args:
@@ -465,8 +626,12 @@ def tidy(text: str) -> list[list[list[str]]]:
             continue
         cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
         if not head:
-            head = tuple(name + f" {head_count}" * (head_count > 1) for name, head_count in
-                         ((name, cells[:i + 1].count(name)) for i, name in enumerate(cells)))
+            head = tuple(
+                name + f" {head_count}" * (head_count > 1)
+                for name, head_count in (
+                    (name, cells[: i + 1].count(name)) for i, name in enumerate(cells)
+                )
+            )
         elif not all(re.fullmatch(":?-{3,}:?|-+:", cell) for cell in cells):
             tables.setdefault(head, []).append(["" if "graph" in head else heading, *cells])
     return [_split_columns(["graph", *head], lines) for head, lines in tables.items()]

@@ -1,4 +1,5 @@
 """Tables in Markdown, and their places in pages of the documentation; imports nothing heavy."""
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -11,12 +12,15 @@ def table(head: Sequence[Any], lines: Iterable[Sequence[Any]]) -> str:
     """A table whose columns stand below each other, all but the first flush right."""
     rows = [list(map(str, line)) for line in (head, *lines)]
     widths = [max(3, *map(len, column)) for column in zip(*rows)]
-    rows.insert(1, ["-" * width if i == 0 else "-" * (width - 1) + ":"
-                    for i, width in enumerate(widths)])
+    rows.insert(
+        1, ["-" * width if i == 0 else "-" * (width - 1) + ":" for i, width in enumerate(widths)]
+    )
     text = ""
     for row in rows:
-        cells = [cell.rjust(width) if i else cell.ljust(width)
-                 for i, (cell, width) in enumerate(zip(row, widths))]
+        cells = [
+            cell.rjust(width) if i else cell.ljust(width)
+            for i, (cell, width) in enumerate(zip(row, widths))
+        ]
         text += f"| {' | '.join(cells)} |\n"
     return text
 

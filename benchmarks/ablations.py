@@ -20,6 +20,7 @@ does, not how good the method is. Cora, CiteSeer and PubMed can be named too; `f
 of benchmarks/open_set.py there, of which 35 seeds of Cora and 20 of CiteSeer mask every three
 classes once. A line of `--results` is a finished run, which is not made again.
 """
+
 from __future__ import annotations
 
 import argparse
@@ -128,10 +129,12 @@ PARTS = {
     "one share learned": Part("few", {}, {"SHARES": (0.7,)}),
     "cluster GNN and classifier weigh the same": Part("own few", {}, {"WEIGHTS": (0.5,)}),
     "five of a hundred known called unknown": Part("own", {"sure": 0.95}),
-    "communities learn a hundred steps": Part("own few", {}, {
-        "find": lambda cluster: cluster.pretrain(100)}),
-    "all steps of the classifier": Part("own few", {}, {
-        "minimise": lambda *args, **until: minimise(*args)}),
+    "communities learn a hundred steps": Part(
+        "own few", {}, {"find": lambda cluster: cluster.pretrain(100)}
+    ),
+    "all steps of the classifier": Part(
+        "own few", {}, {"minimise": lambda *args, **until: minimise(*args)}
+    ),
 }
 """What is taken away, in print."""
 
@@ -155,15 +158,24 @@ def own(name: str, seed: int) -> ShiftTask:
     label, train, val = task.source.y[order], [], []
     for k in range(task.num_known):
         members = order[label == k]
-        labelled = members[:max(5, round(LABELLED * len(members)))]
+        labelled = members[: max(5, round(LABELLED * len(members)))]
         held_out = max(1, round(HELD_OUT * len(labelled)))
         val.append(labelled[:held_out])
         train.append(labelled[held_out:])
     train, val = torch.cat(train), torch.cat(val)
     test = splits.others(len(order), torch.cat([train, val]))
     test = test[task.source.y[test] >= 0]  # some of CiteSeer's nodes have no class in the data
-    return ShiftTask("own", task.source, task.source, train, val, test,
-                     splits.others(len(order), train), task.num_known, True)
+    return ShiftTask(
+        "own",
+        task.source,
+        task.source,
+        train,
+        val,
+        test,
+        splits.others(len(order), train),
+        task.num_known,
+        True,
+    )
 
 
 def few(name: str, seed: int) -> ShiftTask:
@@ -198,15 +210,24 @@ def between(name: str, seed: int, num_unseen: int, unlabelled: float = 0.0) -> S
     order = splits.shuffled(source.num_nodes, seed, "labelled")
     held_out, free = (round(share * len(order)) for share in (HELD_OUT, unlabelled))
     role = torch.full((len(order),), 2).index_fill(0, order[:held_out], 0)
-    role[order[held_out:held_out + free]] = 1
+    role[order[held_out : held_out + free]] = 1
     keep = source.y < len(known)
     if unlabelled:
         keep |= role < 2
     source, role = splits.induced(source, keep), role[keep]
     every = torch.arange(target.num_nodes)
-    return ShiftTask("between", source, target, (role == 2).nonzero().ravel(),
-                     (role == 0).nonzero().ravel(), every, every, len(known), num_unseen > 0,
-                     val_graph=source)
+    return ShiftTask(
+        "between",
+        source,
+        target,
+        (role == 2).nonzero().ravel(),
+        (role == 0).nonzero().ravel(),
+        every,
+        every,
+        len(known),
+        num_unseen > 0,
+        val_graph=source,
+    )
 
 
 def close(name: str, seed: int) -> ShiftTask:
@@ -216,10 +237,10 @@ def close(name: str, seed: int) -> ShiftTask:
 
 
 KINDS: dict[str, tuple[Callable[[str, int], ShiftTask], str]] = {
-    "own": (own, "micro_f1"), "few": (few, "micro_f1"),
+    "own": (own, "micro_f1"),
+    "few": (few, "micro_f1"),
     "gone": (lambda name, seed: between(name, seed, unseen(name, seed)), "hs"),
-    "stays": (lambda name, seed: between(name, seed, unseen(name, seed), UNLABELLED),
-              "micro_f1"),
+    "stays": (lambda name, seed: between(name, seed, unseen(name, seed), UNLABELLED), "micro_f1"),
     "close": (close, "micro_f1"),
 }
 """Kinds of shift: how one is made, and the score that counts."""
@@ -235,8 +256,15 @@ def run(kind: str, name: str, seed: int, part: str) -> dict[str, Any]:
         trainer.fit(method, task, seed=seed, selection="last", max_episodes=without.episodes)
     scores = method.predict(task.target)[task.test]
     found = scores_of(method, task, scores, task.target.y[task.test])
-    return {"kind": kind, "graph": name, "seed": seed, "part": part, "score": found[metric],
-            "auroc": found.get("unknown_auroc"), "seconds": time.process_time() - begin}
+    return {
+        "kind": kind,
+        "graph": name,
+        "seed": seed,
+        "part": part,
+        "score": found[metric],
+        "auroc": found.get("unknown_auroc"),
+        "seconds": time.process_time() - begin,
+    }
 
 
 def table(results: list[dict[str, Any]]) -> str:
@@ -246,33 +274,56 @@ def table(results: list[dict[str, Any]]) -> str:
     _, of_auroc = whole_and_gaps(results, "auroc")
     kinds = [kind for kind in KINDS if any(cell[0] == kind for cell in whole)]
     columns = [*kinds, "all"] if len(kinds) > 1 else kinds
-    p, p_auroc = (tests({part: [*cells.values()] for part, cells in found.items()})
-                  for found in (gaps, of_auroc))
+    p, p_auroc = (
+        tests({part: [*cells.values()] for part, cells in found.items()})
+        for found in (gaps, of_auroc)
+    )
     lines = []
     for part, cells in sorted(gaps.items(), key=lambda item: mean(item[1].values())):
-        line = [part, *(shown(gap for cell, gap in cells.items() if column in ("all", cell[0]))
-                        for column in columns), *p[part]]
+        line = [
+            part,
+            *(
+                shown(gap for cell, gap in cells.items() if column in ("all", cell[0]))
+                for column in columns
+            ),
+            *p[part],
+        ]
         auroc = [shown(of_auroc[part].values()), *p_auroc[part]] if part in of_auroc else [""] * 3
         lines.append([*line, *auroc])
-    first = [f"{WHOLE} itself", *(
-        f"{mean(score for cell, score in whole.items() if cell[0] == kind):.1f}"
-        for kind in kinds)]
+    first = [
+        f"{WHOLE} itself",
+        *(
+            f"{mean(score for cell, score in whole.items() if cell[0] == kind):.1f}"
+            for kind in kinds
+        ),
+    ]
     named = {kind: f"{kind}, HS" for kind, (_, metric) in KINDS.items() if metric == "hs"}
-    head = ["without", *(named.get(column, column) for column in columns),
-            "p Wilcoxon", "Holm", "AUROC", "p Wilcoxon", "Holm"]
+    head = [
+        "without",
+        *(named.get(column, column) for column in columns),
+        "p Wilcoxon",
+        "Holm",
+        "AUROC",
+        "p Wilcoxon",
+        "Holm",
+    ]
     return markdown(head, [first + [""] * (len(head) - len(first)), *lines])
 
 
-def whole_and_gaps(results: list[dict[str, Any]], score: str,
-                   ) -> tuple[dict[tuple, float], dict[str, dict[tuple, float]]]:
+def whole_and_gaps(
+    results: list[dict[str, Any]],
+    score: str,
+) -> tuple[dict[tuple, float], dict[str, dict[tuple, float]]]:
     """By kind, graph and seed a score of the whole method, and by part what is added without it."""
     scores: dict[str, dict[tuple, float]] = {part: {} for part in (WHOLE, *PARTS)}
     for r in results:
         if r.get(score) is not None:
             scores[r["part"]][r["kind"], r["graph"], r["seed"]] = 100 * r[score]
     whole = scores.pop(WHOLE)
-    gaps = {part: {cell: found[cell] - whole[cell] for cell in whole if cell in found}
-            for part, found in scores.items()}
+    gaps = {
+        part: {cell: found[cell] - whole[cell] for cell in whole if cell in found}
+        for part, found in scores.items()
+    }
     return whole, {part: cells for part, cells in gaps.items() if cells}
 
 
@@ -289,15 +340,17 @@ def wanted(args: argparse.Namespace) -> Iterator[tuple[str, str, int, str]]:
         for name in args.graphs.split(","):
             for part in (WHOLE, *PARTS):
                 for kind in args.only.split(","):
-                    chosen = part == WHOLE or any(fnmatch(part, each)
-                                                  for each in args.parts.split(","))
+                    chosen = part == WHOLE or any(
+                        fnmatch(part, each) for each in args.parts.split(",")
+                    )
                     if chosen and kind in PARTS.get(part, Part(ALL)).kinds.split():
                         yield kind, name, seed, part
 
 
 def begin() -> int:
-    options = argparse.ArgumentParser(description=__doc__,
-                                      formatter_class=argparse.RawDescriptionHelpFormatter)
+    options = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     add = options.add_argument
     add("--seeds", type=int, default=1, metavar="S")
     add("--only", default=",".join(KINDS), metavar="KIND,...")

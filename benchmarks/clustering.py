@@ -10,6 +10,7 @@ scored. The paper says neither how many clusters it takes nor which nodes it sco
 of clusters and all three sets of nodes are here. What is finished in ``--results`` is not run
 again. GRAPHGYM_SRNC_DATA names the data folder.
 """
+
 from __future__ import annotations
 
 import argparse
@@ -36,9 +37,15 @@ GRAPHS = {"cora": ("Cora", 7), "citeseer": ("CiteSeer", 6)}
 
 MANY = 16
 
-ROWS = {"features": "node features", "deepwalk": "DeepWalk", "node2vec": "node2vec", "dgi": "DGI",
-        "srnc-no-source": "SRNC w.o. L_Φ,θ,S", "srnc": "SRNC",
-        "srnc-plus": "SRNC+, its classes and k-means in its unknown nodes"}
+ROWS = {
+    "features": "node features",
+    "deepwalk": "DeepWalk",
+    "node2vec": "node2vec",
+    "dgi": "DGI",
+    "srnc-no-source": "SRNC w.o. L_Φ,θ,S",
+    "srnc": "SRNC",
+    "srnc-plus": "SRNC+, its classes and k-means in its unknown nodes",
+}
 
 SRNC = ("srnc-no-source", "srnc", "srnc-plus")
 """Rows that train a method, of ``paper/clustering/<graph>-<row>``; the others are embeddings. The
@@ -108,8 +115,9 @@ def clusters_of(row: Row, seed: int, task: Any) -> dict[int, Any]:
     z = clustering.embed(blind.target, row.row, seed)
     for count in row.counts:
         labels = blind.train, blind.source.y[blind.train]
-        found[count] = clustering.constrained_kmeans(z, count, *labels, seed=seed,
-                                                     **row.kmeans).cluster
+        found[count] = clustering.constrained_kmeans(
+            z, count, *labels, seed=seed, **row.kmeans
+        ).cluster
     return found
 
 
@@ -134,16 +142,31 @@ def execute(job: Job) -> str:
     seconds = time.perf_counter() - begin
     for count, cluster in clusters.items():
         scores = {name: clustering_scores(cluster[ids], y[ids]) for name, ids in nodes.items()}
-        test = scores.pop("all") | {f"{metric}_{name}": value for name, part in scores.items()
-                                    for metric, value in part.items()}
+        test = scores.pop("all") | {
+            f"{metric}_{name}": value
+            for name, part in scores.items()
+            for metric, value in part.items()
+        }
         experiment = row.experiment(job.out_dir, count)
         with experiment.claim(job.seed):
             experiment.begin(job.seed)
-            experiment.finish(job.seed, {
-                "method": "srnc" if row.row in SRNC else row.row, "backbone": cfg.gnn.layer_type,
-                "task": task.name, "split": task.fingerprint(), "selected": 0, "warnings": [],
-                "lr": cfg.optim.base_lr, "params": 0, "val": {}, "test": test, "seconds": seconds,
-                "history": [{"number": 0, "losses": {}, "train": {}, "val": {}, "test": test}]})
+            experiment.finish(
+                job.seed,
+                {
+                    "method": "srnc" if row.row in SRNC else row.row,
+                    "backbone": cfg.gnn.layer_type,
+                    "task": task.name,
+                    "split": task.fingerprint(),
+                    "selected": 0,
+                    "warnings": [],
+                    "lr": cfg.optim.base_lr,
+                    "params": 0,
+                    "val": {},
+                    "test": test,
+                    "seconds": seconds,
+                    "history": [{"number": 0, "losses": {}, "train": {}, "val": {}, "test": test}],
+                },
+            )
     return f"{seconds:.0f} s"
 
 
@@ -152,14 +175,18 @@ def run(rows: Sequence[Row], args: argparse.Namespace) -> int:
     jobs = []
     for row in rows:
         done = [row.results(args, count) for count in row.counts]
-        jobs += [Job(str(args.out_dir), f"{row.graph}-{row.row}", seed, "", "", row._asdict(), {})
-                 for seed in range(args.runs) if not all(seed in results for results in done)]
+        jobs += [
+            Job(str(args.out_dir), f"{row.graph}-{row.row}", seed, "", "", row._asdict(), {})
+            for seed in range(args.runs)
+            if not all(seed in results for results in done)
+        ]
     print(f"{len(rows) * args.runs} runs, {len(jobs)} to run", flush=True)
     with GridProgress(len(jobs)) as progress:
         for outcome in local.run(jobs, execute, Limits(), args.jobs):
             line = outcome.message.strip().splitlines()[-1]
-            progress.finish(f"{outcome.job.name}, seed {outcome.job.seed}: {line}",
-                            outcome.state != "done")
+            progress.finish(
+                f"{outcome.job.name}, seed {outcome.job.seed}: {line}", outcome.state != "done"
+            )
     return progress.failed
 
 
@@ -179,14 +206,24 @@ def table(rows: Sequence[Row], args: argparse.Namespace) -> str:
                 if not results:
                     continue
                 commits |= {str(result["commit"]) for result in results}
-                keys = [metric + (f"_{nodes}" if nodes != "all" else "")
-                        for nodes in SCORED for metric in ("acc", "nmi")]
+                keys = [
+                    metric + (f"_{nodes}" if nodes != "all" else "")
+                    for nodes in SCORED
+                    for metric in ("acc", "nmi")
+                ]
                 cells = [spread([result["test"][key] for result in results]) for key in keys]
                 seconds = mean(result["seconds"] for result in results)
                 paper = CLUSTERING.find(ROWS[row.row], name).values()
-                lines.append([ROWS[row.row], count, len(results), *cells,
-                              " / ".join(f"{score.mean:.2f}" for score in paper) or "-",
-                              f"{seconds:.0f}"])
+                lines.append(
+                    [
+                        ROWS[row.row],
+                        count,
+                        len(results),
+                        *cells,
+                        " / ".join(f"{score.mean:.2f}" for score in paper) or "-",
+                        f"{seconds:.0f}",
+                    ]
+                )
         if lines:
             columns = [f"{metric} {nodes}" for nodes in SCORED for metric in ("ACC", "NMI")]
             head = ["method", "C", "n", *columns, "paper ACC / NMI", "s a run"]
@@ -199,22 +236,35 @@ def table(rows: Sequence[Row], args: argparse.Namespace) -> str:
         f" {args.runs - 1}; labelled nodes are not scored, unseen = all nodes of masked classes;"
         " ACC by the best one-to-one map of clusters to classes among the nodes scored."
         f" Embeddings: k-means ({options}). Seconds are for both numbers of clusters. Commit"
-        f" {', '.join(sorted(commits))}; 1 thread a run.\n")
+        f" {', '.join(sorted(commits))}; 1 thread a run.\n"
+    )
 
 
 def begin() -> int:
     options = parser(__doc__, "--results", "results/clustering")
     add = options.add_argument
-    add("--runs", type=int, default=10, metavar="R",
-        help="split seeds 0 to R - 1 (default: %(default)s)")
+    add(
+        "--runs",
+        type=int,
+        default=10,
+        metavar="R",
+        help="split seeds 0 to R - 1 (default: %(default)s)",
+    )
     add("--only", default="*", metavar="GRAPH:ROW,...", help=f"patterns; rows: {', '.join(ROWS)}")
     add("--variant", default="constrained", choices=("constrained", "seeded"), help="of k-means")
-    add("--spherical", action="store_true",
-        help="k-means by cosine; wants other --results, as does --variant")
+    add(
+        "--spherical",
+        action="store_true",
+        help="k-means by cosine; wants other --results, as does --variant",
+    )
     args = options.parse_args()
     kmeans = {"variant": args.variant, "spherical": args.spherical, "restarts": 10}
-    rows = [Row(graph, row, kmeans, tuple(args.set)) for graph in GRAPHS for row in ROWS
-            if chosen(args.only, graph, row)]
+    rows = [
+        Row(graph, row, kmeans, tuple(args.set))
+        for graph in GRAPHS
+        for row in ROWS
+        if chosen(args.only, graph, row)
+    ]
     if not rows:
         options.error(f"--only {args.only}: matches no row")
     failed = 0 if args.no_run else run(rows, args)

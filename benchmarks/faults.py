@@ -316,30 +316,47 @@ SAME_TABLES: dict[str, Callable[[random.Random, pd.DataFrame, pd.DataFrame], Fra
     "links twice": lambda draw, nodes, links: (nodes, pd.concat([links, links[:3]])),
     "nodes twice": lambda draw, nodes, links: (pd.concat([nodes, nodes[:3]]), links),
     "columns of nodes in another order": lambda draw, nodes, links: (
-        nodes[draw.sample(list(nodes), 5)], links),
+        nodes[draw.sample(list(nodes), 5)],
+        links,
+    ),
     "target before source": lambda draw, nodes, links: (nodes, links[["target", "source"]]),
     "a weight first": lambda draw, nodes, links: (
-        nodes, links.assign(kg=0.5)[["kg", "source", "target"]]),
+        nodes,
+        links.assign(kg=0.5)[["kg", "source", "target"]],
+    ),
     "an index of links": lambda draw, nodes, links: (
-        nodes, links.reset_index(names=draw.choice(["", "row", "Unnamed: 0"]))),
+        nodes,
+        links.reset_index(names=draw.choice(["", "row", "Unnamed: 0"])),
+    ),
     "an index of nodes": lambda draw, nodes, links: (nodes.reset_index(names=""), links),
     "names and numbers of nodes": lambda draw, nodes, links: (
-        nodes.assign(Label=nodes.key, no=range(30)[::-1]), links)}
+        nodes.assign(Label=nodes.key, no=range(30)[::-1]),
+        links,
+    ),
+}
 BAD_TABLES: dict[str, Callable[[random.Random, pd.DataFrame, pd.DataFrame], Frames]] = {
     "a node less": lambda draw, nodes, links: (nodes[1:], links),
     "a link to nobody": lambda draw, nodes, links: (
-        nodes, pd.concat([links, links[:1].assign(target="nobody")])),
+        nodes,
+        pd.concat([links, links[:1].assign(target="nobody")]),
+    ),
     "no labels": lambda draw, nodes, links: (nodes.drop(columns="team"), links),
     "two rows of a node": lambda draw, nodes, links: (
-        pd.concat([nodes, nodes[:1].assign(team="z", size=9)]), links),
+        pd.concat([nodes, nodes[:1].assign(team="z", size=9)]),
+        links,
+    ),
     "no numbers": lambda draw, nodes, links: (
-        nodes.assign(size=["1", draw.choice(["x", "1e999", "0x10", "1_0"])] * 15), links)}
+        nodes.assign(size=["1", draw.choice(["x", "1e999", "0x10", "1_0"])] * 15),
+        links,
+    ),
+}
 SAME_ARRAYS: dict[str, Callable[[random.Random, str, torch.Tensor], Any]] = {
     "doubles": lambda draw, name, value: value.double(),
     "an array": lambda draw, name, value: value.double().numpy(),
     "a list": lambda draw, name, value: value.tolist(),
     "sparse": lambda draw, name, value: value.to_sparse() if name == "x" else value,
-    "a gradient": lambda draw, name, value: value.requires_grad_() if name == "x" else value.int()}
+    "a gradient": lambda draw, name, value: value.requires_grad_() if name == "x" else value.int(),
+}
 BAD_ARRAYS: dict[str, Callable[[random.Random, str, torch.Tensor], Any]] = {
     "a row less": lambda draw, name, value: value[:-1],
     "a dimension more": lambda draw, name, value: value[None],
@@ -359,7 +376,9 @@ BAD_ARRAYS: dict[str, Callable[[random.Random, str, torch.Tensor], Any]] = {
     "one number, expanded": lambda draw, name, value: torch.zeros(1).expand(10**6, 10**6),
     "one row, expanded": lambda draw, name, value: value[:1].expand(10**9, *value.shape[1:]),
     "sparse, outside its shape": lambda draw, name, value: torch.sparse_coo_tensor(
-        [[0, 10**12]] * 2, torch.ones(2), (30, 4), check_invariants=False)}
+        [[0, 10**12]] * 2, torch.ones(2), (30, 4), check_invariants=False
+    ),
+}
 """Changes that keep a graph, and changes that must not pass without a note."""
 
 TABLES = """csv tsv csv.gz xlsx parquet json frames networkx neo4j.csv node-link.json

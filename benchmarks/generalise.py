@@ -7,6 +7,7 @@ graphs made in memory.
 All methods run as their configs for Cora say, untouched. What is finished in ``--results`` is not
 run again.
 """
+
 from __future__ import annotations
 
 import argparse
@@ -37,48 +38,66 @@ class Setting(NamedTuple):
 
     def options(self) -> dict[str, Any]:
         """What it changes in a config."""
-        options = {"num_classes": self.classes, "num_unseen": self.unseen,
-                   "homophily": self.homophily, "num_nodes": NODES[self.classes],
-                   "degree_exponent": self.degree_exponent, "class_imbalance": self.imbalance}
-        return {"dataset.format": "synthetic", "dataset.name": "synthetic",
-                **{f"synthetic.{key}": value for key, value in options.items()}}
+        options = {
+            "num_classes": self.classes,
+            "num_unseen": self.unseen,
+            "homophily": self.homophily,
+            "num_nodes": NODES[self.classes],
+            "degree_exponent": self.degree_exponent,
+            "class_imbalance": self.imbalance,
+        }
+        return {
+            "dataset.format": "synthetic",
+            "dataset.name": "synthetic",
+            **{f"synthetic.{key}": value for key, value in options.items()},
+        }
 
 
 # Each level of a factor meets those of the others about equally often; 0 = all nodes have about the
 # same degree.
-SETTINGS = [Setting(*row) for row in (
-    (4, "1", 0.5, 0, 1),
-    (4, "1", 0.9, 0, 10),
-    (4, "1/3", 0.5, 2.5, 1),
-    (4, "1/2", 0.7, 0, 10),
-    (7, "1", 0.7, 0, 1),
-    (7, "1/3", 0.9, 2.5, 10),
-    (7, "1/2", 0.5, 0, 1),
-    (7, "1/2", 0.9, 0, 10),
-    (10, "1", 0.7, 2.5, 10),
-    (10, "1/3", 0.9, 0, 1),
-    (10, "1/3", 0.9, 2.5, 1),
-    (10, "1/2", 0.5, 2.5, 10),
-    (15, "1", 0.5, 2.5, 10),
-    (15, "1/3", 0.5, 0, 10),
-    (15, "1/3", 0.7, 0, 10),
-    (15, "1/2", 0.9, 2.5, 1),
-    (20, "1", 0.5, 2.5, 1),
-    (20, "1", 0.9, 0, 10),
-    (20, "1/3", 0.7, 2.5, 1),
-    (20, "1/2", 0.7, 2.5, 1),
-    (40, "1", 0.7, 0, 10),
-    (40, "1/3", 0.9, 2.5, 1),
-    (40, "1/3", 0.5, 2.5, 10),
-    (40, "1/2", 0.7, 0, 1),
-)]
+SETTINGS = [
+    Setting(*row)
+    for row in (
+        (4, "1", 0.5, 0, 1),
+        (4, "1", 0.9, 0, 10),
+        (4, "1/3", 0.5, 2.5, 1),
+        (4, "1/2", 0.7, 0, 10),
+        (7, "1", 0.7, 0, 1),
+        (7, "1/3", 0.9, 2.5, 10),
+        (7, "1/2", 0.5, 0, 1),
+        (7, "1/2", 0.9, 0, 10),
+        (10, "1", 0.7, 2.5, 10),
+        (10, "1/3", 0.9, 0, 1),
+        (10, "1/3", 0.9, 2.5, 1),
+        (10, "1/2", 0.5, 2.5, 10),
+        (15, "1", 0.5, 2.5, 10),
+        (15, "1/3", 0.5, 0, 10),
+        (15, "1/3", 0.7, 0, 10),
+        (15, "1/2", 0.9, 2.5, 1),
+        (20, "1", 0.5, 2.5, 1),
+        (20, "1", 0.9, 0, 10),
+        (20, "1/3", 0.7, 2.5, 1),
+        (20, "1/2", 0.7, 2.5, 1),
+        (40, "1", 0.7, 0, 10),
+        (40, "1/3", 0.9, 2.5, 1),
+        (40, "1/3", 0.5, 2.5, 10),
+        (40, "1/2", 0.7, 0, 1),
+    )
+]
 
 
 def cells(number: int, args: argparse.Namespace) -> dict[str, Cell]:
     """The experiment of each method on a kind of graph."""
-    return {method: Cell("", f"{number}-{method}", f"paper/open_set/cora-{method}",
-                         SETTINGS[number].options(), range(args.seeds))
-            for method in (*BASELINES, OURS)}
+    return {
+        method: Cell(
+            "",
+            f"{number}-{method}",
+            f"paper/open_set/cora-{method}",
+            SETTINGS[number].options(),
+            range(args.seeds),
+        )
+        for method in (*BASELINES, OURS)
+    }
 
 
 def difference(ours: Sequence[float], theirs: Sequence[float]) -> tuple[float, float]:
@@ -113,28 +132,54 @@ def report(args: argparse.Namespace) -> str:
         assert all(split == splits[0] for split in splits), "methods ran on different splits"
         commits |= {str(result["commit"]) for part in runs.values() for result in part.values()}
 
-        micro = {method: [100 * result["test"]["micro_f1"] for result in results.values()]
-                 for method, results in runs.items()}
+        micro = {
+            method: [100 * result["test"]["micro_f1"] for result in results.values()]
+            for method, results in runs.items()
+        }
         gap = {method: difference(micro[OURS], micro[method]) for method in BASELINES}
         gaps.append((setting, gap))
         worse = [method for method, (centre, error) in gap.items() if centre < -error]
         below += bool(worse)
         ours = runs[OURS]
-        lines.append([
-            number, setting.classes, setting.unseen, setting.homophily,
-            setting.degree_exponent or "-", setting.imbalance, NODES[setting.classes], len(seeds),
-            *(f"{mean(values):.1f}" for values in micro.values()),
-            *("{:+.1f} ± {:.1f}".format(*gap[method]) for method in BASELINES),
-            f"below {', '.join(worse)}" if worse else "",
-            f"{mean(figures(ours, 'used_clusters')):.1f}",
-            sum(bool(result["warnings"]) for result in ours.values()),
-            f"{mean(result['seconds'] for result in ours.values()):.0f}"])
+        lines.append(
+            [
+                number,
+                setting.classes,
+                setting.unseen,
+                setting.homophily,
+                setting.degree_exponent or "-",
+                setting.imbalance,
+                NODES[setting.classes],
+                len(seeds),
+                *(f"{mean(values):.1f}" for values in micro.values()),
+                *("{:+.1f} ± {:.1f}".format(*gap[method]) for method in BASELINES),
+                f"below {', '.join(worse)}" if worse else "",
+                f"{mean(figures(ours, 'used_clusters')):.1f}",
+                sum(bool(result["warnings"]) for result in ours.values()),
+                f"{mean(result['seconds'] for result in ours.values()):.0f}",
+            ]
+        )
     if not lines:
         return "no results yet\n"
 
     less = [f"less {method}" for method in BASELINES]
-    head = ["kind", "classes", "masked", "homophily", "degree exponent", "imbalance", "nodes", "n",
-            *BASELINES, OURS, *less, "", "clusters in use", "warned", "s"]
+    head = [
+        "kind",
+        "classes",
+        "masked",
+        "homophily",
+        "degree exponent",
+        "imbalance",
+        "nodes",
+        "n",
+        *BASELINES,
+        OURS,
+        *less,
+        "",
+        "clusters in use",
+        "warned",
+        "s",
+    ]
     factors = []
     for factor in Setting._fields:
         levels = {getattr(setting, factor) for setting, _ in gaps}
@@ -142,22 +187,31 @@ def report(args: argparse.Namespace) -> str:
             of_level = [gap for setting, gap in gaps if getattr(setting, factor) == level]
             gains = [f"{mean(gap[m][0] for gap in of_level):+.1f}" for m in BASELINES]
             factors.append([factor.replace("_", " "), level, len(of_level), *gains])
-    factors.append(["all", "-", len(gaps), *(f"{mean(gap[m][0] for _, gap in gaps):+.1f}"
-                                             for m in BASELINES)])
+    factors.append(
+        ["all", "-", len(gaps), *(f"{mean(gap[m][0] for _, gap in gaps):+.1f}" for m in BASELINES)]
+    )
     overall = ", ".join(f"{mean(gap[m][0] for _, gap in gaps):+.1f} on {m}" for m in BASELINES)
-    return (markdown(head, lines) + "Test Micro-F1 in %, mean over n split seeds; differences of "
-            f"{OURS} on the same splits, ± standard error. More than one standard error below"
-            f" a baseline: {below} of {len(lines)}. Mean over all: {overall}.\n\n"
-            + markdown(["factor", "level", "graphs", *less], factors)
-            + f"Commit {', '.join(sorted(commits))}.\n")
+    return (
+        markdown(head, lines) + "Test Micro-F1 in %, mean over n split seeds; differences of "
+        f"{OURS} on the same splits, ± standard error. More than one standard error below"
+        f" a baseline: {below} of {len(lines)}. Mean over all: {overall}.\n\n"
+        + markdown(["factor", "level", "graphs", *less], factors)
+        + f"Commit {', '.join(sorted(commits))}.\n"
+    )
 
 
 def begin() -> int:
     options = parser(__doc__, "--results", "results/generalise")
-    options.add_argument("--seeds", type=int, default=5, metavar="S",
-                         help="split seeds 0 to S - 1 (default: %(default)s)")
-    options.add_argument("--only", default="", metavar="I,J,...",
-                         help="numbers of the kinds of graph to run")
+    options.add_argument(
+        "--seeds",
+        type=int,
+        default=5,
+        metavar="S",
+        help="split seeds 0 to S - 1 (default: %(default)s)",
+    )
+    options.add_argument(
+        "--only", default="", metavar="I,J,...", help="numbers of the kinds of graph to run"
+    )
     args = options.parse_args()
     args.only = list(map(int, args.only.split(","))) if args.only else range(len(SETTINGS))
     every = [cell for number in args.only for cell in cells(number, args).values()]

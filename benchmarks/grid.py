@@ -8,6 +8,7 @@ on graphs made in memory.
 ``kill`` ends the whole process group or the parent alone, by turns. Everything is made anew in
 ``--out-dir``.
 """
+
 from __future__ import annotations
 
 import argparse
@@ -28,32 +29,67 @@ from _harness import markdown
 
 from graphgym_srnc import store
 
-TINY = {"synthetic.num_nodes": 120, "synthetic.num_classes": 4, "synthetic.num_unseen": 1,
-        "synthetic.labels_per_class": 5, "synthetic.num_features": 50, "synthetic.num_val": 20,
-        "synthetic.num_test": 40, "erm.steps": 1, "train.max_episodes": 0}
+TINY = {
+    "synthetic.num_nodes": 120,
+    "synthetic.num_classes": 4,
+    "synthetic.num_unseen": 1,
+    "synthetic.labels_per_class": 5,
+    "synthetic.num_features": 50,
+    "synthetic.num_val": 20,
+    "synthetic.num_test": 40,
+    "erm.steps": 1,
+    "train.max_episodes": 0,
+}
 """Of the runs that are killed or counted."""
 
-USUAL = {"synthetic.num_nodes": 2000, "synthetic.num_features": 500, "srnc.rounds": 10,
-         "gnn.dim_inner": 64, "train.max_episodes": -1}
+USUAL = {
+    "synthetic.num_nodes": 2000,
+    "synthetic.num_features": 500,
+    "srnc.rounds": 10,
+    "gnn.dim_inner": 64,
+    "train.max_episodes": -1,
+}
 """Of those that are timed: a few seconds each."""
 
 SEEDS = 10
 
 
-def command(folder: Path, grid: str, base: str, settings: dict[str, Any], seeds: int,
-            *more: str) -> list[str]:
+def command(
+    folder: Path, grid: str, base: str, settings: dict[str, Any], seeds: int, *more: str
+) -> list[str]:
     """A grid command; its results are in ``<folder>/g``."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "grid.txt").write_text(grid, encoding="utf-8")
     words = [str(word) for item in settings.items() for word in item]
-    return [sys.executable, "-m", "graphgym_srnc", "grid", "--cfg", base, "--grid",
-            str(folder / "grid.txt"), "--repeat", str(seeds),
-            "--out-dir", str(folder), "--name", "g", "--no-tensorboard", *more, *words]
+    return [
+        sys.executable,
+        "-m",
+        "graphgym_srnc",
+        "grid",
+        "--cfg",
+        base,
+        "--grid",
+        str(folder / "grid.txt"),
+        "--repeat",
+        str(seeds),
+        "--out-dir",
+        str(folder),
+        "--name",
+        "g",
+        "--no-tensorboard",
+        *more,
+        *words,
+    ]
 
 
 def start(words: list[str], own_group: bool = False) -> subprocess.Popen:
-    return subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
-                            start_new_session=own_group)
+    return subprocess.Popen(
+        words,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=own_group,
+    )
 
 
 def finish(process: subprocess.Popen) -> None:
@@ -71,10 +107,18 @@ def numbers(folder: Path) -> dict[tuple[str, int], Any]:
     found = {}
     for name, results in store.experiments(folder / "g"):
         for seed, result in results.items():
-            history = [{key: value for key, value in episode.items() if key != "seconds"}
-                       for episode in result["history"]]
-            found[name, seed] = (result["digest"], result["split"], result["selected"],
-                                 result["val"], result["test"], history)
+            history = [
+                {key: value for key, value in episode.items() if key != "seconds"}
+                for episode in result["history"]
+            ]
+            found[name, seed] = (
+                result["digest"],
+                result["split"],
+                result["selected"],
+                result["val"],
+                result["test"],
+                history,
+            )
     return found
 
 
@@ -118,19 +162,24 @@ def kill(args: argparse.Namespace) -> str:
     expected, found = numbers(whole), numbers(torn)
     twice = len(found) - len({(run[0], seed) for (_, seed), run in found.items()})
     left = [path for path in (torn / "g").rglob(".*") if path.name != ".locks"]
-    return (f"{len(expected)} runs in {alone:.0f} s without a kill; {args.kills} kills, after "
-            f"{', '.join(map(str, done))} runs\n"
-            f"lost: {len(set(expected) - set(found))}, more than once: {twice}, too many: "
-            f"{len(set(found) - set(expected))}, "
-            f"different: {sum(expected[run] != found[run] for run in set(expected) & set(found))}, "
-            f"temporary files left: {len(left)}\n"
-            f"longest time until workers of a killed parent were gone: "
-            f"{max(orphans, default=0.0):.2f} s\n")
+    return (
+        f"{len(expected)} runs in {alone:.0f} s without a kill; {args.kills} kills, after "
+        f"{', '.join(map(str, done))} runs\n"
+        f"lost: {len(set(expected) - set(found))}, more than once: {twice}, too many: "
+        f"{len(set(found) - set(expected))}, "
+        f"different: {sum(expected[run] != found[run] for run in set(expected) & set(found))}, "
+        f"temporary files left: {len(left)}\n"
+        f"longest time until workers of a killed parent were gone: "
+        f"{max(orphans, default=0.0):.2f} s\n"
+    )
 
 
 def children(pid: int) -> list[int]:
-    return [int(child) for task in Path(f"/proc/{pid}/task").iterdir()
-            for child in (task / "children").read_text().split()]
+    return [
+        int(child)
+        for task in Path(f"/proc/{pid}/task").iterdir()
+        for child in (task / "children").read_text().split()
+    ]
 
 
 def efficiency(args: argparse.Namespace) -> str:
@@ -143,12 +192,24 @@ def efficiency(args: argparse.Namespace) -> str:
         for jobs in (1, 2):
             folder = args.out_dir / f"{turn}-{jobs}"
             begin, before = time.monotonic(), cpu_time()
-            finish(start(command(folder, grid, "testing/srnc", USUAL, max(1, args.runs // 3),
-                                 "--jobs", str(jobs))))
+            finish(
+                start(
+                    command(
+                        folder,
+                        grid,
+                        "testing/srnc",
+                        USUAL,
+                        max(1, args.runs // 3),
+                        "--jobs",
+                        str(jobs),
+                    )
+                )
+            )
             wall = time.monotonic() - begin
             files = list((folder / "g").glob("*/*/result.json"))
-            ends = sorted((path.stat().st_mtime, store.read_result(path.parent)["seconds"])
-                          for path in files)
+            ends = sorted(
+                (path.stat().st_mtime, store.read_result(path.parent)["seconds"]) for path in files
+            )
             taken = [seconds for _, seconds in ends]
             # From the end of the first run of the last worker on all workers are warm.
             rate = (len(ends) - jobs) / (ends[-1][0] - ends[jobs - 1][0])
@@ -157,25 +218,30 @@ def efficiency(args: argparse.Namespace) -> str:
             if jobs == 1:
                 starts.append((wall - sum(taken)) / len(ends))
                 warm.append(1 / rate - sum(taken[1:]) / len(taken[1:]))
-            print(f"turn {turn + 1}, {jobs} job(s): {wall:.1f} s for {len(ends)} runs of "
-                  f"{sum(taken) / len(ends):.2f} s, "
-                  f"{(cpu_time() - before) / wall:.2f} cores busy with it, load "
-                  f"{os.getloadavg()[0]:.1f}", flush=True)
+            print(
+                f"turn {turn + 1}, {jobs} job(s): {wall:.1f} s for {len(ends)} runs of "
+                f"{sum(taken) / len(ends):.2f} s, "
+                f"{(cpu_time() - before) / wall:.2f} cores busy with it, load "
+                f"{os.getloadavg()[0]:.1f}",
+                flush=True,
+            )
     one, two = (statistics.median(walls[jobs]) for jobs in (1, 2))
     slow, fast = (statistics.median(rates[jobs]) for jobs in (1, 2))
-    return (f"one job {one:.1f} s, two jobs {two:.1f} s (medians of {args.repeats})\n"
-            f"parallel efficiency: {one / two / 2:.2f} with start and table, {fast / slow / 2:.2f} "
-            f"in warm workers\n"
-            f"cost of a run beside its own time: {statistics.median(starts):.2f} s with the start "
-            f"of command and worker, "
-            f"{1000 * statistics.median(warm):.0f} ms in a warm worker\n")
+    return (
+        f"one job {one:.1f} s, two jobs {two:.1f} s (medians of {args.repeats})\n"
+        f"parallel efficiency: {one / two / 2:.2f} with start and table, {fast / slow / 2:.2f} "
+        f"in warm workers\n"
+        f"cost of a run beside its own time: {statistics.median(starts):.2f} s with the start "
+        f"of command and worker, "
+        f"{1000 * statistics.median(warm):.0f} ms in a warm worker\n"
+    )
 
 
 def growth(args: argparse.Namespace) -> str:
     """One grid, looked at whenever the number of its finished runs has doubled."""
     begin = last = time.monotonic()
     process = start(command(args.out_dir, *tiny(args)), own_group=True)
-    marks = [args.runs // 2 ** power for power in range(4, -1, -1)]
+    marks = [args.runs // 2**power for power in range(4, -1, -1)]
     rows, before = [], 0
     while process.poll() is None and marks:
         memory = peak(process.pid)
@@ -183,20 +249,34 @@ def growth(args: argparse.Namespace) -> str:
         done, now = finished(args.out_dir), time.monotonic()
         if done < marks[0]:
             continue
-        rows.append([f"{done:,}", f"{now - begin:.0f}",
-                     f"{1000 * (now - last) / (done - before):.0f}", f"{memory:.0f}",
-                     f"{os.getloadavg()[0]:.1f}"])
+        rows.append(
+            [
+                f"{done:,}",
+                f"{now - begin:.0f}",
+                f"{1000 * (now - last) / (done - before):.0f}",
+                f"{memory:.0f}",
+                f"{os.getloadavg()[0]:.1f}",
+            ]
+        )
         print(", ".join(rows[-1]), flush=True)
         last, before, marks = now, done, [mark for mark in marks if mark > done]
     finish(process)
     table = time.monotonic() - last
-    own = [store.read_result(path.parent)["seconds"]
-           for path in (args.out_dir / "g").glob("*/*/result.json")]
-    head = ["runs done", "s since the start", "ms a run since the row above", "parent's peak, MiB",
-            "load"]
+    own = [
+        store.read_result(path.parent)["seconds"]
+        for path in (args.out_dir / "g").glob("*/*/result.json")
+    ]
+    head = [
+        "runs done",
+        "s since the start",
+        "ms a run since the row above",
+        "parent's peak, MiB",
+        "load",
+    ]
     return markdown(head, rows) + (
         f"{args.jobs} jobs; a run by its own record {1000 * statistics.mean(own):.0f} ms; table "
-        f"and end {table:.0f} s\n")
+        f"and end {table:.0f} s\n"
+    )
 
 
 def peak(pid: int) -> float:
@@ -213,8 +293,9 @@ def cpu_time() -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("command", choices=("kill", "efficiency", "growth"))
     parser.add_argument("--runs", type=int, help="runs of a grid (default: 1000, 150, 10000)")
     parser.add_argument("--kills", type=int, default=10)
@@ -222,8 +303,12 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=2, help="of the grid that is killed or grows")
     parser.add_argument("--seed", type=int, default=0, help="of the moments of the kills")
     parser.add_argument("--out-dir", type=Path, default=Path("results/grid_benchmark"))
-    parser.add_argument("--out", type=Path, metavar="FILE",
-                        help="a markdown file to write the text to, between its marks")
+    parser.add_argument(
+        "--out",
+        type=Path,
+        metavar="FILE",
+        help="a markdown file to write the text to, between its marks",
+    )
     args = parser.parse_args()
     if args.out:
         _pages.check(args.out, f"grid.py {args.command}")

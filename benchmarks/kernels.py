@@ -18,6 +18,7 @@ by turns.
 With one thread times are of the processor, which other work on the machine moves less than those
 of the clock.
 """
+
 from __future__ import annotations
 
 import argparse
@@ -59,7 +60,7 @@ def seconds(call: Callable[[], object], rounds: int = 10) -> float:
     return median(taken[1:])
 
 
-def bandwidth_of_copy(numbers: int = 2 ** 26) -> float:
+def bandwidth_of_copy(numbers: int = 2**26) -> float:
     """GB/s, read and written, of a copy of so many 32-bit numbers."""
     large, other = torch.ones(numbers), torch.empty(numbers)
     return 2 * 4 * numbers / seconds(lambda: other.copy_(large)) / 1e9
@@ -77,41 +78,77 @@ def roofline(widths: tuple[int, ...] = (16, 40, 128, 256)) -> str:
         dense = torch.randn(columns, width)
         taken = seconds(partial(matmul, adjacency, dense))
         fixed = 8 * adjacency.nnz + 4 * (rows + 1)
-        once, each = ((fixed + 4 * width * count) / taken / 1e9
-                      for count in (rows + columns, rows + adjacency.nnz))
-        lines.append((width, f"{1000 * taken:.1f}", f"{once:.1f}", f"{once / bandwidth:.2f}",
-                      f"{each:.1f}", f"{each / bandwidth:.2f}"))
-    head = ("K", "ms", "GB/s, rows read once", "of a copy", "GB/s, rows read for each entry",
-            "of a copy")
+        once, each = (
+            (fixed + 4 * width * count) / taken / 1e9
+            for count in (rows + columns, rows + adjacency.nnz)
+        )
+        lines.append(
+            (
+                width,
+                f"{1000 * taken:.1f}",
+                f"{once:.1f}",
+                f"{once / bandwidth:.2f}",
+                f"{each:.1f}",
+                f"{each / bandwidth:.2f}",
+            )
+        )
+    head = (
+        "K",
+        "ms",
+        "GB/s, rows read once",
+        "of a copy",
+        "GB/s, rows read for each entry",
+        "of a copy",
+    )
     sizes = rows, adjacency.nnz, data.num_features, EncoderSpec().hidden, num_outputs
-    return (f"A copy moves {bandwidth:.1f} GB/s with {torch.get_num_threads()} thread(s). "
-            f"{rows:,} nodes, {adjacency.nnz:,} entries.\n\n{_pages.table(head, lines)}\n"
-            + step_beside_bound(ours("gcn", data, None, num_outputs), sizes))
+    return (
+        f"A copy moves {bandwidth:.1f} GB/s with {torch.get_num_threads()} thread(s). "
+        f"{rows:,} nodes, {adjacency.nnz:,} entries.\n\n{_pages.table(head, lines)}\n"
+        + step_beside_bound(ours("gcn", data, None, num_outputs), sizes)
+    )
 
 
-def step_beside_bound(step: Callable[[], None], sizes: tuple[int, int, int, int, int],
-                      turns: int = 5) -> str:
+def step_beside_bound(
+    step: Callable[[], None], sizes: tuple[int, int, int, int, int], turns: int = 5
+) -> str:
     """Time of a training step of the sizes of :func:`step_bound` beside its bounds, by turns."""
-    taken = [(seconds(step, 3), bandwidth_of_copy(), rate_of_product(), rate_of_onednn())
-             for _ in range(turns)]
-    lines = [(f"measured, median of {turns} rounds", f"{1000 * median(next(zip(*taken))):.0f}",
-              "", "", "")]
+    taken = [
+        (seconds(step, 3), bandwidth_of_copy(), rate_of_product(), rate_of_onednn())
+        for _ in range(turns)
+    ]
+    lines = [
+        (
+            f"measured, median of {turns} rounds",
+            f"{1000 * median(next(zip(*taken))):.0f}",
+            "",
+            "",
+            "",
+        )
+    ]
     for name, place in (("torch's product", 2), ("oneDNN's product", 3)):
         bounds = [step_bound(*sizes, turn[1], turn[place]) for turn in taken]
         shares = [sum(bound.values()) / turn[0] for bound, turn in zip(bounds, taken)]
-        parts = ", ".join(f"{part} {1000 * median(bound[part] for bound in bounds):.0f}"
-                          for part in bounds[0])
-        lines.append((f"bound, {median(turn[place] for turn in taken):.0f} GFLOP/s of {name}",
-                      f"{1000 * median(sum(bound.values()) for bound in bounds):.0f}",
-                      f"{median(shares):.2f}", f"{min(shares):.2f} to {max(shares):.2f}", parts))
-    return _pages.table(("training step of the GCN on all nodes", "ms", "of the step",
-                         "range", "parts"), lines)
+        parts = ", ".join(
+            f"{part} {1000 * median(bound[part] for bound in bounds):.0f}" for part in bounds[0]
+        )
+        lines.append(
+            (
+                f"bound, {median(turn[place] for turn in taken):.0f} GFLOP/s of {name}",
+                f"{1000 * median(sum(bound.values()) for bound in bounds):.0f}",
+                f"{median(shares):.2f}",
+                f"{min(shares):.2f} to {max(shares):.2f}",
+                parts,
+            )
+        )
+    return _pages.table(
+        ("training step of the GCN on all nodes", "ms", "of the step", "range", "parts"), lines
+    )
 
 
 def rate_of_product(size: int = 2048) -> float:
     """Operations a second, in 10^9, of torch's dense product."""
     square = torch.randn(size, size)
-    return 2 * size ** 3 / seconds(lambda: square @ square, 3) / 1e9
+    return 2 * size**3 / seconds(lambda: square @ square, 3) / 1e9
 
 
 def rate_of_onednn(size: int = 2048) -> float:
@@ -120,35 +157,51 @@ def rate_of_onednn(size: int = 2048) -> float:
     if not torch.backends.mkldnn.is_available():
         return math.nan
     square, multiply = torch.randn(size, size), torch.ops.mkldnn._linear_pointwise
-    return 2 * size ** 3 / seconds(lambda: multiply(square, square, None, "none", [], ""), 3) / 1e9
+    return 2 * size**3 / seconds(lambda: multiply(square, square, None, "none", [], ""), 3) / 1e9
 
 
-def step_bound(nodes: int, entries: int, features: int, hidden: int, outputs: int,
-               bandwidth: float, rate: float) -> dict[str, float]:
+def step_bound(
+    nodes: int,
+    entries: int,
+    features: int,
+    hidden: int,
+    outputs: int,
+    bandwidth: float,
+    rate: float,
+) -> dict[str, float]:
     """The least seconds of the parts of a step of a two-layer GCN whose loss reads all nodes, with
     propagated features made before; bandwidth and rate of dense products in 10^9 a second."""
     wide, narrow = 4 * nodes * hidden, 4 * nodes * outputs
     # Forward: XW, HW. Backward: the gradients of both weights and of H.
-    products = [(features * hidden, 4 * nodes * features + wide), (hidden * outputs, wide + narrow),
-                (hidden * outputs, wide + narrow),
-                (hidden * outputs, wide + narrow), (features * hidden, 4 * nodes * features + wide)]
-    return {"dense products": sum(max(2 * nodes * count / rate, moved / bandwidth)
-                                  for count, moved in products) / 1e9,
-            # Activation and dropout read and write a hidden state, and once more in the backward
-            # pass, where they read two.
-            "activation and dropout": 5 * wide / bandwidth / 1e9,
-            "sparse products": 2 * (8 * entries + 2 * narrow) / bandwidth / 1e9,
-            "loss": 4 * narrow / bandwidth / 1e9}
+    products = [
+        (features * hidden, 4 * nodes * features + wide),
+        (hidden * outputs, wide + narrow),
+        (hidden * outputs, wide + narrow),
+        (hidden * outputs, wide + narrow),
+        (features * hidden, 4 * nodes * features + wide),
+    ]
+    return {
+        "dense products": sum(
+            max(2 * nodes * count / rate, moved / bandwidth) for count, moved in products
+        )
+        / 1e9,
+        # Activation and dropout read and write a hidden state, and once more in the backward
+        # pass, where they read two.
+        "activation and dropout": 5 * wide / bandwidth / 1e9,
+        "sparse products": 2 * (8 * entries + 2 * narrow) / bandwidth / 1e9,
+        "loss": 4 * narrow / bandwidth / 1e9,
+    }
 
 
 def modularity_cost(contestant: str, size: int) -> dict[str, float]:
     """Seconds of value and gradient of the loss of DMoN for an assignment ``[V, C]`` on a graph of
     that size, and what it adds to the memory of the process, in MiB."""
     import numpy as np
+
     rng = np.random.RandomState(0)
-    data = block_model.dcsbm(num_nodes=size, shares=np.full(4, 0.25), topics=np.ones((4, 2)),
-                             rng=rng,
-                           avg_degree=DEGREE)
+    data = block_model.dcsbm(
+        num_nodes=size, shares=np.full(4, 0.25), topics=np.ones((4, 2)), rng=rng, avg_degree=DEGREE
+    )
     data.x = torch.ones(size, 1)
     one_hot = torch.nn.functional.one_hot(data.y, CLUSTERS)
     logits = (torch.randn(size, CLUSTERS) + 4 * one_hot).requires_grad_()
@@ -156,7 +209,7 @@ def modularity_cost(contestant: str, size: int) -> dict[str, float]:
         from torch_geometric.nn.dense import DMoNPooling
         from torch_geometric.utils import to_dense_adj
     environment.reset_peak_memory()
-    before = psutil.Process().memory_info().rss / 2 ** 20
+    before = psutil.Process().memory_info().rss / 2**20
     if contestant == "ours":
         graph = backbones.prepare(data, "none")
         adjacency, degree = graph.adjacency("raw"), graph.degree
@@ -176,6 +229,7 @@ def modularity_cost(contestant: str, size: int) -> dict[str, float]:
     def step() -> None:
         logits.grad = None
         loss().backward()
+
     value = float(loss().detach())
     return {"seconds": seconds(step, 5), "mib": environment.peak_memory() - before, "value": value}
 
@@ -189,34 +243,68 @@ def dmon() -> str:
         for contestant in ("ours", "dense"):
             if contestant in failed:
                 continue
-            child = subprocess.run([sys.executable, __file__, "one", contestant, str(size),
-                                    "--threads", str(torch.get_num_threads())],
-                                   capture_output=True, text=True)
+            child = subprocess.run(
+                [
+                    sys.executable,
+                    __file__,
+                    "one",
+                    contestant,
+                    str(size),
+                    "--threads",
+                    str(torch.get_num_threads()),
+                ],
+                capture_output=True,
+                text=True,
+            )
             if child.returncode:
                 failed.add(contestant)
             else:
                 found[contestant] = json.loads(child.stdout)
         mine, other = found["ours"], found.get("dense")
-        line = [f"{size:,}", f"{1000 * mine['seconds']:.2f}", "failed", "", f"{mine['mib']:.0f}",
-                "", ""]
+        line = [
+            f"{size:,}",
+            f"{1000 * mine['seconds']:.2f}",
+            "failed",
+            "",
+            f"{mine['mib']:.0f}",
+            "",
+            "",
+        ]
         if other is not None:
             same = math.isclose(mine["value"], other["value"], rel_tol=1e-3)
-            line[2:4] = (f"{1000 * other['seconds']:.1f}",
-                         f"{other['seconds'] / mine['seconds']:.0f}")
+            line[2:4] = (
+                f"{1000 * other['seconds']:.1f}",
+                f"{other['seconds'] / mine['seconds']:.0f}",
+            )
             line[5:] = f"{other['mib']:.0f}", "yes" if same else "no"
         lines.append(line)
-    return _pages.table(("nodes", "ours, ms", "DMoNPooling, ms", "times faster", "ours, MiB",
-                         "DMoNPooling, MiB", "same loss"), lines)
+    return _pages.table(
+        (
+            "nodes",
+            "ours, ms",
+            "DMoNPooling, ms",
+            "times faster",
+            "ours, MiB",
+            "DMoNPooling, MiB",
+            "same loss",
+        ),
+        lines,
+    )
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("command", choices=("roofline", "dmon", "one"))
     parser.add_argument("words", nargs="*", help=argparse.SUPPRESS)
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--out", type=Path, metavar="FILE",
-                        help="a markdown file to write the table to, between its marks")
+    parser.add_argument(
+        "--out",
+        type=Path,
+        metavar="FILE",
+        help="a markdown file to write the table to, between its marks",
+    )
     args = parser.parse_args()
     name = f"kernels.py {args.command}"
     if args.out:
@@ -229,8 +317,10 @@ def main() -> None:
     loads = [os.getloadavg()[0]]
     text = roofline() if args.command == "roofline" else dmon()
     loads.append(os.getloadavg()[0])
-    text = (f"{args.threads} thread(s) on {os.cpu_count()} cores, load of the machine "
-            f"{loads[0]:.1f} to {loads[1]:.1f}.\n\n{text}")
+    text = (
+        f"{args.threads} thread(s) on {os.cpu_count()} cores, load of the machine "
+        f"{loads[0]:.1f} to {loads[1]:.1f}.\n\n{text}"
+    )
     print(text)
     if args.out:
         _pages.write(args.out, name, text)

@@ -8,6 +8,7 @@ Estimators have their defaults, 64 hidden units each. All nodes without a label 
 of `--results` is a finished run, which is not made again. `homophily-0.7` is a block model with
 that homophily. GRAPHGYM_SRNC_DATA names the data folder.
 """
+
 from __future__ import annotations
 
 import argparse
@@ -37,8 +38,8 @@ masked."""
 def estimators() -> dict[str, Any]:
     """An estimator a row."""
     import graphgym_srnc
-    return {row: getattr(graphgym_srnc, kind)(hidden=HIDDEN_WIDTH)
-            for row, kind in METHODS.items()}
+
+    return {row: getattr(graphgym_srnc, kind)(hidden=HIDDEN_WIDTH) for row, kind in METHODS.items()}
 
 
 def graph_of(name: str, seed: int) -> tuple[Any, Any]:
@@ -49,9 +50,15 @@ def graph_of(name: str, seed: int) -> tuple[Any, Any]:
 
     from graphgym_srnc.data import datasets, home
     from graphgym_srnc.shifts import splits, synthetic
+
     if name.startswith(SYNTHETIC):
-        made = synthetic.build(num_nodes=3000, num_classes=7, class_imbalance=3.0, split_seed=seed,
-                               homophily=float(name.removeprefix(SYNTHETIC))).target
+        made = synthetic.build(
+            num_nodes=3000,
+            num_classes=7,
+            class_imbalance=3.0,
+            split_seed=seed,
+            homophily=float(name.removeprefix(SYNTHETIC)),
+        ).target
         data = Data(x=made.x, edge_index=made.edge_index, y=made.y_true)
     else:
         data = datasets.load(name, str(home.data_folder()))
@@ -60,7 +67,7 @@ def graph_of(name: str, seed: int) -> tuple[Any, Any]:
     train = torch.zeros(data.num_nodes, dtype=torch.bool)
     for label in sorted({*splits.classes_of(data.y)} - {*masked}):
         nodes = rng.permutation((data.y == label).nonzero().ravel().numpy())
-        train[nodes[:max(5, round(LABELLED * len(nodes)))]] = True
+        train[nodes[: max(5, round(LABELLED * len(nodes)))]] = True
     y = torch.where(train, data.y, -1)
     truth = data.y.clone()
     truth[torch.isin(truth, torch.tensor(masked))] = -1
@@ -72,6 +79,7 @@ def run(name: str, row: str, seed: int) -> dict[str, Any]:
     import torch
 
     from graphgym_srnc.train.metrics import classification_scores, detection_scores
+
     torch.set_num_threads(1)
     graph, truth = graph_of(name, seed)
     estimator = estimators()[row].set_params(open_set=True, random_state=seed)
@@ -88,12 +96,17 @@ def run(name: str, row: str, seed: int) -> dict[str, Any]:
     decided = estimator.method_.decide(scores)
     found = classification_scores(decided, label[rest], len(known), True)
     unknown = label[rest] == len(known)
-    named = scores[:, :len(known)].argmax(1) == label[rest]
+    named = scores[:, : len(known)].argmax(1) == label[rest]
     found |= detection_scores(estimator.method_.confidence(scores), unknown, named)
     share = float((decided == len(known)).double().mean() - unknown.double().mean())
-    return ({"graph": name, "row": row, "seed": seed, "seconds": seconds, "excess": share,
-             "verdict": sorted(estimator.verdict_["sentences"])}
-            | {score: found[score] for score in SCORES})
+    return {
+        "graph": name,
+        "row": row,
+        "seed": seed,
+        "seconds": seconds,
+        "excess": share,
+        "verdict": sorted(estimator.verdict_["sentences"]),
+    } | {score: found[score] for score in SCORES}
 
 
 def table(results: list[dict[str, Any]]) -> str:
@@ -106,16 +119,19 @@ def table(results: list[dict[str, Any]]) -> str:
         lines = []
         for row in sorted(rows, key=lambda row: -mean(r["micro_f1"] for r in rows[row])):
             runs = rows[row]
-            cells = ["{:.1f} ± {:.1f}".format(*mean_std([100 * r[score] for r in runs]))
-                     for score in SCORES]
+            cells = [
+                "{:.1f} ± {:.1f}".format(*mean_std([100 * r[score] for r in runs]))
+                for score in SCORES
+            ]
             excess = mean(abs(100 * r["excess"]) for r in runs)
             spoke = sum(bool(r["verdict"]) for r in runs)
             seconds = mean(r["seconds"] for r in runs)
-            lines.append([row, len(runs), *cells, f"{excess:.1f}", f"{spoke}/{len(runs)}",
-                          f"{seconds:.0f}"])
+            lines.append(
+                [row, len(runs), *cells, f"{excess:.1f}", f"{spoke}/{len(runs)}", f"{seconds:.0f}"]
+            )
         out += f"### {name}\n\n" + markdown(
-            ["method", "n", *NAMES, "unknown share error", "runs with a diagnostic", "CPU s"],
-            lines)
+            ["method", "n", *NAMES, "unknown share error", "runs with a diagnostic", "CPU s"], lines
+        )
     return out + paired(by_graph)
 
 
@@ -125,27 +141,39 @@ def paired(by_graph: dict[str, dict[str, list[dict[str, Any]]]]) -> str:
     for name, rows in by_graph.items():
         ours = {r["seed"]: r["micro_f1"] for r in rows.get("SRNC+", [])}
         for row in rows.keys() - {"SRNC+"} if ours else ():
-            gaps = [100 * (ours[r["seed"]] - r["micro_f1"]) for r in rows[row]
-                    if r["seed"] in ours]
+            gaps = [100 * (ours[r["seed"]] - r["micro_f1"]) for r in rows[row] if r["seed"] in ours]
             centre, std = mean_std(gaps)
             error = std / math.sqrt(len(gaps) - 1) if len(gaps) > 1 else math.nan
-            lines.append([name, row, len(gaps), f"{centre:+.1f} ± {error:.1f}", wins(gaps),
-                          f"{p_value(gaps):.2g}"])
+            lines.append(
+                [
+                    name,
+                    row,
+                    len(gaps),
+                    f"{centre:+.1f} ± {error:.1f}",
+                    wins(gaps),
+                    f"{p_value(gaps):.2g}",
+                ]
+            )
     head = ["graph", "against", "n", "difference", "wins", "p"]
     return "## Paired differences\n\n" + markdown(head, sorted(lines)) if lines else ""
 
 
 def begin() -> int:
-    options = argparse.ArgumentParser(description=__doc__,
-                                      formatter_class=argparse.RawDescriptionHelpFormatter)
+    options = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     options.add_argument("--seeds", type=int, default=5, metavar="S")
     options.add_argument("--only", default=",".join(UNSEEN), metavar="GRAPH,...")
     options.add_argument("--rows", default=",".join(METHODS), metavar="ROW,...")
     options.add_argument("--results", type=Path, default=Path("results/own.jsonl"))
     options.add_argument("--out", type=Path)
     args = options.parse_args()
-    cells = ((name, row, seed) for seed in range(args.seeds) for name in args.only.split(",")
-             for row in args.rows.split(","))
+    cells = (
+        (name, row, seed)
+        for seed in range(args.seeds)
+        for name in args.only.split(",")
+        for row in args.rows.split(",")
+    )
     results = finished(args.results, ("graph", "row", "seed"), cells, run)
     publish(table(results), args.out)
     return 0

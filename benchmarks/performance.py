@@ -8,6 +8,7 @@ Each program writes its table between its marks as soon as it is finished, so a 
 nothing. Use an idle machine. GRAPHGYM_SRNC_DATA names the data folder. ``--summary`` copies the
 main rows of the measured tables in ``docs/``.
 """
+
 from __future__ import annotations
 
 import argparse
@@ -52,8 +53,9 @@ def runs() -> str:
             ours, other, ratio = rows[f"whole run, {graph}, {key}, {STOCK}"][:3]
             mib = rows[f"peak memory of whole run, {graph}, {key}, {STOCK}"]
             lines.append((graph, name, ours, other, ratio, *mib[:2]))
-    return _pages.table(("graph", "method", "time", "stock GraphGym", "ratio", "memory",
-                         "stock GraphGym"), lines)
+    return _pages.table(
+        ("graph", "method", "time", "stock GraphGym", "ratio", "memory", "stock GraphGym"), lines
+    )
 
 
 def steps() -> str:
@@ -61,29 +63,37 @@ def steps() -> str:
     rows, lines = measured("speed.py"), []
     for layer in ("gcn", "sage", "gat", "sgc"):
         for graph in (*GRAPHS, "arxiv-size"):
-            found = [[rows.get(f"{layer} step, {graph}, loss on {nodes}, {other}")
-                      for other in OTHERS] for nodes in NODES]
+            found = [
+                [rows.get(f"{layer} step, {graph}, loss on {nodes}, {other}") for other in OTHERS]
+                for nodes in NODES
+            ]
             ours = [next(row[0] for row in of_nodes if row) for of_nodes in found]
             lines.append((layer, graph, *ours, *(row[1] if row else "-" for row in found[0])))
-    return _pages.table(("backbone", "graph", *NODES, "stock GraphGym", "plain PyG",
-                         "PyG with CSR"), lines)
+    return _pages.table(
+        ("backbone", "graph", *NODES, "stock GraphGym", "plain PyG", "PyG with CSR"), lines
+    )
 
 
 def memory() -> str:
     """Peak memory of training steps at ogbn-arxiv's size."""
     rows = measured("speed.py")
-    return _pages.table(("GCN at ogbn-arxiv's size, loss on", "memory", "stock GraphGym", "ratio"),
-                        ((nodes, *rows[f"peak memory of gcn steps, arxiv-size, loss on {nodes}, "
-                                       f"{STOCK}"][:3]) for nodes in NODES))
+    return _pages.table(
+        ("GCN at ogbn-arxiv's size, loss on", "memory", "stock GraphGym", "ratio"),
+        (
+            (nodes, *rows[f"peak memory of gcn steps, arxiv-size, loss on {nodes}, {STOCK}"][:3])
+            for nodes in NODES
+        ),
+    )
 
 
 def scale() -> str:
     """Time and memory of a run against the number of edges."""
     head, *lines = tables("scale.py")
     assert head[:3] == ("method", "training", "edges"), head
-    return _pages.table(("method", "training", "edges", "CPU s", "MiB"),
-                        ((*line[:4], line[6]) for line in lines
-                         if len(line) == len(head) and line[2] in EDGES))
+    return _pages.table(
+        ("method", "training", "edges", "CPU s", "MiB"),
+        ((*line[:4], line[6]) for line in lines if len(line) == len(head) and line[2] in EDGES),
+    )
 
 
 SUMMARY = {"runs": runs, "steps": steps, "memory": memory, "scale": scale}
@@ -134,8 +144,9 @@ def measure(chosen: list[str], page: Path) -> None:
     for part in chosen:
         program, *words = PARTS[part].split()
         begin = time.monotonic()
-        status = subprocess.run([sys.executable, FOLDER / program, *words,
-                                 "--out", page]).returncode
+        status = subprocess.run(
+            [sys.executable, FOLDER / program, *words, "--out", page]
+        ).returncode
         print(f"{part}: exit status {status}, {time.monotonic() - begin:.0f} s", flush=True)
         failed += [part] * bool(status)
     if failed:
@@ -143,14 +154,27 @@ def measure(chosen: list[str], page: Path) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", default=",".join(PARTS), metavar="PART,...",
-                        help=f"of {', '.join(PARTS)} (default: all)")
-    parser.add_argument("--out", type=Path, metavar="FILE",
-                        help="measure, and write the tables to this page (created if missing)")
-    parser.add_argument("--summary", type=Path, metavar="FILE",
-                        help="write the main rows of measured tables to this page")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--only",
+        default=",".join(PARTS),
+        metavar="PART,...",
+        help=f"of {', '.join(PARTS)} (default: all)",
+    )
+    parser.add_argument(
+        "--out",
+        type=Path,
+        metavar="FILE",
+        help="measure, and write the tables to this page (created if missing)",
+    )
+    parser.add_argument(
+        "--summary",
+        type=Path,
+        metavar="FILE",
+        help="write the main rows of measured tables to this page",
+    )
     args = parser.parse_args()
     chosen = args.only.split(",")
     for part in chosen:

@@ -9,6 +9,7 @@ of this folder prints (`--out NAME.csv`). The prose is in benchmarks/templates, 
 with directives in double braces: ``{{mean cora srnc-plus}}`` is a score, ``{{scores cora}}`` a
 table. So no number is typed twice. Every directive is a method of :class:`Pages`.
 """
+
 from __future__ import annotations
 
 import argparse
@@ -39,27 +40,40 @@ FOLDER, TEMPLATES = ROOT / "docs" / "results", Path(__file__).resolve().parent /
 DATA = FOLDER / "data"
 
 OURS, ORACLE = "srnc-plus", "iid"
-METRICS = {"micro_f1": "Micro-F1", "macro_recall": "macro recall", "hs": "HS",
-           "known_recall": "OS*", "unknown_recall": "unknown recall",
-           "unknown_precision": "unknown precision", "unknown_auroc": "AUROC"}
+METRICS = {
+    "micro_f1": "Micro-F1",
+    "macro_recall": "macro recall",
+    "hs": "HS",
+    "known_recall": "OS*",
+    "unknown_recall": "unknown recall",
+    "unknown_precision": "unknown precision",
+    "unknown_auroc": "AUROC",
+}
 OF_TABLE = {"ocnnc": METRICS | {"macro_recall": "OS", "unknown_recall": "UNK"}}
 """Scores in print, and the names that one protocol gives them."""
 
 NAMES = {
-    "iid": "GCN (oracle)", "srnc-letter": "SRNC, literal", "srnc-no-phi": "SRNC without Φ",
-    "srnc-no-source": "SRNC without L(Φ,θ,S)", "srnc-ep1": "SRNC, one episode",
+    "iid": "GCN (oracle)",
+    "srnc-letter": "SRNC, literal",
+    "srnc-no-phi": "SRNC without Φ",
+    "srnc-no-source": "SRNC without L(Φ,θ,S)",
+    "srnc-ep1": "SRNC, one episode",
     "srnc-plus-no-density": "SRNC+ without label density",
     "srnc-plus-no-modularity": "SRNC+ without modularity",
-    "srnc-plus-source": "SRNC+, first iteration only", "srnc-paper": "SRNC, the paper's order",
+    "srnc-plus-source": "SRNC+, first iteration only",
+    "srnc-paper": "SRNC, the paper's order",
     "erm-corrected": "GCN + PPR + prior correction",
     "cmd-corrected": "GCN-CMD + PPR + prior correction",
     "erm-share": "GCN, threshold by unknown share",
     "pgl-chosen-2": "PGL, chosen per split (GCN, PPR)",
-    "pgl-chosen-5": "PGL, chosen per split (5 variants)"}
+    "pgl-chosen-5": "PGL, chosen per split (5 variants)",
+}
 """Rows whose name in print is not that of the program which makes them."""
 
-CHOSEN = {"pgl-chosen-2": ("pgl-gcn", "pgl-ppr"),
-          "pgl-chosen-5": ("pgl-gcn", "pgl-ppr", "pgl-sage", "pgl-gat", "pgl-members")}
+CHOSEN = {
+    "pgl-chosen-2": ("pgl-gcn", "pgl-ppr"),
+    "pgl-chosen-5": ("pgl-gcn", "pgl-ppr", "pgl-sage", "pgl-gat", "pgl-members"),
+}
 """Rows made of others: on each split the variant with the best Micro-F1 on validation."""
 
 OLDER_FORM = {("tuned-open_set", "pubmed"), ("tuned-both", None)}
@@ -68,16 +82,21 @@ OLDER_FORM = {("tuned-open_set", "pubmed"), ("tuned-both", None)}
 NOT_IN_REPOSITORY = "6cec439"
 """A commit that some runs name and the repository does not have."""
 
-VERSIONS = ("Python 3.11.7, torch 2.13.0 (CPU), torch-geometric 2.8.1, numpy 2.4.6, scipy 1.17.1,"
-            " scikit-learn 1.9.1; one thread per run")
+VERSIONS = (
+    "Python 3.11.7, torch 2.13.0 (CPU), torch-geometric 2.8.1, numpy 2.4.6, scipy 1.17.1,"
+    " scikit-learn 1.9.1; one thread per run"
+)
 
 ABLATED = {
-    "SRNC+ itself": "**SRNC+**", "the classifier alone": "iterations (the first classifier alone)",
+    "SRNC+ itself": "**SRNC+**",
+    "the classifier alone": "iterations (the first classifier alone)",
     "the source not solved first": "solving the source first",
-    "no correction": "prior correction", "no modularity": "modularity",
+    "no correction": "prior correction",
+    "no modularity": "modularity",
     "no sharing of the posterior": "smoothing of the posterior",
     "all decisions are learned": "learning the surest pseudo-labels only",
-    "one turn": "iterations 2 and 3", "one spare cluster": "spare clusters (one instead of 12)",
+    "one turn": "iterations 2 and 3",
+    "one spare cluster": "spare clusters (one instead of 12)",
     "missing labels not counted": "label density per community",
     "all steps of the classifier": "early stopping of the classifier",
     "five of a hundred known called unknown": "threshold at 80 % of known nodes (95 % instead)",
@@ -87,12 +106,19 @@ ABLATED = {
     "one share learned": "choice of the pseudo-label share",
     "cluster GNN and classifier weigh the same": "weight of the cluster GNN from validation",
     "Newman's resolution": "resolution 2 of modularity (1 instead)",
-    "missing labels at one weight": "choice of the label-density weight (not part of SRNC+ now)"}
+    "missing labels at one weight": "choice of the label-density weight (not part of SRNC+ now)",
+}
 """Components of SRNC+ by what benchmarks/ablations.py calls the run without them."""
 
-KINDS = {"own": "own graph", "few": "20 labels", "gone": "classes deleted from source (HS)",
-         "gone, HS": "classes deleted from source (HS)",
-         "stays": "classes without labels in source", "close": "no new class", "all": "all"}
+KINDS = {
+    "own": "own graph",
+    "few": "20 labels",
+    "gone": "classes deleted from source (HS)",
+    "gone, HS": "classes deleted from source (HS)",
+    "stays": "classes without labels in source",
+    "close": "no new class",
+    "all": "all",
+}
 
 
 class Shift(NamedTuple):
@@ -142,6 +168,7 @@ def interval(gaps: Sequence[float]) -> tuple[float, float]:
 def around(centre: float, error: float, n: int) -> tuple[float, float]:
     """Student's 95 % interval of a mean of ``n`` values with a standard error."""
     from scipy.stats import t
+
     half = float(t.ppf(0.975, n - 1)) * error
     return centre - half, centre + half
 
@@ -165,8 +192,10 @@ def read(name: str) -> list[dict[str, str]]:
 def best_on_validation(variants: Sequence[Results]) -> Results:
     """By seed the run of the variant with the best Micro-F1 on validation, the first if equal."""
     common = set.intersection(*map(set, variants))
-    return {seed: max((variant[seed] for variant in variants),
-                      key=lambda run: run["val"]["micro_f1"]) for seed in sorted(common)}
+    return {
+        seed: max((variant[seed] for variant in variants), key=lambda run: run["val"]["micro_f1"])
+        for seed in sorted(common)
+    }
 
 
 @functools.cache
@@ -181,8 +210,11 @@ def stored(table: str) -> Table:
 def limited(table: Table, block: str, splits: Iterable[int], rows: Iterable[str]) -> Table:
     """The rows that have every seed of one block."""
     wanted = set(splits)
-    return {row: {block: {seed: table[row][block][seed] for seed in sorted(wanted)}}
-            for row in rows if wanted <= table.get(row, {}).get(block, {}).keys()}
+    return {
+        row: {block: {seed: table[row][block][seed] for seed in sorted(wanted)}}
+        for row in rows
+        if wanted <= table.get(row, {}).get(block, {}).keys()
+    }
 
 
 def with_chosen(table: Table, block: str) -> Table:
@@ -207,13 +239,23 @@ def shifts() -> dict[str, Shift]:
     opened = stored("open_set")
     names = functools.partial(row_name, open_set.ROWS)
     basic = {key: METRICS[key] for key in ("micro_f1", "macro_recall")}
-    detect = basic | {key: METRICS[key] for key in ("unknown_recall", "unknown_precision",
-                                                    "unknown_auroc")}
+    detect = basic | {
+        key: METRICS[key] for key in ("unknown_recall", "unknown_precision", "unknown_auroc")
+    }
     out = {}
     for graph, all_sets in {**open_set.ALL_SETS, "pubmed": range(10)}.items():
-        rows = open_set.SET_ROWS if graph in open_set.ALL_SETS else (
-            *open_set.SET_ROWS, "srnc", "gnnsafe", "grasp", "srnc-plus-no-density",
-            "srnc-plus-no-modularity")
+        rows = (
+            open_set.SET_ROWS
+            if graph in open_set.ALL_SETS
+            else (
+                *open_set.SET_ROWS,
+                "srnc",
+                "gnnsafe",
+                "grasp",
+                "srnc-plus-no-density",
+                "srnc-plus-no-modularity",
+            )
+        )
         table = with_chosen(limited(opened, graph, all_sets, rows), graph)
         out[graph] = Shift(table, {graph: open_set.GRAPHS[graph]}, detect, "class sets", names)
     for graph, name in open_set.GRAPHS.items():
@@ -231,14 +273,24 @@ def shifts() -> dict[str, Shift]:
             ten.setdefault(row, {}).update(blocks)
     out["ten"] = Shift(ten, open_set.GRAPHS, detect, "class sets", names)
 
-    for name, unit in {"citation": "directions", "arxiv_like": "runs", "localized": "runs",
-                       "ocnnc": "directions", "both": "directions × classes"}.items():
+    for name, unit in {
+        "citation": "directions",
+        "arxiv_like": "runs",
+        "localized": "runs",
+        "ocnnc": "directions",
+        "both": "directions × classes",
+    }.items():
         rows = close_set.rows_of(name)
         keys = close_set.METRICS.get(name, ("micro_f1", "macro_recall"))
         print_as = OF_TABLE.get(name, METRICS)
         blocks = {block: close_set.BLOCKS[block] for block in close_set.TABLES[name]}
-        out[name] = Shift(stored(name), blocks, {key: print_as[key] for key in keys}, unit,
-                          functools.partial(row_name, rows))
+        out[name] = Shift(
+            stored(name),
+            blocks,
+            {key: print_as[key] for key in keys},
+            unit,
+            functools.partial(row_name, rows),
+        )
     return out | tuned_shifts(out)
 
 
@@ -249,17 +301,21 @@ def tuned_shifts(hand: dict[str, Shift]) -> dict[str, Shift]:
         table: Table = {}
         key = f"{name}-10" if name in open_set.GRAPHS else name
         for row, blocks in stored(f"tuned-{plan.hand}").items():
-            old = row == OURS and any((f"tuned-{plan.hand}", block) in OLDER_FORM
-                                      for block in (name, None))
+            old = row == OURS and any(
+                (f"tuned-{plan.hand}", block) in OLDER_FORM for block in (name, None)
+            )
             found = {block: blocks[block] for block in plan.blocks if block in blocks}
             if found and not old:
                 table[row] = found
         table["srnc-plus-defaults"] = {
             block: {seed: run for seed, run in runs.items() if seed in plan.reported}
-            for block, runs in hand[key].table[OURS].items()}
+            for block, runs in hand[key].table[OURS].items()
+        }
         metrics = {plan.metric: hand[key].metrics[plan.metric]} | {
-            metric: text for metric, text in hand[key].metrics.items()
-            if metric in ("macro_recall", "unknown_auroc")}
+            metric: text
+            for metric, text in hand[key].metrics.items()
+            if metric in ("macro_recall", "unknown_auroc")
+        }
         unit = hand[key].unit
         rows = functools.partial(tuned_name, plan.rows)
         out[f"tuned-{name}"] = Shift(table, hand[key].blocks, metrics, unit, rows)
@@ -278,18 +334,23 @@ def ordered(shift: Shift) -> list[str]:
 def test(shift: Shift, row: str, metric: str = "", unit: str = "", ours: str = OURS) -> Test:
     """SRNC+ less a row on what both have; of a whole table or of one block of it."""
     first, second = shift.table[ours], shift.table[row]
-    pairs = [differences(first[block], second[block], metric or shift.metric)
-             for block in shift.blocks if block in first and block in second]
+    pairs = [
+        differences(first[block], second[block], metric or shift.metric)
+        for block in shift.blocks
+        if block in first and block in second
+    ]
     if (unit or shift.unit) == "directions":
         return Test(list(map(mean, filter(None, pairs))))
     return Test(list(chain(*pairs)))
 
 
-def tests(shift: Shift, metric: str = "", unit: str = "", ours: str = OURS,
-          others: Sequence[str] = ()) -> dict[str, tuple[Test, float]]:
+def tests(
+    shift: Shift, metric: str = "", unit: str = "", ours: str = OURS, others: Sequence[str] = ()
+) -> dict[str, tuple[Test, float]]:
     """SRNC+ less each row but the oracle, and p with Holm's correction over the rows."""
-    rows = others or [row for row in ordered(shift) if row not in (ours, OURS, ORACLE,
-                                                                   "srnc-plus-defaults")]
+    rows = others or [
+        row for row in ordered(shift) if row not in (ours, OURS, ORACLE, "srnc-plus-defaults")
+    ]
     found = {row: test(shift, row, metric, unit, ours) for row in rows}
     return dict(zip(found, zip(found.values(), holm([one.p for one in found.values()]))))
 
@@ -297,10 +358,13 @@ def tests(shift: Shift, metric: str = "", unit: str = "", ours: str = OURS,
 def mean_of(shift: Shift, row: str, metric: str = "") -> float:
     """Mean over the blocks of a score in %; NaN where a block lacks the row."""
     blocks = shift.table[row]
-    values = [100 * mean(run["test"][metric or shift.metric] for run in blocks[block].values())
-              if block in blocks and any((metric or shift.metric) in run["test"]
-                                         for run in blocks[block].values()) else math.nan
-              for block in shift.blocks]
+    values = [
+        100 * mean(run["test"][metric or shift.metric] for run in blocks[block].values())
+        if block in blocks
+        and any((metric or shift.metric) in run["test"] for run in blocks[block].values())
+        else math.nan
+        for block in shift.blocks
+    ]
     return math.fsum(values) / len(values)
 
 
@@ -313,8 +377,10 @@ def number_of_runs(blocks: dict[str, Results]) -> str:
 def table(head: Sequence[str], lines: Iterable[Sequence[Any]]) -> str:
     """A Markdown table without the empty line at its end; columns of figures stand at the right."""
     rows = [list(map(str, line)) for line in lines]
-    rule = ["---:" if all(re.match(r"[-+<\d]", line[i]) for line in rows) else "---"
-            for i in range(len(head))]
+    rule = [
+        "---:" if all(re.match(r"[-+<\d]", line[i]) for line in rows) else "---"
+        for i in range(len(head))
+    ]
     return "".join(f"| {' | '.join(line)} |\n" for line in (head, rule, *rows)).rstrip("\n")
 
 
@@ -363,8 +429,7 @@ class Pages:
         """The number of paired differences."""
         return str(len(test(shifts()[shift], row).gaps))
 
-    def wins(self, shift: str, row: str, metric: str = "", unit: str = "",
-             ours: str = OURS) -> str:
+    def wins(self, shift: str, row: str, metric: str = "", unit: str = "", ours: str = OURS) -> str:
         """How often SRNC+ has the higher score."""
         return wins(test(shifts()[shift], row, metric, unit, ours).gaps)
 
@@ -393,7 +458,7 @@ class Pages:
     def scores(self, name: str, most: str = "9") -> str:
         """Scores of all rows, mean ± standard deviation over runs; ``most``: of how many scores."""
         shift = shifts()[name]
-        metrics = dict(list(shift.metrics.items())[:int(most)])
+        metrics = dict(list(shift.metrics.items())[: int(most)])
         single, lines = len(shift.blocks) == 1, []
         for row in ordered(shift):
             blocks = shift.table[row]
@@ -407,16 +472,24 @@ class Pages:
             runs = [run for results in blocks.values() for run in results.values()]
             line.append(f"{mean(run['seconds'] for run in runs):.1f}")
             lines.append(line)
-        first = list(metrics.values()) if single else [
-            *shift.blocks.values(), *(f"mean {text}" for text in metrics.values())]
+        first = (
+            list(metrics.values())
+            if single
+            else [*shift.blocks.values(), *(f"mean {text}" for text in metrics.values())]
+        )
         return table(["method", "runs" if single else "runs each", *first, "s per run"], lines)
 
     def by_block(self, name: str) -> str:
         """Every score of every row, the mean over blocks alone."""
         shift = shifts()[name]
-        lines = [[shift.rows(row), number_of_runs(shift.table[row]),
-                  *(f"{mean_of(shift, row, metric):.1f}" for metric in shift.metrics)]
-                 for row in ordered(shift)]
+        lines = [
+            [
+                shift.rows(row),
+                number_of_runs(shift.table[row]),
+                *(f"{mean_of(shift, row, metric):.1f}" for metric in shift.metrics),
+            ]
+            for row in ordered(shift)
+        ]
         return table(["method", "runs each", *shift.metrics.values()], lines)
 
     def tests(self, name: str) -> str:
@@ -427,13 +500,33 @@ class Pages:
             return self._tests_by_direction(shift, first)
         lines = []
         for row, (one, corrected) in first.items():
-            lines.append([shift.rows(row), len(one.gaps), f"{one.mean:+.1f}",
-                          shown(interval(one.gaps)), wins(one.gaps), small(one.p),
-                          small(corrected), f"{recall[row][0].mean:+.1f}",
-                          small(recall[row][0].p), small(recall[row][1])])
+            lines.append(
+                [
+                    shift.rows(row),
+                    len(one.gaps),
+                    f"{one.mean:+.1f}",
+                    shown(interval(one.gaps)),
+                    wins(one.gaps),
+                    small(one.p),
+                    small(corrected),
+                    f"{recall[row][0].mean:+.1f}",
+                    small(recall[row][0].p),
+                    small(recall[row][1]),
+                ]
+            )
         recalls = shift.metrics["macro_recall"]
-        head = ["SRNC+ minus", f"n ({shift.unit})", shift.metrics[shift.metric], "95 % interval",
-                "wins", "p", "Holm", recalls, "p", "Holm"]
+        head = [
+            "SRNC+ minus",
+            f"n ({shift.unit})",
+            shift.metrics[shift.metric],
+            "95 % interval",
+            "wins",
+            "p",
+            "Holm",
+            recalls,
+            "p",
+            "Holm",
+        ]
         return table(head, lines)
 
     def _tests_by_direction(self, shift: Shift, first: dict[str, tuple[Test, float]]) -> str:
@@ -444,32 +537,86 @@ class Pages:
         for row, (one, corrected) in first.items():
             cells, on_cells = runs[row]
             recall = test(shift, row, "macro_recall")
-            lines.append([shift.rows(row), f"{one.mean:+.1f}", shown(interval(one.gaps)),
-                          wins(one.gaps), small(one.p), small(corrected),
-                          *([wins(cells.gaps), small(cells.p), small(on_cells)] * several),
-                          f"{recall.mean:+.1f}", wins(recall.gaps), small(recall.p)])
+            lines.append(
+                [
+                    shift.rows(row),
+                    f"{one.mean:+.1f}",
+                    shown(interval(one.gaps)),
+                    wins(one.gaps),
+                    small(one.p),
+                    small(corrected),
+                    *([wins(cells.gaps), small(cells.p), small(on_cells)] * several),
+                    f"{recall.mean:+.1f}",
+                    wins(recall.gaps),
+                    small(recall.p),
+                ]
+            )
         title, recalls = shift.metrics[shift.metric], shift.metrics["macro_recall"]
-        head = ["SRNC+ minus", title, "95 % interval", "directions won", "p", "Holm",
-                *(["runs won", "p", "Holm"] * several), recalls, "directions won", "p"]
+        head = [
+            "SRNC+ minus",
+            title,
+            "95 % interval",
+            "directions won",
+            "p",
+            "Holm",
+            *(["runs won", "p", "Holm"] * several),
+            recalls,
+            "directions won",
+            "p",
+        ]
         return table(head, lines)
 
     def srnc_tests(self) -> str:
         """Faithful SRNC less itself without the cluster GNN's pseudo-labels."""
-        cases = {"20 labels, Cora": "cora-10", "20 labels, CiteSeer": "citeseer-10",
-                 "citation networks": "citation", "over time (synthetic)": "arxiv_like"}
-        found = {text: test(shifts()[name], "srnc-no-phi", unit="runs", ours="srnc")
-                 for text, name in cases.items()}
+        cases = {
+            "20 labels, Cora": "cora-10",
+            "20 labels, CiteSeer": "citeseer-10",
+            "citation networks": "citation",
+            "over time (synthetic)": "arxiv_like",
+        }
+        found = {
+            text: test(shifts()[name], "srnc-no-phi", unit="runs", ours="srnc")
+            for text, name in cases.items()
+        }
         corrected = holm([one.p for one in found.values()])
         lines = []
         for (text, one), p in zip(found.items(), corrected):
             shift = shifts()[cases[text]]
-            pair = [100 * mean(run["test"]["micro_f1"] for block in shift.table[row].values()
-                               for run in block.values()) for row in ("srnc", "srnc-no-phi")]
-            lines.append([text, *(f"{value:.1f}" for value in pair), len(one.gaps),
-                          f"{one.mean:+.1f}", shown(interval(one.gaps)), wins(one.gaps),
-                          small(one.p), small(p)])
-        return table(["shift", "SRNC", "SRNC without Φ", "n", "difference", "95 % interval",
-                      "wins", "p", "Holm"], lines)
+            pair = [
+                100
+                * mean(
+                    run["test"]["micro_f1"]
+                    for block in shift.table[row].values()
+                    for run in block.values()
+                )
+                for row in ("srnc", "srnc-no-phi")
+            ]
+            lines.append(
+                [
+                    text,
+                    *(f"{value:.1f}" for value in pair),
+                    len(one.gaps),
+                    f"{one.mean:+.1f}",
+                    shown(interval(one.gaps)),
+                    wins(one.gaps),
+                    small(one.p),
+                    small(p),
+                ]
+            )
+        return table(
+            [
+                "shift",
+                "SRNC",
+                "SRNC without Φ",
+                "n",
+                "difference",
+                "95 % interval",
+                "wins",
+                "p",
+                "Holm",
+            ],
+            lines,
+        )
 
     def paper_table(self) -> str:
         """Micro-F1 and macro recall of all methods on ten class sets, beside the paper's."""
@@ -481,11 +628,15 @@ class Pages:
                 results = shift.table[row].get(block)
                 cells = [scores(results or {}, metric) for metric in ("micro_f1", "macro_recall")]
                 printed = OPEN_SET.find(open_set.ROWS[row][0], graph).values()
-                line += [" / ".join(cells) if results else "-",
-                         " / ".join(f"{score.mean:.1f}" for score in printed) or "-"]
+                line += [
+                    " / ".join(cells) if results else "-",
+                    " / ".join(f"{score.mean:.1f}" for score in printed) or "-",
+                ]
             lines.append(line)
-        return table(["method", *(text for graph in shift.blocks.values()
-                                  for text in (graph, "paper"))], lines)
+        return table(
+            ["method", *(text for graph in shift.blocks.values() for text in (graph, "paper"))],
+            lines,
+        )
 
     def ranks(self, name: str) -> str:
         """Mean ranks, and Friedman's test."""
@@ -495,18 +646,27 @@ class Pages:
         best = sorted(found, key=found.__getitem__)[:5]
         text = ", ".join(f"{shift.rows(row).strip('*')} {found[row]:.1f}" for row in best)
         common = re.search(r"Mean ranks of (\d+) rows over (\d+) cells", line)
-        return (f"The best mean ranks of {common[1]} methods over {common[2]} runs: {text}."
-                f" {self._friedman(rows, shift)}")
+        return (
+            f"The best mean ranks of {common[1]} methods over {common[2]} runs: {text}."
+            f" {self._friedman(rows, shift)}"
+        )
 
     def _friedman(self, rows: Table, shift: Shift) -> str:
-        full = {row: {block: mean(by_split(results, shift.metric).values())
-                      for block, results in blocks.items()} for row, blocks in rows.items()}
+        full = {
+            row: {
+                block: mean(by_split(results, shift.metric).values())
+                for block, results in blocks.items()
+            }
+            for row, blocks in rows.items()
+        }
         full = {row: means for row, means in full.items() if len(means) == len(shift.blocks)}
         if len(shift.blocks) < 2 or len(full) < 3:
             return ""
         p = friedman(full, list(shift.blocks))
-        return (f"Friedman's test over the {len(shift.blocks)} means of {len(full)} methods:"
-                f" {self._p(p)}.")
+        return (
+            f"Friedman's test over the {len(shift.blocks)} means of {len(full)} methods:"
+            f" {self._p(p)}."
+        )
 
     def tuned_table(self, name: str) -> str:
         """Tuned rows and SRNC+ at its defaults, with the tests of either."""
@@ -518,15 +678,25 @@ class Pages:
         lines = []
         for row in ordered(shift):
             blocks = shift.table[row]
-            before = {block: {seed: hand[row][block][seed] for seed in results
-                              if seed in hand[row][block]}
-                      for block, results in blocks.items() if block in hand.get(row, {})}
-            then = [100 * mean(run["test"][shift.metric] for run in runs.values())
-                    for runs in before.values() if runs]
+            before = {
+                block: {
+                    seed: hand[row][block][seed] for seed in results if seed in hand[row][block]
+                }
+                for block, results in blocks.items()
+                if block in hand.get(row, {})
+            }
+            then = [
+                100 * mean(run["test"][shift.metric] for run in runs.values())
+                for runs in before.values()
+                if runs
+            ]
             study = found.get((name, row)) if row != "srnc-plus-defaults" else None
-            line = [shift.rows(row), number_of_runs(blocks),
-                    *(f"{mean_of(shift, row, metric):.1f}" for metric in shift.metrics),
-                    f"{mean(then):.1f}" if then else "-"]
+            line = [
+                shift.rows(row),
+                number_of_runs(blocks),
+                *(f"{mean_of(shift, row, metric):.1f}" for metric in shift.metrics),
+                f"{mean(then):.1f}" if then else "-",
+            ]
             for one in ours:
                 if row in by[one]:
                     gaps, corrected = by[one][row]
@@ -534,37 +704,57 @@ class Pages:
                 else:
                     line += ["-"] * 4
             lines.append([*line, study["seconds"] if study else "-"])
-        head = ["method", "runs each", *shift.metrics.values(), "hand-set",
-                *(text for one in ours for text in (
-                    "SRNC+ minus" if one == OURS else "SRNC+, defaults, minus", "wins", "p",
-                    "Holm")), "s of tuning"]
+        head = [
+            "method",
+            "runs each",
+            *shift.metrics.values(),
+            "hand-set",
+            *(
+                text
+                for one in ours
+                for text in (
+                    "SRNC+ minus" if one == OURS else "SRNC+, defaults, minus",
+                    "wins",
+                    "p",
+                    "Holm",
+                )
+            ),
+            "s of tuning",
+        ]
         return table(head, lines)
 
     def tuned_gap(self, name: str, row: str) -> str:
         """Tuned SRNC+ less the hand-set row of another method, on the same splits."""
         shift = shifts()[f"tuned-{name}"]
-        hand = {block: runs for block, runs in stored(tuned.TABLES[name].hand)[row].items()
-                if block in shift.blocks}
+        hand = {
+            block: runs
+            for block, runs in stored(tuned.TABLES[name].hand)[row].items()
+            if block in shift.blocks
+        }
         one = test(shift._replace(table=shift.table | {"hand": hand}), "hand")
-        return (f"{one.mean:+.2f} points, {wins(one.gaps)} {shift.unit}, {self._p(one.p)}")
+        return f"{one.mean:+.2f} points, {wins(one.gaps)} {shift.unit}, {self._p(one.p)}"
 
     def search(self, name: str) -> str:
         """How a table was tuned, in a sentence."""
         plan = tuned.TABLES[name]
-        on = ", ".join(close_set.BLOCKS.get(block) or open_set.GRAPHS[block]
-                       for block in plan.tuned_on)
+        on = ", ".join(
+            close_set.BLOCKS.get(block) or open_set.GRAPHS[block] for block in plan.tuned_on
+        )
         unit = shifts()[f"tuned-{name}"].unit
-        return (f"Tuned on {on} with split {seeds(plan.tuning)} by `{plan.selection}`.\n"
-                f"Reported on split {seeds(plan.reported)}.\nTests count {unit}.")
+        return (
+            f"Tuned on {on} with split {seeds(plan.tuning)} by `{plan.selection}`.\n"
+            f"Reported on split {seeds(plan.reported)}.\nTests count {unit}."
+        )
 
     # Tables of files
 
     def file_table(self, name: str, *columns: str) -> str:
         """Columns of a file, ``X`` with its ``X ±``; ``X=title`` gives one another title."""
         lines = read(name)
-        titles = dict((column.split("=", 1) if "=" in column else (column, column))
-                      for column in columns or [key for key in lines[0] if not
-                                                key.endswith((" ±", " wins"))])
+        titles = dict(
+            (column.split("=", 1) if "=" in column else (column, column))
+            for column in columns or [key for key in lines[0] if not key.endswith((" ±", " wins"))]
+        )
         rows = []
         for line in lines:
             row = []
@@ -589,26 +779,82 @@ class Pages:
         for line in lines:
             error, n = line["difference ±"], int(line["n"])
             ends = around(float(line["difference"]), float(error), n) if error else (math.nan,) * 2
-            rows.append([line["graph"], line["against"], n, f"{float(line['difference']):+.1f}",
-                         shown(ends), in_words(line["wins"]), small(float(line["p"])),
-                         small(corrected[line["graph"], line["against"]]), line["source"]])
-        return table(["graph", "SRNC+ minus", "n (splits)", "Micro-F1", "95 % interval", "wins",
-                      "p", "Holm", "source"], rows)
+            rows.append(
+                [
+                    line["graph"],
+                    line["against"],
+                    n,
+                    f"{float(line['difference']):+.1f}",
+                    shown(ends),
+                    in_words(line["wins"]),
+                    small(float(line["p"])),
+                    small(corrected[line["graph"], line["against"]]),
+                    line["source"],
+                ]
+            )
+        return table(
+            [
+                "graph",
+                "SRNC+ minus",
+                "n (splits)",
+                "Micro-F1",
+                "95 % interval",
+                "wins",
+                "p",
+                "Holm",
+                "source",
+            ],
+            rows,
+        )
 
     def kinds(self) -> str:
         """The 24 kinds of synthetic graph."""
         rows = []
         for line in read("synthetic"):
             gaps = []
-            for gap, error in ((line[f"less {row}"], line[f"less {row} ±"])
-                               for row in ("erm", "pgl")):
+            for gap, error in (
+                (line[f"less {row}"], line[f"less {row} ±"]) for row in ("erm", "pgl")
+            ):
                 gaps.append(f"{gap} ({shown(around(float(gap), float(error), int(line['n'])))})")
-            rows.append([line["kind"], *(line[key] or "-" for key in (
-                "classes", "masked", "homophily", "degree exponent", "imbalance", "nodes", "n",
-                "erm", "pgl", "srnc-plus")), *gaps])
-        return table(["kind", "classes", "masked", "homophily", "degree exponent", "imbalance",
-                      "nodes", "n", "GCN", "PGL+GCN", "SRNC+", "SRNC+ minus GCN",
-                      "SRNC+ minus PGL+GCN"], rows)
+            rows.append(
+                [
+                    line["kind"],
+                    *(
+                        line[key] or "-"
+                        for key in (
+                            "classes",
+                            "masked",
+                            "homophily",
+                            "degree exponent",
+                            "imbalance",
+                            "nodes",
+                            "n",
+                            "erm",
+                            "pgl",
+                            "srnc-plus",
+                        )
+                    ),
+                    *gaps,
+                ]
+            )
+        return table(
+            [
+                "kind",
+                "classes",
+                "masked",
+                "homophily",
+                "degree exponent",
+                "imbalance",
+                "nodes",
+                "n",
+                "GCN",
+                "PGL+GCN",
+                "SRNC+",
+                "SRNC+ minus GCN",
+                "SRNC+ minus PGL+GCN",
+            ],
+            rows,
+        )
 
     def synthetic_p(self, row: str) -> str:
         """Wilcoxon's p over the kinds."""
@@ -624,46 +870,87 @@ class Pages:
             for kind in kinds:
                 better = line[f"{kind} wins"]
                 row.append(f"{line[kind]} ({better})" if better else line[kind] or "-")
-            row += [small(float(line[key])) if line[key] else "-"
-                    for key in ("p Wilcoxon", "Holm")]
+            row += [small(float(line[key])) if line[key] else "-" for key in ("p Wilcoxon", "Holm")]
             if more:
                 better = line["AUROC wins"]
-                row += [f"{line['AUROC']} ({better})" if better else "-",
-                        *(small(float(line[key])) if line[key] else "-"
-                          for key in ("p Wilcoxon 2", "Holm 2"))]
+                row += [
+                    f"{line['AUROC']} ({better})" if better else "-",
+                    *(
+                        small(float(line[key])) if line[key] else "-"
+                        for key in ("p Wilcoxon 2", "Holm 2")
+                    ),
+                ]
             rows.append(row)
-        head = ["without", *(KINDS[kind] for kind in kinds), "p", "Holm",
-                *(["AUROC", "p", "Holm"] * more)]
+        head = [
+            "without",
+            *(KINDS[kind] for kind in kinds),
+            "p",
+            "Holm",
+            *(["AUROC", "p", "Holm"] * more),
+        ]
         return table(head, rows)
 
     def summary(self) -> str:
         """One line per shift: SRNC+ beside the strongest other method and a plain GCN."""
         rows = []
         for line in summary_lines():
-            rows.append([line.label, line.n, f"{line.ours:.1f}", line.rival, f"{line.theirs:.1f}",
-                         f"{line.difference:+.1f}", shown(line.ends), line.wins, line.p,
-                         f"{line.plain:.1f}"])
-        return table(["shift", "n", "SRNC+", "strongest other method", "its score", "difference",
-                      "95 % interval", "wins", "p", "plain GCN"], rows)
+            rows.append(
+                [
+                    line.label,
+                    line.n,
+                    f"{line.ours:.1f}",
+                    line.rival,
+                    f"{line.theirs:.1f}",
+                    f"{line.difference:+.1f}",
+                    shown(line.ends),
+                    line.wins,
+                    line.p,
+                    f"{line.plain:.1f}",
+                ]
+            )
+        return table(
+            [
+                "shift",
+                "n",
+                "SRNC+",
+                "strongest other method",
+                "its score",
+                "difference",
+                "95 % interval",
+                "wins",
+                "p",
+                "plain GCN",
+            ],
+            rows,
+        )
 
     # What every page ends with
 
     def provenance(self, *names: str) -> str:
         """The commits of the runs of some tables of runs.csv."""
-        runs = [run for name in names for blocks in stored(name).values()
-                for results in blocks.values() for run in results.values()]
+        runs = [
+            run
+            for name in names
+            for blocks in stored(name).values()
+            for results in blocks.values()
+            for run in results.values()
+        ]
         commits = sorted({run["commit"][:7] for run in runs})
         lost = sum(run["commit"].startswith(NOT_IN_REPOSITORY) for run in runs)
         text = f"{len(runs):,} runs, commits {', '.join(commits)}. {VERSIONS}."
         if lost:
-            text += (f"\n{lost} of these runs name commit {NOT_IN_REPOSITORY}, which is not in this"
-                     " repository: their code cannot be checked out.")
+            text += (
+                f"\n{lost} of these runs name commit {NOT_IN_REPOSITORY}, which is not in this"
+                " repository: their code cannot be checked out."
+            )
         return text
 
     def mark(self) -> str:
         """What the mark of a rival means."""
-        return ("‡: this rival has not reproduced a number of its paper in this package, or was"
-                " not tested for it ([reproduction](../reproduction.md)).")
+        return (
+            "‡: this rival has not reproduced a number of its paper in this package, or was"
+            " not tested for it ([reproduction](../reproduction.md))."
+        )
 
 
 class Line(NamedTuple):
@@ -699,55 +986,112 @@ def summary_lines() -> list[Line]:
     for label, name, row, unit in SUMMARY:
         shift = shifts()[name]
         one = test(shift, row)
-        same = {block: {seed: run for seed, run in runs.items()
-                        if seed in shift.table[row][block]}
-                for block, runs in shift.table[OURS].items()}
-        ours = mean(100 * mean(run["test"][shift.metric] for run in runs.values())
-                    for runs in same.values())
-        out.append(Line(label, f"{len(one.gaps)} {unit}", ours, plain_name(shift, row),
-                        mean_of(shift, row), one.mean, interval(one.gaps), wins(one.gaps),
-                        small(one.p), mean_of(shift, "erm")))
+        same = {
+            block: {seed: run for seed, run in runs.items() if seed in shift.table[row][block]}
+            for block, runs in shift.table[OURS].items()
+        }
+        ours = mean(
+            100 * mean(run["test"][shift.metric] for run in runs.values()) for runs in same.values()
+        )
+        out.append(
+            Line(
+                label,
+                f"{len(one.gaps)} {unit}",
+                ours,
+                plain_name(shift, row),
+                mean_of(shift, row),
+                one.mean,
+                interval(one.gaps),
+                wins(one.gaps),
+                small(one.p),
+                mean_of(shift, "erm"),
+            )
+        )
     out[3:3] = own_lines()
     universal = shifts()["ocnnc"]
     trained = universal._replace(table=universal.table | {"tuned": stored("tuned-ocnnc")["erm"]})
     one = test(trained, "tuned")
-    out.append(Line("Another network and new classes: OCNNC (HS)", f"{len(one.gaps)} directions",
-                    mean_of(trained, OURS), "GCN + PPR + prior correction, tuned",
-                    mean_of(trained, "tuned"), one.mean, interval(one.gaps), wins(one.gaps),
-                    small(one.p), mean_of(trained, "erm")))
+    out.append(
+        Line(
+            "Another network and new classes: OCNNC (HS)",
+            f"{len(one.gaps)} directions",
+            mean_of(trained, OURS),
+            "GCN + PPR + prior correction, tuned",
+            mean_of(trained, "tuned"),
+            one.mean,
+            interval(one.gaps),
+            wins(one.gaps),
+            small(one.p),
+            mean_of(trained, "erm"),
+        )
+    )
     rows = {line["found on the source by"]: line for line in read("source-first")}
     line, ours = rows["PGL+GCN"], rows["SRNC+, with iterations on the target"]
-    out.append(Line("Another network, one class unlabelled", f"{line['n']} runs",
-                    float(ours["Micro-F1"]), "PGL+GCN on the source first",
-                    float(line["Micro-F1"]), float(line["SRNC+ less it"]), (math.nan, math.nan),
-                    in_words(line["wins"]), small(float(line["p Wilcoxon"])),
-                    mean_of(shifts()["both"], "erm")))
+    out.append(
+        Line(
+            "Another network, one class unlabelled",
+            f"{line['n']} runs",
+            float(ours["Micro-F1"]),
+            "PGL+GCN on the source first",
+            float(line["Micro-F1"]),
+            float(line["SRNC+ less it"]),
+            (math.nan, math.nan),
+            in_words(line["wins"]),
+            small(float(line["p Wilcoxon"])),
+            mean_of(shifts()["both"], "erm"),
+        )
+    )
     kinds = read("synthetic")
     gaps = [float(line["less pgl"]) for line in kinds]
-    centre = next(float(line["less pgl"]) for line in read("synthetic-2")
-                  if line["factor"] == "all")
-    out.append(Line("24 kinds of synthetic graph", f"{len(gaps)} kinds",
-                    mean(float(line["srnc-plus"]) for line in kinds), "PGL+GCN",
-                    mean(float(line["pgl"]) for line in kinds), centre, interval(gaps),
-                    wins(gaps), small(p_value(gaps)), mean(float(line["erm"]) for line in kinds)))
+    centre = next(
+        float(line["less pgl"]) for line in read("synthetic-2") if line["factor"] == "all"
+    )
+    out.append(
+        Line(
+            "24 kinds of synthetic graph",
+            f"{len(gaps)} kinds",
+            mean(float(line["srnc-plus"]) for line in kinds),
+            "PGL+GCN",
+            mean(float(line["pgl"]) for line in kinds),
+            centre,
+            interval(gaps),
+            wins(gaps),
+            small(p_value(gaps)),
+            mean(float(line["erm"]) for line in kinds),
+        )
+    )
     return out
 
 
 def own_lines() -> list[Line]:
     """The summary's lines of own graphs: the strongest PGL that was run on each."""
-    scored = {(line["graph"], line["method"]): float(line["Micro-F1"])
-              for line in read("own-graphs")}
+    scored = {
+        (line["graph"], line["method"]): float(line["Micro-F1"]) for line in read("own-graphs")
+    }
     out = []
     for graph in dict.fromkeys(graph for graph, _ in scored):
-        found = [line for line in read("own-graphs-2")
-                 if line["graph"] == graph and line["against"] != "GCN"]
+        found = [
+            line
+            for line in read("own-graphs-2")
+            if line["graph"] == graph and line["against"] != "GCN"
+        ]
         line = max(found, key=lambda one: scored[graph, one["against"]])
         error, gap = line["difference ±"], float(line["difference"])
         ends = around(gap, float(error), int(line["n"])) if error else (math.nan, math.nan)
-        out.append(Line(f"Own graph, 10 % labelled: {graph}", f"{line['n']} splits",
-                        scored[graph, "SRNC+"], line["against"], scored[graph, line["against"]],
-                        gap, ends, in_words(line["wins"]), small(float(line["p"])),
-                        scored[graph, "GCN"]))
+        out.append(
+            Line(
+                f"Own graph, 10 % labelled: {graph}",
+                f"{line['n']} splits",
+                scored[graph, "SRNC+"],
+                line["against"],
+                scored[graph, line["against"]],
+                gap,
+                ends,
+                in_words(line["wins"]),
+                small(float(line["p"])),
+                scored[graph, "GCN"],
+            )
+        )
     return out
 
 
@@ -757,6 +1101,7 @@ def plain_name(shift: Shift, row: str) -> str:
 
 def render(text: str, pages: Pages) -> str:
     """A template with its directives replaced."""
+
     def replaced(found: re.Match[str]) -> str:
         name, *words = shlex.split(found[1])
         if name.startswith("_") or not hasattr(pages, name):
@@ -776,8 +1121,13 @@ def wrapped(text: str) -> str:
         # Code in a line is not broken.
         kept = re.sub(r"`[^`]*`", lambda found: found[0].replace(" ", "\0"), line)
         indent = re.match(r" *(?:- )?", line)[0]
-        lines = textwrap.wrap(kept, 100, subsequent_indent=" " * len(indent),
-                              break_long_words=False, break_on_hyphens=False)
+        lines = textwrap.wrap(
+            kept,
+            100,
+            subsequent_indent=" " * len(indent),
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
         out += [part.replace("\0", " ") for part in lines]
     return "\n".join(out) + "\n"
 
@@ -786,8 +1136,10 @@ def pages() -> dict[str, str]:
     """All pages by the name of their file."""
     made = Pages()
     note = "<!-- Generated by benchmarks/results.py from benchmarks/templates; do not edit. -->\n"
-    return {file.name: note + wrapped(render(file.read_text(encoding="utf-8"), made))
-            for file in sorted(TEMPLATES.glob("*.md"))}
+    return {
+        file.name: note + wrapped(render(file.read_text(encoding="utf-8"), made))
+        for file in sorted(TEMPLATES.glob("*.md"))
+    }
 
 
 def check(made: dict[str, str]) -> list[str]:
@@ -796,19 +1148,32 @@ def check(made: dict[str, str]) -> list[str]:
     for name, text in made.items():
         file = FOLDER / name
         old = file.read_text(encoding="utf-8") if file.exists() else ""
-        found += difflib.unified_diff(old.splitlines(), text.splitlines(), f"docs/results/{name}",
-                                      "what the files give", lineterm="", n=0)
-    found += [f"docs/results/{file.name} has no template" for file in sorted(FOLDER.glob("*.md"))
-              if file.name not in made]
+        found += difflib.unified_diff(
+            old.splitlines(),
+            text.splitlines(),
+            f"docs/results/{name}",
+            "what the files give",
+            lineterm="",
+            n=0,
+        )
+    found += [
+        f"docs/results/{file.name} has no template"
+        for file in sorted(FOLDER.glob("*.md"))
+        if file.name not in made
+    ]
     return found
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     add = parser.add_argument
-    add("--check", action="store_true",
-        help="write nothing; exit with 1 if a committed page differs from what the files give")
+    add(
+        "--check",
+        action="store_true",
+        help="write nothing; exit with 1 if a committed page differs from what the files give",
+    )
     add("--no-plots", action="store_true", help="write the pages alone")
     args = parser.parse_args()
     made = pages()
@@ -821,6 +1186,7 @@ def main() -> int:
         print(f"docs/results/{name}: {len(text.split()):,} words")
     if not args.no_plots:
         import _figures
+
         for file in _figures.draw_all(FOLDER):
             print(f"docs/results/{file.name}: {file.stat().st_size // 1024} KB")
     return 0

@@ -16,6 +16,7 @@ Several processes that train together, times by the clock:
 
     torchrun --nproc-per-node 2 benchmarks/scale.py --one erm batches 1e6
 """
+
 from __future__ import annotations
 
 import argparse
@@ -34,18 +35,23 @@ import _pages
 
 FEATURES, CLASSES, WIDTH = 64, 10, 64
 MODES = {"full": "full batch", "batches": "batches, features on disk"}
-FIGURES = {"cpu": "CPU seconds of a run", "episode": "CPU seconds of an episode",
-           "mib": "largest memory, MiB"}
+FIGURES = {
+    "cpu": "CPU seconds of a run",
+    "episode": "CPU seconds of an episode",
+    "mib": "largest memory, MiB",
+}
 LIMITS = {"full": 1e7, "batches": 1e8}
-ENVIRONMENT = {"full": {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(2 ** 40)},
-               "batches": {}}
+ENVIRONMENT = {
+    "full": {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(2**40)},
+    "batches": {},
+}
 """Full batch keeps the memory that it frees: the system would clear it again, page by page, for
 each tensor above 32 MiB."""
 
 SETS = (1.0, 0.15, 0.02, 0.002)
 """Shares of the nodes to score."""
 
-SETS_EDGES, SETS_CLASSES = 10 ** 7, 172
+SETS_EDGES, SETS_CLASSES = 10**7, 172
 """Size of the graph and number of scores of a node that they are measured with, the latter that of
 ogbn-papers100M."""
 
@@ -63,12 +69,12 @@ def make(edges: int, folder: Path, mapped: bool):
     y = np.arange(nodes) % CLASSES
     edge_index = np.empty((2, edges), dtype=np.int64)
     x = np.lib.format.open_memmap(folder / "features.npy", "w+", np.float32, (nodes, FEATURES))
-    for begin in range(0, nodes, 10 ** 6):
-        part = x[begin:begin + 10 ** 6]
+    for begin in range(0, nodes, 10**6):
+        part = x[begin : begin + 10**6]
         part[:] = rng.standard_normal(part.shape, dtype=np.float32)
-        part[np.arange(len(part)), y[begin:begin + 10 ** 6]] += 1
-    for begin in range(0, edges, 10 ** 7):
-        row, column = edge_index[:, begin:begin + 10 ** 7]
+        part[np.arange(len(part)), y[begin : begin + 10**6]] += 1
+    for begin in range(0, edges, 10**7):
+        row, column = edge_index[:, begin : begin + 10**7]
         row[:] = nodes * rng.random(len(row)) ** 2
         column[:] = nodes * rng.random(len(row))
         same = rng.random(len(row)) < 0.7
@@ -78,13 +84,16 @@ def make(edges: int, folder: Path, mapped: bool):
     del x, part
     features = torch.from_numpy(np.load(folder / "features.npy", mmap_mode="c" if mapped else None))
     features.mapped = mapped
-    graph = Data(x=features, edge_index=torch.from_numpy(edge_index), y=torch.from_numpy(y),
-                 num_nodes=nodes)
+    graph = Data(
+        x=features, edge_index=torch.from_numpy(edge_index), y=torch.from_numpy(y), num_nodes=nodes
+    )
     order = torch.from_numpy(rng.permutation(nodes))
-    train, val, test, rest = order.split([nodes // 10, nodes // 20, nodes // 10,
-                                          nodes - nodes // 10 - nodes // 20 - nodes // 10])
-    return ShiftTask("scale", graph, graph, train, val, test, torch.cat([rest, test]),
-                     CLASSES, False)
+    train, val, test, rest = order.split(
+        [nodes // 10, nodes // 20, nodes // 10, nodes - nodes // 10 - nodes // 20 - nodes // 10]
+    )
+    return ShiftTask(
+        "scale", graph, graph, train, val, test, torch.cat([rest, test]), CLASSES, False
+    )
 
 
 def measure(args: argparse.Namespace) -> dict[str, float]:
@@ -95,18 +104,24 @@ def measure(args: argparse.Namespace) -> dict[str, float]:
     from graphgym_srnc import environment, methods
     from graphgym_srnc.backbones import EncoderSpec
     from graphgym_srnc.train import trainer
+
     torch.set_num_threads(args.threads)
     tempfile.tempdir = args.scratch and str(args.scratch)
     with tempfile.TemporaryDirectory() as folder:
         begin = time.perf_counter()
         task = make(int(args.edges), Path(folder), args.mode == "batches")
-        making = {"making_seconds": time.perf_counter() - begin,
-                  "making_mib": environment.peak_memory()}
+        making = {
+            "making_seconds": time.perf_counter() - begin,
+            "making_mib": environment.peak_memory(),
+        }
         options = {"srnc": {"pretrain_steps": args.steps, "cluster_steps": args.steps, "rounds": 1}}
         batch = {"batch_size": 1024, "fanout": 10} if args.mode == "batches" else {}
-        method = methods.find(args.method)(encoder=EncoderSpec(hidden=WIDTH, features="l2"),
-                                           steps=args.steps,
-                                           **options.get(args.method, {"rounds": 1}), **batch)
+        method = methods.find(args.method)(
+            encoder=EncoderSpec(hidden=WIDTH, features="l2"),
+            steps=args.steps,
+            **options.get(args.method, {"rounds": 1}),
+            **batch,
+        )
         episode, spent = method.episode, []
 
         def timed() -> dict[str, float]:
@@ -119,11 +134,21 @@ def measure(args: argparse.Namespace) -> dict[str, float]:
         environment.reset_peak_memory()
         begin, cpu = time.perf_counter(), time.process_time()
         record = trainer.fit(method, task)
-        spent = {"seconds": time.perf_counter() - begin, "cpu": time.process_time() - cpu,
-                 "episode": spent[-1]}
-        return {"edges": int(args.edges), "mode": args.mode, "method": args.method,
-                "steps": args.steps, **spent, **making,
-                "mib": environment.peak_memory(), "micro_f1": record.test["micro_f1"]}
+        spent = {
+            "seconds": time.perf_counter() - begin,
+            "cpu": time.process_time() - cpu,
+            "episode": spent[-1],
+        }
+        return {
+            "edges": int(args.edges),
+            "mode": args.mode,
+            "method": args.method,
+            "steps": args.steps,
+            **spent,
+            **making,
+            "mib": environment.peak_memory(),
+            "micro_f1": record.test["micro_f1"],
+        }
 
 
 def measure_share(args: argparse.Namespace) -> dict[str, float]:
@@ -133,6 +158,7 @@ def measure_share(args: argparse.Namespace) -> dict[str, float]:
     from graphgym_srnc import environment
     from graphgym_srnc.backbones import EncoderSpec, build, infer, prepare
     from graphgym_srnc.backbones.sampling import neighbourhoods
+
     torch.set_num_threads(args.threads)
     tempfile.tempdir = args.scratch and str(args.scratch)
     with tempfile.TemporaryDirectory() as folder:
@@ -140,12 +166,15 @@ def measure_share(args: argparse.Namespace) -> dict[str, float]:
         neighbourhoods(graph, 0)
         encoder = build(EncoderSpec(hidden=WIDTH, features="l2"), FEATURES, SETS_CLASSES)
         order = torch.randperm(graph.num_nodes)
-        nodes = None if args.share == 1 else order[:int(args.share * graph.num_nodes)]
+        nodes = None if args.share == 1 else order[: int(args.share * graph.num_nodes)]
         environment.reset_peak_memory()
         before, begin = environment.peak_memory(), time.process_time()
         infer(encoder, graph, nodes)
-        return {"share": args.share, "cpu": time.process_time() - begin,
-                "mib": environment.peak_memory() - before}
+        return {
+            "share": args.share,
+            "cpu": time.process_time() - begin,
+            "mib": environment.peak_memory() - before,
+        }
 
 
 def slope(points: list[tuple[float, float]]) -> float:
@@ -157,66 +186,103 @@ def slope(points: list[tuple[float, float]]) -> float:
 
 
 def series(rows: list[dict], key: str, method: str, mode: str) -> list[tuple[float, float]]:
-    return sorted((row["edges"], row[key]) for row in rows if row["method"] == method
-                  and row["mode"] == mode)
+    return sorted(
+        (row["edges"], row[key]) for row in rows if row["method"] == method and row["mode"] == mode
+    )
 
 
 def table(rows: list[dict]) -> str:
     """What was measured, and how it grows with the number of edges."""
     measured = _pages.table(
         ("method", "training", "edges", "CPU s", "clock s", "CPU s an episode", "MiB", "Micro-F1"),
-        ((row["method"], MODES[row["mode"]], f"{row['edges']:,}", f"{row['cpu']:,.1f}",
-          f"{row['seconds']:,.1f}", f"{row['episode']:,.2f}", f"{row['mib']:,.0f}",
-          f"{100 * row['micro_f1']:.1f}") for row in rows))
+        (
+            (
+                row["method"],
+                MODES[row["mode"]],
+                f"{row['edges']:,}",
+                f"{row['cpu']:,.1f}",
+                f"{row['seconds']:,.1f}",
+                f"{row['episode']:,.2f}",
+                f"{row['mib']:,.0f}",
+                f"{100 * row['micro_f1']:.1f}",
+            )
+            for row in rows
+        ),
+    )
     slopes = []
     for method, mode in dict.fromkeys((row["method"], row["mode"]) for row in rows):
         lines = [series(rows, key, method, mode) for key in FIGURES]
-        slopes.append((method, MODES[mode], *(f"{slope(points):.2f} / {slope(points[-2:]):.2f}"
-                                              for points in lines)))
-    return (f"{measured}\nSlope of logarithms against edges, over all sizes / the two largest:\n\n"
-            + _pages.table(("method", "training", "run", "episode", "memory"), slopes))
+        slopes.append(
+            (
+                method,
+                MODES[mode],
+                *(f"{slope(points):.2f} / {slope(points[-2:]):.2f}" for points in lines),
+            )
+        )
+    return (
+        f"{measured}\nSlope of logarithms against edges, over all sizes / the two largest:\n\n"
+        + _pages.table(("method", "training", "run", "episode", "memory"), slopes)
+    )
 
 
 def draw(rows: list[dict], path: Path) -> None:
     from matplotlib.figure import Figure
 
     from graphgym_srnc.figures.style import MARKERS, PALETTE, save, style
+
     with style():
         figure = Figure(figsize=(9, 3.4))
         panels = figure.subplots(1, 3)
         for axes, (key, label) in zip(panels, FIGURES.items()):
-            for i, (method, mode) in enumerate(dict.fromkeys((row["method"], row["mode"])
-                                                             for row in rows)):
+            for i, (method, mode) in enumerate(
+                dict.fromkeys((row["method"], row["mode"]) for row in rows)
+            ):
                 points = series(rows, key, method, mode)
-                axes.loglog(*zip(*points), color=PALETTE[i], marker=MARKERS[i], markersize=4,
-                            label=f"{method}, {MODES[mode]}")
+                axes.loglog(
+                    *zip(*points),
+                    color=PALETTE[i],
+                    marker=MARKERS[i],
+                    markersize=4,
+                    label=f"{method}, {MODES[mode]}",
+                )
             axes.set(xlabel="edges", title=label, xticks=sorted({row["edges"] for row in rows}))
             axes.xaxis.set_major_formatter(
-                lambda edges, _: "10" + "⁰¹²³⁴⁵⁶⁷⁸⁹"[round(math.log10(edges))])
+                lambda edges, _: "10" + "⁰¹²³⁴⁵⁶⁷⁸⁹"[round(math.log10(edges))]
+            )
             axes.yaxis.set_major_formatter(lambda value, _: f"{value:,g}")
             axes.minorticks_off()
             axes.grid(True)
         figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
-        panels[2].set_yticks([2.0 ** k for k in range(9, 16)
-                              if 2.0 ** k <= 2 * max(row["mib"] for row in rows)])
+        panels[2].set_yticks(
+            [2.0**k for k in range(9, 16) if 2.0**k <= 2 * max(row["mib"] for row in rows)]
+        )
         save(figure, path)
 
 
 def sets_table(rows: list[dict]) -> str:
     """What scores of a share of the nodes cost."""
-    return _pages.table(("share of the nodes", "CPU s", "MiB"), (
-        (f"{100 * row['share']:g} %", f"{row['cpu']:.2f}", f"{row['mib']:,.0f}") for row in rows))
+    return _pages.table(
+        ("share of the nodes", "CPU s", "MiB"),
+        ((f"{100 * row['share']:g} %", f"{row['cpu']:.2f}", f"{row['mib']:,.0f}") for row in rows),
+    )
 
 
-def run(args: argparse.Namespace, *words: Any,
-        environment: dict[str, str] | None = None) -> dict[str, float] | None:
+def run(
+    args: argparse.Namespace, *words: Any, environment: dict[str, str] | None = None
+) -> dict[str, float] | None:
     """What a process of this program with these words measures; None where it fails."""
-    words = [*words, "--threads", args.threads,
-             *(["--scratch", args.scratch] if args.scratch else [])]
-    done = subprocess.run([sys.executable, __file__, *map(str, words)],
-                          env={**os.environ, **(environment or {}),
-                               "OMP_NUM_THREADS": str(args.threads)},
-                          stdout=subprocess.PIPE, text=True)
+    words = [
+        *words,
+        "--threads",
+        args.threads,
+        *(["--scratch", args.scratch] if args.scratch else []),
+    ]
+    done = subprocess.run(
+        [sys.executable, __file__, *map(str, words)],
+        env={**os.environ, **(environment or {}), "OMP_NUM_THREADS": str(args.threads)},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
     if done.returncode:
         print(f"{' '.join(map(str, words))} failed with {done.returncode}", file=sys.stderr)
         return None
@@ -227,27 +293,42 @@ def run(args: argparse.Namespace, *words: Any,
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--min-edges", type=float, default=1e4)
-    parser.add_argument("--max-edges", type=float, default=1e8,
-                        help="full batch stops at 10^7 (default: 10^8)")
+    parser.add_argument(
+        "--max-edges", type=float, default=1e8, help="full batch stops at 10^7 (default: 10^8)"
+    )
     parser.add_argument("--methods", nargs="+", default=["erm", "srnc"])
-    parser.add_argument("--steps", type=int, default=20,
-                        help="gradient steps of an episode (default: 20)")
+    parser.add_argument(
+        "--steps", type=int, default=20, help="gradient steps of an episode (default: 20)"
+    )
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--scratch", type=Path, default=None,
-                        help="folder for features and states on disk (default: the system's)")
-    parser.add_argument("--keep", type=Path, default=Path("results/scale.jsonl"),
-                        help="what was measured (default: results/scale.jsonl)")
-    parser.add_argument("--out", type=Path, help="Markdown file whose table is renewed; without it "
-                        "the table is printed")
+    parser.add_argument(
+        "--scratch",
+        type=Path,
+        default=None,
+        help="folder for features and states on disk (default: the system's)",
+    )
+    parser.add_argument(
+        "--keep",
+        type=Path,
+        default=Path("results/scale.jsonl"),
+        help="what was measured (default: results/scale.jsonl)",
+    )
+    parser.add_argument(
+        "--out",
+        type=Path,
+        help="Markdown file whose table is renewed; without it the table is printed",
+    )
     parser.add_argument("--figure", type=Path)
     parser.add_argument("--sets", action="store_true", help="scores of some nodes instead")
     parser.add_argument("--share", type=float, help=argparse.SUPPRESS)
-    parser.add_argument("--one", nargs=3, metavar=("METHOD", "MODE", "EDGES"),
-                        help=argparse.SUPPRESS)
+    parser.add_argument(
+        "--one", nargs=3, metavar=("METHOD", "MODE", "EDGES"), help=argparse.SUPPRESS
+    )
     args = parser.parse_args()
     if args.one:
         args.method, args.mode, args.edges = args.one[0], args.one[1], float(args.one[2])
         from graphgym_srnc import parallel
+
         with parallel.processes():
             figures = measure(args)
             if parallel.first():
@@ -268,8 +349,9 @@ def main() -> None:
         return
     lines = args.keep.read_text().splitlines() if args.keep.exists() else []
     rows = list(map(json.loads, lines))
-    sizes = [size for size in (10.0 ** k for k in range(4, 9))
-             if args.min_edges <= size <= args.max_edges]
+    sizes = [
+        size for size in (10.0**k for k in range(4, 9)) if args.min_edges <= size <= args.max_edges
+    ]
     for method in args.methods:
         for mode in MODES:
             for size in sizes:
@@ -277,15 +359,28 @@ def main() -> None:
                 same = any(row.items() >= kind.items() for row in rows)
                 if same or size > LIMITS[mode]:
                     continue
-                row = run(args, "--one", method, mode, size, "--steps", args.steps,
-                          environment=ENVIRONMENT[mode])
+                row = run(
+                    args,
+                    "--one",
+                    method,
+                    mode,
+                    size,
+                    "--steps",
+                    args.steps,
+                    environment=ENVIRONMENT[mode],
+                )
                 if row is None:
                     break
                 rows.append(row)
                 args.keep.parent.mkdir(parents=True, exist_ok=True)
                 args.keep.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    rows.sort(key=lambda row: ((args.methods + [row["method"]]).index(row["method"]),
-                               list(MODES).index(row["mode"]), row["edges"]))
+    rows.sort(
+        key=lambda row: (
+            (args.methods + [row["method"]]).index(row["method"]),
+            list(MODES).index(row["mode"]),
+            row["edges"],
+        )
+    )
     if args.figure:
         draw(rows, args.figure)
     if args.out:

@@ -8,6 +8,7 @@ all decisions there, N + 1 classes, and its posterior is smoothed and corrected.
 are those of docs/results/data/runs.csv on the same splits. A line of `--results` is a finished run,
 which is not run again. GRAPHGYM_SRNC_DATA names the data folder.
 """
+
 from __future__ import annotations
 
 import argparse
@@ -40,8 +41,10 @@ FINDERS: dict[str, tuple[type[Method], dict[str, Any]]] = {
 CARRIED = {"smoothing": 10, "correction": "mean", "correction_power": 0.75}
 """The corrected GCN of the tables, and SRNC+'s own last step."""
 
-OURS = {"srnc-plus-source": "SRNC+, first iteration only",
-        "srnc-plus": "SRNC+, with iterations on the target"}
+OURS = {
+    "srnc-plus-source": "SRNC+, first iteration only",
+    "srnc-plus": "SRNC+, with iterations on the target",
+}
 
 
 def alone(task: ShiftTask) -> ShiftTask:
@@ -50,26 +53,41 @@ def alone(task: ShiftTask) -> ShiftTask:
     free[task.train] = False
     pool = free.nonzero().ravel()
     free[task.val] = False
-    return replace(task, target=task.source, val_graph=None, pool=pool, test=free.nonzero().ravel(),
-                   oracle=None)
+    return replace(
+        task,
+        target=task.source,
+        val_graph=None,
+        pool=pool,
+        test=free.nonzero().ravel(),
+        oracle=None,
+    )
 
 
 def with_decisions(task: ShiftTask, nodes: torch.Tensor, decided: torch.Tensor) -> ShiftTask:
     """Close-set shift of ``N + 1`` classes, with decisions on source nodes as labels."""
     label = task.source.y.clone()
     label[nodes] = decided
-    source = Data(x=task.source.x, edge_index=task.source.edge_index, y=label,
-                  num_nodes=len(label))
+    source = Data(x=task.source.x, edge_index=task.source.edge_index, y=label, num_nodes=len(label))
     train = torch.cat([task.train, nodes]).sort().values
-    return replace(task, source=source, val_graph=source, train=train, oracle=None,
-                   num_known=task.num_known + 1, open_set=False)
+    return replace(
+        task,
+        source=source,
+        val_graph=source,
+        train=train,
+        oracle=None,
+        num_known=task.num_known + 1,
+        open_set=False,
+    )
 
 
 def run(block: str, row: str, seed: int) -> dict[str, Any]:
     """One finished run."""
     changes = close_set.TABLES["both"][block] | {"seed": seed, "cross_graph.split_seed": seed}
-    task = build_task(load_config("paper/close_set/citation/erm",
-                                  [str(word) for pair in changes.items() for word in pair]))
+    task = build_task(
+        load_config(
+            "paper/close_set/citation/erm", [str(word) for pair in changes.items() for word in pair]
+        )
+    )
     kind, options = FINDERS[row]
     finder, source = kind(encoder=SPEC, **options), alone(task)
     trainer.fit(finder, source, seed=seed)
@@ -81,37 +99,71 @@ def run(block: str, row: str, seed: int) -> dict[str, Any]:
     trainer.fit(carrier, with_decisions(task, source.test, decided), seed=seed, selection="last")
     named = carrier.decide(carrier.predict(task.target))[task.test]
     found = classification_scores(named, task.target.y[task.test], task.num_known, True)
-    return {"block": block, "row": row, "seed": seed, "on_source": float(right.float().mean()),
-            **{metric: found[metric] for metric in ("micro_f1", "macro_recall")}}
+    return {
+        "block": block,
+        "row": row,
+        "seed": seed,
+        "on_source": float(right.float().mean()),
+        **{metric: found[metric] for metric in ("micro_f1", "macro_recall")},
+    }
 
 
 def table(results: list[dict[str, Any]], csv: Path) -> str:
     """Scores of each row, and SRNC+ less each, by direction and masked class."""
     ours = known(csv, "both")
     cells = {(r["block"], r["seed"]) for r in results}
-    rows = {row: {(r["block"], r["seed"]): r for r in results if r["row"] == row}
-            for row in FINDERS}
+    rows = {
+        row: {(r["block"], r["seed"]): r for r in results if r["row"] == row} for row in FINDERS
+    }
     for row, name in OURS.items():
         rows[name] = {cell: ours[cell[0], row][cell[1]]["test"] for cell in cells}
     last = rows[OURS["srnc-plus"]]
-    gaps = {row: [100 * (last[cell]["micro_f1"] - scores[cell]["micro_f1"]) for cell in scores]
-            for row, scores in rows.items() if scores is not last}
+    gaps = {
+        row: [100 * (last[cell]["micro_f1"] - scores[cell]["micro_f1"]) for cell in scores]
+        for row, scores in rows.items()
+        if scores is not last
+    }
     p, lines = tests(gaps), []
-    for row, scores in sorted(rows.items(), key=lambda item: -mean(
-            score["micro_f1"] for score in item[1].values())):
-        means = [f"{100 * mean(score[metric] for score in scores.values()):.1f}"
-                 if all(metric in score for score in scores.values()) else "-"
-                 for metric in ("on_source", "micro_f1", "macro_recall")]
+    for row, scores in sorted(
+        rows.items(), key=lambda item: -mean(score["micro_f1"] for score in item[1].values())
+    ):
+        means = [
+            f"{100 * mean(score[metric] for score in scores.values()):.1f}"
+            if all(metric in score for score in scores.values())
+            else "-"
+            for metric in ("on_source", "micro_f1", "macro_recall")
+        ]
         gap = gaps.get(row, [])
-        lines.append([row, len(scores), *means, f"{mean(gap):+.1f}" if gap else "-",
-                      wins(gap) if gap else "-", *p.get(row, "--")])
-    return markdown(["found on the source by", "n", "right on the source", "Micro-F1",
-                     "macro recall", "SRNC+ less it", "wins", "p Wilcoxon", "Holm"], lines)
+        lines.append(
+            [
+                row,
+                len(scores),
+                *means,
+                f"{mean(gap):+.1f}" if gap else "-",
+                wins(gap) if gap else "-",
+                *p.get(row, "--"),
+            ]
+        )
+    return markdown(
+        [
+            "found on the source by",
+            "n",
+            "right on the source",
+            "Micro-F1",
+            "macro recall",
+            "SRNC+ less it",
+            "wins",
+            "p Wilcoxon",
+            "Holm",
+        ],
+        lines,
+    )
 
 
 def begin() -> int:
-    options = argparse.ArgumentParser(description=__doc__,
-                                      formatter_class=argparse.RawDescriptionHelpFormatter)
+    options = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     add = options.add_argument
     add("--seeds", type=int, default=5, metavar="S")
     add("--results", type=Path, default=Path("results/source_first.jsonl"))
@@ -119,8 +171,12 @@ def begin() -> int:
     add("--out", type=Path, metavar="FILE", help="write the table here too, as .md or .csv")
     args = options.parse_args()
     torch.set_num_threads(1)
-    cells = ((block, row, seed) for seed in range(args.seeds) for block in close_set.TABLES["both"]
-             for row in FINDERS)
+    cells = (
+        (block, row, seed)
+        for seed in range(args.seeds)
+        for block in close_set.TABLES["both"]
+        for row in FINDERS
+    )
     results = finished(args.results, ("block", "row", "seed"), cells, run)
     publish(table(results, args.csv), args.out)
     return 0

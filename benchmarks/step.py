@@ -4,6 +4,7 @@ graph in the same process.
 A step is forward, loss, backward and optimiser. ``speed.py`` calls this; it prints the seconds of
 each step as JSON.
 """
+
 from __future__ import annotations
 
 import argparse
@@ -42,11 +43,15 @@ def load(graph: str) -> tuple[Data, Tensor, int]:
     rng = np.random.RandomState(0)
     shares = block_model.class_shares(ARXIV["classes"], 3.0, rng)
     data = block_model.dcsbm(
-        num_nodes=ARXIV["nodes"], shares=shares, topics=np.ones((ARXIV["classes"], 2)), rng=rng,
-        avg_degree=2 * ARXIV["edges"] / ARXIV["nodes"])
+        num_nodes=ARXIV["nodes"],
+        shares=shares,
+        topics=np.ones((ARXIV["classes"], 2)),
+        rng=rng,
+        avg_degree=2 * ARXIV["edges"] / ARXIV["nodes"],
+    )
     features = rng.standard_normal((ARXIV["nodes"], ARXIV["features"])).astype(np.float32)
     data.x = torch.from_numpy(features)
-    train = torch.from_numpy(rng.permutation(ARXIV["nodes"])[:ARXIV["train"]])
+    train = torch.from_numpy(rng.permutation(ARXIV["nodes"])[: ARXIV["train"]])
     return data, train, ARXIV["classes"]
 
 
@@ -60,9 +65,11 @@ def ours(layer: str, data: Data, nodes: Tensor | None, num_outputs: int) -> Step
     spec = backbones.EncoderSpec(kind=LAYERS[layer])
     graph = backbones.prepare(data, spec.features)
     model = backbones.build(spec, graph.num_features, num_outputs).to(graph.device)
-    view, label, optimizer = model.view(graph,
-                                        nodes), data.y if nodes is None else data.y[nodes], adam(
-                                            model.parameters())
+    view, label, optimizer = (
+        model.view(graph, nodes),
+        data.y if nodes is None else data.y[nodes],
+        adam(model.parameters()),
+    )
     # A real graph has a few nodes without a label.
     label = label.where(label >= 0, 0)
 
@@ -71,6 +78,7 @@ def ours(layer: str, data: Data, nodes: Tensor | None, num_outputs: int) -> Step
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
+
     return step
 
 
@@ -79,12 +87,22 @@ def modularity(layer: str, data: Data, nodes: Tensor, num_outputs: int) -> Step:
     it."""
     spec = replace(backbones.EncoderSpec(kind=LAYERS[layer]), act="selu", skip=True)
     graph = backbones.prepare(data, spec.features)
-    cluster = ClusterGNN(spec, 16, num_outputs, graph, graph, resolution=1.0, collapse=1.0,
-                         modularity_weight=1.0, lr=0.01)
+    cluster = ClusterGNN(
+        spec,
+        16,
+        num_outputs,
+        graph,
+        graph,
+        resolution=1.0,
+        collapse=1.0,
+        modularity_weight=1.0,
+        lr=0.01,
+    )
     view = cluster.encoder.view(graph)
 
     def loss() -> dict[str, Tensor]:
         return {"loss": cluster.target_loss(cluster.encoder(view).log_softmax(1))}
+
     return lambda: minimise(cluster.encoder, cluster.optimizer, loss, 1)
 
 
@@ -92,17 +110,31 @@ class Plain(nn.Module):
     """What a script on PyG does: two cached convolutions with dropout between them, on dense
     features."""
 
-    def __init__(self, layer: str, in_dim: int, out_dim: int, hidden: int = 256, heads: int = 8,
-                 dropout: float = 0.5) -> None:
+    def __init__(
+        self,
+        layer: str,
+        in_dim: int,
+        out_dim: int,
+        hidden: int = 256,
+        heads: int = 8,
+        dropout: float = 0.5,
+    ) -> None:
         super().__init__()
         self.dropout = dropout
-        self.layers = nn.ModuleList({
-            "gcn": lambda: [pyg.GCNConv(in_dim, hidden, cached=True),
-                            pyg.GCNConv(hidden, out_dim, cached=True)],
-            "sage": lambda: [pyg.SAGEConv(in_dim, hidden), pyg.SAGEConv(hidden, out_dim)],
-            "gat": lambda: [pyg.GATConv(in_dim, hidden // heads, heads),
-                            pyg.GATConv(hidden, out_dim)],
-            "sgc": lambda: [pyg.SGConv(in_dim, out_dim, K=2, cached=True)]}[layer]())
+        self.layers = nn.ModuleList(
+            {
+                "gcn": lambda: [
+                    pyg.GCNConv(in_dim, hidden, cached=True),
+                    pyg.GCNConv(hidden, out_dim, cached=True),
+                ],
+                "sage": lambda: [pyg.SAGEConv(in_dim, hidden), pyg.SAGEConv(hidden, out_dim)],
+                "gat": lambda: [
+                    pyg.GATConv(in_dim, hidden // heads, heads),
+                    pyg.GATConv(hidden, out_dim),
+                ],
+                "sgc": lambda: [pyg.SGConv(in_dim, out_dim, K=2, cached=True)],
+            }[layer]()
+        )
 
     def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
         for number, layer in enumerate(self.layers):
@@ -137,8 +169,9 @@ def _dense(data: Data) -> Tensor:
     return data.x.to_dense() if data.x.layout != torch.strided else data.x
 
 
-def _plain(layer: str, x: Tensor, edges: Tensor, y: Tensor, nodes: Tensor,
-           num_outputs: int) -> Step:
+def _plain(
+    layer: str, x: Tensor, edges: Tensor, y: Tensor, nodes: Tensor, num_outputs: int
+) -> Step:
     model, label = Plain(layer, x.size(1), num_outputs).to(x.device), y[nodes]
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01, weight_decay=5e-4)
 
@@ -146,6 +179,7 @@ def _plain(layer: str, x: Tensor, edges: Tensor, y: Tensor, nodes: Tensor,
         optimizer.zero_grad()
         F.cross_entropy(model(x, edges)[nodes], label).backward()
         optimizer.step()
+
     return step
 
 
@@ -155,12 +189,14 @@ def stock(layer: str, data: Data, nodes: Tensor, num_outputs: int) -> Step:
     from stock import configure
     from torch_geometric.graphgym.config import cfg
     from torch_geometric.graphgym.model_builder import create_model
+
     configure("gnn.layer_type", LAYERS[layer])
     model = create_model(dim_in=data.num_features, dim_out=num_outputs).to(nodes.device)
     (optimizer,), _ = model.configure_optimizers()
     data = copy.copy(data)
-    data.train_mask = torch.zeros(data.num_nodes, dtype=torch.bool,
-                                  device=nodes.device).index_fill_(0, nodes, True)
+    data.train_mask = torch.zeros(
+        data.num_nodes, dtype=torch.bool, device=nodes.device
+    ).index_fill_(0, nodes, True)
     spec = backbones.EncoderSpec()
     assert (cfg.gnn.dim_inner, cfg.gnn.layers_mp) == (spec.hidden, spec.layers)
 
@@ -170,14 +206,18 @@ def stock(layer: str, data: Data, nodes: Tensor, num_outputs: int) -> Step:
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
+
     return step
 
 
 CONTESTANTS: dict[str, Callable[[str, Data, Tensor, int], Step]] = {
-    "labelled": ours, "all": lambda layer, data, nodes, num_outputs: ours(layer, data, None,
-                                                                          num_outputs),
-                                                                          "modularity": modularity,
-    "plain": plain, "csr": csr, "stock": stock}
+    "labelled": ours,
+    "all": lambda layer, data, nodes, num_outputs: ours(layer, data, None, num_outputs),
+    "modularity": modularity,
+    "plain": plain,
+    "csr": csr,
+    "stock": stock,
+}
 
 
 def main() -> None:
@@ -188,13 +228,18 @@ def main() -> None:
     parser.add_argument("--layer", choices=LAYERS, default="gcn")
     parser.add_argument("--contestants", nargs="+", choices=CONTESTANTS, default=list(CONTESTANTS))
     parser.add_argument("--rounds", type=int, default=20)
-    parser.add_argument("--block", type=int, default=5,
-                        help="steps in a row, whose mean is one figure")
+    parser.add_argument(
+        "--block", type=int, default=5, help="steps in a row, whose mean is one figure"
+    )
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--cpu-time", action="store_true",
-                        help="seconds of the processor, with one thread")
-    parser.add_argument("--keep-memory", action="store_true",
-                        help="all keep the memory that they free, as graphgym-srnc run does")
+    parser.add_argument(
+        "--cpu-time", action="store_true", help="seconds of the processor, with one thread"
+    )
+    parser.add_argument(
+        "--keep-memory",
+        action="store_true",
+        help="all keep the memory that they free, as graphgym-srnc run does",
+    )
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     args = parser.parse_args()
     # A GPU works on after a step returns.
@@ -206,8 +251,9 @@ def main() -> None:
     torch.manual_seed(0)
     data, nodes, num_outputs = load(args.graph)
     data, nodes = copy.copy(data).to(args.device), nodes.to(args.device)
-    steps = {name: CONTESTANTS[name](args.layer, data, nodes, num_outputs)
-             for name in args.contestants}
+    steps = {
+        name: CONTESTANTS[name](args.layer, data, nodes, num_outputs) for name in args.contestants
+    }
     seconds: dict[str, list[float]] = {name: [] for name in steps}
     for number in range(args.rounds + 1):
         for name, step in steps.items():

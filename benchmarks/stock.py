@@ -4,6 +4,7 @@ its own process.
 The same few lines as PyG's public ``graphgym/main.py``, rewritten, with the config in code. Nothing
 of this package is imported.
 """
+
 from __future__ import annotations
 
 import argparse
@@ -17,10 +18,26 @@ from torch_geometric.graphgym.model_builder import create_model
 from torch_geometric.graphgym.train import GraphGymDataModule, train
 from torch_geometric.graphgym.utils import agg_runs, auto_select_device, params_count
 
-PLAIN_GCN = ["gnn.layer_type", "gcnconv", "gnn.layers_mp", 2, "gnn.dim_inner", 256, "gnn.dropout",
-             0.5, "gnn.batchnorm", False,
-             "gnn.l2norm", False, "optim.max_epoch", 200, "accelerator", "cpu",
-             "tensorboard_agg", False]
+PLAIN_GCN = [
+    "gnn.layer_type",
+    "gcnconv",
+    "gnn.layers_mp",
+    2,
+    "gnn.dim_inner",
+    256,
+    "gnn.dropout",
+    0.5,
+    "gnn.batchnorm",
+    False,
+    "gnn.l2norm",
+    False,
+    "optim.max_epoch",
+    200,
+    "accelerator",
+    "cpu",
+    "tensorboard_agg",
+    False,
+]
 """Everything else is GraphGym's default: Adam, transductive, public split, checkpoints on,
 validation each epoch.
 

@@ -7,6 +7,7 @@ two, in one process, first alone, then beside a process for each core that does 
 The least time of a step is that of a moment in which nothing else ran, the median what a user of
 this machine waits for. ``environment.SECOND_THREAD`` is chosen by both ratios.
 """
+
 from __future__ import annotations
 
 import argparse
@@ -37,15 +38,21 @@ def graph(edges: int) -> Data:
     nodes = edges // DEGREE
     one, other = torch.randint(nodes, (2, edges // 2), generator=generator)
     edge_index = torch.stack([torch.cat([one, other]), torch.cat([other, one])])
-    return Data(x=torch.randn(nodes, FEATURES, generator=generator), edge_index=edge_index,
-                y=torch.randint(CLASSES, (nodes,), generator=generator), num_nodes=nodes)
+    return Data(
+        x=torch.randn(nodes, FEATURES, generator=generator),
+        edge_index=edge_index,
+        y=torch.randint(CLASSES, (nodes,), generator=generator),
+        num_nodes=nodes,
+    )
 
 
 @contextmanager
 def busy(wanted: bool) -> Iterator[None]:
     """Keep each core busy with a process of its own meanwhile."""
-    processes = [subprocess.Popen([sys.executable, "-c", "while True: pass"])
-                 for _ in range(wanted * (os.cpu_count() or 1))]
+    processes = [
+        subprocess.Popen([sys.executable, "-c", "while True: pass"])
+        for _ in range(wanted * (os.cpu_count() or 1))
+    ]
     try:
         yield
     finally:
@@ -75,14 +82,26 @@ def times(data: Data, seconds: float) -> dict[int, list[float]]:
 
 def main() -> None:
     """Measure each size alone and beside other work; print the table."""
-    parser = argparse.ArgumentParser(description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--edges", type=int, nargs="+", default=SIZES, metavar="E",
-                        help="directions of edges (default: 10^4 to 3 * 10^6)")
-    parser.add_argument("--seconds", type=float, default=10,
-                        help="of each size and state (default: 10)")
-    parser.add_argument("--out", type=Path, metavar="FILE",
-                        help="a markdown file to write the table to, between its marks")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--edges",
+        type=int,
+        nargs="+",
+        default=SIZES,
+        metavar="E",
+        help="directions of edges (default: 10^4 to 3 * 10^6)",
+    )
+    parser.add_argument(
+        "--seconds", type=float, default=10, help="of each size and state (default: 10)"
+    )
+    parser.add_argument(
+        "--out",
+        type=Path,
+        metavar="FILE",
+        help="a markdown file to write the table to, between its marks",
+    )
     args = parser.parse_args()
     if args.out:
         _pages.check(args.out, "threads.py")
@@ -93,15 +112,28 @@ def main() -> None:
                 loads.setdefault(state, []).append(os.getloadavg()[0])
                 taken = times(graph(edges), args.seconds)
                 least, middle = ([of(taken[n]) for n in (1, 2)] for of in (min, median))
-                cells = [cell for pair in (least, middle) for cell in
-                         (*(f"{figure:,.1f}" for figure in pair), f"{pair[0] / pair[1]:.2f}")]
+                cells = [
+                    cell
+                    for pair in (least, middle)
+                    for cell in (*(f"{figure:,.1f}" for figure in pair), f"{pair[0] / pair[1]:.2f}")
+                ]
                 rows.append((f"{edges:,}", state, *cells))
                 print(*rows[-1], f"load {os.getloadavg()[0]:.1f}", flush=True)
     told = "; ".join(f"{state} {min(own):.1f} to {max(own):.1f}" for state, own in loads.items())
-    head = ("directions of edges", "machine", "least ms, 1 thread", "2 threads", "1 / 2",
-            "median ms, 1 thread", "2 threads", "1 / 2")
-    text = (f"On {os.cpu_count()} cores. Load of the machine over "
-            f"the last minute: {told}.\n\n{_pages.table(head, rows)}")
+    head = (
+        "directions of edges",
+        "machine",
+        "least ms, 1 thread",
+        "2 threads",
+        "1 / 2",
+        "median ms, 1 thread",
+        "2 threads",
+        "1 / 2",
+    )
+    text = (
+        f"On {os.cpu_count()} cores. Load of the machine over "
+        f"the last minute: {told}.\n\n{_pages.table(head, rows)}"
+    )
     print(text)
     if args.out:
         _pages.write(args.out, "threads.py", text)

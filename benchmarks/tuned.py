@@ -9,6 +9,7 @@ validation alone; then the chosen setting is run on split seeds 0 and on, and te
 command resumes. `results.py` makes docs/results/tuned.md of the file of scores. GRAPHGYM_SRNC_DATA
 names the data folder.
 """
+
 from __future__ import annotations
 
 import argparse
@@ -82,8 +83,19 @@ class Plan(NamedTuple):
     metric: str = "micro_f1"
 
 
-OPEN = ("erm", "gnnsafe", "pgl-gcn", "srnc-plus", "nodesafe", "grasp", "doc",
-        "openmax", "g2pxy", "openwgl", "srnc")
+OPEN = (
+    "erm",
+    "gnnsafe",
+    "pgl-gcn",
+    "srnc-plus",
+    "nodesafe",
+    "grasp",
+    "doc",
+    "openmax",
+    "g2pxy",
+    "openwgl",
+    "srnc",
+)
 CLOSE = ("erm", "dann", "grade", "cmd", "srnc-plus", "pairalign", "a2gnn", "adalign", "udagcn")
 LOCALIZED = ("erm", "cmd", "dann", "srgnn", "srnc", "srnc-plus")
 OVER_TIME = ("erm", "cmd", "dann", "strurw", "pairalign", "srnc-plus")
@@ -92,20 +104,44 @@ OCNNC = ("erm", "gnnsafe", "nodesafe", "pgl", "dann", "srnc-plus", "uaga")
 
 
 def _open(graph: str) -> Plan:
-    return Plan(f"{open_set.GRAPHS[graph]}, open-set", {row: open_set.ROWS[row] for row in OPEN},
-                f"paper/open_set/{graph}-{{}}", {graph: {}}, (graph,), range(100, 102), range(10),
-                "target_val", "open_set")
+    return Plan(
+        f"{open_set.GRAPHS[graph]}, open-set",
+        {row: open_set.ROWS[row] for row in OPEN},
+        f"paper/open_set/{graph}-{{}}",
+        {graph: {}},
+        (graph,),
+        range(100, 102),
+        range(10),
+        "target_val",
+        "open_set",
+    )
 
 
-def _close(table: str, rows: tuple[str, ...], tuned_on: tuple[str, ...],
-           selection: str = "target_modularity", **rest: Any) -> Plan:
+def _close(
+    table: str,
+    rows: tuple[str, ...],
+    tuned_on: tuple[str, ...],
+    selection: str = "target_modularity",
+    **rest: Any,
+) -> Plan:
     # The selector is the plan's: a block says what is learnt, not how.
-    blocks = {block: {key: value for key, value in changes.items() if key != "train.selection"}
-              for block, changes in close_set.TABLES[table].items()}
+    blocks = {
+        block: {key: value for key, value in changes.items() if key != "train.selection"}
+        for block, changes in close_set.TABLES[table].items()
+    }
     entries = close_set.rows_of(table)
-    return Plan(close_set.TITLES[table], {row: entries[row] for row in rows},
-                f"{close_set.CONFIGS[table]}/{{}}", blocks, tuned_on, range(100, 101),
-                range(5), selection, table, **rest)
+    return Plan(
+        close_set.TITLES[table],
+        {row: entries[row] for row in rows},
+        f"{close_set.CONFIGS[table]}/{{}}",
+        blocks,
+        tuned_on,
+        range(100, 101),
+        range(5),
+        selection,
+        table,
+        **rest,
+    )
 
 
 TABLES = {
@@ -152,9 +188,13 @@ def record(table: str, row: str, args: argparse.Namespace) -> Study | None:
     one = next(iter(json.loads(file.read_text(encoding="utf-8"))["methods"].values()))
     before, trials = one["default"], one["trials"]
     changed = ", ".join(f"{key} {new}" for key, (_, new) in one["changed"].items())
-    return Study(len(trials), sum(trial["seconds"] for trial in trials),
-                 "" if before is None else f"{100 * before:.1f}", f"{100 * one['validation']:.1f}",
-                 changed or "as it was")
+    return Study(
+        len(trials),
+        sum(trial["seconds"] for trial in trials),
+        "" if before is None else f"{100 * before:.1f}",
+        f"{100 * one['validation']:.1f}",
+        changed or "as it was",
+    )
 
 
 def studies(args: argparse.Namespace) -> dict[tuple[str, str], Study]:
@@ -189,12 +229,28 @@ def tune(table: str, row: str, args: argparse.Namespace) -> int:
         return 0
     _, config, changes = plan.rows[row]
     blocks = [words(plan.blocks[block]) for block in plan.tuned_on]
-    status = command([
-        "tune", "--cfg", plan.cfg.format(config), "--trials", str(args.trials),
-        "--seeds", f"{plan.tuning[0]}-{plan.tuning[-1]}", "--selection", plan.selection,
-        "--jobs", str(args.jobs), "--out-dir", str(folder.parent), "--name", folder.name,
-        *(word for block in blocks if block for word in ("--block", " ".join(block))),
-        *words(changes), *args.set])
+    status = command(
+        [
+            "tune",
+            "--cfg",
+            plan.cfg.format(config),
+            "--trials",
+            str(args.trials),
+            "--seeds",
+            f"{plan.tuning[0]}-{plan.tuning[-1]}",
+            "--selection",
+            plan.selection,
+            "--jobs",
+            str(args.jobs),
+            "--out-dir",
+            str(folder.parent),
+            "--name",
+            folder.name,
+            *(word for block in blocks if block for word in ("--block", " ".join(block))),
+            *words(changes),
+            *args.set,
+        ]
+    )
     if status > 1:
         sys.exit(status)  # interrupted, or an argument is wrong: the next row would fare no better
     return status
@@ -205,13 +261,19 @@ def cells(table: str, row: str, args: argparse.Namespace) -> dict[str, Cell]:
     plan = TABLES[table]
     cfg = next((study(table, row, args) / "tuned").glob("*.yaml"), None)
     seeds = range(args.splits or len(plan.reported))
-    return {block: Cell("report", f"{table}-{block}-{row}", str(cfg), changes, seeds)
-            for block, changes in plan.blocks.items() if cfg}
+    return {
+        block: Cell("report", f"{table}-{block}-{row}", str(cfg), changes, seeds)
+        for block, changes in plan.blocks.items()
+        if cfg
+    }
 
 
 def rows_of(table: str, args: argparse.Namespace) -> list[str]:
-    return [row for row in TABLES[table].rows
-            if any(fnmatch(row, pattern) for pattern in args.only.split(","))]
+    return [
+        row
+        for row in TABLES[table].rows
+        if any(fnmatch(row, pattern) for pattern in args.only.split(","))
+    ]
 
 
 def found(table: str, args: argparse.Namespace) -> Table:
@@ -228,8 +290,10 @@ def found(table: str, args: argparse.Namespace) -> Table:
 
 def score(blocks: dict[str, Results], metric: str) -> str:
     """Mean over blocks of a test score in %; over one block with the standard deviation."""
-    values = [[100 * result["test"][metric] for result in results.values()
-               if metric in result["test"]] for results in blocks.values()]
+    values = [
+        [100 * result["test"][metric] for result in results.values() if metric in result["test"]]
+        for results in blocks.values()
+    ]
     if not all(values):
         return "-"
     spread = f" ± {mean_std(values[0])[1]:.1f}" * (len(values) == 1)
@@ -238,13 +302,15 @@ def score(blocks: dict[str, Results], metric: str) -> str:
 
 def gaps(plan: Plan, ours: dict[str, Results], others: dict[str, Results]) -> list[float]:
     """Differences of scores by masked set or run; means of blocks where splits are no draws."""
-    pairs = [differences(ours[block], others[block], plan.metric) for block in ours
-             if block in others]
+    pairs = [
+        differences(ours[block], others[block], plan.metric) for block in ours if block in others
+    ]
     return list(chain(*pairs)) if plan.drawn else list(map(mean, filter(None, pairs)))
 
 
-def scores_table(table: str, runs: Table, of: dict[tuple[str, str], Study],
-                 args: argparse.Namespace) -> str:
+def scores_table(
+    table: str, runs: Table, of: dict[tuple[str, str], Study], args: argparse.Namespace
+) -> str:
     """The rows with their scores, their cost and their tests, the leader first."""
     plan = TABLES[table]
     order = leading(runs, plan.metric)
@@ -259,20 +325,47 @@ def scores_table(table: str, runs: Table, of: dict[tuple[str, str], Study],
     for row in order:
         blocks, one = runs[row], of[table, row]
         every = [result for results in blocks.values() for result in results.values()]
-        before = {block: {seed: result for seed, result in hand.get((block, row), {}).items()
-                          if seed in results} for block, results in blocks.items()}
-        line = [marked(row, plan.rows[row][0]), min(map(len, blocks.values())),
-                *(score(blocks, metric) for metric in (plan.metric, "macro_recall"))]
+        before = {
+            block: {
+                seed: result
+                for seed, result in hand.get((block, row), {}).items()
+                if seed in results
+            }
+            for block, results in blocks.items()
+        }
+        line = [
+            marked(row, plan.rows[row][0]),
+            min(map(len, blocks.values())),
+            *(score(blocks, metric) for metric in (plan.metric, "macro_recall")),
+        ]
         if "unknown_auroc" in every[0]["test"]:
             line.append(score(blocks, "unknown_auroc"))
         values = pairs.get(row, [])
-        line += [score(before, plan.metric).partition(" ")[0],
-                 f"{mean(values):+.1f}" if values else "-", wins(values), *p.get(row, "--"),
-                 one.trials, f"{one.seconds:.0f}",
-                 f"{mean(result['seconds'] for result in every):.1f}"]
+        line += [
+            score(before, plan.metric).partition(" ")[0],
+            f"{mean(values):+.1f}" if values else "-",
+            wins(values),
+            *p.get(row, "--"),
+            one.trials,
+            f"{one.seconds:.0f}",
+            f"{mean(result['seconds'] for result in every):.1f}",
+        ]
         lines.append(line)
-    head = ["method", "n", close_set.METRIC_NAMES[plan.metric], "macro recall", "AUROC", "by hand",
-            "less best other", "wins", "p Wilcoxon", "Holm", "trials", "tuning s", "s a run"]
+    head = [
+        "method",
+        "n",
+        close_set.METRIC_NAMES[plan.metric],
+        "macro recall",
+        "AUROC",
+        "by hand",
+        "less best other",
+        "wins",
+        "p Wilcoxon",
+        "Holm",
+        "trials",
+        "tuning s",
+        "s a run",
+    ]
     if len(lines[0]) < len(head):
         head.remove("AUROC")
     return markdown(head, lines)
@@ -280,13 +373,21 @@ def scores_table(table: str, runs: Table, of: dict[tuple[str, str], Study],
 
 def settings_table(table: str, rows: list[str], of: dict[tuple[str, str], Study]) -> str:
     """What was chosen for each row."""
-    lines = [[marked(row, TABLES[table].rows[row][0]), of[table, row].default or "-",
-              of[table, row].chosen, of[table, row].changed] for row in rows]
+    lines = [
+        [
+            marked(row, TABLES[table].rows[row][0]),
+            of[table, row].default or "-",
+            of[table, row].chosen,
+            of[table, row].changed,
+        ]
+        for row in rows
+    ]
     return markdown(["method", "its config", "chosen", "what was changed"], lines)
 
 
-def table_text(table: str, of: dict[tuple[str, str], Study],
-               args: argparse.Namespace) -> tuple[str, list[dict[str, Any]]]:
+def table_text(
+    table: str, of: dict[tuple[str, str], Study], args: argparse.Namespace
+) -> tuple[str, list[dict[str, Any]]]:
     """One table, and the results it is made of."""
     plan = TABLES[table]
     runs = {row: blocks for row, blocks in found(table, args).items() if (table, row) in of}
@@ -295,14 +396,22 @@ def table_text(table: str, of: dict[tuple[str, str], Study],
     if args.csv:
         save_csv(args.csv, f"tuned-{plan.hand}", runs)
     on = ", ".join(close_set.BLOCKS.get(block, block) for block in plan.tuned_on)
-    text = (f"### {plan.title}, tuned by machine\n\n{args.trials} trials a row on {on}, split seeds"
-            f" {plan.tuning[0]} to {plan.tuning[-1]}, selector `{plan.selection}`; reported split"
-            f" seeds 0 to {(args.splits or len(plan.reported)) - 1}.\n\n"
-            + scores_table(table, runs, of, args))
-    text += ("What was chosen, and the selector's score in %, means over the tuning seeds:\n\n"
-             + settings_table(table, leading(runs, plan.metric), of))
-    return text, [result for blocks in runs.values() for results in blocks.values()
-                  for result in results.values()]
+    text = (
+        f"### {plan.title}, tuned by machine\n\n{args.trials} trials a row on {on}, split seeds"
+        f" {plan.tuning[0]} to {plan.tuning[-1]}, selector `{plan.selection}`; reported split"
+        f" seeds 0 to {(args.splits or len(plan.reported)) - 1}.\n\n"
+        + scores_table(table, runs, of, args)
+    )
+    text += (
+        "What was chosen, and the selector's score in %, means over the tuning seeds:\n\n"
+        + settings_table(table, leading(runs, plan.metric), of)
+    )
+    return text, [
+        result
+        for blocks in runs.values()
+        for results in blocks.values()
+        for result in results.values()
+    ]
 
 
 def begin() -> int:
@@ -312,8 +421,13 @@ def begin() -> int:
     add("--only", default="*", metavar="ROW,...", help="patterns of rows")
     add("--trials", type=int, default=20, help="of each row (default: %(default)s)")
     add("--splits", type=int, metavar="N", help="reported split seeds (default: the table's)")
-    add("--csv", type=Path, metavar="FILE", help="scores of every run are added to it, and to"
-        f" {STUDIES} beside it what the studies found; what only they have is in the tables too")
+    add(
+        "--csv",
+        type=Path,
+        metavar="FILE",
+        help="scores of every run are added to it, and to"
+        f" {STUDIES} beside it what the studies found; what only they have is in the tables too",
+    )
     args = options.parse_args()
     args.tables = args.tables or list(TABLES)
     for table in args.tables:
@@ -338,7 +452,8 @@ def begin() -> int:
             " difference to the first row, and of the first row to the second; wins and two-sided p"
             " count masked sets, directions or runs, Holm over the rows. *Tuning s*: of all trials"
             " together. Seconds were taken beside other work: an upper bound. "
-            f"{UNPROVEN}\n\n{provenance(every)}")
+            f"{UNPROVEN}\n\n{provenance(every)}"
+        )
     publish(text, args.out)
     return min(failed, 1)
 

@@ -6,6 +6,7 @@ Every result below the folder is found. Of each method and each of its settings 
 are repeated, on as many data sets as there are, from the configs in their records. Exit status 1 if
 a number differs or a run fails.
 """
+
 from __future__ import annotations
 
 import argparse
@@ -88,8 +89,10 @@ def cell(stored: Stored, name: str, out_dir: str) -> plan.Cell:
 def compared(result: store.Result) -> dict[str, Any]:
     """The part of a record that must be equal."""
     found = {key: result[key] for key in COMPARED if key in result}
-    found["history"] = [{key: value for key, value in episode.items() if key != "seconds"}
-                        for episode in result["history"]]
+    found["history"] = [
+        {key: value for key, value in episode.items() if key != "seconds"}
+        for episode in result["history"]
+    ]
     if result.get("verdict"):
         found["verdict"] = result["verdict"]["figures"]
     return found
@@ -101,12 +104,16 @@ def difference(old: Any, new: Any, place: str = "") -> tuple[str, Any, Any] | No
     A score that the older one lacks is no difference.
     """
     if isinstance(old, dict) and isinstance(new, dict):
-        pairs = [(f"{place}.{key}", old.get(key, ABSENT), new.get(key, ABSENT))
-                 for key in dict.fromkeys([*old, *new])
-                 if (key in new or key not in UNRECORDED) and (key in old or key not in ADDED)]
+        pairs = [
+            (f"{place}.{key}", old.get(key, ABSENT), new.get(key, ABSENT))
+            for key in dict.fromkeys([*old, *new])
+            if (key in new or key not in UNRECORDED) and (key in old or key not in ADDED)
+        ]
     elif isinstance(old, list) and isinstance(new, list):
-        pairs = [(f"{place}[{i}]", *pair)
-                 for i, pair in enumerate(zip_longest(old, new, fillvalue=ABSENT))]
+        pairs = [
+            (f"{place}[{i}]", *pair)
+            for i, pair in enumerate(zip_longest(old, new, fillvalue=ABSENT))
+        ]
     else:
         both_nan = all(isinstance(value, float) and math.isnan(value) for value in (old, new))
         return None if both_nan or old == new else (place.lstrip("."), old, new)
@@ -139,22 +146,38 @@ def repeat(runs: Sequence[Stored], jobs: int) -> dict[Path, str]:
                     new = store.read_result(Path(folder, outcome.job.name, str(outcome.job.seed)))
                     old, new = compared(result), compared(new)
                     found = difference(old, {key: new.get(key, ABSENT) for key in old})
-                    verdicts[path] = "" if found is None else (
-                        "{}: {!r} there, {!r} now; ".format(*found)
-                        + f"test scores differ by {gap(old['test'], new['test']):.2g} at most")
+                    verdicts[path] = (
+                        ""
+                        if found is None
+                        else (
+                            "{}: {!r} there, {!r} now; ".format(*found)
+                            + f"test scores differ by {gap(old['test'], new['test']):.2g} at most"
+                        )
+                    )
                 progress.finish(f"{path}: {verdicts[path]}", bool(verdicts[path]))
     return verdicts
 
 
 def main(words: Sequence[str] | None = None) -> int:
     """Find, repeat, compare, print."""
-    parser = argparse.ArgumentParser(description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("folder", type=Path, metavar="DIR", help="a folder of stored results")
-    parser.add_argument("--per-method", type=int, default=1, metavar="N",
-                        help="runs of each method and setting (default: %(default)s)")
-    parser.add_argument("--jobs", type=int, default=1, metavar="J",
-                        help="processes at a time (default: %(default)s)")
+    parser.add_argument(
+        "--per-method",
+        type=int,
+        default=1,
+        metavar="N",
+        help="runs of each method and setting (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--jobs",
+        type=int,
+        default=1,
+        metavar="J",
+        help="processes at a time (default: %(default)s)",
+    )
     args = parser.parse_args(words)
     runs = choose(list(find(args.folder)), args.per_method)
     if not runs:
@@ -163,8 +186,10 @@ def main(words: Sequence[str] | None = None) -> int:
 
     every = Counter(stored.result["method"] for stored in runs)
     differing = Counter(stored.result["method"] for stored in runs if verdicts[stored.path])
-    counts = [(method, number, number - differing[method], differing[method])
-              for method, number in sorted(every.items())]
+    counts = [
+        (method, number, number - differing[method], differing[method])
+        for method, number in sorted(every.items())
+    ]
     counts.append(("all", *map(sum, list(zip(*counts))[1:])))
     print(markdown([("method", "runs", "equal", "differing"), *(map(str, row) for row in counts)]))
     for path, text in verdicts.items():

@@ -2,6 +2,7 @@
 
 Usage: ``pip install -e ".[docs]" && mkdocs build --strict``.
 """
+
 from __future__ import annotations
 
 import base64
@@ -29,9 +30,11 @@ NOTEBOOK = "tutorials/python.ipynb"
 """The tutorial that is a notebook; its page has the suffix ``.md``."""
 
 SHIFTS = {
-    "any": "erm iid srnc srnc_plus", "open-set": "pgl doc openwgl g2pxy nodesafe",
+    "any": "erm iid srnc srnc_plus",
+    "open-set": "pgl doc openwgl g2pxy nodesafe",
     "close-set": "dann grade cmd mmd coral srgnn strurw a2gnn adalign udagcn pairalign",
-    "open-set between two graphs": "uaga"}
+    "open-set between two graphs": "uaga",
+}
 """Methods by the kind of shift that they were designed for, in the order of the table."""
 
 WITHOUT_TARGET = ("erm", "doc", "g2pxy", "nodesafe")
@@ -48,34 +51,54 @@ FOLDERS = {
     "close_set": "Close-set shift between two synthetic graphs",
     "close_set/arxiv_like": "Shift over time: a synthetic growing graph",
     "reproduction": "Protocols of other papers",
-    "testing": "Tiny runs of every method, for tests"}
+    "testing": "Tiny runs of every method, for tests",
+}
 """Folders of the shipped configs, and what they are for."""
 
 PUBLIC = {
-    "Estimator": "graphgym_srnc.api.Estimator", "OnNodes": "graphgym_srnc.OnNodes",
-    "load": "graphgym_srnc.load", "from_frames": "graphgym_srnc.from_frames",
-    "from_networkx": "graphgym_srnc.from_networkx", "results": "graphgym_srnc.results",
-    "plot": "graphgym_srnc.plot", "ShiftTask": "graphgym_srnc.task.ShiftTask",
-    "Sizes": "graphgym_srnc.task.Sizes", "InputError": "graphgym_srnc.errors.InputError",
+    "Estimator": "graphgym_srnc.api.Estimator",
+    "OnNodes": "graphgym_srnc.OnNodes",
+    "load": "graphgym_srnc.load",
+    "from_frames": "graphgym_srnc.from_frames",
+    "from_networkx": "graphgym_srnc.from_networkx",
+    "results": "graphgym_srnc.results",
+    "plot": "graphgym_srnc.plot",
+    "ShiftTask": "graphgym_srnc.task.ShiftTask",
+    "Sizes": "graphgym_srnc.task.Sizes",
+    "InputError": "graphgym_srnc.errors.InputError",
     "Method": "graphgym_srnc.methods.base.Method",
     "Supervised": "graphgym_srnc.methods.supervised.Supervised",
-    "Scored": "graphgym_srnc.methods.scores.Scored"}
+    "Scored": "graphgym_srnc.methods.scores.Scored",
+}
 """Public names beside the estimators of methods."""
 
-PARTS = {"task": "Tasks", "shifts": "Shifts", "methods": "Methods",
-         "train": "Training, model selection, metrics and diagnostics", "losses": "Losses",
-         "backbones": "Backbones", "data": "Data", "own": "Your own graph",
-         "options": "Options"}
+PARTS = {
+    "task": "Tasks",
+    "shifts": "Shifts",
+    "methods": "Methods",
+    "train": "Training, model selection, metrics and diagnostics",
+    "losses": "Losses",
+    "backbones": "Backbones",
+    "data": "Data",
+    "own": "Your own graph",
+    "options": "Options",
+}
 """Modules and packages of the API reference, and their titles."""
 
 
 # Hooks of MkDocs
 
+
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the generated pages."""
-    pages = {"index.md": readme(), "reference/options.md": options(),
-             "reference/methods.md": methods(), "reference/configs.md": configs(),
-             **reference(), **notebook()}
+    pages = {
+        "index.md": readme(),
+        "reference/options.md": options(),
+        "reference/methods.md": methods(),
+        "reference/configs.md": configs(),
+        **reference(),
+        **notebook(),
+    }
     for name, content in pages.items():
         files.append(File.generated(config, name, content=content))
     return files
@@ -90,8 +113,12 @@ def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
 
 def on_page_content(content: str, **_: Any) -> str:
     """Render formulas as MathML, which browsers display without a script."""
-    return re.sub(r'<(span|div) class="arithmatex">\\[(\[](.*?)\\[)\]]</\1>',
-                  lambda m: formula(m[2], m[1] == "div"), content, flags=re.S)
+    return re.sub(
+        r'<(span|div) class="arithmatex">\\[(\[](.*?)\\[)\]]</\1>',
+        lambda m: formula(m[2], m[1] == "div"),
+        content,
+        flags=re.S,
+    )
 
 
 class Markup(griffe.Extension):
@@ -111,16 +138,22 @@ class Markup(griffe.Extension):
 
 # Markup
 
+
 def markdown(text: str) -> str:
     """Markdown of a docstring with Sphinx roles."""
-    text = re.sub(r"^( *)\.\. math::\s*((?:.+\n?)(?:\1 +\S.*\n?)*)",
-                  lambda m: f"{m[1]}$${' '.join(m[2].split())}$$\n", text, flags=re.M)
+    text = re.sub(
+        r"^( *)\.\. math::\s*((?:.+\n?)(?:\1 +\S.*\n?)*)",
+        lambda m: f"{m[1]}$${' '.join(m[2].split())}$$\n",
+        text,
+        flags=re.M,
+    )
     text = re.sub(r":math:`([^`]*)`", lambda m: f"${' '.join(m[1].split())}$", text)
     return re.sub(r":\w+:`~?([^`]*)`", r"`\1`", text).replace("``", "`")
 
 
 def cell(text: str) -> str:
     """A docstring's sentence in a cell of a Markdown table."""
+
     def escaped(part: str) -> str:
         if part.startswith("`"):
             return part.replace("|", "\\|")
@@ -158,11 +191,13 @@ class Docstring:
     @property
     def body(self) -> str:
         """The text with the words that begin its paragraphs in bold."""
-        return re.sub(r"^(Differences from [\w' ]+|When to use):", r"**\1:**", self.text,
-                      flags=re.M)
+        return re.sub(
+            r"^(Differences from [\w' ]+|When to use):", r"**\1:**", self.text, flags=re.M
+        )
 
 
 # Pages
+
 
 def readme() -> str:
     """The README as the home page, with links relative to ``docs``."""
@@ -175,9 +210,12 @@ def readme() -> str:
 def options() -> str:
     """A table for each block of the config."""
     from graphgym_srnc.gym import schema
-    text = ("# Options\n\nConfig keys that this package adds to GraphGym's own. "
-            "`graphgym-srnc options` prints the same list, and `graphgym-srnc options dann` one "
-            "block of it.\n")
+
+    text = (
+        "# Options\n\nConfig keys that this package adds to GraphGym's own. "
+        "`graphgym-srnc options` prints the same list, and `graphgym-srnc options dann` one "
+        "block of it.\n"
+    )
     for block, entries in schema().items():
         text += f"\n## {block}\n\n{option_table(entries, block + '.')}"
     return text
@@ -191,8 +229,9 @@ def option_table(entries: Iterable[Any], prefix: str = "") -> str:
         kind = "" if option.allowed is not None else f" Type: {option.type.__name__}."
         meaning = cell(option.doc)
         stop = "" if meaning.endswith(".") else "."
-        rows.append((f"`{prefix}{option.key}`", f"`{option.default!r}`",
-                     f"{meaning}{stop}{allowed}{kind}"))
+        rows.append(
+            (f"`{prefix}{option.key}`", f"`{option.default!r}`", f"{meaning}{stop}{allowed}{kind}")
+        )
     return stacked(table(("key", "default", "meaning"), rows))
 
 
@@ -204,6 +243,7 @@ def stacked(text: str) -> str:
 def methods() -> str:
     """A table of all methods, the introduction, and a section for each method."""
     from graphgym_srnc import methods as found
+
     rows, sections = [], []
     listed = {name: kind for kind, names in SHIFTS.items() for name in names.split()}
     ordered = [*listed, *(name for name in sorted(found.own_names()) if name not in listed)]
@@ -212,21 +252,28 @@ def methods() -> str:
         doc, kind = Docstring(method), listed.get(name, "any")
         reads = "no" if name in WITHOUT_TARGET else "its labels" if method.oracle else "yes"
         used = [config for config, entry in shipped().items() if entry["mode"] == name]
-        example = min(used, key=lambda config: (
-            not config.startswith("paper/open_set/cora"),
-            not config.startswith("paper/close_set/citation"),
-            not config.startswith("paper/"), len(config)))
+        example = min(
+            used,
+            key=lambda config: (
+                not config.startswith("paper/open_set/cora"),
+                not config.startswith("paper/close_set/citation"),
+                not config.startswith("paper/"),
+                len(config),
+            ),
+        )
         rows.append((f"[`{name}`](#{name})", kind, reads, cell(doc.summary), f"`{example}`"))
         sections.append(method_section(name, method, doc, used))
     intro = (DOCS / "reference/_methods-intro.md").read_text(encoding="utf-8")
-    overview = table(("`train.mode`", "designed for", "reads the target graph", "what it does",
-                      "config"), rows)
+    overview = table(
+        ("`train.mode`", "designed for", "reads the target graph", "what it does", "config"), rows
+    )
     return intro.replace("<!-- table -->\n", overview) + "".join(sections)
 
 
 def method_section(name: str, method: type, doc: Docstring, used: list[str]) -> str:
     """The section of one method, from its docstring."""
     from graphgym_srnc.options import options
+
     own = inspect.signature(method.__init__).parameters if "__init__" in vars(method) else {}
     entries = [option for option in options(method) if option.key in own]
     found = option_table(entries, f"{name}.") if entries else "There are no options of its own.\n"
@@ -236,9 +283,11 @@ def method_section(name: str, method: type, doc: Docstring, used: list[str]) -> 
         others = f"{len(used)} [shipped configs](configs.md) use this method."
     else:
         others = f"Shipped configs: {others or f'`{used[0]}`'}."
-    return (f"\n## {name}\n\nEstimator: [{method.__name__}](api/{method.__name__}.md). "
-            f"Source: `graphgym_srnc/methods/{name}.py`.\n\n{doc.body}\n\n{found}{references}\n"
-            f"{others}\n")
+    return (
+        f"\n## {name}\n\nEstimator: [{method.__name__}](api/{method.__name__}.md). "
+        f"Source: `graphgym_srnc/methods/{name}.py`.\n\n{doc.body}\n\n{found}{references}\n"
+        f"{others}\n"
+    )
 
 
 @functools.cache
@@ -263,8 +312,11 @@ def shipped() -> dict[str, dict[str, str]]:
         elif shift == "file":
             data = "your graph"
         found[path.relative_to(root).with_suffix("").as_posix()] = {
-            "mode": value(config, "train", "mode"), "shift": shift,
-            "data": data, "comment": comment(path)}
+            "mode": value(config, "train", "mode"),
+            "shift": shift,
+            "data": data,
+            "comment": comment(path),
+        }
     return found
 
 
@@ -282,29 +334,49 @@ def comment(path: Path) -> str:
 
 def configs() -> str:
     """A table of the shipped configs of each folder, and of the grids."""
-    text = ("# Configs\n\nPass a name to `graphgym-srnc run --cfg NAME`. A key after the name "
-            "changes the config, for example `gnn.dim_inner 64`. Each config contains only what "
-            "differs from `default`.\n")
+    text = (
+        "# Configs\n\nPass a name to `graphgym-srnc run --cfg NAME`. A key after the name "
+        "changes the config, for example `gnn.dim_inner 64`. Each config contains only what "
+        "differs from `default`.\n"
+    )
     for folder, title in FOLDERS.items():
-        inside = {name: entry for name, entry in shipped().items()
-                  if name.rpartition("/")[0] == folder}
-        rows = [(f"`{name}`", f"`{entry['mode']}`", f"`{entry['shift']}`", cell(entry["data"]),
-                 cell(entry["comment"])) for name, entry in inside.items()]
+        inside = {
+            name: entry for name, entry in shipped().items() if name.rpartition("/")[0] == folder
+        }
+        rows = [
+            (
+                f"`{name}`",
+                f"`{entry['mode']}`",
+                f"`{entry['shift']}`",
+                cell(entry["data"]),
+                cell(entry["comment"]),
+            )
+            for name, entry in inside.items()
+        ]
         text += f"\n## {title}\n\n" + table(("name", "method", "shift", "data", "comment"), rows)
-    grids = [(f"`grids/{path.stem}`", cell(comment(path)))
-             for path in sorted((ROOT / "configs_gym/grids").glob("*.txt"))]
-    return text + ("\n## Grids\n\nPass a name to `graphgym-srnc grid --grid NAME`, see "
-                   "[Grids and tuning](../how-to/grids.md).\n\n"
-                   + table(("name", "comment"), grids))
+    grids = [
+        (f"`grids/{path.stem}`", cell(comment(path)))
+        for path in sorted((ROOT / "configs_gym/grids").glob("*.txt"))
+    ]
+    return text + (
+        "\n## Grids\n\nPass a name to `graphgym-srnc grid --grid NAME`, see "
+        "[Grids and tuning](../how-to/grids.md).\n\n" + table(("name", "comment"), grids)
+    )
 
 
 def reference() -> dict[str, str]:
     """The pages of the Python API: one for each public name and one for each module."""
     from graphgym_srnc import api
-    pages, text = {}, ("# Python API\n\nAll names in the first two tables can be imported from "
-                       "`graphgym_srnc`, unless another module is shown. The "
-                       "[tutorial](../tutorials/python.ipynb) and the [guide](../how-to/python.md) "
-                       "show how to use them.\n")
+
+    pages, text = (
+        {},
+        (
+            "# Python API\n\nAll names in the first two tables can be imported from "
+            "`graphgym_srnc`, unless another module is shown. The "
+            "[tutorial](../tutorials/python.ipynb) and the [guide](../how-to/python.md) "
+            "show how to use them.\n"
+        ),
+    )
     rows = []
     for name, estimator in sorted(api.estimators().items()):
         pages[f"reference/api/{name}.md"] = estimator_page(name, estimator)
@@ -325,8 +397,9 @@ def reference() -> dict[str, str]:
         text += f"\n### {title}\n\n"
         for name in modules(f"graphgym_srnc.{part}"):
             short = name.removeprefix("graphgym_srnc.")
-            hidden = [path.rpartition(".")[2] for path in rendered
-                      if path.rpartition(".")[0] == name]
+            hidden = [
+                path.rpartition(".")[2] for path in rendered if path.rpartition(".")[0] == name
+            ]
             pages[f"reference/api/{short}.md"] = api_page(name, name, hidden)
             summary = cell(Docstring(import_module(name)).summary)
             text += f"- [`{short}`](api/{short}.md): {summary}\n"
@@ -345,8 +418,10 @@ def public(path: str) -> Any:
 def api_page(path: str, title: str, hidden: Iterable[str] = ()) -> str:
     """A page that mkdocstrings renders, without some members that have pages of their own."""
     filters = json.dumps(["!^_", *(f"!^{name}$" for name in hidden)])
-    return (f"::: {path}\n    options:\n      heading_level: 1\n      heading: {title}\n"
-            f"      filters: {filters}\n")
+    return (
+        f"::: {path}\n    options:\n      heading_level: 1\n      heading: {title}\n"
+        f"      filters: {filters}\n"
+    )
 
 
 def estimator_page(name: str, estimator: Any) -> str:
@@ -354,6 +429,7 @@ def estimator_page(name: str, estimator: Any) -> str:
     from graphgym_srnc.api import make
     from graphgym_srnc.api.estimator import Estimator
     from graphgym_srnc.options import docs, options
+
     doc, key = Docstring(estimator), estimator._method.key()
     texts, allowed = docs(estimator), {option.key: option for option in options(estimator)}
     own = {option.key for option in options(estimator._method)}
@@ -365,23 +441,30 @@ def estimator_page(name: str, estimator: Any) -> str:
             stop = "" if meaning.endswith(".") else "."
             meaning += f"{stop} Allowed: {cell(str(option.allowed))}."
         tables[parameter.name in own].append(
-            (f"`{parameter.name}`", f"`{parameter.default!r}`", meaning))
+            (f"`{parameter.name}`", f"`{parameter.default!r}`", meaning)
+        )
     head = ("parameter", "default", "meaning")
-    links = [(f"[`{method}`](Estimator.md#graphgym_srnc.api.estimator.Estimator.{method})",
-              cell(Docstring(getattr(Estimator, method)).summary))
-             for method in vars(Estimator) if not method.startswith("_")
-             and callable(getattr(Estimator, method, None))]
+    links = [
+        (
+            f"[`{method}`](Estimator.md#graphgym_srnc.api.estimator.Estimator.{method})",
+            cell(Docstring(getattr(Estimator, method)).summary),
+        )
+        for method in vars(Estimator)
+        if not method.startswith("_") and callable(getattr(Estimator, method, None))
+    ]
     links += [("`get_params`, `set_params`", "as in scikit-learn.")]
     found = [(f"`{attribute}`", cell(meaning)) for attribute, meaning in make.ATTRIBUTES.items()]
-    return (f"# graphgym_srnc.{name}\n\n```py\nfrom graphgym_srnc import {name}\n\n"
-            f"model = {name}().fit(task)  # or fit(graph), fit(source, target)\n```\n\n"
-            f"{doc.body}\n\nIn a config this is `train.mode {key}`, see "
-            f"[Methods](../methods.md#{key}).\n"
-            f"\n## Parameters of the method\n\n{stacked(table(head, tables[True]))}"
-            f"\n## Parameters of all estimators\n\n{stacked(table(head, tables[False]))}"
-            f"\n## Attributes of a fitted model\n\n{table(('attribute', 'meaning'), found)}"
-            f"\n## Methods\n\n{table(('method', 'what it does'), links)}"
-            + (f"\nReferences: {doc.references}\n" if doc.references else ""))
+    return (
+        f"# graphgym_srnc.{name}\n\n```py\nfrom graphgym_srnc import {name}\n\n"
+        f"model = {name}().fit(task)  # or fit(graph), fit(source, target)\n```\n\n"
+        f"{doc.body}\n\nIn a config this is `train.mode {key}`, see "
+        f"[Methods](../methods.md#{key}).\n"
+        f"\n## Parameters of the method\n\n{stacked(table(head, tables[True]))}"
+        f"\n## Parameters of all estimators\n\n{stacked(table(head, tables[False]))}"
+        f"\n## Attributes of a fitted model\n\n{table(('attribute', 'meaning'), found)}"
+        f"\n## Methods\n\n{table(('method', 'what it does'), links)}"
+        + (f"\nReferences: {doc.references}\n" if doc.references else "")
+    )
 
 
 def modules(name: str) -> list[str]:
@@ -389,8 +472,14 @@ def modules(name: str) -> list[str]:
     module = import_module(name)
     if not hasattr(module, "__path__"):
         return [name]
-    return [name, *(entry.name for entry in walk_packages(module.__path__, f"{name}.")
-                    if not entry.name.rpartition(".")[2].startswith("_"))]
+    return [
+        name,
+        *(
+            entry.name
+            for entry in walk_packages(module.__path__, f"{name}.")
+            if not entry.name.rpartition(".")[2].startswith("_")
+        ),
+    ]
 
 
 def notebook() -> dict[str, str | bytes]:

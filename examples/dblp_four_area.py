@@ -8,6 +8,7 @@ Cells are separated by tabs: an id and a name in author.txt, paper.txt, term.txt
 ids in paper_author.txt, paper_term.txt and paper_conf.txt, an id and a class in author_label.txt,
 paper_label.txt and conf_label.txt. Only paper.txt is required.
 """
+
 import csv
 import sys
 from pathlib import Path
@@ -46,8 +47,16 @@ def main(folder: Path, out: Path) -> None:
 def read(file: Path, columns: tuple[str, ...]) -> pandas.DataFrame:
     for encoding in ("utf-8-sig", "cp1252", "latin-1"):  # the files differ
         try:
-            rows = pandas.read_csv(file, sep="\t", header=None, dtype=str, keep_default_na=False,
-                                   quoting=csv.QUOTE_NONE, encoding=encoding, usecols=(0, 1))
+            rows = pandas.read_csv(
+                file,
+                sep="\t",
+                header=None,
+                dtype=str,
+                keep_default_na=False,
+                quoting=csv.QUOTE_NONE,
+                encoding=encoding,
+                usecols=(0, 1),
+            )
             return rows.set_axis(columns, axis=1).map(str.strip)
         except UnicodeDecodeError:
             continue

@@ -7,6 +7,7 @@
 >>> model.predict(task.target).shape, model.predict_proba(task.target).shape
 ((200,), (200, 4))
 """
+
 from __future__ import annotations
 
 from typing import Any
@@ -21,12 +22,15 @@ def __getattr__(name: str) -> Any:
     """``load`` and the like, and an estimator by its name; made when asked for, so that the import
     is fast."""
     import graphgym_srnc.methods as methods
+
     modules = {module.replace("_", ""): module for module in methods.names()}
     if name == "results":
         from graphgym_srnc.report.frame import results
+
         return results
     if name in _FROM_API or name.lower() in modules:
         import graphgym_srnc.environment as environment
+
         with environment.uncollected():
             import graphgym_srnc.api as api
         found = getattr(api, name) if name in _FROM_API else api.estimator(modules[name.lower()])
@@ -37,4 +41,5 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     import graphgym_srnc.api as api
+
     return sorted({*globals(), *api.estimators(), *_FROM_API, "results"})

@@ -1,4 +1,5 @@
 """``python -m graphgym_srnc``, the same as ``graphgym-srnc``."""
+
 from __future__ import annotations
 
 import sys

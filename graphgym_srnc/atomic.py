@@ -2,6 +2,7 @@
 
 After a crash a file holds its old content or all of the new.
 """
+
 from __future__ import annotations
 
 import contextlib
@@ -57,12 +58,16 @@ def refuse_links(key: str, folder: Path, *names: str) -> None:
     while waiting:
         place = waiting.pop()
         if place.is_symlink():
-            raise InputError.plain(key, f"{place} is a symbolic link",
-                                   "Remove the link. Use a real folder, no link")
+            raise InputError.plain(
+                key, f"{place} is a symbolic link", "Remove the link. Use a real folder, no link"
+            )
         # Another process may remove a folder meanwhile, and an unreadable one is never written to.
         with contextlib.suppress(OSError), os.scandir(place) as entries:
-            waiting += [Path(entry) for entry in entries
-                        if entry.is_symlink() or entry.is_dir(follow_symlinks=False)]
+            waiting += [
+                Path(entry)
+                for entry in entries
+                if entry.is_symlink() or entry.is_dir(follow_symlinks=False)
+            ]
 
 
 def discard(path: Path) -> None:
@@ -137,6 +142,7 @@ def _beside(path: Path) -> tuple[Path, Path]:
 def _alone(path: Path) -> Iterator[None]:
     """Hold a folder against other processes, after what a killed one left was put in order."""
     from filelock import FileLock, Timeout
+
     file = path.with_name(f".{path.name}.srnc-lock")
     for link in filter(Path.is_symlink, (*_beside(path), file)):
         raise OSError(errno.ELOOP, f"{link} is a symbolic link")

@@ -2,6 +2,7 @@
 
 A run that finds a result goes on, bit for bit, as if it had computed it.
 """
+
 from __future__ import annotations
 
 import ast
@@ -56,8 +57,9 @@ def cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "graphgym_srnc"
 
 
-def memoise(name: str, function: Callable[[], Mapping[str, Tensor]],
-            parts: Any) -> dict[str, Tensor]:
+def memoise(
+    name: str, function: Callable[[], Mapping[str, Tensor]], parts: Any
+) -> dict[str, Tensor]:
     """What ``function()`` returns, from a file where there is one.
 
     torch's generator is left as the function leaves it. A file is found by a SHA-256 of all that
@@ -75,6 +77,7 @@ def memoise(name: str, function: Callable[[], Mapping[str, Tensor]],
         InputError: the limit in the environment is no number of GiB.
     """
     import torch
+
     if os.environ.get(FOLDER) == "off":
         return _plain(function())
     limit = os.environ.get(LIMIT) or DEFAULT_GIB
@@ -90,7 +93,7 @@ def memoise(name: str, function: Callable[[], Mapping[str, Tensor]],
             found = _read(path, key)
             if found is None:
                 found = _plain(function()), torch.get_rng_state()
-                _write(path, key, *found, int(float(limit) * 2 ** 30))
+                _write(path, key, *found, int(float(limit) * 2**30))
     values, state = found
     torch.set_rng_state(state)
     return values
@@ -125,6 +128,7 @@ def locked(path: Path, what: str) -> Iterator[None]:
     It only saves work: where there can be no lock, or none for ten minutes, this goes on without.
     """
     from filelock import FileLock, Timeout
+
     lock, held = FileLock(path, timeout=min(SILENT, WAIT)), False
     made = [folder for folder in path.parents if not folder.exists()]
     with contextlib.suppress(OSError, NotImplementedError):
@@ -132,8 +136,12 @@ def locked(path: Path, what: str) -> Iterator[None]:
         try:
             lock.acquire()
         except Timeout:
-            print(f"waiting at most {WAIT / 60:.0f} minutes for another process that makes {what} "
-                  f"({path})", file=sys.stderr, flush=True)
+            print(
+                f"waiting at most {WAIT / 60:.0f} minutes for another process that makes {what} "
+                f"({path})",
+                file=sys.stderr,
+                flush=True,
+            )
             lock.acquire(WAIT - SILENT)
         held = True
     try:
@@ -163,6 +171,7 @@ def _imports(statements: Iterable[ast.AST]) -> Iterator[str]:
 def _read(path: Path, key: str) -> tuple[dict[str, Tensor], Tensor] | None:
     """Values and state of the generator; None if there is no file, or it is not what it says."""
     import torch
+
     try:
         content = torch.load(atomic.regular(path), weights_only=True)
         values, state = content["values"], content["state"]
@@ -178,6 +187,7 @@ def _read(path: Path, key: str) -> tuple[dict[str, Tensor], Tensor] | None:
 def _write(path: Path, key: str, values: dict[str, Tensor], state: Tensor, limit: int) -> None:
     """Keep values and the generator's state, and of all files as many bytes as the limit allows."""
     import torch
+
     file, digest = io.BytesIO(), _digest(key, values, state)
     torch.save({"values": values, "state": state, "digest": digest}, file)
     if file.tell() > limit:
@@ -214,8 +224,11 @@ def _files(directory: Path) -> Iterator[tuple[float, int, Path]]:
 def _plain(values: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """The tensors as a file gives them back, so that where they come from makes no difference."""
     import torch
-    return {name: value.detach().clone(memory_format=torch.contiguous_format)
-            for name, value in values.items()}
+
+    return {
+        name: value.detach().clone(memory_format=torch.contiguous_format)
+        for name, value in values.items()
+    }
 
 
 def _digest(*parts: Any) -> str:
@@ -227,6 +240,7 @@ def _digest(*parts: Any) -> str:
 def _feed(digest: Any, part: Any) -> None:
     """Hash a part with its type and size before it, so that no two lists of parts are alike."""
     import torch
+
     if isinstance(part, Mapping):
         part = tuple(part.items())
     if isinstance(part, (tuple, list)):
@@ -250,9 +264,16 @@ def _feed(digest: Any, part: Any) -> None:
 def _machine() -> tuple:
     """What decides which kernels run: packages, torch's settings, and the processor."""
     import torch
-    return (environment.versions(), torch.get_num_threads(),
-            torch.are_deterministic_algorithms_enabled(), str(torch.get_default_dtype()),
-            torch.get_float32_matmul_precision(), torch.__config__.show(), _processor())
+
+    return (
+        environment.versions(),
+        torch.get_num_threads(),
+        torch.are_deterministic_algorithms_enabled(),
+        str(torch.get_default_dtype()),
+        torch.get_float32_matmul_precision(),
+        torch.__config__.show(),
+        _processor(),
+    )
 
 
 @functools.cache

@@ -2,6 +2,7 @@
 
 What keys there are and what they are by default is read from the sources, those of GraphGym too.
 """
+
 from __future__ import annotations
 
 import ast
@@ -29,12 +30,20 @@ PACKAGE = Path(__file__).parent
 UNREAD = ...
 """In place of a default that its source does not spell out."""
 
-OWN = {"train.mode": "standard", "train.checkpoint": 0.02, "train.save_model": True,
-       "dataset.normalize": "none", "device": UNREAD, "run_dir": UNREAD}
+OWN = {
+    "train.mode": "standard",
+    "train.checkpoint": 0.02,
+    "train.save_model": True,
+    "dataset.normalize": "none",
+    "device": UNREAD,
+    "run_dir": UNREAD,
+}
 """Keys that are in no signature, as ``gym`` has them."""
 
-NAMES = {"train.mode": OneOf("standard", *methods.names()),
-         "dataset.format": OneOf(*shifts.names())}
+NAMES = {
+    "train.mode": OneOf("standard", *methods.names()),
+    "dataset.format": OneOf(*shifts.names()),
+}
 
 
 def config_names() -> list[str]:
@@ -55,8 +64,9 @@ def find(cfg_file_or_name: str | os.PathLike) -> Path:
             return path
     near = difflib.get_close_matches(name, config_names(), 3)
     near = ", ".join(near or ["own", "paper/open_set/cora-srnc-plus"])
-    hint = (f"Give a yaml file, or a shipped config such as {near}; `graphgym-srnc options` lists "
-            "all")
+    hint = (
+        f"Give a yaml file, or a shipped config such as {near}; `graphgym-srnc options` lists all"
+    )
     raise InputError.plain("--cfg", f"there is no config {name!r}", hint)
 
 
@@ -95,11 +105,17 @@ def pairs(words: Sequence[Any]) -> Iterable[tuple[str, Any]]:
     for word in words[::2]:
         key, equals, value = str(word).partition("=")
         if equals:
-            raise InputError.plain("overrides", f"{word!r} has an equals sign",
-                                   f"Write the key and the value with a space: {key} {value}")
+            raise InputError.plain(
+                "overrides",
+                f"{word!r} has an equals sign",
+                f"Write the key and the value with a space: {key} {value}",
+            )
     if len(words) % 2:
-        raise InputError.plain("overrides", f"{words[-1]!r} has no value", "Write the settings as "
-                               "pairs: key value key value ...")
+        raise InputError.plain(
+            "overrides",
+            f"{words[-1]!r} has no value",
+            "Write the settings as pairs: key value key value ...",
+        )
     return zip(words[::2], words[1::2])
 
 
@@ -114,8 +130,9 @@ def coerce(key: str, value: Any, default: Any) -> Any:
             value = plain_yaml(value) if isinstance(value, str) else value
         if not isinstance(value, list):
             raise InputError(key, value, "a list, e.g. [1, 2]")
-        return [coerce(key, str(item), default[0] if default else _guess(str(item)))
-                for item in value]
+        return [
+            coerce(key, str(item), default[0] if default else _guess(str(item))) for item in value
+        ]
     if key == "num_threads":
         # A number or a word, whichever the config has so far.
         if value == AUTO:
@@ -134,7 +151,7 @@ def coerce(key: str, value: Any, default: Any) -> Any:
 def unknown(key: str, value: Any, known: Iterable[str]) -> InputError:
     """The error of a key that there is not; names those that are spelt alike."""
     near = ", ".join(difflib.get_close_matches(key, list(known), 3))
-    hint = (f"Did you mean {near}?" if near else "`graphgym-srnc options` lists all keys")
+    hint = f"Did you mean {near}?" if near else "`graphgym-srnc options` lists all keys"
     return InputError.plain(key, "there is no such config key", hint)
 
 
@@ -170,20 +187,30 @@ def glance(cfg_file_or_name: str | os.PathLike | None, words: Sequence[Any]) -> 
 
 def agrees(stored: Mapping[str, Any], values: Mapping[str, Any]) -> bool:
     """Whether a stored config, by dotted key, is that of :func:`glance` as far as that is known."""
-    return all(list(value) if isinstance(value, tuple) else value == stored[key]
-               for key, value in values.items() if key in stored and not is_volatile(key))
+    return all(
+        list(value) if isinstance(value, tuple) else value == stored[key]
+        for key, value in values.items()
+        if key in stored and not is_volatile(key)
+    )
 
 
 @functools.cache
 def defaults() -> dict[str, Any]:
     """Every key of a config and its default, ``UNREAD`` where the source does not spell it out."""
     blocks = {"train": _parameters(_definition("train/trainer.py", "fit"))}
-    blocks |= {name: _parameters(_definition(f"shifts/{name}.py", "build"))
-               for name in shifts.own_names()}
-    blocks |= {name: _inherited(f"methods/{name}.py", name.replace("_", ""))
-               for name in methods.own_names()}
-    ours = {f"{block}.{key}": default for block, found in blocks.items()
-            for key, default in found.items() if key not in SHARED}
+    blocks |= {
+        name: _parameters(_definition(f"shifts/{name}.py", "build")) for name in shifts.own_names()
+    }
+    blocks |= {
+        name: _inherited(f"methods/{name}.py", name.replace("_", ""))
+        for name in methods.own_names()
+    }
+    ours = {
+        f"{block}.{key}": default
+        for block, found in blocks.items()
+        for key, default in found.items()
+        if key not in SHARED
+    }
     # The config's own seed, unless it says another.
     ours |= {key: -1 for key in ours if key.endswith(".split_seed")}
     for key in ("train.seed", "train.callbacks"):  # no options, as in gym
@@ -197,16 +224,23 @@ def _graphgym() -> dict[str, Any]:
     text = Path(package, "graphgym", "config.py").read_text(encoding="utf-8")
     found = re.findall(r"^    cfg\.(\w+(?:\.\w+)?) = (.+)$", text, re.MULTILINE)
     # Later ones in that file set what a run has chosen, the first one is the default.
-    read = {key: _literal(ast.parse(value.strip(), mode="eval").body)
-            for key, value in reversed(found) if value.strip() != "CN()"}
+    read = {
+        key: _literal(ast.parse(value.strip(), mode="eval").body)
+        for key, value in reversed(found)
+        if value.strip() != "CN()"
+    }
     return {key: UNREAD if value is None else value for key, value in read.items()}
 
 
 def _inherited(file: str, name: str) -> dict[str, Any]:
     """The keyword-only parameters of a class, by its name in small letters, and of its bases."""
     owner = _definition(file, name)
-    places = {alias.name.lower(): node.module for node in _tree(file).body
-              if isinstance(node, ast.ImportFrom) for alias in node.names}
+    places = {
+        alias.name.lower(): node.module
+        for node in _tree(file).body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
     found: dict[str, Any] = {}
     for base in (node.id.lower() for node in owner.bases if isinstance(node, ast.Name)):
         module = places.get(base, "")
@@ -220,8 +254,11 @@ def _inherited(file: str, name: str) -> dict[str, Any]:
 def _parameters(function: ast.FunctionDef) -> dict[str, Any]:
     """Keyword-only parameters that are options, and their defaults."""
     pairs = zip(function.args.kwonlyargs, function.args.kw_defaults)
-    found = {argument.arg: _literal(default) for argument, default in pairs
-             if isinstance(default, ast.expr) and not isinstance(default, ast.Call)}
+    found = {
+        argument.arg: _literal(default)
+        for argument, default in pairs
+        if isinstance(default, ast.expr) and not isinstance(default, ast.Call)
+    }
     return {key: default for key, default in found.items() if type(default) in _PLAIN}
 
 
@@ -245,7 +282,9 @@ _PLAIN = (bool, int, float, str, list, tuple, type(UNREAD))
 
 _KINDS = {
     bool: ("true or false", lambda text: {"true": True, "false": False}[text.lower()]),
-    int: ("an integer", int), float: ("a number", float), str: ("text", str),
+    int: ("an integer", int),
+    float: ("a number", float),
+    str: ("text", str),
 }
 
 

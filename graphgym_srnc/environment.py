@@ -1,4 +1,5 @@
 """The process and its machine: versions, commit, and memory."""
+
 from __future__ import annotations
 
 import contextlib
@@ -34,14 +35,18 @@ On smaller graphs it costs more beside other work than it gains without, see
 is_command = False
 """Whether this process is a command of ours or one of its workers, and no GraphGym program."""
 
-KEPT_BYTES = 2 ** 30
+KEPT_BYTES = 2**30
 """Size up to which the memory of a freed tensor stays with the process."""
 
 
 def facts() -> dict[str, Any]:
     """What a result says of what made it: versions, commit, platform, variables for threads."""
-    return {"versions": versions(), "commit": commit(), "platform": platform.platform(),
-            "threading": threading()}
+    return {
+        "versions": versions(),
+        "commit": commit(),
+        "platform": platform.platform(),
+        "threading": threading(),
+    }
 
 
 def threading() -> dict[str, str]:
@@ -51,8 +56,11 @@ def threading() -> dict[str, str]:
 
 def unsteady() -> str:
     """Of those variables what lets the number of threads change as it goes, as a remark, or ""."""
-    names = [name for name in ("OMP_DYNAMIC", "MKL_DYNAMIC")
-             if os.environ.get(name, "").strip().lower() in ("true", "1", "yes", "on")]
+    names = [
+        name
+        for name in ("OMP_DYNAMIC", "MKL_DYNAMIC")
+        if os.environ.get(name, "").strip().lower() in ("true", "1", "yes", "on")
+    ]
     return f"{' and '.join(names)} is on, so results may differ between runs" if names else ""
 
 
@@ -92,8 +100,13 @@ def commit() -> str | None:
     file = Path(__file__)
 
     def git(*words: str) -> str:
-        return subprocess.run(["git", "-C", str(file.parent), *words], capture_output=True,
-                              text=True, check=True, timeout=10).stdout
+        return subprocess.run(
+            ["git", "-C", str(file.parent), *words],
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=10,
+        ).stdout
 
     try:
         # A package installed inside somebody else's repository is not of its commit.
@@ -144,9 +157,10 @@ def peak_memory() -> float | None:
     with contextlib.suppress(OSError, StopIteration):
         status = Path("/proc/self/status").read_text(encoding="ascii")
         line = next(line for line in status.splitlines() if line.startswith("VmHWM"))
-        return int(line.split()[1]) / 2 ** 10
+        return int(line.split()[1]) / 2**10
     if os.name != "posix":
         return None
     import resource
-    unit = 2 ** 20 if sys.platform == "darwin" else 2 ** 10
+
+    unit = 2**20 if sys.platform == "darwin" else 2**10
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit

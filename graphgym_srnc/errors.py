@@ -1,4 +1,5 @@
 """Errors of bad input: what is wrong, where, and what to do, in one line."""
+
 from __future__ import annotations
 
 import contextlib

@@ -1,17 +1,32 @@
 """Configs and records that older versions stored, in the words of this one."""
+
 from __future__ import annotations
 
 import copy
 from typing import Any
 
 BEYOND_THE_PAPER = {
-    "members": 1, "product": 0.0, "drop_unsure": 0.0, "target_ratio": 1.0, "hard_labels": False,
-    "calibrated": False, "self_training": 0, "modularity_weight": 1.0, "cluster_source_steps": 60,
+    "members": 1,
+    "product": 0.0,
+    "drop_unsure": 0.0,
+    "target_ratio": 1.0,
+    "hard_labels": False,
+    "calibrated": False,
+    "self_training": 0,
+    "modularity_weight": 1.0,
+    "cluster_source_steps": 60,
 }
 """Options beyond the paper that SRNC once had, and their values in SRNC."""
 
-GONE = ("candidates", "cluster_pretrain_steps", "source_posterior", "cluster_hidden",
-        "cluster_weight_decay", "cluster_features", "resolutions")
+GONE = (
+    "candidates",
+    "cluster_pretrain_steps",
+    "source_posterior",
+    "cluster_hidden",
+    "cluster_weight_decay",
+    "cluster_features",
+    "resolutions",
+)
 """Options of SRNC that no longer exist."""
 
 UNRECORDED = ("members", "resolution")
@@ -53,8 +68,11 @@ def modern(config: dict[str, Any]) -> dict[str, Any]:
         block = config.pop("srnc")
         resolutions = block["resolutions"]
         block["resolution"] = float(resolutions[0]) if len(resolutions) == 1 else 0.0
-        beyond = not block["resolution"] or not block.get("num_clusters") or any(
-            block.get(key, value) != value for key, value in BEYOND_THE_PAPER.items())
+        beyond = (
+            not block["resolution"]
+            or not block.get("num_clusters")
+            or any(block.get(key, value) != value for key, value in BEYOND_THE_PAPER.items())
+        )
         for key in (*GONE, *(() if beyond else BEYOND_THE_PAPER)):
             block.pop(key, None)
         config["train"]["mode"] = name = "srnc_committee" if beyond else "srnc"

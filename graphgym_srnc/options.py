@@ -5,6 +5,7 @@
 Such a signature defines the config key, its type, default and validation, its entry in the
 documentation, and the parameter of the estimator.
 """
+
 from __future__ import annotations
 
 import functools
@@ -42,15 +43,15 @@ class Range(NamedTuple):
     word: str | None = None
 
     def allows(self, value: Any) -> bool:
-        """Whether a number, or every item of a list, lies in the range; NaN and infinity never do.
-        """
+        """Whether a number, or every item of a list, lies in the range; NaN never does."""
         if isinstance(value, (list, tuple)):
             return all(map(self.allows, value))
         if isinstance(value, str) or value is None or not finite(value):
             return isinstance(value, str) and value == self.word
         left, right = self.closed in ("both", "left"), self.closed in ("both", "right")
-        return ((value >= self.low if left else value > self.low)
-                and (value <= self.high if right else value < self.high))
+        return (value >= self.low if left else value > self.low) and (
+            value <= self.high if right else value < self.high
+        )
 
     def __str__(self) -> str:
         left, right = self.closed in ("both", "left"), self.closed in ("both", "right")
@@ -118,7 +119,8 @@ def options(function: Callable) -> list[Option]:
             if p.kind is p.KEYWORD_ONLY and p.name not in SHARED and plain:
                 allowed = getattr(p.annotation, "__metadata__", (None,))[0]
                 option = found.setdefault(
-                    p.name, Option(p.name, type(p.default), p.default, "", allowed))
+                    p.name, Option(p.name, type(p.default), p.default, "", allowed)
+                )
                 # A class that only changes the default inherits the description.
                 found[p.name] = option._replace(doc=option.doc or explained.get(p.name, ""))
     return list(found.values())

@@ -4,6 +4,7 @@ All hold the same graph and, after each step, the same weights. What steers a ru
 step draws, pseudo-labels, selection) is drawn or decided alike in all of them; neighbours and
 dropout are drawn by each process for its own part.
 """
+
 from __future__ import annotations
 
 import contextlib
@@ -92,7 +93,7 @@ def own_draws() -> Iterator[None]:
         return
     # The draw for the seed is taken back: where nothing else is drawn, steps are one process's.
     _common_state = torch.get_rng_state()
-    seed = int(torch.randint(2 ** 62, ()))
+    seed = int(torch.randint(2**62, ()))
     torch.manual_seed(seed + dist.get_rank())
     try:
         yield
@@ -117,7 +118,7 @@ def share(draw: Callable[[], Tensor]) -> Tensor:
         drawn = draw()
         _common_state = torch.get_rng_state()
         torch.set_rng_state(own_state)
-    return drawn[..., dist.get_rank()::world()] if drawn.size(-1) >= world() else drawn
+    return drawn[..., dist.get_rank() :: world()] if drawn.size(-1) >= world() else drawn
 
 
 def average(parameters: Iterable[Tensor]) -> None:
@@ -157,7 +158,7 @@ def _gather(own: Tensor) -> Tensor:
     if not int(sizes.max()):
         return own
     padded = own.new_zeros(int(sizes.max()), *own.shape[1:])
-    padded[:len(own)] = own.detach()
+    padded[: len(own)] = own.detach()
     each = [torch.empty_like(padded) for _ in sizes]
     _call(dist.all_gather, each, padded)
     each = [rows[:size] for rows, size in zip(each, sizes.tolist())]
@@ -172,7 +173,7 @@ def exchange(rows: Tensor, cuts: Sequence[int]) -> None:
     """
     for rank in range(world() if world() > 1 else 0):
         if cuts[rank] < cuts[rank + 1]:
-            _call(dist.broadcast, rows[cuts[rank]:cuts[rank + 1]], rank)
+            _call(dist.broadcast, rows[cuts[rank] : cuts[rank + 1]], rank)
 
 
 def own_range(cuts: Sequence[int]) -> tuple[int, int]:
@@ -207,8 +208,11 @@ def check_alike(what: str, text: str) -> None:
     each = [torch.empty_like(own) for _ in range(count())]
     _call(dist.all_gather, each, own)
     if not all(torch.equal(other, own) for other in each):
-        raise InputError.plain(what, f"it is not the same in all processes (here {text})",
-                               "Give each process the same data, config and code")
+        raise InputError.plain(
+            what,
+            f"it is not the same in all processes (here {text})",
+            "Give each process the same data, config and code",
+        )
 
 
 def _call(operation: Callable[..., Any], *args: Any) -> None:
@@ -218,7 +222,8 @@ def _call(operation: Callable[..., Any], *args: Any) -> None:
         raise ProcessLost(
             f"process {dist.get_rank()} of {count()} lost the others: one of them ended or no "
             f"longer answers ({_reason(error)}); finished runs and checkpoints are kept, the same "
-            "command with --resume goes on") from error
+            "command with --resume goes on"
+        ) from error
 
 
 def _reason(error: Exception) -> str:

@@ -7,6 +7,7 @@
 All functions return the axes. Without ``ax`` they create new axes with ``matplotlib.pyplot``, which
 notebooks display and ``pyplot.show()`` opens.
 """
+
 from __future__ import annotations
 
 import os
@@ -71,8 +72,13 @@ def reliability(model: Estimator, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def embedding(model: Estimator, graph: Data, y: Sequence | None = None, how: str = "pca",
-              ax: Axes | None = None) -> Axes:
+def embedding(
+    model: Estimator,
+    graph: Data,
+    y: Sequence | None = None,
+    how: str = "pca",
+    ax: Axes | None = None,
+) -> Axes:
     """Plot a 2-D map of at most 2,000 nodes, coloured by predicted class or by ``y``.
 
     Args:
@@ -87,8 +93,11 @@ def embedding(model: Estimator, graph: Data, y: Sequence | None = None, how: str
     """
     colours = model.predict(graph) if y is None else np.asarray(y)
     if colours.shape != (graph.num_nodes,):
-        raise InputError.plain("y", f"the values have the shape {colours.shape}",
-                               f"Give one value per node, shape [{graph.num_nodes}]")
+        raise InputError.plain(
+            "y",
+            f"the values have the shape {colours.shape}",
+            f"Give one value per node, shape [{graph.num_nodes}]",
+        )
     shown = maps.sample(graph.num_nodes)
     points = maps.map_2d(model.transform(graph)[shown], how)
     ax = _axes(ax, (5.6, 4.6))
@@ -97,8 +106,15 @@ def embedding(model: Estimator, graph: Data, y: Sequence | None = None, how: str
         for number, value in enumerate(sorted(values, key=lambda value: _name(value) == "unknown")):
             own = points[colours[shown] == value]
             turn, colour = divmod(number, len(PALETTE))
-            ax.scatter(*own.T, s=9, color=PALETTE[colour], marker=MARKERS[turn % len(MARKERS)],
-                       linewidths=0, alpha=0.8, label=short(_name(value)))
+            ax.scatter(
+                *own.T,
+                s=9,
+                color=PALETTE[colour],
+                marker=MARKERS[turn % len(MARKERS)],
+                linewidths=0,
+                alpha=0.8,
+                label=short(_name(value)),
+            )
         ax.set(xticks=[], yticks=[])
         ax.legend(markerscale=2, handletextpad=0.3)
     return ax
@@ -126,8 +142,10 @@ def episodes(model: Estimator, metric: str = "micro_f1", ax: Axes | None = None)
     """
     check_is_fitted(model, "method_")
     record = model.record_
-    curves = {part: [getattr(one, part).get(metric, np.nan) for one in record.history]
-              for part in ("val", "test")}
+    curves = {
+        part: [getattr(one, part).get(metric, np.nan) for one in record.history]
+        for part in ("val", "test")
+    }
     curves = {part: curve for part, curve in curves.items() if not np.isnan(curve).all()}
     if not curves:
         known = sorted({name for one in record.history for name in one.val | one.test})
@@ -151,6 +169,7 @@ def ranks(*folders: str | os.PathLike, metric: str = "micro_f1", ax: Axes | None
         InputError: a folder contains no results, or no two methods share a split.
     """
     from graphgym_srnc.report import compare, read
+
     rankings = compare.table(read.collect(folders, records=False).runs, [metric]).rankings
     if metric not in rankings:
         names = ", ".join(map(str, folders))
@@ -164,8 +183,11 @@ def ranks(*folders: str | os.PathLike, metric: str = "micro_f1", ax: Axes | None
 
 def _check(task: ShiftTask) -> None:
     if not isinstance(task, ShiftTask):
-        raise InputError.plain("task", f"a {type(task).__name__} is not a ShiftTask",
-                               "Make one with graphgym_srnc.shifts")
+        raise InputError.plain(
+            "task",
+            f"a {type(task).__name__} is not a ShiftTask",
+            "Make one with graphgym_srnc.shifts",
+        )
 
 
 def _name(label: int | str) -> str:
@@ -176,4 +198,5 @@ def _axes(ax: Axes | None, size: tuple[float, float]) -> Axes:
     if ax is not None:
         return ax
     from matplotlib import pyplot
+
     return pyplot.subplots(figsize=size, layout="constrained")[1]

@@ -6,6 +6,7 @@ package's own entry is used. Modules in the group ``graphgym_srnc.register`` are
 :mod:`graphgym_srnc.gym`, in every command and worker process. They can register layers, activations
 or metrics with GraphGym.
 """
+
 from __future__ import annotations
 
 import functools
@@ -25,6 +26,7 @@ def entries(kind: str) -> dict[str, EntryPoint]:
         kind: ``methods``, ``shifts``, ``backbones`` or ``register``.
     """
     from importlib.metadata import entry_points  # slow import, not needed for --help
+
     return {entry.name: entry for entry in entry_points(group=f"graphgym_srnc.{kind}")}
 
 

@@ -1,5 +1,6 @@
 """How far the runs are, and the gradient steps in them: bars on a terminal, a line now and then
 elsewhere."""
+
 from __future__ import annotations
 
 import contextlib
@@ -60,6 +61,7 @@ class _Display:
     def _start_bars(self, *columns: Any) -> None:
         from rich.console import Console
         from rich.progress import Progress
+
         self._bars = Progress(*columns, console=Console(file=self.out), transient=True)
         self._runs = self._bars.add_task("runs", total=self.total, note="")
         self._bars.start()
@@ -72,9 +74,14 @@ class RunProgress(_Display):
         self.status, self._stop = "", threading.Event()
         if self.out.isatty():
             from rich import progress
-            self._start_bars(progress.SpinnerColumn(), progress.TextColumn("{task.description}"),
-                             progress.BarColumn(), progress.MofNCompleteColumn(),
-                             progress.TimeElapsedColumn())
+
+            self._start_bars(
+                progress.SpinnerColumn(),
+                progress.TextColumn("{task.description}"),
+                progress.BarColumn(),
+                progress.MofNCompleteColumn(),
+                progress.TimeElapsedColumn(),
+            )
             self._bars.update(self._runs, visible=self.total > 1)
             self._episodes = self._bars.add_task("", total=None, visible=False)
         # Pre-training is one long call, so only another thread can tell that it goes on.
@@ -103,8 +110,12 @@ class RunProgress(_Display):
         """An episode of the run is done, of at most so many after episode 0."""
         self.status = f"episode {number} of {most} done, {text}"
         if self._bars is not None:
-            self._bars.update(self._episodes, description=f"{self.name}: {text}",
-                              completed=number + 1, total=most + 1)
+            self._bars.update(
+                self._episodes,
+                description=f"{self.name}: {text}",
+                completed=number + 1,
+                total=most + 1,
+            )
 
     def finish(self, line: str) -> None:
         """The run is done; its line stays on the screen."""
@@ -121,8 +132,10 @@ class RunProgress(_Display):
                 self._bars.update(self._episodes, description=text)
             elif self.status:
                 run = f"run {self.done + 1} of {self.total}, " * (self.total > 1)
-                self.say(f"{run}{self.name}: {self.status}{phase()}, "
-                         f"{time.monotonic() - self.begin:.0f} s")
+                self.say(
+                    f"{run}{self.name}: {self.status}{phase()}, "
+                    f"{time.monotonic() - self.begin:.0f} s"
+                )
 
 
 class GridProgress(_Display):
@@ -132,9 +145,15 @@ class GridProgress(_Display):
         self.failed, self.first_end, self.last_line = 0, 0.0, self.begin
         if self.out.isatty():
             from rich import progress
-            self._start_bars(progress.TextColumn("runs {task.fields[note]}"), progress.BarColumn(),
-                             progress.MofNCompleteColumn(), progress.TimeElapsedColumn(),
-                             progress.TextColumn("left"), progress.TimeRemainingColumn())
+
+            self._start_bars(
+                progress.TextColumn("runs {task.fields[note]}"),
+                progress.BarColumn(),
+                progress.MofNCompleteColumn(),
+                progress.TimeElapsedColumn(),
+                progress.TextColumn("left"),
+                progress.TimeRemainingColumn(),
+            )
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -164,8 +183,7 @@ class GridProgress(_Display):
 
     def _state(self) -> str:
         now = time.monotonic()
-        state = (f"{self.done} of {self.total} runs, {self.failed} failed, "
-                 f"{now - self.begin:.0f} s")
+        state = f"{self.done} of {self.total} runs, {self.failed} failed, {now - self.begin:.0f} s"
         # The first run waits for its worker to start, so it tells little about the others.
         if 1 < self.done < self.total:
             left = (now - self.first_end) / (self.done - 1) * (self.total - self.done)

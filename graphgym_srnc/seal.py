@@ -1,5 +1,6 @@
 """A seal of zip archives, as torch writes them, and a last line of settings, by which any change is
 seen."""
+
 from __future__ import annotations
 
 import os
@@ -26,7 +27,7 @@ def seal(archive: BinaryIO) -> None:
     archive.write((len(SEAL) + 64).to_bytes(2, "little"))
     archive.seek(0)
     digest = sha256()
-    while block := archive.read(2 ** 20):
+    while block := archive.read(2**20):
         digest.update(block)
     archive.write(SEAL + digest.hexdigest().encode())
 

@@ -1,4 +1,5 @@
 """Configs as plain data: yaml of strangers, dotted keys, digests; the folder of shipped ones."""
+
 from __future__ import annotations
 
 import hashlib
@@ -9,9 +10,22 @@ from typing import Any, Iterator
 
 import yaml
 
-VOLATILE = frozenset({
-    "seed", "out_dir", "run_dir", "cfg_dest", "print", "params", "share", "tensorboard_each_run",
-    "tensorboard_agg", "dataset.dir", "train.save_model", "train.checkpoint"})
+VOLATILE = frozenset(
+    {
+        "seed",
+        "out_dir",
+        "run_dir",
+        "cfg_dest",
+        "print",
+        "params",
+        "share",
+        "tensorboard_each_run",
+        "tensorboard_agg",
+        "dataset.dir",
+        "train.save_model",
+        "train.checkpoint",
+    }
+)
 """Config keys, or whole blocks, that may differ between the runs of one experiment."""
 
 
@@ -35,8 +49,9 @@ class _Loader(yaml.BaseLoader):
         for key in [key for key, _ in node.value if isinstance(key, yaml.ScalarNode)]:
             line = key.start_mark.line + 1
             if key.value in lines:
-                raise yaml.YAMLError(f"key {key.value} is given twice, in line {lines[key.value]} "
-                                     f"and in line {line}")
+                raise yaml.YAMLError(
+                    f"key {key.value} is given twice, in line {lines[key.value]} and in line {line}"
+                )
             lines[key.value] = line
         return node
 
@@ -97,5 +112,8 @@ def shared_text(config: Mapping[str, Any]) -> str:
 def difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
     """Old and new value of each key, but ``VOLATILE`` ones, in which two configs differ."""
     old, new = flatten(old), flatten(new)
-    return {key: (old.get(key), new.get(key)) for key in sorted(old | new)
-            if old.get(key) != new.get(key) and not is_volatile(key)}
+    return {
+        key: (old.get(key), new.get(key))
+        for key in sorted(old | new)
+        if old.get(key) != new.get(key) and not is_volatile(key)
+    }

@@ -2,6 +2,7 @@
 
 Each file has one JSON object per line, an episode each. All of them follow from the results.
 """
+
 from __future__ import annotations
 
 import json
@@ -40,11 +41,13 @@ def of_experiment(results: Mapping[int, Mapping[str, Any]], digits: int) -> dict
     files: dict[str, str] = {}
     for split in SPLITS:
         rows = {seed: _rows(result, split, length, terms) for seed, result in results.items()}
-        selected = [row for seed in rows for row in rows[seed]
-                    if row["epoch"] == results[seed]["selected"]]
+        selected = [
+            row for seed in rows for row in rows[seed] if row["epoch"] == results[seed]["selected"]
+        ]
         files |= {f"{seed}/{split}/stats.json": _lines(rows[seed]) for seed in rows}
         files[f"agg/{split}/stats.json"] = _lines(
-            _mean_std(episode, digits) for episode in zip(*rows.values()))
+            _mean_std(episode, digits) for episode in zip(*rows.values())
+        )
         files[f"agg/{split}/best.json"] = _lines([_mean_std(selected, digits)] if selected else [])
     return files
 
@@ -57,8 +60,9 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
 
 def _loss_terms(results: Iterable[Mapping[str, Any]]) -> list[str]:
     # Means over seeds need the same keys on all lines.
-    return sorted({term for result in results for episode in result["history"]
-                   for term in episode["losses"]})
+    return sorted(
+        {term for result in results for episode in result["history"] for term in episode["losses"]}
+    )
 
 
 def _rows(result: Mapping[str, Any], split: str, length: int, terms: Sequence[str]) -> list[Row]:
@@ -72,9 +76,14 @@ def _rows(result: Mapping[str, Any], split: str, length: int, terms: Sequence[st
         row: Row = {"epoch": number}
         if split == "train":
             row["loss"] = next((losses[term] for term in LOSSES if term in losses), math.nan)
-        row |= {"lr": result["lr"], "params": result["params"],
-                "time_iter": episode.get("seconds", math.nan), "held": int(number >= len(history)),
-                "accuracy": scores.get("micro_f1", math.nan), **scores}
+        row |= {
+            "lr": result["lr"],
+            "params": result["params"],
+            "time_iter": episode.get("seconds", math.nan),
+            "held": int(number >= len(history)),
+            "accuracy": scores.get("micro_f1", math.nan),
+            **scores,
+        }
         if split == "train":
             row |= {term: losses.get(term, math.nan) for term in terms if term not in row}
         rows.append(row)

@@ -4,6 +4,7 @@
 ``<name>/<seed>/{train,val,test}/stats.json`` and ``<name>/agg/{train,val,test}/{stats,best}.json``.
 All but ``result.json`` follows from it and can be written again.
 """
+
 from __future__ import annotations
 
 import contextlib
@@ -37,7 +38,7 @@ CHECKSUM = "sha256"
 DAMAGED = "result.json.damaged"
 """What a record that cannot be read is kept as when its run is made again."""
 
-MOST_SEEDS, LAST_SEED = 100_000, 2 ** 32 - 1
+MOST_SEEDS, LAST_SEED = 100_000, 2**32 - 1
 """How many runs an experiment may be asked for, and the last seed that numpy takes."""
 
 FRACTION = re.compile(r"(.+_)?(f1|recall|precision|auroc|aupr|fpr95|accuracy|auc|hs|oscr)")
@@ -49,11 +50,14 @@ CHECKPOINT = "checkpoint.pt"
 LOG = "logging.log"
 """What GraphGym's ``main.py`` has opened in the directory of a run before the run is made."""
 
-PARTS = {"run.json": (r"\w+\.json", r"\w+\.pt", "error.txt", LOG), "../run.json": (".*",),
-         "*/run.json": (r"config\.yaml", r"summary\.\w+", "agg", "mean"),
-         "tuned.json": (r"tuned(\.\w+)?",),
-         "../tuned.json": (r"\w+\.yaml",),
-         "edges.*": (r"(nodes|edges|features|labels|split|words|answers|recipe|made_by)\.\w+",)}
+PARTS = {
+    "run.json": (r"\w+\.json", r"\w+\.pt", "error.txt", LOG),
+    "../run.json": (".*",),
+    "*/run.json": (r"config\.yaml", r"summary\.\w+", "agg", "mean"),
+    "tuned.json": (r"tuned(\.\w+)?",),
+    "../tuned.json": (r"\w+\.yaml",),
+    "edges.*": (r"(nodes|edges|features|labels|split|words|answers|recipe|made_by)\.\w+",),
+}
 """Files of a run, an experiment, a study and a graph folder: what such a folder contains, seen from
 the file, and the names of its files."""
 
@@ -90,8 +94,9 @@ class Experiment:
         InputError: the name is not a plain file name, or its directory cannot be written to.
     """
 
-    def __init__(self, out_dir: str | os.PathLike, name: str, config: Mapping[str, Any],
-                 text: str = "") -> None:
+    def __init__(
+        self, out_dir: str | os.PathLike, name: str, config: Mapping[str, Any], text: str = ""
+    ) -> None:
         check_name(name)
         self.out_dir, self.name, self.text = Path(out_dir), name, text
         self.path = self.out_dir / name
@@ -101,8 +106,9 @@ class Experiment:
         self._replaced: list[int] = []
         _check_writable(self.path)
 
-    def plan(self, seeds: Sequence[int], resume: bool = False,
-             overwrite: bool = False) -> list[int]:
+    def plan(
+        self, seeds: Sequence[int], resume: bool = False, overwrite: bool = False
+    ) -> list[int]:
         """The seeds to run, in order; nothing is written or deleted yet.
 
         ``warnings`` then names the records that cannot be read.
@@ -128,8 +134,11 @@ class Experiment:
             except Unreadable as problem:
                 damaged[seed] = problem
                 self._check_age(seed, problem, overwrite)
-        self.warnings = [self._warning(seed, problem, seed in seeds)
-                         for seed, problem in damaged.items() if not (overwrite and seed in seeds)]
+        self.warnings = [
+            self._warning(seed, problem, seed in seeds)
+            for seed, problem in damaged.items()
+            if not (overwrite and seed in seeds)
+        ]
         other = [seed for seed in finished if finished[seed]["digest"] != self.digest]
         self._check_config()
         if overwrite:
@@ -141,8 +150,14 @@ class Experiment:
         for seed in present:
             self._check_origin(seed)
         if present and not resume:
-            state = next((state for state, part in (("finished", finished), ("damaged", damaged))
-                          if part.keys() & {*present}), "half-written")
+            state = next(
+                (
+                    state
+                    for state, part in (("finished", finished), ("damaged", damaged))
+                    if part.keys() & {*present}
+                ),
+                "half-written",
+            )
             raise _present(self.path, state, present)
         return [seed for seed in seeds if seed not in finished]
 
@@ -198,6 +213,7 @@ class Experiment:
             Kept: its directory holds what neither belongs to this experiment nor may be replaced.
         """
         from filelock import FileLock, Timeout
+
         # Inside the experiment, since GraphGym's agg_batch takes what lies beside one for another.
         path = self.path / ".locks" / str(seed)
         made = [folder for folder in path.parents if not folder.exists()]
@@ -265,8 +281,14 @@ class Experiment:
         """
         self.check_there(seed)
         run = self.path / str(seed)
-        result = {"format": FORMAT, "seed": seed, "digest": self.digest, **result,
-                  **environment.facts(), "config": self.config}
+        result = {
+            "format": FORMAT,
+            "seed": seed,
+            "digest": self.digest,
+            **result,
+            **environment.facts(),
+            "config": self.config,
+        }
         result = sealed(json.loads(json.dumps(result, default=_plain)))
         for name, lines in stats.of_run(result).items():
             write_text(run / name, lines, durable=False)
@@ -285,8 +307,11 @@ class Experiment:
             InputError: it is no longer there.
         """
         if not (self.path / str(seed) / "run.json").is_file():
-            raise InputError.plain("out_dir", f"{self.path / str(seed)} was removed during the run",
-                                   "Run the seed again")
+            raise InputError.plain(
+                "out_dir",
+                f"{self.path / str(seed)} was removed during the run",
+                "Run the seed again",
+            )
 
     def result(self, seed: int) -> Result | None:
         """The finished run of this config with a seed, or None."""
@@ -304,8 +329,11 @@ class Experiment:
             digits: decimals, GraphGym's ``cfg.round``.
         """
         refuse_links("out_dir", self.path, "agg", "mean")
-        results = {seed: result for seed, result in self.results().items()
-                   if result["digest"] == self.digest}
+        results = {
+            seed: result
+            for seed, result in self.results().items()
+            if result["digest"] == self.digest
+        }
         for seed in results:
             self._remove_checkpoint(seed)
         for name, lines in stats.of_experiment(results, digits).items() if results else ():
@@ -411,8 +439,12 @@ def seeds(first: int, repeat: int) -> range:
     return range(first, first + repeat)
 
 
-def refuse_finished(out_dir: str | os.PathLike, name: str, seeds: Sequence[int],
-                    same: Callable[[Mapping[str, Any]], bool]) -> None:
+def refuse_finished(
+    out_dir: str | os.PathLike,
+    name: str,
+    seeds: Sequence[int],
+    same: Callable[[Mapping[str, Any]], bool],
+) -> None:
     """Refuse finished runs as :meth:`Experiment.plan` does, before there is a whole config.
 
     Args:
@@ -434,12 +466,18 @@ def refuse_finished(out_dir: str | os.PathLike, name: str, seeds: Sequence[int],
 
 def is_part(path: Path) -> bool:
     """Whether a file or folder is (part of) a run, an experiment, a study or a graph folder."""
+
     def has(folder: Path, sign: str) -> bool:
         return any(glob.iglob(sign, root_dir=folder))
 
-    return path.is_dir() and any(has(path, sign) for sign in PARTS) or any(
-        re.fullmatch("|".join(names), path.name) and has(path.parent, sign)
-        for sign, names in PARTS.items())
+    return (
+        path.is_dir()
+        and any(has(path, sign) for sign in PARTS)
+        or any(
+            re.fullmatch("|".join(names), path.name) and has(path.parent, sign)
+            for sign, names in PARTS.items()
+        )
+    )
 
 
 def sealed(record: Mapping[str, Any]) -> Result:
@@ -461,8 +499,9 @@ def load_result(run: Path) -> Result:
         result = json.loads(text, object_pairs_hook=_distinct)
         number = result["format"]
         if isinstance(number, int) and number > FORMAT:
-            raise Newer(f"was written by a newer version (format {number}; this one reads up to "
-                        f"{FORMAT})")
+            raise Newer(
+                f"was written by a newer version (format {number}; this one reads up to {FORMAT})"
+            )
         if type(number) is not int or number < 1:
             raise Unreadable("is not what this program writes")
         if number == FORMAT and result[CHECKSUM] != sealed(result)[CHECKSUM]:
@@ -517,8 +556,11 @@ def finished_run(path: Path) -> tuple[Path, Result]:
         return path, result
     finished = read_results(path)
     if not finished:
-        raise InputError.plain("RUN", f"{path} contains no finished run",
-                               "Give the folder of a finished run or experiment, or a model file")
+        raise InputError.plain(
+            "RUN",
+            f"{path} contains no finished run",
+            "Give the folder of a finished run or experiment, or a model file",
+        )
     return path / str(min(finished)), finished[min(finished)]
 
 
@@ -537,15 +579,26 @@ def _is_sound(result: Result) -> bool:
     episodes = (result, *history)
     figures = [part.get(split, {}) for part in episodes for split in SPLITS]
     figures += [episode["losses"] for episode in history]
-    numbers = [result["lr"], result["params"], *(part.get("seconds", 0.0) for part in episodes),
-               *(value for part in figures for value in part.values())]
-    texts = [*(result.get(key, "") for key in ("method", "backbone", "split")),
-             *(result.get("verdict") or {}).get("sentences", {}).values()]
-    return (isinstance(selected, int) and 0 <= selected < len(history)
-            and isinstance(result.get("warnings", []), list)
-            and all(isinstance(value, float) or isinstance(value, int) and abs(value) < 2 ** 63
-                    for value in numbers)
-            and all(isinstance(text, str) for text in texts))
+    numbers = [
+        result["lr"],
+        result["params"],
+        *(part.get("seconds", 0.0) for part in episodes),
+        *(value for part in figures for value in part.values()),
+    ]
+    texts = [
+        *(result.get(key, "") for key in ("method", "backbone", "split")),
+        *(result.get("verdict") or {}).get("sentences", {}).values(),
+    ]
+    return (
+        isinstance(selected, int)
+        and 0 <= selected < len(history)
+        and isinstance(result.get("warnings", []), list)
+        and all(
+            isinstance(value, float) or isinstance(value, int) and abs(value) < 2**63
+            for value in numbers
+        )
+        and all(isinstance(text, str) for text in texts)
+    )
 
 
 def _check_ranges(result: Result) -> None:
@@ -572,8 +625,12 @@ def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _present(path: Path, state: str, seeds: Sequence[int]) -> InputError:
     message = f"{path} contains {state} runs (seeds {', '.join(map(str, seeds))})"
-    return InputError.plain("out_dir", message, "Add --resume to run only the missing seeds, "
-                            "--overwrite to run all again, or choose another --name")
+    return InputError.plain(
+        "out_dir",
+        message,
+        "Add --resume to run only the missing seeds, "
+        "--overwrite to run all again, or choose another --name",
+    )
 
 
 def _seeds(path: Path) -> list[int]:

@@ -1,4 +1,5 @@
 """Immutable description of a shift scenario: graphs, node index sets and the label space."""
+
 from __future__ import annotations
 
 import copy
@@ -100,10 +101,18 @@ class ShiftTask:
             _check_graph(role, graph, self.num_outputs)
             if graph.x.size(1) != self.num_features:
                 message = f"the graph has {graph.x.size(1)} features, and the source has "
-                raise InputError.plain(f"{role}: x", f"{message}{self.num_features}",
-                                       "Give all graphs the same features")
-        owners = {"train": self.source, "source_val": self.source, "val": self.validation,
-                  "test": self.target, "pool": self.target}
+                raise InputError.plain(
+                    f"{role}: x",
+                    f"{message}{self.num_features}",
+                    "Give all graphs the same features",
+                )
+        owners = {
+            "train": self.source,
+            "source_val": self.source,
+            "val": self.validation,
+            "test": self.target,
+            "pool": self.target,
+        }
         may_be_empty = {"source_val"} if self.scored else {"source_val", "val", "test"}
         for key, graph in owners.items():
             nodes = getattr(self, key)
@@ -126,8 +135,9 @@ class ShiftTask:
             if owners[a] is owners[b] and getattr(self, a) is not getattr(self, b):
                 common = int(torch.isin(getattr(self, a), getattr(self, b)).sum())
                 if common:
-                    raise InputError.plain(f"{a} and {b}", f"they have {common} nodes in common",
-                                           "Make them disjoint")
+                    raise InputError.plain(
+                        f"{a} and {b}", f"they have {common} nodes in common", "Make them disjoint"
+                    )
 
     def __repr__(self) -> str:
         classes = f"{self.num_known} known classes" + " and unknown" * self.open_set
@@ -219,8 +229,9 @@ class ShiftTask:
             y = torch.full((graph.num_nodes,), HIDDEN, dtype=torch.long, device=graph.y.device)
             if graph is self.source:
                 y[self.train] = graph.y[self.train]
-            hidden[id(graph)] = Data(x=graph.x, edge_index=graph.edge_index, y=y,
-                                     num_nodes=graph.num_nodes)
+            hidden[id(graph)] = Data(
+                x=graph.x, edge_index=graph.edge_index, y=y, num_nodes=graph.num_nodes
+            )
         blind = object.__new__(ShiftTask)  # skip the checks, which require labels
         kept = {entry.name: getattr(self, entry.name) for entry in fields(self)}
         kept |= {key: hidden.get(id(kept[key])) for key in ("source", "target", "val_graph")}
@@ -228,15 +239,16 @@ class ShiftTask:
         return blind
 
     def fingerprint(self) -> str:
-        """SHA-256 of graphs, labels and index sets. Results with equal fingerprints are comparable.
-        """
+        """SHA-256 of graphs, labels and index sets. Equal fingerprints mean equal tasks."""
         return self._digest
 
     @cached_property
     def _digest(self) -> str:
         graphs = self.graphs()
-        roles = [next(role for role, graph in graphs.items() if graph is wanted)
-                 for wanted in (self.target, self.validation)]
+        roles = [
+            next(role for role, graph in graphs.items() if graph is wanted)
+            for wanted in (self.target, self.validation)
+        ]
         digest = hashlib.sha256(f"{self.num_known},{self.open_set},{roles}".encode())
         tensors = [self.train, self.val, self.test, self.pool, self.source_val]
         for graph in graphs.values():
@@ -274,8 +286,10 @@ def _no_node(key: str, num_train: int, num_known: int) -> InputError:
     if key == "pool":
         return InputError.plain(key, "the target has no node to predict")
     purpose = {"train": "training", "val": "validation", "test": "testing"}[key]
-    message = (f"no labelled node is left for {purpose} ({num_train} training nodes, {num_known} "
-               "known classes)")
+    message = (
+        f"no labelled node is left for {purpose} ({num_train} training nodes, {num_known} "
+        "known classes)"
+    )
     hint = "Label at least two nodes per class, or lower labels_per_class"
     return InputError.plain(key, message, hint)
 
@@ -283,24 +297,34 @@ def _no_node(key: str, num_train: int, num_known: int) -> InputError:
 def _check_range(key: str, nodes: Tensor, num_nodes: int) -> None:
     if nodes.numel() and not 0 <= int(nodes.min()) <= int(nodes.max()) < num_nodes:
         ends = [int(nodes.min()), int(nodes.max())]
-        raise InputError.plain(key, f"the node ids are from {ends[0]} to {ends[1]}",
-                               f"Use node ids from 0 to {num_nodes - 1}")
+        raise InputError.plain(
+            key,
+            f"the node ids are from {ends[0]} to {ends[1]}",
+            f"Use node ids from 0 to {num_nodes - 1}",
+        )
 
 
 def _check_graph(role: str, graph: Data, num_outputs: int) -> None:
     if graph.num_nodes == 0 or graph.x is None or graph.x.dim() != 2 or graph.x.size(0) == 0:
-        raise InputError.plain(f"{role} graph", "it has no nodes or no features",
-                               "Give at least one node and a feature matrix x [V, F]")
+        raise InputError.plain(
+            f"{role} graph",
+            "it has no nodes or no features",
+            "Give at least one node and a feature matrix x [V, F]",
+        )
     if not all_finite(graph.x):
-        raise InputError.plain(f"{role} graph x", "a feature is NaN or Inf",
-                               "Give finite features")
+        raise InputError.plain(f"{role} graph x", "a feature is NaN or Inf", "Give finite features")
     _check_range(f"{role} graph edge_index", graph.edge_index, graph.num_nodes)
     if graph.y is None or tuple(graph.y.shape) != (graph.num_nodes,):
         shape = None if graph.y is None else tuple(graph.y.shape)
-        raise InputError.plain(f"{role} graph y", f"the labels have the shape {shape}",
-                               f"Give one label per node, shape [{graph.num_nodes}]")
+        raise InputError.plain(
+            f"{role} graph y",
+            f"the labels have the shape {shape}",
+            f"Give one label per node, shape [{graph.num_nodes}]",
+        )
     labels = [int(graph.y.min()), int(graph.y.max())]
     if labels[0] < HIDDEN or labels[1] >= num_outputs:
         raise InputError.plain(
-            f"{role} graph y", f"the labels are from {labels[0]} to {labels[1]}",
-            f"Use labels from 0 to {num_outputs - 1}, or {HIDDEN} where hidden")
+            f"{role} graph y",
+            f"the labels are from {labels[0]} to {labels[1]}",
+            f"Use labels from 0 to {num_outputs - 1}, or {HIDDEN} where hidden",
+        )

@@ -1,4 +1,5 @@
 """One rule for text that is shown on a terminal, in a page, a table or a picture."""
+
 from __future__ import annotations
 
 import csv
@@ -47,7 +48,7 @@ def readable(doc: str) -> str:
 def short(text: Any, most: int = 18) -> str:
     """A text on one line of at most ``most`` letters."""
     text = plain(text)
-    return text if len(text) <= most else text[:most - 1] + "…"
+    return text if len(text) <= most else text[: most - 1] + "…"
 
 
 def counted(number: int, noun: str) -> str:
@@ -108,8 +109,11 @@ def to_csv(lines: Iterable[Iterable[str | float | None]], raw: bool | None = Non
     csv.writer(out, lineterminator="\n").writerows(map(cell, line) for line in lines)
     if changed:
         keep = "" if raw is None else " --raw writes text unchanged."
-        print(f"note: {counted(changed, 'cell')} would be formulas in a spreadsheet, so a ' was"
-              f" added to each.{keep}", file=sys.stderr)
+        print(
+            f"note: {counted(changed, 'cell')} would be formulas in a spreadsheet, so a ' was"
+            f" added to each.{keep}",
+            file=sys.stderr,
+        )
     return out.getvalue()
 
 
@@ -124,20 +128,51 @@ def escape_markdown(text: str) -> str:
 GREEK = dict(zip("alpha beta gamma lambda theta rho tau sigma mu eta Phi".split(), "αβγλθρτσμηΦ"))
 """Letters of formulas."""
 
-METHODS = {"srnc": "SRNC", "srnc_plus": "SRNC+", "iid": "oracle", "openwgl": "OpenWGL",
-           "srnc_committee": "SRNC+ (committee)", "g2pxy": "G2Pxy", "nodesafe": "NODESafe",
-           "strurw": "StruRW", "adalign": "ADAlign", "grade": "GRADE",
-           "pairalign": "Pair-Align", "a2gnn": "A2GNN", "udagcn": "UDAGCN", "uaga": "UAGA",
-           "standard": "GraphGym's own", "erm": "ERM", "pgl": "PGL", "doc": "DOC", "dann": "DANN",
-           "cmd": "CMD", "mmd": "MMD", "coral": "CORAL", "srgnn": "SRGNN"}
+METHODS = {
+    "srnc": "SRNC",
+    "srnc_plus": "SRNC+",
+    "iid": "oracle",
+    "openwgl": "OpenWGL",
+    "srnc_committee": "SRNC+ (committee)",
+    "g2pxy": "G2Pxy",
+    "nodesafe": "NODESafe",
+    "strurw": "StruRW",
+    "adalign": "ADAlign",
+    "grade": "GRADE",
+    "pairalign": "Pair-Align",
+    "a2gnn": "A2GNN",
+    "udagcn": "UDAGCN",
+    "uaga": "UAGA",
+    "standard": "GraphGym's own",
+    "erm": "ERM",
+    "pgl": "PGL",
+    "doc": "DOC",
+    "dann": "DANN",
+    "cmd": "CMD",
+    "mmd": "MMD",
+    "coral": "CORAL",
+    "srgnn": "SRGNN",
+}
 """Methods as people write them."""
 
-LAYERS = {"gcnconv": "GCN", "sageconv": "SAGE", "gatconv": "GAT", "gatdrop": "GAT-drop",
-          "sgconv": "SGC", "mlp": "MLP", "dgi": "DGI"}
+LAYERS = {
+    "gcnconv": "GCN",
+    "sageconv": "SAGE",
+    "gatconv": "GAT",
+    "gatdrop": "GAT-drop",
+    "sgconv": "SGC",
+    "mlp": "MLP",
+    "dgi": "DGI",
+}
 """Kinds of network as people write them."""
 
-ON_LAYERS = {"erm": "{}", "iid": "{} (IID)", "standard": "{} (GraphGym)", "pgl": "PGL+{}",
-             **{name: f"{{}}-{METHODS[name]}" for name in ("dann", "cmd", "mmd", "coral", "srgnn")}}
+ON_LAYERS = {
+    "erm": "{}",
+    "iid": "{} (IID)",
+    "standard": "{} (GraphGym)",
+    "pgl": "PGL+{}",
+    **{name: f"{{}}-{METHODS[name]}" for name in ("dann", "cmd", "mmd", "coral", "srgnn")},
+}
 """Methods whose names say the network too."""
 
 
@@ -153,8 +188,9 @@ def aligned(lines: Sequence[Sequence[str]], right: bool = False) -> str:
     """Lines of cells in columns; ``right``: all columns but the first end at one edge."""
     widths = [max(map(len, column)) for column in zip(*lines)]
     adjust = str.rjust if right else str.ljust
-    rows = ("  ".join([line[0].ljust(widths[0]), *map(adjust, line[1:], widths[1:])])
-            for line in lines)
+    rows = (
+        "  ".join([line[0].ljust(widths[0]), *map(adjust, line[1:], widths[1:])]) for line in lines
+    )
     return "\n".join(map(str.rstrip, rows)) + "\n"
 
 

@@ -1,4 +1,5 @@
 """A headless Chromium that tests look at pages with, by its DevTools protocol over a pipe."""
+
 from __future__ import annotations
 
 import base64
@@ -12,8 +13,9 @@ import time
 from pathlib import Path
 from typing import Any, Iterator
 
-PROGRAM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))),
-               None)
+PROGRAM = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+)
 WAIT = 60
 """Seconds that a busy machine may take for anything."""
 
@@ -26,11 +28,14 @@ class Tab:
         self.number, self.left, self.session = 0, b"", None
         self.errors: list[str] = []
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
-        self.session = self.call("Target.attachToTarget", targetId=target,
-                                 flatten=True)["sessionId"]
+        self.session = self.call("Target.attachToTarget", targetId=target, flatten=True)[
+            "sessionId"
+        ]
         for domain in ("Runtime", "Log", "Page", "Performance"):
-            self.call(f"{domain}.enable",
-                      **({"timeDomain": "threadTicks"} if domain == "Performance" else {}))
+            self.call(
+                f"{domain}.enable",
+                **({"timeDomain": "threadTicks"} if domain == "Performance" else {}),
+            )
 
     def call(self, method: str, **params: Any) -> dict[str, Any]:
         """The answer to a command of the protocol."""
@@ -84,7 +89,7 @@ class Tab:
 
     def _read(self) -> dict[str, Any]:
         while b"\0" not in self.left:
-            part = os.read(self.answers, 2 ** 20)
+            part = os.read(self.answers, 2**20)
             assert part, "the browser has ended"
             self.left += part
         message, _, self.left = self.left.partition(b"\0")
@@ -100,10 +105,22 @@ def tab(width: int = 1200, height: int = 900) -> Iterator[Tab]:
         # The protocol wants the pipes as files 3 and 4, whatever numbers they have here.
         line = f'exec "$0" "$@" 3<&{commands} 4>&{back}'
         browser = subprocess.Popen(
-            ["bash", "-c", line, PROGRAM, "--headless", "--no-sandbox", "--disable-gpu",
-             "--remote-debugging-pipe", f"--user-data-dir={profile}",
-             f"--window-size={width},{height}"],
-            pass_fds=(commands, back), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            [
+                "bash",
+                "-c",
+                line,
+                PROGRAM,
+                "--headless",
+                "--no-sandbox",
+                "--disable-gpu",
+                "--remote-debugging-pipe",
+                f"--user-data-dir={profile}",
+                f"--window-size={width},{height}",
+            ],
+            pass_fds=(commands, back),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
         os.close(commands)
         os.close(back)
         try:

@@ -1,4 +1,5 @@
 """Small tasks made in memory, and a GraphGym that each test finds and leaves as it was."""
+
 from __future__ import annotations
 
 import os
@@ -22,8 +23,9 @@ from graphgym_srnc.task import ShiftTask
 torch.set_num_threads(1)
 
 
-def make_graph(num_nodes: int = 90, num_classes: int = 3, num_features: int = 12,
-               seed: int = 0) -> Data:
+def make_graph(
+    num_nodes: int = 90, num_classes: int = 3, num_features: int = 12, seed: int = 0
+) -> Data:
     """A planted partition with features that tell the class."""
     generator = torch.Generator().manual_seed(seed)
     y = torch.arange(num_nodes) % num_classes
@@ -33,8 +35,13 @@ def make_graph(num_nodes: int = 90, num_classes: int = 3, num_features: int = 12
     return Data(x=x, edge_index=edge_index, y=y)
 
 
-def make_task(num_known: int = 2, open_set: bool = True, unknown_nodes: bool = True,
-              two_graphs: bool = False, oracle: bool = True) -> ShiftTask:
+def make_task(
+    num_known: int = 2,
+    open_set: bool = True,
+    unknown_nodes: bool = True,
+    two_graphs: bool = False,
+    oracle: bool = True,
+) -> ShiftTask:
     """A task of 90 nodes a graph; without ``unknown_nodes`` the unknown class stays empty."""
     classes = num_known + int(open_set and unknown_nodes)
     source = make_graph(num_classes=classes)
@@ -46,10 +53,21 @@ def make_task(num_known: int = 2, open_set: bool = True, unknown_nodes: bool = T
     if oracle:
         every = torch.cat([order[source.y[order] == c][:5] for c in range(classes)])
         left = order if two_graphs else order[~torch.isin(order, every)]
-        full = ShiftTask("tiny", source, target, every, left[:25], left[25:], left[25:], classes,
-                         False)
-    return ShiftTask("tiny", source, target, train, rest[:25], rest[25:], rest[25:], num_known,
-                     open_set, oracle=full)
+        full = ShiftTask(
+            "tiny", source, target, every, left[:25], left[25:], left[25:], classes, False
+        )
+    return ShiftTask(
+        "tiny",
+        source,
+        target,
+        train,
+        rest[:25],
+        rest[25:],
+        rest[25:],
+        num_known,
+        open_set,
+        oracle=full,
+    )
 
 
 def pairwise(*factors: Sequence[Any]) -> list[tuple]:
@@ -59,8 +77,11 @@ def pairwise(*factors: Sequence[Any]) -> list[tuple]:
     and each further value is the one that brings most missing pairs, of equals the rarest so far.
     """
     missing = dict.fromkeys(
-        ((i, a), (j, b)) for (i, first), (j, second) in combinations(enumerate(factors), 2)
-        for a in first for b in second)
+        ((i, a), (j, b))
+        for (i, first), (j, second) in combinations(enumerate(factors), 2)
+        for a in first
+        for b in second
+    )
     used, rows = Counter(), []
 
     def pairs(row: dict) -> Iterator[tuple]:
@@ -69,8 +90,13 @@ def pairwise(*factors: Sequence[Any]) -> list[tuple]:
     while missing:
         row = dict(next(iter(missing)))
         for k in set(range(len(factors))) - row.keys():
-            row[k] = max(factors[k], key=lambda value: (
-                sum(pair in missing for pair in pairs(row | {k: value})), -used[k, value]))
+            row[k] = max(
+                factors[k],
+                key=lambda value: (
+                    sum(pair in missing for pair in pairs(row | {k: value})),
+                    -used[k, value],
+                ),
+            )
         for pair in pairs(row):
             missing.pop(pair, None)
         used.update(row.items())
@@ -78,9 +104,16 @@ def pairwise(*factors: Sequence[Any]) -> list[tuple]:
     return rows
 
 
-MAY_BE_SKIPPED = ("no CUDA device here", "no Planetoid files in", "no citation networks in",
-                  "no networks of the benchmark in", "no files of ogbn-arxiv in", "no oracle",
-                  "wandb is not installed", "mlflow is not installed")
+MAY_BE_SKIPPED = (
+    "no CUDA device here",
+    "no Planetoid files in",
+    "no citation networks in",
+    "no networks of the benchmark in",
+    "no files of ogbn-arxiv in",
+    "no oracle",
+    "wandb is not installed",
+    "mlflow is not installed",
+)
 """Reasons for which ``.ci/run`` accepts a skipped test: no GPU, no published data set, no oracle of
 this kind of shift, or a service that needs an account."""
 
@@ -166,6 +199,7 @@ def gym():
 def unchanged_globals():
     """A command run in this process leaves torch and GraphGym as they were."""
     from torch_geometric.graphgym.config import cfg
+
     threads, config = torch.get_num_threads(), cfg.clone()
     yield
     torch.set_num_threads(threads)

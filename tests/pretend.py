@@ -4,6 +4,7 @@ Operators run on what the tensors hold, so numbers are those of the CPU, bit for
 tensors of both devices do not mix, and ``numpy()`` raises. It notes each operator for which a
 program would have to wait for a GPU.
 """
+
 from __future__ import annotations
 
 import sys
@@ -20,9 +21,22 @@ from torch.utils._pytree import tree_leaves, tree_map_only
 
 from graphgym_srnc.backbones import sparse
 
-WAITS = {"_local_scalar_dense", "item", "is_nonzero", "equal", "nonzero", "masked_select",
-         "bincount", "_unique", "_unique2", "unique_dim", "unique_consecutive",
-         "unique_dim_consecutive", "multinomial", "histc"}
+WAITS = {
+    "_local_scalar_dense",
+    "item",
+    "is_nonzero",
+    "equal",
+    "nonzero",
+    "masked_select",
+    "bincount",
+    "_unique",
+    "_unique2",
+    "unique_dim",
+    "unique_consecutive",
+    "unique_dim_consecutive",
+    "multinomial",
+    "histc",
+}
 """Operators whose result, or its size, the program has to know before it goes on."""
 
 INDEXING = {"index", "index_put", "_index_put_impl"}
@@ -55,7 +69,8 @@ class Hook(backend_registration._DummyPrivateUse1Hook):
 def device() -> torch.device:
     """The device; torch knows it from the first call on."""
     backend_registration._setup_privateuseone_for_python_backend(
-        "pretend", backend_module=Backend(), hook=Hook())
+        "pretend", backend_module=Backend(), hook=Hook()
+    )
     return torch.device("pretend", 0)
 
 
@@ -64,9 +79,14 @@ class There(Tensor):
 
     @staticmethod
     def __new__(cls, here: Tensor) -> There:
-        made = Tensor._make_wrapper_subclass(cls, here.size(), strides=here.stride(),
-                                             storage_offset=here.storage_offset(), dtype=here.dtype,
-                                             device=device())
+        made = Tensor._make_wrapper_subclass(
+            cls,
+            here.size(),
+            strides=here.stride(),
+            storage_offset=here.storage_offset(),
+            dtype=here.dtype,
+            device=device(),
+        )
         made.here = here
         return made
 
@@ -99,33 +119,45 @@ class Pretend(TorchDispatchMode):
         kwargs = dict(kwargs or {})
         tensors = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, Tensor)]
         there = [tensor for tensor in tensors if isinstance(tensor, There)]
-        mixed = bool(there) and any(tensor.dim() for tensor in tensors
-                                    if not isinstance(tensor, There))
+        mixed = bool(there) and any(
+            tensor.dim() for tensor in tensors if not isinstance(tensor, There)
+        )
         wanted = kwargs.get("device") and torch.device(kwargs["device"]).type
         goes = name == "_to_copy" and wanted == "pretend" and not there and bool(tensors[0].dim())
-        comes_back = bool(there) and (name == "_to_copy" and wanted == "cpu" or name == "copy"
-                                      and not isinstance(args[0], There))
-        indexed = name in INDEXING and all(isinstance(arg, There) or not arg.dim()
-                                           for arg in args[:3:2])
+        comes_back = bool(there) and (
+            name == "_to_copy"
+            and wanted == "cpu"
+            or name == "copy"
+            and not isinstance(args[0], There)
+        )
+        indexed = name in INDEXING and all(
+            isinstance(arg, There) or not arg.dim() for arg in args[:3:2]
+        )
         if mixed and name != "copy" and not indexed:
             raise RuntimeError(f"{func}: tensors of the CPU and of the device, {self._caller()}")
-        masked = name in INDEXING and any(isinstance(index, Tensor) and index.dtype == torch.bool
-                                          for index in args[1])
-        sized = (func is torch.ops.aten.repeat_interleave.Tensor
-                 and kwargs.get("output_size") is None)
-        if self.noting and (goes or there and (name in WAITS or mixed or masked or sized
-                                               or comes_back)):
+        masked = name in INDEXING and any(
+            isinstance(index, Tensor) and index.dtype == torch.bool for index in args[1]
+        )
+        sized = (
+            func is torch.ops.aten.repeat_interleave.Tensor and kwargs.get("output_size") is None
+        )
+        if self.noting and (
+            goes or there and (name in WAITS or mixed or masked or sized or comes_back)
+        ):
             self.waits.append(f"{name}, {self._caller()}")
         if wanted:
             kwargs["device"] = torch.device("cpu")
-        out = func(*tree_map_only(There, lambda tensor: tensor.here, args),
-                   **tree_map_only(There, lambda tensor: tensor.here, kwargs))
+        out = func(
+            *tree_map_only(There, lambda tensor: tensor.here, args),
+            **tree_map_only(There, lambda tensor: tensor.here, kwargs),
+        )
         if comes_back or not (there or wanted == "pretend"):
             return out
         # An operator in place gives back the very tensor that it was given.
         given = {id(tensor.here): tensor for tensor in there}
-        return tree_map_only(Tensor, lambda tensor: given[id(tensor)] if id(tensor) in given
-                             else There(tensor), out)
+        return tree_map_only(
+            Tensor, lambda tensor: given[id(tensor)] if id(tensor) in given else There(tensor), out
+        )
 
     @staticmethod
     def _caller() -> str:

@@ -1,4 +1,5 @@
 """Estimators: the trainer's numbers, scikit-learn's habits, masks, threads and files."""
+
 from __future__ import annotations
 
 import ast
@@ -40,13 +41,24 @@ from graphgym_srnc.task import Sizes
 from graphgym_srnc.train import trainer
 
 ROOT = Path(__file__).parents[1]
-TINY = {"steps": 4, "rounds": 2, "enlarging": 0.5, "pretrain_steps": 4,
-        "cluster_source_steps": 4, "cluster_steps": 2, "num_clusters": 5, "samples": 3,
-        "proxy_dim": 8}
+TINY = {
+    "steps": 4,
+    "rounds": 2,
+    "enlarging": 0.5,
+    "pretrain_steps": 4,
+    "cluster_source_steps": 4,
+    "cluster_steps": 2,
+    "num_clusters": 5,
+    "samples": 3,
+    "proxy_dim": 8,
+}
 """Options that make a method quick, where it has them."""
 NAMES = sorted(api.estimators())
-KINDS = {"one graph": partial(make_task), "two graphs": partial(make_task, two_graphs=True),
-         "close set": partial(make_task, 3, open_set=False, two_graphs=True)}
+KINDS = {
+    "one graph": partial(make_task),
+    "two graphs": partial(make_task, two_graphs=True),
+    "close set": partial(make_task, 3, open_set=False, two_graphs=True),
+}
 OTHER = make_graph(seed=7)
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
@@ -99,17 +111,19 @@ def test_numbers_are_those_of_the_trainer(fitted, name, kind):
     model, task = fitted[name, kind][0], KINDS[kind]()
     cls = model._method
     recipe = {"features": "auto", **cls.encoder_defaults, "hidden": 8}
-    method = cls(encoder=EncoderSpec(**recipe),
-                 **{o.key: TINY[o.key] for o in options(cls) if o.key in TINY})
+    method = cls(
+        encoder=EncoderSpec(**recipe), **{o.key: TINY[o.key] for o in options(cls) if o.key in TINY}
+    )
     shown = task.oracle if name == "IID" else task
     record = trainer.fit(method, shown, seed=0)
-    figures = [[(e.number, e.losses, e.val, e.test) for e in r.history]
-               for r in (model.record_, record)]
+    figures = [
+        [(e.number, e.losses, e.val, e.test) for e in r.history] for r in (model.record_, record)
+    ]
     assert figures[0] == figures[1]
     assert model.record_.best == record.best
     assert model.scores_ == {"val": record.val, "test": record.test}
     number = np.array([*range(shown.num_known), -1])
-    assert model.classes_.tolist() == number[:shown.num_outputs].tolist()
+    assert model.classes_.tolist() == number[: shown.num_outputs].tolist()
     for graph in (shown.target, OTHER):
         assert np.array_equal(model.predict(graph), number[method.decide(method.predict(graph))])
     hit = model.predict(shown.target)[shown.test] == number[shown.target.y[shown.test]]
@@ -134,8 +148,15 @@ def test_probability_of_the_unknown_class(score):
     method.build(Sizes(4, 3, True))
     scores = 3 * torch.randn(200, 3 if score == "max_softmax" else 4)
     sure = method.confidence(scores)
-    for cut in (-torch.inf, torch.inf, 0.0, 1.0, float(sure.median()), float(sure.min()),
-                float(sure.max())):
+    for cut in (
+        -torch.inf,
+        torch.inf,
+        0.0,
+        1.0,
+        float(sure.median()),
+        float(sure.min()),
+        float(sure.max()),
+    ):
         method.threshold.fill_(cut)
         p = method.posterior(scores)
         assert torch.isfinite(p).all() and torch.allclose(p.sum(1), torch.ones(200).double())
@@ -166,8 +187,7 @@ def test_clusters(fitted):
         clusters = model.clusters(OTHER)
         assert clusters.shape == (90,)
         assert 0 <= clusters.min() <= clusters.max() < (3 if kind == "close set" else 5)
-    refused("SRNC", tiny("SRNC", pseudo_labels="classifier").fit(make_task()).clusters,
-            OTHER)
+    refused("SRNC", tiny("SRNC", pseudo_labels="classifier").fit(make_task()).clusters, OTHER)
 
 
 # ---- files ----
@@ -193,14 +213,27 @@ np.savez(sys.argv[3], **found)
 """
     folder = next(iter(fitted.values()))[1].parent
     path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
-    subprocess.run([sys.executable, "-W", "ignore", "-c", code, tmp_path / "other.pt", folder,
-                    tmp_path / "found.npz"], env=os.environ | {"PYTHONPATH": path}, check=True)
+    subprocess.run(
+        [
+            sys.executable,
+            "-W",
+            "ignore",
+            "-c",
+            code,
+            tmp_path / "other.pt",
+            folder,
+            tmp_path / "found.npz",
+        ],
+        env=os.environ | {"PYTHONPATH": path},
+        check=True,
+    )
     found = np.load(tmp_path / "found.npz")
     for model, path in fitted.values():
         assert np.array_equal(found[path.stem], model.predict_proba(OTHER)), path.stem
         assert np.array_equal(found[f"{path.stem}:class"], model.predict(OTHER))
-    assert np.array_equal(found["SRNC-one graph:clusters"],
-                          fitted["SRNC", "one graph"][0].clusters(OTHER))
+    assert np.array_equal(
+        found["SRNC-one graph:clusters"], fitted["SRNC", "one graph"][0].clusters(OTHER)
+    )
 
 
 def test_all_that_was_fitted_comes_back(fitted):
@@ -214,17 +247,26 @@ def test_all_that_was_fitted_comes_back(fitted):
     assert np.array_equal(pickle.loads(pickle.dumps(model)).predict(OTHER), model.predict(OTHER))
 
 
-@pytest.mark.parametrize("name, changes", [
-    ("SRNC", {"backbone": "dgi", "num_clusters": 6}),
-    ("SRNC", {"backbone": "gat", "heads": 2, "smoothing": 2}),
-    ("SRNC", {"pseudo_labels": "classifier"}), ("SRNC", {"resolution": 2.0}),
-    ("SRNCPlus", {"missing": 0.0}), ("SRNCPlus", {"backbone": "dgi", "spare": 3}),
-    ("PGL", {"unknown_loss": "uniform"}), ("PGL", {"backbone": "sgc", "max_episodes": 0}),
-    ("ERM", {"backbone": "mlp", "layers": 1}), ("ERM", {"score": "gnnsafe", "layers": 3}),
-    ("ERM", {"score": "odin"}), ("ERM", {"score": "openmax", "backbone": "dgi"}),
-    ("StruRW", {"score": "openmax", "backbone": "sage"}),
-    ("DOC", {"smoothing": 2, "balanced": False}), ("G2Pxy", {"max_episodes": 0}),
-])
+@pytest.mark.parametrize(
+    "name, changes",
+    [
+        ("SRNC", {"backbone": "dgi", "num_clusters": 6}),
+        ("SRNC", {"backbone": "gat", "heads": 2, "smoothing": 2}),
+        ("SRNC", {"pseudo_labels": "classifier"}),
+        ("SRNC", {"resolution": 2.0}),
+        ("SRNCPlus", {"missing": 0.0}),
+        ("SRNCPlus", {"backbone": "dgi", "spare": 3}),
+        ("PGL", {"unknown_loss": "uniform"}),
+        ("PGL", {"backbone": "sgc", "max_episodes": 0}),
+        ("ERM", {"backbone": "mlp", "layers": 1}),
+        ("ERM", {"score": "gnnsafe", "layers": 3}),
+        ("ERM", {"score": "odin"}),
+        ("ERM", {"score": "openmax", "backbone": "dgi"}),
+        ("StruRW", {"score": "openmax", "backbone": "sage"}),
+        ("DOC", {"smoothing": 2, "balanced": False}),
+        ("G2Pxy", {"max_episodes": 0}),
+    ],
+)
 def test_options_that_change_what_is_built(tmp_path, monkeypatch, name, changes):
     monkeypatch.setattr(dgi, "train_infomax", partial(dgi.train_infomax, steps=2))
     model = tiny(name, **changes).fit(make_task())
@@ -243,19 +285,35 @@ class Trap:
         return os.abort, ()
 
 
-@pytest.mark.parametrize("content", [b"", b"no model", {"about": "{}", "state": {}}, {"state": {}},
-                                     {"about": Trap()}, [1],
-                                     {"about": '{"format": 99, "version": "9"}'}])
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"no model",
+        {"about": "{}", "state": {}},
+        {"state": {}},
+        {"about": Trap()},
+        [1],
+        {"about": '{"format": 99, "version": "9"}'},
+    ],
+)
 def test_other_files_are_refused(tmp_path, content):
     path = tmp_path / "other.pt"
     path.write_bytes(content) if isinstance(content, bytes) else torch.save(content, path)
     assert "weights_only" not in str(refused("path", graphgym_srnc.load, path))
 
 
-@pytest.mark.parametrize("old, new", [
-    ('"method": "erm"', '"method": "os"'), ('"hidden": 8', '"hidden": 9'),
-    ('"hidden": 8', '"hidden": "8"'), ('"steps": 4', '"strides": 4'),
-    ('"num_known": 2', '"num_known": 3'), ('"history"', '"story"')])
+@pytest.mark.parametrize(
+    "old, new",
+    [
+        ('"method": "erm"', '"method": "os"'),
+        ('"hidden": 8', '"hidden": 9'),
+        ('"hidden": 8', '"hidden": "8"'),
+        ('"steps": 4', '"strides": 4'),
+        ('"num_known": 2', '"num_known": 3'),
+        ('"history"', '"story"'),
+    ],
+)
 def test_changed_files_are_refused(fitted, tmp_path, old, new):
     content = torch.load(fitted["ERM", "one graph"][1], weights_only=True)
     assert old in content["about"]
@@ -280,8 +338,10 @@ def test_parameters(name):
     cls = getattr(graphgym_srnc, name)
     method = cls._method
     given, told = cls().get_params(), inspect.signature(cls).parameters
-    assert list(told) == [*(o.key for o in options(method)),
-                          *inspect.signature(api.Estimator).parameters]
+    assert list(told) == [
+        *(o.key for o in options(method)),
+        *inspect.signature(api.Estimator).parameters,
+    ]
     assert given.keys() == told.keys()
     assert all(f"    {key}: " in cls.__doc__ for key in given)
     # a parameter would hide it
@@ -328,10 +388,12 @@ def test_a_method_of_ones_own_needs_no_other_line(tmp_path, monkeypatch):
 
 
 def test_defaults_are_those_of_the_shipped_configs(gym):
-    for model, name in ((graphgym_srnc.SRNC(), "default"),
-                        (graphgym_srnc.SRNCPlus(), "paper/open_set/cora-srnc-plus"),
-                        (graphgym_srnc.SRNCPlus(), "paper/close_set/citation/srnc-plus"),
-                        (graphgym_srnc.SRNCPlus(), "own")):
+    for model, name in (
+        (graphgym_srnc.SRNC(), "default"),
+        (graphgym_srnc.SRNCPlus(), "paper/open_set/cora-srnc-plus"),
+        (graphgym_srnc.SRNCPlus(), "paper/close_set/citation/srnc-plus"),
+        (graphgym_srnc.SRNCPlus(), "own"),
+    ):
         cfg = gym.load_config(name)
         ours = parameters.new_method(model._method, *parameters.checked(model))
         theirs = gym.build_method(cfg)
@@ -344,25 +406,43 @@ def test_defaults_are_those_of_the_shipped_configs(gym):
 
 
 def test_the_numbers_of_a_config(gym):
-    words = ["gnn.dim_inner", "8", "srnc.pretrain_steps", "4",
-             "srnc.steps", "3", "train.max_episodes", "2", "synthetic.num_nodes", "200",
-             "synthetic.num_val", "40", "synthetic.num_test", "60", "synthetic.num_features", "40",
-             "synthetic.labels_per_class", "5"]
+    words = [
+        "gnn.dim_inner",
+        "8",
+        "srnc.pretrain_steps",
+        "4",
+        "srnc.steps",
+        "3",
+        "train.max_episodes",
+        "2",
+        "synthetic.num_nodes",
+        "200",
+        "synthetic.num_val",
+        "40",
+        "synthetic.num_test",
+        "60",
+        "synthetic.num_features",
+        "40",
+        "synthetic.labels_per_class",
+        "5",
+    ]
     cfg = gym.load_config(None, words)
     task = gym.build_task(cfg)
     _, record = gym.fit(cfg, task)
-    model = graphgym_srnc.SRNC(hidden=8, pretrain_steps=4, steps=3,
-                               max_episodes=2).fit(task)
+    model = graphgym_srnc.SRNC(hidden=8, pretrain_steps=4, steps=3, max_episodes=2).fit(task)
     ours, theirs = ([e.losses for e in part.history] for part in (model.record_, record))
     assert ours == theirs
     assert model.record_.test == record.test
 
 
 def test_importing_the_package_is_light():
-    code = ("import sys, graphgym_srnc, graphgym_srnc.methods;"
-            "print({'torch', 'numpy', 'sklearn', 'yaml'} & set(sys.modules))")
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True,
-                          cwd=ROOT)
+    code = (
+        "import sys, graphgym_srnc, graphgym_srnc.methods;"
+        "print({'torch', 'numpy', 'sklearn', 'yaml'} & set(sys.modules))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT
+    )
     assert done.stdout == "set()\n"
     assert {*NAMES, "load"} <= set(dir(graphgym_srnc)) and graphgym_srnc.SRNC is graphgym_srnc.SRNC
     for name in ("srnc", "Nothing", "torch"):
@@ -390,8 +470,13 @@ def test_two_threads_do_not_disturb_each_other():
 @pytest.mark.parametrize("name", NAMES)
 def test_nothing_global_is_read_or_changed(name, tmp_path):
     def state() -> tuple:
-        return (random.getstate(), np.random.get_state(), torch.get_rng_state(),
-                torch.get_num_threads(), torch.is_grad_enabled())
+        return (
+            random.getstate(),
+            np.random.get_state(),
+            torch.get_rng_state(),
+            torch.get_num_threads(),
+            torch.is_grad_enabled(),
+        )
 
     runs = []
     for seed in (3, 4):
@@ -430,8 +515,11 @@ def seen_threads(model: api.Estimator, monkeypatch: pytest.MonkeyPatch) -> set[i
 
     model.set_params(callbacks=[note]).fit(make_task())
     assert torch.get_num_threads() == 3
-    for owner, name in ((model.method_, "predict"), (model.method_, "log_cluster_posterior"),
-                        (model._model, "embedding")):
+    for owner, name in (
+        (model.method_, "predict"),
+        (model.method_, "log_cluster_posterior"),
+        (model._model, "embedding"),
+    ):
         monkeypatch.setattr(owner, name, noted(getattr(owner, name)), raising=True)
     calls = (model.predict, model.predict_proba, model.transform, model.clusters, model.accuracy)
     for call in calls:
@@ -441,10 +529,13 @@ def seen_threads(model: api.Estimator, monkeypatch: pytest.MonkeyPatch) -> set[i
     return set(seen)
 
 
-@pytest.mark.parametrize("given, from_edges, expected", [
-    ("auto", 10 ** 6, 1), ("auto", 1, 2), (2, 10 ** 6, 2), (np.int64(1), 1, 1)])
-def test_threads_go_by_the_graph_and_are_put_back(given, from_edges, expected, torch_threads,
-                                                  monkeypatch):
+@pytest.mark.parametrize(
+    "given, from_edges, expected",
+    [("auto", 10**6, 1), ("auto", 1, 2), (2, 10**6, 2), (np.int64(1), 1, 1)],
+)
+def test_threads_go_by_the_graph_and_are_put_back(
+    given, from_edges, expected, torch_threads, monkeypatch
+):
     monkeypatch.setattr(environment, "SECOND_THREAD", from_edges)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1}, raising=False)
     assert seen_threads(tiny("SRNC", num_threads=given), monkeypatch) == {expected}
@@ -469,15 +560,25 @@ def test_threads_are_put_back_after_an_error(torch_threads):
 # ---- graphs with masks ----
 
 
-@pytest.mark.parametrize("labels, classes", [
-    (lambda y: y, [0, 1, 2, -1]),
-    (lambda y: torch.tensor([7, 20, 31, 50])[y], [7, 20, 31, -1]),
-    (lambda y: y[:, None].double(), [0, 1, 2, -1]),
-    (lambda y: np.array(["bio", "art", "law", "zoo"])[y.numpy()], ["art", "bio", "law", "unknown"]),
-    (lambda y: [None if c == 3 and i > 50 else ("bio", "art", "law", "zoo")[c]
-                for i, c in enumerate(y.tolist())],
-     ["art", "bio", "law", "unknown"]),
-])
+@pytest.mark.parametrize(
+    "labels, classes",
+    [
+        (lambda y: y, [0, 1, 2, -1]),
+        (lambda y: torch.tensor([7, 20, 31, 50])[y], [7, 20, 31, -1]),
+        (lambda y: y[:, None].double(), [0, 1, 2, -1]),
+        (
+            lambda y: np.array(["bio", "art", "law", "zoo"])[y.numpy()],
+            ["art", "bio", "law", "unknown"],
+        ),
+        (
+            lambda y: [
+                None if c == 3 and i > 50 else ("bio", "art", "law", "zoo")[c]
+                for i, c in enumerate(y.tolist())
+            ],
+            ["art", "bio", "law", "unknown"],
+        ),
+    ],
+)
 def test_labels_come_back_as_they_were(labels, classes):
     graph = masked(val=False)
     graph.val_mask = torch.zeros(90, dtype=torch.bool)
@@ -513,23 +614,33 @@ def test_labels_outside_the_masks_say_nothing(name):
     assert np.array_equal(one.predict_proba(graph), other.predict_proba(graph))
 
 
-@pytest.mark.parametrize("changes, open_set, expected", [
-    ({}, None, True), ({}, True, True), ({"known": 4}, None, False), ({"known": 4}, True, True),
-    ({"val": False}, False, False),
-])
+@pytest.mark.parametrize(
+    "changes, open_set, expected",
+    [
+        ({}, None, True),
+        ({}, True, True),
+        ({"known": 4}, None, False),
+        ({"known": 4}, True, True),
+        ({"val": False}, False, False),
+    ],
+)
 def test_whether_there_is_an_unknown_class(changes, open_set, expected):
     model = tiny("SRNC", open_set=open_set).fit(masked(**changes))
     assert (-1 in model.classes_) == expected
     assert len(model.classes_) == changes.get("known", 3) + expected
 
 
-@pytest.mark.parametrize("name, graph, open_set, selection", [
-    ("SRNC", {}, None, "target_val"), ("SRNC", {"val": False}, None, "target_modularity"),
-    ("SRNC", {"known": 4}, True, "target_modularity"),
-    ("SRNC", {"val": False, "known": 4}, None, "target_modularity"),
-    ("ERM", {"val": False}, None, "last"),
-    ("ERM", {"val": False, "known": 4}, None, "target_modularity"),
-])
+@pytest.mark.parametrize(
+    "name, graph, open_set, selection",
+    [
+        ("SRNC", {}, None, "target_val"),
+        ("SRNC", {"val": False}, None, "target_modularity"),
+        ("SRNC", {"known": 4}, True, "target_modularity"),
+        ("SRNC", {"val": False, "known": 4}, None, "target_modularity"),
+        ("ERM", {"val": False}, None, "last"),
+        ("ERM", {"val": False, "known": 4}, None, "target_modularity"),
+    ],
+)
 def test_what_auto_selects_by(name, graph, open_set, selection):
     model = tiny(name, open_set=open_set).fit(masked(**graph))
     assert model.record_.selection == selection
@@ -595,54 +706,85 @@ def test_any_form_of_a_graph():
 # ---- bad input ----
 
 
-@pytest.mark.parametrize("changes, key", [
-    ({"hidden": 0}, "hidden"), ({"hidden": 8.0}, "hidden"), ({"hidden": True}, "hidden"),
-    ({"layers": "2"}, "layers"),
-    ({"dropout": 1.0}, "dropout"), ({"lr": -1}, "lr"), ({"lr": float("nan")}, "lr"),
-    ({"backbone": "gnn"}, "backbone"),
-    ({"backbone": ["gcn"]}, "backbone"),
-    ({"activation": "gelu"}, "activation"), ({"features": "max"}, "features"),
-    ({"selection": "test"}, "selection"),
-    ({"random_state": None}, "random_state"), ({"random_state": -1}, "random_state"),
-    ({"patience": -1}, "patience"),
-    ({"open_set": "yes"}, "open_set"), ({"backbone": "gat", "heads": 3}, "hidden"),
-    ({"num_clusters": "16"}, "num_clusters"),
-    ({"num_clusters": -1}, "num_clusters"),
-    ({"num_clusters": 1}, "num_clusters"), ({"source_regularizer": 1}, "source_regularizer"),
-    ({"resolution": 0.0}, "resolution"),
-    ({"resolution": "1"}, "resolution"), ({"pseudo_labels": "none"}, "pseudo_labels"),
-    ({"selection": "source_val"}, "selection"),
-    ({"open_set": False}, "open_set"), ({"callbacks": print}, "callbacks"),
-    ({"callbacks": [1]}, "callbacks"),
-    ({"verbose": -1}, "verbose"), ({"verbose": "yes"}, "verbose"),
-    ({"num_threads": 0}, "num_threads"), ({"num_threads": "two"}, "num_threads"),
-    ({"num_threads": True}, "num_threads"), ({"num_threads": None}, "num_threads"),
-    ({"num_threads": 1025}, "num_threads"), ({"num_threads": 1.0}, "num_threads"),
-])
+@pytest.mark.parametrize(
+    "changes, key",
+    [
+        ({"hidden": 0}, "hidden"),
+        ({"hidden": 8.0}, "hidden"),
+        ({"hidden": True}, "hidden"),
+        ({"layers": "2"}, "layers"),
+        ({"dropout": 1.0}, "dropout"),
+        ({"lr": -1}, "lr"),
+        ({"lr": float("nan")}, "lr"),
+        ({"backbone": "gnn"}, "backbone"),
+        ({"backbone": ["gcn"]}, "backbone"),
+        ({"activation": "gelu"}, "activation"),
+        ({"features": "max"}, "features"),
+        ({"selection": "test"}, "selection"),
+        ({"random_state": None}, "random_state"),
+        ({"random_state": -1}, "random_state"),
+        ({"patience": -1}, "patience"),
+        ({"open_set": "yes"}, "open_set"),
+        ({"backbone": "gat", "heads": 3}, "hidden"),
+        ({"num_clusters": "16"}, "num_clusters"),
+        ({"num_clusters": -1}, "num_clusters"),
+        ({"num_clusters": 1}, "num_clusters"),
+        ({"source_regularizer": 1}, "source_regularizer"),
+        ({"resolution": 0.0}, "resolution"),
+        ({"resolution": "1"}, "resolution"),
+        ({"pseudo_labels": "none"}, "pseudo_labels"),
+        ({"selection": "source_val"}, "selection"),
+        ({"open_set": False}, "open_set"),
+        ({"callbacks": print}, "callbacks"),
+        ({"callbacks": [1]}, "callbacks"),
+        ({"verbose": -1}, "verbose"),
+        ({"verbose": "yes"}, "verbose"),
+        ({"num_threads": 0}, "num_threads"),
+        ({"num_threads": "two"}, "num_threads"),
+        ({"num_threads": True}, "num_threads"),
+        ({"num_threads": None}, "num_threads"),
+        ({"num_threads": 1025}, "num_threads"),
+        ({"num_threads": 1.0}, "num_threads"),
+    ],
+)
 def test_bad_parameters(changes, key):
     refused(key, tiny("SRNC", **changes).fit, make_task())
 
 
 def test_good_parameters_of_other_types():
-    model = tiny("SRNC", hidden=np.int64(8), lr=1, resolution=np.float32(2), backbone="gcnconv",
-                 open_set=True)
+    model = tiny(
+        "SRNC",
+        hidden=np.int64(8),
+        lr=1,
+        resolution=np.float32(2),
+        backbone="gcnconv",
+        open_set=True,
+    )
     assert model.fit(make_task()).method_.resolution == 2.0
 
 
-@pytest.mark.parametrize("changes, key", [
-    ({"train_mask": None}, "train_mask"), ({"x": None}, "x"),
-    ({"train_mask": torch.ones(3, dtype=torch.bool)}, "train_mask"),
-    ({"train_mask": torch.zeros(90, dtype=torch.bool)}, "train_mask"),
-    ({"train_mask": torch.arange(90) < 1}, "train_mask"),
-    ({"y": None}, "y"), ({"y": torch.zeros(3)}, "y"), ({"y": torch.full((90,), 0.5)}, "y"),
-    ({"y": torch.full((90,), -2)}, "y"),
-    ({"y": torch.full((90,), float("nan"))}, "train_mask"), ({"y": [("a", "b")] * 90}, "y"),
-    ({"y": torch.full((90,), -1)}, "train_mask"),
-    ({"x": torch.full((90, 12), float("nan"))}, "x"), ({"x": "features"}, "graph"),
-    ({"edge_index": torch.tensor([[0], [90]])}, "edge_index"),
-    ({"val_mask": torch.ones(90, dtype=torch.bool)}, "train and val"),
-    ({"y": ["unknown", *"abc"] * 22 + ["a", "b"]}, "train_mask"),
-])
+@pytest.mark.parametrize(
+    "changes, key",
+    [
+        ({"train_mask": None}, "train_mask"),
+        ({"x": None}, "x"),
+        ({"train_mask": torch.ones(3, dtype=torch.bool)}, "train_mask"),
+        ({"train_mask": torch.zeros(90, dtype=torch.bool)}, "train_mask"),
+        ({"train_mask": torch.arange(90) < 1}, "train_mask"),
+        ({"y": None}, "y"),
+        ({"y": torch.zeros(3)}, "y"),
+        ({"y": torch.full((90,), 0.5)}, "y"),
+        ({"y": torch.full((90,), -2)}, "y"),
+        ({"y": torch.full((90,), float("nan"))}, "train_mask"),
+        ({"y": [("a", "b")] * 90}, "y"),
+        ({"y": torch.full((90,), -1)}, "train_mask"),
+        ({"x": torch.full((90, 12), float("nan"))}, "x"),
+        ({"x": "features"}, "graph"),
+        ({"edge_index": torch.tensor([[0], [90]])}, "edge_index"),
+        ({"val_mask": torch.ones(90, dtype=torch.bool)}, "train and val"),
+        ({"y": ["unknown", *"abc"] * 22 + ["a", "b"]}, "train_mask"),
+    ],
+)
 def test_bad_graphs(changes, key):
     graph = masked(**{key: value for key, value in changes.items() if value is not None})
     for field in (field for field, value in changes.items() if value is None):
@@ -670,8 +812,11 @@ def test_other_bad_input():
 # ---- documents ----
 
 
-@pytest.mark.parametrize("module", [graphgym_srnc, api.estimator, make],
-                         ids=lambda module: getattr(module, "__name__", ""))
+@pytest.mark.parametrize(
+    "module",
+    [graphgym_srnc, api.estimator, make],
+    ids=lambda module: getattr(module, "__name__", ""),
+)
 def test_doctests(module, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     name = getattr(module, "__module__", None) or module.__name__
@@ -699,8 +844,11 @@ def test_the_examples_of_callbacks(library, tmp_path, monkeypatch):
     monkeypatch.setenv("MLFLOW_TRACKING_URI", (tmp_path / "runs").as_uri())
     monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
     (code,) = re.findall(rf"^```py\n(import {library}\n.*?)^```$", PAGE, re.M | re.S)
-    space = {"ERM": graphgym_srnc.ERM, "task": make_task(), "SRNCPlus": lambda **given: tiny(
-        "SRNCPlus", **given)}
+    space = {
+        "ERM": graphgym_srnc.ERM,
+        "task": make_task(),
+        "SRNCPlus": lambda **given: tiny("SRNCPlus", **given),
+    }
     exec(code, space)
     assert library != "mlflow" or (tmp_path / "README.md").is_file()
 
@@ -740,8 +888,12 @@ def test_scores_are_those_of_the_test_nodes(fitted):
         graph.y[graph.y == task.num_known] = 99  # a class that training did not have
         assert model.accuracy(graph) == pytest.approx(model.scores_["test"]["micro_f1"])
         right = model.predict(graph)
-        assert model.accuracy(Data(x=graph.x, edge_index=graph.edge_index), np.where(
-            right == -1, 99, right)) == 1.0
+        assert (
+            model.accuracy(
+                Data(x=graph.x, edge_index=graph.edge_index), np.where(right == -1, 99, right)
+            )
+            == 1.0
+        )
     refused("y", model.accuracy, Data(x=graph.x, edge_index=graph.edge_index))
     refused("y", model.accuracy, graph, graph.y[:-1])
     refused("graph", fitted["ERM", "one graph"][0].accuracy, make_task(3))
@@ -775,10 +927,17 @@ def test_a_model_card(fitted, tmp_path):
     metrics = facts["model-index"][0]["results"][0]["metrics"]
     score = model.scores_["test"]["micro_f1"]
     assert facts["library_name"] == "graphgym-srnc"
-    assert {"type": "micro_f1", "name": "micro_f1 on test nodes",
-            "value": round(score, 4)} in metrics
-    for part in (f"features of a node: {model.n_features_in_}", "load('model.pt')",
-                 "| hidden | 8 |", f"{score:.3f}"):
+    assert {
+        "type": "micro_f1",
+        "name": "micro_f1 on test nodes",
+        "value": round(score, 4),
+    } in metrics
+    for part in (
+        f"features of a node: {model.n_features_in_}",
+        "load('model.pt')",
+        "| hidden | 8 |",
+        f"{score:.3f}",
+    ):
         assert part in text, part
     graphgym_srnc.load(tmp_path / "model.pt").save(tmp_path / "again.pt", tmp_path / "again.md")
     assert f"{score:.3f}" in (tmp_path / "again.md").read_text()
@@ -824,8 +983,9 @@ def test_frames_and_networkx_are_the_same_graph():
     given.y, given.train_mask = labels, torch.tensor([bool(label) for label in labels])
     expected = tiny("ERM").fit(given).predict_proba(given)
     for made in (api.from_frames(frame, links, features=list(columns)), api.from_networkx(net)):
-        assert made.ids == names and np.array_equal(tiny("ERM").fit(made).predict_proba(made),
-                                                    expected)
+        assert made.ids == names and np.array_equal(
+            tiny("ERM").fit(made).predict_proba(made), expected
+        )
     assert api.from_frames(frame.drop(columns="label"), links).y is None
 
     with pytest.warns(RuntimeWarning, match=r"not read: title "):
@@ -845,8 +1005,13 @@ def test_frames_and_networkx_are_the_same_graph():
 def test_plots_on_given_axes(fitted):
     model, task = fitted["SRNC", "one graph"][0], KINDS["one graph"]()
     figure = Figure()
-    draw = {"confusion": (model, task), "reliability": (model,), "episodes": (model,),
-            "embedding": (model, task.target), "shift": (task,)}
+    draw = {
+        "confusion": (model, task),
+        "reliability": (model,),
+        "episodes": (model,),
+        "embedding": (model, task.target),
+        "shift": (task,),
+    }
     assert {*draw, "ranks"} == {*plot.__all__}
     for axes, (name, words) in zip(figure.subplots(1, len(draw)), draw.items()):
         before = len(axes.get_children())

@@ -1,4 +1,5 @@
 """Who may import whom, read from the source: a file that breaks the plan fails here by name."""
+
 from __future__ import annotations
 
 import ast
@@ -12,44 +13,97 @@ import pytest
 PACKAGE = Path(__file__).parents[1] / "graphgym_srnc"
 FILES = sorted(PACKAGE.rglob("*.py"))
 LAYERS = (
-    ("errors",), ("options", "plugins"),
+    ("errors",),
+    ("options", "plugins"),
     ("atomic", "seal", "environment", "settings", "stats", "text", "progress"),
-    ("store", "parallel", "task"), ("legacy", "cache"), ("losses", "data"),
-    ("backbones", "shifts"), ("methods",), ("train", "configs"), ("gym", "api"), ("figures",),
-    ("watch",), ("runs",), ("report",), ("own", "grid", "plot"), ("tune",), ("cli",),
+    ("store", "parallel", "task"),
+    ("legacy", "cache"),
+    ("losses", "data"),
+    ("backbones", "shifts"),
+    ("methods",),
+    ("train", "configs"),
+    ("gym", "api"),
+    ("figures",),
+    ("watch",),
+    ("runs",),
+    ("report",),
+    ("own", "grid", "plot"),
+    ("tune",),
+    ("cli",),
 )
 """The packages from the ground up: each imports those of lower layers, and itself."""
 
 INSIDE = {
-    "__init__": {"api", "environment", "methods", "report"}, "__main__": {"cli"},
-    "losses": set(), "task": set(),
+    "__init__": {"api", "environment", "methods", "report"},
+    "__main__": {"cli"},
+    "losses": set(),
+    "task": set(),
     "store": {"atomic", "environment", "seal", "settings", "stats"},
     "cache": {"environment", "atomic"},
     "data": {"task", "cache", "text", "atomic", "seal"},
     "shifts": {"task", "cache", "data", "options", "plugins"},
-    "backbones": {"cache", "parallel", "data.columns", "data.edges", "options", "progress",
-                  "plugins"},
-    "methods": {"losses", "backbones", "task", "parallel", "cache", "options", "progress",
-                "plugins"},
+    "backbones": {
+        "cache",
+        "parallel",
+        "data.columns",
+        "data.edges",
+        "options",
+        "progress",
+        "plugins",
+    },
+    "methods": {
+        "losses",
+        "backbones",
+        "task",
+        "parallel",
+        "cache",
+        "options",
+        "progress",
+        "plugins",
+    },
 }
 """Parts whose imports are fewer still."""
 
 TENSORS = {"torch", "torch_geometric", "numpy", "scipy"}
 OUTSIDE = {
-    "__init__": set(), "__main__": set(), "environment": set(), "errors": set(), "options": set(),
-    "plugins": set(), "stats": set(), "text": set(), "settings": {"yaml"},
-    "atomic": {"filelock"}, "progress": {"rich"}, "store": {"filelock"},
-    "cache": {"torch", "filelock"}, "parallel": {"torch"}, "task": {"torch", "torch_geometric"},
-    "losses": {"torch", "scipy", "numpy"}, "backbones": TENSORS, "methods": TENSORS,
+    "__init__": set(),
+    "__main__": set(),
+    "environment": set(),
+    "errors": set(),
+    "options": set(),
+    "plugins": set(),
+    "stats": set(),
+    "text": set(),
+    "settings": {"yaml"},
+    "atomic": {"filelock"},
+    "progress": {"rich"},
+    "store": {"filelock"},
+    "cache": {"torch", "filelock"},
+    "parallel": {"torch"},
+    "task": {"torch", "torch_geometric"},
+    "losses": {"torch", "scipy", "numpy"},
+    "backbones": TENSORS,
+    "methods": TENSORS,
     "train": TENSORS | {"sklearn"},
     "api": {"torch", "torch_geometric", "numpy", "sklearn", "pandas"},
     "own": TENSORS | {"sklearn", "matplotlib", "jinja2", "pandas", "networkx"},
-    "grid": {"psutil", "ray"}, "tune": {"optuna", "yaml"},
+    "grid": {"psutil", "ray"},
+    "tune": {"optuna", "yaml"},
 }
 """Third-party packages of the parts that have to stay pure."""
 
-SLOW = {"torch", "torch_geometric", "numpy", "scipy", "sklearn", "matplotlib", "pandas", "yacs",
-        "tensorboard", "tensorboardX"}
+SLOW = {
+    "torch",
+    "torch_geometric",
+    "numpy",
+    "scipy",
+    "sklearn",
+    "matplotlib",
+    "pandas",
+    "yacs",
+    "tensorboard",
+    "tensorboardX",
+}
 
 
 def part_of(path: Path) -> str:
@@ -62,8 +116,11 @@ def imports(path: Path, top_level: bool = False) -> Iterator[str]:
     With ``top_level`` only those that run at its import.
     """
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    tree.body = [node for node in tree.body
-                 if not (isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING")]
+    tree.body = [
+        node
+        for node in tree.body
+        if not (isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING")
+    ]
     for node in tree.body if top_level else ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -74,8 +131,11 @@ def imports(path: Path, top_level: bool = False) -> Iterator[str]:
 
 def inside(path: Path) -> Iterator[str]:
     """What a file imports of this package, without the package's name."""
-    yield from (name.removeprefix("graphgym_srnc.") for name in imports(path)
-                if name.startswith("graphgym_srnc."))
+    yield from (
+        name.removeprefix("graphgym_srnc.")
+        for name in imports(path)
+        if name.startswith("graphgym_srnc.")
+    )
 
 
 def layer_of(part: str) -> int:
@@ -106,13 +166,15 @@ def test_imports_follow_the_plan(path):
         if part in OUTSIDE and root not in sys.stdlib_module_names and root != "graphgym_srnc":
             assert root in OUTSIDE[part], f"{part} may not import {root}"
         if part != "gym":
-            assert not name.startswith(("torch_geometric.graphgym", "yacs",
-                                        "pytorch_lightning")), f"only gym may import {name}"
+            assert not name.startswith(("torch_geometric.graphgym", "yacs", "pytorch_lightning")), (
+                f"only gym may import {name}"
+            )
 
 
 @pytest.mark.parametrize("folder", ["methods", "shifts"])
 def test_no_method_or_shift_imports_another(folder):
     from graphgym_srnc import methods, shifts
+
     shared = (methods if folder == "methods" else shifts).SHARED
     for path in (PACKAGE / folder).glob("*.py"):
         for name in inside(path):
@@ -122,8 +184,18 @@ def test_no_method_or_shift_imports_another(folder):
 
 
 def test_the_command_line_imports_nothing_slow():
-    light = ("__init__", "configs", "environment", "errors", "options", "stats", "store",
-             "settings", "methods/__init__", "shifts/__init__")
+    light = (
+        "__init__",
+        "configs",
+        "environment",
+        "errors",
+        "options",
+        "stats",
+        "store",
+        "settings",
+        "methods/__init__",
+        "shifts/__init__",
+    )
     for path in [*(PACKAGE / "cli").glob("*.py"), *(PACKAGE / f"{name}.py" for name in light)]:
         assert not {name.split(".")[0] for name in imports(path, top_level=True)} & SLOW, path
 
@@ -132,12 +204,16 @@ def test_methods_are_found_by_folder():
     from graphgym_srnc import methods
     from graphgym_srnc.errors import InputError
     from graphgym_srnc.methods.base import Method
+
     for name in methods.own_names():
         method, module = methods.find(name), f"graphgym_srnc.methods.{name}"
         assert issubclass(method, Method) and method.__name__.lower() == name.replace("_", "")
         assert method.key() == name and method.__module__ == module
-        defined = [value for value in vars(sys.modules[module]).values()
-                   if isinstance(value, type) and value.__module__ == module]
+        defined = [
+            value
+            for value in vars(sys.modules[module]).values()
+            if isinstance(value, type) and value.__module__ == module
+        ]
         assert [value for value in defined if issubclass(value, Method)] == [method]
     assert not set(methods.SHARED) & set(methods.names())
     for name in ("base", "_hidden", "nothing", ""):
@@ -149,18 +225,34 @@ def test_lower_packages_do_not_know_the_keys_of_configs():
     keys = re.compile(r"(gnn|optim|train|dataset|model)\.\w+")
     for package in ("losses", "backbones", "methods", "train"):
         for path in (PACKAGE / package).glob("*.py"):
-            texts = [node.value for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-                     if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+            texts = [
+                node.value
+                for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+                if isinstance(node, ast.Constant) and isinstance(node.value, str)
+            ]
             named = [text for text in texts if keys.fullmatch(text)]
             assert not named, f"{path.name} names {named}"
 
 
 UPSTREAM = {
-    "register", "config.cfg", "config.set_cfg", "config.assert_cfg", "optim.create_optimizer",
-    "init.init_weights", "models.head.GNNNodeHead", "models.layer.GeneralLayer",
-    "models.layer.LayerConfig", "models.layer.new_layer_config", "imports.pl",
-    "model_builder.create_model", "train.train", "train.GraphGymDataModule", "logger.create_logger",
-    "utils.auto_select_device", "utils.params_count", "utils.io.dict_to_json",
+    "register",
+    "config.cfg",
+    "config.set_cfg",
+    "config.assert_cfg",
+    "optim.create_optimizer",
+    "init.init_weights",
+    "models.head.GNNNodeHead",
+    "models.layer.GeneralLayer",
+    "models.layer.LayerConfig",
+    "models.layer.new_layer_config",
+    "imports.pl",
+    "model_builder.create_model",
+    "train.train",
+    "train.GraphGymDataModule",
+    "logger.create_logger",
+    "utils.auto_select_device",
+    "utils.params_count",
+    "utils.io.dict_to_json",
 }
 """All that is used of PyG's GraphGym, beside the names of its layers and keys."""
 
@@ -168,9 +260,14 @@ UPSTREAM = {
 def test_what_is_used_of_graphgym_is_there():
     pytest.importorskip("pytorch_lightning")
     from importlib import import_module
+
     prefix = "torch_geometric.graphgym."
-    used = {name.removeprefix(prefix) for path in FILES for name in imports(path)
-            if name.startswith(prefix)}
+    used = {
+        name.removeprefix(prefix)
+        for path in FILES
+        for name in imports(path)
+        if name.startswith(prefix)
+    }
     assert used == UPSTREAM
     for name in used:
         module, _, last = f"{prefix}{name}".rpartition(".")

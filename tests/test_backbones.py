@@ -1,4 +1,5 @@
 """Encoders against PyG's layers; views, operators and the sparse product against dense ones."""
+
 from __future__ import annotations
 
 import copy
@@ -30,8 +31,9 @@ def make(density: float = 1.0, num_nodes: int = 90) -> Data:
     """An undirected graph of whose features a share is not zero."""
     data = make_graph(num_nodes=num_nodes, num_features=40)
     data.edge_index = to_undirected(data.edge_index[:, data.edge_index[0] != data.edge_index[1]])
-    data.x = data.x * (torch.rand(data.x.shape,
-                                  generator=torch.Generator().manual_seed(2)) < density)
+    data.x = data.x * (
+        torch.rand(data.x.shape, generator=torch.Generator().manual_seed(2)) < density
+    )
     return data
 
 
@@ -58,24 +60,37 @@ def pyg_layer(layer: nn.Module, kind: str, last: bool) -> nn.Module:
     """PyG's layer with the weights of ours."""
     (inside, outside), heads = layer.weight.shape, getattr(layer, "heads", 1)
     kind = kind.replace("drop", "conv")
-    state = {"gcnconv": lambda: {"lin.weight": layer.weight.T},
-             "sageconv": lambda: {"lin_l.weight": layer.weight.T, "lin_l.bias": layer.bias,
-                                  "lin_r.weight": layer.root_weight.T},
-             "gatconv": lambda: {"lin.weight": layer.weight.T, "att_dst": layer.target[None],
-                                 "att_src": layer.neighbour[None]},
-             "mlp": lambda: {"weight": layer.weight.T}}[kind]()
-    twin = {"gcnconv": lambda: GCNConv(inside, outside),
-            "sageconv": lambda: SAGEConv(inside, outside, aggr="mean"),
-            "gatconv": lambda: GATConv(inside, outside // heads, heads=heads, concat=not last,
-                                       add_self_loops=True),
-            "mlp": lambda: nn.Linear(inside, outside)}[kind]()
+    state = {
+        "gcnconv": lambda: {"lin.weight": layer.weight.T},
+        "sageconv": lambda: {
+            "lin_l.weight": layer.weight.T,
+            "lin_l.bias": layer.bias,
+            "lin_r.weight": layer.root_weight.T,
+        },
+        "gatconv": lambda: {
+            "lin.weight": layer.weight.T,
+            "att_dst": layer.target[None],
+            "att_src": layer.neighbour[None],
+        },
+        "mlp": lambda: {"weight": layer.weight.T},
+    }[kind]()
+    twin = {
+        "gcnconv": lambda: GCNConv(inside, outside),
+        "sageconv": lambda: SAGEConv(inside, outside, aggr="mean"),
+        "gatconv": lambda: GATConv(
+            inside, outside // heads, heads=heads, concat=not last, add_self_loops=True
+        ),
+        "mlp": lambda: nn.Linear(inside, outside),
+    }[kind]()
     twin.load_state_dict(state if kind == "sageconv" else state | {"bias": layer.bias})
     return twin
 
 
 @pytest.mark.parametrize("data", [DENSE, SPARSE], ids=["dense", "sparse"])
-@pytest.mark.parametrize("layers, act, skip", [
-    (1, "relu", False), (2, "relu", False), (2, "selu", True), (3, "tanh", False)])
+@pytest.mark.parametrize(
+    "layers, act, skip",
+    [(1, "relu", False), (2, "relu", False), (2, "selu", True), (3, "tanh", False)],
+)
 @pytest.mark.parametrize("kind", ["gcnconv", "sageconv", "gatconv", "gatdrop", "mlp"])
 def test_encoder_is_pygs_stack(kind, layers, act, skip, data):
     model = encoder(kind, layers=layers, act=act, skip=skip)
@@ -99,14 +114,22 @@ def test_sgc_is_pygs(layers, data):
     assert torch.allclose(logits(model, data), twin(data.x, data.edge_index), atol=2e-5)
 
 
-@pytest.mark.parametrize("features, expected", [
-    ("none", lambda x: x), ("l2", lambda x: x / np.linalg.norm(x, axis=1, keepdims=True)),
-    ("row", lambda x: x / np.abs(x).sum(1, keepdims=True))])
+@pytest.mark.parametrize(
+    "features, expected",
+    [
+        ("none", lambda x: x),
+        ("l2", lambda x: x / np.linalg.norm(x, axis=1, keepdims=True)),
+        ("row", lambda x: x / np.abs(x).sum(1, keepdims=True)),
+    ],
+)
 def test_features_are_scaled(features, expected):
     x = DENSE.x.clone()
     x[:, 0] *= -1
-    assert np.allclose(Graph(Data(x=x, edge_index=DENSE.edge_index), features).x.numpy(),
-                       expected(x.numpy()), atol=1e-6)
+    assert np.allclose(
+        Graph(Data(x=x, edge_index=DENSE.edge_index), features).x.numpy(),
+        expected(x.numpy()),
+        atol=1e-6,
+    )
 
 
 def test_a_node_without_features_stays_zero():
@@ -131,7 +154,8 @@ def test_view_of_some_nodes_is_rows_of_the_whole(kind, layers, density):
 def test_both_branches_of_a_restricted_view(kind):
     generator, ring = torch.Generator().manual_seed(0), torch.arange(100)
     x = torch.rand(100, 300, generator=generator) * (
-        torch.rand(100, 300, generator=generator) < 0.05)
+        torch.rand(100, 300, generator=generator) < 0.05
+    )
     graph = Graph(Data(x=x, edge_index=torch.stack([ring, (ring + 1) % 100])), "none")
     model = backbones.build(backbones.EncoderSpec(kind=kind, layers=1), 300, 3)
     whole, made = model(model.view(graph)), set()
@@ -147,8 +171,10 @@ def test_both_branches_of_a_restricted_view(kind):
 def test_gradients_of_a_view_are_those_of_the_whole(kind, data):
     model, graph, nodes = encoder(kind, skip=True), Graph(data, "none"), torch.tensor([3, 77, 12])
     weights = [weight for weight in model.parameters() if weight.requires_grad]
-    grads = [torch.autograd.grad(out.square().sum(), weights)
-             for out in (model(model.view(graph))[nodes], model(model.view(graph, nodes)))]
+    grads = [
+        torch.autograd.grad(out.square().sum(), weights)
+        for out in (model(model.view(graph))[nodes], model(model.view(graph, nodes)))
+    ]
     for whole, part in zip(*grads):
         assert torch.allclose(whole, part, rtol=1e-4, atol=1e-4) and whole.abs().sum() > 0
 
@@ -156,9 +182,9 @@ def test_gradients_of_a_view_are_those_of_the_whole(kind, data):
 def test_embed_gives_the_hidden_state():
     model = encoder("mlp")
     out, hidden = model.embed(model.view(Graph(DENSE, "none")))
-    assert torch.allclose(hidden,
-                          torch.relu(DENSE.x @ model.layers[0].weight + model.layers[0].bias),
-                          atol=1e-5)
+    assert torch.allclose(
+        hidden, torch.relu(DENSE.x @ model.layers[0].weight + model.layers[0].bias), atol=1e-5
+    )
     assert torch.allclose(out, hidden @ model.layers[1].weight + model.layers[1].bias, atol=1e-5)
 
 
@@ -168,8 +194,9 @@ def test_sparse_product_and_gradient():
     scale, dense = torch.arange(150.0).reshape(30, 5), torch.from_numpy(matrix.toarray())
     ours, theirs = Sparse(matrix) @ h, dense @ h
     assert torch.allclose(ours, theirs, atol=1e-5)
-    assert torch.allclose(*(torch.autograd.grad((out * scale).sum(), h)[0]
-                            for out in (ours, theirs)), atol=1e-3)
+    assert torch.allclose(
+        *(torch.autograd.grad((out * scale).sum(), h)[0] for out in (ours, theirs)), atol=1e-3
+    )
     rows = torch.tensor([4, 4, 0])
     assert torch.equal(torch.from_numpy(Sparse(matrix)[rows].matrix.toarray()), dense[rows])
 
@@ -179,13 +206,20 @@ def test_operators():
     index, weight = gcn_norm(DENSE.edge_index, num_nodes=n)
     twin = nx.Graph(DENSE.edge_index.T.tolist())
     a = nx.to_numpy_array(twin, nodelist=range(n))
-    expected = {"raw": a, "gcn": to_dense_adj(index, edge_attr=weight)[0].numpy(),
-                "mean": a / a.sum(1, keepdims=True), "loops": a + np.eye(n)}
+    expected = {
+        "raw": a,
+        "gcn": to_dense_adj(index, edge_attr=weight)[0].numpy(),
+        "mean": a / a.sum(1, keepdims=True),
+        "loops": a + np.eye(n),
+    }
     for kind, matrix in expected.items():
         assert np.allclose(graph.adjacency(kind).matrix.toarray(), matrix, atol=1e-6), kind
     assert graph.degree.tolist() == [twin.degree[v] for v in range(n)]
-    assert np.allclose(graph.propagated("gcn", 2).numpy(),
-                       expected["gcn"] @ expected["gcn"] @ graph.x.numpy(), atol=1e-5)
+    assert np.allclose(
+        graph.propagated("gcn", 2).numpy(),
+        expected["gcn"] @ expected["gcn"] @ graph.x.numpy(),
+        atol=1e-5,
+    )
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -289,16 +323,21 @@ def test_gatdrop_drops_features_and_attention_weights(data):
     place = x != 0 if data is SPARSE else torch.ones_like(x, dtype=torch.bool)
     x[place] = dropout(x[place], 0.4)
     z = (x @ layer.weight).view(len(x), 2, 3)
-    score = nn.functional.leaky_relu(torch.einsum("vhk,hk->vh", z, layer.target)[:, None]
-                                     + torch.einsum("vhk,hk->vh", z, layer.neighbour), 0.2)
+    score = nn.functional.leaky_relu(
+        torch.einsum("vhk,hk->vh", z, layer.target)[:, None]
+        + torch.einsum("vhk,hk->vh", z, layer.neighbour),
+        0.2,
+    )
     attention = score.masked_fill(~loops[..., None], -torch.inf).softmax(1)
     weights, place = torch.zeros_like(attention), loops[:, None].expand(-1, 2, -1)
     # A node stands among the edges once a head.
     weights.transpose(1, 2)[place] = dropout(attention.transpose(1, 2)[place], 0.4)
     theirs = torch.einsum("vuh,uhk->vhk", weights, z).mean(1) + layer.bias
     assert torch.allclose(ours, theirs, atol=1e-5)
-    gradients = [torch.autograd.grad(out.square().sum(), [layer.weight, layer.target])
-                 for out in (ours, theirs)]
+    gradients = [
+        torch.autograd.grad(out.square().sum(), [layer.weight, layer.target])
+        for out in (ours, theirs)
+    ]
     assert all(torch.allclose(a, b, rtol=1e-3, atol=1e-3) for a, b in zip(*gradients))
 
 
@@ -309,22 +348,41 @@ def test_prepared_once_while_alive():
     assert backbones.prepare(make(), "row") is not graph
 
 
-@pytest.mark.parametrize("key, changes", [
-    ("kind", {"kind": "nonesuch"}), ("act", {"act": "nonesuch"}), ("layers", {"layers": 0}),
-    ("hidden", {"kind": "gatconv", "hidden": 15}), ("hidden", {"hidden": 0}),
-    ("heads", {"heads": 0}), ("features", {"features": "nonesuch"}), ("dropout", {"dropout": 1.0}),
-    ("dropout", {"dropout": -0.1}), ("dropout", {"dropout": float("nan")})])
+@pytest.mark.parametrize(
+    "key, changes",
+    [
+        ("kind", {"kind": "nonesuch"}),
+        ("act", {"act": "nonesuch"}),
+        ("layers", {"layers": 0}),
+        ("hidden", {"kind": "gatconv", "hidden": 15}),
+        ("hidden", {"hidden": 0}),
+        ("heads", {"heads": 0}),
+        ("features", {"features": "nonesuch"}),
+        ("dropout", {"dropout": 1.0}),
+        ("dropout", {"dropout": -0.1}),
+        ("dropout", {"dropout": float("nan")}),
+    ],
+)
 def test_bad_specs(key, changes):
     with pytest.raises(InputError) as error:
         backbones.build(backbones.EncoderSpec(**changes), 4, 2)
     assert error.value.key == key
 
 
-@pytest.mark.parametrize("key, value", [
-    ("gnn.dim_inner", 15), ("gnn.att_heads", 0), ("gnn.dropout", 1.0), ("gnn.act", "nonesuch"),
-    ("gnn.layers_mp", 0), ("dataset.normalize", "nonesuch")])
+@pytest.mark.parametrize(
+    "key, value",
+    [
+        ("gnn.dim_inner", 15),
+        ("gnn.att_heads", 0),
+        ("gnn.dropout", 1.0),
+        ("gnn.act", "nonesuch"),
+        ("gnn.layers_mp", 0),
+        ("dataset.normalize", "nonesuch"),
+    ],
+)
 def test_users_of_configs_see_graphgyms_keys(gym, key, value):
     from graphgym_srnc.gym.encoder import encoder_spec
+
     cfg = gym.load_config(None, ["gnn.layer_type", "gatconv", "gnn.att_heads", "8"])
     block, name = key.split(".")
     cfg[block][name] = value
@@ -346,8 +404,9 @@ def test_auto_centres_dense_columns_only():
     dense.x = torch.rand(sparse.num_nodes, 40) + 1
     assert (Graph(sparse, "auto").x.matrix != Graph(sparse, "l2").x.matrix).nnz == 0
     centred = dense.x - dense.x.mean(0)
-    assert torch.allclose(Graph(dense, "auto").x, centred / centred.norm(dim=1, keepdim=True),
-                          atol=1e-6)
+    assert torch.allclose(
+        Graph(dense, "auto").x, centred / centred.norm(dim=1, keepdim=True), atol=1e-6
+    )
 
 
 @pytest.mark.parametrize("density", [1.0, 0.1])
@@ -368,10 +427,13 @@ def test_scaled_features_are_renewed_after_a_change_in_place(density, features):
     data = make(density)
     before = copy.deepcopy(Graph(data, features).x)
     data.x[:, 3] += 2
-    after, fresh = (Graph(Data(x=x, edge_index=data.edge_index), features).x
-                    for x in (data.x, data.x.clone()))
-    was, now, wanted = (part.matrix.toarray() if isinstance(part, Sparse) else part.numpy()
-                        for part in (before, after, fresh))
+    after, fresh = (
+        Graph(Data(x=x, edge_index=data.edge_index), features).x for x in (data.x, data.x.clone())
+    )
+    was, now, wanted = (
+        part.matrix.toarray() if isinstance(part, Sparse) else part.numpy()
+        for part in (before, after, fresh)
+    )
     assert (now == wanted).all() and not np.allclose(was, now)
     assert Graph(data, features).x is after
 
@@ -395,8 +457,9 @@ def test_sparse_scaling_is_the_dense_formula(features):
     assert isinstance(graph.x, Sparse)
     order = 1 if features == "row" else 2
     length = np.linalg.norm(x.numpy(), ord=order, axis=1, keepdims=True)
-    assert np.allclose(graph.x.matrix.toarray(), x.numpy() / np.where(length > 0, length, 1),
-                       atol=1e-6)
+    assert np.allclose(
+        graph.x.matrix.toarray(), x.numpy() / np.where(length > 0, length, 1), atol=1e-6
+    )
     assert graph.x.matrix[5, 7] == -1 and graph.x.matrix[[4]].nnz == 0
     coo = Graph(Data(x=x.to_sparse(), edge_index=DENSE.edge_index, num_nodes=90), features)
     assert (coo.x.matrix != graph.x.matrix).nnz == 0

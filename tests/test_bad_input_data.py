@@ -1,4 +1,5 @@
 """Bad data: one error that names the key, the value and what is allowed; nothing is written."""
+
 from __future__ import annotations
 
 import contextlib
@@ -28,14 +29,18 @@ from graphgym_srnc.errors import InputError
 
 open_set, synthetic, own_file = (shifts.find(name) for name in ("open_set", "synthetic", "file"))
 DATA = Path(os.environ.get("GRAPHGYM_SRNC_DATA") or Path(__file__).parents[2] / "shared" / "data")
-planetoid = pytest.mark.skipif(not (DATA / "planetoid" / "Cora" / "raw").is_dir(),
-                               reason=f"no Planetoid files in {DATA}")
+planetoid = pytest.mark.skipif(
+    not (DATA / "planetoid" / "Cora" / "raw").is_dir(), reason=f"no Planetoid files in {DATA}"
+)
 
 
 def fields(**changes) -> dict[str, torch.Tensor]:
     nodes = torch.arange(12)
-    return {"x": torch.eye(12), "edge_index": torch.stack([nodes, (nodes + 1) % 12]),
-            "y": torch.tensor([0, 1, 2] * 4)} | changes
+    return {
+        "x": torch.eye(12),
+        "edge_index": torch.stack([nodes, (nodes + 1) % 12]),
+        "y": torch.tensor([0, 1, 2] * 4),
+    } | changes
 
 
 def refused(key: str, build, **options) -> InputError:
@@ -49,28 +54,41 @@ def edges(*pairs: tuple[int, int]) -> torch.Tensor:
     return torch.tensor(pairs).T
 
 
-@pytest.mark.parametrize("changes, key, allowed", [
-    ({"edge_index": edges((0, 12))}, "edge_index", "0 to 11"),
-    ({"edge_index": edges((0, -1))}, "edge_index", "0 to 11"),
-    ({"edge_index": edges((0, 1), (1, 2), (2, 3)).T}, "edge_index", "[2, E]"),
-    ({"edge_index": torch.eye(2)}, "edge_index", "integer"),
-    ({"edge_index": torch.empty(2, 0, dtype=torch.long)}, "edge_index", "at least one edge"),
-    ({"edge_index": edges((3, 3))}, "edge_index", "at least one edge"),
-    ({"x": torch.eye(12).fill_(float("nan"))}, "x", "finite"),
-    ({"x": torch.eye(12).index_fill(0, torch.tensor([4]), float("inf"))}, "x", "finite"),
-    ({"x": torch.ones(12)}, "x", "[V, F]"),
-    ({"x": torch.empty(0, 3), "y": torch.empty(0),
-      "edge_index": torch.empty(2, 0, dtype=torch.long)}, "x", "at least one node"),
-    ({"y": torch.tensor([0, 1, 2])}, "y", "[12]"),
-    ({"y": torch.tensor([0, 1, -2] * 4)}, "y", "-1 where there is none"),
-    ({"y": torch.tensor([0, 1, 3] * 4)}, "y", "without a gap"),
-    ({"y": torch.tensor([0, 1, 1.5] * 4)}, "y", "integer labels"),
-    ({"y": torch.zeros(12, dtype=torch.long)}, "y", "two classes"),
-    ({"y": None}, "graph.pt", "has no y"),
-    ({"train_mask": torch.ones(12, 2, dtype=torch.bool)}, "train_mask", "[12]"),
-    ({"train_mask": torch.ones(12, dtype=torch.bool), "y": torch.tensor([0, 1, -1] * 4)},
-     "train_mask", "labelled nodes"),
-])
+@pytest.mark.parametrize(
+    "changes, key, allowed",
+    [
+        ({"edge_index": edges((0, 12))}, "edge_index", "0 to 11"),
+        ({"edge_index": edges((0, -1))}, "edge_index", "0 to 11"),
+        ({"edge_index": edges((0, 1), (1, 2), (2, 3)).T}, "edge_index", "[2, E]"),
+        ({"edge_index": torch.eye(2)}, "edge_index", "integer"),
+        ({"edge_index": torch.empty(2, 0, dtype=torch.long)}, "edge_index", "at least one edge"),
+        ({"edge_index": edges((3, 3))}, "edge_index", "at least one edge"),
+        ({"x": torch.eye(12).fill_(float("nan"))}, "x", "finite"),
+        ({"x": torch.eye(12).index_fill(0, torch.tensor([4]), float("inf"))}, "x", "finite"),
+        ({"x": torch.ones(12)}, "x", "[V, F]"),
+        (
+            {
+                "x": torch.empty(0, 3),
+                "y": torch.empty(0),
+                "edge_index": torch.empty(2, 0, dtype=torch.long),
+            },
+            "x",
+            "at least one node",
+        ),
+        ({"y": torch.tensor([0, 1, 2])}, "y", "[12]"),
+        ({"y": torch.tensor([0, 1, -2] * 4)}, "y", "-1 where there is none"),
+        ({"y": torch.tensor([0, 1, 3] * 4)}, "y", "without a gap"),
+        ({"y": torch.tensor([0, 1, 1.5] * 4)}, "y", "integer labels"),
+        ({"y": torch.zeros(12, dtype=torch.long)}, "y", "two classes"),
+        ({"y": None}, "graph.pt", "has no y"),
+        ({"train_mask": torch.ones(12, 2, dtype=torch.bool)}, "train_mask", "[12]"),
+        (
+            {"train_mask": torch.ones(12, dtype=torch.bool), "y": torch.tensor([0, 1, -1] * 4)},
+            "train_mask",
+            "labelled nodes",
+        ),
+    ],
+)
 def test_graph(tmp_path, changes, key, allowed):
     torch.save(fields(**changes), tmp_path / "graph.pt")
     error = refused(key, own_file, path=str(tmp_path / "graph.pt"), labels_per_class=1)
@@ -85,42 +103,53 @@ def test_isolated_nodes_self_loops_duplicates_and_directed_edges_work(tmp_path):
     assert task.info["cleaned"] == {"self_loops": 1, "duplicates": 1, "one_way": 2}
 
 
-@pytest.mark.parametrize("options, key", [
-    ({"num_unseen": 6}, "synthetic.num_unseen"), ({"num_unseen": -1}, "synthetic.num_unseen"),
-    ({"unseen": [7]}, "synthetic.unseen"),
-    ({"unseen": [1, 1]}, "synthetic.unseen"), ({"unseen": [0, 1, 2, 3, 4, 5]}, "synthetic.unseen"),
-    ({"labels_per_class": 500}, "synthetic.labels_per_class"),
-    ({"labels_per_class": 0}, "synthetic.labels_per_class"),
-    ({"num_val": 0}, "synthetic.num_val"), ({"num_val": -1}, "synthetic.num_val"),
-    ({"num_test": 0}, "synthetic.num_test"),
-    ({"mode": "other"}, "synthetic.mode"), ({"homophily": 1.5}, "synthetic.homophily"),
-    ({"avg_degree": 0.0}, "synthetic.avg_degree"),
-    ({"avg_degree": 900.0}, "synthetic.avg_degree"),
-    ({"degree_exponent": 1.5}, "synthetic.degree_exponent"),
-    ({"class_imbalance": 0.5}, "synthetic.class_imbalance"),
-    ({"num_nodes": 10}, "synthetic.num_nodes"),
-    ({"blocks_per_class": 0}, "synthetic.blocks_per_class"),
-    ({"num_classes": 1}, "synthetic.num_classes"),
-    ({"num_features": 0}, "synthetic.num_features"), ({"signal": 2.0}, "synthetic.signal"),
-    ({"shift": -0.1}, "synthetic.shift"),
-    ({"split_seed": -1}, "split_seed"),
-])
+@pytest.mark.parametrize(
+    "options, key",
+    [
+        ({"num_unseen": 6}, "synthetic.num_unseen"),
+        ({"num_unseen": -1}, "synthetic.num_unseen"),
+        ({"unseen": [7]}, "synthetic.unseen"),
+        ({"unseen": [1, 1]}, "synthetic.unseen"),
+        ({"unseen": [0, 1, 2, 3, 4, 5]}, "synthetic.unseen"),
+        ({"labels_per_class": 500}, "synthetic.labels_per_class"),
+        ({"labels_per_class": 0}, "synthetic.labels_per_class"),
+        ({"num_val": 0}, "synthetic.num_val"),
+        ({"num_val": -1}, "synthetic.num_val"),
+        ({"num_test": 0}, "synthetic.num_test"),
+        ({"mode": "other"}, "synthetic.mode"),
+        ({"homophily": 1.5}, "synthetic.homophily"),
+        ({"avg_degree": 0.0}, "synthetic.avg_degree"),
+        ({"avg_degree": 900.0}, "synthetic.avg_degree"),
+        ({"degree_exponent": 1.5}, "synthetic.degree_exponent"),
+        ({"class_imbalance": 0.5}, "synthetic.class_imbalance"),
+        ({"num_nodes": 10}, "synthetic.num_nodes"),
+        ({"blocks_per_class": 0}, "synthetic.blocks_per_class"),
+        ({"num_classes": 1}, "synthetic.num_classes"),
+        ({"num_features": 0}, "synthetic.num_features"),
+        ({"signal": 2.0}, "synthetic.signal"),
+        ({"shift": -0.1}, "synthetic.shift"),
+        ({"split_seed": -1}, "split_seed"),
+    ],
+)
 def test_synthetic_options(options, key):
     refused(key, synthetic, **options)
 
 
 def test_too_few_labels_names_the_class_and_the_way_out(tmp_path):
     torch.save(fields(y=torch.tensor([0, 1] * 5 + [2, 2])), tmp_path / "graph.pt")
-    error = refused("file.labels_per_class", own_file, path=str(tmp_path / "graph.pt"),
-                    labels_per_class=3)
+    error = refused(
+        "file.labels_per_class", own_file, path=str(tmp_path / "graph.pt"), labels_per_class=3
+    )
     assert "class 2" in str(error) and "at most 2" in str(error) and "unseen" in str(error)
     assert own_file(path=str(tmp_path / "graph.pt"), labels_per_class=3, unseen=[2]).num_known == 2
 
 
 def test_files(tmp_path):
     refused("file.path", own_file)
-    assert str(tmp_path) in refused("file.path", own_file, path="nowhere.pt",
-                                    root=str(tmp_path)).message
+    assert (
+        str(tmp_path)
+        in refused("file.path", own_file, path="nowhere.pt", root=str(tmp_path)).message
+    )
     (tmp_path / "graph.xlsx").write_text("")
     assert ".npz" in refused("file.path", own_file, path=str(tmp_path / "graph.xlsx")).message
     for name in ("broken.pt", "broken.npz"):
@@ -131,8 +160,9 @@ def test_files(tmp_path):
     refused("file.split", own_file, path=str(tmp_path / "folder"), split="mine")
     torch.save(fields(), tmp_path / "graph.pt")
     refused("file.split", own_file, path=str(tmp_path / "graph.pt"), split="given")
-    refused("file.open_set", own_file, path=str(tmp_path / "graph.pt"), open_set=False,
-            num_unseen=1)
+    refused(
+        "file.open_set", own_file, path=str(tmp_path / "graph.pt"), open_set=False, num_unseen=1
+    )
 
 
 def test_tables(tmp_path):
@@ -140,12 +170,14 @@ def test_tables(tmp_path):
     (tmp_path / "features.csv").write_text("1,0\n0,1\n1,1\n0,1\n")
     (tmp_path / "labels.csv").write_text("0\n1\n0\n1\n")
     assert own_file(path=str(tmp_path), labels_per_class=1).num_known == 2
-    for name, text, key in (("edges.csv", "0,1\n1,x\n", "edges.csv"),
-                            ("edges.csv", "0,1,2\n", "edges.csv"),
-                            ("features.csv", "1,0\n1\n", "features.csv"),
-                            ("labels.csv", "0\n1\n0\n", "y"),
-                            ("labels.csv", "9,0\n", "labels.csv"),
-                            ("split.csv", "0,other\n", "split.csv")):
+    for name, text, key in (
+        ("edges.csv", "0,1\n1,x\n", "edges.csv"),
+        ("edges.csv", "0,1,2\n", "edges.csv"),
+        ("features.csv", "1,0\n1\n", "features.csv"),
+        ("labels.csv", "0\n1\n0\n", "y"),
+        ("labels.csv", "9,0\n", "labels.csv"),
+        ("split.csv", "0,other\n", "split.csv"),
+    ):
         folder = tmp_path / "copy"
         shutil.rmtree(folder, ignore_errors=True)
         shutil.copytree(tmp_path, folder)
@@ -177,8 +209,10 @@ def test_pickled_code_is_never_run(tmp_path):
 @contextlib.contextmanager
 def at_most(seconds: int) -> Iterator[None]:
     """Fail what is kept waiting."""
+
     def late(*_: Any) -> NoReturn:
         raise BaseException("it waits")  # which nobody catches
+
     before = signal.signal(signal.SIGALRM, late)
     signal.alarm(seconds)
     try:
@@ -192,8 +226,21 @@ def at_most(seconds: int) -> Iterator[None]:
 def graph_folder(tmp_path):
     (tmp_path / "nodes.csv").write_text("id,n\n" + "".join(f"{i},{i % 3}\n" for i in range(8)))
     (tmp_path / "links.csv").write_text("".join(f"{i},{(i + 1) % 8}\n" for i in range(8)))
-    assert main(["data", "make", str(tmp_path / "nodes.csv"), str(tmp_path / "links.csv"),
-                 "--numbers", "n", "--out", str(tmp_path / "graph")]) == 0
+    assert (
+        main(
+            [
+                "data",
+                "make",
+                str(tmp_path / "nodes.csv"),
+                str(tmp_path / "links.csv"),
+                "--numbers",
+                "n",
+                "--out",
+                str(tmp_path / "graph"),
+            ]
+        )
+        == 0
+    )
     (tmp_path / "graph" / "labels.csv").write_text("".join(f"{i % 2}\n" for i in range(8)))
     return tmp_path / "graph"
 
@@ -203,28 +250,52 @@ MAKE = ["data", "make", "nodes.csv", "links.csv", "--numbers", "n", "--out", "ne
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes on this system")
-@pytest.mark.parametrize("pipe, words", [
-    *((f"graph/{name}", [*SHOW, "graph"])
-      for name in ("edges.csv", "features.npy", "labels.csv", "split.csv")),
-    *((name, [*SHOW, name]) for name in ("a.pt", "a.npz", "a.csv", "a.npy")),
-    ("a.npz", [*SHOW, "graph", "file.features", "a.npz", "file.path", "graph/edges.csv",
-               "file.labels", "graph/labels.csv"]),
-    ("graph/features.npy", [*SHOW, "graph", "file.mapped", "True"]),
-    ("nodes.csv", MAKE), ("links.csv", MAKE), ("nodes.parquet", ["data", "make", "nodes.parquet",
-                                                                   *MAKE[3:]]),
-    ("more.npy", [*MAKE, "--embeddings", "more.npy"]),
-    ("graph/recipe.json", ["data", "make", "nodes.csv", "links.csv", "--like", "graph", "--out",
-                           "new"]),
-    ("a.pt", ["data", "make", "a.pt", "--node", "n", "--metapath", "n-n", "--out", "new"]),
-    ("d/raw/node-feat.csv.gz", ["data", "make", "d", "--out", "new"]),
-    ("a.yaml", ["data", "show", "--cfg", "a.yaml"]), ("a.yaml", ["run", "--cfg", "a.yaml"]),
-    ("a.txt", ["grid", "--grid", "a.txt"]), ("results/0/result.json", ["compare", "results"]),
-    ("results/0/result.json", ["report", "results"]),
-    ("results/0/result.json", ["predict", "results", "--out", "p.csv"]),
-    ("model.pt", ["predict", "model.pt", "--out", "p.csv"]),
-    ("model.pt", ["discover", "model.pt"])], ids=lambda item: item if isinstance(item, str) else "")
+@pytest.mark.parametrize(
+    "pipe, words",
+    [
+        *(
+            (f"graph/{name}", [*SHOW, "graph"])
+            for name in ("edges.csv", "features.npy", "labels.csv", "split.csv")
+        ),
+        *((name, [*SHOW, name]) for name in ("a.pt", "a.npz", "a.csv", "a.npy")),
+        (
+            "a.npz",
+            [
+                *SHOW,
+                "graph",
+                "file.features",
+                "a.npz",
+                "file.path",
+                "graph/edges.csv",
+                "file.labels",
+                "graph/labels.csv",
+            ],
+        ),
+        ("graph/features.npy", [*SHOW, "graph", "file.mapped", "True"]),
+        ("nodes.csv", MAKE),
+        ("links.csv", MAKE),
+        ("nodes.parquet", ["data", "make", "nodes.parquet", *MAKE[3:]]),
+        ("more.npy", [*MAKE, "--embeddings", "more.npy"]),
+        (
+            "graph/recipe.json",
+            ["data", "make", "nodes.csv", "links.csv", "--like", "graph", "--out", "new"],
+        ),
+        ("a.pt", ["data", "make", "a.pt", "--node", "n", "--metapath", "n-n", "--out", "new"]),
+        ("d/raw/node-feat.csv.gz", ["data", "make", "d", "--out", "new"]),
+        ("a.yaml", ["data", "show", "--cfg", "a.yaml"]),
+        ("a.yaml", ["run", "--cfg", "a.yaml"]),
+        ("a.txt", ["grid", "--grid", "a.txt"]),
+        ("results/0/result.json", ["compare", "results"]),
+        ("results/0/result.json", ["report", "results"]),
+        ("results/0/result.json", ["predict", "results", "--out", "p.csv"]),
+        ("model.pt", ["predict", "model.pt", "--out", "p.csv"]),
+        ("model.pt", ["discover", "model.pt"]),
+    ],
+    ids=lambda item: item if isinstance(item, str) else "",
+)
 def test_a_pipe_in_the_place_of_a_file_is_refused_at_once(
-        pipe, words, graph_folder, tmp_path, monkeypatch, capsys, gym, unchanged_globals):
+    pipe, words, graph_folder, tmp_path, monkeypatch, capsys, gym, unchanged_globals
+):
     monkeypatch.chdir(tmp_path)
     Path(pipe).parent.mkdir(parents=True, exist_ok=True)
     Path(pipe).unlink(missing_ok=True)
@@ -252,8 +323,13 @@ def packed(path: Path, **headers: tuple[str, bytes]) -> Path:
         for name, (shape, content) in headers.items():
             header = f"{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}, }}"
             header += " " * (-(len(header) + 11) % 64) + "\n"
-            archive.writestr(f"{name}.npy", b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little")
-                             + header.encode() + content)
+            archive.writestr(
+                f"{name}.npy",
+                b"\x93NUMPY\x01\x00"
+                + len(header).to_bytes(2, "little")
+                + header.encode()
+                + content,
+            )
     return path
 
 
@@ -265,13 +341,15 @@ def test_only_the_arrays_that_are_asked_for_are_read(tmp_path, monkeypatch):
     def noted(file, **named):
         shapes.append((array := read(file, **named)).shape)
         return array
+
     monkeypatch.setattr(np.lib.format, "read_array", noted)
     own_file(path=str(tmp_path / "graph.npz"), labels_per_class=2)
     assert len(shapes) == 3 and (10,) not in shapes
 
 
-@pytest.mark.parametrize("shape", ["(100000, 100000)", "(1000000000000000,)", "(-1, 4)",
-                                   "(10**400,)", "(3,)"])
+@pytest.mark.parametrize(
+    "shape", ["(100000, 100000)", "(1000000000000000,)", "(-1, 4)", "(10**400,)", "(3,)"]
+)
 def test_a_header_that_promises_more_than_there_is(tmp_path, shape, monkeypatch):
     monkeypatch.setattr(np, "ndarray", None)  # nothing is made of it
     with pytest.raises(ValueError):
@@ -296,7 +374,7 @@ def test_a_header_that_promises_less_than_there_is(tmp_path):
 
 def test_a_small_file_does_not_fill_the_memory(tmp_path, monkeypatch):
     monkeypatch.setenv(limits.OPTION, "0.001")
-    zeros = ("(524288,)", bytes(2 ** 21))
+    zeros = ("(524288,)", bytes(2**21))
     packed(tmp_path / "a.npz", x=zeros)
     assert (tmp_path / "a.npz").stat().st_size < 10_000
     with pytest.raises(ValueError, match="a.npz: it needs at least"):
@@ -304,12 +382,18 @@ def test_a_small_file_does_not_fill_the_memory(tmp_path, monkeypatch):
     assert untrusted.arrays(tmp_path / "a.npz", ["y"]) == {"x": None}
     np.savez(tmp_path / "b.npz", x=np.zeros(524288, np.float32))
     assert untrusted.arrays(tmp_path / "b.npz", ["x"])["x"].shape == (524288,)
-    wide = sp.csr_matrix((8, 2 ** 40), dtype=np.float32)
+    wide = sp.csr_matrix((8, 2**40), dtype=np.float32)
     sp.save_npz(tmp_path / "wide.npz", wide)
     (tmp_path / "edges.csv").write_text("0,1\n")
     (tmp_path / "labels.csv").write_text("0\n1\n")
-    error = refused("wide.npz", own_file, path=str(tmp_path / "edges.csv"), labels_per_class=1,
-                    features=str(tmp_path / "wide.npz"), labels=str(tmp_path / "labels.csv"))
+    error = refused(
+        "wide.npz",
+        own_file,
+        path=str(tmp_path / "edges.csv"),
+        labels_per_class=1,
+        features=str(tmp_path / "wide.npz"),
+        labels=str(tmp_path / "labels.csv"),
+    )
     assert "GiB" in str(error)
 
 
@@ -330,9 +414,17 @@ def test_a_large_feature_is_told_before_training(tmp_path):
     assert any("feature 1 of node 2 is -1e+12" in warning for warning in told)
 
 
-@pytest.mark.parametrize("name, near", [("utils", ""), ("os", ""), ("__name__", ""),
-                                        ("webkb", "WebKB"), ("Coar", "Cora"),
-                                        ("Planetoid/PubMd", "Planetoid/PubMed")])
+@pytest.mark.parametrize(
+    "name, near",
+    [
+        ("utils", ""),
+        ("os", ""),
+        ("__name__", ""),
+        ("webkb", "WebKB"),
+        ("Coar", "Cora"),
+        ("Planetoid/PubMd", "Planetoid/PubMed"),
+    ],
+)
 def test_a_name_that_is_no_data_set_is_refused_in_one_line(name, near):
     with pytest.raises(InputError) as error:
         catalogue.resolve(name)
@@ -364,12 +456,16 @@ def offline(monkeypatch):
         monkeypatch.setattr(family, "download", download)
 
 
-@pytest.mark.parametrize("name, files",
-                         [("Cora", ("planetoid/Cora/raw", "ind.cora.allx", "ind.cora.test.index")),
-                                         ("Photo", ("amazon/Photo/raw",
-                                                    "amazon_electronics_photo.npz"))])
-def test_no_network_and_no_data_says_which_files_go_where(tmp_path, offline, monkeypatch, name,
-                                                          files):
+@pytest.mark.parametrize(
+    "name, files",
+    [
+        ("Cora", ("planetoid/Cora/raw", "ind.cora.allx", "ind.cora.test.index")),
+        ("Photo", ("amazon/Photo/raw", "amazon_electronics_photo.npz")),
+    ],
+)
+def test_no_network_and_no_data_says_which_files_go_where(
+    tmp_path, offline, monkeypatch, name, files
+):
     monkeypatch.setenv("GRAPHGYM_SRNC_CACHE", str(tmp_path / "cache"))
     error = refused("name", open_set, name=name, root=str(tmp_path / "data"))
     assert str(tmp_path / "data") in str(error) and all(file in str(error) for file in files)
@@ -379,6 +475,7 @@ def test_no_network_and_no_data_says_which_files_go_where(tmp_path, offline, mon
 @planetoid
 def test_a_missing_file_does_not_let_a_download_write_through_links(tmp_path, monkeypatch):
     from torch_geometric.datasets import Planetoid
+
     raw = tmp_path / "planetoid" / "Cora" / "raw"
     shutil.copytree(DATA / "planetoid" / "Cora" / "raw", raw)
     (raw / "ind.cora.y").chmod(0o644)
@@ -398,6 +495,7 @@ def test_a_missing_file_does_not_let_a_download_write_through_links(tmp_path, mo
 @planetoid
 def test_a_download_is_kept_whole(tmp_path, monkeypatch):
     from torch_geometric.datasets import Planetoid
+
     source = DATA / "planetoid" / "Cora" / "raw"
 
     def download(self):
@@ -407,19 +505,25 @@ def test_a_download_is_kept_whole(tmp_path, monkeypatch):
     monkeypatch.setattr(Planetoid, "download", download)
     task = open_set(name="Cora", root=str(tmp_path / "data"))
     raw = tmp_path / "data" / "planetoid" / "Cora" / "raw"
-    assert {path.name: path.read_bytes()
-            for path in raw.iterdir()} == {path.name: path.read_bytes()
-                                           for path in source.iterdir()}
+    assert {path.name: path.read_bytes() for path in raw.iterdir()} == {
+        path.name: path.read_bytes() for path in source.iterdir()
+    }
     assert not (raw.parent / "processed").exists()
     monkeypatch.setattr(Planetoid, "download", lambda self: pytest.fail("downloaded twice"))
     datasets.load.cache_clear()
     assert open_set(name="Cora", root=str(tmp_path / "data")).fingerprint() == task.fingerprint()
 
 
-@pytest.mark.parametrize("options, key", [
-    ({"num_unseen": 6}, "open_set.num_unseen"), ({"unseen": [9]}, "open_set.unseen"),
-    ({"split": "mine"}, "open_set.split"),
-    ({"labels_per_class": 100}, "open_set.labels_per_class"), ({"num_val": 0}, "open_set.num_val")])
+@pytest.mark.parametrize(
+    "options, key",
+    [
+        ({"num_unseen": 6}, "open_set.num_unseen"),
+        ({"unseen": [9]}, "open_set.unseen"),
+        ({"split": "mine"}, "open_set.split"),
+        ({"labels_per_class": 100}, "open_set.labels_per_class"),
+        ({"num_val": 0}, "open_set.num_val"),
+    ],
+)
 @planetoid
 def test_open_set_options(options, key):
     refused(key, open_set, name="Cora", root=str(DATA), **options)

@@ -1,4 +1,5 @@
 """The benchmark of the parts of SRNC+: its tasks, what it takes away, its table."""
+
 from __future__ import annotations
 
 import inspect
@@ -79,8 +80,19 @@ def test_runs_resume_and_the_table_has_differences(ablations, monkeypatch, tmp_p
     results, page = tmp_path / "runs.jsonl", tmp_path / "page.md"
     page.write_text("Before.\n<!-- table of benchmarks/ablations.py -->\n<!-- end of table -->\n")
     constants = dict(vars(srnc_plus))
-    words = ["ablations.py", "--graphs", ".9", "--only", "gone", "--parts", "all dec*,no mod*",
-             "--results", str(results), "--page", str(page)]
+    words = [
+        "ablations.py",
+        "--graphs",
+        ".9",
+        "--only",
+        "gone",
+        "--parts",
+        "all dec*,no mod*",
+        "--results",
+        str(results),
+        "--page",
+        str(page),
+    ]
     monkeypatch.setattr("sys.argv", words)
     assert ablations.begin() == 0
     runs = [json.loads(line) for line in results.read_text().splitlines()]
@@ -98,10 +110,19 @@ def test_runs_resume_and_the_table_has_differences(ablations, monkeypatch, tmp_p
 
 
 def test_the_table_has_the_kinds_that_were_run_and_the_unknown_class(ablations):
-    runs = [{"kind": kind, "graph": "Cora", "seed": seed, "part": part, "score": value,
-             "auroc": None if kind == "close" else 1 - value}
-            for kind in ("few", "close") for seed in (0, 1)
-            for part, value in (("SRNC+", 0.5), ("one turn", (0.25, 0.65)[seed]))]
+    runs = [
+        {
+            "kind": kind,
+            "graph": "Cora",
+            "seed": seed,
+            "part": part,
+            "score": value,
+            "auroc": None if kind == "close" else 1 - value,
+        }
+        for kind in ("few", "close")
+        for seed in (0, 1)
+        for part, value in (("SRNC+", 0.5), ("one turn", (0.25, 0.65)[seed]))
+    ]
     lines = [line for line in ablations.table(runs).splitlines() if line.startswith("| ")]
     head, _, whole, part = [[cell.strip() for cell in line[1:-1].split("|")] for line in lines]
     assert head[:4] == ["without", "few", "close", "all"] and "AUROC" in head
@@ -119,10 +140,13 @@ def test_a_page_without_marks_is_refused_before_any_run(ablations, monkeypatch, 
         ablations.begin()
 
 
-@pytest.mark.parametrize("option, given, allowed", [("--only", "own,fewer", "own, few"),
-                                                    ("--graphs", ".7,Pubmed", "PubMed")])
-def test_a_wrong_name_is_refused_before_any_run(ablations, monkeypatch, capsys, option, given,
-                                                allowed):
+@pytest.mark.parametrize(
+    "option, given, allowed",
+    [("--only", "own,fewer", "own, few"), ("--graphs", ".7,Pubmed", "PubMed")],
+)
+def test_a_wrong_name_is_refused_before_any_run(
+    ablations, monkeypatch, capsys, option, given, allowed
+):
     monkeypatch.setattr("sys.argv", ["ablations.py", option, given])
     monkeypatch.setattr(ablations, "run", None)
     with pytest.raises(SystemExit):

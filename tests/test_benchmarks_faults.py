@@ -1,5 +1,6 @@
 """The program that damages files, fails disks and kills commands: a small run of each part, and
 that it notices what is wrong."""
+
 from __future__ import annotations
 
 import errno
@@ -41,9 +42,18 @@ def show(program, note: str, words: list[str]) -> int:
 
 def test_nothing_is_wrong_in_silence(tmp_path):
     words = [sys.executable, "faults.py", "--trials", "24", "--out-dir", str(tmp_path)]
-    done = subprocess.run(words, cwd=FOLDER, capture_output=True, text=True, timeout=500,
-                          env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(
-                              [str(FOLDER.parent), os.environ.get("PYTHONPATH", "")])})
+    done = subprocess.run(
+        words,
+        cwd=FOLDER,
+        capture_output=True,
+        text=True,
+        timeout=500,
+        env={
+            **os.environ,
+            "OMP_NUM_THREADS": "1",
+            "PYTHONPATH": os.pathsep.join([str(FOLDER.parent), os.environ.get("PYTHONPATH", "")]),
+        },
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     rows = [line.split(" | ") for line in done.stdout.splitlines() if line.startswith("| all")]
     assert [row[-1] for row in rows] == ["24 |"] * 4
@@ -51,8 +61,9 @@ def test_nothing_is_wrong_in_silence(tmp_path):
     assert all(int(row[1]) > 2 for row in rows), "some are refused, or killed"
 
 
-@pytest.mark.parametrize("note, outcome", [("", "WRONG"), ("! a.txt was edited", "told"),
-                                           ("internal error: a", "WRONG")])
+@pytest.mark.parametrize(
+    "note, outcome", [("", "WRONG"), ("! a.txt was edited", "told"), ("internal error: a", "WRONG")]
+)
 def test_a_flipped_bit_must_be_told(faults, monkeypatch, note, outcome):
     trial = faults.faults("flips")
     monkeypatch.setattr(faults, "command", functools.partial(show, faults, note))
@@ -77,9 +88,18 @@ def test_an_operation_fails(faults, monkeypatch):
     assert faults.failing(Draw(0), ["show", "a.txt"], 2).status == 0
 
 
-@pytest.mark.parametrize("status, text, wrong", [
-    (0, "", ""), (2, "error: a", ""), (1, "damaged: a", ""), (1, "", "said nothing"),
-    (70, "error: a", "status 70"), (1, "internal error: a", "internal"), (2, "Traceback", "2")])
+@pytest.mark.parametrize(
+    "status, text, wrong",
+    [
+        (0, "", ""),
+        (2, "error: a", ""),
+        (1, "damaged: a", ""),
+        (1, "", "said nothing"),
+        (70, "error: a", "status 70"),
+        (1, "internal error: a", "internal"),
+        (2, "Traceback", "2"),
+    ],
+)
 def test_ends_that_must_not_be(faults, status, text, wrong):
     end = faults.End(status, text)
     assert wrong in end.wrong and bool(wrong) == bool(end.wrong)
@@ -88,6 +108,7 @@ def test_ends_that_must_not_be(faults, status, text, wrong):
 @pytest.mark.filterwarnings("ignore")
 def test_another_graph_without_a_note_is_wrong(faults, tmp_path, monkeypatch):
     import graphgym_srnc
+
     read = graphgym_srnc.from_frames
 
     def careless(nodes, links, **options):
@@ -95,9 +116,12 @@ def test_another_graph_without_a_note_is_wrong(faults, tmp_path, monkeypatch):
         return read(nodes.replace({"team": {"unknown": "not a class"}}), links, **options)
 
     def judged() -> set[str]:
-        return {trial(number, random.Random(number))[1]
-                for number in range(faults.KINDS.index("frames"), 40 * len(faults.KINDS),
-                                    len(faults.KINDS))}
+        return {
+            trial(number, random.Random(number))[1]
+            for number in range(
+                faults.KINDS.index("frames"), 40 * len(faults.KINDS), len(faults.KINDS)
+            )
+        }
 
     monkeypatch.setattr(faults.resource, "setrlimit", lambda *limits: None)
     monkeypatch.setattr(faults, "command", main)

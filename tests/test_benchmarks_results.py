@@ -1,4 +1,5 @@
 """The pages of docs/results follow from the stored scores."""
+
 from __future__ import annotations
 
 import math
@@ -17,9 +18,15 @@ def results(benchmark_of):
 
 def runs(*scores: float, val: tuple[float, ...] = ()) -> dict:
     """Results with these Micro-F1s, and the same or other ones on validation, by seed."""
-    return {seed: {"split": f"split {seed}", "info": {"unseen": []},
-                   "val": {"micro_f1": (val or scores)[seed]}, "test": {"micro_f1": score}}
-            for seed, score in enumerate(scores)}
+    return {
+        seed: {
+            "split": f"split {seed}",
+            "info": {"unseen": []},
+            "val": {"micro_f1": (val or scores)[seed]},
+            "test": {"micro_f1": score},
+        }
+        for seed, score in enumerate(scores)
+    }
 
 
 def test_the_committed_pages_are_what_the_files_give(results, monkeypatch, capsys):
@@ -27,8 +34,9 @@ def test_the_committed_pages_are_what_the_files_give(results, monkeypatch, capsy
     assert results.main() == 0, capsys.readouterr().out
 
 
-def test_a_changed_page_and_one_without_a_template_are_found(results, monkeypatch, tmp_path,
-                                                             capsys):
+def test_a_changed_page_and_one_without_a_template_are_found(
+    results, monkeypatch, tmp_path, capsys
+):
     monkeypatch.setattr(results, "FOLDER", tmp_path)
     monkeypatch.setattr(results, "pages", lambda: {"a.md": "one\ntwo\n"})
     monkeypatch.setattr("sys.argv", ["results.py", "--check"])
@@ -44,24 +52,29 @@ def test_a_changed_page_and_one_without_a_template_are_found(results, monkeypatc
 
 
 def test_the_variant_is_chosen_on_validation_and_the_first_if_equal(results):
-    chosen = results.best_on_validation([runs(0.1, 0.2, 0.3, val=(0.5, 0.5, 0.9)),
-                                         runs(0.7, 0.8, val=(0.6, 0.5))])
+    chosen = results.best_on_validation(
+        [runs(0.1, 0.2, 0.3, val=(0.5, 0.5, 0.9)), runs(0.7, 0.8, val=(0.6, 0.5))]
+    )
     assert {seed: run["test"]["micro_f1"] for seed, run in chosen.items()} == {0: 0.7, 1: 0.2}
 
 
 def test_the_interval_is_students(results):
     from scipy.stats import t
+
     gaps = [1.0, 2.0, 4.0, 7.0]
     error = math.sqrt(sum((gap - 3.5) ** 2 for gap in gaps) / 3 / 4)
     low, high = results.interval(gaps)
-    assert (low, high) == pytest.approx((3.5 - t.ppf(0.975, 3) * error,
-                                         3.5 + t.ppf(0.975, 3) * error))
+    assert (low, high) == pytest.approx(
+        (3.5 - t.ppf(0.975, 3) * error, 3.5 + t.ppf(0.975, 3) * error)
+    )
     assert math.isnan(results.interval([1.0])[0]) and results.shown((math.nan, 0.0)) == "-"
 
 
 def test_directions_count_once_and_runs_each(results):
-    table = {"srnc-plus": {"a": runs(0.9, 0.7), "b": runs(0.5)},
-             "erm": {"a": runs(0.8, 0.8), "b": runs(0.4)}}
+    table = {
+        "srnc-plus": {"a": runs(0.9, 0.7), "b": runs(0.5)},
+        "erm": {"a": runs(0.8, 0.8), "b": runs(0.4)},
+    }
     shift = results.Shift(table, {"a": "A", "b": "B"}, {"micro_f1": "Micro-F1"}, "directions", str)
     assert results.test(shift, "erm").gaps == pytest.approx([0.0, 10.0])
     assert results.test(shift, "erm", unit="runs").gaps == pytest.approx([10.0, -10.0, 10.0])
@@ -71,27 +84,40 @@ def test_directions_count_once_and_runs_each(results):
 def test_the_summary_names_the_strongest_other_method(results):
     for label, name, row, _ in results.SUMMARY:
         shift = results.shifts()[name]
-        means = {other: results.mean_of(shift, other) for other in shift.table
-                 if not other.startswith(results.OURS) and other != results.ORACLE}
-        assert row == max(means, key=lambda other: -math.inf if math.isnan(means[other])
-                          else means[other]), label
+        means = {
+            other: results.mean_of(shift, other)
+            for other in shift.table
+            if not other.startswith(results.OURS) and other != results.ORACLE
+        }
+        assert row == max(
+            means, key=lambda other: -math.inf if math.isnan(means[other]) else means[other]
+        ), label
 
 
 def test_rows_of_earlier_forms_are_left_out(results):
-    left_out = {name for name, shift in results.shifts().items()
-                if name.startswith("tuned-") and results.OURS not in shift.table}
+    left_out = {
+        name
+        for name, shift in results.shifts().items()
+        if name.startswith("tuned-") and results.OURS not in shift.table
+    }
     assert left_out == {"tuned-pubmed", "tuned-both"}
 
 
 def test_tables_become_files_with_one_figure_per_cell(benchmark_of, tmp_path, capsys):
     harness = benchmark_of("_harness")
-    text = ("### Cora\n\n" + harness.markdown(["method", "score", "gap"],
-                                             [["A", "82.6 ± 3.4", "-0.5 (5/16)"], ["B", "-", ""]])
-            + "A sentence.\n\n" + harness.markdown(["graph", "n"], [["Cora", 3]]))
+    text = (
+        "### Cora\n\n"
+        + harness.markdown(
+            ["method", "score", "gap"], [["A", "82.6 ± 3.4", "-0.5 (5/16)"], ["B", "-", ""]]
+        )
+        + "A sentence.\n\n"
+        + harness.markdown(["graph", "n"], [["Cora", 3]])
+    )
     harness.publish(text, tmp_path / "out.csv")
     assert capsys.readouterr().out == text
     assert (tmp_path / "out.csv").read_text() == (
-        "graph,method,score,score ±,gap,gap wins\nCora,A,82.6,3.4,-0.5,5/16\nCora,B,,,,\n")
+        "graph,method,score,score ±,gap,gap wins\nCora,A,82.6,3.4,-0.5,5/16\nCora,B,,,,\n"
+    )
     assert (tmp_path / "out-2.csv").read_text() == "graph,n\nCora,3\n"
 
 
@@ -112,9 +138,19 @@ def test_plots_are_small_and_every_one_is_drawn(benchmark_of):
 def test_own_graphs_are_compared_in_pairs(benchmark_of):
     own = benchmark_of("own")
     scores = {"SRNC+": (0.9, 0.8, 0.7), "GCN": (0.8, 0.6)}
-    found = [{"graph": "Cora", "row": row, "seed": seed, "seconds": 1.0, "excess": 0.1,
-              "verdict": [], **dict.fromkeys(own.SCORES, score)}
-             for row, values in scores.items() for seed, score in enumerate(values)]
+    found = [
+        {
+            "graph": "Cora",
+            "row": row,
+            "seed": seed,
+            "seconds": 1.0,
+            "excess": 0.1,
+            "verdict": [],
+            **dict.fromkeys(own.SCORES, score),
+        }
+        for row, values in scores.items()
+        for seed, score in enumerate(values)
+    ]
     text = own.table(found)
     assert text.endswith("| Cora | GCN | 2 | +15.0 ± 5.0 | 2/2 | 0.5 |\n\n")
     assert "| SRNC+ | 3 | 80.0 ± 8.2 |" in text

@@ -1,4 +1,5 @@
 """The benchmark of other methods that find an unseen class on the source first."""
+
 from __future__ import annotations
 
 import json
@@ -33,25 +34,42 @@ def test_the_source_is_one_graph_and_its_decisions_are_labels_of_one_more_class(
 
 def test_differences_are_those_of_the_same_splits(program, tmp_path, monkeypatch):
     cells = [("ca-unseen", 0), ("ca-unseen", 1), ("dc-unseen", 0)]
-    head = ("table,block,row,seed,split,masked,episode,micro_f1,macro_recall,val_micro_f1,seconds,"
-            "warnings,config,commit")
-    lines = [f"both,{block},{row},{seed},s{seed},{seed},1,{score},{score},0.5,1,0,c,c"
-             for block, seed in cells for row, score in (("srnc-plus", 0.8 + seed / 100),
-                                                         ("srnc-plus-source", 0.75))]
+    head = (
+        "table,block,row,seed,split,masked,episode,micro_f1,macro_recall,val_micro_f1,seconds,"
+        "warnings,config,commit"
+    )
+    lines = [
+        f"both,{block},{row},{seed},s{seed},{seed},1,{score},{score},0.5,1,0,c,c"
+        for block, seed in cells
+        for row, score in (("srnc-plus", 0.8 + seed / 100), ("srnc-plus-source", 0.75))
+    ]
     csv, file = tmp_path / "scores.csv", tmp_path / "runs.jsonl"
     csv.write_text("\n".join([head, *lines, ""]))
-    runs = [{"block": block, "row": row, "seed": seed, "on_source": 0.9, "micro_f1": score,
-             "macro_recall": 0.5}
-            for block, seed in cells
-            for row, score in (("GCN", 0.7), ("PGL+GCN", 0.805 - seed / 50))]
+    runs = [
+        {
+            "block": block,
+            "row": row,
+            "seed": seed,
+            "on_source": 0.9,
+            "micro_f1": score,
+            "macro_recall": 0.5,
+        }
+        for block, seed in cells
+        for row, score in (("GCN", 0.7), ("PGL+GCN", 0.805 - seed / 50))
+    ]
     file.write_text("".join(json.dumps(run) + "\n" for run in runs))
     page = tmp_path / "page.md"
     monkeypatch.setattr(program.close_set, "TABLES", {"both": {}})
-    monkeypatch.setattr("sys.argv", ["source_first.py", "--results", str(file), "--csv", str(csv),
-                                     "--out", str(page)])
+    monkeypatch.setattr(
+        "sys.argv",
+        ["source_first.py", "--results", str(file), "--csv", str(csv), "--out", str(page)],
+    )
     assert program.begin() == 0
-    found = [[cell.strip() for cell in line.strip("|").split("|")]
-             for line in page.read_text().splitlines() if line.startswith("| ")]
+    found = [
+        [cell.strip() for cell in line.strip("|").split("|")]
+        for line in page.read_text().splitlines()
+        if line.startswith("| ")
+    ]
     rows = {row[0]: row[1:] for row in found[2:]}
     assert [*rows][0] == "SRNC+, with iterations on the target"
     assert rows["GCN"][:7] == ["3", "90.0", "70.0", "50.0", "+10.3", "3/3", "0.25"]

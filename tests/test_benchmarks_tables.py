@@ -1,4 +1,5 @@
 """What the tables of the benchmarks say of runs: who leads, what counts once, who is marked."""
+
 from __future__ import annotations
 
 import json
@@ -23,9 +24,14 @@ def harness(benchmark_of):
 
 def runs(*scores: float, masked: tuple[str, ...] = (), splits: tuple[str, ...] = ()) -> dict:
     """Results with these Micro-F1s, by seed."""
-    return {seed: {"split": splits[seed] if splits else f"split {seed}",
-                   "info": {"unseen": list(masked[seed])} if masked else {},
-                   "test": {"micro_f1": score}} for seed, score in enumerate(scores)}
+    return {
+        seed: {
+            "split": splits[seed] if splits else f"split {seed}",
+            "info": {"unseen": list(masked[seed])} if masked else {},
+            "test": {"micro_f1": score},
+        }
+        for seed, score in enumerate(scores)
+    }
 
 
 def test_splits_that_mask_the_same_classes_count_once(harness):
@@ -37,14 +43,19 @@ def test_splits_that_mask_the_same_classes_count_once(harness):
 
 
 def test_runs_of_one_split_are_averaged(harness):
-    ours, others = (runs(*scores, splits=("s", "s", "t"))
-                    for scores in ((0.9, 0.7, 0.5), (0.5, 0.5, 0.6)))
+    ours, others = (
+        runs(*scores, splits=("s", "s", "t")) for scores in ((0.9, 0.7, 0.5), (0.5, 0.5, 0.6))
+    )
     assert harness.differences(ours, others, "micro_f1") == pytest.approx([30.0, -10.0])
 
 
 def test_the_leader_is_first_and_the_oracle_before_it(harness):
-    table = {"erm": {"x": runs(0.5), "y": runs(0.6)}, "iid": {"x": runs(0.9), "y": runs(0.9)},
-             "dann": {"x": runs(0.99)}, "cmd": {"x": runs(0.7), "y": runs(0.5)}}
+    table = {
+        "erm": {"x": runs(0.5), "y": runs(0.6)},
+        "iid": {"x": runs(0.9), "y": runs(0.9)},
+        "dann": {"x": runs(0.99)},
+        "cmd": {"x": runs(0.7), "y": runs(0.5)},
+    }
     assert harness.leading(table) == ["iid", "cmd", "erm", "dann"]
     assert harness.leader(table) == "cmd"
 
@@ -61,31 +72,55 @@ def test_a_rival_is_marked_until_it_has_reproduced_its_paper(harness, monkeypatc
 
 def test_records_of_many_runs_are_read_as_those_of_a_grid(benchmark_of, tmp_path):
     records = benchmark_of("records")
-    experiment = store.Experiment(tmp_path, "toy", {
-        "seed": 0, "optim": {"base_lr": 0.01}, "dataset": {"format": "synthetic"}})
+    experiment = store.Experiment(
+        tmp_path, "toy", {"seed": 0, "optim": {"base_lr": 0.01}, "dataset": {"format": "synthetic"}}
+    )
     experiment.begin(0)
     scores = {"micro_f1": 0.99, "loss": 2.0}
-    episode = {"number": 0, "losses": {}, "train": scores, "val": scores, "test": scores,
-               "seconds": 0.1}
-    pattern = experiment.finish(0, {
-        "method": "erm", "backbone": "gcnconv", "task": "synthetic", "split": "s", "selected": 0,
-        "history": [episode], "val": scores, "test": scores, "lr": 0.01, "params": 1,
-        "seconds": 1.0, "warnings": []})
+    episode = {
+        "number": 0,
+        "losses": {},
+        "train": scores,
+        "val": scores,
+        "test": scores,
+        "seconds": 0.1,
+    }
+    pattern = experiment.finish(
+        0,
+        {
+            "method": "erm",
+            "backbone": "gcnconv",
+            "task": "synthetic",
+            "split": "s",
+            "selected": 0,
+            "history": [episode],
+            "val": scores,
+            "test": scores,
+            "lr": 0.01,
+            "params": 1,
+            "seconds": 1.0,
+            "warnings": [],
+        },
+    )
     records.fill(tmp_path / "many", pattern, 20)
     found = collect([tmp_path / "many"])
     assert len(found.runs) == 20 and not found.remarks()
     assert len({run.pair for run in found.runs}) == 10
     assert {run.facts["optim.base_lr"] for run in found.runs} == {0.001, 0.002}
     one = records.Cost(2.0, 3.0, 100.0)
-    taken = {(command, number): [one._replace(cpu=number / 100)]
-             for command in records.COMMANDS for number in (100, 1000)}
+    taken = {
+        (command, number): [one._replace(cpu=number / 100)]
+        for command in records.COMMANDS
+        for number in (100, 1000)
+    }
     assert "| slope |  1.00 |" in records.render(taken, [100, 1000])
 
 
 def test_a_row_has_its_authors_values_on_their_block_alone(benchmark_of):
     close_set = benchmark_of("close_set")
-    own, common = (close_set.reported_cell(block, "uaga").changes
-                   for block in ("cd-ocnnc", "ca-ocnnc"))
+    own, common = (
+        close_set.reported_cell(block, "uaga").changes for block in ("cd-ocnnc", "ca-ocnnc")
+    )
     assert own["gnn.dropout"] == 0.4 and "gnn.dropout" not in common
     assert "gnn.dropout" not in close_set.reported_cell("cd-ocnnc", "erm").changes
     for block, row in close_set.OWN_VALUES:
@@ -95,6 +130,7 @@ def test_a_row_has_its_authors_values_on_their_block_alone(benchmark_of):
 def test_a_claim_is_judged_by_its_mean(monkeypatch):
     monkeypatch.syspath_prepend(str(FOLDER))
     import reproduction
+
     claim = reproduction.Claim("X", "p", "micro_f1", "c", {"a": {}, "b": {}}, (70.0, 60.0), "s")
     monkeypatch.setitem(reproduction.CLAIMS, "x", claim)
     for scores, verdict in (((0.69, 0.62), "yes"), ((0.66, 0.60), "**no**"), ((0.8, 0.6), "above")):
@@ -108,9 +144,21 @@ def tuned(benchmark_of, monkeypatch, tmp_path):
     """The program of tuned tables with a toy table, and a function that runs it in this process."""
     program = benchmark_of("tuned")
     rows = {"erm": ("GCN", "erm", {}), "gnnsafe": ("GNNSafe", "erm", {"erm.score": "gnnsafe"})}
-    monkeypatch.setitem(program.TABLES, "toy", program.Plan(
-        "Toy", rows, "testing/{}", {"few": {}, "more": {"synthetic.num_unseen": 2}}, ("few",),
-        range(100, 101), range(2), "target_val", "open_set"))
+    monkeypatch.setitem(
+        program.TABLES,
+        "toy",
+        program.Plan(
+            "Toy",
+            rows,
+            "testing/{}",
+            {"few": {}, "more": {"synthetic.num_unseen": 2}},
+            ("few",),
+            range(100, 101),
+            range(2),
+            "target_val",
+            "open_set",
+        ),
+    )
 
     def run_here(jobs, execute, *_):
         for job in jobs:
@@ -120,10 +168,23 @@ def tuned(benchmark_of, monkeypatch, tmp_path):
     monkeypatch.setattr(worker, "_release_memory", lambda: None)
 
     def begin(*words: str) -> int:
-        small = ("synthetic.num_nodes", "120", "synthetic.num_val", "30", "synthetic.num_test",
-                 "30", "synthetic.labels_per_class", "5", "erm.steps", "2", "erm.rounds", "1")
-        monkeypatch.setattr("sys.argv", ["tuned.py", "--out-dir", str(tmp_path), *words, "--set",
-                                         *small])
+        small = (
+            "synthetic.num_nodes",
+            "120",
+            "synthetic.num_val",
+            "30",
+            "synthetic.num_test",
+            "30",
+            "synthetic.labels_per_class",
+            "5",
+            "erm.steps",
+            "2",
+            "erm.rounds",
+            "1",
+        )
+        monkeypatch.setattr(
+            "sys.argv", ["tuned.py", "--out-dir", str(tmp_path), *words, "--set", *small]
+        )
         return program.begin()
 
     return begin
@@ -138,8 +199,9 @@ def test_runs_count_where_splits_are_draws_and_else_means_of_blocks(benchmark_of
     assert program.gaps(fixed, ours, others) == pytest.approx([0.0, 20.0])
 
 
-def test_all_masked_sets_are_run_but_those_that_the_file_of_scores_has(benchmark_of, monkeypatch,
-                                                                       tmp_path):
+def test_all_masked_sets_are_run_but_those_that_the_file_of_scores_has(
+    benchmark_of, monkeypatch, tmp_path
+):
     program, file = benchmark_of("open_set"), tmp_path / "runs.csv"
     monkeypatch.setattr(program, "ALL_SETS", {"cora": range(3)})
     monkeypatch.setattr(program, "SET_ROWS", ("srnc-plus", "pgl-gcn"))
@@ -150,8 +212,15 @@ def test_all_masked_sets_are_run_but_those_that_the_file_of_scores_has(benchmark
     def known_of(*scores: float) -> dict:
         found = runs(*scores, masked=("a", "b", "c"))
         for result in found.values():
-            result |= {"selected": 0, "val": {"micro_f1": 0.5}, "seconds": 1.0, "digest": "d",
-                       "peak_memory_mib": None, "warnings": [], "commit": "c"}
+            result |= {
+                "selected": 0,
+                "val": {"micro_f1": 0.5},
+                "seconds": 1.0,
+                "digest": "d",
+                "peak_memory_mib": None,
+                "warnings": [],
+                "commit": "c",
+            }
             result["test"] |= {"macro_recall": 0.5, "unknown_auroc": 0.5, "macro_f1": 0.5}
         return {"cora": found}
 
@@ -176,8 +245,11 @@ def test_every_row_is_tuned_and_run_on_other_seeds(tuned, tmp_path, capsys):
     capsys.readouterr()
 
     text = page.read_text()
-    lines = [[cell.strip() for cell in line.split("|")[1:-1]] for line in text.splitlines()
-             if line.startswith(("| GCN", "| GNNSafe"))]
+    lines = [
+        [cell.strip() for cell in line.split("|")[1:-1]]
+        for line in text.splitlines()
+        if line.startswith(("| GCN", "| GNNSafe"))
+    ]
     scores, chosen = lines[:2], lines[2:]
     assert {line[0] for line in scores} == {"GCN", "GNNSafe"} == {line[0] for line in chosen}
     assert float(scores[0][2]) >= float(scores[1][2])
@@ -195,8 +267,11 @@ def test_every_row_is_tuned_and_run_on_other_seeds(tuned, tmp_path, capsys):
     assert tuned(*words, "--only", "erm") == 0 and page.read_text() == text
     (tmp_path / "tune/toy-gnnsafe").rename(tmp_path / "elsewhere")
     assert tuned(*words, "--no-run") == 0
-    kept = [[cell.strip() for cell in line.split("|")[1:-1]] for line in
-            page.read_text().splitlines() if line.startswith(("| GCN", "| GNNSafe"))]
+    kept = [
+        [cell.strip() for cell in line.split("|")[1:-1]]
+        for line in page.read_text().splitlines()
+        if line.startswith(("| GCN", "| GNNSafe"))
+    ]
     # All but seconds are the same: rows whose study is gone are in the files.
     assert [line[:11] for line in kept] == [line[:11] for line in lines]
     (tmp_path / "elsewhere").rename(tmp_path / "tune/toy-gnnsafe")

@@ -1,4 +1,5 @@
 """``benchmarks/unchanged.py`` repeats stored runs, and notices a number that is not theirs."""
+
 from __future__ import annotations
 
 import json
@@ -14,9 +15,24 @@ from graphgym_srnc.runs import run
 sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))
 unchanged = pytest.importorskip("unchanged")
 
-WORDS = ["synthetic.num_nodes", "120", "synthetic.num_val", "20", "synthetic.num_test", "30",
-         "synthetic.labels_per_class", "3", "gnn.dim_inner", "4", "train.mode", "erm", "erm.steps",
-         "2", "erm.rounds", "1"]
+WORDS = [
+    "synthetic.num_nodes",
+    "120",
+    "synthetic.num_val",
+    "20",
+    "synthetic.num_test",
+    "30",
+    "synthetic.labels_per_class",
+    "3",
+    "gnn.dim_inner",
+    "4",
+    "train.mode",
+    "erm",
+    "erm.steps",
+    "2",
+    "erm.rounds",
+    "1",
+]
 
 pytestmark = pytest.mark.usefixtures("gym")
 
@@ -46,15 +62,19 @@ def test_equal_runs_are_equal_and_a_changed_number_is_found(tmp_path, capsys):
     assert f"{path}: history[1].losses.source: {there!r} there, {loss!r} now" in out
 
 
-@pytest.mark.parametrize("old, new, found", [
-    ({"test": {"f1": 1.0}}, {"test": {"f1": 1.0, "hs": 0.5}}, None),
-    ({"test": {"hs": 1.0}}, {"test": {"hs": 0.5}}, ("test.hs", 1.0)),
-    ({"a": [1.0, math.nan]}, {"a": [1.0, math.nan]}, None),
-    ({"a": [1.0, 2.0]}, {"a": [1.0, math.nan]}, ("a[1]", 2.0)),
-    ({"a": {"b": 1}}, {"a": {"b": 1, "c": 2}}, ("a.c", "absent")),
-    ({"a": ["x"]}, {"a": []}, ("a[0]", "x")), ({"a": 1}, {"a": "1"}, ("a", 1)),
-    ({"a": [1]}, {"a": 1}, ("a", [1])),
-])
+@pytest.mark.parametrize(
+    "old, new, found",
+    [
+        ({"test": {"f1": 1.0}}, {"test": {"f1": 1.0, "hs": 0.5}}, None),
+        ({"test": {"hs": 1.0}}, {"test": {"hs": 0.5}}, ("test.hs", 1.0)),
+        ({"a": [1.0, math.nan]}, {"a": [1.0, math.nan]}, None),
+        ({"a": [1.0, 2.0]}, {"a": [1.0, math.nan]}, ("a[1]", 2.0)),
+        ({"a": {"b": 1}}, {"a": {"b": 1, "c": 2}}, ("a.c", "absent")),
+        ({"a": ["x"]}, {"a": []}, ("a[0]", "x")),
+        ({"a": 1}, {"a": "1"}, ("a", 1)),
+        ({"a": [1]}, {"a": 1}, ("a", [1])),
+    ],
+)
 def test_the_first_difference_of_two_trees(old, new, found):
     difference = unchanged.difference(old, new)
     assert (difference and difference[:2]) == found
@@ -62,8 +82,13 @@ def test_the_first_difference_of_two_trees(old, new, found):
 
 def test_runs_are_chosen_by_setting_and_spread_over_data():
     def stored(smoothing: int, data: str, seed: int) -> unchanged.Stored:
-        config = {"train": {"mode": "erm"}, "erm": {"smoothing": smoothing}, "seed": seed,
-                  "dataset": {"format": "open_set", "name": data}, "open_set": {"split_seed": seed}}
+        config = {
+            "train": {"mode": "erm"},
+            "erm": {"smoothing": smoothing},
+            "seed": seed,
+            "dataset": {"format": "open_set", "name": data},
+            "open_set": {"split_seed": seed},
+        }
         return unchanged.Stored(Path(data, str(seed)), {"config": config})
 
     runs = [stored(0, data, seed) for data in ("Cora", "PubMed") for seed in range(3)]

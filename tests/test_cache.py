@@ -2,6 +2,7 @@
 
 That holds whatever becomes of the files and whoever else is at them.
 """
+
 from __future__ import annotations
 
 import multiprocessing
@@ -44,8 +45,11 @@ class Draw:
         if self.log is not None:
             tell(self.log, self.pause)
         # An odd number of normal draws leaves one in the generator for the next call.
-        return {"table": torch.randn(self.size, 3).T, "row": torch.randn(3, dtype=torch.double),
-                "ids": torch.randperm(4000)[:4]}
+        return {
+            "table": torch.randn(self.size, 3).T,
+            "row": torch.randn(3, dtype=torch.double),
+            "ids": torch.randperm(4000)[:4],
+        }
 
 
 def tell(log: Path, pause: float) -> None:
@@ -62,8 +66,9 @@ def outcome(call: Callable[[], dict[str, torch.Tensor]], seed: int = 0) -> list[
 
 
 def same(a: list[torch.Tensor], b: list[torch.Tensor]) -> bool:
-    return len(a) == len(b) and all(x.dtype == y.dtype and x.stride() == y.stride()
-                                    and torch.equal(x, y) for x, y in zip(a, b))
+    return len(a) == len(b) and all(
+        x.dtype == y.dtype and x.stride() == y.stride() and torch.equal(x, y) for x, y in zip(a, b)
+    )
 
 
 def entries(directory: Path) -> list[str]:
@@ -78,7 +83,7 @@ def kept() -> Path:
 
 def limit(monkeypatch: pytest.MonkeyPatch, size: float) -> None:
     """Keep at most so many bytes."""
-    monkeypatch.setenv(cache.LIMIT, f"{size / 2 ** 30:.15f}")
+    monkeypatch.setenv(cache.LIMIT, f"{size / 2**30:.15f}")
 
 
 def together(*calls: Callable[[], None]) -> list[int | None]:
@@ -112,10 +117,36 @@ def test_nobody_can_tell_a_hit(kept, monkeypatch):
 def test_all_that_a_result_depends_on_is_in_its_name(kept, monkeypatch):
     x, draw = torch.arange(6.0), Draw()
     csr = Sparse(sp.eye_array(3)).csr
-    calls: list[Any] = [(), x, (x,), (x, x), x + 1, -x, x.double(), x.int(), x.view(2, 3),
-                        x.view(3, 2), x.view(2, 3).T.contiguous().T, csr, 2 * csr, csr.to_dense(),
-                        torch.zeros(0), torch.zeros(0, 2), torch.tensor(1.0), 1, 1.0, True, None,
-                        "1", ("a", "b"), ("ab",), (("a",), "b"), (("a", "b"),), {"a": 1}, {"b": 1}]
+    calls: list[Any] = [
+        (),
+        x,
+        (x,),
+        (x, x),
+        x + 1,
+        -x,
+        x.double(),
+        x.int(),
+        x.view(2, 3),
+        x.view(3, 2),
+        x.view(2, 3).T.contiguous().T,
+        csr,
+        2 * csr,
+        csr.to_dense(),
+        torch.zeros(0),
+        torch.zeros(0, 2),
+        torch.tensor(1.0),
+        1,
+        1.0,
+        True,
+        None,
+        "1",
+        ("a", "b"),
+        ("ab",),
+        (("a",), "b"),
+        (("a", "b"),),
+        {"a": 1},
+        {"b": 1},
+    ]
     for part in calls:
         outcome(lambda part=part: cache.memoise("draw", draw, part))
     assert draw.calls == len(calls)
@@ -133,9 +164,10 @@ def test_all_that_a_result_depends_on_is_in_its_name(kept, monkeypatch):
         torch.set_num_threads(1)
     versions = environment.versions()
     for target, name, value in (
-            (cache, "source_digest", lambda module: "other code"),
-            (cache, "_processor", lambda: "another machine"),
-            (environment, "versions", lambda: {**versions, "torch": "0"})):
+        (cache, "source_digest", lambda module: "other code"),
+        (cache, "_processor", lambda: "another machine"),
+        (environment, "versions", lambda: {**versions, "torch": "0"}),
+    ):
         with monkeypatch.context() as patch:
             patch.setattr(target, name, value)
             before = draw.calls
@@ -160,14 +192,25 @@ def digest_of(module: str) -> str:
     return cache.source_digest.__wrapped__(f"graphgym_srnc.{module}")
 
 
-@pytest.mark.parametrize("edited, module, counts", [
-    ("backbones/dgi.py", "backbones.dgi", True), ("backbones/sparse.py", "backbones.dgi", True),
-    ("data/edges.py", "backbones.dgi", True), ("options.py", "backbones.dgi", True),
-    ("losses/kmm.py", "methods.srgnn", True), ("backbones/__init__.py", "methods.srgnn", True),
-    ("train/selection.py", "train.trainer", True), ("report/render.py", "methods.srgnn", False),
-    ("report/page.py", "train.trainer", False), ("cli/run.py", "gym.training", False),
-    ("losses/kmm.py", "backbones.dgi", False), ("methods/pgl.py", "methods.srgnn", False),
-    ("api/make.py", "methods.srgnn", False), ("__init__.py", "methods.srgnn", False)])
+@pytest.mark.parametrize(
+    "edited, module, counts",
+    [
+        ("backbones/dgi.py", "backbones.dgi", True),
+        ("backbones/sparse.py", "backbones.dgi", True),
+        ("data/edges.py", "backbones.dgi", True),
+        ("options.py", "backbones.dgi", True),
+        ("losses/kmm.py", "methods.srgnn", True),
+        ("backbones/__init__.py", "methods.srgnn", True),
+        ("train/selection.py", "train.trainer", True),
+        ("report/render.py", "methods.srgnn", False),
+        ("report/page.py", "train.trainer", False),
+        ("cli/run.py", "gym.training", False),
+        ("losses/kmm.py", "backbones.dgi", False),
+        ("methods/pgl.py", "methods.srgnn", False),
+        ("api/make.py", "methods.srgnn", False),
+        ("__init__.py", "methods.srgnn", False),
+    ],
+)
 def test_code_that_is_imported_counts_and_other_code_does_not(package, edited, module, counts):
     before, file = digest_of(module), package / edited
     text = file.read_text(encoding="utf-8")
@@ -181,8 +224,14 @@ def test_how_imports_are_read(tmp_path, monkeypatch):
     folder = tmp_path / "some"
     (folder / "room").mkdir(parents=True)
     monkeypatch.setattr(cache, "PACKAGE", folder)
-    files = {"__init__.py": "", "a.py": "", "b.py": "", "hints.py": "", "room/__init__.py": "",
-             "room/inner.py": "import some.a\n", "start.py": """
+    files = {
+        "__init__.py": "",
+        "a.py": "",
+        "b.py": "",
+        "hints.py": "",
+        "room/__init__.py": "",
+        "room/inner.py": "import some.a\n",
+        "start.py": """
 from typing import TYPE_CHECKING
 import numpy
 from some import b
@@ -190,7 +239,8 @@ if TYPE_CHECKING:
     from some.hints import Hint
 def late():
     from some.room.inner import name
-"""}
+""",
+    }
     for name, text in files.items():
         (folder / name).write_text(text)
     take = cache.source_digest.__wrapped__
@@ -220,8 +270,18 @@ def test_an_error_is_no_result(kept):
     assert not kept.exists()
 
 
-TINY = ["synthetic.num_nodes", "200", "synthetic.labels_per_class", "8", "synthetic.num_val", "40",
-        "synthetic.num_test", "60", "gnn.dim_inner", "8"]
+TINY = [
+    "synthetic.num_nodes",
+    "200",
+    "synthetic.labels_per_class",
+    "8",
+    "synthetic.num_val",
+    "40",
+    "synthetic.num_test",
+    "60",
+    "gnn.dim_inner",
+    "8",
+]
 
 
 def records(gym, words: list[str]) -> list[Any]:
@@ -231,19 +291,43 @@ def records(gym, words: list[str]) -> list[Any]:
     method, record = gym.fit(cfg, task, [])
     history = [(episode.losses, episode.val, episode.test) for episode in record.history]
     weights = {name: value.tolist() for name, value in method.state_dict().items()}
-    return [history, weights, torch.get_rng_state().tolist(), method.predict(task.target).tolist(),
-            method]
+    return [
+        history,
+        weights,
+        torch.get_rng_state().tolist(),
+        method.predict(task.target).tolist(),
+        method,
+    ]
 
 
-@pytest.mark.parametrize("words, module, name, free, bound", [
-    (["train.mode", "erm", "erm.steps", "5", "gnn.layer_type", "dgi"], dgi, "train_infomax",
-     ["erm.steps", "4"], ["gnn.dim_inner 9", "dataset.normalize row"]),
-    (["train.mode", "srgnn", "srgnn.steps", "5", "synthetic.mode", "close_set"], srgnn,
-     "kmm_weights", ["srgnn.weight", "0.5"],
-     ["gnn.dim_inner 9", "srgnn.b_min 0.3", "srgnn.hops 1", "srgnn.kernel_dim 7",
-      "srgnn.kernel_nodes 20"])])
+@pytest.mark.parametrize(
+    "words, module, name, free, bound",
+    [
+        (
+            ["train.mode", "erm", "erm.steps", "5", "gnn.layer_type", "dgi"],
+            dgi,
+            "train_infomax",
+            ["erm.steps", "4"],
+            ["gnn.dim_inner 9", "dataset.normalize row"],
+        ),
+        (
+            ["train.mode", "srgnn", "srgnn.steps", "5", "synthetic.mode", "close_set"],
+            srgnn,
+            "kmm_weights",
+            ["srgnn.weight", "0.5"],
+            [
+                "gnn.dim_inner 9",
+                "srgnn.b_min 0.3",
+                "srgnn.hops 1",
+                "srgnn.kernel_dim 7",
+                "srgnn.kernel_nodes 20",
+            ],
+        ),
+    ],
+)
 def test_a_run_is_the_same_without_cold_and_warm(
-        gym, monkeypatch, words, module, name, free, bound):
+    gym, monkeypatch, words, module, name, free, bound
+):
     monkeypatch.setattr(srgnn, "CACHED_FROM", 0)
     with monkeypatch.context() as patch:
         patch.setenv(cache.FOLDER, "off")
@@ -272,10 +356,14 @@ def test_content_of_a_graph():
     def digest(graph: Graph) -> str:
         return cache._digest(graph.content)
 
-    assert digest(graph) == digest(Graph(Data(x=data.x.clone(), edge_index=data.edge_index.flip(0),
-                                              y=torch.zeros(4))))
-    others = [graph.reweighted(np.full(6, 0.5, np.float32)), Graph(data, "l2"),
-              Graph(Data(x=data.x, edge_index=data.edge_index[:, :2]))]
+    assert digest(graph) == digest(
+        Graph(Data(x=data.x.clone(), edge_index=data.edge_index.flip(0), y=torch.zeros(4)))
+    )
+    others = [
+        graph.reweighted(np.full(6, 0.5, np.float32)),
+        Graph(data, "l2"),
+        Graph(Data(x=data.x, edge_index=data.edge_index[:, :2])),
+    ]
     assert len({digest(graph), *map(digest, others)}) == 4
 
 
@@ -292,9 +380,22 @@ class Harm:
         return os.mkdir, (str(self.folder),)
 
 
-@pytest.mark.parametrize("spoil", ["empty", "truncated", "a byte", "a byte of the state",
-                                   "of another", "no digest", "another shape", "a list", "text",
-                                   "pickle", "torch pickle"])
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        "empty",
+        "truncated",
+        "a byte",
+        "a byte of the state",
+        "of another",
+        "no digest",
+        "another shape",
+        "a list",
+        "text",
+        "pickle",
+        "torch pickle",
+    ],
+)
 def test_a_spoilt_file_is_made_again(kept, tmp_path, spoil):
     draw, harm = Draw(), tmp_path / "harm"
     first = outcome(lambda: cache.memoise("draw", draw, 1))
@@ -312,9 +413,15 @@ def test_a_spoilt_file_is_made_again(kept, tmp_path, spoil):
     torch.save({**content, "values": [1, 2]}, tmp_path / "another shape")
     torch.save([1, 2], tmp_path / "a list")
     torch.save({**content, "more": Harm(harm)}, tmp_path / "torch pickle")
-    files = {"empty": b"", "truncated": whole[:-100], "a byte": flipped(content["values"]["row"]),
-             "text": b"hello\n" * 50, "a byte of the state": flipped(content["state"]),
-             "of another": other.read_bytes(), "pickle": pickle.dumps(Harm(harm), 2)}
+    files = {
+        "empty": b"",
+        "truncated": whole[:-100],
+        "a byte": flipped(content["values"]["row"]),
+        "text": b"hello\n" * 50,
+        "a byte of the state": flipped(content["state"]),
+        "of another": other.read_bytes(),
+        "pickle": pickle.dumps(Harm(harm), 2),
+    }
     path.write_bytes(files[spoil] if spoil in files else (tmp_path / spoil).read_bytes())
     assert same(first, outcome(lambda: cache.memoise("draw", draw, 1))) and draw.calls == 3
     assert torch.load(path, weights_only=True)["digest"] == content["digest"]
@@ -432,6 +539,7 @@ def test_the_second_process_waits_for_the_first(kept, tmp_path):
 
 def test_without_locks_both_compute_the_same(kept, tmp_path, monkeypatch):
     import filelock
+
     log = tmp_path / "log"
     draw = Draw(log=log, pause=0.5)
 
@@ -446,8 +554,10 @@ def test_without_locks_both_compute_the_same(kept, tmp_path, monkeypatch):
     assert together(lambda: work("a"), lambda: work("b")) == [0, 0]
     assert len(log.read_text().split()) == 2 and len(entries(kept)) == 1
     assert same(*(torch.load(tmp_path / name, weights_only=True) for name in "ab"))
-    assert same(outcome(lambda: cache.memoise("draw", draw, ())),
-                torch.load(tmp_path / "a", weights_only=True))
+    assert same(
+        outcome(lambda: cache.memoise("draw", draw, ())),
+        torch.load(tmp_path / "a", weights_only=True),
+    )
     assert len(log.read_text().split()) == 2
 
 
@@ -467,6 +577,7 @@ def test_a_process_that_dies_at_it_holds_nobody_up(kept):
 
 def test_who_waits_for_another_process_says_so(kept, monkeypatch, capsys):
     from filelock import FileLock
+
     monkeypatch.setattr(cache, "SILENT", 0.1)
     monkeypatch.setattr(cache, "WAIT", 0.3)
     path = kept / "a.lock"
@@ -540,7 +651,7 @@ def test_two_processes_parse_once(tmp_path, monkeypatch):
     calls = [lambda out=out: graph_of("ogbn-arxiv", root, tmp_path / out) for out in "ab"]
     assert together(*calls) == [0, 0] and len(log.read_text().split()) == 1
     assert same(*(torch.load(tmp_path / out, weights_only=True) for out in "ab"))
-    parsed, = cache.cache_folder().iterdir()
+    (parsed,) = cache.cache_folder().iterdir()
     for spoilt in (parsed.read_bytes()[:-50], pickle.dumps(Harm(tmp_path / "harm"), 2)):
         parsed.write_bytes(spoilt)
         datasets.load.cache_clear()
@@ -559,15 +670,37 @@ def test_two_processes_parse_once(tmp_path, monkeypatch):
 
 
 def test_each_data_set_is_prepared_once(gym, small, tmp_path, monkeypatch):
-    words = ["dataset.format", "open_set", "dataset.name", "Small", "dataset.dir",
-             str(tmp_path / "data"), "open_set.num_unseen", "1", "open_set.labels_per_class", "2",
-             "open_set.num_val", "6", "open_set.num_test", "9"]
-    configs = [gym.load_config(None, [*words, *more])
-               for more in ([], ["seed", "3"], ["train.mode", "erm"], ["open_set.split_seed", "4"],
-                            ["open_set.unseen", "[1]"], ["gnn.dim_inner", "3"])]
+    words = [
+        "dataset.format",
+        "open_set",
+        "dataset.name",
+        "Small",
+        "dataset.dir",
+        str(tmp_path / "data"),
+        "open_set.num_unseen",
+        "1",
+        "open_set.labels_per_class",
+        "2",
+        "open_set.num_val",
+        "6",
+        "open_set.num_test",
+        "9",
+    ]
+    configs = [
+        gym.load_config(None, [*words, *more])
+        for more in (
+            [],
+            ["seed", "3"],
+            ["train.mode", "erm"],
+            ["open_set.split_seed", "4"],
+            ["open_set.unseen", "[1]"],
+            ["gnn.dim_inner", "3"],
+        )
+    ]
     made = []
-    monkeypatch.setattr(gym_prepare, "build_task",
-                        lambda cfg: made.append(cfg) or gym.build_task(cfg))
+    monkeypatch.setattr(
+        gym_prepare, "build_task", lambda cfg: made.append(cfg) or gym.build_task(cfg)
+    )
     found = gym_prepare.prepare(configs)
     assert made == [configs[0], configs[4]] and len(small.read_text().split()) == 1
     assert found == {gym_prepare.data_key(cfg): gym.build_task(cfg).fingerprint() for cfg in made}
@@ -580,10 +713,12 @@ def test_each_data_set_is_prepared_once(gym, small, tmp_path, monkeypatch):
 
 def test_what_cannot_be_prepared_is_named(gym, tmp_path, monkeypatch):
     good = gym.load_config(None, TINY)
-    bad = gym.load_config(None, ["dataset.format", "file", "dataset.name", "nothing.pt",
-                                 "dataset.dir", str(tmp_path)])
-    with pytest.raises(InputError,
-                       match=r"file.path: 'nothing.pt' does.*\(file/nothing.pt, config 1\)"):
+    bad = gym.load_config(
+        None, ["dataset.format", "file", "dataset.name", "nothing.pt", "dataset.dir", str(tmp_path)]
+    )
+    with pytest.raises(
+        InputError, match=r"file.path: 'nothing.pt' does.*\(file/nothing.pt, config 1\)"
+    ):
         gym_prepare.prepare([good, bad])
 
     def torn(cfg: object) -> None:

@@ -1,4 +1,5 @@
 """No changed bit of what is stored goes unseen, and ``check`` finds what is wrong in a folder."""
+
 from __future__ import annotations
 
 import io
@@ -53,15 +54,28 @@ def a_model(place: Path) -> tuple[Path, Callable[[], Any]]:
             found = model.load(path)
         except InputError:
             return None
-        return {**found.method.state_dict(), "options": found.options, "classes": found.classes,
-                "facts": found.facts, "dense": found.dense}
+        return {
+            **found.method.state_dict(),
+            "options": found.options,
+            "classes": found.classes,
+            "facts": found.facts,
+            "dense": found.dense,
+        }
+
     return path, read
 
 
 def a_checkpoint(place: Path) -> tuple[Path, Callable[[], Any]]:
     path, content = place / "checkpoint.pt", io.BytesIO()
-    torch.save({"key": json.dumps({"format": checkpoint.FORMAT, "seed": 3}), "number": 7,
-                "weights": torch.rand(40), "order": torch.arange(9)}, content)
+    torch.save(
+        {
+            "key": json.dumps({"format": checkpoint.FORMAT, "seed": 3}),
+            "number": 7,
+            "weights": torch.rand(40),
+            "order": torch.arange(9),
+        },
+        content,
+    )
     seal.seal(content)
     path.write_bytes(content.getvalue())
 
@@ -70,6 +84,7 @@ def a_checkpoint(place: Path) -> tuple[Path, Callable[[], Any]]:
             return checkpoint.unpack(path.read_bytes())[0]
         except Exception:
             return None
+
     return path, read
 
 
@@ -80,6 +95,7 @@ def a_parsed_graph(place: Path) -> tuple[Path, Callable[[], Any]]:
     def read() -> Any:
         data = datasets._load_parsed(path)
         return data and {key: value.clone() for key, value in data.to_dict().items()}
+
     return path, read
 
 
@@ -142,7 +158,8 @@ def whole(tmp_path: Path) -> Path:
 
 def test_a_folder_as_it_was_written(whole, capsys):
     assert lines(capsys, whole, 0) == [
-        "2 experiments, 6 runs, 0 models: 0 damaged, 0 newer, 0 older, 0 foreign, 0 unfinished"]
+        "2 experiments, 6 runs, 0 models: 0 damaged, 0 newer, 0 older, 0 foreign, 0 unfinished"
+    ]
     assert lines(capsys, whole / "a", 0)[-1].startswith("1 experiment, 3 runs")
 
 
@@ -156,23 +173,34 @@ def write(text: str) -> Callable[[Path], Any]:
     return lambda path: path.write_text(text)
 
 
-@pytest.mark.parametrize("name, change, kind", [
-    ("a/0/result.json", lambda path: flip(path, 400), "damaged"),
-    ("a/0/result.json", write('{"format": 99}'), "newer"),
-    ("a/0/result.json", Path.unlink, "unfinished"),
-    ("a/0/run.json", write("{}"), "damaged"),
-    ("a/1/val/stats.json", lambda path: flip(path, 50), "damaged"),
-    ("b/agg/test/best.json", lambda path: flip(path, 40), "damaged"),
-    ("b/agg/test/best.json", Path.unlink, "unfinished"),
-    ("b/config.yaml", lambda path: write(path.read_text().replace("erm", "pgl"))(path), "damaged"),
-    ("b/config.yaml", write("&a [*a]"), "damaged"),
-    ("b/config.yaml", lambda path: write(path.read_text().replace("{", '{"other": 1, ', 1))(path),
-     "damaged"),
-    ("a/0/model.pt", write("nothing"), "damaged"),
-    ("a/0/checkpoint.pt", write("nothing"), "damaged"),
-    ("a/.3.new", Path.mkdir, "unfinished"), ("a/7", Path.mkdir, "foreign"),
-    ("a/8", lambda path: path.symlink_to(path.parent / "0"), "foreign"),
-])
+@pytest.mark.parametrize(
+    "name, change, kind",
+    [
+        ("a/0/result.json", lambda path: flip(path, 400), "damaged"),
+        ("a/0/result.json", write('{"format": 99}'), "newer"),
+        ("a/0/result.json", Path.unlink, "unfinished"),
+        ("a/0/run.json", write("{}"), "damaged"),
+        ("a/1/val/stats.json", lambda path: flip(path, 50), "damaged"),
+        ("b/agg/test/best.json", lambda path: flip(path, 40), "damaged"),
+        ("b/agg/test/best.json", Path.unlink, "unfinished"),
+        (
+            "b/config.yaml",
+            lambda path: write(path.read_text().replace("erm", "pgl"))(path),
+            "damaged",
+        ),
+        ("b/config.yaml", write("&a [*a]"), "damaged"),
+        (
+            "b/config.yaml",
+            lambda path: write(path.read_text().replace("{", '{"other": 1, ', 1))(path),
+            "damaged",
+        ),
+        ("a/0/model.pt", write("nothing"), "damaged"),
+        ("a/0/checkpoint.pt", write("nothing"), "damaged"),
+        ("a/.3.new", Path.mkdir, "unfinished"),
+        ("a/7", Path.mkdir, "foreign"),
+        ("a/8", lambda path: path.symlink_to(path.parent / "0"), "foreign"),
+    ],
+)
 def test_what_is_wrong_is_told_by_name(whole, capsys, name, change, kind):
     change(whole / name)
     *found, last = lines(capsys, whole, kind == "damaged")
@@ -211,14 +239,32 @@ def test_nothing_to_look_at(tmp_path, capsys):
 
 @pytest.mark.usefixtures("unchanged_globals")
 def test_a_run_of_the_command_line_is_whole(tmp_path, capsys):
-    words = ["--out-dir", str(tmp_path), "--name", "default", "train.mode", "erm", "erm.steps",
-             "5", "gnn.dim_inner", "8", "synthetic.num_nodes", "300", "synthetic.num_val", "60",
-             "synthetic.num_test", "100", "train.max_episodes", "1"]
+    words = [
+        "--out-dir",
+        str(tmp_path),
+        "--name",
+        "default",
+        "train.mode",
+        "erm",
+        "erm.steps",
+        "5",
+        "gnn.dim_inner",
+        "8",
+        "synthetic.num_nodes",
+        "300",
+        "synthetic.num_val",
+        "60",
+        "synthetic.num_test",
+        "100",
+        "train.max_episodes",
+        "1",
+    ]
     assert main(["run", "--repeat", "2", "--no-figures", *words]) == 0
     capsys.readouterr()
     assert lines(capsys, tmp_path, 0) == [
         "1 experiment, 2 runs, 2 models, 3 event files: 0 damaged, 0 newer, 0 older, 0 foreign, "
-        "0 unfinished"]
+        "0 unfinished"
+    ]
     shutil.copy(tmp_path / "default" / "0" / "model.pt", tmp_path / "default" / "1")
     assert lines(capsys, tmp_path, 0)[0].startswith("foreign: /default/1/model.pt ")
 
@@ -239,8 +285,9 @@ def an_event_file(place: Path) -> Path:
     return events.path
 
 
-@pytest.mark.parametrize("make, look", [(a_picture, intact.picture),
-                                        (an_event_file, intact.events)])
+@pytest.mark.parametrize(
+    "make, look", [(a_picture, intact.picture), (an_event_file, intact.events)]
+)
 def test_every_changed_bit_of_what_is_only_looked_at_is_seen(tmp_path, make, look):
     content = make(tmp_path).read_bytes()
     assert look(content) == ""
@@ -255,10 +302,16 @@ def test_every_changed_bit_of_what_is_only_looked_at_is_seen(tmp_path, make, loo
 def test_pictures_event_files_and_graph_folders_are_looked_over(whole, tmp_path, capsys):
     a_picture(whole / "a" / "0")
     event_file = an_event_file(whole / "b" / "1")
-    folder.write(folder.Graph(np.array([[0, 1], [1, 2]]), sp.eye(3, format="csr"), ["a", "b", "c"],
-                              ["n0", "n1", "n2"]), whole / "graph", False)
+    folder.write(
+        folder.Graph(
+            np.array([[0, 1], [1, 2]]), sp.eye(3, format="csr"), ["a", "b", "c"], ["n0", "n1", "n2"]
+        ),
+        whole / "graph",
+        False,
+    )
     assert lines(capsys, whole, 0)[-1].startswith(
-        "2 experiments, 6 runs, 0 models, 1 event file, 1 picture, 1 graph folder: 0 damaged")
+        "2 experiments, 6 runs, 0 models, 1 event file, 1 picture, 1 graph folder: 0 damaged"
+    )
     flip(whole / "a" / "0" / "a.png", 60)
     flip(event_file, 60)
     flip(whole / "graph" / "edges.csv", 9)

@@ -1,4 +1,5 @@
 """Runs that are cut off and go on equal whole ones bit for bit; other files are not used."""
+
 from __future__ import annotations
 
 import dataclasses
@@ -29,23 +30,47 @@ from graphgym_srnc.task import ShiftTask
 from graphgym_srnc.train import trainer
 
 SRC = Path(__file__).parent.parent
-TINY = {"steps": 2, "rounds": 2, "enlarging": 0.5, "pretrain_steps": 2, "cluster_source_steps": 2,
-        "cluster_steps": 2, "num_clusters": 8, "samples": 3, "proxy_dim": 8}
+TINY = {
+    "steps": 2,
+    "rounds": 2,
+    "enlarging": 0.5,
+    "pretrain_steps": 2,
+    "cluster_source_steps": 2,
+    "cluster_steps": 2,
+    "num_clusters": 8,
+    "samples": 3,
+    "proxy_dim": 8,
+}
 IN_BATCHES = {"batch_size": 6, "fanout": 3}
 CASES: list[tuple[str, str, dict[str, Any]]] = [
     *((name, "gcnconv", {}) for name in methods.names()),
     *(("srnc", kind, {}) for kind in ("sageconv", "gatconv", "sgconv", "mlp")),
     *((name, "dgi", {}) for name in ("srnc", "pgl", "g2pxy", "strurw")),
-    *(("srnc", "gcnconv", options) for options in (
-        {"cluster_init": "source"}, {"alpha": 0.5}, {"pseudo_labels": "classifier"},
-        {"smoothing": 2})),
-    *(("srnc_plus", "gcnconv", options) for options in (
-        {"spare": 3, "resolution": 1.0}, {"missing": 0.0}, {"doubt": 0.0, "rounds": 3})),
+    *(
+        ("srnc", "gcnconv", options)
+        for options in (
+            {"cluster_init": "source"},
+            {"alpha": 0.5},
+            {"pseudo_labels": "classifier"},
+            {"smoothing": 2},
+        )
+    ),
+    *(
+        ("srnc_plus", "gcnconv", options)
+        for options in (
+            {"spare": 3, "resolution": 1.0},
+            {"missing": 0.0},
+            {"doubt": 0.0, "rounds": 3},
+        )
+    ),
     ("srnc_plus", "dgi", {}),
-    *((name, kind, IN_BATCHES) for name, kind in (
-        ("srnc", "sageconv"), ("dann", "gcnconv"), ("pgl", "gcnconv"))),
+    *(
+        (name, kind, IN_BATCHES)
+        for name, kind in (("srnc", "sageconv"), ("dann", "gcnconv"), ("pgl", "gcnconv"))
+    ),
     *(("erm", "gcnconv", {"score": score}) for score in ("openmax", "gnnsafe", "grasp")),
-    ("srgnn", "gcnconv", {"target_nodes": 20}), ("dann", "dgi", {"target_nodes": 20}),
+    ("srgnn", "gcnconv", {"target_nodes": 20}),
+    ("dann", "dgi", {"target_nodes": 20}),
 ]
 train_infomax = dgi.train_infomax
 SHAPES = {"open": {}, "close": {"open_set": False, "two_graphs": True}}
@@ -84,14 +109,17 @@ def check_equal(first: dict[str, Tensor], second: dict[str, Tensor]) -> None:
         assert value.dtype == second[name].dtype and torch.equal(value, second[name]), name
 
 
-def go(method: Method, task: ShiftTask, checkpoint: Kept | None,
-       **options: Any) -> tuple[trainer.RunRecord, list[dict[str, Tensor]]]:
+def go(
+    method: Method, task: ShiftTask, checkpoint: Kept | None, **options: Any
+) -> tuple[trainer.RunRecord, list[dict[str, Tensor]]]:
     """Train with weights and prediction noted after each episode."""
     noted = []
 
     def note(episode: trainer.Episode, method: Method, task: ShiftTask) -> None:
-        noted.append(bits(method) | {"prediction": method.predict(task.target),
-                                     "random": torch.get_rng_state()})
+        noted.append(
+            bits(method)
+            | {"prediction": method.predict(task.target), "random": torch.get_rng_state()}
+        )
 
     record = trainer.fit(method, task, seed=3, callbacks=[note], checkpoint=checkpoint, **options)
     return record, noted
@@ -107,8 +135,9 @@ def quick(monkeypatch) -> None:
 @pytest.mark.parametrize("name, kind, options", CASES, ids=str)
 def test_cut_off_after_any_episode(monkeypatch, name, kind, options, shape):
     task = make_task(**SHAPES[shape])
-    monkeypatch.setattr(dgi, "train_infomax",
-                        lambda graph, hidden: train_infomax(graph, hidden=hidden, steps=2))
+    monkeypatch.setattr(
+        dgi, "train_infomax", lambda graph, hidden: train_infomax(graph, hidden=hidden, steps=2)
+    )
 
     def new() -> Method:
         return make(name, kind, hidden=4, **some(methods.find(name), TINY) | options)
@@ -125,7 +154,7 @@ def test_cut_off_after_any_episode(monkeypatch, name, kind, options, shape):
         method, again = new(), Kept(state)
         resumed, later = go(method, task, again)
         assert bare(resumed) == bare(record) and len(again.states) == len(kept.states) - number - 1
-        for one, other in zip(later, noted[number + 1:], strict=True):
+        for one, other in zip(later, noted[number + 1 :], strict=True):
             check_equal(one, other)
         check_equal(bits(method), bits(whole))
         assert torch.equal(method.predict(task.target), whole.predict(task.target))
@@ -141,8 +170,9 @@ def test_keeping_a_state_changes_nothing(task, name):
         check_equal(one, other)
 
 
-@pytest.mark.parametrize("selection, patience",
-                         [("last", 0), ("target_modularity", 0), ("target_val", 2)])
+@pytest.mark.parametrize(
+    "selection, patience", [("last", 0), ("target_modularity", 0), ("target_val", 2)]
+)
 def test_selection_goes_on(selection, patience):
     options = some(methods.find("srnc"), TINY | {"rounds": 6})
     task, kept, chosen = make_task(), Kept(), {"selection": selection, "patience": patience}
@@ -187,8 +217,15 @@ def experiment(tmp_path) -> store.Experiment:
     return experiment
 
 
-def checkpoint(experiment: store.Experiment, *, seed: int = 0, split: str = "s", share: float = 1.0,
-               lines: list | None = None, resume: bool = True) -> Any:
+def checkpoint(
+    experiment: store.Experiment,
+    *,
+    seed: int = 0,
+    split: str = "s",
+    share: float = 1.0,
+    lines: list | None = None,
+    resume: bool = True,
+) -> Any:
     say = (lines if lines is not None else []).append
     return checkpoints.Checkpoint(experiment, seed, split, share, say, resume, Scores())
 
@@ -227,8 +264,14 @@ def test_damaged_files_are_not_used(experiment, tmp_path, monkeypatch):
     torch.save(Code(), code)
     flipped = bytearray(whole)
     flipped[len(whole) // 2] ^= 1
-    bad = [b"", b"no zip", bytes(flipped), foreign.getvalue(), code.getvalue(),
-           *(whole[:end] for end in range(1, len(whole), 997))]
+    bad = [
+        b"",
+        b"no zip",
+        bytes(flipped),
+        foreign.getvalue(),
+        code.getvalue(),
+        *(whole[:end] for end in range(1, len(whole), 997)),
+    ]
     for content in bad:
         kept.path.write_bytes(content)
         lines = []
@@ -260,8 +303,9 @@ def test_files_of_other_runs_are_not_used(experiment, monkeypatch, change):
     assert f"different {change})" in lines[0]
 
 
-@pytest.mark.parametrize("share, least, most",
-                         [(0.02, 3, 5), (0.25, 40, 60), (1.0, 100, 100), (0.0, 0, 0)])
+@pytest.mark.parametrize(
+    "share, least, most", [(0.02, 3, 5), (0.25, 40, 60), (1.0, 100, 100), (0.0, 0, 0)]
+)
 def test_writing_takes_a_share_of_the_time(experiment, monkeypatch, share, least, most):
     """By a clock that an episode moves by one second and a write by half of one."""
     now, writes = [0.0], []
@@ -294,10 +338,26 @@ def test_a_full_disk_stops_no_run(experiment, monkeypatch):
 
 # ---- the command line ----
 
-WORDS = ["--name", "default", "synthetic.num_nodes", "300", "synthetic.num_val", "60",
-         "synthetic.num_test", "100",
-         "gnn.dim_inner", "8", "train.mode", "srnc", "srnc.rounds", "8", "srnc.steps", "20",
-         "train.checkpoint", "1"]
+WORDS = [
+    "--name",
+    "default",
+    "synthetic.num_nodes",
+    "300",
+    "synthetic.num_val",
+    "60",
+    "synthetic.num_test",
+    "100",
+    "gnn.dim_inner",
+    "8",
+    "train.mode",
+    "srnc",
+    "srnc.rounds",
+    "8",
+    "srnc.steps",
+    "20",
+    "train.checkpoint",
+    "1",
+]
 KILLED = """
 import os, signal, sys, time
 import matplotlib.pyplot, torch.utils.tensorboard
@@ -339,6 +399,7 @@ def test_a_grid_tries_a_run_again_from_its_checkpoint(tmp_path, monkeypatch):
     from graphgym_srnc.grid.worker import execute
     from graphgym_srnc.gym import load_config
     from graphgym_srnc.runs import run as runs
+
     cfg = load_config(None, [*WORDS[2:], "srnc.rounds", "2", "srnc.steps", "2"])
     jobs, srnc = [], methods.find("srnc")
     for name in ("whole", "cut"):
@@ -391,6 +452,7 @@ def files_of(run: Path) -> set[Path]:
 
 def scalars(run: Path) -> dict[str, list[tuple[int, float]]]:
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
     accumulator = EventAccumulator(str(run), {"scalars": 0})
     accumulator.Reload()
     tags = set(accumulator.Tags()["scalars"]) - {"seconds"}
@@ -401,9 +463,12 @@ def scalars(run: Path) -> dict[str, list[tuple[int, float]]]:
 def test_killed_at_any_moment_and_resumed(tmp_path):
     path = os.pathsep.join([str(SRC), os.environ.get("PYTHONPATH", "")])
     env = os.environ | {"PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
-    done = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path), "--figures", *WORDS],
-                          env=env,
-                          capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", KILLED, str(tmp_path), "--figures", *WORDS],
+        env=env,
+        capture_output=True,
+        text=True,
+    )
     lines = "".join(path.read_text(encoding="utf-8") for path in tmp_path.glob("*.txt"))
     assert done.returncode == 0, f"{done.stderr}{lines}"
     whole, cut = tmp_path / "whole" / "default" / "0", tmp_path / "cut" / "default" / "0"

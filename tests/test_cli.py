@@ -1,5 +1,6 @@
 """The command line as a user types it: results kept, errors in one line, nothing written by a
 command that cannot run."""
+
 from __future__ import annotations
 
 import json
@@ -27,9 +28,18 @@ from graphgym_srnc.stats import read_lines
 
 pytestmark = pytest.mark.usefixtures("unchanged_globals")
 
-TINY = ["synthetic.num_nodes", "300", "synthetic.num_val", "60", "synthetic.num_test", "100",
-        "gnn.dim_inner", "8",
-        "train.max_episodes", "1"]
+TINY = [
+    "synthetic.num_nodes",
+    "300",
+    "synthetic.num_val",
+    "60",
+    "synthetic.num_test",
+    "100",
+    "gnn.dim_inner",
+    "8",
+    "train.max_episodes",
+    "1",
+]
 NAMED = ["run", "--name", "default"]
 ERM = ["train.mode", "erm", "erm.steps", "5", *TINY]
 SRC = Path(__file__).parent.parent
@@ -40,9 +50,10 @@ def command(*words: str) -> list[str]:
 
 
 def environment() -> dict[str, str]:
-    return os.environ | {"PYTHONPATH": os.pathsep.join([str(SRC),
-                                                        os.environ.get("PYTHONPATH", "")]),
-                         "OMP_NUM_THREADS": "1"}
+    return os.environ | {
+        "PYTHONPATH": os.pathsep.join([str(SRC), os.environ.get("PYTHONPATH", "")]),
+        "OMP_NUM_THREADS": "1",
+    }
 
 
 def erm(out: Path, *words: str) -> int:
@@ -54,30 +65,40 @@ def scores(out: Path, name: str = "default") -> dict[int, dict]:
 
 
 def stamps(path: Path) -> dict[str, int]:
-    return {str(file.relative_to(path)): file.stat().st_mtime_ns for file in path.rglob("*")
-            if file.is_file()}
+    return {
+        str(file.relative_to(path)): file.stat().st_mtime_ns
+        for file in path.rglob("*")
+        if file.is_file()
+    }
 
 
 RESULT = ("page.html", "table.csv", "picture.png", "table.tex", "out.parquet")
 
 
-@pytest.mark.parametrize("words, option", [
-    (["compare", "results", "--out", "table.tex"], "--out"),
-    (["compare", "results", "--out", "other/../table.csv"], "--out"),
-    (["compare", "results", "--figure", "picture.png"], "--figure"),
-    (["compare", "results", "--out", "new.png", "--figure", "./new.png"], "--figure"),
-    (["compare", "results", "--out", "link"], "--out"),
-    (["compare", "results", "--out", "/dev/stdout", "--overwrite"], "--out"),
-    (["report", "results", "--out", "page.html"], "--out"),
-    (["report", "page"], "--out"), (["report", "results", "--figures", "figures"], "--figures"),
-    (["discover", "results", "--out", "page.html"], "--out"),
-    (["discover", "results", "--csv", "table.csv"], "--csv"),
-    (["discover", "results", "--figures", "figures"], "--figures"),
-    (["discover", "results", "--name", "1=a", "--labels-out", "figures"], "--labels-out"),
-    (["discover", "results", "--name", "1=a", "--labels-out", "figures", "--overwrite"],
-     "--labels-out"),
-    (["predict", "results", "--out", "table.csv"], "--out"),
-    (["data", "show", "--out", "picture.png"], "--out")])
+@pytest.mark.parametrize(
+    "words, option",
+    [
+        (["compare", "results", "--out", "table.tex"], "--out"),
+        (["compare", "results", "--out", "other/../table.csv"], "--out"),
+        (["compare", "results", "--figure", "picture.png"], "--figure"),
+        (["compare", "results", "--out", "new.png", "--figure", "./new.png"], "--figure"),
+        (["compare", "results", "--out", "link"], "--out"),
+        (["compare", "results", "--out", "/dev/stdout", "--overwrite"], "--out"),
+        (["report", "results", "--out", "page.html"], "--out"),
+        (["report", "page"], "--out"),
+        (["report", "results", "--figures", "figures"], "--figures"),
+        (["discover", "results", "--out", "page.html"], "--out"),
+        (["discover", "results", "--csv", "table.csv"], "--csv"),
+        (["discover", "results", "--figures", "figures"], "--figures"),
+        (["discover", "results", "--name", "1=a", "--labels-out", "figures"], "--labels-out"),
+        (
+            ["discover", "results", "--name", "1=a", "--labels-out", "figures", "--overwrite"],
+            "--labels-out",
+        ),
+        (["predict", "results", "--out", "table.csv"], "--out"),
+        (["data", "show", "--out", "picture.png"], "--out"),
+    ],
+)
 def test_no_output_replaces_a_file(words, option, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     for folder in ("figures", "page", "results"):
@@ -96,6 +117,7 @@ def test_no_output_replaces_a_file(words, option, tmp_path, monkeypatch, capsys)
 def test_outputs_are_replaced_on_demand(tmp_path, monkeypatch):
     from graphgym_srnc.cli import arguments
     from graphgym_srnc.cli.report import OWN
+
     monkeypatch.chdir(tmp_path)
     Path("old.html").write_text("mine")
     arguments.check_out("--out", "old.html", overwrite=True)
@@ -109,22 +131,28 @@ def test_outputs_are_replaced_on_demand(tmp_path, monkeypatch):
 
 
 def test_help_loads_nothing_heavy():
-    code = ("import sys; from graphgym_srnc.cli.main import build_parser; "
-            "build_parser().format_help();"
-            "heavy = {'torch', 'torch_geometric', 'numpy', 'scipy', 'sklearn', 'rich', "
-            "'matplotlib', 'yaml', 'tensorboard'};"
-            "own = [name for name in sys.modules if name.startswith(('graphgym_srnc.report', "
-            "'graphgym_srnc.store'))];"
-            "print(sorted(heavy & set(sys.modules)) + own)")
-    out = subprocess.run([sys.executable, "-c", code], env=environment(), capture_output=True,
-                         text=True, check=True)
+    code = (
+        "import sys; from graphgym_srnc.cli.main import build_parser; "
+        "build_parser().format_help();"
+        "heavy = {'torch', 'torch_geometric', 'numpy', 'scipy', 'sklearn', 'rich', "
+        "'matplotlib', 'yaml', 'tensorboard'};"
+        "own = [name for name in sys.modules if name.startswith(('graphgym_srnc.report', "
+        "'graphgym_srnc.store'))];"
+        "print(sorted(heavy & set(sys.modules)) + own)"
+    )
+    out = subprocess.run(
+        [sys.executable, "-c", code], env=environment(), capture_output=True, text=True, check=True
+    )
     assert out.stdout.strip() == "[]"
 
 
 def test_choices_in_the_help_are_all_there_are(capsys):
     from graphgym_srnc.report import paper, render, statistics
-    for name, choices in (("compare", [*paper.TABLES, *render.FORMATS, *statistics.TESTS,
-                                       *store.SPLITS]), ("report", paper.TABLES)):
+
+    for name, choices in (
+        ("compare", [*paper.TABLES, *render.FORMATS, *statistics.TESTS, *store.SPLITS]),
+        ("report", paper.TABLES),
+    ):
         with pytest.raises(SystemExit):
             main([name, "--help"])
         told = capsys.readouterr().out
@@ -147,16 +175,41 @@ def test_a_run_leaves_the_whole_record(tmp_path, capsys):
     home = tmp_path / "default"
     assert "seed 0: kept episode" in out and "seed 1: kept episode" in out and "Micro-F1" in out
     assert "\x1b" not in out
-    for name in ("config.yaml", "summary.csv", "summary.md", "agg/test/best.json",
-                 "0/val/stats.json", "0/figures/confusion-selected.png"):
+    for name in (
+        "config.yaml",
+        "summary.csv",
+        "summary.md",
+        "agg/test/best.json",
+        "0/val/stats.json",
+        "0/figures/confusion-selected.png",
+    ):
         assert (home / name).is_file(), name
     assert list((home / "0").glob("events.out.tfevents.*"))
     assert not (home / "1" / "figures").exists()
     result = store.read_result(home / "1")
-    assert {"method", "backbone", "task", "split", "fingerprint", "selection", "selected",
-            "stopped", "warnings", "val", "test", "history",
-            "seconds", "peak_memory_mib", "versions", "commit", "params", "lr", "threads", "config",
-            "digest"} <= set(result)
+    assert {
+        "method",
+        "backbone",
+        "task",
+        "split",
+        "fingerprint",
+        "selection",
+        "selected",
+        "stopped",
+        "warnings",
+        "val",
+        "test",
+        "history",
+        "seconds",
+        "peak_memory_mib",
+        "versions",
+        "commit",
+        "params",
+        "lr",
+        "threads",
+        "config",
+        "digest",
+    } <= set(result)
     assert result["method"] == "erm" and len(result["history"]) == 2
     assert result["config"]["gnn"]["dim_inner"] == 8
     assert f"test Micro-F1 {100 * result['test']['micro_f1']:.1f}" in out
@@ -191,16 +244,25 @@ def test_results_are_kept_resumed_and_overwritten(tmp_path, capsys):
     assert scores(tmp_path)[0] == first[0] and len(scores(tmp_path)) == 3
 
 
-@pytest.mark.parametrize("words, key", [
-    (["--cfg", "no/such"], "--cfg"), (["gnn.no_such", "1"], "gnn.no_such"),
-    (["gnn.dim_inner", "wide"], "gnn.dim_inner"),
-    (["gnn.dim_inner"], "overrides"), (["train.mode", "no_such"], "train.mode"),
-    (["dataset.format", "no_such"], "dataset.format"),
-    (["--repeat", "0"], "--repeat"), (["--name", "../up"], "name"), (["--name", "a/b"], "name"),
-    (["--repeat", "1000000000000"], "--repeat"), (["seed", "4294967296"], "seed"),
-    (["seed", "4294967295", "--repeat", "2"], "seed"),
-    (["synthetic.num_unseen", "6"], "num_unseen"), (["--figure-every", "-1"], "--figure-every"),
-])
+@pytest.mark.parametrize(
+    "words, key",
+    [
+        (["--cfg", "no/such"], "--cfg"),
+        (["gnn.no_such", "1"], "gnn.no_such"),
+        (["gnn.dim_inner", "wide"], "gnn.dim_inner"),
+        (["gnn.dim_inner"], "overrides"),
+        (["train.mode", "no_such"], "train.mode"),
+        (["dataset.format", "no_such"], "dataset.format"),
+        (["--repeat", "0"], "--repeat"),
+        (["--name", "../up"], "name"),
+        (["--name", "a/b"], "name"),
+        (["--repeat", "1000000000000"], "--repeat"),
+        (["seed", "4294967296"], "seed"),
+        (["seed", "4294967295", "--repeat", "2"], "seed"),
+        (["synthetic.num_unseen", "6"], "num_unseen"),
+        (["--figure-every", "-1"], "--figure-every"),
+    ],
+)
 def test_bad_input_is_one_line_and_nothing_is_written(tmp_path, capsys, words, key):
     assert main([*NAMED, "--out-dir", str(tmp_path / "deep" / "results"), *ERM, *words]) == 2
     err = capsys.readouterr().err
@@ -215,8 +277,11 @@ def test_two_commands_at_one_name(tmp_path, capsys, monkeypatch):
         missing = plan(self, *args)
         if not others:  # another process does the same, and is done before this one begins
             words = ["--out-dir", str(tmp_path), "--no-figures", "--no-tensorboard"]
-            others.append(subprocess.run(command(*NAMED, *words, *ERM), env=environment(),
-                                         capture_output=True, text=True))
+            others.append(
+                subprocess.run(
+                    command(*NAMED, *words, *ERM), env=environment(), capture_output=True, text=True
+                )
+            )
         return missing
 
     monkeypatch.setattr(store.Experiment, "plan", overtaken)
@@ -233,8 +298,16 @@ def test_two_commands_at_one_name(tmp_path, capsys, monkeypatch):
 
 def test_commands_started_at_once_make_each_run_once(tmp_path):
     words = ["--out-dir", str(tmp_path), "--no-figures", "--no-tensorboard", "--repeat", "3"]
-    both = [subprocess.Popen(command(*NAMED, *words, *ERM), env=environment(), text=True,
-                             stdout=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(2)]
+    both = [
+        subprocess.Popen(
+            command(*NAMED, *words, *ERM),
+            env=environment(),
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        for _ in range(2)
+    ]
     told = [process.communicate() for process in both]
     assert {process.returncode for process in both} <= {0, 2}, told
     assert all("Traceback" not in err for _, err in told)
@@ -250,12 +323,24 @@ def test_runs_of_other_data_are_not_pooled(tmp_path, capsys):
     np.savetxt(edges, graph.edge_index.T.numpy(), fmt="%d", delimiter=",")
     np.save(edges.with_name("features.npy"), graph.x.numpy())
     edges.with_name("labels.csv").write_text("".join(f"{label}\n" for label in graph.y.tolist()))
-    words = ["--name", "one", "dataset.format", "file", "dataset.name", str(edges.parent),
-             "file.num_val", "20", "file.num_test", "20", "file.num_unseen", "1"]
+    words = [
+        "--name",
+        "one",
+        "dataset.format",
+        "file",
+        "dataset.name",
+        str(edges.parent),
+        "file.num_val",
+        "20",
+        "file.num_test",
+        "20",
+        "file.num_unseen",
+        "1",
+    ]
     assert erm(tmp_path / "out", *words) == 0
     lines = edges.read_text().splitlines(keepends=True)
     before = stamps(tmp_path / "out")
-    edges.write_text("".join(lines[:len(lines) // 2]))
+    edges.write_text("".join(lines[: len(lines) // 2]))
     capsys.readouterr()
     for more in (["--resume", "--repeat", "3"], ["seed", "1"]):
         assert erm(tmp_path / "out", *words, *more) == 2
@@ -272,24 +357,50 @@ def with_tensorboard(out: Path, *words: str) -> int:
     return main([*NAMED, "--out-dir", str(out), "--no-figures", *words, *ERM])
 
 
-@pytest.mark.parametrize(("yaml", "words", "batch"), [
-    ("", (), 16), ("erm: {batch_size: 0}\n", (), 0), ("", ("erm.batch_size", "0"), 0),
-    ("erm: {batch_size: 8}\n", (), 8)])
-def test_a_large_graph_has_batches_unless_somebody_says_how_many(tmp_path, capsys, monkeypatch,
-                                                                 yaml, words, batch):
+@pytest.mark.parametrize(
+    ("yaml", "words", "batch"),
+    [
+        ("", (), 16),
+        ("erm: {batch_size: 0}\n", (), 0),
+        ("", ("erm.batch_size", "0"), 0),
+        ("erm: {batch_size: 8}\n", (), 8),
+    ],
+)
+def test_a_large_graph_has_batches_unless_somebody_says_how_many(
+    tmp_path, capsys, monkeypatch, yaml, words, batch
+):
     graph, folder = make_graph(), tmp_path / "graph"
     folder.mkdir()
     np.save(folder / "features.npy", graph.x.numpy())
     for name, rows in (("edges", graph.edge_index.T), ("labels", graph.y[:, None])):
-        (folder / f"{name}.csv").write_text("".join(",".join(map(str, row)) + "\n"
-                                                    for row in rows.tolist()))
-    (tmp_path / "my.yaml").write_text(f"dataset: {{format: file}}\nfile: {{path: {folder},"
-                                      " labels_per_class: 5, num_val: 20, num_test: 20}\n" + yaml)
+        (folder / f"{name}.csv").write_text(
+            "".join(",".join(map(str, row)) + "\n" for row in rows.tolist())
+        )
+    (tmp_path / "my.yaml").write_text(
+        f"dataset: {{format: file}}\nfile: {{path: {folder},"
+        " labels_per_class: 5, num_val: 20, num_test: 20}\n" + yaml
+    )
     monkeypatch.setattr("graphgym_srnc.runs.prepare.LARGE", 90)
     monkeypatch.setattr("graphgym_srnc.runs.prepare.BATCH", 16)
-    assert main(["run", "--cfg", str(tmp_path / "my.yaml"), "--out-dir", str(tmp_path / "out"),
-                 "--no-figures", "--no-tensorboard", *ERM[:4], "gnn.dim_inner", "8", *words]) == 0
-    result, = store.read_results(next((tmp_path / "out").iterdir())).values()
+    assert (
+        main(
+            [
+                "run",
+                "--cfg",
+                str(tmp_path / "my.yaml"),
+                "--out-dir",
+                str(tmp_path / "out"),
+                "--no-figures",
+                "--no-tensorboard",
+                *ERM[:4],
+                "gnn.dim_inner",
+                "8",
+                *words,
+            ]
+        )
+        == 0
+    )
+    (result,) = store.read_results(next((tmp_path / "out").iterdir())).values()
     assert result["config"]["erm"]["batch_size"] == batch
     assert ("so erm.batch_size is set to 16" in capsys.readouterr().err) == (batch == 16)
 
@@ -297,10 +408,12 @@ def test_a_large_graph_has_batches_unless_somebody_says_how_many(tmp_path, capsy
 def test_results_that_are_removed_in_mid_run(tmp_path, capsys, monkeypatch):
     import shutil
     import threading
+
     crashed = []
     monkeypatch.setattr(threading, "excepthook", crashed.append)
-    monkeypatch.setattr(RunProgress, "episode",
-                        lambda *_: shutil.rmtree(tmp_path / "out" / "default"))
+    monkeypatch.setattr(
+        RunProgress, "episode", lambda *_: shutil.rmtree(tmp_path / "out" / "default")
+    )
     assert with_tensorboard(tmp_path / "out", "train.checkpoint", "1") == 2
     err = capsys.readouterr().err
     assert err.count("\n") == 1 and "default" in err and not crashed
@@ -341,8 +454,9 @@ def test_a_full_disk_under_tensorboard(tmp_path, capsys, monkeypatch):
     assert err.count("\n") == 1 and "No space left on device" in err
     home = tmp_path / "default" / "0"
     assert not (home / "result.json").exists()
-    file, = home.glob("events*")
+    (file,) = home.glob("events*")
     from tensorboard.backend.event_processing.event_file_loader import EventFileLoader
+
     assert len([*EventFileLoader(str(file)).Load()]) == 1, "whole records alone"
     monkeypatch.undo()
     assert with_tensorboard(tmp_path, "--resume") == 0
@@ -350,16 +464,22 @@ def test_a_full_disk_under_tensorboard(tmp_path, capsys, monkeypatch):
 
 def test_an_unwritable_place_is_told_before_any_work(tmp_path, capsys, monkeypatch):
     (tmp_path / "file").write_text("mine")
-    monkeypatch.setattr("graphgym_srnc.gym.build_task", lambda cfg: pytest.fail(
-        "worked before it looked"))
+    monkeypatch.setattr(
+        "graphgym_srnc.gym.build_task", lambda cfg: pytest.fail("worked before it looked")
+    )
     assert erm(tmp_path / "file") == 2
     error = capsys.readouterr().err
     assert "cannot be written" in error and (tmp_path / "file").read_text() == "mine"
 
 
 def test_unknown_options_and_stray_words_are_refused(capsys):
-    for words in (["run", "--no-such"], ["run", "--rep", "3"], ["options", "train", "stray"],
-                  ["run", "--resume", "--overwrite"], []):
+    for words in (
+        ["run", "--no-such"],
+        ["run", "--rep", "3"],
+        ["options", "train", "stray"],
+        ["run", "--resume", "--overwrite"],
+        [],
+    ):
         with pytest.raises(SystemExit) as stop:
             main(words)
         assert stop.value.code == 2
@@ -380,6 +500,7 @@ def test_a_method_that_refuses_its_task_leaves_nothing(tmp_path, capsys, monkeyp
 
 def test_other_errors_take_one_line_and_finished_runs_stay(tmp_path, monkeypatch, capsys):
     from graphgym_srnc.methods.erm import ERM as Method
+
     start = Method.start
 
     def fail(self, task):
@@ -392,25 +513,43 @@ def test_other_errors_take_one_line_and_finished_runs_stay(tmp_path, monkeypatch
     with pytest.raises(FloatingPointError, match="ERM, episode 0: source"):
         erm(tmp_path, "--resume", "--repeat", "3", "--debug")
     with pytest.raises(FloatingPointError):
-        main(["--debug", *NAMED, "--resume", "--repeat", "3", "--out-dir", str(tmp_path),
-              "--no-figures", "--no-tensorboard", *ERM])
+        main(
+            [
+                "--debug",
+                *NAMED,
+                "--resume",
+                "--repeat",
+                "3",
+                "--out-dir",
+                str(tmp_path),
+                "--no-figures",
+                "--no-tensorboard",
+                *ERM,
+            ]
+        )
 
 
 def test_an_error_of_ours_says_how_to_see_more(monkeypatch, capsys):
     from graphgym_srnc.cli import options
+
     monkeypatch.setattr(options, "main", lambda args: {}["no\x1b[31m\nsuch"])
     assert main(["options"]) == 1
     error = "internal error: KeyError: 'no\\x1b[31m\\nsuch'. Add --debug to see the traceback.\n"
     assert capsys.readouterr().err == error
 
 
-@pytest.mark.parametrize(("words", "key"), [
-    (["run", "--repeat", "2", "seed", str(2 ** 32 - 1)], "seed"),
-    (["grid", "--grid", "grids/testing", "--repeat", "9", "seed", str(2 ** 32 - 5)], "seed"),
-    *((["grid", "--grid", "grids/testing", f"--{name}", value], f"--{name}")
-      for name in ("time-limit", "memory-limit", "ray-cpus", "ray-gpus")
-      for value in ("nan", "inf", "-1")),
-])
+@pytest.mark.parametrize(
+    ("words", "key"),
+    [
+        (["run", "--repeat", "2", "seed", str(2**32 - 1)], "seed"),
+        (["grid", "--grid", "grids/testing", "--repeat", "9", "seed", str(2**32 - 5)], "seed"),
+        *(
+            (["grid", "--grid", "grids/testing", f"--{name}", value], f"--{name}")
+            for name in ("time-limit", "memory-limit", "ray-cpus", "ray-gpus")
+            for value in ("nan", "inf", "-1")
+        ),
+    ],
+)
 def test_numbers_that_no_run_can_have_are_refused(tmp_path, capsys, words, key):
     assert main([*words[:1], "--out-dir", str(tmp_path / "out"), *words[1:]]) == 2
     assert capsys.readouterr().err.startswith(f"error: {key}: got ")
@@ -425,7 +564,8 @@ def test_what_does_nothing_and_what_unsettles_digits_is_told(tmp_path, capsys, m
     assert erm(tmp_path, *words) == 0
     assert capsys.readouterr().err.splitlines() == [
         "note: train.mode erm does not read print, srnc.rounds; the value has no effect",
-        "note: OMP_DYNAMIC is on, so results may differ between runs"]
+        "note: OMP_DYNAMIC is on, so results may differ between runs",
+    ]
     variables = store.read_result(tmp_path / "default" / "0")["threading"]
     assert variables["OMP_DYNAMIC"] == "TRUE" and variables["KMP_BLOCKTIME"] == "3"
     assert "PATH" not in variables
@@ -436,8 +576,9 @@ def test_what_does_nothing_and_what_unsettles_digits_is_told(tmp_path, capsys, m
 def test_a_grid_tells_what_none_of_its_runs_reads(tmp_path, capsys):
     words = ["--dry-run", "--out-dir", str(tmp_path), "erm.rounds", "2", "dann.rounds", "2"]
     assert main(["grid", "--grid", "grids/testing", *words]) == 0
-    assert capsys.readouterr().err == ("note: train.mode erm, iid, pgl, srnc does not read "
-                                       "dann.rounds; the value has no effect\n")
+    assert capsys.readouterr().err == (
+        "note: train.mode erm, iid, pgl, srnc does not read dann.rounds; the value has no effect\n"
+    )
 
 
 def test_a_reader_who_has_read_enough(tmp_path):
@@ -448,6 +589,7 @@ def test_a_reader_who_has_read_enough(tmp_path):
 
 def test_warnings_reach_screen_and_record(tmp_path, capsys, monkeypatch):
     from graphgym_srnc.methods.erm import ERM as Method
+
     episode = Method.episode
 
     def warn(self):
@@ -459,14 +601,29 @@ def test_warnings_reach_screen_and_record(tmp_path, capsys, monkeypatch):
     out = capsys.readouterr().out
     assert "warning: seed 0: the cluster GNN collapsed" in out
     assert "1 of 1 run gave a warning" in out
-    assert store.read_result(tmp_path / "default"
-                             / "0")["warnings"] == ["the cluster GNN collapsed: 1 of 7 "
-                                                    "clusters used"]
+    assert store.read_result(tmp_path / "default" / "0")["warnings"] == [
+        "the cluster GNN collapsed: 1 of 7 clusters used"
+    ]
 
 
 def test_the_distance_to_the_oracle_is_in_the_table(tmp_path, capsys):
-    assert main(["run", "--name", "iid", "--out-dir", str(tmp_path), "--no-figures",
-                 "--no-tensorboard", *TINY, "train.mode", "iid"]) == 0
+    assert (
+        main(
+            [
+                "run",
+                "--name",
+                "iid",
+                "--out-dir",
+                str(tmp_path),
+                "--no-figures",
+                "--no-tensorboard",
+                *TINY,
+                "train.mode",
+                "iid",
+            ]
+        )
+        == 0
+    )
     assert erm(tmp_path) == 0
     out = capsys.readouterr().out
     assert "default: ΔF1 is Micro-F1 of iid minus its own on 1 common split" in out
@@ -477,8 +634,12 @@ def test_graphgym_own_training_is_stored_alike(tmp_path):
     words = ["--name", "own", "--out-dir", str(tmp_path), *words]
     assert main(["run", "--cfg", "testing/standard", *words]) == 0
     result = store.read_result(tmp_path / "own" / "0")
-    assert (result["method"], result["selection"], result["selected"],
-            len(result["history"])) == ("standard", "last", 1, 2)
+    assert (result["method"], result["selection"], result["selected"], len(result["history"])) == (
+        "standard",
+        "last",
+        1,
+        2,
+    )
     tested = read_lines(tmp_path / "own" / "0" / "test" / "stats.json")
     assert [line["epoch"] for line in tested] == [1]
     assert tested[0]["micro_f1"] == result["test"]["micro_f1"]
@@ -486,12 +647,25 @@ def test_graphgym_own_training_is_stored_alike(tmp_path):
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_ctrl_c_keeps_finished_runs(tmp_path, number, status):
-    words = command(*NAMED, "--repeat", "500", "--out-dir", str(tmp_path), "--no-figures",
-                    "--no-tensorboard", *ERM)
+    words = command(
+        *NAMED,
+        "--repeat",
+        "500",
+        "--out-dir",
+        str(tmp_path),
+        "--no-figures",
+        "--no-tensorboard",
+        *ERM,
+    )
     # A shell's background job would hand its ignored signal down.
-    process = subprocess.Popen(words, env=environment(), stdout=subprocess.PIPE,
-                               stderr=subprocess.PIPE, text=True,
-                               preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
+    process = subprocess.Popen(
+        words,
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
     try:
         while process.poll() is None and not (tmp_path / "default" / "1" / "result.json").is_file():
             time.sleep(0.01)
@@ -501,7 +675,8 @@ def test_ctrl_c_keeps_finished_runs(tmp_path, number, status):
         process.kill()
     kept = scores(tmp_path)
     assert process.returncode == status and err.strip().splitlines()[-1].startswith(
-        "interrupted"), err
+        "interrupted"
+    ), err
     assert "Traceback" not in err, err
     assert 2 <= len(kept) < 500 and "Micro-F1" in out
     assert (tmp_path / "default" / "summary.csv").is_file()
@@ -519,8 +694,19 @@ def test_options_lists_keys_and_choices(capsys):
     assert main(["options", "erm"]) == 0
     head, *lines = capsys.readouterr().out.splitlines()
     assert head.split() == ["key", "type", "default", "allowed", "meaning"]
-    keys = ("score", "temperature", "perturbation", "steps", "rounds", "smoothing", "correction",
-            "correction_power", "cut", "batch_size", "fanout")
+    keys = (
+        "score",
+        "temperature",
+        "perturbation",
+        "steps",
+        "rounds",
+        "smoothing",
+        "correction",
+        "correction_power",
+        "cut",
+        "batch_size",
+        "fanout",
+    )
     assert [line.split()[0] for line in lines] == [f"erm.{key}" for key in keys]
     allowed = [str(option.allowed) for option in options(methods.find("erm")) if option.allowed]
     assert all(any(f"  {text}  " in line for line in lines) for text in allowed)
@@ -534,16 +720,26 @@ def test_options_lists_keys_and_choices(capsys):
 def test_default_names_say_config_data_and_method(tmp_path):
     name = arguments.default_name
     assert name(None, [], "synthetic") == "default" and name("own", [], "file") == "own"
-    assert name("paper/close_set/arxiv/erm", ["temporal.period", "3", "gnn.dim_inner", "8",
-                                              "train.mode", "cmd"], "temporal") == (
-        "arxiv-erm-period=3-cmd")
+    assert name(
+        "paper/close_set/arxiv/erm",
+        ["temporal.period", "3", "gnn.dim_inner", "8", "train.mode", "cmd"],
+        "temporal",
+    ) == ("arxiv-erm-period=3-cmd")
     pair = ["cross_graph.target", "b", "cross_graph.source", "a"]
-    assert (name("paper/close_set/citation/erm", pair, "cross_graph")
-            == name("paper/close_set/citation/erm", pair[2:] + pair[:2], "cross_graph")
-            == "citation-erm-source=a-target=b")
+    assert (
+        name("paper/close_set/citation/erm", pair, "cross_graph")
+        == name("paper/close_set/citation/erm", pair[2:] + pair[:2], "cross_graph")
+        == "citation-erm-source=a-target=b"
+    )
     (tmp_path / "mine.yaml").write_text("")
-    assert name(str(tmp_path / "mine.yaml"), ["dataset.name", "/data/of me/Cora", "dataset.dir",
-                                              "elsewhere"], "file") == "mine-Cora"
+    assert (
+        name(
+            str(tmp_path / "mine.yaml"),
+            ["dataset.name", "/data/of me/Cora", "dataset.dir", "elsewhere"],
+            "file",
+        )
+        == "mine-Cora"
+    )
     for value in ("..", "a/../b", "[1, 2]", "", "x" * 500, "*?", "ü"):
         store.check_name(name(None, ["open_set.unseen", value, "dataset.name", value], "open_set"))
 
@@ -559,12 +755,15 @@ def test_plain_progress_tells_of_a_long_start(monkeypatch, capsys):
     assert "run 1 of 2, seed 7: pre-training" in seen
 
 
-@pytest.mark.parametrize("words, page", [
-    (["run", "srnc.rounds", "x"], "graphgym-srnc options srnc"),
-    (["run", "open_set.num_unseen", "x"], "docs/reference/data.md"),
-    (["run", "file.num_val", "x"], "docs/tutorials/own-graph.md"),
-    (["grid", "--grid", "nothing.txt"], "docs/how-to/grids.md"),
-])
+@pytest.mark.parametrize(
+    "words, page",
+    [
+        (["run", "srnc.rounds", "x"], "graphgym-srnc options srnc"),
+        (["run", "open_set.num_unseen", "x"], "docs/reference/data.md"),
+        (["run", "file.num_val", "x"], "docs/tutorials/own-graph.md"),
+        (["grid", "--grid", "nothing.txt"], "docs/how-to/grids.md"),
+    ],
+)
 def test_an_error_names_the_page_to_read(words, page, capsys):
     assert main(words) == 2
     error = capsys.readouterr().err.rstrip()
@@ -594,6 +793,7 @@ def with_callback(call: Callable[[], None]) -> weakref.ref:
 def test_a_signal_amid_a_callback_is_not_lost(number, amid):
     """Python prints and forgets an error that is raised there."""
     from graphgym_srnc.cli import main as module
+
     hook = sys.unraisablehook
     sent, before = [], signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -615,6 +815,7 @@ def test_a_signal_amid_a_callback_is_not_lost(number, amid):
 
 def test_other_errors_amid_a_finaliser_are_told(monkeypatch):
     from graphgym_srnc.cli import main as module
+
     told = []
     monkeypatch.setattr("sys.unraisablehook", lambda error: told.append(error.exc_type))
 

@@ -1,4 +1,5 @@
 """Random walks, skip-gram, k-means with labels, and the embeddings that are made of them."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -18,8 +19,9 @@ from graphgym_srnc.train.metrics import clustering_scores
 
 def adjacency(edges: list[tuple[int, int]], num_nodes: int) -> sp.csr_array:
     row, column = np.array(edges + [(b, a) for a, b in edges]).T
-    matrix = sp.csr_array((np.ones(len(row), dtype=np.float32), (row, column)),
-                          shape=(num_nodes, num_nodes))
+    matrix = sp.csr_array(
+        (np.ones(len(row), dtype=np.float32), (row, column)), shape=(num_nodes, num_nodes)
+    )
     matrix.sort_indices()
     return matrix
 
@@ -38,13 +40,15 @@ TAIL = adjacency([(0, 1), (0, 2), (1, 2), (2, 3), (3, 4)], 6)
 
 @pytest.mark.parametrize("p, q", [(1, 1), (0.25, 4), (4, 0.25)])
 def test_walks_follow_edges_and_isolated_nodes_stay(p, q):
-    walks = random_walks(TAIL, np.tile(np.arange(6), 50), 12, p=p, q=q,
-                         rng=np.random.RandomState(0))
+    walks = random_walks(
+        TAIL, np.tile(np.arange(6), 50), 12, p=p, q=q, rng=np.random.RandomState(0)
+    )
     assert walks.shape == (300, 12) and (walks[:, 0] == np.tile(np.arange(6), 50)).all()
     dense = TAIL.toarray() + np.diag([0, 0, 0, 0, 0, 1])
     assert dense[walks[:, :-1], walks[:, 1:]].all()
-    again = random_walks(TAIL, np.tile(np.arange(6), 50), 12, p=p, q=q,
-                         rng=np.random.RandomState(0))
+    again = random_walks(
+        TAIL, np.tile(np.arange(6), 50), 12, p=p, q=q, rng=np.random.RandomState(0)
+    )
     assert np.array_equal(walks, again)
 
 
@@ -64,21 +68,24 @@ def test_walks_on_a_graph_without_edges_and_bad_values():
     assert (walks == np.arange(3)[:, None]).all()
     for changes in ({"length": 0}, {"p": 0}, {"q": -1}, {"q": float("nan")}, {"p": float("inf")}):
         with pytest.raises(InputError, match=f"walks.{next(iter(changes))}"):
-            random_walks(TAIL, np.arange(3),
-                         **{"length": 4, "rng": np.random.RandomState(0)} | changes)
+            random_walks(
+                TAIL, np.arange(3), **{"length": 4, "rng": np.random.RandomState(0)} | changes
+            )
 
 
 def test_skip_gram_draws_near_what_walks_join():
-    cliques = adjacency([(a + s, b + s) for s in (0, 6) for a in range(6) for b in range(a)]
-                        + [(0, 6)], 12)
+    cliques = adjacency(
+        [(a + s, b + s) for s in (0, 6) for a in range(6) for b in range(a)] + [(0, 6)], 12
+    )
     walks = random_walks(cliques, np.tile(np.arange(12), 40), 20, rng=np.random.RandomState(0))
     z = torch.nn.functional.normalize(skip_gram(walks, 13, dim=16, window=3), dim=1)
     likeness, side = z @ z.T, torch.arange(12) // 6
     same = (side[:, None] == side) & ~torch.eye(12, dtype=torch.bool)
     assert likeness[:12, :12][same].mean() > likeness[:12, :12][side[:, None] != side].mean() + 0.3
     assert z.shape == (13, 16) and torch.isfinite(z).all()
-    assert torch.equal(z, torch.nn.functional.normalize(skip_gram(walks, 13, dim=16, window=3),
-                                                        dim=1))
+    assert torch.equal(
+        z, torch.nn.functional.normalize(skip_gram(walks, 13, dim=16, window=3), dim=1)
+    )
     for changes in ({"dim": 0}, {"window": 0}):
         with pytest.raises(InputError, match=f"skip_gram.{next(iter(changes))}"):
             skip_gram(walks, 13, **changes)
@@ -93,8 +100,9 @@ def test_kmeans_without_labels_equals_scikit_learn(seed):
     theirs = KMeans(4, n_init=10, random_state=seed).fit(x.numpy())
     assert ours.inertia == pytest.approx(theirs.inertia_, rel=1e-4)
     assert clustering_scores(ours.cluster, torch.from_numpy(theirs.labels_).long())["acc"] == 1
-    assert ours.inertia == pytest.approx(float(((x - ours.centroids[ours.cluster]) ** 2).sum()),
-                                         rel=1e-4)
+    assert ours.inertia == pytest.approx(
+        float(((x - ours.centroids[ours.cluster]) ** 2).sum()), rel=1e-4
+    )
 
 
 def test_labelled_points_keep_their_cluster():
@@ -113,11 +121,17 @@ def test_labelled_points_keep_their_cluster():
 
 def test_kmeans_is_seeded_and_restarts_do_not_hurt():
     x = torch.randn(200, 5, generator=torch.Generator().manual_seed(3))
-    first, second = (constrained_kmeans(x, 9, torch.tensor([0, 1]), torch.tensor([0, 1]), seed=5)
-                     for _ in range(2))
+    first, second = (
+        constrained_kmeans(x, 9, torch.tensor([0, 1]), torch.tensor([0, 1]), seed=5)
+        for _ in range(2)
+    )
     assert torch.equal(first.cluster, second.cluster) and first.inertia == second.inertia
-    assert first.inertia <= constrained_kmeans(x, 9, torch.tensor([0, 1]), torch.tensor([0, 1]),
-                                               seed=5, restarts=1).inertia
+    assert (
+        first.inertia
+        <= constrained_kmeans(
+            x, 9, torch.tensor([0, 1]), torch.tensor([0, 1]), seed=5, restarts=1
+        ).inertia
+    )
     assert len(first.cluster.unique()) == 9
 
 
@@ -137,18 +151,31 @@ def test_points_that_coincide_leave_no_cluster_empty(num_clusters):
     assert result.inertia == 0 and torch.isfinite(result.centroids).all()
 
 
-@pytest.mark.parametrize("key, changes", [
-    ("num_clusters", {"num_clusters": 1}), ("num_clusters", {"num_clusters": 201}),
-    ("num_clusters", {"num_clusters": 0}),
-    ("x", {"x": torch.full((4, 2), torch.nan)}), ("x", {"x": torch.zeros(0, 2)}),
-    ("x", {"x": torch.zeros(5)}),
-    ("label", {"label": torch.tensor([0, 0, 2])}), ("label", {"label": torch.tensor([-1, 0, 1])}),
-    ("label", {"label": torch.tensor([0, 1])}), ("nodes", {"nodes": torch.tensor([0, 0, 1])}),
-    ("nodes", {"nodes": torch.tensor([0, 1, 200])}),
-    ("variant", {"variant": "soft"}), ("restarts", {"restarts": 0})])
+@pytest.mark.parametrize(
+    "key, changes",
+    [
+        ("num_clusters", {"num_clusters": 1}),
+        ("num_clusters", {"num_clusters": 201}),
+        ("num_clusters", {"num_clusters": 0}),
+        ("x", {"x": torch.full((4, 2), torch.nan)}),
+        ("x", {"x": torch.zeros(0, 2)}),
+        ("x", {"x": torch.zeros(5)}),
+        ("label", {"label": torch.tensor([0, 0, 2])}),
+        ("label", {"label": torch.tensor([-1, 0, 1])}),
+        ("label", {"label": torch.tensor([0, 1])}),
+        ("nodes", {"nodes": torch.tensor([0, 0, 1])}),
+        ("nodes", {"nodes": torch.tensor([0, 1, 200])}),
+        ("variant", {"variant": "soft"}),
+        ("restarts", {"restarts": 0}),
+    ],
+)
 def test_kmeans_refuses_bad_input(key, changes):
-    options = {"x": blobs()[0], "num_clusters": 4, "nodes": torch.tensor([0, 1, 50]),
-               "label": torch.tensor([0, 0, 1])} | changes
+    options = {
+        "x": blobs()[0],
+        "num_clusters": 4,
+        "nodes": torch.tensor([0, 1, 50]),
+        "label": torch.tensor([0, 0, 1]),
+    } | changes
     with pytest.raises(InputError, match=f"kmeans.{key}"):
         constrained_kmeans(**options)
 

@@ -1,5 +1,6 @@
 """Comparisons of runs: settings chosen on validation alone, numbers against other code, clean
 output and clean errors."""
+
 from __future__ import annotations
 
 import csv
@@ -27,8 +28,10 @@ from graphgym_srnc.text import escape_markdown
 
 SRC = Path(__file__).parent.parent
 RNG = np.random.default_rng(0)
-SCORES = {row: np.round(RNG.normal(centre, 0.02, 10), 3).tolist() for row, centre in (
-    ("erm", 0.70), ("pgl", 0.755), ("srnc", 0.76), ("iid", 0.9))}
+SCORES = {
+    row: np.round(RNG.normal(centre, 0.02, 10), 3).tolist()
+    for row, centre in (("erm", 0.70), ("pgl", 0.755), ("srnc", 0.76), ("iid", 0.9))
+}
 ROWS = {"erm": "GCN", "pgl": "PGL+GCN", "srnc": "SRNC", "iid": "GCN (IID)"}
 
 
@@ -36,28 +39,60 @@ def both(score: float) -> dict[str, float]:
     return {"micro_f1": score, "macro_recall": score / 2, "unknown_fpr95": 1 - score}
 
 
-def keep(root: Path, name: str, scores: list[float], val: list[float] | None = None,
-         method: str = "erm", task: str = "open_set/Cora", seeds: range | None = None,
-         split: str = "split", backbone: str = "gcnconv", warnings: tuple[str, ...] = (),
-         masked: list[list[int]] | None = None, **config) -> Path:
+def keep(
+    root: Path,
+    name: str,
+    scores: list[float],
+    val: list[float] | None = None,
+    method: str = "erm",
+    task: str = "open_set/Cora",
+    seeds: range | None = None,
+    split: str = "split",
+    backbone: str = "gcnconv",
+    warnings: tuple[str, ...] = (),
+    masked: list[list[int]] | None = None,
+    **config,
+) -> Path:
     """An experiment with a test score for each seed; ``config`` has ``__`` for the dot of a key."""
     block, _, data = task.partition("/")
-    settings: dict = {"seed": 0, "dataset": {"name": data, "format": block},
-                      "train": {"mode": method}, "gnn": {"layer_type": backbone}}
+    settings: dict = {
+        "seed": 0,
+        "dataset": {"name": data, "format": block},
+        "train": {"mode": method},
+        "gnn": {"layer_type": backbone},
+    }
     for key, value in config.items():
         head, _, last = key.partition("__")
         settings.setdefault(head, {})[last] = value
     for seed, test, valid in zip(seeds or range(len(scores)), scores, val or scores):
         experiment = store.Experiment(root, name, settings | {"seed": seed})
         experiment.begin(seed)
-        episode = {"number": 0, "losses": {}, "train": {"micro_f1": 1.0}, "val": both(valid),
-                   "test": both(test), "seconds": 0.5}
-        experiment.finish(seed, {"method": method, "backbone": backbone, "task": task,
-                                 "split": f"{task} {split} {seed}", "selected": 0,
-                                 "history": [episode], "val": both(valid), "test": both(test),
-                                 "lr": 0.01, "params": 10, "seconds": 2.0 + seed,
-                                 "info": {"unseen": masked[seed]} if masked else {},
-                                 "warnings": list(warnings)})
+        episode = {
+            "number": 0,
+            "losses": {},
+            "train": {"micro_f1": 1.0},
+            "val": both(valid),
+            "test": both(test),
+            "seconds": 0.5,
+        }
+        experiment.finish(
+            seed,
+            {
+                "method": method,
+                "backbone": backbone,
+                "task": task,
+                "split": f"{task} {split} {seed}",
+                "selected": 0,
+                "history": [episode],
+                "val": both(valid),
+                "test": both(test),
+                "lr": 0.01,
+                "params": 10,
+                "seconds": 2.0 + seed,
+                "info": {"unseen": masked[seed]} if masked else {},
+                "warnings": list(warnings),
+            },
+        )
     return root / name
 
 
@@ -71,35 +106,55 @@ def several(tmp_path_factory) -> Path:
     root = tmp_path_factory.mktemp("several")
     for task, shift in (("open_set/Cora", 0.0), ("open_set/CiteSeer", 0.05)):
         for method, scores in SCORES.items():
-            keep(root / "deep" / method, task.rpartition("/")[2],
-                 [score - shift for score in scores], method=method, task=task)
+            keep(
+                root / "deep" / method,
+                task.rpartition("/")[2],
+                [score - shift for score in scores],
+                method=method,
+                task=task,
+            )
     return root
 
 
 # Numbers.
 
+
 def test_mean_and_deviation_are_those_of_graphgym(tmp_path):
     pytest.importorskip("pandas")
     from torch_geometric.graphgym.utils.agg_runs import agg_batch, agg_runs
+
     for lr, layer in itertools.product((0.1, 0.2), ("gcnconv", "gatconv")):
         name = f"toy-lr={lr}-l={layer}"
-        keep(tmp_path, name, RNG.uniform(0.4, 0.9, 3).tolist(), RNG.uniform(0.4, 0.9, 3).tolist(),
-             backbone=layer, optim__lr=lr)
+        keep(
+            tmp_path,
+            name,
+            RNG.uniform(0.4, 0.9, 3).tolist(),
+            RNG.uniform(0.4, 0.9, 3).tolist(),
+            backbone=layer,
+            optim__lr=lr,
+        )
         results = store.read_results(tmp_path / name)
         store.Experiment(tmp_path, name, results[0]["config"]).aggregate()
         agg_runs(str(tmp_path / name), "auto")
     agg_batch(str(tmp_path), "auto")
     for split in ("val", "test"):
         lines = list(csv.DictReader((tmp_path / "agg" / f"{split}_best.csv").open()))
-        found = of(tmp_path, metrics=["micro_f1", "macro_recall"], split=split, by=["optim.lr"],
-                   columns=["backbone"])
+        found = of(
+            tmp_path,
+            metrics=["micro_f1", "macro_recall"],
+            split=split,
+            by=["optim.lr"],
+            columns=["backbone"],
+        )
         layers = {"gcnconv": "GCN", "gatconv": "GAT", "sageconv": "SAGE"}
         assert len(lines) == 4 == len(found.settings)
         for line, metric in itertools.product(lines, found.metrics):
             cell = found.cells[metric, f"lr={line['lr']}", layers[line["l"]]]
             assert cell.runs == 3
-            assert ((round(cell.mean, 4), round(cell.std, 4))
-                    == (float(line[metric]), float(line[f"{metric}_std"])))
+            assert (round(cell.mean, 4), round(cell.std, 4)) == (
+                float(line[metric]),
+                float(line[f"{metric}_std"]),
+            )
 
 
 def test_every_number_of_a_cell(several):
@@ -107,9 +162,9 @@ def test_every_number_of_a_cell(several):
     assert found.rows == ["GCN (IID)", "GCN", "PGL+GCN", "SRNC"]
     assert found.columns == ["CiteSeer", "Cora"]
     cell = found.cells["micro_f1", "PGL+GCN", "Cora"]
-    assert ((cell.mean, cell.std, cell.median)
-            == pytest.approx((np.mean(SCORES["pgl"]), np.std(SCORES["pgl"]),
-                              np.median(SCORES["pgl"]))))
+    assert (cell.mean, cell.std, cell.median) == pytest.approx(
+        (np.mean(SCORES["pgl"]), np.std(SCORES["pgl"]), np.median(SCORES["pgl"]))
+    )
     assert cell.interval == statistics.bootstrap_interval(SCORES["pgl"], 0.95)
     assert found.cells["seconds", "PGL+GCN", "Cora"].mean == pytest.approx(6.5)
     on_train = of(several, split="train")
@@ -121,15 +176,20 @@ def test_marks_against_scipy(several):
     found = of(several)
     best = max(("erm", "pgl", "srnc"), key=lambda row: np.mean(SCORES[row]))
     others = [row for row in ("erm", "pgl", "srnc") if row != best]
-    raw = {row: scipy.stats.wilcoxon(np.round(np.subtract(SCORES[best], SCORES[row]), 9)).pvalue
-           for row in others}
+    raw = {
+        row: scipy.stats.wilcoxon(np.round(np.subtract(SCORES[best], SCORES[row]), 9)).pvalue
+        for row in others
+    }
     low, high = sorted(others, key=raw.get)
     corrected = {low: min(1, 2 * raw[low]), high: max(min(1, 2 * raw[low]), raw[high])}
     cells = {row: found.cells["micro_f1", name, "Cora"] for row, name in ROWS.items()}
     assert [row for row, cell in cells.items() if cell.best] == [best]
     assert {row: cells[row].p for row in others} == pytest.approx(corrected)
-    assert ({row: cells[row].tied for row in others}
-            == {row: p > 0.05 for row, p in corrected.items()} == {"erm": False, "pgl": True})
+    assert (
+        {row: cells[row].tied for row in others}
+        == {row: p > 0.05 for row, p in corrected.items()}
+        == {"erm": False, "pgl": True}
+    )
     assert not cells["iid"].best and not cells["iid"].tied
     strict = of(several, alpha=1e-3, test="t").cells["micro_f1", "GCN", "Cora"]
     p = scipy.stats.ttest_rel(SCORES[best], SCORES["erm"]).pvalue
@@ -140,7 +200,8 @@ def test_less_is_better_where_it_is(several):
     found = of(several, metrics=["unknown_fpr95"])
     upward = of(several)
     assert [row for row in found.rows if found.cells["unknown_fpr95", row, "Cora"].best] == [
-        row for row in upward.rows if upward.cells["micro_f1", row, "Cora"].best]
+        row for row in upward.rows if upward.cells["micro_f1", row, "Cora"].best
+    ]
     assert found.rankings["unknown_fpr95"].ranks == pytest.approx(upward.rankings["micro_f1"].ranks)
 
 
@@ -150,8 +211,9 @@ def test_ranks_of_cells_that_all_rows_have(several):
     expected = scipy.stats.rankdata(-np.array(blocks), axis=1)
     assert found.blocks == 20
     assert found.ranks == pytest.approx(dict(zip(("GCN", "PGL+GCN", "SRNC"), expected.mean(0))))
-    assert (found.friedman == pytest.approx(
-        scipy.stats.friedmanchisquare(*np.array(blocks).T).pvalue))
+    assert found.friedman == pytest.approx(
+        scipy.stats.friedmanchisquare(*np.array(blocks).T).pvalue
+    )
     assert (found.difference, found.cliques) == statistics.critical_difference(found.ranks, 20)
 
 
@@ -162,8 +224,9 @@ def test_a_row_against_the_others(several):
     assert found.against == "GCN" == of(several, against="GCN").against
     assert set(found.comparisons) == set(places)
     gaps = np.round(np.subtract(SCORES["srnc"], SCORES["erm"]), 9)
-    one, pooled = (found.comparisons["micro_f1", "SRNC", column]
-                   for column in ("Cora", compare.POOLED))
+    one, pooled = (
+        found.comparisons["micro_f1", "SRNC", column] for column in ("Cora", compare.POOLED)
+    )
     assert (one.pairs, one.wins) == (10, (gaps > 0).sum())
     assert one.difference == pytest.approx(gaps.mean())
     assert one.p == pytest.approx(scipy.stats.wilcoxon(gaps).pvalue) and one.holm >= one.p
@@ -177,8 +240,10 @@ def test_pairs_are_common_splits_only(tmp_path):
     keep(tmp_path, "c", scores, method="doc", split="another")
     keep(tmp_path, "d", [0.9], method="cmd")
     found = of(tmp_path, against="erm")
-    assert {row: found.comparisons["micro_f1", row, "Cora"].pairs
-            for row in ("PGL+GCN", "DOC", "GCN-CMD")} == {"PGL+GCN": 4, "DOC": 0, "GCN-CMD": 1}
+    assert {
+        row: found.comparisons["micro_f1", row, "Cora"].pairs
+        for row in ("PGL+GCN", "DOC", "GCN-CMD")
+    } == {"PGL+GCN": 4, "DOC": 0, "GCN-CMD": 1}
     assert np.isnan(found.comparisons["micro_f1", "GCN-CMD", "Cora"].p)
     assert found.cells["micro_f1", "GCN-CMD", "Cora"].best
     assert not any(found.cells["micro_f1", row, "Cora"].tied for row in found.rows)
@@ -191,6 +256,7 @@ def test_pairs_are_common_splits_only(tmp_path):
 
 # Settings, rows and columns.
 
+
 def test_the_test_score_is_that_of_the_setting_chosen_on_validation(tmp_path):
     keep(tmp_path, "a", [0.9, 0.9], val=[0.5, 0.6], gnn__dim_inner=16)
     keep(tmp_path, "b", [0.6, 0.7], val=[0.7, 0.7], gnn__dim_inner=64)
@@ -202,26 +268,40 @@ def test_the_test_score_is_that_of_the_setting_chosen_on_validation(tmp_path):
     assert found.cells["micro_f1", "GCN", "Cora"].mean == pytest.approx(0.65)
     assert found.cells["macro_recall", "GCN", "Cora"].mean == pytest.approx(0.325)
     text = render.text(found)
-    assert ("best of 4 settings (1 with fewer runs left out), validation 70.0:"
-            " gnn.dim_inner=64") in text
+    assert (
+        "best of 4 settings (1 with fewer runs left out), validation 70.0: gnn.dim_inner=64"
+    ) in text
     # Other test scores choose the same.
     for result in (tmp_path / "c").glob("*/result.json"):
         record = json.loads(result.read_text())
         result.write_text(json.dumps(store.sealed(record | {"test": both(0.01)})))
-    assert of(tmp_path).settings == of(tmp_path,
-                                       metrics=["micro_f1"]).settings == {("GCN", "Cora"): setting}
-    assert (of(tmp_path, metrics=["unknown_fpr95"]).settings["GCN", "Cora"].values
-            == {"gnn.dim_inner": 64})
+    assert (
+        of(tmp_path).settings
+        == of(tmp_path, metrics=["micro_f1"]).settings
+        == {("GCN", "Cora"): setting}
+    )
+    assert of(tmp_path, metrics=["unknown_fpr95"]).settings["GCN", "Cora"].values == {
+        "gnn.dim_inner": 64
+    }
 
 
 def test_each_cell_has_its_own_setting_and_pooling_is_told(tmp_path):
     for task, (low, high) in {"open_set/Cora": (0.5, 0.6), "open_set/PubMed": (0.8, 0.7)}.items():
         for steps, val in ((10, low), (20, high)):
-            keep(tmp_path, f"{task[9:]}-{steps}", [0.5, 0.6], val=[val, val], task=task,
-                 erm__steps=steps, optim__lr=steps / 100)
+            keep(
+                tmp_path,
+                f"{task[9:]}-{steps}",
+                [0.5, 0.6],
+                val=[val, val],
+                task=task,
+                erm__steps=steps,
+                optim__lr=steps / 100,
+            )
     found = of(tmp_path)
-    assert ({place: setting.values["erm.steps"] for place, setting in found.settings.items()}
-            == {("GCN", "Cora"): 20, ("GCN", "PubMed"): 10})
+    assert {place: setting.values["erm.steps"] for place, setting in found.settings.items()} == {
+        ("GCN", "Cora"): 20,
+        ("GCN", "PubMed"): 10,
+    }
     pooled = of(tmp_path, select=[])
     assert pooled.cells["micro_f1", "GCN", "Cora"].runs == 4
     assert "pool runs that differ in erm.steps, optim.lr" in " ".join(sentences.remarks(pooled))
@@ -235,8 +315,14 @@ def test_each_cell_has_its_own_setting_and_pooling_is_told(tmp_path):
 
 def test_data_are_never_selected_over(tmp_path):
     for unseen, score in ((1, 0.9), (3, 0.6)):
-        keep(tmp_path, f"u{unseen}", [score, score], open_set__num_unseen=unseen,
-             open_set__split_seed=unseen, split=str(unseen))
+        keep(
+            tmp_path,
+            f"u{unseen}",
+            [score, score],
+            open_set__num_unseen=unseen,
+            open_set__split_seed=unseen,
+            split=str(unseen),
+        )
     found = of(tmp_path)
     assert found.columns == ["Cora/num_unseen=1", "Cora/num_unseen=3"]
     assert all(one.tried == 1 for one in found.settings.values())
@@ -274,12 +360,16 @@ def test_labels_say_what_tells_rows_apart(tmp_path):
 
 # What is read.
 
+
 def test_folders_at_any_depth_and_what_is_passed_over(tmp_path, several):
     found = collect([several])
     assert len(found.runs) == 80 and found.remarks() == []
     one = several / "deep" / "erm" / "Cora"
-    assert ([len(collect(folders).runs) for folders in ([one], [one, one], [one / "3"])]
-            == [10, 10, 1])
+    assert [len(collect(folders).runs) for folders in ([one], [one, one], [one / "3"])] == [
+        10,
+        10,
+        1,
+    ]
 
     home = keep(tmp_path, "a", [0.5, 0.6, 0.7, 0.8])
     keep(tmp_path / "copy", "of a", [0.5])
@@ -305,11 +395,14 @@ def test_runs_share_what_their_configs_have_in_common_and_nothing_else(tmp_path)
     for name, value in (("a", 1), ("b", 1.0), ("c", True)):
         keep(tmp_path, name, [0.5, 0.6], erm__steps=value)
     found = collect([tmp_path])
-    configs = {name: [result["config"] for _, result in sorted(results.items())]
-               for name, results in found.results.items()}
-    assert {name: [(config["seed"], repr(config["erm"]["steps"])) for config in own]
-            for name, own in configs.items()} == {
-        "a": [(0, "1"), (1, "1")], "b": [(0, "1.0"), (1, "1.0")], "c": [(0, "True"), (1, "True")]}
+    configs = {
+        name: [result["config"] for _, result in sorted(results.items())]
+        for name, results in found.results.items()
+    }
+    assert {
+        name: [(config["seed"], repr(config["erm"]["steps"])) for config in own]
+        for name, own in configs.items()
+    } == {"a": [(0, "1"), (1, "1")], "b": [(0, "1.0"), (1, "1.0")], "c": [(0, "True"), (1, "True")]}
     assert configs["a"][0]["erm"] is configs["a"][1]["erm"]
     assert [run.facts["seed"] for run in found.runs] == [0, 1] * 3
     runs = collect([tmp_path], records=False)
@@ -335,25 +428,31 @@ def test_nothing_to_read(tmp_path):
         collect([tmp_path])
 
 
-@pytest.mark.parametrize("options, told",
-                         [({"metrics": ["nothing"]}, "macro_recall.*micro_f1.*unknown_fpr95"),
-                          ({"metrics": ["macro_recall"], "split": "train"}, "micro_f1"),
-                          ({"split": "all"}, "train, val, test"),
-                          ({"by": ["no.key"]}, "method, backbone, task, dataset.name, train.mode"),
-                          ({"columns": ["no.key"]}, "--columns"),
-                          ({"select": ["no.key"]}, "--select"),
-                          ({"against": "nobody"}, r"GCN \(IID\) \| GCN \| PGL\+GCN \| SRNC"),
-                          ({"test": "sign"}, "wilcoxon, t"),
-                          ({"paper": "table"}, "open_set, close_set, clustering"),
-                          ({"alpha": 1.0}, "--alpha")])
+@pytest.mark.parametrize(
+    "options, told",
+    [
+        ({"metrics": ["nothing"]}, "macro_recall.*micro_f1.*unknown_fpr95"),
+        ({"metrics": ["macro_recall"], "split": "train"}, "micro_f1"),
+        ({"split": "all"}, "train, val, test"),
+        ({"by": ["no.key"]}, "method, backbone, task, dataset.name, train.mode"),
+        ({"columns": ["no.key"]}, "--columns"),
+        ({"select": ["no.key"]}, "--select"),
+        ({"against": "nobody"}, r"GCN \(IID\) \| GCN \| PGL\+GCN \| SRNC"),
+        ({"test": "sign"}, "wilcoxon, t"),
+        ({"paper": "table"}, "open_set, close_set, clustering"),
+        ({"alpha": 1.0}, "--alpha"),
+    ],
+)
 def test_bad_input_says_what_there_is(several, options, told):
     with pytest.raises(InputError, match=told):
         of(several, **options)
 
 
 def test_settings_without_validation_scores_are_not_chosen_from(tmp_path):
-    for home in (keep(tmp_path, name, [0.5, 0.6], gnn__dim_inner=width)
-                 for name, width in (("a", 16), ("b", 64))):
+    for home in (
+        keep(tmp_path, name, [0.5, 0.6], gnn__dim_inner=width)
+        for name, width in (("a", 16), ("b", 64))
+    ):
         for result in home.glob("*/result.json"):
             record = json.loads(result.read_text()) | {"val": {}}
             result.write_text(json.dumps(store.sealed(record)))
@@ -365,38 +464,52 @@ def test_settings_without_validation_scores_are_not_chosen_from(tmp_path):
 
 # The paper.
 
+
 def facts(name: str, *words: str) -> dict:
     from graphgym_srnc.gym import load_config
+
     cfg = load_config(name, list(words))
-    flat = {key: tuple(value) if isinstance(value, list) else value
-            for key, value in flatten(cfg).items()}
+    flat = {
+        key: tuple(value) if isinstance(value, list) else value
+        for key, value in flatten(cfg).items()
+    }
     return flat | {"method": cfg.train.mode, "backbone": cfg.gnn.layer_type}
 
 
-@pytest.mark.parametrize("table, name, words, row, column",
-                         [("open_set", "open_set/cora-iid", (), "GCN (IID)", "Cora"),
-                          ("open_set", "open_set/citeseer-pgl-gat", (), "PGL+GAT", "CiteSeer"),
-                          ("open_set", "open_set/pubmed-pgl", (), "PGL+GCN", "PubMed"),
-                          ("open_set", "open_set/pubmed-srnc", (), "SRNC", "PubMed"),
-                          ("open_set", "open_set/cora-srnc", ("train.max_episodes", "1"),
-                           "SRNC Ep.1", "Cora"),
-                          ("open_set", "open_set/cora-srnc", ("srnc.pseudo_labels", "classifier"),
-                           "SRNC w.o. Φ", "Cora"),
-                          ("open_set", "open_set/cora-srnc", ("srnc.cluster_steps", "5"), "SRNC",
-                           "Cora"), ("open_set", "open_set/cora-srnc", ("open_set.num_unseen", "1"),
-                                     "SRNC", None),
-                          ("open_set", "open_set/cora-srnc",
-                           ("open_set.unseen", "[1,2,3]", "open_set.num_unseen", "1"), "SRNC",
-                           "Cora"), ("open_set", "open_set/cora-srnc-plus", (), None, "Cora"),
-                          ("open_set", "open_set/cora-erm", (), None, "Cora"),
-                          ("open_set", "open_set/cora-pgl", ("pgl.smoothing", "10"), None, "Cora"),
-                          ("close_set", "close_set/arxiv/erm", ("temporal.period", "3"), "GCN",
-                           "2018-2020"), ("close_set", "close_set/arxiv/cmd",
-                                          ("gnn.layer_type", "dgi"), "DGI-CMD", "2014-2016"),
-                          ("close_set", "close_set/arxiv/srnc-paper", (), "SRNC", "2014-2016"),
-                          ("close_set", "close_set/citation/erm", (), "GCN", None),
-                          ("clustering", "clustering/cora-srnc-no-source", (), "SRNC w.o. L_Φ,θ,S",
-                           "Cora")])
+@pytest.mark.parametrize(
+    "table, name, words, row, column",
+    [
+        ("open_set", "open_set/cora-iid", (), "GCN (IID)", "Cora"),
+        ("open_set", "open_set/citeseer-pgl-gat", (), "PGL+GAT", "CiteSeer"),
+        ("open_set", "open_set/pubmed-pgl", (), "PGL+GCN", "PubMed"),
+        ("open_set", "open_set/pubmed-srnc", (), "SRNC", "PubMed"),
+        ("open_set", "open_set/cora-srnc", ("train.max_episodes", "1"), "SRNC Ep.1", "Cora"),
+        (
+            "open_set",
+            "open_set/cora-srnc",
+            ("srnc.pseudo_labels", "classifier"),
+            "SRNC w.o. Φ",
+            "Cora",
+        ),
+        ("open_set", "open_set/cora-srnc", ("srnc.cluster_steps", "5"), "SRNC", "Cora"),
+        ("open_set", "open_set/cora-srnc", ("open_set.num_unseen", "1"), "SRNC", None),
+        (
+            "open_set",
+            "open_set/cora-srnc",
+            ("open_set.unseen", "[1,2,3]", "open_set.num_unseen", "1"),
+            "SRNC",
+            "Cora",
+        ),
+        ("open_set", "open_set/cora-srnc-plus", (), None, "Cora"),
+        ("open_set", "open_set/cora-erm", (), None, "Cora"),
+        ("open_set", "open_set/cora-pgl", ("pgl.smoothing", "10"), None, "Cora"),
+        ("close_set", "close_set/arxiv/erm", ("temporal.period", "3"), "GCN", "2018-2020"),
+        ("close_set", "close_set/arxiv/cmd", ("gnn.layer_type", "dgi"), "DGI-CMD", "2014-2016"),
+        ("close_set", "close_set/arxiv/srnc-paper", (), "SRNC", "2014-2016"),
+        ("close_set", "close_set/citation/erm", (), "GCN", None),
+        ("clustering", "clustering/cora-srnc-no-source", (), "SRNC w.o. L_Φ,θ,S", "Cora"),
+    ],
+)
 def test_configs_stand_beside_their_row_of_the_paper(table, name, words, row, column):
     found, published = facts(f"paper/{name}", *words), paper.TABLES[table]
     assert (published.row_of(found), published.column_of(found)) == (row, column)
@@ -404,6 +517,7 @@ def test_configs_stand_beside_their_row_of_the_paper(table, name, words, row, co
 
 def test_the_papers_tables_are_whole():
     from graphgym_srnc.gym import schema
+
     known = {f"{block}.{option.key}" for block, options in schema().items() for option in options}
     known |= {"method", "backbone", "data", "unseen", "dataset.format"}
     for published in paper.TABLES.values():
@@ -411,8 +525,10 @@ def test_the_papers_tables_are_whole():
         assert set().union(*published.rows.values(), *published.columns.values()) <= known
         for row, numbers in published.numbers.items():
             assert len(numbers.split()) == len(published.columns) * len(published.metrics), row
-    assert (paper.OPEN_SET.find("SRNC", "PubMed")
-            == {"micro_f1": (69.1, 4.4), "macro_recall": (69.4, 2.5)})
+    assert paper.OPEN_SET.find("SRNC", "PubMed") == {
+        "micro_f1": (69.1, 4.4),
+        "macro_recall": (69.4, 2.5),
+    }
     assert paper.CLOSE_SET.find("GCN-SRGNN", "2018-2020") == {"micro_f1": (55.0, 1.1)}
     assert paper.CLUSTERING.find("DGI", "CiteSeer") == {"acc": (37.68, None), "nmi": (42.20, None)}
     assert paper.CLUSTERING.row_of({"method": "deepwalk", "backbone": "gcnconv"}) == "DeepWalk"
@@ -421,43 +537,72 @@ def test_the_papers_tables_are_whole():
 
 def test_the_papers_numbers_beside_ours(tmp_path):
     for unseen in (1, 3):
-        keep(tmp_path, f"pgl-{unseen}", [0.7, 0.8], method="pgl", backbone="sageconv",
-             open_set__num_unseen=unseen)
+        keep(
+            tmp_path,
+            f"pgl-{unseen}",
+            [0.7, 0.8],
+            method="pgl",
+            backbone="sageconv",
+            open_set__num_unseen=unseen,
+        )
     keep(tmp_path, "erm", [0.6, 0.7], open_set__num_unseen=3)
     keep(tmp_path, "pgl-ppr", [0.75, 0.8], method="pgl", open_set__num_unseen=3, pgl__smoothing=10)
     found = of(tmp_path, paper="open_set")
     assert found.metrics == ("micro_f1", "macro_recall")
     assert found.rows == ["PGL+SAGE", "GCN", "PGL+GCN (beyond the paper)"]
     assert found.columns == ["Cora/num_unseen=3", "Cora/num_unseen=1"]
-    assert (found.cells["macro_recall", "PGL+SAGE", "Cora/num_unseen=3"].paper
-            == paper.Score(71.8, 5.0))
-    assert {place[1:]: cell.paper for place, cell in found.cells.items() if place[0] == "micro_f1"
-            and cell.paper} == {("PGL+SAGE", "Cora/num_unseen=3"): paper.Score(73.3, 4.3)}
+    assert found.cells["macro_recall", "PGL+SAGE", "Cora/num_unseen=3"].paper == paper.Score(
+        71.8, 5.0
+    )
+    assert {
+        place[1:]: cell.paper
+        for place, cell in found.cells.items()
+        if place[0] == "micro_f1" and cell.paper
+    } == {("PGL+SAGE", "Cora/num_unseen=3"): paper.Score(73.3, 4.3)}
     text = render.text(found)
     assert re.search(r"PGL\+SAGE +75\.0 ± 5\.0°? +73\.3 ± 4\.3 ", text)
     assert re.search(r"GCN +65\.0 ± 5\.0°? +- ", text)
     mixed = of(tmp_path, paper="open_set", by=["method"], select=[])
     assert mixed.cells["micro_f1", "PGL", "Cora/num_unseen=3"].paper is None
-    assert (not any(cell.paper for cell in of(tmp_path, paper="open_set",
-                                              split="val").cells.values()))
+    assert not any(
+        cell.paper for cell in of(tmp_path, paper="open_set", split="val").cells.values()
+    )
 
 
 # Output.
+
 
 def test_csv_has_every_number_in_full(several):
     found = of(several, metrics=["micro_f1", "seconds"], against="erm", intervals=True)
     lines = list(csv.DictReader(io.StringIO(render.to_csv(found))))
     assert len(lines) == 2 * (4 * 2 + 2)
-    line = next(line for line in lines if (line["metric"], line["row"],
-                                           line["column"]) == ("micro_f1", "SRNC", "Cora"))
+    line = next(
+        line
+        for line in lines
+        if (line["metric"], line["row"], line["column"]) == ("micro_f1", "SRNC", "Cora")
+    )
     cell = found.cells["micro_f1", "SRNC", "Cora"]
     one = found.comparisons["micro_f1", "SRNC", "Cora"]
-    assert ([float(line[key]) for key in ("mean", "std", "median", "low", "high", "rank", "p",
-                                          "p_holm", "difference")]
-            == [cell.mean, cell.std, cell.median, *cell.interval,
-                found.rankings["micro_f1"].ranks["SRNC"], one.p, one.holm, one.difference])
-    assert (line["runs"], line["best"], line["against"], line["pairs"],
-            line["paper_mean"]) == ("10", str(int(cell.best)), "GCN", "10", "")
+    assert [
+        float(line[key])
+        for key in ("mean", "std", "median", "low", "high", "rank", "p", "p_holm", "difference")
+    ] == [
+        cell.mean,
+        cell.std,
+        cell.median,
+        *cell.interval,
+        found.rankings["micro_f1"].ranks["SRNC"],
+        one.p,
+        one.holm,
+        one.difference,
+    ]
+    assert (line["runs"], line["best"], line["against"], line["pairs"], line["paper_mean"]) == (
+        "10",
+        str(int(cell.best)),
+        "GCN",
+        "10",
+        "",
+    )
 
 
 def test_names_are_escaped_everywhere(tmp_path):
@@ -474,18 +619,33 @@ def test_names_are_escaped_everywhere(tmp_path):
     markdown = render.to_markdown(found)
     assert r"=1+1\|&lt;b&gt;_%&amp;\\{}~^$#?\[31m end" in markdown and "<b>" not in markdown
     latex = render.to_latex(found)
-    assert (r"=1+1\textbar{}\textless{}b\textgreater{}\_\%\&\textbackslash{}\{\}\textasciitilde{}"
-            r"\textasciicircum{}\$\#?[31m end") in latex
+    assert (
+        r"=1+1\textbar{}\textless{}b\textgreater{}\_\%\&\textbackslash{}\{\}\textasciitilde{}"
+        r"\textasciicircum{}\$\#?[31m end"
+    ) in latex
     assert all(line.startswith("%") for line in latex.splitlines() if seen in line)
 
 
-LINKS = ("[x](http://a.b)", "![x](http://a.b)", "[x][y]", "<http://a.b>", "<a href=x>y</a>",
-         "http://a.b", "www.a.b", "a@b.c", "`[x](y)`", "\\[x](y)", "&lt;b&gt; &#91;", "a | b")
+LINKS = (
+    "[x](http://a.b)",
+    "![x](http://a.b)",
+    "[x][y]",
+    "<http://a.b>",
+    "<a href=x>y</a>",
+    "http://a.b",
+    "www.a.b",
+    "a@b.c",
+    "`[x](y)`",
+    "\\[x](y)",
+    "&lt;b&gt; &#91;",
+    "a | b",
+)
 
 
 @pytest.mark.parametrize("name", LINKS)
 def test_no_name_becomes_a_link_or_html(tmp_path, name):
     from html import unescape
+
     escaped = escape_markdown(name)
     special = r"(?<!\\)(\\\\)*[\[\]`|]|[<>@]|://|www\.|&(?!amp;|lt;|gt;|#\d+;)"
     assert not re.search(special, escaped), escaped
@@ -499,8 +659,14 @@ def test_no_name_becomes_a_link_or_html(tmp_path, name):
 
 def test_latex_is_a_table_as_in_the_paper(several):
     latex = render.to_latex(of(several, metrics=["micro_f1", "macro_recall"]))
-    for rule in ("toprule", "midrule", "bottomrule", "begin{tabular}{lcccccccc}",
-                 "multicolumn{2}{c}{Cora}", "cmidrule(lr){2-3}"):
+    for rule in (
+        "toprule",
+        "midrule",
+        "bottomrule",
+        "begin{tabular}{lcccccccc}",
+        "multicolumn{2}{c}{Cora}",
+        "cmidrule(lr){2-3}",
+    ):
         assert latex.count(f"\\{rule}") == 1, rule
     rows = [line for line in latex.splitlines() if line.endswith(r"\\")]
     assert len(rows) == 6 and {len(re.findall(r"(?<!\\)&", row)) for row in rows[1:]} == {8}
@@ -538,16 +704,22 @@ def test_a_terminal_has_rules_and_bold(several):
 
 # The command.
 
+
 def test_the_command_as_a_user_types_it(tmp_path, several):
     path = os.pathsep.join([str(SRC), os.environ.get("PYTHONPATH", "")])
     environment = os.environ | {"PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
 
     def run(*words: str) -> subprocess.CompletedProcess:
-        return subprocess.run([sys.executable, "-m", "graphgym_srnc", "compare", *words],
-                              env=environment, capture_output=True, text=True)
+        return subprocess.run(
+            [sys.executable, "-m", "graphgym_srnc", "compare", *words],
+            env=environment,
+            capture_output=True,
+            text=True,
+        )
 
-    done = run(str(several), "--against", "erm", "--metric", "micro_f1", "macro_recall",
-               "--intervals")
+    done = run(
+        str(several), "--against", "erm", "--metric", "micro_f1", "macro_recall", "--intervals"
+    )
     assert done.returncode == 0 and done.stdout.startswith("Micro-F1 on test, %, mean ± std\n")
     assert not done.stderr
     assert "macro recall on test, %, difference to GCN" in done.stdout
@@ -556,8 +728,12 @@ def test_the_command_as_a_user_types_it(tmp_path, several):
 def test_files_and_notes_of_the_command(tmp_path, several, capsys):
     pytest.importorskip("graphgym_srnc.figures.charts")
     found = of(several)
-    for name, expected in (("t.csv", render.to_csv), ("t.md", render.to_markdown),
-                           ("t.tex", render.to_latex), ("t.txt", render.text)):
+    for name, expected in (
+        ("t.csv", render.to_csv),
+        ("t.md", render.to_markdown),
+        ("t.tex", render.to_latex),
+        ("t.txt", render.text),
+    ):
         assert main(["compare", str(several), "--out", str(tmp_path / "out" / name)]) == 0
         assert (tmp_path / "out" / name).read_text() == expected(found)
     assert main(["compare", str(several), "--format", "csv"]) == 0
@@ -572,15 +748,22 @@ def test_files_and_notes_of_the_command(tmp_path, several, capsys):
     assert "note: skipped 1 unreadable" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("words, told", [(["--by", "no.key"], "--by"),
-                                         (["--metric", "nothing"], "--metric"),
-                                         (["--against", "nobody"], "--against"),
-                                         (["--figure", "ranks.doc"], "figure"),
-                                         (["--out", "/dev/null/x.md"], "--out"),
-                                         (["--alpha", "2"], "--alpha"),
-                                         (["--select", "no.key"], "--select"),
-                                         (["--columns", "dataset.name", "--by", "method",
-                                           "--figure", "/dev/null/x.png"], "--figure")])
+@pytest.mark.parametrize(
+    "words, told",
+    [
+        (["--by", "no.key"], "--by"),
+        (["--metric", "nothing"], "--metric"),
+        (["--against", "nobody"], "--against"),
+        (["--figure", "ranks.doc"], "figure"),
+        (["--out", "/dev/null/x.md"], "--out"),
+        (["--alpha", "2"], "--alpha"),
+        (["--select", "no.key"], "--select"),
+        (
+            ["--columns", "dataset.name", "--by", "method", "--figure", "/dev/null/x.png"],
+            "--figure",
+        ),
+    ],
+)
 def test_errors_of_the_command_are_one_line(several, capsys, words, told):
     assert main(["compare", str(several), *words]) == 2
     error = capsys.readouterr().err
@@ -602,9 +785,8 @@ def test_runs_that_mask_the_same_classes_count_once(tmp_path):
     keep(tmp_path, "erm", ours, masked=masked)
     keep(tmp_path, "pgl", theirs, method="pgl", masked=masked)
     found = of(tmp_path, against="pgl", intervals=True)
-    gaps = [np.mean([a - b for a, b, c in zip(ours, theirs, masked) if c == [k]])
-            for k in range(3)]
-    column, = found.columns
+    gaps = [np.mean([a - b for a, b, c in zip(ours, theirs, masked) if c == [k]]) for k in range(3)]
+    (column,) = found.columns
     comparison = found.comparisons["micro_f1", "GCN", column]
     assert comparison.pairs == 3 and comparison.difference == pytest.approx(np.mean(gaps))
     assert comparison.p == pytest.approx(scipy.stats.wilcoxon(gaps).pvalue)
@@ -626,12 +808,21 @@ def test_one_masked_set_for_all_is_no_unit(tmp_path):
 
 # From Python.
 
+
 def test_results_as_a_frame_and_ranks_on_given_axes(several):
     import graphgym_srnc
     from graphgym_srnc import plot
+
     frame = graphgym_srnc.results(several)
-    assert len(frame) == 20 * len(SCORES) and {"experiment", "seed", "method", "task", "split",
-                                               "test_micro_f1", "seconds"} <= {*frame.columns}
+    assert len(frame) == 20 * len(SCORES) and {
+        "experiment",
+        "seed",
+        "method",
+        "task",
+        "split",
+        "test_micro_f1",
+        "seconds",
+    } <= {*frame.columns}
     means = frame[frame.task == "open_set/Cora"].groupby("method").test_micro_f1.mean()
     for method, scores in SCORES.items():
         assert means[method] == pytest.approx(np.mean(scores))

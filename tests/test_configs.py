@@ -1,4 +1,5 @@
 """Every shipped config loads, and its method runs for a moment on a small file of its data set."""
+
 from __future__ import annotations
 
 from importlib import import_module
@@ -23,9 +24,19 @@ from graphgym_srnc.gym.config import not_read
 SCHEMA = schema()
 SMALL = ["train.max_episodes", "1", "gnn.dim_inner", "16", "gnn.att_heads", "2"]
 STANDARD = ["optim.max_epoch", "2", "train.enable_ckpt", "False"]
-IN_MEMORY = {"synthetic": ["synthetic.num_nodes", "500", "synthetic.num_features", "50",
-                           "synthetic.num_val", "50", "synthetic.num_test", "100"],
-             "arxiv_like": ["temporal.scale", "0.01"]}
+IN_MEMORY = {
+    "synthetic": [
+        "synthetic.num_nodes",
+        "500",
+        "synthetic.num_features",
+        "50",
+        "synthetic.num_val",
+        "50",
+        "synthetic.num_test",
+        "100",
+    ],
+    "arxiv_like": ["temporal.scale", "0.01"],
+}
 """Sizes of the graphs that some configs make in memory, by the name of the data set."""
 
 
@@ -59,11 +70,17 @@ def small(name: str) -> list[str]:
     """Overrides that make a config run in a moment."""
     cfg = load_config(name)
     mode = cfg.train.mode
-    steps = [f"{mode}.{option.key}" for option in SCHEMA.get(mode, [])
-             if option.type is int and "steps" in option.key]
-    return [*IN_MEMORY.get(cfg.dataset.name, ()), *SMALL,
-            *(STANDARD if mode == "standard" else ()),
-            *(word for key in steps for word in (key, "2"))]
+    steps = [
+        f"{mode}.{option.key}"
+        for option in SCHEMA.get(mode, [])
+        if option.type is int and "steps" in option.key
+    ]
+    return [
+        *IN_MEMORY.get(cfg.dataset.name, ()),
+        *SMALL,
+        *(STANDARD if mode == "standard" else ()),
+        *(word for key in steps for word in (key, "2")),
+    ]
 
 
 def named(*folders: str) -> list[str]:
@@ -158,10 +175,12 @@ def test_data_list_says_which_raw_files_are_here(published, capsys):
     assert main(["data", "list"]) == 0
     lines = capsys.readouterr().out.splitlines()
     found = {line.partition("  ")[0]: line.split()[-2:] for line in lines}
-    for name, place in (("Planetoid/Cora", "planetoid/Cora/raw"),
-                        ("OGB/ogbn-arxiv", "ogb/ogbn_arxiv/raw"),
-                        ("Amazon/Photo", "amazon/Photo/raw"),
-                        ("cross_graph: acmv9", "citation/acmv9.mat"),
-                        ("ocnnc: dblp-v4", "ocnnc/dblp-v4.mat")):
+    for name, place in (
+        ("Planetoid/Cora", "planetoid/Cora/raw"),
+        ("OGB/ogbn-arxiv", "ogb/ogbn_arxiv/raw"),
+        ("Amazon/Photo", "amazon/Photo/raw"),
+        ("cross_graph: acmv9", "citation/acmv9.mat"),
+        ("ocnnc: dblp-v4", "ocnnc/dblp-v4.mat"),
+    ):
         assert found[name] == ["yes", str(published / place)]
     assert found["WikiCS"] == ["no", str(published / "wikics/raw")]

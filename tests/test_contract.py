@@ -2,6 +2,7 @@
 
 Each pair of a method, a toy task and a backbone is in some case.
 """
+
 from __future__ import annotations
 
 import copy
@@ -27,8 +28,16 @@ from graphgym_srnc.options import OneOf, Range, options
 from graphgym_srnc.task import HIDDEN, ShiftTask
 from graphgym_srnc.train import trainer
 
-SMALL = {"labels_per_class": 5, "num_val": 20, "num_test": 30, "num_nodes": 90, "num_classes": 3,
-         "num_features": 12, "num_unseen": 1, "scale": 0.002}
+SMALL = {
+    "labels_per_class": 5,
+    "num_val": 20,
+    "num_test": 30,
+    "num_nodes": 90,
+    "num_classes": 3,
+    "num_features": 12,
+    "num_unseen": 1,
+    "scale": 0.002,
+}
 """What makes a task small: each shift has those of these options that it knows, or its default
 where that is smaller still."""
 
@@ -43,12 +52,22 @@ VARIANTS = {
 }
 """Options of the toy tasks of a shift, where small options alone are not all there is to try."""
 
-TOYS = {f"{shift}-{variant}": (shift, changes) for shift in shifts.names()
-        for variant, changes in VARIANTS.get(shift, {"small": {}}).items()}
+TOYS = {
+    f"{shift}-{variant}": (shift, changes)
+    for shift in shifts.names()
+    for variant, changes in VARIANTS.get(shift, {"small": {}}).items()
+}
 """Each toy task: its shift, and the options that it has beside the small ones."""
 
-TINY = {"steps": 2, "pretrain_steps": 2, "cluster_source_steps": 2, "cluster_steps": 1,
-        "num_clusters": 40, "samples": 3, "proxy_dim": 8}
+TINY = {
+    "steps": 2,
+    "pretrain_steps": 2,
+    "cluster_source_steps": 2,
+    "cluster_steps": 1,
+    "num_clusters": 40,
+    "samples": 3,
+    "proxy_dim": 8,
+}
 """Options that make a method quick, where it has them, beside those of ``make``."""
 
 CASES = pairwise(methods.names(), list(TOYS), sorted(backbones.BACKBONES))
@@ -71,15 +90,20 @@ def toys(tmp_path_factory) -> dict[str, ShiftTask]:
         np.savez(folder / f"{name}.npz", **graph.to_dict())
     # Of the last class there is no training node.
     node = torch.arange(90)
-    masks = {"train_mask": (node < 30) & (graph.y < 2), "val_mask": (node >= 30) & (node < 50),
-             "test_mask": (node >= 50) & (node < 80)}
+    masks = {
+        "train_mask": (node < 30) & (graph.y < 2),
+        "val_mask": (node >= 30) & (node < 50),
+        "test_mask": (node >= 50) & (node < 80),
+    }
     np.savez(folder / "given.npz", **graph.to_dict(), **masks)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(datasets, "load", lambda *args: clean(make_graph()))
         patch.setattr(ocnnc, "load", lambda name, *args: clean(make_graph(seed=len(name))))
         patch.setattr(ocnnc, "KNOWN", 2)
-        return {toy: shifts.find(shift)(root=str(folder), **small_options(shift) | changes)
-                for toy, (shift, changes) in TOYS.items()}
+        return {
+            toy: shifts.find(shift)(root=str(folder), **small_options(shift) | changes)
+            for toy, (shift, changes) in TOYS.items()
+        }
 
 
 @pytest.fixture
@@ -87,6 +111,7 @@ def started(monkeypatch) -> list[ShiftTask]:
     """The tasks that methods are shown; what has no option for it is trained for few steps."""
     shown = []
     for cls in map(methods.find, methods.names()):
+
         def start(self, task, start=cls.start):
             shown.append(task)
             return start(self, task)
@@ -164,8 +189,9 @@ def check_record(record: trainer.RunRecord, method: Method) -> None:
     """Every episode is there and tells losses, which are numbers."""
     assert len(record.history) == min(2, method.episodes) + 1 > 1
     assert all(episode.losses for episode in record.history)
-    assert all(math.isfinite(value) for episode in record.history
-               for value in episode.losses.values())
+    assert all(
+        math.isfinite(value) for episode in record.history for value in episode.losses.values()
+    )
 
 
 def check_prediction(method: Method, task: ShiftTask, graph: Data) -> None:
@@ -220,8 +246,12 @@ def outside(option) -> list:
         return ["nonesuch"]
     below = [allowed.low - 1] if allowed.low > -math.inf else []
     above = [allowed.high + 1] if allowed.high < math.inf else []
-    at = {"both": [], "left": [allowed.high], "right": [allowed.low],
-          "neither": [allowed.low, allowed.high]}[allowed.closed]
+    at = {
+        "both": [],
+        "left": [allowed.high],
+        "right": [allowed.low],
+        "neither": [allowed.low, allowed.high],
+    }[allowed.closed]
     ends = [value for value in at if math.isfinite(value)]
     return [*below, *above, *ends, math.nan, "nonesuch"]
 

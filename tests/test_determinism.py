@@ -1,4 +1,5 @@
 """The same command gives the same bits, whatever else is run, drawn or written beside it."""
+
 from __future__ import annotations
 
 import json
@@ -10,31 +11,56 @@ from pathlib import Path
 import pytest
 
 SRC = Path(__file__).parent.parent
-TINY = ["synthetic.num_nodes", "300", "synthetic.num_val", "60", "synthetic.num_test", "100",
-        "gnn.dim_inner", "8", "train.max_episodes", "2"]
+TINY = [
+    "synthetic.num_nodes",
+    "300",
+    "synthetic.num_val",
+    "60",
+    "synthetic.num_test",
+    "100",
+    "gnn.dim_inner",
+    "8",
+    "train.max_episodes",
+    "2",
+]
 NUMBERS = ("val", "test", "selected", "fingerprint", "split", "digest")
 
 
 def run(out: Path, *words: str) -> dict[str, dict]:
     """The numbers of each seed after a command in a process of its own."""
     env = os.environ | {"PYTHONPATH": os.pathsep.join([str(SRC), os.environ.get("PYTHONPATH", "")])}
-    command = [sys.executable, "-m", "graphgym_srnc", "run", "--name", "default", "--out-dir",
-               str(out), *words, *TINY]
+    command = [
+        sys.executable,
+        "-m",
+        "graphgym_srnc",
+        "run",
+        "--name",
+        "default",
+        "--out-dir",
+        str(out),
+        *words,
+        *TINY,
+    ]
     done = subprocess.run(command, env=env, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     numbers = {}
     for file in sorted((out / "default").glob("*/result.json")):
         record = json.loads(file.read_text())
-        history = [{key: value for key, value in episode.items() if key != "seconds"}
-                   for episode in record["history"]]
+        history = [
+            {key: value for key, value in episode.items() if key != "seconds"}
+            for episode in record["history"]
+        ]
         numbers[file.parent.name] = {key: record[key] for key in NUMBERS} | {"history": history}
     return numbers
 
 
-@pytest.mark.parametrize("words", [
-    ["train.mode", "srnc", "srnc.pretrain_steps", "10", "srnc.steps", "5", "num_threads", "1"],
-    ["train.mode", "pgl", "pgl.steps", "5", "num_threads", "2"],
-])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["train.mode", "srnc", "srnc.pretrain_steps", "10", "srnc.steps", "5", "num_threads", "1"],
+        ["train.mode", "pgl", "pgl.steps", "5", "num_threads", "2"],
+    ],
+)
 def test_same_command_same_bits(tmp_path, words):
     first = run(tmp_path / "a", "--repeat", "2", *words)
     # Alone, drawn at each episode and without events, the second seed is still the same run.

@@ -3,6 +3,7 @@
 A whole run on the pretended device has to give the CPU's numbers bit for bit, never mix tensors of
 two devices, and never wait for the device within a gradient step.
 """
+
 from __future__ import annotations
 
 import copy
@@ -31,20 +32,30 @@ from graphgym_srnc.task import ShiftTask
 from graphgym_srnc.train import trainer
 
 on_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here")
-BATCHES = [(name, "gcnconv", {"batch_size": 6, "fanout": 3}) for name in methods.names()
-           if methods.find(name).in_batches]
+BATCHES = [
+    (name, "gcnconv", {"batch_size": 6, "fanout": 3})
+    for name in methods.names()
+    if methods.find(name).in_batches
+]
 BATCHES += [("erm", kind, {"batch_size": 6, "fanout": 3}) for kind in BACKBONES]
-MORE = [*(("erm", "gcnconv", {"score": score}) for score in ("max_logit", "energy", "odin")),
-        ("doc", "gcnconv", {"smoothing": 2}),
-        ("openwgl", "gcnconv", {"cut": "mean", "max_edges": 20}),
-        ("a2gnn", "mlp", {"source_hops": 1}), ("pgl", "gcnconv", {"unknown_loss": "uniform"}),
-        ("g2pxy", "gcnconv", {"ratio": 0.1}),
-        ("srgnn", "gcnconv", {"kernel_dim": 3, "kernel_nodes": 4}),
-        ("srnc_plus", "gcnconv", {"missing": 0.0}),
-        ("srnc", "gcnconv", {"source_regularizer": False})]
-FULL = [(*case, shape) for case in [*CASES, *MORE] for shape in SHAPES
-        if "batch_size" not in case[2]
-        and (shape == "open" or case[1:] in (("gcnconv", {}), ("mlp", {"source_hops": 1})))]
+MORE = [
+    *(("erm", "gcnconv", {"score": score}) for score in ("max_logit", "energy", "odin")),
+    ("doc", "gcnconv", {"smoothing": 2}),
+    ("openwgl", "gcnconv", {"cut": "mean", "max_edges": 20}),
+    ("a2gnn", "mlp", {"source_hops": 1}),
+    ("pgl", "gcnconv", {"unknown_loss": "uniform"}),
+    ("g2pxy", "gcnconv", {"ratio": 0.1}),
+    ("srgnn", "gcnconv", {"kernel_dim": 3, "kernel_nodes": 4}),
+    ("srnc_plus", "gcnconv", {"missing": 0.0}),
+    ("srnc", "gcnconv", {"source_regularizer": False}),
+]
+FULL = [
+    (*case, shape)
+    for case in [*CASES, *MORE]
+    for shape in SHAPES
+    if "batch_size" not in case[2]
+    and (shape == "open" or case[1:] in (("gcnconv", {}), ("mlp", {"source_hops": 1})))
+]
 
 train_infomax = dgi.train_infomax
 
@@ -76,7 +87,8 @@ def watched(monkeypatch) -> Callable[[Pretend], None]:
             return losses()
 
         handle = optimizer.register_step_post_hook(
-            lambda *args: setattr(modes[-1], "noting", False))
+            lambda *args: setattr(modes[-1], "noting", False)
+        )
         try:
             return original(model, optimizer, begun, steps, **until)
         finally:
@@ -92,8 +104,9 @@ def new(name: str, kind: str, options: dict[str, Any]) -> Method:
     return make(name, kind, hidden=4, **some(methods.find(name), TINY | {"rounds": 1}) | options)
 
 
-def whole_run(name: str, kind: str, options: dict[str, Any],
-              task: ShiftTask) -> tuple[dict[str, Any], list[torch.Tensor]]:
+def whole_run(
+    name: str, kind: str, options: dict[str, Any], task: ShiftTask
+) -> tuple[dict[str, Any], list[torch.Tensor]]:
     """The record of a run, and its weights with the scores of all target nodes."""
     method = new(name, kind, options)
     record = trainer.fit(method, task, seed=3)
@@ -102,8 +115,9 @@ def whole_run(name: str, kind: str, options: dict[str, Any],
     return bare(record), [tensor.cpu() for tensor in tensors]
 
 
-def check_same(name: str, kind: str, options: dict[str, Any], shape: str,
-               watched: Callable | None = None) -> list[str]:
+def check_same(
+    name: str, kind: str, options: dict[str, Any], shape: str, watched: Callable | None = None
+) -> list[str]:
     """A run on the pretended device is that on the CPU; gives what made it wait within steps."""
     task = make_task(**SHAPES[shape])
     record, tensors = whole_run(name, kind, options, task)
@@ -180,12 +194,19 @@ def test_the_pretended_device_sees_what_it_is_for(watched):
             trainer.fit(method, make_task().to(device()), seed=0)
         return [text.partition(",")[0] for text in mode.waits]
 
-    sins = {"_local_scalar_dense": lambda y: float(y.sum()), "index": lambda y: 0 * y[y == 1].sum(),
-            "nonzero": lambda y: len(y.nonzero()), "_to_copy": lambda y: 0 * y.cpu().sum(),
-            "_unique2": lambda y: len(y.unique()), "bincount": lambda y: 0 * y.bincount().sum()}
+    sins = {
+        "_local_scalar_dense": lambda y: float(y.sum()),
+        "index": lambda y: 0 * y[y == 1].sum(),
+        "nonzero": lambda y: len(y.nonzero()),
+        "_to_copy": lambda y: 0 * y.cpu().sum(),
+        "_unique2": lambda y: len(y.unique()),
+        "bincount": lambda y: 0 * y.bincount().sum(),
+    }
     assert run(lambda y: 0.0, *sins.values()) == list(sins)
-    moved = [lambda y: 0 * y[torch.arange(2)].sum(),
-             lambda y: 0 * torch.arange(2).to(y.device).sum()]
+    moved = [
+        lambda y: 0 * y[torch.arange(2)].sum(),
+        lambda y: 0 * torch.arange(2).to(y.device).sum(),
+    ]
     assert run(lambda y: 0.0, *moved) == ["index", "_to_copy"]
     assert run(lambda y: 0.0, lambda y: 1.0 if (y == 1).any() else 0.0) == ["_local_scalar_dense"]
     for mixed in (lambda y: (y + torch.arange(len(y))).sum(), lambda y: torch.zeros(9)[y].sum()):
@@ -240,8 +261,9 @@ def check_features(task: ShiftTask) -> bool:
 @pytest.mark.parametrize("name", ["srnc", "doc", "strurw"])
 def test_an_estimator_trains_where_its_data_lie(name):
     graph = make_graph()
-    graph.train_mask, graph.val_mask, graph.test_mask = (torch.arange(90) // 30 == k
-                                                         for k in range(3))
+    graph.train_mask, graph.val_mask, graph.test_mask = (
+        torch.arange(90) // 30 == k for k in range(3)
+    )
     bare_graph = Data(x=graph.x, edge_index=graph.edge_index)
     options = some(methods.find(name), {"steps": 2, "pretrain_steps": 2, "num_clusters": 8})
     estimator = getattr(graphgym_srnc, methods.find(name).__name__)
@@ -258,10 +280,28 @@ def test_an_estimator_trains_where_its_data_lie(name):
     assert one.scores_ == two.scores_
 
 
-SMALL = ["synthetic.num_nodes", "200", "synthetic.num_val", "40", "synthetic.num_test", "80",
-         "synthetic.num_features", "40", "synthetic.num_classes", "5", "gnn.dim_inner", "4",
-         "train.max_episodes", "1", "srnc.pretrain_steps", "3",
-         "srnc.steps", "3", "train.mode", "srnc"]
+SMALL = [
+    "synthetic.num_nodes",
+    "200",
+    "synthetic.num_val",
+    "40",
+    "synthetic.num_test",
+    "80",
+    "synthetic.num_features",
+    "40",
+    "synthetic.num_classes",
+    "5",
+    "gnn.dim_inner",
+    "4",
+    "train.max_episodes",
+    "1",
+    "srnc.pretrain_steps",
+    "3",
+    "srnc.steps",
+    "3",
+    "train.mode",
+    "srnc",
+]
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -269,27 +309,40 @@ def test_a_stored_run_with_all_its_extras(gym, unchanged_globals, tmp_path, monk
     """Events, pictures, checkpoint and model of a run on the device are those of the CPU."""
     from graphgym_srnc.runs import model
     from graphgym_srnc.runs import run as runs
+
     results = []
     for name in ("here", "there"):
         cfg = gym.load_config(None, [*SMALL, "train.checkpoint", "1", "out_dir", str(tmp_path)])
         place = runs.experiment(cfg, name)
         with pretended():
-            monkeypatch.setattr(runs, "device", lambda cfg, name=name: torch.device("cpu")
-                                if name == "here" else device())
+            monkeypatch.setattr(
+                runs,
+                "device",
+                lambda cfg, name=name: torch.device("cpu") if name == "here" else device(),
+            )
             results.append(runs.run(cfg, 0, place, extras=runs.Extras(figures=name == "there")))
         assert store.read_result(place.path / "0") is not None
-    assert all(results[0][key] == results[1][key]
-               for key in ("val", "test", "verdict", "labels", "split", "params"))
+    assert all(
+        results[0][key] == results[1][key]
+        for key in ("val", "test", "verdict", "labels", "split", "params")
+    )
     one, two = (model.load(tmp_path / name) for name in ("here", "there"))
     graph = one.task().target
     assert torch.equal(one.predict(graph).posterior, two.predict(graph).posterior)
 
 
-@pytest.mark.parametrize("words, waits", [
-    (["gnn.layer_type", "ginconv"], set()),
-    (["gnn.layer_type", "sageconv", "gnn.batchnorm", "true"], set()),
-    # PyG looks for self-loops by a mask in each step.
-    (["gnn.layer_type", "gcnconv", "gnn.batchnorm", "true"], {"index, gym/encoder.py, forward"})])
+@pytest.mark.parametrize(
+    "words, waits",
+    [
+        (["gnn.layer_type", "ginconv"], set()),
+        (["gnn.layer_type", "sageconv", "gnn.batchnorm", "true"], set()),
+        # PyG looks for self-loops by a mask in each step.
+        (
+            ["gnn.layer_type", "gcnconv", "gnn.batchnorm", "true"],
+            {"index, gym/encoder.py, forward"},
+        ),
+    ],
+)
 def test_layers_of_graphgym(gym, watched, words, waits):
     usual = ["train.mode", "erm", "erm.steps", "3", "gnn.dim_inner", "4"]
     cfg, task, records = gym.load_config(None, [*usual, *words]), make_task(), []
@@ -304,6 +357,7 @@ def test_layers_of_graphgym(gym, watched, words, waits):
 def test_cuda_is_refused_in_one_line_where_there_is_none(gym, tmp_path, monkeypatch):
     from graphgym_srnc.gym import build
     from graphgym_srnc.runs import run as runs
+
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     monkeypatch.setattr(runs, "build_task", None)  # before any work
     cfg = gym.load_config(None, [*SMALL, "accelerator", "cuda", "out_dir", str(tmp_path)])
@@ -315,8 +369,7 @@ def test_cuda_is_refused_in_one_line_where_there_is_none(gym, tmp_path, monkeypa
         assert build.device(cfg) == torch.device("cpu")
 
 
-LONG = {"steps": 60, "pretrain_steps": 60,
-        "num_clusters": 8}
+LONG = {"steps": 60, "pretrain_steps": 60, "num_clusters": 8}
 
 
 @on_cuda
@@ -331,17 +384,27 @@ def test_a_step_on_cuda_is_that_of_the_cpu(kind):
         method.ready()
         method.eval()
         method.losses()["source"].backward()
-        grads = [parameter.grad.cpu() for parameter in method.parameters()
-                 if parameter.grad is not None]
+        grads = [
+            parameter.grad.cpu() for parameter in method.parameters() if parameter.grad is not None
+        ]
         found.append([method.predict(task.target).cpu(), *grads])
     for one, other in zip(*found, strict=True):
         torch.testing.assert_close(other, one, rtol=1e-3, atol=1e-4)
 
 
 @on_cuda
-@pytest.mark.parametrize("name, kind, options", [
-    *((name, "gcnconv", {"weight": 0.1} if name == "srgnn" else {}) for name in methods.names()),
-    *(("erm", kind, {}) for kind in BACKBONES), *BATCHES], ids=ids)
+@pytest.mark.parametrize(
+    "name, kind, options",
+    [
+        *(
+            (name, "gcnconv", {"weight": 0.1} if name == "srgnn" else {})
+            for name in methods.names()
+        ),
+        *(("erm", kind, {}) for kind in BACKBONES),
+        *BATCHES,
+    ],
+    ids=ids,
+)
 def test_scores_on_cuda_are_those_of_the_cpu(name, kind, options):
     """Draws are others, so scores are only alike.
 
@@ -351,8 +414,10 @@ def test_scores_on_cuda_are_those_of_the_cpu(name, kind, options):
     open_set = has_unknown and kind == "gcnconv" and not options
     for shape in SHAPES if open_set else ["close"]:
         scores = []
-        for task in (make_task(**SHAPES[shape]),
-                     make_task(**SHAPES[shape]).to(torch.device("cuda", 0))):
+        for task in (
+            make_task(**SHAPES[shape]),
+            make_task(**SHAPES[shape]).to(torch.device("cuda", 0)),
+        ):
             method = make(name, kind, hidden=16, **some(methods.find(name), LONG) | options)
             scores.append(trainer.fit(method, task, seed=3).test["micro_f1"])
             assert all(value.device == task.device for value in method.state_dict().values())
@@ -368,8 +433,9 @@ def test_the_sparse_product_on_cuda():
     product = sparse.Sparse(matrix, "cuda") @ there
     torch.testing.assert_close(product.cpu(), wanted @ dense, rtol=1e-5, atol=1e-5)
     product.square().sum().backward()
-    torch.testing.assert_close(there.grad.cpu(), 2 * wanted.T @ (wanted @ dense), rtol=1e-4,
-                               atol=1e-4)
+    torch.testing.assert_close(
+        there.grad.cpu(), 2 * wanted.T @ (wanted @ dense), rtol=1e-4, atol=1e-4
+    )
 
 
 @on_cuda

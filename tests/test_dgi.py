@@ -1,4 +1,5 @@
 """Deep Graph Infomax against PyG's, and what its embedding is good for."""
+
 from __future__ import annotations
 
 import pytest
@@ -21,7 +22,8 @@ def blocks(share: float = 1.0, size: int = 60) -> Data:
     y = torch.arange(3).repeat_interleave(size)
     edges = stochastic_blockmodel_graph([size] * 3, torch.full((3, 3), 0.01) + 0.29 * torch.eye(3))
     x = (torch.rand(len(y), 30) < share).float() * (
-        torch.rand(len(y), 30) + 2 * (torch.arange(30) % 3 == y[:, None]))
+        torch.rand(len(y), 30) + 2 * (torch.arange(30) % 3 == y[:, None])
+    )
     return Data(x=x, edge_index=edges, y=y)
 
 
@@ -42,10 +44,15 @@ def test_equals_pyg(share):
         def forward(self, x: torch.Tensor, edge_index: torch.Tensor) -> torch.Tensor:
             return self.act(self.conv(x, edge_index))
 
-    theirs = DeepGraphInfomax(16, Encoder(), lambda z, *_: z.mean(0).sigmoid(),
-                              lambda x, edge_index: (x[permutation], edge_index))
-    theirs.encoder.load_state_dict({"conv.lin.weight": model.weight.T, "conv.bias": model.bias,
-                                    "act.weight": model.slope})
+    theirs = DeepGraphInfomax(
+        16,
+        Encoder(),
+        lambda z, *_: z.mean(0).sigmoid(),
+        lambda x, edge_index: (x[permutation], edge_index),
+    )
+    theirs.encoder.load_state_dict(
+        {"conv.lin.weight": model.weight.T, "conv.bias": model.bias, "act.weight": model.slope}
+    )
     theirs.weight.data.copy_(model.discriminator.data)
     z, corrupted, summary = theirs(data.x, data.edge_index)
     assert torch.allclose(model(graph), z, atol=1e-5)
@@ -53,8 +60,12 @@ def test_equals_pyg(share):
     assert loss.item() == pytest.approx(expected.item(), abs=1e-5)
     loss.backward()
     expected.backward()
-    pairs = {"weight": theirs.encoder.conv.lin.weight.grad.T, "bias": theirs.encoder.conv.bias.grad,
-             "slope": theirs.encoder.act.weight.grad, "discriminator": theirs.weight.grad}
+    pairs = {
+        "weight": theirs.encoder.conv.lin.weight.grad.T,
+        "bias": theirs.encoder.conv.bias.grad,
+        "slope": theirs.encoder.act.weight.grad,
+        "discriminator": theirs.weight.grad,
+    }
     for name, gradient in pairs.items():
         assert torch.allclose(getattr(model, name).grad, gradient, atol=1e-5), name
 
@@ -90,8 +101,9 @@ def test_training_is_seeded_stops_early_and_keeps_the_best(monkeypatch):
     assert not model.training
 
 
-@pytest.mark.parametrize("changes", [{"hidden": 0}, {"steps": 0}, {"patience": 0}, {"lr": 0.0},
-                                     {"lr": float("nan")}])
+@pytest.mark.parametrize(
+    "changes", [{"hidden": 0}, {"steps": 0}, {"patience": 0}, {"lr": 0.0}, {"lr": float("nan")}]
+)
 def test_bad_values_are_named(changes):
     with pytest.raises(InputError, match=f"dgi.{next(iter(changes))}"):
         train_infomax(Graph(blocks()), **changes)

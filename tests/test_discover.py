@@ -1,4 +1,5 @@
 """Discovery of new classes: figures against other libraries, named clusters, page and command."""
+
 from __future__ import annotations
 
 import csv
@@ -48,9 +49,11 @@ def planted(classes: int = 6, per_class: int = 50, features: int = 60, seed: int
     edges = np.argwhere(np.triu(rng.random_sample(chance.shape) < chance, 1)).T
     own = np.arange(features) // (features // classes) == y[:, None]
     x = rng.random_sample(own.shape) < np.where(own, 0.35, 0.04)
-    return Data(x=torch.from_numpy(x).float(),
-                edge_index=torch.from_numpy(np.concatenate([edges, edges[::-1]], 1)),
-                y=torch.from_numpy(y))
+    return Data(
+        x=torch.from_numpy(x).float(),
+        edge_index=torch.from_numpy(np.concatenate([edges, edges[::-1]], 1)),
+        y=torch.from_numpy(y),
+    )
 
 
 def posterior_of(graph: Data, known: int = 3, sure: float = 0.9) -> torch.Tensor:
@@ -124,11 +127,13 @@ def test_dense_features_are_no_words(graph):
     assert torch.isfinite(topics(other, 4)).all()
 
 
-@pytest.mark.parametrize("x", [torch.ones(40, 8), torch.zeros(40, 8), torch.eye(40),
-                               torch.rand(40, 300).round()])
+@pytest.mark.parametrize(
+    "x", [torch.ones(40, 8), torch.zeros(40, 8), torch.eye(40), torch.rand(40, 300).round()]
+)
 def test_odd_features(x):
-    graph = Data(x=x, edge_index=torch.randint(0, 40, (2, 60),
-                                               generator=torch.Generator().manual_seed(0)))
+    graph = Data(
+        x=x, edge_index=torch.randint(0, 40, (2, 60), generator=torch.Generator().manual_seed(0))
+    )
     p = torch.full((40, 4), 0.1, dtype=torch.double)
     p = p.scatter(1, (torch.arange(40) % 4)[:, None], 0.7)
     found = clusters.find(graph, p, 5)
@@ -190,8 +195,9 @@ def test_eigengaps_are_those_of_a_dense_matrix(graph):
     assert nx.is_connected(nx.from_numpy_array(dense))
     scale = 1 / np.sqrt(dense.sum(1) + dense.sum(1).mean())
     values = np.linalg.eigvalsh(scale[:, None] * dense * scale)[::-1]
-    np.testing.assert_allclose(evidence.eigengaps(adjacency, 8), values[:8] - values[1:9],
-                               atol=1e-8)
+    np.testing.assert_allclose(
+        evidence.eigengaps(adjacency, 8), values[:8] - values[1:9], atol=1e-8
+    )
     assert len(evidence.eigengaps(sp.csr_array((3, 3)), 8)) == 0
 
 
@@ -208,8 +214,10 @@ def test_log_odds_by_hand():
 def test_words_that_set_blocks_apart(graph):
     for x in (graph.x.numpy(), sp.csr_array(graph.x.numpy())):
         columns = words.distinguishing(x, graph.y.numpy(), 8)
-        assert all({column // 10 for column, _ in columns[k]} == {k} and len(columns[k]) == 8
-                   for k in range(6))
+        assert all(
+            {column // 10 for column, _ in columns[k]} == {k} and len(columns[k]) == 8
+            for k in range(6)
+        )
     dense = graph.x.numpy() - 0.5 + 0.1 * np.random.RandomState(0).randn(*graph.x.shape)
     columns = words.distinguishing(dense, graph.y.numpy(), 8)
     assert all({column // 10 for column, _ in columns[k]} == {k} for k in range(6))
@@ -230,8 +238,9 @@ def test_scores_by_hand(graph, found):
     nodes = torch.arange(graph.num_nodes)[5:]
     rated = scores.rate(found, graph.y, graph.y >= 3, nodes)
     newness = {found.index(cluster): cluster.newness for cluster in [*found.known, *found.new]}
-    wanted = average_precision_score((graph.y >= 3)[nodes],
-                                     [newness[k] for k in found.cluster[nodes].tolist()])
+    wanted = average_precision_score(
+        (graph.y >= 3)[nodes], [newness[k] for k in found.cluster[nodes].tolist()]
+    )
     assert rated["ap_nodes"] == pytest.approx(wanted) and rated["ap_clusters"] == 1
     assert rated["consistency"] == 1
     assert rated["acc"] > 0.85 and rated["unseen_nmi"] > 0.6
@@ -257,14 +266,16 @@ class Reader(HTMLParser):
 
 
 def test_page_is_whole_and_escaped(graph, found):
-    names = Names(None, [f"{NASTY} {i}" for i in range(graph.num_nodes)],
-                  [f"{NASTY}{i}" for i in range(60)])
+    names = Names(
+        None, [f"{NASTY} {i}" for i in range(graph.num_nodes)], [f"{NASTY}{i}" for i in range(60)]
+    )
     rows = table.rows(found, graph, [NASTY] * 3, names, 4)
     p = posterior_of(graph)
     curves = evidence.gather(graph, p, found.state)
     every_node = map.data(found, p, [NASTY] * 3, names, {1: NASTY})
-    html = page.render(NASTY, rows, found, curves, pictures.pictures(found, curves), every_node,
-                       [NASTY] * 3, NASTY)
+    html = page.render(
+        NASTY, rows, found, curves, pictures.pictures(found, curves), every_node, [NASTY] * 3, NASTY
+    )
     read = Reader(html)
     assert not {"link", "iframe", "a"} & {tag for tag, _ in read.tags}
     assert html.count("<script") == 2 and "<script>alert" not in html
@@ -280,15 +291,20 @@ def test_page_is_whole_and_escaped(graph, found):
 
 
 def test_csv_starts_no_formula(graph, found):
-    rows = table.rows(found, graph, ["=1+1", "b", "c"],
-                      Names(None, ["@x"] * graph.num_nodes, ["=2"] * 60), 3)
+    rows = table.rows(
+        found, graph, ["=1+1", "b", "c"], Names(None, ["@x"] * graph.num_nodes, ["=2"] * 60), 3
+    )
     lines = list(csv.DictReader(table.to_csv(rows).splitlines()))
-    assert all(row[key][:1] not in "=@" for row in lines
-               for key in ("words", "typical_nodes", "nearest_known_classes"))
+    assert all(
+        row[key][:1] not in "=@"
+        for row in lines
+        for key in ("words", "typical_nodes", "nearest_known_classes")
+    )
 
 
-@pytest.mark.parametrize("given", ["9=a", "0=a", "x=a", "1", "1=", "1=7", "1=unknown", "1=a\x07b",
-                                   "1=" + "a" * 101])
+@pytest.mark.parametrize(
+    "given", ["9=a", "0=a", "x=a", "1", "1=", "1=7", "1=unknown", "1=a\x07b", "1=" + "a" * 101]
+)
 def test_bad_names(given):
     with pytest.raises(InputError, match="--name"):
         feedback.parse_names([given], 3)
@@ -298,6 +314,7 @@ def test_bad_names(given):
 
 def test_named_clusters_are_classes_of_the_next_run(graph, found, tmp_path):
     from graphgym_srnc import shifts
+
     order = torch.randperm(graph.num_nodes, generator=torch.Generator().manual_seed(0))
     y = graph.y.clamp(max=3)
     train = torch.cat([order[y[order] == k][:5] for k in range(3)])
@@ -357,19 +374,41 @@ def test_a_cluster_without_sure_nodes(graph, found):
 def command(*words: str, cwd: Path) -> subprocess.CompletedProcess:
     path = os.pathsep.join([str(SRC), os.environ.get("PYTHONPATH", "")])
     environment = os.environ | {"PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
-    return subprocess.run([sys.executable, "-m", "graphgym_srnc", *words], cwd=cwd, env=environment,
-                          capture_output=True, text=True)
+    return subprocess.run(
+        [sys.executable, "-m", "graphgym_srnc", *words],
+        cwd=cwd,
+        env=environment,
+        capture_output=True,
+        text=True,
+    )
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory) -> Path:
     """A small finished run of open-set shift, made as a user makes it."""
     folder = tmp_path_factory.mktemp("run")
-    done = command("run", "--name", "one", "--no-figures", "--no-tensorboard",
-                   "synthetic.num_nodes", "400", "synthetic.num_classes", "5",
-                   "synthetic.num_val", "80", "synthetic.num_test", "120",
-                   "synthetic.num_features", "100", "gnn.dim_inner", "16",
-                   "train.max_episodes", "2", cwd=folder)
+    done = command(
+        "run",
+        "--name",
+        "one",
+        "--no-figures",
+        "--no-tensorboard",
+        "synthetic.num_nodes",
+        "400",
+        "synthetic.num_classes",
+        "5",
+        "synthetic.num_val",
+        "80",
+        "synthetic.num_test",
+        "120",
+        "synthetic.num_features",
+        "100",
+        "gnn.dim_inner",
+        "16",
+        "train.max_episodes",
+        "2",
+        cwd=folder,
+    )
     assert done.returncode == 0, done.stderr
     assert "graphgym-srnc discover results/one --out discovery.html" in done.stdout
     return folder
@@ -378,23 +417,49 @@ def run(tmp_path_factory) -> Path:
 def test_from_a_run_to_the_next_one(run):
     (run / "texts.txt").write_text("".join(f"{NASTY} {i}\n" for i in range(400)))
     (run / "words.txt").write_text("".join(f"word{i}\n" for i in range(100)))
-    done = command("discover", "results/one", "--texts", "texts.txt", "--words", "words.txt",
-                   "--clusters", "5", "--evaluate", "--out", "page.html", "--csv", "table.csv",
-                   "--figures", "pictures", "--name", "1=new things", "--labels-out", "labels",
-                   "--nodes-per-class", "6", cwd=run)
+    done = command(
+        "discover",
+        "results/one",
+        "--texts",
+        "texts.txt",
+        "--words",
+        "words.txt",
+        "--clusters",
+        "5",
+        "--evaluate",
+        "--out",
+        "page.html",
+        "--csv",
+        "table.csv",
+        "--figures",
+        "pictures",
+        "--name",
+        "1=new things",
+        "--labels-out",
+        "labels",
+        "--nodes-per-class",
+        "6",
+        cwd=run,
+    )
     assert done.returncode == 0, done.stderr
     assert "Warning" not in done.stderr
-    for text in ("conductance", "suggested number", "average precision of the ranking",
-                 "wrote labels"):
+    for text in (
+        "conductance",
+        "suggested number",
+        "average precision of the ranking",
+        "wrote labels",
+    ):
         assert text in done.stdout
     assert "word" in done.stdout and NASTY in done.stdout
     html = (run / "page.html").read_text()
     from graphgym_srnc.cli.discover import OWN
+
     assert OWN in html[:1000]
     assert html.count("<script") == 2 and "word" in html and "new things" in html
     assert {path.name for path in (run / "pictures").iterdir()} == {"map.png", "evidence.png"}
     assert len(list(csv.reader((run / "table.csv").open()))) == 3
     from graphgym_srnc import shifts
+
     task = shifts.find("file")(path=str(run / "labels"))
     assert "new things" in task.class_names and task.num_known == 4 and task.open_set
 
@@ -402,8 +467,20 @@ def test_from_a_run_to_the_next_one(run):
 def test_a_table_of_all_nodes(graph, found):
     p, named = posterior_of(graph), Names([f"n{i}" for i in range(300)], ["text"] * 300, None)
     columns = nodes.table(found, p, ["a", "b", "c"], named, {1: "new art"}, False)
-    assert list(columns) == ["node", "id", "text", "x", "y", "neighbors", "class", "p_unknown",
-                             "cluster", "cluster_name", "newness", "typical"]
+    assert list(columns) == [
+        "node",
+        "id",
+        "text",
+        "x",
+        "y",
+        "neighbors",
+        "class",
+        "p_unknown",
+        "cluster",
+        "cluster_name",
+        "newness",
+        "typical",
+    ]
     new = found.new[0]
     assert {columns["cluster"][node] for node in new.nodes.tolist()} == {1}
     assert columns["cluster"].count(1) == len(new.nodes) == columns["cluster_name"].count("new art")
@@ -424,7 +501,7 @@ def test_neighbors_in_blocks_and_of_nodes_at_one_place(monkeypatch):
     for own, row in enumerate(nodes.neighbors(state, False)):
         far = np.delete(np.linalg.norm(state - state[own], axis=1), own)
         assert own not in row["ids"] and len({*row["ids"]}) == nodes.NEIGHBORS
-        assert row["distances"] == pytest.approx(np.sort(far)[:nodes.NEIGHBORS], abs=1e-3)
+        assert row["distances"] == pytest.approx(np.sort(far)[: nodes.NEIGHBORS], abs=1e-3)
 
 
 def test_places_of_nodes_that_are_not_drawn(graph, found, monkeypatch):
@@ -444,16 +521,19 @@ def test_places_of_nodes_that_are_not_drawn(graph, found, monkeypatch):
 
 def test_names_of_clusters_stay(run, monkeypatch, unchanged_globals, capsys):
     from graphgym_srnc.cli.main import main
+
     monkeypatch.chdir(run)
     words = ["discover", "results/one", "--clusters", "5"]
     assert main([*words, "--name", "2==cmd", "--nodes", "first.csv"]) == 0
     told = capsys.readouterr().out
     assert "cluster 2, =cmd:" in told and "--name=1=NAME" in told and "--labels-out NEXT" in told
-    assert main([*words, "--before", "first.csv", "--nodes", "second.csv", "--out",
-                 "named.html"]) == 0
+    assert (
+        main([*words, "--before", "first.csv", "--nodes", "second.csv", "--out", "named.html"]) == 0
+    )
     first, second = (list(csv.DictReader(open(name))) for name in ("first.csv", "second.csv"))
     assert first == second and {row["cluster_name"] for row in first if row["cluster"] == "2"} == {
-        "'=cmd"}
+        "'=cmd"
+    }
     html = (run / "named.html").read_text()
     assert "Cluster 2, &#39;=cmd" in html and "Name the clusters" in html
 
@@ -464,8 +544,9 @@ def test_names_of_clusters_stay(run, monkeypatch, unchanged_globals, capsys):
 
 
 def test_the_next_graph_tells_how_its_features_were_made(graph, found, tmp_path):
-    labels = feedback.labels(found, {1: "new"}, ["a", "b", "c"], {"train": torch.arange(9)},
-                             graph.y.clamp(max=3))
+    labels = feedback.labels(
+        found, {1: "new"}, ["a", "b", "c"], {"train": torch.arange(9)}, graph.y.clamp(max=3)
+    )
     (tmp_path / "old").mkdir()
     (tmp_path / "old/recipe.json").write_text('{"text": {"columns": ["title"]}}')
     feedback.write(tmp_path / "new", graph, labels, source=tmp_path / "old")
@@ -476,6 +557,7 @@ def test_the_next_graph_tells_how_its_features_were_made(graph, found, tmp_path)
 
 def test_another_graph_without_labels(run, capsys, monkeypatch, unchanged_globals):
     from graphgym_srnc.cli.main import main
+
     monkeypatch.chdir(run)
     graph = planted(4, 30, features=100)
     torch.save(Data(x=graph.x, edge_index=graph.edge_index), run / "other.pt")
@@ -485,18 +567,24 @@ def test_another_graph_without_labels(run, capsys, monkeypatch, unchanged_global
     assert "suggested" in printed.out if code == 0 else "no node as unknown" in printed.err
 
 
-@pytest.mark.parametrize("words, named", [
-    (["nowhere"], "RUN"), (["results/one", "--clusters", "2"], "--clusters"),
-    (["results/one", "--texts", "words.txt"], "--texts"),
-    (["results/one", "--labels-out", "new"], "--labels-out"),
-    (["results/one", "--nodes", "nodes.txt"], "--nodes"),
-    (["results/one", "--before", "words.txt"], "--before"),
-    (["results/one", "--out", "nowhere/page.html"], "--out"),
-    (["results/one", "--top", "0"], "--top"),
-    (["results/one", "--name", "99=a", "--labels-out", "new"], "--name"),
-    (["results/one", "--figures", "words.txt"], "--figures")])
+@pytest.mark.parametrize(
+    "words, named",
+    [
+        (["nowhere"], "RUN"),
+        (["results/one", "--clusters", "2"], "--clusters"),
+        (["results/one", "--texts", "words.txt"], "--texts"),
+        (["results/one", "--labels-out", "new"], "--labels-out"),
+        (["results/one", "--nodes", "nodes.txt"], "--nodes"),
+        (["results/one", "--before", "words.txt"], "--before"),
+        (["results/one", "--out", "nowhere/page.html"], "--out"),
+        (["results/one", "--top", "0"], "--top"),
+        (["results/one", "--name", "99=a", "--labels-out", "new"], "--name"),
+        (["results/one", "--figures", "words.txt"], "--figures"),
+    ],
+)
 def test_bad_input_in_one_line(run, words, named, capsys, monkeypatch, unchanged_globals):
     from graphgym_srnc.cli.main import main
+
     monkeypatch.chdir(run)
     (run / "words.txt").write_text("word\n" * 100)
     before = set(run.rglob("*"))

@@ -1,4 +1,5 @@
 """The documentation stays short and plain, and the code that it names exists."""
+
 from __future__ import annotations
 
 import argparse
@@ -20,11 +21,19 @@ LONG = ("docs/research/", "docs/results/")
 COLUMNS, README_WORDS, PAGE_WORDS, ALL_WORDS = 100, 900, 3000, 28_000
 
 BANNED = {
-    "of one's own": "your own", "anew": "again", "to be distrusted": "say what to do",
-    "is worth its line": "say what it gains", "mend(?:s|ed)?": "fix", "rooms?": "package, module",
-    "witness(?:es)?": "evidence, score", "level with": "no significant difference",
-    "by turns": "alternately", "the cut": "unknown-class threshold", "lessons": "pseudo-labels",
-    "is ahead on": "outperforms", "decisions that teach": "pseudo-labels",
+    "of one's own": "your own",
+    "anew": "again",
+    "to be distrusted": "say what to do",
+    "is worth its line": "say what it gains",
+    "mend(?:s|ed)?": "fix",
+    "rooms?": "package, module",
+    "witness(?:es)?": "evidence, score",
+    "level with": "no significant difference",
+    "by turns": "alternately",
+    "the cut": "unknown-class threshold",
+    "lessons": "pseudo-labels",
+    "is ahead on": "outperforms",
+    "decisions that teach": "pseudo-labels",
 }
 """Expressions that a reader has to decode, and what to write instead."""
 
@@ -50,8 +59,14 @@ def prose(path: Path) -> Iterator[tuple[int, str]]:
             is_code = not is_code
         is_made = (is_made or line.startswith("<!-- table of")) and "<!-- end of" not in line
         is_formula ^= line.count("$$") % 2 == 1
-        if not (is_code or is_made or is_formula or "$$" in line
-                or line.lstrip().startswith(("|", "```", "<")) or line.startswith("    ")):
+        if not (
+            is_code
+            or is_made
+            or is_formula
+            or "$$" in line
+            or line.lstrip().startswith(("|", "```", "<"))
+            or line.startswith("    ")
+        ):
             yield number, line
 
 
@@ -64,8 +79,12 @@ def quoted(path: Path) -> set[str]:
 @cache
 def source() -> str:
     """The text of all code."""
-    files = [file for folder in ("graphgym_srnc", "benchmarks", "tests")
-             for file in sorted((ROOT / folder).rglob("*.py")) if file != Path(__file__)]
+    files = [
+        file
+        for folder in ("graphgym_srnc", "benchmarks", "tests")
+        for file in sorted((ROOT / folder).rglob("*.py"))
+        if file != Path(__file__)
+    ]
     return "\n".join(file.read_text(encoding="utf-8") for file in files)
 
 
@@ -99,9 +118,14 @@ def is_dotted(name: str) -> bool:
 def is_file(name: str) -> bool:
     """Whether a path, or the end of one, is there; ``*`` and ``<name>`` stand for anything."""
     pattern = re.sub(r"<[^>]*>|\{[^}]*\}", "*", name.split("::")[0].split(" ")[0].rstrip("/"))
-    return (pattern in ELSEWHERE or any(ROOT.glob(pattern))
-            or any(any((ROOT / folder).glob(f"**/{pattern}"))
-                   for folder in ("graphgym_srnc", "benchmarks", "tests", "docs")))
+    return (
+        pattern in ELSEWHERE
+        or any(ROOT.glob(pattern))
+        or any(
+            any((ROOT / folder).glob(f"**/{pattern}"))
+            for folder in ("graphgym_srnc", "benchmarks", "tests", "docs")
+        )
+    )
 
 
 def is_there(text: str) -> bool:
@@ -128,8 +152,9 @@ def test_a_page_is_short_and_its_lines_are(page):
 
 
 def test_the_documentation_as_a_whole_is_short():
-    count = {relative(page): words(page) for page in PAGES[1:]
-             if not relative(page).startswith(LONG)}
+    count = {
+        relative(page): words(page) for page in PAGES[1:] if not relative(page).startswith(LONG)
+    }
     assert sum(count.values()) <= ALL_WORDS, count
 
 
@@ -141,23 +166,39 @@ def test_what_a_page_names_is_there(page):
 
 
 def test_a_name_that_is_gone_is_noticed():
-    for text in ("graphgym_srnc.nothing", "graphgym_srnc.train.trainer.gone", "gone/trainer.py",
-                 "tests/test_gone*.py", "gone_with_it(x)", "docs/gone.md"):
+    for text in (
+        "graphgym_srnc.nothing",
+        "graphgym_srnc.train.trainer.gone",
+        "gone/trainer.py",
+        "tests/test_gone*.py",
+        "gone_with_it(x)",
+        "docs/gone.md",
+    ):
         assert not is_there(text), text
-    for text in ("graphgym_srnc.api.stubs", "graphgym_srnc.train.trainer.fit", "train/trainer.py",
-                 "tests/test_losses*.py", "trainer.fit(method, task)", "some words"):
+    for text in (
+        "graphgym_srnc.api.stubs",
+        "graphgym_srnc.train.trainer.fit",
+        "train/trainer.py",
+        "tests/test_losses*.py",
+        "trainer.fit(method, task)",
+        "some words",
+    ):
         assert is_there(text), text
 
 
 def banned(text: str) -> dict[str, str]:
     """Expressions that a text should not have, and what to write instead."""
     text = " ".join(text.split())
-    return {found[0]: better for phrase, better in BANNED.items()
-            if (found := re.search(rf"\b{phrase}\b", text, re.I))}
+    return {
+        found[0]: better
+        for phrase, better in BANNED.items()
+        if (found := re.search(rf"\b{phrase}\b", text, re.I))
+    }
 
 
-@pytest.mark.parametrize("page", [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"],
-                         ids=relative)
+@pytest.mark.parametrize(
+    "page", [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"], ids=relative
+)
 def test_a_page_is_in_plain_words(page):
     found = banned(page.read_text(encoding="utf-8"))
     assert not found
@@ -179,6 +220,9 @@ def test_help_is_in_plain_words(parser):
 
 
 def test_the_meaning_of_options_is_in_plain_words(gym):
-    found = {f"{block}.{option.key}": banned(option.doc) for block, entries in gym.schema().items()
-             for option in entries}
+    found = {
+        f"{block}.{option.key}": banned(option.doc)
+        for block, entries in gym.schema().items()
+        for option in entries
+    }
     assert not {key: phrases for key, phrases in found.items() if phrases}

@@ -3,6 +3,7 @@
 A page's commands run in their order, in one empty folder, as a user would type them. Public data
 sets are small graphs made in memory, training is short, and of ``--repeat`` runs there is one.
 """
+
 from __future__ import annotations
 
 import re
@@ -21,14 +22,27 @@ from graphgym_srnc.data.cleaning import clean
 from graphgym_srnc.own import example
 
 ROOT = Path(__file__).parents[1]
-PAGES = ["README.md", "CONTRIBUTING.md",
-         *sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md"))]
-PROGRAMS = ("graphgym-srnc", "python", "pip", "tensorboard", "torchrun", "ray", "sbatch", "mkdocs",
-            "ruff", "embedding-atlas")
+PAGES = [
+    "README.md",
+    "CONTRIBUTING.md",
+    *sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md")),
+]
+PROGRAMS = (
+    "graphgym-srnc",
+    "python",
+    "pip",
+    "tensorboard",
+    "torchrun",
+    "ray",
+    "sbatch",
+    "mkdocs",
+    "ruff",
+    "embedding-atlas",
+)
 
 ELSEWHERE = {
     "docs/tutorials/own-graph.md": "test_tutorials.py; test_tables.py and test_readme.py run the"
-                                   " blocks that need files of a user",
+    " blocks that need files of a user",
     "docs/tutorials/method.md": "test_tutorials.py",
     "docs/tutorials/paper.md": "test_tutorials.py, but for the block of the open-set table",
 }
@@ -38,8 +52,10 @@ REAL = "hundreds of runs on downloaded graphs; docs/tutorials/paper.md rehearses
 INSTALL = "installs packages; .ci/run does it in an empty environment"
 CLUSTER = "needs several machines; tests/test_ray.py starts a cluster of one"
 NOT_RUN = {
-    "pip install": INSTALL, "python -m venv": INSTALL,
-    "python -m pytest": "the tests themselves", "ruff check": ".ci/run does",
+    "pip install": INSTALL,
+    "python -m venv": INSTALL,
+    "python -m pytest": "the tests themselves",
+    "ruff check": ".ci/run does",
     "graphgym-srnc grid --grid grids/open_set --repeat 10 --jobs 2": REAL,
     "graphgym-srnc compare results/default_grid_open_set": REAL,
     "graphgym-srnc report results/default_grid_open_set": REAL,
@@ -47,24 +63,42 @@ NOT_RUN = {
     "graphgym-srnc report results/my_grid": "of that grid; tests/test_report_html.py",
     "graphgym-srnc tune": "hours on the citation networks; tests/test_tune.py runs it",
     "graphgym-srnc grid --grid results/citation-erm_tune/tuned.txt": "what tune leaves, see there",
-    "ray start": CLUSTER, "graphgym-srnc grid --executor ray": CLUSTER, "sbatch": CLUSTER,
+    "ray start": CLUSTER,
+    "graphgym-srnc grid --executor ray": CLUSTER,
+    "sbatch": CLUSTER,
     "torchrun": "starts processes; tests/test_parallel.py does",
     "tensorboard": "a server; tests/test_tensorboard.py reads the events as it does",
     "embedding-atlas": "another project's program; tests/test_discover.py checks the columns",
 }
 """The beginning of each command that is not run, and the reason."""
 
-FIRST = {page: ["graphgym-srnc run"] for page in ("docs/how-to/reports.md",
-                                                  "docs/reference/results-folder.md")}
+FIRST = {
+    page: ["graphgym-srnc run"]
+    for page in ("docs/how-to/reports.md", "docs/reference/results-folder.md")
+}
 """What must have happened before a page's first command."""
 
-SHORT = ["--no-figures", "--no-tensorboard", "gnn.dim_inner", "8", "train.max_episodes", "1",
-         "srnc_plus.steps", "50",
-         *(word for method in ("srnc", "pgl", "iid", "erm")
-           for word in (f"{method}.steps", "5")),
-         *(word for key in ("srnc.pretrain_steps", "srnc.cluster_steps", "srnc_plus.fit_steps",
-                            "srnc_plus.cluster_steps")
-           for word in (key, "5"))]
+SHORT = [
+    "--no-figures",
+    "--no-tensorboard",
+    "gnn.dim_inner",
+    "8",
+    "train.max_episodes",
+    "1",
+    "srnc_plus.steps",
+    "50",
+    *(word for method in ("srnc", "pgl", "iid", "erm") for word in (f"{method}.steps", "5")),
+    *(
+        word
+        for key in (
+            "srnc.pretrain_steps",
+            "srnc.cluster_steps",
+            "srnc_plus.fit_steps",
+            "srnc_plus.cluster_steps",
+        )
+        for word in (key, "5")
+    ),
+]
 """Words that make a run short, and change no folder's name."""
 
 
@@ -72,11 +106,15 @@ def commands(page: str) -> list[str]:
     """The commands in a page's blocks, fenced or indented, each on one line without its comment."""
     text = (ROOT / page).read_text(encoding="utf-8").replace("\\\n", " ")
     fenced = re.findall(r"^```(?:bash|console)\n(.*?)^```$", text, re.M | re.S)
-    indented = re.findall(r"^ {4}(?=\w)(.+)$", re.sub(r"^```.*?^```$", "", text, flags=re.M | re.S),
-                          re.M)
+    indented = re.findall(
+        r"^ {4}(?=\w)(.+)$", re.sub(r"^```.*?^```$", "", text, flags=re.M | re.S), re.M
+    )
     lines = [*"".join(fenced).splitlines(), *indented]
-    parts = [" ".join(part.split()) for line in lines
-             for part in re.split(r" # |  #|&&", line)[:1 if "&&" not in line else None]]
+    parts = [
+        " ".join(part.split())
+        for line in lines
+        for part in re.split(r" # |  #|&&", line)[: 1 if "&&" not in line else None]
+    ]
     return [part for part in parts if part.partition(" ")[0] in PROGRAMS]
 
 
@@ -100,15 +138,25 @@ def prepared(gym, tmp_path, monkeypatch):
     build = shifts.find("synthetic")
 
     def graph(seed: int, classes: int = 7) -> Data:
-        made = build(num_nodes=260, num_classes=classes, num_unseen=0, num_features=60, num_val=20,
-                     num_test=30, labels_per_class=5, homophily=0.9, split_seed=seed).target
+        made = build(
+            num_nodes=260,
+            num_classes=classes,
+            num_unseen=0,
+            num_features=60,
+            num_val=20,
+            num_test=30,
+            labels_per_class=5,
+            homophily=0.9,
+            split_seed=seed,
+        ).target
         graph = clean(Data(x=made.x, edge_index=made.edge_index, y=made.y_true))
         graph.num_two = 0
         return graph
 
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(datasets, "load",
-                        lambda name, root="": graph(0, {"PubMed": 3}.get(name, 7)))
+    monkeypatch.setattr(
+        datasets, "load", lambda name, root="": graph(0, {"PubMed": 3}.get(name, 7))
+    )
     monkeypatch.setattr(citation, "load", lambda name, *_: graph(len(name)))
     example.write(tmp_path / "demo", num_nodes=300, labelled=0.3)
     for table in ("nodes.csv", "edges.csv"):
@@ -138,13 +186,24 @@ def shortened(words: list[str]) -> list[str]:
 
 def test_the_metric_on_the_page_for_graphgym(gym, tmp_path):
     page = (ROOT / "docs/how-to/graphgym.md").read_text(encoding="utf-8")
-    code, = re.findall(r"^```python\n(from torch_geometric.*?)^```$", page, re.M | re.S)
+    (code,) = re.findall(r"^```python\n(from torch_geometric.*?)^```$", page, re.M | re.S)
     exec(code, {})
-    keys, = re.findall(r"^```yaml\n(.*?)^```$", page, re.M | re.S)
+    (keys,) = re.findall(r"^```yaml\n(.*?)^```$", page, re.M | re.S)
     (tmp_path / "sure.yaml").write_text(keys)
-    small = ["synthetic.num_nodes", "300", "synthetic.num_features", "40", "train.mode", "erm",
-             "erm.rounds", "2", "erm.steps", "5",
-             "gnn.dim_inner", "8"]
+    small = [
+        "synthetic.num_nodes",
+        "300",
+        "synthetic.num_features",
+        "40",
+        "train.mode",
+        "erm",
+        "erm.rounds",
+        "2",
+        "erm.steps",
+        "5",
+        "gnn.dim_inner",
+        "8",
+    ]
     cfg = gym.load_config(tmp_path / "sure.yaml", small)
     _, record = gym.fit(cfg, gym.build_task(cfg))
     found = [episode.val["sure_and_right"] for episode in record.history]
@@ -154,8 +213,9 @@ def test_the_metric_on_the_page_for_graphgym(gym, tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("page", [page for page in PAGES
-                                  if page not in ELSEWHERE and commands(page)])
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if page not in ELSEWHERE and commands(page)]
+)
 def test_every_command_runs_or_has_a_reason(page, prepared):
     for command in FIRST.get(page, []) + commands(page):
         if reason(command):

@@ -1,4 +1,5 @@
 """Sorted numbers of edges against PyG's sets of pairs and SciPy's matrices, on random graphs."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -25,7 +26,7 @@ def pairs(seed: int) -> tuple[torch.Tensor, int]:
     return found.int() if seed % 2 else found, nodes
 
 
-@pytest.mark.parametrize("chunk", [3, 2 ** 20])
+@pytest.mark.parametrize("chunk", [3, 2**20])
 @pytest.mark.parametrize("seed", range(30))
 def test_edges_are_those_of_pyg_and_scipy(seed, chunk, monkeypatch):
     monkeypatch.setattr(edges, "CHUNK", chunk)
@@ -36,17 +37,22 @@ def test_edges_are_those_of_pyg_and_scipy(seed, chunk, monkeypatch):
     both = to_undirected(single, num_nodes=nodes)
     number, found = edges.undirected(given.numpy(), nodes)
     assert np.array_equal(number, (both[0] * nodes + both[1]).numpy())
-    assert found == {"self_loops": int(loops.sum()),
-                     "duplicates": int((~loops).sum()) - single.size(1),
-                     "one_way": both.size(1) - single.size(1)}
+    assert found == {
+        "self_loops": int(loops.sum()),
+        "duplicates": int((~loops).sum()) - single.size(1),
+        "one_way": both.size(1) - single.size(1),
+    }
     if len(number):
         data = clean(Data(x=torch.ones(nodes, 1), edge_index=given, y=torch.zeros(nodes)))
         assert torch.equal(data.edge_index, both) and data.cleaned == found
-    whole = sp.coo_array((np.ones(both.size(1), dtype=np.float32), tuple(both.numpy())),
-                         shape=(nodes, nodes)).tocsr()
+    whole = sp.coo_array(
+        (np.ones(both.size(1), dtype=np.float32), tuple(both.numpy())), shape=(nodes, nodes)
+    ).tocsr()
     raw = Graph(Data(x=torch.ones(nodes, 1), edge_index=given), "none").adjacency("raw").matrix
-    assert all(np.array_equal(getattr(raw, part), getattr(whole, part))
-               for part in ("data", "indices", "indptr"))
+    assert all(
+        np.array_equal(getattr(raw, part), getattr(whole, part))
+        for part in ("data", "indices", "indptr")
+    )
     assert raw.indices.dtype == raw.indptr.dtype == np.int32 and raw.has_canonical_format
     assert torch.equal(given, kept)
 

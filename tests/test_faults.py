@@ -3,6 +3,7 @@
 A scenario is done once with its file operations counted, and then again with a fault at each of
 them. ``GRAPHGYM_SRNC_FUZZ`` tries all of them, else a sample is tried.
 """
+
 from __future__ import annotations
 
 import builtins
@@ -30,8 +31,10 @@ from graphgym_srnc.cli.main import main
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.settings import digest
 
-pytestmark = [pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system"),
-              pytest.mark.usefixtures("gym", "unchanged_globals")]
+pytestmark = [
+    pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system"),
+    pytest.mark.usefixtures("gym", "unchanged_globals"),
+]
 
 SAMPLE = 0 if os.environ.get("GRAPHGYM_SRNC_FUZZ") else 19
 """Faults a scenario; 0 = every one."""
@@ -40,9 +43,26 @@ ERRORS = (errno.ENOSPC, errno.EACCES, errno.EIO)
 SIGNALS = (signal.SIGKILL, signal.SIGTERM)
 FIGURES: Counter[str] = Counter()
 
-TINY = ["synthetic.num_nodes", "90", "synthetic.num_val", "20", "synthetic.num_test", "30",
-        "synthetic.labels_per_class", "3", "synthetic.num_features", "20", "gnn.dim_inner", "4",
-        "train.mode", "erm", "erm.steps", "1", "erm.rounds", "1"]
+TINY = [
+    "synthetic.num_nodes",
+    "90",
+    "synthetic.num_val",
+    "20",
+    "synthetic.num_test",
+    "30",
+    "synthetic.labels_per_class",
+    "3",
+    "synthetic.num_features",
+    "20",
+    "gnn.dim_inner",
+    "4",
+    "train.mode",
+    "erm",
+    "erm.steps",
+    "1",
+    "erm.rounds",
+    "1",
+]
 
 
 class Fault(NamedTuple):
@@ -65,8 +85,9 @@ class File:
 
     def write(self, content: Any) -> int:
         def half() -> None:
-            self.file.write(content[:len(content) // 2])
+            self.file.write(content[: len(content) // 2])
             self.file.flush()
+
         self.step(half)
         return self.file.write(content)
 
@@ -113,6 +134,7 @@ def faulty(root: Path, fault: Fault | None) -> Iterator[list[str]]:
             if name == "fsync" or inside(path, options):
                 step(name)
             return function(path, *rest, **options)
+
         return wrapped
 
     def opened(function: Callable) -> Callable:
@@ -121,6 +143,7 @@ def faulty(root: Path, fault: Fault | None) -> Iterator[list[str]]:
                 return function(path, mode, *rest, **options)
             step("open")
             return File(function(path, mode, *rest, **options), lambda half: step("write", half))
+
         return wrapped
 
     with pytest.MonkeyPatch.context() as patch:
@@ -133,8 +156,12 @@ def faulty(root: Path, fault: Fault | None) -> Iterator[list[str]]:
 
 def faults(count: int, kinds: tuple[int, ...], seed: str) -> list[Fault]:
     """Every fault at every operation, or a sample of them."""
-    every = [Fault(number, kind, lasting) for number in range(1, count + 1) for kind in kinds
-             for lasting in ((False,) if kind in SIGNALS else (False, True))]
+    every = [
+        Fault(number, kind, lasting)
+        for number in range(1, count + 1)
+        for kind in kinds
+        for lasting in ((False,) if kind in SIGNALS else (False, True))
+    ]
     return random.Random(seed).sample(every, SAMPLE) if 0 < SAMPLE < len(every) else every
 
 
@@ -178,6 +205,7 @@ def losing(fault: Fault) -> Iterator[None]:
 
 
 # ---- the store alone ----
+
 
 def stored(seed: int) -> dict:
     return result_of([0.5, 0.7 + seed / 100])
@@ -267,13 +295,23 @@ def test_overwriting_leaves_the_old_result_or_the_new_one_or_none_that_is_half(t
 
 # ---- whole commands ----
 
+
 def run(root: Path) -> int:
     return main(["run", "--repeat", "2", "--resume", "--out-dir", str(root / "out"), *RUN])
 
 
 def grid(root: Path) -> int:
-    return main(["grid", "--grid", str(root / "grid.txt"), "--resume", "--out-dir",
-                 str(root / "out"), *GRID])
+    return main(
+        [
+            "grid",
+            "--grid",
+            str(root / "grid.txt"),
+            "--resume",
+            "--out-dir",
+            str(root / "out"),
+            *GRID,
+        ]
+    )
 
 
 RUN = ["--name", "default", "--no-figures", "--no-tensorboard", *TINY, "train.checkpoint", "1"]
@@ -296,8 +334,11 @@ def begun(name: str, root: Path) -> Path:
 def found(root: Path) -> dict[str, Any]:
     """The finished runs in folders that are not hidden."""
     runs = {str(path.parent.relative_to(root)): path.parent for path in root.rglob("result.json")}
-    return {name: record(run) for name, run in sorted(runs.items())
-            if store.read_result(run) is not None and "/." not in f"/{name}"}
+    return {
+        name: record(run)
+        for name, run in sorted(runs.items())
+        if store.read_result(run) is not None and "/." not in f"/{name}"
+    }
 
 
 @pytest.mark.usefixtures("inline")
@@ -338,7 +379,7 @@ def test_a_clock_that_jumps_changes_nothing(tmp_path, monkeypatch, jump):
     """By a year at each look, within a run and between two of them."""
     assert run(begun("run", tmp_path / "still")) == 0
     root, now = begun("run", tmp_path / "jumps"), time.time()
-    ticks = iter(range(10 ** 9))
+    ticks = iter(range(10**9))
     with monkeypatch.context() as patch:
         patch.setattr(time, "time", lambda: now + (next(ticks) % 2) * jump)
         patch.setattr(time, "time_ns", lambda: int((now + (next(ticks) % 2) * jump) * 1e9))

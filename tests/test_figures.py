@@ -1,4 +1,5 @@
 """Figures show the numbers they were given, in every format, with nothing over anything else."""
+
 from __future__ import annotations
 
 import io
@@ -21,9 +22,23 @@ from graphgym_srnc.figures import charts, curves, embedding, shift, style
 from graphgym_srnc.report import overview
 from tests.conftest import make_task
 
-METHODS = ["SRNC+ (without missing labels)", "srnc", "pgl", "g2pxy", "doc",
-           "openwgl with a long name, longer than any other", "erm", "dann", "cmd", "mmd", "coral",
-           "srgnn", "strurw", "a2gnn", "iid"]
+METHODS = [
+    "SRNC+ (without missing labels)",
+    "srnc",
+    "pgl",
+    "g2pxy",
+    "doc",
+    "openwgl with a long name, longer than any other",
+    "erm",
+    "dann",
+    "cmd",
+    "mmd",
+    "coral",
+    "srgnn",
+    "strurw",
+    "a2gnn",
+    "iid",
+]
 
 
 def texts(figure: Figure) -> list[str]:
@@ -50,8 +65,14 @@ def each_figure() -> dict[str, Figure]:
     return {
         "confusion": charts.confusion_figure(rng.integers(0, 9, (3, 3)), names, "$"),
         "scores": charts.scores_figure(
-            {"Cora": {"a": charts.Mean(70.0, 69.0, 71.0, 68.0), "b": charts.Mean(60.0)},
-             "CiteSeer": {"b": charts.Mean(50.0)}}, ["a", "b"], "Micro-F1, %", {"b"}),
+            {
+                "Cora": {"a": charts.Mean(70.0, 69.0, 71.0, 68.0), "b": charts.Mean(60.0)},
+                "CiteSeer": {"b": charts.Mean(50.0)},
+            },
+            ["a", "b"],
+            "Micro-F1, %",
+            {"b"},
+        ),
         "label_shift": shift.label_shift_figure(shares, names),
         "critical_difference": charts.critical_difference_figure(ranks(4), 1.5, [METHODS[:2]]),
         "embedding": embedding.embedding_figure(points, clusters, label, names, unseen=[2]),
@@ -77,8 +98,12 @@ def test_every_figure_is_saved_as_png_and_pdf(tmp_path):
 
 def test_equal_figures_are_equal_files(tmp_path):
     for kind in style.UNDATED:
-        first, second = (style.save(charts.critical_difference_figure(ranks(3), 1.5, []),
-                                    tmp_path / f"{turn}.{kind}") for turn in "ab")
+        first, second = (
+            style.save(
+                charts.critical_difference_figure(ranks(3), 1.5, []), tmp_path / f"{turn}.{kind}"
+            )
+            for turn in "ab"
+        )
         assert first.read_bytes() == second.read_bytes()
     with pytest.raises(InputError, match=r"\.png, \.pdf, \.svg"):
         style.save(charts.critical_difference_figure(ranks(3), 1.5, []), tmp_path / "figure.jpeg")
@@ -86,14 +111,16 @@ def test_equal_figures_are_equal_files(tmp_path):
 
 def test_no_window_and_no_pyplot():
     for path in Path(charts.__file__).parent.glob("*.py"):
-        assert not re.search(r"(?m)^\s*(import|from)\b.*pyplot",
-                             path.read_text(encoding="utf-8")), path
+        assert not re.search(
+            r"(?m)^\s*(import|from)\b.*pyplot", path.read_text(encoding="utf-8")
+        ), path
 
 
 def test_scores_stand_at_their_means_in_bars_of_their_intervals():
     means = {"a": charts.Mean(70.0, 69.0, 71.5, 68.0), "b": charts.Mean(60.0)}
-    figure = charts.scores_figure({"Cora": means, "CiteSeer": {"b": charts.Mean(50.0)}},
-                                  ["a", "b"], "Micro-F1, %")
+    figure = charts.scores_figure(
+        {"Cora": means, "CiteSeer": {"b": charts.Mean(50.0)}}, ["a", "b"], "Micro-F1, %"
+    )
     cora, citeseer = figure.axes[:2]
     drawn = [tuple(line.get_xdata()) for line in cora.get_lines()]
     assert drawn[:3] == [(69.0, 71.5), (70.0,), (68.0,)] and drawn[4] == (60.0,)
@@ -120,8 +147,15 @@ def test_label_shift_bars_are_shares():
     widths = [[bar.get_width() for bar in bars] for bars in axes.containers]
     assert widths == [pytest.approx([75, 25, 0]), pytest.approx([10, 20, 70]), [0, 0, 0]]
     assert [bool(bar.get_hatch()) for bar in axes.containers[1]] == [False, False, True]
-    assert {"training nodes (8)", "target nodes (100)", "Cora", "share of nodes (%)", "a", "b",
-            "c"} <= set(texts(figure))
+    assert {
+        "training nodes (8)",
+        "target nodes (100)",
+        "Cora",
+        "share of nodes (%)",
+        "a",
+        "b",
+        "c",
+    } <= set(texts(figure))
     # The first class stands on top, and bars of a class do not overlap.
     assert axes.get_ylim()[0] > axes.get_ylim()[1]
     for bars in zip(*axes.containers):
@@ -134,16 +168,23 @@ def test_label_shift_of_tasks():
     figure = shift.figure(describe(task))
     counts = describe(task)["labels"]
     total = sum(count["target"] for count in counts.values())
-    assert ([bar.get_width() for bar in figure.axes[0].containers[1]]
-            == pytest.approx([100 * c["target"] / total for c in counts.values()]))
-    figure = shift.label_shift_figure({"labelled training nodes": [1, 2],
-                                       **{f"target {n}: temporal/arxiv_like/2019-2020": [1, 2]
-                                          for n in range(3)}}, ["a", "b"])
+    assert [bar.get_width() for bar in figure.axes[0].containers[1]] == pytest.approx(
+        [100 * c["target"] / total for c in counts.values()]
+    )
+    figure = shift.label_shift_figure(
+        {
+            "labelled training nodes": [1, 2],
+            **{f"target {n}: temporal/arxiv_like/2019-2020": [1, 2] for n in range(3)},
+        },
+        ["a", "b"],
+    )
     style.encode(figure)
     box = figure.legends[0].get_window_extent(FigureCanvasAgg(figure).get_renderer())
     assert figure.bbox.x0 <= box.x0 and box.x1 <= figure.bbox.x1
-    assert (len(shift.figure(describe(task),
-                             describe(make_task(two_graphs=True))).axes[0].containers) == 3)
+    assert (
+        len(shift.figure(describe(task), describe(make_task(two_graphs=True))).axes[0].containers)
+        == 3
+    )
 
 
 def test_known_classes_have_their_own_numbers():
@@ -157,29 +198,40 @@ def test_known_classes_have_their_own_numbers():
 def test_critical_difference_is_readable(size, cd):
     own = ranks(size)
     order = sorted(own, key=own.get)
-    figure = charts.critical_difference_figure(own, cd, [order[:2], order[1:4], order[-1:]],
-                                               "Open-set shift")
+    figure = charts.critical_difference_figure(
+        own, cd, [order[:2], order[1:4], order[-1:]], "Open-set shift"
+    )
     style.encode(figure)
     shown = texts(figure)
     assert f"CD = {cd:.2f}" in shown and "Open-set shift" in shown
     assert "mean rank (1 = best)" in shown
     for name, rank in own.items():
         assert sum(f"{rank:.2f}" in text and name[:30] in text for text in shown) == 1
-    bars = [line for line in figure.axes[0].get_lines()
-            if to_hex(line.get_color()) == style.PALETTE[5].lower()]
+    bars = [
+        line
+        for line in figure.axes[0].get_lines()
+        if to_hex(line.get_color()) == style.PALETTE[5].lower()
+    ]
     assert len(bars) == (1 if size == 2 else 2)
     for bar, clique in zip(bars, (order[:2], order[1:4])):
         assert bar.get_xdata()[0] < own[clique[0]] < own[clique[-1]] < bar.get_xdata()[1]
     levels = {bar.get_ydata()[0] for bar in bars}
     assert len(levels) == len(bars), "bars that touch lie on two levels"
     renderer = FigureCanvasAgg(figure).get_renderer()
-    boxes = {text.get_text(): text.get_window_extent(renderer)
-             for text in figure.findobj(matplotlib.text.Text) if text.get_visible()
-             and text.get_text().strip()}
+    boxes = {
+        text.get_text(): text.get_window_extent(renderer)
+        for text in figure.findobj(matplotlib.text.Text)
+        if text.get_visible() and text.get_text().strip()
+    }
     for (one, box), (other, second) in itertools.combinations(boxes.items(), 2):
         assert not box.overlaps(second), f"{one!r} lies over {other!r}"
-    assert all(figure.bbox.x0 <= box.x0 and box.x1 <= figure.bbox.x1 and figure.bbox.y0 <= box.y0
-               and box.y1 <= figure.bbox.y1 for box in boxes.values())
+    assert all(
+        figure.bbox.x0 <= box.x0
+        and box.x1 <= figure.bbox.x1
+        and figure.bbox.y0 <= box.y0
+        and box.y1 <= figure.bbox.y1
+        for box in boxes.values()
+    )
 
 
 def test_critical_difference_puts_the_best_on_the_left_and_needs_no_cd():
@@ -190,8 +242,10 @@ def test_critical_difference_puts_the_best_on_the_left_and_needs_no_cd():
 
 
 def test_sensitivity_draws_means_and_bands():
-    swept = {"srnc": curve([4, 7, 16], [70, 80, 75], 2),
-             "srnc (gatconv)": curve([4, 16], [60, 61], 1)}
+    swept = {
+        "srnc": curve([4, 7, 16], [70, 80, 75], 2),
+        "srnc (gatconv)": curve([4, 16], [60, 61], 1),
+    }
     figure = curves.sensitivity_figure(swept, "srnc.num_clusters", "test Micro-F1 (%)", "Cora")
     axes = figure.axes[0]
     for (x, mean, low, high), line, area in zip(swept.values(), axes.get_lines(), axes.collections):
@@ -201,23 +255,32 @@ def test_sensitivity_draws_means_and_bands():
         assert to_hex(area.get_facecolor()[0]) == line.get_color().lower()
     assert axes.get_xscale() == "linear"
     assert [label.get_text() for label in axes.get_xticklabels()] == ["4", "7", "16"]
-    assert {"srnc", "srnc (gatconv)", "srnc.num_clusters", "test Micro-F1 (%)",
-            "Cora"} <= set(texts(figure))
-    for values, scale in (([0.001, 0.1, 1], "log"), ([0, 0.001, 1], "symlog"),
-                          ([-1, 0.01, 1], "linear")):
-        axes = curves.sensitivity_figure({"srnc": curve(values, [1, 2, 3], 1)}, "srnc.alpha",
-                                         "").axes[0]
+    assert {"srnc", "srnc (gatconv)", "srnc.num_clusters", "test Micro-F1 (%)", "Cora"} <= set(
+        texts(figure)
+    )
+    for values, scale in (
+        ([0.001, 0.1, 1], "log"),
+        ([0, 0.001, 1], "symlog"),
+        ([-1, 0.01, 1], "linear"),
+    ):
+        axes = curves.sensitivity_figure(
+            {"srnc": curve(values, [1, 2, 3], 1)}, "srnc.alpha", ""
+        ).axes[0]
         assert axes.get_xscale() == scale
-        assert ([label.get_text() for label in axes.get_xticklabels()]
-                == [f"{value:g}" for value in values])
+        assert [label.get_text() for label in axes.get_xticklabels()] == [
+            f"{value:g}" for value in values
+        ]
 
 
 def test_a_method_has_one_colour_in_all_panels():
     lines = {name: curve(range(30), range(30), 1) for name in METHODS}
-    figure = curves.curves_figure({"validation": lines, "test": dict(reversed(lines.items()))},
-                                  "Micro-F1 (%)", "Cora")
-    left, right = ([(line.get_color(), line.get_linestyle()) for line in axes.get_lines()]
-                   for axes in figure.axes)
+    figure = curves.curves_figure(
+        {"validation": lines, "test": dict(reversed(lines.items()))}, "Micro-F1 (%)", "Cora"
+    )
+    left, right = (
+        [(line.get_color(), line.get_linestyle()) for line in axes.get_lines()]
+        for axes in figure.axes
+    )
     assert left == right[::-1] and len(set(left)) == len(METHODS)
     assert len(figure.legends[0].get_texts()) == len(METHODS)
     assert {"validation", "test", "episode"} <= set(texts(figure))
@@ -236,8 +299,9 @@ def test_maps_keep_groups_apart():
     for how in embedding.MAPS:
         flat = embedding.map_2d(points, how)
         assert flat.shape == (60, 2) and np.array_equal(flat, embedding.map_2d(points, how))
-        assert (abs(flat[:30].mean(0) - flat[30:].mean(0)).max()
-                > 2 * max(flat[:30, 0].std(), flat[30:, 0].std()))
+        assert abs(flat[:30].mean(0) - flat[30:].mean(0)).max() > 2 * max(
+            flat[:30, 0].std(), flat[30:, 0].std()
+        )
     assert embedding.map_2d(points[:, :1]).shape == (60, 2)
     with pytest.raises(InputError, match="pca, tsne"):
         embedding.map_2d(points, "umap")
@@ -246,27 +310,47 @@ def test_maps_keep_groups_apart():
 
 def test_clusters_take_the_colour_of_their_class():
     label = np.repeat([0, 1, 2], 20)
-    figure = embedding.embedding_figure(np.zeros((60, 2)), np.repeat([7, 9, 4], 20), label,
-                                        ["a", "b", "c"])
+    figure = embedding.embedding_figure(
+        np.zeros((60, 2)), np.repeat([7, 9, 4], 20), label, ["a", "b", "c"]
+    )
     legends = [[text.get_text() for text in axes.get_legend().get_texts()] for axes in figure.axes]
     assert legends == [["cluster 7", "cluster 9", "cluster 4"], ["a", "b", "c"]]
-    figure = embedding.embedding_figure(np.zeros((60, 2)), label, label, ["a", "b", "c"],
-                                        unseen=[2], predicted=["a", "b", "unknown"])
-    assert ([axes.get_title() for axes in figure.axes]
-            == ["by prediction", "by class (× = unseen in training)"])
-    assert ([text.get_text() for text in figure.axes[0].get_legend().get_texts()]
-            == ["a", "b", "unknown"])
-    many = embedding.embedding_figure(np.zeros((60, 2)), np.arange(60), np.arange(60) % 30,
-                                      [f"class {i}" for i in range(30)])
+    figure = embedding.embedding_figure(
+        np.zeros((60, 2)),
+        label,
+        label,
+        ["a", "b", "c"],
+        unseen=[2],
+        predicted=["a", "b", "unknown"],
+    )
+    assert [axes.get_title() for axes in figure.axes] == [
+        "by prediction",
+        "by class (× = unseen in training)",
+    ]
+    assert [text.get_text() for text in figure.axes[0].get_legend().get_texts()] == [
+        "a",
+        "b",
+        "unknown",
+    ]
+    many = embedding.embedding_figure(
+        np.zeros((60, 2)), np.arange(60), np.arange(60) % 30, [f"class {i}" for i in range(30)]
+    )
     assert many.axes[1].get_legend().get_texts()[-1].get_text() == "and 6 more"
-    assert (embedding.majority(np.array([5, 5, 5, 9, 9]), np.array([1, 1, 0, 2, 2])).tolist()
-            == [1, 1, 1, 2, 2])
+    assert embedding.majority(np.array([5, 5, 5, 9, 9]), np.array([1, 1, 0, 2, 2])).tolist() == [
+        1,
+        1,
+        1,
+        2,
+        2,
+    ]
 
 
 def test_episodes_stand_side_by_side():
     rng = np.random.default_rng(0)
-    maps = {model: {number: (rng.normal(size=(40, 2)), rng.integers(0, 2, 40))
-                    for number in range(8)} for model in ("classifier", "cluster_gnn")}
+    maps = {
+        model: {number: (rng.normal(size=(40, 2)), rng.integers(0, 2, 40)) for number in range(8)}
+        for model in ("classifier", "cluster_gnn")
+    }
     del maps["cluster_gnn"][0]
     figure = embedding.episodes_figure(maps, ["a", "b", "unknown"], "Cora", selected=7)
     panels = np.reshape(figure.axes, (2, embedding.MAX_COLUMNS))
@@ -280,43 +364,77 @@ def test_episodes_stand_side_by_side():
     drawn = panels[0, -1].collections[0]
     places = drawn.get_offsets().tolist()
     colour = {tuple(place): to_hex(face) for place, face in zip(places, drawn.get_facecolors())}
-    assert ([colour[tuple(place)] for place in points.tolist()]
-            == [style.PALETTE[index].lower() for index in group])
+    assert [colour[tuple(place)] for place in points.tolist()] == [
+        style.PALETTE[index].lower() for index in group
+    ]
 
 
 def result(config: dict, seed: int, score: float, length: int = 3) -> dict:
-    history = [{"number": n, "losses": {}, "train": {"micro_f1": 1.0}, "val": {"micro_f1": score},
-                "test": {"micro_f1": score + 0.01 * n}, "seconds": 0.1} for n in range(length)]
-    config = {"seed": seed, "out_dir": str(seed), "dataset": {"format": "synthetic", "name": "toy"},
-              **config}
-    return {"method": config["train"]["mode"], "backbone": config["gnn"]["layer_type"],
-            "task": "synthetic/open_set", "config": config, "digest": store.digest(config),
-            "history": history, "selected": 2, "val": history[2]["val"], "test": history[2]["test"]}
+    history = [
+        {
+            "number": n,
+            "losses": {},
+            "train": {"micro_f1": 1.0},
+            "val": {"micro_f1": score},
+            "test": {"micro_f1": score + 0.01 * n},
+            "seconds": 0.1,
+        }
+        for n in range(length)
+    ]
+    config = {
+        "seed": seed,
+        "out_dir": str(seed),
+        "dataset": {"format": "synthetic", "name": "toy"},
+        **config,
+    }
+    return {
+        "method": config["train"]["mode"],
+        "backbone": config["gnn"]["layer_type"],
+        "task": "synthetic/open_set",
+        "config": config,
+        "digest": store.digest(config),
+        "history": history,
+        "selected": 2,
+        "val": history[2]["val"],
+        "test": history[2]["test"],
+    }
 
 
-def experiment(scores: dict[int, float], layer_type: str = "gcnconv",
-               **srnc: float) -> dict[int, dict]:
-    config = {"train": {"mode": "srnc"}, "gnn": {"layer_type": layer_type},
-              "srnc": {"num_clusters": 7, "cluster_steps": 20, "hard": False} | srnc}
+def experiment(
+    scores: dict[int, float], layer_type: str = "gcnconv", **srnc: float
+) -> dict[int, dict]:
+    config = {
+        "train": {"mode": "srnc"},
+        "gnn": {"layer_type": layer_type},
+        "srnc": {"num_clusters": 7, "cluster_steps": 20, "hard": False} | srnc,
+    }
     return {seed: result(config, seed, score) for seed, score in scores.items()}
 
 
 def test_overview_draws_what_was_swept(tmp_path):
-    results = {"default": experiment({0: 0.5, 1: 0.7}), "same": experiment({0: 0.5, 1: 0.7}),
-               "c4": experiment({0: 0.3}, num_clusters=4),
-               "c16": experiment({0: 0.8, 1: 0.8}, num_clusters=16),
-               "t5": experiment({0: 0.2}, cluster_steps=5),
-               "hard": experiment({0: 0.1}, hard=True),
-               # A better slice along the number of clusters, but a shorter one.
-               "t99-c4": experiment({0: 0.9}, num_clusters=4, cluster_steps=99),
-               "t99-c7": experiment({0: 0.9}, cluster_steps=99)}
+    results = {
+        "default": experiment({0: 0.5, 1: 0.7}),
+        "same": experiment({0: 0.5, 1: 0.7}),
+        "c4": experiment({0: 0.3}, num_clusters=4),
+        "c16": experiment({0: 0.8, 1: 0.8}, num_clusters=16),
+        "t5": experiment({0: 0.2}, cluster_steps=5),
+        "hard": experiment({0: 0.1}, hard=True),
+        # A better slice along the number of clusters, but a shorter one.
+        "t99-c4": experiment({0: 0.9}, num_clusters=4, cluster_steps=99),
+        "t99-c7": experiment({0: 0.9}, cluster_steps=99),
+    }
     drawn = dict(overview.figures_of(results))
-    assert sorted(drawn) == ["curves-synthetic-open_set",
-                             "sensitivity-synthetic-open_set-srnc.cluster_steps",
-                             "sensitivity-synthetic-open_set-srnc.num_clusters"]
+    assert sorted(drawn) == [
+        "curves-synthetic-open_set",
+        "sensitivity-synthetic-open_set-srnc.cluster_steps",
+        "sensitivity-synthetic-open_set-srnc.num_clusters",
+    ]
     (line,) = drawn["sensitivity-synthetic-open_set-srnc.num_clusters"].axes[0].get_lines()
-    assert line.get_xydata().tolist() == [[4, pytest.approx(32)], [7, pytest.approx(62)],
-                                          [16, pytest.approx(82)]]
+    assert line.get_xydata().tolist() == [
+        [4, pytest.approx(32)],
+        [7, pytest.approx(62)],
+        [16, pytest.approx(82)],
+    ]
     (area,) = drawn["sensitivity-synthetic-open_set-srnc.num_clusters"].axes[0].collections
     band = area.get_paths()[0].vertices
     assert {round(y, 6) for x, y in band if x == 7} == {52, 72}
@@ -326,23 +444,27 @@ def test_overview_draws_what_was_swept(tmp_path):
     # The experiment that is best on validation stands for its method.
     assert val.get_lines()[0].get_ydata() == pytest.approx([90] * 3)
     assert test.get_lines()[0].get_ydata() == pytest.approx([90, 91, 92])
-    paths = overview.draw_all({"default": results["default"], "c16": results["c16"]},
-                              tmp_path / "figures")
+    paths = overview.draw_all(
+        {"default": results["default"], "c16": results["c16"]}, tmp_path / "figures"
+    )
     assert [path.suffix for path in paths] == [".png", ".pdf"] * 2
     assert all(path.is_file() for path in paths)
 
 
 def test_overview_is_read_back_by_tensorboard(tmp_path):
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
     runs = store.Experiment(tmp_path, "toy", {"dataset": {"format": "synthetic"}})
     runs.begin(0)
     run = result({"train": {"mode": "erm"}, "gnn": {"layer_type": "gcnconv"}}, 0, 0.5)
-    runs.finish(0, {key: value for key, value in run.items() if key != "digest"}
-                | {"lr": 0.1, "params": 1})
+    runs.finish(
+        0, {key: value for key, value in run.items() if key != "digest"} | {"lr": 0.1, "params": 1}
+    )
     for _ in range(2):
         paths = overview.draw_all(dict(store.experiments(tmp_path)), tmp_path / "drawn")
-    assert sorted(path for path in (tmp_path / "drawn").iterdir()
-                  if "tfevents" not in path.name) == sorted(paths)
+    assert sorted(
+        path for path in (tmp_path / "drawn").iterdir() if "tfevents" not in path.name
+    ) == sorted(paths)
     accumulator = EventAccumulator(str(tmp_path / "drawn"))
     accumulator.Reload()
     (image,) = accumulator.Images("figures/curves-synthetic-open_set")
@@ -359,10 +481,14 @@ def test_overview_keeps_data_sets_and_backbones_apart():
         return runs
 
     drawn = dict(overview.figures_of({"easy": easy(0.9), "difficult": easy(0.1)}))
-    assert sorted(drawn) == ["curves-synthetic-open_set-synthetic.signal=0.1",
-                             "curves-synthetic-open_set-synthetic.signal=0.9",
-                             "sensitivity-synthetic-open_set-synthetic.signal"]
-    (drawn,) = dict(overview.figures_of({"a": experiment({0: 0.5}),
-                                         "b": experiment({0: 0.5}, layer_type="gatconv")})).values()
-    assert ([text.get_text() for text in drawn.legends[0].get_texts()]
-            == ["SRNC", "SRNC (GAT)"])
+    assert sorted(drawn) == [
+        "curves-synthetic-open_set-synthetic.signal=0.1",
+        "curves-synthetic-open_set-synthetic.signal=0.9",
+        "sensitivity-synthetic-open_set-synthetic.signal",
+    ]
+    (drawn,) = dict(
+        overview.figures_of(
+            {"a": experiment({0: 0.5}), "b": experiment({0: 0.5}, layer_type="gatconv")}
+        )
+    ).values()
+    assert [text.get_text() for text in drawn.legends[0].get_texts()] == ["SRNC", "SRNC (GAT)"]

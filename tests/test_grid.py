@@ -1,5 +1,6 @@
 """Grid files, and worker processes with toy runs: nothing here needs torch, so that a worker starts
 at once."""
+
 from __future__ import annotations
 
 import contextlib
@@ -50,22 +51,31 @@ def plain(settings) -> list[dict]:
 
 # Grid files.
 
+
 def test_a_file_is_the_union_of_the_products_of_its_spaces(tmp_path):
     spaces = grid(tmp_path, FILE)
     assert [[(axis.key, axis.alias, axis.values) for axis in part] for part in spaces] == [
-        [("dataset.name", "data", ("Cora", "CiteSeer")), ("gnn.layers_mp", "l", ("1", "2", "3")),
-         ("gnn.act", "a", ("relu",))],
-        [("dataset.name", "data", ("PubMed",)), ("gnn.layers_mp", "l", ("4", "5"))]]
+        [
+            ("dataset.name", "data", ("Cora", "CiteSeer")),
+            ("gnn.layers_mp", "l", ("1", "2", "3")),
+            ("gnn.act", "a", ("relu",)),
+        ],
+        [("dataset.name", "data", ("PubMed",)), ("gnn.layers_mp", "l", ("4", "5"))],
+    ]
     # GraphGym's order: the first line of a space changes fastest.
-    expected = [{"data": data, "l": layers, "a": "relu"} for layers in "123"
-                for data in ("Cora", "CiteSeer")]
+    expected = [
+        {"data": data, "l": layers, "a": "relu"}
+        for layers in "123"
+        for data in ("Cora", "CiteSeer")
+    ]
     expected += [{"data": "PubMed", "l": layers} for layers in "45"]
     assert plain(space.settings(spaces)) == expected
     assert [space.size(part) for part in spaces] == [6, 2]
 
 
-@pytest.mark.parametrize("text", [FILE.replace("\n", "\r\n"), "\ufeff" + FILE,
-                                  "\n\n" + FILE + "\n \n\n"])
+@pytest.mark.parametrize(
+    "text", [FILE.replace("\n", "\r\n"), "\ufeff" + FILE, "\n\n" + FILE + "\n \n\n"]
+)
 def test_line_ends_marks_and_empty_lines_change_nothing(tmp_path, text):
     (tmp_path / "grid.txt").write_bytes(text.encode())
     assert space.read(tmp_path / "grid.txt") == grid(tmp_path, FILE)
@@ -73,31 +83,50 @@ def test_line_ends_marks_and_empty_lines_change_nothing(tmp_path, text):
 
 def test_a_setting_of_two_spaces_is_run_once(tmp_path):
     spaces = grid(tmp_path, "a.b x [1,2]\nc.d y [1]\n\na.b x [1]\nc.d y [1,2]\n")
-    assert plain(space.settings(spaces)) == [{"x": "1", "y": "1"}, {"x": "2", "y": "1"},
-                                             {"x": "1", "y": "2"}]
+    assert plain(space.settings(spaces)) == [
+        {"x": "1", "y": "1"},
+        {"x": "2", "y": "1"},
+        {"x": "1", "y": "2"},
+    ]
 
 
-@pytest.mark.parametrize("line, values", [
-    ("a.b x [1e-3,0.5]", ("1e-3", "0.5")), ("a.b x ['a b',\"c\"]", ("a b", "c")),
-    ("a.b x [True, False]", ("True", "False")),
-    ("a.b x [[1,2],[]]", (("1", "2"), ())), ("a.b x [2024]", ("2024",)),
-    ("a.b  x   [ 1 ,2,]", ("1", "2")),
-    ("cfg c [paper/open_set/cora-srnc, my own.yaml]", ("paper/open_set/cora-srnc", "my own.yaml")),
-])
+@pytest.mark.parametrize(
+    "line, values",
+    [
+        ("a.b x [1e-3,0.5]", ("1e-3", "0.5")),
+        ("a.b x ['a b',\"c\"]", ("a b", "c")),
+        ("a.b x [True, False]", ("True", "False")),
+        ("a.b x [[1,2],[]]", (("1", "2"), ())),
+        ("a.b x [2024]", ("2024",)),
+        ("a.b  x   [ 1 ,2,]", ("1", "2")),
+        (
+            "cfg c [paper/open_set/cora-srnc, my own.yaml]",
+            ("paper/open_set/cora-srnc", "my own.yaml"),
+        ),
+    ],
+)
 def test_values_stay_text(tmp_path, line, values):
     assert grid(tmp_path, line)[0][0].values == values
 
 
-@pytest.mark.parametrize("text, told", [
-    ("", "at least one line"), ("# nothing\n\n", "at least one line"),
-    ("gnn.act a", "1: 'gnn.act a'"), ("a.b x 3", "a list of at least"),
-    ("a.b x []", "a list of at least"), ("a.b x [1", "a list of at least"),
-    ("a.b x {p: 1}", "a list of at least"),
-    ("a.b x [{p: 1}]", "a list of at least"), ("a.b x-y [1]", "Use letters"),
-    ("a.b x=y [1]", "Use letters"),
-    ("\na.b x [1]\na.b y [2]", "line 3.*a.b occurs twice"),
-    ("a.b x [1]\nc.d x [2]", "line 2.*x occurs twice"), ("seed s [1,2]", "--repeat"),
-])
+@pytest.mark.parametrize(
+    "text, told",
+    [
+        ("", "at least one line"),
+        ("# nothing\n\n", "at least one line"),
+        ("gnn.act a", "1: 'gnn.act a'"),
+        ("a.b x 3", "a list of at least"),
+        ("a.b x []", "a list of at least"),
+        ("a.b x [1", "a list of at least"),
+        ("a.b x {p: 1}", "a list of at least"),
+        ("a.b x [{p: 1}]", "a list of at least"),
+        ("a.b x-y [1]", "Use letters"),
+        ("a.b x=y [1]", "Use letters"),
+        ("\na.b x [1]\na.b y [2]", "line 3.*a.b occurs twice"),
+        ("a.b x [1]\nc.d x [2]", "line 2.*x occurs twice"),
+        ("seed s [1,2]", "--repeat"),
+    ],
+)
 def test_a_bad_line_is_named(tmp_path, text, told):
     with pytest.raises(InputError, match=told) as caught:
         grid(tmp_path, text)
@@ -112,8 +141,9 @@ def test_an_unreadable_file_is_named(tmp_path):
 
 
 def test_a_grid_too_large_to_run_as_a_whole_wants_a_sample(tmp_path):
-    spaces = grid(tmp_path, "".join(f"a.k{number} x{number} {list(range(100))}\n"
-                                    for number in range(9)))
+    spaces = grid(
+        tmp_path, "".join(f"a.k{number} x{number} {list(range(100))}\n" for number in range(9))
+    )
     with pytest.raises(InputError, match="--sample"):
         space.settings(spaces)
     drawn = space.sample(spaces, 50, seed=3)
@@ -122,6 +152,7 @@ def test_a_grid_too_large_to_run_as_a_whole_wants_a_sample(tmp_path):
 
 # Random search.
 
+
 def test_a_sample_is_drawn_from_the_whole_without_repetition_in_proportion(tmp_path):
     spaces = grid(tmp_path, "a.b x [1,2,3,4,5,6]\nc.d y [1,2,3,4]\n\na.b x [7,8]\nc.d y [1,2,3]\n")
     every = plain(space.settings(spaces))
@@ -129,8 +160,9 @@ def test_a_sample_is_drawn_from_the_whole_without_repetition_in_proportion(tmp_p
     assert len(drawn) == 10 and all(setting in every for setting in drawn)
     assert len({tuple(setting.items()) for setting in drawn}) == 10
     assert sum(setting["x"] in "78" for setting in drawn) == 2
-    assert drawn == plain(space.sample(spaces, 10,
-                                       seed=1)) != plain(space.sample(spaces, 10, seed=2))
+    assert (
+        drawn == plain(space.sample(spaces, 10, seed=1)) != plain(space.sample(spaces, 10, seed=2))
+    )
     assert sorted(map(str, plain(space.sample(spaces, 999)))) == sorted(map(str, every))
 
 
@@ -141,30 +173,38 @@ def test_shares_are_the_exact_ones_rounded_to_the_number():
         number = generator.randint(1, 60)
         shares = space._shares(sizes, number)
         assert sum(shares) == number
-        assert all(abs(share - Fraction(number * size, sum(sizes))) < 1
-                   for share, size in zip(shares, sizes))
+        assert all(
+            abs(share - Fraction(number * size, sum(sizes))) < 1
+            for share, size in zip(shares, sizes)
+        )
 
 
 def test_every_setting_is_as_likely_as_another(tmp_path):
     spaces = grid(tmp_path, "a.b x [1,2,3]\nc.d y [1,2]\n")
-    counts = Counter(str(setting) for seed in range(600)
-                     for setting in plain(space.sample(spaces, 2, seed)))
+    counts = Counter(
+        str(setting) for seed in range(600) for setting in plain(space.sample(spaces, 2, seed))
+    )
     assert len(counts) == 6 and all(150 < count < 250 for count in counts.values())
 
 
 def test_compared_aliases_have_every_value_on_the_same_draws(tmp_path):
     spaces = grid(tmp_path, "a.b x [1,2,3]\nc.d y [1,2,3,4,5]\ne.f z [1,2,3,4,5]\n\ng.h w [1]\n")
     drawn = plain(space.sample(spaces, 6, seed=0, compare=["x"]))
-    rest = [{key: value for key, value in setting.items() if key != "x"} for setting in drawn
-            if "x" in setting]
+    rest = [
+        {key: value for key, value in setting.items() if key != "x"}
+        for setting in drawn
+        if "x" in setting
+    ]
     counts = Counter(map(str, rest))
     assert len(counts) == 6 and set(counts.values()) == {3}
     assert {(setting["x"], setting["y"], setting["z"]) for setting in drawn if "x" in setting} == {
-        (x, part["y"], part["z"]) for x in "123" for part in rest}
+        (x, part["y"], part["z"]) for x in "123" for part in rest
+    }
 
 
-@pytest.mark.parametrize("number, compare, told",
-                         [(0, [], "--sample: got 0"), (-3, [], "1 or more"), (2, ["q"], "x, y")])
+@pytest.mark.parametrize(
+    "number, compare, told", [(0, [], "--sample: got 0"), (-3, [], "1 or more"), (2, ["q"], "x, y")]
+)
 def test_bad_samples_are_refused(tmp_path, number, compare, told):
     with pytest.raises(InputError, match=told):
         space.sample(grid(tmp_path, "a.b x [1]\nc.d y [1]"), number, 0, compare)
@@ -172,28 +212,50 @@ def test_bad_samples_are_refused(tmp_path, number, compare, told):
 
 # Names.
 
+
 def test_graphgym_reads_the_values_back_from_the_name(tmp_path):
     agg_runs = pytest.importorskip("torch_geometric.graphgym.utils.agg_runs")
-    text = ("dataset.name data ['Cora','my graph.v2']\ngnn.dim_inner d [8,16]\noptim.base_lr lr "
-            "[-1,1e-3]\n"
-            "srnc.resolutions r [[1.0],[],[1,2]]\ncfg c "
-            "['paper/open_set/cora-srnc','x\\y-z.yaml']\n"
-            "gnn.layer_type l ['gcnconv','sage-conv']\n")
+    text = (
+        "dataset.name data ['Cora','my graph.v2']\ngnn.dim_inner d [8,16]\noptim.base_lr lr "
+        "[-1,1e-3]\n"
+        "srnc.resolutions r [[1.0],[],[1,2]]\ncfg c "
+        "['paper/open_set/cora-srnc','x\\y-z.yaml']\n"
+        "gnn.layer_type l ['gcnconv','sage-conv']\n"
+    )
     settings = space.settings(grid(tmp_path, text))
     names = [space.name("my-base", setting) for setting in settings]
     assert len(set(names)) == len(settings) == 2 * 2 * 2 * 3 * 2 * 2
-    words = {"my graph.v2": "my_graph.v2", "8": 8, "16": 16, "-1": -1, "1e-3": 0.001,
-             ("1.0",): (1.0,), (): (), ("1", "2"): (1, 2),
-             "paper/open_set/cora-srnc": "cora_srnc", "x\\y-z.yaml": "y_z"}
+    words = {
+        "my graph.v2": "my_graph.v2",
+        "8": 8,
+        "16": 16,
+        "-1": -1,
+        "1e-3": 0.001,
+        ("1.0",): (1.0,),
+        (): (),
+        ("1", "2"): (1, 2),
+        "paper/open_set/cora-srnc": "cora_srnc",
+        "x\\y-z.yaml": "y_z",
+    }
     for name, setting in zip(names, settings):
         store.check_name(name)
         assert name.startswith("my_base-data=")
-        assert agg_runs.name_to_dict(name) == {point.alias: words.get(point.value, point.value)
-                                               for point in setting}
+        assert agg_runs.name_to_dict(name) == {
+            point.alias: words.get(point.value, point.value) for point in setting
+        }
 
 
-@pytest.mark.parametrize("value, word", [("a/b", "a_b"), ("..", ".."), ("", "none"),
-                                         ("a\tb\x00", "a_b_"), ("ä=1", "ä_1"), ("'x'", "_x_")])
+@pytest.mark.parametrize(
+    "value, word",
+    [
+        ("a/b", "a_b"),
+        ("..", ".."),
+        ("", "none"),
+        ("a\tb\x00", "a_b_"),
+        ("ä=1", "ä_1"),
+        ("'x'", "_x_"),
+    ],
+)
 def test_a_value_is_never_a_path(value, word):
     name = space.name("base", (space.Point("a.b", "x", value),))
     assert name == f"base-x={word}"
@@ -201,6 +263,7 @@ def test_a_value_is_never_a_path(value, word):
 
 
 # Worker processes.
+
 
 def job(name: str, seed: int = 0, **varied) -> Job:
     return Job("", name, seed, "", "", varied, {})
@@ -228,7 +291,7 @@ def toy(job: Job) -> str:
     if kind == "exits":
         sys.exit(3)
     if kind == "large":
-        keep = bytearray(300 * 2 ** 20)
+        keep = bytearray(300 * 2**20)
         keep[::4096] = b"x" * len(keep[::4096])
         time.sleep(60)
     if kind == "short":
@@ -260,11 +323,23 @@ def test_workers_stay_warm_and_each_job_ends_once():
 
 
 def test_a_failure_is_told_and_the_others_go_on(tmp_path):
-    expected = {"fails": ("failed", 1), "killed": ("failed", 2), "killed once": ("done", 2),
-                "busy": ("busy", 1), "exits": ("failed", 2),
-                "crashes": ("failed", 2), "short": ("done", 1)}
-    found = names(local.run([job(kind, folder=str(tmp_path)) for kind in expected], toy,
-                            Limits(retries=1), workers=2))
+    expected = {
+        "fails": ("failed", 1),
+        "killed": ("failed", 2),
+        "killed once": ("done", 2),
+        "busy": ("busy", 1),
+        "exits": ("failed", 2),
+        "crashes": ("failed", 2),
+        "short": ("done", 1),
+    }
+    found = names(
+        local.run(
+            [job(kind, folder=str(tmp_path)) for kind in expected],
+            toy,
+            Limits(retries=1),
+            workers=2,
+        )
+    )
     assert {name: (outcome.state, outcome.attempts) for name, outcome in found.items()} == expected
     told = {name: outcome.message for name, outcome in found.items()}
     assert "Traceback" in told["fails"] and "raise KeyError" in told["fails"]
@@ -278,8 +353,14 @@ def test_a_failure_is_told_and_the_others_go_on(tmp_path):
 
 def test_a_run_out_of_time_is_stopped(tmp_path):
     expected = {"sleeps": ("failed", 2), "sleeps once": ("done", 2), "short": ("done", 1)}
-    found = names(local.run([job(kind, folder=str(tmp_path)) for kind in expected], toy,
-                            Limits(seconds=1.0, retries=1), workers=2))
+    found = names(
+        local.run(
+            [job(kind, folder=str(tmp_path)) for kind in expected],
+            toy,
+            Limits(seconds=1.0, retries=1),
+            workers=2,
+        )
+    )
     assert {name: (outcome.state, outcome.attempts) for name, outcome in found.items()} == expected
     assert found["sleeps"].message == "out of time: more than 1 s"
     assert 1.0 <= found["sleeps"].seconds < 10
@@ -287,20 +368,27 @@ def test_a_run_out_of_time_is_stopped(tmp_path):
 
 def test_a_run_out_of_memory_is_stopped(tmp_path):
     pytest.importorskip("psutil")
-    found = names(local.run([job("large"), job("short")], toy,
-                            Limits(memory_mib=200, retries=0), workers=1))
-    assert {name: (outcome.state, outcome.attempts)
-            for name, outcome in found.items()} == {"large": ("failed", 1), "short": ("done", 1)}
+    found = names(
+        local.run([job("large"), job("short")], toy, Limits(memory_mib=200, retries=0), workers=1)
+    )
+    assert {name: (outcome.state, outcome.attempts) for name, outcome in found.items()} == {
+        "large": ("failed", 1),
+        "short": ("done", 1),
+    }
     assert found["large"].message == "out of memory: more than 200 MiB"
 
 
 def test_closing_the_iterator_stops_what_runs():
     psutil = pytest.importorskip("psutil")
-    runs = local.run([job("short"), *(job("sleeps", seed) for seed in range(4))], toy,
-                     Limits(), workers=2)
+    runs = local.run(
+        [job("short"), *(job("sleeps", seed) for seed in range(4))], toy, Limits(), workers=2
+    )
     first = int(next(runs).message)
-    children = [child.pid for child in psutil.Process().children()
-                if "spawn_main" in " ".join(child.cmdline())]
+    children = [
+        child.pid
+        for child in psutil.Process().children()
+        if "spawn_main" in " ".join(child.cmdline())
+    ]
     assert first in children and len(children) == 2 and all(map(alive, children))
     runs.close()
     assert not any(map(alive, children))
@@ -323,10 +411,25 @@ def place(root: str, number: int) -> store.Experiment:
 
 def record(number: int, seed: int) -> dict:
     scores = {"micro_f1": random.Random(f"{number} {seed}").random()}
-    history = [{"number": 0, "losses": {"source": 1.0}, "train": scores, "val": scores,
-                "test": scores, "seconds": 0.1}]
-    return {"history": history, "selected": 0, "lr": 0.1, "params": 1, "val": scores,
-            "test": scores, "warnings": []}
+    history = [
+        {
+            "number": 0,
+            "losses": {"source": 1.0},
+            "train": scores,
+            "val": scores,
+            "test": scores,
+            "seconds": 0.1,
+        }
+    ]
+    return {
+        "history": history,
+        "selected": 0,
+        "lr": 0.1,
+        "params": 1,
+        "val": scores,
+        "test": scores,
+        "warnings": [],
+    }
 
 
 def toy_run(job: Job) -> str:
@@ -364,28 +467,40 @@ def toy_grid(root: str, settings: int, seeds: int) -> None:
         print(outcome.message, flush=True)
 
 
-def start(tmp_path: Path, root: Path, settings: int, seeds: int,
-          seconds: float = 0.005) -> subprocess.Popen:
+def start(
+    tmp_path: Path, root: Path, settings: int, seeds: int, seconds: float = 0.005
+) -> subprocess.Popen:
     script = tmp_path / "toy.py"
     script.write_text(TOY.format(here=str(HERE)))
     (tmp_path / "tmp").mkdir(exist_ok=True)
-    env = os.environ | {"PYTHONPATH": os.pathsep.join([str(HERE.parent),
-                                                       os.environ.get("PYTHONPATH", "")]),
-                        "TOY_SECONDS": str(seconds),
-                        "TMPDIR": str(tmp_path / "tmp")}
-    return subprocess.Popen([sys.executable, str(script), str(root), str(settings), str(seeds)],
-                            env=env, stdout=subprocess.PIPE,
-                            stderr=subprocess.PIPE, text=True, start_new_session=True)
+    env = os.environ | {
+        "PYTHONPATH": os.pathsep.join([str(HERE.parent), os.environ.get("PYTHONPATH", "")]),
+        "TOY_SECONDS": str(seconds),
+        "TMPDIR": str(tmp_path / "tmp"),
+    }
+    return subprocess.Popen(
+        [sys.executable, str(script), str(root), str(settings), str(seeds)],
+        env=env,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
 
 
 def stored(root: Path) -> dict:
-    return {(name, seed): result["test"] for name, results in store.experiments(root)
-            for seed, result in results.items()}
+    return {
+        (name, seed): result["test"]
+        for name, results in store.experiments(root)
+        for seed, result in results.items()
+    }
 
 
 def expected(settings: int, seeds: int) -> dict:
-    return {(f"toy-x={number}", seed): record(number, seed)["test"]
-            for number, seed in itertools.product(range(settings), range(seeds))}
+    return {
+        (f"toy-x={number}", seed): record(number, seed)["test"]
+        for number, seed in itertools.product(range(settings), range(seeds))
+    }
 
 
 def test_killed_at_any_moment_and_resumed_all_runs_are_there_once(tmp_path):
@@ -416,8 +531,9 @@ def test_two_grids_on_one_directory_share_the_work(tmp_path):
         out, err = process.communicate(timeout=60)
         assert process.returncode == 0, err
     assert stored(root) == expected(10, 6)
-    assert Counter(noted(root, "done")) == {f"{x} {seed}": 1 for x in range(10)
-                                            for seed in range(6)}
+    assert Counter(noted(root, "done")) == {
+        f"{x} {seed}": 1 for x in range(10) for seed in range(6)
+    }
     assert not list((tmp_path / "tmp").iterdir())
 
 
@@ -441,12 +557,20 @@ def test_garbage_is_no_result(tmp_path):
     here.finish(0, record(1, 0))
     file = here.path / "0" / "result.json"
     whole = json.loads(file.read_text())
-    for content in ("", "{", file.read_text()[:-40], "null", "[1]", "[" * 100_000,
-                    json.dumps(store.sealed(whole | {"config": [1]})), "\x00" * 50,
-                    json.dumps(store.sealed(whole | {"config": whole["config"] | {"x": 2}})),
-                    json.dumps(store.sealed(whole | {"seed": 1})), "4",
-                    json.dumps(store.sealed({key: value for key, value in whole.items()
-                                             if key != "history"}))):
+    for content in (
+        "",
+        "{",
+        file.read_text()[:-40],
+        "null",
+        "[1]",
+        "[" * 100_000,
+        json.dumps(store.sealed(whole | {"config": [1]})),
+        "\x00" * 50,
+        json.dumps(store.sealed(whole | {"config": whole["config"] | {"x": 2}})),
+        json.dumps(store.sealed(whole | {"seed": 1})),
+        "4",
+        json.dumps(store.sealed({key: value for key, value in whole.items() if key != "history"})),
+    ):
         file.write_text(content)
         assert here.results() == {} and here.plan([0], resume=True) == [0]
         with pytest.raises(InputError, match="damaged"):

@@ -1,4 +1,5 @@
 """The adapter: configs made from signatures, yaml as a difference, builders, registered layers."""
+
 from __future__ import annotations
 
 import copy
@@ -46,19 +47,33 @@ def test_no_block_takes_a_key_of_graphgym(gym):
     stock = CN()
     set_cfg(stock)
     assert not set(stock) & {*shifts.names(), *methods.names()}
-    assert not any(option.key in stock[block] for block in ("train", "dataset")
-                   for option in gym.schema()[block])
+    assert not any(
+        option.key in stock[block]
+        for block in ("train", "dataset")
+        for option in gym.schema()[block]
+    )
 
 
 def test_every_option_has_a_doc(gym):
-    silent = [f"{block}.{option.key}" for block, entries in gym.schema().items()
-              for option in entries if not option.doc]
+    silent = [
+        f"{block}.{option.key}"
+        for block, entries in gym.schema().items()
+        for option in entries
+        if not option.doc
+    ]
     assert not silent
 
 
 def test_docs_and_signature():
-    def function(*, name: str = "Cora", a: int = 1, b: float = 0.5, pick: tuple = (),
-                 encoder: object = None, **base):
+    def function(
+        *,
+        name: str = "Cora",
+        a: int = 1,
+        b: float = 0.5,
+        pick: tuple = (),
+        encoder: object = None,
+        **base,
+    ):
         """What it does.
 
         Args:
@@ -72,17 +87,31 @@ def test_docs_and_signature():
 
     assert options.docs(function) == {"a": "two lines.", "b": "two lines.", "pick": "a list."}
     assert [(o.key, o.type, o.default) for o in options.options(function)] == [
-        ("a", int, 1), ("b", float, 0.5), ("pick", tuple, ())]
+        ("a", int, 1),
+        ("b", float, 0.5),
+        ("pick", tuple, ()),
+    ]
 
 
-@pytest.mark.parametrize(("key", "value", "want"), [
-    ("optim.base_lr", "1", 1.0), ("optim.base_lr", "1e-3", 0.001), ("optim.base_lr", 1, 1.0),
-    ("gnn.dim_inner", "64", 64), ("gnn.dim_inner", 64, 64), ("train.auto_resume", "true", True),
-    ("train.auto_resume", False, False), ("dataset.name", "007", "007"),
-    ("dataset.name", "1e5", "1e5"), ("dataset.name", 2024, "2024"),
-    ("optim.steps", "[1, 2]", [1, 2]), ("optim.steps", [1, 2], [1, 2]),
-    ("dataset.split", "[1, 0, 0]", [1.0, 0.0, 0.0]), ("custom_metrics", "[micro_f1]", ["micro_f1"]),
-])
+@pytest.mark.parametrize(
+    ("key", "value", "want"),
+    [
+        ("optim.base_lr", "1", 1.0),
+        ("optim.base_lr", "1e-3", 0.001),
+        ("optim.base_lr", 1, 1.0),
+        ("gnn.dim_inner", "64", 64),
+        ("gnn.dim_inner", 64, 64),
+        ("train.auto_resume", "true", True),
+        ("train.auto_resume", False, False),
+        ("dataset.name", "007", "007"),
+        ("dataset.name", "1e5", "1e5"),
+        ("dataset.name", 2024, "2024"),
+        ("optim.steps", "[1, 2]", [1, 2]),
+        ("optim.steps", [1, 2], [1, 2]),
+        ("dataset.split", "[1, 0, 0]", [1.0, 0.0, 0.0]),
+        ("custom_metrics", "[micro_f1]", ["micro_f1"]),
+    ],
+)
 def test_override_takes_the_type_of_its_key(gym, key, value, want):
     cfg = gym.load_config(None, ["train.mode", "standard", key, value])
     for part in key.split("."):
@@ -90,31 +119,58 @@ def test_override_takes_the_type_of_its_key(gym, key, value, want):
     assert cfg == want and type(cfg) is type(want)
 
 
-@pytest.mark.parametrize(("key", "value", "words"), [
-    ("erm.stepz", "3", "erm.steps"), ("stepz", "3", "no such config"), ("gnn", "3", "no such"),
-    ("erm.steps.x", "3", "no such config"), ("erm.steps", "3.5", "an integer"),
-    ("erm.steps", "many", "an integer"), ("erm.steps", "true", "an integer"),
-    ("optim.base_lr", "fast", "a number"), ("optim.base_lr", "nan", "a number"),
-    ("optim.base_lr", "inf", "a number"), ("optim.base_lr", "-1", "0 or more"),
-    ("gnn.batchnorm", "1", "true or false"), ("optim.steps", "3", "a list"),
-    ("optim.steps", "[a]", "an integer"), ("optim.steps", "[1", "a list"),
-    ("train.mode", "magic", "standard, a2gnn"), ("dataset.format", "PyG", "synthetic"),
-    ("gnn.layer_type", "nolayer", "gcnconv"), ("gnn.act", "wiggle", "relu"),
-    ("gnn.dropout", "1", "in [0, 1)"), ("gnn.layers_mp", "0", "1 or more"),
-    ("gnn.dim_inner", "0", "1 or more"), ("gnn.att_heads", "0", "1 or more"),
-    ("train.selection", "test", "target_val"), ("train.min_agreement", "1.5", "in [0, 1]"),
-    ("train.max_episodes", "-2", "-1 or more"), ("train.patience", "-1", "0 or more"),
-    ("train.checkpoint", "2", "in [0, 1]"), ("num_threads", "0", "auto, or in [1, 1024]"),
-    ("dataset.normalize", "rows", "row, l2, auto, none"), ("optim.optimizer", "adamax", "adam"),
-    ("optim.scheduler", "cos", "none"), ("gnn.stage_type", "skipsum", "stack with train.mode pgl"),
-    ("dataset.task", "edge", "node"), ("seed", "-1", "in [0, 4294967295]"),
-    ("pgl.enlarging", "0", None), ("accelerator", "mps", "auto, cpu, cuda"),
-    ("round", "-1", "in [0, 17]"), ("num_threads", "1000000", "in [1, 1024]"),
-    ("metric_best", "nope", "micro_f1"), ("metric_agg", "sort", "argmax, argmin"),
-    ("print", "loud", "both, stdout, file"), ("gnn.agg", "median", "add, sum, mean"),
-    ("bn.eps", "0", "above 0"), ("run_dir", "mine", "it is made of out_dir"),
-    ("share.dim_in", "3", "GraphGym takes it from the data"), ("device", "cuda:1", "accelerator"),
-])
+@pytest.mark.parametrize(
+    ("key", "value", "words"),
+    [
+        ("erm.stepz", "3", "erm.steps"),
+        ("stepz", "3", "no such config"),
+        ("gnn", "3", "no such"),
+        ("erm.steps.x", "3", "no such config"),
+        ("erm.steps", "3.5", "an integer"),
+        ("erm.steps", "many", "an integer"),
+        ("erm.steps", "true", "an integer"),
+        ("optim.base_lr", "fast", "a number"),
+        ("optim.base_lr", "nan", "a number"),
+        ("optim.base_lr", "inf", "a number"),
+        ("optim.base_lr", "-1", "0 or more"),
+        ("gnn.batchnorm", "1", "true or false"),
+        ("optim.steps", "3", "a list"),
+        ("optim.steps", "[a]", "an integer"),
+        ("optim.steps", "[1", "a list"),
+        ("train.mode", "magic", "standard, a2gnn"),
+        ("dataset.format", "PyG", "synthetic"),
+        ("gnn.layer_type", "nolayer", "gcnconv"),
+        ("gnn.act", "wiggle", "relu"),
+        ("gnn.dropout", "1", "in [0, 1)"),
+        ("gnn.layers_mp", "0", "1 or more"),
+        ("gnn.dim_inner", "0", "1 or more"),
+        ("gnn.att_heads", "0", "1 or more"),
+        ("train.selection", "test", "target_val"),
+        ("train.min_agreement", "1.5", "in [0, 1]"),
+        ("train.max_episodes", "-2", "-1 or more"),
+        ("train.patience", "-1", "0 or more"),
+        ("train.checkpoint", "2", "in [0, 1]"),
+        ("num_threads", "0", "auto, or in [1, 1024]"),
+        ("dataset.normalize", "rows", "row, l2, auto, none"),
+        ("optim.optimizer", "adamax", "adam"),
+        ("optim.scheduler", "cos", "none"),
+        ("gnn.stage_type", "skipsum", "stack with train.mode pgl"),
+        ("dataset.task", "edge", "node"),
+        ("seed", "-1", "in [0, 4294967295]"),
+        ("pgl.enlarging", "0", None),
+        ("accelerator", "mps", "auto, cpu, cuda"),
+        ("round", "-1", "in [0, 17]"),
+        ("num_threads", "1000000", "in [1, 1024]"),
+        ("metric_best", "nope", "micro_f1"),
+        ("metric_agg", "sort", "argmax, argmin"),
+        ("print", "loud", "both, stdout, file"),
+        ("gnn.agg", "median", "add, sum, mean"),
+        ("bn.eps", "0", "above 0"),
+        ("run_dir", "mine", "it is made of out_dir"),
+        ("share.dim_in", "3", "GraphGym takes it from the data"),
+        ("device", "cuda:1", "accelerator"),
+    ],
+)
 def test_bad_value_names_its_key(gym, key, value, words):
     mode = [] if key == "train.mode" else ["train.mode", "pgl"]
     with pytest.raises(InputError) as error:
@@ -141,15 +197,24 @@ def test_threads_are_a_number_or_chosen_by_the_size_of_the_graph(gym, tmp_path, 
             gym.load_config(None, ["num_threads", word])
 
 
-@pytest.mark.parametrize(("key", "value", "words"), [
-    ("optim.max_epoch", "-5", "1 or more"), ("train.batch_size", "-3", "1 or more"),
-    ("num_workers", "-3", "in [0, 1024]"), ("dataset.split", "[5, -3]", "in [0, 1]"),
-    ("custom_metrics", "[micro_f1, nope]", "macro_f1"), ("train.sampler", "all", "full_batch"),
-    ("gnn.stage_type", "pile", "skipsum"), ("gnn.layers_pre_mp", "-1", "0 or more"),
-    ("dataset.task_type", "ranking", "classification"), ("model.size_average", "max", "mean, sum"),
-    ("optim.momentum", "2", "in [0, 1]"), ("optim.steps", "[3, 0]", "1 or more"),
-    ("share.dim_out", "3", "GraphGym takes it from the data"),
-])
+@pytest.mark.parametrize(
+    ("key", "value", "words"),
+    [
+        ("optim.max_epoch", "-5", "1 or more"),
+        ("train.batch_size", "-3", "1 or more"),
+        ("num_workers", "-3", "in [0, 1024]"),
+        ("dataset.split", "[5, -3]", "in [0, 1]"),
+        ("custom_metrics", "[micro_f1, nope]", "macro_f1"),
+        ("train.sampler", "all", "full_batch"),
+        ("gnn.stage_type", "pile", "skipsum"),
+        ("gnn.layers_pre_mp", "-1", "0 or more"),
+        ("dataset.task_type", "ranking", "classification"),
+        ("model.size_average", "max", "mean, sum"),
+        ("optim.momentum", "2", "in [0, 1]"),
+        ("optim.steps", "[3, 0]", "1 or more"),
+        ("share.dim_out", "3", "GraphGym takes it from the data"),
+    ],
+)
 def test_bad_value_of_a_key_of_graphgym(gym, key, value, words):
     """What only GraphGym's own training reads; a method refuses it whatever the number."""
     with pytest.raises(InputError) as error:
@@ -164,8 +229,12 @@ def changed(value):
     """Another value of the same type that GraphGym could have."""
     if isinstance(value, list):
         return [str(changed(item)) for item in value[:-1]]
-    kinds = {bool: lambda: not value, int: lambda: value + 1, float: lambda: value / 2,
-             str: lambda: "other"}
+    kinds = {
+        bool: lambda: not value,
+        int: lambda: value + 1,
+        float: lambda: value / 2,
+        str: lambda: "other",
+    }
     return str(kinds[type(value)]())
 
 
@@ -174,8 +243,9 @@ def test_every_key_of_graphgym_is_treated_in_one_way(gym):
     stock = CN()
     set_cfg(stock)
     stock.run_dir = stock.out_dir
-    ours = {f"{block}.{option.key}" for block, entries in gym.schema().items()
-            for option in entries}
+    ours = {
+        f"{block}.{option.key}" for block, entries in gym.schema().items() for option in entries
+    }
     classes = [table.READ, set(table.UNREAD), set(table.TOLD), set(table.MADE), ours]
     assert not [key for key in flatten(stock) if sum(key in some for some in classes) != 1]
     assert set().union(*classes, table.limits(stock)) == set(flatten(stock))
@@ -201,28 +271,39 @@ def test_one_head_is_what_graphgym_gives(gym):
     assert gym.load_config("testing/erm", [*words[:2], "gnn.att_heads", "4"]).gnn.att_heads == 4
 
 
-@pytest.mark.parametrize(("words", "found"), [
-    ("", []), ("print file view_emb True", ["print", "view_emb"]), ("srgnn.rounds 3 erm.steps 9",
-                                                                     ["srgnn.rounds"]),
-    ("open_set.num_unseen 1 synthetic.num_classes 4", ["open_set.num_unseen"]),
-    ("gnn.agg max", ["gnn.agg"]), ("gnn.agg max gnn.layer_type generalconv", []),
-    ("bn.mom 0.2", ["bn.mom"]), ("bn.mom 0.2 gnn.batchnorm True", []),
-    ("optim.momentum 0.5", ["optim.momentum"]), ("optim.momentum 0.5 optim.optimizer sgd", []),
-    ("train.patience 2", []), ("train.mode standard train.patience 2", ["train.patience"]),
-    ("train.mode standard print file gnn.agg max", []),
-])
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        ("", []),
+        ("print file view_emb True", ["print", "view_emb"]),
+        ("srgnn.rounds 3 erm.steps 9", ["srgnn.rounds"]),
+        ("open_set.num_unseen 1 synthetic.num_classes 4", ["open_set.num_unseen"]),
+        ("gnn.agg max", ["gnn.agg"]),
+        ("gnn.agg max gnn.layer_type generalconv", []),
+        ("bn.mom 0.2", ["bn.mom"]),
+        ("bn.mom 0.2 gnn.batchnorm True", []),
+        ("optim.momentum 0.5", ["optim.momentum"]),
+        ("optim.momentum 0.5 optim.optimizer sgd", []),
+        ("train.patience 2", []),
+        ("train.mode standard train.patience 2", ["train.patience"]),
+        ("train.mode standard print file gnn.agg max", []),
+    ],
+)
 def test_what_does_nothing_is_known(gym, words, found):
     assert not_read([gym.load_config(None, ["train.mode", "erm", *words.split()])]) == found
 
 
 def test_what_one_config_of_a_grid_reads_is_read(gym):
-    configs = [gym.load_config(f"testing/{mode}", ["srgnn.rounds", "3", "dann.rounds", "3"])
-               for mode in ("erm", "srgnn")]
+    configs = [
+        gym.load_config(f"testing/{mode}", ["srgnn.rounds", "3", "dann.rounds", "3"])
+        for mode in ("erm", "srgnn")
+    ]
     assert "srgnn.rounds" not in not_read(configs) and "dann.rounds" in not_read(configs)
 
 
-@pytest.mark.parametrize("words", [["srnc.rounds=3"], ["seed", "3", "srnc.rounds=3"],
-                                   ["srnc.rounds=3", "seed=1"]])
+@pytest.mark.parametrize(
+    "words", [["srnc.rounds=3"], ["seed", "3", "srnc.rounds=3"], ["srnc.rounds=3", "seed=1"]]
+)
 def test_an_equals_sign_is_explained(gym, words):
     with pytest.raises(InputError, match="with a space: srnc.rounds 3"):
         gym.load_config(None, words)
@@ -233,12 +314,20 @@ def test_odd_overrides(gym):
         gym.load_config(None, ["seed"])
 
 
-@pytest.mark.parametrize(("text", "words"), [
-    ("gnn: {dim_inner: 8}\nseed: 1\ngnn: {dropout: 0.1}\n", "key gnn is given twice, in line 1 and"
-     " in line 3"),
-    ("gnn:\n  dim_inner: 8\n  act: elu\n  dim_inner: 9\n", "dim_inner is given twice, in line 2"),
-    ("gnn: {dim_inner: 8}\ngnn.dim_inner: 9\n", "sets gnn.dim_inner twice"),
-])
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (
+            "gnn: {dim_inner: 8}\nseed: 1\ngnn: {dropout: 0.1}\n",
+            "key gnn is given twice, in line 1 and in line 3",
+        ),
+        (
+            "gnn:\n  dim_inner: 8\n  act: elu\n  dim_inner: 9\n",
+            "dim_inner is given twice, in line 2",
+        ),
+        ("gnn: {dim_inner: 8}\ngnn.dim_inner: 9\n", "sets gnn.dim_inner twice"),
+    ],
+)
 def test_a_key_given_twice_is_refused(gym, tmp_path, text, words):
     path = tmp_path / "twice.yaml"
     path.write_text(text)
@@ -248,8 +337,9 @@ def test_a_key_given_twice_is_refused(gym, tmp_path, text, words):
 
 def test_yaml_is_a_difference_and_overrides_win(gym, tmp_path):
     path = tmp_path / "mine.yaml"
-    path.write_text("seed: 7\ngnn:\n  dim_inner: 8\noptim:\n"
-                    "dataset:\n  name: 1e5\ntrain: {mode: erm}\n")
+    path.write_text(
+        "seed: 7\ngnn:\n  dim_inner: 8\noptim:\ndataset:\n  name: 1e5\ntrain: {mode: erm}\n"
+    )
     cfg = gym.load_config(path, ["seed", "9"])
     assert (cfg.seed, cfg.gnn.dim_inner, cfg.dataset.name, cfg.train.mode) == (9, 8, "1e5", "erm")
     assert cfg.gnn.dropout == gym.load_config().gnn.dropout == 0.5
@@ -265,8 +355,10 @@ def test_unreadable_yaml(gym, tmp_path, text):
 
 
 def test_yaml_runs_no_code(gym, tmp_path):
-    for name, text in (("a.yaml", f"seed: !!python/object/apply:os.mkdir ['{tmp_path}/made']"),
-                       ("b.py", f"import os; os.mkdir('{tmp_path}/made')")):
+    for name, text in (
+        ("a.yaml", f"seed: !!python/object/apply:os.mkdir ['{tmp_path}/made']"),
+        ("b.py", f"import os; os.mkdir('{tmp_path}/made')"),
+    ):
         (tmp_path / name).write_text(text)
         with pytest.raises(InputError):
             gym.load_config(tmp_path / name)
@@ -313,8 +405,10 @@ def test_split_seed_follows_the_seed_unless_given(gym):
 
 
 def test_build_method_takes_every_key(gym, task):
-    words = ("erm.steps 3 gnn.dim_inner 24 gnn.layers_mp 3 gnn.dropout 0.25 gnn.act elu "
-             "gnn.att_heads 4 dataset.normalize l2 optim.base_lr 0.5 optim.weight_decay 0.25")
+    words = (
+        "erm.steps 3 gnn.dim_inner 24 gnn.layers_mp 3 gnn.dropout 0.25 gnn.act elu "
+        "gnn.att_heads 4 dataset.normalize l2 optim.base_lr 0.5 optim.weight_decay 0.25"
+    )
     cfg = gym.load_config("testing/erm", words.split())
     method = gym.build_method(cfg, task)
     spec = method.encoder
@@ -325,8 +419,9 @@ def test_build_method_takes_every_key(gym, task):
 
 
 def test_optimizer_of_graphgym(gym, task):
-    register.register_optimizer("plain",
-                                lambda params, base_lr: torch.optim.SGD(params, lr=base_lr))
+    register.register_optimizer(
+        "plain", lambda params, base_lr: torch.optim.SGD(params, lr=base_lr)
+    )
     for name in ("sgd", "plain"):
         method = gym.build_method(gym.load_config("testing/erm", ["optim.optimizer", name]), task)
         optimizer = method.make_optimizer(torch.nn.Linear(1, 1).parameters())
@@ -337,13 +432,14 @@ def test_own_adam_is_graphgyms_adam(gym):
     from torch_geometric.graphgym.optim import create_optimizer
 
     from graphgym_srnc.gym.build import make_optimizer
+
     cfg, weights = gym.load_config("testing/erm"), []
     for make in (make_optimizer(cfg.optim), partial(create_optimizer, cfg=cfg.optim)):
         weight = torch.nn.Parameter(torch.ones(3))
         optimizer = make([weight])
         for _ in range(5):
             optimizer.zero_grad()
-            (weight ** 3).sum().backward()
+            (weight**3).sum().backward()
             optimizer.step()
         weights.append(weight.detach())
     assert torch.allclose(*weights, atol=1e-7)
@@ -387,8 +483,10 @@ def test_a_registered_activation_works_on_graphgyms_layers(gym, task):
         assert kind in {type(module).__name__ for module in method.modules()}
 
 
-@pytest.mark.parametrize(("layer", "act", "fast"), [
-    ("gcnconv", "prelu", False), ("gcnconv", "swish", True), ("sgconv", "prelu", False)])
+@pytest.mark.parametrize(
+    ("layer", "act", "fast"),
+    [("gcnconv", "prelu", False), ("gcnconv", "swish", True), ("sgconv", "prelu", False)],
+)
 def test_graphgyms_layers_serve_where_ours_lack_an_activation(gym, task, layer, act, fast):
     words = ["gnn.layer_type", layer, "gnn.act", act]
     method, _ = gym.fit(gym.load_config("testing/erm", words), task)
@@ -404,7 +502,7 @@ class Cube(torch.nn.Module):
         super().__init__()
 
     def forward(self, h):
-        return h ** 3
+        return h**3
 
 
 def make_encoder(gym, *overrides, out_dim=4):
@@ -433,8 +531,17 @@ def test_gym_encoder_keeps_the_contract(gym, task):
 
 
 def test_gym_encoder_is_graphgyms_layer(gym, task):
-    encoder = make_encoder(gym, "gnn.layer_type", "sageconv", "gnn.batchnorm", "True",
-                           "gnn.l2norm", "True", "gnn.dropout", "0")
+    encoder = make_encoder(
+        gym,
+        "gnn.layer_type",
+        "sageconv",
+        "gnn.batchnorm",
+        "True",
+        "gnn.l2norm",
+        "True",
+        "gnn.dropout",
+        "0",
+    )
     assert isinstance(encoder, GymEncoder)
     config = new_layer_config(12, 16, 1, has_act=True, has_bias=False, cfg=global_cfg)
     theirs = GeneralLayer("sageconv", config)
@@ -448,8 +555,9 @@ def test_fast_path_where_it_does_what_is_asked(gym):
     for kind, cls in backbones.BACKBONES.items():
         assert type(make_encoder(gym, "gnn.layer_type", kind, out_dim=4)) is cls
         if kind not in ("dgi", "gatdrop"):  # which GraphGym does not have
-            slow = make_encoder(gym, "gnn.layer_type", kind, "gnn.batchnorm", "True",
-                                "gnn.att_heads", "1")
+            slow = make_encoder(
+                gym, "gnn.layer_type", kind, "gnn.batchnorm", "True", "gnn.att_heads", "1"
+            )
             assert type(slow) is GymEncoder
 
 
@@ -467,9 +575,14 @@ def test_fast_gcn_agrees_with_graphgyms(gym, task):
 
 
 def run_python(code: str, **environment: str) -> str:
-    done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True,
-                          text=True, cwd=ROOT, timeout=120,
-                          env={**os.environ, "OMP_NUM_THREADS": "1", **environment})
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", code],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        timeout=120,
+        env={**os.environ, "OMP_NUM_THREADS": "1", **environment},
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout
 

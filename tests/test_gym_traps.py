@@ -1,4 +1,5 @@
 """GraphGym's traps: each test shows that a trap is there, and that the adapter avoids it."""
+
 from __future__ import annotations
 
 import ast
@@ -117,8 +118,10 @@ def test_gpu_mem_reads_a_key_that_does_not_exist(gym):
 
 
 def test_set_out_dir_and_set_run_dir_delete_results(gym, standard, tmp_path):
-    for make in (lambda: set_out_dir(str(tmp_path), "old.yaml"),
-                 lambda: set_run_dir(str(tmp_path / "old"))):
+    for make in (
+        lambda: set_out_dir(str(tmp_path), "old.yaml"),
+        lambda: set_run_dir(str(tmp_path / "old")),
+    ):
         kept = tmp_path / "old/0/result.json"
         kept.parent.mkdir(parents=True, exist_ok=True)
         kept.write_text("{}")
@@ -182,6 +185,7 @@ def test_there_are_three_loaders_in_order(standard, two_graphs):
 
 def test_foreign_loaders_are_not_shadowed(gym):
     mine = object()
+
     def load_rival(format, name, dataset_dir):
         return mine if format == "rival" else None
 
@@ -210,8 +214,9 @@ def test_metrics_are_ours(standard):
     score, label = torch.randn(40, 4), torch.randint(4, (40,))
     want = classification_scores(score.argmax(1), label, 3, True)
     for name in SCORES:
-        figure = register.metric_dict[name]([label[:10], label[10:]], [score[:10], score[10:]],
-                                            task_type="classification_multi")
+        figure = register.metric_dict[name](
+            [label[:10], label[10:]], [score[:10], score[10:]], task_type="classification_multi"
+        )
         assert figure == pytest.approx(want[name], abs=1e-4)
     binary = register.metric_dict["micro_f1"]([torch.tensor([0, 1])], [torch.tensor([0.2, 0.9])])
     assert binary == 1.0
@@ -275,6 +280,7 @@ def test_train_dict_keeps_a_rival(gym):
 
 def test_agg_runs_never_aggregates_test(gym, tmp_path):
     from torch_geometric.graphgym.utils.agg_runs import agg_runs
+
     for seed in (0, 1):
         for split in ("train", "val", "test"):
             path = tmp_path / str(seed) / split / "stats.json"
@@ -286,8 +292,14 @@ def test_agg_runs_never_aggregates_test(gym, tmp_path):
     for seed in (0, 1):
         ours.begin(seed)
         scores = {"micro_f1": 0.5 + seed / 4}
-        episode = {"number": 0, "losses": {"loss": 1.0}, "train": scores, "val": scores,
-                   "test": scores, "seconds": 0.0}
+        episode = {
+            "number": 0,
+            "losses": {"loss": 1.0},
+            "train": scores,
+            "val": scores,
+            "test": scores,
+            "seconds": 0.0,
+        }
         ours.finish(seed, {"history": [episode], "selected": 0, "lr": 0.01, "params": 1})
     ours.aggregate()
     agg_runs(str(ours.path))
@@ -295,14 +307,16 @@ def test_agg_runs_never_aggregates_test(gym, tmp_path):
         assert lines(ours.path / f"agg/{split}/best.json")[0]["accuracy"] == 0.625
 
 
-@pytest.mark.skipif(sys.platform != "linux" or platform.libc_ver()[0] != "glibc",
-                    reason="the allocator of Linux")
+@pytest.mark.skipif(
+    sys.platform != "linux" or platform.libc_ver()[0] != "glibc", reason="the allocator of Linux"
+)
 def test_memory_that_is_freed_is_kept():
     """The trap is not GraphGym's: the C library gives large blocks back to the system.
 
     A gradient step would pay for each of their pages again.
     """
     import resource
+
     environment.keep_memory()
     faults = []
     for _ in range(8):

@@ -1,4 +1,5 @@
 """From a heterogeneous graph, or a folder of the package ogb, to a graph folder and its task."""
+
 from __future__ import annotations
 
 import csv
@@ -43,6 +44,7 @@ def stored(data: HeteroData, folder: Path) -> HeteroData:
 
 # Links.
 
+
 def random_graph(seed: int = 0) -> HeteroData:
     rng, data = np.random.default_rng(seed), HeteroData()
     for kind, size in {"p": 30, "a": 12, "t": 9}.items():
@@ -50,7 +52,8 @@ def random_graph(seed: int = 0) -> HeteroData:
     for pair, share in ((("p", "a"), 0.15), (("p", "t"), 0.2), (("p", "p"), 0.03)):
         shape = [data[kind].num_nodes for kind in pair]
         data[pair[0], "has", pair[1]].edge_index = torch.tensor(
-            np.array((rng.random(shape) < share).nonzero()))
+            np.array((rng.random(shape) < share).nonzero())
+        )
     return data
 
 
@@ -65,10 +68,15 @@ def dense(data: HeteroData, source: str, target: str) -> np.ndarray:
     return links
 
 
-@pytest.mark.parametrize("path", ["p-a-p", "p-t-p", "p-p", "p-p-p", "p-a-p-t-p", "p-a-p-a-p",
-                                  "a-p-t-p-a", "p-a-p-p", "a-p-p-a"])
-@pytest.mark.parametrize("limits", [Limits(), Limits(top=2), Limits(min_count=2),
-                                    Limits(max_degree=4), Limits(1, 2, 5)], ids=str)
+@pytest.mark.parametrize(
+    "path",
+    ["p-a-p", "p-t-p", "p-p", "p-p-p", "p-a-p-t-p", "p-a-p-a-p", "a-p-t-p-a", "p-a-p-p", "a-p-p-a"],
+)
+@pytest.mark.parametrize(
+    "limits",
+    [Limits(), Limits(top=2), Limits(min_count=2), Limits(max_degree=4), Limits(1, 2, 5)],
+    ids=str,
+)
 def test_links_are_those_of_dense_products(path, limits):
     data, types = random_graph(), path.split("-")
     steps = [dense(data, *pair) for pair in zip(types, types[1:])]
@@ -80,10 +88,12 @@ def test_links_are_those_of_dense_products(path, limits):
     s = m if types == types[::-1] else m + m.T
     pathsim, d, wanted = types == types[::-1] and len(types) % 2 == 1, s.sum(1), set()
     for i in range(len(s)):
-        near = [(-(2 * s[i, j] / (s[i, i] + s[j, j]) if pathsim
-                   else s[i, j] / np.sqrt(d[i] * d[j])), j)
-                for j in range(len(s)) if j != i and s[i, j] >= limits.min_count]
-        wanted |= {(min(i, j), max(i, j)) for _, j in sorted(near)[:limits.top or None]}
+        near = [
+            (-(2 * s[i, j] / (s[i, i] + s[j, j]) if pathsim else s[i, j] / np.sqrt(d[i] * d[j])), j)
+            for j in range(len(s))
+            if j != i and s[i, j] >= limits.min_count
+        ]
+        wanted |= {(min(i, j), max(i, j)) for _, j in sorted(near)[: limits.top or None]}
     if not wanted:
         with pytest.raises(InputError, match="links two nodes"):
             make_graph(data, types[0], [path], limits)
@@ -128,8 +138,9 @@ def test_too_many_links_are_refused(monkeypatch):
     data["p", "in", "c"].edge_index = torch.stack([torch.arange(700), torch.zeros(700).long()])
     with pytest.raises(InputError, match="490,000 paths.*--top 20"):
         make_graph(data, "p", ["p-c-p"], Limits(max_edges=10_000))
-    assert make_graph(data, "p", ["p-c-p"],
-                      Limits(top=2, max_edges=10_000))[0].edges.shape[1] < 1400
+    assert (
+        make_graph(data, "p", ["p-c-p"], Limits(top=2, max_edges=10_000))[0].edges.shape[1] < 1400
+    )
     monkeypatch.setattr(hetero, "MAX_ENTRIES", 1000)
     with pytest.raises(InputError, match=r"490,000 pairs.*--max-degree"):
         make_graph(data, "p", ["p-c-p"], Limits(top=2))
@@ -139,6 +150,7 @@ def test_too_many_links_are_refused(monkeypatch):
 
 
 # Files.
+
 
 @pytest.fixture
 def small():
@@ -167,12 +179,19 @@ def test_a_heterodata_becomes_a_task(small, tmp_path, capsys):
 
 def test_features_and_labels_from_elsewhere(small, tmp_path):
     data = stored(small, tmp_path)
-    made, told = make_graph(data, "author", ["author-paper-author",
-                                             "author-paper-venue-paper-author"],
-                            bag="author-paper", labels_from="author-paper-venue")
+    made, told = make_graph(
+        data,
+        "author",
+        ["author-paper-author", "author-paper-venue-paper-author"],
+        bag="author-paper",
+        labels_from="author-paper-venue",
+    )
     x = small["paper"].x.numpy()
-    np.testing.assert_allclose(made.features.toarray(),
-                               [x[[0, 1]].mean(0), x[[1, 2]].mean(0), x[[3, 4]].mean(0)], rtol=1e-6)
+    np.testing.assert_allclose(
+        made.features.toarray(),
+        [x[[0, 1]].mean(0), x[[1, 2]].mean(0), x[[3, 4]].mean(0)],
+        rtol=1e-6,
+    )
     assert made.labels == ["1", "1", "0"] and made.edges.T.tolist() == [[0, 1]]
     assert made.split is None
     assert "features: paper.x over author-paper" in told and "labels: author-paper-venue" in told
@@ -180,19 +199,22 @@ def test_features_and_labels_from_elsewhere(small, tmp_path):
     counted, told = make_graph(data, "author", ["author-paper-author"], bag="author-paper-venue")
     assert counted.features.toarray().tolist() == [[2, 0], [2, 0], [0, 2]]
     assert counted.words == ["0", "1"] and "features: number of paths author-paper-venue" in told
-    for node, paths, labels, key in (("book", ["paper-author-paper"], "", "--node"),
-                                     ("paper", [], "", "--metapath"),
-                                     ("paper", ["paper-author"], "", "--metapath"),
-                                     ("paper", ["paper-book-paper"], "", "book"),
-                                     ("author", ["author-paper-author"], "", "--bag"),
-                                     ("paper", ["paper-author-paper"], "paper-author",
-                                      "--labels-from")):
+    for node, paths, labels, key in (
+        ("book", ["paper-author-paper"], "", "--node"),
+        ("paper", [], "", "--metapath"),
+        ("paper", ["paper-author"], "", "--metapath"),
+        ("paper", ["paper-book-paper"], "", "book"),
+        ("author", ["author-paper-author"], "", "--bag"),
+        ("paper", ["paper-author-paper"], "paper-author", "--labels-from"),
+    ):
         with pytest.raises(InputError, match=key):
             make_graph(data, node, paths, labels_from=labels)
 
 
-@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 3)), min_size=1),
-       st.lists(st.integers(-1, 2), min_size=4, max_size=4))
+@given(
+    st.lists(st.tuples(st.integers(0, 5), st.integers(0, 3)), min_size=1),
+    st.lists(st.integers(-1, 2), min_size=4, max_size=4),
+)
 @settings(max_examples=50, deadline=None)
 def test_labels_from_elsewhere_are_those_of_most_neighbours(links, classes):
     data = HeteroData()
@@ -211,8 +233,11 @@ def test_labels_from_elsewhere_are_those_of_most_neighbours(links, classes):
     assert make_graph(data, "p", ["p-p"], labels_from="p-v")[0].labels == wanted
 
 
-@pytest.mark.parametrize("content", ["code", Data(x=torch.ones(2, 1)), {"x": 1}, HeteroData(),
-                                     "broken", "outside"], ids=str)
+@pytest.mark.parametrize(
+    "content",
+    ["code", Data(x=torch.ones(2, 1)), {"x": 1}, HeteroData(), "broken", "outside"],
+    ids=str,
+)
 def test_a_pt_file_that_contains_something_else(content, small, tmp_path, capsys):
     path, trap = tmp_path / "hetero.pt", tmp_path / "ran"
 
@@ -245,24 +270,35 @@ def test_fields_that_are_not_read_are_named(small, tmp_path):
 NAN = float("nan")
 
 
-@pytest.mark.parametrize("kind, field, value, told", [
-    ("paper", "train_mask", torch.tensor([NAN] * 6), "train_mask"),
-    ("paper", "train_mask", torch.tensor([-1, 1, 1, -1, 1, -1]), "train_mask"),
-    ("paper", "train_mask", torch.tensor([0, 1, 2, 3, 4, 5]), "train_mask"),
-    ("paper", "train_mask", torch.ones(6, 2).bool(), "train_mask"),
-    ("paper", "train_mask", torch.arange(6) == 2, "node 2 has no label"),
-    ("paper", "train_mask", torch.arange(6) == 5, "node 5 has no label, or is in another mask"),
-    ("paper", "train_mask", torch.arange(2), "lengths"),
-    ("paper", "y", torch.tensor([0, 0.1, 0.9, 1, 0, 1]), "0.1"),
-    ("paper", "y", torch.rand(6, 3), "shape"), ("paper", "y", torch.arange(5), "lengths"),
-    ("paper", "y", torch.tensor([0, 1, -7, 1, 0, 1]), "-7"),
-    ("paper", "x", torch.ones(5, 3), "lengths"), ("paper", "x", torch.tensor(1.0), "hetero.pt"),
-    ("paper", "x", torch.full((6, 1), NAN), "NaN"), ("paper", "x", torch.zeros(6, 2), "zero"),
-    ("paper", "ids", ["a"] * 6, "twice"), ("paper", "ids", ["a", "b", "c", "d", "e", ""], "empty"),
-    ("paper", "ids", ["a"], "lengths"), ("paper", "text", [1, 2, 3, 4, 5, None], "texts"),
-    ("author", "num_nodes", 2, "larger"), ("author", "num_nodes", 10 ** 9, "GiB"),
-    ("author", "num_nodes", -3, "num_nodes"), ("author", "num_nodes", "3", "num_nodes"),
-    ("author", "num_nodes", None, "num_nodes")])
+@pytest.mark.parametrize(
+    "kind, field, value, told",
+    [
+        ("paper", "train_mask", torch.tensor([NAN] * 6), "train_mask"),
+        ("paper", "train_mask", torch.tensor([-1, 1, 1, -1, 1, -1]), "train_mask"),
+        ("paper", "train_mask", torch.tensor([0, 1, 2, 3, 4, 5]), "train_mask"),
+        ("paper", "train_mask", torch.ones(6, 2).bool(), "train_mask"),
+        ("paper", "train_mask", torch.arange(6) == 2, "node 2 has no label"),
+        ("paper", "train_mask", torch.arange(6) == 5, "node 5 has no label, or is in another mask"),
+        ("paper", "train_mask", torch.arange(2), "lengths"),
+        ("paper", "y", torch.tensor([0, 0.1, 0.9, 1, 0, 1]), "0.1"),
+        ("paper", "y", torch.rand(6, 3), "shape"),
+        ("paper", "y", torch.arange(5), "lengths"),
+        ("paper", "y", torch.tensor([0, 1, -7, 1, 0, 1]), "-7"),
+        ("paper", "x", torch.ones(5, 3), "lengths"),
+        ("paper", "x", torch.tensor(1.0), "hetero.pt"),
+        ("paper", "x", torch.full((6, 1), NAN), "NaN"),
+        ("paper", "x", torch.zeros(6, 2), "zero"),
+        ("paper", "ids", ["a"] * 6, "twice"),
+        ("paper", "ids", ["a", "b", "c", "d", "e", ""], "empty"),
+        ("paper", "ids", ["a"], "lengths"),
+        ("paper", "text", [1, 2, 3, 4, 5, None], "texts"),
+        ("author", "num_nodes", 2, "larger"),
+        ("author", "num_nodes", 10**9, "GiB"),
+        ("author", "num_nodes", -3, "num_nodes"),
+        ("author", "num_nodes", "3", "num_nodes"),
+        ("author", "num_nodes", None, "num_nodes"),
+    ],
+)
 def test_bad_fields_are_refused(kind, field, value, told, small, tmp_path):
     if value is None:
         del small[kind][field]
@@ -273,10 +309,20 @@ def test_bad_fields_are_refused(kind, field, value, told, small, tmp_path):
     assert told in str(caught.value)
 
 
-@pytest.mark.parametrize("links", [
-    torch.tensor([[0.0], [1.0]]), torch.tensor([[True], [False]]), torch.tensor([0, 1]),
-    torch.tensor([[0], [1], [2]]), torch.tensor([[-1], [0]]), torch.tensor([[0], [6]]), None,
-    torch.tensor([[0], [1]]).expand(2, 10 ** 9)], ids=str)
+@pytest.mark.parametrize(
+    "links",
+    [
+        torch.tensor([[0.0], [1.0]]),
+        torch.tensor([[True], [False]]),
+        torch.tensor([0, 1]),
+        torch.tensor([[0], [1], [2]]),
+        torch.tensor([[-1], [0]]),
+        torch.tensor([[0], [6]]),
+        None,
+        torch.tensor([[0], [1]]).expand(2, 10**9),
+    ],
+    ids=str,
+)
 def test_bad_links_are_refused(links, small, tmp_path):
     small["author", "writes", "paper"].edge_index = links
     if links is None:
@@ -285,8 +331,11 @@ def test_bad_links_are_refused(links, small, tmp_path):
         stored(small, tmp_path)
 
 
-@pytest.mark.parametrize("y", [
-    torch.tensor([[0], [1], [-1], [1], [0], [1]]), torch.tensor([0, 1, NAN, 1, 0, 1])], ids=str)
+@pytest.mark.parametrize(
+    "y",
+    [torch.tensor([[0], [1], [-1], [1], [0], [1]]), torch.tensor([0, 1, NAN, 1, 0, 1])],
+    ids=str,
+)
 def test_other_forms_of_labels(y, small, tmp_path):
     small["paper"].y = y
     made, _ = make_graph(stored(small, tmp_path), "paper", ["paper-author-paper"])
@@ -300,8 +349,7 @@ def test_texts_names_and_ids(small, tmp_path):
     small["paper"].text, small["paper"].ids = titles, [f"007{n}" for n in range(6)]
     small["venue"].name = ["KDD", "VLDB"]
     data = stored(small, tmp_path)
-    made, told = make_graph(data, "paper", ["paper-author-paper"],
-                            options=TextOptions(min_nodes=1))
+    made, told = make_graph(data, "paper", ["paper-author-paper"], options=TextOptions(min_nodes=1))
     expected = TfidfVectorizer(stop_words="english").fit_transform(titles).toarray()
     np.testing.assert_allclose(made.features.toarray(), expected)
     assert made.ids[0] == "0070" and made.texts == titles
@@ -312,28 +360,31 @@ def test_texts_names_and_ids(small, tmp_path):
 
 # The example of the DBLP four-area files.
 
+
 @pytest.fixture
 def area(tmp_path):
     home = tmp_path / "area"
     home.mkdir()
     for name, content in {
-            "author.txt": "10\tAnn \"A\" O'Hara\n20\tBob\n30\tCy\n40\tJosé\n",
-            "conf.txt": "1\tKDD\n2\tVLDB\n",
-            "term.txt": "7\tgraph\n8\tquery\n9\tneural\n", "conf_label.txt": "1\t1\n2\t0\n",
-            "paper.txt": "1\tGraph networks\n2\tGraph \"mining\n3\tQuery plans\n"
-            "4\tQuery plans again\n5\tAlone\n",
-            "paper_author.txt": "1\t10\n1\t20\n2\t20\n3\t30\n4\t30\n4\t40\n4\t99\n",
-            "paper_term.txt": "1\t7\n1\t9\n2\t7\n3\t8\n4\t8\n\n",
-            "paper_conf.txt": "1\t1\n2\t1\n3\t2\n4\t2\n",
-            "author_label.txt": "10\t1\tAnn\n30\t0\tCy\n77\t0\tNobody\n",
+        "author.txt": '10\tAnn "A" O\'Hara\n20\tBob\n30\tCy\n40\tJosé\n',
+        "conf.txt": "1\tKDD\n2\tVLDB\n",
+        "term.txt": "7\tgraph\n8\tquery\n9\tneural\n",
+        "conf_label.txt": "1\t1\n2\t0\n",
+        "paper.txt": '1\tGraph networks\n2\tGraph "mining\n3\tQuery plans\n'
+        "4\tQuery plans again\n5\tAlone\n",
+        "paper_author.txt": "1\t10\n1\t20\n2\t20\n3\t30\n4\t30\n4\t40\n4\t99\n",
+        "paper_term.txt": "1\t7\n1\t9\n2\t7\n3\t8\n4\t8\n\n",
+        "paper_conf.txt": "1\t1\n2\t1\n3\t2\n4\t2\n",
+        "author_label.txt": "10\t1\tAnn\n30\t0\tCy\n77\t0\tNobody\n",
     }.items():
         (home / name).write_bytes(content.encode("latin-1" if name == "author.txt" else "utf-8"))
     return home
 
 
 def example(area: Path) -> subprocess.CompletedProcess:
-    return subprocess.run([sys.executable, EXAMPLE, area, area / "hetero.pt"], text=True,
-                          capture_output=True)
+    return subprocess.run(
+        [sys.executable, EXAMPLE, area, area / "hetero.pt"], text=True, capture_output=True
+    )
 
 
 def test_the_four_area_files(area, tmp_path):
@@ -343,30 +394,53 @@ def test_the_four_area_files(area, tmp_path):
     assert "author_label.txt: 1 lines with unknown ids left out" in done.stdout
     authors = ("--node", "author", "--metapath", "author-paper-author", "--bag", "author-paper")
     assert run("make", area / "hetero.pt", *authors, "--min-nodes", 1, "--out", out) == 0
-    assert rows_of(out / "nodes.csv") == [["id", "text"], ["10", "Ann \"A\" O'Hara"], ["20", "Bob"],
-                                          ["30", "Cy"], ["40", "José"]]
+    assert rows_of(out / "nodes.csv") == [
+        ["id", "text"],
+        ["10", 'Ann "A" O\'Hara'],
+        ["20", "Bob"],
+        ["30", "Cy"],
+        ["40", "José"],
+    ]
     assert rows_of(out / "edges.csv")[1:] == [["0", "1"], ["2", "3"]]
     assert rows_of(out / "labels.csv")[1:] == [["0", "1"], ["2", "0"]]
-    texts = ["Graph networks", "Graph networks\nGraph \"mining", "Query plans\nQuery plans again",
-             "Query plans again"]
+    texts = [
+        "Graph networks",
+        'Graph networks\nGraph "mining',
+        "Query plans\nQuery plans again",
+        "Query plans again",
+    ]
     oracle = TfidfVectorizer(stop_words="english")
     expected = oracle.fit_transform(texts).toarray()
     np.testing.assert_allclose(np.load(out / "features.npy"), expected, atol=1e-6)
     assert (out / "words.txt").read_text().split() == oracle.get_feature_names_out().tolist()
 
-    made, _ = make_graph(read_pt(area / "hetero.pt"), "paper",
-                         ["paper-author-paper", "paper-term-paper"], bag="paper-term",
-                         labels_from="paper-conf")
+    made, _ = make_graph(
+        read_pt(area / "hetero.pt"),
+        "paper",
+        ["paper-author-paper", "paper-term-paper"],
+        bag="paper-term",
+        labels_from="paper-conf",
+    )
     assert made.labels == ["1", "1", "0", "0", ""] and made.words == ["graph", "query", "neural"]
-    assert made.features.toarray().tolist() == [[1, 0, 1], [1, 0, 0], [0, 1, 0], [0, 1, 0],
-                                                [0, 0, 0]]
-    assert made.edges.T.tolist() == [[0, 1], [2, 3]] and made.texts[1] == "Graph \"mining"
+    assert made.features.toarray().tolist() == [
+        [1, 0, 1],
+        [1, 0, 0],
+        [0, 1, 0],
+        [0, 1, 0],
+        [0, 0, 0],
+    ]
+    assert made.edges.T.tolist() == [[0, 1], [2, 3]] and made.texts[1] == 'Graph "mining'
 
 
-@pytest.mark.parametrize("name, content, told", [
-    ("author.txt", "10\tA\n10\tB\n", "several times"),
-    ("author_label.txt", "10\t1\n10\t2\n", "two labels"), ("paper_author.txt", "1 10\n", ""),
-    ("paper.txt", "", "")])
+@pytest.mark.parametrize(
+    "name, content, told",
+    [
+        ("author.txt", "10\tA\n10\tB\n", "several times"),
+        ("author_label.txt", "10\t1\n10\t2\n", "two labels"),
+        ("paper_author.txt", "1 10\n", ""),
+        ("paper.txt", "", ""),
+    ],
+)
 def test_bad_four_area_files(name, content, told, area):
     (area / name).write_text(content)
     done = example(area)
@@ -375,16 +449,23 @@ def test_bad_four_area_files(name, content, told, area):
 
 # Folders of the package ogb.
 
+
 def ogb_folder(root: Path, **content: str) -> Path:
     """What ogb leaves of a small data set; ``content`` has other files, by their names with _."""
-    files = {"raw/edge": "0,1\n1,2\n2,3\n", "raw/node-feat": "0.5,0\n1,2\n0,0\n-1,1e-3\n3,3\n",
-             "raw/node-label": "0\n1\nnan\n0\n1\n", "raw/num-node-list": "5\n",
-             "raw/num-edge-list": "3\n", "raw/node_year": "1\n" * 5,
-             "split/time/train": "0\n1\n",
-             "split/time/valid": "3\n", "split/time/test": "2\n4\n",
-             "mapping/labelidx2arxiv": "label idx,arxiv category\n0,cs.AI\n1,cs.LG\n",
-             "mapping/nodeidx2paperid": "node idx,paper id\n" + "".join(
-                 f"{node},p{node}\n" for node in range(5))}
+    files = {
+        "raw/edge": "0,1\n1,2\n2,3\n",
+        "raw/node-feat": "0.5,0\n1,2\n0,0\n-1,1e-3\n3,3\n",
+        "raw/node-label": "0\n1\nnan\n0\n1\n",
+        "raw/num-node-list": "5\n",
+        "raw/num-edge-list": "3\n",
+        "raw/node_year": "1\n" * 5,
+        "split/time/train": "0\n1\n",
+        "split/time/valid": "3\n",
+        "split/time/test": "2\n4\n",
+        "mapping/labelidx2arxiv": "label idx,arxiv category\n0,cs.AI\n1,cs.LG\n",
+        "mapping/nodeidx2paperid": "node idx,paper id\n"
+        + "".join(f"{node},p{node}\n" for node in range(5)),
+    }
     places = {name.rpartition("/")[2].replace("-", "_"): name for name in files}
     files |= {places[name]: text for name, text in content.items()}
     for name, text in files.items():
@@ -409,16 +490,24 @@ def test_a_folder_of_ogb(tmp_path, capsys):
     assert (task.train.tolist(), task.val.tolist(), task.test.tolist()) == ([0, 1], [3], [4])
 
 
-@pytest.mark.parametrize("content, told", [
-    ({"edge": "0,9\n"}, "edge.csv.gz"), ({"edge": "0,1,2\n"}, "[2, E]"),
-    ({"node_feat": "0.5,x\n"}, "not a table of numbers"),
-    ({"node_feat": "1,2\n3\n4,5\n6,7\n"}, "node-feat"),
-    ({"node_label": "0,1\n" * 5}, "one label"), ({"node_label": "0\n1\n"}, "one label"),
-    ({"node_label": "0\n1\n0.5\n0\n1\n"}, "0.5 is not an integer"),
-    ({"node_label": "0\n1\ninf\n0\n1\n"}, "inf is not an integer"),
-    ({"num_node_list": "2\n3\n"}, "num-node-list"), ({"num_edge_list": "4\n"}, "num-edge-list"),
-    ({"train": "0\n3\n"}, "node 3 twice"), ({"train": "0\n0\n"}, "node 0 twice"),
-    ({"node_label": ""}, "node-label.csv.gz")])
+@pytest.mark.parametrize(
+    "content, told",
+    [
+        ({"edge": "0,9\n"}, "edge.csv.gz"),
+        ({"edge": "0,1,2\n"}, "[2, E]"),
+        ({"node_feat": "0.5,x\n"}, "not a table of numbers"),
+        ({"node_feat": "1,2\n3\n4,5\n6,7\n"}, "node-feat"),
+        ({"node_label": "0,1\n" * 5}, "one label"),
+        ({"node_label": "0\n1\n"}, "one label"),
+        ({"node_label": "0\n1\n0.5\n0\n1\n"}, "0.5 is not an integer"),
+        ({"node_label": "0\n1\ninf\n0\n1\n"}, "inf is not an integer"),
+        ({"num_node_list": "2\n3\n"}, "num-node-list"),
+        ({"num_edge_list": "4\n"}, "num-edge-list"),
+        ({"train": "0\n3\n"}, "node 3 twice"),
+        ({"train": "0\n0\n"}, "node 0 twice"),
+        ({"node_label": ""}, "node-label.csv.gz"),
+    ],
+)
 def test_bad_folders_of_ogb(content, told, tmp_path, capsys):
     assert run("make", ogb_folder(tmp_path / "ogb", **content), "--out", tmp_path / "made") == 2
     error = capsys.readouterr().err

@@ -1,4 +1,5 @@
 """Small files that stand for much memory are refused, and fields of a graph are read or named."""
+
 from __future__ import annotations
 
 import gzip
@@ -33,8 +34,8 @@ GRAPH = make_graph()
 FIELDS = {"x": GRAPH.x, "edge_index": GRAPH.edge_index, "y": GRAPH.y}
 NUM_NODES = len(GRAPH.x)
 SIZES = {"labels_per_class": 3, "num_val": 6, "num_test": 9}
-ZEROS = torch.zeros(2 ** 25)  # 128 MiB
-MIB = 2 ** 20
+ZEROS = torch.zeros(2**25)  # 128 MiB
+MIB = 2**20
 
 MEASURE = """
 import contextlib, io, sys
@@ -71,15 +72,18 @@ def deflated(content: dict[str, Any], path: Path) -> None:
     """Save as torch does, with compressed members."""
     out = io.BytesIO()
     torch.save(content, out)
-    with (zipfile.ZipFile(out) as archive,
-          zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as packed):
+    with (
+        zipfile.ZipFile(out) as archive,
+        zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as packed,
+    ):
         for name in archive.namelist():
             packed.writestr(name, archive.read(name))
 
 
 def csr(name: str, matrix: sp.csr_matrix) -> dict[str, np.ndarray]:
-    return {f"{name}_{part}": getattr(matrix, part)
-            for part in ("data", "indices", "indptr", "shape")}
+    return {
+        f"{name}_{part}": getattr(matrix, part) for part in ("data", "indices", "indptr", "shape")
+    }
 
 
 def adjacency() -> sp.csr_matrix:
@@ -89,6 +93,7 @@ def adjacency() -> sp.csr_matrix:
 
 def excel(path: Path, cell: str | None = None) -> None:
     import openpyxl
+
     book = openpyxl.Workbook()
     for row in (("id", "words"), ("a", "one"), ("b", "two")):
         book.active.append(row)
@@ -99,10 +104,11 @@ def excel(path: Path, cell: str | None = None) -> None:
 
 def sparse(layout: str) -> torch.Tensor:
     if layout == "coo":
-        return torch.sparse_coo_tensor(torch.zeros(2, 1, dtype=torch.long), torch.ones(1),
-                                       (NUM_NODES, 2 ** 28))
+        return torch.sparse_coo_tensor(
+            torch.zeros(2, 1, dtype=torch.long), torch.ones(1), (NUM_NODES, 2**28)
+        )
     nodes = torch.zeros(NUM_NODES + 1, dtype=torch.long)
-    return torch.sparse_csr_tensor(nodes, nodes[:0], torch.zeros(0), (NUM_NODES, 2 ** 28))
+    return torch.sparse_csr_tensor(nodes, nodes[:0], torch.zeros(0), (NUM_NODES, 2**28))
 
 
 def gzipped(path: Path, line: bytes, count: int) -> None:
@@ -112,39 +118,54 @@ def gzipped(path: Path, line: bytes, count: int) -> None:
             file.write(line * (count // 16))
 
 
-WIDE = sp.csr_matrix((NUM_NODES, 2 ** 28), dtype=np.float32)
+WIDE = sp.csr_matrix((NUM_NODES, 2**28), dtype=np.float32)
 HOSTILE: dict[str, Callable[[Path], Any]] = {
     "deflated.pt": lambda path: deflated(FIELDS | {"x": ZEROS.view(-1, 128)}, path),
     "unread.pt": lambda path: deflated(FIELDS | {"other": ZEROS}, path),
     "expanded.pt": lambda path: torch.save(
-        FIELDS | {"x": torch.zeros(1, 1).expand(10 ** 9, 100)}, path),
-    "labels.pt": lambda path: torch.save(FIELDS | {"y": torch.zeros(1).expand(10 ** 9)}, path),
+        FIELDS | {"x": torch.zeros(1, 1).expand(10**9, 100)}, path
+    ),
+    "labels.pt": lambda path: torch.save(FIELDS | {"y": torch.zeros(1).expand(10**9)}, path),
     "data.pt": lambda path: torch.save(
-        Data(**FIELDS | {"edge_index": torch.zeros(2, 1, dtype=torch.long).expand(2, 10 ** 9)}),
-        path),
+        Data(**FIELDS | {"edge_index": torch.zeros(2, 1, dtype=torch.long).expand(2, 10**9)}), path
+    ),
     "nodes.pt": lambda path: torch.save(
-        FIELDS | {"train_idx": torch.zeros(1, dtype=torch.long).expand(10 ** 9)}, path),
+        FIELDS | {"train_idx": torch.zeros(1, dtype=torch.long).expand(10**9)}, path
+    ),
     "coo.pt": lambda path: torch.save(FIELDS | {"x": sparse("coo")}, path),
     "csr.pt": lambda path: torch.save(FIELDS | {"x": sparse("csr")}, path),
     "deflated.npz": lambda path: np.savez_compressed(path, **FIELDS | {"x": ZEROS.view(-1, 128)}),
     "together.npz": lambda path: np.savez_compressed(
-        path, x=ZEROS[:2 ** 23].view(-1, 64), edge_index=np.zeros((2, 2 ** 22), np.int64),
-        y=np.zeros(2 ** 23, np.int64)),
-    "sparse.npz": lambda path: np.savez(path, **csr("adj", adjacency()), **csr("attr", WIDE),
-                                        labels=GRAPH.y),
+        path,
+        x=ZEROS[: 2**23].view(-1, 64),
+        edge_index=np.zeros((2, 2**22), np.int64),
+        y=np.zeros(2**23, np.int64),
+    ),
+    "sparse.npz": lambda path: np.savez(
+        path, **csr("adj", adjacency()), **csr("attr", WIDE), labels=GRAPH.y
+    ),
     "full.mat": lambda path: scipy.io.savemat(
-        path, {"network": adjacency(), "attrb": np.zeros((2 ** 18, 64)), "group": GRAPH.y[:, None]},
-        do_compression=True),
+        path,
+        {"network": adjacency(), "attrb": np.zeros((2**18, 64)), "group": GRAPH.y[:, None]},
+        do_compression=True,
+    ),
     "sparse.mat": lambda path: scipy.io.savemat(
-        path, {"network": adjacency(), "attrb": sp.csc_matrix((2 ** 18, 10 ** 5)),
-               "group": GRAPH.y.numpy()[:, None]}),
+        path,
+        {
+            "network": adjacency(),
+            "attrb": sp.csc_matrix((2**18, 10**5)),
+            "group": GRAPH.y.numpy()[:, None],
+        },
+    ),
     "far.xlsx": lambda path: excel(path, "ZZ1048576"),
     "rows.parquet": lambda path: pandas.DataFrame(
-        {"id": np.zeros(10 ** 7, np.int8), "words": np.zeros(10 ** 7, np.int8)}).to_parquet(path),
+        {"id": np.zeros(10**7, np.int8), "words": np.zeros(10**7, np.int8)}
+    ).to_parquet(path),
     "texts.parquet": lambda path: pandas.DataFrame(
-        {"id": range(2000), "words": ["a" * 10 ** 5] * 2000}).to_parquet(path),
-    "zeros.csv.gz": lambda path: gzipped(path, b"0" * 2 ** 10, 2 ** 18),
-    "lines.csv.gz": lambda path: gzipped(path, b"10,10\n", 2 ** 22),
+        {"id": range(2000), "words": ["a" * 10**5] * 2000}
+    ).to_parquet(path),
+    "zeros.csv.gz": lambda path: gzipped(path, b"0" * 2**10, 2**18),
+    "lines.csv.gz": lambda path: gzipped(path, b"10,10\n", 2**22),
     "wide.csv": lambda path: path.write_text("," * 20000 + "\n" + "1\n" * 20000),
 }
 """What takes more than 128 MiB once it is read, in less than 2 MB."""
@@ -164,8 +185,13 @@ def measured(tmp_path_factory) -> dict[str, tuple[int, int, str]]:
     (folder / "nodes.csv").write_text("id,words\na,one\nb,two\n")
     (folder / "edges.csv").write_text("source,target\na,b\n")
     done = subprocess.run(
-        [sys.executable, "-c", MEASURE, *HOSTILE], cwd=folder, capture_output=True, text=True,
-        env=os.environ | {limits.OPTION: "0.1"}, timeout=300)
+        [sys.executable, "-c", MEASURE, *HOSTILE],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        env=os.environ | {limits.OPTION: "0.1"},
+        timeout=300,
+    )
     rows = [line.split("\t") for line in done.stdout.splitlines()]
     assert [row[0] for row in rows] == [*HOSTILE], done.stderr
     return {name: (int(code), int(grown), told) for name, code, grown, told in rows}
@@ -180,14 +206,14 @@ def test_a_small_file_takes_little_memory(name, measured):
 
 
 @settings(max_examples=50, deadline=None)
-@given(st.integers(0, 10 ** 12), st.integers(0, 10 ** 12), st.sampled_from(["", "0.5", "3"]))
+@given(st.integers(0, 10**12), st.integers(0, 10**12), st.sampled_from(["", "0.5", "3"]))
 def test_one_limit(needed, size, gib):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(psutil, "virtual_memory", lambda: type("", (), {"total": 10 ** 11}))
+        patch.setattr(psutil, "virtual_memory", lambda: type("", (), {"total": 10**11}))
         patch.delenv(limits.OPTION, raising=False)
         if gib:
             patch.setenv(limits.OPTION, gib)
-        allowed = min(max(float(gib or 1) * 2 ** 30, 100 * size), 10 ** 11)
+        allowed = min(max(float(gib or 1) * 2**30, 100 * size), 10**11)
         if needed <= allowed:
             limits.check("a.pt", needed, size)
         else:
@@ -236,6 +262,7 @@ def test_files_as_large_as_their_content_are_read(tmp_path, monkeypatch):
 def test_cells_without_a_value_do_not_count(tmp_path, monkeypatch):
     """A cell that has a colour only makes no column and no row."""
     import openpyxl
+
     book = openpyxl.Workbook()
     book.active["A1"], book.active["B2"] = "id", "words"
     book.active["XFD1048576"].font = openpyxl.styles.Font(bold=True)
@@ -265,7 +292,7 @@ def test_features_on_disk_have_no_limit(tmp_path, monkeypatch):
 
 def test_indices_of_a_matlab_file_are_checked(tmp_path):
     lost = sp.csc_matrix(adjacency())
-    lost.indices[-1] = 10 ** 8
+    lost.indices[-1] = 10**8
     scipy.io.savemat(tmp_path / "a.mat", {"network": lost})
     with pytest.raises(InputError, match="a.mat is not a readable MATLAB file"):
         matlab.matrices(tmp_path / "a.mat", "path", {"network": None})
@@ -279,9 +306,14 @@ def told(path: Path) -> list[str]:
 IDS = {"train": torch.arange(20), "valid": torch.arange(20, 30), "test": torch.arange(30, 50)}
 
 
-@pytest.mark.parametrize("split", [
-    {"split_idx": IDS}, {f"{part}_idx": ids for part, ids in IDS.items()},
-    {"train_idx": IDS["train"].int(), "val_idx": IDS["valid"], "test_idx": IDS["test"]}])
+@pytest.mark.parametrize(
+    "split",
+    [
+        {"split_idx": IDS},
+        {f"{part}_idx": ids for part, ids in IDS.items()},
+        {"train_idx": IDS["train"].int(), "val_idx": IDS["valid"], "test_idx": IDS["test"]},
+    ],
+)
 @pytest.mark.parametrize("suffix", [".pt", ".npz"])
 def test_node_ids_are_the_split(split, suffix, tmp_path):
     path = tmp_path / f"a{suffix}"
@@ -297,22 +329,39 @@ def test_node_ids_are_the_split(split, suffix, tmp_path):
         assert torch.equal(nodes.sort().values, ids)
 
 
-@pytest.mark.parametrize("ids", [torch.arange(20) + NUM_NODES, torch.arange(3) - 1, torch.ones(3),
-                                 torch.arange(NUM_NODES) < 9, torch.zeros(2, 2).long()])
+@pytest.mark.parametrize(
+    "ids",
+    [
+        torch.arange(20) + NUM_NODES,
+        torch.arange(3) - 1,
+        torch.ones(3),
+        torch.arange(NUM_NODES) < 9,
+        torch.zeros(2, 2).long(),
+    ],
+)
 def test_node_ids_that_are_none_are_refused(ids, tmp_path):
     torch.save(FIELDS | {"train_idx": ids}, tmp_path / "a.pt")
     with pytest.raises(InputError, match=f"train_idx.*Give node ids from 0 to {NUM_NODES - 1}"):
         shifts.find("file")(path=str(tmp_path / "a.pt"))
 
 
-OTHERS = {"edge_weight": torch.rand(GRAPH.num_edges), "edge_attr": torch.rand(GRAPH.num_edges, 2),
-          "node_weight": torch.rand(NUM_NODES), "label_names": ["a", "b"], "y2": GRAPH.y,
-          "meta": {"x": torch.zeros(1)}, "val_mask": torch.arange(NUM_NODES) < 20,
-          "train_idx": IDS["train"], "num_nodes": NUM_NODES, 7: "seven"}
+OTHERS = {
+    "edge_weight": torch.rand(GRAPH.num_edges),
+    "edge_attr": torch.rand(GRAPH.num_edges, 2),
+    "node_weight": torch.rand(NUM_NODES),
+    "label_names": ["a", "b"],
+    "y2": GRAPH.y,
+    "meta": {"x": torch.zeros(1)},
+    "val_mask": torch.arange(NUM_NODES) < 20,
+    "train_idx": IDS["train"],
+    "num_nodes": NUM_NODES,
+    7: "seven",
+}
 
 
-@settings(max_examples=25, deadline=None,
-          suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(st.sets(st.sampled_from([*OTHERS])), st.booleans())
 def test_a_field_is_read_or_named(tmp_path, names, masks):
     """Without a train_mask, a val_mask is not read; with any mask, ids are not read."""
@@ -329,14 +378,22 @@ def test_a_field_is_read_or_named(tmp_path, names, masks):
 def test_fields_of_other_files_are_named(tmp_path):
     np.savez(tmp_path / "a.npz", **FIELDS, edge_weight=np.ones(GRAPH.num_edges))
     assert told(tmp_path / "a.npz") == ["not read: edge_weight; edge weights are not used"]
-    np.savez(tmp_path / "b.npz", **csr("adj", 2 * adjacency()), labels=GRAPH.y,
-             **csr("attr", sp.csr_matrix(GRAPH.x.numpy())), class_names=np.array(["a"]))
+    np.savez(
+        tmp_path / "b.npz",
+        **csr("adj", 2 * adjacency()),
+        labels=GRAPH.y,
+        **csr("attr", sp.csr_matrix(GRAPH.x.numpy())),
+        class_names=np.array(["a"]),
+    )
     assert told(tmp_path / "b.npz") == [
-        "not read: class_names and edge weights of adj_data; edge weights are not used"]
+        "not read: class_names and edge weights of adj_data; edge weights are not used"
+    ]
     group = np.eye(int(GRAPH.y.max()) + 1)[GRAPH.y]
     group[:2] = 1
-    scipy.io.savemat(tmp_path / "c.mat", {"network": adjacency(), "attrb": GRAPH.x.numpy(),
-                                          "group": group, "years": np.arange(3)})
+    scipy.io.savemat(
+        tmp_path / "c.mat",
+        {"network": adjacency(), "attrb": GRAPH.x.numpy(), "group": group, "years": np.arange(3)},
+    )
     with untrusted.trusted():
         (line,) = told(tmp_path / "c.mat")
     assert "years" in line and "all but the first class of 2 nodes in group" in line
@@ -346,8 +403,9 @@ def test_fields_of_two_graphs_are_named(tmp_path):
     for name in ("a.pt", "b.pt"):
         torch.save(FIELDS | {"train_mask": GRAPH.y == 0}, tmp_path / name)
     torch.save(FIELDS | {"x": GRAPH.x + 1, "y2": GRAPH.y}, tmp_path / "b.pt")
-    task = shifts.find("cross_graph")(source=str(tmp_path / "a.pt"), target=str(tmp_path / "b.pt"),
-                                      labels_per_class=3, num_val=6)
+    task = shifts.find("cross_graph")(
+        source=str(tmp_path / "a.pt"), target=str(tmp_path / "b.pt"), labels_per_class=3, num_val=6
+    )
     assert task.info["unread"] == "train_mask of a.pt; y2 of b.pt"
 
 
@@ -356,9 +414,10 @@ def test_other_objects_are_refused_with_a_way_out(tmp_path):
     hetero = HeteroData()
     hetero["paper"].x = GRAPH.x
     for content, words in (
-            (nested, "no x and no edge_index and no y; it has graph .edge_index and node_feat"),
-            (hetero, "a HeteroData. Convert it with data make a.pt --node TYPE"),
-            ((Data(**FIELDS), None), "contains a tuple")):
+        (nested, "no x and no edge_index and no y; it has graph .edge_index and node_feat"),
+        (hetero, "a HeteroData. Convert it with data make a.pt --node TYPE"),
+        ((Data(**FIELDS), None), "contains a tuple"),
+    ):
         torch.save(content, tmp_path / "a.pt")
         with pytest.raises(InputError, match=words):
             shifts.find("file")(path=str(tmp_path / "a.pt"))

@@ -1,4 +1,5 @@
 """Losses against networkx, scipy, PyG's dense layer and plain numpy."""
+
 from __future__ import annotations
 
 from itertools import combinations, permutations
@@ -60,8 +61,14 @@ def test_soft_modularity_is_the_trace(resolution):
 
 def test_modularity_gradient():
     a = torch.from_numpy(nx.to_numpy_array(KARATE, weight=None))
-    logits = torch.randn(len(KARATE), 3, dtype=torch.double, requires_grad=True,
-                         generator=torch.Generator().manual_seed(0))
+    logits = torch.randn(
+        len(KARATE),
+        3,
+        dtype=torch.double,
+        requires_grad=True,
+        generator=torch.Generator().manual_seed(0),
+    )
+
     def tripled(z: torch.Tensor) -> torch.Tensor:
         return 3 * modularity_loss(z.softmax(1), a, a.sum(1), 1.4)
 
@@ -102,8 +109,9 @@ def test_collapse_loss_at_its_extremes():
     assert float(collapse_loss(q)) == pytest.approx(wanted, abs=1e-6)
 
 
-def labelled_graph(p_in: float, p_out: float,
-                   seed: int = 0) -> tuple[nx.Graph, torch.Tensor, torch.Tensor, np.ndarray]:
+def labelled_graph(
+    p_in: float, p_out: float, seed: int = 0
+) -> tuple[nx.Graph, torch.Tensor, torch.Tensor, np.ndarray]:
     """An SBM, its edges in both directions, degrees, and labels."""
     chances = [[p_in if a == b else p_out for a in range(3)] for b in range(3)]
     graph = nx.stochastic_block_model([40, 30, 20], chances, seed=seed)
@@ -163,6 +171,7 @@ def test_alignment_cost_of_labels():
 def test_align_is_brute_force(clusters, classes):
     for seed in range(5):
         cost = torch.rand(clusters, classes, generator=torch.Generator().manual_seed(seed))
+
         def total(chosen: tuple, cost: torch.Tensor = cost) -> float:
             return sum(float(cost[k, n]) for n, k in enumerate(chosen))
 
@@ -173,8 +182,9 @@ def test_align_is_brute_force(clusters, classes):
         assert mean == pytest.approx(total(best) / classes, abs=1e-6)
 
 
-@pytest.mark.parametrize("mapping, outputs", [
-    ([2, 0, 2, 1, 2], 3), ([1, 0, 2], 3), ([0, 1, 1, 0, 0], 2)])
+@pytest.mark.parametrize(
+    "mapping, outputs", [([2, 0, 2, 1, 2], 3), ([1, 0, 2], 3), ([0, 1, 1, 0, 0], 2)]
+)
 def test_map_clusters_adds_probabilities(mapping, outputs):
     q = posterior(7, len(mapping))
     expected = np.stack([q.numpy()[:, np.array(mapping) == n].sum(1) for n in range(outputs)], 1)

@@ -1,4 +1,5 @@
 """Losses and scores of the methods beside SRNC against numpy, scipy, scikit-learn and loops."""
+
 from __future__ import annotations
 
 import math
@@ -34,13 +35,14 @@ def test_cmd_is_the_moments_written_out(order, width):
     expected = np.linalg.norm(x.mean(0) - y.mean(0)) / width
     for k in range(2, order + 1):
         moments = [stats.moment(h, k, axis=0) for h in (x, y)]
-        expected += np.linalg.norm(moments[0] - moments[1]) / width ** k
+        expected += np.linalg.norm(moments[0] - moments[1]) / width**k
     assert float(cmd(X, Y, order, width)) == pytest.approx(expected, rel=1e-8)
     assert float(cmd(Y, X, order, width)) == pytest.approx(expected, rel=1e-8)
 
 
-@pytest.mark.parametrize("bad", [
-    {"order": 0}, {"width": 0.0}, {"width": -1.0}, {"width": math.nan}])
+@pytest.mark.parametrize(
+    "bad", [{"order": 0}, {"width": 0.0}, {"width": -1.0}, {"width": math.nan}]
+)
 def test_cmd_refuses(bad):
     with pytest.raises(InputError, match=next(iter(bad))):
         cmd(X, Y, **bad)
@@ -54,8 +56,7 @@ def test_cmd_shrinks_under_gradient_steps():
 
     def gaps() -> list[float]:
         h = (scale * raw + shift).tanh().detach().numpy()
-        moments = [(stats.moment(h, k, axis=0), stats.moment(Y.numpy(), k, axis=0))
-                   for k in (2, 4)]
+        moments = [(stats.moment(h, k, axis=0), stats.moment(Y.numpy(), k, axis=0)) for k in (2, 4)]
         moments.insert(0, (h.mean(0), Y.numpy().mean(0)))
         return [np.linalg.norm(ours - theirs) for ours, theirs in moments]
 
@@ -70,7 +71,7 @@ def test_cmd_shrinks_under_gradient_steps():
 def test_coral_is_numpys_covariance():
     # A mean far from zero tells a covariance from a second moment.
     x, y = X + 5, Y - 3
-    expected = np.sum((np.cov(x.numpy().T) - np.cov(y.numpy().T)) ** 2) / (4 * 4 ** 2)
+    expected = np.sum((np.cov(x.numpy().T) - np.cov(y.numpy().T)) ** 2) / (4 * 4**2)
     assert float(coral(x, y)) == pytest.approx(expected, rel=1e-9)
     assert float(coral(x, y)) == pytest.approx(float(coral(X, Y)), rel=1e-9)
     assert float(coral((X + 100).float(), (Y + 100).float())) == pytest.approx(expected, rel=1e-3)
@@ -113,6 +114,7 @@ def test_mmd_gradient_takes_the_bandwidth_as_constant():
             squared = (a[:, None] - b).square().sum(2)
             scales = (0.25, 0.5, 1.0, 2.0, 4.0)
             return sum((-squared / (2 * s * spread)).exp().mean() for s in scales) / 5
+
         return k(x, x) + k(Y, Y) - 2 * k(x, Y)
 
     assert torch.allclose(ours, torch.autograd.grad(fixed(x), x)[0], atol=1e-12)
@@ -141,7 +143,7 @@ def test_characteristic_discrepancy_sees_means_in_the_phase_alone():
 
 
 def discrepancy(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-    return characteristic_discrepancy(x, y, T.to(x.dtype)[:, :x.size(1)])
+    return characteristic_discrepancy(x, y, T.to(x.dtype)[:, : x.size(1)])
 
 
 @pytest.mark.parametrize("loss", [cmd, coral, mmd, discrepancy])
@@ -169,9 +171,14 @@ def test_shift_weights_are_scipys_minimum(ridge):
         return float(((confusion @ w - target) ** 2).sum() + ridge * ((w - 1) ** 2).sum())
 
     found = shift_weights(confusion, target, source, ridge)
-    best = optimize.minimize(cost, np.ones(6), method="SLSQP", bounds=[(0, None)] * 6,
-                             constraints={"type": "eq", "fun": lambda w: source @ w - 1},
-                             options={"ftol": 1e-14, "maxiter": 1000})
+    best = optimize.minimize(
+        cost,
+        np.ones(6),
+        method="SLSQP",
+        bounds=[(0, None)] * 6,
+        constraints={"type": "eq", "fun": lambda w: source @ w - 1},
+        options={"ftol": 1e-14, "maxiter": 1000},
+    )
     assert source @ found == pytest.approx(1, abs=1e-5) and found.min() >= 0
     assert cost(found) <= cost(best.x) + 1e-6
 
@@ -223,17 +230,20 @@ def test_ganin_schedule():
 
 def test_domain_loss_is_sklearns():
     source, target = normal(7), 2 * normal(11, seed=1)
-    expected = (log_loss(np.ones(7), special.expit(source.numpy()), labels=[0, 1])
-                + log_loss(np.zeros(11), special.expit(target.numpy()), labels=[0, 1]))
+    expected = log_loss(np.ones(7), special.expit(source.numpy()), labels=[0, 1]) + log_loss(
+        np.zeros(11), special.expit(target.numpy()), labels=[0, 1]
+    )
     assert float(domain_loss(source, target)) == pytest.approx(expected)
     assert torch.isfinite(domain_loss(torch.tensor([-1e4]), torch.tensor([1e4])))
 
 
 def quadratic(z_source: np.ndarray, z_target: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """K and f of kernel mean matching, by scipy's distances."""
+
     def k(a, b):
         squared = distance.cdist(a, b, "sqeuclidean")
         return (np.exp(-squared) + np.exp(-0.1 * squared) + np.exp(-0.001 * squared)) / 3
+
     return k(z_source, z_source), -len(z_source) / len(z_target) * k(z_source, z_target).sum(1)
 
 
@@ -245,12 +255,23 @@ def test_kmm_is_scipys_minimum(b_min, b_max, classes):
     ours = kmm_weights(z_source, z_target, label, b_min, b_max, tol=1e-12, max_steps=50000).numpy()
     kernel, f = quadratic(z_source.numpy(), z_target.numpy())
     members = [(label == c).numpy() for c in label.unique()]
-    totals = [{"type": "eq", "fun": lambda b, mine=mine: b[mine].sum() - mine.sum(),
-               "jac": lambda b, mine=mine: mine * 1.0} for mine in members]
+    totals = [
+        {
+            "type": "eq",
+            "fun": lambda b, mine=mine: b[mine].sum() - mine.sum(),
+            "jac": lambda b, mine=mine: mine * 1.0,
+        }
+        for mine in members
+    ]
     scipys = optimize.minimize(
-        lambda b: b @ kernel @ b / 2 + f @ b, np.ones(40), jac=lambda b: kernel @ b + f,
-        method="SLSQP", bounds=[(b_min, None if math.isinf(b_max) else b_max)] * 40,
-        options={"ftol": 1e-13, "maxiter": 1000}, constraints=totals)
+        lambda b: b @ kernel @ b / 2 + f @ b,
+        np.ones(40),
+        jac=lambda b: kernel @ b + f,
+        method="SLSQP",
+        bounds=[(b_min, None if math.isinf(b_max) else b_max)] * 40,
+        options={"ftol": 1e-13, "maxiter": 1000},
+        constraints=totals,
+    )
     value = ours @ kernel @ ours / 2 + f @ ours
     assert value <= scipys.fun + 1e-6 * abs(scipys.fun)
     assert value == pytest.approx(scipys.fun, rel=1e-6)
@@ -313,8 +334,9 @@ def test_kmm_of_2000_nodes_is_quick_and_as_good_in_float32():
     assert torch.allclose(totals, label.bincount().float(), rtol=1e-5)
     assert torch.allclose(exact, twice, atol=1e-2)
     kernel, f = quadratic(z_source.double().numpy(), z_target.double().numpy())
-    value, other = (w @ kernel @ w / 2 + f @ w
-                    for w in (exact.double().numpy(), twice.double().numpy()))
+    value, other = (
+        w @ kernel @ w / 2 + f @ w for w in (exact.double().numpy(), twice.double().numpy())
+    )
     assert other == pytest.approx(value, rel=1e-6) and value < kernel.sum() / 2 + f.sum()
 
 
@@ -339,8 +361,10 @@ def test_kmm_leaves_the_random_generator_and_the_graph_alone():
     assert torch.equal(torch.get_rng_state(), state)
 
 
-@pytest.mark.parametrize("bad", [
-    {"b_min": 1.0}, {"b_min": -0.1}, {"b_max": 0.9}, {"b_max": math.nan}, {"b_min": math.nan}])
+@pytest.mark.parametrize(
+    "bad",
+    [{"b_min": 1.0}, {"b_min": -0.1}, {"b_max": 0.9}, {"b_max": math.nan}, {"b_min": math.nan}],
+)
 def test_kmm_refuses(bad):
     with pytest.raises(InputError, match=next(iter(bad))):
         kmm_weights(X, Y, torch.zeros(30, dtype=torch.long), **bad)
@@ -351,12 +375,19 @@ def test_kmm_refuses(bad):
 def test_projection_is_a_brute_force_program(high, seed):
     v, classes = 2 * normal(9, seed=seed), torch.tensor([0, 1, 1, 0, 2, 1, 1, 0, 0])
     ours = project(v, classes, -0.8, high).numpy()
-    totals = [{"type": "eq", "fun": lambda d, mine=(classes == c).numpy(): d[mine].sum()}
-              for c in range(3)]
+    totals = [
+        {"type": "eq", "fun": lambda d, mine=(classes == c).numpy(): d[mine].sum()}
+        for c in range(3)
+    ]
     expected = optimize.minimize(
-        lambda d: ((d - v.numpy()) ** 2).sum(), np.zeros(9), jac=lambda d: 2 * (d - v.numpy()),
-        method="SLSQP", bounds=[(-0.8, None if math.isinf(high) else high)] * 9,
-        options={"ftol": 1e-14}, constraints=totals)
+        lambda d: ((d - v.numpy()) ** 2).sum(),
+        np.zeros(9),
+        jac=lambda d: 2 * (d - v.numpy()),
+        method="SLSQP",
+        bounds=[(-0.8, None if math.isinf(high) else high)] * 9,
+        options={"ftol": 1e-14},
+        constraints=totals,
+    )
     assert ours == pytest.approx(expected.x, abs=1e-5)
     again = project(torch.from_numpy(ours), classes, -0.8, high).numpy()
     assert again == pytest.approx(ours, abs=1e-12)
@@ -394,15 +425,17 @@ def test_propagate_is_dense(steps, keep):
 def test_logit_spread_is_numpys(bounded):
     logits = (2 * normal(30, 4) - 0.5).requires_grad_()
     f = logits.detach().numpy()
-    length, total = np.sqrt((f ** 2).sum(1)), f.sum(1)
-    expected = (bounded * length.var() / length.mean()
-                + (1 - bounded) * total.var() / abs(total.mean()))
+    length, total = np.sqrt((f**2).sum(1)), f.sum(1)
+    expected = bounded * length.var() / length.mean() + (1 - bounded) * total.var() / abs(
+        total.mean()
+    )
     spread = openness.logit_spread(logits, bounded)
     assert spread.item() == pytest.approx(expected)
 
-    gradient, = torch.autograd.grad(spread, logits)
-    slope = (bounded * 2 / 30 * ((length - length.mean()) / length)[:, None] * f / length.mean()
-             + (1 - bounded) * 2 / 30 * (total - total.mean())[:, None] / abs(total.mean()))
+    (gradient,) = torch.autograd.grad(spread, logits)
+    slope = bounded * 2 / 30 * ((length - length.mean()) / length)[:, None] * f / length.mean() + (
+        1 - bounded
+    ) * 2 / 30 * (total - total.mean())[:, None] / abs(total.mean())
     assert gradient.numpy() == pytest.approx(slope, abs=1e-9)
     assert torch.isfinite(openness.logit_spread(torch.zeros(1, 3))).all()
 
@@ -415,8 +448,10 @@ def random_graph(nodes: int, seed: int = 0) -> np.ndarray:
     return a
 
 
-@pytest.mark.parametrize("steps, weight, anchor", [
-    (0, 1.0, [0, 5]), (1, 1.0, []), (3, 1.02, [0, 3, 7, 11]), (8, 1.5, [2])])
+@pytest.mark.parametrize(
+    "steps, weight, anchor",
+    [(0, 1.0, [0, 5]), (1, 1.0, []), (3, 1.02, [0, 3, 7, 11]), (8, 1.5, [2])],
+)
 def test_propagation_with_anchors_is_a_loop_over_an_augmented_graph(steps, weight, anchor):
     a, score = random_graph(20), normal(20)
     expected, last = score.tolist(), []
@@ -429,7 +464,8 @@ def test_propagation_with_anchors_is_a_loop_over_an_augmented_graph(steps, weigh
                 total = sum(last[j] for j in neighbours) + weight * sum(last[j] for j in linked)
                 expected[i] = total / (len(neighbours) + len(linked))
     found = openness.propagate_with_anchors(
-        score, torch.from_numpy(a), torch.tensor(anchor, dtype=torch.long), steps, weight)
+        score, torch.from_numpy(a), torch.tensor(anchor, dtype=torch.long), steps, weight
+    )
     assert found.tolist() == pytest.approx(expected)
 
 
@@ -473,14 +509,14 @@ def test_openmax_is_a_loop(tail, alpha):
     for c in range(4):
         mine = f[(y == c) & (f.argmax(1) == c)]
         centres.append(mine.mean(0))
-        largest = sorted(d(row, centres[c]) for row in mine)[-min(tail, len(mine) // 2):]
+        largest = sorted(d(row, centres[c]) for row in mine)[-min(tail, len(mine) // 2) :]
         # libMR fits the tail once its smallest distance is 1, and asks the CDF of new ones there.
         translate = 1 - largest[0]
         shape, _, scale = stats.weibull_min.fit(np.array(largest) + translate, floc=0)
         fits.append((shape, 0, scale, translate))
     for row, probability in zip(test.numpy(), ours):
         new, unknown = row.copy(), 0.0
-        for i, c in enumerate(np.argsort(-row)[:min(alpha, 4)]):
+        for i, c in enumerate(np.argsort(-row)[: min(alpha, 4)]):
             outside = stats.weibull_min.cdf(d(row, centres[c]) + fits[c][3], *fits[c][:3])
             w = 1 - (min(alpha, 4) - i) / min(alpha, 4) * outside
             new[c], unknown = row[c] * w, unknown + row[c] * (1 - w)

@@ -1,4 +1,5 @@
 """GraphGym's own ``main.py`` with our ``train``: what it leaves is read by its scripts and ours."""
+
 from __future__ import annotations
 
 import csv
@@ -61,9 +62,13 @@ def main_py(folder: Path, config: str, *words: str) -> subprocess.CompletedProce
     """GraphGym's ``main.py`` in a process of its own, followed by ``agg_batch``."""
     (folder / "g-m=erm.yaml").write_text(config)
     path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
-    return subprocess.run([sys.executable, "-W", "ignore", "-c", MAIN, "--cfg", "g-m=erm.yaml",
-                           *words], cwd=folder, env=os.environ | {"PYTHONPATH": path},
-                          capture_output=True, text=True)
+    return subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", MAIN, "--cfg", "g-m=erm.yaml", *words],
+        cwd=folder,
+        env=os.environ | {"PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+    )
 
 
 @pytest.fixture(scope="module")
@@ -78,8 +83,10 @@ def left(tmp_path_factory) -> Path:
 
 def test_runs_that_stopped_early_have_lines_of_the_longest(left):
     home = left / "g-m=erm"
-    lengths = {split: {len(read_lines(home / str(seed) / split / "stats.json"))
-                       for seed in range(3)} for split in ("train", "val", "test")}
+    lengths = {
+        split: {len(read_lines(home / str(seed) / split / "stats.json")) for seed in range(3)}
+        for split in ("train", "val", "test")
+    }
     records = store.read_results(home)
     longest = max(len(record["history"]) for record in records.values())
     assert lengths == dict.fromkeys(("train", "val", "test"), {longest})
@@ -119,8 +126,14 @@ def test_its_log_tells_how_far_each_run_is_and_what_to_distrust(left):
 def test_keys_that_the_method_does_not_read_are_refused_at_once(tmp_path):
     wrong = CONFIG.replace("{scheduler: none}", "{max_epoch: 7, scheduler: cos}")
     done = main_py(tmp_path, wrong.replace("patience: 1", "batch_size: 128"))
-    assert done.returncode and all(text in done.stderr for text in (
-        "optim.max_epoch: train.mode", "optim.scheduler: got 'cos'", "train.batch_size: train."))
+    assert done.returncode and all(
+        text in done.stderr
+        for text in (
+            "optim.max_epoch: train.mode",
+            "optim.scheduler: got 'cos'",
+            "train.batch_size: train.",
+        )
+    )
     assert not list(tmp_path.rglob("result.json"))
 
 

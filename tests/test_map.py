@@ -1,4 +1,5 @@
 """The map on the page of `discover`: its numbers, its bytes, and what a browser makes of it."""
+
 from __future__ import annotations
 
 import base64
@@ -33,22 +34,37 @@ def generated(count: int) -> tuple[Discovery, torch.Tensor, np.ndarray]:
 
     def cluster(k: int) -> Cluster:
         nodes = (group == k).nonzero().view(-1)
-        return Cluster(max(k - 2, 0), k if k < 3 else None, nodes, 0.9 - k / 10, 0.7, 1.0, 0.1,
-                       0.2, 0.5, ((0, 0.6), (1, 0.3), (2, 0.1)))
+        return Cluster(
+            max(k - 2, 0),
+            k if k < 3 else None,
+            nodes,
+            0.9 - k / 10,
+            0.7,
+            1.0,
+            0.1,
+            0.2,
+            0.5,
+            ((0, 0.6), (1, 0.3), (2, 0.1)),
+        )
 
     every = [cluster(k) for k in range(5)]
-    found = Discovery(torch.from_numpy(places), group, torch.ones(count), group.clamp(max=3),
-                      every[3:], every[:3])
+    found = Discovery(
+        torch.from_numpy(places), group, torch.ones(count), group.clamp(max=3), every[3:], every[:3]
+    )
     return found, posterior, places
 
 
-def made(count: int, monkeypatch: pytest.MonkeyPatch, most: int = 10 ** 6,
-         texts: bool = True) -> tuple[dict[str, Any], Discovery, np.ndarray]:
+def made(
+    count: int, monkeypatch: pytest.MonkeyPatch, most: int = 10**6, texts: bool = True
+) -> tuple[dict[str, Any], Discovery, np.ndarray]:
     found, posterior, places = generated(count)
     monkeypatch.setattr(the_map, "layout", lambda discovery: places)
     monkeypatch.setattr(the_map, "MOST_NODES", most)
-    names = Names([f"P{k}" for k in range(count)],
-                  [f"a text of node {k}, {HOSTILE}" for k in range(count)] if texts else None, None)
+    names = Names(
+        [f"P{k}" for k in range(count)],
+        [f"a text of node {k}, {HOSTILE}" for k in range(count)] if texts else None,
+        None,
+    )
     return the_map.data(found, posterior, CLASSES, names, {2: "new art"}), found, places
 
 
@@ -115,8 +131,9 @@ def test_a_page_of_a_large_graph_is_bounded_and_says_so(monkeypatch, tmp_path):
     assert all(len(text) <= the_map.LONGEST_TEXT for text in data["texts"])
     html = written(data, found, tmp_path / "page.html")
     assert "A random sample of 1000 of 3000 nodes is shown." in html
-    assert "drawn at random" not in written(made(90, monkeypatch)[0], generated(90)[0],
-                                            tmp_path / "small.html")
+    assert "drawn at random" not in written(
+        made(90, monkeypatch)[0], generated(90)[0], tmp_path / "small.html"
+    )
 
 
 def test_a_page_runs_its_own_script_and_nothing_else(monkeypatch, tmp_path):
@@ -127,8 +144,10 @@ def test_a_page_runs_its_own_script_and_nothing_else(monkeypatch, tmp_path):
     policy = re.search(r'Content-Security-Policy" content="([^"]*)"', html)[1]
     script = html.rpartition("<script>")[2].partition("</script>")[0]
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    assert policy == ("default-src 'none'; img-src data:; style-src 'unsafe-inline'; "
-                      f"script-src 'sha256-{digest}'")
+    assert policy == (
+        "default-src 'none'; img-src data:; style-src 'unsafe-inline'; "
+        f"script-src 'sha256-{digest}'"
+    )
     inside = html.partition('id="map-data">')[2].partition("</script>")[0]
     assert json.loads(inside) == data and "<" not in inside
     assert "<img src=x" not in html and "http" not in html.replace("http-equiv", "")
@@ -150,15 +169,20 @@ def test_a_browser_draws_moves_and_finds(monkeypatch, tmp_path):
         tab.value("document.getElementById('map-canvas').scrollIntoView()")
         left, top, width, height = tab.value(
             "(b => [b.left, b.top, b.width, b.height])"
-            "(document.getElementById('map-canvas').getBoundingClientRect())")
+            "(document.getElementById('map-canvas').getBoundingClientRect())"
+        )
         x, y = left + width / 2, top + height / 2
-        coloured = ("(c => c.getContext('2d').getImageData(0, 0, c.width, c.height).data"
-                    ".reduce((sum, v) => sum + (v > 0), 0))(document.getElementById('map-canvas'))")
+        coloured = (
+            "(c => c.getContext('2d').getImageData(0, 0, c.width, c.height).data"
+            ".reduce((sum, v) => sum + (v > 0), 0))(document.getElementById('map-canvas'))"
+        )
         assert (before := tab.value(coloured)) > 2000
 
         # The first hit is told, in text, and drawn in the middle; other hits are one key away.
-        tab.value("(f => { f.value = 'OF NODE 77,'; f.dispatchEvent(new Event('input'));"
-                  " })(document.getElementById('map-find'))")
+        tab.value(
+            "(f => { f.value = 'OF NODE 77,'; f.dispatchEvent(new Event('input'));"
+            " })(document.getElementById('map-find'))"
+        )
         assert tab.value("document.getElementById('map-found').innerText") == "1 found"
         tab.value("document.getElementById('map-next').click()")
         tab.until(f"{tip}.startsWith('P77\\na text of node 77, </script>')")
@@ -166,8 +190,10 @@ def test_a_browser_draws_moves_and_finds(monkeypatch, tmp_path):
         group = data["colourings"][0]["names"][found.cluster[77]]
         assert f"cluster: {group[:7]}" in told and "P(unknown): 0." in told and "newness: " in told
 
-        tab.value("document.getElementById('map-whole').click();"
-                  "document.getElementById('map-canvas').focus()")
+        tab.value(
+            "document.getElementById('map-whole').click();"
+            "document.getElementById('map-canvas').focus()"
+        )
         tab.press("Escape")
         tab.until("document.getElementById('map-tip').hidden")
         tab.press("+")
@@ -193,8 +219,10 @@ def test_a_browser_draws_moves_and_finds(monkeypatch, tmp_path):
         tab.value(f"document.getElementById('map-whole').click(); {legend}.at(-1).click()")
         assert tab.value(f"{legend}.filter(b => b.ariaPressed == 'false').length") == 5
         tab.until(f"{coloured} < {before / 10}")  # but for the names of clusters
-        tab.value("(s => { s.selectedIndex = 1; s.dispatchEvent(new Event('change'));"
-                  " })(document.getElementById('map-by'))")
+        tab.value(
+            "(s => { s.selectedIndex = 1; s.dispatchEvent(new Event('change'));"
+            " })(document.getElementById('map-by'))"
+        )
         tab.until(f"{legend}.some(b => b.innerText.startsWith('unknown ('))")
         assert tab.value("document.title") == HOSTILE and not tab.errors
 

@@ -1,4 +1,5 @@
 """What holds of every method, the threshold of the unknown class, and PGL."""
+
 from __future__ import annotations
 
 import copy
@@ -21,21 +22,40 @@ from graphgym_srnc.shifts import synthetic
 from graphgym_srnc.task import ShiftTask
 from graphgym_srnc.train import trainer
 
-TINY = {"steps": 3, "rounds": 2, "enlarging": 0.5, "pretrain_steps": 3, "cluster_steps": 2,
-        "fit_steps": 3}
+TINY = {
+    "steps": 3,
+    "rounds": 2,
+    "enlarging": 0.5,
+    "pretrain_steps": 3,
+    "cluster_steps": 2,
+    "fit_steps": 3,
+}
 """Options that make a method quick, where it has them."""
 
 MODES = ("open_set", "close_set")
 
-EASY = {"nodes": 300, "num_classes": 4, "avg_degree": 10.0, "homophily": 0.95, "signal": 0.6,
-        "num_features": 60, "class_imbalance": 1.0}
+EASY = {
+    "nodes": 300,
+    "num_classes": 4,
+    "avg_degree": 10.0,
+    "homophily": 0.95,
+    "signal": 0.6,
+    "num_features": 60,
+    "class_imbalance": 1.0,
+}
 """Options of a task on which every method is good."""
 
 
 @cache
 def toy(mode: str = "open_set", seed: int = 0, nodes: int = 160, **changes) -> ShiftTask:
-    fields = {"num_classes": 3, "num_unseen": 1, "num_features": 30, "labels_per_class": 8,
-              "num_val": 30, "num_test": 60}
+    fields = {
+        "num_classes": 3,
+        "num_unseen": 1,
+        "num_features": 30,
+        "labels_per_class": 8,
+        "num_val": 30,
+        "num_test": 60,
+    }
     return synthetic.build(mode=mode, split_seed=seed, num_nodes=nodes, **fields | changes)
 
 
@@ -45,11 +65,16 @@ def some(cls: type, given: dict) -> dict:
     return {key: value for key, value in given.items() if key in known}
 
 
-def make(name: str, kind: str = "gcnconv", hidden: int = 8, layers: int = 2,
-         dropout: float = 0.5, **changes) -> methods.base.Method:
+def make(
+    name: str,
+    kind: str = "gcnconv",
+    hidden: int = 8,
+    layers: int = 2,
+    dropout: float = 0.5,
+    **changes,
+) -> methods.base.Method:
     cls = methods.find(name)
-    spec = EncoderSpec(kind=kind, hidden=hidden, heads=2, layers=layers,
-                       dropout=dropout)
+    spec = EncoderSpec(kind=kind, hidden=hidden, heads=2, layers=layers, dropout=dropout)
     return cls(encoder=spec, **some(cls, TINY) | changes)
 
 
@@ -65,8 +90,11 @@ def noisy(task: ShiftTask, *keep: str) -> ShiftTask:
         graphs[id(graph)] = copy.copy(graph)
         graphs[id(graph)].y = noise
     return dataclasses.replace(
-        task, source=graphs[id(task.source)], target=graphs[id(task.target)],
-        oracle=task.oracle and noisy(task.oracle, *keep))
+        task,
+        source=graphs[id(task.source)],
+        target=graphs[id(task.target)],
+        oracle=task.oracle and noisy(task.oracle, *keep),
+    )
 
 
 def fit(method: methods.base.Method, task: ShiftTask, **settings) -> trainer.RunRecord:
@@ -146,8 +174,12 @@ def test_odd_graphs_are_no_obstacle(name):
     source = task.source.clone()
     lonely, loops = (source.edge_index < 80).all(0), torch.arange(0, 90, 2).repeat(2, 1)
     source.edge_index = torch.cat([source.edge_index[:, lonely], loops], 1)
-    task = dataclasses.replace(task, source=source, target=source, oracle=dataclasses.replace(
-        task.oracle, source=source, target=source))
+    task = dataclasses.replace(
+        task,
+        source=source,
+        target=source,
+        oracle=dataclasses.replace(task.oracle, source=source, target=source),
+    )
     method = make(name)
     fit(method, task)
     assert torch.isfinite(method.predict(source)).all()
@@ -204,8 +236,9 @@ def test_cut_between_neighbouring_floats():
     above = torch.tensor(1.0)
     for _ in range(4):
         below = torch.nextafter(above, torch.tensor(0.0))
-        found = best_threshold(torch.stack([above, below]), torch.tensor([0, 0]),
-                               torch.tensor([0, 2]), 2)
+        found = best_threshold(
+            torch.stack([above, below]), torch.tensor([0, 0]), torch.tensor([0, 2]), 2
+        )
         cut = torch.tensor(0.0).fill_(found)
         assert below < cut <= above
         above = below
@@ -214,11 +247,14 @@ def test_cut_between_neighbouring_floats():
 # ---- PGL ----
 
 
-@pytest.mark.parametrize("enlarging, confident, unknown_loss", [
-    (0.1, 0.6, "extra_class"), (0.25, 0.4, "uniform"), (0.2, 0.8, "extra_class")])
+@pytest.mark.parametrize(
+    "enlarging, confident, unknown_loss",
+    [(0.1, 0.6, "extra_class"), (0.25, 0.4, "uniform"), (0.2, 0.8, "extra_class")],
+)
 def test_pgl_names_as_many_as_defined(enlarging, confident, unknown_loss):
-    method = make("pgl", enlarging=enlarging, confident=confident, unknown_loss=unknown_loss,
-                  steps=1)
+    method = make(
+        "pgl", enlarging=enlarging, confident=confident, unknown_loss=unknown_loss, steps=1
+    )
     record = trainer.fit(method, toy())
     size = len(toy().pool)
     assert len(record.history) == 1 + round(1 / enlarging)
@@ -276,10 +312,15 @@ def test_pgl_takes_the_surest_and_the_least_sure(unknown_loss):
     assert len(others) <= 1
 
 
-@pytest.mark.parametrize("mode, unknown_loss, outputs, terms", [
-    ("open_set", "extra_class", 3, {"pseudo_known", "pseudo_unknown"}),
-    ("open_set", "uniform", 2, {"pseudo_known", "pseudo_unknown"}),
-    ("open_set", "none", 2, {"pseudo_known"}), ("close_set", "extra_class", 3, {"pseudo_known"})])
+@pytest.mark.parametrize(
+    "mode, unknown_loss, outputs, terms",
+    [
+        ("open_set", "extra_class", 3, {"pseudo_known", "pseudo_unknown"}),
+        ("open_set", "uniform", 2, {"pseudo_known", "pseudo_unknown"}),
+        ("open_set", "none", 2, {"pseudo_known"}),
+        ("close_set", "extra_class", 3, {"pseudo_known"}),
+    ],
+)
 def test_pgl_unknown_loss(mode, unknown_loss, outputs, terms):
     method = make("pgl", unknown_loss=unknown_loss)
     record = trainer.fit(method, toy(mode), selection="last")

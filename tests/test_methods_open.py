@@ -1,4 +1,5 @@
 """DOC, OpenWGL and G2Pxy: the terms of their losses, their options, and an easy graph."""
+
 from __future__ import annotations
 
 import math
@@ -20,14 +21,29 @@ NAMES = ("doc", "openwgl", "g2pxy")
 
 
 def toy(mode: str = "open_set", **options):
-    fields = {"num_nodes": 160, "num_classes": 3, "num_unseen": 1, "num_features": 30,
-              "labels_per_class": 8, "num_val": 30, "num_test": 60}
+    fields = {
+        "num_nodes": 160,
+        "num_classes": 3,
+        "num_unseen": 1,
+        "num_features": 30,
+        "labels_per_class": 8,
+        "num_val": 30,
+        "num_test": 60,
+    }
     return synthetic.build(mode=mode, split_seed=0, **fields | options)
 
 
 def easy(mode: str = "open_set"):
-    return toy(mode, num_nodes=300, num_classes=4, avg_degree=10.0, homophily=0.95, signal=0.6,
-               num_features=60, class_imbalance=1.0)
+    return toy(
+        mode,
+        num_nodes=300,
+        num_classes=4,
+        avg_degree=10.0,
+        homophily=0.95,
+        signal=0.6,
+        num_features=60,
+        class_imbalance=1.0,
+    )
 
 
 def make(name: str, hidden: int = 8, kind: str = "gcnconv", **options) -> methods.base.Method:
@@ -92,8 +108,10 @@ def test_columns_of_an_open_set(name, columns):
     assert torch.equal(decided[decided < 2], scores[:, :2].argmax(1)[decided < 2])
 
 
-@pytest.mark.parametrize("name, terms", [
-    ("doc", {"source"}), ("openwgl", {"source", "kl", "edges"}), ("g2pxy", {"source"})])
+@pytest.mark.parametrize(
+    "name, terms",
+    [("doc", {"source"}), ("openwgl", {"source", "kl", "edges"}), ("g2pxy", {"source"})],
+)
 def test_close_set_has_no_unknown(name, terms):
     task = toy("close_set")
     method = make(name)
@@ -122,21 +140,39 @@ def test_a_graph_without_edges(name):
     assert torch.isfinite(method.predict(task.target)).all() and len(record.history) == 3
 
 
-@pytest.mark.parametrize("name, mode, terms", [
-    ("openwgl", "open_set", {"source", "kl", "edges", "uncertainty"}),
-    ("g2pxy", "open_set", {"source", "masked", "inter", "external"})])
+@pytest.mark.parametrize(
+    "name, mode, terms",
+    [
+        ("openwgl", "open_set", {"source", "kl", "edges", "uncertainty"}),
+        ("g2pxy", "open_set", {"source", "masked", "inter", "external"}),
+    ],
+)
 def test_terms_of_an_open_set(name, mode, terms):
     record = trainer.fit(make(name), toy(mode), selection="last")
     assert record.history[-1].losses.keys() == terms
 
 
-@pytest.mark.parametrize("key, value", [
-    ("doc.steps", 0), ("openwgl.latent", 0), ("openwgl.kl_weight", -1.0),
-    ("openwgl.edge_weight", -1.0), ("openwgl.uncertainty_weight", -1.0), ("openwgl.max_edges", 0),
-    ("openwgl.samples", 0), ("openwgl.cut", "median"), ("g2pxy.proxy_dim", 0),
-    ("g2pxy.ratio", 0.0), ("g2pxy.boundary", 0.0), ("g2pxy.boundary", 1.5),
-    ("g2pxy.masked_weight", -0.1), ("g2pxy.inter_weight", -0.1), ("g2pxy.external_weight", -0.1),
-    ("g2pxy.steps", 0)])
+@pytest.mark.parametrize(
+    "key, value",
+    [
+        ("doc.steps", 0),
+        ("openwgl.latent", 0),
+        ("openwgl.kl_weight", -1.0),
+        ("openwgl.edge_weight", -1.0),
+        ("openwgl.uncertainty_weight", -1.0),
+        ("openwgl.max_edges", 0),
+        ("openwgl.samples", 0),
+        ("openwgl.cut", "median"),
+        ("g2pxy.proxy_dim", 0),
+        ("g2pxy.ratio", 0.0),
+        ("g2pxy.boundary", 0.0),
+        ("g2pxy.boundary", 1.5),
+        ("g2pxy.masked_weight", -0.1),
+        ("g2pxy.inter_weight", -0.1),
+        ("g2pxy.external_weight", -0.1),
+        ("g2pxy.steps", 0),
+    ],
+)
 def test_bad_option_values(key, value):
     name, option = key.split(".")
     with pytest.raises(InputError) as error:
@@ -175,8 +211,10 @@ def test_doc_confidence(smoothing):
         adjacency = method.target.adjacency("gcn").matrix.toarray()
         yes, no = p.numpy(), 1 - p.numpy()
         for _ in range(smoothing):
-            yes, no = (0.9 * adjacency @ now + 0.1 * first
-                       for now, first in ((yes, p.numpy()), (no, 1 - p.numpy())))
+            yes, no = (
+                0.9 * adjacency @ now + 0.1 * first
+                for now, first in ((yes, p.numpy()), (no, 1 - p.numpy()))
+            )
         p = torch.tensor(yes / (yes + no))
     cut = doc_thresholds(p[task.train], task.source.y[task.train])
     assert torch.allclose(scores[:, :2].sigmoid(), p, atol=1e-5)
@@ -243,8 +281,9 @@ def test_openwgl_averages_over_shared_draws():
 def test_openwgl_edges_are_those_of_the_target():
     task = toy()
     method = started(task, "openwgl")
-    pairs = {tuple(sorted(pair)) for pair in task.target.edge_index.T.tolist()
-             if pair[0] != pair[1]}
+    pairs = {
+        tuple(sorted(pair)) for pair in task.target.edge_index.T.tolist() if pair[0] != pair[1]
+    }
     assert set(map(tuple, method.edges.T.tolist())) == pairs and method.edges.size(1) == len(pairs)
     few = started(task, "openwgl", max_edges=5, edge_weight=1.0)
     assert math.isfinite(few.episode()["edges"])
@@ -326,8 +365,11 @@ def test_g2pxy_parents():
     named = p.argmax(1)
     named[task.train] = task.source.y[task.train]
     assert torch.equal(method.named, named)
-    pairs = {tuple(sorted(pair)) for pair in task.source.edge_index.T.tolist()
-             if named[pair[0]] != named[pair[1]]}
+    pairs = {
+        tuple(sorted(pair))
+        for pair in task.source.edge_index.T.tolist()
+        if named[pair[0]] != named[pair[1]]
+    }
     assert set(map(tuple, method.pairs.T.tolist())) == pairs
     for c in range(2):
         outer = torch.isin(torch.arange(160), method.outer)

@@ -1,4 +1,5 @@
 """What each method's loss is for, scores of the unknown, smoothing, and DGI under every method."""
+
 from __future__ import annotations
 
 import copy
@@ -35,24 +36,39 @@ SCORES = ("max_softmax", *scores.SCORES)
 
 @cache
 def toy(mode: str = "open_set", **options) -> ShiftTask:
-    fields = {"num_nodes": 160, "num_classes": 3, "num_unseen": 1, "num_features": 30,
-              "labels_per_class": 8, "num_val": 30, "num_test": 60}
+    fields = {
+        "num_nodes": 160,
+        "num_classes": 3,
+        "num_unseen": 1,
+        "num_features": 30,
+        "labels_per_class": 8,
+        "num_val": 30,
+        "num_test": 60,
+    }
     return synthetic.build(mode=mode, **fields | options)
 
 
 @cache
 def moved() -> ShiftTask:
     """A close-set task whose target has words on most nodes that are rare in the source."""
-    task = toy("close_set", num_nodes=300, num_features=40, signal=0.5, shift=0.2, avg_degree=6.0,
-               labels_per_class=40)
+    task = toy(
+        "close_set",
+        num_nodes=300,
+        num_features=40,
+        signal=0.5,
+        shift=0.2,
+        avg_degree=6.0,
+        labels_per_class=40,
+    )
     target = task.target.clone()
     more = torch.rand(300, 8, generator=torch.Generator().manual_seed(0)) < 0.7
     target.x[:, -8:] = target.x[:, -8:].maximum(more.float())
     return dataclasses.replace(task, target=target, oracle=None)
 
 
-def started(name: str, task: ShiftTask, episodes: int = 0, kind: str = "gcnconv", seed: int = 0,
-            **options) -> methods.base.Method:
+def started(
+    name: str, task: ShiftTask, episodes: int = 0, kind: str = "gcnconv", seed: int = 0, **options
+) -> methods.base.Method:
     """A method after some episodes on a blind task."""
     torch.manual_seed(seed)
     method = make(name, kind, **options)
@@ -125,7 +141,7 @@ def moment_distance(x: np.ndarray, y: np.ndarray) -> float:
     x, y = np.tanh(x), np.tanh(y)
     parts = [np.linalg.norm(x.mean(0) - y.mean(0))]
     x, y = x - x.mean(0), y - y.mean(0)
-    parts += [np.linalg.norm((x ** k).mean(0) - (y ** k).mean(0)) for k in range(2, 6)]
+    parts += [np.linalg.norm((x**k).mean(0) - (y**k).mean(0)) for k in range(2, 6)]
     return sum(parts)
 
 
@@ -133,8 +149,10 @@ def kernel_distance(x: np.ndarray, y: np.ndarray) -> float:
     every = np.concatenate([x, y])
     mean, total = (cdist(every, every) ** 2).mean(), 0.0
     for scale in (0.25, 0.5, 1.0, 2.0, 4.0):
-        k = [np.exp(-cdist(a, b) ** 2 / (2 * scale * mean)).mean()
-             for a, b in ((x, x), (y, y), (x, y))]
+        k = [
+            np.exp(-(cdist(a, b) ** 2) / (2 * scale * mean)).mean()
+            for a, b in ((x, x), (y, y), (x, y))
+        ]
         total += (k[0] + k[1] - 2 * k[2]) / 5
     return total
 
@@ -143,15 +161,24 @@ def covariance_distance(x: np.ndarray, y: np.ndarray) -> float:
     return float(((np.cov(x.T) - np.cov(y.T)) ** 2).sum() / (4 * x.shape[1] ** 2))
 
 
-@pytest.mark.parametrize("name, options, measure, share", [
-    ("dann", {"weight": 0.1}, told_apart, 0.7), ("grade", {"weight": 0.1}, means_apart, 0.7),
-    ("cmd", {"weight": 0.3}, moment_distance, 0.5),
-    ("mmd", {"weight": 3.0}, kernel_distance, 0.7),
-    ("coral", {"weight": 1000.0}, covariance_distance, 0.5),
-    ("srgnn", {"weight": 0.3}, moment_distance, 0.5),
-    ("a2gnn", {"weight": 1.0, "target_hops": 0}, kernel_distance, 0.7),
-    ("adalign", {"weight": 2.0, "amplitude": 0.5, "source_hops": 0, "target_hops": 0},
-     moment_distance, 0.7)])
+@pytest.mark.parametrize(
+    "name, options, measure, share",
+    [
+        ("dann", {"weight": 0.1}, told_apart, 0.7),
+        ("grade", {"weight": 0.1}, means_apart, 0.7),
+        ("cmd", {"weight": 0.3}, moment_distance, 0.5),
+        ("mmd", {"weight": 3.0}, kernel_distance, 0.7),
+        ("coral", {"weight": 1000.0}, covariance_distance, 0.5),
+        ("srgnn", {"weight": 0.3}, moment_distance, 0.5),
+        ("a2gnn", {"weight": 1.0, "target_hops": 0}, kernel_distance, 0.7),
+        (
+            "adalign",
+            {"weight": 2.0, "amplitude": 0.5, "source_hops": 0, "target_hops": 0},
+            moment_distance,
+            0.7,
+        ),
+    ],
+)
 def test_hidden_states_come_together(name, options, measure, share):
     pace = {"steps": 300, "lr": 0.003} if name in ("dann", "grade") else {"steps": 100, "lr": 0.01}
     *plain, _ = both_sides("erm", **pace)
@@ -195,8 +222,13 @@ def test_nodes_like_the_target_weigh_more():
     for c in range(3):
         alike, other = beta[like & (label == c)], beta[~like & (label == c)]
         assert float(alike.mean()) > 1.5 * float(other.mean())
-    same = dataclasses.replace(task, target=task.source, val=torch.arange(90, 100),
-                               test=torch.arange(100, 120), pool=torch.arange(90, 120))
+    same = dataclasses.replace(
+        task,
+        target=task.source,
+        val=torch.arange(90, 100),
+        test=torch.arange(100, 120),
+        pool=torch.arange(90, 120),
+    )
     even = started("srgnn", same).beta
     assert abs(float(even[like].mean()) - 1) < 0.2
 
@@ -285,7 +317,8 @@ def test_edges_weigh_the_ratio_of_known_chances():
     method.max_ratio = 1.2
     method.reweight()
     assert sorted(np.unique(seen[1].round(4))) == pytest.approx(
-        [0.2 + 0.8 / 1.2, 0.2 + 0.8 * 1.2], abs=1e-4)
+        [0.2 + 0.8 / 1.2, 0.2 + 0.8 * 1.2], abs=1e-4
+    )
     method.strength = 0.0
     method.reweight()
     assert (seen[2] == 1).all()
@@ -318,7 +351,8 @@ def test_weighted_operators_are_dense_ones(layer):
     assert not np.allclose(graph.adjacency(kind).matrix.toarray(), operator, atol=1e-2)
     features, product = (
         part.matrix.toarray() if isinstance(part, Sparse) else part.numpy()
-        for part in (graph.x, other.propagated(kind)))
+        for part in (graph.x, other.propagated(kind))
+    )
     assert np.allclose(product, operator @ features, atol=1e-5) and graph.propagated(kind) is plain
     torch.manual_seed(0)
     model = backbones.build(EncoderSpec(kind=layer, hidden=8), 30, 3).eval()
@@ -339,17 +373,27 @@ def test_weighted_operators_are_dense_ones(layer):
 @pytest.mark.parametrize("source_hops, target_hops", [(0, 4), (2, 0), (1, 3)])
 def test_each_graph_has_its_own_hops(source_hops, target_hops):
     """The authors' form: linear, hops, bias, relu, and a class layer that propagates once."""
-    method = started("a2gnn", toy("close_set"), kind="mlp", weight=3.0, source_hops=source_hops,
-                     target_hops=target_hops)
+    method = started(
+        "a2gnn",
+        toy("close_set"),
+        kind="mlp",
+        weight=3.0,
+        source_hops=source_hops,
+        target_hops=target_hops,
+    )
     task, net = method.task, method.classifier
     with torch.no_grad():
         net.parts[0].layers[0].bias.normal_()
         net.layers[0].bias.normal_()
-    w, b, v, c = (p.detach().double().numpy()
-                  for layer in (net.parts[0].layers[0], net.layers[0])
-                  for p in (layer.weight, layer.bias))
-    for role, graph, hops in (("source", task.source, source_hops),
-                              ("target", task.target, target_hops)):
+    w, b, v, c = (
+        p.detach().double().numpy()
+        for layer in (net.parts[0].layers[0], net.layers[0])
+        for p in (layer.weight, layer.bias)
+    )
+    for role, graph, hops in (
+        ("source", task.source, source_hops),
+        ("target", task.target, target_hops),
+    ):
         a, x = gcn_operator(dense(graph)), backbones.dense(method.prepared(graph).x)
         state = np.maximum(np.linalg.matrix_power(a, hops) @ x.double().numpy() @ w + b, 0)
         expected = a @ state @ v + c
@@ -365,8 +409,10 @@ def test_each_graph_has_its_own_hops(source_hops, target_hops):
     every = np.concatenate(states)
     mean, total = (cdist(every, every) ** 2).mean(), 0.0
     for scale in (0.25, 0.5, 1.0, 2.0, 4.0):
-        k = [np.exp(-cdist(p, q) ** 2 / (scale * mean)).mean()
-             for p, q in (states[:1] * 2, states[1:] * 2, states)]
+        k = [
+            np.exp(-(cdist(p, q) ** 2) / (scale * mean)).mean()
+            for p, q in (states[:1] * 2, states[1:] * 2, states)
+        ]
         total += 3.0 * (k[0] + k[1] - 2 * k[2]) / 5
     assert method.losses()["mmd"].item() == pytest.approx(total, rel=1e-3)
 
@@ -451,8 +497,10 @@ def test_udagcn_mixes_two_graphs():
     task = method.task
     far = ppmi(Graph(task.target).adjacency("raw").matrix).toarray()
     x = backbones.dense(method.prepared(task.target).x).double().numpy()
-    (w, b), (v, c) = ([p.detach().double().numpy() for p in (layer.weight, layer.bias)]
-                      for layer in method.classifier.layers)
+    (w, b), (v, c) = (
+        [p.detach().double().numpy() for p in (layer.weight, layer.bias)]
+        for layer in method.classifier.layers
+    )
     with_loops = far + np.eye(len(far))
     scale = with_loops.sum(1) ** -0.5
     operators = gcn_operator(dense(task.target)), scale[:, None] * with_loops * scale
@@ -471,8 +519,12 @@ def test_udagcn_mixes_two_graphs():
 def test_grade_tells_domains_apart_by_hidden_states_and_logits_together():
     method = started("grade", toy("close_set"), steps=5, weight=0.02).eval()
     terms = {name: value.item() for name, value in method.losses().items()}
-    states = [np.concatenate([part.detach().double().numpy() for part in reversed(
-        method.classifier.embed(view))], 1) for view in (method.on_source, method.on_target)]
+    states = [
+        np.concatenate(
+            [part.detach().double().numpy() for part in reversed(method.classifier.embed(view))], 1
+        )
+        for view in (method.on_source, method.on_target)
+    ]
     w, b = (p.detach().double().numpy() for p in method.domain.parameters())
     assert states[0].shape[1] == method.classifier.hidden_dim + method.task.num_known == w.size
     source, target = (1 / (1 + np.exp(-(h @ w.T + b))) for h in states)
@@ -488,8 +540,10 @@ def test_pairalign_weighs_edges_and_labels():
     task, known = method.task, 3
     assert method.class_weight.tolist() == [1, 1, 1]
     method.reweight()
-    p, q = (method.logits(graph, task.role_of(graph)).softmax(1).double().numpy()
-            for graph in (task.source, task.target))
+    p, q = (
+        method.logits(graph, task.role_of(graph)).softmax(1).double().numpy()
+        for graph in (task.source, task.target)
+    )
     y = p.argmax(1)
     y[task.train] = method.labels
     train = task.train.numpy()
@@ -502,14 +556,17 @@ def test_pairalign_weighs_edges_and_labels():
     (row, column), (from_, to) = np.nonzero(a), np.nonzero(b)
     said = np.stack([np.outer(p[i], p[j]).ravel() for i, j in zip(row, column)])
     other = np.stack([np.outer(q[i], q[j]).ravel() for i, j in zip(from_, to)])
-    true = np.eye(known ** 2)[y[row] * known + y[column]]
+    true = np.eye(known**2)[y[row] * known + y[column]]
     share = true.mean(0)
     ratio = shift_weights(said.T @ true / len(true), other.mean(0), share, 0.001)
     gamma = conditional_ratio(ratio.reshape(3, 3), share.reshape(3, 3), 1e-6)
     weight = method._edge_weights(p, q, np.eye(known)[y])
     assert np.allclose(weight, gamma[y[row], y[column]], atol=1e-5) and np.ptp(weight) > 0.01
-    each = F.cross_entropy(method.classifier.eval()(method.on_source), method.labels,
-                           reduction="none").detach().numpy()
+    each = (
+        F.cross_entropy(method.classifier.eval()(method.on_source), method.labels, reduction="none")
+        .detach()
+        .numpy()
+    )
     wanted = (beta[method.labels] * each).mean()
     assert method.losses()["source"].item() == pytest.approx(wanted, rel=1e-4)
 
@@ -581,8 +638,10 @@ def test_grasp_adds_edges_on_the_graph_of_its_training_nodes_alone():
 def test_temperature_0_is_that_of_the_authors():
     task = toy()
     for score, own in (("energy", 1.0), ("odin", 1000.0)):
-        given, default = (started("erm", task, episodes=1, steps=5, score=score, temperature=t)
-                          for t in (own, 0.0))
+        given, default = (
+            started("erm", task, episodes=1, steps=5, score=score, temperature=t)
+            for t in (own, 0.0)
+        )
         assert torch.equal(given.predict(task.target), default.predict(task.target))
 
 
@@ -590,8 +649,9 @@ def test_temperature_0_is_that_of_the_authors():
 def test_odin_steps_in_the_scale_of_the_features(factor):
     torch.manual_seed(0)
     graph = Graph(Data(x=factor * toy().source.x, edge_index=toy().source.edge_index), "none")
-    model = backbones.build(EncoderSpec(kind="gcnconv", hidden=8, features="none"),
-                            graph.x.size(1), 3).eval()
+    model = backbones.build(
+        EncoderSpec(kind="gcnconv", hidden=8, features="none"), graph.x.size(1), 3
+    ).eval()
     read = []
 
     class Spy:
@@ -619,8 +679,16 @@ def test_openmax_trusts_the_largest_known_share():
 def test_odin_without_perturbation_is_max_softmax(kind, monkeypatch):
     monkeypatch.setattr(dgi, "train_infomax", partial(dgi.train_infomax, steps=2))
     task = toy()
-    method = started("erm", task, episodes=1, kind=kind, steps=20, score="odin", temperature=1.0,
-                     perturbation=0.0)
+    method = started(
+        "erm",
+        task,
+        episodes=1,
+        kind=kind,
+        steps=20,
+        score="odin",
+        temperature=1.0,
+        perturbation=0.0,
+    )
     still = method.confidence(method.predict(task.target))
     assert torch.allclose(still, method.logits(task.target).softmax(1).amax(1), atol=1e-6)
     method.scorer.perturbation = 0.5
@@ -685,8 +753,10 @@ def test_clusters_that_start_from_the_source_are_the_classes(monkeypatch):
     method = started("srnc", task, hidden=32)
     cluster = method.clusters
     log_q = log_posteriors(cluster)
-    cost = {names: sum(-log_q[label == c, k].mean() for k, c in enumerate(names))
-            for names in permutations(range(3))}
+    cost = {
+        names: sum(-log_q[label == c, k].mean() for k, c in enumerate(names))
+        for names in permutations(range(3))
+    }
     assert min(cost, key=cost.get) == (0, 1, 2)
     method.episode()
     assert cluster.mapping.tolist() == [0, 1, 2]
@@ -758,7 +828,7 @@ def test_one_embedding_for_a_run(trained, name, mode):
     task, options = toy(mode), some(methods.find(name), {"members": 2})
     method = make(name, "dgi", **options)
     fit(method, task, selection="last")
-    base, = trained
+    (base,) = trained
     found = encoders(method)
     others = {"srnc": 1, "pgl": 1, "srnc_plus": 4 if mode == "open_set" else 0}
     assert len(found) == 1 + others.get(name, 0)

@@ -1,4 +1,5 @@
 """UAGA: its losses, pseudo-labels and clusters against oracles, and an easy pair of graphs."""
+
 from __future__ import annotations
 
 from functools import partial
@@ -23,13 +24,32 @@ from graphgym_srnc.train import trainer
 
 def universal(nodes: int = 300, seed: int = 0) -> ShiftTask:
     """Two graphs, whose last class of four is unknown and has left the source."""
-    task = synthetic.build(mode="close_set", num_nodes=nodes, num_classes=4, num_features=60,
-                           avg_degree=10.0, homophily=0.9, signal=0.6, class_imbalance=1.0,
-                           shift=0.1, split_seed=seed)
+    task = synthetic.build(
+        mode="close_set",
+        num_nodes=nodes,
+        num_classes=4,
+        num_features=60,
+        avg_degree=10.0,
+        homophily=0.9,
+        signal=0.6,
+        class_imbalance=1.0,
+        shift=0.1,
+        split_seed=seed,
+    )
     source = splits.induced(task.source, task.source.y < 3)
     train, every = torch.arange(source.num_nodes), torch.arange(nodes)
-    return ShiftTask("universal", source=source, target=task.target, train=train, val=train,
-                     val_graph=source, test=every, pool=every, num_known=3, open_set=True)
+    return ShiftTask(
+        "universal",
+        source=source,
+        target=task.target,
+        train=train,
+        val=train,
+        val_graph=source,
+        test=every,
+        pool=every,
+        num_known=3,
+        open_set=True,
+    )
 
 
 def make(**options) -> UAGA:
@@ -123,8 +143,11 @@ def test_unknown_nodes_are_pushed_away():
 
     of_source, of_target = (
         gradient(F.binary_cross_entropy_with_logits(method.domain(h), torch.full((len(h), 1), y)))
-        for h, y in ((method.classifier.embed(method.on_source)[1], 1.0),
-                     (method.classifier.embed(method.on_target)[1], 0.0)))
+        for h, y in (
+            (method.classifier.embed(method.on_source)[1], 1.0),
+            (method.classifier.embed(method.on_target)[1], 0.0),
+        )
+    )
     for label, sign in ((-1, -1), (0, -1), (3, 1)):
         method.pseudo[:] = label
         found = gradient(method.losses()["domain"])
@@ -134,8 +157,14 @@ def test_unknown_nodes_are_pushed_away():
 
 def test_it_finds_the_unknown_class():
     task = universal()
-    method = make(encoder=EncoderSpec(hidden=64), make_optimizer=partial(adam, weight_decay=1e-4),
-                  pretrain_steps=150, steps=20, rounds=12, target_weight=0.3)
+    method = make(
+        encoder=EncoderSpec(hidden=64),
+        make_optimizer=partial(adam, weight_decay=1e-4),
+        pretrain_steps=150,
+        steps=20,
+        rounds=12,
+        target_weight=0.3,
+    )
     record = trainer.fit(method, task, selection="last")
     assert record.test["hs"] > 0.85 and record.test["unknown_auroc"] > 0.95
     assert record.history[-1].losses["pseudo_labels"] > 0.8

@@ -1,4 +1,5 @@
 """Scores against scikit-learn and brute force."""
+
 from __future__ import annotations
 
 from itertools import permutations
@@ -24,18 +25,26 @@ def draw(classes: int, seed: int, nodes: int = 60) -> tuple[torch.Tensor, torch.
 def test_scores_are_scikit_learns(num_known, open_set, seed):
     prediction, label = draw(num_known + open_set, seed)
     scores = metrics.classification_scores(prediction, label, num_known, open_set)
-    expected = {"micro_f1": scikit.f1_score(label, prediction, average="micro"),
-                "macro_f1": scikit.f1_score(label, prediction, average="macro"),
-                "macro_recall": scikit.recall_score(label, prediction, average="macro")}
+    expected = {
+        "micro_f1": scikit.f1_score(label, prediction, average="micro"),
+        "macro_f1": scikit.f1_score(label, prediction, average="macro"),
+        "macro_recall": scikit.recall_score(label, prediction, average="macro"),
+    }
     if open_set:
         true, said = label == num_known, prediction == num_known
-        expected |= {"unknown_recall": scikit.recall_score(true, said),
-                     "unknown_precision": scikit.precision_score(true, said)}
-        recalls = [float((prediction == label)[label == c].float().mean())
-                   for c in range(num_known)]
+        expected |= {
+            "unknown_recall": scikit.recall_score(true, said),
+            "unknown_precision": scikit.precision_score(true, said),
+        }
+        recalls = [
+            float((prediction == label)[label == c].float().mean()) for c in range(num_known)
+        ]
         accuracy = float((prediction == label)[~true].float().mean())
-        expected |= {"known_accuracy": accuracy, "known_recall": np.mean(recalls),
-                     "hs": harmonic_mean([accuracy, expected["unknown_recall"]])}
+        expected |= {
+            "known_accuracy": accuracy,
+            "known_recall": np.mean(recalls),
+            "hs": harmonic_mean([accuracy, expected["unknown_recall"]]),
+        }
     assert scores == pytest.approx(expected)
     assert scores["micro_f1"] == pytest.approx(scikit.accuracy_score(label, prediction))
 
@@ -57,6 +66,7 @@ def test_absent_classes_do_not_count():
 def test_graphgyms_logger_has_a_number_where_no_node_is_unknown(gym):
     from graphgym_srnc.gym.keys import SCORES
     from graphgym_srnc.gym.modules import metric
+
     label, score = torch.tensor([0, 1, 0]), torch.eye(3)
     assert [metric(name, [label], [score]) for name in SCORES if "unknown" in name] == [0, 0]
 
@@ -86,8 +96,10 @@ def test_confusion_matrix():
 def test_clustering_scores_are_brute_force(clusters, classes):
     cluster, label = draw(clusters, 0)[0], draw(classes, 1)[1]
     size = max(clusters, classes)
-    best = max(float((np.array(names)[cluster] == label.numpy()).mean())
-               for names in permutations(range(size)))
+    best = max(
+        float((np.array(names)[cluster] == label.numpy()).mean())
+        for names in permutations(range(size))
+    )
     scores = metrics.clustering_scores(cluster, label)
     assert scores["acc"] == pytest.approx(best)
     assert scores["nmi"] == pytest.approx(scikit.normalized_mutual_info_score(label, cluster))
@@ -138,8 +150,12 @@ def test_oscr_is_the_area_under_its_curve(seed, ties):
     curve = [(0.0, 0.0)]
     for cut in sorted(set(sure.tolist()), reverse=True):
         through = sure >= cut
-        curve.append((float(through[unknown].float().mean()),
-                      float((through & right)[~unknown].float().mean())))
+        curve.append(
+            (
+                float(through[unknown].float().mean()),
+                float((through & right)[~unknown].float().mean()),
+            )
+        )
     area = sum((b[0] - a[0]) * (a[1] + b[1]) / 2 for a, b in zip(curve, curve[1:]))
     found = metrics.detection_scores(sure, unknown, right)["oscr"]
     assert found == pytest.approx(area, abs=1e-6) and 0.2 < found < 0.7
@@ -174,7 +190,8 @@ def test_detection_scores_at_the_ends():
     assert metrics.detection_scores(torch.zeros(10), unknown, right)["unknown_auroc"] == 0.5
 
 
-@pytest.mark.parametrize("unknown", [
-    torch.zeros(5, dtype=torch.bool), torch.ones(5, dtype=torch.bool)])
+@pytest.mark.parametrize(
+    "unknown", [torch.zeros(5, dtype=torch.bool), torch.ones(5, dtype=torch.bool)]
+)
 def test_one_kind_of_nodes_is_not_told_apart(unknown):
     assert metrics.detection_scores(torch.rand(5), unknown, ~unknown) == {}

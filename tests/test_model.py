@@ -1,4 +1,5 @@
 """The model of a run predicts the bits of the trained method, on its own graph and on others."""
+
 from __future__ import annotations
 
 import json
@@ -19,25 +20,52 @@ from graphgym_srnc.train.metrics import scores_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 
-SMALL = ["synthetic.num_nodes", "200", "synthetic.num_val", "40", "synthetic.num_test", "80",
-         "synthetic.num_features", "40", "synthetic.num_classes", "5", "gnn.dim_inner", "8",
-         "gnn.att_heads", "2", "train.max_episodes", "1", "srnc.pretrain_steps", "10",
-         "srnc.steps", "5"]
+SMALL = [
+    "synthetic.num_nodes",
+    "200",
+    "synthetic.num_val",
+    "40",
+    "synthetic.num_test",
+    "80",
+    "synthetic.num_features",
+    "40",
+    "synthetic.num_classes",
+    "5",
+    "gnn.dim_inner",
+    "8",
+    "gnn.att_heads",
+    "2",
+    "train.max_episodes",
+    "1",
+    "srnc.pretrain_steps",
+    "10",
+    "srnc.steps",
+    "5",
+]
 
 
 def trained(gym, tmp_path: Path, *words: str):
     """The method of a config, trained, its task, and the model that it left, read back."""
     from graphgym_srnc.runs import model
     from graphgym_srnc.runs import run as runs
+
     cfg = gym.load_config(None, [*SMALL, *words])
     task = gym.build_task(cfg)
     method, _ = gym.fit(cfg, task)
     place = runs.experiment(cfg, "one")
     model.save(tmp_path, cfg, method, task, place.digest)
-    result = {"format": store.FORMAT, "seed": cfg.seed, "digest": place.digest,
-              "split": task.fingerprint(), "method": cfg.train.mode,
-              "history": [{"losses": {}}], "selected": 0, "lr": 0.01, "params": 1,
-              "config": place.config}
+    result = {
+        "format": store.FORMAT,
+        "seed": cfg.seed,
+        "digest": place.digest,
+        "split": task.fingerprint(),
+        "method": cfg.train.mode,
+        "history": [{"losses": {}}],
+        "selected": 0,
+        "lr": 0.01,
+        "params": 1,
+        "config": place.config,
+    }
     run = tmp_path / "one" / str(cfg.seed)
     run.mkdir(parents=True)
     shutil.move(tmp_path / model.FILE, run)
@@ -74,8 +102,19 @@ def check_bits(method, task, loaded) -> None:
 
 @pytest.mark.parametrize("mode", methods.names())
 def test_every_method(gym, tmp_path, mode):
-    close_set = ("dann", "grade", "cmd", "mmd", "coral", "srgnn", "strurw", "a2gnn", "adalign",
-                 "udagcn", "pairalign")
+    close_set = (
+        "dann",
+        "grade",
+        "cmd",
+        "mmd",
+        "coral",
+        "srgnn",
+        "strurw",
+        "a2gnn",
+        "adalign",
+        "udagcn",
+        "pairalign",
+    )
     kind = ["synthetic.num_unseen", "0"] if mode in close_set else []
     method, task, loaded = trained(gym, tmp_path, "train.mode", mode, *kind)
     check_bits(method, task, loaded)
@@ -88,14 +127,20 @@ def test_every_method(gym, tmp_path, mode):
         assert found.cluster is None
 
 
-@pytest.mark.parametrize("words", [
-    ["gnn.layer_type", "dgi"], ["gnn.layer_type", "gatconv"],
-    ["gnn.layer_type", "sgconv", "gnn.layers_mp", "1"],
-    ["gnn.layer_type", "generalconv"], ["gnn.batchnorm", "true"],
-    ["srnc.pseudo_labels", "classifier"],
-    ["train.mode", "erm", "erm.score", "openmax", "erm.smoothing", "2"],
-    ["train.mode", "erm", "erm.score", "grasp"],
-], ids=lambda words: words[1])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["gnn.layer_type", "dgi"],
+        ["gnn.layer_type", "gatconv"],
+        ["gnn.layer_type", "sgconv", "gnn.layers_mp", "1"],
+        ["gnn.layer_type", "generalconv"],
+        ["gnn.batchnorm", "true"],
+        ["srnc.pseudo_labels", "classifier"],
+        ["train.mode", "erm", "erm.score", "openmax", "erm.smoothing", "2"],
+        ["train.mode", "erm", "erm.score", "grasp"],
+    ],
+    ids=lambda words: words[1],
+)
 def test_backbones_and_options(gym, tmp_path, words):
     check_bits(*trained(gym, tmp_path, *words))
 
@@ -131,6 +176,7 @@ def test_a_layer_of_ones_own(gym, tmp_path):
     check_bits(method, task, loaded)
     del register.layer_dict["noisy"]
     from graphgym_srnc.runs import model
+
     with pytest.raises(InputError, match="gnn.layer_type: got 'noisy'"):
         model.load(tmp_path / "one")
 
@@ -161,8 +207,9 @@ def test_registered_layers_need_their_run(gym, tmp_path, words):
 
 
 def test_files_of_other_formats_and_torn_ones(tmp_path):
-    torch.save({"about": json.dumps({"format": 1, "version": "0.1.0"}), "state": {}},
-               tmp_path / "old.pt")
+    torch.save(
+        {"about": json.dumps({"format": 1, "version": "0.1.0"}), "state": {}}, tmp_path / "old.pt"
+    )
     with pytest.raises(InputError, match="format is 1, written by version 0.1.0; this version"):
         models.load(tmp_path / "old.pt")
     path = tmp_path / "model.pt"
@@ -170,7 +217,7 @@ def test_files_of_other_formats_and_torn_ones(tmp_path):
     whole, about = path.read_bytes(), torch.load(path, weights_only=True)
     weight = about["state"]["classifier.layers.0.weight"]
     place = whole.index(weight.numpy().tobytes()) + 5
-    path.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1:])
+    path.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
     assert torch.load(path, weights_only=True)  # torch reads on
     with pytest.raises(InputError, match="a checksum is wrong"):
         models.load(path)
@@ -181,12 +228,24 @@ def test_files_of_other_formats_and_torn_ones(tmp_path):
             models.load(path)
 
 
-@pytest.mark.parametrize("section, key, value", [
-    ("options", "smoothing", 2.5), ("options", "steps", True), ("options", "score", 1),
-    ("sizes", "open_set", 1), ("encoder", "features", ["row"]), ("encoder", "make", None),
-    ("encoder", "layers", 2.0), ("options", "smoothing", -1), ("encoder", "act", "gelu"),
-    (None, "classes", "abc"), (None, "classes", [0]), (None, "facts", []), (None, "method", "os"),
-])
+@pytest.mark.parametrize(
+    "section, key, value",
+    [
+        ("options", "smoothing", 2.5),
+        ("options", "steps", True),
+        ("options", "score", 1),
+        ("sizes", "open_set", 1),
+        ("encoder", "features", ["row"]),
+        ("encoder", "make", None),
+        ("encoder", "layers", 2.0),
+        ("options", "smoothing", -1),
+        ("encoder", "act", "gelu"),
+        (None, "classes", "abc"),
+        (None, "classes", [0]),
+        (None, "facts", []),
+        (None, "method", "os"),
+    ],
+)
 def test_other_values_are_refused(tmp_path, section, key, value):
     path = tmp_path / "model.pt"
     graphgym_srnc.ERM(hidden=8, steps=1, rounds=0).fit(make_task()).save(path)
@@ -201,6 +260,7 @@ def test_other_values_are_refused(tmp_path, section, key, value):
 def test_a_run_keeps_its_model_and_its_scores_can_be_had_again(gym, tmp_path):
     from graphgym_srnc.runs import model
     from graphgym_srnc.runs import run as runs
+
     cfg = gym.load_config(None, [*SMALL, "out_dir", str(tmp_path), "train.max_episodes", "0"])
     place = runs.experiment(cfg, "kept")
     for seed in (3, 1):
@@ -211,10 +271,13 @@ def test_a_run_keeps_its_model_and_its_scores_can_be_had_again(gym, tmp_path):
     scores = loaded.method.predict(task.target)[task.test]
     assert scores_of(loaded.method, task, scores, task.target.y[task.test]) == result["test"]
     originals = task.source.y_true[task.train]
-    assert loaded.class_names[:-1] == tuple(str(int(originals[task.source.y[task.train] == k][0]))
-                                            for k in range(task.num_known))
-    without = gym.load_config(None, [*SMALL, "out_dir", str(tmp_path), "train.max_episodes", "0",
-                                     "train.save_model", "false"])
+    assert loaded.class_names[:-1] == tuple(
+        str(int(originals[task.source.y[task.train] == k][0])) for k in range(task.num_known)
+    )
+    without = gym.load_config(
+        None,
+        [*SMALL, "out_dir", str(tmp_path), "train.max_episodes", "0", "train.save_model", "false"],
+    )
     assert runs.experiment(without, "kept").digest == place.digest
     runs.run(without, 0, runs.experiment(without, "none"), extras=runs.Extras(tensorboard=False))
     with pytest.raises(InputError, match="train.save_model"):
@@ -223,6 +286,7 @@ def test_a_run_keeps_its_model_and_its_scores_can_be_had_again(gym, tmp_path):
 
 def test_what_is_refused(gym, tmp_path):
     from graphgym_srnc.runs import model
+
     method, task, loaded = trained(gym, tmp_path, "train.mode", "erm", "erm.steps", "2")
     with pytest.raises(InputError, match="41 features, and training had 40"):
         loaded.predict(Data(x=torch.ones(3, 41), edge_index=torch.tensor([[0], [1]])))
@@ -238,11 +302,14 @@ def test_what_is_refused(gym, tmp_path):
         loaded.result["split"] = "another"
         loaded.task()
     whole = (run / model.FILE).read_bytes()
-    (run / model.FILE).write_bytes(whole[:len(whole) // 2])
+    (run / model.FILE).write_bytes(whole[: len(whole) // 2])
     with pytest.raises(InputError, match="damaged"):
         model.load(run)
-    torch.save({"about": json.dumps({"format": 2}), "state": {}, "code": shutil}, run / model.FILE,
-               pickle_module=_NoModule)
+    torch.save(
+        {"about": json.dumps({"format": 2}), "state": {}, "code": shutil},
+        run / model.FILE,
+        pickle_module=_NoModule,
+    )
     with pytest.raises(InputError, match="damaged"):
         model.load(run)
     (run / model.FILE).unlink()

@@ -1,4 +1,5 @@
 """The notebook tutorial runs, and its stored outputs come from a run without problems."""
+
 from __future__ import annotations
 
 import json
@@ -30,6 +31,8 @@ def test_it_runs():
     book = nbformat.read(NOTEBOOK, as_version=4)
     stored = [len(cell.get("outputs", ())) for cell in book.cells]
     client.NotebookClient(book, timeout=300, kernel_name="python3").execute()
-    shown = [len([output for output in cell.get("outputs", ()) if output.get("name") != "stderr"])
-             for cell in book.cells]
+    shown = [
+        len([output for output in cell.get("outputs", ()) if output.get("name") != "stderr"])
+        for cell in book.cells
+    ]
     assert shown == stored

@@ -1,4 +1,5 @@
 """Options out of signatures: ranges, their checks and words, and errors by the caller's names."""
+
 from __future__ import annotations
 
 import json
@@ -46,8 +47,14 @@ class Derived(Silent):
         kind: which one.
     """
 
-    def __init__(self, *, kind: Annotated[str, OneOf("a", "b")] = "a", steps: Natural = 0,
-                 names: list = [], **base) -> None:  # noqa: B006
+    def __init__(
+        self,
+        *,
+        kind: Annotated[str, OneOf("a", "b")] = "a",
+        steps: Natural = 0,
+        names: list = [],  # noqa: B006
+        **base,
+    ) -> None:
         super().__init__(steps=steps, **base)
         self.kind = kind
 
@@ -62,9 +69,15 @@ def area(width: float, *, height: Positive = 1.0, name: str = "") -> float:
     return width * height
 
 
-@pytest.mark.parametrize("closed, low, high", [
-    ("both", True, True), ("left", True, False), ("right", False, True),
-    ("neither", False, False)])
+@pytest.mark.parametrize(
+    "closed, low, high",
+    [
+        ("both", True, True),
+        ("left", True, False),
+        ("right", False, True),
+        ("neither", False, False),
+    ],
+)
 def test_ends_of_a_range(closed, low, high):
     bounds = Range(0, 2, closed)
     assert (bounds.allows(0), bounds.allows(2)) == (low, high)
@@ -73,19 +86,35 @@ def test_ends_of_a_range(closed, low, high):
         assert not bounds.allows(value), value
 
 
-@pytest.mark.parametrize("bounds, words", [
-    (Range(1), "1 or more"), (Range(0, closed="neither"), "above 0"), (Range(0, 1), "in [0, 1]"),
-    (Range(0, 1, "left"), "in [0, 1)"), (Range(0, 1, "right"), "in (0, 1]"),
-    (Range(0, 0.5, "neither"), "in (0, 0.5)"), (Range(-1, 2 ** 31), "in [-1, 2147483648]"),
-    (OneOf("a", 2), "a, 2")])
+@pytest.mark.parametrize(
+    "bounds, words",
+    [
+        (Range(1), "1 or more"),
+        (Range(0, closed="neither"), "above 0"),
+        (Range(0, 1), "in [0, 1]"),
+        (Range(0, 1, "left"), "in [0, 1)"),
+        (Range(0, 1, "right"), "in (0, 1]"),
+        (Range(0, 0.5, "neither"), "in (0, 0.5)"),
+        (Range(-1, 2**31), "in [-1, 2147483648]"),
+        (OneOf("a", 2), "a, 2"),
+    ],
+)
 def test_what_is_allowed_in_words(bounds, words):
     assert str(bounds) == words
 
 
-@pytest.mark.parametrize("kind, right, wrong", [
-    (Count, 1, 0), (Natural, 0, -1), (Weight, 0.0, -0.1), (Positive, 1e-9, 0.0), (Share, 1.0, 1.1)])
+@pytest.mark.parametrize(
+    "kind, right, wrong",
+    [
+        (Count, 1, 0),
+        (Natural, 0, -1),
+        (Weight, 0.0, -0.1),
+        (Positive, 1e-9, 0.0),
+        (Share, 1.0, 1.1),
+    ],
+)
 def test_named_ranges(kind, right, wrong):
-    allowed, = kind.__metadata__
+    (allowed,) = kind.__metadata__
     assert allowed.allows(right) and not allowed.allows(wrong)
 
 
@@ -106,15 +135,19 @@ def test_options_are_a_class_s_own_and_then_inherited_ones():
 
 
 def test_options_of_a_function_are_its_keywords_only():
-    assert options.options(area) == [Option("height", float, 1.0, "how high.",
-                                            Range(0, closed="neither"))]
+    assert options.options(area) == [
+        Option("height", float, 1.0, "how high.", Range(0, closed="neither"))
+    ]
 
 
 def test_check_names_the_option():
     options.check(Derived, {"steps": 0, "kind": "b", "names": [1], "unheard": -1})
     options.check(Base, {})
-    for key, value, allowed in (("kind", "c", "a, b"), ("steps", -1, "0 or more"),
-                                ("rate", 1.5, "in [0, 1]")):
+    for key, value, allowed in (
+        ("kind", "c", "a, b"),
+        ("steps", -1, "0 or more"),
+        ("rate", 1.5, "in [0, 1]"),
+    ):
         with pytest.raises(InputError) as error:
             options.check(Derived, {key: value}, "thing.")
         assert str(error.value) == f"thing.{key}: got {value!r}; allowed: {allowed}"
@@ -130,7 +163,7 @@ def test_no_option_is_nan_or_infinite(value):
     for key in ("rate", "names", "steps"):
         with pytest.raises(InputError, match=key):
             options.check(free, {key: value})
-    options.check(free, {"rate": 1e300, "names": ["nan", 10 ** 400], "steps": 10 ** 400})
+    options.check(free, {"rate": 1e300, "names": ["nan", 10**400], "steps": 10**400})
 
 
 def test_one_of_lists():
@@ -241,8 +274,13 @@ def test_methods_shifts_and_backbones_of_another_package(tmp_path):
     (info / "entry_points.txt").write_text(ENTRIES)
     places = [str(tmp_path), str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(places), "OMP_NUM_THREADS": "1"}
-    done = subprocess.run([sys.executable, "-W", "ignore", "-c", USE], env=environment,
-                          cwd=tmp_path, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", USE],
+        env=environment,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
     assert done.returncode == 0, done.stderr
     assert "foreign.weigth: there is no such config key. Did you mean foreign.weight" in done.stderr
     assert "docs/reference/methods.md" not in done.stderr
@@ -251,8 +289,14 @@ def test_methods_shifts_and_backbones_of_another_package(tmp_path):
 
 
 def test_what_another_package_declares_wrongly(monkeypatch):
-    found = {name: EntryPoint(name, value, "graphgym_srnc.methods") for name, value in (
-        ("broken", "no_such_package:Broken"), ("wrong", "math:sqrt"), ("erm", "math:sqrt"))}
+    found = {
+        name: EntryPoint(name, value, "graphgym_srnc.methods")
+        for name, value in (
+            ("broken", "no_such_package:Broken"),
+            ("wrong", "math:sqrt"),
+            ("erm", "math:sqrt"),
+        )
+    }
     for module in (plugins, methods):
         monkeypatch.setattr(module, "entries", lambda kind: found)
     assert methods.find("erm").__module__ == "graphgym_srnc.methods.erm"

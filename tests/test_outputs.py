@@ -1,5 +1,6 @@
 """What commands write and where: not through links, not onto results or inputs, ids as they are,
 and no traceback whatever the terminal is."""
+
 from __future__ import annotations
 
 import contextlib
@@ -28,8 +29,11 @@ from graphgym_srnc.watch import events
 
 pytestmark = pytest.mark.usefixtures("unchanged_globals")
 FAST = ["--no-figures", "--no-tensorboard", *ERM]
-IDS = [["-1", "+49170", "-3.5e2", "@user", "@angular/core", "plain", "=1+2", "-1+cmd|x"][v % 8]
-       + f"{v}" for v in range(80)]
+IDS = [
+    ["-1", "+49170", "-3.5e2", "@user", "@angular/core", "plain", "=1+2", "-1+cmd|x"][v % 8]
+    + f"{v}"
+    for v in range(80)
+]
 
 
 @pytest.fixture(scope="module")
@@ -38,16 +42,38 @@ def home(tmp_path_factory):
     home, nodes = tmp_path_factory.mktemp("home"), range(len(IDS))
     (home / "g").mkdir()
     for name, lines in {
-            "nodes": [["id", "text"], *([id, f"text {id}"] for id in IDS)],
-            "edges": [["from", "to"], *([v, (v + s) % len(IDS)] for v in nodes for s in (4, 8))],
-            "features": [[int(v % 4 == k) + v % 5 / 20 for k in range(4)] for v in nodes],
-            "labels": [["node", "label"], *([v, "abc"[v % 4]] for v in nodes if v % 4 < 3)],
+        "nodes": [["id", "text"], *([id, f"text {id}"] for id in IDS)],
+        "edges": [["from", "to"], *([v, (v + s) % len(IDS)] for v in nodes for s in (4, 8))],
+        "features": [[int(v % 4 == k) + v % 5 / 20 for k in range(4)] for v in nodes],
+        "labels": [["node", "label"], *([v, "abc"[v % 4]] for v in nodes if v % 4 < 3)],
     }.items():
         with open(home / "g" / f"{name}.csv", "w", newline="", encoding="utf-8") as file:
             csv.writer(file).writerows(lines)
-    assert main(["run", "--name", "e", "--out-dir", str(home / "results"), *FAST[:4],
-                 "erm.steps", "50", "gnn.dim_inner", "8", "dataset.format", "file", "dataset.name",
-                 str(home / "g"), "file.labels_per_class", "5", "file.num_unseen", "1"]) == 0
+    assert (
+        main(
+            [
+                "run",
+                "--name",
+                "e",
+                "--out-dir",
+                str(home / "results"),
+                *FAST[:4],
+                "erm.steps",
+                "50",
+                "gnn.dim_inner",
+                "8",
+                "dataset.format",
+                "file",
+                "dataset.name",
+                str(home / "g"),
+                "file.labels_per_class",
+                "5",
+                "file.num_unseen",
+                "1",
+            ]
+        )
+        == 0
+    )
     return home
 
 
@@ -57,14 +83,32 @@ def rows(path: str | Path) -> list[dict[str, str]]:
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*"))
-            if path.is_file()}
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
 
 
 # Links beside a run.
 
-PLACES = (".1.new", ".1.old", ".0.old", ".0.new", "agg", "mean", "agg/val", ".locks", ".locks/1",
-          "config.yaml", "summary.csv", "1", "0/figures", "0/result.json", "0/.result.json.9.tmp")
+PLACES = (
+    ".1.new",
+    ".1.old",
+    ".0.old",
+    ".0.new",
+    "agg",
+    "mean",
+    "agg/val",
+    ".locks",
+    ".locks/1",
+    "config.yaml",
+    "summary.csv",
+    "1",
+    "0/figures",
+    "0/result.json",
+    "0/.result.json.9.tmp",
+)
 KINDS = ("folder", "file", "nothing", "loop")
 
 
@@ -75,8 +119,12 @@ def plant(link: Path, victim: Path, kind: str = "folder") -> None:
     link.parent.mkdir(exist_ok=True, parents=True)
     victim.mkdir()
     (victim / "result.json").write_text("precious")
-    target = {"folder": victim, "file": victim / "result.json", "nothing": victim / "none",
-              "loop": link}[kind]
+    target = {
+        "folder": victim,
+        "file": victim / "result.json",
+        "nothing": victim / "none",
+        "loop": link,
+    }[kind]
     link.unlink(missing_ok=True)
     link.symlink_to(target)
 
@@ -101,14 +149,34 @@ def test_a_run_writes_through_no_link(tmp_path, capsys, place, flag):
     assert contents(tmp_path / "r") == before
 
 
-@pytest.mark.parametrize("place", ["g", "g/default-d=4", "g/default-d=4/.0.new",
-                                   "g/default-d=4/agg", "g/default-d=4/.locks"])
+@pytest.mark.parametrize(
+    "place",
+    ["g", "g/default-d=4", "g/default-d=4/.0.new", "g/default-d=4/agg", "g/default-d=4/.locks"],
+)
 def test_a_grid_writes_through_no_link(tmp_path, capsys, place):
     (tmp_path / "grid.txt").write_text("gnn.dim_inner  d  [4]\n")
     plant(tmp_path / "r" / place, tmp_path / "victim")
-    assert main(["grid", "--grid", str(tmp_path / "grid.txt"), "--name", "g", "--out-dir",
-                 str(tmp_path / "r"), "--resume", "--jobs", "1", "--no-tensorboard",
-                 "train.mode", "erm", *TINY]) == 2
+    assert (
+        main(
+            [
+                "grid",
+                "--grid",
+                str(tmp_path / "grid.txt"),
+                "--name",
+                "g",
+                "--out-dir",
+                str(tmp_path / "r"),
+                "--resume",
+                "--jobs",
+                "1",
+                "--no-tensorboard",
+                "train.mode",
+                "erm",
+                *TINY,
+            ]
+        )
+        == 2
+    )
     error = capsys.readouterr().err
     assert error.count("\n") == 1 and f"{tmp_path / 'r' / place} is a symbolic link" in error
     assert is_whole(tmp_path / "victim")
@@ -117,15 +185,34 @@ def test_a_grid_writes_through_no_link(tmp_path, capsys, place):
 @pytest.mark.parametrize("place", ["tuned/erm.yaml", "tuned.json", "trials/x/agg"])
 def test_a_study_writes_through_no_link(tmp_path, capsys, place):
     plant(tmp_path / "s" / place, tmp_path / "victim", "file")
-    assert main(["tune", "--name", "s", "--out-dir", str(tmp_path), "--trials", "1", "--overwrite",
-                 "train.mode", "erm", *TINY]) == 2
+    assert (
+        main(
+            [
+                "tune",
+                "--name",
+                "s",
+                "--out-dir",
+                str(tmp_path),
+                "--trials",
+                "1",
+                "--overwrite",
+                "train.mode",
+                "erm",
+                *TINY,
+            ]
+        )
+        == 2
+    )
     assert f"{place} is a symbolic link" in capsys.readouterr().err
     assert is_whole(tmp_path / "victim")
 
 
 @settings(max_examples=12, deadline=None)
-@given(place=st.sampled_from([".1.new", ".1.old", "1", ".locks", ".locks/1", "agg", "mean"]),
-       kind=st.sampled_from(KINDS), step=st.sampled_from(["claim", "begin", "adopt", "aggregate"]))
+@given(
+    place=st.sampled_from([".1.new", ".1.old", "1", ".locks", ".locks/1", "agg", "mean"]),
+    kind=st.sampled_from(KINDS),
+    step=st.sampled_from(["claim", "begin", "adopt", "aggregate"]),
+)
 def test_a_link_that_comes_after_the_plan_is_not_followed(tmp_path_factory, place, kind, step):
     """As in a worker of a grid, or when a run comes back from a cluster."""
     tmp_path = tmp_path_factory.mktemp("late")
@@ -133,12 +220,20 @@ def test_a_link_that_comes_after_the_plan_is_not_followed(tmp_path_factory, plac
     store_run(one, 0, [0.5])
     store_run(other, 1, [0.5])
     plant(tmp_path / "one" / place, tmp_path / "victim", kind)
-    steps = {"claim": lambda: one.claim(1).__enter__(), "begin": lambda: one.begin(1),
-             "adopt": lambda: one.adopt(1, tmp_path / "other" / "1"), "aggregate": one.aggregate}
-    writes = ("agg", "mean") if step == "aggregate" else (".1.new", ".1.old", "1", ".locks",
-                                                          ".locks/1")
-    expected = (pytest.raises(InputError, match=f"{re.escape(place)} is a symbolic link")
-                if place in writes else contextlib.nullcontext())
+    steps = {
+        "claim": lambda: one.claim(1).__enter__(),
+        "begin": lambda: one.begin(1),
+        "adopt": lambda: one.adopt(1, tmp_path / "other" / "1"),
+        "aggregate": one.aggregate,
+    }
+    writes = (
+        ("agg", "mean") if step == "aggregate" else (".1.new", ".1.old", "1", ".locks", ".locks/1")
+    )
+    expected = (
+        pytest.raises(InputError, match=f"{re.escape(place)} is a symbolic link")
+        if place in writes
+        else contextlib.nullcontext()
+    )
     with expected:
         steps[step]()
     assert is_whole(tmp_path / "victim")
@@ -157,8 +252,10 @@ def test_a_temporary_name_is_no_link(tmp_path):
 def test_a_folder_is_replaced_through_no_link(tmp_path, name, kind):
     plant(tmp_path / name, tmp_path / "victim", kind)
     atomic.restore(tmp_path / "g")
-    with (pytest.raises(OSError, match=f"{name} is a symbolic link"),
-          atomic.replacing_folder(tmp_path / "g", lambda: None) as new):
+    with (
+        pytest.raises(OSError, match=f"{name} is a symbolic link"),
+        atomic.replacing_folder(tmp_path / "g", lambda: None) as new,
+    ):
         (new / "nodes.csv").touch()
     assert is_whole(tmp_path / "victim") and not (tmp_path / "g").is_symlink()
 
@@ -176,33 +273,53 @@ def test_an_event_file_is_no_link(tmp_path, monkeypatch):
 
 # Output files.
 
-@pytest.mark.parametrize("words, name", [
-    ("compare results/e --out", "results/e/0/result.json"),
-    ("compare results/e --out", "results/e/summary.csv"),
-    ("compare results/e --out", "results/e/summary.md"),
-    ("compare results/e --out", "results/e/0/error.txt"),
-    ("compare results/e --out", "results/e/config.yaml"), ("compare results --out", "g/words.txt"),
-    ("compare results/e --out", "tuned.txt"), ("compare results/e --out", "t.xyz"),
-    ("compare results/e --figure", "results/e/0/figures/a.png"),
-    ("report results/e --out", "results/e/0/model.pt"), ("report results/e --out", "page.json"),
-    ("predict results/e --out", "g/nodes.csv"), ("predict results/e --out", "g/labels.csv"),
-    ("predict results/e --out", "link.csv"),
-    ("discover results/e --csv", "g/features.csv"), ("discover results/e --nodes", "g/edges.csv"),
-    ("discover results/e --csv", "results/e/summary.csv"),
-    ("discover results/e --out", "results/e/0/run.json"),
-    ("data show --out", "results/e/0/figures/a.png"),
-    ("predict results/e --clusters t.csv --out", "t.csv"),
-    ("predict results/e --clusters t.csv --out", "../{home}/t.csv"),
-    ("predict results/e --graph g/edges.csv --features f.csv --out", "f.csv"),
-    ("discover results/e --before t.csv --nodes", "t.csv"),
-    ("discover results/e --texts t.csv --csv", "t.csv"),
-    ("discover results/e --csv n.csv --nodes", "n.csv")])
+
+@pytest.mark.parametrize(
+    "words, name",
+    [
+        ("compare results/e --out", "results/e/0/result.json"),
+        ("compare results/e --out", "results/e/summary.csv"),
+        ("compare results/e --out", "results/e/summary.md"),
+        ("compare results/e --out", "results/e/0/error.txt"),
+        ("compare results/e --out", "results/e/config.yaml"),
+        ("compare results --out", "g/words.txt"),
+        ("compare results/e --out", "tuned.txt"),
+        ("compare results/e --out", "t.xyz"),
+        ("compare results/e --figure", "results/e/0/figures/a.png"),
+        ("report results/e --out", "results/e/0/model.pt"),
+        ("report results/e --out", "page.json"),
+        ("predict results/e --out", "g/nodes.csv"),
+        ("predict results/e --out", "g/labels.csv"),
+        ("predict results/e --out", "link.csv"),
+        ("discover results/e --csv", "g/features.csv"),
+        ("discover results/e --nodes", "g/edges.csv"),
+        ("discover results/e --csv", "results/e/summary.csv"),
+        ("discover results/e --out", "results/e/0/run.json"),
+        ("data show --out", "results/e/0/figures/a.png"),
+        ("predict results/e --clusters t.csv --out", "t.csv"),
+        ("predict results/e --clusters t.csv --out", "../{home}/t.csv"),
+        ("predict results/e --graph g/edges.csv --features f.csv --out", "f.csv"),
+        ("discover results/e --before t.csv --nodes", "t.csv"),
+        ("discover results/e --texts t.csv --csv", "t.csv"),
+        ("discover results/e --csv n.csv --nodes", "n.csv"),
+    ],
+)
 def test_no_output_replaces_results_or_inputs(home, monkeypatch, capsys, words, name):
     monkeypatch.chdir(home)
     name = name.format(home=home.name)
     Path("results/e/0/figures").mkdir(exist_ok=True)
-    for file in ("t.csv", "f.csv", "n.csv", "tuned.txt", "tuned.json", "t.xyz", "page.json",
-                 "g/words.txt", "results/e/0/error.txt", "results/e/0/figures/a.png"):
+    for file in (
+        "t.csv",
+        "f.csv",
+        "n.csv",
+        "tuned.txt",
+        "tuned.json",
+        "t.xyz",
+        "page.json",
+        "g/words.txt",
+        "results/e/0/error.txt",
+        "results/e/0/figures/a.png",
+    ):
         Path(file).write_text("mine")
     with contextlib.suppress(FileExistsError):
         Path("link.csv").symlink_to("g/nodes.csv")
@@ -217,8 +334,10 @@ def test_no_output_replaces_results_or_inputs(home, monkeypatch, capsys, words, 
             Path(file).unlink()
 
 
-@pytest.mark.parametrize("folder", ["results/e/0", "results/e", "results/e/agg", "results/e/mean",
-                                    "results/e/0/val", "g"])
+@pytest.mark.parametrize(
+    "folder",
+    ["results/e/0", "results/e", "results/e/agg", "results/e/mean", "results/e/0/val", "g"],
+)
 def test_figures_are_not_drawn_into_results(home, monkeypatch, capsys, folder):
     monkeypatch.chdir(home)
     Path("results/e/mean").mkdir(exist_ok=True)
@@ -232,22 +351,28 @@ def test_figures_are_not_drawn_into_results(home, monkeypatch, capsys, folder):
 def test_outputs_beside_results_are_replaced(home, monkeypatch):
     monkeypatch.chdir(home)
     for _ in range(2):
-        for words in (["compare", "results/e", "--out", "results/e/table.md"],
-                      ["predict", "results/e", "--out", "results/e/0/predictions.csv"],
-                      ["report", "results/e", "--out", "results/page.html", "--figures", "figs"]):
+        for words in (
+            ["compare", "results/e", "--out", "results/e/table.md"],
+            ["predict", "results/e", "--out", "results/e/0/predictions.csv"],
+            ["report", "results/e", "--out", "results/page.html", "--figures", "figs"],
+        ):
             assert main([*words, "--overwrite"]) == 0
 
 
 @pytest.mark.filterwarnings("ignore")
 def test_a_saved_model_and_its_card_replace_no_results(home, tmp_path):
     from graphgym_srnc import ERM
+
     model = ERM(hidden=4, steps=1, rounds=0).fit(make_task())
     run = home / "results" / "e" / "0"
     before = contents(home)
-    for path, card, key in ((run / "model.pt", None, "path"), (run / "result.json", None, "path"),
-                            (tmp_path / "a.pt", run.parent / "summary.md", "card"),
-                            (tmp_path / "a.pt", tmp_path / "a.pt", "card"),
-                            (tmp_path / "a.pt", tmp_path / "card.json", "card")):
+    for path, card, key in (
+        (run / "model.pt", None, "path"),
+        (run / "result.json", None, "path"),
+        (tmp_path / "a.pt", run.parent / "summary.md", "card"),
+        (tmp_path / "a.pt", tmp_path / "a.pt", "card"),
+        (tmp_path / "a.pt", tmp_path / "card.json", "card"),
+    ):
         with pytest.raises(InputError) as error:
             model.save(path, card)
         assert error.value.key == key
@@ -259,24 +384,67 @@ def test_a_run_does_not_replace_the_config_that_it_reads(tmp_path, monkeypatch, 
     Path("mine").mkdir()
     Path("mine/config.yaml").write_text("train: {mode: erm}\n")
     for more in ([], ["--resume"], ["--overwrite"]):
-        assert main(["run", "--cfg", "mine/config.yaml", "--out-dir", ".", "--name", "mine", *more,
-                     *FAST]) == 2
+        assert (
+            main(
+                [
+                    "run",
+                    "--cfg",
+                    "mine/config.yaml",
+                    "--out-dir",
+                    ".",
+                    "--name",
+                    "mine",
+                    *more,
+                    *FAST,
+                ]
+            )
+            == 2
+        )
         assert "did not write mine/config.yaml" in capsys.readouterr().err
     assert contents(Path("mine")) == {"config.yaml": b"train: {mode: erm}\n"}
 
 
 # Ids.
 
-@pytest.mark.parametrize("text", ["-1", "+49170", "+49 170 123", "-3.5e2", "-1,5", "@user",
-                                  "@angular/core", "@types/node-fetch", "a=b", "a-b", "1;2", ""])
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "-1",
+        "+49170",
+        "+49 170 123",
+        "-3.5e2",
+        "-1,5",
+        "@user",
+        "@angular/core",
+        "@types/node-fetch",
+        "a=b",
+        "a-b",
+        "1;2",
+        "",
+    ],
+)
 def test_ids_stay(text):
     assert guarded(text) == text
 
 
-@pytest.mark.parametrize("text, safe", [
-    ("=1+2", "'=1+2"), ("-1+cmd|x", "'-1+cmd|x"), ("@SUM(A1)", "'@SUM(A1)"), ("+a", "'+a"),
-    ("\t=x", "\t'=x"), ("\r=x", "\r'=x"), ("a;=cmd()", "a;'=cmd()"), ("a\n=b", "a\n'=b"),
-    ("＝x", "'＝x"), (' "=x', " \"'=x"), ("-1;=x", "'-1;'=x"), ("a;-1", "a;'-1")])
+@pytest.mark.parametrize(
+    "text, safe",
+    [
+        ("=1+2", "'=1+2"),
+        ("-1+cmd|x", "'-1+cmd|x"),
+        ("@SUM(A1)", "'@SUM(A1)"),
+        ("+a", "'+a"),
+        ("\t=x", "\t'=x"),
+        ("\r=x", "\r'=x"),
+        ("a;=cmd()", "a;'=cmd()"),
+        ("a\n=b", "a\n'=b"),
+        ("＝x", "'＝x"),
+        (' "=x', " \"'=x"),
+        ("-1;=x", "'-1;'=x"),
+        ("a;-1", "a;'-1"),
+    ],
+)
 def test_formulas_are_disarmed(text, safe):
     assert guarded(text) == safe
 
@@ -297,8 +465,10 @@ def test_no_cell_of_any_locale_begins_with_a_formula(text):
 def test_a_join_on_id_finds_all_rows(home, monkeypatch, capsys, raw):
     monkeypatch.chdir(home)
     kept = [id for id in IDS if raw or id[0] != "=" and "|" not in id]
-    for words in (["predict", "results/e", "--out"],
-                  ["discover", "results/e", "--clusters", "4", "--name", "1=new", "--nodes"]):
+    for words in (
+        ["predict", "results/e", "--out"],
+        ["discover", "results/e", "--clusters", "4", "--name", "1=new", "--nodes"],
+    ):
         assert main([*words, "ids.csv", "--overwrite", *raw]) == 0
         ids = [row["id"] for row in rows("ids.csv")]
         assert [id for id in ids if id in IDS] == kept
@@ -307,11 +477,28 @@ def test_a_join_on_id_finds_all_rows(home, monkeypatch, capsys, raw):
         assert told == ([] if raw else [str(sum(id not in IDS for id in ids))])
     # The table of discover is read again, whether its ids were changed or not.
     first = rows("ids.csv")
-    assert main(["discover", "results/e", "--clusters", "4", "--before", "ids.csv", "--nodes",
-                 "again.csv", "--overwrite", *raw]) == 0
+    assert (
+        main(
+            [
+                "discover",
+                "results/e",
+                "--clusters",
+                "4",
+                "--before",
+                "ids.csv",
+                "--nodes",
+                "again.csv",
+                "--overwrite",
+                *raw,
+            ]
+        )
+        == 0
+    )
     assert rows("again.csv") == first and {row["cluster_name"] for row in first} >= {"new"}
-    assert main(["predict", "results/e", "--clusters", "ids.csv", "--out", "c.csv",
-                 "--overwrite"]) == 0
+    assert (
+        main(["predict", "results/e", "--clusters", "ids.csv", "--out", "c.csv", "--overwrite"])
+        == 0
+    )
     assert [row["cluster"] for row in rows("c.csv")] == [row["cluster"] for row in first]
 
 
@@ -319,8 +506,24 @@ def test_parquet_and_graph_folders_keep_ids(home, monkeypatch, capsys):
     pandas = pytest.importorskip("pandas")
     pytest.importorskip("pyarrow")
     monkeypatch.chdir(home)
-    assert main(["discover", "results/e", "--clusters", "4", "--name", "1=new", "--nodes",
-                 "n.parquet", "--labels-out", "next", "--overwrite"]) == 0
+    assert (
+        main(
+            [
+                "discover",
+                "results/e",
+                "--clusters",
+                "4",
+                "--name",
+                "1=new",
+                "--nodes",
+                "n.parquet",
+                "--labels-out",
+                "next",
+                "--overwrite",
+            ]
+        )
+        == 0
+    )
     assert pandas.read_parquet("n.parquet")["id"].tolist() == IDS
     assert [row["id"] for row in rows("next/nodes.csv")] == IDS
     assert "formula" not in capsys.readouterr().err
@@ -328,20 +531,36 @@ def test_parquet_and_graph_folders_keep_ids(home, monkeypatch, capsys):
 
 # The terminal.
 
-QUICK = (["options", "srnc"], ["compare", "nowhere"], ["run", "--no-such-option"],
-         ["run", "--name", "t", "--overwrite", *FAST])
-SHELLS = {"closed stdout": '"$@" >&-', "closed stderr": '"$@" 2>&-', "closed": '"$@" <&- >&- 2>&-',
-          "full disk": '"$@" >/dev/full', "full stderr": '"$@" 2>/dev/full',
-          "no reader": 'set -o pipefail; "$@" | true', "no readers": '"$@" 2>&1 | true',
-          "ascii": 'LC_ALL=C PYTHONUTF8=0 PYTHONCOERCECLOCALE=0 PYTHONIOENCODING=ascii "$@"'}
+QUICK = (
+    ["options", "srnc"],
+    ["compare", "nowhere"],
+    ["run", "--no-such-option"],
+    ["run", "--name", "t", "--overwrite", *FAST],
+)
+SHELLS = {
+    "closed stdout": '"$@" >&-',
+    "closed stderr": '"$@" 2>&-',
+    "closed": '"$@" <&- >&- 2>&-',
+    "full disk": '"$@" >/dev/full',
+    "full stderr": '"$@" 2>/dev/full',
+    "no reader": 'set -o pipefail; "$@" | true',
+    "no readers": '"$@" 2>&1 | true',
+    "ascii": 'LC_ALL=C PYTHONUTF8=0 PYTHONCOERCECLOCALE=0 PYTHONIOENCODING=ascii "$@"',
+}
 
 
 @pytest.mark.skipif(os.name != "posix", reason="shell")
 @pytest.mark.parametrize("shell", SHELLS.values(), ids=SHELLS)
 @pytest.mark.parametrize("words", QUICK, ids=" ".join)
 def test_a_terminal_that_takes_no_text(home, shell, words):
-    done = subprocess.run(["bash", "-c", shell, "x", *command(*words)], cwd=home, text=True,
-                          env=environment(), capture_output=True, timeout=120)
+    done = subprocess.run(
+        ["bash", "-c", shell, "x", *command(*words)],
+        cwd=home,
+        text=True,
+        env=environment(),
+        capture_output=True,
+        timeout=120,
+    )
     told = done.stdout.replace("traceback of internal errors", "") + done.stderr
     assert not re.search("internal error|Traceback|Exception ignored", told), told
     assert len(re.findall("^(?!note|usage|  )", done.stderr, re.M)) <= 2, done.stderr
@@ -358,15 +577,29 @@ NAME = os.fsdecode(b"x\xff")
 
 
 @pytest.mark.skipif(os.name != "posix", reason="names of files are bytes")
-@pytest.mark.parametrize("words", [
-    ["compare", "results/e", "--out", f"{NAME}.md"], ["compare", NAME],
-    ["report", "results/e", "--out", f"{NAME}.html"], ["predict", NAME, "--out", "y.csv"],
-    ["predict", "results/e", "--out", f"{NAME}.csv"], ["run", "--name", NAME, *FAST],
-    ["run", "--out-dir", NAME, *FAST], ["run", "dataset.name", NAME], ["grid", "--grid", NAME],
-    [NAME]])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["compare", "results/e", "--out", f"{NAME}.md"],
+        ["compare", NAME],
+        ["report", "results/e", "--out", f"{NAME}.html"],
+        ["predict", NAME, "--out", "y.csv"],
+        ["predict", "results/e", "--out", f"{NAME}.csv"],
+        ["run", "--name", NAME, *FAST],
+        ["run", "--out-dir", NAME, *FAST],
+        ["run", "dataset.name", NAME],
+        ["grid", "--grid", NAME],
+        [NAME],
+    ],
+)
 def test_a_name_that_is_no_text(home, words):
-    done = subprocess.run(command(*words), cwd=home, env=environment() | {"PYTHONUTF8": "1"},
-                          capture_output=True, timeout=120)
+    done = subprocess.run(
+        command(*words),
+        cwd=home,
+        env=environment() | {"PYTHONUTF8": "1"},
+        capture_output=True,
+        timeout=120,
+    )
     told = (done.stdout + done.stderr).decode()
     assert "internal error" not in told and "Traceback" not in told, told
     assert done.returncode in (0, 2) and (len(words) == 1 or done.stderr.count(b"\n") <= 1)
@@ -375,15 +608,23 @@ def test_a_name_that_is_no_text(home, words):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals")
-@pytest.mark.parametrize("words", [
-    ["run", "--repeat", "500"], ["grid", "--grid", "grid.txt", "--repeat", "500", "--jobs", "1"]])
+@pytest.mark.parametrize(
+    "words",
+    [["run", "--repeat", "500"], ["grid", "--grid", "grid.txt", "--repeat", "500", "--jobs", "1"]],
+)
 def test_a_repeated_interrupt_is_one_line(tmp_path, words):
     (tmp_path / "grid.txt").write_text("gnn.dim_inner  d  [4]\n")
     words = [*words, "--out-dir", "r", "--name", "n", "--no-tensorboard", *ERM]
-    process = subprocess.Popen(command(*words), cwd=tmp_path, env=environment(), text=True,
-                               stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                               start_new_session=True,
-                               preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
+    process = subprocess.Popen(
+        command(*words),
+        cwd=tmp_path,
+        env=environment(),
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
     try:
         while process.poll() is None and not list(tmp_path.glob("r/n/**/result.json")):
             time.sleep(0.02)

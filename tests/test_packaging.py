@@ -1,4 +1,5 @@
 """The sdist and the wheel made from it hold the code, the configs and true metadata."""
+
 from __future__ import annotations
 
 import os
@@ -16,8 +17,15 @@ import pytest
 import graphgym_srnc
 
 ROOT = Path(__file__).parents[1]
-SHIPPED = ["graphgym_srnc", "configs_gym", "setup.py", "pyproject.toml", "MANIFEST.in", "LICENSE",
-           "README.md"]
+SHIPPED = [
+    "graphgym_srnc",
+    "configs_gym",
+    "setup.py",
+    "pyproject.toml",
+    "MANIFEST.in",
+    "LICENSE",
+    "README.md",
+]
 
 
 @pytest.fixture(scope="module")
@@ -42,8 +50,9 @@ def test_wheel_holds_code_and_configs(wheel):
     names = set(wheel.namelist())
     for path in (ROOT / "graphgym_srnc").rglob("*.py"):
         assert path.relative_to(ROOT).as_posix() in names
-    configs = [path for path in (ROOT / "configs_gym").rglob("*")
-               if path.suffix in (".yaml", ".txt")]
+    configs = [
+        path for path in (ROOT / "configs_gym").rglob("*") if path.suffix in (".yaml", ".txt")
+    ]
     shipped = {name for name in names if name.startswith("graphgym_srnc/configs_gym/")}
     assert {f"graphgym_srnc/{path.relative_to(ROOT).as_posix()}" for path in configs} == shipped
     assert {"graphgym_srnc/report/page.html", "graphgym_srnc/own/discover/map.js"} <= set(names)
@@ -67,24 +76,37 @@ def test_installed_package_finds_its_configs(wheel, tmp_path):
     site, elsewhere = tmp_path / "site", tmp_path / "elsewhere"
     wheel.extractall(site)
     elsewhere.mkdir()
-    code = ("from graphgym_srnc.gym import *; cfg = load_config('paper/open_set/cora-srnc');"
-            "print(config_root()); print(cfg.dataset.name, len(config_names()))")
-    done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True,
-                          text=True, cwd=elsewhere,
-                          env={**os.environ, "PYTHONPATH": str(site)})
+    code = (
+        "from graphgym_srnc.gym import *; cfg = load_config('paper/open_set/cora-srnc');"
+        "print(config_root()); print(cfg.dataset.name, len(config_names()))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", code],
+        capture_output=True,
+        text=True,
+        cwd=elsewhere,
+        env={**os.environ, "PYTHONPATH": str(site)},
+    )
     assert done.returncode == 0, done.stderr
     root, line = done.stdout.splitlines()[-2:]
     assert Path(root) == site / "graphgym_srnc/configs_gym"
     assert line == f"Cora {len(list((ROOT / 'configs_gym').rglob('*.yaml')))}"
 
 
-@pytest.mark.parametrize("reason, fails", [
-    ("Skipped: could not import 'optuna': No module named 'optuna'", True),
-    ("Skipped: no Chromium on this machine", True), ("Skipped: no CUDA device here", False),
-    ("Skipped: no files of ogbn-arxiv in data", False)])
+@pytest.mark.parametrize(
+    "reason, fails",
+    [
+        ("Skipped: could not import 'optuna': No module named 'optuna'", True),
+        ("Skipped: no Chromium on this machine", True),
+        ("Skipped: no CUDA device here", False),
+        ("Skipped: no files of ogbn-arxiv in data", False),
+    ],
+)
 def test_ci_refuses_a_test_that_is_skipped_for_want_of_a_package(monkeypatch, reason, fails):
-    reporter = SimpleNamespace(stats={"skipped": [SimpleNamespace(longrepr=("a.py", 1, reason))]},
-                               write_line=lambda line: None)
+    reporter = SimpleNamespace(
+        stats={"skipped": [SimpleNamespace(longrepr=("a.py", 1, reason))]},
+        write_line=lambda line: None,
+    )
     plugins = SimpleNamespace(get_plugin=lambda name: reporter)
     session = SimpleNamespace(config=SimpleNamespace(pluginmanager=plugins), exitstatus=0)
     monkeypatch.delenv("GRAPHGYM_SRNC_CI", raising=False)

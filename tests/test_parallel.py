@@ -3,6 +3,7 @@
 The loss curve is that of one process, a killed process is told of, and a run goes on from its
 checkpoint.
 """
+
 from __future__ import annotations
 
 import json
@@ -29,8 +30,9 @@ IN_BATCHES = [name for name in methods.names() if methods.find(name).in_batches]
 DRAWN = {"g2pxy", "mmd", "openwgl"}
 """Methods whose losses draw more than the nodes of a step: each process draws its own."""
 
-pytestmark = pytest.mark.skipif(not dist.is_available() or not dist.is_gloo_available(),
-                                reason="torch was built without gloo")
+pytestmark = pytest.mark.skipif(
+    not dist.is_available() or not dist.is_gloo_available(), reason="torch was built without gloo"
+)
 
 
 def train(name: str) -> dict:
@@ -43,9 +45,13 @@ def train(name: str) -> dict:
     method.encoder = EncoderSpec(hidden=8, dropout=0.0)
     torch.manual_seed(0)
     record = trainer.fit(method, task)
-    return {"losses": [episode.losses for episode in record.history], "test": record.test,
-            "scores": method.predict(task.blind().target), "weights": method.state_dict(),
-            "random": torch.get_rng_state()}
+    return {
+        "losses": [episode.losses for episode in record.history],
+        "test": record.test,
+        "scores": method.predict(task.blind().target),
+        "weights": method.state_dict(),
+        "random": torch.get_rng_state(),
+    }
 
 
 def child(rank: int, folder: str, names: list[str]) -> None:
@@ -87,26 +93,55 @@ def test_one_process_shares_with_nobody():
 
 # ---- torchrun, as a user types it ----
 
-RUN = ("-m", "graphgym_srnc", "run", "--cfg", "testing/srnc", "--out-dir", "results",
-       "--no-tensorboard", "--no-figures", "srnc.rounds", "8", "train.max_episodes", "8",
-       "train.checkpoint", "1")
+RUN = (
+    "-m",
+    "graphgym_srnc",
+    "run",
+    "--cfg",
+    "testing/srnc",
+    "--out-dir",
+    "results",
+    "--no-tensorboard",
+    "--no-figures",
+    "srnc.rounds",
+    "8",
+    "train.max_episodes",
+    "8",
+    "train.checkpoint",
+    "1",
+)
 
 
 def torchrun(folder: Path, *words: str, restarts: int = 0) -> subprocess.Popen:
     """Two processes, which are started again so many times when one of them ends."""
     folder.mkdir(exist_ok=True)
-    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2",
-               "--max-restarts", str(restarts), *RUN]
-    return subprocess.Popen([*command, "srnc.batch_size", "16", *words], cwd=folder,
-                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                            env={**os.environ, "OMP_NUM_THREADS": "1"})
+    command = [
+        sys.executable,
+        "-m",
+        "torch.distributed.run",
+        "--nproc-per-node",
+        "2",
+        "--max-restarts",
+        str(restarts),
+        *RUN,
+    ]
+    return subprocess.Popen(
+        [*command, "srnc.batch_size", "16", *words],
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )
 
 
 def history(folder: Path) -> list[dict]:
     result = json.loads((folder / "results" / "testing-srnc" / "0" / "result.json").read_text())
     assert result["processes"] == 2
-    return [{key: value for key, value in episode.items() if key != "seconds"}
-            for episode in result["history"]]
+    return [
+        {key: value for key, value in episode.items() if key != "seconds"}
+        for episode in result["history"]
+    ]
 
 
 def test_a_killed_process_is_told_of_and_the_run_goes_on(tmp_path):
@@ -122,7 +157,8 @@ def test_a_killed_process_is_told_of_and_the_run_goes_on(tmp_path):
     workers = psutil.Process(run.pid).children()
     assert len(workers) == 2
     next(worker for worker in workers if worker.environ()["RANK"] == "1").send_signal(
-        signal.SIGKILL)
+        signal.SIGKILL
+    )
     out, err = run.communicate(timeout=300)
     # The first process learns of it from the other's silence, or torchrun stops it before.
     told = "error: process 0 of 2 lost the others", "interrupted: finished runs are kept"

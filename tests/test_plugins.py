@@ -1,4 +1,5 @@
 """Other plug-ins of GraphGym in the same process, and modules that register with GraphGym."""
+
 from __future__ import annotations
 
 import csv
@@ -89,16 +90,23 @@ def run_python(code: str, folder: Path) -> str:
     """The output of a program in a process of its own, which finds modules in a folder."""
     places = [str(folder), str(ROOT), os.environ.get("PYTHONPATH", "")]
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", code], cwd=folder, capture_output=True, text=True,
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(places), "OMP_NUM_THREADS": "1"})
+        [sys.executable, "-W", "ignore", "-c", code],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(places), "OMP_NUM_THREADS": "1"},
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
-@pytest.mark.parametrize(("imports", "mode"), [
-    ("import rival\nimport graphgym_srnc.gym", "erm"),
-    ("import graphgym_srnc.gym\nimport rival", "dann"),
-])
+@pytest.mark.parametrize(
+    ("imports", "mode"),
+    [
+        ("import rival\nimport graphgym_srnc.gym", "erm"),
+        ("import graphgym_srnc.gym\nimport rival", "dann"),
+    ],
+)
 def test_another_plugin_in_either_order(tmp_path, imports, mode):
     (tmp_path / "rival.py").write_text(RIVAL)
     run_python(BOTH.format(imports=imports, mode=mode), tmp_path)
@@ -122,7 +130,7 @@ def test_a_block_of_another_plugin_gets_our_keys_beside_its_own():
     assert cfg.dann.strength == 0.5 and "steps" in cfg.dann and cfg.erm == 3
 
 
-MODULE = '''
+MODULE = """
 import torch
 from torch_geometric.graphgym.config import CN, cfg
 from torch_geometric.graphgym.register import (register_act, register_config, register_layer,
@@ -152,9 +160,9 @@ class Cube(torch.nn.Module):
 register_act("cube", Cube)
 register_metric("errors", lambda true, pred, task_type: float(
     (torch.cat(pred).argmax(1) != torch.cat(true)).sum()))
-'''
+"""
 
-USE = '''
+USE = """
 import sys
 from graphgym_srnc.cli.main import main
 words = ("run --no-figures --no-tensorboard --name one train.mode erm erm.steps 3 erm.rounds 2"
@@ -163,7 +171,7 @@ words = ("run --no-figures --no-tensorboard --name one train.mode erm erm.steps 
          " metric_best errors metric_agg argmin")
 assert main(words.split()) == 0
 assert main(["predict", "results/one", "--out", "predictions.csv"]) == 0
-'''
+"""
 
 
 def test_what_a_package_registers_reaches_commands_and_predict(tmp_path):
@@ -178,12 +186,15 @@ def test_what_a_package_registers_reaches_commands_and_predict(tmp_path):
     errors = [episode["val"]["errors"] for episode in result["history"]]
     assert result["val"]["errors"] == min(errors) and result["score"] == -min(errors)
     # The scores are those of the decisions, the unknown class included.
-    assert errors == pytest.approx([30 * (1 - episode["val"]["micro_f1"])
-                                    for episode in result["history"]])
+    assert errors == pytest.approx(
+        [30 * (1 - episode["val"]["micro_f1"]) for episode in result["history"]]
+    )
     assert result["test"]["errors"] == pytest.approx(50 * (1 - result["test"]["micro_f1"]))
     assert f"errors {result['test']['errors']:.4g}" in out and "errors (not in %)" in out
-    stats = [json.loads(line) for line in
-             (tmp_path / "results/one/0/val/stats.json").read_text().splitlines()]
+    stats = [
+        json.loads(line)
+        for line in (tmp_path / "results/one/0/val/stats.json").read_text().splitlines()
+    ]
     assert [line["errors"] for line in stats] == errors
     rows = list(csv.DictReader((tmp_path / "predictions.csv").open()))
     assert len(rows) == 300
@@ -192,8 +203,9 @@ def test_what_a_package_registers_reaches_commands_and_predict(tmp_path):
 def test_a_metric_that_fails_or_gives_no_number(gym, task):
     register.register_metric("undefined", lambda true, pred, task_type: float("nan"))
     register.register_metric("binary", lambda true, pred, task_type: 1 / 0)
-    cfg = gym.load_config("testing/erm", ["custom_metrics", "[undefined]", "metric_best",
-                                          "undefined"])
+    cfg = gym.load_config(
+        "testing/erm", ["custom_metrics", "[undefined]", "metric_best", "undefined"]
+    )
     _, record = gym.fit(cfg, task)
     assert record.best == 0 and record.score is None and "undefined" not in record.val
     cfg = gym.load_config("testing/erm", ["custom_metrics", "[binary]"])
@@ -201,13 +213,27 @@ def test_a_metric_that_fails_or_gives_no_number(gym, task):
         gym.fit(cfg, task)
 
 
-@pytest.mark.parametrize(("best", "agg", "choose"), [
-    ("macro_f1", "argmax", max), ("first_class", "argmin", min), ("accuracy", "argmax", max)])
+@pytest.mark.parametrize(
+    ("best", "agg", "choose"),
+    [("macro_f1", "argmax", max), ("first_class", "argmin", min), ("accuracy", "argmax", max)],
+)
 def test_metric_best_selects_the_episode(gym, task, best, agg, choose):
-    register.register_metric("first_class", lambda true, pred, task_type: float(
-        (torch.cat(pred).argmax(1) == 0).float().mean()))
-    words = ["erm.rounds", "4", "train.max_episodes", "-1", "metric_best", best, "metric_agg", agg,
-             "custom_metrics", "[first_class]"]
+    register.register_metric(
+        "first_class",
+        lambda true, pred, task_type: float((torch.cat(pred).argmax(1) == 0).float().mean()),
+    )
+    words = [
+        "erm.rounds",
+        "4",
+        "train.max_episodes",
+        "-1",
+        "metric_best",
+        best,
+        "metric_agg",
+        agg,
+        "custom_metrics",
+        "[first_class]",
+    ]
     _, record = gym.fit(gym.load_config("testing/erm", words), task)
     name = "micro_f1" if best == "accuracy" else best
     found = [episode.val[name] for episode in record.history]
@@ -220,11 +246,15 @@ def test_metric_best_is_a_score_that_there_is(gym, value):
         gym.load_config("testing/erm", ["metric_best", value])
 
 
-@pytest.mark.parametrize(("layer", "words"), [
-    ("generaledgeconv", "TypeError.*maps batch.x"), ("splineconv", ""),
-    ("narrow", r"it returns \[1, 8\] for an input \[2, 12\]"),
-    ("oldstyle", "TypeError.*can be made from a LayerConfig"),
-])
+@pytest.mark.parametrize(
+    ("layer", "words"),
+    [
+        ("generaledgeconv", "TypeError.*maps batch.x"),
+        ("splineconv", ""),
+        ("narrow", r"it returns \[1, 8\] for an input \[2, 12\]"),
+        ("oldstyle", "TypeError.*can be made from a LayerConfig"),
+    ],
+)
 def test_a_layer_that_cannot_run_is_one_line(gym, task, layer, words):
     class Narrow(torch.nn.Module):
         def __init__(self, config):

@@ -1,4 +1,5 @@
 """``predict`` as a user types it, on the graph of a saved run and on one with new nodes."""
+
 from __future__ import annotations
 
 import csv
@@ -22,9 +23,22 @@ from graphgym_srnc.errors import InputError
 from graphgym_srnc.train.model import is_dense
 
 SRC = Path(__file__).parents[1]
-SIZES = ["synthetic.num_nodes", "200", "synthetic.num_val", "40", "synthetic.num_test", "80",
-         "synthetic.num_features", "40", "synthetic.num_classes", "5", "gnn.dim_inner", "8",
-         "train.max_episodes", "1"]
+SIZES = [
+    "synthetic.num_nodes",
+    "200",
+    "synthetic.num_val",
+    "40",
+    "synthetic.num_test",
+    "80",
+    "synthetic.num_features",
+    "40",
+    "synthetic.num_classes",
+    "5",
+    "gnn.dim_inner",
+    "8",
+    "train.max_episodes",
+    "1",
+]
 
 
 pytestmark = pytest.mark.usefixtures("unchanged_globals")
@@ -34,8 +48,12 @@ def command(*words: object) -> str:
     """What a command prints, in a process of its own."""
     path = os.pathsep.join([str(SRC), os.environ.get("PYTHONPATH", "")])
     environment = os.environ | {"PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
-    done = subprocess.run([sys.executable, "-m", "graphgym_srnc", *map(str, words)],
-                          env=environment, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-m", "graphgym_srnc", *map(str, words)],
+        env=environment,
+        capture_output=True,
+        text=True,
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -54,9 +72,14 @@ def rows(file: Path) -> list[dict[str, str]]:
 def out(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("predict")
     from torch_geometric.graphgym.config import cfg
+
     config = cfg.clone()
-    assert here("run", "--out-dir", folder, "--name", "one", "--no-figures", "--no-tensorboard",
-                *SIZES) == 0
+    assert (
+        here(
+            "run", "--out-dir", folder, "--name", "one", "--no-figures", "--no-tensorboard", *SIZES
+        )
+        == 0
+    )
     cfg.clear()
     cfg.update(config)
     return folder
@@ -64,6 +87,7 @@ def out(tmp_path_factory) -> Path:
 
 def test_its_own_target_gives_the_stored_scores(out):
     from graphgym_srnc.runs import model
+
     told = command("predict", out / "one", "--out", out / "own.csv", "--probabilities")
     saved = model.load(out / "one" / "0")
     task, table = saved.task(), rows(out / "own.csv")
@@ -85,6 +109,7 @@ def test_its_own_target_gives_the_stored_scores(out):
 
 def test_a_graph_with_new_nodes_in_every_form(out):
     from graphgym_srnc.runs import model
+
     saved = model.load(out / "one")
     old = saved.task().target
     # Ten nodes more, each a copy of an old one, hanging on it.
@@ -99,15 +124,21 @@ def test_a_graph_with_new_nodes_in_every_form(out):
     np.save(folder / "features.npy", x.numpy())
     others = "".join(f"n{v},text\n" for v in range(1, 210))
     (folder / "nodes.csv").write_text("id,text\n=1+2,first\n" + others)
-    for words in (["--graph", out / "new.pt"], ["--graph", out / "new.npz"], ["--graph", folder],
-                  ["--graph", folder / "edges.csv", "--features", folder / "features.npy"]):
-        assert here("predict", out / "one" / "0", *words, "--out", out / "new.csv",
-                    "--overwrite") == 0
+    for words in (
+        ["--graph", out / "new.pt"],
+        ["--graph", out / "new.npz"],
+        ["--graph", folder],
+        ["--graph", folder / "edges.csv", "--features", folder / "features.npy"],
+    ):
+        assert (
+            here("predict", out / "one" / "0", *words, "--out", out / "new.csv", "--overwrite") == 0
+        )
         table = rows(out / "new.csv")
         assert [saved.class_names.index(row["class"]) for row in table] == want.label.tolist()
         assert [int(row["gnn_cluster"]) for row in table] == want.cluster.tolist()
-        np.testing.assert_allclose([float(row["known"]) for row in table],
-                                   1 - want.posterior[:, -1], atol=1e-6)
+        np.testing.assert_allclose(
+            [float(row["known"]) for row in table], 1 - want.posterior[:, -1], atol=1e-6
+        )
         ids = ["'=1+2", "n1"] if words[1] == folder else [None, None]
         assert [row.get("id") for row in table[:2]] == ids
 
@@ -115,10 +146,14 @@ def test_a_graph_with_new_nodes_in_every_form(out):
 def test_a_model_of_an_estimator(out, capsys):
     from graphgym_srnc import ERM
     from graphgym_srnc.runs import model
+
     target = model.load(out / "one").task().target
-    graph = Data(x=target.x, edge_index=target.edge_index,
-                 y=np.array(["art", "@law"])[np.arange(200) % 2],
-                 train_mask=torch.arange(200) < 100)
+    graph = Data(
+        x=target.x,
+        edge_index=target.edge_index,
+        y=np.array(["art", "@law"])[np.arange(200) % 2],
+        train_mask=torch.arange(200) < 100,
+    )
     estimator = ERM(hidden=8, steps=5, random_state=1, open_set=True).fit(graph)
     estimator.save(out / "erm.pt")
     torch.save({"x": graph.x, "edge_index": graph.edge_index}, out / "bare.pt")
@@ -131,15 +166,21 @@ def test_a_model_of_an_estimator(out, capsys):
     assert "--graph" in capsys.readouterr().err and not (out / "none.csv").exists()
 
 
-@pytest.mark.parametrize(("words", "match"), [
-    (["nothing"], "RUN: nothing contains no"),
-    (["one", "--graph", "nothing.pt"], "--graph: 'nothing.pt' does not exist"),
-    (["one", "--features", "x.npy"], "no effect without --graph"),
-    (["one/0/result.json"], "damaged"),
-    (["one", "--graph", "wide.npz"], "7 features"), (["one", "--graph", "bare.npz"], "graph: x"),
-    (["one", "--out", "a.txt"], "--out"),
-    (["one", "--out", "nowhere/a.csv"], "--out"), (["one", "--out", "there.csv"], "--overwrite"),
-], ids=lambda value: " ".join(value) if isinstance(value, list) else "")
+@pytest.mark.parametrize(
+    ("words", "match"),
+    [
+        (["nothing"], "RUN: nothing contains no"),
+        (["one", "--graph", "nothing.pt"], "--graph: 'nothing.pt' does not exist"),
+        (["one", "--features", "x.npy"], "no effect without --graph"),
+        (["one/0/result.json"], "damaged"),
+        (["one", "--graph", "wide.npz"], "7 features"),
+        (["one", "--graph", "bare.npz"], "graph: x"),
+        (["one", "--out", "a.txt"], "--out"),
+        (["one", "--out", "nowhere/a.csv"], "--out"),
+        (["one", "--out", "there.csv"], "--overwrite"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
 def test_errors_take_one_line(out, monkeypatch, capsys, words, match):
     monkeypatch.chdir(out)
     np.savez("wide.npz", x=np.ones((4, 7)), edge_index=np.array([[0], [1]]))
@@ -154,9 +195,11 @@ def test_errors_take_one_line(out, monkeypatch, capsys, words, match):
 
 def test_parquet(tmp_path, monkeypatch):
     from graphgym_srnc.runs import predictions
+
     columns = {"node": [0, 1], "class": ["=a", "b"], "probability": [0.25, 0.5]}
     if find_spec("pyarrow"):
         import pandas
+
         predict.check_out(tmp_path / "a.parquet", False)
         predictions.write(tmp_path / "a.parquet", columns)
         assert pandas.read_parquet(tmp_path / "a.parquet").to_dict("list") == columns
@@ -172,8 +215,12 @@ def test_another_graph_is_scaled_as_that_of_training(dense):
     x = torch.rand(90, 50, generator=torch.Generator().manual_seed(0))
     sparse = Data(x=x * (x < 0.15), edge_index=graph.edge_index)
     filled = Data(x=sparse.x.masked_fill(sparse.x == 0, 1e-7), edge_index=graph.edge_index)
-    trained = Data(x=filled.x if dense else sparse.x, edge_index=graph.edge_index, y=graph.y,
-                   train_mask=torch.arange(90) < 60)
+    trained = Data(
+        x=filled.x if dense else sparse.x,
+        edge_index=graph.edge_index,
+        y=graph.y,
+        train_mask=torch.arange(90) < 60,
+    )
     model = ERM(hidden=8, steps=20, open_set=False).fit(trained)
     first, second = model.predict_proba(sparse), model.predict_proba(filled)
     np.testing.assert_allclose(first, second, atol=1e-4)
@@ -185,6 +232,7 @@ def test_notes_on_scaling(task):
     from graphgym_srnc.methods.erm import ERM
     from graphgym_srnc.runs import predictions
     from graphgym_srnc.train.model import TrainedModel
+
     model = TrainedModel(ERM(encoder=EncoderSpec(features="auto")), {}, ["a"], dense=True)
     sparse = Data(x=torch.eye(200), edge_index=torch.tensor([[0], [1]]))
     assert "sparse, but the training features were dense" in predictions.notes(model, sparse)[0]

@@ -1,4 +1,5 @@
 """Prior correction and the estimates behind it, against scipy's optimiser, numpy and loops."""
+
 from __future__ import annotations
 
 import math
@@ -109,8 +110,10 @@ def test_estimated_priors_weigh_the_classes(correction):
     else:
         method.learn_confusion(bayes(at_source, before).log(), torch.from_numpy(source_label))
     scores = bayes(at_target, before).log()
-    right = [float((part.argmax(1).numpy() == label).mean())
-             for part in (scores, method.corrected(scores), bayes(at_target, after))]
+    right = [
+        float((part.argmax(1).numpy() == label).mean())
+        for part in (scores, method.corrected(scores), bayes(at_target, after))
+    ]
     assert right[0] + 0.03 < right[1] and right[1] == pytest.approx(right[2], abs=0.02)
 
 

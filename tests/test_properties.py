@@ -1,4 +1,5 @@
 """Every method on any graph trains without a NaN, and predicts nodes whatever their order."""
+
 from __future__ import annotations
 
 import math
@@ -20,9 +21,16 @@ from graphgym_srnc.train import trainer
 EXAMPLES = max(4, int(os.environ.get("GRAPHGYM_SRNC_FUZZ") or 0) // 200)
 """Tasks a method and kind of shift."""
 
-QUICK = {"steps": 2, "rounds": 1, "pretrain_steps": 2,
-         "cluster_source_steps": 2, "cluster_steps": 1,
-         "samples": 3, "proxy_dim": 4, "num_clusters": 6}
+QUICK = {
+    "steps": 2,
+    "rounds": 1,
+    "pretrain_steps": 2,
+    "cluster_source_steps": 2,
+    "cluster_steps": 1,
+    "samples": 3,
+    "proxy_dim": 4,
+    "num_clusters": 6,
+}
 FEATURES = ("random", "one", "constant", "bare rows", "words")
 
 
@@ -33,11 +41,12 @@ def graphs(draw: st.DrawFn, classes: int, width: int, kind: str) -> Data:
     The last class may have a single node.
     """
     sizes = [draw(st.integers(3, 12)) for _ in range(classes - 1)] + [draw(st.integers(1, 12))]
-    rng = torch.Generator().manual_seed(draw(st.integers(0, 2 ** 32)))
+    rng = torch.Generator().manual_seed(draw(st.integers(0, 2**32)))
     y = torch.repeat_interleave(torch.arange(classes), torch.tensor(sizes))
     y = y[torch.randperm(len(y), generator=rng)]
-    inside, across = draw(st.sampled_from([(0.0, 0.1), (0.4, 0.05), (0.1, 0.5), (1.0, 0.0),
-                                           (0.02, 0.02)]))
+    inside, across = draw(
+        st.sampled_from([(0.0, 0.1), (0.4, 0.05), (0.1, 0.5), (1.0, 0.0), (0.02, 0.02)])
+    )
     chance = torch.where(y[:, None] == y, inside, across)
     edges = (torch.rand(len(y), len(y), generator=rng) < chance).nonzero().T
     # No graph is without an edge.
@@ -74,29 +83,33 @@ def tasks(draw: st.DrawFn, open_set: bool) -> ShiftTask:
 def check(method: Method, task: ShiftTask, order: torch.Tensor) -> None:
     """Train; then nodes in another order, and edges told otherwise, are predicted alike."""
     record = trainer.fit(method, task, seed=0, max_episodes=1)
-    assert all(math.isfinite(value) for episode in record.history
-               for value in episode.losses.values())
+    assert all(
+        math.isfinite(value) for episode in record.history for value in episode.losses.values()
+    )
     graph = task.target
     scores = method.predict(graph)
     assert len(scores) == graph.num_nodes and bool(torch.isfinite(scores).all())
     posterior, decided = method.posterior(scores), method.decide(scores)
-    torch.testing.assert_close(posterior.sum(1), torch.ones(len(scores), dtype=posterior.dtype),
-                               rtol=0, atol=1e-6)
+    torch.testing.assert_close(
+        posterior.sum(1), torch.ones(len(scores), dtype=posterior.dtype), rtol=0, atol=1e-6
+    )
     assert bool(((decided >= 0) & (decided < task.num_outputs)).all())
     rank = order.argsort()
     permuted = Data(x=graph.x[order], edge_index=rank[graph.edge_index])
     close(method.predict(shifts.unlabelled(permuted)), scores[order])
     loops = torch.arange(graph.num_nodes).repeat(2, 1)
-    more = Data(x=graph.x,
-                edge_index=torch.cat([graph.edge_index.flip(1), graph.edge_index[:, ::2], loops,
-                                      loops], 1))
+    more = Data(
+        x=graph.x,
+        edge_index=torch.cat([graph.edge_index.flip(1), graph.edge_index[:, ::2], loops, loops], 1),
+    )
     close(method.predict(shifts.unlabelled(more)), scores)
 
 
 def close(found: torch.Tensor, wanted: torch.Tensor) -> None:
     """Equal but for the order in which sums are taken."""
-    torch.testing.assert_close(found, wanted, rtol=1e-3,
-                               atol=1e-4 * max(1.0, float(wanted.abs().max())))
+    torch.testing.assert_close(
+        found, wanted, rtol=1e-3, atol=1e-4 * max(1.0, float(wanted.abs().max()))
+    )
 
 
 @pytest.mark.parametrize("open_set", [True, False], ids=["open", "close"])
@@ -104,10 +117,16 @@ def close(found: torch.Tensor, wanted: torch.Tensor) -> None:
 def test_a_method_on_any_graph(name, open_set, monkeypatch):
     monkeypatch.setenv("GRAPHGYM_SRNC_CACHE", "off")
 
-    @settings(max_examples=EXAMPLES, deadline=None, database=None, derandomize=True,
-              suppress_health_check=list(HealthCheck))
-    @given(task=tasks(open_set), kind=st.sampled_from(sorted(set(BACKBONES) - {"dgi"})),
-           data=st.data())
+    @settings(
+        max_examples=EXAMPLES,
+        deadline=None,
+        database=None,
+        derandomize=True,
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(
+        task=tasks(open_set), kind=st.sampled_from(sorted(set(BACKBONES) - {"dgi"})), data=st.data()
+    )
     def on(task: ShiftTask, kind: str, data: st.DataObject) -> None:
         method = make(name, kind, hidden=4, **some(methods.find(name), QUICK))
         if method.oracle:

@@ -1,4 +1,5 @@
 """README, tutorials and docs/reference/data.md: their snippets run, small, and commands exist."""
+
 from __future__ import annotations
 
 import json
@@ -28,13 +29,36 @@ ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 FIRST_RUN, OWN_GRAPH, METHOD, GRAPHGYM = (
     (ROOT / f"docs/{page}.md").read_text(encoding="utf-8")
-    for page in ("tutorials/first-run", "tutorials/own-graph", "tutorials/method",
-                 "how-to/graphgym"))
+    for page in (
+        "tutorials/first-run",
+        "tutorials/own-graph",
+        "tutorials/method",
+        "how-to/graphgym",
+    )
+)
 
-TINY = ["gnn.dim_inner", "8", "train.max_episodes", "1", "synthetic.num_nodes", "300",
-        "synthetic.num_features", "40",
-        "srnc.pretrain_steps", "5", "srnc.cluster_steps", "2", "srnc.steps", "3",
-        "srnc_plus.fit_steps", "5", "srnc_plus.cluster_steps", "2", "srnc_plus.steps", "3"]
+TINY = [
+    "gnn.dim_inner",
+    "8",
+    "train.max_episodes",
+    "1",
+    "synthetic.num_nodes",
+    "300",
+    "synthetic.num_features",
+    "40",
+    "srnc.pretrain_steps",
+    "5",
+    "srnc.cluster_steps",
+    "2",
+    "srnc.steps",
+    "3",
+    "srnc_plus.fit_steps",
+    "5",
+    "srnc_plus.cluster_steps",
+    "2",
+    "srnc_plus.steps",
+    "3",
+]
 
 
 def blocks(language: str, text: str = README) -> list[str]:
@@ -52,35 +76,55 @@ def block(words: str, text: str = README) -> str:
 def commands(text: str = README) -> list[list[str]]:
     """The words of every command of ours in a shell block."""
     text = text.replace("\\\n", " ")
-    lines = [part.partition("#")[0] for code in blocks("(?:bash|console)", text)
-             for line in code.splitlines() for part in line.split("&&")]
+    lines = [
+        part.partition("#")[0]
+        for code in blocks("(?:bash|console)", text)
+        for line in code.splitlines()
+        for part in line.split("&&")
+    ]
     return [words[1:] for words in map(shlex.split, lines) if words[:1] == ["graphgym-srnc"]]
 
 
 def small_graph(num_nodes: int = 120):
     """A graph that a user might have."""
     build = shifts.find("synthetic")
-    graph = build(num_nodes=num_nodes, num_classes=4, num_features=30, num_val=20, num_test=30,
-                  labels_per_class=5).target
+    graph = build(
+        num_nodes=num_nodes,
+        num_classes=4,
+        num_features=30,
+        num_val=20,
+        num_test=30,
+        labels_per_class=5,
+    ).target
     return graph.x, graph.edge_index, graph.y_true
 
 
 @pytest.fixture
 def copied(tmp_path, monkeypatch):
     """Puts a block with its file's name on top into a folder that counts as part of the package."""
+
     def copy(package, words: str, text: str = README) -> str:
         code = block(words, text)
-        name = re.match(rf"# graphgym_srnc/{package.__name__.rpartition('.')[2]}/(\w+)\.py\n",
-                        code)[1]
+        name = re.match(
+            rf"# graphgym_srnc/{package.__name__.rpartition('.')[2]}/(\w+)\.py\n", code
+        )[1]
         (tmp_path / f"{name}.py").write_text(code, encoding="utf-8")
         monkeypatch.setattr(package, "__path__", [*package.__path__, str(tmp_path)])
         return name
+
     return copy
 
 
-@pytest.mark.parametrize("page, words", [
-    ("README.md", 900), ("docs/tutorials/first-run.md", 600), ("docs/tutorials/own-graph.md", 1200),
-    ("docs/tutorials/paper.md", 500), ("docs/tutorials/method.md", 700)])
+@pytest.mark.parametrize(
+    "page, words",
+    [
+        ("README.md", 900),
+        ("docs/tutorials/first-run.md", 600),
+        ("docs/tutorials/own-graph.md", 1200),
+        ("docs/tutorials/paper.md", 500),
+        ("docs/tutorials/method.md", 700),
+    ],
+)
 def test_it_is_short_and_speaks_of_nothing_else(page, words):
     text = (ROOT / page).read_text(encoding="utf-8")
     assert len(text.split()) <= words
@@ -90,6 +134,7 @@ def test_it_is_short_and_speaks_of_nothing_else(page, words):
 
 def test_printed_outputs_have_the_form_of_real_ones(gym, tmp_path, monkeypatch, capsys):
     """The numbers are of the full runs and are not repeated here, but lines and columns are."""
+
     def form(line: str) -> str:
         return re.sub(r"[\d.,]+", "0", " ".join(line.split()))
 
@@ -109,8 +154,9 @@ def test_printed_outputs_have_the_form_of_real_ones(gym, tmp_path, monkeypatch, 
 
 
 def test_links_lead_somewhere():
-    generated = [ROOT / f"docs/reference/{name}.md" for name in ("api", "configs", "methods",
-                                                                 "options")]  # by docs/site.py
+    generated = [
+        ROOT / f"docs/reference/{name}.md" for name in ("api", "configs", "methods", "options")
+    ]  # by docs/site.py
     for page in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]:
         for link in re.findall(r"\]\(([^)#:]+)[)#]", page.read_text(encoding="utf-8")):
             place = (page.parent / link).resolve()
@@ -131,10 +177,15 @@ def test_commands_are_understood(gym, tmp_path, monkeypatch):
 def test_no_two_commands_of_the_docs_meet_in_a_folder(gym, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine.yaml").write_text(blocks("yaml", OWN_GRAPH)[0])
-    lines = {line.strip() for page in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
-             for line in re.findall(r"^(?: {4})?(?:pip .*&& )?(graphgym-srnc (?:run|grid)\b.*)$",
-                                    page.read_text(encoding="utf-8").replace("\\\n", " "),
-                                    re.M)}
+    lines = {
+        line.strip()
+        for page in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
+        for line in re.findall(
+            r"^(?: {4})?(?:pip .*&& )?(graphgym-srnc (?:run|grid)\b.*)$",
+            page.read_text(encoding="utf-8").replace("\\\n", " "),
+            re.M,
+        )
+    }
     configs: dict[str, set[str]] = {}
     for line in sorted(lines):
         args, words = build_parser().parse_known_args(shlex.split(line, comments=True)[1:])
@@ -144,8 +195,14 @@ def test_no_two_commands_of_the_docs_meet_in_a_folder(gym, tmp_path, monkeypatch
             name += f"_grid_{Path(args.grid).stem}"
         configs.setdefault(args.name or name, set()).add(digest(cfg))
     assert len(configs) > 15
-    assert {"first", "own-mygraph", "own-demo-graph", "mine-plus", "default",
-            "default_grid_open_set"} <= set(configs)
+    assert {
+        "first",
+        "own-mygraph",
+        "own-demo-graph",
+        "mine-plus",
+        "default",
+        "default_grid_open_set",
+    } <= set(configs)
     assert {name for name, found in configs.items() if len(found) > 1} == set()
 
 
@@ -166,13 +223,16 @@ def test_own_graph(gym, tmp_path, monkeypatch, capsys):
     x, edges, y = small_graph()
     exec(block("mine.pt", OWN_GRAPH), {"features": x, "edges": edges, "labels": y})
     (tmp_path / "mine.yaml").write_text(blocks("yaml", OWN_GRAPH)[0])
-    mine = [words for words in commands(OWN_GRAPH)
-            if words[0] == "run" and "mine" in " ".join(words)]
+    mine = [
+        words for words in commands(OWN_GRAPH) if words[0] == "run" and "mine" in " ".join(words)
+    ]
     assert len(mine) == 2
     for words in mine:
         words[words.index("--repeat") + 1] = "1"
-        assert main([*words, "--no-figures", "--no-tensorboard", *TINY, "file.labels_per_class",
-                     "5"]) == 0
+        assert (
+            main([*words, "--no-figures", "--no-tensorboard", *TINY, "file.labels_per_class", "5"])
+            == 0
+        )
     assert "mine-plus" in capsys.readouterr().out
     assert (tmp_path / "results/mine-labels_per_class=5/agg/test/best.json").is_file()
     assert (tmp_path / "results/mine-plus/0/result.json").is_file()
@@ -196,8 +256,9 @@ def test_added_method(gym, copied, mode):
     for weight in ("0", "2"):
         words = ["train.mode", name, f"{name}.steps", "40", f"{name}.weight", weight]
         words += ["synthetic.mode", mode, "synthetic.signal", "0.7"]
-        cfg = gym.load_config(None, [*words, *TINY, "synthetic.num_classes", "3",
-                                     "synthetic.num_unseen", "1"])
+        cfg = gym.load_config(
+            None, [*words, *TINY, "synthetic.num_classes", "3", "synthetic.num_unseen", "1"]
+        )
         method, record = gym.fit(cfg, gym.build_task(cfg))
         assert type(method).__name__ == "InfoMax" and method.weight == float(weight)
         assert method.steps == 40 and len(record.history) == 2 and record.test["micro_f1"] > 0.4
@@ -211,21 +272,35 @@ def test_added_method(gym, copied, mode):
 def test_added_method_by_the_command_line(tmp_path):
     """Two files and one command, in a package of one's own; the method does what the text says."""
     for folder in ("graphgym_srnc", "configs_gym"):
-        shutil.copytree(ROOT / folder, tmp_path / folder,
-                        ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(
+            ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__")
+        )
     code = block("methods/infomax.py", METHOD)
     (tmp_path / "graphgym_srnc/methods/infomax.py").write_text(code, encoding="utf-8")
-    config, = [code for code in blocks("yaml", METHOD) if "infomax" in code]
+    (config,) = [code for code in blocks("yaml", METHOD) if "infomax" in code]
     (tmp_path / "infomax.yaml").write_text(config, encoding="utf-8")
     words = shlex.split(re.search(r"`graphgym-srnc (run --cfg infomax\.yaml)`", METHOD)[1])
     scores = {}
-    for name, extra in (("infomax", ()),
-                        ("erm", ("--name", "erm", "train.mode", "erm", "erm.rounds", "2"))):
+    for name, extra in (
+        ("infomax", ()),
+        ("erm", ("--name", "erm", "train.mode", "erm", "erm.rounds", "2")),
+    ):
         done = subprocess.run(
-            [sys.executable, "-m", "graphgym_srnc", *words, "--no-figures", "--no-tensorboard",
-             *extra], cwd=tmp_path,
-            env=os.environ | {"PYTHONPATH": str(tmp_path)}, capture_output=True, text=True,
-            timeout=300)
+            [
+                sys.executable,
+                "-m",
+                "graphgym_srnc",
+                *words,
+                "--no-figures",
+                "--no-tensorboard",
+                *extra,
+            ],
+            cwd=tmp_path,
+            env=os.environ | {"PYTHONPATH": str(tmp_path)},
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
         assert done.returncode == 0, done.stderr
         result = json.loads((tmp_path / f"results/{name}/0/result.json").read_text())
         assert name in done.stdout and len(result["history"]) == 3
@@ -236,12 +311,17 @@ def test_added_method_by_the_command_line(tmp_path):
 
 def test_added_shift(gym, copied, monkeypatch):
     topics = class_topics(3, 40, 0.5, splits.generator(0, "topics"))
-    graph = dcsbm(num_nodes=300, shares=torch.ones(3).numpy() / 3, topics=topics,
-                  rng=splits.generator(0, "graph"))
+    graph = dcsbm(
+        num_nodes=300,
+        shares=torch.ones(3).numpy() / 3,
+        topics=topics,
+        rng=splits.generator(0, "graph"),
+    )
     monkeypatch.setattr(datasets, "load", lambda name, root: clean(graph))
     name = copied(shifts, "shifts/erased.py", METHOD)
-    cfg = gym.load_config(None, ["dataset.format", name, "dataset.name", "Photo", f"{name}.share",
-                                 "0.25", *TINY])
+    cfg = gym.load_config(
+        None, ["dataset.format", name, "dataset.name", "Photo", f"{name}.share", "0.25", *TINY]
+    )
     task = gym.build_task(cfg)
     lost = ((task.target.x == 0).all(0) & (task.source.x != 0).any(0)).sum()
     assert task.name == "erased/Photo" and 0 < lost <= 10
@@ -256,8 +336,9 @@ def test_added_backbone(gym, monkeypatch):
     try:
         exec(block("class HighPass", METHOD), {"__name__": "highpass"})
         for mode in ("srnc", "erm"):
-            cfg = gym.load_config(None, ["gnn.layer_type", "highpass", "train.mode", mode,
-                                         "erm.steps", "3", *TINY])
+            cfg = gym.load_config(
+                None, ["gnn.layer_type", "highpass", "train.mode", mode, "erm.steps", "3", *TINY]
+            )
             method, _ = gym.fit(cfg, gym.build_task(cfg))
             assert type(method.classifier).__name__ == "HighPass"
     finally:
@@ -274,8 +355,9 @@ def test_main_py_of_graphgym(gym, tmp_path, monkeypatch):
     exec(block("import graphgym_srnc.gym ", GRAPHGYM), space)
     cfg.clear()
     set_cfg(cfg)
-    cfg.merge_from_list(["dataset.format", "synthetic", "train.mode", "srnc", "accelerator", "cpu",
-                         *TINY])
+    cfg.merge_from_list(
+        ["dataset.format", "synthetic", "train.mode", "srnc", "accelerator", "cpu", *TINY]
+    )
     assert_cfg(cfg)
     cfg.run_dir, cfg.params = str(tmp_path), 0
     datamodule = GraphGymDataModule()
@@ -293,10 +375,15 @@ def test_every_file_form(tmp_path, monkeypatch):
         exec(code, {})
     build = shifts.find("file")
     single = re.search(r"`file\.path (\S+) file\.features (\S+)\s+file\.labels (\S+)`", page)
-    drawn = [build(path=path, labels_per_class=5, num_unseen=1)
-             for path in ("graph.pt", "graph.npz", "benchmark.npz")]
-    drawn.append(build(path=single[1], features=single[2], labels=single[3], labels_per_class=5,
-                       num_unseen=1))
+    drawn = [
+        build(path=path, labels_per_class=5, num_unseen=1)
+        for path in ("graph.pt", "graph.npz", "benchmark.npz")
+    ]
+    drawn.append(
+        build(
+            path=single[1], features=single[2], labels=single[3], labels_per_class=5, num_unseen=1
+        )
+    )
     assert len({task.source.edge_index.size(1) for task in drawn}) == 1
     assert all(task.num_known == 2 for task in drawn)
     given = build(path="tables")

@@ -1,4 +1,5 @@
 """Tables are right."""
+
 from __future__ import annotations
 
 import csv
@@ -14,14 +15,38 @@ from graphgym_srnc.data.describe import describe
 from graphgym_srnc.report import shift, table
 
 
-def result(split: str, score: float, method: str = "srnc", backbone: str = "gcnconv",
-           **other) -> dict:
-    scores = {"micro_f1": score, "macro_f1": 0.5, "macro_recall": 0.5, "unknown_recall": 0.25,
-              "unknown_precision": 0.5}
-    history = [{"number": 0, "losses": {}, "train": {"micro_f1": 1.0}, "val": scores,
-                "test": scores, "seconds": 0.1}]
-    return {"method": method, "backbone": backbone, "split": split, "warnings": [], "selected": 0,
-            "lr": 0.01, "params": 1, "history": history, "val": scores, "test": scores} | other
+def result(
+    split: str, score: float, method: str = "srnc", backbone: str = "gcnconv", **other
+) -> dict:
+    scores = {
+        "micro_f1": score,
+        "macro_f1": 0.5,
+        "macro_recall": 0.5,
+        "unknown_recall": 0.25,
+        "unknown_precision": 0.5,
+    }
+    history = [
+        {
+            "number": 0,
+            "losses": {},
+            "train": {"micro_f1": 1.0},
+            "val": scores,
+            "test": scores,
+            "seconds": 0.1,
+        }
+    ]
+    return {
+        "method": method,
+        "backbone": backbone,
+        "split": split,
+        "warnings": [],
+        "selected": 0,
+        "lr": 0.01,
+        "params": 1,
+        "history": history,
+        "val": scores,
+        "test": scores,
+    } | other
 
 
 def keep(root, name: str, scores: dict[int, float], **other) -> dict[int, dict]:
@@ -38,8 +63,9 @@ def test_summary_and_the_distance_to_the_oracle(tmp_path):
     assert row["runs"] == 3 and row["micro_f1"] == pytest.approx(0.7)
     assert row["micro_f1_std"] == pytest.approx(np.std([0.7, 0.8, 0.6]))
     assert "drop" not in row
-    keep(tmp_path, "another backbone", {0: 0.99, 1: 0.99, 2: 0.99}, method="iid",
-         backbone="gatconv")
+    keep(
+        tmp_path, "another backbone", {0: 0.99, 1: 0.99, 2: 0.99}, method="iid", backbone="gatconv"
+    )
     oracle = keep(tmp_path, "oracle", {1: 0.9, 2: 0.8, 7: 0.1}, method="iid")
     row = table.summarise("ours", results, tmp_path)
     assert (row["oracle"], row["drop_pairs"]) == ("oracle", 2)
@@ -51,7 +77,7 @@ def test_scores_without_an_unknown_test_node_say_so():
     known = {"micro_f1": 1.0, "known_accuracy": 1.0}
     own = {"dataset": {"format": "file"}}
     row = table.summarise("mine", {0: result("a", 1.0) | {"test": known, "config": own}})
-    note, = [note for note in table.notes([row]) if note.startswith("mine")]
+    (note,) = [note for note in table.notes([row]) if note.startswith("mine")]
     assert "known classes only" in note and "file.open_set False" in note
     assert "untested" not in table.to_csv([row])
     closed = {0: result("a", 1.0) | {"test": {"micro_f1": 1.0}, "config": own}}
@@ -94,7 +120,8 @@ def test_a_shift_on_a_terminal_has_the_same_words_as_in_a_file():
     words = set(re.sub(r"\x1b\[[0-9;]*m|[^\w\s.%\[\]!]", " ", terminal.getvalue()).split())
     assert {"!", "[bold]", "warning"} <= words
     assert set(re.findall(r"[\w.%]+", plain.getvalue())) <= set(
-        re.findall(r"[\w.%]+", " ".join(words)))
+        re.findall(r"[\w.%]+", " ".join(words))
+    )
 
 
 def test_numbers_of_numpy_are_stored_as_numbers(tmp_path):

@@ -1,5 +1,6 @@
 """The page of results: all of it is there, its numbers are right, it loads nothing, and a
 stranger's text stays text."""
+
 from __future__ import annotations
 
 import base64
@@ -28,19 +29,30 @@ from graphgym_srnc.report.read import Experiment, collect
 SRC = Path(__file__).parent.parent
 RNG = np.random.default_rng(0)
 CENTRES = {"erm": 0.70, "pgl": 0.75, "srnc": 0.82, "iid": 0.9}
-SCORES = {(method, task): np.round(RNG.normal(centre, 0.02, 7), 3)
-          for method, centre in CENTRES.items() for task in ("open_set/Cora", "open_set/CiteSeer")}
+SCORES = {
+    (method, task): np.round(RNG.normal(centre, 0.02, 7), 3)
+    for method, centre in CENTRES.items()
+    for task in ("open_set/Cora", "open_set/CiteSeer")
+}
 LABELS = {"Theory": {"source": 20, "target": 300}, "unseen Rules": {"source": 0, "target": 500}}
 EVIL = """<script>alert(1)</script><img src=x onerror=alert(2)>{{7*123457}}{% raw %}"'&amp;\u202e"""
 
 
 def chunk(kind: bytes, content: bytes) -> bytes:
-    return (len(content).to_bytes(4, "big") + kind + content
-            + zlib.crc32(kind + content).to_bytes(4, "big"))
+    return (
+        len(content).to_bytes(4, "big")
+        + kind
+        + content
+        + zlib.crc32(kind + content).to_bytes(4, "big")
+    )
 
 
-PNG = (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", b"\0\0\0\2\0\0\0\1\x08\0\0\0\0")
-       + chunk(b"IDAT", zlib.compress(b"\0\x10\xf0")) + chunk(b"IEND", b""))
+PNG = (
+    b"\x89PNG\r\n\x1a\n"
+    + chunk(b"IHDR", b"\0\0\0\2\0\0\0\1\x08\0\0\0\0")
+    + chunk(b"IDAT", zlib.compress(b"\0\x10\xf0"))
+    + chunk(b"IEND", b"")
+)
 """A grey picture of two pixels."""
 
 
@@ -89,35 +101,76 @@ class Page(HTMLParser):
 
     def table(self, *heads: str) -> dict[str, list[tuple[str, str]]]:
         """The rows of the first table that begins with some heads, by the text of their head."""
-        found = next(rows for rows in self.tables
-                     if [text for text, _ in rows[0]][:len(heads)] == list(heads))
+        found = next(
+            rows
+            for rows in self.tables
+            if [text for text, _ in rows[0]][: len(heads)] == list(heads)
+        )
         return {row[0][0]: row[1:] for row in found[1:]}
 
 
-def keep(root: Path, name: str, scores, method: str = "erm", task: str = "open_set/Cora",
-         steps: int = 100, warnings=(), labels=None, **more) -> Path:
+def keep(
+    root: Path,
+    name: str,
+    scores,
+    method: str = "erm",
+    task: str = "open_set/Cora",
+    steps: int = 100,
+    warnings=(),
+    labels=None,
+    **more,
+) -> Path:
     """An experiment with a test Micro-F1 for each seed, after two episodes of which the second
     counts."""
     block, _, data = task.partition("/")
-    config = {"seed": 0, "out_dir": "/somewhere/private",
-              "dataset": {"name": data, "format": block, "dir": "/somewhere/private"},
-              "train": {"mode": method, "max_episodes": -1}, "gnn": {"layer_type": "gcnconv"},
-              "open_set": {"num_unseen": 3},
-              method: {"steps": steps, "smoothing": 0, "pseudo_labels": "cluster"}}
+    config = {
+        "seed": 0,
+        "out_dir": "/somewhere/private",
+        "dataset": {"name": data, "format": block, "dir": "/somewhere/private"},
+        "train": {"mode": method, "max_episodes": -1},
+        "gnn": {"layer_type": "gcnconv"},
+        "open_set": {"num_unseen": 3},
+        method: {"steps": steps, "smoothing": 0, "pseudo_labels": "cluster"},
+    }
     for seed, score in enumerate(scores):
         experiment = store.Experiment(root, name, config | {"seed": seed})
         experiment.begin(seed)
-        parts = [{"micro_f1": value, "macro_recall": value / 2}
-                 for value in (score - 0.1, float(score))]
-        history = [{"number": number, "losses": {"source": 1.0}, "train": {"micro_f1": 1.0},
-                    "val": part, "test": part, "seconds": 0.5} for number, part in enumerate(parts)]
-        experiment.finish(seed, {"method": method, "backbone": "gcnconv", "task": task,
-                                 "split": f"{task} {seed}",
-                                 "info": {"unseen": [3, 4], "data": data},
-                                 "selection": "target_val", "selected": 1, "history": history,
-                                 "val": parts[1], "test": parts[1], "lr": 0.01, "params": 10,
-                                 "seconds": 2.0, "threads": 1, "warnings": list(warnings),
-                                 "labels": labels} | more)
+        parts = [
+            {"micro_f1": value, "macro_recall": value / 2} for value in (score - 0.1, float(score))
+        ]
+        history = [
+            {
+                "number": number,
+                "losses": {"source": 1.0},
+                "train": {"micro_f1": 1.0},
+                "val": part,
+                "test": part,
+                "seconds": 0.5,
+            }
+            for number, part in enumerate(parts)
+        ]
+        experiment.finish(
+            seed,
+            {
+                "method": method,
+                "backbone": "gcnconv",
+                "task": task,
+                "split": f"{task} {seed}",
+                "info": {"unseen": [3, 4], "data": data},
+                "selection": "target_val",
+                "selected": 1,
+                "history": history,
+                "val": parts[1],
+                "test": parts[1],
+                "lr": 0.01,
+                "params": 10,
+                "seconds": 2.0,
+                "threads": 1,
+                "warnings": list(warnings),
+                "labels": labels,
+            }
+            | more,
+        )
     return root / name
 
 
@@ -146,32 +199,52 @@ def results(tmp_path_factory) -> Path:
     that did not end."""
     root = tmp_path_factory.mktemp("results")
     for (method, task), scores in SCORES.items():
-        keep(root, f"{task.rpartition('/')[2]}-{method}".lower(), scores, method, task,
-             labels=LABELS, warnings=("clusters collapsed",) if method == "srnc" else ())
+        keep(
+            root,
+            f"{task.rpartition('/')[2]}-{method}".lower(),
+            scores,
+            method,
+            task,
+            labels=LABELS,
+            warnings=("clusters collapsed",) if method == "srnc" else (),
+        )
     for steps in (10, 50):
         keep(root, f"cora-erm-{steps}", SCORES["erm", "open_set/Cora"] - 1 / steps, steps=steps)
     for stem in ("confusion-selected", "confusion-episode-000", "episodes", "cluster_gnn-selected"):
         atomic.write_bytes(root / "cora-srnc" / "0" / "figures" / f"{stem}.png", PNG)
-    fail(root, "cora-pgl", 7,
-         "Traceback (most recent call last):\n  File somewhere\nFloatingPointError: pgl, episode"
-         " 2\n\n")
+    fail(
+        root,
+        "cora-pgl",
+        7,
+        "Traceback (most recent call last):\n  File somewhere\nFloatingPointError: pgl, episode"
+        " 2\n\n",
+    )
     fail(root, "cora-pgl", 8, None)
     return root
 
 
 @pytest.fixture(scope="module")
 def page(results) -> Page:
-    return Page(rendered([results], ["micro_f1", "macro_recall"],
-                         about={"srnc": "Clusters & classes.", "open_set": "Hidden classes."}))
+    return Page(
+        rendered(
+            [results],
+            ["micro_f1", "macro_recall"],
+            about={"srnc": "Clusters & classes.", "open_set": "Hidden classes."},
+        )
+    )
 
 
 def test_a_page_loads_nothing(page):
     assert re.match(r"\s*<!DOCTYPE html>", page.raw)
-    policy = next(tag["content"] for tag in page.all("meta")
-                  if tag.get("http-equiv") == "Content-Security-Policy")
+    policy = next(
+        tag["content"]
+        for tag in page.all("meta")
+        if tag.get("http-equiv") == "Content-Security-Policy"
+    )
     assert policy == "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
-    assert not {"script", "link", "iframe", "object", "embed", "base", "form", "svg",
-                "source"} & {tag for tag, _ in page.tags}
+    assert not {"script", "link", "iframe", "object", "embed", "base", "form", "svg", "source"} & {
+        tag for tag, _ in page.tags
+    }
     for _, attributes in page.tags:
         for key, value in attributes.items():
             assert not key.startswith("on")
@@ -184,32 +257,64 @@ def test_a_page_loads_nothing(page):
 
 def test_a_page_has_every_part(page, results):
     places = {attributes["id"] for _, attributes in page.tags if "id" in attributes}
-    assert ({link["href"][1:] for link in page.all("a")} == places
-            == {"short", "runs", "scores", "comparison", "tests", "paper", "every", "labels",
-                "curves", "sensitivity", "confusion", "embeddings", "problems", "settings",
-                "again"})
+    assert (
+        {link["href"][1:] for link in page.all("a")}
+        == places
+        == {
+            "short",
+            "runs",
+            "scores",
+            "comparison",
+            "tests",
+            "paper",
+            "every",
+            "labels",
+            "curves",
+            "sensitivity",
+            "confusion",
+            "embeddings",
+            "problems",
+            "settings",
+            "again",
+        }
+    )
     every = page.table("experiment", "method", "backbone")
-    assert (set(every) == {path.name for path in results.iterdir()}
-            == {summary for summary in page.table("experiment", "settings")})
+    assert (
+        set(every)
+        == {path.name for path in results.iterdir()}
+        == {summary for summary in page.table("experiment", "settings")}
+    )
     assert every["citeseer-srnc"][3] == ("7 seeds 0 to 6", "")
     captions = [image["alt"] for image in page.all("img")]
-    assert captions == ["Micro-F1 on test, %: mean and interval",
-                        "Micro-F1: mean ranks over 14 splits", "open_set/CiteSeer, seed 0",
-                        "open_set/Cora, seed 0", "open_set/CiteSeer: Micro-F1 (%) by episode",
-                        "open_set/Cora: Micro-F1 (%) by episode",
-                        "open_set/Cora: test Micro-F1 (%) by erm.steps",
-                        "cora-srnc, seed 0: confusion", "cora-srnc, seed 0: episodes",
-                        "cora-srnc, seed 0: cluster GNN"]
-    for told in ("70 finished runs of 10 experiments", "4 methods (ERM, PGL, SRNC and oracle)",
-                 "seeds 0 to 6", "Clusters & classes.",
-                 "the one with the best Micro-F1 on labelled validation nodes of the target",
-                 "classifies other nodes, the target"):
+    assert captions == [
+        "Micro-F1 on test, %: mean and interval",
+        "Micro-F1: mean ranks over 14 splits",
+        "open_set/CiteSeer, seed 0",
+        "open_set/Cora, seed 0",
+        "open_set/CiteSeer: Micro-F1 (%) by episode",
+        "open_set/Cora: Micro-F1 (%) by episode",
+        "open_set/Cora: test Micro-F1 (%) by erm.steps",
+        "cora-srnc, seed 0: confusion",
+        "cora-srnc, seed 0: episodes",
+        "cora-srnc, seed 0: cluster GNN",
+    ]
+    for told in (
+        "70 finished runs of 10 experiments",
+        "4 methods (ERM, PGL, SRNC and oracle)",
+        "seeds 0 to 6",
+        "Clusters & classes.",
+        "the one with the best Micro-F1 on labelled validation nodes of the target",
+        "classifies other nodes, the target",
+    ):
         assert told in page.text
-    assert (page.table("experiment", "seed")
-            == {"cora-pgl": [("8", ""), ("no result yet: interrupted, or still running", "")]})
+    assert page.table("experiment", "seed") == {
+        "cora-pgl": [("8", ""), ("no result yet: interrupted, or still running", "")]
+    }
     assert "FloatingPointError: pgl, episode 2" in page.text and "Traceback" not in page.text
-    assert (page.table("experiment", "runs")["cora-srnc"]
-            == [("7 of 7", ""), ("clusters collapsed (seeds 0 to 6)", "")])
+    assert page.table("experiment", "runs")["cora-srnc"] == [
+        ("7 of 7", ""),
+        ("clusters collapsed (seeds 0 to 6)", ""),
+    ]
     assert "/somewhere/private" not in page.raw and str(results.parent) not in page.raw
     assert "graphgym-srnc report " + results.name in page.text
 
@@ -226,50 +331,75 @@ def test_numbers_are_those_of_the_runs_and_of_compare(page, results):
             ends = f"{100 * low:.1f} to {100 * high:.1f}, n 7"
             assert means[row][column] == (f"{text} {ends}", best)
     tasks = "open_set/Cora", "open_set/CiteSeer"
-    scores = [np.concatenate([SCORES[method, task] for task in tasks])
-              for method in ("pgl", "srnc", "erm")]
+    scores = [
+        np.concatenate([SCORES[method, task] for task in tasks])
+        for method in ("pgl", "srnc", "erm")
+    ]
     ranks = scipy.stats.rankdata(-np.array(scores), axis=0).mean(1)
-    assert ([means[row][2][0] for row in ("PGL+GCN", "SRNC", "GCN", "GCN (IID)")]
-            == [*(f"{rank:.1f}" for rank in ranks), "-"])
+    assert [means[row][2][0] for row in ("PGL+GCN", "SRNC", "GCN", "GCN (IID)")] == [
+        *(f"{rank:.1f}" for rank in ranks),
+        "-",
+    ]
 
-    tests = [table for table in page.tables
-             if [text for text, _ in table[0]] == ["method", "Cora", "CiteSeer", compare.POOLED]][0]
-    gaps = {method: SCORES[method, "open_set/Cora"] - SCORES["srnc", "open_set/Cora"]
-            for method in ("pgl", "erm")}
-    p = {method: scipy.stats.wilcoxon(np.round(gap, 9), method="exact").pvalue
-         for method, gap in gaps.items()}
+    tests = [
+        table
+        for table in page.tables
+        if [text for text, _ in table[0]] == ["method", "Cora", "CiteSeer", compare.POOLED]
+    ][0]
+    gaps = {
+        method: SCORES[method, "open_set/Cora"] - SCORES["srnc", "open_set/Cora"]
+        for method in ("pgl", "erm")
+    }
+    p = {
+        method: scipy.stats.wilcoxon(np.round(gap, 9), method="exact").pvalue
+        for method, gap in gaps.items()
+    }
     cells = {row[0][0]: row[1] for row in tests[1:]}
     for row, method in (("PGL+GCN", "pgl"), ("GCN", "erm")):
         gap = gaps[method]
         holm = max(p[method], 2 * min(p.values()))
-        assert (cells[row]
-                == (f"{100 * gap.mean():+.1f} p = {holm:.2g}, better in {(gap > 0).sum()} of 7",
-                    "worse" if holm <= 0.05 else ""))
+        assert cells[row] == (
+            f"{100 * gap.mean():+.1f} p = {holm:.2g}, better in {(gap > 0).sum()} of 7",
+            "worse" if holm <= 0.05 else "",
+        )
 
     paper = page.table("method", "Cora, here", "paper", "difference")
     ours = 100 * SCORES["srnc", "open_set/Cora"].mean()
     assert [text for text, _ in paper["SRNC"][1:3]] == ["77.4 ± 4.0", f"{ours - 77.4:+.1f}"]
     swept = 100 * (SCORES["erm", "open_set/Cora"] - 0.1)
-    assert page.table("experiment", "method",
-                      "backbone")["cora-erm-10"][4][0] == f"{swept.mean():.1f} ± {swept.std():.1f}"
+    assert (
+        page.table("experiment", "method", "backbone")["cora-erm-10"][4][0]
+        == f"{swept.mean():.1f} ± {swept.std():.1f}"
+    )
 
 
 def test_pictures_decode_and_have_their_size(page):
     from matplotlib.image import imread
+
     images = page.all("img")
     assert len(images) == 10
     for image in images:
-        content = base64.b64decode(image["src"].removeprefix("data:image/png;base64,"),
-                                   validate=True)
+        content = base64.b64decode(
+            image["src"].removeprefix("data:image/png;base64,"), validate=True
+        )
         assert imread(io.BytesIO(content)).shape[:2] == (int(image["height"]), int(image["width"]))
 
 
 def test_text_of_strangers_stays_text(tmp_path, undrawn):
     name = "<img src=x onerror=alert(3)>{{8*8}}\"'"
     for method in ("erm", EVIL):
-        keep(tmp_path, "x", [0.5, 0.6, 0.7], method, f"open_set/{EVIL}",
-             warnings=(EVIL, "no \ud800 letter"[:2]), stopped=EVIL, info={EVIL: EVIL},
-             platform=EVIL, labels={EVIL: {"source": 1, "target": 2}})
+        keep(
+            tmp_path,
+            "x",
+            [0.5, 0.6, 0.7],
+            method,
+            f"open_set/{EVIL}",
+            warnings=(EVIL, "no \ud800 letter"[:2]),
+            stopped=EVIL,
+            info={EVIL: EVIL},
+            platform=EVIL,
+            labels={EVIL: {"source": 1, "target": 2}},
+        )
         (tmp_path / "x").rename(tmp_path / (name + method[:3]))
     fail(tmp_path, name + "erm", 5, f"{EVIL}\n")
     text = rendered([tmp_path], title=EVIL, about={"erm": EVIL})
@@ -287,9 +417,13 @@ def test_text_of_strangers_stays_text(tmp_path, undrawn):
 def test_only_pictures_of_runs_are_taken(tmp_path, undrawn, monkeypatch):
     run = keep(tmp_path / "results", "one", [0.5]) / "0" / "figures"
     bomb = PNG[:16] + (html.SIDE + 1).to_bytes(4, "big") * 2 + PNG[24:]
-    other = {"text-selected": b"<svg onload=alert(1)>", "cut-selected": PNG[:-4],
-             "bomb-selected": bomb, "empty-selected": b"", "large-selected": PNG[:-12]
-             + b"\0" * pictures.LARGEST + PNG[-12:]}
+    other = {
+        "text-selected": b"<svg onload=alert(1)>",
+        "cut-selected": PNG[:-4],
+        "bomb-selected": bomb,
+        "empty-selected": b"",
+        "large-selected": PNG[:-12] + b"\0" * pictures.LARGEST + PNG[-12:],
+    }
     for stem, content in {**other, "good-selected": PNG}.items():
         atomic.write_bytes(run / f"{stem}.png", content)
     secret = tmp_path / "secret.png"
@@ -314,8 +448,12 @@ def test_a_page_has_room_for_so_many_pictures():
         return PNG[:-12] + b"\0" * size + PNG[-12:]
 
     galleries = [album.gallery([(f"picture {number}", draw)] * 15) for number in range(4)]
-    assert ([(len(one.pictures), one.left_out) for one in galleries]
-            == [(12, 3), (12, 3), (12, 3), (4, 11)])
+    assert [(len(one.pictures), one.left_out) for one in galleries] == [
+        (12, 3),
+        (12, 3),
+        (12, 3),
+        (4, 11),
+    ]
     assert len(drawn) == pictures.MOST
     album = pictures.Album()
     large = album.gallery([("large", lambda: draw(pictures.LARGEST - 1000))] * 5)
@@ -326,26 +464,38 @@ def test_a_page_has_room_for_so_many_pictures():
 def test_links_and_torn_records_are_passed_over(tmp_path, undrawn):
     keep(tmp_path / "results", "one", [0.5, 0.6])
     keep(tmp_path / "elsewhere", "two", [0.7])
-    (tmp_path / "results" / "two").symlink_to(tmp_path / "elsewhere" / "two",
-                                              target_is_directory=True)
+    (tmp_path / "results" / "two").symlink_to(
+        tmp_path / "elsewhere" / "two", target_is_directory=True
+    )
     linked = keep(tmp_path / "results", "linked", [0.5]) / "0" / "result.json"
     linked.unlink()
     linked.symlink_to(tmp_path / "elsewhere" / "two" / "0" / "result.json")
-    for change in ({"warnings": 5}, {"seconds": "long"}, {"history": [5]},
-                   {"test": {"micro_f1": [1]}}, {"selected": 9}, {"info": None},
-                   {"config": {"dataset": 3}}, {"platform": "\ud800"}):
+    for change in (
+        {"warnings": 5},
+        {"seconds": "long"},
+        {"history": [5]},
+        {"test": {"micro_f1": [1]}},
+        {"selected": 9},
+        {"info": None},
+        {"config": {"dataset": 3}},
+        {"platform": "\ud800"},
+    ):
         record = json.loads((tmp_path / "results" / "one" / "1" / "result.json").read_text())
         record |= change
         record["digest"] = store.digest(record["config"])
         (tmp_path / "results" / "one" / "1" / "result.json").write_text(
-            json.dumps(store.sealed(record)))
+            json.dumps(store.sealed(record))
+        )
         found = Page(rendered([tmp_path / "results"]))
         assert list(found.table("experiment", "method")) == ["one"]
         assert found.table("experiment", "seed")["one"] == [
-            ("1", ""), ("its result.json is not what this program writes", "")], change
+            ("1", ""),
+            ("its result.json is not what this program writes", ""),
+        ], change
         keep(tmp_path / "again", "one", [0.5, 0.6])
-        shutil.copy(tmp_path / "again" / "one" / "1" / "result.json",
-                    tmp_path / "results" / "one" / "1")
+        shutil.copy(
+            tmp_path / "again" / "one" / "1" / "result.json", tmp_path / "results" / "one" / "1"
+        )
         shutil.rmtree(tmp_path / "again")
     shutil.rmtree(tmp_path / "results" / "one" / "0")
     (tmp_path / "results" / "one" / "1" / "result.json").write_text("{")
@@ -361,10 +511,13 @@ def test_one_run_is_enough_and_folders_may_be_nested(tmp_path, undrawn):
     assert "1 finished run of 1 experiment" in alone.text
     assert not {"tests", "curves"} & {attributes.get("id") for _, attributes in alone.tags}
     assert list(Page(rendered([tmp_path])).table("experiment", "method")) == ["a/same", "b/same"]
-    assert (list(Page(rendered([tmp_path / "a", tmp_path / "b"])).table("experiment", "method"))
-            == ["a/same", "b/same"])
-    assert ([one.name for one in collect([str(tmp_path / "a"), str(tmp_path / "b")]).experiments]
-            == ["a/same", "b/same"])
+    assert list(Page(rendered([tmp_path / "a", tmp_path / "b"])).table("experiment", "method")) == [
+        "a/same",
+        "b/same",
+    ]
+    assert [
+        one.name for one in collect([str(tmp_path / "a"), str(tmp_path / "b")]).experiments
+    ] == ["a/same", "b/same"]
     twice = Page(rendered([tmp_path / "a", tmp_path / "a"]))
     assert list(twice.table("experiment", "method")) == ["a/same"]
     assert "They count once" in twice.text
@@ -389,22 +542,40 @@ def test_a_graph_made_in_memory_is_not_called_by_its_kind_of_shift(tmp_path):
 def test_a_config_of_the_page_can_be_run_again(gym, tmp_path):
     from graphgym_srnc.gym import load_config
     from graphgym_srnc.runs import run as runs
-    cfg = load_config("testing/srnc", ["out_dir", str(tmp_path), "dataset.name", "007",
-                                       "synthetic.split_seed", "3"])
+
+    cfg = load_config(
+        "testing/srnc",
+        ["out_dir", str(tmp_path), "dataset.name", "007", "synthetic.split_seed", "3"],
+    )
     place = runs.experiment(cfg, "it's")
-    one = Experiment("grid/it's", tmp_path / "it's",
-                     {4: {"config": place.config}, 6: {"config": place.config}})
+    one = Experiment(
+        "grid/it's", tmp_path / "it's", {4: {"config": place.config}, 6: {"config": place.config}}
+    )
     (tmp_path / "again.yaml").write_text(run_tables.yaml_of(one))
-    assert runs.experiment(load_config(str(tmp_path / "again.yaml")),
-                           "again").digest == place.digest
-    assert (run_tables.command(one)
-            == """graphgym-srnc run --cfg 'it'"'"'s.yaml' --name 'it'"'"'s' --repeat 3 seed 4""")
+    assert (
+        runs.experiment(load_config(str(tmp_path / "again.yaml")), "again").digest == place.digest
+    )
+    assert (
+        run_tables.command(one)
+        == """graphgym-srnc run --cfg 'it'"'"'s.yaml' --name 'it'"'"'s' --repeat 3 seed 4"""
+    )
 
 
 def test_the_command_writes_the_page(results, tmp_path):
     shutil.copytree(results / "cora-erm", tmp_path / "results" / "erm")
-    command = [sys.executable, "-m", "graphgym_srnc", "report", "results", "--title",
-               "Ours & theirs", "--metric", "micro_f1", "--figures", "drawn"]
+    command = [
+        sys.executable,
+        "-m",
+        "graphgym_srnc",
+        "report",
+        "results",
+        "--title",
+        "Ours & theirs",
+        "--metric",
+        "micro_f1",
+        "--figures",
+        "drawn",
+    ]
     path = os.pathsep.join([str(SRC), os.environ.get("PYTHONPATH", "")])
     environment = os.environ | {"PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
@@ -413,7 +584,8 @@ def test_the_command_writes_the_page(results, tmp_path):
     assert [name.rpartition(".")[2] for name in figures] == ["pdf", "png"] * (len(figures) // 2)
     assert figures[0].startswith("curves")
     assert re.fullmatch(
-        rf"wrote results.html \(0\.\d MiB\)\nwrote {len(figures)} figures to drawn\n", done.stdout)
+        rf"wrote results.html \(0\.\d MiB\)\nwrote {len(figures)} figures to drawn\n", done.stdout
+    )
     found = Page((tmp_path / "results.html").read_text(encoding="utf-8"))
     assert "Ours & theirs" in found.text and "Plain GNN (ERM): cross-entropy" in found.text
     assert "Open-set shift: some" in found.text
@@ -426,16 +598,19 @@ def test_the_command_writes_the_page(results, tmp_path):
     assert done.returncode == 2 and (tmp_path / "results.html").read_text() == "mine"
 
 
-@pytest.mark.parametrize("words, told", [(["{empty}"], "DIR"), (["{empty}/nothing"], "DIR"),
-                                         (["{file}"], "DIR"),
-                                         (["{results}", "--out", "{empty}"], "--out"),
-                                         (["{results}", "--out", "{file}/page.html"], "--out"),
-                                         (["{results}", "--metric", "nonsense"],
-                                          "--metric: got 'nonsense'"),
-                                         (["{results}", "--paper", "nature"],
-                                          "--paper: got 'nature'"),
-                                         (["{results}", "--against", "nobody"],
-                                          "--against: 'nobody' is not")])
+@pytest.mark.parametrize(
+    "words, told",
+    [
+        (["{empty}"], "DIR"),
+        (["{empty}/nothing"], "DIR"),
+        (["{file}"], "DIR"),
+        (["{results}", "--out", "{empty}"], "--out"),
+        (["{results}", "--out", "{file}/page.html"], "--out"),
+        (["{results}", "--metric", "nonsense"], "--metric: got 'nonsense'"),
+        (["{results}", "--paper", "nature"], "--paper: got 'nature'"),
+        (["{results}", "--against", "nobody"], "--against: 'nobody' is not"),
+    ],
+)
 def test_bad_input_is_one_line(words, told, results, tmp_path, capsys, undrawn):
     places = {"empty": tmp_path / "empty", "file": tmp_path / "file", "results": results}
     places["empty"].mkdir()
@@ -456,10 +631,27 @@ def test_the_place_is_looked_at_before_the_work(tmp_path, monkeypatch):
 
 
 def test_words_of_the_command():
-    args = build_parser().parse_args(["report", "a", "b", "--metric", "micro_f1", "params",
-                                      "--paper", "none", "--against", "SRNC"])
-    assert ((args.folders, args.metric, args.paper, args.against, args.title)
-            == (["a", "b"], ["micro_f1", "params"], "none", "SRNC", ""))
+    args = build_parser().parse_args(
+        [
+            "report",
+            "a",
+            "b",
+            "--metric",
+            "micro_f1",
+            "params",
+            "--paper",
+            "none",
+            "--against",
+            "SRNC",
+        ]
+    )
+    assert (args.folders, args.metric, args.paper, args.against, args.title) == (
+        ["a", "b"],
+        ["micro_f1", "params"],
+        "none",
+        "SRNC",
+        "",
+    )
     with pytest.raises(SystemExit) as stop:
         build_parser().parse_args(["report"])
     assert stop.value.code == 2

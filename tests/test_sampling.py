@@ -2,6 +2,7 @@
 
 Sampled operators and the sampled modularity are compared with those of the whole graph.
 """
+
 from __future__ import annotations
 
 import itertools
@@ -57,8 +58,14 @@ def small(num_nodes: int = 30, seed: int = 0) -> Graph:
     """A connected graph with degrees from 2 to about 12."""
     edges = np.array(nx.barabasi_albert_graph(num_nodes, 2, seed=seed).edges).T
     x = torch.rand(num_nodes, 5, generator=torch.Generator().manual_seed(seed))
-    return Graph(Data(x=x, edge_index=to_undirected(torch.from_numpy(edges)),
-                      y=torch.zeros(num_nodes, dtype=torch.long)), "none")
+    return Graph(
+        Data(
+            x=x,
+            edge_index=to_undirected(torch.from_numpy(edges)),
+            y=torch.zeros(num_nodes, dtype=torch.long),
+        ),
+        "none",
+    )
 
 
 def csr(graph: Graph) -> tuple[torch.Tensor, torch.Tensor]:
@@ -69,11 +76,13 @@ def csr(graph: Graph) -> tuple[torch.Tensor, torch.Tensor]:
 def within(values: torch.Tensor, exact: torch.Tensor, errors: float = 5.0) -> bool:
     """Whether the mean over draws ``[n, ...]`` is the exact value up to so many standard errors."""
     error = values.std(0) / len(values) ** 0.5
-    return bool(((values.mean(0) - exact).abs() <= errors * error
-                 + 1e-5 * exact.abs().clamp(min=1)).all())
+    return bool(
+        ((values.mean(0) - exact).abs() <= errors * error + 1e-5 * exact.abs().clamp(min=1)).all()
+    )
 
 
 # ---- draws ----
+
 
 @pytest.mark.parametrize("degree, fanout", [(6, 3), (6, 1), (9, 2), (5, 4)])
 def test_subsets_are_uniform(degree, fanout):
@@ -140,16 +149,21 @@ def test_drawn_nodes_are_different_and_uniform(count, size):
 
 # ---- PyG's interface ----
 
+
 @pytest.mark.parametrize("hops", [1, 2, 3])
 def test_full_fanout_is_the_k_hop_subgraph(hops):
     graph, nodes = small(60), torch.tensor([41, 7])
     out = NeighbourSampler(*csr(graph), [-1] * hops).sample_from_nodes(
-        NodeSamplerInput(None, nodes))
+        NodeSamplerInput(None, nodes)
+    )
     subset, *_ = k_hop_subgraph(nodes, hops, graph.data.edge_index)
     assert torch.equal(out.node.sort().values, subset) and torch.equal(out.node[:2], nodes)
     plain = nx.from_scipy_sparse_array(graph.adjacency("raw").matrix)
-    near = {node for seed in nodes.tolist()
-            for node in nx.single_source_shortest_path_length(plain, seed, cutoff=hops - 1)}
+    near = {
+        node
+        for seed in nodes.tolist()
+        for node in nx.single_source_shortest_path_length(plain, seed, cutoff=hops - 1)
+    }
     expected = sorted((j, i) for i in near for j in plain[i])
     assert sorted(zip(out.node[out.row].tolist(), out.node[out.col].tolist())) == expected
     assert sum(out.num_sampled_nodes) == len(out.node)
@@ -165,20 +179,27 @@ def test_node_loader():
 
     def batches(seed: int) -> list[Data]:
         torch.manual_seed(seed)
-        loader = NodeLoader(data, make_sampler(graph, [3, 2]), input_nodes=torch.arange(50),
-                            batch_size=16, shuffle=True)
+        loader = NodeLoader(
+            data,
+            make_sampler(graph, [3, 2]),
+            input_nodes=torch.arange(50),
+            batch_size=16,
+            shuffle=True,
+        )
         return list(loader)
 
     first = batches(0)
-    assert sorted(torch.cat([b.n_id[:b.batch_size] for b in first]).tolist()) == list(range(50))
+    assert sorted(torch.cat([b.n_id[: b.batch_size] for b in first]).tolist()) == list(range(50))
     for batch in first:
         assert torch.equal(batch.x, data.x[batch.n_id])
         assert batch.n_id.unique().numel() == batch.num_nodes
         assert {tuple(edge) for edge in batch.n_id[batch.edge_index].T.tolist()} <= links
         assert int(torch.bincount(batch.edge_index[1]).max()) <= 3
     same, other = batches(0), batches(1)
-    assert all(torch.equal(a.edge_index, b.edge_index) and torch.equal(a.n_id, b.n_id)
-               for a, b in zip(first, same))
+    assert all(
+        torch.equal(a.edge_index, b.edge_index) and torch.equal(a.n_id, b.n_id)
+        for a, b in zip(first, same)
+    )
     assert not all(torch.equal(a.n_id, b.n_id) for a, b in zip(first, other))
 
 
@@ -205,8 +226,9 @@ def library(request, monkeypatch):
     """With and without ``pyg-lib``, or a stand-in behind PyG's own sampler where it is missing."""
     if request.param == "pyg-lib" and not torch_geometric.typing.WITH_PYG_LIB:
         monkeypatch.setattr(torch_geometric.typing, "WITH_PYG_LIB", True)
-        monkeypatch.setattr(torch.ops, "pyg", SimpleNamespace(neighbor_sample=one_by_one),
-                            raising=False)
+        monkeypatch.setattr(
+            torch.ops, "pyg", SimpleNamespace(neighbor_sample=one_by_one), raising=False
+        )
     monkeypatch.setattr(torch_geometric.typing, "WITH_PYG_LIB", request.param == "pyg-lib")
     kind = NeighborSampler if request.param == "pyg-lib" else NeighbourSampler
     assert isinstance(make_sampler(small(), [2]), kind)
@@ -214,6 +236,7 @@ def library(request, monkeypatch):
 
 
 # ---- operators ----
+
 
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("kind", ["gcn", "mean", "raw", "loops"])
@@ -256,8 +279,13 @@ def test_attention_counts_each_drawn_neighbour_as_often_as_it_stands_for():
     graph = Graph(Data(x=x, edge_index=torch.tensor([[0] * 20, list(range(1, 21))])), "none")
     model = encoder("gatconv", layers=1)
     with torch.no_grad():
-        exact, drawn = (model(view) for view in (model.view(graph, torch.tensor([0])),
-                                                 model.sample(graph, torch.tensor([0]), 3)))
+        exact, drawn = (
+            model(view)
+            for view in (
+                model.view(graph, torch.tensor([0])),
+                model.sample(graph, torch.tensor([0]), 3),
+            )
+        )
     assert torch.allclose(exact, drawn, atol=1e-5)
 
 
@@ -268,8 +296,9 @@ def test_a_view_with_all_neighbours_is_the_exact_one(kind, layers, data):
     graph, nodes = Graph(data, "none"), torch.tensor([80, 3, 3, 0])
     model = encoder(kind, layers=layers, skip=True)
     with torch.no_grad():
-        for exact, drawn in zip(model.embed(model.view(graph, nodes)),
-                                model.embed(model.sample(graph, nodes, 0))):
+        for exact, drawn in zip(
+            model.embed(model.view(graph, nodes)), model.embed(model.sample(graph, nodes, 0))
+        ):
             assert torch.allclose(exact, drawn, atol=1e-5)
 
 
@@ -278,14 +307,15 @@ def test_a_view_with_all_neighbours_is_the_exact_one(kind, layers, data):
 def test_inference_by_layers_is_exact(kind, data, monkeypatch):
     graph, model = Graph(data, "none"), encoder(kind, layers=3, skip=kind != "dgi").train()
     whole = infer(model, graph)
-    assert not model.training and torch.allclose(whole, model(model.view(graph)).detach(),
-                                                 atol=1e-5)
+    assert not model.training and torch.allclose(
+        whole, model(model.view(graph)).detach(), atol=1e-5
+    )
     monkeypatch.setattr(inference, "CHUNK", 64)
     monkeypatch.setattr(inference, "ON_DISK", 0)
     assert torch.allclose(infer(model, graph), whole, atol=1e-5)
 
 
-@pytest.mark.parametrize("chunk", [2 ** 20, 16])
+@pytest.mark.parametrize("chunk", [2**20, 16])
 @pytest.mark.parametrize("nodes", [[80, 3, 3, 0], [], list(range(90))], ids=["few", "none", "all"])
 @pytest.mark.parametrize("data", [DENSE, SPARSE], ids=["dense", "sparse"])
 @pytest.mark.parametrize("kind", KINDS)
@@ -304,13 +334,15 @@ def test_scores_of_some_nodes_compute_what_they_read_and_no_more(kind, monkeypat
     model, computed = encoder(kind, layers=3), []
     monkeypatch.setattr(inference, "ROWS", 8)
     output = model.layer_output
-    monkeypatch.setattr(model, "layer_output",
-                        lambda *args: computed.append(output(*args)) or computed[-1])
+    monkeypatch.setattr(
+        model, "layer_output", lambda *args: computed.append(output(*args)) or computed[-1]
+    )
     for nodes in ([20], [0, 39]):
         computed.clear()
         infer(model, graph, torch.tensor(nodes))
-        reached = [set().union(*(nx.ego_graph(path, node, hops) for node in nodes))
-                   for hops in (2, 1, 0)]
+        reached = [
+            set().union(*(nx.ego_graph(path, node, hops) for node in nodes)) for hops in (2, 1, 0)
+        ]
         assert list(map(len, computed)) == list(map(len, reached))
 
 
@@ -323,8 +355,9 @@ def test_products_are_those_of_blocks(kind):
         for begin, end in ((0, 50), (0, 9), (20, 31), (49, 50)):
             block, needed = exact.block(kind, torch.arange(begin, end))
             for rows in (slice(begin, end), np.arange(begin, end)):
-                assert torch.allclose(exact.product(kind, rows, state),
-                                      block.adjacency @ state[needed], atol=1e-6)
+                assert torch.allclose(
+                    exact.product(kind, rows, state), block.adjacency @ state[needed], atol=1e-6
+                )
 
 
 def test_batches():
@@ -339,6 +372,7 @@ def test_batches():
 
 
 # ---- modularity ----
+
 
 def graph_and_posterior(num_nodes: int, clusters: int = 4) -> tuple[Graph, torch.Tensor]:
     logits = 2 * torch.randn(num_nodes, clusters, generator=torch.Generator().manual_seed(1))
@@ -363,8 +397,9 @@ def test_sampled_modularity_has_no_bias():
 def test_mean_and_variance_of_sampled_modularity():
     graph, logits = graph_and_posterior(20)
     q, size, gamma = logits.detach().softmax(1), 30, 1.5
-    draws = torch.stack([sampled_modularity_loss(*q[draw_edges(graph, size)], gamma)
-                         for _ in range(3000)])
+    draws = torch.stack(
+        [sampled_modularity_loss(*q[draw_edges(graph, size)], gamma) for _ in range(3000)]
+    )
     assert within(draws, modularity_loss(q, graph.adjacency("raw"), graph.degree, gamma), 4.0)
     row, column = graph.adjacency("raw").entries
     inside, half = (q[row] * q[column]).sum(1).double(), ((q[row] + q[column]) / 2).double()
@@ -393,6 +428,7 @@ def test_the_cluster_gnn_estimates_its_own_loss(kind):
 
 
 # ---- methods ----
+
 
 @pytest.mark.parametrize("mode", ["open_set", "close_set"])
 @pytest.mark.parametrize("name", IN_BATCHES)
@@ -435,18 +471,27 @@ def test_bad_options(option):
 
 @pytest.mark.parametrize("name", ["erm", "srnc"])
 def test_batches_reach_what_full_batch_does(name):
-    task = toy(nodes=300, num_classes=4, avg_degree=10.0, homophily=0.95, signal=0.6,
-               num_features=60, class_imbalance=1.0)
-    long = {"steps": 40, "pretrain_steps": 40, "cluster_steps": 10,
-            "num_clusters": 8}
+    task = toy(
+        nodes=300,
+        num_classes=4,
+        avg_degree=10.0,
+        homophily=0.95,
+        signal=0.6,
+        num_features=60,
+        class_imbalance=1.0,
+    )
+    long = {"steps": 40, "pretrain_steps": 40, "cluster_steps": 10, "num_clusters": 8}
     options = {key: value for key, value in long.items() if name == "srnc" or key == "steps"}
-    full, drawn = (trainer.fit(make(name, hidden=16, **options, **batch), task).test["micro_f1"]
-                   for batch in ({}, {"batch_size": 64, "fanout": 4}))
+    full, drawn = (
+        trainer.fit(make(name, hidden=16, **options, **batch), task).test["micro_f1"]
+        for batch in ({}, {"batch_size": 64, "fanout": 4})
+    )
     assert full > 0.6 and drawn > full - 0.1
 
 
 def test_layers_of_graphgym_have_no_batches(gym):
     from graphgym_srnc.gym.encoder import make_encoder
+
     method = make("erm", "ginconv", batch_size=8)
     method.encoder = method.encoder.__class__(kind="ginconv", make=make_encoder)
     with pytest.raises(InputError, match="kind: the layer ginconv cannot be trained in batches"):
@@ -454,6 +499,7 @@ def test_layers_of_graphgym_have_no_batches(gym):
 
 
 # ---- features on disk ----
+
 
 @pytest.fixture
 def folder(tmp_path):
@@ -465,8 +511,9 @@ def folder(tmp_path):
 
 
 def task_of(folder, mapped: bool) -> ShiftTask:
-    return shifts.find("file")(path=str(folder), num_unseen=1, labels_per_class=5, num_val=20,
-                               num_test=30, mapped=mapped)
+    return shifts.find("file")(
+        path=str(folder), num_unseen=1, labels_per_class=5, num_val=20, num_test=30, mapped=mapped
+    )
 
 
 @pytest.mark.parametrize("features", ["none", "row", "l2", "auto"])
@@ -486,8 +533,9 @@ def test_features_on_disk_are_the_same_features(folder, features):
 @pytest.mark.parametrize("name, kind", [("erm", "gcnconv"), ("srnc", "sageconv"), ("pgl", "mlp")])
 def test_training_with_features_on_disk(folder, name, kind):
     before = (folder / "features.npy").read_bytes()
-    record = trainer.fit(make(name, kind, batch_size=16, fanout=3), task_of(folder, True),
-                         max_episodes=1)
+    record = trainer.fit(
+        make(name, kind, batch_size=16, fanout=3), task_of(folder, True), max_episodes=1
+    )
     assert len(record.history) == 2 and (folder / "features.npy").read_bytes() == before
 
 

@@ -1,4 +1,5 @@
 """What docs/security.md says: each sentence has a test, here or in the file that is named."""
+
 from __future__ import annotations
 
 import ast
@@ -30,108 +31,106 @@ PAGE = HERE.parent / "docs" / "security.md"
 CLAIMS = {
     "Every statement below": "security::test_each_sentence_has_a_test",
     "Python code is trusted": "api::test_a_method_of_ones_own_needs_no_other_line "
-                              "model::test_a_layer_of_ones_own",
+    "model::test_a_layer_of_ones_own",
     "The network is used only": "security::test_no_socket_is_opened",
     "`ogb` itself may ask": "security::test_ogb_may_ask_for_its_newest_version",
     "`--trust` lets the files": "trust::test_trust_is_said_on_the_command_line "
-                                "trust::test_a_worker_trusts_what_its_parent_trusts",
+    "trust::test_a_worker_trusts_what_its_parent_trusts",
     "Planetoid's files are pickles": "trust::test_trusted_pickles_of_planetoid "
-        "bad_input_data::test_wrong_checksum_is_told_before_the_pickle_is_read",
+    "bad_input_data::test_wrong_checksum_is_told_before_the_pickle_is_read",
     "Ray authenticates nobody": "ray::test_a_cluster_that_is_not_there",
     "run under an audit hook": "trust::test_a_downloaded_pickle_is_refused_whoever_reads_it "
-        "trust::test_object_array_of_a_foreign_reader trust::test_text_that_a_reader_evaluates",
+    "trust::test_object_array_of_a_foreign_reader trust::test_text_that_a_reader_evaluates",
     "can switch this protection off": "trust::test_a_config_cannot_loosen_trust "
-        "trust::test_a_wrong_name_of_trust_is_no_config_key "
-        "trust::test_a_stored_run_cannot_loosen_trust",
+    "trust::test_a_wrong_name_of_trust_is_no_config_key "
+    "trust::test_a_stored_run_cannot_loosen_trust",
     "are read as tensors, arrays": "bad_input_data::test_pickled_code_is_never_run "
-                                   "hetero::test_a_pt_file_that_contains_something_else",
+    "hetero::test_a_pt_file_that_contains_something_else",
     "hold tensors and JSON": "model::test_other_values_are_refused "
-        "checkpoint::test_damaged_files_are_not_used fuzz::test_input_is_read_or_refused "
-        "security::test_a_pickled_estimator_is_refused",
+    "checkpoint::test_damaged_files_are_not_used fuzz::test_input_is_read_or_refused "
+    "security::test_a_pickled_estimator_is_refused",
     "YAML is read as strings": "security::test_yaml_is_text_and_has_no_tags",
     "YAML with tags": "security::test_yaml_is_text_and_has_no_tags "
-                      "fuzz::test_yaml_bombs_are_refused gym::test_a_key_given_twice_is_refused",
+    "fuzz::test_yaml_bombs_are_refused gym::test_a_key_given_twice_is_refused",
     "`metric_agg`": "gym::test_bad_value_names_its_key",
     "Index arrays of sparse": "fuzz::test_indices_outside_their_matrix_are_refused "
-                              "limits::test_indices_of_a_matlab_file_are_checked",
-    "if its header matches":
-        "bad_input_data::test_a_header_that_promises_more_than_there_is "
-        "bad_input_data::test_a_header_that_promises_less_than_there_is",
+    "limits::test_indices_of_a_matlab_file_are_checked",
+    "if its header matches": "bad_input_data::test_a_header_that_promises_more_than_there_is "
+    "bad_input_data::test_a_header_that_promises_less_than_there_is",
     "needs more than 1 GiB": "limits::test_a_small_file_takes_little_memory "
-                             "limits::test_models_and_checkpoints_have_the_limit",
+    "limits::test_models_and_checkpoints_have_the_limit",
     "This limit holds": "limits::test_a_small_file_takes_little_memory",
     "replaces the 1 GiB": "limits::test_the_limit_can_be_raised "
-                          "limits::test_features_on_disk_have_no_limit",
+    "limits::test_features_on_disk_have_no_limit",
     "Impossible values": "cli::test_numbers_that_no_run_can_have_are_refused "
-                         "gym::test_a_key_that_no_method_reads_is_refused",
+    "gym::test_a_key_that_no_method_reads_is_refused",
     "An experiment's name": "store::test_names_that_would_leave_the_directory_are_refused "
-                            "store::test_links_are_refused "
-                            "outputs::test_a_run_writes_through_no_link "
-                            "outputs::test_a_grid_writes_through_no_link "
-                            "outputs::test_a_study_writes_through_no_link",
+    "store::test_links_are_refused "
+    "outputs::test_a_run_writes_through_no_link "
+    "outputs::test_a_grid_writes_through_no_link "
+    "outputs::test_a_study_writes_through_no_link",
     "A Ray worker may return": "ray::test_packed_files_are_plain_ones "
-        "ray::test_too_many_bytes_are_not_sent ray::test_a_path_that_leads_elsewhere_is_refused "
-        "ray::test_only_a_finished_run_of_the_config_is_stored",
+    "ray::test_too_many_bytes_are_not_sent ray::test_a_path_that_leads_elsewhere_is_refused "
+    "ray::test_only_a_finished_run_of_the_config_is_stored",
     "carry a SHA-256": "check::test_a_changed_bit_is_refused_or_changes_nothing "
-                       "cache::test_a_spoilt_file_is_made_again",
+    "cache::test_a_spoilt_file_is_made_again",
     "A damaged file is never": "cache::test_a_spoilt_file_is_made_again "
-                               "check::test_a_changed_bit_is_refused_or_changes_nothing "
-                                  "benchmarks_faults::test_nothing_is_wrong_in_silence "
-                                  "store::test_a_damaged_record_is_told_and_kept_aside",
+    "check::test_a_changed_bit_is_refused_or_changes_nothing "
+    "benchmarks_faults::test_nothing_is_wrong_in_silence "
+    "store::test_a_damaged_record_is_told_and_kept_aside",
     "and an edit causes": "tables::test_what_was_edited_by_hand_stays_and_is_told "
-                          "check::test_an_edited_config_is_told",
+    "check::test_an_edited_config_is_told",
     "`check` verifies": "check::test_what_is_wrong_is_told_by_name check::test_models "
-        "check::test_pictures_event_files_and_graph_folders_are_looked_over "
-        "check::test_every_changed_bit_of_what_is_only_looked_at_is_seen",
+    "check::test_pictures_event_files_and_graph_folders_are_looked_over "
+    "check::test_every_changed_bit_of_what_is_only_looked_at_is_seen",
     "A checkpoint is used only": "checkpoint::test_files_of_other_runs_are_not_used "
-                                 "checkpoint::test_damaged_files_are_not_used",
+    "checkpoint::test_damaged_files_are_not_used",
     "Runs on different data": "cli::test_runs_of_other_data_are_not_pooled "
-                              "grid_cli::test_runs_of_other_data_under_the_same_name_are_refused",
+    "grid_cli::test_runs_of_other_data_under_the_same_name_are_refused",
     "detect damage, not forgery": "security::test_a_forged_record_is_read",
     "from elsewhere have no checksum": "security::test_a_table_of_others_is_taken_as_it_is",
     "do not verify TLS": "security::test_what_downloads_check",
     "from one fixed commit": "security::test_what_downloads_check "
-                             "shifts_cross::test_download_is_kept_only_if_whole",
+    "shifts_cross::test_download_is_kept_only_if_whole",
     "A damaged `.mat` file": "shifts::test_a_matlab_file_is_read_from_whom_one_trusts "
-                             "shifts_cross::test_refused_networks shifts_ocnnc::test_refused_files",
+    "shifts_cross::test_refused_networks shifts_ocnnc::test_refused_files",
     "`run` has no time": "security::test_run_has_no_limits "
-        "grid::test_a_run_out_of_time_is_stopped grid::test_a_run_out_of_memory_is_stopped",
+    "grid::test_a_run_out_of_time_is_stopped grid::test_a_run_out_of_memory_is_stopped",
     "After a crash a file": "faults::test_the_store_keeps_what_is_finished "
-        "store::test_a_failed_write_leaves_the_old_file_and_no_litter "
-        "faults::test_a_command_resumes_after_any_fault",
-    "An interrupted replacement":
-        "tables::test_a_stopped_replacement_leaves_the_old_folder_or_the_new_one "
-        "tables::test_a_killed_replacement_is_put_in_order_by_the_next_command",
+    "store::test_a_failed_write_leaves_the_old_file_and_no_litter "
+    "faults::test_a_command_resumes_after_any_fault",
+    "An interrupted replacement": "tables::test_a_stopped_replacement_leaves_the_old_folder_or_the_new_one "  # noqa: E501
+    "tables::test_a_killed_replacement_is_put_in_order_by_the_next_command",
     "the file system has locks": "cli::test_commands_started_at_once_make_each_run_once "
-        "grid::test_killed_at_any_moment_and_resumed_all_runs_are_there_once "
-        "cli::test_two_commands_at_one_name store::test_what_has_come_since_the_plan_stays",
+    "grid::test_killed_at_any_moment_and_resumed_all_runs_are_there_once "
+    "cli::test_two_commands_at_one_name store::test_what_has_come_since_the_plan_stays",
     "The exception is an HTML page": "cli::test_outputs_are_replaced_on_demand",
     "Even then": "outputs::test_no_output_replaces_results_or_inputs",
     "Finished results are deleted": "store::test_finished_results_need_a_flag "
-                                    "cli::test_results_are_kept_resumed_and_overwritten",
+    "cli::test_results_are_kept_resumed_and_overwritten",
     "`run --overwrite` replaces": "security::test_overwrite_replaces_whole_folders_of_runs",
     "`data make --overwrite` replaces": "tables::test_a_folder_of_the_user_is_never_replaced "
-        "tables::test_what_was_put_beside_our_files_stays "
-        "tables::test_what_was_edited_by_hand_stays_and_is_told "
-        "tables::test_inputs_within_the_output_are_refused",
+    "tables::test_what_was_put_beside_our_files_stays "
+    "tables::test_what_was_edited_by_hand_stays_and_is_told "
+    "tables::test_inputs_within_the_output_are_refused",
     "replace files only with": "cli::test_no_output_replaces_a_file "
-                               "cli::test_outputs_are_replaced_on_demand",
+    "cli::test_outputs_are_replaced_on_demand",
     "gives a one-line error": "cli::test_bad_input_is_one_line_and_nothing_is_written "
-        "cli::test_other_errors_take_one_line_and_finished_runs_stay",
+    "cli::test_other_errors_take_one_line_and_finished_runs_stay",
     "Ctrl-C and SIGTERM": "cli::test_ctrl_c_keeps_finished_runs",
     "Foreign text is escaped": "outputs::test_formulas_are_disarmed "
-        "outputs::test_a_join_on_id_finds_all_rows fuzz::test_names_of_strangers_steer_nothing "
-        "compare::test_names_are_escaped_everywhere compare::test_no_name_becomes_a_link_or_html",
+    "outputs::test_a_join_on_id_finds_all_rows fuzz::test_names_of_strangers_steer_nothing "
+    "compare::test_names_are_escaped_everywhere compare::test_no_name_becomes_a_link_or_html",
     "The page of `report`": "report_html::test_a_page_loads_nothing "
-                            "map::test_a_page_runs_its_own_script_and_nothing_else",
+    "map::test_a_page_runs_its_own_script_and_nothing_else",
     "Both pages load nothing": "report_html::test_a_page_loads_nothing "
-                               "map::test_a_page_runs_its_own_script_and_nothing_else",
+    "map::test_a_page_runs_its_own_script_and_nothing_else",
     "injects faults and kills": "benchmarks_faults::test_nothing_is_wrong_in_silence "
-                                "benchmarks_faults::test_an_operation_fails",
-    "\"Wrong\" means": "benchmarks_faults::test_ends_that_must_not_be "
-                       "benchmarks_faults::test_a_flipped_bit_must_be_told "
-                       "benchmarks_faults::test_a_lost_file_is_wrong "
-                       "benchmarks_faults::test_another_graph_without_a_note_is_wrong",
+    "benchmarks_faults::test_an_operation_fails",
+    '"Wrong" means': "benchmarks_faults::test_ends_that_must_not_be "
+    "benchmarks_faults::test_a_flipped_bit_must_be_told "
+    "benchmarks_faults::test_a_lost_file_is_wrong "
+    "benchmarks_faults::test_another_graph_without_a_note_is_wrong",
 }
 """A marker of each sentence, and the tests of it, as the end of a file's name and the function."""
 
@@ -141,8 +140,12 @@ def sentences(page: str) -> list[str]:
     page = page.split("## Reporting a vulnerability")[0]
     page = re.sub(r"^(\||#|    ).*$", "\n", page, flags=re.M)
     parts = re.split(r"\n\s*\n|^- ", page, flags=re.M)
-    return [" ".join(sentence.split()) for part in parts
-            for sentence in re.split(r"(?<=[.!?])\s+(?=[A-Z`])", part.strip()) if sentence.strip()]
+    return [
+        " ".join(sentence.split())
+        for part in parts
+        for sentence in re.split(r"(?<=[.!?])\s+(?=[A-Z`])", part.strip())
+        if sentence.strip()
+    ]
 
 
 def functions(file: str) -> set[str]:
@@ -174,8 +177,10 @@ def offline(monkeypatch):
 
 
 def test_no_socket_is_opened(tmp_path, offline, unchanged_globals):
-    words = ("train.mode erm erm.steps 1 synthetic.num_nodes 90 synthetic.num_val 20 "
-             "synthetic.num_test 30 synthetic.labels_per_class 3 gnn.dim_inner 4").split()
+    words = (
+        "train.mode erm erm.steps 1 synthetic.num_nodes 90 synthetic.num_val 20 "
+        "synthetic.num_test 30 synthetic.labels_per_class 3 gnn.dim_inner 4"
+    ).split()
     assert main(["run", "--no-figures", "--out-dir", str(tmp_path), *words]) == 0
     assert main(["compare", str(tmp_path), "--out", str(tmp_path / "a.md")]) == 0
     assert main(["check", str(tmp_path)]) == 0
@@ -194,10 +199,17 @@ def test_ogb_may_ask_for_its_newest_version():
 
 
 def test_yaml_is_text_and_has_no_tags(tmp_path):
-    assert plain_yaml("a: [1, yes, 2020-01-01]\nb: {c: ~}") == {"a": ["1", "yes", "2020-01-01"],
-                                                               "b": {"c": "~"}}
-    for tagged in (f"!!python/object/apply:os.mkdir [{tmp_path}/made]", "!!int 3", "!x {b: 1}",
-                   "[1, !env HOME]", "! 3"):
+    assert plain_yaml("a: [1, yes, 2020-01-01]\nb: {c: ~}") == {
+        "a": ["1", "yes", "2020-01-01"],
+        "b": {"c": "~"},
+    }
+    for tagged in (
+        f"!!python/object/apply:os.mkdir [{tmp_path}/made]",
+        "!!int 3",
+        "!x {b: 1}",
+        "[1, !env HOME]",
+        "! 3",
+    ):
         with pytest.raises(ValueError, match="the tag .* is not allowed"):
             plain_yaml(f"a: {tagged}\n")
     assert not (tmp_path / "made").exists()
@@ -236,8 +248,11 @@ def test_overwrite_replaces_whole_folders_of_runs(tmp_path):
 
 
 def test_a_table_of_others_is_taken_as_it_is(tmp_path, capsys):
-    for name, text in (("edges.csv", "0,1\n1,2\n"), ("features.csv", "1,0\n0,1\n1,1\n"),
-                       ("labels.csv", "0\n1\n0\n")):
+    for name, text in (
+        ("edges.csv", "0,1\n1,2\n"),
+        ("features.csv", "1,0\n0,1\n1,1\n"),
+        ("labels.csv", "0\n1\n0\n"),
+    ):
         (tmp_path / name).write_text(text)
     first = files.load(tmp_path)[0]["edge_index"].tolist()
     (tmp_path / "edges.csv").write_text("0,1\n0,2\n")

@@ -1,4 +1,5 @@
 """Every shift: what is hidden, how many, the same from the same seed, and nothing else touched."""
+
 from __future__ import annotations
 
 import os
@@ -29,17 +30,27 @@ from graphgym_srnc.shifts import splits
 
 open_set, synthetic, own_file = (shifts.find(name) for name in ("open_set", "synthetic", "file"))
 DATA = Path(os.environ.get("GRAPHGYM_SRNC_DATA") or Path(__file__).parents[2] / "shared" / "data")
-planetoid = pytest.mark.skipif(not (DATA / "planetoid" / "Cora" / "raw").is_dir(),
-                               reason=f"no Planetoid files in {DATA}")
-SMALL = {"num_nodes": 400, "num_classes": 5, "num_features": 60, "labels_per_class": 5,
-         "num_val": 50, "num_test": 100}
+planetoid = pytest.mark.skipif(
+    not (DATA / "planetoid" / "Cora" / "raw").is_dir(), reason=f"no Planetoid files in {DATA}"
+)
+SMALL = {
+    "num_nodes": 400,
+    "num_classes": 5,
+    "num_features": 60,
+    "labels_per_class": 5,
+    "num_val": 50,
+    "num_test": 100,
+}
 
 
 def toy(**changes) -> Data:
     """Twelve nodes of three classes in a ring, the last two without a label."""
     nodes = torch.arange(12)
-    fields = {"x": torch.eye(12), "edge_index": torch.stack([nodes, (nodes + 1) % 12]),
-              "y": torch.tensor([0, 1, 2] * 3 + [0, -1, -1])}
+    fields = {
+        "x": torch.eye(12),
+        "edge_index": torch.stack([nodes, (nodes + 1) % 12]),
+        "y": torch.tensor([0, 1, 2] * 3 + [0, -1, -1]),
+    }
     return Data(**fields | changes)
 
 
@@ -60,7 +71,7 @@ def test_found_by_folder():
             shifts.find(name)
 
 
-OWN = '''
+OWN = """
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.options import Share
 
@@ -70,7 +81,7 @@ def build(*, name: str = "", root: str = "", split_seed: int = 0, share: Share =
     if share == 1:
         raise InputError("share", share, "less than 1")
     return share
-'''
+"""
 
 
 def test_a_shift_of_ones_own_is_checked(tmp_path, monkeypatch):
@@ -177,9 +188,14 @@ def test_close_set_differs_in_classes_and_words():
 @pytest.mark.parametrize("wanted", [0.2, 0.5, 0.9])
 def test_dcsbm_has_the_asked_degree_and_homophily(wanted):
     rng = splits.generator(0, "classes")
-    graph = dcsbm(num_nodes=3000, shares=class_shares(6, 4.0, rng),
-                  topics=class_topics(6, 80, 0.3, rng), rng=rng, avg_degree=8.0,
-                  homophily=wanted)
+    graph = dcsbm(
+        num_nodes=3000,
+        shares=class_shares(6, 4.0, rng),
+        topics=class_topics(6, 80, 0.3, rng),
+        rng=rng,
+        avg_degree=8.0,
+        homophily=wanted,
+    )
     assert graph.num_edges == 3000 * 8 and is_undirected(graph.edge_index)
     assert homophily(graph.edge_index, graph.y) == pytest.approx(wanted, abs=0.02)
     sizes = graph.y.bincount()
@@ -191,8 +207,13 @@ def test_dcsbm_has_the_asked_degree_and_homophily(wanted):
 
 def test_dcsbm_blocks_lie_inside_classes():
     rng = splits.generator(0, "classes")
-    graph = dcsbm(num_nodes=1000, shares=class_shares(4, 1.0, rng),
-                  topics=class_topics(4, 50, 0.3, rng), rng=rng, blocks_per_class=3)
+    graph = dcsbm(
+        num_nodes=1000,
+        shares=class_shares(4, 1.0, rng),
+        topics=class_topics(4, 50, 0.3, rng),
+        rng=rng,
+        blocks_per_class=3,
+    )
     assert torch.equal(graph.block // 3, graph.y) and len(graph.block.unique()) == 12
     row, column = graph.edge_index
     same_class = graph.y[row] == graph.y[column]
@@ -201,29 +222,46 @@ def test_dcsbm_blocks_lie_inside_classes():
 
 def test_dcsbm_never_holds_a_dense_matrix():
     rng = splits.generator(0, "classes")
-    graph = dcsbm(num_nodes=60_000, shares=class_shares(20, 5.0, rng),
-                  topics=class_topics(20, 8, 0.3, rng), rng=rng)
+    graph = dcsbm(
+        num_nodes=60_000,
+        shares=class_shares(20, 5.0, rng),
+        topics=class_topics(20, 8, 0.3, rng),
+        rng=rng,
+    )
     assert graph.num_edges == 60_000 * 5
 
 
 def test_clean_makes_the_graph_simple_and_counts_what_it_did():
     edges = torch.tensor([[0, 1, 1, 2, 3, 3], [1, 0, 2, 2, 0, 0]])
     data = clean(toy(edge_index=edges))
-    assert sorted(zip(*data.edge_index.tolist())) == [(0, 1), (0, 3), (1, 0), (1, 2), (2, 1),
-                                                      (3, 0)]
+    assert sorted(zip(*data.edge_index.tolist())) == [
+        (0, 1),
+        (0, 3),
+        (1, 0),
+        (1, 2),
+        (2, 1),
+        (3, 0),
+    ]
     assert data.cleaned == {"self_loops": 1, "duplicates": 1, "one_way": 2}
     assert data.num_nodes == 12
 
 
-@pytest.mark.parametrize("name, full", [
-    ("Cora", ("Planetoid", "Cora")), ("pubmed", ("Planetoid", "PubMed")),
-    ("CitationFull/Cora", ("CitationFull", "Cora")),
-    ("DBLP", ("CitationFull", "DBLP")), ("CoraFull", ("CitationFull", "Cora")),
-    ("Photo", ("Amazon", "Photo")),
-    ("Coauthor/CS", ("Coauthor", "CS")), ("WikiCS", ("WikiCS", "")),
-    ("ogbn-arxiv", ("OGB", "ogbn-arxiv")),
-    ("WebKB/Cornell", ("WebKB", "Cornell")), ("Actor", ("Actor", "")),
-])
+@pytest.mark.parametrize(
+    "name, full",
+    [
+        ("Cora", ("Planetoid", "Cora")),
+        ("pubmed", ("Planetoid", "PubMed")),
+        ("CitationFull/Cora", ("CitationFull", "Cora")),
+        ("DBLP", ("CitationFull", "DBLP")),
+        ("CoraFull", ("CitationFull", "Cora")),
+        ("Photo", ("Amazon", "Photo")),
+        ("Coauthor/CS", ("Coauthor", "CS")),
+        ("WikiCS", ("WikiCS", "")),
+        ("ogbn-arxiv", ("OGB", "ogbn-arxiv")),
+        ("WebKB/Cornell", ("WebKB", "Cornell")),
+        ("Actor", ("Actor", "")),
+    ],
+)
 def test_names(name, full):
     assert catalogue.resolve(name) == full
 
@@ -238,13 +276,15 @@ def write_photo(folder: Path) -> dict[Path, bytes]:
 
 def test_other_families_without_public_split_from_a_read_only_folder(tmp_path):
     before = write_photo(tmp_path)
-    task = open_set(name="Photo", root=str(tmp_path), num_unseen=1, labels_per_class=10, num_val=40,
-                    num_test=60)
+    task = open_set(
+        name="Photo", root=str(tmp_path), num_unseen=1, labels_per_class=10, num_val=40, num_test=60
+    )
     assert task.num_known == 3 and len(task.train) == 30
     assert (len(task.val), len(task.test)) == (40, 60)
     assert task.info["split"] == "random"
-    assert {path: path.read_bytes() if path.is_file() else b""
-            for path in tmp_path.rglob("*")} == before
+    assert {
+        path: path.read_bytes() if path.is_file() else b"" for path in tmp_path.rglob("*")
+    } == before
     with pytest.raises(InputError, match="open_set.split"):
         open_set(name="Photo", root=str(tmp_path), num_unseen=1, split="public")
 
@@ -252,26 +292,41 @@ def test_other_families_without_public_split_from_a_read_only_folder(tmp_path):
 def test_ogb_keeps_its_split_and_parses_once(tmp_path, monkeypatch):
     monkeypatch.setenv("GRAPHGYM_SRNC_CACHE", str(tmp_path / "cache"))
     papers = written.graph(200, 4, 10)
-    written.arxiv(tmp_path, papers.x.numpy(), papers.edge_index.numpy().T, papers.y.numpy(),
-                  np.full(200, 2010))
+    written.arxiv(
+        tmp_path,
+        papers.x.numpy(),
+        papers.edge_index.numpy().T,
+        papers.y.numpy(),
+        np.full(200, 2010),
+    )
     task = open_set(name="ogbn-arxiv", root=str(tmp_path), num_unseen=1, labels_per_class=5)
     assert (task.info["split"], task.val.tolist(), task.test.tolist()) == ("public", [198], [199])
     datasets.load.cache_clear()
     monkeypatch.setattr(pyg, "read", lambda *args: pytest.fail("parsed twice"))
-    assert equal(task, open_set(name="ogbn-arxiv", root=str(tmp_path), num_unseen=1,
-                                labels_per_class=5))
+    assert equal(
+        task, open_set(name="ogbn-arxiv", root=str(tmp_path), num_unseen=1, labels_per_class=5)
+    )
 
 
 @planetoid
-@pytest.mark.parametrize("name, num_unseen, counts", [
-    ("Cora", 3, (2708, 5278, 80, 140)), ("CiteSeer", 3, (3327, 4552, 60, 120)),
-    ("PubMed", 1, (19717, 44324, 40, 60))])
+@pytest.mark.parametrize(
+    "name, num_unseen, counts",
+    [
+        ("Cora", 3, (2708, 5278, 80, 140)),
+        ("CiteSeer", 3, (3327, 4552, 60, 120)),
+        ("PubMed", 1, (19717, 44324, 40, 60)),
+    ],
+)
 def test_planetoid_follows_the_paper(name, num_unseen, counts):
     torch.manual_seed(5)
     state = torch.get_rng_state()
     task = open_set(name=name, root=str(DATA), split_seed=1, num_unseen=num_unseen)
-    assert (task.source.num_nodes, task.source.num_edges // 2, len(task.train),
-            len(task.oracle.train)) == counts
+    assert (
+        task.source.num_nodes,
+        task.source.num_edges // 2,
+        len(task.train),
+        len(task.oracle.train),
+    ) == counts
     assert (len(task.val), len(task.test), len(task.pool)) == (500, 1000, counts[0] - counts[2])
     assert (task.source.y[task.train].bincount() == 20).all()
     assert len(task.class_names) == task.num_known
@@ -280,8 +335,9 @@ def test_planetoid_follows_the_paper(name, num_unseen, counts):
     assert torch.equal(task.val, public.val_mask.nonzero().view(-1))
     assert torch.equal(state, torch.get_rng_state())
     assert equal(task, open_set(name=name, root=str(DATA), split_seed=1, num_unseen=num_unseen))
-    assert equal(task.oracle,
-                 open_set(name=name, root=str(DATA), split_seed=1, num_unseen=num_unseen).oracle)
+    assert equal(
+        task.oracle, open_set(name=name, root=str(DATA), split_seed=1, num_unseen=num_unseen).oracle
+    )
 
 
 @planetoid
@@ -301,8 +357,10 @@ def test_citeseer_papers_that_the_files_lack_have_no_label():
 
 
 def test_file_with_its_own_split(tmp_path):
-    masks = {f"{part}_mask": torch.isin(torch.arange(12), torch.tensor(nodes))
-             for part, nodes in (("train", [0, 1]), ("val", [2, 3]), ("test", [4, 5, 6]))}
+    masks = {
+        f"{part}_mask": torch.isin(torch.arange(12), torch.tensor(nodes))
+        for part, nodes in (("train", [0, 1]), ("val", [2, 3]), ("test", [4, 5, 6]))
+    }
     task = own_file(name="mine", path=saved(tmp_path, toy(**masks)))
     assert task.name == "file/graph" and task.num_known == 2 and task.info["unseen"] == [2]
     assert task.train.tolist() == [0, 1] and task.val.tolist() == [2, 3]
@@ -319,14 +377,16 @@ def test_file_with_a_drawn_split(tmp_path):
     path = saved(tmp_path, toy())
     task = own_file(path=path, labels_per_class=1, num_unseen=1)
     assert task.num_known == 2 and len(task.train) == 2 and task.oracle.num_known == 3
-    assert equal(task, own_file(path="graph.pt", root=str(tmp_path), labels_per_class=1,
-                                num_unseen=1))
+    assert equal(
+        task, own_file(path="graph.pt", root=str(tmp_path), labels_per_class=1, num_unseen=1)
+    )
     close = own_file(path=path, labels_per_class=2, open_set=False)
     assert not close.open_set and close.num_known == 3 and close.oracle is None
 
 
 def test_file_kinds_agree(tmp_path):
     import scipy.sparse as sp
+
     data, options = toy(), {"labels_per_class": 1, "num_unseen": 1, "split_seed": 2}
     task = own_file(path=saved(tmp_path, data), **options)
     torch.save({"x": data.x, "edge_index": data.edge_index, "y": data.y}, tmp_path / "dict.pt")
@@ -342,15 +402,23 @@ def test_file_kinds_agree(tmp_path):
     np.save(folder / "features.npy", data.x)
     assert equal(task, own_file(path=str(folder), **options))
     named = own_file(path=str(folder), **options)
-    assert named.class_names == tuple(c for i, c in enumerate("abc")
-                                      if i not in named.info["unseen"])
+    assert named.class_names == tuple(
+        c for i, c in enumerate("abc") if i not in named.info["unseen"]
+    )
     (tmp_path / "labels.txt").write_text("\n".join(str(y) for y in data.y.tolist()))
     sp.save_npz(tmp_path / "features.npz", sp.csr_matrix(data.x.numpy()))
-    (tmp_path / "edges.txt").write_text("\n".join(f"{a} {b}"
-                                                  for a, b in data.edge_index.T.tolist()))
-    assert equal(task, own_file(path=str(tmp_path / "edges.txt"),
-                                features=str(tmp_path / "features.npz"),
-                                labels=str(tmp_path / "labels.txt"), **options))
+    (tmp_path / "edges.txt").write_text(
+        "\n".join(f"{a} {b}" for a, b in data.edge_index.T.tolist())
+    )
+    assert equal(
+        task,
+        own_file(
+            path=str(tmp_path / "edges.txt"),
+            features=str(tmp_path / "features.npz"),
+            labels=str(tmp_path / "labels.txt"),
+            **options,
+        ),
+    )
     (folder / "split.csv").write_text("node,part\n0,train\n1,train\n2,val\n3,val\n4,test\n5,test\n")
     assert own_file(path=str(folder)).test.tolist() == [4, 5]
 
@@ -364,16 +432,30 @@ def test_file_is_only_read(tmp_path):
 
 def test_describe_counts_and_warns(tmp_path, capsys):
     edges = torch.tensor([[0, 1, 2, 2, 0], [1, 2, 3, 2, 1]])
-    summary = describe(own_file(path=saved(tmp_path, toy(edge_index=edges)), labels_per_class=1,
-                                unseen=[2]))
+    summary = describe(
+        own_file(path=saved(tmp_path, toy(edge_index=edges)), labels_per_class=1, unseen=[2])
+    )
     graph = summary["graphs"]["source"]
-    assert (graph["nodes"], graph["edges"], graph["isolated"], graph["labelled"],
-            graph["classes"]) == (12, 3, 8, 10, 3)
-    assert summary["labels"] == {"0": {"source": 1, "target": 4}, "1": {"source": 1, "target": 3},
-                                 "unseen 2": {"source": 0, "target": 3}}
+    assert (
+        graph["nodes"],
+        graph["edges"],
+        graph["isolated"],
+        graph["labelled"],
+        graph["classes"],
+    ) == (12, 3, 8, 10, 3)
+    assert summary["labels"] == {
+        "0": {"source": 1, "target": 4},
+        "1": {"source": 1, "target": 3},
+        "unseen 2": {"source": 0, "target": 3},
+    }
     text = " ".join(summary["warnings"])
-    for part in ("8 of 12 nodes have no edge", "2 of 12 nodes have no label", "1 self-loops",
-                 "1 repeated", "only 0 % of edges join"):
+    for part in (
+        "8 of 12 nodes have no edge",
+        "2 of 12 nodes have no label",
+        "1 self-loops",
+        "1 repeated",
+        "only 0 % of edges join",
+    ):
         assert part in text
     show(summary)
     assert "unseen 2" in capsys.readouterr().out
@@ -397,8 +479,10 @@ def test_a_rare_class_keeps_a_node_to_train_on():
 def test_every_masked_set_once_before_any_twice(classes, masked):
     labels, sets = [10 * c for c in range(classes)], list(combinations(range(classes), masked))
     expected = sorted([10 * c for c in chosen] for chosen in sets)
-    turns = [[splits.choose_unseen(labels, masked, [], turn * len(sets) + i)
-              for i in range(len(sets))] for turn in range(2)]
+    turns = [
+        [splits.choose_unseen(labels, masked, [], turn * len(sets) + i) for i in range(len(sets))]
+        for turn in range(2)
+    ]
     assert all(sorted(turn) == expected for turn in turns)
     assert classes == 3 or (turns[0] != expected and turns[0] != turns[1])  # in random order
 
@@ -414,8 +498,13 @@ def six_classes(**masks) -> Data:
     nodes = torch.arange(60)
     parts = enumerate(("train_mask", "val_mask", "test_mask"))
     public = {part: nodes // 6 % 5 == i for i, part in parts}
-    return Data(x=torch.eye(60), edge_index=torch.stack([nodes, (nodes + 1) % 60]), y=nodes % 6,
-                cleaned={}, **(public | masks))
+    return Data(
+        x=torch.eye(60),
+        edge_index=torch.stack([nodes, (nodes + 1) % 60]),
+        y=nodes % 6,
+        cleaned={},
+        **(public | masks),
+    )
 
 
 @pytest.fixture
@@ -425,8 +514,9 @@ def loads_six_classes(monkeypatch):
 
 @pytest.mark.usefixtures("loads_six_classes")
 def test_all_nodes_of_masked_classes_are_tested_but_unscored_ones():
-    task = open_set(name="Cora", unseen=[0, 2, 5], labelled="public", unseen_nodes="all",
-                    unscored=[2])
+    task = open_set(
+        name="Cora", unseen=[0, 2, 5], labelled="public", unseen_nodes="all", unscored=[2]
+    )
     data, y = six_classes(), np.arange(60) % 6
     known = ~np.isin(y, [0, 2, 5])
     assert task.train.tolist() == np.flatnonzero(data.train_mask.numpy() & known).tolist()
@@ -448,8 +538,16 @@ def test_public_labels_keep_an_oracle():
 @pytest.mark.parametrize("seed", [0, 1])
 @pytest.mark.usefixtures("loads_six_classes")
 def test_balanced_validation_and_test(seed):
-    options = {"name": "Cora", "split_seed": seed, "unseen": [1, 3, 4], "unscored": [4],
-               "labels_per_class": 2, "unseen_nodes": "balanced", "num_val": 8, "num_test": 16}
+    options = {
+        "name": "Cora",
+        "split_seed": seed,
+        "unseen": [1, 3, 4],
+        "unscored": [4],
+        "labels_per_class": 2,
+        "unseen_nodes": "balanced",
+        "num_val": 8,
+        "num_test": 16,
+    }
     task = open_set(**options)
     y, unknown = task.target.y_true, task.target.y == 3
     for nodes, size in ((task.val, 8), (task.test, 16)):
@@ -465,10 +563,11 @@ def test_balanced_validation_and_test(seed):
 
 def test_protocol_options_are_checked(monkeypatch):
     for masks, options, key in (
-            ({}, {"unseen": [0, 1], "unscored": [2]}, "unscored"),
-            ({"train_mask": None}, {"labelled": "public"}, "labelled"),
-            ({}, {"labelled": "public", "split": "random"}, "labelled"),
-            ({}, {"unseen_nodes": "some"}, "unseen_nodes")):
+        ({}, {"unseen": [0, 1], "unscored": [2]}, "unscored"),
+        ({"train_mask": None}, {"labelled": "public"}, "labelled"),
+        ({}, {"labelled": "public", "split": "random"}, "labelled"),
+        ({}, {"unseen_nodes": "some"}, "unseen_nodes"),
+    ):
         data = six_classes(**{name: mask for name, mask in masks.items() if mask is not None})
         for name, mask in masks.items():
             if mask is None:
@@ -480,8 +579,14 @@ def test_protocol_options_are_checked(monkeypatch):
 
 @planetoid
 def test_label_leave_out_is_that_of_its_authors():
-    task = open_set(name="Cora", root=str(DATA), unseen=[0, 1, 2, 3], labelled="public",
-                    unseen_nodes="all", unscored=[3])
+    task = open_set(
+        name="Cora",
+        root=str(DATA),
+        unseen=[0, 1, 2, 3],
+        labelled="public",
+        unseen_nodes="all",
+        unscored=[3],
+    )
     assert task.num_known == 3 and len(task.train) == 60
     assert (task.target.y[task.test] == 3).sum() == 351 + 217 + 418
     assert (task.target.y[task.test] < 3).sum() == 316 and (task.target.y[task.val] < 3).all()
@@ -516,7 +621,8 @@ def test_weights_that_are_not_read_are_told(tmp_path):
     for more in ({}, {"edge_weight": torch.rand(graph.num_edges)}):
         torch.save(fields | more, tmp_path / "graph.pt")
         tasks.append(shifts.find("file")(**sizes))
-    told = [[text for text in describe(task)["warnings"] if "edge_weight" in text]
-            for task in tasks]
+    told = [
+        [text for text in describe(task)["warnings"] if "edge_weight" in text] for task in tasks
+    ]
     assert told == [[], ["not read: edge_weight; edge weights are not used"]]
     assert tasks[0].fingerprint() == tasks[1].fingerprint()

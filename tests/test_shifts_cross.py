@@ -1,4 +1,5 @@
 """Shift between graphs and localised training data: counts, what is hidden, seeds, errors."""
+
 from __future__ import annotations
 
 import io
@@ -23,13 +24,18 @@ from graphgym_srnc.data.describe import describe
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.shifts.localized import personalised_pagerank
 
-cross_graph, localized, synthetic = (shifts.find(name)
-                                     for name in ("cross_graph", "localized", "synthetic"))
+cross_graph, localized, synthetic = (
+    shifts.find(name) for name in ("cross_graph", "localized", "synthetic")
+)
 DATA = Path(os.environ.get("GRAPHGYM_SRNC_DATA") or Path(__file__).parents[2] / "shared" / "data")
-citation = pytest.mark.skipif(not (DATA / "citation" / "acmv9.mat").is_file(),
-                              reason=f"no citation networks in {DATA}")
-planetoid = pytest.mark.skipif(not (DATA / "planetoid" / "Cora" / "raw").is_dir(),
-                               reason=f"no Planetoid files in {DATA}")
+citation = pytest.mark.skipif(
+    not (DATA / "citation" / "acmv9.mat").is_file(), reason=f"no citation networks in {DATA}"
+)
+planetoid = pytest.mark.skipif(
+    not (DATA / "planetoid" / "Cora" / "raw").is_dir(), reason=f"no Planetoid files in {DATA}"
+)
+
+
 @pytest.fixture
 def home(tmp_path, monkeypatch) -> str:
     """A data folder with small networks, in a world without a network."""
@@ -62,14 +68,22 @@ def overlap(*parts: torch.Tensor) -> bool:
 
 
 @citation
-@pytest.mark.parametrize("name, nodes, edges, two, groups", [
-    ("acmv9", 9360, 15556, 581, [1916, 2872, 2550, 818, 1785]),
-    ("citationv1", 8935, 15098, 166, [2262, 2325, 2137, 704, 1673]),
-    ("dblpv7", 5484, 8117, 15, [1188, 1808, 1307, 332, 864])])
+@pytest.mark.parametrize(
+    "name, nodes, edges, two, groups",
+    [
+        ("acmv9", 9360, 15556, 581, [1916, 2872, 2550, 818, 1785]),
+        ("citationv1", 8935, 15098, 166, [2262, 2325, 2137, 704, 1673]),
+        ("dblpv7", 5484, 8117, 15, [1188, 1808, 1307, 332, 864]),
+    ],
+)
 def test_the_published_networks(name, nodes, edges, two, groups):
     data = _citation.load(name, str(DATA))
-    assert (data.num_nodes, data.num_edges // 2, data.num_features,
-            data.num_two) == (nodes, edges, 6775, two)
+    assert (data.num_nodes, data.num_edges // 2, data.num_features, data.num_two) == (
+        nodes,
+        edges,
+        6775,
+        two,
+    )
     assert is_undirected(data.edge_index) and not contains_self_loops(data.edge_index)
     assert data.x.unique().tolist() == [0.0, 1.0] and data.y.unique().tolist() == [0, 1, 2, 3, 4]
     assert all(count <= group for count, group in zip(data.y.bincount().tolist(), groups))
@@ -81,8 +95,12 @@ def test_the_published_networks(name, nodes, edges, two, groups):
 def test_the_published_task():
     task = cross_graph(root=str(DATA), source="DBLPv7", target="ACMv9", split_seed=1)
     assert task.name == "cross_graph/dblpv7-acmv9" and task.num_known == 5 and not task.open_set
-    assert (len(task.train), len(task.source_val), len(task.test),
-            len(task.pool)) == (4387, 1097, 9360, 9360)
+    assert (len(task.train), len(task.source_val), len(task.test), len(task.pool)) == (
+        4387,
+        1097,
+        9360,
+        9360,
+    )
     assert task.validation is task.source and torch.equal(task.val, task.source_val)
     assert task.info["nodes_with_two_labels"] == {"source": 15, "target": 581}
 
@@ -116,14 +134,20 @@ def test_close_set_without_target_labels(home):
     task = cross_graph(root=home, source="acmv9", target="dblpv7", split_seed=3)
     assert task.source is not task.target and not task.open_set and task.num_known == 5
     assert task.unknown is None
-    assert (len(task.train), len(task.source_val), len(task.test),
-            len(task.pool)) == (80, 20, 60, 60)
+    assert (len(task.train), len(task.source_val), len(task.test), len(task.pool)) == (
+        80,
+        20,
+        60,
+        60,
+    )
     assert task.validation is task.source and torch.equal(task.val, task.source_val)
     assert not overlap(task.train, task.val)
     assert task.info["nodes_with_two_labels"] == {"source": 1, "target": 1}
     assert task.info["unseen"] == []
-    assert task.info | {"source": "acmv9", "target": "dblpv7", "split_seed": 3,
-                        "two_labels": "first"} == task.info
+    assert (
+        task.info | {"source": "acmv9", "target": "dblpv7", "split_seed": 3, "two_labels": "first"}
+        == task.info
+    )
     assert describe(task)["splits"]["val"] == 20 and task.class_names == ()
 
 
@@ -179,8 +203,9 @@ def test_masked_classes(home):
     for graph in (task.source, task.target):
         assert torch.equal(graph.y == 3, torch.isin(graph.y_true, torch.tensor([1, 3])))
         assert [graph.y_true[graph.y == i].unique().tolist() for i in range(3)] == [[0], [2], [4]]
-    assert set(task.train.tolist()) == {v for v in full.train.tolist()
-                                        if full.source.y[v] not in (1, 3)}
+    assert set(task.train.tolist()) == {
+        v for v in full.train.tolist() if full.source.y[v] not in (1, 3)
+    }
     assert torch.equal(task.val, full.val) and 3 in task.source.y[task.val].tolist()
     assert task.source.num_edges == full.source.num_edges and len(task.test) == 80
     drawn = cross_graph(root=home, num_unseen=2, split_seed=1)
@@ -233,17 +258,25 @@ def test_which_node_is_unlabelled_does_not_depend_on_the_masked_classes(pair):
 
 
 def test_nothing_leaves_the_source_where_nothing_would_be_told(home):
-    few = [cross_graph(root=home, unseen=[1], labels_per_class=3, unlabelled_share=share)
-           for share in (0.0, 0.4)]
+    few = [
+        cross_graph(root=home, unseen=[1], labels_per_class=3, unlabelled_share=share)
+        for share in (0.0, 0.4)
+    ]
     assert equal(*few) and few[0].source.num_nodes == 100
     assert equal(*(cross_graph(root=home, unlabelled_share=share) for share in (0.0, 0.4)))
-    assert equal(*(cross_graph(root=home, unseen=[1], drop_nodes=True, unlabelled_share=share)
-                   for share in (0.0, 0.4)))
+    assert equal(
+        *(
+            cross_graph(root=home, unseen=[1], drop_nodes=True, unlabelled_share=share)
+            for share in (0.0, 0.4)
+        )
+    )
 
 
 def test_masked_nodes_dropped(home):
-    kept, task = (cross_graph(root=home, unseen=[1], drop_nodes=drop, unlabelled_share=0.0)
-                  for drop in (False, True))
+    kept, task = (
+        cross_graph(root=home, unseen=[1], drop_nodes=drop, unlabelled_share=0.0)
+        for drop in (False, True)
+    )
     known = (kept.source.y_true != 1).nonzero().view(-1)
     assert task.source.num_nodes == len(known) and torch.equal(task.source.x, kept.source.x[known])
     assert torch.equal(known[task.train], kept.train)
@@ -265,8 +298,9 @@ def test_oracle_is_the_target_alone(home):
     assert torch.equal(oracle.source.y, oracle.source.y_true)
 
 
-def graph(nodes: int = 40, classes: int = 3, features: int = 6,
-          seed: int = 0) -> dict[str, np.ndarray]:
+def graph(
+    nodes: int = 40, classes: int = 3, features: int = 6, seed: int = 0
+) -> dict[str, np.ndarray]:
     rng = np.random.RandomState(seed)
     x, edge_index = rng.random_sample((nodes, features)), rng.randint(nodes, size=(2, 4 * nodes))
     return {"x": x, "edge_index": edge_index, "y": np.arange(nodes) % classes}
@@ -287,16 +321,20 @@ def saved(file: Path, fields: dict[str, np.ndarray]) -> str:
 
 def test_own_files(tmp_path):
     a, b = graph(), graph(50, seed=1)
-    pairs = [(saved(tmp_path / f"a{kind}", a), saved(tmp_path / f"b{kind}", b))
-             for kind in (".pt", ".npz", "")]
-    tasks = [cross_graph(source=source, target=target, labels_per_class=4)
-             for source, target in pairs]
+    pairs = [
+        (saved(tmp_path / f"a{kind}", a), saved(tmp_path / f"b{kind}", b))
+        for kind in (".pt", ".npz", "")
+    ]
+    tasks = [
+        cross_graph(source=source, target=target, labels_per_class=4) for source, target in pairs
+    ]
     assert equal(tasks[0], tasks[1]) and equal(tasks[0].oracle, tasks[1].oracle)
     assert tasks[2].num_known == 3 and len(tasks[2].test) == 50
     assert "two_labels" not in tasks[0].info
     assert tasks[0].name == "cross_graph/a-b"
-    assert equal(tasks[0],
-                 cross_graph(source="a.pt", target="b.npz", root=str(tmp_path), labels_per_class=4))
+    assert equal(
+        tasks[0], cross_graph(source="a.pt", target="b.npz", root=str(tmp_path), labels_per_class=4)
+    )
 
 
 def test_words_for_labels_are_matched(tmp_path):
@@ -314,10 +352,14 @@ def test_words_for_labels_are_matched(tmp_path):
 
 
 def test_classes_that_only_one_graph_has(tmp_path):
-    few, many = saved(tmp_path / "few.pt",
-                      graph(classes=3)), saved(tmp_path / "many.pt", graph(classes=4, seed=1))
-    assert "open_set to True" in refused("cross_graph.target", cross_graph, source=few,
-                                      target=many).message
+    few, many = (
+        saved(tmp_path / "few.pt", graph(classes=3)),
+        saved(tmp_path / "many.pt", graph(classes=4, seed=1)),
+    )
+    assert (
+        "open_set to True"
+        in refused("cross_graph.target", cross_graph, source=few, target=many).message
+    )
     for options in ({"open_set": True}, {"unseen": [3]}):
         task = cross_graph(source=few, target=many, **options)
         assert task.open_set and task.num_known == 3 and task.info["unseen"] == [3]
@@ -329,8 +371,10 @@ def test_classes_that_only_one_graph_has(tmp_path):
 
 def test_refused_pairs(tmp_path, home):
     a = saved(tmp_path / "a.pt", graph())
-    assert "12" in refused("cross_graph.target", cross_graph, root=home, source="acmv9",
-                           target=a).message
+    assert (
+        "12"
+        in refused("cross_graph.target", cross_graph, root=home, source="acmv9", target=a).message
+    )
     refused("cross_graph.target", cross_graph, root=home, source="acmv9", target="ACMv9")
     refused("cross_graph.target", cross_graph, source=a, target="a.pt", root=str(tmp_path))
     assert "dblpv7" in refused("cross_graph.source", cross_graph, root=home, source="acmv8").message
@@ -341,27 +385,46 @@ def test_refused_pairs(tmp_path, home):
     refused("cross_graph.target bad.pt", cross_graph, source=a, target=str(tmp_path / "bad.pt"))
     bare = saved(tmp_path / "bare.npz", graph() | {"y": np.full(40, -1)})
     refused("cross_graph.target bare.npz: y", cross_graph, source=a, target=bare)
-    refused("cross_graph.source one.npz", cross_graph,
-            source=saved(tmp_path / "one.npz", {"x": np.ones((3, 6))}), target=a)
-    refused("cross_graph.source", cross_graph,
-            source=saved(tmp_path / "flat.npz", graph(classes=1)), target=a)
+    refused(
+        "cross_graph.source one.npz",
+        cross_graph,
+        source=saved(tmp_path / "one.npz", {"x": np.ones((3, 6))}),
+        target=a,
+    )
+    refused(
+        "cross_graph.source",
+        cross_graph,
+        source=saved(tmp_path / "flat.npz", graph(classes=1)),
+        target=a,
+    )
     words = graph()
     words["y"] = np.array(["bio", "law", "art"])[words["y"]]
     refused("cross_graph.target", cross_graph, source=a, target=saved(tmp_path / "words", words))
 
 
-@pytest.mark.parametrize("key, options", [
-    ("two_labels", {"two_labels": "both"}), ("val_share", {"val_share": 1.0}),
-    ("val_share", {"val_share": -0.1}),
-    ("val_share", {"val_share": 0.0}), ("val_share", {"val_share": 0.001}),
-    ("labels_per_class", {"labels_per_class": 0}),
-    ("labels_per_class", {"labels_per_class": 1000}),
-    ("unlabelled_share", {"unseen": [0], "unlabelled_share": 0.8}),
-    ("unlabelled_share", {"unlabelled_share": -0.1}), ("num_val", {"num_val": 80}),
-    ("num_val", {"num_val": -1}),
-    ("num_unseen", {"num_unseen": 4}), ("unseen", {"unseen": [7]}),
-    ("unseen", {"unseen": [0, 1, 2, 3]}),
-    ("drop_nodes", {"unseen": [0, 1, 2], "drop_nodes": True, "val_share": 0.01, "split_seed": 3})])
+@pytest.mark.parametrize(
+    "key, options",
+    [
+        ("two_labels", {"two_labels": "both"}),
+        ("val_share", {"val_share": 1.0}),
+        ("val_share", {"val_share": -0.1}),
+        ("val_share", {"val_share": 0.0}),
+        ("val_share", {"val_share": 0.001}),
+        ("labels_per_class", {"labels_per_class": 0}),
+        ("labels_per_class", {"labels_per_class": 1000}),
+        ("unlabelled_share", {"unseen": [0], "unlabelled_share": 0.8}),
+        ("unlabelled_share", {"unlabelled_share": -0.1}),
+        ("num_val", {"num_val": 80}),
+        ("num_val", {"num_val": -1}),
+        ("num_unseen", {"num_unseen": 4}),
+        ("unseen", {"unseen": [7]}),
+        ("unseen", {"unseen": [0, 1, 2, 3]}),
+        (
+            "drop_nodes",
+            {"unseen": [0, 1, 2], "drop_nodes": True, "val_share": 0.01, "split_seed": 3},
+        ),
+    ],
+)
 def test_refused_options(home, key, options):
     refused(f"cross_graph.{key}", cross_graph, root=home, **options)
 
@@ -369,10 +432,13 @@ def test_refused_options(home, key, options):
 def test_refused_networks(home):
     file, fields = Path(home) / "citation" / "acmv9.mat", written.citation_network("acmv9")
     refused("name", _citation.load, name="acmv8", root=home)
-    for field, wrong in (("attrb", fields["attrb"][:, 1:]), ("group", fields["group"][:, 1:]),
-                         ("network", fields["network"][1:]),
-                         ("group", np.array([["a"] * 5] * 100)),
-                         ("attrb", np.ones((99, written.WORDS)))):
+    for field, wrong in (
+        ("attrb", fields["attrb"][:, 1:]),
+        ("group", fields["group"][:, 1:]),
+        ("network", fields["network"][1:]),
+        ("group", np.array([["a"] * 5] * 100)),
+        ("attrb", np.ones((99, written.WORDS))),
+    ):
         scipy.io.savemat(file, fields | {field: wrong})
         refused(f"citation/acmv9.mat: {field}", _citation.load, name="acmv9", root=home)
     scipy.io.savemat(file, {key: fields[key] for key in ("network", "group")})
@@ -397,8 +463,9 @@ def test_download_is_kept_only_if_whole(home, monkeypatch):
     refused("citation/acmv9.mat", _citation.load, name="acmv9", root=home)
     assert not (folder / "acmv9.mat").exists()
     asked = []
-    monkeypatch.setattr(matlab, "urlopen", lambda url,
-                        timeout: asked.append(url) or io.BytesIO(content))
+    monkeypatch.setattr(
+        matlab, "urlopen", lambda url, timeout: asked.append(url) or io.BytesIO(content)
+    )
     assert torch.equal(_citation.load("acmv9", home).edge_index, before.edge_index)
     assert (folder / "acmv9.mat").read_bytes() == content and asked[0].startswith("https://")
     assert asked[0].endswith("/acmv9.mat")
@@ -411,13 +478,26 @@ def test_download_is_kept_only_if_whole(home, monkeypatch):
 def photo(tmp_path_factory) -> str:
     """A data folder with Amazon Photo's raw file, in it a small graph of four classes."""
     folder = tmp_path_factory.mktemp("data")
-    task = synthetic(num_nodes=900, num_classes=4, num_features=20, num_unseen=0, avg_degree=4.0,
-                     homophily=0.9, class_imbalance=1.0)
-    matrices = {"attr": sp.csr_matrix(task.source.x.numpy()),
-                "adj": sp.csr_matrix((np.ones(task.source.num_edges),
-                                      task.source.edge_index.numpy()), shape=(900, 900))}
-    arrays = {f"{key}_{part}": getattr(matrix, part) for key, matrix in matrices.items()
-              for part in ("data", "indices", "indptr", "shape")}
+    task = synthetic(
+        num_nodes=900,
+        num_classes=4,
+        num_features=20,
+        num_unseen=0,
+        avg_degree=4.0,
+        homophily=0.9,
+        class_imbalance=1.0,
+    )
+    matrices = {
+        "attr": sp.csr_matrix(task.source.x.numpy()),
+        "adj": sp.csr_matrix(
+            (np.ones(task.source.num_edges), task.source.edge_index.numpy()), shape=(900, 900)
+        ),
+    }
+    arrays = {
+        f"{key}_{part}": getattr(matrix, part)
+        for key, matrix in matrices.items()
+        for part in ("data", "indices", "indptr", "shape")
+    }
     raw = folder / "amazon" / "Photo" / "raw"
     raw.mkdir(parents=True)
     np.savez(raw / "amazon_electronics_photo.npz", labels=task.source.y_true.numpy(), **arrays)
@@ -426,10 +506,13 @@ def photo(tmp_path_factory) -> str:
 
 def near(graph: Data, nodes: torch.Tensor) -> float:
     """Mean distance in edges between training nodes of the same class."""
-    adjacency = sp.csr_matrix((np.ones(graph.num_edges), graph.edge_index.numpy()),
-                              shape=(graph.num_nodes,) * 2)
-    distance = np.minimum(shortest_path(adjacency, unweighted=True,
-                                        indices=nodes.numpy())[:, nodes.numpy()], graph.num_nodes)
+    adjacency = sp.csr_matrix(
+        (np.ones(graph.num_edges), graph.edge_index.numpy()), shape=(graph.num_nodes,) * 2
+    )
+    distance = np.minimum(
+        shortest_path(adjacency, unweighted=True, indices=nodes.numpy())[:, nodes.numpy()],
+        graph.num_nodes,
+    )
     y = graph.y_true[nodes].numpy()
     pairs = (y[:, None] == y) & ~np.eye(len(y), dtype=bool)
     return float(distance[pairs].mean())
@@ -445,8 +528,9 @@ def test_pagerank_is_the_solution_of_its_equation(restart):
     adjacency[tuple(edges.numpy())] = 1
     walk = adjacency / np.maximum(adjacency.sum(1, keepdims=True), 1)
     seeds = torch.tensor([3, 0, 7])
-    wanted = restart * np.linalg.solve((np.eye(60) - (1 - restart) * walk).T,
-                                       np.eye(60)[:, seeds]).T
+    wanted = (
+        restart * np.linalg.solve((np.eye(60) - (1 - restart) * walk).T, np.eye(60)[:, seeds]).T
+    )
     found = personalised_pagerank(edges, 60, seeds, restart)
     assert found.shape == (3, 60) and np.allclose(found, wanted, atol=1e-7)
     assert found[:2].sum(1) == pytest.approx([1, 1]) and (found[2] > 0).nonzero()[0].tolist() == [7]
@@ -459,22 +543,31 @@ def test_pagerank_orders_far_nodes():
 
 
 def test_training_nodes_lie_near_each_other(photo):
-    options = {"name": "Photo", "root": photo, "labels_per_class": 10, "num_val": 50,
-               "num_test": 200}
+    options = {
+        "name": "Photo",
+        "root": photo,
+        "labels_per_class": 10,
+        "num_val": 50,
+        "num_test": 200,
+    }
     for seed in range(3):
         task = localized(split_seed=seed, **options)
         assert near(task.source, task.train) < 0.8 * near(task.source, task.oracle.train)
         assert set(task.info["seeds"]) <= set(task.train.tolist())
-    wide, narrow = (near(task.source, task.train)
-                    for task in (localized(restart=a, **options) for a in (0.01, 0.9)))
+    wide, narrow = (
+        near(task.source, task.train)
+        for task in (localized(restart=a, **options) for a in (0.01, 0.9))
+    )
     assert narrow <= wide
 
 
 def test_training_nodes_are_the_largest_in_pagerank(photo):
-    task = localized(name="Photo", root=photo, labels_per_class=10, num_val=50, num_test=200,
-                     restart=0.2)
-    share = personalised_pagerank(task.source.edge_index, 900, torch.tensor(task.info["seeds"]),
-                                  0.2)
+    task = localized(
+        name="Photo", root=photo, labels_per_class=10, num_val=50, num_test=200, restart=0.2
+    )
+    share = personalised_pagerank(
+        task.source.edge_index, 900, torch.tensor(task.info["seeds"]), 0.2
+    )
     for c, own in enumerate(share):
         chosen = task.train[task.source.y[task.train] == c]
         of_class = (task.source.y == c).nonzero().view(-1)
@@ -498,8 +591,13 @@ def test_localized_counts(photo):
 
 
 def test_localized_with_masked_classes(photo):
-    options = {"name": "Photo", "root": photo, "labels_per_class": 10, "num_val": 50,
-               "num_test": 200}
+    options = {
+        "name": "Photo",
+        "root": photo,
+        "labels_per_class": 10,
+        "num_val": 50,
+        "num_test": 200,
+    }
     task, full = localized(unseen=[2], **options), localized(**options)
     assert task.open_set and task.num_known == 3 and task.info["unseen"] == [2]
     assert len(task.train) == 30
@@ -524,17 +622,30 @@ def test_localized_seed_decides_alone(photo):
 def test_classes_out_of_reach_are_filled_up(tmp_path):
     """A class is a path of 40 nodes and 20 pairs: what a seed in a pair does not reach is drawn."""
     path = np.stack([np.arange(39), np.arange(1, 40)])
-    edges = np.concatenate([np.concatenate([path, np.arange(40, 80).reshape(20, 2).T], 1) + start
-                            for start in (0, 80)], 1)
+    edges = np.concatenate(
+        [
+            np.concatenate([path, np.arange(40, 80).reshape(20, 2).T], 1) + start
+            for start in (0, 80)
+        ],
+        1,
+    )
     adjacency = sp.csr_matrix((np.ones(edges.shape[1]), edges), shape=(160, 160))
     matrices = {"attr": sp.identity(160, format="csr"), "adj": adjacency}
-    arrays = {f"{key}_{part}": getattr(matrix, part) for key, matrix in matrices.items()
-              for part in ("data", "indices", "indptr", "shape")}
+    arrays = {
+        f"{key}_{part}": getattr(matrix, part)
+        for key, matrix in matrices.items()
+        for part in ("data", "indices", "indptr", "shape")
+    }
     raw = tmp_path / "amazon" / "Computers" / "raw"
     raw.mkdir(parents=True)
     np.savez(raw / "amazon_electronics_computers.npz", labels=np.arange(160) // 80, **arrays)
-    options = {"name": "Computers", "root": str(tmp_path), "labels_per_class": 10, "num_val": 20,
-               "num_test": 40}
+    options = {
+        "name": "Computers",
+        "root": str(tmp_path),
+        "labels_per_class": 10,
+        "num_val": 20,
+        "num_test": 40,
+    }
     filled = {seed: localized(split_seed=seed, **options) for seed in range(8)}
     for task in filled.values():
         assert task.source.y[task.train].bincount().tolist() == [10, 10]
@@ -546,20 +657,32 @@ def test_classes_out_of_reach_are_filled_up(tmp_path):
 @pytest.mark.parametrize("name, classes", [("Cora", 7), ("PubMed", 3)])
 def test_localized_planetoid(name, classes):
     task = localized(name=name, root=str(DATA), split_seed=2)
-    assert (len(task.train), len(task.val), len(task.test),
-            len(task.class_names)) == (20 * classes, 500, 1000, classes)
+    assert (len(task.train), len(task.val), len(task.test), len(task.class_names)) == (
+        20 * classes,
+        500,
+        1000,
+        classes,
+    )
     assert not overlap(torch.cat([task.train, task.oracle.train]).unique(), task.val, task.test)
     assert task.info["split"] == "public"
     assert near(task.source, task.train) < near(task.source, task.oracle.train)
 
 
-@pytest.mark.parametrize("key, options", [
-    ("restart", {"restart": 0.0}), ("restart", {"restart": 1.0}),
-    ("labels_per_class", {"labels_per_class": 0}),
-    ("labels_per_class", {"labels_per_class": 500}), ("split", {"split": "mine"}),
-    ("split", {"split": "public"}),
-    ("num_val", {"num_val": 0}), ("num_test", {"num_test": 0}), ("num_unseen", {"num_unseen": 3}),
-    ("unseen", {"unseen": [9]})])
+@pytest.mark.parametrize(
+    "key, options",
+    [
+        ("restart", {"restart": 0.0}),
+        ("restart", {"restart": 1.0}),
+        ("labels_per_class", {"labels_per_class": 0}),
+        ("labels_per_class", {"labels_per_class": 500}),
+        ("split", {"split": "mine"}),
+        ("split", {"split": "public"}),
+        ("num_val", {"num_val": 0}),
+        ("num_test", {"num_test": 0}),
+        ("num_unseen", {"num_unseen": 3}),
+        ("unseen", {"unseen": [9]}),
+    ],
+)
 def test_localized_refuses(photo, key, options):
     refused(f"localized.{key}", localized, **{"name": "Photo", "root": photo} | options)
 

@@ -1,4 +1,5 @@
 """Open-set cross-network classification: its files, what is deleted, hidden and refused."""
+
 from __future__ import annotations
 
 import io
@@ -22,8 +23,11 @@ from graphgym_srnc.train import trainer
 
 build = shifts.find("ocnnc")
 DATA = Path(os.environ.get("GRAPHGYM_SRNC_DATA") or Path(__file__).parents[2] / "shared" / "data")
-published = pytest.mark.skipif(not (DATA / "ocnnc" / "acm-v8.mat").is_file(),
-                               reason=f"no networks of the benchmark in {DATA}")
+published = pytest.mark.skipif(
+    not (DATA / "ocnnc" / "acm-v8.mat").is_file(), reason=f"no networks of the benchmark in {DATA}"
+)
+
+
 @pytest.fixture
 def home(tmp_path, monkeypatch) -> str:
     """A data folder with small networks, in a world without a network."""
@@ -43,9 +47,14 @@ def refused(key: str, function, **options) -> InputError:
 
 
 @published
-@pytest.mark.parametrize("name, nodes, edges, unknown", [
-    ("citation-v1", 9737, 14054, 3586), ("dblp-v4", 8653, 12967, 3612),
-    ("acm-v8", 8806, 17661, 3012)])
+@pytest.mark.parametrize(
+    "name, nodes, edges, unknown",
+    [
+        ("citation-v1", 9737, 14054, 3586),
+        ("dblp-v4", 8653, 12967, 3612),
+        ("acm-v8", 8806, 17661, 3012),
+    ],
+)
 def test_the_published_networks(name, nodes, edges, unknown):
     data = ocnnc.load(name, str(DATA))
     assert (data.num_nodes, data.num_edges // 2, data.num_features) == (nodes, edges, 7786)
@@ -115,8 +124,14 @@ def test_sets_that_overlap_are_refused_unless_they_are_one(home):
     task = build(root=home)
     fields = {name: getattr(task, name) for name in ("source", "target", "train", "test", "pool")}
     with pytest.raises(InputError):
-        ShiftTask("copy", val=task.train.clone(), val_graph=task.source, num_known=5, open_set=True,
-                  **fields)
+        ShiftTask(
+            "copy",
+            val=task.train.clone(),
+            val_graph=task.source,
+            num_known=5,
+            open_set=True,
+            **fields,
+        )
 
 
 def test_the_cut_without_unknown_validation_nodes(home):
@@ -126,10 +141,16 @@ def test_the_cut_without_unknown_validation_nodes(home):
     assert float((sure >= method.threshold).float().mean()) == pytest.approx(0.95)
 
 
-@pytest.mark.parametrize("key, options", [
-    ("source", {"source": "acmv9"}), ("target", {"target": ""}),
-    ("target", {"source": "acm-v8", "target": "ACM-v8"}), ("val_share", {"val_share": 1.0}),
-    ("val_share", {"val_share": 0.001})])
+@pytest.mark.parametrize(
+    "key, options",
+    [
+        ("source", {"source": "acmv9"}),
+        ("target", {"target": ""}),
+        ("target", {"source": "acm-v8", "target": "ACM-v8"}),
+        ("val_share", {"val_share": 1.0}),
+        ("val_share", {"val_share": 0.001}),
+    ],
+)
 def test_refused_options(home, key, options):
     refused(f"ocnnc.{key}", build, root=home, **options)
 
@@ -137,10 +158,14 @@ def test_refused_options(home, key, options):
 def test_refused_files(home):
     file, fields = Path(home) / "ocnnc" / "acm-v8.mat", written.ocnnc_network("acm-v8")
     refused("name", ocnnc.load, name="acmv9", root=home)
-    for field, wrong in (("features", fields["features"][:, 1:]), ("labels", fields["labels"].T),
-                         ("labels", fields["labels"] + 1), ("labels", fields["labels"] + 0.5),
-                         ("adjacency_matrix", fields["adjacency_matrix"][1:]),
-                         ("labels", np.array([["a"] * 81]))):
+    for field, wrong in (
+        ("features", fields["features"][:, 1:]),
+        ("labels", fields["labels"].T),
+        ("labels", fields["labels"] + 1),
+        ("labels", fields["labels"] + 0.5),
+        ("adjacency_matrix", fields["adjacency_matrix"][1:]),
+        ("labels", np.array([["a"] * 81])),
+    ):
         scipy.io.savemat(file, fields | {field: wrong})
         refused(f"ocnnc/acm-v8.mat: {field}", ocnnc.load, name="acm-v8", root=home)
     for content in (b"", b"<html>not found</html>", file.read_bytes()[:300]):
@@ -159,7 +184,8 @@ def test_download(home, monkeypatch):
     refused("ocnnc/acm-v8.mat", ocnnc.load, name="acm-v8", root=home)
     assert not file.exists()
     asked = []
-    monkeypatch.setattr(matlab, "urlopen",
-                        lambda url, timeout: asked.append(url) or io.BytesIO(content))
+    monkeypatch.setattr(
+        matlab, "urlopen", lambda url, timeout: asked.append(url) or io.BytesIO(content)
+    )
     assert torch.equal(ocnnc.load("acm-v8", home).edge_index, before.edge_index)
     assert asked == [f"{ocnnc.URL}acm-v8.mat"] and file.read_bytes() == content

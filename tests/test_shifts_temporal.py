@@ -1,4 +1,5 @@
 """Shift over time: labels, graphs inside graphs, and the graph on the years of ogbn-arxiv."""
+
 from __future__ import annotations
 
 import os
@@ -50,18 +51,24 @@ def arxiv(tmp_path, monkeypatch):
     datasets.load.cache_clear()
 
 
-@pytest.mark.parametrize("split, period",
-                         [(split, period + 1) for split in BOUNDS
-                          for period in range(len(BOUNDS[split]) - 2)])
+@pytest.mark.parametrize(
+    "split, period",
+    [(split, period + 1) for split in BOUNDS for period in range(len(BOUNDS[split]) - 2)],
+)
 def test_bounds(split, period):
     task = temporal(**SMALL, split=split, period=period)
     source_end, val_end, *ends = BOUNDS[split]
-    begin, end = [val_end, *ends][period - 1:period + 1]
+    begin, end = [val_end, *ends][period - 1 : period + 1]
     source, validation, target = task.source, task.validation, task.target
-    assert [int(graph.node_year.max())
-            for graph in (source, validation, target)] == [source_end, val_end, end]
-    for graph, nodes, years in ((validation, task.val, (source_end, val_end)),
-                                (target, task.test, (begin, end))):
+    assert [int(graph.node_year.max()) for graph in (source, validation, target)] == [
+        source_end,
+        val_end,
+        end,
+    ]
+    for graph, nodes, years in (
+        (validation, task.val, (source_end, val_end)),
+        (target, task.test, (begin, end)),
+    ):
         inside = (graph.node_year > years[0]) & (graph.node_year <= years[1])
         assert torch.equal(nodes, inside.nonzero().view(-1))
     assert torch.equal(task.pool, (target.node_year > source_end).nonzero().view(-1))
@@ -126,8 +133,9 @@ def test_masked_classes_stay_in_the_graphs_without_a_label():
     assert task.open_set and task.num_known == 38 and task.info["unseen"] == [16, 28]
     assert task.class_names[16] == "cs.GR" and len(task.class_names) == 38
     for graph in task.graphs().values():
-        assert torch.equal(graph.y == task.unknown,
-                           torch.isin(graph.y_true, torch.tensor([16, 28])))
+        assert torch.equal(
+            graph.y == task.unknown, torch.isin(graph.y_true, torch.tensor([16, 28]))
+        )
         assert (graph.y == task.unknown).any()
     labelled = torch.cat([task.train, task.source_val])
     assert torch.equal(labelled.sort().values, (task.source.y < 38).nonzero().view(-1))
@@ -164,8 +172,10 @@ def test_scale_keeps_years_and_classes():
     assert (per_year[0][late] == np.round(share * per_year[1][late])).all()
     assert abs(len(year) - share * len(every)) < 80
     assert (np.bincount(label[year <= 2010], minlength=40) >= 2).all()
-    shares = [np.bincount(labels[years > 2014], minlength=40) / (years > 2014).sum()
-              for years, labels in ((year, label), arxiv_histogram.papers())]
+    shares = [
+        np.bincount(labels[years > 2014], minlength=40) / (years > 2014).sum()
+        for years, labels in ((year, label), arxiv_histogram.papers())
+    ]
     assert np.abs(shares[0] - shares[1]).max() < 0.01
     task = temporal(name="arxiv_like", scale=0.001)
     assert task.num_known == 40 and (task.source.y.bincount() >= 2).all()
@@ -183,8 +193,9 @@ def test_the_whole_histogram_is_that_of_the_paper():
 
 @pytest.mark.skipif(not RAW.is_dir(), reason=f"no files of ogbn-arxiv in {RAW}")
 def test_the_histogram_is_that_of_the_files():
-    year, label = (np.loadtxt(RAW / f"{name}.csv.gz", dtype=np.int64)
-                   for name in ("node_year", "node-label"))
+    year, label = (
+        np.loadtxt(RAW / f"{name}.csv.gz", dtype=np.int64) for name in ("node_year", "node-label")
+    )
     ordered = np.lexsort((year, label))
     for real, public in zip((year, label), arxiv_histogram.papers()):
         assert (real[ordered] == public).all()
@@ -213,9 +224,14 @@ def test_papers_cite_earlier_ones_of_their_own_kind():
 def test_topics_appear_over_the_years():
     graph = papers(0.1)
     old = graph.topic[graph.node_year <= 2010].unique()
-    new = [float((~torch.isin(graph.topic[(graph.node_year > a) & (graph.node_year <= b)],
-                              old)).float().mean())
-           for a, b in ((2010, 2014), (2014, 2016), (2016, 2018), (2018, 2020))]
+    new = [
+        float(
+            (~torch.isin(graph.topic[(graph.node_year > a) & (graph.node_year <= b)], old))
+            .float()
+            .mean()
+        )
+        for a, b in ((2010, 2014), (2014, 2016), (2016, 2018), (2018, 2020))
+    ]
     assert new == sorted(new) and new[0] < 0.25 < new[-1]
     topic, papers_of = np.unique(graph.topic.numpy(), return_counts=True)
     assert 100 <= len(topic) <= 110 and papers_of.min() >= 1
@@ -223,8 +239,9 @@ def test_topics_appear_over_the_years():
 
 def test_a_share_of_papers_is_about_another_class_of_the_field():
     graph = papers(0.1)
-    topic_class = torch.stack([torch.bincount(graph.y[graph.topic == t], minlength=40).argmax()
-                               for t in range(110)])
+    topic_class = torch.stack(
+        [torch.bincount(graph.y[graph.topic == t], minlength=40).argmax() for t in range(110)]
+    )
     elsewhere = topic_class[graph.topic] != graph.y
     assert float(elsewhere.float().mean()) == pytest.approx(0.25, abs=0.05)
     assert float((topic_class[papers(0.1, borrowed=0.0).topic] != graph.y).float().mean()) < 0.05
@@ -242,14 +259,19 @@ def test_real_files_keep_their_years(arxiv, monkeypatch):
     papers = {2005: 30, 2012: 20, 2013: 10, 2015: 12, 2016: 8, 2018: 15, 2020: 5}
     root = arxiv([year for year, count in papers.items() for _ in range(count)])
     task = temporal(name="ogbn-arxiv", root=root, split="eerm")
-    assert (task.source.num_nodes, len(task.val), len(task.test),
-            task.target.num_nodes) == (30, 30, 20, 80)
+    assert (task.source.num_nodes, len(task.val), len(task.test), task.target.num_nodes) == (
+        30,
+        30,
+        20,
+        80,
+    )
     assert task.num_known == 3 and task.class_names == () and task.info["cleaned"]["one_way"] == 100
     assert task.source.num_edges == 2 * 29
     datasets.load.cache_clear()
     monkeypatch.setattr(pyg, "read", lambda *args: pytest.fail("parsed twice"))
-    assert temporal(name="OGB/ogbn-arxiv", root=root,
-                    split="eerm").fingerprint() == task.fingerprint()
+    assert (
+        temporal(name="OGB/ogbn-arxiv", root=root, split="eerm").fingerprint() == task.fingerprint()
+    )
     assert len(temporal(name="ogbn-arxiv", root=root, split="ogb").test) == 5
     with pytest.raises(InputError, match=r"name.*\(30, 30, 20, 15, 5\).*12974.*2005: 30, 2012: 20"):
         temporal(name="ogbn-arxiv", root=root)
@@ -267,28 +289,39 @@ def test_a_class_without_a_source_node_has_to_be_masked(arxiv):
     assert task.num_known == 4 and (task.target.y[task.test] == 4).any()
 
 
-@pytest.mark.parametrize("years, part",
-                         [([2005] * 20 + [2016] * 20, "validation node of 2012-2014"),
-                                         ([2005] * 20 + [2013] * 20, "test node of 2015-2016")])
+@pytest.mark.parametrize(
+    "years, part",
+    [
+        ([2005] * 20 + [2016] * 20, "validation node of 2012-2014"),
+        ([2005] * 20 + [2013] * 20, "test node of 2015-2016"),
+    ],
+)
 def test_a_period_without_papers(arxiv, years, part):
     with pytest.raises(InputError, match=f"name.*{part}.*2005: 20"):
         temporal(name="ogbn-arxiv", root=arxiv(years), split="eerm")
 
 
-@pytest.mark.parametrize("options, words", [
-    ({"split": "gnnsafe"}, "temporal.split.*srnc, eerm, ogb"),
-    ({"period": 0}, "temporal.period"),
-    ({"period": 4}, r"temporal.period.*1 \(2015-2016\), 2 \(2017-2018\), 3 \(2019-2020\)"),
-    ({"period": 2, "split": "ogb"}, r"temporal.period.*1 \(2019-2020\)"),
-    ({"scale": 0.0}, "temporal.scale"), ({"scale": 1.5}, "temporal.scale"),
-    ({"source_val_share": 1.0}, "temporal.source_val_share"),
-    ({"source_val_share": -0.1}, "temporal.source_val_share"),
-    ({"num_unseen": 39}, "temporal.num_unseen"), ({"num_unseen": -1}, "temporal.num_unseen"),
-    ({"unseen": [40]}, "temporal.unseen"), ({"unseen": [1, 1]}, "temporal.unseen"),
-    ({"split_seed": -1}, "split_seed"), ({"name": ""}, "name.*ogbn-arxiv or arxiv_like"),
-    ({"name": "Cora"}, "name.*ogbn-arxiv or arxiv_like"),
-    ({"name": "ogbn-products"}, "name.*ogbn-arxiv or arxiv_like"),
-])
+@pytest.mark.parametrize(
+    "options, words",
+    [
+        ({"split": "gnnsafe"}, "temporal.split.*srnc, eerm, ogb"),
+        ({"period": 0}, "temporal.period"),
+        ({"period": 4}, r"temporal.period.*1 \(2015-2016\), 2 \(2017-2018\), 3 \(2019-2020\)"),
+        ({"period": 2, "split": "ogb"}, r"temporal.period.*1 \(2019-2020\)"),
+        ({"scale": 0.0}, "temporal.scale"),
+        ({"scale": 1.5}, "temporal.scale"),
+        ({"source_val_share": 1.0}, "temporal.source_val_share"),
+        ({"source_val_share": -0.1}, "temporal.source_val_share"),
+        ({"num_unseen": 39}, "temporal.num_unseen"),
+        ({"num_unseen": -1}, "temporal.num_unseen"),
+        ({"unseen": [40]}, "temporal.unseen"),
+        ({"unseen": [1, 1]}, "temporal.unseen"),
+        ({"split_seed": -1}, "split_seed"),
+        ({"name": ""}, "name.*ogbn-arxiv or arxiv_like"),
+        ({"name": "Cora"}, "name.*ogbn-arxiv or arxiv_like"),
+        ({"name": "ogbn-products"}, "name.*ogbn-arxiv or arxiv_like"),
+    ],
+)
 def test_bad_options(options, words):
     with pytest.raises(InputError, match=words):
         temporal(**{**SMALL, **options})
@@ -306,14 +339,16 @@ def test_missing_files_say_what_to_put_where(tmp_path, monkeypatch):
     assert str(error.value) == (
         "name: ogbn-arxiv could not be downloaded (OSError). Connect to a network, or unpack "
         "http://snap.stanford.edu/ogb/data/nodeproppred/arxiv.zip and copy its folders raw and "
-        f"split into {place}.")
+        f"split into {place}."
+    )
     assert not (tmp_path / "empty").exists()
 
 
 def test_the_benchmark_at_full_size_writes_files_that_are_read(tmp_path, monkeypatch, benchmark_of):
     drawn = arxiv_like.years_and_labels
-    monkeypatch.setattr(arxiv_like, "years_and_labels",
-                        lambda share, *rest: drawn(0.01 * share, *rest))
+    monkeypatch.setattr(
+        arxiv_like, "years_and_labels", lambda share, *rest: drawn(0.01 * share, *rest)
+    )
     monkeypatch.setenv("GRAPHGYM_SRNC_CACHE", str(tmp_path / "cache"))
     benchmark_of("arxiv").write(tmp_path)
     datasets.load.cache_clear()

@@ -1,4 +1,5 @@
 """The cluster GNN and SRNC do what their definitions say."""
+
 from __future__ import annotations
 
 import networkx as nx
@@ -135,8 +136,14 @@ def test_source_regularizer_pulls_clusters_to_classes(mode, pretrain):
     task, right = toy(mode, homophily=0.55, signal=0.5), {}
     for regularized in (True, False):
         method = started(
-            task, source_regularizer=regularized, cluster_init="modularity", hidden=32,
-            num_clusters=4, source_batch=0, cluster_steps=60)
+            task,
+            source_regularizer=regularized,
+            cluster_init="modularity",
+            hidden=32,
+            num_clusters=4,
+            source_batch=0,
+            cluster_steps=60,
+        )
         method.episode()
         decided = method.cluster_posterior(method.clusters.source)[task.train].argmax(1)
         right[regularized] = float((decided == task.source.y[task.train]).float().mean())
@@ -155,10 +162,21 @@ def check_run(method: SRNC, mode: str) -> trainer.RunRecord:
 
 
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("options", [
-    {"pseudo_labels": "classifier"}, {"cluster_init": "modularity"}, {"cluster_init": "source"},
-    {"alpha": 1.0}, {"smoothing": 2}, {"source_regularizer": False}, {"source_batch": 0},
-    {"collapse": 0.0}, {"pretrain_steps": 1, "cluster_steps": 0}], ids=str)
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"pseudo_labels": "classifier"},
+        {"cluster_init": "modularity"},
+        {"cluster_init": "source"},
+        {"alpha": 1.0},
+        {"smoothing": 2},
+        {"source_regularizer": False},
+        {"source_batch": 0},
+        {"collapse": 0.0},
+        {"pretrain_steps": 1, "cluster_steps": 0},
+    ],
+    ids=str,
+)
 def test_every_option_runs(options, mode):
     assert len(check_run(make("srnc", **options), mode).history) == 3
 
@@ -169,8 +187,14 @@ def test_terms_follow_the_options():
         return record.history[1].losses.keys()
 
     faithful = terms()
-    assert {"cluster_target", "cluster_source", "classifier_source", "classifier_target",
-            "alignment_cost", "bound"} <= faithful
+    assert {
+        "cluster_target",
+        "cluster_source",
+        "classifier_source",
+        "classifier_target",
+        "alignment_cost",
+        "bound",
+    } <= faithful
     assert terms(alpha=1.0) - faithful == {"classifier_unlabelled"}
     assert faithful - terms(source_regularizer=False) == {"cluster_source"}
     without = terms(pseudo_labels="classifier")
@@ -184,8 +208,9 @@ def test_first_episode_alone_is_an_ablation():
     assert [episode.losses for episode in first.history] == first_two
 
 
-@pytest.mark.parametrize("num_clusters, mode, classes, expected", [
-    (9, "open_set", 3, 9), (9, "close_set", 3, 3)])
+@pytest.mark.parametrize(
+    "num_clusters, mode, classes, expected", [(9, "open_set", 3, 9), (9, "close_set", 3, 3)]
+)
 def test_number_of_clusters(num_clusters, mode, classes, expected):
     task = toy(mode, num_classes=classes)
     method = started(task, num_clusters=num_clusters)
@@ -270,8 +295,9 @@ def test_validation_does_not_move_the_cut():
     label = scores[task.val, :2].argmax(1)
     label[method.confidence(scores[task.val]).argmin()] = 2
     method.calibrate(scores[task.val], label, scores)
-    before, after = ((decided[task.val] == 2).sum()
-                     for decided in (scores.argmax(1), method.decide(scores)))
+    before, after = (
+        (decided[task.val] == 2).sum() for decided in (scores.argmax(1), method.decide(scores))
+    )
     assert before == after > 0
 
 
@@ -284,8 +310,13 @@ def test_before_episode_one_nothing_is_unknown():
 @pytest.mark.parametrize("mode", MODES)
 def test_collapse_is_told(mode, pretrain):
     pretrain(40)
-    changes = {"collapse": 0.0, "source_regularizer": False, "cluster_lr": 0.1,
-               "cluster_init": "modularity", "resolution": 0.01}
+    changes = {
+        "collapse": 0.0,
+        "source_regularizer": False,
+        "cluster_lr": 0.1,
+        "cluster_init": "modularity",
+        "resolution": 0.01,
+    }
     method = make("srnc", **changes)
     record = trainer.fit(method, toy(mode))
     assert method.collapsed
@@ -301,16 +332,39 @@ def test_no_false_alarm(pretrain):
     assert trainer.fit(method, toy(**EASY)).warnings == [] and not method.collapsed
 
 
-@pytest.mark.parametrize("key, value", [
-    ("srnc.pseudo_labels", "x"), ("srnc.cluster_init", "x"), ("srnc.rounds", 0),
-    ("srnc.pretrain_steps", 0), ("srnc.steps", 0), ("srnc.num_clusters", 0),
-    ("srnc.cluster_steps", -1), ("srnc.source_batch", -1), ("srnc.alpha", -0.1),
-    ("srnc.collapse", -1.0), ("srnc.smoothing", -1), ("srnc.unknown_share", 1.0),
-    ("srnc.cluster_lr", 0.0), ("srnc.resolution", 0.0), ("srnc_plus.rounds", 0),
-    ("srnc_plus.spare", 0), ("srnc_plus.missing", -1.0), ("srnc_plus.sure", 1.1),
-    ("srnc_plus.doubt", -1.0), ("srnc_plus.resolution", 0.0), ("erm.steps", 0),
-    ("iid.steps", 0), ("pgl.steps", 0), ("pgl.enlarging", 0.0), ("pgl.enlarging", 1.5),
-    ("pgl.confident", -0.1), ("pgl.confident", 1.1), ("pgl.unknown_loss", "x")])
+@pytest.mark.parametrize(
+    "key, value",
+    [
+        ("srnc.pseudo_labels", "x"),
+        ("srnc.cluster_init", "x"),
+        ("srnc.rounds", 0),
+        ("srnc.pretrain_steps", 0),
+        ("srnc.steps", 0),
+        ("srnc.num_clusters", 0),
+        ("srnc.cluster_steps", -1),
+        ("srnc.source_batch", -1),
+        ("srnc.alpha", -0.1),
+        ("srnc.collapse", -1.0),
+        ("srnc.smoothing", -1),
+        ("srnc.unknown_share", 1.0),
+        ("srnc.cluster_lr", 0.0),
+        ("srnc.resolution", 0.0),
+        ("srnc_plus.rounds", 0),
+        ("srnc_plus.spare", 0),
+        ("srnc_plus.missing", -1.0),
+        ("srnc_plus.sure", 1.1),
+        ("srnc_plus.doubt", -1.0),
+        ("srnc_plus.resolution", 0.0),
+        ("erm.steps", 0),
+        ("iid.steps", 0),
+        ("pgl.steps", 0),
+        ("pgl.enlarging", 0.0),
+        ("pgl.enlarging", 1.5),
+        ("pgl.confident", -0.1),
+        ("pgl.confident", 1.1),
+        ("pgl.unknown_loss", "x"),
+    ],
+)
 def test_bad_option_values(key, value):
     name, option = key.split(".")
     with pytest.raises(InputError) as error:

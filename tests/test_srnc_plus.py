@@ -1,4 +1,5 @@
 """SRNC+: log-odds, missing labels, weights and cuts against oracles."""
+
 from __future__ import annotations
 
 import copy
@@ -32,20 +33,31 @@ def make(**options) -> SRNCPlus:
 
 def own(seed: int = 0):
     """One graph, one of its five classes masked."""
-    return synthetic.build(num_nodes=500, num_classes=5, num_unseen=1, num_features=80,
-                           avg_degree=12.0, homophily=0.9, signal=0.5, class_imbalance=1.0,
-                           split_seed=seed, num_val=60, num_test=200)
+    return synthetic.build(
+        num_nodes=500,
+        num_classes=5,
+        num_unseen=1,
+        num_features=80,
+        avg_degree=12.0,
+        homophily=0.9,
+        signal=0.5,
+        class_imbalance=1.0,
+        split_seed=seed,
+        num_val=60,
+        num_test=200,
+    )
 
 
 @pytest.mark.parametrize("few", [20, 4])
 def test_log_odds_are_shared_as_written(few):
     task = own()
     of_first = task.source.y[task.train] == 0
-    task = dataclasses.replace(task, train=torch.cat([task.train[of_first][:few],
-                                                      task.train[~of_first]]))
+    task = dataclasses.replace(
+        task, train=torch.cat([task.train[of_first][:few], task.train[~of_first]])
+    )
     method = make(missing=0.0)
     method.start(task.blind())
-    logits = method.logits(task.target)[:, :task.num_known].double()
+    logits = method.logits(task.target)[:, : task.num_known].double()
     shares = np.bincount(task.source.y[task.train].numpy())
     p = torch.softmax(logits, 1).numpy() / shares
     p = (p / p.sum(1, keepdims=True)).max(1)
@@ -69,7 +81,7 @@ def test_labels_are_missing_where_a_class_has_none():
     method = make()
     method.start(task.blind())
     target = task.target
-    p = method.logits(target)[:, :task.num_known].double().softmax(1).numpy()
+    p = method.logits(target)[:, : task.num_known].double().softmax(1).numpy()
     label = task.source.y[task.train].numpy()
     expected = p @ (np.bincount(label) / p.sum(0))
 
@@ -77,8 +89,9 @@ def test_labels_are_missing_where_a_class_has_none():
     for cluster in method.density.clusters:
         q = cluster.log_posterior(method.target).double().exp().numpy()
         found = np.array([sum(q[j, c] for j in task.train.tolist()) for c in range(q.shape[1])])
-        due = np.array([sum(q[j, c] * expected[j] for j in range(len(q)))
-                        for c in range(q.shape[1])])
+        due = np.array(
+            [sum(q[j, c] * expected[j] for j in range(len(q))) for c in range(q.shape[1])]
+        )
         wanted.append(q @ np.log((1 + found) / (1 + due)))
     density = method.density(method.target)
     assert len(wanted) == 4 and np.allclose(density.numpy(), np.mean(wanted, 0), atol=1e-4)
@@ -88,8 +101,9 @@ def test_labels_are_missing_where_a_class_has_none():
     method.missing = 0.0
     plain = method.confidence(method.uncorrected(target))
     method.missing = 2.0
-    assert torch.allclose(method.confidence(method.uncorrected(target)), plain + 2 * density,
-                          atol=1e-4)
+    assert torch.allclose(
+        method.confidence(method.uncorrected(target)), plain + 2 * density, atol=1e-4
+    )
 
 
 def test_communities_learn_until_their_nodes_have_decided(monkeypatch):
@@ -109,8 +123,9 @@ def test_communities_learn_until_their_nodes_have_decided(monkeypatch):
     method = make(missing=0.0)
     method.start(task.blind())
     cluster = method.new_cluster_gnn(method.predict(task.target).argmax(1), dropout=0.0)
-    assert communities.mean_entropy(
-        cluster.log_posterior(cluster.target)) == pytest.approx(entropy(cluster), abs=1e-5)
+    assert communities.mean_entropy(cluster.log_posterior(cluster.target)) == pytest.approx(
+        entropy(cluster), abs=1e-5
+    )
 
     monkeypatch.setattr(communities, "UNDECIDED", 0.6)
     communities.find(cluster)
@@ -165,9 +180,11 @@ def test_unknown_validation_nodes_set_the_cut_of_decisions():
     on_cut = (confidence - method.decision_cut).abs() < 1e-5
     assert int(on_cut.sum()) == 1
     right = float(((decided[task.val].argmax(1) == label) | on_cut).double().mean())
-    named = scores[task.val, :task.num_known].argmax(1)
-    best = max(float((torch.where(confidence < cut, task.num_known, named) == label)
-                     .double().mean()) for cut in [*confidence.tolist(), np.inf])
+    named = scores[task.val, : task.num_known].argmax(1)
+    best = max(
+        float((torch.where(confidence < cut, task.num_known, named) == label).double().mean())
+        for cut in [*confidence.tolist(), np.inf]
+    )
     assert right == pytest.approx(best)
 
 
@@ -190,8 +207,9 @@ def test_unknown_validation_nodes_choose_how_many_decisions_teach(open_validatio
     method.start(task.blind())
     unknown, label = task.num_known, task.target.y[task.val]
     scores = method.predict(task.target)
-    method.calibrate(scores[task.val], label if open_validation else label.clamp(max=unknown - 1),
-                     scores)
+    method.calibrate(
+        scores[task.val], label if open_validation else label.clamp(max=unknown - 1), scores
+    )
     lessons, losses, train = [], [], method.train_classifier
 
     def trained(parts):
@@ -200,13 +218,18 @@ def test_unknown_validation_nodes_choose_how_many_decisions_teach(open_validatio
         if open_validation:
             p = method.logits(task.target).softmax(1)
             shared = method.smooth(p, task.target, 10)
-            losses.append(min(float(method.held_out_losses(each.clamp(min=1e-6).log()).mean())
-                              for each in (p, shared)))
+            losses.append(
+                min(
+                    float(method.held_out_losses(each.clamp(min=1e-6).log()).mean())
+                    for each in (p, shared)
+                )
+            )
         return figures
 
     monkeypatch.setattr(method, "train_classifier", trained)
-    evidence = torch.randn(task.target.num_nodes, unknown + 1,
-                           generator=torch.Generator().manual_seed(0)).log_softmax(1)
+    evidence = torch.randn(
+        task.target.num_nodes, unknown + 1, generator=torch.Generator().manual_seed(0)
+    ).log_softmax(1)
     share = method.learn(evidence)["learned_share"]
     if not open_validation:
         assert torch.equal(lessons[0], method.surest(evidence)) and len(lessons) == 1
@@ -261,7 +284,7 @@ def test_between_graphs_the_unknown_logit_decides_without_unknown_validation_nod
     assert record.best == 2
 
 
-@pytest.mark.parametrize("batch_size", [0, 10 ** 6])
+@pytest.mark.parametrize("batch_size", [0, 10**6])
 @pytest.mark.parametrize("graphs", ["one", "two"])
 def test_clusters_learn_labels_and_decisions_by_the_classes_they_stand_for(graphs, batch_size):
     task = own() if graphs == "one" else universal()
@@ -272,19 +295,24 @@ def test_clusters_learn_labels_and_decisions_by_the_classes_they_stand_for(graph
     cluster.encoder.spec = dataclasses.replace(cluster.encoder.spec, dropout=0.0)
     learned, named = torch.tensor([3, 7, 1]), torch.tensor([0, task.num_known, 1])
     labels = task.source.y[task.train]
-    parts = [Part("source", cluster.source, task.train, labels),
-             Part("decisions", cluster.target, learned, named, 0.5)]
+    parts = [
+        Part("source", cluster.source, task.train, labels),
+        Part("decisions", cluster.target, learned, named, 0.5),
+    ]
 
     def log_p(graph):
         q = cluster.log_posterior(graph).double().exp().numpy()
-        return np.log(np.c_[q[:, :task.num_known], q[:, task.num_known:].sum(1)])
+        return np.log(np.c_[q[:, : task.num_known], q[:, task.num_known :].sum(1)])
 
-    wanted = {"source": -log_p(cluster.source)[task.train, labels].mean(),
-              "decisions": -0.5 * log_p(cluster.target)[learned, named].mean()}
+    wanted = {
+        "source": -log_p(cluster.source)[task.train, labels].mean(),
+        "decisions": -0.5 * log_p(cluster.target)[learned, named].mean(),
+    }
     cluster.encoder.train()
     found = cluster.classify(parts, modularity=False)()
-    assert {name: float(term.detach()) for name, term in found.items()} == \
-        pytest.approx(wanted, abs=1e-4)
+    assert {name: float(term.detach()) for name, term in found.items()} == pytest.approx(
+        wanted, abs=1e-4
+    )
 
     found = cluster.classify(parts, modularity=True)()
     assert set(found) == {*wanted, "cluster_target"}
@@ -304,10 +332,12 @@ def test_rows_that_are_filled_up_have_the_same_log_posteriors_and_gradients(coun
     assert torch.isfinite(gradient).all() and torch.allclose(gradient, exact, atol=1e-5)
 
 
-@pytest.mark.parametrize(("shift", "batch_size"),
-                         [("one", 0), ("one", 64), ("close", 0), ("universal", 0)])
-def test_on_one_graph_the_classifier_learns_until_its_loss_has_converged(shift, batch_size,
-                                                                         monkeypatch):
+@pytest.mark.parametrize(
+    ("shift", "batch_size"), [("one", 0), ("one", 64), ("close", 0), ("universal", 0)]
+)
+def test_on_one_graph_the_classifier_learns_until_its_loss_has_converged(
+    shift, batch_size, monkeypatch
+):
     seen = []
 
     def minimise(model, optimizer, losses, steps, **until):
@@ -318,8 +348,11 @@ def test_on_one_graph_the_classifier_learns_until_its_loss_has_converged(shift, 
 
         return training.minimise(model, optimizer, noted, steps, **until)
 
-    task = {"one": own, "universal": universal,
-            "close": lambda: synthetic.build(num_nodes=300, mode="close_set")}[shift]()
+    task = {
+        "one": own,
+        "universal": universal,
+        "close": lambda: synthetic.build(num_nodes=300, mode="close_set"),
+    }[shift]()
     method = make(steps=300, batch_size=batch_size)
     monkeypatch.setattr(method, "find_communities", lambda: None)
     monkeypatch.setattr(srnc_plus, "minimise", minimise)
@@ -327,9 +360,12 @@ def test_on_one_graph_the_classifier_learns_until_its_loss_has_converged(shift, 
     if shift != "one" or batch_size:
         assert len(seen) == 300
         return
-    stops = [t for t in range(40, len(seen) + 1, 5)
-             if np.mean(seen[t - 20:t]) > 0.9 * np.mean(seen[t - 40:t - 20])
-             and np.mean(seen[t - 20:t]) < 0.5 * seen[0]]
+    stops = [
+        t
+        for t in range(40, len(seen) + 1, 5)
+        if np.mean(seen[t - 20 : t]) > 0.9 * np.mean(seen[t - 40 : t - 20])
+        and np.mean(seen[t - 20 : t]) < 0.5 * seen[0]
+    ]
     assert stops == [len(seen)] and len(seen) < 300
 
 
@@ -368,13 +404,15 @@ def test_between_graphs_unknown_nodes_held_out_on_the_source_are_not_read(turns)
     assert (method.decision_cut, method.threshold, method.accuracy) == wanted
     assert wanted[1] == (0.0 if turns else wanted[0])
 
-    at_target = dataclasses.replace(task, val=torch.arange(60), val_graph=None,
-                                    test=torch.arange(60, 300))
+    at_target = dataclasses.replace(
+        task, val=torch.arange(60), val_graph=None, test=torch.arange(60, 300)
+    )
     method.setup(at_target.blind())
     method.calibrate(on_target[:60], label.index_fill(0, unknown, 3), on_target)
     named = on_target[:60, :3].argmax(1)
-    cut = best_threshold(method.confidence(on_target[:60]), named,
-                         label.index_fill(0, unknown, 3), 3)
+    cut = best_threshold(
+        method.confidence(on_target[:60]), named, label.index_fill(0, unknown, 3), 3
+    )
     assert float(method.threshold) == pytest.approx(cut)
 
 
@@ -390,15 +428,33 @@ def test_between_graphs_seven_tenths_of_each_class_teach_whatever_the_source_say
 
 def unnamed(nodes: int = 600, seed: int = 0) -> ShiftTask:
     """Two graphs; the last class of four has no label on either, but for held-out nodes."""
-    task = synthetic.build(mode="close_set", num_nodes=nodes, num_classes=4, num_features=60,
-                           avg_degree=10.0, homophily=0.9, signal=0.6, class_imbalance=1.0,
-                           shift=0.1, split_seed=seed)
+    task = synthetic.build(
+        mode="close_set",
+        num_nodes=nodes,
+        num_classes=4,
+        num_features=60,
+        avg_degree=10.0,
+        homophily=0.9,
+        signal=0.6,
+        class_imbalance=1.0,
+        shift=0.1,
+        split_seed=seed,
+    )
     order = torch.randperm(nodes, generator=torch.Generator().manual_seed(seed))
-    held_out, rest = order[:nodes // 5], order[nodes // 5:nodes * 3 // 5]
+    held_out, rest = order[: nodes // 5], order[nodes // 5 : nodes * 3 // 5]
     every = torch.arange(nodes)
-    return ShiftTask("unnamed", source=task.source, target=task.target, val_graph=task.source,
-                     train=rest[task.source.y[rest] < 3].sort().values, val=held_out, test=every,
-                     pool=every, num_known=3, open_set=True)
+    return ShiftTask(
+        "unnamed",
+        source=task.source,
+        target=task.target,
+        val_graph=task.source,
+        train=rest[task.source.y[rest] < 3].sort().values,
+        val=held_out,
+        test=every,
+        pool=every,
+        num_known=3,
+        open_set=True,
+    )
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -434,8 +490,8 @@ def test_what_follows_the_source_is_close_set_shift_of_one_more_class():
     assert torch.equal(method.decide(scores), scores.argmax(1))
 
     label = torch.arange(len(task.val)) % 4
-    method.calibrate(scores[:len(label)], label, scores)
-    right = (wanted[:len(label)].argmax(1) == label.numpy()).mean()
+    method.calibrate(scores[: len(label)], label, scores)
+    right = (wanted[: len(label)].argmax(1) == label.numpy()).mean()
     assert float(method.accuracy) == pytest.approx(right) and float(method.threshold) == 0
 
 
@@ -508,8 +564,9 @@ def test_correction_by_labels_divides_by_their_shares():
 
 def pair():
     """Two graphs of the same classes."""
-    return synthetic.build(mode="close_set", num_nodes=300, num_classes=4, class_imbalance=6.0,
-                           labels_per_class=-1)
+    return synthetic.build(
+        mode="close_set", num_nodes=300, num_classes=4, class_imbalance=6.0, labels_per_class=-1
+    )
 
 
 def test_without_unknown_classes_the_posterior_is_divided_by_its_mean():
@@ -531,7 +588,7 @@ def test_resolution_is_a_multiple_of_newmans_where_there_are_spare_clusters():
     for task, factor in ((pair(), 1.0), (own(), 2.0)):
         method = make()
         method.start(task.blind())
-        named = method.predict(task.target)[:, :task.num_known].argmax(1)
+        named = method.predict(task.target)[:, : task.num_known].argmax(1)
         every = torch.arange(len(named))
         newman = newman_resolution(task.target.edge_index, method.target.degree, every, named)
         assert method.new_cluster_gnn(named).resolution == pytest.approx(factor * newman)
@@ -544,8 +601,9 @@ def test_balanced_labels_are_left_as_they_are():
     plain.start(task.blind())
     torch.manual_seed(0)
     corrected.start(task.blind())
-    assert torch.allclose(plain.predict(task.target).softmax(1),
-                          corrected.predict(task.target).softmax(1), atol=1e-5)
+    assert torch.allclose(
+        plain.predict(task.target).softmax(1), corrected.predict(task.target).softmax(1), atol=1e-5
+    )
 
 
 def test_of_each_class_it_learns_the_decisions_with_the_largest_margins():
@@ -570,7 +628,7 @@ def test_the_accuracy_is_that_of_known_validation_nodes_among_known_classes():
     scores, label = method.predict(task.target), task.target.y[task.val]
     method.calibrate(scores[task.val], label, scores)
     known = label < task.num_known
-    named = scores[task.val][known, :task.num_known].argmax(1)
+    named = scores[task.val][known, : task.num_known].argmax(1)
     assert float(method.accuracy) == pytest.approx(float((named == label[known]).double().mean()))
 
 
@@ -603,29 +661,46 @@ def test_a_classifier_that_is_never_right_on_validation_still_teaches():
 
 def losses_of(*parts: tuple[float, float, int]) -> list[torch.Tensor]:
     """A loss that goes evenly from one value to another in some steps, part by part."""
-    return [torch.tensor(value) for begin, end, count in parts
-            for value in np.linspace(begin, end, count)]
+    return [
+        torch.tensor(value)
+        for begin, end, count in parts
+        for value in np.linspace(begin, end, count)
+    ]
 
 
-@pytest.mark.parametrize(("parts", "done"), [
-    ([(2.0, 0.1, 60)], False),                      # still falls
-    ([(2.0, 0.1, 60), (0.1, 0.1, 20)], False),      # but now, as the twenty steps before tell
-    ([(2.0, 0.1, 60), (0.1, 0.1, 40)], True),
-    ([(2.0, 0.1, 60), (0.1, 0.09, 40)], True),      # falls by a twentieth in twenty steps
-    ([(4.0, 4.0, 60)], False),                      # at chance, as with many classes
-    ([(4.0, 2.1, 60), (2.1, 2.1, 40)], False),      # not half learned
-    ([(4.0, 1.9, 60), (1.9, 1.9, 40)], True),
-    ([(2.0, 0.1, 19), (0.1, 0.1, 20)], False),      # too few steps to tell
-    ([(2.0, 0.1, 60), (0.1, float("nan"), 40)], False),
-])
+@pytest.mark.parametrize(
+    ("parts", "done"),
+    [
+        ([(2.0, 0.1, 60)], False),  # still falls
+        ([(2.0, 0.1, 60), (0.1, 0.1, 20)], False),  # but now, as the twenty steps before tell
+        ([(2.0, 0.1, 60), (0.1, 0.1, 40)], True),
+        ([(2.0, 0.1, 60), (0.1, 0.09, 40)], True),  # falls by a twentieth in twenty steps
+        ([(4.0, 4.0, 60)], False),  # at chance, as with many classes
+        ([(4.0, 2.1, 60), (2.1, 2.1, 40)], False),  # not half learned
+        ([(4.0, 1.9, 60), (1.9, 1.9, 40)], True),
+        ([(2.0, 0.1, 19), (0.1, 0.1, 20)], False),  # too few steps to tell
+        ([(2.0, 0.1, 60), (0.1, float("nan"), 40)], False),
+    ],
+)
 def test_a_loss_has_converged_when_it_is_learned_and_no_longer_falls(parts, done):
     assert training.converged(losses_of(*parts)) == done
 
 
 def test_many_classes_are_learned():
-    task = synthetic.build(num_nodes=1500, num_classes=40, num_unseen=8, num_features=400,
-                           avg_degree=8.0, homophily=0.9, signal=0.3, class_imbalance=1.0,
-                           labels_per_class=8, num_val=200, num_test=600, split_seed=2)
+    task = synthetic.build(
+        num_nodes=1500,
+        num_classes=40,
+        num_unseen=8,
+        num_features=400,
+        avg_degree=8.0,
+        homophily=0.9,
+        signal=0.3,
+        class_imbalance=1.0,
+        labels_per_class=8,
+        num_val=200,
+        num_test=600,
+        split_seed=2,
+    )
     method = make(rounds=1)
     record = trainer.fit(method, task, selection="last")
     plain = trainer.fit(ERM(encoder=SPEC), task, selection="last")

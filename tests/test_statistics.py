@@ -1,4 +1,5 @@
 """Statistics of repeated runs against enumeration, worked examples and other libraries."""
+
 from __future__ import annotations
 
 import itertools
@@ -13,13 +14,25 @@ from graphgym_srnc.report import statistics
 
 # Demšar (JMLR 2006), table 6: AUC of four trees (plain, with m, with cf, with both) on 14 data
 # sets. On the last but one the third and the fourth are printed alike, but ranked 2 and 3.
-TREES = [(0.763, 0.768, 0.771, 0.798), (0.599, 0.591, 0.590, 0.569), (0.954, 0.971, 0.968, 0.967),
-         (0.628, 0.661, 0.654, 0.657), (0.882, 0.888, 0.886, 0.898), (0.936, 0.931, 0.916, 0.931),
-         (0.661, 0.668, 0.609, 0.685), (0.583, 0.583, 0.563, 0.625), (0.775, 0.838, 0.866, 0.875),
-         (1.000, 1.000, 1.000, 1.000), (0.940, 0.962, 0.965, 0.962), (0.619, 0.666, 0.614, 0.669),
-         (0.972, 0.981, 0.9755, 0.975), (0.957, 0.978, 0.946, 0.970)]
-DEMSAR = {row: dict(enumerate(column))
-          for row, column in zip(("plain", "m", "cf", "both"), zip(*TREES))}
+TREES = [
+    (0.763, 0.768, 0.771, 0.798),
+    (0.599, 0.591, 0.590, 0.569),
+    (0.954, 0.971, 0.968, 0.967),
+    (0.628, 0.661, 0.654, 0.657),
+    (0.882, 0.888, 0.886, 0.898),
+    (0.936, 0.931, 0.916, 0.931),
+    (0.661, 0.668, 0.609, 0.685),
+    (0.583, 0.583, 0.563, 0.625),
+    (0.775, 0.838, 0.866, 0.875),
+    (1.000, 1.000, 1.000, 1.000),
+    (0.940, 0.962, 0.965, 0.962),
+    (0.619, 0.666, 0.614, 0.669),
+    (0.972, 0.981, 0.9755, 0.975),
+    (0.957, 0.978, 0.946, 0.970),
+]
+DEMSAR = {
+    row: dict(enumerate(column)) for row, column in zip(("plain", "m", "cf", "both"), zip(*TREES))
+}
 
 
 def test_mean_and_deviation():
@@ -33,8 +46,9 @@ def test_an_interval_is_that_of_all_samples():
     # over all 5^5 samples.
     values = [0.70, 0.72, 0.75, 0.78, 0.80]
     means = [stdlib.fmean(sample) for sample in itertools.product(values, repeat=5)]
-    assert (statistics.bootstrap_interval(values)
-            == pytest.approx(tuple(np.quantile(means, (0.025, 0.975))), abs=0.003))
+    assert statistics.bootstrap_interval(values) == pytest.approx(
+        tuple(np.quantile(means, (0.025, 0.975))), abs=0.003
+    )
     narrow = statistics.bootstrap_interval(values, 0.8)
     wide = statistics.bootstrap_interval(values, 0.99)
     assert wide[0] < narrow[0] < narrow[1] < wide[1]
@@ -63,8 +77,10 @@ def signed_rank_p(differences: list[float]) -> float:
     values = [value for value in differences if value]
     ranks = scipy.stats.rankdata(np.abs(values))
     seen = sum(rank for rank, value in zip(ranks, values) if value > 0)
-    sums = [sum(rank for rank, sign in zip(ranks, signs) if sign)
-            for signs in itertools.product((0, 1), repeat=len(values))]
+    sums = [
+        sum(rank for rank, sign in zip(ranks, signs) if sign)
+        for signs in itertools.product((0, 1), repeat=len(values))
+    ]
     above, below = sum(s >= seen - 1e-9 for s in sums), sum(s <= seen + 1e-9 for s in sums)
     return min(1.0, 2 * min(above, below) / len(sums))
 
@@ -80,8 +96,11 @@ def test_tests_on_worked_examples():
     darwin = [6, 8, 14, 16, 23, 24, 28, 29, 41, -48, 49, 56, 60, -67, 75]
     assert statistics.p_value(darwin) == pytest.approx(0.041259765625)
     t = np.mean(darwin) * math.sqrt(15) / np.std(darwin, ddof=1)
-    assert (statistics.p_value(darwin, "t") == pytest.approx(2 * scipy.stats.t.sf(t, 14))
-            == pytest.approx(0.0497, abs=5e-5))
+    assert (
+        statistics.p_value(darwin, "t")
+        == pytest.approx(2 * scipy.stats.t.sf(t, 14))
+        == pytest.approx(0.0497, abs=5e-5)
+    )
     tied = [0.01, 0.01, -0.02, 0.03, 0.03, 0.04, 0.0] * 5
     approximate = scipy.stats.wilcoxon(tied, method="asymptotic", correction=True).pvalue
     assert statistics.p_value(tied) == pytest.approx(approximate, rel=0.2)
@@ -93,7 +112,7 @@ def test_tests_of_what_cannot_be_tested():
         assert math.isnan(statistics.p_value([0.1], test))
         assert statistics.p_value([0.0] * 5, test) == 1
     assert statistics.p_value([0.1] * 6, "t") == 0
-    assert statistics.p_value([0.1] * 6) == pytest.approx(2 ** -5)
+    assert statistics.p_value([0.1] * 6) == pytest.approx(2**-5)
 
 
 def test_holm():
@@ -111,16 +130,18 @@ def test_holm_is_that_of_statsmodels():
 
 def test_ranks_of_demsar():
     ranks = statistics.mean_ranks(DEMSAR, range(14))
-    assert ranks == pytest.approx({"plain": 3.143, "m": 2.000, "cf": 2.893, "both": 1.964},
-                                  abs=5e-4)
+    assert ranks == pytest.approx(
+        {"plain": 3.143, "m": 2.000, "cf": 2.893, "both": 1.964}, abs=5e-4
+    )
     assert statistics.mean_ranks(DEMSAR, range(14), less=True)["m"] == pytest.approx(3)
     chi2 = 12 * 14 / (4 * 5) * sum((rank - 2.5) ** 2 for rank in ranks.values())
     assert chi2 == pytest.approx(9.28, abs=0.02)  # from ranks with three digits there
     # scipy corrects for ties: the sum over blocks of t^3 - t, of ties of t rows, is 6 for a pair
     # and 60 for all four.
     ties = 3 * 6 + 60
-    assert (statistics.friedman(DEMSAR, range(14))
-            == pytest.approx(scipy.stats.chi2.sf(chi2 / (1 - ties / (14 * 4 * 15)), 3)))
+    assert statistics.friedman(DEMSAR, range(14)) == pytest.approx(
+        scipy.stats.chi2.sf(chi2 / (1 - ties / (14 * 4 * 15)), 3)
+    )
     difference, cliques = statistics.critical_difference(ranks, 14, 0.1)
     assert difference == pytest.approx(2.291 * math.sqrt(4 * 5 / (6 * 14)), rel=1e-3)
     # At 0.1 the plain tree is worse than the two that choose m; the data tell nothing else.
@@ -145,8 +166,12 @@ def test_cliques_are_all_largest_groups(seed):
     rng = np.random.default_rng(seed)
     ranks = {f"m{i}": rank for i, rank in enumerate(rng.uniform(1, 7, 7).tolist())}
     difference, cliques = statistics.critical_difference(ranks, 12)
-    alike = [set(group) for size in range(2, 8) for group in itertools.combinations(ranks, size)
-             if max(ranks[row] for row in group) - min(ranks[row] for row in group) < difference]
+    alike = [
+        set(group)
+        for size in range(2, 8)
+        for group in itertools.combinations(ranks, size)
+        if max(ranks[row] for row in group) - min(ranks[row] for row in group) < difference
+    ]
     largest = [group for group in alike if not any(group < other for other in alike)]
     assert sorted(map(sorted, cliques)) == sorted(map(sorted, largest))
     assert all(clique == sorted(clique, key=ranks.get) for clique in cliques)
@@ -156,8 +181,9 @@ def test_blocks_that_rows_have_in_common():
     whole = dict.fromkeys(range(10), 0.5)
     rows, blocks = statistics.common_blocks({"a": whole, "b": whole, "few": {0: 0.5}})
     assert rows == ["a", "b"] and blocks == list(range(10))
-    rows, blocks = statistics.common_blocks({"a": whole, "b": whole,
-                                             "nine": dict.fromkeys(range(1, 10), 0.5)})
+    rows, blocks = statistics.common_blocks(
+        {"a": whole, "b": whole, "nine": dict.fromkeys(range(1, 10), 0.5)}
+    )
     assert rows == ["a", "b", "nine"] and blocks == list(range(1, 10))
     assert statistics.common_blocks({}) == ([], [])
     assert statistics.common_blocks({"a": {0: 1.0}, "b": {1: 1.0}})[1] == []

@@ -1,4 +1,5 @@
 """The store keeps what is finished, sees what is half-written, and writes what GraphGym reads."""
+
 from __future__ import annotations
 
 import json
@@ -11,24 +12,47 @@ import pytest
 from graphgym_srnc import atomic, settings, stats, store
 from graphgym_srnc.errors import InputError
 
-CONFIG = {"seed": 0, "out_dir": "results", "train": {"mode": "erm", "patience": 0},
-          "dataset": {"name": "toy", "dir": "here"}}
+CONFIG = {
+    "seed": 0,
+    "out_dir": "results",
+    "train": {"mode": "erm", "patience": 0},
+    "dataset": {"name": "toy", "dir": "here"},
+}
 
 
 def record(scores: list[float], **other) -> dict:
     """A run whose episodes have these validation scores; the best is the selected one."""
     history = [
-        {"number": number,
-         "losses": {"source": 1.0 / (number + 1)} | ({"cluster": 2.0} if number else {}),
-         "train": {"micro_f1": 1.0}, "val": {"micro_f1": score, "macro_f1": score / 2},
-         "test": {"micro_f1": score - 0.1, "macro_f1": score / 3}, "seconds": 0.5}
-        for number, score in enumerate(scores)]
+        {
+            "number": number,
+            "losses": {"source": 1.0 / (number + 1)} | ({"cluster": 2.0} if number else {}),
+            "train": {"micro_f1": 1.0},
+            "val": {"micro_f1": score, "macro_f1": score / 2},
+            "test": {"micro_f1": score - 0.1, "macro_f1": score / 3},
+            "seconds": 0.5,
+        }
+        for number, score in enumerate(scores)
+    ]
     best = scores.index(max(scores))
-    return {"method": "erm", "backbone": "gcnconv", "task": "toy", "split": "s0",
-            "fingerprint": "s0", "selection": "target_val", "selected": best, "stopped": "all",
-            "warnings": [], "val": history[best]["val"], "test": history[best]["test"],
-            "history": history, "lr": 0.01, "params": 10, "threads": 1, "seconds": 1.0, "info": {},
-            } | other
+    return {
+        "method": "erm",
+        "backbone": "gcnconv",
+        "task": "toy",
+        "split": "s0",
+        "fingerprint": "s0",
+        "selection": "target_val",
+        "selected": best,
+        "stopped": "all",
+        "warnings": [],
+        "val": history[best]["val"],
+        "test": history[best]["test"],
+        "history": history,
+        "lr": 0.01,
+        "params": 10,
+        "threads": 1,
+        "seconds": 1.0,
+        "info": {},
+    } | other
 
 
 def experiment(root, name: str = "toy", **changes) -> store.Experiment:
@@ -124,16 +148,27 @@ def change(exp: store.Experiment, seed: int, edit, seal: bool = True) -> None:
     file.write_text(json.dumps(store.sealed(record) if seal else record))
 
 
-@pytest.mark.parametrize("edit, seal, problem", [
-    (lambda record: record | {"seconds": 2.0}, False, "checksum is wrong"),
-    (lambda record: {key: value for key, value in record.items() if key != "sha256"}, False,
-     "not what this program writes"),
-    (lambda record: record | {"val": {"micro_f1": 7.5}}, True, "val micro_f1 is 7.5"),
-    (lambda record: record | {"test": {"hs": 1.5}}, True, "hs is 1.5"),
-    (lambda record: record | {"test": {"unknown_auroc": -0.1}}, True, "unknown_auroc is -0.1"),
-    (lambda record: record | {"history": record["history"][:1], "selected": 1}, True, "not what"),
-    (lambda record: record | {"format": True}, True, "not what this program writes"),
-], ids=["changed", "no checksum", "large", "large hs", "negative", "inconsistent", "format"])
+@pytest.mark.parametrize(
+    "edit, seal, problem",
+    [
+        (lambda record: record | {"seconds": 2.0}, False, "checksum is wrong"),
+        (
+            lambda record: {key: value for key, value in record.items() if key != "sha256"},
+            False,
+            "not what this program writes",
+        ),
+        (lambda record: record | {"val": {"micro_f1": 7.5}}, True, "val micro_f1 is 7.5"),
+        (lambda record: record | {"test": {"hs": 1.5}}, True, "hs is 1.5"),
+        (lambda record: record | {"test": {"unknown_auroc": -0.1}}, True, "unknown_auroc is -0.1"),
+        (
+            lambda record: record | {"history": record["history"][:1], "selected": 1},
+            True,
+            "not what",
+        ),
+        (lambda record: record | {"format": True}, True, "not what this program writes"),
+    ],
+    ids=["changed", "no checksum", "large", "large hs", "negative", "inconsistent", "format"],
+)
 def test_a_damaged_record_is_told_and_kept_aside(tmp_path, edit, seal, problem):
     for seed in (0, 1):
         run(experiment(tmp_path), seed, [0.5, 0.7])
@@ -164,8 +199,14 @@ def test_records_of_older_and_newer_versions(tmp_path):
     for seed in (0, 1):
         run(experiment(tmp_path), seed, [0.5])
     exp = experiment(tmp_path)
-    change(exp, 0, lambda record: {key: value for key, value in (record | {"format": 1}).items()
-                                   if key != "sha256"}, seal=False)
+    change(
+        exp,
+        0,
+        lambda record: {
+            key: value for key, value in (record | {"format": 1}).items() if key != "sha256"
+        },
+        seal=False,
+    )
     assert list(exp.results()) == [0, 1]
     change(exp, 1, lambda record: {"format": 9, "seed": 1}, seal=False)
     before = tree(tmp_path)
@@ -209,13 +250,20 @@ def test_overwriting_spares_what_another_process_has_put_in_place(tmp_path):
     assert new.result(0)["val"]["micro_f1"] == 0.9
 
 
-@pytest.mark.parametrize("first, repeat, key", [
-    (-1, 1, "seed"), (2 ** 32, 1, "seed"), (2 ** 32 - 1, 2, "seed"), (0, 10 ** 12, "--repeat"),
-    (0, 0, "--repeat")])
+@pytest.mark.parametrize(
+    "first, repeat, key",
+    [
+        (-1, 1, "seed"),
+        (2**32, 1, "seed"),
+        (2**32 - 1, 2, "seed"),
+        (0, 10**12, "--repeat"),
+        (0, 0, "--repeat"),
+    ],
+)
 def test_seeds_that_cannot_be(first, repeat, key):
     with pytest.raises(InputError, match=f"^{key}: got"):
         store.seeds(first, repeat)
-    assert list(store.seeds(2 ** 32 - 2, 2)) == [2 ** 32 - 2, 2 ** 32 - 1]
+    assert list(store.seeds(2**32 - 2, 2)) == [2**32 - 2, 2**32 - 1]
 
 
 def test_a_record_that_cannot_be_read_back_is_told(tmp_path, monkeypatch):
@@ -245,7 +293,8 @@ def test_a_foreign_directory_is_left_alone(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "name", ["", ".", "..", "../up", "a/b", "a\\b", ".hidden", "agg", "a\0b", "a\nb", "x" * 201])
+    "name", ["", ".", "..", "../up", "a/b", "a\\b", ".hidden", "agg", "a\0b", "a\nb", "x" * 201]
+)
 def test_names_that_would_leave_the_directory_are_refused(tmp_path, name):
     with pytest.raises(InputError, match="name"):
         experiment(tmp_path, name)
@@ -306,8 +355,11 @@ def test_aggregates_have_mean_and_population_std_of_the_selected_episodes(tmp_pa
 def test_graphgym_reads_our_directories(tmp_path):
     pytest.importorskip("pandas")
     from torch_geometric.graphgym.utils.agg_runs import agg_batch, agg_runs
-    experiments = {"toy-lr=0.1": {0: [0.5, 0.7], 1: [0.6, 0.9, 0.8]},
-                   "toy-lr=0.2": {0: [0.4], 1: [0.8]}}
+
+    experiments = {
+        "toy-lr=0.1": {0: [0.5, 0.7], 1: [0.6, 0.9, 0.8]},
+        "toy-lr=0.2": {0: [0.4], 1: [0.8]},
+    }
     for name, runs in experiments.items():
         exp = experiment(tmp_path, name)
         for seed, scores in runs.items():
@@ -320,7 +372,8 @@ def test_graphgym_reads_our_directories(tmp_path):
             mine = json.loads(ours[f"{split}/best.json"])
             shared = set(theirs) - {"cluster", "cluster_std", "epoch"}
             assert {key: mine[key] for key in shared} == pytest.approx(
-                {key: theirs[key] for key in shared})
+                {key: theirs[key] for key in shared}
+            )
         assert (exp.path / "agg" / "test" / "best.json").read_bytes() == ours["test/best.json"]
     agg_batch(str(tmp_path), "auto")
     table = (tmp_path / "agg" / "test_best.csv").read_text().splitlines()

@@ -1,4 +1,5 @@
 """From a user's own tables and texts to a graph folder and its task."""
+
 from __future__ import annotations
 
 import contextlib
@@ -35,17 +36,32 @@ from graphgym_srnc.errors import InputError
 from graphgym_srnc.own import example
 from graphgym_srnc.own.tables import formats, homogeneous, profile
 
-TITLES = ["Graph networks, \"quoted\"", "Graph mining and networks", "<b>Query</b> plans & graphs",
-          "Query plans\nin two lines",
-          "Größe der Graphen", "plans", "networks", ""]
+TITLES = [
+    'Graph networks, "quoted"',
+    "Graph mining and networks",
+    "<b>Query</b> plans & graphs",
+    "Query plans\nin two lines",
+    "Größe der Graphen",
+    "plans",
+    "networks",
+    "",
+]
 IDS = ["007", "7", "é", "a,b", "1.0", "x y", "Z", "zz"]
 CLASSES = ["law", "art", "law", "art", "", "-1", "law, new", "law, new"]
-EDGES = [("007", "7"), ("7", "é"), ("é", "a,b"), ("a,b", "1.0"), ("1.0", "x y"), ("x y", "Z"),
-         ("007", "Z")]
+EDGES = [
+    ("007", "7"),
+    ("7", "é"),
+    ("é", "a,b"),
+    ("a,b", "1.0"),
+    ("1.0", "x y"),
+    ("x y", "Z"),
+    ("007", "Z"),
+]
 
 
-def write(path: Path, header: tuple[str, ...], rows: list, mark: str = ",",
-          bom: bool = False) -> Path:
+def write(
+    path: Path, header: tuple[str, ...], rows: list, mark: str = ",", bom: bool = False
+) -> Path:
     with open(path, "w", encoding="utf-8-sig" if bom else "utf-8", newline="") as file:
         csv.writer(file, delimiter=mark).writerows([header, *rows])
     return path
@@ -56,8 +72,12 @@ def files(tmp_path):
     sizes, years = ["1", "2.5", "", "-4", "1e2", "0", "3", "3"], [str(2000 + i) for i in range(8)]
     lands = ["DE", "FR", "DE", "", "<i>", "FR", "DE", "FR"]
     parts = ["train", "train", "Train", "val", "", "", "test", ""]
-    nodes = write(tmp_path / "nodes.csv", ("id", "title", "size", "year", "land", "label", "split"),
-                  list(zip(IDS, TITLES, sizes, years, lands, CLASSES, parts)), bom=True)
+    nodes = write(
+        tmp_path / "nodes.csv",
+        ("id", "title", "size", "year", "land", "label", "split"),
+        list(zip(IDS, TITLES, sizes, years, lands, CLASSES, parts)),
+        bom=True,
+    )
     return nodes, write(tmp_path / "edges.csv", ("source", "target"), EDGES)
 
 
@@ -75,6 +95,7 @@ def rows_of(path: Path) -> list[list[str]]:
 
 
 # Node table and list of links.
+
 
 def test_a_table_becomes_the_task_that_file_reads(files, tmp_path, capsys):
     out = tmp_path / "graph"
@@ -115,22 +136,38 @@ def test_a_split_column_is_the_tasks_split(files, tmp_path):
 def test_numbers_categories_and_embeddings_stand_side_by_side(split_free, tmp_path):
     array = np.random.default_rng(0).normal(size=(8, 3))
     np.save(tmp_path / "own.npy", array)
-    made, told = homogeneous.make_graph(*split_free, numbers=["size", "year"], categories=["land"],
-                                        embeddings=tmp_path / "own.npy")
+    made, told = homogeneous.make_graph(
+        *split_free, numbers=["size", "year"], categories=["land"], embeddings=tmp_path / "own.npy"
+    )
     size = np.array([1, 2.5, np.nan, -4, 100, 0, 3, 3])
     size = np.nan_to_num((size - np.nanmean(size)) / np.nanstd(size))
     year = (np.arange(8) - 3.5) / np.std(np.arange(8))
-    land = np.array([[word == value for value in ("<i>", "DE", "FR")]
-                     for word in rows_of_column(split_free[0], "land")], float)
+    land = np.array(
+        [
+            [word == value for value in ("<i>", "DE", "FR")]
+            for word in rows_of_column(split_free[0], "land")
+        ],
+        float,
+    )
     blocks = [np.stack([size, year], 1), land, array]
-    expected = np.concatenate([block / np.sqrt((block ** 2).sum() / 8) for block in blocks], 1)
+    expected = np.concatenate([block / np.sqrt((block**2).sum() / 8) for block in blocks], 1)
     np.testing.assert_allclose(made.features.toarray(), expected, atol=1e-12)
-    assert made.words == ["size", "year", "land=<i>", "land=DE", "land=FR", "embedding 0",
-                          "embedding 1", "embedding 2"]
-    assert told == ["edges.csv: links join the columns source and target",
-                    "label: 1 cell read as no label: '-1'",
-                    "columns: id id; label label; number size and year; category land; not read: "
-                    "title (--text, --numbers and --categories read columns)"]
+    assert made.words == [
+        "size",
+        "year",
+        "land=<i>",
+        "land=DE",
+        "land=FR",
+        "embedding 0",
+        "embedding 1",
+        "embedding 2",
+    ]
+    assert told == [
+        "edges.csv: links join the columns source and target",
+        "label: 1 cell read as no label: '-1'",
+        "columns: id id; label label; number size and year; category land; not read: "
+        "title (--text, --numbers and --categories read columns)",
+    ]
     everything, _ = homogeneous.make_graph(*split_free, numbers=["*"])
     assert everything.words == ["size", "year"]
     np.testing.assert_allclose(everything.features.toarray(), blocks[0], atol=1e-12)
@@ -142,8 +179,9 @@ def rows_of_column(path: Path, name: str) -> list[str]:
 
 
 def test_counts_and_stop_words_are_scikit_learns(split_free):
-    texts = ["\n".join(filter(None, pair))
-             for pair in zip(TITLES, rows_of_column(split_free[0], "land"))]
+    texts = [
+        "\n".join(filter(None, pair)) for pair in zip(TITLES, rows_of_column(split_free[0], "land"))
+    ]
     options = features.TextOptions(counts=True, max_words=4, min_nodes=2, stop_words="english")
     made, _ = homogeneous.make_graph(*split_free, text=["title", "land"], words=options)
     oracle = CountVectorizer(max_features=4, min_df=2, stop_words="english")
@@ -155,8 +193,9 @@ def test_a_second_table_gets_the_features_of_the_first(files, tmp_path, capsys):
     chosen = ("--text", "title", "--numbers", "size,year", "--categories", "land")
     assert run("make", *files, *chosen, "--out", tmp_path / "first") == 0
     header, *rows = rows_of(files[0])
-    new = write(tmp_path / "new.csv", ("id", "title", "size", "year", "land"),
-                [row[:5] for row in rows[:3]])
+    new = write(
+        tmp_path / "new.csv", ("id", "title", "size", "year", "land"), [row[:5] for row in rows[:3]]
+    )
     links = write(tmp_path / "links.csv", ("a", "b"), EDGES[:2])
     capsys.readouterr()
     assert run("make", new, links, "--like", tmp_path / "first", "--out", tmp_path / "second") == 0
@@ -167,8 +206,11 @@ def test_a_second_table_gets_the_features_of_the_first(files, tmp_path, capsys):
     np.testing.assert_allclose(second, first[:3], atol=1e-6)
     assert (tmp_path / "first/words.txt").read_text() == (tmp_path / "second/words.txt").read_text()
     assert not (tmp_path / "second/labels.csv").exists()
-    less = write(tmp_path / "less.csv", ("id", "size", "year", "land"),
-                 [[row[0], *row[2:5]] for row in rows[:3]])
+    less = write(
+        tmp_path / "less.csv",
+        ("id", "size", "year", "land"),
+        [[row[0], *row[2:5]] for row in rows[:3]],
+    )
     more = ("--like", tmp_path / "first", "--out", tmp_path / "third")
     assert run("make", less, links, *more) == 2
     assert "first: got 'title'" in capsys.readouterr().err
@@ -188,8 +230,9 @@ def test_spectral_features_are_eigenvectors(split_free):
     normalised = adjacency / np.sqrt(degree[:, None] * degree)
     x = made.features.toarray() / np.sqrt(8)
     assert (x[7] == 0).all() and x[:7].T @ x[:7] == pytest.approx(np.eye(3), abs=1e-8)
-    np.testing.assert_allclose(normalised @ x[:7], x[:7] * np.linalg.eigvalsh(normalised)[:-4:-1],
-                               atol=1e-8)
+    np.testing.assert_allclose(
+        normalised @ x[:7], x[:7] * np.linalg.eigvalsh(normalised)[:-4:-1], atol=1e-8
+    )
     assert (homogeneous.make_graph(*split_free, spectral=3)[0].features != made.features).nnz == 0
 
 
@@ -209,8 +252,9 @@ def test_links_with_and_without_a_header(tmp_path):
     ids, path = ["1", "2", "03"], tmp_path / "edges.txt"
     path.write_text("# a comment\n1 2\n2 03 9.5\n\n")
     assert connected(path, ids)[0] == [[0, 1], [1, 2]]
-    links = write(tmp_path / "edges.csv", ("weight", "to", "from"),
-                  [("3", "1", "2"), ("3", "1", "4")])
+    links = write(
+        tmp_path / "edges.csv", ("weight", "to", "from"), [("3", "1", "2"), ("3", "1", "4")]
+    )
     for ends in (("from", "to"), ()):  # usual names are found wherever they stand
         assert connected(links, ids, ends) == ([[1], [0]], {"4": 1})
     path.write_text("x 1\n1 2\n")
@@ -226,19 +270,23 @@ def test_parquet_keeps_whole_numbers(tmp_path):
 
 
 def test_numbers_with_gaps_and_leading_zeros_are_names(split_free, tmp_path):
-    cases = ((["10", "30", "10", "30", "", "-1", "9", "9"], ("9", "10", "30")),
-             (["01", "02", "01", "02", "", "", "01", "02"], ("01", "02")))
+    cases = (
+        (["10", "30", "10", "30", "", "-1", "9", "9"], ("9", "10", "30")),
+        (["01", "02", "01", "02", "", "", "01", "02"], ("01", "02")),
+    )
     for number, (cells, names) in enumerate(cases):
         header, *rows = rows_of(split_free[0])
         write(split_free[0], header, [row[:-1] + [label] for row, label in zip(rows, cells)])
         assert run("make", *split_free, "--text", "title", "--out", tmp_path / str(number)) == 0
-        task = shifts.find("file")(path=str(tmp_path / str(number)), labels_per_class=1, num_val=1,
-                                   num_test=1)
+        task = shifts.find("file")(
+            path=str(tmp_path / str(number)), labels_per_class=1, num_val=1, num_test=1
+        )
         assert task.class_names == names and task.target.y_true[0] == names.index(cells[0])
 
 
 BAD = [
-    (("--text", "titel"), "titel", None), (("--text", "title", "--id", "key"), "--id", None),
+    (("--text", "titel"), "titel", None),
+    (("--text", "title", "--id", "key"), "--id", None),
     (("--text", "title", "--label", "class"), "--label", None),
     (("--numbers", "title"), "--numbers title", None),
     (("--embeddings", "absent.npy"), "--embeddings", None),
@@ -252,8 +300,9 @@ BAD = [
 
 
 @pytest.mark.parametrize("words, key, more", BAD, ids=[" ".join(case[0]) for case in BAD])
-def test_a_bad_option_is_one_line_and_leaves_nothing(words, key, more, files, tmp_path, capsys,
-                                                     monkeypatch):
+def test_a_bad_option_is_one_line_and_leaves_nothing(
+    words, key, more, files, tmp_path, capsys, monkeypatch
+):
     monkeypatch.chdir(tmp_path)
     before = sorted(path.name for path in tmp_path.iterdir())
     assert run("make", *files, *words, "--out", "graph") == 2
@@ -262,19 +311,25 @@ def test_a_bad_option_is_one_line_and_leaves_nothing(words, key, more, files, tm
     assert sorted(path.name for path in tmp_path.iterdir()) == before
 
 
-@pytest.mark.parametrize("nodes, edges, told", [
-    ("id,t\n1,a\n1,b\n", "1,1\n", "id '1' occurs"), ("id,t\n1,a\n,b\n", "1,1\n", "row 2 has no id"),
-    ("id,t\n", "1,2\n", "a header and no rows"),
-    ("id,t\n1,\"a\n2,b\n", "1,2\n", "nodes.csv"),
-    ("id,t\n1,a\n2,b\n", "1,3\n1,2\n", "not in the node table: '3'"),
-    ("id,t\n1,a\n2\n", "1,2\n", "row 2 has 1 cell(s)"),
-    ("id,id\n1,a\n", "1,1\n", "its own name"), ("", "1,2\n", "the file is empty"),
-    ("id,t\n1,a\n2,b\n", "from,to\n", "no link"),
-    ("id,t\n1,a\n2,b\n", "1\n", "two nodes on each line"),
-    ("id,t,split\n1,a,dev\n2,b,\n", "1,2\n", "1 has the part 'dev'"),
-    ("id,t,split\n1,a,val\n2,b,\n", "1,2\n", "node 1 has no label"),
-    ("id,t\n1,a\n2,b\n", "", "the file is empty"),
-], ids=lambda value: value[:20] if isinstance(value, str) else None)
+@pytest.mark.parametrize(
+    "nodes, edges, told",
+    [
+        ("id,t\n1,a\n1,b\n", "1,1\n", "id '1' occurs"),
+        ("id,t\n1,a\n,b\n", "1,1\n", "row 2 has no id"),
+        ("id,t\n", "1,2\n", "a header and no rows"),
+        ('id,t\n1,"a\n2,b\n', "1,2\n", "nodes.csv"),
+        ("id,t\n1,a\n2,b\n", "1,3\n1,2\n", "not in the node table: '3'"),
+        ("id,t\n1,a\n2\n", "1,2\n", "row 2 has 1 cell(s)"),
+        ("id,id\n1,a\n", "1,1\n", "its own name"),
+        ("", "1,2\n", "the file is empty"),
+        ("id,t\n1,a\n2,b\n", "from,to\n", "no link"),
+        ("id,t\n1,a\n2,b\n", "1\n", "two nodes on each line"),
+        ("id,t,split\n1,a,dev\n2,b,\n", "1,2\n", "1 has the part 'dev'"),
+        ("id,t,split\n1,a,val\n2,b,\n", "1,2\n", "node 1 has no label"),
+        ("id,t\n1,a\n2,b\n", "", "the file is empty"),
+    ],
+    ids=lambda value: value[:20] if isinstance(value, str) else None,
+)
 def test_a_bad_file_is_one_line_and_leaves_nothing(nodes, edges, told, tmp_path, capsys):
     (tmp_path / "nodes.csv").write_text(nodes)
     (tmp_path / "edges.csv").write_text(edges)
@@ -287,9 +342,12 @@ def test_a_bad_file_is_one_line_and_leaves_nothing(nodes, edges, told, tmp_path,
 
 def test_other_encodings_and_wrong_inputs(files, tmp_path, capsys):
     (tmp_path / "latin.csv").write_bytes("id,t\n1,é\n".encode("latin-1"))
-    for words, told in (((tmp_path / "latin.csv", files[1]), "UTF-8"), ((files[0],), "no links"),
-                        ((tmp_path / "absent.csv", files[1]), "absent"),
-                        ((tmp_path / "absent.pt",), "absent.pt")):
+    for words, told in (
+        ((tmp_path / "latin.csv", files[1]), "UTF-8"),
+        ((files[0],), "no links"),
+        ((tmp_path / "absent.csv", files[1]), "absent"),
+        ((tmp_path / "absent.pt",), "absent.pt"),
+    ):
         assert run("make", *words, "--out", tmp_path / "graph") == 2
         assert told in capsys.readouterr().err
 
@@ -319,8 +377,11 @@ def test_a_failed_write_keeps_the_old_folder(files, tmp_path):
 
 
 def contents(path: Path) -> dict[str, bytes]:
-    return {str(file.relative_to(path)): file.read_bytes()
-            for file in sorted(path.rglob("*")) if file.is_file()}
+    return {
+        str(file.relative_to(path)): file.read_bytes()
+        for file in sorted(path.rglob("*"))
+        if file.is_file()
+    }
 
 
 def test_a_folder_of_the_user_is_never_replaced(files, tmp_path, capsys):
@@ -329,9 +390,11 @@ def test_a_folder_of_the_user_is_never_replaced(files, tmp_path, capsys):
     nodes, edges = (shutil.copy(file, mine / file.name) for file in files)
     (mine / "notes.md").write_text("years of work")
     before = contents(tmp_path)
-    for words in (("make", nodes, edges, "--text", "title", "--out", mine, "--overwrite"),
-                  ("make", *files, "--text", "title", "--out", mine, "--overwrite"),
-                  ("example", mine, "--nodes", "200", "--overwrite")):
+    for words in (
+        ("make", nodes, edges, "--text", "title", "--out", mine, "--overwrite"),
+        ("make", *files, "--text", "title", "--out", mine, "--overwrite"),
+        ("example", mine, "--nodes", "200", "--overwrite"),
+    ):
         assert run(*words) == 2
         error = capsys.readouterr().err
         assert error.count("\n") == 1 and ("notes.md" in error or "nodes.csv" in error)
@@ -346,8 +409,10 @@ def test_what_was_put_beside_our_files_stays(files, tmp_path, capsys):
     out = tmp_path / "graph"
     assert run("make", *files, "--text", "title", "--out", out) == 0
     assert json.loads((out / folder.MARKER).read_text())["files"] == {
-        path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(out.iterdir())
-        if path.name != folder.MARKER}
+        path.name: hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(out.iterdir())
+        if path.name != folder.MARKER
+    }
     for foreign in ("thesis.tex", "features.npz", "answers.csv"):
         (out / foreign).write_text("x")
         before = contents(out)
@@ -407,8 +472,11 @@ def test_inputs_within_the_output_are_refused(files, tmp_path, capsys):
     assert run("make", *files, *text, "--out", out) == 0
     np.save(tmp_path / "more.npy", np.ones((8, 2)))
     before = contents(out)
-    for words in ((out / "nodes.csv", out / "edges.csv", *text), (*files, "--like", out),
-                  (*files, "--embeddings", out / "features.npy")):
+    for words in (
+        (out / "nodes.csv", out / "edges.csv", *text),
+        (*files, "--like", out),
+        (*files, "--embeddings", out / "features.npy"),
+    ):
         assert run("make", *words, "--out", out, "--overwrite") == 2
         assert str(out) in capsys.readouterr().err and contents(out) == before
 
@@ -426,7 +494,9 @@ def stopped(monkeypatch, after: int, stop) -> list[str]:
             if len(done) - 1 == after:
                 stop()
             return call(*words, **named)
+
         return counted
+
     for name in STEPS:
         monkeypatch.setattr(os, name, at(name, getattr(os, name)))
     return done
@@ -448,8 +518,10 @@ def test_a_stopped_replacement_leaves_the_old_folder_or_the_new_one(files, tmp_p
     out, replace, before, after = states(files, tmp_path)
     start = tmp_path / "start"
     shutil.copytree(out, start)
+
     def stop() -> None:
         raise error
+
     for number in range(1000):
         with pytest.MonkeyPatch.context() as patch:
             done = stopped(patch, number, stop)
@@ -503,20 +575,28 @@ def test_two_processes_do_not_replace_one_folder_at_a_time(files, tmp_path):
 
 # Names beside a graph.
 
+
 def test_names_are_read_as_they_were_written(tmp_path):
-    texts = ["a, \"b\"\nc", "<script>", "", "a\u2028line", "Größe"]
+    texts = ['a, "b"\nc', "<script>", "", "a\u2028line", "Größe"]
     write(tmp_path / "nodes.csv", ("id", "text"), list(zip(IDS, texts)), bom=True)
     (tmp_path / "words.txt").write_text("one\ntwo words\n")
     assert _names.of_folder(tmp_path, 5, 2) == (IDS[:5], texts, ["one", "two words"])
     assert _names.of_folder(tmp_path / "absent") == (None, None, None)
 
 
-@pytest.mark.parametrize("name, content", [
-    ("nodes.csv", "id\n1\n"), ("nodes.csv", "key\n1\n2\n"), ("nodes.csv", "id\n1\n1\n"),
-    ("nodes.csv", ""),
-    ("nodes.csv", "id,text\n1,a\n2\n"), ("nodes.csv", "id\n\"1\n"), ("words.txt", "a\n"),
-    ("words.txt", "a\nb\nc\n"),
-])
+@pytest.mark.parametrize(
+    "name, content",
+    [
+        ("nodes.csv", "id\n1\n"),
+        ("nodes.csv", "key\n1\n2\n"),
+        ("nodes.csv", "id\n1\n1\n"),
+        ("nodes.csv", ""),
+        ("nodes.csv", "id,text\n1,a\n2\n"),
+        ("nodes.csv", 'id\n"1\n'),
+        ("words.txt", "a\n"),
+        ("words.txt", "a\nb\nc\n"),
+    ],
+)
 def test_names_that_do_not_fit_are_refused(name, content, tmp_path):
     (tmp_path / name).write_text(content)
     with pytest.raises(InputError, match=name):
@@ -525,39 +605,73 @@ def test_names_that_do_not_fit_are_refused(name, content, tmp_path):
 
 # The command, as a user types it.
 
+
 def test_the_walk_to_predictions_on_the_example(tmp_path):
     def type_in(*words: str) -> str:
-        done = subprocess.run([sys.executable, "-m", "graphgym_srnc", *words], cwd=tmp_path,
-                              capture_output=True, text=True, timeout=300)
+        done = subprocess.run(
+            [sys.executable, "-m", "graphgym_srnc", *words],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
         assert done.returncode == 0, done.stderr
         return done.stdout
 
     example.write(tmp_path / "demo", num_nodes=300)
     make = ("data", "make", "demo/nodes.csv", "demo/edges.csv", "--text", "title")
     assert "run --cfg own dataset.name demo/graph" in type_in(*make, "--out", "demo/graph")
-    fast = ("gnn.dim_inner", "16", "srnc_plus.rounds", "1", "srnc_plus.fit_steps", "20",
-            "srnc_plus.steps", "10", "srnc_plus.cluster_steps", "5")
-    assert "own" in type_in("run", "--cfg", "own", "--no-tensorboard", "--no-figures",
-                            "dataset.name", "demo/graph", *fast)
+    fast = (
+        "gnn.dim_inner",
+        "16",
+        "srnc_plus.rounds",
+        "1",
+        "srnc_plus.fit_steps",
+        "20",
+        "srnc_plus.steps",
+        "10",
+        "srnc_plus.cluster_steps",
+        "5",
+    )
+    assert "own" in type_in(
+        "run",
+        "--cfg",
+        "own",
+        "--no-tensorboard",
+        "--no-figures",
+        "dataset.name",
+        "demo/graph",
+        *fast,
+    )
     result = json.loads((tmp_path / "results/own-demo-graph/0/result.json").read_text())
     assert result["selection"] == "last" and result["task"] == "file/demo/graph"
 
 
 def test_the_example_is_what_it_says(tmp_path):
     example.write(tmp_path / "demo", num_nodes=700, seed=3)
-    nodes, answers = (rows_of(tmp_path / "demo" / name)[1:]
-                      for name in ("nodes.csv", "answers.csv"))
+    nodes, answers = (
+        rows_of(tmp_path / "demo" / name)[1:] for name in ("nodes.csv", "answers.csv")
+    )
     labels, topics = [row[3] for row in nodes], [row[1] for row in answers]
     assert len({row[0] for row in nodes}) == 700 and set(topics) == set(example.TOPICS)
     assert all(label in ("", topic) for label, topic in zip(labels, topics))
-    assert set(labels) == {"", *example.TOPICS[:-example.UNLABELLED]}
+    assert set(labels) == {"", *example.TOPICS[: -example.UNLABELLED]}
     assert 25 <= sum(map(bool, labels)) <= 80
     assert len({*example.WORDS}) == len(example.WORDS) == 300 + 7 * 40
     assert not {*example.WORDS} & ENGLISH_STOP_WORDS
-    words = {topic: {word for row, own in zip(nodes, topics) if own == topic
-                     for word in row[1].lower().split()} for topic in set(topics)}
-    assert all(len(own - set().union(*(words[other] for other in words if other != topic))) > 20
-               for topic, own in words.items())
+    words = {
+        topic: {
+            word
+            for row, own in zip(nodes, topics)
+            if own == topic
+            for word in row[1].lower().split()
+        }
+        for topic in set(topics)
+    }
+    assert all(
+        len(own - set().union(*(words[other] for other in words if other != topic))) > 20
+        for topic, own in words.items()
+    )
     same = [topics[a] == topics[b] for a, b in linked(tmp_path / "demo")]
     assert 0.7 < np.mean(same) < 0.9
     first = (tmp_path / "demo" / "nodes.csv").read_bytes()
@@ -577,7 +691,7 @@ def test_the_page_of_the_manual_does_what_it_says(tmp_path, monkeypatch):
     for name, copy in (("nodes.csv", "new.csv"), ("edges.csv", "links.csv")):
         (tmp_path / name).write_bytes((tmp_path / "demo" / name).read_bytes())
         (tmp_path / copy).write_bytes((tmp_path / "demo" / name).read_bytes())
-    hetero, = re.findall(r"^```python\n([^`]*HeteroData.*?)^```$", page, re.M | re.S)
+    (hetero,) = re.findall(r"^```python\n([^`]*HeteroData.*?)^```$", page, re.M | re.S)
     exec(hetero, {})
     blocks = re.findall(r"^```(?:bash|console)\n(.*?)^```$", page.replace("\\\n", " "), re.M | re.S)
     lines = [line.partition("#")[0] for block in blocks for line in block.splitlines()]
@@ -594,14 +708,24 @@ def test_the_page_of_the_manual_does_what_it_says(tmp_path, monkeypatch):
 
 # Tables as people have them.
 
+
 def messy(tmp_path: Path) -> tuple[Path, Path]:
     """Twenty nodes with whatever goes wrong in tables, none of which needs a person."""
-    rows = [[f"{i:02d}", f"word{i % 2} and more", ("19,99", "n/a", "7", "1.234,5")[i % 4],
-             ("art", "law", "NaN", "")[i % 4]] for i in range(20)]
+    rows = [
+        [
+            f"{i:02d}",
+            f"word{i % 2} and more",
+            ("19,99", "n/a", "7", "1.234,5")[i % 4],
+            ("art", "law", "NaN", "")[i % 4],
+        ]
+        for i in range(20)
+    ]
     rows += [rows[3], [""] * 4]
     links = [(1.5, f"{i:02d}", f"{(i + 2) % 20:02d}") for i in range(20)]
-    return (write(tmp_path / "shop.csv", ("sku", "title", "price", "class"), rows),
-            write(tmp_path / "links.csv", ("weight", "source", "target"), links))
+    return (
+        write(tmp_path / "shop.csv", ("sku", "title", "price", "class"), rows),
+        write(tmp_path / "links.csv", ("weight", "source", "target"), links),
+    )
 
 
 def test_what_a_person_would_mend_is_mended_and_told(tmp_path, capsys):
@@ -609,13 +733,20 @@ def test_what_a_person_would_mend_is_mended_and_told(tmp_path, capsys):
     chosen = ("--text", "title", "--numbers", "price", "--out", tmp_path / "graph")
     assert run("make", nodes, links, *chosen) == 0
     told = capsys.readouterr().out
-    for text in ("1 row left out: empty", "1 row merged: equal", "5 cells read as no label: "
-                 "'NaN'", "10 cells read as numbers: '19,99' as 19.99", "label class", "id sku",
-                 "5 cells read as empty: 'n/a'", "links join the columns source and target; not "
-                 "read: weight"):
+    for text in (
+        "1 row left out: empty",
+        "1 row merged: equal",
+        "5 cells read as no label: 'NaN'",
+        "10 cells read as numbers: '19,99' as 19.99",
+        "label class",
+        "id sku",
+        "5 cells read as empty: 'n/a'",
+        "links join the columns source and target; not read: weight",
+    ):
         assert text in told, text
-    task = shifts.find("file")(path=str(tmp_path / "graph"), labels_per_class=1, num_val=2,
-                               num_test=2)
+    task = shifts.find("file")(
+        path=str(tmp_path / "graph"), labels_per_class=1, num_val=2, num_test=2
+    )
     assert task.class_names == ("art", "law") and task.target.num_nodes == 20
     made, _ = homogeneous.make_graph(nodes, links, numbers=["price"])
     values = np.array([19.99, np.nan, 7, 1234.5] * 5)
@@ -632,8 +763,13 @@ def test_all_that_is_wrong_is_told_at_once(tmp_path, capsys):
     words = ("make", nodes, links, "--out", tmp_path / "graph", "--report", tmp_path / "page.html")
     assert run(*words, "--text", "titel", "--numbers", "title") == 2
     told = capsys.readouterr().err
-    for text in ("id '07' occurs", "--keep first", "node table: '99'", "'titel'",
-                 "--numbers title"):
+    for text in (
+        "id '07' occurs",
+        "--keep first",
+        "node table: '99'",
+        "'titel'",
+        "--numbers title",
+    ):
         assert text in told, text
     assert told.count("\n") == told.count("error: ") == 4 and not (tmp_path / "graph").exists()
     page = (tmp_path / "page.html").read_text()
@@ -677,10 +813,17 @@ def test_the_page_of_the_files(tmp_path, capsys):
     assert run(*words[:-1], tmp_path / "new") == 2 and page.read_text() == "of somebody else"
 
 
-@pytest.mark.parametrize("cells, expected", [
-    (["19,99", "5"], ["19.99", "5"]), (["1.234,5", "-7,25"], ["1234.5", "-7.25"]),
-    (["1,234", "12,500,000"], ["1234", "12500000"]), (["0,125", "1,234"], ["0.125", "1.234"]),
-    (["1,234.5", "x"], ["1234.5", "x"]), (["1,2,3", "?", "NULL"], ["1,2,3", "", ""])])
+@pytest.mark.parametrize(
+    "cells, expected",
+    [
+        (["19,99", "5"], ["19.99", "5"]),
+        (["1.234,5", "-7,25"], ["1234.5", "-7.25"]),
+        (["1,234", "12,500,000"], ["1234", "12500000"]),
+        (["0,125", "1,234"], ["0.125", "1.234"]),
+        (["1,234.5", "x"], ["1234.5", "x"]),
+        (["1,2,3", "?", "NULL"], ["1,2,3", "", ""]),
+    ],
+)
 def test_numbers_of_other_countries(cells, expected):
     assert features.numbers(cells) == expected
 
@@ -688,32 +831,52 @@ def test_numbers_of_other_countries(cells, expected):
 def test_names_that_look_alike():
     names = ["Graph theory", "graph-theory", "grahp theory", "class 1", "class 2", "art", "arts"]
     assert labels.similar(names) == [
-        ("Graph theory", "graph-theory"), ("Graph theory", "grahp theory"),
-        ("graph-theory", "grahp theory")]
+        ("Graph theory", "graph-theory"),
+        ("Graph theory", "grahp theory"),
+        ("graph-theory", "grahp theory"),
+    ]
     assert labels.similar(["Toys & Games", "Toys and Games", "Games"]) == [
-        ("Toys & Games", "Toys and Games")]
+        ("Toys & Games", "Toys and Games")
+    ]
 
 
 def test_tables_are_made_without_torch(tmp_path):
     assert run("example", tmp_path / "demo", "--nodes", "2000") == 0
     files = tmp_path / "demo/nodes.csv", tmp_path / "demo/edges.csv"
-    done = subprocess.run([sys.executable, "-c", """
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            """
 import sys
 from graphgym_srnc.cli.main import main
 status = main(sys.argv[1:])
 print("torch" in sys.modules)
 sys.exit(status)
-""", "data", "make", *map(str, files), "--text", "title", "--out", str(tmp_path / "made")],
-                          capture_output=True, text=True, cwd=Path(__file__).parent.parent)
+""",
+            "data",
+            "make",
+            *map(str, files),
+            "--text",
+            "title",
+            "--out",
+            str(tmp_path / "made"),
+        ],
+        capture_output=True,
+        text=True,
+        cwd=Path(__file__).parent.parent,
+    )
     assert done.returncode == 0, done.stderr
     assert done.stdout.endswith("False\n")
 
 
 # Files of other programs.
 
+
 def shapes(path: Path, **given) -> tuple:
-    made, _ = homogeneous.make_graph(path, text=["title"], words=features.TextOptions(
-        min_nodes=1, stop_words="none"), **given)
+    made, _ = homogeneous.make_graph(
+        path, text=["title"], words=features.TextOptions(min_nodes=1, stop_words="none"), **given
+    )
     return (list(made.ids), list(made.labels or ()), made.edges.T.tolist(), made.texts)
 
 
@@ -729,19 +892,36 @@ def test_a_graph_in_one_file(suffix, tmp_path):
         path.write_text(json.dumps({"nodes": nodes, "links": links}))
     else:
         (networkx.write_gexf if suffix == ".gexf" else networkx.write_graphml)(graph, path)
-    expected = (["007", "b", "c"], ["art", "law", "art"], [[0, 1], [1, 2]],
-                ["word art", "word law", "word art"])
+    expected = (
+        ["007", "b", "c"],
+        ["art", "law", "art"],
+        [[0, 1], [1, 2]],
+        ["word art", "word law", "word art"],
+    )
     assert shapes(path, label="class") == expected
 
 
 def test_exports_of_neo4j(tmp_path):
-    whole = write(tmp_path / "export.csv", ("_id", "_labels", "title", "_start", "_end", "_type"),
-                  [("0", ":Art", "one", "", "", ""), ("1", ":Law", "two", "", "", ""),
-                   ("", "", "", "1", "0", "LIKES")])
-    assert shapes(whole, label="_labels") == (["0", "1"], [":Art", ":Law"], [[1, 0]],
-                                              ["one", "two"])
-    nodes = write(tmp_path / "nodes.csv", ("title", "pageId:ID", ":LABEL"),
-                  [(f"text {i}", f"p{i}", ("Art", "Law")[i % 2]) for i in range(10)])
+    whole = write(
+        tmp_path / "export.csv",
+        ("_id", "_labels", "title", "_start", "_end", "_type"),
+        [
+            ("0", ":Art", "one", "", "", ""),
+            ("1", ":Law", "two", "", "", ""),
+            ("", "", "", "1", "0", "LIKES"),
+        ],
+    )
+    assert shapes(whole, label="_labels") == (
+        ["0", "1"],
+        [":Art", ":Law"],
+        [[1, 0]],
+        ["one", "two"],
+    )
+    nodes = write(
+        tmp_path / "nodes.csv",
+        ("title", "pageId:ID", ":LABEL"),
+        [(f"text {i}", f"p{i}", ("Art", "Law")[i % 2]) for i in range(10)],
+    )
     links = write(tmp_path / "links.csv", (":TYPE", ":START_ID", ":END_ID"), [("x", "p1", "p0")])
     made, _ = homogeneous.make_graph(nodes, links, text=["title"])
     assert made.ids[0] == "p0" and made.edges.tolist() == [[1], [0]] and made.labels[1] == "Law"
@@ -759,10 +939,16 @@ def test_packed_tables_and_links_with_spaces(tmp_path):
         shapes(nodes, links=tmp_path / "links.csv")
 
 
-@pytest.mark.parametrize("text, told", [
-    ("{\"nodes\": [], \"links\": []}", "a list of objects"), ("[1, 2]", "an object with nodes"),
-    ("{\"a\": 1}", "nodes and links"), ("{", "not a readable .json file"),
-    ("[" * 100_000, "not a readable .json file")])
+@pytest.mark.parametrize(
+    "text, told",
+    [
+        ('{"nodes": [], "links": []}', "a list of objects"),
+        ("[1, 2]", "an object with nodes"),
+        ('{"a": 1}', "nodes and links"),
+        ("{", "not a readable .json file"),
+        ("[" * 100_000, "not a readable .json file"),
+    ],
+)
 def test_bad_graphs_in_json(text, told, tmp_path, capsys):
     path = tmp_path / "graph.json"
     path.write_text(text)
@@ -787,19 +973,31 @@ def test_tables_in_json_and_excel(tmp_path, monkeypatch, capsys):
 def test_excel_keeps_whole_numbers_and_leading_zeros(tmp_path):
     pytest.importorskip("openpyxl", reason="pandas reads .xlsx with openpyxl alone")
     import pandas
+
     frame = pandas.DataFrame({"id": ["007", 8, 9.5], "title": ["a", None, "NA"]})
     frame.to_excel(tmp_path / "nodes.xlsx", index=False)
-    assert table_of(tmp_path / "nodes.xlsx") == {"id": ["007", "8", "9.5"],
-                                                   "title": ["a", "", "NA"]}
+    assert table_of(tmp_path / "nodes.xlsx") == {
+        "id": ["007", "8", "9.5"],
+        "title": ["a", "", "NA"],
+    }
 
 
-@pytest.mark.parametrize("words, chosen", [
-    ((), 64), (("srnc_plus.batch_size", "0"), 0), (("srnc_plus.batch_size", "9"), 9),
-    (("gnn.layer_type", "sgconv"), 0), (("train.mode", "a2gnn"), 0),
-    (("dataset.format", "synthetic"), 0)])
-def test_large_graphs_of_ones_own_are_learnt_from_batches(words, chosen, files, tmp_path, gym,
-                                                          monkeypatch):
+@pytest.mark.parametrize(
+    "words, chosen",
+    [
+        ((), 64),
+        (("srnc_plus.batch_size", "0"), 0),
+        (("srnc_plus.batch_size", "9"), 9),
+        (("gnn.layer_type", "sgconv"), 0),
+        (("train.mode", "a2gnn"), 0),
+        (("dataset.format", "synthetic"), 0),
+    ],
+)
+def test_large_graphs_of_ones_own_are_learnt_from_batches(
+    words, chosen, files, tmp_path, gym, monkeypatch
+):
     from graphgym_srnc.runs import prepare
+
     monkeypatch.setattr(prepare, "LARGE", 8)
     monkeypatch.setattr(prepare, "BATCH", 64)
     for name, how in (("sparse", ("--text", "title")), ("dense", ("--numbers", "size,year"))):

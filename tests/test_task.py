@@ -1,4 +1,5 @@
 """ShiftTask refuses what is no task, hides all labels but the training ones, hashes the split."""
+
 from __future__ import annotations
 
 import dataclasses
@@ -15,18 +16,30 @@ EDGES = torch.tensor([[0, 1, 2, 3, 4, 5], [1, 0, 3, 2, 5, 4]])
 
 
 def graph(y=(0, 0, 1, 1, 2, 2), **changes) -> Data:
-    fields = {"x": torch.arange(12.0).reshape(6, 2), "edge_index": EDGES,
-              "y": torch.tensor(y)} | changes
+    fields = {
+        "x": torch.arange(12.0).reshape(6, 2),
+        "edge_index": EDGES,
+        "y": torch.tensor(y),
+    } | changes
     return Data(num_nodes=6, **fields)
 
 
 def task(**changes) -> ShiftTask:
     own = changes.pop("graph", None) or graph()
-    ids = {key: torch.tensor(nodes)
-           for key, nodes in {"train": [0, 2], "val": [1, 4], "test": [3, 5],
-                              "pool": [1, 3, 4, 5]}.items()}
-    return ShiftTask(**{"name": "toy", "source": own, "target": own, "num_known": 2,
-                        "open_set": True} | ids | changes)
+    ids = {
+        key: torch.tensor(nodes)
+        for key, nodes in {
+            "train": [0, 2],
+            "val": [1, 4],
+            "test": [3, 5],
+            "pool": [1, 3, 4, 5],
+        }.items()
+    }
+    return ShiftTask(
+        **{"name": "toy", "source": own, "target": own, "num_known": 2, "open_set": True}
+        | ids
+        | changes
+    )
 
 
 def test_label_space():
@@ -50,24 +63,29 @@ def test_graphs_are_listed_once():
     assert task(target=other, val_graph=third).validation is third
 
 
-@pytest.mark.parametrize("changes, key", [
-    ({"num_known": 1}, "num_known"),
-    ({"train": torch.tensor([], dtype=torch.long)}, "train"),
-    ({"test": torch.tensor([], dtype=torch.long)}, "test"),
-    ({"pool": torch.tensor([6])}, "pool"),
-    ({"val": torch.tensor([-1])}, "val"),
-    ({"val": torch.tensor([1, 1])}, "val"),
-    ({"train": torch.tensor([0])}, "train"),
-    ({"train": torch.tensor([0, 2, 4]), "val": torch.tensor([1]), "pool": torch.tensor([1])},
-     "train"),
-    ({"val": torch.tensor([0, 4])}, "train and val"),
-    ({"pool": torch.tensor([0, 4])}, "train and pool"),
-    ({"test": torch.tensor([1])}, "val and test"),
-    ({"graph": graph(y=(0, 0, 1, 1, 3, 2))}, "source graph y"),
-    ({"graph": graph(y=(0, 0, 1, 1, 2))}, "source graph y"),
-    ({"graph": graph(x=torch.tensor([[float("nan")] * 2] * 6))}, "source graph x"),
-    ({"graph": graph(edge_index=torch.tensor([[0], [6]]))}, "source graph edge_index"),
-])
+@pytest.mark.parametrize(
+    "changes, key",
+    [
+        ({"num_known": 1}, "num_known"),
+        ({"train": torch.tensor([], dtype=torch.long)}, "train"),
+        ({"test": torch.tensor([], dtype=torch.long)}, "test"),
+        ({"pool": torch.tensor([6])}, "pool"),
+        ({"val": torch.tensor([-1])}, "val"),
+        ({"val": torch.tensor([1, 1])}, "val"),
+        ({"train": torch.tensor([0])}, "train"),
+        (
+            {"train": torch.tensor([0, 2, 4]), "val": torch.tensor([1]), "pool": torch.tensor([1])},
+            "train",
+        ),
+        ({"val": torch.tensor([0, 4])}, "train and val"),
+        ({"pool": torch.tensor([0, 4])}, "train and pool"),
+        ({"test": torch.tensor([1])}, "val and test"),
+        ({"graph": graph(y=(0, 0, 1, 1, 3, 2))}, "source graph y"),
+        ({"graph": graph(y=(0, 0, 1, 1, 2))}, "source graph y"),
+        ({"graph": graph(x=torch.tensor([[float("nan")] * 2] * 6))}, "source graph x"),
+        ({"graph": graph(edge_index=torch.tensor([[0], [6]]))}, "source graph edge_index"),
+    ],
+)
 def test_refuses_what_is_no_task(changes, key):
     with pytest.raises(InputError) as error:
         task(**changes)
@@ -92,9 +110,13 @@ def test_blind_target_of_two_graphs_has_no_label():
 def test_fingerprint_is_of_content():
     assert task().fingerprint() == task().fingerprint()
     assert task(info={"a": 1}, name="other").fingerprint() == task().fingerprint()
-    others = [task(val=torch.tensor([1])), task(graph=graph(y=(0, 0, 1, 1, 2, 1))),
-              task(graph=graph(x=torch.ones(6, 2))),
-              task(target=graph()), task(pool=torch.tensor([1, 3]))]
+    others = [
+        task(val=torch.tensor([1])),
+        task(graph=graph(y=(0, 0, 1, 1, 2, 1))),
+        task(graph=graph(x=torch.ones(6, 2))),
+        task(target=graph()),
+        task(pool=torch.tensor([1, 3])),
+    ]
     assert len({t.fingerprint() for t in [task(), *others]}) == 6
 
 
@@ -114,8 +136,11 @@ CHANGES = {
     "no edge": {"graph": graph(edge_index=EDGES[:, :0])},
     "a feature": {"graph": graph(x=torch.tensor([*range(7), 7.0001, *range(8, 12)]).reshape(6, 2))},
     "the shape of features": {"graph": graph(x=torch.arange(12.0).reshape(6, 2).repeat(1, 2))},
-    "train": {"train": torch.tensor([0, 3]), "test": torch.tensor([5]),
-              "pool": torch.tensor([1, 4, 5])},
+    "train": {
+        "train": torch.tensor([0, 3]),
+        "test": torch.tensor([5]),
+        "pool": torch.tensor([1, 4, 5]),
+    },
     "val": {"val": torch.tensor([1])},
     "test": {"test": torch.tensor([3])},
     "pool": {"pool": torch.tensor([1, 3, 4])},
@@ -153,9 +178,11 @@ def test_fingerprint_is_stable():
     assert tasks[0].fingerprint() == tasks[1].fingerprint()
 
 
-@pytest.mark.parametrize("bad",
-                         [[math.nan], [math.inf], [-math.inf], [math.inf, -math.inf],
-                          [math.nan, math.inf, -math.inf]], ids=str)
+@pytest.mark.parametrize(
+    "bad",
+    [[math.nan], [math.inf], [-math.inf], [math.inf, -math.inf], [math.nan, math.inf, -math.inf]],
+    ids=str,
+)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_what_is_not_finite_is_found(bad, dtype):
     x = torch.rand(50, 20, dtype=dtype)

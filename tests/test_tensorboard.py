@@ -1,5 +1,6 @@
 """TensorBoard reads back all that was written, by its own readers and dashboards, and watching a
 run changes none of its numbers."""
+
 from __future__ import annotations
 
 import io
@@ -36,13 +37,26 @@ from graphgym_srnc.watch.tensorboard import TensorBoard, classes, columns, snaps
 def toy_task() -> ShiftTask:
     generator = torch.Generator().manual_seed(0)
     true = torch.arange(60) % 4
-    graph = Data(x=torch.eye(4)[true] + 0.3 * torch.rand(60, 4, generator=generator),
-                 y=true.clamp(max=2), y_true=true,
-                 edge_index=torch.randint(60, (2, 120), generator=generator))
+    graph = Data(
+        x=torch.eye(4)[true] + 0.3 * torch.rand(60, 4, generator=generator),
+        y=true.clamp(max=2),
+        y_true=true,
+        edge_index=torch.randint(60, (2, 120), generator=generator),
+    )
     nodes = torch.arange(60)
-    return ShiftTask("open_set/toy", graph, graph, train=nodes[:20][true[:20] < 2],
-                     val=nodes[20:40], test=nodes[40:], pool=nodes[20:], num_known=2, open_set=True,
-                     class_names=("left", "tab\tright"), info={"split_seed": 7})
+    return ShiftTask(
+        "open_set/toy",
+        graph,
+        graph,
+        train=nodes[:20][true[:20] < 2],
+        val=nodes[20:40],
+        test=nodes[40:],
+        pool=nodes[20:],
+        num_known=2,
+        open_set=True,
+        class_names=("left", "tab\tright"),
+        info={"split_seed": 7},
+    )
 
 
 class Noisy(Method):
@@ -59,8 +73,10 @@ class Noisy(Method):
         with torch.no_grad():
             self.layer.weight += 0.5 * torch.randn(3, 4) + random.random() + np.random.rand()
         self.warnings = ["the cluster GNN collapsed"]
-        return {"source": float(self.layer.weight.detach().norm()),
-                "mode": float(self.layer.training)}
+        return {
+            "source": float(self.layer.weight.detach().norm()),
+            "mode": float(self.layer.training),
+        }
 
     def predict(self, graph: Data) -> torch.Tensor:
         self.eval()
@@ -68,9 +84,13 @@ class Noisy(Method):
         return self.layer(graph.x).detach()
 
     def views(self):
-        return {"classifier": lambda graph: (graph.x, self.predict(graph).argmax(1)),
-                "cluster_gnn": lambda graph: (torch.randn(graph.num_nodes, 5) + np.random.rand(),
-                                              self.predict(graph).argmax(1) + 3)}
+        return {
+            "classifier": lambda graph: (graph.x, self.predict(graph).argmax(1)),
+            "cluster_gnn": lambda graph: (
+                torch.randn(graph.num_nodes, 5) + np.random.rand(),
+                self.predict(graph).argmax(1) + 3,
+            ),
+        }
 
 
 class Blind(Noisy):
@@ -111,71 +131,123 @@ def hyper_parameters(accumulator: EventAccumulator) -> dict:
 def dashboards(logdir: Path) -> TBContext:
     multiplexer = EventMultiplexer({}).AddRunsFromDirectory(str(logdir))
     multiplexer.Reload()
-    return TBContext(data_provider=MultiplexerDataProvider(multiplexer, str(logdir)),
-                     multiplexer=multiplexer, logdir=str(logdir), flags=SimpleNamespace())
+    return TBContext(
+        data_provider=MultiplexerDataProvider(multiplexer, str(logdir)),
+        multiplexer=multiplexer,
+        logdir=str(logdir),
+        flags=SimpleNamespace(),
+    )
 
 
 def test_event_accumulator_reads_back_everything(tmp_path):
-    record = watch(tmp_path, {"seed": 3, "gnn.dim_inner": 16, "open_set.unseen": [1, 2],
-                              "srnc.hard_labels": True, "method": "srnc",
-                              "train.mode": "srnc", "gnn.act": "",
-                              "open_set.split_seed": 7, "synthetic.unseen": []}, every=2)
+    record = watch(
+        tmp_path,
+        {
+            "seed": 3,
+            "gnn.dim_inner": 16,
+            "open_set.unseen": [1, 2],
+            "srnc.hard_labels": True,
+            "method": "srnc",
+            "train.mode": "srnc",
+            "gnn.act": "",
+            "open_set.split_seed": 7,
+            "synthetic.unseen": [],
+        },
+        every=2,
+    )
     found = read(tmp_path)
     for block in ("losses", "val", "test"):
         for name in getattr(record.history[0], block):
             values = [(event.step, event.value) for event in found.Scalars(f"{block}/{name}")]
-            assert values == [(e.number, pytest.approx(getattr(e, block)[name], rel=1e-6))
-                              for e in record.history]
+            assert values == [
+                (e.number, pytest.approx(getattr(e, block)[name], rel=1e-6)) for e in record.history
+            ]
     for split in ("val", "test"):
         for name, value in getattr(record, split).items():
             block = "final" if name in events.FIRST else "final_more"
-            assert (found.Scalars(f"{block}/{split}_{name}")[0].value
-                    == pytest.approx(value, nan_ok=True))
-    assert ([image.step for image in found.Images("cluster_gnn")] == [0, 2]
-            == [image.step for image in found.Images("confusion")])
+            assert found.Scalars(f"{block}/{split}_{name}")[0].value == pytest.approx(
+                value, nan_ok=True
+            )
+    assert (
+        [image.step for image in found.Images("cluster_gnn")]
+        == [0, 2]
+        == [image.step for image in found.Images("confusion")]
+    )
     image = found.Images("selected/episodes")[0]
     assert image.encoded_image_string == (tmp_path / "figures" / "episodes.png").read_bytes()
     assert imread(io.BytesIO(image.encoded_image_string)).shape[:2] == (image.height, image.width)
     assert b"collapsed" in found.Tensors("warnings/text_summary")[0].tensor_proto.string_val[0]
-    assert hyper_parameters(found) == {"method": "SRNC", "backbone": "GCN",
-                                       "data": "open_set/toy", "split_seed": 7, "seed": 3,
-                                       "gnn.dim_inner": 16, "open_set.unseen": "[1, 2]",
-                                       "srnc.hard_labels": True, "gnn.act": "none",
-                                       "synthetic.unseen": "none"}
-    assert (sorted(file.name for file in (tmp_path / "figures").iterdir())
-            == sorted([*(f"{name}-{stem}.png" for name in ("classifier", "cluster_gnn", "confusion")
-                         for stem in ("episode-000", "episode-002", "selected")),
-                       *(f"{name}-selected.pdf" for name in ("classifier", "cluster_gnn",
-                                                             "confusion")),
-                       *(f"{name}.{kind}" for name in ("episodes", "reliability")
-                         for kind in ("pdf", "png"))]))
+    assert hyper_parameters(found) == {
+        "method": "SRNC",
+        "backbone": "GCN",
+        "data": "open_set/toy",
+        "split_seed": 7,
+        "seed": 3,
+        "gnn.dim_inner": 16,
+        "open_set.unseen": "[1, 2]",
+        "srnc.hard_labels": True,
+        "gnn.act": "none",
+        "synthetic.unseen": "none",
+    }
+    assert sorted(file.name for file in (tmp_path / "figures").iterdir()) == sorted(
+        [
+            *(
+                f"{name}-{stem}.png"
+                for name in ("classifier", "cluster_gnn", "confusion")
+                for stem in ("episode-000", "episode-002", "selected")
+            ),
+            *(f"{name}-selected.pdf" for name in ("classifier", "cluster_gnn", "confusion")),
+            *(f"{name}.{kind}" for name in ("episodes", "reliability") for kind in ("pdf", "png")),
+        ]
+    )
 
 
 def test_hparams_dashboard_shows_the_keys_of_all_runs(tmp_path):
     watch(tmp_path / "a" / "0", {"seed": 0, "srnc.num_clusters": 4}, figures=False)
     watch(tmp_path / "a" / "1", {"seed": 1, "srnc.num_clusters": 4}, figures=False)
-    watch(tmp_path / "b" / "0", {"seed": 0, "pgl.rounds": 2, "train.mode": "pgl"}, make=Blind,
-          figures=False)
+    watch(
+        tmp_path / "b" / "0",
+        {"seed": 0, "pgl.rounds": 2, "train.mode": "pgl"},
+        make=Blind,
+        figures=False,
+    )
     context = Context(dashboards(tmp_path))
     metadata = context.hparams_metadata(RequestContext(), "")
-    assert sorted(metadata) == [os.path.join(name, seed)
-                                for name, seed in (("a", "0"), ("a", "1"), ("b", "0"))]
+    assert sorted(metadata) == [
+        os.path.join(name, seed) for name, seed in (("a", "0"), ("a", "1"), ("b", "0"))
+    ]
     experiment = context.experiment_from_metadata(RequestContext(), "", True, metadata, None)
     shown = {info.name: info.differs for info in experiment.hparam_infos}
-    assert set(shown) == {"method", "backbone", "data", "split_seed", "seed", "srnc.num_clusters",
-                          "pgl.rounds"}
+    assert set(shown) == {
+        "method",
+        "backbone",
+        "data",
+        "split_seed",
+        "seed",
+        "srnc.num_clusters",
+        "pgl.rounds",
+    }
     assert shown["method"] and shown["seed"] and not shown["data"]
     # The dashboard shows the first five.
     assert [info.name.tag for info in experiment.metric_infos[:5]] == [
-        "final/test_macro_recall", "final/test_micro_f1", "final/test_unknown_auroc",
-        "final/val_macro_recall", "final/val_micro_f1"]
+        "final/test_macro_recall",
+        "final/test_micro_f1",
+        "final/test_unknown_auroc",
+        "final/val_macro_recall",
+        "final/val_micro_f1",
+    ]
 
 
 def test_a_run_shows_what_searches_vary_and_what_is_not_the_default(gym):
     words = ["srnc.rounds", "2", "gnn.dim_inner", "16", "synthetic.num_unseen", "3", "seed", "4"]
     shown = Extras().settings(gym.load_config(overrides=["train.mode", "srnc", *words]))
-    assert {"srnc.rounds": 2, "synthetic.num_unseen": 3, "seed": 4, "gnn.dim_inner": 16,
-            "method": "srnc"}.items() <= shown.items()
+    assert {
+        "srnc.rounds": 2,
+        "synthetic.num_unseen": 3,
+        "seed": 4,
+        "gnn.dim_inner": 16,
+        "method": "srnc",
+    }.items() <= shown.items()
     assert set(MAIN) <= set(shown) and not {"gnn.keep_edge", "train.radius"} & set(shown)
     varied = (("srnc.rounds", "3"), ("cfg", "/a/folder/erm.yaml"))
     swept = Extras(varied=varied).settings(gym.load_config())
@@ -184,6 +256,7 @@ def test_a_run_shows_what_searches_vary_and_what_is_not_the_default(gym):
 
 def test_projector_serves_each_run(tmp_path):
     from werkzeug.test import Client
+
     watch(tmp_path / "a" / "0", {"seed": 0})
     watch(tmp_path / "b" / "0", {"seed": 0}, figures=False, projector=True)
     watch(tmp_path / "c" / "0", {"seed": 0}, figures=False)
@@ -194,17 +267,24 @@ def test_projector_serves_each_run(tmp_path):
     assert sorted(served["/runs"].get("/").json) == runs
     for run in runs:
         infos = served["/info"].get("/", query_string={"run": run}).json["embeddings"]
-        assert {info["tensorName"]: info["tensorShape"]
-                for info in infos} == {"classifier": [60, 4], "cluster_gnn": [60, 5]}
+        assert {info["tensorName"]: info["tensorShape"] for info in infos} == {
+            "classifier": [60, 4],
+            "cluster_gnn": [60, 5],
+        }
         query = {"run": run, "name": "cluster_gnn"}
         table = served["/metadata"].get("/", query_string=query).text.splitlines()
         assert table[0].split("\t") == ["node", "class", "known", "predicted", "cluster", "split"]
         assert len(table) == 61
         rows = [dict(zip(table[0].split("\t"), line.split("\t"))) for line in table[1:]]
         assert rows[1]["class"] == "tab right"
-        assert (rows[2] | {"predicted": "", "cluster": ""}
-                == {"node": "2", "class": "unseen 2", "known": "unknown", "predicted": "",
-                    "cluster": "", "split": "other"})
+        assert rows[2] | {"predicted": "", "cluster": ""} == {
+            "node": "2",
+            "class": "unseen 2",
+            "known": "unknown",
+            "predicted": "",
+            "cluster": "",
+            "split": "other",
+        }
         assert [rows[node]["split"] for node in (0, 25, 45)] == ["train", "val", "test"]
         assert {row["cluster"] for row in rows} <= {"3", "4", "5"}
         query = {"run": run, "name": "classifier"}
@@ -213,17 +293,24 @@ def test_projector_serves_each_run(tmp_path):
         x = toy_task().target.x.numpy().astype(float)
         # Principal axes keep distances.
         vectors = vectors.reshape(60, 4)
-        assert np.allclose(np.linalg.norm(vectors[0] - vectors, axis=1),
-                           np.linalg.norm(x[0] - x, axis=1), atol=1e-3)
+        assert np.allclose(
+            np.linalg.norm(vectors[0] - vectors, axis=1),
+            np.linalg.norm(x[0] - x, axis=1),
+            atol=1e-3,
+        )
 
 
 def test_projector_stays_small(tmp_path):
     from graphgym_srnc.figures.embedding import principal, sample
     from graphgym_srnc.watch.projector import MAX_AXES, write_projector
+
     nodes = sample(100_000)
     vectors = principal(np.random.default_rng(0).normal(size=(len(nodes), 256)), MAX_AXES)
-    write_projector(tmp_path, {"classifier": vectors, "cluster_gnn": vectors},
-                    {"node": nodes, "class": ["some name"] * len(nodes)})
+    write_projector(
+        tmp_path,
+        {"classifier": vectors, "cluster_gnn": vectors},
+        {"node": nodes, "class": ["some name"] * len(nodes)},
+    )
     assert sum(file.stat().st_size for file in tmp_path.rglob("*") if file.is_file()) < 2e6
     assert np.allclose(np.loadtxt(tmp_path / "projector" / "classifier.tsv"), vectors, rtol=1e-3)
 
@@ -234,12 +321,14 @@ def test_columns_tell_what_is_what():
     table = columns(seen, toy_task())
     assert table["class"][:4] == ["left", "tab right", "unseen 2", "unseen 3"]
     assert table["known"][:4] == ["known", "known", "unknown", "unknown"]
-    assert table["predicted"] == [["left", "tab right", "unknown"][index]
-                                  for index in seen.decision]
+    assert table["predicted"] == [
+        ["left", "tab right", "unknown"][index] for index in seen.decision
+    ]
     assert seen.confusion.sum() == 20
-    assert np.trace(seen.confusion) == sum(["left", "tab right",
-                                            "unknown"][min(node % 4, 2)] == table["predicted"][node]
-                                           for node in range(40, 60))
+    assert np.trace(seen.confusion) == sum(
+        ["left", "tab right", "unknown"][min(node % 4, 2)] == table["predicted"][node]
+        for node in range(40, 60)
+    )
 
 
 def test_unseen_classes_are_told_apart():
@@ -277,33 +366,54 @@ def results() -> dict[int, dict]:
     rng = np.random.default_rng(0)
     found = {}
     for seed, length in enumerate((4, 2, 3)):
-        history = [{"number": n, "losses": {"source": rng.random()}
-                    | ({"cluster": rng.random()} if n else {}), "train": {"micro_f1": 1.0},
-                    "val": {"micro_f1": rng.random()}, "test": {"micro_f1": rng.random()},
-                    "seconds": rng.random()} for n in range(length)]
-        found[seed] = {"history": history, "selected": 0, "lr": 0.01, "params": 1,
-                       "val": history[0]["val"], "test": history[0]["test"]}
+        history = [
+            {
+                "number": n,
+                "losses": {"source": rng.random()} | ({"cluster": rng.random()} if n else {}),
+                "train": {"micro_f1": 1.0},
+                "val": {"micro_f1": rng.random()},
+                "test": {"micro_f1": rng.random()},
+                "seconds": rng.random(),
+            }
+            for n in range(length)
+        ]
+        found[seed] = {
+            "history": history,
+            "selected": 0,
+            "lr": 0.01,
+            "params": 1,
+            "val": history[0]["val"],
+            "test": history[0]["test"],
+        }
     return found
 
 
 def test_aggregate_is_numpys_mean_and_std(tmp_path):
     events.write_aggregate(tmp_path, results())
     found = read(tmp_path / events.MEAN)
-    runs = [[episode["test"]["micro_f1"] for episode in result["history"]]
-            for result in results().values()]
+    runs = [
+        [episode["test"]["micro_f1"] for episode in result["history"]]
+        for result in results().values()
+    ]
     held = np.array([run + [run[0]] * (4 - len(run)) for run in runs])
-    for tag, expected in (("test/micro_f1", held.mean(0)),
-                          ("within_std/test/micro_f1/mean", held.mean(0)),
-                          ("within_std/test/micro_f1/lower", held.mean(0) - held.std(0)),
-                          ("within_std/test/micro_f1/upper", held.mean(0) + held.std(0))):
+    for tag, expected in (
+        ("test/micro_f1", held.mean(0)),
+        ("within_std/test/micro_f1/mean", held.mean(0)),
+        ("within_std/test/micro_f1/lower", held.mean(0) - held.std(0)),
+        ("within_std/test/micro_f1/upper", held.mean(0) + held.std(0)),
+    ):
         assert [event.step for event in found.Scalars(tag)] == [0, 1, 2, 3]
-        assert ([event.value for event in found.Scalars(tag)]
-                == pytest.approx(expected.tolist(), rel=1e-6))
-    cluster = [[episode["losses"].get("cluster") for episode in result["history"]]
-               for result in results().values()]
+        assert [event.value for event in found.Scalars(tag)] == pytest.approx(
+            expected.tolist(), rel=1e-6
+        )
+    cluster = [
+        [episode["losses"].get("cluster") for episode in result["history"]]
+        for result in results().values()
+    ]
     told = [[run[n] for run in cluster if n < len(run)] for n in (1, 2, 3)]
     assert [(event.step, event.value) for event in found.Scalars("losses/cluster")] == [
-        (n + 1, pytest.approx(np.mean(values), rel=1e-6)) for n, values in enumerate(told)]
+        (n + 1, pytest.approx(np.mean(values), rel=1e-6)) for n, values in enumerate(told)
+    ]
     config = found.Tensors("custom_scalars__config__")[0].tensor_proto
     layout = Layout.FromString(config.string_val[0])
     assert [category.title for category in layout.category] == ["test", "val", "train", "losses"]
@@ -330,22 +440,40 @@ def test_aggregate_is_written_anew_and_whole(tmp_path, monkeypatch):
 
 
 def test_a_record_alone_gives_the_same_events(tmp_path):
-    result = results()[2] | {"method": "standard", "backbone": "gcnconv", "task": "open_set/toy",
-                             "info": {"split_seed": 7}, "seed": 2}
+    result = results()[2] | {
+        "method": "standard",
+        "backbone": "gcnconv",
+        "task": "open_set/toy",
+        "info": {"split_seed": 7},
+        "seed": 2,
+    }
     events.write_run(tmp_path, result, {"gnn.dim_inner": 8})
     found = read(tmp_path)
-    assert hyper_parameters(found) == {"method": "GraphGym's own", "backbone": "GCN",
-                                       "data": "open_set/toy", "split_seed": 7, "seed": 2,
-                                       "gnn.dim_inner": 8}
-    assert (sorted(found.Tags()["scalars"])
-            == ["final/test_micro_f1", "final/val_micro_f1", "losses/cluster", "losses/source",
-                "seconds", "test/micro_f1", "val/micro_f1"])
-    assert ([event.value for event in found.Scalars("val/micro_f1")]
-            == pytest.approx([e["val"]["micro_f1"] for e in result["history"]]))
+    assert hyper_parameters(found) == {
+        "method": "GraphGym's own",
+        "backbone": "GCN",
+        "data": "open_set/toy",
+        "split_seed": 7,
+        "seed": 2,
+        "gnn.dim_inner": 8,
+    }
+    assert sorted(found.Tags()["scalars"]) == [
+        "final/test_micro_f1",
+        "final/val_micro_f1",
+        "losses/cluster",
+        "losses/source",
+        "seconds",
+        "test/micro_f1",
+        "val/micro_f1",
+    ]
+    assert [event.value for event in found.Scalars("val/micro_f1")] == pytest.approx(
+        [e["val"]["micro_f1"] for e in result["history"]]
+    )
 
 
 def test_graphgym_aggregates_beside_ours(tmp_path, gym):
     from torch_geometric.graphgym.utils.agg_runs import agg_batch, agg_runs
+
     experiment = store.Experiment(tmp_path, "toy", {"seed": 0})
     for seed, result in results().items():
         experiment.begin(seed)

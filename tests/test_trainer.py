@@ -1,4 +1,5 @@
 """The loop over episodes: what it selects, when it stops, what it restores, and what it refuses."""
+
 from __future__ import annotations
 
 import dataclasses
@@ -52,7 +53,7 @@ class Scripted(Method):
     def predict(self, graph, role="target") -> Tensor:
         label = self.truth.source.y.clone()
         share = self.curve[min(int(self.number), len(self.curve) - 1)]
-        wrong = self.nodes[round(share * len(self.nodes)):]
+        wrong = self.nodes[round(share * len(self.nodes)) :]
         label[wrong] = (label[wrong] + 1) % self.truth.num_outputs
         return torch.eye(self.truth.num_outputs)[label]
 
@@ -125,8 +126,9 @@ def test_scores_are_of_their_nodes(task):
 def test_validation_graph_of_its_own():
     task = make_task(two_graphs=True)
     val = torch.arange(90)[~torch.isin(torch.arange(90), task.train)][:10]
-    task = dataclasses.replace(task, val_graph=task.source, val=val,
-                               source_val=torch.tensor([], dtype=torch.long))
+    task = dataclasses.replace(
+        task, val_graph=task.source, val=val, source_val=torch.tensor([], dtype=torch.long)
+    )
     graphs = []
 
     class Spy(Scripted):
@@ -152,6 +154,7 @@ def test_methods_see_the_blind_task(task):
 def test_callbacks_see_every_episode(task):
     seen = []
     method = Scripted(task)
+
     def callback(*args) -> None:
         seen.append((*args, int(args[1].number)))
 
@@ -197,13 +200,22 @@ def test_bad_selections(selection):
 
 
 def test_oracle_without_source_val_is_refused():
-    task = synthetic.build(mode="close_set", num_nodes=200, num_classes=2, num_features=30,
-                           labels_per_class=10, num_val=30, num_test=50)
+    task = synthetic.build(
+        mode="close_set",
+        num_nodes=200,
+        num_classes=2,
+        num_features=30,
+        labels_per_class=10,
+        num_val=30,
+        num_test=50,
+    )
     assert task.source_val.numel() and not task.oracle.source_val.numel()
     with pytest.raises(InputError) as error:
         trainer.fit(IID(steps=1, rounds=1), task.oracle, selection="source_val")
-    assert str(error.value) == ("selection: the rule source_val needs held-out source nodes, and"
-                                " the task has none. Use target_val or last.")
+    assert str(error.value) == (
+        "selection: the rule source_val needs held-out source nodes, and"
+        " the task has none. Use target_val or last."
+    )
 
 
 @pytest.mark.parametrize("key, value", [("max_episodes", -2), ("patience", -1)])
@@ -211,6 +223,7 @@ def test_bad_settings(task, key, value):
     with pytest.raises(InputError) as error:
         trainer.fit(Scripted(task), task, **{key: value})
     assert error.value.key == key
+
 
 # ---- selection by the modularity of the predicted classes ----
 
@@ -264,8 +277,10 @@ def test_target_modularity_selects_by_edges_alone():
     labels = labellings(task)
     method = Labellings(task, *labels)
     record = trainer.fit(method, task, selection="target_modularity")
-    told = [{key: episode.losses[key] for key in ("agreement", "class_modularity")}
-            for episode in record.history]
+    told = [
+        {key: episode.losses[key] for key in ("agreement", "class_modularity")}
+        for episode in record.history
+    ]
     for figures, label in zip(told, labels):
         modularity = partition(task.target.edge_index, label)
         assert figures["agreement"] == pytest.approx(float((label == labels[0]).float().mean()))
@@ -288,8 +303,9 @@ def test_guard_of_target_modularity():
     labels = labellings(task)
     agreement = float((labels[1] == labels[0]).float().mean())
     for least, best in ((0.0, 2), (agreement - 1e-3, 1), (agreement + 1e-3, 3), (1.0, 0)):
-        record = trainer.fit(Labellings(task, *labels), task, selection="target_modularity",
-                             min_agreement=least)
+        record = trainer.fit(
+            Labellings(task, *labels), task, selection="target_modularity", min_agreement=least
+        )
         assert record.best == best, least
 
 
@@ -322,8 +338,14 @@ def test_bad_guard(task, value):
 
 
 BY_NODE = {"erm": {}, "coral": {}, "labels": {"correction": "labels"}}
-WHOLE = {"smoothed": {"smoothing": 2}, "mean": {"correction": "mean"}, "share": {"cut": "share"},
-         "full batch": {"batch_size": 0}, "pgl": {}, "srnc": {}}
+WHOLE = {
+    "smoothed": {"smoothing": 2},
+    "mean": {"correction": "mean"},
+    "share": {"cut": "share"},
+    "full batch": {"batch_size": 0},
+    "pgl": {},
+    "srnc": {},
+}
 """Options of methods whose scores in batches are a node's own, and of such as read other nodes."""
 
 
@@ -337,8 +359,11 @@ def in_batches(name: str, **options) -> Method:
 def test_in_batches_no_more_than_the_labelled_sets_is_scored(kind, two_graphs, monkeypatch):
     task = make_task(two_graphs=two_graphs, oracle=False)
     asked = []
-    monkeypatch.setattr(training, "infer", lambda model, graph, nodes=None:
-                        asked.append(nodes) or infer(model, graph, nodes))
+    monkeypatch.setattr(
+        training,
+        "infer",
+        lambda model, graph, nodes=None: asked.append(nodes) or infer(model, graph, nodes),
+    )
     method = in_batches(kind, **BY_NODE[kind])
     assert method.by_node
     record = trainer.fit(method, task)

@@ -1,5 +1,6 @@
 """Files of strangers run no code unless the command line says ``--trust``: real exploits, each of
 which makes a file if it is read by somebody careless."""
+
 from __future__ import annotations
 
 import json
@@ -73,8 +74,11 @@ def mark(tmp_path, monkeypatch) -> Path:
 def graph(num_nodes: int = 90) -> dict[str, np.ndarray]:
     """What ``facebook.npz`` holds: a ring of three classes."""
     nodes, target = np.arange(num_nodes), np.arange(num_nodes) % 3
-    return {"features": np.eye(3)[target], "target": target,
-            "edges": np.stack([nodes, (nodes + 3) % num_nodes], 1)}
+    return {
+        "features": np.eye(3)[target],
+        "target": target,
+        "edges": np.stack([nodes, (nodes + 3) % num_nodes], 1),
+    }
 
 
 def facebook(folder: str = "evil") -> Path:
@@ -95,8 +99,15 @@ def pickled_planetoid(mark: Path) -> None:
     raw.mkdir(parents=True)
     x = y = np.eye(3)[np.arange(600) % 3]
     graph = {node: [(node + 3) % 600] for node in range(600)}
-    fields = {"x": x[:20], "y": y[:20], "allx": x[:560], "ally": y[:560], "tx": x[560:],
-              "ty": y[560:], "graph": graph}
+    fields = {
+        "x": x[:20],
+        "y": y[:20],
+        "allx": x[:560],
+        "ally": y[:560],
+        "tx": x[560:],
+        "ty": y[560:],
+        "graph": graph,
+    }
     for name, value in fields.items():
         (raw / f"ind.cora.{name}").write_bytes(pickle.dumps(value))
     (raw / "ind.cora.graph").write_bytes(pickle.dumps(Trapped(mark, graph)))
@@ -109,8 +120,20 @@ def config(name: str = "FacebookPagePage", folder: str = "evil", more: str = "")
 
 
 def run(*words: str) -> int:
-    return main(["run", "--cfg", "config.yaml", "--out-dir", "out", "--name", "one",
-                 "--no-figures", "--no-tensorboard", *words])
+    return main(
+        [
+            "run",
+            "--cfg",
+            "config.yaml",
+            "--out-dir",
+            "out",
+            "--name",
+            "one",
+            "--no-figures",
+            "--no-tensorboard",
+            *words,
+        ]
+    )
 
 
 def refusal(status: int, capsys) -> str:
@@ -144,10 +167,20 @@ def test_trust_is_said_on_the_command_line(mark, capsys, command):
     pickled_facebook(mark)
     config()
     Path("grid.txt").write_text("erm.steps s [2]\n")
-    words = {"run": ["run", "--out-dir", "out", "--no-figures", "--no-tensorboard"],
-             "data": ["data", "show"],
-             "grid": ["grid", "--grid", "grid.txt", "--out-dir", "out", "--jobs", "1",
-                      "--no-tensorboard"]}[command]
+    words = {
+        "run": ["run", "--out-dir", "out", "--no-figures", "--no-tensorboard"],
+        "data": ["data", "show"],
+        "grid": [
+            "grid",
+            "--grid",
+            "grid.txt",
+            "--out-dir",
+            "out",
+            "--jobs",
+            "1",
+            "--no-tensorboard",
+        ],
+    }[command]
     words += ["--cfg", "config.yaml"]
     assert "--trust" in refusal(main(words), capsys) and not mark.exists()
     assert main([*words, "--trust"]) == 0 and mark.exists()
@@ -160,9 +193,9 @@ def test_trust_is_said_on_the_command_line(mark, capsys, command):
 def test_a_worker_trusts_what_its_parent_trusts(mark, tmp_path):
     pickled_facebook(mark)
     cells = plan.cells([()], config(), "base", [], tmp_path / "out", 1)
-    job, = plan.jobs(cells, {"tensorboard": False})
+    (job,) = plan.jobs(cells, {"tensorboard": False})
     with untrusted.trusted():
-        trusting, = plan.jobs(cells, {"tensorboard": False})
+        (trusting,) = plan.jobs(cells, {"tensorboard": False})
         assert trusting == job._replace(trust=True)
         with pytest.raises(InputError, match="--trust"):
             worker.execute(job)
@@ -204,8 +237,9 @@ def stored(change: dict[str, dict]) -> None:
 
 
 @pytest.mark.parametrize("command", ["predict", "discover"])
-@pytest.mark.parametrize("name, prepare", [("FacebookPagePage", pickled_facebook),
-                                           ("Cora", pickled_planetoid)])
+@pytest.mark.parametrize(
+    "name, prepare", [("FacebookPagePage", pickled_facebook), ("Cora", pickled_planetoid)]
+)
 def test_a_stored_run_cannot_loosen_trust(mark, capsys, command, name, prepare):
     np.savez(facebook("good"), **graph())
     config(folder="good")
@@ -241,10 +275,14 @@ def test_old_configs_lose_the_key():
     assert modern(old) == old | {"localized": {"name": "Cora"}} and "verify" in old["localized"]
 
 
-@pytest.mark.parametrize("mode, block, name", [
-    ("srnc_plus", {"members": 3, "rounds": 3}, "srnc_committee"),
-    ("srnc_spare", {"spare": 12, "rounds": 3}, "srnc_plus"),
-    ("srnc_plus", {"spare": 12, "rounds": 3}, "srnc_plus")])
+@pytest.mark.parametrize(
+    "mode, block, name",
+    [
+        ("srnc_plus", {"members": 3, "rounds": 3}, "srnc_committee"),
+        ("srnc_spare", {"spare": 12, "rounds": 3}, "srnc_plus"),
+        ("srnc_plus", {"spare": 12, "rounds": 3}, "srnc_plus"),
+    ],
+)
 def test_what_srnc_plus_was_called(mode, block, name):
     block |= {"correction": "none"}
     old = {"train": {"mode": mode}, mode: block}
@@ -301,8 +339,10 @@ READERS = {
     "pickle.load": lambda path: pickle.load(open(path, "rb")),
     "pickle.loads": lambda path: pickle.loads(Path(path).read_bytes()),
     "pickle in Python": lambda path: pickle._Unpickler(open(path, "rb")).load(),
-    "numpy": lambda path: np.load(path, allow_pickle=True), "pandas": pandas.read_pickle,
-    "joblib": joblib.load, "torch": lambda path: torch.load(path, weights_only=False),
+    "numpy": lambda path: np.load(path, allow_pickle=True),
+    "pandas": pandas.read_pickle,
+    "joblib": joblib.load,
+    "torch": lambda path: torch.load(path, weights_only=False),
     "another thread": in_thread,
 }
 
@@ -318,8 +358,14 @@ def test_a_downloaded_pickle_is_refused_whoever_reads_it(mark, monkeypatch, read
     monkeypatch.setattr(Careless, "__module__", "torch_geometric.datasets")
     monkeypatch.setattr(Careless, "reader", staticmethod(READERS[reader]))
     build = shifts.find("open_set")
-    options = {"name": "Careless", "root": "evil", "labels_per_class": 5, "num_val": 20,
-               "num_test": 20, "num_unseen": 1}
+    options = {
+        "name": "Careless",
+        "root": "evil",
+        "labels_per_class": 5,
+        "num_val": 20,
+        "num_test": 20,
+        "num_unseen": 1,
+    }
     environment = dict(os.environ)
     with pytest.raises(InputError, match="Careless.*--trust"):
         build(**options)
@@ -341,8 +387,9 @@ def test_own_processed_files_of_plain_data_need_no_trust(mark, monkeypatch):
     monkeypatch.setattr(torch_geometric.datasets, "Careless", Careless, raising=False)
     monkeypatch.setattr(Careless, "__module__", "torch_geometric.datasets")
     monkeypatch.setattr(Careless, "reader", staticmethod(READERS["pickle.load"]))
-    task = shifts.find("open_set")(name="Careless", root="evil", labels_per_class=5, num_val=20,
-                                   num_test=20, num_unseen=1)
+    task = shifts.find("open_set")(
+        name="Careless", root="evil", labels_per_class=5, num_val=20, num_test=20, num_unseen=1
+    )
     assert task.source.num_nodes == 90 and Path("evil/careless/raw/file").is_file()
 
 

@@ -2,6 +2,7 @@
 
 Runs are done in this process, but for one study that is killed.
 """
+
 from __future__ import annotations
 
 import contextlib
@@ -30,19 +31,56 @@ from graphgym_srnc.tune.space import SHARED
 from graphgym_srnc.tune.space import space as space_of
 
 SRC = Path(__file__).parent.parent
-SMALL = ["synthetic.num_nodes", "120", "synthetic.num_val", "30", "synthetic.num_test", "30",
-         "synthetic.num_features", "30", "synthetic.num_classes", "3", "synthetic.labels_per_class",
-         "5", "synthetic.num_unseen", "1", "gnn.dim_inner", "8", "optim.base_lr", "0.01",
-         "optim.weight_decay", "0.0"]
+SMALL = [
+    "synthetic.num_nodes",
+    "120",
+    "synthetic.num_val",
+    "30",
+    "synthetic.num_test",
+    "30",
+    "synthetic.num_features",
+    "30",
+    "synthetic.num_classes",
+    "3",
+    "synthetic.labels_per_class",
+    "5",
+    "synthetic.num_unseen",
+    "1",
+    "gnn.dim_inner",
+    "8",
+    "optim.base_lr",
+    "0.01",
+    "optim.weight_decay",
+    "0.0",
+]
 ARMS = ("cmd", "dann")
 STEPS = [word for name in ARMS for word in (f"{name}.steps", "5")]
 
 
 def words(folder: Path, *more: str, trials: int = 4, seeds: str = "100-101") -> list[str]:
     """A study in ``<folder>/s``."""
-    return ["tune", "--cfg", "testing/cmd", "--methods", ",".join(ARMS), "--trials", str(trials),
-            "--seeds", seeds, "--sampler", "random", "--jobs", "1", "--out-dir", str(folder),
-            "--name", "s", *more, *SMALL, *STEPS]
+    return [
+        "tune",
+        "--cfg",
+        "testing/cmd",
+        "--methods",
+        ",".join(ARMS),
+        "--trials",
+        str(trials),
+        "--seeds",
+        seeds,
+        "--sampler",
+        "random",
+        "--jobs",
+        "1",
+        "--out-dir",
+        str(folder),
+        "--name",
+        "s",
+        *more,
+        *SMALL,
+        *STEPS,
+    ]
 
 
 def record(folder: Path) -> dict[str, Any]:
@@ -70,6 +108,7 @@ def inline(monkeypatch) -> list[str]:
             for job in jobs:
                 done.append(f"{job.name}/{job.seed}")
                 yield Outcome(job, *attempt(partial(execute, job)))
+
         yield run
 
     monkeypatch.setattr(local, "warm", warm)
@@ -78,6 +117,7 @@ def inline(monkeypatch) -> list[str]:
 
 
 # Spaces.
+
 
 @pytest.mark.parametrize("name", methods.names())
 def test_what_a_method_declares_is_allowed(name):
@@ -102,8 +142,9 @@ def test_every_method_has_the_same_shared_dimensions():
     for name in methods.names():
         cfg = load_config(None, ["train.mode", name])
         keys = space_of(cfg, open_set=True)
-        shared = [key for key in keys
-                  if key in KEYS.values() or key.replace(f"{name}.", "") in SHARED]
+        shared = [
+            key for key in keys if key in KEYS.values() or key.replace(f"{name}.", "") in SHARED
+        ]
         taken = [option for option, values in methods.find(name).search.items() if not values]
         found[name] = [*(key.replace(f"{name}.", "") for key in shared), *taken]
         for key, values in keys.items():
@@ -119,9 +160,16 @@ def flat(keys, point) -> list:
     return [word for pair in zip(keys, point) for word in pair]
 
 
-@pytest.mark.parametrize("layer, count, gone", [
-    ("gcnconv", 2, set()), ("mlp", 2, set()), ("sgconv", 2, {"gnn.dim_inner", "gnn.dropout"}),
-    ("gcnconv", 1, {"gnn.dim_inner", "gnn.dropout"}), ("dgi", 1, {"gnn.dropout"})])
+@pytest.mark.parametrize(
+    "layer, count, gone",
+    [
+        ("gcnconv", 2, set()),
+        ("mlp", 2, set()),
+        ("sgconv", 2, {"gnn.dim_inner", "gnn.dropout"}),
+        ("gcnconv", 1, {"gnn.dim_inner", "gnn.dropout"}),
+        ("dgi", 1, {"gnn.dropout"}),
+    ],
+)
 def test_what_an_encoder_does_not_read_is_not_searched(layer, count, gone):
     base = ["train.mode", "erm"]
     keys = set(space_of(load_config(None, base), open_set=False))
@@ -141,10 +189,15 @@ def test_open_set_options_are_searched_there_alone(monkeypatch):
 
 # Samplers.
 
+
 def samplers() -> list:
-    tpe = pytest.param(sampler.propose, id="tpe",
-                       marks=pytest.mark.skipif("not __import__('importlib.util').util.find_spec"
-                                                "('optuna')", reason="needs optuna"))
+    tpe = pytest.param(
+        sampler.propose,
+        id="tpe",
+        marks=pytest.mark.skipif(
+            "not __import__('importlib.util').util.find_spec('optuna')", reason="needs optuna"
+        ),
+    )
     return [pytest.param(sampler.draw, id="random"), tpe]
 
 
@@ -188,20 +241,33 @@ def test_without_optuna(monkeypatch, tmp_path, capsys):
 
 # Bad input.
 
-@pytest.mark.parametrize(("more", "key"), [
-    (["--methods", "cmd,nope"], "--methods"), (["--methods", "standard"], "--methods"),
-    (["--trials", "0"], "--trials"), (["--jobs", "-1"], "--jobs"),
-    (["--seeds", "0-2"], "--seeds"), (["--seeds", "9-12"], "--seeds"),
-    (["--seeds", "103-100"], "--seeds"), (["--seeds", "a"], "--seeds"),
-    (["--seeds", "4294967290-4294967299"], "--seeds"),
-    (["--selection", "last"], "--selection"),
-    (["--selection", "source_val", "synthetic.mode", "open_set"], "--selection"),
-    (["--selection", "nope"], "train.selection"), (["--block", "gnn.act"], "--block"),
-    (["--block", "gnn.act 'elu"], "--block"), (["--block", "train.mode erm"], "--block"),
-    (["--block", "gnn.nope 3"], "gnn.nope"), (["--name", "../x"], "name"),
-    (["--cfg", "testing/standard", "--methods", ""], "train.mode"),
-    (["--cfg", "nope"], "--cfg"), (["--methods", "cmd,erm"], "--methods"),
-    (["cmd.weight", "-1"], "cmd.weight")])
+
+@pytest.mark.parametrize(
+    ("more", "key"),
+    [
+        (["--methods", "cmd,nope"], "--methods"),
+        (["--methods", "standard"], "--methods"),
+        (["--trials", "0"], "--trials"),
+        (["--jobs", "-1"], "--jobs"),
+        (["--seeds", "0-2"], "--seeds"),
+        (["--seeds", "9-12"], "--seeds"),
+        (["--seeds", "103-100"], "--seeds"),
+        (["--seeds", "a"], "--seeds"),
+        (["--seeds", "4294967290-4294967299"], "--seeds"),
+        (["--selection", "last"], "--selection"),
+        (["--selection", "source_val", "synthetic.mode", "open_set"], "--selection"),
+        (["--selection", "nope"], "train.selection"),
+        (["--block", "gnn.act"], "--block"),
+        (["--block", "gnn.act 'elu"], "--block"),
+        (["--block", "train.mode erm"], "--block"),
+        (["--block", "gnn.nope 3"], "gnn.nope"),
+        (["--name", "../x"], "name"),
+        (["--cfg", "testing/standard", "--methods", ""], "train.mode"),
+        (["--cfg", "nope"], "--cfg"),
+        (["--methods", "cmd,erm"], "--methods"),
+        (["cmd.weight", "-1"], "cmd.weight"),
+    ],
+)
 def test_bad_input_is_one_line_and_leaves_nothing(tmp_path, capsys, more, key):
     assert main([*words(tmp_path, "synthetic.num_val", "30"), *more]) == 2
     captured = capsys.readouterr()
@@ -230,13 +296,17 @@ def test_a_place_that_is_no_folder_is_bad_input_and_no_failing_trial(tmp_path, i
 def test_a_method_starts_from_its_own_config():
     arms = make("paper/open_set/cora-srnc-plus", ["srnc_plus", "pgl", "dann"], ["gnn.act", "elu"])
     assert [arm.base for arm in arms] == [
-        "paper/open_set/cora-srnc-plus", "paper/open_set/cora-pgl", "paper/open_set/cora-srnc-plus"]
+        "paper/open_set/cora-srnc-plus",
+        "paper/open_set/cora-pgl",
+        "paper/open_set/cora-srnc-plus",
+    ]
     assert [arm.config().train.mode for arm in arms] == ["srnc_plus", "pgl", "dann"]
     assert {arm.config().gnn.act for arm in arms} == {"elu"}
     assert [arm.name for arm in make(None, [], [])] == ["srnc"]
 
 
 # Studies.
+
 
 def test_equal_budgets_and_a_choice_on_validation(tmp_path, inline, capsys):
     assert main(words(tmp_path, "--no-pruning")) == 0
@@ -251,8 +321,10 @@ def test_equal_budgets_and_a_choice_on_validation(tmp_path, inline, capsys):
         assert found[name]["validation"] == best >= found[name]["default"] == trials[0]["value"]
         first = next(trial for trial in trials if trial["value"] == best)
         assert found[name]["chosen"] == first["setting"]
-        scores = [store.read_result(tmp_path / "s" / "trials" / first["runs"][0] / seed)["val"]
-                  for seed in ("100", "101")]
+        scores = [
+            store.read_result(tmp_path / "s" / "trials" / first["runs"][0] / seed)["val"]
+            for seed in ("100", "101")
+        ]
         assert best == pytest.approx(sum(score["micro_f1"] for score in scores) / 2)
         assert f"{name}: from testing/{name}" in out
 
@@ -273,8 +345,9 @@ def test_a_worse_half_is_pruned_after_the_first_seed(tmp_path, inline):
         trials = found["trials"]
         middle = median(trial["first"] for trial in trials)
         for trial in trials:
-            seeds = [seed for run, seed in (one.split("/") for one in inline)
-                     if run == trial["runs"][0]]
+            seeds = [
+                seed for run, seed in (one.split("/") for one in inline) if run == trial["runs"][0]
+            ]
             if trial["number"] == 0 or trial["first"] >= middle:
                 assert (trial["state"], seeds) == ("done", ["100", "101"]), name
             else:
@@ -319,12 +392,16 @@ def test_blocks_are_averaged_and_the_grid_has_them(tmp_path, inline):
     blocks = ["--block", "synthetic.mode close_set", "--block", "synthetic.mode open_set"]
     assert main([*words(tmp_path, *blocks, trials=2, seeds="100-100"), "--methods", "cmd"]) == 0
     trial = record(tmp_path)["methods"]["cmd"]["trials"][0]
-    scores = [store.read_result(tmp_path / "s" / "trials" / name / "100")["score"]
-              for name in trial["runs"]]
+    scores = [
+        store.read_result(tmp_path / "s" / "trials" / name / "100")["score"]
+        for name in trial["runs"]
+    ]
     assert len(scores) == 2 and trial["value"] == pytest.approx(sum(scores) / 2)
     settings = space.settings(space.read(tmp_path / "s" / "tuned.txt"))
     assert [dict(point[::2] for point in setting)["synthetic.mode"] for setting in settings] == [
-        "close_set", "open_set"]
+        "close_set",
+        "open_set",
+    ]
     assert len(plan.cells(settings, None, "g", [], tmp_path / "g", 1)) == 2
 
 
@@ -338,15 +415,19 @@ def test_one_selector_for_all(tmp_path, inline, rule):
         scores = [store.read_result(tmp_path / "s" / "trials" / run / "100") for run in names]
         assert [score["score"] for score in scores] == [found["validation"]], name
         episode = scores[0]["history"][scores[0]["selected"]]
-        of = {"target_val": episode["val"].get("micro_f1"),
-              "target_modularity": episode["losses"].get("class_modularity")}
+        of = {
+            "target_val": episode["val"].get("micro_f1"),
+            "target_modularity": episode["losses"].get("class_modularity"),
+        }
         assert found["validation"] == of[rule]
 
 
 # Failures, and going on.
 
+
 def test_a_failing_trial_is_lost_and_told(tmp_path, inline, capsys, monkeypatch):
     from graphgym_srnc.methods.cmd import CMD
+
     losses = CMD.losses
 
     def fail(self):
@@ -358,8 +439,9 @@ def test_a_failing_trial_is_lost_and_told(tmp_path, inline, capsys, monkeypatch)
     assert main(words(tmp_path)) == 0
     found = record(tmp_path)["methods"]
     failed = [trial for trial in found["cmd"]["trials"] if trial["setting"]["cmd.weight"] != 1.0]
-    assert failed and all(trial["state"] == "failed" and "no number" in trial["why"]
-                          for trial in failed)
+    assert failed and all(
+        trial["state"] == "failed" and "no number" in trial["why"] for trial in failed
+    )
     assert found["cmd"]["chosen"]["cmd.weight"] == 1.0 and len(found["cmd"]["trials"]) == 4
     assert all(trial["state"] != "failed" for trial in found["dann"]["trials"])
     captured = capsys.readouterr()
@@ -374,14 +456,28 @@ def test_a_failing_trial_is_lost_and_told(tmp_path, inline, capsys, monkeypatch)
 
 def test_values_that_do_not_go_together_cost_a_trial(tmp_path, inline, monkeypatch, capsys):
     from graphgym_srnc.methods.cmd import CMD
+
     monkeypatch.setattr(CMD, "search", {"batch_size": (0, -1), "order": (3, 5)})
     fixed = "cmd.smoothing", "0", "cmd.correction", "none", "cmd.correction_power", "1.0"
-    assert main([*words(tmp_path, *fixed, trials=9), "--methods", "cmd",
-                 "gnn.dropout", "0.5", "dataset.normalize", "none"]) == 0
+    assert (
+        main(
+            [
+                *words(tmp_path, *fixed, trials=9),
+                "--methods",
+                "cmd",
+                "gnn.dropout",
+                "0.5",
+                "dataset.normalize",
+                "none",
+            ]
+        )
+        == 0
+    )
     trials = record(tmp_path)["methods"]["cmd"]["trials"]
     assert len(trials) == 4, "the whole space"
     assert [trial["state"] == "failed" for trial in trials] == [
-        trial["setting"]["cmd.batch_size"] == -1 for trial in trials]
+        trial["setting"]["cmd.batch_size"] == -1 for trial in trials
+    ]
     assert "cmd: 2 trials failed" in capsys.readouterr().out
 
 
@@ -392,12 +488,14 @@ def test_it_goes_on_after_ctrl_c(tmp_path, inline, monkeypatch, capsys):
     @contextlib.contextmanager
     def stopping(*given):
         with warm(*given) as run:
+
             def one_by_one(jobs):
                 for outcome in run(jobs):
                     left[0] -= 1
                     if left[0] < 0:
                         raise KeyboardInterrupt
                     yield outcome
+
             yield one_by_one
 
     monkeypatch.setattr(local, "warm", stopping)
@@ -431,11 +529,14 @@ def test_it_goes_on_after_a_kill(tmp_path, inline):
 
 def test_workers_of_several_calls_are_the_same():
     from test_grid import job, toy
+
     with local.warm(toy, Limits(), 2) as executor:
-        pids = [{outcome.message for outcome in executor([job("short", seed) for seed in range(6)])}
-                for _ in range(2)]
+        pids = [
+            {outcome.message for outcome in executor([job("short", seed) for seed in range(6)])}
+            for _ in range(2)
+        ]
         assert pids[0] == pids[1] and len(pids[0]) == 2
-        killed, = executor([job("killed")])
+        (killed,) = executor([job("killed")])
         assert killed.state == "failed"
         assert [outcome.state for outcome in executor([job("short")])] == ["done"]
 

@@ -2,6 +2,7 @@
 
 The example graph is a tenth of its size. test_docs_commands.py runs first-run.md, in short runs.
 """
+
 from __future__ import annotations
 
 import os
@@ -15,20 +16,26 @@ import pytest
 TUTORIALS = Path(__file__).parents[1] / "docs/tutorials"
 
 
-@pytest.mark.parametrize("name", sorted({path.stem for path in TUTORIALS.glob("*.md")}
-                                        - {"first-run"}))
+@pytest.mark.parametrize(
+    "name", sorted({path.stem for path in TUTORIALS.glob("*.md")} - {"first-run"})
+)
 def test_commands_run(name, tmp_path):
-    commands = re.findall(r"^```bash\n(.*?)^```$",
-                          (TUTORIALS / f"{name}.md").read_text(encoding="utf-8"), re.M | re.S)
+    commands = re.findall(
+        r"^```bash\n(.*?)^```$", (TUTORIALS / f"{name}.md").read_text(encoding="utf-8"), re.M | re.S
+    )
     assert commands
     script = "".join(commands).replace("data example demo", "data example demo --nodes 2000")
     (tmp_path / "bin").mkdir()
     command = tmp_path / "bin/graphgym-srnc"
     command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m graphgym_srnc "$@"\n')
     command.chmod(0o755)
-    done = subprocess.run(["sh", "-e", "-c", script], cwd=tmp_path, capture_output=True,
-                          text=True, timeout=300,
-                          env=os.environ
-                          | {"PATH": f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}",
-                             "OMP_NUM_THREADS": "1"})
+    done = subprocess.run(
+        ["sh", "-e", "-c", script],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env=os.environ
+        | {"PATH": f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}", "OMP_NUM_THREADS": "1"},
+    )
     assert done.returncode == 0, done.stderr[-2000:]

@@ -1,4 +1,5 @@
 """The verdict: figures against brute force, sentences beyond their bounds, no hidden label read."""
+
 from __future__ import annotations
 
 import itertools
@@ -23,8 +24,10 @@ QUICK = {"pretrain_steps": 20, "rounds": 1, "cluster_steps": 3, "steps": 5, **SM
 
 BAD = {
     "homophily": {"homophily": 0.2, "labelled_edges": 40.0},
-    "collapse": {"clusters": 1.4, "classes": 5.0}, "alignment": {"margin": 0.01},
-    "balance": {"balance": 0.6}, "unknown share": {"unknown_share": 0.0, "val_unknown_share": 0.3},
+    "collapse": {"clusters": 1.4, "classes": 5.0},
+    "alignment": {"margin": 0.01},
+    "balance": {"balance": 0.6},
+    "unknown share": {"unknown_share": 0.0, "val_unknown_share": 0.3},
     "agreement": {"agreement": 0.31},
     "calibration": {"overconfidence": 0.4},
 }
@@ -46,8 +49,10 @@ def test_second_best_assignment_against_all_of_them(clusters, classes, seed):
     cost = rng.normal(size=(clusters, classes))
     if seed % 2:
         cost = rng.integers(0, 5, (clusters, classes)).astype(float)
-    every = {own: sum(cost[cluster, k] for k, cluster in enumerate(own))
-             for own in itertools.permutations(range(clusters), classes)}
+    every = {
+        own: sum(cost[cluster, k] for k, cluster in enumerate(own))
+        for own in itertools.permutations(range(clusters), classes)
+    }
     ordered = sorted(every.values())
     best, second = verdict.second_best(cost)
     assert best == pytest.approx(ordered[0]) and second == pytest.approx(ordered[1])
@@ -124,9 +129,18 @@ def test_each_sentence_tells_its_figure_and_its_bound(kind):
 
 
 def test_sound_figures_need_no_sentence():
-    sound = {"homophily": 0.9, "labelled_edges": 50.0, "clusters": 3.0, "classes": 4.0,
-             "margin": 2.0, "balance": 0.05, "unknown_share": 0.2, "val_unknown_share": 0.25,
-             "agreement": 0.9, "overconfidence": -0.4}
+    sound = {
+        "homophily": 0.9,
+        "labelled_edges": 50.0,
+        "clusters": 3.0,
+        "classes": 4.0,
+        "margin": 2.0,
+        "balance": 0.05,
+        "unknown_share": 0.2,
+        "val_unknown_share": 0.25,
+        "agreement": 0.9,
+        "overconfidence": -0.4,
+    }
     assert verdict.sentences(sound) == verdict.sentences({}) == {}
 
 
@@ -151,15 +165,25 @@ def test_unknown_nodes_of_the_target_alone_are_no_odd_validation():
     method.said = task.target.y.clone().clamp(min=0)
     found = verdict.judge(method, task)
     assert found.figures["unknown_share"] > 0.3 > found.figures["balance"]
-    shares = [torch.bincount(method.said[nodes], minlength=task.num_outputs)[:task.num_known]
-              for nodes in (task.val, slice(None))]
+    shares = [
+        torch.bincount(method.said[nodes], minlength=task.num_outputs)[: task.num_known]
+        for nodes in (task.val, slice(None))
+    ]
     gap = [share / share.sum() for share in shares]
     assert found.figures["balance"] == pytest.approx(float((gap[0] - gap[1]).abs().sum() / 2))
 
 
-@pytest.mark.parametrize(("share", "expected", "odd"), [
-    (0, 0, True), (0.95, 0.9, True), (0.3, 0.25, False), (0.1, 0.31, True), (0.31, 0.1, True),
-    (0.2, 0, False)])
+@pytest.mark.parametrize(
+    ("share", "expected", "odd"),
+    [
+        (0, 0, True),
+        (0.95, 0.9, True),
+        (0.3, 0.25, False),
+        (0.1, 0.31, True),
+        (0.31, 0.1, True),
+        (0.2, 0, False),
+    ],
+)
 def test_the_unknown_share(share, expected, odd):
     assert bool(verdict.sentences({"unknown_share": share, "val_unknown_share": expected})) == odd
 
@@ -223,11 +247,29 @@ def test_it_is_told_everywhere(gym, tmp_path, monkeypatch):
     from graphgym_srnc.report import page, table
     from graphgym_srnc.report.read import collect
     from graphgym_srnc.runs import run
+
     monkeypatch.setattr(verdict, "AGREEMENT", 1.1)
-    cfg = gym.load_config(None, [
-        "out_dir", str(tmp_path), "train.mode", "erm", "erm.steps", "5", "gnn.dim_inner", "8",
-        "synthetic.num_nodes", "200", "synthetic.num_val", "40", "synthetic.num_test", "80",
-        "synthetic.num_classes", "5"])
+    cfg = gym.load_config(
+        None,
+        [
+            "out_dir",
+            str(tmp_path),
+            "train.mode",
+            "erm",
+            "erm.steps",
+            "5",
+            "gnn.dim_inner",
+            "8",
+            "synthetic.num_nodes",
+            "200",
+            "synthetic.num_val",
+            "40",
+            "synthetic.num_test",
+            "80",
+            "synthetic.num_classes",
+            "5",
+        ],
+    )
     place = run.experiment(cfg, "told")
     for seed in (0, 1):
         result = run.run(cfg, seed, place, extras=run.Extras(figures=True))
@@ -251,6 +293,7 @@ def test_it_is_told_everywhere(gym, tmp_path, monkeypatch):
 def test_an_estimator_has_it_too(tmp_path):
     from graphgym_srnc import load
     from graphgym_srnc.api import estimator
+
     task = make_task(oracle=False)
     model = estimator("erm")(hidden=8, steps=5).fit(task)
     model.save(tmp_path / "model.pt")

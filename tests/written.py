@@ -1,4 +1,5 @@
 """Small data sets, written as the files that their publishers distribute."""
+
 from __future__ import annotations
 
 import gzip
@@ -26,8 +27,15 @@ PERIODS = (60, 50, 50, 60, 40)
 def graph(num_nodes: int, num_classes: int, num_features: int = 40, seed: int = 0) -> Data:
     """A homophilous graph whose features tell the class; all labels visible."""
     made = shifts.find("synthetic")(
-        num_nodes=num_nodes, num_classes=num_classes, num_features=num_features, num_unseen=0,
-        num_val=10, num_test=10, labels_per_class=5, split_seed=seed).target
+        num_nodes=num_nodes,
+        num_classes=num_classes,
+        num_features=num_features,
+        num_unseen=0,
+        num_val=10,
+        num_test=10,
+        labels_per_class=5,
+        split_seed=seed,
+    ).target
     return Data(x=made.x, edge_index=made.edge_index, y=made.y_true, num_nodes=num_nodes)
 
 
@@ -44,23 +52,38 @@ def planetoid(folder: Path, name: str, num_classes: int, num_nodes: int = 820) -
     for one, other in place[data.edge_index.numpy()].T.tolist():
         neighbours[one].append(other)
     train, rest = len(first), num_nodes - 100
-    parts = {"x": x[:train], "y": y[:train], "allx": x[:rest], "ally": y[:rest], "tx": x[rest:],
-             "ty": y[rest:], "graph": neighbours}
+    parts = {
+        "x": x[:train],
+        "y": y[:train],
+        "allx": x[:rest],
+        "ally": y[:rest],
+        "tx": x[rest:],
+        "ty": y[rest:],
+        "graph": neighbours,
+    }
     for part, value in parts.items():
         (raw / f"ind.{name.lower()}.{part}").write_bytes(pickle.dumps(value, 2))
     (raw / f"ind.{name.lower()}.test.index").write_text(
-        "".join(f"{node}\n" for node in range(rest, num_nodes)))
+        "".join(f"{node}\n" for node in range(rest, num_nodes))
+    )
 
 
-def npz(folder: Path, place: str, num_classes: int, num_nodes: int = 300,
-        num_features: int = 20) -> Path:
+def npz(
+    folder: Path, place: str, num_classes: int, num_nodes: int = 300, num_features: int = 20
+) -> Path:
     """The sparse ``.npz`` of Amazon and Coauthor graphs at ``place`` below ``folder``."""
     data = graph(num_nodes, num_classes, num_features)
-    matrices = {"attr": sp.csr_matrix(data.x.numpy()),
-                "adj": sp.csr_matrix((np.ones(data.num_edges), data.edge_index.numpy()),
-                                     shape=(num_nodes, num_nodes))}
-    arrays = {f"{key}_{part}": getattr(matrix, part) for key, matrix in matrices.items()
-              for part in ("data", "indices", "indptr", "shape")}
+    matrices = {
+        "attr": sp.csr_matrix(data.x.numpy()),
+        "adj": sp.csr_matrix(
+            (np.ones(data.num_edges), data.edge_index.numpy()), shape=(num_nodes, num_nodes)
+        ),
+    }
+    arrays = {
+        f"{key}_{part}": getattr(matrix, part)
+        for key, matrix in matrices.items()
+        for part in ("data", "indices", "indptr", "shape")
+    }
     file = folder / place
     file.parent.mkdir(parents=True, exist_ok=True)
     np.savez(file, labels=data.y.numpy(), **arrays)
@@ -75,8 +98,11 @@ def citation_network(name: str) -> dict[str, Any]:
     group[0] = [0, 1, 0, 1, 0]
     full = _random_network(nodes, rng).astype(float)
     full[0, 1], full[1, 0], full[2, 2] = 1, 0, 1
-    return {"network": sp.csc_matrix(full), "group": group,
-            "attrb": rng.poisson(0.5, (nodes, WORDS)).astype(np.uint8)}
+    return {
+        "network": sp.csc_matrix(full),
+        "group": group,
+        "attrb": rng.poisson(0.5, (nodes, WORDS)).astype(np.uint8),
+    }
 
 
 def ocnnc_network(name: str) -> dict[str, Any]:
@@ -84,9 +110,11 @@ def ocnnc_network(name: str) -> dict[str, Any]:
     rng, nodes = np.random.RandomState(len(name)), OCNNC[name]
     full = _random_network(nodes, rng).astype(np.uint8)
     full[2, 2] = 1
-    return {"adjacency_matrix": sp.csc_matrix(full),
-            "features": sp.csc_matrix(rng.poisson(0.5, (nodes, WORDS))),
-            "labels": np.arange(nodes, dtype=np.int32)[None] % 9}
+    return {
+        "adjacency_matrix": sp.csc_matrix(full),
+        "features": sp.csc_matrix(rng.poisson(0.5, (nodes, WORDS))),
+        "labels": np.arange(nodes, dtype=np.int32)[None] % 9,
+    }
 
 
 def citation(folder: Path) -> None:
@@ -99,8 +127,7 @@ def ocnnc(folder: Path) -> None:
     _matlab(folder / "ocnnc", {name: ocnnc_network(name) for name in OCNNC})
 
 
-def arxiv(folder: Path, x: np.ndarray, edges: np.ndarray, y: np.ndarray,
-          years: np.ndarray) -> Path:
+def arxiv(folder: Path, x: np.ndarray, edges: np.ndarray, y: np.ndarray, years: np.ndarray) -> Path:
     """The raw files and the split of ogbn-arxiv as ogb unpacks them; returns ``folder``.
 
     Args:
@@ -110,11 +137,17 @@ def arxiv(folder: Path, x: np.ndarray, edges: np.ndarray, y: np.ndarray,
     """
     count = len(y)
     order = np.arange(count)
-    tables = {"raw/edge": edges, "raw/node-feat": x, "raw/node-label": y[:, None],
-              "raw/num-node-list": [[count]], "raw/num-edge-list": [[len(edges)]],
-              "raw/node_year": years[:, None],
-              "split/time/train": order[:-2, None], "split/time/valid": order[-2:-1, None],
-              "split/time/test": order[-1:, None]}
+    tables = {
+        "raw/edge": edges,
+        "raw/node-feat": x,
+        "raw/node-label": y[:, None],
+        "raw/num-node-list": [[count]],
+        "raw/num-edge-list": [[len(edges)]],
+        "raw/node_year": years[:, None],
+        "split/time/train": order[:-2, None],
+        "split/time/valid": order[-2:-1, None],
+        "split/time/test": order[-1:, None],
+    }
     for name, table in tables.items():
         path = folder / "ogb" / "ogbn_arxiv" / f"{name}.csv.gz"
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -139,8 +172,13 @@ def all_of_them(folder: Path) -> Path:
     years = np.repeat([2008, 2013, 2016, 2018, 2020], PERIODS)
     papers = graph(len(years), 4, 16)
     order = np.random.RandomState(0).permutation(len(years))
-    arxiv(folder, papers.x.numpy().round(3), papers.edge_index.numpy().T, papers.y.numpy(),
-          years[order])
+    arxiv(
+        folder,
+        papers.x.numpy().round(3),
+        papers.edge_index.numpy().T,
+        papers.y.numpy(),
+        years[order],
+    )
     own = folder / "own"
     own.mkdir()
     mine = graph(200, 4)

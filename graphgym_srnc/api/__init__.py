@@ -1,4 +1,5 @@
 """Scikit-learn style estimators for every method, without GraphGym or global state."""
+
 from __future__ import annotations
 
 from graphgym_srnc.api.estimator import Estimator
@@ -6,5 +7,12 @@ from graphgym_srnc.api.graphs import from_frames, from_networkx
 from graphgym_srnc.api.make import estimator, estimators, load
 from graphgym_srnc.api.nodes import OnNodes
 
-__all__ = ["Estimator", "OnNodes", "estimator", "estimators", "from_frames", "from_networkx",
-           "load"]
+__all__ = [
+    "Estimator",
+    "OnNodes",
+    "estimator",
+    "estimators",
+    "from_frames",
+    "from_networkx",
+    "load",
+]

@@ -1,4 +1,5 @@
 """Base class of all estimators: training, prediction, saving and loading."""
+
 from __future__ import annotations
 
 import contextlib
@@ -121,17 +122,26 @@ class Estimator(BaseEstimator):
     __metadata_request__transform = {"graph": UNUSED}
 
     def __init__(
-        self, *, backbone: Annotated[str, OneOf(*parameters.KINDS)] = "gcn", hidden: Count = 256,
-        layers: Count = 2, dropout: Annotated[float, Range(0, 1, closed="left")] = 0.5,
-        activation: Annotated[str, OneOf(*ACTIVATIONS)] = "relu", heads: Count = 8,
-        features: Annotated[str, OneOf(*FEATURES)] = "auto", lr: Weight = 0.01,
+        self,
+        *,
+        backbone: Annotated[str, OneOf(*parameters.KINDS)] = "gcn",
+        hidden: Count = 256,
+        layers: Count = 2,
+        dropout: Annotated[float, Range(0, 1, closed="left")] = 0.5,
+        activation: Annotated[str, OneOf(*ACTIVATIONS)] = "relu",
+        heads: Count = 8,
+        features: Annotated[str, OneOf(*FEATURES)] = "auto",
+        lr: Weight = 0.01,
         weight_decay: Weight = 5e-4,
         selection: Annotated[str, OneOf("auto", *SELECTIONS)] = "auto",
-        min_agreement: Share = 0.6, max_episodes: Annotated[int, Range(-1)] = -1,
-        patience: Natural = 0, open_set: bool | None = None,
-        random_state: Annotated[int, Range(0, 2 ** 32 - 1)] = 0,
+        min_agreement: Share = 0.6,
+        max_episodes: Annotated[int, Range(-1)] = -1,
+        patience: Natural = 0,
+        open_set: bool | None = None,
+        random_state: Annotated[int, Range(0, 2**32 - 1)] = 0,
         num_threads: Annotated[int | str, parameters.THREADS] = environment.AUTO,
-        callbacks: Sequence[trainer.Callback] = (), verbose: int = False,
+        callbacks: Sequence[trainer.Callback] = (),
+        verbose: int = False,
     ) -> None:
         raise TypeError("an estimator is made for a method: graphgym_srnc.SRNC(), ...")
 
@@ -180,8 +190,9 @@ class Estimator(BaseEstimator):
 
         threads = self._threads(task.source, task.target)
         with _alone(shared["random_state"], task.device), threads, self._shown() as shown:
-            record = trainer.fit(method, task, seed=None, callbacks=(*self.callbacks, *shown),
-                                 **rules)
+            record = trainer.fit(
+                method, task, seed=None, callbacks=(*self.callbacks, *shown), **rules
+            )
             record.verdict = judge(method, task, record.first)._asdict()
         scores = {"val": record.val, "test": record.test}
 
@@ -251,8 +262,11 @@ class Estimator(BaseEstimator):
         check_is_fitted(self, "method_")
         labels, nodes = _labelled(graph, y, self.classes_)
         if not len(nodes):
-            raise InputError.plain("y", "no node has a label to compare predictions with",
-                                   "Give y, or label some nodes")
+            raise InputError.plain(
+                "y",
+                "no node has a label to compare predictions with",
+                "Give y, or label some nodes",
+            )
         predicted = self.predict(graph.target if isinstance(graph, ShiftTask) else graph)
         known = np.isin(labels, self.classes_)
         # "Unknown" is the correct prediction for a class that training did not have.
@@ -260,8 +274,9 @@ class Estimator(BaseEstimator):
         right = np.where(known, predicted == labels, predicted == unknown)
         return float(right[nodes].mean())
 
-    @available_if(lambda self: (self._method.log_cluster_posterior
-                                is not Method.log_cluster_posterior))
+    @available_if(
+        lambda self: self._method.log_cluster_posterior is not Method.log_cluster_posterior
+    )
     @plain()
     def clusters(self, graph: Data) -> np.ndarray:
         """Cluster ``[V]`` of each node, assigned by the first cluster GNN.
@@ -304,29 +319,39 @@ class Estimator(BaseEstimator):
             bar.start(type(self).__name__, "pre-training")
 
             def tell(episode: trainer.Episode, method: Method, task: ShiftTask) -> None:
-                most = (method.episodes if self.max_episodes < 0 else
-                        min(method.episodes, self.max_episodes))
+                most = (
+                    method.episodes
+                    if self.max_episodes < 0
+                    else min(method.episodes, self.max_episodes)
+                )
                 scores = {"val": episode.val, "test": episode.test}
-                text = [f"{part} {100 * score['micro_f1']:.1f}"
-                        for part, score in scores.items() if "micro_f1" in score][:1]
+                text = [
+                    f"{part} {100 * score['micro_f1']:.1f}"
+                    for part, score in scores.items()
+                    if "micro_f1" in score
+                ][:1]
                 bar.episode(episode.number, most, *text or ["no score"])
 
             yield (tell,)
             bar.finish(f"{type(self).__name__}: {bar.status or 'done'}")
 
-    def _task(self, source: ShiftTask | Data, target: Data | None, shared: dict[str, Any]
-              ) -> tuple[ShiftTask, list[Any]]:
+    def _task(
+        self, source: ShiftTask | Data, target: Data | None, shared: dict[str, Any]
+    ) -> tuple[ShiftTask, list[Any]]:
         """The task to train on, on the device of the data, and the label of each of its classes."""
         open_set = shared["open_set"]
         if not isinstance(source, (Data, ShiftTask)):
             raise InputError.plain(
-                "source", f"fit needs a ShiftTask or a PyG Data, not a {type(source).__name__}",
+                "source",
+                f"fit needs a ShiftTask or a PyG Data, not a {type(source).__name__}",
                 "Make one with from_frames or from_networkx, take dataset[0] of a data set of PyG, "
-                "or use OnNodes with GridSearchCV")
+                "or use OnNodes with GridSearchCV",
+            )
         if isinstance(source, Data):
             held_out = HELD_OUT if self._method.prior is None else 0.0
-            task, classes = shifts.from_data(source, target, open_set=open_set, held_out=held_out,
-                                             seed=shared["random_state"])
+            task, classes = shifts.from_data(
+                source, target, open_set=open_set, held_out=held_out, seed=shared["random_state"]
+            )
             task, classes = task.to(getattr(source.x, "device", "cpu")), classes.tolist()
         elif target is not None:
             raise InputError.plain("target", "a ShiftTask contains its own target", "Leave it out")
@@ -341,8 +366,12 @@ class Estimator(BaseEstimator):
             raise InputError.plain(type(self).__name__, message)
         return task.oracle, original_labels(task.oracle)
 
-    def _become(self, model: TrainedModel, record: trainer.RunRecord | None,
-                scores: dict[str, dict[str, float]] | None) -> None:
+    def _become(
+        self,
+        model: TrainedModel,
+        record: trainer.RunRecord | None,
+        scores: dict[str, dict[str, float]] | None,
+    ) -> None:
         """Set the fitted attributes; those of training only if ``record`` is given."""
         self._model, self.method_, self.classes_ = model, model.method, np.array(model.classes)
         self.n_features_in_ = model.method.task.num_features
@@ -376,8 +405,9 @@ class Estimator(BaseEstimator):
             torch.set_num_threads(before)
 
 
-def _labelled(graph: Data | ShiftTask, y: Any, classes: np.ndarray
-              ) -> tuple[np.ndarray, np.ndarray]:
+def _labelled(
+    graph: Data | ShiftTask, y: Any, classes: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """Labels ``[V]`` as given by the user, and the ids of the nodes to score."""
     if isinstance(graph, ShiftTask):
         if graph.num_outputs != len(classes):
@@ -391,15 +421,17 @@ def _labelled(graph: Data | ShiftTask, y: Any, classes: np.ndarray
     has_label = labels != ("" if labels.dtype.kind == "U" else HIDDEN)
     if has_label.any() and labels.dtype.kind != classes.dtype.kind:
         words = ("words", "numbers") if labels.dtype.kind == "U" else ("numbers", "words")
-        raise InputError.plain("y", f"the labels are {words[0]}, and the classes of the model are "
-                               f"{words[1]}", "Give labels as in training")
+        raise InputError.plain(
+            "y",
+            f"the labels are {words[0]}, and the classes of the model are {words[1]}",
+            "Give labels as in training",
+        )
     for mask in files.tensors(graph, ("test_mask",), "graph").values():
         has_label = has_label & cleaning.mask(mask, nodes, "graph: test_mask").numpy()
     return labels, np.flatnonzero(has_label)
 
 
-def _selection(method: Method, task: ShiftTask, shared: dict[str, Any]
-               ) -> dict[str, Any]:
+def _selection(method: Method, task: ShiftTask, shared: dict[str, Any]) -> dict[str, Any]:
     """Selection settings for the trainer, with ``auto`` resolved."""
     names = ("selection", "max_episodes", "patience", "min_agreement")
     rules = {name: shared[name] for name in names}
@@ -408,12 +440,15 @@ def _selection(method: Method, task: ShiftTask, shared: dict[str, Any]
     needs_cut = known_only and method.prior is None and method.cut != "share"
     if needs_cut and not len(label):
         raise InputError.plain(
-            "val_mask", "no validation node is left to set the unknown-class threshold",
-            "Add a val_mask, or label at least two nodes of a class")
+            "val_mask",
+            "no validation node is left to set the unknown-class threshold",
+            "Add a val_mask, or label at least two nodes of a class",
+        )
     if rules["selection"] == "auto":
         by_score = len(label) and not known_only
-        rules["selection"] = ("last" if needs_cut else
-                              "target_val" if by_score else "target_modularity")
+        rules["selection"] = (
+            "last" if needs_cut else "target_val" if by_score else "target_modularity"
+        )
     return rules
 
 
@@ -426,4 +461,3 @@ def _alone(seed: int, device: torch.device) -> Iterator[None]:
         if devices:
             torch.cuda.manual_seed(seed)
         yield
-

@@ -1,4 +1,5 @@
 """Conversion of pandas frames and networkx graphs to PyG's ``Data``."""
+
 from __future__ import annotations
 
 import re
@@ -21,11 +22,23 @@ LABEL = "label"
 """Default name of the attribute that holds the classes."""
 
 
-def from_frames(nodes: pandas.DataFrame, edges: pandas.DataFrame, *, id: str = "", label: str = "",
-                split: str = "", ends: Sequence[str] = (), text: Sequence[str] = (),
-                numbers: Sequence[str] = (), categories: Sequence[str] = (),
-                features: Sequence[str] = (), spectral: int = 0, like: Data | None = None,
-                skip_missing: bool = False, keep: str = "") -> Data:
+def from_frames(
+    nodes: pandas.DataFrame,
+    edges: pandas.DataFrame,
+    *,
+    id: str = "",
+    label: str = "",
+    split: str = "",
+    ends: Sequence[str] = (),
+    text: Sequence[str] = (),
+    numbers: Sequence[str] = (),
+    categories: Sequence[str] = (),
+    features: Sequence[str] = (),
+    spectral: int = 0,
+    like: Data | None = None,
+    skip_missing: bool = False,
+    keep: str = "",
+) -> Data:
     """Convert two pandas frames to a graph for :meth:`~graphgym_srnc.api.Estimator.fit`.
 
     ``graphgym-srnc data make`` makes the same graph of the same tables. Warnings say which columns
@@ -63,41 +76,64 @@ def from_frames(nodes: pandas.DataFrame, edges: pandas.DataFrame, *, id: str = "
     import pandas
 
     from graphgym_srnc.data import frames
+
     for name, frame in (("nodes", nodes), ("edges", edges)):
         if not isinstance(frame, pandas.DataFrame):
-            raise InputError.plain(name, f"it is a {type(frame).__name__}",
-                                   "Give a pandas.DataFrame")
-    nodes, edges = (frame.set_axis([str(name).strip() for name in frame.columns], axis=1)
-                    for frame in (nodes, edges))
+            raise InputError.plain(
+                name, f"it is a {type(frame).__name__}", "Give a pandas.DataFrame"
+            )
+    nodes, edges = (
+        frame.set_axis([str(name).strip() for name in frame.columns], axis=1)
+        for frame in (nodes, edges)
+    )
     for name, frame in (("nodes", nodes), ("edges", edges)):
         if not len(frame):
             raise InputError.plain(name, "the frame has no rows")
         if not frame.columns.is_unique:
             repeated = frame.columns[frame.columns.duplicated()][0]
-            raise InputError.plain(name, f"two columns have the same name, {repeated}",
-                                   "Give each column its own name")
+            raise InputError.plain(
+                name, f"two columns have the same name, {repeated}", "Give each column its own name"
+            )
     if "" not in nodes:
         nodes.insert(0, "", nodes.index.to_flat_index())
     if not label and not frames.usual(nodes, frames.LABELS):
         label = frames.NONE
-    chosen = [[each] if isinstance(each, str) else [*map(str, each)]
-              for each in (ends, text, numbers, features, categories)]
+    chosen = [
+        [each] if isinstance(each, str) else [*map(str, each)]
+        for each in (ends, text, numbers, features, categories)
+    ]
     if not (any(chosen[1:]) or spectral):
         chosen[2] = ["*"]
     recipe = getattr(like, "recipe", None)
     if like is not None and not recipe:
-        raise InputError.plain("like", "this graph does not say how its features were made",
-                               "Give a graph that from_frames returned")
+        raise InputError.plain(
+            "like",
+            "this graph does not say how its features were made",
+            "Give a graph that from_frames returned",
+        )
     if like is not None:
         chosen[1:], spectral = [[]] * 4, 0
     ends, text, numbers, features, categories = chosen
-    options = frames.Options(id, label, split, ends, text, numbers, features, categories, spectral,
-                             recipe, skip_missing, keep)
+    options = frames.Options(
+        id,
+        label,
+        split,
+        ends,
+        text,
+        numbers,
+        features,
+        categories,
+        spectral,
+        recipe,
+        skip_missing,
+        keep,
+    )
     return _graph(nodes.reset_index(drop=True), edges, options)
 
 
-def from_networkx(graph: networkx.Graph, *, label: str = LABEL,
-                  features: str | Sequence[str] = "x") -> Data:
+def from_networkx(
+    graph: networkx.Graph, *, label: str = LABEL, features: str | Sequence[str] = "x"
+) -> Data:
     """Convert a networkx graph to a graph for :meth:`~graphgym_srnc.api.Estimator.fit`.
 
     Args:
@@ -116,10 +152,13 @@ def from_networkx(graph: networkx.Graph, *, label: str = LABEL,
     import pandas
 
     from graphgym_srnc.data import frames
+
     names = [features] if isinstance(features, str) else list(features)
     try:
-        rows = [np.concatenate([np.ravel(fields[name]) for name in names])
-                for _, fields in graph.nodes(data=True)]
+        rows = [
+            np.concatenate([np.ravel(fields[name]) for name in names])
+            for _, fields in graph.nodes(data=True)
+        ]
         x = np.array(rows, dtype=np.float64)
     except KeyError as error:
         message = f"some nodes have no attribute {error}"
@@ -130,34 +169,45 @@ def from_networkx(graph: networkx.Graph, *, label: str = LABEL,
     ids = list(graph)
     if not np.isfinite(x).all():
         node = ids[int(np.argmin(np.isfinite(x).all(1)))]
-        raise InputError.plain("features", f"node {node} has NaN or Inf as a feature",
-                               "Give finite numbers")
+        raise InputError.plain(
+            "features", f"node {node} has NaN or Inf as a feature", "Give finite numbers"
+        )
     labels = [fields.get(label) for _, fields in graph.nodes(data=True)]
     if label != LABEL and not any(label in fields for _, fields in graph.nodes(data=True)):
         raise InputError.plain("label", f"no node has the attribute {label!r}")
     place = {node: number for number, node in enumerate(ids)}
     nodes = pandas.DataFrame({"id": range(len(ids)), LABEL: pandas.Series(labels, dtype=object)})
-    edges = pandas.DataFrame([(place[a], place[b]) for a, b, *_ in graph.edges],
-                             columns=["source", "target"], dtype="int64")
+    edges = pandas.DataFrame(
+        [(place[a], place[b]) for a, b, *_ in graph.edges],
+        columns=["source", "target"],
+        dtype="int64",
+    )
     made = _graph(nodes, edges, frames.Options("id", LABEL), x)
     made.ids = ids
     return made
 
 
-def _graph(nodes: pandas.DataFrame, edges: pandas.DataFrame, options: frames.Options,
-           x: np.ndarray | None = None) -> Data:
+def _graph(
+    nodes: pandas.DataFrame,
+    edges: pandas.DataFrame,
+    options: frames.Options,
+    x: np.ndarray | None = None,
+) -> Data:
     """The graph of two frames, and of features ``[V, F]`` if they are given."""
     from graphgym_srnc.data import frames
-    found = frames.look(frames.Look(("nodes", "edges"), options), nodes, lambda ids: edges,
-                        x is not None)
+
+    found = frames.look(
+        frames.Look(("nodes", "edges"), options), nodes, lambda ids: edges, x is not None
+    )
     try:
         made = frames.graph(found, x)
     except InputErrors as several:
         raise InputErrors([_renamed(error) for error in several.errors]) from several
     except InputError as error:
         raise _renamed(error) from error
-    graph = Data(x=torch.from_numpy(made.features.toarray()),
-                 edge_index=torch.from_numpy(made.edges))
+    graph = Data(
+        x=torch.from_numpy(made.features.toarray()), edge_index=torch.from_numpy(made.edges)
+    )
     id = next(name for name, role in found.roles.items() if role == "id")
     graph.ids, graph.feature_names = found.table[id].tolist(), list(made.words)
     graph.recipe = made.recipe

@@ -1,4 +1,5 @@
 """Construction of the estimator class of each method from its signature and docstring."""
+
 from __future__ import annotations
 
 import inspect
@@ -15,12 +16,12 @@ from graphgym_srnc.train import model, trainer
 
 ATTRIBUTES = {
     "classes_": "label of each class, in the column order of ``predict_proba``; in open-set"
-                " shift the unknown class is last.",
+    " shift the unknown class is last.",
     "scores_": "scores on ``val`` and ``test`` nodes; empty if there are no such nodes.",
     "record_": "history of all episodes, and the selected episode.",
     "warnings_": "problems that did not stop the training.",
     "verdict_": "diagnostics of the predictions: ``figures``, ``sentences`` on figures beyond their"
-                " bounds, and ``reliability`` curves.",
+    " bounds, and ``reliability`` curves.",
     "n_features_in_": "number of features.",
     "method_": "the trained method, without its training graphs.",
 }
@@ -72,11 +73,18 @@ def load(path: str | os.PathLike) -> Estimator:
 
 def _make(method: type[Method]) -> type[Estimator]:
     self, *common = inspect.signature(Estimator.__init__, eval_str=True).parameters.values()
-    usual = {name: method.encoder_defaults[field] for name, field in parameters.ENCODER.items()
-             if field in method.encoder_defaults}
-    signature = inspect.Signature([
-        self, *map(_parameter, options(method)),
-        *(entry.replace(default=usual.get(entry.name, entry.default)) for entry in common)])
+    usual = {
+        name: method.encoder_defaults[field]
+        for name, field in parameters.ENCODER.items()
+        if field in method.encoder_defaults
+    }
+    signature = inspect.Signature(
+        [
+            self,
+            *map(_parameter, options(method)),
+            *(entry.replace(default=usual.get(entry.name, entry.default)) for entry in common),
+        ]
+    )
 
     def __init__(self, **params: Any) -> None:
         try:
@@ -89,9 +97,16 @@ def _make(method: type[Method]) -> type[Estimator]:
 
     __init__.__signature__ = signature  # type: ignore[attr-defined]
     __init__.__qualname__ = f"{method.__name__}.__init__"
-    return type(method.__name__, (Estimator,), {
-        "__init__": __init__, "__doc__": _doc(method), "__module__": "graphgym_srnc",
-        "_method": method})
+    return type(
+        method.__name__,
+        (Estimator,),
+        {
+            "__init__": __init__,
+            "__doc__": _doc(method),
+            "__module__": "graphgym_srnc",
+            "_method": method,
+        },
+    )
 
 
 def _parameter(option: Option) -> inspect.Parameter:
@@ -101,15 +116,23 @@ def _parameter(option: Option) -> inspect.Parameter:
     annotation = kind if option.allowed is None else Annotated[kind, option.allowed]
     # A list default would be shared and mutable.
     default = tuple(option.default) if is_list else option.default
-    return inspect.Parameter(option.key, inspect.Parameter.KEYWORD_ONLY, default=default,
-                             annotation=annotation)
+    return inspect.Parameter(
+        option.key, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation
+    )
 
 
 def _doc(method: type[Method]) -> str:
     def entries(texts: dict[str, str]) -> str:
-        return "\n".join(textwrap.fill(f"{name}: {text}", 100, initial_indent=" " * 4,
-                                       subsequent_indent=" " * 8, break_on_hyphens=False)
-                         for name, text in texts.items())
+        return "\n".join(
+            textwrap.fill(
+                f"{name}: {text}",
+                100,
+                initial_indent=" " * 4,
+                subsequent_indent=" " * 8,
+                break_on_hyphens=False,
+            )
+            for name, text in texts.items()
+        )
 
     args = {option.key: option.doc for option in options(method)} | docs(Estimator)
     text, _, references = (inspect.getdoc(method) or "").partition("References:\n")

@@ -1,4 +1,5 @@
 """Estimator whose samples are node ids of one graph, for scikit-learn's model selection tools."""
+
 from __future__ import annotations
 
 from typing import Any, Sequence
@@ -54,8 +55,11 @@ class OnNodes(ClassifierMixin, BaseEstimator):
         y[nodes] = given
         twice = np.flatnonzero(y[nodes] != given)
         if len(twice):
-            raise InputError.plain("labels", f"node {nodes[twice[0]]} has two different labels",
-                                   "Give each node one label")
+            raise InputError.plain(
+                "labels",
+                f"node {nodes[twice[0]]} has two different labels",
+                "Give each node one label",
+            )
         graph.y = y
         graph.train_mask = torch.zeros(len(y), dtype=torch.bool)
         graph.train_mask[nodes] = True
@@ -80,11 +84,15 @@ class OnNodes(ClassifierMixin, BaseEstimator):
         except ValueError:  # of rows of different lengths
             given = np.array(None)
         numbers = given.reshape(-1) if given.ndim == 2 and given.shape[1] == 1 else given
-        right = numbers.ndim == 1 and numbers.dtype.kind in "iu" and (
-            not len(numbers) or 0 <= numbers.min() <= numbers.max() < size)
+        right = (
+            numbers.ndim == 1
+            and numbers.dtype.kind in "iu"
+            and (not len(numbers) or 0 <= numbers.min() <= numbers.max() < size)
+        )
         if not right:
-            raise InputError("nodes", f"{given.dtype} {given.shape}",
-                             f"node numbers from 0 to {size - 1}, [n]")
+            raise InputError(
+                "nodes", f"{given.dtype} {given.shape}", f"node numbers from 0 to {size - 1}, [n]"
+            )
         return numbers
 
     @plain()

@@ -1,4 +1,5 @@
 """Parameters of an estimator: types, ranges, and the method they configure."""
+
 from __future__ import annotations
 
 import math
@@ -18,20 +19,25 @@ from graphgym_srnc.options import Range, check, options
 from graphgym_srnc.train.model import TrainedModel
 
 KINDS = {kind: kind for kind in BACKBONES} | {
-    encoder.__name__.lower(): kind for kind, encoder in BACKBONES.items()}
+    encoder.__name__.lower(): kind for kind, encoder in BACKBONES.items()
+}
 """Encoder kind by its GraphGym name or its short name."""
 
 ENCODER = {"backbone": "kind", "activation": "act"} | {
-    name: name for name in ("layers", "hidden", "dropout", "heads", "features")}
+    name: name for name in ("layers", "hidden", "dropout", "heads", "features")
+}
 """Field of the encoder specification by the name of the estimator parameter."""
 
 THREADS = Range(1, environment.MAX_THREADS, word=environment.AUTO)
 """Allowed values of ``num_threads``."""
 
 TYPES: dict[type, tuple[Any, str]] = {
-    bool: ((bool, np.bool_), "True or False"), int: (numbers.Integral, "a whole number"),
-    float: (numbers.Real, "a number"), str: (str, "text"),
-    list: ((list, tuple, np.ndarray), "a list of numbers")}
+    bool: ((bool, np.bool_), "True or False"),
+    int: (numbers.Integral, "a whole number"),
+    float: (numbers.Real, "a number"),
+    str: (str, "text"),
+    list: ((list, tuple, np.ndarray), "a list of numbers"),
+}
 """Accepted types for each parameter type, and their description in error messages."""
 
 
@@ -47,8 +53,11 @@ def checked(estimator: BaseEstimator) -> tuple[dict[str, Any], dict[str, Any]]:
     given = estimator.get_params(deep=False)
     callbacks, verbose = given.pop("callbacks"), given.pop("verbose")
     open_set, threads = given["open_set"], num_threads(given.pop("num_threads"))
-    plain = {option.key: _typed(option.key, given[option.key], option.type)
-             for option in options(type(estimator)) if option.key in given}
+    plain = {
+        option.key: _typed(option.key, given[option.key], option.type)
+        for option in options(type(estimator))
+        if option.key in given
+    }
     check(type(estimator), plain)
     if not isinstance(open_set, (bool, type(None))):
         raise InputError("open_set", open_set, "None, True, False")
@@ -97,14 +106,20 @@ def of_model(model: TrainedModel) -> dict[str, Any]:
     """Estimator parameters that are stored with a trained model."""
     encoder = {name: getattr(model.method.encoder, field) for name, field in ENCODER.items()}
     params = encoder | model.options | model.facts.get("params", {})
-    return {name: tuple(value) if isinstance(value, list) else value
-            for name, value in params.items()}
+    return {
+        name: tuple(value) if isinstance(value, list) else value for name, value in params.items()
+    }
 
 
 def _typed(name: str, value: Any, kind: type) -> Any:
     kind = list if kind is tuple else kind
     allowed, words = TYPES[kind]
-    if (not isinstance(value, allowed) or isinstance(value, bool) and kind is not bool
-            or kind is float and not math.isfinite(value)):
+    if (
+        not isinstance(value, allowed)
+        or isinstance(value, bool)
+        and kind is not bool
+        or kind is float
+        and not math.isfinite(value)
+    ):
         raise InputError(name, value, words)
     return [_typed(name, item, float) for item in value] if kind is list else kind(value)

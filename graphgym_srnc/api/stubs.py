@@ -3,6 +3,7 @@
 Estimator classes are created on demand, so editors cannot see their parameters without stubs. Run
 ``python -m graphgym_srnc.api.stubs`` to update the file. A test fails if the file is out of date.
 """
+
 from __future__ import annotations
 
 import inspect
@@ -15,7 +16,7 @@ from typing import Any
 import graphgym_srnc
 from graphgym_srnc import api, methods
 
-HEAD = '''\
+HEAD = """\
 # Made by `python -m graphgym_srnc.api.stubs`.
 from typing import Any, Sequence
 
@@ -27,7 +28,7 @@ from graphgym_srnc.api.estimator import Estimator
 from graphgym_srnc.report.frame import results as results
 
 __version__: str
-'''
+"""
 
 
 def text() -> str:
@@ -39,15 +40,19 @@ def text() -> str:
 def _stub(cls: type[api.Estimator]) -> str:
     first = " ".join(inspect.getdoc(cls).partition("\n\n")[0].split())
     quotes = 'r"""' if "\\" in first else '"""'
-    given = [f"{name}: {_type(parameter.annotation)} = {parameter.default!r}"
-             for name, parameter in inspect.signature(cls).parameters.items()]
+    given = [
+        f"{name}: {_type(parameter.annotation)} = {parameter.default!r}"
+        for name, parameter in inspect.signature(cls).parameters.items()
+    ]
     # A no-break space keeps each parameter on one line.
     words = ", ".join(text.replace(" ", "\xa0") for text in ("*", *given, "end"))
     words = words.replace(", end", ")\xa0->\xa0None:\xa0...")
-    lines = textwrap.wrap(f"def\xa0__init__(self, {words}", 99, initial_indent=" " * 4,
-                          subsequent_indent=" " * 17)
-    doc = textwrap.fill(f'{quotes}{first}"""', 99, initial_indent=" " * 4,
-                        subsequent_indent=" " * 4)
+    lines = textwrap.wrap(
+        f"def\xa0__init__(self, {words}", 99, initial_indent=" " * 4, subsequent_indent=" " * 17
+    )
+    doc = textwrap.fill(
+        f'{quotes}{first}"""', 99, initial_indent=" " * 4, subsequent_indent=" " * 4
+    )
     return "\n".join([f"class {cls.__name__}(Estimator):", doc, *lines]).replace("\xa0", " ")
 
 

@@ -3,6 +3,7 @@
 To add a backbone, add a file with a subclass of :class:`Encoder` and an entry in ``BACKBONES``
 below, or an entry point in another package, see :mod:`graphgym_srnc.plugins`.
 """
+
 from __future__ import annotations
 
 from collections import UserDict
@@ -37,15 +38,45 @@ class Kinds(UserDict[str, type[Encoder]]):
         return self.data[kind]
 
 
-BACKBONES = Kinds(dict.fromkeys(entries("backbones")) | {
-    "gcnconv": GCN, "sageconv": SAGE, "gatconv": GAT, "gatdrop": GATDrop, "sgconv": SGC,
-    "mlp": MLP, "dgi": DGI})
+BACKBONES = Kinds(
+    dict.fromkeys(entries("backbones"))
+    | {
+        "gcnconv": GCN,
+        "sageconv": SAGE,
+        "gatconv": GAT,
+        "gatdrop": GATDrop,
+        "sgconv": SGC,
+        "mlp": MLP,
+        "dgi": DGI,
+    }
+)
 """Encoder classes by kind."""
 
-__all__ = ["ACTIVATIONS", "BACKBONES", "FEATURES", "Batches", "Block", "Encoder", "EncoderSpec",
-           "Graph", "HopEncoder", "Layer", "Sparse", "View", "blank", "build", "dense",
-           "draw_edges", "draw_nodes", "infer", "ppmi_graph", "prepare", "pretrained",
-           "train_infomax", "with_hops"]
+__all__ = [
+    "ACTIVATIONS",
+    "BACKBONES",
+    "FEATURES",
+    "Batches",
+    "Block",
+    "Encoder",
+    "EncoderSpec",
+    "Graph",
+    "HopEncoder",
+    "Layer",
+    "Sparse",
+    "View",
+    "blank",
+    "build",
+    "dense",
+    "draw_edges",
+    "draw_nodes",
+    "infer",
+    "ppmi_graph",
+    "prepare",
+    "pretrained",
+    "train_infomax",
+    "with_hops",
+]
 
 
 def build(spec: EncoderSpec, in_dim: int, out_dim: int) -> Encoder:
@@ -72,8 +103,7 @@ def with_hops(spec: EncoderSpec, in_dim: int, out_dim: int, hops: int) -> HopEnc
 
 
 def pretrained(spec: EncoderSpec, target: Graph) -> EncoderSpec:
-    """The spec with a base encoder pretrained on the unlabelled target graph, if its kind has one.
-    """
+    """The spec with a base encoder pretrained on the target graph without labels, if it has one."""
     pretrain = getattr(BACKBONES.get(spec.kind), "pretrain", None)
     if spec.base is not None or pretrain is None:
         return spec

@@ -1,4 +1,5 @@
 """Mini-batches: sampling of nodes and edges for gradient steps."""
+
 from __future__ import annotations
 
 from typing import Sequence
@@ -28,8 +29,14 @@ class Batches:
         InputError: the encoder needs the whole graph.
     """
 
-    def __init__(self, encoder: Encoder, graph: Graph, parts: Sequence[Tensor], size: int = 0,
-                 fanout: int = 0) -> None:
+    def __init__(
+        self,
+        encoder: Encoder,
+        graph: Graph,
+        parts: Sequence[Tensor],
+        size: int = 0,
+        fanout: int = 0,
+    ) -> None:
         self.encoder, self.graph, self.parts = encoder, graph, list(parts)
         self.size, self.fanout = size, fanout
         self.whole: View | None = None

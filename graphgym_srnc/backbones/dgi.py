@@ -1,4 +1,5 @@
 """Deep Graph Infomax of Veličković et al. (ICLR 2019), an unsupervised node embedding."""
+
 from __future__ import annotations
 
 import copy
@@ -66,7 +67,7 @@ class Infomax(nn.Module):
 
     def __init__(self, in_dim: int, hidden: int) -> None:
         super().__init__()
-        bound = hidden ** -0.5
+        bound = hidden**-0.5
         self.weight = nn.Parameter(nn.init.xavier_uniform_(torch.empty(in_dim, hidden)))
         self.bias = nn.Parameter(torch.zeros(hidden))
         self.slope = nn.Parameter(torch.full((hidden,), 0.25))
@@ -98,8 +99,14 @@ class Infomax(nn.Module):
 
 
 @partial(checked, prefix="dgi.")
-def train_infomax(graph: Graph, *, hidden: Count = 512, steps: Count = 300, patience: Count = 20,
-                  lr: Positive = 1e-3) -> Infomax:
+def train_infomax(
+    graph: Graph,
+    *,
+    hidden: Count = 512,
+    steps: Count = 300,
+    patience: Count = 20,
+    lr: Positive = 1e-3,
+) -> Infomax:
     """Train :class:`Infomax` on a graph with full-batch Adam.
 
     Args:

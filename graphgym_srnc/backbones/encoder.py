@@ -1,4 +1,5 @@
 """Base class of encoders: specification, stack of layers, activations and dropout."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -17,8 +18,13 @@ from graphgym_srnc.errors import InputError
 from graphgym_srnc.options import Count, OneOf, Range, check
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
-    "relu": torch.relu, "selu": F.selu, "elu": F.elu, "tanh": torch.tanh, "swish": F.silu,
-    "lrelu_01": lambda h: F.leaky_relu(h, 0.1), "identity": lambda h: h,
+    "relu": torch.relu,
+    "selu": F.selu,
+    "elu": F.elu,
+    "tanh": torch.tanh,
+    "swish": F.silu,
+    "lrelu_01": lambda h: F.leaky_relu(h, 0.1),
+    "identity": lambda h: h,
 }
 
 
@@ -58,8 +64,10 @@ class EncoderSpec:
 
     def __post_init__(self) -> None:
         # Custom layers may support other activations.
-        check(EncoderSpec, {key: value for key, value in vars(self).items()
-                            if key != "act" or self.make is None})
+        check(
+            EncoderSpec,
+            {key: value for key, value in vars(self).items() if key != "act" or self.make is None},
+        )
 
 
 class Encoder(nn.Module):
@@ -86,7 +94,8 @@ class Encoder(nn.Module):
         widths = [in_dim] + [spec.hidden] * (spec.layers - 1) + [out_dim]
         self.layers = nn.ModuleList(
             type(self).layer(a, b, spec, i == spec.layers - 1)
-            for i, (a, b) in enumerate(zip(widths, widths[1:])))
+            for i, (a, b) in enumerate(zip(widths, widths[1:]))
+        )
         skipped = zip(widths[1:-1], widths[2:]) if spec.skip else ()
         self.skips = nn.ModuleList(nn.Linear(a, b, bias=False) for a, b in skipped)
         if not self.registered:
@@ -116,16 +125,18 @@ class Encoder(nn.Module):
         """
         if type(self).view is not Encoder.view:
             message = f"the layer {self.spec.kind} cannot be trained in batches"
-            raise InputError.plain("kind", message,
-                                   "Set batch_size to 0, or use a layer of this package")
+            raise InputError.plain(
+                "kind", message, "Set batch_size to 0, or use a layer of this package"
+            )
         return draw_view(graph, self.operator, len(self.layers), nodes, fanout, self.precompute)
 
     def forward(self, view: View) -> Tensor:
         """Logits ``[n, out_dim]`` of the nodes of a view."""
         return self._run(view)[0]
 
-    def embed(self, view: View,
-              between: Callable[[Tensor], Tensor] | None = None) -> tuple[Tensor, Tensor]:
+    def embed(
+        self, view: View, between: Callable[[Tensor], Tensor] | None = None
+    ) -> tuple[Tensor, Tensor]:
         """Logits ``[n, out_dim]`` and last hidden state ``[n, H]`` of the nodes of a view.
 
         The state is taken after activation and dropout. An encoder with one layer has no hidden
@@ -139,8 +150,9 @@ class Encoder(nn.Module):
         out, hidden = self._run(view, between)
         return out, view.blocks[-1].root(hidden) if len(self.layers) > 1 else out
 
-    def _run(self, view: View,
-             between: Callable[[Tensor], Tensor] | None = None) -> tuple[Tensor, Tensor]:
+    def _run(
+        self, view: View, between: Callable[[Tensor], Tensor] | None = None
+    ) -> tuple[Tensor, Tensor]:
         """Logits, and the input of the last layer before ``between``."""
         hidden, out = view.x, None
         for i, block in enumerate(view.blocks):
@@ -159,8 +171,7 @@ class Encoder(nn.Module):
         return dropout(self.act(out), p)
 
     def layer_output(self, i: int, hidden: Sparse | Tensor, block: Block) -> Tensor:
-        """Output of layer i and its skip connection for input ``[n_in, K]``, before the activation.
-        """
+        """Output of layer i and its skip connection for input ``[n_in, K]``, not activated."""
         out = self.layers[i](hidden, block)
         return out + self.skips[i - 1](block.root(hidden)) if i > 0 and self.skips else out
 
@@ -217,7 +228,7 @@ def _cut(p: float) -> int:
 def _drawn_scale(h: Tensor, cut: int) -> Tensor:
     """Random factor of each entry: 0 if it is dropped."""
     words = torch.empty((h.numel() + 7) // 8, dtype=torch.int64, device=h.device)
-    draws = words.random_(-2 ** 63, None).view(torch.uint8)[:h.numel()].view(h.shape)
+    draws = words.random_(-(2**63), None).view(torch.uint8)[: h.numel()].view(h.shape)
     # Writing floats directly is five times faster than making and converting a boolean mask.
     kept = torch.ge(draws, cut, out=torch.empty_like(h))
     return kept.mul_(256 / (256 - cut))

@@ -1,4 +1,5 @@
 """Node features as encoders read them: scaled, and stored dense, sparse or on disk."""
+
 from __future__ import annotations
 
 from typing import Callable, NoReturn, TypeVar
@@ -72,23 +73,27 @@ def _warnings(x: Tensor, features: str) -> list[str]:
         return ["all nodes have the same features. Give features that differ between nodes."]
 
     rounded, found = values.dtype == torch.float32, []
-    least = 2.0 ** -14 if rounded else 0.0  # centring in float64 loses nothing
-    is_lost = columns.offset(low, high, least if centred else 2.0 ** -7)
+    least = 2.0**-14 if rounded else 0.0  # centring in float64 loses nothing
+    is_lost = columns.offset(low, high, least if centred else 2.0**-7)
     if rounded:
-        is_lost |= (low == high) & (size >= 2 ** 24)
+        is_lost |= (low == high) & (size >= 2**24)
     if is_lost.any():
         column, others = int(is_lost.nonzero()[0]), int(is_lost.sum()) - 1
         name = f"feature {column}" + f" (and {others} more)" * bool(others)
-        found.append(f"{name} varies by only {high[column] - low[column]:g} around "
-                     f"{low[column]:g}, and such differences are lost. Subtract the mean of the "
-                     "column in float64.")
+        found.append(
+            f"{name} varies by only {high[column] - low[column]:g} around "
+            f"{low[column]:g}, and such differences are lost. Subtract the mean of the "
+            "column in float64."
+        )
     size = high - low if centred else size
     largest, usual = float(size.max()), float(size[size > 0].median())
     if features == "none" and not 1 / HUGE <= largest <= HUGE or rounded and largest < TINY:
         found.append(f"the largest feature is {largest:g}. Scale the features to about 1.")
     elif largest > HUGE * usual:
-        found.append(f"feature {int(size.argmax())} is {largest:g}, which outweighs the other "
-                     f"features (typically {usual:g}). Scale this column.")
+        found.append(
+            f"feature {int(size.argmax())} is {largest:g}, which outweighs the other "
+            f"features (typically {usual:g}). Scale this column."
+        )
     return found
 
 
@@ -100,8 +105,11 @@ def _in_memory(x: Tensor) -> Tensor:
 def _scale(x: Tensor, features: str) -> Sparse | Tensor:
     dense = _in_memory(x)
     if getattr(x, "dense", int(dense.count_nonzero()) >= SPARSE_BELOW * dense.numel()):
-        return _scale_rows(_centred(dense), "l2") if features == "auto" else _scale_rows(
-            dense, features)
+        return (
+            _scale_rows(_centred(dense), "l2")
+            if features == "auto"
+            else _scale_rows(dense, features)
+        )
     matrix = sp.csr_array(dense.cpu().numpy())
     if features != "none":
         counts = np.diff(matrix.indptr)
@@ -160,8 +168,11 @@ class Mapped:
 
     def __getitem__(self, nodes: Tensor | slice) -> Tensor:
         rows = self.x[nodes.cpu() if isinstance(nodes, Tensor) else nodes]
-        rows = _scale_rows(rows, self.features) if self.mean is None else _scale_rows(
-            rows - self.mean, "l2")
+        rows = (
+            _scale_rows(rows, self.features)
+            if self.mean is None
+            else _scale_rows(rows - self.mean, "l2")
+        )
         return rows.to(self.device)
 
     def __matmul__(self, weight: Tensor) -> NoReturn:
@@ -174,6 +185,8 @@ class Mapped:
             InputError: always.
         """
         raise InputError.plain(
-            "file.mapped", "this method reads the whole feature matrix at once",
+            "file.mapped",
+            "this method reads the whole feature matrix at once",
             "Set file.mapped to False, or use GCN, SAGE, GAT or an MLP with batch_size above 0 and "
-            "another score than odin")
+            "another score than odin",
+        )

@@ -1,4 +1,5 @@
 """Graph attention network of Veličković et al. (ICLR 2018)."""
+
 from __future__ import annotations
 
 import torch
@@ -33,7 +34,8 @@ class GATLayer(Layer):
             self.bias = nn.Parameter(torch.zeros(out_dim))
         shape = (self.heads, width // self.heads)
         self.target, self.neighbour = (
-            nn.Parameter(nn.init.xavier_uniform_(torch.empty(shape))) for _ in range(2))
+            nn.Parameter(nn.init.xavier_uniform_(torch.empty(shape))) for _ in range(2)
+        )
 
     def forward(self, h: Sparse | Tensor, block: Block) -> Tensor:
         z = h @ self.weight
@@ -44,10 +46,11 @@ class GATLayer(Layer):
 
         # All heads together equal one head on a graph that repeats each node once per head.
         edges = block.adjacency.repeated(self.heads)
-        score = (target.index_select(0, edges.rows)
-                 + neighbour.index_select(0, edges.parts.columns))
-        attention = dropout(edges.softmax(F.leaky_relu(score, 0.2), block.drawn),
-                            self.attention_dropout if self.training else 0.0)
+        score = target.index_select(0, edges.rows) + neighbour.index_select(0, edges.parts.columns)
+        attention = dropout(
+            edges.softmax(F.leaky_relu(score, 0.2), block.drawn),
+            self.attention_dropout if self.training else 0.0,
+        )
         out = edges.weighted(attention, z.view(len(neighbour), -1)).view(-1, z.size(1))
         if z.size(1) > len(self.bias):
             out = out.unflatten(1, (self.heads, -1)).mean(1)

@@ -1,4 +1,5 @@
 """Graph convolutional network of Kipf and Welling (ICLR 2017)."""
+
 from __future__ import annotations
 
 from torch import Tensor

@@ -1,4 +1,5 @@
 """Graphs prepared for encoders: scaled features and normalised adjacency operators."""
+
 from __future__ import annotations
 
 import copy
@@ -54,8 +55,10 @@ class Graph:
             raise InputError("features", features, ", ".join(FEATURES))
         self.data, self.num_nodes, self.device = data, data.num_nodes, data.edge_index.device
         self.x: Sparse | Tensor | Mapped = (
-            Mapped(data.x, features, self.device) if getattr(data.x, "mapped", False)
-            else scaled_features(data.x, features))
+            Mapped(data.x, features, self.device)
+            if getattr(data.x, "mapped", False)
+            else scaled_features(data.x, features)
+        )
         self._operators: dict[str, Sparse] = {}
         self._products: dict[tuple[str, int], Sparse | Tensor] = {}
 
@@ -147,7 +150,7 @@ def _read_edges(edge_index: Tensor, num_nodes: int) -> sp.csr_array:
     """Adjacency :math:`A` of edges ``[2, E]``: 1 for each pair of distinct connected nodes."""
     number = edges.undirected(edge_index.cpu().numpy(), num_nodes)[0]
     indptr = np.searchsorted(number, np.arange(num_nodes + 1) * num_nodes)
-    integer = np.int32 if max(num_nodes, len(number)) < 2 ** 31 else np.int64
+    integer = np.int32 if max(num_nodes, len(number)) < 2**31 else np.int64
     column = np.remainder(number, num_nodes, out=number).astype(integer)
     del number  # free memory before the next allocation
     ones = np.ones(len(column), dtype=np.float32)

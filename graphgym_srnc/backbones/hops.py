@@ -1,4 +1,5 @@
 """Encoder with several propagation steps per hidden layer."""
+
 from __future__ import annotations
 
 from dataclasses import replace
@@ -34,8 +35,9 @@ class HopEncoder(Encoder):
 
     layer = GCNLayer
 
-    def __init__(self, spec: EncoderSpec, first: Callable[[int], Encoder], out_dim: int,
-                 hops: int) -> None:
+    def __init__(
+        self, spec: EncoderSpec, first: Callable[[int], Encoder], out_dim: int, hops: int
+    ) -> None:
         super().__init__(replace(spec, layers=1), spec.hidden, out_dim)
         plain = replace(spec, layers=1)
         others = (MLP(plain, spec.hidden, spec.hidden) for _ in range(spec.layers - 2))
@@ -51,8 +53,7 @@ class HopEncoder(Encoder):
         return View(first.x, [*blocks, hop if nodes is None else hop.rows(nodes)])
 
     def embed(self, view: View) -> tuple[Tensor, Tensor]:
-        """Logits ``[n, out_dim]`` of the nodes of a view, and hidden state ``[V, H]`` of all nodes.
-        """
+        """Logits ``[n, out_dim]`` of a view's nodes, and hidden state ``[V, H]`` of all nodes."""
         return self._run(view)
 
     def _run(self, view: View) -> tuple[Tensor, Tensor]:
@@ -60,7 +61,7 @@ class HopEncoder(Encoder):
         each = len(blocks) // len(self.parts)
         h = view.x
         for i, part in enumerate(self.parts):
-            own, *hops = blocks[i * each:(i + 1) * each]
+            own, *hops = blocks[i * each : (i + 1) * each]
             out, bias = part(View(h, [own])) - part.output_bias, part.output_bias
             for block in hops:
                 out = block.adjacency @ out

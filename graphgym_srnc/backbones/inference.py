@@ -1,4 +1,5 @@
 """Layer-by-layer inference: exact logits for graphs of any size."""
+
 from __future__ import annotations
 
 import tempfile
@@ -15,10 +16,10 @@ from graphgym_srnc.backbones.sampling import Neighbourhoods, ids, neighbourhoods
 from graphgym_srnc.backbones.view import Block, View
 from graphgym_srnc.data.columns import ROWS
 
-CHUNK = 2 ** 20
+CHUNK = 2**20
 """Number of nodes and edges that are processed at a time."""
 
-ON_DISK = 2 ** 31
+ON_DISK = 2**31
 """Size in bytes from which hidden states are stored in a memory-mapped temporary file."""
 
 
@@ -43,8 +44,9 @@ def infer(encoder: Encoder, graph: Graph, nodes: Tensor | None = None) -> Tensor
         whole = encoder.view(graph)
         if nodes is None:
             nodes = torch.arange(graph.num_nodes, device=graph.device)
-        return torch.cat([encoder(View(whole.x[some], whole.blocks))
-                          for some in nodes.split(CHUNK // 16)])
+        return torch.cat(
+            [encoder(View(whole.x[some], whole.blocks)) for some in nodes.split(CHUNK // 16)]
+        )
 
     exact, hidden = neighbourhoods(graph, 0), graph.x
     read, *wanted = _wanted(exact, len(encoder.layers), nodes)
@@ -77,15 +79,16 @@ def _wanted(exact: Neighbourhoods, layers: int, nodes: Tensor | None) -> list[np
         if mask is not None:
             last, mask = mask, mask.copy()
             for begin in range(0, len(mask), ROWS):
-                rows = begin + np.flatnonzero(last[begin:begin + ROWS])
+                rows = begin + np.flatnonzero(last[begin : begin + ROWS])
                 mask[exact.indices[exact.entries(rows)]] = True
             mask = None if mask.mean() > 0.5 else mask
         found.insert(0, mask)
     return found
 
 
-def _ranges(degree: np.ndarray,
-            wanted: np.ndarray | None) -> tuple[list[int], list[slice | np.ndarray]]:
+def _ranges(
+    degree: np.ndarray, wanted: np.ndarray | None
+) -> tuple[list[int], list[slice | np.ndarray]]:
     """Row boundaries of all processes, and the row chunks of this process.
 
     Args:
@@ -106,8 +109,14 @@ def _ranges(degree: np.ndarray,
     return process_cuts, [rows for rows in some if len(rows)]
 
 
-def _block_and_state(encoder: Encoder, graph: Graph, exact: Neighbourhoods, i: int, hidden: Tensor,
-                     rows: slice | np.ndarray) -> tuple[Block, Tensor]:
+def _block_and_state(
+    encoder: Encoder,
+    graph: Graph,
+    exact: Neighbourhoods,
+    i: int,
+    hidden: Tensor,
+    rows: slice | np.ndarray,
+) -> tuple[Block, Tensor]:
     """Block and input state of layer i for some nodes, given the inputs ``[V, K]`` of all nodes."""
     index = torch.from_numpy(ids(rows))
     own = rows if isinstance(rows, slice) else index.to(graph.device)

@@ -1,4 +1,5 @@
 """Multi-layer perceptron, a baseline that ignores the edges."""
+
 from __future__ import annotations
 
 from torch import Tensor

@@ -1,4 +1,5 @@
 """Positive pointwise mutual information (PPMI) of nodes that co-occur in random walks."""
+
 from __future__ import annotations
 
 from weakref import WeakKeyDictionary
@@ -49,8 +50,9 @@ def ppmi(adjacency: sp.csr_array, walks: int = 40, length: int = 10, seed: int =
     total = np.bincount(b, share, minlength=num_nodes)
     information = np.log(share * np.count_nonzero(degree) / (length * total[b]))
     kept = (information > 0) & (a != b)
-    return sp.csr_array((information[kept].astype(np.float32), (a[kept], b[kept])),
-                        shape=adjacency.shape)
+    return sp.csr_array(
+        (information[kept].astype(np.float32), (a[kept], b[kept])), shape=adjacency.shape
+    )
 
 
 def ppmi_graph(graph: Graph, walks: int = 40, length: int = 10) -> Graph:

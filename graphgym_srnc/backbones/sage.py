@@ -1,4 +1,5 @@
 """GraphSAGE with mean aggregation, of Hamilton, Ying and Leskovec (NeurIPS 2017)."""
+
 from __future__ import annotations
 
 import torch

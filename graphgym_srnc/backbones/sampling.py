@@ -1,4 +1,5 @@
 """Neighbour sampling for large graphs: PyG's sampler interface, and unbiased sampled operators."""
+
 from __future__ import annotations
 
 from typing import Any, NoReturn, Sequence
@@ -19,8 +20,9 @@ from graphgym_srnc.backbones.view import Block, View
 _neighbourhoods: WeakKeyDictionary[Graph, dict[int, Neighbourhoods]] = WeakKeyDictionary()
 
 
-def draw_view(graph: Graph, kind: str, layers: int, nodes: Tensor, fanout: int,
-              precompute: bool) -> View:
+def draw_view(
+    graph: Graph, kind: str, layers: int, nodes: Tensor, fanout: int, precompute: bool
+) -> View:
     r"""View of some nodes with sampled neighbours.
 
     With ``precompute`` and dense features in memory, :math:`\hat A X` of the first layer is exact.
@@ -90,11 +92,13 @@ class Neighbourhoods:
         """
         sample = self.sampler.sample_from_nodes(NodeSamplerInput(None, nodes))
         inputs, row, column, entry = (
-            index.numpy() for index in (sample.node, sample.col, sample.row, sample.edge))
+            index.numpy() for index in (sample.node, sample.col, sample.row, sample.edge)
+        )
         outputs, drawn = np.arange(len(nodes)), np.bincount(row, minlength=len(nodes))
         multiplicity = self.degree[inputs[outputs]] / np.maximum(drawn, 1)
-        value = self._values(kind, multiplicity.astype(np.float32)[row], entry, inputs[row],
-                             inputs[column])
+        value = self._values(
+            kind, multiplicity.astype(np.float32)[row], entry, inputs[row], inputs[column]
+        )
         loops = self._loops(kind, inputs[outputs])
         if loops is not None:
             value = np.concatenate([value, loops])
@@ -125,8 +129,14 @@ class Neighbourhoods:
             out += torch.from_numpy(loops).to(out)[:, None] * state[own]
         return out
 
-    def _values(self, kind: str, multiplicity: np.ndarray, entry: np.ndarray | slice,
-                row: np.ndarray, column: np.ndarray) -> np.ndarray:
+    def _values(
+        self,
+        kind: str,
+        multiplicity: np.ndarray,
+        entry: np.ndarray | slice,
+        row: np.ndarray,
+        column: np.ndarray,
+    ) -> np.ndarray:
         """Entries ``[E]`` of the operator, scaled by multiplicity.
 
         Args:
@@ -199,10 +209,15 @@ class NeighbourSampler(BaseSampler):
             edges.append(edge)
         node = torch.cat(nodes)
         place[node] = -1
-        return SamplerOutput(node, torch.cat(rows), torch.cat(columns), torch.cat(edges),
-                             num_sampled_nodes=list(map(len, nodes)),
-                             num_sampled_edges=list(map(len, rows)),
-                             metadata=(index.input_id, index.time))
+        return SamplerOutput(
+            node,
+            torch.cat(rows),
+            torch.cat(columns),
+            torch.cat(edges),
+            num_sampled_nodes=list(map(len, nodes)),
+            num_sampled_edges=list(map(len, rows)),
+            metadata=(index.input_id, index.time),
+        )
 
     def sample_from_edges(self, index: Any, neg_sampling: Any = None) -> NoReturn:
         raise NotImplementedError("neighbours are drawn for nodes, not for edges")
@@ -243,6 +258,6 @@ def _subsets(size: Tensor, count: int) -> Tensor:
     last = size[:, None] - count + torch.arange(count)
     drawn = (torch.rand(last.shape, dtype=torch.float64) * (last + 1)).long()
     for i in range(1, count):
-        taken = (drawn[:, :i] == drawn[:, i:i + 1]).any(1)
+        taken = (drawn[:, :i] == drawn[:, i : i + 1]).any(1)
         drawn[:, i] = last[:, i].where(taken, drawn[:, i])
     return drawn

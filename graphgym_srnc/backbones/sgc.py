@@ -1,4 +1,5 @@
 """Simple graph convolution of Wu et al. (ICML 2019): logistic regression on smoothed features."""
+
 from __future__ import annotations
 
 from dataclasses import replace

@@ -1,4 +1,5 @@
 """Constant sparse matrices with fast products that have a gradient for the dense operand."""
+
 from __future__ import annotations
 
 import warnings
@@ -72,8 +73,7 @@ class Sparse:
 
     @cached_property
     def by_column(self) -> Tensor:
-        """Position of each entry of the transposed matrix among the entries of this one, ``[nnz]``.
-        """
+        """Position of each entry of the transposed matrix in this one, ``[nnz]``."""
         number = np.arange(self.nnz)
         numbered = sp.csr_array((number, self.matrix.indices, self.matrix.indptr), self.shape)
         return torch.from_numpy(numbered.T.tocsr().data).to(self.device)
@@ -147,8 +147,11 @@ class _Weighted(torch.autograd.Function):
     def backward(ctx, gradient: Tensor) -> tuple[Tensor, Tensor, None]:
         matrix, (values, dense) = ctx.matrix, ctx.saved_tensors
         turned = matrix.transposed._replace(values=values.index_select(0, matrix.by_column))
-        return (_products_of_rows(matrix, gradient.contiguous(), dense.contiguous()),
-                _multiply(turned, gradient), None)
+        return (
+            _products_of_rows(matrix, gradient.contiguous(), dense.contiguous()),
+            _multiply(turned, gradient),
+            None,
+        )
 
 
 class _Softmax(torch.autograd.Function):
@@ -178,8 +181,14 @@ def _multiply(parts: Parts, dense: Tensor) -> Tensor:
     if dense.is_cuda:
         return parts.csr() @ dense
     starts, columns, values, _ = parts
-    return F.embedding_bag(columns, dense.contiguous(), starts, mode="sum",
-                           per_sample_weights=values, include_last_offset=True)
+    return F.embedding_bag(
+        columns,
+        dense.contiguous(),
+        starts,
+        mode="sum",
+        per_sample_weights=values,
+        include_last_offset=True,
+    )
 
 
 def _products_of_rows(matrix: Sparse, left: Tensor, right: Tensor) -> Tensor:
@@ -193,7 +202,7 @@ def _products_of_rows(matrix: Sparse, left: Tensor, right: Tensor) -> Tensor:
 
 def _parts(matrix: sp.csr_array, device: torch.device) -> Parts:
     # The product is memory-bound, and 32-bit indices halve its index traffic.
-    integer = np.int32 if max(matrix.nnz, *matrix.shape) < 2 ** 31 else np.int64
+    integer = np.int32 if max(matrix.nnz, *matrix.shape) < 2**31 else np.int64
     arrays = matrix.indptr.astype(integer), matrix.indices.astype(integer), matrix.data
     starts, columns, values = (torch.from_numpy(array).to(device) for array in arrays)
     return Parts(starts, columns, values, matrix.shape)

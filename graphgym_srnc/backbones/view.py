@@ -1,4 +1,5 @@
 """Views: the features and the operator of each layer that an encoder needs for some nodes."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
@@ -43,9 +44,12 @@ class Block:
 
     def rows(self, index: Tensor) -> Block:
         """Block of a selection of its output nodes ``[n]``, in this order and possibly repeated."""
-        return replace(self, outputs=index if self.outputs is None else self.outputs[index],
-                       adjacency=None if self.adjacency is None else self.adjacency[index],
-                       product=None if self.product is None else self.product[index])
+        return replace(
+            self,
+            outputs=index if self.outputs is None else self.outputs[index],
+            adjacency=None if self.adjacency is None else self.adjacency[index],
+            product=None if self.product is None else self.product[index],
+        )
 
 
 @dataclass
@@ -95,8 +99,10 @@ def make_view(graph: Graph, kind: str, layers: int, nodes: Tensor | None, precom
             product = graph.propagated(kind)[torch.from_numpy(wanted).to(graph.device)]
             # For few nodes, rows of AX cost less than the rows of X of all their neighbours. For
             # many nodes, shared neighbours make reading X cheaper.
-            if (not isinstance(graph.x, Sparse)
-                    or _cost(product) < graph.x.matrix[needed].nnz + rows.nnz):
+            if (
+                not isinstance(graph.x, Sparse)
+                or _cost(product) < graph.x.matrix[needed].nnz + rows.nnz
+            ):
                 blocks.append(Block(Sparse(rows, graph.device), None, product))
                 break
         outputs = torch.from_numpy(np.searchsorted(needed, wanted)).to(graph.device)

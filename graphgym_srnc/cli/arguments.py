@@ -1,4 +1,5 @@
 """Arguments and checks that several subcommands share."""
+
 from __future__ import annotations
 
 import argparse
@@ -15,8 +16,11 @@ if TYPE_CHECKING:
 
     from graphgym_srnc.grid.jobs import Limits
 
-FOLDERS = {"nargs": "+", "metavar": "DIR",
-           "help": "folder of an experiment, or a folder that contains experiments at any depth"}
+FOLDERS = {
+    "nargs": "+",
+    "metavar": "DIR",
+    "help": "folder of an experiment, or a folder that contains experiments at any depth",
+}
 """Argument of commands that read results."""
 
 SPEAKING = ("dataset.format", "dataset.name", "train.mode")
@@ -38,9 +42,12 @@ def add_present(parser: argparse.ArgumentParser, resume: str, overwrite: str) ->
 
 def add_trust(parser: argparse.ArgumentParser) -> None:
     """Add ``--trust``, which :func:`trusting` reads."""
-    parser.add_argument("--trust", action="store_true",
-                        help="load data files that can execute code, such as the pickles that "
-                        "PyG reads; use it only for files whose author you trust")
+    parser.add_argument(
+        "--trust",
+        action="store_true",
+        help="load data files that can execute code, such as the pickles that "
+        "PyG reads; use it only for files whose author you trust",
+    )
 
 
 @contextlib.contextmanager
@@ -49,6 +56,7 @@ def trusting(args: argparse.Namespace) -> Iterator[None]:
     with contextlib.ExitStack() as stack:
         if getattr(args, "trust", False):
             from graphgym_srnc.data import untrusted
+
             stack.enter_context(untrusted.trusted())
         yield
 
@@ -56,19 +64,40 @@ def trusting(args: argparse.Namespace) -> Iterator[None]:
 def add_limits(group: argparse._ArgumentGroup) -> None:
     """Add the number of parallel runs, and the options of :func:`limits`."""
     add = group.add_argument
-    add("--jobs", type=int, default=0, metavar="N",
-        help="run N processes on this machine (default: one per core)")
-    add("--time-limit", type=float, default=0, metavar="S",
-        help="stop an attempt of a run after S seconds; 0 = no limit (default: 0)")
-    add("--memory-limit", type=float, default=0, metavar="MIB",
-        help="limit the memory of the process of a run; 0 = no limit (default: 0)")
-    add("--retries", type=int, default=1, metavar="K",
-        help="retry a run K times if its process died or hit a limit (default: 1)")
+    add(
+        "--jobs",
+        type=int,
+        default=0,
+        metavar="N",
+        help="run N processes on this machine (default: one per core)",
+    )
+    add(
+        "--time-limit",
+        type=float,
+        default=0,
+        metavar="S",
+        help="stop an attempt of a run after S seconds; 0 = no limit (default: 0)",
+    )
+    add(
+        "--memory-limit",
+        type=float,
+        default=0,
+        metavar="MIB",
+        help="limit the memory of the process of a run; 0 = no limit (default: 0)",
+    )
+    add(
+        "--retries",
+        type=int,
+        default=1,
+        metavar="K",
+        help="retry a run K times if its process died or hit a limit (default: 1)",
+    )
 
 
 def limits(args: argparse.Namespace) -> Limits:
     """Time, memory and retries of a run."""
     from graphgym_srnc.grid.jobs import Limits
+
     return Limits(args.time_limit, args.memory_limit, args.retries)
 
 
@@ -86,19 +115,30 @@ def add_overwrite(parser: argparse.ArgumentParser, own_pages: bool = False) -> N
         own_pages: whether the command replaces its own pages without the option.
     """
     exception = " (an earlier HTML page of this command is always replaced)" * own_pages
-    parser.add_argument("--overwrite", action="store_true",
-                        help=f"replace existing output files{exception}")
+    parser.add_argument(
+        "--overwrite", action="store_true", help=f"replace existing output files{exception}"
+    )
 
 
 def add_raw(parser: argparse.ArgumentParser) -> None:
     """Add ``--raw``, which :func:`graphgym_srnc.text.to_csv` takes."""
-    parser.add_argument("--raw", action="store_true",
-                        help="write text to .csv files unchanged (default: put a ' before what a"
-                        " spreadsheet would take for a formula)")
+    parser.add_argument(
+        "--raw",
+        action="store_true",
+        help="write text to .csv files unchanged (default: put a ' before what a"
+        " spreadsheet would take for a formula)",
+    )
 
 
-def check_out(option: str, file: str | None, overwrite: bool, suffixes: Sequence[str] = (),
-              new_folders: bool = False, own: str = "", others: Sequence[str | None] = ()) -> None:
+def check_out(
+    option: str,
+    file: str | None,
+    overwrite: bool,
+    suffixes: Sequence[str] = (),
+    new_folders: bool = False,
+    own: str = "",
+    others: Sequence[str | None] = (),
+) -> None:
     """Check, before any work, that an output file can be written and replaces nothing by accident.
 
     Args:
@@ -115,28 +155,35 @@ def check_out(option: str, file: str | None, overwrite: bool, suffixes: Sequence
     """
     from graphgym_srnc import store
     from graphgym_srnc.errors import InputError
+
     if file is None:
         return
     path = Path(file)
     if suffixes and path.suffix.lower() not in suffixes:
-        raise InputError.plain(option, f"{file!r} has the wrong file type",
-                               f"Use the suffix {' or '.join(suffixes)}")
+        raise InputError.plain(
+            option, f"{file!r} has the wrong file type", f"Use the suffix {' or '.join(suffixes)}"
+        )
     parents = path.absolute().parents
     parent = next(folder for folder in parents if folder.exists()) if new_folders else parents[0]
     if not file or path.is_dir() or not parent.is_dir() or not os.access(parent, os.W_OK):
-        raise InputError.plain(option, f"{file!r} cannot be written",
-                               "Name a file in a folder that you can write to")
+        raise InputError.plain(
+            option, f"{file!r} cannot be written", "Name a file in a folder that you can write to"
+        )
     path = Path(os.path.abspath(path))  # which names a file even if it has .. after a new folder
     if path.is_symlink() or path.exists() and not path.is_file():
-        raise InputError.plain(option, f"{file!r} is a link, or not a regular file",
-                               "Name a regular file")
+        raise InputError.plain(
+            option, f"{file!r} is a link, or not a regular file", "Name a regular file"
+        )
     if path.exists() and store.is_part(path.resolve()):
         raise InputError.plain(option, f"{file!r} belongs to results or a graph", NOT_THIS)
     if path.resolve() in [Path(other).resolve() for other in others if other]:
         raise InputError.plain(option, f"this command uses {file!r} for something else", NOT_THIS)
     if path.exists() and not overwrite and not _begins(path, own):
-        raise InputError.plain(option, f"the file {file!r} exists",
-                               "Name another file, or add --overwrite to replace it")
+        raise InputError.plain(
+            option,
+            f"the file {file!r} exists",
+            "Name another file, or add --overwrite to replace it",
+        )
 
 
 def check_folder(option: str, folder: str | None, overwrite: bool) -> None:
@@ -147,17 +194,20 @@ def check_folder(option: str, folder: str | None, overwrite: bool) -> None:
     """
     from graphgym_srnc import store
     from graphgym_srnc.errors import InputError
+
     if folder is None:
         return
     path = Path(folder).absolute()
     if not (path.is_dir() or not path.exists() and path.parent.is_dir()):
-        raise InputError.plain(option, f"{folder!r} cannot be made",
-                               "Name a folder, or a new one in a folder that exists")
+        raise InputError.plain(
+            option,
+            f"{folder!r} cannot be made",
+            "Name a folder, or a new one in a folder that exists",
+        )
     if path.is_dir() and store.is_part(path.resolve()):
         raise InputError.plain(option, f"{folder!r} belongs to results or a graph", NOT_THIS)
     if path.is_dir() and any(path.iterdir()) and not overwrite:
-        hint = ("Name an empty or new folder, or add --overwrite to replace files of the same "
-                "names")
+        hint = "Name an empty or new folder, or add --overwrite to replace files of the same names"
         raise InputError.plain(option, f"the folder {folder!r} is not empty", hint)
 
 
@@ -174,6 +224,7 @@ def check_least(args: argparse.Namespace, **least: int) -> None:
         InputError: names the option.
     """
     from graphgym_srnc.errors import InputError
+
     for name, value in least.items():
         if not value <= getattr(args, name) < math.inf:
             raise InputError(f"--{name.replace('_', '-')}", getattr(args, name), f"{value} or more")
@@ -183,11 +234,14 @@ def remark(cfgs: Sequence[CfgNode]) -> None:
     """Print notes on stderr about keys without effect and about nondeterminism."""
     from graphgym_srnc import environment
     from graphgym_srnc.gym.config import not_read
+
     keys = not_read(cfgs)
     if keys:
         modes = ", ".join(sorted({cfg.train.mode for cfg in cfgs}))
-        print(f"note: train.mode {modes} does not read {', '.join(keys)}; the value has no effect",
-              file=sys.stderr)
+        print(
+            f"note: train.mode {modes} does not read {', '.join(keys)}; the value has no effect",
+            file=sys.stderr,
+        )
     if environment.unsteady():
         print(f"note: {environment.unsteady()}", file=sys.stderr)
 
@@ -210,6 +264,7 @@ def default_name(cfg_file: str | None, words: Sequence[str], shift: str) -> str:
     """
     from graphgym_srnc.configs import find
     from graphgym_srnc.settings import config_root, is_volatile
+
     name = base_name(cfg_file)
     folder = find(cfg_file).resolve().parent if cfg_file else None
     if folder and config_root().resolve() in folder.parents:
@@ -233,6 +288,7 @@ def writing(option: str, path: str) -> Iterator[None]:
         InputError: the path cannot be written.
     """
     from graphgym_srnc.errors import InputError
+
     try:
         yield
     except OSError as error:

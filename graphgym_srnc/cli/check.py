@@ -1,4 +1,5 @@
 """``graphgym-srnc check``: verify the checksums of a folder of results or graphs."""
+
 from __future__ import annotations
 
 import argparse
@@ -7,12 +8,18 @@ import argparse
 def add_parser(subparsers: argparse._SubParsersAction) -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser(
-        "check", help="verify the checksums of stored results", allow_abbrev=False,
+        "check",
+        help="verify the checksums of stored results",
+        allow_abbrev=False,
         description="Verify the checksums of stored results. The command reads every record, model,"
         " checkpoint, table, figure and event file, and every graph folder of `data make`, in DIR"
-        " and below. It changes nothing. The exit status is 1 if a file is damaged.")
-    parser.add_argument("folder", metavar="DIR",
-                        help="folder of an experiment, a folder of experiments, or a graph folder")
+        " and below. It changes nothing. The exit status is 1 if a file is damaged.",
+    )
+    parser.add_argument(
+        "folder",
+        metavar="DIR",
+        help="folder of an experiment, a folder of experiments, or a graph folder",
+    )
 
 
 def main(args: argparse.Namespace) -> int:
@@ -23,6 +30,7 @@ def main(args: argparse.Namespace) -> int:
     """
     from graphgym_srnc.report.check import check
     from graphgym_srnc.text import clean
+
     report = check(args.folder)
     for path, kind, reason in report.findings:
         print(clean(f"{kind}: {path} {reason}"))

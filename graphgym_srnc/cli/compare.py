@@ -1,5 +1,5 @@
-"""``graphgym-srnc compare``: finished runs in one table, with tests, ranks and the paper's numbers.
-"""
+"""``graphgym-srnc compare``: finished runs in one table, with tests and the paper's numbers."""
+
 from __future__ import annotations
 
 import argparse
@@ -28,43 +28,95 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
     # Choices stand here as words and are checked when the command runs: their modules would be
     # loaded for every --help.
     parser = subparsers.add_parser(
-        "compare", help="compare results in a table with paired tests and ranks",
+        "compare",
+        help="compare results in a table with paired tests and ranks",
         description="Compare finished runs in one table with paired tests, ranks and the paper's"
-        " numbers.", epilog=EPILOG, allow_abbrev=False,
-        formatter_class=argparse.RawDescriptionHelpFormatter)
+        " numbers.",
+        epilog=EPILOG,
+        allow_abbrev=False,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     add = parser.add_argument
     add("folders", **arguments.FOLDERS)
-    add("--metric", nargs="+", default=[], metavar="NAME",
+    add(
+        "--metric",
+        nargs="+",
+        default=[],
+        metavar="NAME",
         help="show these scores; seconds, peak_memory_mib and params are possible too. The first"
-        " one chooses the settings (default: micro_f1, or the scores of the paper's table)")
-    add("--split", default="test", metavar="SPLIT",
-        help="show scores on these nodes: train, val or test (default: test)")
-    add("--by", nargs="+", default=[], metavar="KEY",
-        help="make one row for each value of these keys (default: method and backbone)")
-    add("--columns", nargs="+", default=[], metavar="KEY",
-        help="make one column for each value of these keys (default: the task)")
-    add("--select", nargs="*", default=["all"], metavar="KEY",
+        " one chooses the settings (default: micro_f1, or the scores of the paper's table)",
+    )
+    add(
+        "--split",
+        default="test",
+        metavar="SPLIT",
+        help="show scores on these nodes: train, val or test (default: test)",
+    )
+    add(
+        "--by",
+        nargs="+",
+        default=[],
+        metavar="KEY",
+        help="make one row for each value of these keys (default: method and backbone)",
+    )
+    add(
+        "--columns",
+        nargs="+",
+        default=[],
+        metavar="KEY",
+        help="make one column for each value of these keys (default: the task)",
+    )
+    add(
+        "--select",
+        nargs="*",
+        default=["all"],
+        metavar="KEY",
         help="choose the best setting of each cell over these keys by validation score (default:"
         " all keys that vary, except those of the data); without a KEY, pool the runs of all"
-        " settings")
+        " settings",
+    )
     add("--against", metavar="ROW", help="test every row against ROW (default: no such test)")
-    add("--test", default="wilcoxon", metavar="TEST",
-        help="use this paired test: wilcoxon or t (default: wilcoxon)")
-    add("--alpha", type=float, default=0.05, metavar="A",
-        help="set the significance level of tests and intervals (default: 0.05)")
-    add("--intervals", action="store_true",
-        help="show a bootstrap confidence interval for each mean (default: no intervals)")
-    add("--paper", metavar="TABLE",
+    add(
+        "--test",
+        default="wilcoxon",
+        metavar="TEST",
+        help="use this paired test: wilcoxon or t (default: wilcoxon)",
+    )
+    add(
+        "--alpha",
+        type=float,
+        default=0.05,
+        metavar="A",
+        help="set the significance level of tests and intervals (default: 0.05)",
+    )
+    add(
+        "--intervals",
+        action="store_true",
+        help="show a bootstrap confidence interval for each mean (default: no intervals)",
+    )
+    add(
+        "--paper",
+        metavar="TABLE",
         help="show the paper's numbers beside yours: open_set, close_set or clustering (default:"
-        " none)")
-    add("--format", metavar="FORMAT",
-        help="print text, markdown, csv or latex (default: by the suffix of --out, else text)")
-    add("--out", metavar="FILE",
+        " none)",
+    )
+    add(
+        "--format",
+        metavar="FORMAT",
+        help="print text, markdown, csv or latex (default: by the suffix of --out, else text)",
+    )
+    add(
+        "--out",
+        metavar="FILE",
         help="write the table to FILE, such as table.md, table.csv or table.tex (default: print"
-        " it)")
-    add("--figure", metavar="FILE",
+        " it)",
+    )
+    add(
+        "--figure",
+        metavar="FILE",
         help="draw the critical-difference diagram of the first score to a .png, .pdf or .svg"
-        " file (default: none)")
+        " file (default: none)",
+    )
     arguments.add_overwrite(parser)
 
 
@@ -79,17 +131,30 @@ def main(args: argparse.Namespace) -> None:
     from graphgym_srnc.errors import InputError
     from graphgym_srnc.report import compare, render
     from graphgym_srnc.report.read import collect
+
     form = args.format or render.SUFFIXES.get(Path(args.out or "").suffix.lower(), "text")
     if form not in render.FORMATS:
         raise InputError("--format", form, ", ".join(render.FORMATS))
-    arguments.check_out("--figure", args.figure, args.overwrite, (".png", ".pdf", ".svg"), True,
-                        others=[args.out])
+    arguments.check_out(
+        "--figure", args.figure, args.overwrite, (".png", ".pdf", ".svg"), True, others=[args.out]
+    )
     arguments.check_out("--out", args.out, args.overwrite, tuple(render.SUFFIXES), True)
     found = collect(args.folders, records=False)
     for remark in found.remarks():
         print(f"note: {remark}", file=sys.stderr)
-    table = compare.table(found.runs, args.metric, args.split, args.by, args.columns, args.select,
-                          args.against, args.test, args.paper, args.alpha, args.intervals)
+    table = compare.table(
+        found.runs,
+        args.metric,
+        args.split,
+        args.by,
+        args.columns,
+        args.select,
+        args.against,
+        args.test,
+        args.paper,
+        args.alpha,
+        args.intervals,
+    )
 
     if args.figure:
         _draw(table, args.figure)
@@ -109,11 +174,14 @@ def _draw(table: Table, file: str) -> None:
     from graphgym_srnc.figures.charts import critical_difference_figure
     from graphgym_srnc.figures.style import save
     from graphgym_srnc.report import grid
+
     metric = table.metrics[0]
     ranking = table.rankings.get(metric)
     if ranking is None or len(ranking.ranks) < 3:
-        raise InputError.plain("--figure", "a critical-difference diagram needs three rows or more "
-                               "with common splits and seeds")
+        raise InputError.plain(
+            "--figure",
+            "a critical-difference diagram needs three rows or more with common splits and seeds",
+        )
     title = f"{grid.name(metric)} on {table.split}, {ranking.blocks} splits"
     figure = critical_difference_figure(ranking.ranks, ranking.difference, ranking.cliques, title)
     with arguments.writing("--figure", file):

@@ -1,4 +1,5 @@
 """``graphgym-srnc data``: data sets, a shift before any training, and graphs of your own files."""
+
 from __future__ import annotations
 
 import argparse
@@ -10,27 +11,46 @@ from graphgym_srnc.cli import arguments, make
 def add_parser(subparsers: argparse._SubParsersAction) -> None:
     """Add ``data`` and its actions."""
     parser = subparsers.add_parser(
-        "data", help="list data sets, show a shift before training, or make a graph from your own "
-        "files", description="List data sets, show a shift before training, or make a graph from "
-        "your own files.")
-    actions = parser.add_subparsers(dest="action", required=True,
-                                    metavar="{list,show,make,example}")
+        "data",
+        help="list data sets, show a shift before training, or make a graph from your own files",
+        description="List data sets, show a shift before training, or make a graph from "
+        "your own files.",
+    )
+    actions = parser.add_subparsers(
+        dest="action", required=True, metavar="{list,show,make,example}"
+    )
     listing = actions.add_parser(
-        "list", help="list data sets and whether their files are present",
-        description="List data sets, the folder of each, and whether its files are present.")
-    listing.add_argument("--root", default="",
-                         help="look in this data folder (default: $GRAPHGYM_SRNC_DATA or"
-                         " ./datasets)")
+        "list",
+        help="list data sets and whether their files are present",
+        description="List data sets, the folder of each, and whether its files are present.",
+    )
+    listing.add_argument(
+        "--root",
+        default="",
+        help="look in this data folder (default: $GRAPHGYM_SRNC_DATA or ./datasets)",
+    )
     show = actions.add_parser(
-        "show", help="show graphs, splits, label distributions and warnings before training",
-        description="Show graphs, splits, label distributions and warnings before training.")
-    show.add_argument("--cfg", metavar="FILE", help="read this yaml file or shipped config"
-                      " (default: the package's default config)")
-    show.add_argument("--out", metavar="FILE", help="draw the label distributions to FILE, such as"
-                      " shift.png (default: draw none)")
+        "show",
+        help="show graphs, splits, label distributions and warnings before training",
+        description="Show graphs, splits, label distributions and warnings before training.",
+    )
+    show.add_argument(
+        "--cfg",
+        metavar="FILE",
+        help="read this yaml file or shipped config (default: the package's default config)",
+    )
+    show.add_argument(
+        "--out",
+        metavar="FILE",
+        help="draw the label distributions to FILE, such as shift.png (default: draw none)",
+    )
     arguments.add_overwrite(show)
-    show.add_argument("overrides", nargs="*", metavar="key value",
-                      help="set config keys, such as open_set.num_unseen 2")
+    show.add_argument(
+        "overrides",
+        nargs="*",
+        metavar="key value",
+        help="set config keys, such as open_set.num_unseen 2",
+    )
     arguments.add_trust(show)
     make.add_parsers(actions)
 
@@ -53,26 +73,30 @@ def list_data(root: str) -> None:
     from graphgym_srnc.text import aligned
 
     places = {name: (resolve(name)[0], raw_folder(*resolve(name))) for name in known_names()}
-    places |= {f"cross_graph: {name}": ("citation", f"{name}.mat")
-               for name in ("acmv9", "citationv1", "dblpv7")}
-    places |= {f"ocnnc: {name}": ("ocnnc", f"{name}.mat")
-               for name in ("citation-v1", "dblp-v4", "acm-v8")}
+    places |= {
+        f"cross_graph: {name}": ("citation", f"{name}.mat")
+        for name in ("acmv9", "citationv1", "dblpv7")
+    }
+    places |= {
+        f"ocnnc: {name}": ("ocnnc", f"{name}.mat") for name in ("citation-v1", "dblp-v4", "acm-v8")
+    }
     rows = [("dataset.name", "here", "raw files")]
     for name, (family, place) in places.items():
         paths = [folder / place for folder in homes(family, root)]
         found = next((path for path in paths if path.is_file() or any(path.glob("*"))), None)
         rows.append((name, "yes" if found else "no", str(found or paths[0])))
     print(aligned(rows))
-    print("The short name is enough where it is unique: Cora for Planetoid/Cora, Photo for "
-          "Amazon/Photo.\nAny other data set of torch_geometric.datasets works as Class/Member if "
-          "it is a single graph.\n"
-          f"dataset.format is one of {', '.join(names())}.\n"
-          "synthetic, and temporal with dataset.name arxiv_like, need no files. file reads your "
-          "own graph, and\ncross_graph any two of your own graphs.")
+    print(
+        "The short name is enough where it is unique: Cora for Planetoid/Cora, Photo for "
+        "Amazon/Photo.\nAny other data set of torch_geometric.datasets works as Class/Member if "
+        "it is a single graph.\n"
+        f"dataset.format is one of {', '.join(names())}.\n"
+        "synthetic, and temporal with dataset.name arxiv_like, need no files. file reads your "
+        "own graph, and\ncross_graph any two of your own graphs."
+    )
 
 
-def show(cfg: str | None, overrides: list[str], out: str | None,
-         overwrite: bool = False) -> None:
+def show(cfg: str | None, overrides: list[str], out: str | None, overwrite: bool = False) -> None:
     """Print the shift that a config describes, and draw it if ``out`` names a file.
 
     Raises:

@@ -1,4 +1,5 @@
 """``graphgym-srnc discover``: cluster the nodes that a model predicts as unknown."""
+
 from __future__ import annotations
 
 import argparse
@@ -22,45 +23,99 @@ nodes of a new class. `graphgym-srnc run --cfg own dataset.name FOLDER` reads th
 def add_parser(subparsers: argparse._SubParsersAction) -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser(
-        "discover", help="cluster the nodes that a trained run predicts as unknown", epilog=EPILOG,
+        "discover",
+        help="cluster the nodes that a trained run predicts as unknown",
+        epilog=EPILOG,
         description="Cluster the nodes that a trained run predicts as unknown, and describe each"
-        " cluster.", allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter)
+        " cluster.",
+        allow_abbrev=False,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     add = parser.add_argument
-    add("run", metavar="RUN",
-        help="folder of an open-set run, or of an experiment (its lowest seed is read)")
-    add("--graph", metavar="FILE",
+    add(
+        "run",
+        metavar="RUN",
+        help="folder of an open-set run, or of an experiment (its lowest seed is read)",
+    )
+    add(
+        "--graph",
+        metavar="FILE",
         help="read another graph, in a format of the shift `file` (default: the target graph of"
-        " the run)")
-    add("--features", metavar="FILE", default="",
-        help="read the features of --graph from FILE if the graph is a list of edges")
-    add("--texts", metavar="FILE",
+        " the run)",
+    )
+    add(
+        "--features",
+        metavar="FILE",
+        default="",
+        help="read the features of --graph from FILE if the graph is a list of edges",
+    )
+    add(
+        "--texts",
+        metavar="FILE",
         help="read one text per node: one line each, or a .csv with the columns id and text"
-        " (default: nodes.csv in the folder of the graph)")
-    add("--words", metavar="FILE",
+        " (default: nodes.csv in the folder of the graph)",
+    )
+    add(
+        "--words",
+        metavar="FILE",
         help="read the names of features, one line each (default: words.txt in the folder of the"
-        " graph)")
-    add("--clusters", type=int, default=0, metavar="K",
-        help="set the number of clusters, known classes included (default: the most stable"
-        " number)")
-    add("--top", type=int, default=10, metavar="N",
-        help="show N words and N nodes per cluster (default: 10)")
-    add("--out", metavar="PAGE.html",
-        help="also write an HTML page with figures (default: write none)")
+        " graph)",
+    )
+    add(
+        "--clusters",
+        type=int,
+        default=0,
+        metavar="K",
+        help="set the number of clusters, known classes included (default: the most stable number)",
+    )
+    add(
+        "--top",
+        type=int,
+        default=10,
+        metavar="N",
+        help="show N words and N nodes per cluster (default: 10)",
+    )
+    add(
+        "--out",
+        metavar="PAGE.html",
+        help="also write an HTML page with figures (default: write none)",
+    )
     add("--csv", metavar="FILE", help="also write the table of clusters (default: write none)")
-    add("--nodes", metavar="FILE",
-        help="also write a table of all nodes, .csv or .parquet (default: write none)")
-    add("--before", metavar="FILE",
-        help="keep the cluster names of FILE, an earlier table of --nodes (default: no names)")
-    add("--figures", metavar="FOLDER",
-        help="also write the figures as PNG (default: write none)")
-    add("--evaluate", action="store_true",
-        help="score the ranking and the clusters against the true classes (default: no scores)")
-    add("--name", action="append", default=[], metavar="CLUSTER=NAME",
-        help="name a cluster; repeat it to name several")
-    add("--labels-out", metavar="FOLDER",
-        help="write the graph with the named clusters as classes (default: write none)")
-    add("--nodes-per-class", type=int, default=20, metavar="N",
-        help="take N training nodes from each named cluster (default: 20)")
+    add(
+        "--nodes",
+        metavar="FILE",
+        help="also write a table of all nodes, .csv or .parquet (default: write none)",
+    )
+    add(
+        "--before",
+        metavar="FILE",
+        help="keep the cluster names of FILE, an earlier table of --nodes (default: no names)",
+    )
+    add("--figures", metavar="FOLDER", help="also write the figures as PNG (default: write none)")
+    add(
+        "--evaluate",
+        action="store_true",
+        help="score the ranking and the clusters against the true classes (default: no scores)",
+    )
+    add(
+        "--name",
+        action="append",
+        default=[],
+        metavar="CLUSTER=NAME",
+        help="name a cluster; repeat it to name several",
+    )
+    add(
+        "--labels-out",
+        metavar="FOLDER",
+        help="write the graph with the named clusters as classes (default: write none)",
+    )
+    add(
+        "--nodes-per-class",
+        type=int,
+        default=20,
+        metavar="N",
+        help="take N training nodes from each named cluster (default: 20)",
+    )
     arguments.add_raw(parser)
     arguments.add_trust(parser)
     arguments.add_overwrite(parser, own_pages=True)
@@ -75,6 +130,7 @@ def main(args: argparse.Namespace) -> None:
     """
     from graphgym_srnc import store
     from graphgym_srnc.progress import RunProgress
+
     _check(args)
     if not Path(args.run).is_file():
         store.finished_run(Path(args.run))
@@ -101,15 +157,17 @@ def _discover(args: argparse.Namespace, begin: Callable[[str], None]) -> None:
     before = nodes.earlier("--before", Path(args.before)) if args.before else None
     model = models.load(args.run)
     if not model.method.task.open_set:
-        raise InputError.plain("RUN", f"the model of {args.run} has no unknown class",
-                               "Give a run of open-set shift")
+        raise InputError.plain(
+            "RUN", f"the model of {args.run} has no unknown class", "Give a run of open-set shift"
+        )
     wanted = model.cfg.num_threads if model.cfg is not None else 1
     torch.set_num_threads(environment.threads(wanted))
     task = None if args.graph else model.task()
     if args.labels_out and (task is None or task.source is not task.target):
         message = "the labelled nodes of the run are not in this graph"
-        raise InputError.plain("--labels-out", message,
-                               "Give a run with one graph, and leave out --graph")
+        raise InputError.plain(
+            "--labels-out", message, "Give a run with one graph, and leave out --graph"
+        )
     if task is None:
         graph, folder = model.read(args.graph, args.features)
     else:
@@ -135,20 +193,33 @@ def _discover(args: argparse.Namespace, begin: Callable[[str], None]) -> None:
     rows = table.rows(discovery, graph, classes, names, args.top, cluster_names)
     rating = scores.summary(scores.rate_on(discovery, task)) if args.evaluate else ""
     if args.labels_out and not cluster_names:
-        raise InputError.plain("--labels-out", "no name of --before fits a cluster",
-                               "Name a cluster with --name")
+        raise InputError.plain(
+            "--labels-out", "no name of --before fits a cluster", "Name a cluster with --name"
+        )
     if args.labels_out:
         parts = {part: getattr(task, part) for part in feedback.PARTS}
-        labels = feedback.labels(discovery, cluster_names, classes, parts, graph.y,
-                                 args.nodes_per_class)
+        labels = feedback.labels(
+            discovery, cluster_names, classes, parts, graph.y, args.nodes_per_class
+        )
 
     print("\n".join(filter(None, [table.text(rows), evidence.summary(curves), rating])))
     naming = ""
     if task is not None and task.source is task.target:
-        named = [f"--name={new.number}={cluster_names.get(new.number, 'NAME')}"
-                 for new in discovery.new]
-        naming = shlex.join(["graphgym-srnc", "discover", args.run, "--clusters", str(count),
-                             *named, "--labels-out", "NEXT"])
+        named = [
+            f"--name={new.number}={cluster_names.get(new.number, 'NAME')}" for new in discovery.new
+        ]
+        naming = shlex.join(
+            [
+                "graphgym-srnc",
+                "discover",
+                args.run,
+                "--clusters",
+                str(count),
+                *named,
+                "--labels-out",
+                "NEXT",
+            ]
+        )
     begin("drawing figures and the map")
     drawn = pictures(discovery, curves) if args.out or args.figures else {}
     if args.out:
@@ -156,8 +227,9 @@ def _discover(args: argparse.Namespace, begin: Callable[[str], None]) -> None:
         title = f"New classes in {data}"
         command = shlex.join(["graphgym-srnc", *sys.argv[1:]])
         every_node = node_map.data(discovery, posterior, classes, names, cluster_names)
-        html = page.render(title, rows, discovery, curves, drawn, every_node, classes, command,
-                           naming)
+        html = page.render(
+            title, rows, discovery, curves, drawn, every_node, classes, command, naming
+        )
         _write(Path(args.out), "--out", html.encode())
     for name, picture in drawn.items() if args.figures else ():
         _write(Path(args.figures) / f"{name}.png", "--figures", picture.png)
@@ -165,16 +237,31 @@ def _discover(args: argparse.Namespace, begin: Callable[[str], None]) -> None:
         _write(Path(args.csv), "--csv", table.to_csv(rows, args.raw).encode())
     if args.nodes:
         begin("searching the neighbours of each node")
-        columns = nodes.table(discovery, posterior, classes, names, cluster_names,
-                              as_text=args.nodes.lower().endswith(".csv"))
+        columns = nodes.table(
+            discovery,
+            posterior,
+            classes,
+            names,
+            cluster_names,
+            as_text=args.nodes.lower().endswith(".csv"),
+        )
         predictions.write(Path(args.nodes), columns, "--nodes", args.raw)
-        print(f"wrote {args.nodes}; to view it as a map: embedding-atlas "
-              f"{shlex.quote(args.nodes)} --x x --y y --neighbors neighbors"
-              + " --text text" * (names.texts is not None))
+        print(
+            f"wrote {args.nodes}; to view it as a map: embedding-atlas "
+            f"{shlex.quote(args.nodes)} --x x --y y --neighbors neighbors"
+            + " --text text"
+            * (names.texts is not None)
+        )
     if args.labels_out:
         feedback.write(Path(args.labels_out), graph, labels, names, args.overwrite, folder)
-        run = ["--cfg", "own", "--name", Path(args.labels_out).name, "dataset.name",
-               args.labels_out]
+        run = [
+            "--cfg",
+            "own",
+            "--name",
+            Path(args.labels_out).name,
+            "dataset.name",
+            args.labels_out,
+        ]
         print(f"wrote {args.labels_out}\nnext: graphgym-srnc run {shlex.join(run)}")
     elif naming:
         print(f"next, after you name the clusters: {naming}")
@@ -183,26 +270,34 @@ def _discover(args: argparse.Namespace, begin: Callable[[str], None]) -> None:
 def _check(args: argparse.Namespace) -> None:
     """Check options and output files before any work."""
     from graphgym_srnc.errors import InputError
+
     for option, value in {"--top": args.top, "--nodes-per-class": args.nodes_per_class}.items():
         if value < 1:
             raise InputError(option, value, "1 or more")
     if args.clusters < 0:
         raise InputError("--clusters", args.clusters, "more than the number of known classes")
     if args.labels_out and not (args.name or args.before):
-        raise InputError.plain("--labels-out", "no cluster has a name",
-                               "Name clusters with --name, or give --before")
+        raise InputError.plain(
+            "--labels-out", "no cluster has a name", "Name clusters with --name, or give --before"
+        )
     inputs = [args.run, args.graph, args.features, args.texts, args.words, args.before]
     _check_files(args, inputs)
     arguments.check_folder("--figures", args.figures, args.overwrite)
     if args.labels_out:
         from graphgym_srnc.data.folder import check_place
-        check_place(Path(args.labels_out), args.overwrite, "--labels-out",
-                    [Path(file) for file in inputs if file])
+
+        check_place(
+            Path(args.labels_out),
+            args.overwrite,
+            "--labels-out",
+            [Path(file) for file in inputs if file],
+        )
 
 
 def _check_files(args: argparse.Namespace, inputs: Sequence[str | None]) -> None:
     """Check that output files can be written and are neither ``inputs`` nor one another."""
     from graphgym_srnc.cli.predict import check_out
+
     arguments.check_out("--out", args.out, args.overwrite, (".html",), own=OWN, others=inputs)
     arguments.check_out("--csv", args.csv, args.overwrite, (".csv",), others=inputs)
     if args.nodes:
@@ -211,6 +306,7 @@ def _check_files(args: argparse.Namespace, inputs: Sequence[str | None]) -> None
 
 def _write(path: Path, option: str, content: bytes) -> None:
     from graphgym_srnc import atomic
+
     with arguments.writing(option, str(path)):
         atomic.write_bytes(path, content)
     print(f"wrote {path}")

@@ -1,4 +1,5 @@
 """``graphgym-srnc grid``: run all combinations of a base config and a grid file in parallel."""
+
 from __future__ import annotations
 
 import argparse
@@ -27,47 +28,103 @@ Ctrl-C keeps finished runs; repeat the command with --resume to run the others."
 def add_parser(subparsers: argparse._SubParsersAction) -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser(
-        "grid", help="run all combinations of a grid file in parallel", epilog=EPILOG,
+        "grid",
+        help="run all combinations of a grid file in parallel",
+        epilog=EPILOG,
         description="Run all combinations of settings in a grid file, in parallel.",
-        allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter,
-        usage="graphgym-srnc grid --grid FILE [options] [key value ...]")
+        allow_abbrev=False,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        usage="graphgym-srnc grid --grid FILE [options] [key value ...]",
+    )
     add = parser.add_argument
     add("--cfg", metavar="FILE|NAME", help="set the base config, as for `run`")
-    add("--grid", metavar="FILE|NAME", required=True,
-        help="read this grid file, or a shipped one such as grids/open_set")
-    add("--repeat", type=int, default=1, metavar="R",
-        help="run R seeds of each setting (default: 1)")
-    add("--dry-run", action="store_true",
-        help="list the runs and how each differs from the base config, then stop")
-    add("--sample", type=int, metavar="N",
-        help="draw N settings at random (default: run all of them)")
-    add("--sample-alias", default="", metavar="A,B",
+    add(
+        "--grid",
+        metavar="FILE|NAME",
+        required=True,
+        help="read this grid file, or a shipped one such as grids/open_set",
+    )
+    add(
+        "--repeat",
+        type=int,
+        default=1,
+        metavar="R",
+        help="run R seeds of each setting (default: 1)",
+    )
+    add(
+        "--dry-run",
+        action="store_true",
+        help="list the runs and how each differs from the base config, then stop",
+    )
+    add(
+        "--sample",
+        type=int,
+        metavar="N",
+        help="draw N settings at random (default: run all of them)",
+    )
+    add(
+        "--sample-alias",
+        default="",
+        metavar="A,B",
         help="with --sample: try every value of these aliases on each drawn setting of the others"
-        " (default: draw all keys)")
-    add("--sample-seed", type=int, default=0, metavar="S",
-        help="seed the random draw of --sample (default: 0)")
-    arguments.add_present(parser, "run only the runs without a finished result",
-                          "run all runs again and replace their results")
-    add("--out-dir", metavar="DIR",
-        help="write results below DIR (default: out_dir of the base config)")
+        " (default: draw all keys)",
+    )
+    add(
+        "--sample-seed",
+        type=int,
+        default=0,
+        metavar="S",
+        help="seed the random draw of --sample (default: 0)",
+    )
+    arguments.add_present(
+        parser,
+        "run only the runs without a finished result",
+        "run all runs again and replace their results",
+    )
+    add(
+        "--out-dir",
+        metavar="DIR",
+        help="write results below DIR (default: out_dir of the base config)",
+    )
     add("--name", help="name the folder of this grid (default: <base>_grid_<grid>)")
-    add("--figures", action="store_true",
+    add(
+        "--figures",
+        action="store_true",
         help="draw the confusion matrix and the embeddings for the first seed of each setting"
-        " (default: no figures)")
+        " (default: no figures)",
+    )
     add("--no-tensorboard", action="store_true", help="write no TensorBoard event files")
     arguments.add_trust(parser)
 
     group = parser.add_argument_group("where to run")
     add = group.add_argument
-    add("--executor", choices=("local", "ray"), default="local",
-        help="run on this machine, or on a Ray cluster (default: local)")
+    add(
+        "--executor",
+        choices=("local", "ray"),
+        default="local",
+        help="run on this machine, or on a Ray cluster (default: local)",
+    )
     arguments.add_limits(group)
-    add("--ray-address", default="auto", metavar="ADDRESS",
-        help="connect to the Ray cluster at ADDRESS (default: the one this machine belongs to)")
-    add("--ray-cpus", type=float, default=1, metavar="C",
-        help="reserve C CPUs of the cluster for each run (default: 1)")
-    add("--ray-gpus", type=float, default=0, metavar="G",
-        help="reserve G GPUs of the cluster for each run (default: 0)")
+    add(
+        "--ray-address",
+        default="auto",
+        metavar="ADDRESS",
+        help="connect to the Ray cluster at ADDRESS (default: the one this machine belongs to)",
+    )
+    add(
+        "--ray-cpus",
+        type=float,
+        default=1,
+        metavar="C",
+        help="reserve C CPUs of the cluster for each run (default: 1)",
+    )
+    add(
+        "--ray-gpus",
+        type=float,
+        default=0,
+        metavar="G",
+        help="reserve G GPUs of the cluster for each run (default: 0)",
+    )
     parser.set_defaults(overrides=[])
 
 
@@ -85,8 +142,10 @@ def main(args: argparse.Namespace) -> int:
     from graphgym_srnc.progress import GridProgress
     from graphgym_srnc.settings import difference
     from graphgym_srnc.text import seeds
-    arguments.check_least(args, repeat=1, jobs=0, time_limit=0, memory_limit=0, retries=0,
-                          ray_cpus=0, ray_gpus=0)
+
+    arguments.check_least(
+        args, repeat=1, jobs=0, time_limit=0, memory_limit=0, retries=0, ray_cpus=0, ray_gpus=0
+    )
     file = plan.find(args.grid)
     settings = _settings(args, file)
     _glance(args, settings)
@@ -100,13 +159,22 @@ def main(args: argparse.Namespace) -> int:
     store.check_name(folder)
     out_dir = Path(args.out_dir or base_cfg.out_dir) / folder
     refuse_links("out_dir", out_dir)
-    cells = plan.cells(settings, args.cfg, arguments.base_name(args.cfg), overrides, out_dir,
-                       args.repeat, args.resume, args.overwrite)
+    cells = plan.cells(
+        settings,
+        args.cfg,
+        arguments.base_name(args.cfg),
+        overrides,
+        out_dir,
+        args.repeat,
+        args.resume,
+        args.overwrite,
+    )
 
     finished = dict(store.experiments(out_dir))
     others = dict(store.experiments(out_dir.parent))
-    known = [result for results in (*finished.values(), *others.values())
-             for result in results.values()]
+    known = [
+        result for results in (*finished.values(), *others.values()) for result in results.values()
+    ]
     workers = (args.jobs or arguments.cores()) if args.executor == "local" else 0
     first, *more = estimate.summary(cells, known, workers)
     warnings = [f"warning: {text}" for cell in cells for text in cell.experiment.warnings]
@@ -115,15 +183,19 @@ def main(args: argparse.Namespace) -> int:
         for cell in cells:
             changed = difference(base_cfg, cell.cfg).items()
             changes = ", ".join(f"{key} {new}" for key, (_, new) in changed) or "the base config"
-            print(f"{cell.experiment.name}: {changes}; {seeds(cell.seeds)}, "
-                  f"{len(cell.missing)} to run")
+            print(
+                f"{cell.experiment.name}: {changes}; {seeds(cell.seeds)}, "
+                f"{len(cell.missing)} to run"
+            )
         arguments.remark([cell.cfg for cell in cells])
         return 0
 
     adopted = plan.adopt(cells, out_dir, finished) if args.resume else 0
     if adopted:
-        print(f"{adopted} finished runs with the same config and seed, stored under another name,"
-              " are reused")
+        print(
+            f"{adopted} finished runs with the same config and seed, stored under another name,"
+            " are reused"
+        )
     if workers and any(cell.missing for cell in cells):
         execute.prepare_data(cells)
     arguments.remark([cell.cfg for cell in cells])
@@ -139,8 +211,11 @@ def main(args: argparse.Namespace) -> int:
     if done:
         _show(out_dir)
     if failures:
-        print(f"{len(failures)} runs failed. See error.txt in their folders; --resume tries them "
-              "again.", file=sys.stderr)
+        print(
+            f"{len(failures)} runs failed. See error.txt in their folders; --resume tries them "
+            "again.",
+            file=sys.stderr,
+        )
     return min(len(failures), 1)
 
 
@@ -148,13 +223,15 @@ def _settings(args: argparse.Namespace, file: Path) -> list[Setting]:
     """Settings of the grid file, all of them or a sample."""
     from graphgym_srnc.errors import InputError
     from graphgym_srnc.grid import space
+
     spaces = space.read(file)
     if args.sample is not None:
         aliases = [alias for alias in args.sample_alias.split(",") if alias]
         return space.sample(spaces, args.sample, args.sample_seed, aliases)
     if args.sample_alias.strip(","):
-        raise InputError.plain("--sample-alias", "it has no effect without --sample",
-                               "Add --sample N")
+        raise InputError.plain(
+            "--sample-alias", "it has no effect without --sample", "Add --sample N"
+        )
     return space.settings(spaces)
 
 
@@ -162,10 +239,17 @@ def _glance(args: argparse.Namespace, settings: Sequence[Setting]) -> None:
     """Check keys and names before slow imports."""
     from graphgym_srnc import configs
     from graphgym_srnc.grid.space import BASE_KEY
+
     points = dict.fromkeys(point for setting in settings for point in setting)
-    words = [word for point in points if point.key != BASE_KEY
-             for word in (point.key, list(point.value) if isinstance(point.value, tuple)
-                          else point.value)]
+    words = [
+        word
+        for point in points
+        if point.key != BASE_KEY
+        for word in (
+            point.key,
+            list(point.value) if isinstance(point.value, tuple) else point.value,
+        )
+    ]
     for base in [args.cfg, *(point.value for point in points if point.key == BASE_KEY)]:
         configs.glance(base, args.overrides)
     configs.glance(None, words)
@@ -174,13 +258,23 @@ def _glance(args: argparse.Namespace, settings: Sequence[Setting]) -> None:
 def _executor(args: argparse.Namespace, workers: int, cells: Sequence[Cell]) -> Executor:
     from graphgym_srnc.grid import plan
     from graphgym_srnc.grid.worker import data_of, execute
+
     limits = arguments.limits(args)
     if args.executor == "ray":
         from graphgym_srnc.grid import on_ray
-        return partial(on_ray.run, execute=execute, limits=limits, address=args.ray_address,
-                       cpus=args.ray_cpus, gpus=args.ray_gpus, data_of=data_of,
-                       known=plan.known_data(cells))
+
+        return partial(
+            on_ray.run,
+            execute=execute,
+            limits=limits,
+            address=args.ray_address,
+            cpus=args.ray_cpus,
+            gpus=args.ray_gpus,
+            data_of=data_of,
+            known=plan.known_data(cells),
+        )
     from graphgym_srnc.grid import local
+
     return lambda jobs: local.run(jobs, execute, limits, min(workers, len(jobs)))
 
 
@@ -188,6 +282,9 @@ def _show(out_dir: Path) -> None:
     """Print the table of all results, with settings chosen on validation."""
     from graphgym_srnc.report import compare, render
     from graphgym_srnc.report.read import collect
+
     render.show(compare.table(collect([out_dir], records=False).runs), sys.stdout)
-    print(f"more: graphgym-srnc compare {out_dir}; graphgym-srnc report {out_dir}; "
-          f"tensorboard --logdir {out_dir}")
+    print(
+        f"more: graphgym-srnc compare {out_dir}; graphgym-srnc report {out_dir}; "
+        f"tensorboard --logdir {out_dir}"
+    )

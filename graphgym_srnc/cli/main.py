@@ -1,4 +1,5 @@
 """The command ``graphgym-srnc``: one parser, with one module per subcommand."""
+
 from __future__ import annotations
 
 import argparse
@@ -17,15 +18,31 @@ from graphgym_srnc import __version__, environment
 from graphgym_srnc.cli import arguments
 from graphgym_srnc.errors import InputError
 
-COMMANDS = ("run", "grid", "tune", "compare", "report", "check", "predict", "discover", "data",
-            "options")
+COMMANDS = (
+    "run",
+    "grid",
+    "tune",
+    "compare",
+    "report",
+    "check",
+    "predict",
+    "discover",
+    "data",
+    "options",
+)
 """Each is a module here with ``add_parser(subparsers)`` and ``main(args) -> int | None``, light to
 import."""
 
-PAGES = {"grid": "how-to/grids", "tune": "how-to/grids", "compare": "how-to/reports",
-         "report": "how-to/reports", "check": "reference/results-folder",
-         "predict": "how-to/predict-discover", "discover": "how-to/predict-discover",
-         "data": "tutorials/own-graph"}
+PAGES = {
+    "grid": "how-to/grids",
+    "tune": "how-to/grids",
+    "compare": "how-to/reports",
+    "report": "how-to/reports",
+    "check": "reference/results-folder",
+    "predict": "how-to/predict-discover",
+    "discover": "how-to/predict-discover",
+    "data": "tutorials/own-graph",
+}
 """The page of the documentation for each command."""
 
 MAX_CHARACTERS = 2000
@@ -44,11 +61,14 @@ PATIENCE = 5.0
 def build_parser() -> argparse.ArgumentParser:
     """The parser of all subcommands."""
     parser = argparse.ArgumentParser(
-        prog="graphgym-srnc", allow_abbrev=False,
+        prog="graphgym-srnc",
+        allow_abbrev=False,
         description="Train graph neural networks for node classification under distribution shift,"
-        " on PyTorch Geometric's GraphGym.")
-    parser.add_argument("--debug", action="store_true",
-                        help="show the traceback of internal errors")
+        " on PyTorch Geometric's GraphGym.",
+    )
+    parser.add_argument(
+        "--debug", action="store_true", help="show the traceback of internal errors"
+    )
     parser.add_argument("--version", action="version", version=f"graphgym-srnc {__version__}")
     metavar = "{" + ",".join(COMMANDS) + "}"
     subparsers = parser.add_subparsers(dest="command", required=True, metavar=metavar)
@@ -111,7 +131,7 @@ def _failed(error: Exception, signals: Sequence[int], debug: bool) -> int:
     elif debug:
         raise error
     elif isinstance(error, UnicodeEncodeError):
-        part = error.object[max(0, error.start - 40):error.end + 40]
+        part = error.object[max(0, error.start - 40) : error.end + 40]
         text = f"error: {part!r} is not valid {error.encoding} text; rename the file or folder"
         status = INPUT
     elif isinstance(error, (OSError, FloatingPointError)):
@@ -136,8 +156,7 @@ def _open_streams() -> None:
 
 
 def _close_streams() -> None:
-    """Write what is left, or drop it where it cannot be written: Python would complain at its end.
-    """
+    """Write what is left, or drop it where it cannot be written."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
@@ -201,6 +220,7 @@ def _terminable(is_process: bool = False) -> Iterator[list[int]]:
 def _page(key: str, words: Sequence[str]) -> str:
     """What to read about a config key or a command: a page or a command."""
     from graphgym_srnc import methods, shifts
+
     block, dot, _ = key.partition(".")
     page = PAGES.get(next((word for word in words if word in COMMANDS), ""))
     if dot and block in methods.own_names():

@@ -1,4 +1,5 @@
 """``graphgym-srnc options``: list the config keys of this package, with their meaning."""
+
 from __future__ import annotations
 
 import argparse
@@ -10,11 +11,16 @@ import textwrap
 def add_parser(subparsers: argparse._SubParsersAction) -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser(
-        "options", help="list methods, shifts, backbones and all config keys", allow_abbrev=False,
-        description="List methods, shifts, backbones and all config keys with their defaults.")
-    parser.add_argument("block", nargs="?",
-                        help="list one block only: a method, a shift, train or dataset (default:"
-                        " all)")
+        "options",
+        help="list methods, shifts, backbones and all config keys",
+        allow_abbrev=False,
+        description="List methods, shifts, backbones and all config keys with their defaults.",
+    )
+    parser.add_argument(
+        "block",
+        nargs="?",
+        help="list one block only: a method, a shift, train or dataset (default: all)",
+    )
 
 
 def main(args: argparse.Namespace) -> None:
@@ -27,6 +33,7 @@ def main(args: argparse.Namespace) -> None:
     from graphgym_srnc.errors import InputError
     from graphgym_srnc.gym import config_names, schema
     from graphgym_srnc.text import readable
+
     blocks = schema()
     if args.block is None:
         layers = ", ".join([*backbones.BACKBONES, "any layer registered with GraphGym"])
@@ -43,8 +50,15 @@ def main(args: argparse.Namespace) -> None:
     for block, options in blocks.items():
         for option in options:
             allowed = "" if option.allowed is None else str(option.allowed)
-            rows.append((f"{block}.{option.key}", option.type.__name__, repr(option.default),
-                         allowed, readable(option.doc)))
+            rows.append(
+                (
+                    f"{block}.{option.key}",
+                    option.type.__name__,
+                    repr(option.default),
+                    allowed,
+                    readable(option.doc),
+                )
+            )
     _show(rows)
 
 

@@ -1,4 +1,5 @@
 """``graphgym-srnc predict``: predict the class of every node with a saved model."""
+
 from __future__ import annotations
 
 import argparse
@@ -18,23 +19,45 @@ Give --graph the whole graph, old and new nodes together: a GNN needs the neighb
 def add_parser(subparsers: argparse._SubParsersAction) -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser(
-        "predict", help="predict the class of every node with a trained run", epilog=EPILOG,
-        description="Predict the class of every node with a trained run.", allow_abbrev=False,
-        formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("run", metavar="RUN",
-                        help="folder of a run or an experiment, or a model file")
-    parser.add_argument("--graph", metavar="FILE",
-                        help="read another graph, in a format of the shift `file`; its labels are"
-                        " not read (default: the target graph of the run)")
-    parser.add_argument("--features", metavar="FILE", default="",
-                        help="read the features of --graph from FILE if the graph is a list of"
-                        " edges")
-    parser.add_argument("--out", metavar="FILE", required=True,
-                        help="write the predictions to FILE, .csv or .parquet")
-    parser.add_argument("--clusters", metavar="FILE", help="add the cluster numbers and names of"
-                        " FILE, a table of `discover --nodes` (default: add none)")
-    parser.add_argument("--probabilities", action="store_true",
-                        help="add a column with the probability of each class (default: add none)")
+        "predict",
+        help="predict the class of every node with a trained run",
+        epilog=EPILOG,
+        description="Predict the class of every node with a trained run.",
+        allow_abbrev=False,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "run", metavar="RUN", help="folder of a run or an experiment, or a model file"
+    )
+    parser.add_argument(
+        "--graph",
+        metavar="FILE",
+        help="read another graph, in a format of the shift `file`; its labels are"
+        " not read (default: the target graph of the run)",
+    )
+    parser.add_argument(
+        "--features",
+        metavar="FILE",
+        default="",
+        help="read the features of --graph from FILE if the graph is a list of edges",
+    )
+    parser.add_argument(
+        "--out",
+        metavar="FILE",
+        required=True,
+        help="write the predictions to FILE, .csv or .parquet",
+    )
+    parser.add_argument(
+        "--clusters",
+        metavar="FILE",
+        help="add the cluster numbers and names of"
+        " FILE, a table of `discover --nodes` (default: add none)",
+    )
+    parser.add_argument(
+        "--probabilities",
+        action="store_true",
+        help="add a column with the probability of each class (default: add none)",
+    )
     arguments.add_raw(parser)
     arguments.add_overwrite(parser)
     arguments.add_trust(parser)
@@ -47,6 +70,7 @@ def main(args: argparse.Namespace) -> None:
         InputError: the run, the graph or the file is not what it must be; nothing was written.
     """
     from graphgym_srnc import environment, store
+
     out = Path(args.out)
     others = [args.run, args.graph, args.features, args.clusters]
     check_out(args.out, args.overwrite, others)
@@ -90,10 +114,14 @@ def main(args: argparse.Namespace) -> None:
     print(f"wrote {out}")
 
 
-def check_out(file: str, overwrite: bool, others: Sequence[str | None] = (),
-              option: str = "--out") -> None:
+def check_out(
+    file: str, overwrite: bool, others: Sequence[str | None] = (), option: str = "--out"
+) -> None:
     """Check before any work that a table of nodes can be written; see ``arguments.check_out``."""
     arguments.check_out(option, file, overwrite, (".csv", ".parquet"), others=others)
     if Path(file).suffix.lower() == ".parquet" and find_spec("pyarrow") is None:
-        raise InputError.plain(option, "the package pyarrow is not installed", "Write a .csv file, "
-                               "or install it with: pip install 'graphgym-srnc[parquet]'")
+        raise InputError.plain(
+            option,
+            "the package pyarrow is not installed",
+            "Write a .csv file, or install it with: pip install 'graphgym-srnc[parquet]'",
+        )

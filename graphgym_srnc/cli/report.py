@@ -1,4 +1,5 @@
 """``graphgym-srnc report``: finished runs as one HTML page that needs no network."""
+
 from __future__ import annotations
 
 import argparse
@@ -13,26 +14,50 @@ OWN = '<meta name="generator" content="graphgym-srnc report">'
 def add_parser(subparsers: argparse._SubParsersAction) -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser(
-        "report", help="write results as one HTML page with tables, tests and figures",
+        "report",
+        help="write results as one HTML page with tables, tests and figures",
         description="Write results as one HTML page with tables, significance tests, figures and"
-        " settings. The page needs no network.", allow_abbrev=False)
+        " settings. The page needs no network.",
+        allow_abbrev=False,
+    )
     add = parser.add_argument
     add("folders", **arguments.FOLDERS)
-    add("--out", metavar="FILE",
+    add(
+        "--out",
+        metavar="FILE",
         help="write the page to FILE (default: the name of the first DIR with .html, in the current"
-        " directory)")
-    add("--metric", nargs="+", default=[], metavar="NAME",
+        " directory)",
+    )
+    add(
+        "--metric",
+        nargs="+",
+        default=[],
+        metavar="NAME",
         help="compare these scores; the first one chooses the settings (default: Micro-F1, macro"
-        " recall and scores of the unknown class)")
-    add("--against", metavar="ROW",
-        help="test every row against ROW (default: the row with the best mean rank)")
-    add("--title", default="", metavar="TEXT",
-        help="set the title of the page (default: the names of the folders)")
-    add("--figures", metavar="FOLDER",
-        help="also write each figure to FOLDER as PNG and PDF (default: write none)")
-    add("--paper", metavar="TABLE",
+        " recall and scores of the unknown class)",
+    )
+    add(
+        "--against",
+        metavar="ROW",
+        help="test every row against ROW (default: the row with the best mean rank)",
+    )
+    add(
+        "--title",
+        default="",
+        metavar="TEXT",
+        help="set the title of the page (default: the names of the folders)",
+    )
+    add(
+        "--figures",
+        metavar="FOLDER",
+        help="also write each figure to FOLDER as PNG and PDF (default: write none)",
+    )
+    add(
+        "--paper",
+        metavar="TABLE",
         help="show the paper's numbers beside yours: open_set, close_set, clustering or none"
-        " (default: every table that matches the results)")
+        " (default: every table that matches the results)",
+    )
     arguments.add_overwrite(parser, own_pages=True)
 
 
@@ -45,6 +70,7 @@ def main(args: argparse.Namespace) -> None:
     from graphgym_srnc.atomic import write_text
     from graphgym_srnc.report import overview, page
     from graphgym_srnc.report.read import collect
+
     # Not in DIR: GraphGym's agg_batch takes whatever lies there for an experiment.
     out = Path(args.out or f"{Path(args.folders[0]).resolve().name or 'report'}.html")
     arguments.check_out("--out", str(out), args.overwrite, (".html", ".htm"), True, OWN)
@@ -54,7 +80,7 @@ def main(args: argparse.Namespace) -> None:
     text = page.render(found, args.metric, args.against, args.title, args.paper, descriptions())
     with arguments.writing("--out", str(out)):
         write_text(out, text)
-    print(f"wrote {out} ({len(text.encode()) / 2 ** 20:.1f} MiB)")
+    print(f"wrote {out} ({len(text.encode()) / 2**20:.1f} MiB)")
     if args.figures:
         with arguments.writing("--figures", args.figures):
             paths = overview.draw_all(found.results, args.figures, *args.metric[:1])
@@ -67,6 +93,7 @@ def descriptions() -> dict[str, str]:
     from pathlib import Path
 
     from graphgym_srnc import methods, shifts
+
     sentences = {}
     for package in (shifts, methods):
         for name in package.own_names():

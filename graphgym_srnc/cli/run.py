@@ -1,4 +1,5 @@
 """``graphgym-srnc run``: train and evaluate one config over several seeds."""
+
 from __future__ import annotations
 
 import argparse
@@ -27,30 +28,60 @@ checkpoint. `graphgym-srnc options` lists every config key."""
 def add_parser(subparsers: argparse._SubParsersAction) -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser(
-        "run", help="train and evaluate a config over several seeds", epilog=EPILOG,
-        description="Train and evaluate one config over several seeds.", allow_abbrev=False,
+        "run",
+        help="train and evaluate a config over several seeds",
+        epilog=EPILOG,
+        description="Train and evaluate one config over several seeds.",
+        allow_abbrev=False,
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        usage="graphgym-srnc run [options] [key value ...]")
+        usage="graphgym-srnc run [options] [key value ...]",
+    )
     add = parser.add_argument
-    add("--cfg", metavar="FILE|NAME",
+    add(
+        "--cfg",
+        metavar="FILE|NAME",
         help="read this yaml file, or a shipped config such as paper/open_set/cora-srnc (default:"
-        " the package's default config)")
-    add("--repeat", type=int, default=1, metavar="R",
-        help="run R seeds, counted from `seed` of the config (default: 1)")
+        " the package's default config)",
+    )
+    add(
+        "--repeat",
+        type=int,
+        default=1,
+        metavar="R",
+        help="run R seeds, counted from `seed` of the config (default: 1)",
+    )
     arguments.add_present(
-        parser, "run only the seeds without a finished result; continue an interrupted one from"
-        " its checkpoint", "run all seeds again and replace their results")
+        parser,
+        "run only the seeds without a finished result; continue an interrupted one from"
+        " its checkpoint",
+        "run all seeds again and replace their results",
+    )
     add("--out-dir", metavar="DIR", help="write results below DIR (default: out_dir of the config)")
-    add("--name", help="name the folder of this experiment (default: the config's name, plus the"
-        " settings of data, shift and method given on the command line)")
-    add("--figures", action=argparse.BooleanOptionalAction, default=None,
+    add(
+        "--name",
+        help="name the folder of this experiment (default: the config's name, plus the"
+        " settings of data, shift and method given on the command line)",
+    )
+    add(
+        "--figures",
+        action=argparse.BooleanOptionalAction,
+        default=None,
         help="draw the confusion matrix and the embeddings for every seed, or for none (default:"
-        " for the first seed only)")
-    add("--figure-every", type=int, default=0, metavar="K",
-        help="also draw every K-th episode; 0 = only the first and the selected one"
-        " (default: 0)")
-    add("--map", choices=("pca", "tsne"), default="pca",
-        help="project embeddings to two dimensions with this method (default: pca)")
+        " for the first seed only)",
+    )
+    add(
+        "--figure-every",
+        type=int,
+        default=0,
+        metavar="K",
+        help="also draw every K-th episode; 0 = only the first and the selected one (default: 0)",
+    )
+    add(
+        "--map",
+        choices=("pca", "tsne"),
+        default="pca",
+        help="project embeddings to two dimensions with this method (default: pca)",
+    )
     add("--no-tensorboard", action="store_true", help="write no TensorBoard event files")
     arguments.add_trust(parser)
     parser.set_defaults(overrides=[])
@@ -66,16 +97,22 @@ def main(args: argparse.Namespace) -> None:
         ProcessLost: another of the processes that ``torchrun`` started has ended.
     """
     from graphgym_srnc import configs, environment, store
+
     arguments.check_least(args, repeat=1, figure_every=0)
     known = configs.glance(args.cfg, args.overrides)
     seeds = store.seeds(known["seed"], args.repeat)
     # Keys of another package are known once it is imported, and may be wrong.
     ours = set(args.overrides[::2]) <= set(configs.defaults())
     if ours and not (args.resume or args.overwrite):
-        name = args.name or arguments.default_name(args.cfg, args.overrides,
-                                                   known["dataset.format"])
-        store.refuse_finished(args.out_dir or known["out_dir"], name, seeds,
-                              lambda stored: configs.agrees(stored, known))
+        name = args.name or arguments.default_name(
+            args.cfg, args.overrides, known["dataset.format"]
+        )
+        store.refuse_finished(
+            args.out_dir or known["out_dir"],
+            name,
+            seeds,
+            lambda stored: configs.agrees(stored, known),
+        )
     with environment.uncollected():
         from graphgym_srnc import parallel
         from graphgym_srnc.runs import run  # noqa: F401
@@ -90,15 +127,18 @@ def _main(args: argparse.Namespace) -> None:
     from graphgym_srnc.runs import run
     from graphgym_srnc.runs.prepare import check_data, choose_batches
     from graphgym_srnc.train.trainer import IN_PARALLEL
+
     cfg = load_config(args.cfg, args.overrides)
-    batches = choose_batches(cfg, [*(configs.read(configs.find(args.cfg)) if args.cfg else ()),
-                                   *args.overrides[::2]])
+    batches = choose_batches(
+        cfg, [*(configs.read(configs.find(args.cfg)) if args.cfg else ()), *args.overrides[::2]]
+    )
     if parallel.count() > 1 and not cfg.get(cfg.train.mode, {}).get("batch_size"):
         raise InputError(f"{cfg.train.mode}.batch_size", 0, IN_PARALLEL)
     seeds = store.seeds(cfg.seed, args.repeat)
     cfg.out_dir = args.out_dir or cfg.out_dir
-    experiment = run.experiment(cfg, args.name or arguments.default_name(
-        args.cfg, args.overrides, cfg.dataset.format))
+    experiment = run.experiment(
+        cfg, args.name or arguments.default_name(args.cfg, args.overrides, cfg.dataset.format)
+    )
 
     def plan() -> bytes:
         missing = experiment.plan(seeds, args.resume, args.overwrite)
@@ -119,9 +159,12 @@ def _main(args: argparse.Namespace) -> None:
         print(f"warning: {warning}", flush=True)
     done = len(seeds) - len(missing)
     data = cfg.dataset.format == "file" and cfg.file.path or cfg.dataset.name
-    print(f"{experiment.path}: {text.method_name(cfg.train.mode, cfg.gnn.layer_type)} on "
-          f"{text.clean(f'{cfg.dataset.format}/{data}'.rstrip('/'))}, {text.seeds(seeds)}"
-          + (f", {done} of them finished" if done else ""), flush=True)
+    print(
+        f"{experiment.path}: {text.method_name(cfg.train.mode, cfg.gnn.layer_type)} on "
+        f"{text.clean(f'{cfg.dataset.format}/{data}'.rstrip('/'))}, {text.seeds(seeds)}"
+        + (f", {done} of them finished" if done else ""),
+        flush=True,
+    )
     try:
         _run_all(args, cfg, experiment, missing)
     except KeyboardInterrupt as error:
@@ -132,12 +175,14 @@ def _main(args: argparse.Namespace) -> None:
     _show_next(experiment, cfg)
 
 
-def _run_all(args: argparse.Namespace, cfg: CfgNode, experiment: Experiment,
-             missing: Sequence[int]) -> None:
+def _run_all(
+    args: argparse.Namespace, cfg: CfgNode, experiment: Experiment, missing: Sequence[int]
+) -> None:
     from graphgym_srnc import parallel
     from graphgym_srnc.progress import RunProgress
     from graphgym_srnc.report import table
     from graphgym_srnc.runs import run
+
     with RunProgress(len(missing)) if missing else contextlib.nullcontext() as progress:
         for seed in missing:
             figures = seed == cfg.seed if args.figures is None else args.figures
@@ -159,17 +204,22 @@ def _show_next(experiment: Experiment, cfg: CfgNode) -> None:
     lines = [f"graphgym-srnc report {folder}  # all tables and figures as one page"]
     if cfg.train.save_model and cfg.train.mode not in ("standard", "iid"):
         lines.append(f"graphgym-srnc predict {place} --out predictions.csv  # class of each node")
-        figures = [(result.get("verdict") or {}).get("figures", {})
-                   for result in experiment.results().values()]
+        figures = [
+            (result.get("verdict") or {}).get("figures", {})
+            for result in experiment.results().values()
+        ]
         if any(of_run.get("unknown_share") for of_run in figures):
-            lines.append(f"graphgym-srnc discover {place} --out discovery.html"
-                         "  # clusters of the unknown nodes")
+            lines.append(
+                f"graphgym-srnc discover {place} --out discovery.html"
+                "  # clusters of the unknown nodes"
+            )
     print("next:", *lines, sep="\n  ")
 
 
 def _show_table(experiment: Experiment, cfg: CfgNode, no_tensorboard: bool) -> None:
     from graphgym_srnc.report import table
     from graphgym_srnc.watch import events
+
     results = experiment.aggregate(cfg.round)
     if results:
         if not no_tensorboard:

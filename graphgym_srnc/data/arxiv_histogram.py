@@ -1,4 +1,5 @@
 """How many papers ogbn-arxiv has of each year and class, counted from its raw files."""
+
 from __future__ import annotations
 
 import csv

@@ -7,6 +7,7 @@ papers look like drifts with the year. Some papers are about a topic of another 
 field; they look like that topic, and half of their citations go there. A paper cites earlier papers
 only, more of recent years (a geometric lag), and famous ones more often.
 """
+
 from __future__ import annotations
 
 from typing import NamedTuple
@@ -18,8 +19,19 @@ from torch_geometric.data import Data
 from graphgym_srnc.data.arxiv_histogram import CLASS_NAMES, papers
 
 FIELDS = (
-    ("cs.LO", "cs.CC", "cs.SC", "cs.CG", "cs.IT", "cs.FL", "cs.DS", "cs.GT", "cs.DM", "cs.NA",
-     "cs.MS"),
+    (
+        "cs.LO",
+        "cs.CC",
+        "cs.SC",
+        "cs.CG",
+        "cs.IT",
+        "cs.FL",
+        "cs.DS",
+        "cs.GT",
+        "cs.DM",
+        "cs.NA",
+        "cs.MS",
+    ),
     ("cs.DC", "cs.NI", "cs.AR", "cs.OS", "cs.PF", "cs.CE", "cs.ET", "cs.CR", "cs.PL", "cs.SE"),
     ("cs.AI", "cs.MA", "cs.NE", "cs.CV", "cs.LG", "cs.SD", "cs.RO", "cs.SY", "cs.CL"),
     ("cs.MM", "cs.CY", "cs.HC", "cs.GL", "cs.GR", "cs.OH", "cs.SI", "cs.IR", "cs.DB", "cs.DL"),
@@ -53,8 +65,9 @@ class Topics(NamedTuple):
     popularity: np.ndarray
 
 
-def years_and_labels(share: float, known_until: int,
-                     rng: np.random.RandomState) -> tuple[np.ndarray, np.ndarray]:
+def years_and_labels(
+    share: float, known_until: int, rng: np.random.RandomState
+) -> tuple[np.ndarray, np.ndarray]:
     """Year and class ``[V]`` of a share of ogbn-arxiv's papers of each year, in random order.
 
     Two papers of each class that appeared until ``known_until`` are always among them, so that each
@@ -78,10 +91,19 @@ def years_and_labels(share: float, known_until: int,
     return year[kept], label[kept]
 
 
-def arxiv_like(years: np.ndarray, labels: np.ndarray, *, rng: np.random.RandomState,
-               num_features: int = 128, num_topics: int = 110, borrowed: float = 0.25,
-               citations: float = 7.2, in_topic: float = 0.8, in_class: float = 0.095,
-               in_field: float = 0.04) -> Data:
+def arxiv_like(
+    years: np.ndarray,
+    labels: np.ndarray,
+    *,
+    rng: np.random.RandomState,
+    num_features: int = 128,
+    num_topics: int = 110,
+    borrowed: float = 0.25,
+    citations: float = 7.2,
+    in_topic: float = 0.8,
+    in_class: float = 0.095,
+    in_field: float = 0.04,
+) -> Data:
     r"""Features and citations for given papers, in time and memory :math:`O(E + V F)`.
 
     Args:
@@ -108,8 +130,13 @@ def arxiv_like(years: np.ndarray, labels: np.ndarray, *, rng: np.random.RandomSt
     x = _features(subject, years, topics, num_features, rng)
     groups = (subject, home), (labels, labels), (field, field), (np.zeros_like(field),) * 2
     edges = _citations(time, groups, citations, np.cumsum((in_topic, in_class, in_field)), rng)
-    tensors = {"edge_index": edges, "y": labels.astype(np.int64),
-               "node_year": years.astype(np.int64), "topic": subject, "x": x}
+    tensors = {
+        "edge_index": edges,
+        "y": labels.astype(np.int64),
+        "node_year": years.astype(np.int64),
+        "topic": subject,
+        "x": x,
+    }
     return Data(num_nodes=len(years), **{key: torch.from_numpy(a) for key, a in tensors.items()})
 
 
@@ -136,7 +163,7 @@ def _topics(labels: np.ndarray, num_topics: int, rng: np.random.RandomState) -> 
     label = np.concatenate([np.arange(num_classes), more])
     # Multiples of the golden ratio fill the unit interval evenly, so that each class has old,
     # young and future topics.
-    point = (rng.random_sample() + np.arange(len(label)) * (5 ** 0.5 - 1) / 2) % 1
+    point = (rng.random_sample() + np.arange(len(label)) * (5**0.5 - 1) / 2) % 1
     years = EMERGENCE[1] - EMERGENCE[0] + 1
     birth = EMERGENCE[0] + (point * years / EMERGING).astype(np.int64)
     birth[(np.arange(len(label)) < num_classes) | (point >= EMERGING)] = 0
@@ -144,8 +171,9 @@ def _topics(labels: np.ndarray, num_topics: int, rng: np.random.RandomState) -> 
     return Topics(label, birth, popularity)
 
 
-def _own_topic(years: np.ndarray, labels: np.ndarray, topics: Topics,
-               rng: np.random.RandomState) -> np.ndarray:
+def _own_topic(
+    years: np.ndarray, labels: np.ndarray, topics: Topics, rng: np.random.RandomState
+) -> np.ndarray:
     """A topic of its class for each paper, by popularity, which a topic gains from its birth."""
     first, point = years.min(), rng.random_sample(len(years))
     age = np.arange(first, years.max() + 1)[:, None] - topics.birth + 1.0
@@ -159,8 +187,14 @@ def _own_topic(years: np.ndarray, labels: np.ndarray, topics: Topics,
     return topic
 
 
-def _borrow(home: np.ndarray, years: np.ndarray, labels: np.ndarray, field: np.ndarray,
-            borrowed: float, rng: np.random.RandomState) -> np.ndarray:
+def _borrow(
+    home: np.ndarray,
+    years: np.ndarray,
+    labels: np.ndarray,
+    field: np.ndarray,
+    borrowed: float,
+    rng: np.random.RandomState,
+) -> np.ndarray:
     """What each paper is about: its topic, or one of another class of its field and year."""
     subject, group = home.copy(), field * 10_000 + years
     line = np.argsort(group, kind="stable")
@@ -176,10 +210,15 @@ def _borrow(home: np.ndarray, years: np.ndarray, labels: np.ndarray, field: np.n
     return subject
 
 
-def _features(subject: np.ndarray, years: np.ndarray, topics: Topics, num_features: int,
-              rng: np.random.RandomState) -> np.ndarray:
+def _features(
+    subject: np.ndarray,
+    years: np.ndarray,
+    topics: Topics,
+    num_features: int,
+    rng: np.random.RandomState,
+) -> np.ndarray:
     def directions(count: int) -> np.ndarray:
-        vectors = rng.standard_normal((count, num_features)) / num_features ** 0.5
+        vectors = rng.standard_normal((count, num_features)) / num_features**0.5
         return vectors.astype(np.float32)
 
     field, count = _field_of_class(), len(topics.label)
@@ -196,8 +235,13 @@ def _features(subject: np.ndarray, years: np.ndarray, topics: Topics, num_featur
     return x
 
 
-def _citations(time: np.ndarray, groups: tuple[tuple[np.ndarray, np.ndarray], ...], mean: float,
-               shares: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
+def _citations(
+    time: np.ndarray,
+    groups: tuple[tuple[np.ndarray, np.ndarray], ...],
+    mean: float,
+    shares: np.ndarray,
+    rng: np.random.RandomState,
+) -> np.ndarray:
     """Pairs ``[2, E]`` of a paper and one that it cites, which is of a group by kind of citation.
 
     A kind has two arrays of groups, ``[V]`` each: citations go to papers whose group in the first
@@ -216,15 +260,23 @@ def _citations(time: np.ndarray, groups: tuple[tuple[np.ndarray, np.ndarray], ..
         of_kind = (kind == number).nonzero()[0]
         citing = paper[of_kind]
         wanted = np.where(first_half[of_kind], group[citing], other[citing])
-        cited[of_kind] = _earlier(group, time, fame, wanted, since[of_kind], time[citing],
-                                  point[of_kind])
+        cited[of_kind] = _earlier(
+            group, time, fame, wanted, since[of_kind], time[citing], point[of_kind]
+        )
     found = cited >= 0
     pairs = np.unique(paper[found] * len(time) + cited[found])
     return np.stack([pairs // len(time), pairs % len(time)])
 
 
-def _earlier(group: np.ndarray, time: np.ndarray, fame: np.ndarray, wanted: np.ndarray,
-             since: np.ndarray, until: np.ndarray, point: np.ndarray) -> np.ndarray:
+def _earlier(
+    group: np.ndarray,
+    time: np.ndarray,
+    fame: np.ndarray,
+    wanted: np.ndarray,
+    since: np.ndarray,
+    until: np.ndarray,
+    point: np.ndarray,
+) -> np.ndarray:
     """A paper of a wanted group before ``until``, by fame; -1 where there is none.
 
     It is one of the year that begins with ``since``, or of any time if that year has none.

@@ -1,4 +1,5 @@
 """An attributed, degree-corrected stochastic block model: a graph in memory, of known classes."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -11,8 +12,9 @@ WORDS_PER_NODE = 18
 """Mean number of words a node draws, as in Cora; a word drawn twice counts once."""
 
 
-def class_shares(num_classes: int, class_imbalance: float,
-                 rng: np.random.RandomState) -> np.ndarray:
+def class_shares(
+    num_classes: int, class_imbalance: float, rng: np.random.RandomState
+) -> np.ndarray:
     """Shares ``[N]`` of the classes in random order, a geometric series.
 
     The largest is ``class_imbalance`` (1 or more) times the smallest.
@@ -21,8 +23,9 @@ def class_shares(num_classes: int, class_imbalance: float,
     return rng.permutation(shares / shares.sum())
 
 
-def class_topics(num_classes: int, num_features: int, signal: float,
-                 rng: np.random.RandomState) -> np.ndarray:
+def class_topics(
+    num_classes: int, num_features: int, signal: float, rng: np.random.RandomState
+) -> np.ndarray:
     """Word distributions ``[N, F]``: a Zipf background, and a Zipf of each class's own.
 
     All classes share the background; ``signal`` (0 to 1) is the weight of their own.
@@ -33,9 +36,18 @@ def class_topics(num_classes: int, num_features: int, signal: float,
     return (1 - signal) * zipf[rng.permutation(num_features)] + signal * of_class
 
 
-def dcsbm(*, num_nodes: int, shares: np.ndarray, topics: np.ndarray, rng: np.random.RandomState,
-          avg_degree: float = 5.0, homophily: float = 0.8, degree_exponent: float = 2.8,
-          blocks_per_class: int = 1, cohesion: float = 0.9) -> Data:
+def dcsbm(
+    *,
+    num_nodes: int,
+    shares: np.ndarray,
+    topics: np.ndarray,
+    rng: np.random.RandomState,
+    avg_degree: float = 5.0,
+    homophily: float = 0.8,
+    degree_exponent: float = 2.8,
+    blocks_per_class: int = 1,
+    cohesion: float = 0.9,
+) -> Data:
     r"""A graph with binary bag-of-words features, in time and memory O(E + V·F).
 
     Each edge starts at a node drawn by its propensity :math:`\theta`, goes to a node of the same
@@ -79,7 +91,7 @@ def dcsbm(*, num_nodes: int, shares: np.ndarray, topics: np.ndarray, rng: np.ran
     theta = np.ones(num_nodes)
     if degree_exponent:
         power = (1 - rng.random_sample(num_nodes)) ** (-1 / (degree_exponent - 1))
-        theta = np.minimum(power, num_nodes ** 0.5)
+        theta = np.minimum(power, num_nodes**0.5)
     count = round(num_nodes * avg_degree / 2)
     cohesion = cohesion if blocks_per_class > 1 else 1.0
     edges = _edges(theta, label, block, count, homophily, cohesion, rng)
@@ -91,8 +103,13 @@ def dcsbm(*, num_nodes: int, shares: np.ndarray, topics: np.ndarray, rng: np.ran
     y, block_of = np.empty_like(label), np.empty_like(block)
     y[new_id], block_of[new_id] = label, block
     both = new_id[np.concatenate([edges, edges[::-1]], 1)]
-    return Data(x=x, edge_index=torch.from_numpy(both), y=torch.from_numpy(y),
-                block=torch.from_numpy(block_of), num_nodes=num_nodes)
+    return Data(
+        x=x,
+        edge_index=torch.from_numpy(both),
+        y=torch.from_numpy(y),
+        block=torch.from_numpy(block_of),
+        num_nodes=num_nodes,
+    )
 
 
 def _fill(shares: np.ndarray, count: int) -> np.ndarray:
@@ -104,8 +121,15 @@ def _fill(shares: np.ndarray, count: int) -> np.ndarray:
     return np.repeat(np.arange(len(sizes)), sizes)
 
 
-def _edges(theta: np.ndarray, label: np.ndarray, block: np.ndarray, count: int, homophily: float,
-           cohesion: float, rng: np.random.RandomState) -> np.ndarray:
+def _edges(
+    theta: np.ndarray,
+    label: np.ndarray,
+    block: np.ndarray,
+    count: int,
+    homophily: float,
+    cohesion: float,
+    rng: np.random.RandomState,
+) -> np.ndarray:
     """Distinct node pairs ``[2, count]``, fewer in a graph too dense; nodes are sorted by block."""
     mass = np.concatenate([[0.0], theta.cumsum()])
     low_class, high_class = _bounds(mass, label)
@@ -122,7 +146,7 @@ def _edges(theta: np.ndarray, label: np.ndarray, block: np.ndarray, count: int, 
         start = node_at(rng.random_sample(missing) * mass[-1])
         if turn == 0:
             every = rng.permutation(len(theta))[:missing]
-            start[:len(every)] = every
+            start[: len(every)] = every
         inside = rng.random_sample(missing) < homophily
         near = inside & (rng.random_sample(missing) < cohesion)
         low = np.where(near, low_block[start], low_class[start])
@@ -140,12 +164,15 @@ def _edges(theta: np.ndarray, label: np.ndarray, block: np.ndarray, count: int, 
 
 def _bounds(mass: np.ndarray, group: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Where the stretch of each node's group begins and ends on the line of propensities."""
-    return (mass[np.searchsorted(group, group, "left")],
-            mass[np.searchsorted(group, group, "right")])
+    return (
+        mass[np.searchsorted(group, group, "left")],
+        mass[np.searchsorted(group, group, "right")],
+    )
 
 
-def _words(topics: np.ndarray, label: np.ndarray,
-           rng: np.random.RandomState) -> tuple[np.ndarray, np.ndarray]:
+def _words(
+    topics: np.ndarray, label: np.ndarray, rng: np.random.RandomState
+) -> tuple[np.ndarray, np.ndarray]:
     """Node and word of each draw, ``[W]`` each."""
     count = np.maximum(rng.poisson(WORDS_PER_NODE, len(label)), 1)
     node = np.repeat(np.arange(len(label)), count)

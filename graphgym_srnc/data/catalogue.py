@@ -1,4 +1,5 @@
 """Names of data sets: families of PyG and OGB, their members, and where raw files lie."""
+
 from __future__ import annotations
 
 import difflib
@@ -8,8 +9,13 @@ from graphgym_srnc.errors import InputError
 
 FAMILIES: dict[str, dict[str, str]] = {
     "Planetoid": {"Cora": "Cora/raw", "CiteSeer": "CiteSeer/raw", "PubMed": "PubMed/raw"},
-    "CitationFull": {"Cora": "cora/raw", "Cora_ML": "cora_ml/raw", "CiteSeer": "citeseer/raw",
-                     "DBLP": "dblp/raw", "PubMed": "pubmed/raw"},
+    "CitationFull": {
+        "Cora": "cora/raw",
+        "Cora_ML": "cora_ml/raw",
+        "CiteSeer": "citeseer/raw",
+        "DBLP": "dblp/raw",
+        "PubMed": "pubmed/raw",
+    },
     "Amazon": {"Computers": "Computers/raw", "Photo": "Photo/raw"},
     "Coauthor": {"CS": "CS/raw", "Physics": "Physics/raw"},
     "WikiCS": {"": "raw"},
@@ -18,8 +24,15 @@ FAMILIES: dict[str, dict[str, str]] = {
 """Family, members, and a member's folder of raw files below ``<root>/<family in lower case>``."""
 
 CLASS_NAMES = {
-    "Planetoid/Cora": ("Theory", "Reinforcement Learning", "Genetic Algorithms", "Neural Networks",
-                       "Probabilistic Methods", "Case Based", "Rule Learning"),
+    "Planetoid/Cora": (
+        "Theory",
+        "Reinforcement Learning",
+        "Genetic Algorithms",
+        "Neural Networks",
+        "Probabilistic Methods",
+        "Case Based",
+        "Rule Learning",
+    ),
     "Planetoid/CiteSeer": ("AI", "ML", "IR", "DB", "Agents", "HCI"),
     "Planetoid/PubMed": ("Experimental", "Type 1", "Type 2"),
 }
@@ -58,15 +71,20 @@ def resolve(name: str) -> tuple[str, str]:
     plain = re.fullmatch(r"(\w[\w.+ -]*)?", member)  # PyG makes a folder of that name
     import torch_geometric.datasets
     from torch_geometric.data import Dataset
-    others = [other for other, kind in vars(torch_geometric.datasets).items()
-              if isinstance(kind, type) and issubclass(kind, Dataset)]
+
+    others = [
+        other
+        for other, kind in vars(torch_geometric.datasets).items()
+        if isinstance(kind, type) and issubclass(kind, Dataset)
+    ]
     if family not in FAMILIES and family in others and plain:
         return family, member
     spelled = {known.lower(): known for known in (*others, *FAMILIES, *known_names())}
     near = [spelled[key] for key in difflib.get_close_matches(name.lower(), spelled, 3)]
     close = f"Did you mean {' or '.join(near)}? " if near else ""
-    hint = (f"{close}Use one of {', '.join(known_names())}, or Class/Member of "
-            "torch_geometric.datasets")
+    hint = (
+        f"{close}Use one of {', '.join(known_names())}, or Class/Member of torch_geometric.datasets"
+    )
     raise InputError.plain("name", f"there is no data set {name!r}", hint)
 
 

@@ -1,4 +1,5 @@
 """SHA-256 of Planetoid's raw files: they are pickles, and a foreign pickle can run any code."""
+
 from __future__ import annotations
 
 import hashlib
@@ -25,7 +26,9 @@ def verify(file: Path, shown: Path) -> None:
     expected = [digest for digest, name in map(str.split, lines) if name == file.name]
     found = hashlib.sha256(file.read_bytes()).hexdigest()
     if found not in expected:
-        message = (f"the file is not the published one: its SHA-256 is {found}, not "
-                   f"{' or '.join(expected)}")
+        message = (
+            f"the file is not the published one: its SHA-256 is {found}, not "
+            f"{' or '.join(expected)}"
+        )
         hint = f"Download the file again. {untrusted.HINT}"
         raise InputError.plain(str(shown), message, hint)

@@ -3,6 +3,7 @@
 The files are those of Shen et al., Adversarial Deep Network Embedding for Cross-Network Node
 Classification (AAAI 2020).
 """
+
 from __future__ import annotations
 
 from functools import lru_cache
@@ -19,8 +20,10 @@ NODES = {"acmv9": 9360, "citationv1": 8935, "dblpv7": 5484}
 """Names and numbers of nodes; a network is in ``citation/<name>.mat`` below the data folder."""
 
 WORDS, CLASSES = 6775, 5
-URL = ("https://raw.githubusercontent.com/shenxiaocam/ACDNE/"
-       "c6e8ffd13c0243329c109ba8e41e6be5b94a9df4/ACDNE_codes/input/")
+URL = (
+    "https://raw.githubusercontent.com/shenxiaocam/ACDNE/"
+    "c6e8ffd13c0243329c109ba8e41e6be5b94a9df4/ACDNE_codes/input/"
+)
 """Where the authors publish the files, at the one commit that holds them."""
 
 
@@ -43,8 +46,14 @@ def load(name: str, root: str = "", two_labels: str = "first", key: str = "name"
     """
     data = matlab.load("citation", URL, NODES, read, name, root, key)
     y = data.y if two_labels == "first" else data.y.masked_fill(data.two, -1)
-    return Data(x=data.x, edge_index=data.edge_index, y=y, num_nodes=data.num_nodes,
-                cleaned=data.cleaned, num_two=int(data.two.sum()))
+    return Data(
+        x=data.x,
+        edge_index=data.edge_index,
+        y=y,
+        num_nodes=data.num_nodes,
+        cleaned=data.cleaned,
+        num_two=int(data.two.sum()),
+    )
 
 
 @lru_cache(maxsize=2)
@@ -62,8 +71,11 @@ def read(file: Path, size: int = 0, changed: int = 0) -> Data:
 
     group = untrusted.dense(fields["group"]) > 0
     y = np.where(group.any(1), group.argmax(1), -1)
-    tensors = {"x": untrusted.dense(fields["attrb"]) > 0, "y": y,
-               "edge_index": np.stack(sp.coo_matrix(fields["network"]).nonzero())}
+    tensors = {
+        "x": untrusted.dense(fields["attrb"]) > 0,
+        "y": y,
+        "edge_index": np.stack(sp.coo_matrix(fields["network"]).nonzero()),
+    }
     data = Data(**{field: torch.from_numpy(value) for field, value in tensors.items()})
     data = cleaning.clean(data, key)
     data.two = torch.from_numpy(group.sum(1) > 1)

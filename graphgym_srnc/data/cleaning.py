@@ -1,4 +1,5 @@
 """Checked graphs in the one form that methods see: undirected, simple, with dense features."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -34,8 +35,11 @@ def clean(data: Data, key: str = "graph") -> Data:
 
     number, cleaned = edges.undirected(edge_index.numpy(), nodes)
     if not len(number):
-        raise InputError.plain(f"{key}: edge_index", "no edge joins two different nodes",
-                               "Give a graph with at least one edge")
+        raise InputError.plain(
+            f"{key}: edge_index",
+            "no edge joins two different nodes",
+            "Give a graph with at least one edge",
+        )
     both = np.empty((2, len(number)), dtype=np.int64)
     both[1] = number
     del number  # each of these is most of the memory that a large graph takes
@@ -45,8 +49,9 @@ def clean(data: Data, key: str = "graph") -> Data:
     others = {mask: data[mask] for mask in MASKS if mask in data}
     if "node_year" in data:
         others["node_year"] = data.node_year.reshape(-1).long()
-    return Data(x=x, edge_index=torch.from_numpy(both), y=y, num_nodes=nodes,
-                cleaned=cleaned, **others)
+    return Data(
+        x=x, edge_index=torch.from_numpy(both), y=y, num_nodes=nodes, cleaned=cleaned, **others
+    )
 
 
 def labels(y: Tensor | None, nodes: int, key: str) -> Tensor:
@@ -62,8 +67,9 @@ def labels(y: Tensor | None, nodes: int, key: str) -> Tensor:
     """
     if y is None or tuple(y.shape) not in ((nodes,), (nodes, 1)):
         shape = None if y is None else tuple(y.shape)
-        raise InputError.plain(key, f"the labels have the shape {shape}",
-                               f"Give one label per node, shape [{nodes}]")
+        raise InputError.plain(
+            key, f"the labels have the shape {shape}", f"Give one label per node, shape [{nodes}]"
+        )
     y = y.reshape(-1)
     if y.is_floating_point():
         y = torch.where(y.isnan(), HIDDEN, y.double())
@@ -71,11 +77,14 @@ def labels(y: Tensor | None, nodes: int, key: str) -> Tensor:
     # Numbers beyond 64 bits wrap around or saturate in the conversion.
     wrong = label < (HIDDEN if y.dtype.is_signed else 0)
     if y.is_floating_point():
-        wrong |= (label != y) | (y >= 2.0 ** 63)
+        wrong |= (label != y) | (y >= 2.0**63)
     if wrong.any():
         found = y[int(wrong.nonzero()[0])].item()
-        raise InputError.plain(key, f"the label {found:g} is not an integer from -1 to 2^63",
-                               "Give integer labels 0, 1, ..., or -1 where there is none")
+        raise InputError.plain(
+            key,
+            f"the label {found:g} is not an integer from -1 to 2^63",
+            "Give integer labels 0, 1, ..., or -1 where there is none",
+        )
     return label
 
 
@@ -90,8 +99,10 @@ def mask(values: Tensor, nodes: int, key: str) -> Tensor:
     if not wrong and not bool(((values == 0) | (values == 1)).all()):
         wrong = f"holds {values[(values != 0) & (values != 1)][0].item():g}"
     if wrong:
-        hint = (f"Give one true or false per node, shape [{nodes}]. Make it from node numbers with "
-                f"torch_geometric.utils.index_to_mask(nodes, {nodes})")
+        hint = (
+            f"Give one true or false per node, shape [{nodes}]. Make it from node numbers with "
+            f"torch_geometric.utils.index_to_mask(nodes, {nodes})"
+        )
         raise InputError.plain(key, f"the mask {wrong}", hint)
     return values == 1
 
@@ -105,13 +116,19 @@ def features_and_edges(data: Data, key: str) -> tuple[Tensor, Tensor]:
     x, edge_index = data.x, data.edge_index
     if x is None or x.dim() != 2 or 0 in x.shape:
         shape = None if x is None else tuple(x.shape)
-        raise InputError.plain(f"{key}: x", f"the features have the shape {shape}",
-                               "Give features [V, F] of at least one node")
+        raise InputError.plain(
+            f"{key}: x",
+            f"the features have the shape {shape}",
+            "Give features [V, F] of at least one node",
+        )
     if x.layout == torch.sparse_coo:
         size = torch.tensor(x.shape, device=x.device)[:, None]
         if ((x._indices() < 0) | (x._indices() >= size)).any():
-            raise InputError.plain(f"{key}: x", "an index of the sparse features is outside their "
-                                   "shape", "Give indices from 0 and below V and F")
+            raise InputError.plain(
+                f"{key}: x",
+                "an index of the sparse features is outside their shape",
+                "Give indices from 0 and below V and F",
+            )
     try:
         x = narrowed(x if x.layout == torch.strided else x.to_dense()).contiguous()
     except (RuntimeError, MemoryError) as error:
@@ -119,23 +136,37 @@ def features_and_edges(data: Data, key: str) -> tuple[Tensor, Tensor]:
         raise InputError.plain(f"{key}: x", message) from error
     if not all_finite(x):
         bad = int((~torch.isfinite(x)).any(1).sum())
-        raise InputError.plain(f"{key}: x", f"{bad} node(s) have NaN or Inf as a feature",
-                               "Give finite features")
+        raise InputError.plain(
+            f"{key}: x", f"{bad} node(s) have NaN or Inf as a feature", "Give finite features"
+        )
 
     if magnitude(x) > LARGEST:
         value, node, column = largest(x)
-        raise InputError.plain(f"{key}: x", f"feature {column} of node {node} is {value:g}",
-                               f"Scale features to at most {LARGEST:g}")
+        raise InputError.plain(
+            f"{key}: x",
+            f"feature {column} of node {node} is {value:g}",
+            f"Scale features to at most {LARGEST:g}",
+        )
 
     key = f"{key}: edge_index"
-    if (edge_index is None or tuple(edge_index.shape[:-1]) != (2,) or edge_index.is_floating_point()
-            or edge_index.dtype == torch.bool):
-        found = ("missing" if edge_index is None
-                 else f"{edge_index.dtype} of shape {tuple(edge_index.shape)}")
+    if (
+        edge_index is None
+        or tuple(edge_index.shape[:-1]) != (2,)
+        or edge_index.is_floating_point()
+        or edge_index.dtype == torch.bool
+    ):
+        found = (
+            "missing"
+            if edge_index is None
+            else f"{edge_index.dtype} of shape {tuple(edge_index.shape)}"
+        )
         raise InputError.plain(key, f"the edges are {found}", "Give integer node pairs [2, E]")
     edge_index = edge_index.long()
     if edge_index.numel() and not 0 <= int(edge_index.min()) <= int(edge_index.max()) < len(x):
         ends = [int(edge_index.min()), int(edge_index.max())]
-        raise InputError.plain(key, f"the node ids are from {ends[0]} to {ends[1]}",
-                               f"Use node ids from 0 to {len(x) - 1}")
+        raise InputError.plain(
+            key,
+            f"the node ids are from {ends[0]} to {ends[1]}",
+            f"Use node ids from 0 to {len(x) - 1}",
+        )
     return x, edge_index

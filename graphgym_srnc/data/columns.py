@@ -1,4 +1,5 @@
 """Columns of a feature matrix: their range, and the precision that they need."""
+
 from __future__ import annotations
 
 import torch
@@ -7,10 +8,10 @@ from torch import Tensor
 LARGEST, SMALLEST = 1e16, 1e-30
 """Magnitudes between which float32 holds the sum of the squares of a million features."""
 
-OFFSET = 2.0 ** -10
+OFFSET = 2.0**-10
 """Share of its magnitude by which a column must vary, so that float32 resolves its differences."""
 
-ROWS = 2 ** 16
+ROWS = 2**16
 """Number of rows of a matrix that are read at a time."""
 
 

@@ -1,4 +1,5 @@
 """PyG's node-classification data sets by name, each in the one form that methods see."""
+
 from __future__ import annotations
 
 from contextlib import nullcontext, suppress

@@ -1,4 +1,5 @@
 """A task before any training: graphs, splits, label distributions, and warnings."""
+
 from __future__ import annotations
 
 from typing import Any, Sequence
@@ -24,29 +25,42 @@ def describe(task: ShiftTask) -> dict[str, Any]:
         ``warnings``.
     """
     graphs = {role: _describe_graph(graph) for role, graph in task.graphs().items()}
-    splits = {key: len(getattr(task, key))
-              for key in ("train", "source_val", "val", "test", "pool")}
+    splits = {
+        key: len(getattr(task, key)) for key in ("train", "source_val", "val", "test", "pool")
+    }
     labels = label_counts(task)
-    return {"name": task.name, "fingerprint": task.fingerprint(), "known_classes": task.num_known,
-            "open_set": task.open_set, "graphs": graphs, "splits": splits, "labels": labels,
-            "info": dict(task.info), "warnings": _warnings(task, graphs, labels)}
+    return {
+        "name": task.name,
+        "fingerprint": task.fingerprint(),
+        "known_classes": task.num_known,
+        "open_set": task.open_set,
+        "graphs": graphs,
+        "splits": splits,
+        "labels": labels,
+        "info": dict(task.info),
+        "warnings": _warnings(task, graphs, labels),
+    }
 
 
 def label_counts(task: ShiftTask) -> dict[str, dict[str, int]]:
     """Training nodes (``source``) and labelled target nodes (``target``) of each class."""
-    source, target = (torch.bincount(y[y >= 0], minlength=task.num_outputs).tolist()
-                      for y in (task.source.y[task.train], task.target.y))
-    names = known_names(task)[:task.num_known]
+    source, target = (
+        torch.bincount(y[y >= 0], minlength=task.num_outputs).tolist()
+        for y in (task.source.y[task.train], task.target.y)
+    )
+    names = known_names(task)[: task.num_known]
     labels = {name: {"source": source[i], "target": target[i]} for i, name in enumerate(names)}
     if task.open_set:
-        labels |= {name: {"source": 0, "target": size}
-                   for name, size in _unseen(task, target[task.num_known])}
+        labels |= {
+            name: {"source": 0, "target": size}
+            for name, size in _unseen(task, target[task.num_known])
+        }
     return labels
 
 
 def known_names(task: ShiftTask) -> list[str]:
     """One name per output, fit to be shown: known classes, then ``unknown`` in open-set shift."""
-    names = list(map(clean, task.class_names[:task.num_known]))
+    names = list(map(clean, task.class_names[: task.num_known]))
     if not names:
         label, true = task.target.y, getattr(task.target, "y_true", task.target.y)
         first = [true[label == index][:1].tolist() for index in range(task.num_known)]
@@ -76,38 +90,57 @@ def _describe_graph(graph: Data) -> dict[str, Any]:
     y = graph.y_true if "y_true" in graph else graph.y
     both = (y[row] >= 0) & (y[column] >= 0)
     degrees = degree(row, graph.num_nodes)
-    return {"nodes": graph.num_nodes, "edges": graph.num_edges // 2, "features": graph.num_features,
-            "feature_density": float((graph.x != 0).float().mean()),
-            "classes": int(y[y >= 0].unique().numel()), "labelled": int((y >= 0).sum()),
-            "mean_degree": float(degrees.mean()), "max_degree": int(degrees.max()),
-            "isolated": int((degrees == 0).sum()), "featureless": int((graph.x == 0).all(1).sum()),
-            "homophily": float((y[row] == y[column])[both].float().mean()) if both.any()
-            else float("nan")}
+    return {
+        "nodes": graph.num_nodes,
+        "edges": graph.num_edges // 2,
+        "features": graph.num_features,
+        "feature_density": float((graph.x != 0).float().mean()),
+        "classes": int(y[y >= 0].unique().numel()),
+        "labelled": int((y >= 0).sum()),
+        "mean_degree": float(degrees.mean()),
+        "max_degree": int(degrees.max()),
+        "isolated": int((degrees == 0).sum()),
+        "featureless": int((graph.x == 0).all(1).sum()),
+        "homophily": float((y[row] == y[column])[both].float().mean())
+        if both.any()
+        else float("nan"),
+    }
 
 
 def _warnings(task: ShiftTask, graphs: dict[str, Any], labels: dict[str, Any]) -> list[str]:
     warnings = []
     for role, graph in graphs.items():
-        for key, text in (("isolated", "nodes have no edge"),
-                          ("featureless", "nodes have no feature")):
+        for key, text in (
+            ("isolated", "nodes have no edge"),
+            ("featureless", "nodes have no feature"),
+        ):
             if graph[key]:
                 warnings.append(f"{role}: {graph[key]} of {graph['nodes']} {text}")
         x = task.graphs()[role].x
         if columns.magnitude(x) > HUGE:
             value, node, column = columns.largest(x)
-            warnings.append(f"{role}: feature {column} of node {node} is {value:g}, which outweighs"
-                            " all others. Scale this column.")
+            warnings.append(
+                f"{role}: feature {column} of node {node} is {value:g}, which outweighs"
+                " all others. Scale this column."
+            )
         if graph["labelled"] < graph["nodes"]:
             unlabelled = graph["nodes"] - graph["labelled"]
             warnings.append(f"{role}: {unlabelled} of {graph['nodes']} nodes have no label")
         if graph["homophily"] < 0.4:
-            warnings.append(f"{role}: only {100 * graph['homophily']:.0f} % of edges join nodes of"
-                            " the same class. Methods that smooth over neighbours often lose.")
+            warnings.append(
+                f"{role}: only {100 * graph['homophily']:.0f} % of edges join nodes of"
+                " the same class. Methods that smooth over neighbours often lose."
+            )
     if task.info.get("unread"):
-        warnings.append(f"not read: {task.info['unread']}"
-                        + "; edge weights are not used" * ("edge" in task.info["unread"]))
-    cleaned = {"self_loops": "self-loops were removed", "duplicates": "repeated edges were merged",
-               "one_way": "directed edges were made undirected"}
+        warnings.append(
+            f"not read: {task.info['unread']}"
+            + "; edge weights are not used" * ("edge" in task.info["unread"])
+        )
+    cleaned = {
+        "self_loops": "self-loops were removed",
+        "duplicates": "repeated edges were merged",
+        "one_way": "directed edges were made undirected",
+    }
     counts = task.info.get("cleaned", {})
     warnings += [f"{counts[key]} {text}" for key, text in cleaned.items() if counts.get(key)]
     for part, graph in (("val", task.validation), ("test", task.target)):

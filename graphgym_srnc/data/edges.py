@@ -1,9 +1,10 @@
 """Undirected and simple lists of edges in little memory, as numbers that are sorted in place."""
+
 from __future__ import annotations
 
 import numpy as np
 
-CHUNK = 2 ** 20
+CHUNK = 2**20
 """Numbers that are reversed at a time."""
 
 
@@ -33,9 +34,9 @@ def undirected(edge_index: np.ndarray, num_nodes: int) -> tuple[np.ndarray, dict
 
     reverse = np.empty_like(number)
     for begin in range(0, len(number), CHUNK):
-        part = number[begin:begin + CHUNK]
+        part = number[begin : begin + CHUNK]
         row = part // num_nodes  # NumPy divides fast, but takes remainders slowly
-        reverse[begin:begin + CHUNK] = (part - row * num_nodes) * num_nodes + row
+        reverse[begin : begin + CHUNK] = (part - row * num_nodes) * num_nodes + row
     reverse.sort()
 
     found["one_way"] = -len(number)

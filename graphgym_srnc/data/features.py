@@ -2,6 +2,7 @@
 
 :class:`InputError` is raised if there is no such column, a cell is no number or no word is left.
 """
+
 from __future__ import annotations
 
 import re
@@ -51,8 +52,14 @@ class TextOptions(NamedTuple):
     stop_words: str = "english"
 
 
-def learn(table: pandas.DataFrame, text: Sequence[str], numbers: Sequence[str], raw: Sequence[str],
-          categories: Sequence[str], options: TextOptions) -> Recipe:
+def learn(
+    table: pandas.DataFrame,
+    text: Sequence[str],
+    numbers: Sequence[str],
+    raw: Sequence[str],
+    categories: Sequence[str],
+    options: TextOptions,
+) -> Recipe:
     """The recipe for some columns of a table, by which :func:`apply` makes features."""
     recipe: Recipe = {}
     problems = Collected()
@@ -64,8 +71,10 @@ def learn(table: pandas.DataFrame, text: Sequence[str], numbers: Sequence[str], 
             recipe["numbers"] = _moments(table, numbers, raw)
     if categories:
         with problems.step():
-            counts = [Counter(filter(None, present(_cells(table, name, "--categories"))))
-                      for name in categories]
+            counts = [
+                Counter(filter(None, present(_cells(table, name, "--categories"))))
+                for name in categories
+            ]
             frequent = [dict(count.most_common(options.max_words)) for count in counts]
             recipe["categories"] = {"columns": list(categories), "values": [*map(sorted, frequent)]}
     problems.check()
@@ -108,19 +117,35 @@ def drift(recipe: Recipe, table: pandas.DataFrame, like: str) -> list[str]:
         for name, column in zip(numbers["columns"], values.T):
             known = column[~np.isnan(column)]
             far = int((np.abs(known) > FAR).sum())
-            found.append((far, f"{name}: {counted(far, 'number')} of {len(known)} lie more than "
-                          f"{FAR} standard deviations from the mean of {like}"))
+            found.append(
+                (
+                    far,
+                    f"{name}: {counted(far, 'number')} of {len(known)} lie more than "
+                    f"{FAR} standard deviations from the mean of {like}",
+                )
+            )
             spread = float(known.std()) if len(known) > 2 else 1.0
             if not far and 0 < spread < 1 / OTHER_SCALE:
-                found.append((nodes, f"{name}: the numbers differ {1 / spread:,.0f} times less than"
-                              f" those of {like}; perhaps they have another unit"))
-    for name, values in zip(*(recipe.get("categories", {}).get(key, ())
-                              for key in ("columns", "values"))):
+                found.append(
+                    (
+                        nodes,
+                        f"{name}: the numbers differ {1 / spread:,.0f} times less than"
+                        f" those of {like}; perhaps they have another unit",
+                    )
+                )
+    for name, values in zip(
+        *(recipe.get("categories", {}).get(key, ()) for key in ("columns", "values"))
+    ):
         cells = [cell for cell in present(_cells(table, name, "--categories")) if cell]
         new = Counter(cell for cell in cells if cell not in {*values})
         shown = listed([repr(short(cell)) for cell, _ in new.most_common(3)])
-        found.append((new.total(), f"{name}: {new.total()} of {counted(len(cells), 'cell')} are no "
-                      f"category of {like}: {shown}"))
+        found.append(
+            (
+                new.total(),
+                f"{name}: {new.total()} of {counted(len(cells), 'cell')} are no "
+                f"category of {like}: {shown}",
+            )
+        )
     return ["! " * (2 * count > nodes) + sentence for count, sentence in found if count]
 
 
@@ -155,6 +180,7 @@ def spectral(edges: np.ndarray, num_nodes: int, dimensions: int) -> np.ndarray:
         InputError: more dimensions than the graph has.
     """
     from scipy.sparse.linalg import eigsh
+
     if not 1 <= dimensions < num_nodes - 1:
         raise InputError("--spectral", dimensions, f"1 to {num_nodes - 2}")
     adjacency = sp.csr_matrix((np.ones(edges.shape[1]), edges), shape=(num_nodes, num_nodes))
@@ -167,14 +193,14 @@ def spectral(edges: np.ndarray, num_nodes: int, dimensions: int) -> np.ndarray:
     _, vectors = eigsh(root @ adjacency @ root, k=dimensions, which="LA", v0=start)
     # An eigenvector has no sign of its own.
     largest = vectors[np.abs(vectors).argmax(0), np.arange(dimensions)]
-    return (vectors * np.sign(largest))[:, ::-1] * num_nodes ** 0.5
+    return (vectors * np.sign(largest))[:, ::-1] * num_nodes**0.5
 
 
 def texts(cells: pandas.Series) -> list[str]:
     """The cells of a column as texts, empty if missing; a whole number has no point."""
     if cells.dtype.kind == "f":
         known = cells.dropna().to_numpy(dtype=float)
-        if (np.isfinite(known) & (known % 1 == 0) & (np.abs(known) < 2 ** 53)).all():
+        if (np.isfinite(known) & (known % 1 == 0) & (np.abs(known) < 2**53)).all():
             cells = cells.astype("Int64")
     cells = cells.astype(object)
     return ["" if missing else str(cell).strip() for cell, missing in zip(cells, cells.isna())]
@@ -187,14 +213,16 @@ def is_numeric(cells: pandas.Series) -> bool:
 
 def number_columns(table: pandas.DataFrame, other: Sequence[str]) -> list[str]:
     """Names of the columns, except ``other`` ones, that hold numbers and perhaps empty cells."""
+
     def fits(name: str) -> bool:
         if is_numeric(table[name]):
             return bool(table[name].notna().any())
         cells = numbers(texts(table[name]))
         return any(cells) and not _not_numbers(cells)
 
-    return [name for name in table if name not in other and not NAMELESS.fullmatch(name)
-            and fits(name)]
+    return [
+        name for name in table if name not in other and not NAMELESS.fullmatch(name) and fits(name)
+    ]
 
 
 def present(cells: Sequence[str], role: str = "category") -> list[str]:
@@ -212,8 +240,10 @@ def numbers(cells: Sequence[str]) -> list[str]:
     commas = [cell for cell in cells if "," in cell]
     if commas and all(THOUSANDS.fullmatch(cell) for cell in commas):
         return [cell.replace(",", "") if "," in cell else cell for cell in cells]
-    return [re.sub(r"[. ]", "", cell).replace(",", ".") if DECIMAL.fullmatch(cell) else cell
-            for cell in cells]
+    return [
+        re.sub(r"[. ]", "", cell).replace(",", ".") if DECIMAL.fullmatch(cell) else cell
+        for cell in cells
+    ]
 
 
 def documents(table: pandas.DataFrame, columns: Sequence[str]) -> list[str]:
@@ -224,13 +254,16 @@ def documents(table: pandas.DataFrame, columns: Sequence[str]) -> list[str]:
 
 def _vocabulary(cells: Sequence[str], options: TextOptions) -> Recipe:
     vectoriser = (CountVectorizer if options.counts else TfidfVectorizer)(
-        max_features=options.max_words, min_df=options.min_nodes,
-        stop_words=None if options.stop_words == "none" else options.stop_words)
+        max_features=options.max_words,
+        min_df=options.min_nodes,
+        stop_words=None if options.stop_words == "none" else options.stop_words,
+    )
     try:
         vectoriser.fit(cells)
     except ValueError as error:
-        message = (f"no word occurs in {options.min_nodes} nodes "
-                   f"({' '.join(str(error).split())[:120]})")
+        message = (
+            f"no word occurs in {options.min_nodes} nodes ({' '.join(str(error).split())[:120]})"
+        )
         raise InputError.plain("--text", message, "Lower --min-nodes; 1 keeps all words") from error
     words = {"words": vectoriser.get_feature_names_out().tolist()}
     return words if options.counts else words | {"idf": vectoriser.idf_.tolist()}
@@ -247,16 +280,22 @@ def _bag_of_words(cells: Sequence[str], text: Recipe) -> sp.csr_matrix:
 def _moments(table: pandas.DataFrame, standardised: Sequence[str], raw: Sequence[str]) -> Recipe:
     columns = [*standardised, *raw]
     values = _numbers(table, columns, raw)
-    bad = [name for name, column in zip(raw, values[len(standardised):]) if np.isnan(column).any()]
+    bad = [name for name, column in zip(raw, values[len(standardised) :]) if np.isnan(column).any()]
     if bad:
-        raise InputError.plain("features", f"the column {listed(bad)} has missing numbers",
-                               "Fill them, or name the column with numbers")
+        raise InputError.plain(
+            "features",
+            f"the column {listed(bad)} has missing numbers",
+            "Fill them, or name the column with numbers",
+        )
     known = np.maximum((~np.isnan(values)).sum(1), 1)
     mean = np.nansum(values, 1) / known
     std = np.sqrt(np.nansum((values - mean[:, None]) ** 2, 1) / known)
     stays = np.arange(len(columns)) >= len(standardised)
-    return {"columns": columns, "mean": np.where(stays, 0, mean).tolist(),
-            "std": np.where(stays | (std == 0), 1.0, std).tolist()}
+    return {
+        "columns": columns,
+        "mean": np.where(stays, 0, mean).tolist(),
+        "std": np.where(stays | (std == 0), 1.0, std).tolist(),
+    }
 
 
 def _standardised(table: pandas.DataFrame, numbers: Recipe) -> np.ndarray:
@@ -264,8 +303,9 @@ def _standardised(table: pandas.DataFrame, numbers: Recipe) -> np.ndarray:
     return (_numbers(table, numbers["columns"]).T - numbers["mean"]) / numbers["std"]
 
 
-def _numbers(table: pandas.DataFrame, columns: Sequence[str],
-             raw: Sequence[str] = ()) -> np.ndarray:
+def _numbers(
+    table: pandas.DataFrame, columns: Sequence[str], raw: Sequence[str] = ()
+) -> np.ndarray:
     """Columns of numbers, ``[len(columns), V]``, with NaN for an empty cell."""
     problems, values = Collected(), []
     for name in columns:

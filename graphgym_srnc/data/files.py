@@ -1,4 +1,5 @@
 """Reading a user's graph: PyG's ``Data``, arrays or a folder of tables, which are only read."""
+
 from __future__ import annotations
 
 import contextlib
@@ -20,8 +21,12 @@ from graphgym_srnc.text import listed, plain
 
 GRAPH = ("x", "edge_index", "y")
 READ = (*GRAPH, *MASKS)
-IDS = {"train_idx": "train_mask", "valid_idx": "val_mask", "val_idx": "val_mask",
-       "test_idx": "test_mask"}
+IDS = {
+    "train_idx": "train_mask",
+    "valid_idx": "val_mask",
+    "val_idx": "val_mask",
+    "test_idx": "test_mask",
+}
 """Fields of a graph, and fields of node ids that are read if there are no masks."""
 
 TEXT = (".csv", ".tsv", ".txt")
@@ -40,8 +45,9 @@ def locate(path: str, root: str, key: str) -> Path:
     raise InputError.plain(key, message, hint)
 
 
-def load(source: Path, features: str = "", labels: str | None = "", root: str = "",
-         mapped: bool = False) -> tuple[dict[str, Any], tuple[str, ...]]:
+def load(
+    source: Path, features: str = "", labels: str | None = "", root: str = "", mapped: bool = False
+) -> tuple[dict[str, Any], tuple[str, ...]]:
     """Fields of a graph (see the shift ``file``), and class names if labels are words.
 
     Args:
@@ -54,6 +60,7 @@ def load(source: Path, features: str = "", labels: str | None = "", root: str = 
         InputError: names the file, or ``path``, ``features``, ``labels`` or ``mapped``.
     """
     from graphgym_srnc.data import tables  # imports pandas and scikit-learn
+
     folder.tell_changes(source)
     if source.is_dir():
         made = folder.marker(source)
@@ -62,20 +69,29 @@ def load(source: Path, features: str = "", labels: str | None = "", root: str = 
         y = None if labels is None else _only(source, "labels", (".npy", *TEXT))
         found = tables.read(edges, x, y, None if y is None else source / "split.csv", mapped)
         if folder.marker(source) != made:
-            raise InputError.plain("path", f"another process has replaced the folder {source.name} "
-                                   "while it was read", "Run the command again")
+            raise InputError.plain(
+                "path",
+                f"another process has replaced the folder {source.name} while it was read",
+                "Run the command again",
+            )
         return found
     if source.suffix in TEXT:
         x = locate(features, root, "features")
         y = None if labels is None else locate(labels, root, "labels")
         return tables.read(source, x, y, None, mapped)
     if mapped:
-        raise InputError.plain("mapped", f"the features of {source.name} cannot stay on disk",
-                               "Set mapped to False, or store them as .npy beside a list of edges")
+        raise InputError.plain(
+            "mapped",
+            f"the features of {source.name} cannot stay on disk",
+            "Set mapped to False, or store them as .npy beside a list of edges",
+        )
     readers = {".pt": _load_pt, ".npz": _load_npz, ".mat": _load_mat}
     if source.suffix not in readers:
-        raise InputError.plain("path", f"{source.name} has an unknown file type",
-                               f"Use a folder, .pt, .npz, .mat, {', '.join(TEXT)}")
+        raise InputError.plain(
+            "path",
+            f"{source.name} has an unknown file type",
+            f"Use a folder, .pt, .npz, .mat, {', '.join(TEXT)}",
+        )
     return readers[source.suffix](source), ()
 
 
@@ -83,8 +99,9 @@ def load_unlabelled(path: str, features: str, root: str) -> tuple[Data, Path]:
     """Features and edges of a graph, not checked yet, and where it is, see :func:`load`."""
     source = locate(path, root, "path")
     if features and source.suffix not in TEXT:
-        raise InputError.plain("features", f"{source.name} contains its own features",
-                               f"Leave out {features}")
+        raise InputError.plain(
+            "features", f"{source.name} contains its own features", f"Leave out {features}"
+        )
     fields, _ = load(source, features, None, root)
     return Data(x=fields.get("x"), edge_index=fields.get("edge_index")), source
 
@@ -102,32 +119,50 @@ def unread(fields: Mapping[str, Any], read: Sequence[str] = READ) -> str:
     """Names of the fields of a graph that are not ``read``; empty if there is none."""
     if read == READ and not fields.keys() & {*MASKS}:
         read = (*read, *IDS)
-    return listed([plain(name) for name, value in fields.items() if name not in read
-                   and (name != "num_nodes" or value != len(fields["x"]))], most=50)
+    return listed(
+        [
+            plain(name)
+            for name, value in fields.items()
+            if name not in read and (name != "num_nodes" or value != len(fields["x"]))
+        ],
+        most=50,
+    )
 
 
 def as_data(fields: dict[str, Any], key: str) -> Data:
     """A ``Data`` of features, edges, labels and masks alone; errors name ``key``."""
     missing = [field for field in GRAPH if fields.get(field) is None]
     if missing:
-        found = [f"{name} ({listed([*map(plain, value)])})" if isinstance(value, dict)
-                 else plain(name) for name, value in fields.items()]
-        raise InputError.plain(key, f"the graph has no {' and no '.join(missing)}; it has "
-                               f"{listed(found) or 'nothing'}", "Save x, edge_index and y")
+        found = [
+            f"{name} ({listed([*map(plain, value)])})" if isinstance(value, dict) else plain(name)
+            for name, value in fields.items()
+        ]
+        raise InputError.plain(
+            key,
+            f"the graph has no {' and no '.join(missing)}; it has {listed(found) or 'nothing'}",
+            "Save x, edge_index and y",
+        )
     data = Data(**tensors(fields, READ, key))
     ids = {} if fields.keys() & {*MASKS} else tensors(fields, [*IDS], key)
     size = (*data.x.shape, 0)[0]
     for name, nodes in ids.items():
-        if nodes.dim() != 1 or nodes.dtype not in (torch.int64, torch.int32) or not (
-                (0 <= nodes) & (nodes < size)).all():
-            raise InputError.plain(f"{key}: {name}", "the field is not a list of node ids",
-                                   f"Give node ids from 0 to {size - 1}, or a mask")
+        if (
+            nodes.dim() != 1
+            or nodes.dtype not in (torch.int64, torch.int32)
+            or not ((0 <= nodes) & (nodes < size)).all()
+        ):
+            raise InputError.plain(
+                f"{key}: {name}",
+                "the field is not a list of node ids",
+                f"Give node ids from 0 to {size - 1}, or a mask",
+            )
         data[IDS[name]] = index_to_mask(nodes.long(), size) | data.get(IDS[name], False)
     return data
 
 
-def tensors(given: Mapping[str, Any] | Data, fields: Sequence[str],
-            key: str) -> dict[str, torch.Tensor]:
+def tensors(
+    given: Mapping[str, Any] | Data, fields: Sequence[str], key: str
+) -> dict[str, torch.Tensor]:
     """Those of some fields that there are, as CPU tensors; the features alone may be sparse."""
     found = {}
     for field in fields:
@@ -148,29 +183,38 @@ def tensors(given: Mapping[str, Any] | Data, fields: Sequence[str],
 def _load_pt(source: Path) -> dict[str, Any]:
     saved = untrusted.load(source)
     if not isinstance(saved, (Data, dict)):
-        hint = (f"Convert it with data make {source.name} --node TYPE"
-                if isinstance(saved, HeteroData) else "Save a Data object or a dict of tensors")
+        hint = (
+            f"Convert it with data make {source.name} --node TYPE"
+            if isinstance(saved, HeteroData)
+            else "Save a Data object or a dict of tensors"
+        )
         raise InputError.plain("path", f"{source.name} contains a {type(saved).__name__}", hint)
     fields = {name: value for name, value in saved.items() if value is not None}
     if isinstance(fields.get("split_idx"), dict):
         split = fields.pop("split_idx")
         fields = {f"{part}_idx": ids for part, ids in split.items()} | fields
-    untrusted.check_dense((fields[name] for name in (*READ, *IDS)
-                           if torch.is_tensor(fields.get(name))), source)
+    untrusted.check_dense(
+        (fields[name] for name in (*READ, *IDS) if torch.is_tensor(fields.get(name))), source
+    )
     return fields
 
 
 def _load_npz(source: Path) -> dict[str, Any]:
     """Arrays by name, or the matrices ``adj`` and ``attr`` and the array ``labels``."""
-    names = [f"{matrix}_{part}" for matrix in ("adj", "attr")
-             for part in ("data", "indices", "indptr", "shape")]
+    names = [
+        f"{matrix}_{part}"
+        for matrix in ("adj", "attr")
+        for part in ("data", "indices", "indptr", "shape")
+    ]
     with reading(source, "a readable .npz of plain arrays"):
         fields = untrusted.arrays(source, (*READ, *IDS, *names, "labels"))
         if fields.get("adj_indptr") is None:
             return fields
         parts = [fields.pop(name) for name in names]
-        network, x = (untrusted.sparse_matrix(sp.csr_matrix((*arrays,), shape))
-                      for *arrays, shape in (parts[:4], parts[4:]))
+        network, x = (
+            untrusted.sparse_matrix(sp.csr_matrix((*arrays,), shape))
+            for *arrays, shape in (parts[:4], parts[4:])
+        )
         return _of_matrices(source, fields, "adj_data", network, x, fields.pop("labels", None))
 
 
@@ -178,8 +222,11 @@ def _load_mat(source: Path) -> dict[str, Any]:
     """``network`` ``[V, V]``, ``attrb`` ``[V, F]`` and ``group``, ``[V, C]`` of 0 and 1 or numbers
     ``[V, 1]``; of several classes of a node the first one counts."""
     if not untrusted.is_trusted():
-        raise InputError.plain("path", f"{source.name} is a .mat file, and a damaged one can crash "
-                               "SciPy's reader", "If you trust its author, read it with --trust")
+        raise InputError.plain(
+            "path",
+            f"{source.name} is a .mat file, and a damaged one can crash SciPy's reader",
+            "If you trust its author, read it with --trust",
+        )
     names = ("network", "attrb", "group")
     fields = matlab.matrices(source, "path", dict.fromkeys(names))
     network, attrb, group = (fields.pop(name) for name in names)
@@ -192,14 +239,20 @@ def _load_mat(source: Path) -> dict[str, Any]:
     return _of_matrices(source, fields, "network", network, attrb, y.reshape(-1).astype(np.int64))
 
 
-def _of_matrices(source: Path, fields: dict[str, Any], links: str, network: Any, x: Any,
-                 y: Any) -> dict[str, Any]:
+def _of_matrices(
+    source: Path, fields: dict[str, Any], links: str, network: Any, x: Any, y: Any
+) -> dict[str, Any]:
     """The fields of a graph whose links and features are matrices; weights of links are named."""
     untrusted.check_dense([x], source)
     network = sp.coo_matrix(network)
     weights = {f"edge weights of {links}": None} if (network.data != 1).any() else {}
-    return {**fields, **weights, "x": untrusted.dense(x), "y": y,
-            "edge_index": np.stack(network.nonzero())}
+    return {
+        **fields,
+        **weights,
+        "x": untrusted.dense(x),
+        "y": y,
+        "edge_index": np.stack(network.nonzero()),
+    }
 
 
 def _only(folder: Path, stem: str, suffixes: tuple[str, ...]) -> Path:
@@ -207,6 +260,7 @@ def _only(folder: Path, stem: str, suffixes: tuple[str, ...]) -> Path:
     found = [file for suffix in suffixes if (file := folder / f"{stem}{suffix}").exists()]
     if len(found) != 1:
         message = f"the folder {folder.name} has {len(found) or 'no'} files named {stem}"
-        raise InputError.plain("path", message,
-                               f"Give one file {stem} of type {', '.join(suffixes)}")
+        raise InputError.plain(
+            "path", message, f"Give one file {stem} of type {', '.join(suffixes)}"
+        )
     return found[0]

@@ -1,4 +1,5 @@
 """The graph folder that the shift ``file`` reads, with ids, texts and names of features."""
+
 from __future__ import annotations
 
 import contextlib
@@ -22,7 +23,7 @@ TEXT = 2000
 DENSE = 0.3
 """Share of features other than zero above which they are stored as a dense array."""
 
-LARGE = 2 ** 30
+LARGE = 2**30
 """Bytes of a dense array above which it is stored so: a small file is not to need much memory."""
 
 RECIPE = "recipe.json"
@@ -31,8 +32,17 @@ RECIPE = "recipe.json"
 MARKER = "made_by.json"
 """Says that this program made a folder, of which files, and the SHA-256 of each."""
 
-OURS = {"nodes.csv", "edges.csv", "features.npy", "features.npz", "words.txt", "labels.csv",
-        "split.csv", "answers.csv", RECIPE}
+OURS = {
+    "nodes.csv",
+    "edges.csv",
+    "features.npy",
+    "features.npz",
+    "words.txt",
+    "labels.csv",
+    "split.csv",
+    "answers.csv",
+    RECIPE,
+}
 """The files of a graph folder and of the example tables."""
 
 
@@ -57,8 +67,9 @@ class Graph(NamedTuple):
     recipe: dict[str, Any] | None = None
 
 
-def check_place(out: Path, overwrite: bool, option: str = "--out",
-                inputs: Iterable[Path] = ()) -> None:
+def check_place(
+    out: Path, overwrite: bool, option: str = "--out", inputs: Iterable[Path] = ()
+) -> None:
     """Refuse, before any long work, a place that ``option`` named and no folder can be written to.
 
     Args:
@@ -73,19 +84,24 @@ def check_place(out: Path, overwrite: bool, option: str = "--out",
     """
     atomic.restore(out)
     if out.is_symlink() or not out.absolute().parent.is_dir() or out.name in ("", ".", ".."):
-        raise InputError.plain(option, f"{out} cannot be made",
-                               "Give a new folder inside a folder that exists")
+        raise InputError.plain(
+            option, f"{out} cannot be made", "Give a new folder inside a folder that exists"
+        )
     if out.exists() and not overwrite:
-        raise InputError.plain(option, f"{out} exists",
-                               "Choose another folder, or add --overwrite to replace it")
+        raise InputError.plain(
+            option, f"{out} exists", "Choose another folder, or add --overwrite to replace it"
+        )
     read = next((path for path in inputs if path.resolve().is_relative_to(out.resolve())), None)
     if out.exists() and read is not None:
-        raise InputError.plain(option, f"{out} contains {read}, which this command reads",
-                               "Choose another folder")
+        raise InputError.plain(
+            option, f"{out} contains {read}, which this command reads", "Choose another folder"
+        )
     if out.exists() and (foreign := _foreign(out)):
         raise InputError.plain(
-            option, f"{out} {foreign}",
-            "Choose another folder; --overwrite replaces only folders that data make wrote")
+            option,
+            f"{out} {foreign}",
+            "Choose another folder; --overwrite replaces only folders that data make wrote",
+        )
 
 
 def marker(folder: Path) -> bytes:
@@ -102,8 +118,9 @@ def changed(folder: Path) -> list[str]:
     """
     try:
         listed = json.loads((folder / MARKER).read_bytes())["files"].items()
-        return [name for name, digest in listed
-                if name not in OURS or _digest(folder / name) != digest]
+        return [
+            name for name, digest in listed if name not in OURS or _digest(folder / name) != digest
+        ]
     except FileNotFoundError:
         return []
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
@@ -129,7 +146,7 @@ def _digest(file: Path) -> str:
     if not file.is_file():
         return ""
     with open(file, "rb") as opened:
-        while block := opened.read(2 ** 20):
+        while block := opened.read(2**20):
             digest.update(block)
     return digest.hexdigest()
 
@@ -159,6 +176,7 @@ def whole(out: Path, overwrite: bool = False, option: str = "--out") -> Iterator
     Raises:
         InputError: see :func:`check_place`; or it cannot be written.
     """
+
     def check() -> None:
         check_place(out, overwrite, option)
 
@@ -181,12 +199,17 @@ def write(graph: Graph, out: Path, overwrite: bool, option: str = "--out") -> No
         InputError: see :func:`check_place`; or it cannot be written.
     """
     import pandas  # slow, and reading a folder of arrays does without
-    tables = {"edges.csv": pandas.DataFrame(graph.edges.T, columns=["from", "to"]),
-              "nodes.csv": pandas.DataFrame({"id": graph.ids})}
+
+    tables = {
+        "edges.csv": pandas.DataFrame(graph.edges.T, columns=["from", "to"]),
+        "nodes.csv": pandas.DataFrame({"id": graph.ids}),
+    }
     if graph.texts is not None:
         tables["nodes.csv"]["text"] = [text[:TEXT] for text in graph.texts]
-    for name, what, cells in (("labels.csv", "label", graph.labels),
-                              ("split.csv", "part", graph.split)):
+    for name, what, cells in (
+        ("labels.csv", "label", graph.labels),
+        ("split.csv", "part", graph.split),
+    ):
         if cells is not None and any(cells):
             column = pandas.Series([*map(one_line, cells)], name=what, dtype=object)
             tables[name] = column[column != ""].rename_axis("node").reset_index()
@@ -217,14 +240,18 @@ def summary(graph: Graph) -> list[str]:
     if sizes:
         classes = [f"{name} {count:,}" for name, count in sizes.most_common(12)]
         classes += ["..."] * (len(sizes) > 12)
-        lines.append(f"{sizes.total():,} labelled nodes of {len(sizes)} classes: "
-                     + ", ".join(classes))
+        lines.append(
+            f"{sizes.total():,} labelled nodes of {len(sizes)} classes: " + ", ".join(classes)
+        )
     if parts := Counter(filter(None, graph.split or ())):
         lines.append("split: " + ", ".join(f"{part} {count:,}" for part, count in parts.items()))
 
     single, bare = int((~linked).sum()), int((np.diff(graph.features.indptr) == 0).sum())
     rare = [name for name, count in sizes.items() if count < 5]
-    odd = {f"{single:,} nodes have no link": single, f"{bare:,} nodes have no feature": bare,
-           "only one class has labels; a classifier needs two": len(sizes) == 1,
-           f"classes with fewer than 5 labels: {listed(rare, 5)}": rare}
+    odd = {
+        f"{single:,} nodes have no link": single,
+        f"{bare:,} nodes have no feature": bare,
+        "only one class has labels; a classifier needs two": len(sizes) == 1,
+        f"classes with fewer than 5 labels: {listed(rare, 5)}": rare,
+    }
     return lines + [f"! {text}" for text, holds in odd.items() if holds]

@@ -3,6 +3,7 @@
 ``data make`` and :func:`graphgym_srnc.from_frames` share these functions. Columns are chosen by
 their names and by their cells, and notes say which one was chosen.
 """
+
 from __future__ import annotations
 
 import contextlib
@@ -27,11 +28,31 @@ from graphgym_srnc.errors import Collected, InputError, renamed
 from graphgym_srnc.text import counted, listed, one_line
 
 IDS = ("id", "_id", "node_id", "nodeid", "node", "key")
-LABELS = ("label", "labels", ":label", "_labels", "class", "classes", "category", "target",
-          "subject", "topic", "y")
-ENDS = (("source", "target"), ("from", "to"), ("src", "dst"), ("src", "dest"), ("start", "end"),
-        ("u", "v"), ("head", "tail"), ("citing", "cited"), ("sender", "receiver"),
-        ("follower", "followee"))
+LABELS = (
+    "label",
+    "labels",
+    ":label",
+    "_labels",
+    "class",
+    "classes",
+    "category",
+    "target",
+    "subject",
+    "topic",
+    "y",
+)
+ENDS = (
+    ("source", "target"),
+    ("from", "to"),
+    ("src", "dst"),
+    ("src", "dest"),
+    ("start", "end"),
+    ("u", "v"),
+    ("head", "tail"),
+    ("citing", "cited"),
+    ("sender", "receiver"),
+    ("follower", "followee"),
+)
 """Usual names of columns, in lower case, the most usual first."""
 
 PARTS = ("train", "val", "test")
@@ -113,8 +134,12 @@ class Look:
         return whole_numbers(self.column("id") or [])
 
 
-def look(found: Look, nodes: pandas.DataFrame, read_links: Callable[[set[str]], pandas.DataFrame],
-         others: bool = False) -> Look:
+def look(
+    found: Look,
+    nodes: pandas.DataFrame,
+    read_links: Callable[[set[str]], pandas.DataFrame],
+    others: bool = False,
+) -> Look:
     """Choose columns, clean labels and connect nodes; what is wrong is collected, not raised.
 
     Args:
@@ -177,8 +202,11 @@ def _graph(found: Look, recipe: features.Recipe, extra: np.ndarray | None) -> Gr
         raise InputError.plain("--like", message, "Give the same columns and --embeddings as there")
     joined = features.joined(blocks, scales)
     if not joined.nnz:
-        raise InputError.plain("features", f"all {joined.shape[1]} features of all nodes are zero",
-                               "Choose columns with more than one value")
+        raise InputError.plain(
+            "features",
+            f"all {joined.shape[1]} features of all nodes are zero",
+            "Choose columns with more than one value",
+        )
     recipe |= {"embeddings": extra is not None, "spectral": dimensions}
     words = features.documents(found.table, recipe["text"]["columns"]) if "text" in recipe else None
     ids = found.column("id") or []  # as they are written
@@ -195,8 +223,10 @@ def _blame_recipe(like: Path | features.Recipe | None) -> Iterator[None]:
     except Exception as error:
         if like is None or isinstance(error, InputError):
             raise
-        message = (f"the recipe of {_called(like)} is not as data make wrote it "
-                   f"({type(error).__name__}: {error})")
+        message = (
+            f"the recipe of {_called(like)} is not as data make wrote it "
+            f"({type(error).__name__}: {error})"
+        )
         raise InputError.plain("--like", message) from error
 
 
@@ -212,8 +242,11 @@ def _find_columns(found: Look) -> None:
         if column and column not in table and (option, column) != ("label", NONE):
             with found.problems.step():
                 raise InputError(f"--{option}", column, f"one of the columns {_listed(table)}")
-    for role, names in (("text", options.text), ("category", options.categories),
-                        ("number", [*options.numbers, *options.raw])):
+    for role, names in (
+        ("text", options.text),
+        ("category", options.categories),
+        ("number", [*options.numbers, *options.raw]),
+    ):
         found.roles |= dict.fromkeys(names, role)
     if split := options.split or usual(table, ("split",)):
         found.roles[split] = "split"
@@ -230,12 +263,17 @@ def _id_candidates(table: pandas.DataFrame, given: str) -> list[str]:
     if named := usual(table, IDS) or of_neo4j:
         return [*index, named]
     first, *rest = list(table)[:20]
-    return [first, *(name for name in rest if table[name].dtype.kind != "f"
-                     and len({*texts(table[name])} - {""}) == len(table))]
+    return [
+        first,
+        *(
+            name
+            for name in rest
+            if table[name].dtype.kind != "f" and len({*texts(table[name])} - {""}) == len(table)
+        ),
+    ]
 
 
-def _best_id(table: pandas.DataFrame, candidates: list[str],
-             links: pandas.DataFrame | None) -> str:
+def _best_id(table: pandas.DataFrame, candidates: list[str], links: pandas.DataFrame | None) -> str:
     """The first candidate in which two columns of links are mostly found, or else the first."""
     for name in candidates if links is not None else ():
         shares = _shares(links, [*links], texts(table[name])).values()
@@ -261,14 +299,18 @@ def _one_row_for_each_id(found: Look) -> None:
     ids = ids[unique.index]
     if ids.duplicated().any() and not keep:
         named = listed([repr(name) for name in ids[ids.duplicated()].unique()], 5)
-        raise InputError.plain(file, f"the id {named} occurs several times with different cells",
-                               "Give each node its own id, or add --keep first or --keep last")
+        raise InputError.plain(
+            file,
+            f"the id {named} occurs several times with different cells",
+            "Give each node its own id, or add --keep first or --keep last",
+        )
     kept = unique[~ids.duplicated(keep=keep or "first")]
     found.table, found.kept = kept.reset_index(drop=True), kept.index.tolist()
-    for before, after, text in ((table, filled, "left out: empty"),
-                                (filled, unique, "merged: equal to another row"),
-                                (unique, kept, f"left out: same id as another row (--keep {keep}"
-                                 ")")):
+    for before, after, text in (
+        (table, filled, "left out: empty"),
+        (filled, unique, "merged: equal to another row"),
+        (unique, kept, f"left out: same id as another row (--keep {keep})"),
+    ):
         count = len(before) - len(after)
         found.notes += [f"{file}: {counted(count, 'row')} {text}"] * (count > 0)
 
@@ -278,35 +320,48 @@ def _connect(found: Look, links: pandas.DataFrame) -> None:
     file, place = found.files[1], pandas.Index(found.ids, dtype=object).unique()
     chosen = ends(links, found.options.ends, place, file)
     unread = [name for name in links if name not in chosen and not NAMELESS.fullmatch(name)]
-    found.notes.append(f"{file}: links join the columns {chosen[0]} and {chosen[1]}"
-                       + f"; not read: {listed(unread)}; edge weights are not used" * bool(unread))
+    found.notes.append(
+        f"{file}: links join the columns {chosen[0]} and {chosen[1]}"
+        + f"; not read: {listed(unread)}; edge weights are not used" * bool(unread)
+    )
     found.edges, found.unknown = connected(links, chosen, place)
     if found.unknown:
         named = listed([repr(name) for name in found.unknown], 3)
         count = len(links) - found.edges.shape[1]
         if not found.options.skip_missing:
-            message = (f"{count} of {len(links)} links name ids that are not in the node table: "
-                       f"{named}")
-            raise InputError.plain(file, message, "Fix the ids, name the columns of ids with --ends"
-                                   " and --id, or leave out these links with --skip-missing")
+            message = (
+                f"{count} of {len(links)} links name ids that are not in the node table: {named}"
+            )
+            raise InputError.plain(
+                file,
+                message,
+                "Fix the ids, name the columns of ids with --ends"
+                " and --id, or leave out these links with --skip-missing",
+            )
         found.notes.append(f"{counted(count, 'link')} to unknown ids left out: {named}")
     if not (found.edges[0] != found.edges[1]).any() and not found.problems.errors:
         raise InputError.plain(file, "no link joins two nodes", "Give at least one link")
 
 
-def connected(links: pandas.DataFrame, ends: Sequence[str],
-              ids: pandas.Index) -> tuple[np.ndarray, Counter[str]]:
+def connected(
+    links: pandas.DataFrame, ends: Sequence[str], ids: pandas.Index
+) -> tuple[np.ndarray, Counter[str]]:
     """Node numbers ``[2, E]`` of links, and how often each id that is no node occurs in others."""
     cells = [whole_numbers(texts(links[name])) for name in ends]
     pairs = np.array([ids.get_indexer(pandas.Index(column, dtype=object)) for column in cells])
     strange = (pairs < 0).any(0)
-    unknown = Counter(cells[end][link] for link in np.flatnonzero(strange).tolist()
-                      for end in (0, 1) if pairs[end, link] < 0)
+    unknown = Counter(
+        cells[end][link]
+        for link in np.flatnonzero(strange).tolist()
+        for end in (0, 1)
+        if pairs[end, link] < 0
+    )
     return pairs[:, ~strange].astype(np.int64), unknown
 
 
-def ends(links: pandas.DataFrame, given: Sequence[str], ids: pandas.Index,
-         file: str) -> Sequence[str]:
+def ends(
+    links: pandas.DataFrame, given: Sequence[str], ids: pandas.Index, file: str
+) -> Sequence[str]:
     """The two columns of ids: named, of a usual pair of names, or the only two that hold ids.
 
     Raises:
@@ -315,39 +370,53 @@ def ends(links: pandas.DataFrame, given: Sequence[str], ids: pandas.Index,
     named = [name for name in links if not NAMELESS.fullmatch(name)]
     absent = [name for name in given if name not in links]
     if absent or len(named) < 2 or len(given) == 1:
-        message = (f"it has no column {', '.join(absent)}" if absent
-                   else "it needs two columns of node ids")
+        message = (
+            f"it has no column {', '.join(absent)}"
+            if absent
+            else "it needs two columns of node ids"
+        )
         raise InputError.plain(file, message, f"Its columns are {_listed(links)}")
     if given or len(named) == 2:
         return list(given) or named
     shares = _shares(links, named, ids)
     if pairs := _usual_ends(named):
-        return next((pair for pair in pairs if min(map(shares.__getitem__, pair)) >= FOUND),
-                    pairs[0])
+        return next(
+            (pair for pair in pairs if min(map(shares.__getitem__, pair)) >= FOUND), pairs[0]
+        )
     fit = [name for name in named if shares[name] >= FOUND]
     if fit[:2] == ["1", "2"] and all(links[name].nunique() == 1 for name in fit[2:]):
         return fit[:2]  # lines without a header begin with two ids, and a weight may be 1
     if len(fit) != 2:
-        raise InputError.plain(file, "it is not clear which two columns hold the ids of nodes: "
-                               f"{listed(fit or named)}", "Name them with --ends COLUMN COLUMN")
+        raise InputError.plain(
+            file,
+            f"it is not clear which two columns hold the ids of nodes: {listed(fit or named)}",
+            "Name them with --ends COLUMN COLUMN",
+        )
     return fit
 
 
 def _usual_ends(names: Sequence[str]) -> list[list[str]]:
     """Pairs of columns with usual names, such as source and target, node1 and node2."""
     # neo4j-admin puts a group behind, as in :START_ID(Person).
-    plain = {re.sub(r"[\W_]|id$|(?<=.)node", "", name.lower().partition("(")[0]): name
-             for name in reversed(names)}
+    plain = {
+        re.sub(r"[\W_]|id$|(?<=.)node", "", name.lower().partition("(")[0]): name
+        for name in reversed(names)
+    }
     numbered = [(name, name[:-1] + "2") for name in plain if name[1:].endswith("1")]
     return [[plain[a], plain[b]] for a, b in (*ENDS, *numbered) if a in plain and b in plain]
 
 
-def _shares(links: pandas.DataFrame, names: Sequence[str],
-            ids: Collection[str]) -> dict[str, float]:
+def _shares(
+    links: pandas.DataFrame, names: Sequence[str], ids: Collection[str]
+) -> dict[str, float]:
     """Share of the cells of each column that are ids of nodes."""
     known = {*ids}
-    return {name: float(np.mean([cell in known for cell in whole_numbers(texts(links[name]))]))
-            if len(links) else 0.0 for name in names}
+    return {
+        name: float(np.mean([cell in known for cell in whole_numbers(texts(links[name]))]))
+        if len(links)
+        else 0.0
+        for name in names
+    }
 
 
 def _find_label(found: Look) -> None:
@@ -368,17 +437,31 @@ def _find_label(found: Look) -> None:
     def sizes(name: str) -> Counter[str]:
         return Counter(cell for cell in texts(free[name]) if cell.lower() not in MISSING | {""})
 
-    fit = next((name for name in names if len(size := sizes(name)) <= FEW
-                or size.total() >= 2 * len(size)), "")
+    fit = next(
+        (
+            name
+            for name in names
+            if len(size := sizes(name)) <= FEW or size.total() >= 2 * len(size)
+        ),
+        "",
+    )
     if fit or options.like:
         found.roles |= {fit: "label"} if fit else {}
         return
-    candidates = [f"{name} ({len(size)} values)" for name in free
-                  if not NAMELESS.fullmatch(name) and 2 <= len(size := sizes(name)) <= 100
-                  and size.total() >= 5 * len(size)]
+    candidates = [
+        f"{name} ({len(size)} values)"
+        for name in free
+        if not NAMELESS.fullmatch(name)
+        and 2 <= len(size := sizes(name)) <= 100
+        and size.total() >= 5 * len(size)
+    ]
     if candidates or names:
-        message = (f"the column {names[0]} has {len(sizes(names[0]))} values, which hardly repeat, "
-                   "so they are no classes" if names else "no column is named label")
+        message = (
+            f"the column {names[0]} has {len(sizes(names[0]))} values, which hardly repeat, "
+            "so they are no classes"
+            if names
+            else "no column is named label"
+        )
         hint = "Name the column of classes"
         hint += f", perhaps {listed(candidates, 4)}" * bool(candidates)
         raise InputError.plain("--label", message, f"{hint}; or give --label none")
@@ -392,8 +475,9 @@ def _read_labels(found: Look) -> None:
         found.labels, notes = cleaned(cells, column)
         found.notes += notes
     elif not found.options.like and not found.problems.errors:
-        found.notes.append("! no column of classes was found, so no node has a label; name one "
-                           "with --label")
+        found.notes.append(
+            "! no column of classes was found, so no node has a label; name one with --label"
+        )
     with found.problems.step():
         if split is not None and (column or not found.problems.errors):
             found.parts = _parts(split, found.labels, found.ids)
@@ -410,22 +494,28 @@ def _find_features(found: Look, others: bool) -> None:
     if options.like:
         with _blame_recipe(options.like):
             found.recipe = _recipe(options.like)
-            found.roles = {name: role for kind, role in ROLES.items() if kind in found.recipe
-                           for name in found.recipe[kind]["columns"]} | found.roles
+            found.roles = {
+                name: role
+                for kind, role in ROLES.items()
+                if kind in found.recipe
+                for name in found.recipe[kind]["columns"]
+            } | found.roles
             found.notes += features.drift(found.recipe, table, _called(options.like))
     else:
-        found.recipe = features.learn(table, options.text, numbers, options.raw, options.categories,
-                                      options.words)
+        found.recipe = features.learn(
+            table, options.text, numbers, options.raw, options.categories, options.words
+        )
     if not (found.recipe or others or options.spectral):
         raise InputError.plain(
-            "features", f"no column is chosen of {_listed(table)}",
+            "features",
+            f"no column is chosen of {_listed(table)}",
             "Choose columns with --text, --numbers or --categories, or give --embeddings; "
-            "--spectral 64 makes features from the links alone")
+            "--spectral 64 makes features from the links alone",
+        )
 
 
 def _tell_columns(found: Look) -> None:
-    """What each column is used for, and cells that are read differently from how they are written.
-    """
+    """What each column is used for, and cells whose value differs from their text."""
     for name, role in found.roles.items():
         if name not in found.table or features.is_numeric(found.table[name]):
             continue
@@ -435,19 +525,31 @@ def _tell_columns(found: Look) -> None:
             found.notes += changes(name, cells, present, "empty")
             if role == "number":
                 found.notes += changes(name, present, features.numbers(cells), "numbers")
-    used = {role: [name or "(index)" for name in found.table if found.roles.get(name) == role]
-            for role in ("id", "label", "split", "text", "number", "category")}
+    used = {
+        role: [name or "(index)" for name in found.table if found.roles.get(name) == role]
+        for role in ("id", "label", "split", "text", "number", "category")
+    }
     columns = "; ".join(f"{role} {listed(names)}" for role, names in used.items() if names)
-    unread = [name or "(index)" for name in found.table if name not in found.roles
-              and not (NAMELESS.fullmatch(name) and is_counter(found.table[name]))]
-    found.notes.append(f"columns: {columns}" + f"; not read: {listed(unread)}" * bool(unread)
-                       + " (--text, --numbers and --categories read columns)"
-                       * bool(unread and not found.options.like))
+    unread = [
+        name or "(index)"
+        for name in found.table
+        if name not in found.roles
+        and not (NAMELESS.fullmatch(name) and is_counter(found.table[name]))
+    ]
+    found.notes.append(
+        f"columns: {columns}"
+        + f"; not read: {listed(unread)}" * bool(unread)
+        + " (--text, --numbers and --categories read columns)"
+        * bool(unread and not found.options.like)
+    )
 
 
 def _recipe(like: Path | features.Recipe) -> features.Recipe:
-    recipe = (json.loads(regular(like / RECIPE).read_text(encoding="utf-8"))
-              if isinstance(like, Path) else dict(like))
+    recipe = (
+        json.loads(regular(like / RECIPE).read_text(encoding="utf-8"))
+        if isinstance(like, Path)
+        else dict(like)
+    )
     if recipe.get("spectral"):
         message = f"{_called(like)} has spectral features, which cannot be made for another graph"
         raise InputError.plain("--like", message, "Use one without --spectral")
@@ -458,12 +560,17 @@ def _parts(cells: Sequence[str], labels: Sequence[str] | None, ids: Sequence[str
     parts = [SAME_PART.get(cell.lower(), cell.lower()) for cell in cells]
     for part, label, id in zip(parts, labels or [""] * len(parts), ids):
         if part not in ("", *PARTS):
-            raise InputError.plain("--split", f"the node {id} has the part {part!r}",
-                                   f"Use {', '.join(PARTS)}, or nothing")
+            raise InputError.plain(
+                "--split",
+                f"the node {id} has the part {part!r}",
+                f"Use {', '.join(PARTS)}, or nothing",
+            )
         if part and not label:
             raise InputError.plain(
-                "--split", f"the {part} node {id} has no label", "Leave the split of unlabelled "
-                "nodes empty; they are predicted in any case")
+                "--split",
+                f"the {part} node {id} has no label",
+                "Leave the split of unlabelled nodes empty; they are predicted in any case",
+            )
     return parts
 
 
@@ -471,8 +578,9 @@ def usual(table: pandas.DataFrame, names: Sequence[str]) -> str:
     """The first column with one of some usual names, whatever its case; empty = there is none."""
     columns = {name.lower(): name for name in reversed(list(table))}
     by_suffix = {f":{name.lower().rpartition(':')[2]}": name for name in table if ":" in name}
-    return next((group[name] for group in (columns, by_suffix) for name in names if name in group),
-                "")
+    return next(
+        (group[name] for group in (columns, by_suffix) for name in names if name in group), ""
+    )
 
 
 def _listed(table: pandas.DataFrame) -> str:

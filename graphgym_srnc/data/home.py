@@ -1,4 +1,5 @@
 """Where data sets lie: in the data folder, or in the user's cache where that takes no files."""
+
 from __future__ import annotations
 
 import os
@@ -39,8 +40,11 @@ def keep(staging: Path, homes: list[Path]) -> None:
 
     Links in ``staging`` are no downloads, nor is the mark that keeps ogb from asking questions.
     """
-    fresh = [file for file in files_below(staging)
-             if not file.is_symlink() and file.name != "RELEASE_v1.txt"]
+    fresh = [
+        file
+        for file in files_below(staging)
+        if not file.is_symlink() and file.name != "RELEASE_v1.txt"
+    ]
     for home in homes if fresh else ():
         try:
             for file in fresh:

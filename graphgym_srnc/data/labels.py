@@ -1,4 +1,5 @@
 """Class labels as people write them: words for a missing label, and whole numbers with a point."""
+
 from __future__ import annotations
 
 import difflib
@@ -12,9 +13,25 @@ from graphgym_srnc.text import counted, one_line, short
 EMPTY = {"nan", "na", "n/a", "#n/a", "<na>", "nat", "null", "none"}
 """Words, in lower case, that programs write for an empty cell."""
 
-MISSING = EMPTY | {"unknown", "unlabeled", "unlabelled", "unclassified", "undefined", "unspecified",
-                   "not labeled", "not labelled", "no label", "nolabel", "missing", "?", "-", "--",
-                   "-1", "inf", "-inf"}
+MISSING = EMPTY | {
+    "unknown",
+    "unlabeled",
+    "unlabelled",
+    "unclassified",
+    "undefined",
+    "unspecified",
+    "not labeled",
+    "not labelled",
+    "no label",
+    "nolabel",
+    "missing",
+    "?",
+    "-",
+    "--",
+    "-1",
+    "inf",
+    "-inf",
+}
 """The same for a node without a label."""
 
 MAX_COMPARED, SIMILARITY = 300, 0.9
@@ -37,19 +54,26 @@ def cleaned(cells: Sequence[str], column: str = "label") -> tuple[list[str], lis
     whole = whole_numbers(written)
     labels = ["" if cell.lower() in MISSING else cell for cell in whole]
     notes = changes(column, written, whole, "whole numbers")
-    notes += changes(column, whole, ["" if cell == "-1" else label
-                                     for cell, label in zip(whole, labels)], "no label")
+    notes += changes(
+        column,
+        whole,
+        ["" if cell == "-1" else label for cell, label in zip(whole, labels)],
+        "no label",
+    )
     names = sorted({*labels} - {""})
-    notes += [f"! similar labels: {a!r} and {b!r}. If they are the same class, give them the same "
-              "name in the table." for a, b in similar(names)]
+    notes += [
+        f"! similar labels: {a!r} and {b!r}. If they are the same class, give them the same "
+        "name in the table."
+        for a, b in similar(names)
+    ]
     return labels, notes
 
 
 def whole_numbers(cells: Sequence[str]) -> list[str]:
     """Cells without the ``.0`` of whole numbers, unless one of the cells is another text."""
     if any(cell.endswith("0") and "." in cell for cell in cells) and all(
-            cell.lower() in MISSING or re.fullmatch(r"[+-]?\d+(\.0*)?", cell)
-            for cell in cells if cell):
+        cell.lower() in MISSING or re.fullmatch(r"[+-]?\d+(\.0*)?", cell) for cell in cells if cell
+    ):
         return [cell.partition(".")[0] if cell.lower() not in MISSING else cell for cell in cells]
     return [*cells]
 
@@ -66,8 +90,10 @@ def changes(column: str, before: Sequence[str], after: Sequence[str], kind: str)
 
 def similar(names: Sequence[str]) -> list[tuple[str, str]]:
     """Pairs of names that may mean one class: equal letters and digits, or nearly equal letters."""
-    letters = {name: re.sub(r"[\W_]", "", name.lower().replace("&", "and"))
-               for name in names[:MAX_COMPARED]}
+    letters = {
+        name: re.sub(r"[\W_]", "", name.lower().replace("&", "and"))
+        for name in names[:MAX_COMPARED]
+    }
 
     def alike(a: str, b: str) -> bool:
         numbers = [_number(name) for name in (a, b)]

@@ -1,4 +1,5 @@
 """Limit on the memory that the content of one file takes, whatever its format."""
+
 from __future__ import annotations
 
 import contextlib
@@ -40,13 +41,17 @@ def check(file: Path | str, needed: int, size: int) -> None:
     gib, memory = os.environ.get(OPTION, "1"), psutil.virtual_memory().total
     if not re.fullmatch(r"\d{1,9}(\.\d{0,9})?", gib):
         raise InputError.plain(OPTION, f"{gib!r} is not a number of GiB, such as 4 or 0.5")
-    most = max(float(gib) * 2 ** 30, RATIO * size)
+    most = max(float(gib) * 2**30, RATIO * size)
     if needed > min(most, memory):
-        message = (f"it needs at least {needed / 2 ** 30:,.2f} GiB of memory; its {size:,} bytes "
-                   f"may take {most / 2 ** 30:,.2f} GiB, and this machine has "
-                   f"{memory / 2 ** 30:,.2f} GiB")
-        hint = (f"If you trust the file and have the memory, set the environment variable {OPTION} "
-                f"to {math.ceil(needed / 2 ** 30)} or more")
+        message = (
+            f"it needs at least {needed / 2**30:,.2f} GiB of memory; its {size:,} bytes "
+            f"may take {most / 2**30:,.2f} GiB, and this machine has "
+            f"{memory / 2**30:,.2f} GiB"
+        )
+        hint = (
+            f"If you trust the file and have the memory, set the environment variable {OPTION} "
+            f"to {math.ceil(needed / 2**30)} or more"
+        )
         raise InputError.plain(getattr(file, "name", file), message, hint)
 
 
@@ -74,7 +79,7 @@ def check_text(path: Path) -> None:
     """Check a table of text, perhaps a ``.gz``: short rows are filled up to the first lines."""
     size, marks, width, total, rows, cells = path.stat().st_size, (b",", b";", b"\t"), 1, 0, 0, 0
     with (gzip.open if path.suffix == ".gz" else open)(regular(path), "rb") as opened:
-        while block := opened.read(2 ** 24):
+        while block := opened.read(2**24):
             if not total:
                 first = block.split(b"\n", 100)[:100]
                 marks = marks if any(mark in first[0] for mark in marks) else (b" ",)
@@ -89,6 +94,7 @@ def check_text(path: Path) -> None:
 def check_excel(path: Path) -> None:
     """Check the XML of all sheets, and the rectangle of the first up to its farthest value."""
     from openpyxl import load_workbook
+
     with zipfile.ZipFile(regular(path)) as archive:
         check(path, sum(member.file_size for member in archive.infolist()), path.stat().st_size)
     rows = columns = 0
@@ -98,7 +104,7 @@ def check_excel(path: Path) -> None:
         for number, row in enumerate(sheet.iter_rows(values_only=True), 1):
             if filled := [place for place, cell in enumerate(row, 1) if cell is not None]:
                 rows, columns = number, max(columns, filled[-1])
-            if number % 2 ** 16 == 0:  # a cell may be in any row, and the reader counts up to it
+            if number % 2**16 == 0:  # a cell may be in any row, and the reader counts up to it
                 check_table(path, number, 1)
     check_table(path, rows, columns)
 
@@ -106,6 +112,7 @@ def check_excel(path: Path) -> None:
 def check_parquet(path: Path) -> None:
     """Check all values, and texts that a dictionary holds once for many rows."""
     from pyarrow import compute, parquet
+
     size, needed, file = path.stat().st_size, 0, parquet.ParquetFile(regular(path))
     leaves = [file.schema.column(number) for number in range(len(file.schema))]
     for group in map(file.metadata.row_group, range(file.num_row_groups)):
@@ -128,6 +135,7 @@ def check_parquet(path: Path) -> None:
 def check_matlab(path: Path) -> None:
     """Check the compressed variables, and the numbers in full matrices, which become doubles."""
     import scipy.io
+
     size, total = path.stat().st_size, 0
     full = [shape for _, shape, kind in scipy.io.whosmat(path) if kind != "sparse"]
     check(path, 8 * sum(map(math.prod, full)), size)
@@ -136,7 +144,7 @@ def check_matlab(path: Path) -> None:
         while len(tag := opened.read(8)) == 8:
             kind, length = struct.unpack(f"{order}II", tag)
             end, unpack = opened.tell() + length, zlib.decompressobj()
-            while kind == 15 and (block := opened.read(min(end - opened.tell(), 2 ** 14))):
+            while kind == 15 and (block := opened.read(min(end - opened.tell(), 2**14))):
                 total += len(unpack.decompress(block))
                 check(path, total, size)
             opened.seek(end)

@@ -1,4 +1,5 @@
 """Networks that authors publish as MATLAB files: found on disk or downloaded, then checked."""
+
 from __future__ import annotations
 
 import tempfile
@@ -14,12 +15,19 @@ from graphgym_srnc.atomic import regular
 from graphgym_srnc.data import home, limits, untrusted
 from graphgym_srnc.errors import InputError, reading
 
-LIMIT = 64 * 2 ** 20
+LIMIT = 64 * 2**20
 """Largest download in bytes; the files have about one million."""
 
 
-def load(family: str, url: str, names: Collection[str], read: Any, name: str, root: str = "",
-         key: str = "name") -> Data:
+def load(
+    family: str,
+    url: str,
+    names: Collection[str],
+    read: Any,
+    name: str,
+    root: str = "",
+    key: str = "name",
+) -> Data:
     """The network of a file in the data folder, or of the downloaded one.
 
     Args:
@@ -52,8 +60,7 @@ def load(family: str, url: str, names: Collection[str], read: Any, name: str, ro
     return data
 
 
-def matrices(file: Path, key: str,
-             shapes: Mapping[str, tuple[int, int] | None]) -> dict[str, Any]:
+def matrices(file: Path, key: str, shapes: Mapping[str, tuple[int, int] | None]) -> dict[str, Any]:
     """The matrices of a file, dense or sparse, by name: those of some shapes, or None for others.
 
     A shape of None is any shape. ``scipy.io.loadmat`` unpickles nothing.

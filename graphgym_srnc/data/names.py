@@ -1,4 +1,5 @@
 """What a graph folder may hold beside numbers: ids and texts of nodes, names of features."""
+
 from __future__ import annotations
 
 from collections import Counter
@@ -24,17 +25,26 @@ def of_folder(path: Path, num_nodes: int | None = None, num_features: int | None
         columns = {name.lower(): [*cells] for name, cells in read.table(path / "nodes.csv").items()}
         ids, texts = columns.get("id"), columns.get("text")
         if not ids and not texts:
-            raise InputError.plain("nodes.csv", f"its first line is {','.join(columns)[:80]!r}",
-                                   "Name the columns id, text or both there")
-        (repeated, count), = Counter(ids or [""]).most_common(1)
+            raise InputError.plain(
+                "nodes.csv",
+                f"its first line is {','.join(columns)[:80]!r}",
+                "Name the columns id, text or both there",
+            )
+        ((repeated, count),) = Counter(ids or [""]).most_common(1)
         if count > 1:
-            raise InputError.plain("nodes.csv", f"the id {repeated} occurs {count} times",
-                                   "Give each node its own id")
+            raise InputError.plain(
+                "nodes.csv", f"the id {repeated} occurs {count} times", "Give each node its own id"
+            )
     if (path / "words.txt").is_file():
         words = [*map(str.strip, read.text(path / "words.txt").removesuffix("\n").split("\n"))]
-    for file, lines, wanted, what in (("nodes.csv", ids or texts, num_nodes, "node"),
-                                      ("words.txt", words, num_features, "feature column")):
+    for file, lines, wanted, what in (
+        ("nodes.csv", ids or texts, num_nodes, "node"),
+        ("words.txt", words, num_features, "feature column"),
+    ):
         if lines and wanted not in (None, len(lines)):
-            raise InputError.plain(file, f"it has {len(lines)} lines for {wanted} {what}s",
-                                   f"Write one line for each {what}")
+            raise InputError.plain(
+                file,
+                f"it has {len(lines)} lines for {wanted} {what}s",
+                f"Write one line for each {what}",
+            )
     return Names(ids, texts, words)

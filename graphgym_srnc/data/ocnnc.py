@@ -3,6 +3,7 @@
 The files are those of Shen et al., Open-set Cross-network Node Classification via Unknown-excluded
 Adversarial Graph Domain Alignment (AAAI 2025).
 """
+
 from __future__ import annotations
 
 from functools import lru_cache
@@ -23,8 +24,10 @@ WORDS, CLASSES = 7786, 9
 KNOWN = 5
 """Classes ``0 .. KNOWN - 1`` are the known ones of the benchmark, the others its unknown class."""
 
-URL = ("https://raw.githubusercontent.com/3480430977/UAGA/"
-       "4ef2f8fa6c2a18760ef9d9f8ef90d4ee4f92c227/data/")
+URL = (
+    "https://raw.githubusercontent.com/3480430977/UAGA/"
+    "4ef2f8fa6c2a18760ef9d9f8ef90d4ee4f92c227/data/"
+)
 """Where the authors publish the files, at one fixed commit."""
 
 
@@ -56,11 +59,17 @@ def read(file: Path, size: int = 0, changed: int = 0) -> Data:
     fields = matlab.matrices(file, key, shapes)
     y = untrusted.dense(fields["labels"])[0]
     if not np.isin(y, range(CLASSES)).all():
-        raise InputError.plain(f"{key}: labels", f"the labels are from {y.min()} to {y.max()}",
-                               f"Use whole numbers from 0 to {CLASSES - 1}")
+        raise InputError.plain(
+            f"{key}: labels",
+            f"the labels are from {y.min()} to {y.max()}",
+            f"Use whole numbers from 0 to {CLASSES - 1}",
+        )
 
     x = untrusted.dense(fields["features"]).astype(np.float32)
     edges = np.stack(sp.coo_matrix(fields["adjacency_matrix"]).nonzero())
-    data = Data(x=torch.from_numpy(x), edge_index=torch.from_numpy(edges),
-                y=torch.from_numpy(y.astype(np.int64)))
+    data = Data(
+        x=torch.from_numpy(x),
+        edge_index=torch.from_numpy(edges),
+        y=torch.from_numpy(y.astype(np.int64)),
+    )
     return cleaning.clean(data, key)

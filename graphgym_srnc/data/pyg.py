@@ -1,4 +1,5 @@
 """Reading a data set by PyG's or ogb's own class without writing beside its raw files."""
+
 from __future__ import annotations
 
 import sys
@@ -21,6 +22,7 @@ def dataset_class(family: str) -> type[Dataset]:
     """The class that reads a family of data sets."""
     if family == "OGB":
         from ogb.nodeproppred import PygNodePropPredDataset  # slow to import
+
         return PygNodePropPredDataset
     return getattr(torch_geometric.datasets, family)
 
@@ -58,8 +60,12 @@ def read(base: type[Dataset], name: str, member: str, homes: list[Path], source:
 
         reader = _staged_class(base, name, staging, source)
         arguments = {"name": member} if member else {}
-        with (warnings.catch_warnings(), redirect_stdout(sys.stderr), untrusted.tensors_only(),
-              untrusted.no_code()):
+        with (
+            warnings.catch_warnings(),
+            redirect_stdout(sys.stderr),
+            untrusted.tensors_only(),
+            untrusted.no_code(),
+        ):
             warnings.simplefilter("ignore")
             try:
                 dataset = reader(**arguments, root=str(staging))
@@ -67,8 +73,10 @@ def read(base: type[Dataset], name: str, member: str, homes: list[Path], source:
             except InputError:
                 raise
             except Exception as error:
-                message = (f"{base.__name__} cannot read {name!r} from {source} "
-                           f"({type(error).__name__}: {reason(error)})")
+                message = (
+                    f"{base.__name__} cannot read {name!r} from {source} "
+                    f"({type(error).__name__}: {reason(error)})"
+                )
                 hint = "Check the name and the files"
                 if isinstance(error, UnpicklingError) and not untrusted.is_trusted():
                     hint = f"Pickles can run any code. {untrusted.HINT}"
@@ -85,15 +93,17 @@ def read(base: type[Dataset], name: str, member: str, homes: list[Path], source:
 def _by_hand(dataset: Any, raw: Path) -> str:
     """What a user without a network has to put into which folder."""
     if hasattr(dataset, "meta_info"):  # ogb's; its list of raw files is not complete
-        return (f"unpack {dataset.meta_info['url']} and copy its folders raw and split into "
-                f"{raw.parent}")
+        return (
+            f"unpack {dataset.meta_info['url']} and copy its folders raw and split into "
+            f"{raw.parent}"
+        )
     files = ", ".join(Path(path).name for path in dataset.raw_paths)
     return f"copy these files into {raw}: {files}"
 
 
-def _staged_class(base: type[Dataset], name: str, staging: Path,
-                  source: Path) -> type[Dataset]:
+def _staged_class(base: type[Dataset], name: str, staging: Path, source: Path) -> type[Dataset]:
     """``base`` with checksums, without its log, and with errors that name the user's folder."""
+
     def shown(path: str) -> Path:
         return source / Path(path).relative_to(staging)
 
@@ -107,8 +117,9 @@ def _staged_class(base: type[Dataset], name: str, staging: Path,
                 raise
             except (Exception, SystemExit) as error:
                 hint = f"Connect to a network, or {_by_hand(self, shown(self.raw_dir))}"
-                raise InputError.plain("name", f"{name} could not be downloaded "
-                                       f"({type(error).__name__})", hint) from error
+                raise InputError.plain(
+                    "name", f"{name} could not be downloaded ({type(error).__name__})", hint
+                ) from error
 
         def _process(self) -> None:
             self.log = False

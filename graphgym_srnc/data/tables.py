@@ -1,4 +1,5 @@
 """A graph from tables of text or NumPy arrays: edges, features, labels and a split."""
+
 from __future__ import annotations
 
 import contextlib
@@ -16,8 +17,9 @@ from graphgym_srnc.data.read import NAMELESS, is_counter, tell
 from graphgym_srnc.errors import InputError, reading
 
 
-def read(edges: Path, features: Path, labels: Path | None, split: Path | None,
-         mapped: bool) -> tuple[dict[str, Any], tuple[str, ...]]:
+def read(
+    edges: Path, features: Path, labels: Path | None, split: Path | None, mapped: bool
+) -> tuple[dict[str, Any], tuple[str, ...]]:
     """Fields of a graph, and class names if labels are words.
 
     Args:
@@ -51,22 +53,26 @@ def _features(file: Path, edges: Path) -> np.ndarray:
         is_header = False
         with contextlib.suppress(InputError):  # the links need as many nodes as there are lines
             is_header = _edges(edges, len(rows) - 1).max(initial=0) < len(rows) - 1
-            tell(f"{file}: the first line, {','.join(first)[:20]}, is read as a "
-                 f"{'header' if is_header else 'node'}")
+            tell(
+                f"{file}: the first line, {','.join(first)[:20]}, is read as a "
+                f"{'header' if is_header else 'node'}"
+            )
     if is_header:
         rows = rows.iloc[1:]
         if NAMELESS.fullmatch(first[0]):
             if not is_counter(rows[0]) or len(first) == 1:
-                raise InputError.plain(file.name, "its first column has no name and does not count "
-                                       "the nodes from 0", "Name it, or remove it")
+                raise InputError.plain(
+                    file.name,
+                    "its first column has no name and does not count the nodes from 0",
+                    "Name it, or remove it",
+                )
             tell(f"{file}: the first column, which counts the nodes, is no feature")
             rows = rows.drop(columns=0)
     with reading(file, "a table of numbers", file.name, "Write a number into each cell"):
         return np.array(rows, dtype=np.float64)
 
 
-def _labels(file: Path, num_nodes: int,
-            in_split: list[bool]) -> tuple[np.ndarray, tuple[str, ...]]:
+def _labels(file: Path, num_nodes: int, in_split: list[bool]) -> tuple[np.ndarray, tuple[str, ...]]:
     """Labels ``[V]``, -1 where there is none, and class names if they are words.
 
     In a given split, ``unknown`` is the unknown class, as ``discover --labels-out`` writes it.
@@ -77,14 +83,15 @@ def _labels(file: Path, num_nodes: int,
     if rows.shape[1] > 1:
         cells = [*_by_node(rows, num_nodes, file.name, "label")]
     else:
-        cells = [*rows[0]][rows[0][0].lower() in frames.LABELS:]
+        cells = [*rows[0]][rows[0][0].lower() in frames.LABELS :]
         if len(cells) == num_nodes + 1 and cells[-1] == "" and cells[0] != "0":
             cells.pop()
         elif len(cells) == num_nodes + 1:  # pandas may have written the name 0
             tell(f"{file}: the first line, {cells.pop(0)}, is read as a header")
     is_unknown = [cell == "unknown" and part for cell, part in zip(cells, in_split)]
     words, notes = label_words.cleaned(
-        ["" if unknown else cell for cell, unknown in zip(cells, is_unknown)], str(file))
+        ["" if unknown else cell for cell, unknown in zip(cells, is_unknown)], str(file)
+    )
     words = ["unknown" if unknown else word for word, unknown in zip(words, is_unknown)]
     for note in notes:
         if not note.startswith("!"):  # data make has already printed these
@@ -103,8 +110,11 @@ def _edges(file: Path, num_nodes: int) -> np.ndarray:
     links = text_tables.links(file, {*ids}, notes := [])
     pairs, unknown = frames.connected(links, frames.ends(links, (), ids, file.name), ids)
     if unknown:
-        raise InputError.plain(file.name, f"it has the node {next(iter(unknown))!r}",
-                               f"Use node numbers from 0 to {num_nodes - 1}")
+        raise InputError.plain(
+            file.name,
+            f"it has the node {next(iter(unknown))!r}",
+            f"Use node numbers from 0 to {num_nodes - 1}",
+        )
     for note in notes:
         tell(note)
     return pairs
@@ -115,15 +125,21 @@ def _masks(file: Path, num_nodes: int) -> dict[str, torch.Tensor]:
     parts = _by_node(text_tables.cells(file), num_nodes, file.name, "part").str.lower()
     wrong = parts[~parts.isin([*frames.PARTS, ""])]
     if len(wrong):
-        raise InputError.plain(file.name, f"node {wrong.index[0]} has the part {wrong.iloc[0]!r}",
-                               f"Use {', '.join(frames.PARTS)}, or nothing")
-    return {f"{part}_mask": torch.tensor((parts == part).tolist())
-            for part in frames.PARTS if (parts == part).any()}
+        raise InputError.plain(
+            file.name,
+            f"node {wrong.index[0]} has the part {wrong.iloc[0]!r}",
+            f"Use {', '.join(frames.PARTS)}, or nothing",
+        )
+    return {
+        f"{part}_mask": torch.tensor((parts == part).tolist())
+        for part in frames.PARTS
+        if (parts == part).any()
+    }
 
 
 def _by_node(rows: pandas.DataFrame, num_nodes: int, file: str, what: str) -> pandas.Series:
     """The word of each node ``[V]`` by lines of a node number and a word, empty without a line."""
-    rows = rows.iloc[int(not rows.iloc[0, 0].isdecimal()):]  # without a header
+    rows = rows.iloc[int(not rows.iloc[0, 0].isdecimal()) :]  # without a header
     rows = rows[(rows != "").any(axis=1)].drop_duplicates()
     nodes = pandas.Index([*map(str, range(num_nodes))], dtype=object).get_indexer(rows[0])
     strange = rows[(nodes < 0) | (rows.shape[1] != 2)]
@@ -135,8 +151,9 @@ def _by_node(rows: pandas.DataFrame, num_nodes: int, file: str, what: str) -> pa
     if len(twice):
         node = twice[0].iloc[0]
         words = twice[1][twice[0] == node]
-        raise InputError.plain(file, f"node {node} has two {what}s: "
-                               f"{' and '.join(map(repr, words))}", "Give it one")
+        raise InputError.plain(
+            file, f"node {node} has two {what}s: {' and '.join(map(repr, words))}", "Give it one"
+        )
     words = pandas.Series([*rows[1]], index=nodes, dtype=object)
     return words.reindex(range(num_nodes), fill_value="")
 
@@ -146,6 +163,9 @@ def _array(file: Path, mapped: bool = False) -> np.ndarray:
     with reading(file, "a readable .npy of plain numbers", "mapped" if mapped else "path", hint):
         array = untrusted.array(file, mapped)
     if mapped and (array.dtype != np.float32 or array.ndim != 2 or not array.flags.c_contiguous):
-        raise InputError.plain("mapped", f"{file.name} contains {array.dtype} {array.shape}",
-                               "Save float32 features [V, F] as .npy in C order")
+        raise InputError.plain(
+            "mapped",
+            f"{file.name} contains {array.dtype} {array.shape}",
+            "Save float32 features [V, F] as .npy in C order",
+        )
     return array

@@ -1,5 +1,6 @@
 """Reading untrusted files: no pickled code runs, indices stay inside their matrices, and a file's
 content takes no more memory than :mod:`limits` allows."""
+
 from __future__ import annotations
 
 import io
@@ -28,8 +29,16 @@ from graphgym_srnc.data import limits
 from graphgym_srnc.errors import InputError, reading
 from graphgym_srnc.seal import check_seal
 
-DATA_CLASSES = (Data, DataEdgeAttr, DataTensorAttr, GlobalStorage, HeteroData, BaseStorage,
-                NodeStorage, EdgeStorage)
+DATA_CLASSES = (
+    Data,
+    DataEdgeAttr,
+    DataTensorAttr,
+    GlobalStorage,
+    HeteroData,
+    BaseStorage,
+    NodeStorage,
+    EdgeStorage,
+)
 """What a saved ``Data`` or ``HeteroData`` consists of beside tensors."""
 
 HINT = "If you trust the author of these files, read them with --trust"
@@ -89,13 +98,25 @@ def no_code() -> Iterator[None]:
 @contextmanager
 def tensors_only() -> Iterator[None]:
     """Within it ``torch.load(weights_only=True)`` reads ``DATA_CLASSES`` and checks indices."""
-    with (torch.serialization.safe_globals([*DATA_CLASSES]),
-          torch.sparse.check_sparse_tensor_invariants()):
+    with (
+        torch.serialization.safe_globals([*DATA_CLASSES]),
+        torch.sparse.check_sparse_tensor_invariants(),
+    ):
         yield
 
 
-SPARSE = ("format", "_is_array", "shape", "data", "indices", "indptr", "row", "col", "coords",
-          "offsets")
+SPARSE = (
+    "format",
+    "_is_array",
+    "shape",
+    "data",
+    "indices",
+    "indptr",
+    "row",
+    "col",
+    "coords",
+    "offsets",
+)
 """Arrays of a matrix that SciPy saved."""
 
 WORD = 4

@@ -1,4 +1,5 @@
 """Charts of scores: means with intervals, confusion matrix, reliability and mean ranks."""
+
 from __future__ import annotations
 
 import math
@@ -27,8 +28,12 @@ class Mean(NamedTuple):
 
 
 @style()
-def scores_figure(panels: Mapping[str, Mapping[str, Mean]], rows: Sequence[str], label: str,
-                  pale: Collection[str] = ()) -> Figure:
+def scores_figure(
+    panels: Mapping[str, Mapping[str, Mean]],
+    rows: Sequence[str],
+    label: str,
+    pale: Collection[str] = (),
+) -> Figure:
     """Figure of mean scores with intervals, one row per method and one panel per data set.
 
     Args:
@@ -53,7 +58,7 @@ def scores_figure(panels: Mapping[str, Mapping[str, Mean]], rows: Sequence[str],
             axes.plot(one.paper, place, "D", color=PALETTE[5], markersize=4, markerfacecolor="none")
         axes.set(title=short(title, LONGEST), xlabel=label)
         axes.grid(axis="x")
-    for axes in every.flat[len(panels):]:
+    for axes in every.flat[len(panels) :]:
         axes.set_axis_off()
     every[0, 0].set_yticks(range(len(rows)), [short(row, LONGEST) for row in rows])
     every[0, 0].set_ylim(len(rows) - 0.5, -0.5)
@@ -61,8 +66,9 @@ def scores_figure(panels: Mapping[str, Mapping[str, Mean]], rows: Sequence[str],
 
 
 @style()
-def confusion_figure(counts: np.ndarray, names: Sequence[str], title: str = "",
-                     axes: Axes | None = None) -> Figure:
+def confusion_figure(
+    counts: np.ndarray, names: Sequence[str], title: str = "", axes: Axes | None = None
+) -> Figure:
     """Figure of a confusion matrix: row = true class with its size, colour = share of the row.
 
     Up to ``COUNTED`` classes, each cell also shows its count.
@@ -86,9 +92,15 @@ def confusion_figure(counts: np.ndarray, names: Sequence[str], title: str = "",
     if counted:
         for row, column in np.ndindex(size, size):
             if counts[row, column]:
-                axes.text(column, row, int(counts[row, column]), ha="center", va="center",
-                          fontsize=9 if size <= 12 else 6.5,
-                          color="white" if share[row, column] > 0.55 else INK)
+                axes.text(
+                    column,
+                    row,
+                    int(counts[row, column]),
+                    ha="center",
+                    va="center",
+                    fontsize=9 if size <= 12 else 6.5,
+                    color="white" if share[row, column] > 0.55 else INK,
+                )
     labels = [short(name, LONGEST) for name in names]
     slanted = max(map(len, labels)) > 3
     look = {"rotation": 40, "ha": "right", "rotation_mode": "anchor"} if slanted else {}
@@ -99,9 +111,11 @@ def confusion_figure(counts: np.ndarray, names: Sequence[str], title: str = "",
         axes.grid(which="minor", linewidth=0.3)
         axes.tick_params(which="minor", length=0)
     axes.set_xticks(range(size), labels, **look)
-    axes.set_yticks(range(size), [f"{label} ({total:,})" for label, total in
-                                  zip(labels, counts.sum(1).tolist())],
-                    **({} if counted else {"fontsize": 7}))
+    axes.set_yticks(
+        range(size),
+        [f"{label} ({total:,})" for label, total in zip(labels, counts.sum(1).tolist())],
+        **({} if counted else {"fontsize": 7}),
+    )
     axes.set(xlabel="predicted", ylabel="true", title=title)
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
@@ -111,8 +125,9 @@ def confusion_figure(counts: np.ndarray, names: Sequence[str], title: str = "",
 
 
 @style()
-def reliability_figure(curves: Mapping[str, Sequence[Sequence[float]]], title: str = "",
-                       axes: Axes | None = None) -> Figure:
+def reliability_figure(
+    curves: Mapping[str, Sequence[Sequence[float]]], title: str = "", axes: Axes | None = None
+) -> Figure:
     """Figure of accuracy against mean probability.
 
     A new figure also shows the share of nodes in each bin.
@@ -133,8 +148,15 @@ def reliability_figure(curves: Mapping[str, Sequence[Sequence[float]]], title: s
         sure, right, count = (np.array(part, dtype=float) for part in zip(*curve))
         error = (count * np.abs(right - sure)).sum() / count.sum()
         colour = PALETTE[index % len(PALETTE)]
-        upper.plot(sure, right, marker=MARKERS[index % len(MARKERS)], markersize=4, linewidth=1.3,
-                   color=colour, label=f"{name}, ECE {100 * error:.1f} %")
+        upper.plot(
+            sure,
+            right,
+            marker=MARKERS[index % len(MARKERS)],
+            markersize=4,
+            linewidth=1.3,
+            color=colour,
+            label=f"{name}, ECE {100 * error:.1f} %",
+        )
         offset = (index - (len(curves) - 1) / 2) * width
         if lower is not None:
             lower.bar(sure + offset, 100 * count / count.sum(), width=width, color=colour)
@@ -151,9 +173,13 @@ def reliability_figure(curves: Mapping[str, Sequence[Sequence[float]]], title: s
 
 
 @style()
-def critical_difference_figure(ranks: Mapping[str, float], cd: float,
-                               cliques: Sequence[Sequence[str]], title: str = "",
-                               axes: Axes | None = None) -> Figure:
+def critical_difference_figure(
+    ranks: Mapping[str, float],
+    cd: float,
+    cliques: Sequence[Sequence[str]],
+    title: str = "",
+    axes: Axes | None = None,
+) -> Figure:
     """Critical difference diagram: mean ranks, with bars over methods that do not differ.
 
     Args:
@@ -170,10 +196,15 @@ def critical_difference_figure(ranks: Mapping[str, float], cd: float,
     has_cd, best = cd > 0, math.floor(ranks[order[0]])
     worst = max(math.ceil(ranks[order[-1]]), best + math.ceil(cd if has_cd else 1))
     half = (len(order) + 1) // 2
-    sides = {"left": order[:half], "right": order[:half - 1:-1]}
+    sides = {"left": order[:half], "right": order[: half - 1 : -1]}
     labels = {name: f"{short(name, 40)}  {ranks[name]:.2f}" for name in order}
-    bars = _levels([(min(map(ranks.get, clique)), max(map(ranks.get, clique)))
-                    for clique in cliques if len(clique) > 1])
+    bars = _levels(
+        [
+            (min(map(ranks.get, clique)), max(map(ranks.get, clique)))
+            for clique in cliques
+            if len(clique) > 1
+        ]
+    )
     first = 0.55 + 0.32 * (max((level for _, _, level in bars), default=-1) + 1)
     rows = first + half
     widest = sum(max((len(labels[name]) for name in names), default=0) for names in sides.values())
@@ -194,15 +225,26 @@ def critical_difference_figure(ranks: Mapping[str, float], cd: float,
     for side, names in sides.items():
         edge, align = (best - margin, "right") if side == "left" else (worst + margin, "left")
         for row, name in enumerate(names):
-            axes.plot([ranks[name], ranks[name], edge], [0, first + row, first + row], color=INK,
-                      linewidth=0.9, clip_on=False)
+            axes.plot(
+                [ranks[name], ranks[name], edge],
+                [0, first + row, first + row],
+                color=INK,
+                linewidth=0.9,
+                clip_on=False,
+            )
             axes.text(edge, first + row, f" {labels[name]} ", ha=align, va="center")
     for low, high, level in bars:
-        axes.plot([low - margin / 3, high + margin / 3], [0.32 + 0.32 * level] * 2,
-                  color=PALETTE[5], linewidth=3, solid_capstyle="butt")
+        axes.plot(
+            [low - margin / 3, high + margin / 3],
+            [0.32 + 0.32 * level] * 2,
+            color=PALETTE[5],
+            linewidth=3,
+            solid_capstyle="butt",
+        )
     if has_cd:
-        axes.errorbar(best + cd / 2, -0.85, xerr=cd / 2, color=INK, capsize=3, linewidth=1.1,
-                      clip_on=False)
+        axes.errorbar(
+            best + cd / 2, -0.85, xerr=cd / 2, color=INK, capsize=3, linewidth=1.1, clip_on=False
+        )
         axes.text(best + cd / 2, -1.0, f"CD = {cd:.2f}", ha="center", va="bottom")
     return figure
 

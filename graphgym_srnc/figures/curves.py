@@ -1,4 +1,5 @@
 """Curves with bands over runs: scores by episode, and scores by the value of a config key."""
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Mapping, Sequence
@@ -42,16 +43,16 @@ def history(results: Mapping[int, Result], block: str, name: str) -> np.ndarray:
 
 
 def band(values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Mean, and mean minus and plus the population standard deviation, over the rows ``[runs, n]``.
-    """
+    """Mean, mean - std and mean + std (population) over the rows ``[runs, n]``."""
     finite = np.ma.masked_invalid(values)
     mean, std = finite.mean(0).filled(np.nan), finite.std(0).filled(np.nan)
     return mean, mean - std, mean + std
 
 
 @style()
-def curves_figure(panels: Mapping[str, Mapping[str, Curve]], ylabel: str,
-                  title: str = "") -> Figure:
+def curves_figure(
+    panels: Mapping[str, Mapping[str, Curve]], ylabel: str, title: str = ""
+) -> Figure:
     """Figure of curves with bands by episode, one curve per method, in panels with a common scale.
 
     Args:
@@ -72,8 +73,9 @@ def curves_figure(panels: Mapping[str, Mapping[str, Curve]], ylabel: str,
 
 
 @style()
-def sensitivity_figure(curves: Mapping[str, Curve], key: str, metric: str,
-                       title: str = "") -> Figure:
+def sensitivity_figure(
+    curves: Mapping[str, Curve], key: str, metric: str, title: str = ""
+) -> Figure:
     """Figure of a score against the values of a config key, one curve with band per method.
 
     Args:
@@ -102,14 +104,19 @@ def _draw(axes: Axes, curves: Mapping[str, Curve], names: Sequence[str]) -> None
 
 def _look(index: int) -> dict[str, str]:
     turn, colour = divmod(index, len(PALETTE))
-    return {"color": PALETTE[colour], "linestyle": DASHES[turn % len(DASHES)],
-            "marker": MARKERS[index % len(MARKERS)]}
+    return {
+        "color": PALETTE[colour],
+        "linestyle": DASHES[turn % len(DASHES)],
+        "marker": MARKERS[index % len(MARKERS)],
+    }
 
 
 def _finish(figure: Figure, names: Sequence[str], title: str) -> None:
     figure.suptitle(title)
-    handles = [Line2D([], [], **_look(index), markersize=4.5, label=short(name, 40))
-               for index, name in enumerate(names)]
+    handles = [
+        Line2D([], [], **_look(index), markersize=4.5, label=short(name, 40))
+        for index, name in enumerate(names)
+    ]
     figure.legend(handles=handles, loc="outside right center")
 
 

@@ -1,4 +1,5 @@
 """Two-dimensional maps of embeddings, coloured by cluster and by class."""
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Mapping, Sequence
@@ -50,6 +51,7 @@ def map_2d(embedding: np.ndarray, how: str = "pca") -> np.ndarray:
     if how == "pca" or len(embedding) < 10:
         return np.pad(axes, ((0, 0), (0, 2)))[:, :2]
     from sklearn.manifold import TSNE
+
     perplexity = min(30.0, (len(embedding) - 1) / 3)
     return TSNE(perplexity=perplexity, init="pca", random_state=0).fit_transform(axes)
 
@@ -71,9 +73,15 @@ def majority(group: np.ndarray, label: np.ndarray) -> np.ndarray:
 
 
 @style()
-def embedding_figure(points: np.ndarray, group: np.ndarray, label: np.ndarray,
-                     class_names: Sequence[str], title: str = "", unseen: Sequence[int] = (),
-                     predicted: Sequence[str] = ()) -> Figure:
+def embedding_figure(
+    points: np.ndarray,
+    group: np.ndarray,
+    label: np.ndarray,
+    class_names: Sequence[str],
+    title: str = "",
+    unseen: Sequence[int] = (),
+    predicted: Sequence[str] = (),
+) -> Figure:
     """Figure of a map in two panels, coloured by group (clusters or predictions) and by class.
 
     A group has the colour of the class it overlaps most with, matched one to one (Hungarian
@@ -94,13 +102,16 @@ def embedding_figure(points: np.ndarray, group: np.ndarray, label: np.ndarray,
     rows, columns = linear_sum_assignment(-overlap)
     colour = dict(zip(rows.tolist(), columns.tolist()))
     spare = iter(range(len(class_names), len(class_names) + len(groups)))
-    colour = {index: colour[index] if index in colour else next(spare)
-              for index in range(len(groups))}
+    colour = {
+        index: colour[index] if index in colour else next(spare) for index in range(len(groups))
+    }
     figure = Figure(figsize=(11.5, 5.2))
     left, right = figure.subplots(1, 2, sharex=True, sharey=True)
     order = sorted(range(len(groups)), key=lambda index: colour[index])
-    named = {index: predicted[number] if len(predicted) else f"cluster {number}"
-             for index, number in enumerate(groups)}
+    named = {
+        index: predicted[number] if len(predicted) else f"cluster {number}"
+        for index, number in enumerate(groups)
+    }
     by_group = [(index, named[index], colour[index], False) for index in order]
     by_class = [(index, name, index, index in unseen) for index, name in enumerate(class_names)]
     _legend(left, _scatter(left, points, group, by_group))
@@ -112,9 +123,12 @@ def embedding_figure(points: np.ndarray, group: np.ndarray, label: np.ndarray,
 
 
 @style()
-def episodes_figure(maps: Mapping[str, Mapping[int, tuple[np.ndarray, np.ndarray]]],
-                    class_names: Sequence[str], title: str = "",
-                    selected: int | None = None) -> Figure:
+def episodes_figure(
+    maps: Mapping[str, Mapping[int, tuple[np.ndarray, np.ndarray]]],
+    class_names: Sequence[str],
+    title: str = "",
+    selected: int | None = None,
+) -> Figure:
     """Figure of the training process as in the paper: one row per model, one column per episode.
 
     Args:
@@ -141,16 +155,24 @@ def episodes_figure(maps: Mapping[str, Mapping[int, tuple[np.ndarray, np.ndarray
     for axes, number in zip(panels[0], episodes):
         # set_title() does not show on a panel that is switched off.
         text = f"episode {number}" + (" (selected)" if number == selected else "")
-        axes.annotate(text, (0.5, 1.02), xycoords="axes fraction", ha="center", va="bottom",
-                      fontsize=10, annotation_clip=False)
+        axes.annotate(
+            text,
+            (0.5, 1.02),
+            xycoords="axes fraction",
+            ha="center",
+            va="bottom",
+            fontsize=10,
+            annotation_clip=False,
+        )
     figure.suptitle(title)
     handles = [present[index] for index in sorted(present)]
     figure.legend(handles=handles, loc="outside right center", handletextpad=0.3)
     return figure
 
 
-def _scatter(axes: Axes, points: np.ndarray, group: np.ndarray,
-             items: Sequence[tuple[int, str, int, bool]]) -> dict[int, PathCollection]:
+def _scatter(
+    axes: Axes, points: np.ndarray, group: np.ndarray, items: Sequence[tuple[int, str, int, bool]]
+) -> dict[int, PathCollection]:
     """Draw groups (number, name, colour, crosses or dots) and return handles for the legend."""
     # A fixed random order, so that no group hides the others.
     order = np.random.default_rng(0).permutation(len(points))
@@ -160,13 +182,21 @@ def _scatter(axes: Axes, points: np.ndarray, group: np.ndarray,
     for marker in dict.fromkeys(own["marker"] for own in look.values()):
         own = [node for node in order.tolist() if look[group[node]]["marker"] == marker]
         cross = marker == "x"
-        axes.scatter(points[own, 0], points[own, 1], c=[look[group[node]]["color"] for node in own],
-                     marker=marker, alpha=0.75, s=size * (1.6 if cross else 1),
-                     linewidths=0.9 if cross else 0)
+        axes.scatter(
+            points[own, 0],
+            points[own, 1],
+            c=[look[group[node]]["color"] for node in own],
+            marker=marker,
+            alpha=0.75,
+            s=size * (1.6 if cross else 1),
+            linewidths=0.9 if cross else 0,
+        )
     axes.set(xticks=[], yticks=[])
     axes.spines[:].set(visible=True, color=PALE)
-    return {index: axes.scatter([], [], **look[index], s=28, label=short(name, 40))
-            for index, name, _, _ in present}
+    return {
+        index: axes.scatter([], [], **look[index], s=28, label=short(name, 40))
+        for index, name, _, _ in present
+    }
 
 
 def _legend(axes: Axes, present: Mapping[int, PathCollection]) -> None:

@@ -1,4 +1,5 @@
 """Figures of the label distributions of source and target."""
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Mapping, Sequence
@@ -13,8 +14,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-def figure(summary: Mapping[str, Any], *later: Mapping[str, Any],
-           axes: Axes | None = None) -> Figure:
+def figure(
+    summary: Mapping[str, Any], *later: Mapping[str, Any], axes: Axes | None = None
+) -> Figure:
     """Figure of class sizes of training nodes, target nodes, and target nodes of other tasks.
 
     Args:
@@ -31,13 +33,18 @@ def figure(summary: Mapping[str, Any], *later: Mapping[str, Any],
     for number, one in enumerate(summaries, 1):
         key = f"target {number}: {one['name']}" if later else "all target nodes"
         counts[key] = [one["labels"].get(name, none)["target"] for name in names]
-    return label_shift_figure(counts, names, f"{summary['name']}: labels of source and target",
-                              axes)
+    return label_shift_figure(
+        counts, names, f"{summary['name']}: labels of source and target", axes
+    )
 
 
 @style()
-def label_shift_figure(counts: Mapping[str, Sequence[int]], names: Sequence[str],
-                       title: str = "", axes: Axes | None = None) -> Figure:
+def label_shift_figure(
+    counts: Mapping[str, Sequence[int]],
+    names: Sequence[str],
+    title: str = "",
+    axes: Axes | None = None,
+) -> Figure:
     """Figure of label distributions, one group of bars per class.
 
     Classes that are absent from the first distribution (the training nodes) are hatched.
@@ -58,9 +65,15 @@ def label_shift_figure(counts: Mapping[str, Sequence[int]], names: Sequence[str]
     for index, (part, sizes) in enumerate(counts.items()):
         total = max(int(np.sum(sizes)), 1)
         centres = np.arange(len(names)) + (index - (len(counts) - 1) / 2) * height
-        bars = axes.barh(centres, 100 * np.asarray(sizes) / total, height=0.95 * height,
-                         color=PALETTE[index % len(PALETTE)],
-                         label=f"{short(part, 40)} ({total:,})", edgecolor="white", linewidth=0)
+        bars = axes.barh(
+            centres,
+            100 * np.asarray(sizes) / total,
+            height=0.95 * height,
+            color=PALETTE[index % len(PALETTE)],
+            label=f"{short(part, 40)} ({total:,})",
+            edgecolor="white",
+            linewidth=0,
+        )
         for bar, known in zip(bars, trained):
             bar.set_hatch("" if known else "////")
     axes.set_yticks(range(len(names)), [short(name, 40) for name in names])

@@ -1,4 +1,5 @@
 """Common style of all figures, and export of figures to files, without pyplot."""
+
 from __future__ import annotations
 
 import io
@@ -12,8 +13,20 @@ from matplotlib.figure import Figure
 from graphgym_srnc.atomic import write_bytes
 from graphgym_srnc.errors import InputError
 
-PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#D9C400", "#332288",
-           "#999933", "#882255", "#44AA99", "#777777")
+PALETTE = (
+    "#0072B2",
+    "#E69F00",
+    "#009E73",
+    "#CC79A7",
+    "#56B4E9",
+    "#D55E00",
+    "#D9C400",
+    "#332288",
+    "#999933",
+    "#882255",
+    "#44AA99",
+    "#777777",
+)
 """Colours that remain distinguishable with common colour vision deficiencies.
 
 They are those of Okabe and Ito (with a darker yellow for white paper), the muted ones of Tol that
@@ -24,16 +37,30 @@ MARKERS = ("o", "^", "s", "D", "v")
 INK, PALE = "#222222", "#BBBBBB"
 
 STYLE = {
-    "font.family": "sans-serif", "font.sans-serif": ["DejaVu Sans"], "font.size": 9,
-    "axes.titlesize": 10, "figure.titlesize": 11, "xtick.labelsize": 8, "ytick.labelsize": 8,
-    "legend.fontsize": 8, "legend.frameon": False, "figure.dpi": 110, "axes.axisbelow": True,
-    "axes.spines.top": False, "axes.spines.right": False, "axes.edgecolor": "#555555",
-    "axes.prop_cycle": cycler(color=PALETTE), "grid.color": "#E2E2E2", "grid.linewidth": 0.6,
-    "hatch.linewidth": 0.6, "figure.constrained_layout.use": True,
+    "font.family": "sans-serif",
+    "font.sans-serif": ["DejaVu Sans"],
+    "font.size": 9,
+    "axes.titlesize": 10,
+    "figure.titlesize": 11,
+    "xtick.labelsize": 8,
+    "ytick.labelsize": 8,
+    "legend.fontsize": 8,
+    "legend.frameon": False,
+    "figure.dpi": 110,
+    "axes.axisbelow": True,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.edgecolor": "#555555",
+    "axes.prop_cycle": cycler(color=PALETTE),
+    "grid.color": "#E2E2E2",
+    "grid.linewidth": 0.6,
+    "hatch.linewidth": 0.6,
+    "figure.constrained_layout.use": True,
     # A dollar sign in a class name does not start a formula.
     "text.parse_math": False,
     # Type 42 fonts keep PDF text editable; the salt makes SVG ids reproducible.
-    "pdf.fonttype": 42, "svg.hashsalt": "graphgym-srnc",
+    "pdf.fonttype": 42,
+    "svg.hashsalt": "graphgym-srnc",
 }
 
 UNDATED = {"png": "Software", "pdf": "CreationDate", "svg": "Date"}

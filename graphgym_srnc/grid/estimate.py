@@ -1,4 +1,5 @@
 """What a grid has still to do, and how long that takes, judged by like runs that are finished."""
+
 from __future__ import annotations
 
 import math
@@ -26,16 +27,20 @@ def summary(cells: Sequence[Cell], known: Iterable[store.Result], workers: int) 
         where = f"{workers} at a time" if workers else "on the cluster"
         alike = f" for {missing - unknown} of them" if unknown else ""
         spent = f"{span(total_seconds)}{'' if workers else ' of computing'}"
-        judged = (f": about {spent}{alike}, estimated from finished runs of the same method and"
-                  " data" if unknown < missing else "")
+        judged = (
+            f": about {spent}{alike}, estimated from finished runs of the same method and data"
+            if unknown < missing
+            else ""
+        )
         new = " of the others" if judged else ""
         hint = f"; the time{new} is unknown until a similar run has finished" if unknown else ""
         lines.append(f"{missing} to run, {where}{judged}{hint}")
     return lines
 
 
-def seconds(cells: Sequence[Cell], known: Iterable[store.Result],
-            workers: int) -> tuple[float, int]:
+def seconds(
+    cells: Sequence[Cell], known: Iterable[store.Result], workers: int
+) -> tuple[float, int]:
     """Seconds that the missing runs will take, by the median of like runs that are finished, and
     the number of runs like none of them.
 

@@ -1,4 +1,5 @@
 """Every missing run of a grid, by whoever runs it, until each is done or has failed."""
+
 from __future__ import annotations
 
 import contextlib
@@ -34,6 +35,7 @@ def prepare_data(cells: Sequence[Cell]) -> None:
         InputError: a task cannot be made, or a finished run of the same config has another split.
     """
     from graphgym_srnc.runs.prepare import check_data, prepare
+
     configs, names = [cell.cfg for cell in cells], [cell.experiment.name for cell in cells]
     fingerprints = prepare(configs, names, forget=False)
     for cell in cells:
@@ -41,8 +43,9 @@ def prepare_data(cells: Sequence[Cell]) -> None:
     shifts.forget()
 
 
-def execute(jobs: Sequence[Job], cells: Sequence[Cell], executor: Executor,
-            progress: Progress) -> list[Outcome]:
+def execute(
+    jobs: Sequence[Job], cells: Sequence[Cell], executor: Executor, progress: Progress
+) -> list[Outcome]:
     """Run jobs until each is done or has failed; returns the failures.
 
     Runs that another process holds are waited for, and done here if it leaves them unfinished.
@@ -108,6 +111,7 @@ def aggregate(cells: Sequence[Cell], tensorboard: bool) -> int:
     """Renew the aggregates of each experiment, if they can be written; returns the number of
     finished runs in them."""
     from graphgym_srnc.watch import events
+
     done = 0
     try:
         for cell in cells:

@@ -1,4 +1,5 @@
 """What passes between a grid and whoever runs it: plain data, for any process or machine."""
+
 from __future__ import annotations
 
 import time

@@ -1,4 +1,5 @@
 """Runs on this machine: worker processes that stay warm, each with one run at a time."""
+
 from __future__ import annotations
 
 import contextlib
@@ -36,8 +37,13 @@ def warm(execute: Execute, limits: Limits, workers: int = 1) -> Iterator[Executo
             worker.kill()
 
 
-def run(jobs: Sequence[Job], execute: Execute, limits: Limits, workers: int = 1,
-        idle: list[_Worker] | None = None) -> Iterator[Outcome]:
+def run(
+    jobs: Sequence[Job],
+    execute: Execute,
+    limits: Limits,
+    workers: int = 1,
+    idle: list[_Worker] | None = None,
+) -> Iterator[Outcome]:
     """Run jobs in worker processes; see :data:`graphgym_srnc.grid.jobs.Executor`.
 
     A worker imports what it needs once and then takes run after run. One that dies, that is out of
@@ -154,8 +160,9 @@ class _Worker:
     def _memory(self) -> float:
         """Resident memory in MiB."""
         import psutil
+
         with contextlib.suppress(psutil.Error):
-            return psutil.Process(self.process.pid).memory_info().rss / 2 ** 20
+            return psutil.Process(self.process.pid).memory_info().rss / 2**20
         return 0.0
 
     def _cause_of_death(self) -> str:

@@ -1,5 +1,6 @@
 """Runs on a Ray cluster: each is a task of Ray, and its files come back with the result, so that no
 file system need be shared."""
+
 from __future__ import annotations
 
 import contextlib
@@ -45,7 +46,7 @@ class Resources(NamedTuple):
     def of_node(cls, node: Mapping[str, Any]) -> Resources:
         """Those of a node as Ray describes it."""
         amounts = node["Resources"]
-        return cls(amounts.get("CPU", 0), amounts.get("GPU", 0), amounts.get("memory", 0) / 2 ** 20)
+        return cls(amounts.get("CPU", 0), amounts.get("GPU", 0), amounts.get("memory", 0) / 2**20)
 
     def runs_on(self, node: Resources) -> int:
         """How many runs that take this much a node takes at once."""
@@ -55,10 +56,18 @@ class Resources(NamedTuple):
         return f"{self.cpus:g} CPUs, {self.gpus:g} GPUs, {self.memory_mib:.0f} MiB"
 
 
-def run(jobs: Sequence[Job], execute: Execute, limits: Limits, *, address: str = "auto",
-        cpus: float = 1.0, gpus: float = 0.0, memory_mib: float = 0.0,
-        data_of: DataOf | None = None, known: Mapping[str, str] | None = None,
-        ) -> Iterator[Outcome]:
+def run(
+    jobs: Sequence[Job],
+    execute: Execute,
+    limits: Limits,
+    *,
+    address: str = "auto",
+    cpus: float = 1.0,
+    gpus: float = 0.0,
+    memory_mib: float = 0.0,
+    data_of: DataOf | None = None,
+    known: Mapping[str, str] | None = None,
+) -> Iterator[Outcome]:
     """Run jobs on the nodes of a Ray cluster; see :data:`graphgym_srnc.grid.jobs.Executor`.
 
     Ray places the tasks, notices dead nodes and ends what is cancelled. Attempts are counted here:
@@ -96,8 +105,9 @@ def run(jobs: Sequence[Job], execute: Execute, limits: Limits, *, address: str =
                         message = f"seed {job.seed}: was finished by another process"
                         yield attempt.outcome("done", 0.0, message)
                     else:
-                        running[task.remote(execute, job, limits.memory_mib, data_dir,
-                                            data_of)] = attempt
+                        running[task.remote(execute, job, limits.memory_mib, data_dir, data_of)] = (
+                            attempt
+                        )
 
                 for stream in _ready(running, limits):
                     attempt = running[stream]
@@ -148,7 +158,7 @@ def _task(resources: Resources) -> Any:
         offers = [f"{node['NodeManagerHostname']}: {Resources.of_node(node)}" for node in _nodes()]
         message = f"no node of the cluster has {resources} ({'; '.join(offers)})"
         raise InputError.plain("resources of a run", message, "Ask for less")
-    options = {"num_cpus": cpus, "num_gpus": gpus, "memory": int(memory_mib * 2 ** 20)}
+    options = {"num_cpus": cpus, "num_gpus": gpus, "memory": int(memory_mib * 2**20)}
     return ray.remote(**options, max_retries=0, num_returns="streaming")(ray_task.work)
 
 
@@ -171,15 +181,19 @@ def _ready(running: Mapping[Any, Attempt], limits: Limits) -> list[Any]:
     the tasks of the first two kinds."""
     if not running:
         return []
-    left = [limits.seconds - attempt.seconds for attempt in running.values()
-            if limits.seconds and attempt.begin is not None]
+    left = [
+        limits.seconds - attempt.seconds
+        for attempt in running.values()
+        if limits.seconds and attempt.begin is not None
+    ]
     ray.wait(list(running), timeout=max(0.0, min([POLL_SECONDS, *left])))
     ready, silent = ray.wait(list(running), num_returns=len(running), timeout=0)
     return ready + [stream for stream in silent if running[stream].is_late(limits)]
 
 
-def _receive(stream: Any, attempt: Attempt, limits: Limits,
-             data: dict[str, tuple[str, str]]) -> tuple[Outcome | None, bool]:
+def _receive(
+    stream: Any, attempt: Attempt, limits: Limits, data: dict[str, tuple[str, str]]
+) -> tuple[Outcome | None, bool]:
     """The outcome of an attempt, None if it has only begun, and whether its process was lost."""
     if attempt.is_late(limits) and not ray.wait([stream], timeout=0)[0]:
         ray.cancel(stream, force=True)

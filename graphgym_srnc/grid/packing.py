@@ -1,4 +1,5 @@
 """A finished run as the files of its directory, which travel from the node that made them."""
+
 from __future__ import annotations
 
 import json
@@ -22,7 +23,7 @@ def pack(directory: Path) -> dict[str, bytes]:
     """
     found = sorted(directory.rglob("*"))
     paths = [path for path in found if path.is_file() and not path.is_symlink()]
-    size = sum(path.stat().st_size for path in paths) / 2 ** 20
+    size = sum(path.stat().st_size for path in paths) / 2**20
     if size > MAX_MIB:
         message = f"it wrote {size:.0f} MiB of files; a cluster accepts at most {MAX_MIB} MiB"
         raise InputError.plain("run", message)
@@ -39,6 +40,7 @@ def unpack(job: Job, files: Mapping[str, bytes]) -> None:
     """
     from graphgym_srnc.gym import parse_config
     from graphgym_srnc.runs import run
+
     for name in files:
         if not all(map(_is_plain, name.split("/"))):
             message = f"{name!r} is not a file in the folder of {job.name}, seed {job.seed}"
@@ -47,8 +49,10 @@ def unpack(job: Job, files: Mapping[str, bytes]) -> None:
     cfg = parse_config(job.config)
     cfg.out_dir = job.out_dir
     experiment = run.experiment(cfg, job.name)
-    with tempfile.TemporaryDirectory() as folder, experiment.claim(
-            job.seed, job.overwrite) as finished:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        experiment.claim(job.seed, job.overwrite) as finished,
+    ):
         directory = Path(folder, str(job.seed))
         for name, content in files.items():
             atomic.write_bytes(directory / name, content, durable=False)

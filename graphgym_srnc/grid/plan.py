@@ -1,5 +1,6 @@
 """From a grid file to the runs that are missing: every config is made and checked before the first
 run starts."""
+
 from __future__ import annotations
 
 import contextlib
@@ -34,6 +35,7 @@ def find(name: str) -> Path:
         InputError: there is no such file.
     """
     from graphgym_srnc.settings import config_root
+
     root = config_root()
     for path in (Path(name), root / name, root / f"{name}.txt"):
         if path.is_file():
@@ -41,13 +43,21 @@ def find(name: str) -> Path:
     paths = root.rglob("*.txt")
     shipped = sorted(path.relative_to(root).with_suffix("").as_posix() for path in paths)
     near = ", ".join(difflib.get_close_matches(name, shipped) or shipped)
-    raise InputError.plain("--grid", f"there is no grid file {name!r}",
-                           f"Give a file, or a shipped one: {near}")
+    raise InputError.plain(
+        "--grid", f"there is no grid file {name!r}", f"Give a file, or a shipped one: {near}"
+    )
 
 
-def cells(settings: Sequence[space.Setting], base: str | None, base_name: str,
-          overrides: Sequence[str], out_dir: Path, repeat: int, resume: bool = False,
-          overwrite: bool = False) -> list[Cell]:
+def cells(
+    settings: Sequence[space.Setting],
+    base: str | None,
+    base_name: str,
+    overrides: Sequence[str],
+    out_dir: Path,
+    repeat: int,
+    resume: bool = False,
+    overwrite: bool = False,
+) -> list[Cell]:
     """The experiments of a grid, each checked; nothing is written or deleted yet.
 
     Args:
@@ -65,6 +75,7 @@ def cells(settings: Sequence[space.Setting], base: str | None, base_name: str,
     """
     from graphgym_srnc.gym import load_config
     from graphgym_srnc.runs import run
+
     planned: list[Cell] = []
     seen: dict[tuple[str, str], str] = {}
     for setting in settings:
@@ -87,8 +98,9 @@ def cells(settings: Sequence[space.Setting], base: str | None, base_name: str,
     return planned
 
 
-def adopt(cells: Iterable[Cell], out_dir: Path,
-          finished: Mapping[str, Mapping[int, store.Result]]) -> int:
+def adopt(
+    cells: Iterable[Cell], out_dir: Path, finished: Mapping[str, Mapping[int, store.Result]]
+) -> int:
     """Take over finished runs of the same config and seed which lie in ``out_dir`` under another
     name; returns how many.
 
@@ -100,8 +112,11 @@ def adopt(cells: Iterable[Cell], out_dir: Path,
         out_dir: the directory of the experiments.
         finished: the finished runs in it, by experiment and seed.
     """
-    folders = {(result["digest"], seed): out_dir / name / str(seed)
-               for name, results in finished.items() for seed, result in results.items()}
+    folders = {
+        (result["digest"], seed): out_dir / name / str(seed)
+        for name, results in finished.items()
+        for seed, result in results.items()
+    }
     adopted = 0
     for cell in cells:
         experiment = cell.experiment
@@ -116,11 +131,13 @@ def adopt(cells: Iterable[Cell], out_dir: Path,
     return adopted
 
 
-def jobs(cells: Sequence[Cell], extras: Mapping[str, Any], figures: bool = False,
-         overwrite: bool = False) -> list[Job]:
+def jobs(
+    cells: Sequence[Cell], extras: Mapping[str, Any], figures: bool = False, overwrite: bool = False
+) -> list[Job]:
     """The runs that are missing, all seeds of one experiment after another; ``figures`` draws those
     of each first seed. They trust their data if this process does."""
     from graphgym_srnc.data import untrusted
+
     missing = []
     for cell in cells:
         cfg, experiment = cell.cfg, cell.experiment
@@ -130,10 +147,20 @@ def jobs(cells: Sequence[Cell], extras: Mapping[str, Any], figures: bool = False
         finished = {*cell.seeds} - {*cell.missing}
         for seed in cell.missing:
             drawn = {"figures": figures and seed == cell.seeds[0]}
-            missing.append(Job(str(experiment.out_dir), experiment.name, seed, experiment.text,
-                               experiment.digest, {**varied, "seed": seed}, {**extras, **drawn},
-                               overwrite, untrusted.is_trusted(),
-                               min(finished, default=cell.seeds[0])))
+            missing.append(
+                Job(
+                    str(experiment.out_dir),
+                    experiment.name,
+                    seed,
+                    experiment.text,
+                    experiment.digest,
+                    {**varied, "seed": seed},
+                    {**extras, **drawn},
+                    overwrite,
+                    untrusted.is_trusted(),
+                    min(finished, default=cell.seeds[0]),
+                )
+            )
     return missing
 
 
@@ -141,6 +168,7 @@ def known_data(cells: Sequence[Cell]) -> dict[str, str]:
     """The fingerprint of a finished run of each experiment by what its data are called: that of the
     ``data_seed`` of its jobs."""
     from graphgym_srnc.runs.prepare import data_name
+
     known = {}
     for cell in cells:
         for seed in sorted({*cell.seeds} - {*cell.missing})[:1]:

@@ -1,4 +1,5 @@
 """What a node of a Ray cluster does with a job; it shares no file system with the driver."""
+
 from __future__ import annotations
 
 import contextlib
@@ -21,8 +22,9 @@ POLL_SECONDS = 0.2
 """Seconds between two looks of a worker at its memory."""
 
 
-def work(execute: Execute, job: Job, memory_mib: float, data_dir: str,
-         data_of: DataOf | None = None) -> Iterator[tuple]:
+def work(
+    execute: Execute, job: Job, memory_mib: float, data_dir: str, data_of: DataOf | None = None
+) -> Iterator[tuple]:
     """Run a job on a node: yield the node's name, its version of this package and its data, then
     state, seconds and message of the outcome, and the files of the run.
 
@@ -59,8 +61,10 @@ def check_same(data: dict[str, tuple[str, str]], node: str, name: str, split: st
     """
     expected, who = data.setdefault(name, (split, f"node {node}"))
     if split != expected:
-        message = (f"the data on node {node} (split {split[:12]}) differ from those of {who} "
-                   f"(split {expected[:12]})")
+        message = (
+            f"the data on node {node} (split {split[:12]}) differ from those of {who} "
+            f"(split {expected[:12]})"
+        )
         raise InputError.plain("dataset.dir", message, "Copy the same data to every node")
 
 
@@ -79,6 +83,7 @@ def _local(config: str, data_dir: str) -> str:
     if not node_dir or node_dir == data_dir:
         return config
     from graphgym_srnc.gym.config import dump_config, parse_config
+
     cfg = parse_config(config)
     if cfg.dataset.dir == data_dir:
         cfg.dataset.dir = node_dir
@@ -89,11 +94,12 @@ def _local(config: str, data_dir: str) -> str:
 def _memory_limit(mib: float) -> Iterator[None]:
     """End this process if it outgrows its memory meanwhile."""
     import psutil
+
     process, over = psutil.Process(), threading.Event()
 
     def watch() -> None:
         while not over.wait(POLL_SECONDS):
-            if process.memory_info().rss > mib * 2 ** 20:
+            if process.memory_info().rss > mib * 2**20:
                 os._exit(1)
 
     if mib:

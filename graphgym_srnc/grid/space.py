@@ -7,6 +7,7 @@ varies the base config itself: its values are yaml files or names of shipped one
     gnn.layer_type  l     ['gcnconv','sageconv']
     srnc.rounds     T     [2,3]
 """
+
 from __future__ import annotations
 
 import math
@@ -81,8 +82,11 @@ def read(path: Path) -> list[Space]:
             spaces[-1].append(axis)
     spaces = [space for space in spaces if space]
     if not spaces:
-        raise InputError.plain("--grid", f"{path} contains no setting",
-                               "Write at least one line: key alias [value,value]")
+        raise InputError.plain(
+            "--grid",
+            f"{path} contains no setting",
+            "Write at least one line: key alias [value,value]",
+        )
     return spaces
 
 
@@ -95,16 +99,23 @@ def _axis(line: str, where: str) -> Axis:
         raise refuse(f"{line.strip()!r} does not have three parts", "Write key alias [value,value]")
     key, alias, text = words
     if not re.fullmatch(r"\w+", alias):
-        raise refuse(f"{alias!r} is not a valid alias", "Use letters, digits and _; GraphGym splits"
-                     " names at - and =")
+        raise refuse(
+            f"{alias!r} is not a valid alias",
+            "Use letters, digits and _; GraphGym splits names at - and =",
+        )
     try:
         values = plain_yaml(text)
     except ValueError:
         values = None
-    if (not isinstance(values, list) or not values
-            or not all(isinstance(value, (str, list)) for value in values)):
-        raise refuse(f"{text!r} is not a list of values",
-                     "Write a list of at least one value, such as [1,2] or ['gcnconv','sageconv']")
+    if (
+        not isinstance(values, list)
+        or not values
+        or not all(isinstance(value, (str, list)) for value in values)
+    ):
+        raise refuse(
+            f"{text!r} is not a list of values",
+            "Write a list of at least one value, such as [1,2] or ['gcnconv','sageconv']",
+        )
     if key == "seed":
         raise refuse("the key seed cannot be varied", "Use --repeat to run several seeds")
     return Axis(key, alias, tuple(map(_frozen, values)))
@@ -134,8 +145,9 @@ def settings(spaces: Sequence[Space]) -> list[Setting]:
     return list(dict.fromkeys(every))
 
 
-def sample(spaces: Sequence[Space], number: int, seed: int = 0,
-           compare: Sequence[str] = ()) -> list[Setting]:
+def sample(
+    spaces: Sequence[Space], number: int, seed: int = 0, compare: Sequence[str] = ()
+) -> list[Setting]:
     """Settings drawn at random without repetition, from each space in proportion to its size.
 
     Args:
@@ -187,7 +199,7 @@ def _shares(sizes: Sequence[int], number: int) -> list[int]:
     exact = [number * size / sum(sizes) for size in sizes]
     shares = [int(share) for share in exact]
     by_remainder = sorted(range(len(sizes)), key=lambda i: shares[i] - exact[i])
-    for index in by_remainder[:number - sum(shares)]:
+    for index in by_remainder[: number - sum(shares)]:
         shares[index] += 1
     return shares
 

@@ -1,4 +1,5 @@
 """What a worker does with a job."""
+
 from __future__ import annotations
 
 import contextlib
@@ -32,8 +33,7 @@ def execute(job: Job) -> str:
         message = f"its digest is {experiment.digest}, and the digest of the plan is {job.digest}"
         raise InputError.plain("config", message)
 
-    with (experiment.claim(job.seed, job.overwrite) as result,
-          untrusted.trusted(job.trust)):
+    with experiment.claim(job.seed, job.overwrite) as result, untrusted.trusted(job.trust):
         if result is None:
             extras = run.Extras(**job.extras, varied=tuple(job.varied.items()))
             try:

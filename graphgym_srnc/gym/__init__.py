@@ -2,6 +2,7 @@
 
 ``import graphgym_srnc.gym`` makes any GraphGym program know this package.
 """
+
 from __future__ import annotations
 
 from graphgym_srnc import plugins
@@ -20,9 +21,22 @@ from graphgym_srnc.gym.modules import TaskDataset, register_modules
 from graphgym_srnc.gym.training import fit, register_train, train, train_standard
 from graphgym_srnc.settings import config_root
 
-__all__ = ["Option", "TaskDataset", "activate", "build_method", "build_task", "config_names",
-           "config_root", "fit", "load_config", "parse_config", "schema", "stock", "train",
-           "train_standard"]
+__all__ = [
+    "Option",
+    "TaskDataset",
+    "activate",
+    "build_method",
+    "build_task",
+    "config_names",
+    "config_root",
+    "fit",
+    "load_config",
+    "parse_config",
+    "schema",
+    "stock",
+    "train",
+    "train_standard",
+]
 
 register_modules()
 register_train()

@@ -1,4 +1,5 @@
 """From a config to a task and a method."""
+
 from __future__ import annotations
 
 import os
@@ -48,8 +49,9 @@ def device(cfg: CfgNode) -> torch.device:
         message = "several processes can train together on the CPU only"
         raise InputError.plain("accelerator", message, "Set accelerator to cpu")
     if not torch.cuda.is_available():
-        raise InputError.plain("accelerator", "torch finds no CUDA device on this machine",
-                               "Set accelerator to cpu")
+        raise InputError.plain(
+            "accelerator", "torch finds no CUDA device on this machine", "Set accelerator to cpu"
+        )
     # Without it cuBLAS has no deterministic algorithms; it is read when cuBLAS starts.
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     return torch.device("cuda", torch.cuda.current_device())
@@ -68,12 +70,16 @@ def build_method(cfg: CfgNode, task: ShiftTask | None = None) -> Method:
     check(cfg)
     method = methods.find(cfg.train.mode)
     if task is not None and visible_task(method, task) is None:
-        message = (f"{cfg.train.mode} needs the labels of all classes, but {task.name} has no "
-                   "oracle task")
+        message = (
+            f"{cfg.train.mode} needs the labels of all classes, but {task.name} has no oracle task"
+        )
         raise InputError.plain("train.mode", message, "Use another method")
     activate(cfg)
-    return method(encoder=encoder_spec(cfg), make_optimizer=make_optimizer(cfg.optim),
-                  **values(cfg, cfg.train.mode, method))
+    return method(
+        encoder=encoder_spec(cfg),
+        make_optimizer=make_optimizer(cfg.optim),
+        **values(cfg, cfg.train.mode, method),
+    )
 
 
 def visible_task(method: Method | type[Method], task: ShiftTask) -> ShiftTask | None:

@@ -1,4 +1,5 @@
 """Configs: GraphGym's keys, a block per method and shift, and yaml files that say a difference."""
+
 from __future__ import annotations
 
 import os
@@ -27,32 +28,51 @@ from graphgym_srnc.train import trainer
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 DUMPER = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
-TRAINING = [option for option in options_of(trainer.fit)
-            if option.key not in ("seed", "callbacks")]
+TRAINING = [option for option in options_of(trainer.fit) if option.key not in ("seed", "callbacks")]
 """The settings of the trainer, which are keys of the block ``train``."""
 
 OWN = {
     "train": [
         Option("mode", str, "standard", "method to train; standard = GraphGym's own training."),
         *TRAINING,
-        Option("checkpoint", float, 0.02,
-               "maximum share of the run time spent on writing checkpoints, from which --resume "
-               "continues; 1 = after every episode, 0 = never.", Range(0, 1)),
-        Option("save_model", bool, True, "whether to save the trained model in the folder of the "
-                                         "run; grid and tune set it to false by default."),
+        Option(
+            "checkpoint",
+            float,
+            0.02,
+            "maximum share of the run time spent on writing checkpoints, from which --resume "
+            "continues; 1 = after every episode, 0 = never.",
+            Range(0, 1),
+        ),
+        Option(
+            "save_model",
+            bool,
+            True,
+            "whether to save the trained model in the folder of the "
+            "run; grid and tune set it to false by default.",
+        ),
     ],
     "dataset": [
-        Option("normalize", str, "none", "scaling of features: row (sum 1), l2 (length 1), auto "
-                                         "(l2, and dense features are centred) or none.",
-               OneOf(*FEATURES)),
+        Option(
+            "normalize",
+            str,
+            "none",
+            "scaling of features: row (sum 1), l2 (length 1), auto "
+            "(l2, and dense features are centred) or none.",
+            OneOf(*FEATURES),
+        ),
     ],
 }
 """Keys of this package in blocks of GraphGym."""
 
 KEYS = {
-    **SPEC_KEYS, "lr": "optim.base_lr", "weight_decay": "optim.weight_decay",
-    "method": "train.mode", "shift": "dataset.format", "name": "dataset.name",
-    "root": "dataset.dir", **{option.key: f"train.{option.key}" for option in TRAINING},
+    **SPEC_KEYS,
+    "lr": "optim.base_lr",
+    "weight_decay": "optim.weight_decay",
+    "method": "train.mode",
+    "shift": "dataset.format",
+    "name": "dataset.name",
+    "root": "dataset.dir",
+    **{option.key: f"train.{option.key}" for option in TRAINING},
 }
 """GraphGym's key for what the rest of this package calls an option."""
 
@@ -62,9 +82,13 @@ def schema() -> dict[str, list[Option]]:
     blocks = dict(OWN)
     for name in shifts.names():
         blocks[name] = [
-            option._replace(default=-1, doc=f"{option.doc} -1 = seed of the run.".strip(),
-                            allowed=Range(-1)) if option.key == "split_seed" else option
-            for option in options_of(shifts.find(name))]
+            option._replace(
+                default=-1, doc=f"{option.doc} -1 = seed of the run.".strip(), allowed=Range(-1)
+            )
+            if option.key == "split_seed"
+            else option
+            for option in options_of(shifts.find(name))
+        ]
     return blocks | {name: options_of(methods.find(name)) for name in methods.names()}
 
 
@@ -93,8 +117,11 @@ def values(cfg: CfgNode, block: str, function: Callable) -> dict[str, Any]:
     return {option.key: option.type(cfg[block][option.key]) for option in options_of(function)}
 
 
-def load_config(cfg_file_or_name: str | os.PathLike | None = None,
-                overrides: Sequence[Any] = (), stored: bool = False) -> CfgNode:
+def load_config(
+    cfg_file_or_name: str | os.PathLike | None = None,
+    overrides: Sequence[Any] = (),
+    stored: bool = False,
+) -> CfgNode:
     """A new config: GraphGym's defaults, then ours, a yaml file, and overrides; checked as a whole.
 
     Args:
@@ -207,8 +234,11 @@ def refuse(cfg: CfgNode, defaults: Sequence[Mapping[str, Any]], keys: Mapping[st
     wrong.check()
 
 
-def _refuse_unread(cfg: CfgNode, defaults: Sequence[Mapping[str, Any]], keys: Mapping[str, str],
-                  ) -> None:
+def _refuse_unread(
+    cfg: CfgNode,
+    defaults: Sequence[Mapping[str, Any]],
+    keys: Mapping[str, str],
+) -> None:
     flat, wrong = flatten(cfg), Collected()
     for key, instead in keys.items():
         allowed = _unset(key, defaults)
@@ -221,8 +251,11 @@ def _refuse_unread(cfg: CfgNode, defaults: Sequence[Mapping[str, Any]], keys: Ma
 
 def _unset(key: str, defaults: Sequence[Mapping[str, Any]]) -> list[Any]:
     """What a key that is not read may be; none where GraphGym has no such key."""
-    return [1] if key == "gnn.att_heads" else [
-        *(flat[key] for flat in defaults if key in flat), *DONE_ANYWAY.get(key, ())]
+    return (
+        [1]
+        if key == "gnn.att_heads"
+        else [*(flat[key] for flat in defaults if key in flat), *DONE_ANYWAY.get(key, ())]
+    )
 
 
 def not_read(configs: Sequence[CfgNode], defaults: Sequence[Mapping[str, Any]] = ()) -> list[str]:
@@ -242,10 +275,13 @@ def not_read(configs: Sequence[CfgNode], defaults: Sequence[Mapping[str, Any]] =
             return block in (cfg.train.mode, cfg.dataset.format)
         return not standard if key in trainer_keys else standard or TOLD[key](cfg)
 
-    return [key for key in defaults[-1]
-            if (key in TOLD or key in trainer_keys or key.split(".")[0] in blocks)
-            and any(_get(cfg, key) not in _unset(key, defaults) for cfg in configs)
-            and not any(reads(cfg, key) for cfg in configs)]
+    return [
+        key
+        for key in defaults[-1]
+        if (key in TOLD or key in trainer_keys or key.split(".")[0] in blocks)
+        and any(_get(cfg, key) not in _unset(key, defaults) for cfg in configs)
+        and not any(reads(cfg, key) for cfg in configs)
+    ]
 
 
 def stock_defaults() -> list[dict[str, Any]]:
@@ -253,8 +289,11 @@ def stock_defaults() -> list[dict[str, Any]]:
     stock = CfgNode()
     set_cfg(stock)
     # The head is what GraphGym's assert_cfg makes of it.
-    return [flatten(stock), flatten(stock) | {"gnn.head": stock.dataset.task},
-            flatten(load_config())]
+    return [
+        flatten(stock),
+        flatten(stock) | {"gnn.head": stock.dataset.task},
+        flatten(load_config()),
+    ]
 
 
 def _allowed(cfg: CfgNode) -> dict[str, Allowed]:
@@ -265,10 +304,17 @@ def _allowed(cfg: CfgNode) -> dict[str, Allowed]:
     blocks, used = schema(), ("train", "dataset", cfg.dataset.format)
     return {
         **limits(cfg),
-        **{f"{block}.{option.key}": option.allowed
-           for block in used for option in blocks.get(block, ()) if option.allowed},
-        **{KEYS[option.key]: option.allowed
-           for option in options_of(EncoderSpec) + options_of(adam) if option.allowed},
+        **{
+            f"{block}.{option.key}": option.allowed
+            for block in used
+            for option in blocks.get(block, ())
+            if option.allowed
+        },
+        **{
+            KEYS[option.key]: option.allowed
+            for option in options_of(EncoderSpec) + options_of(adam)
+            if option.allowed
+        },
         "train.mode": OneOf("standard", *methods.names()),
         "dataset.format": OneOf(*shifts.names()),
         "gnn.layer_type": OneOf(*sorted(layers)),
@@ -296,8 +342,9 @@ def _assign(cfg: CfgNode, key: str, value: Any) -> None:
     if isinstance(default, dict) and value == "":
         return
     if key in ("open_set.verify", "localized.verify"):
-        raise InputError.plain(key, "a config cannot say which files are trusted",
-                               "Use --trust on the command line")
+        raise InputError.plain(
+            key, "a config cannot say which files are trusted", "Use --trust on the command line"
+        )
     if default is None or isinstance(default, dict):
         raise unknown(key, value, flatten(cfg))
     block, _, last = key.rpartition(".")

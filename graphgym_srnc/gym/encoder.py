@@ -1,4 +1,5 @@
 """Layers that are registered with GraphGym as an encoder of ours, and when the fast path serves."""
+
 from __future__ import annotations
 
 import copy
@@ -27,9 +28,14 @@ from graphgym_srnc.backbones import (
 from graphgym_srnc.errors import InputError, renamed
 
 SPEC_KEYS = {
-    "kind": "gnn.layer_type", "layers": "gnn.layers_mp", "hidden": "gnn.dim_inner",
-    "dropout": "gnn.dropout", "act": "gnn.act", "heads": "gnn.att_heads",
-    "features": "dataset.normalize"}
+    "kind": "gnn.layer_type",
+    "layers": "gnn.layers_mp",
+    "hidden": "gnn.dim_inner",
+    "dropout": "gnn.dropout",
+    "act": "gnn.act",
+    "heads": "gnn.att_heads",
+    "features": "dataset.normalize",
+}
 """GraphGym's key for each field of an :class:`EncoderSpec` that a config sets."""
 
 
@@ -94,8 +100,11 @@ def make_layer(kind: str, config: LayerConfig, bare: bool = False) -> nn.Module:
         # numbers that it would have had.
         with torch.random.fork_rng(devices=[]), torch.no_grad():
             links = torch.tensor([[0, 1], [1, 0]])
-            out = copy.deepcopy(layer).eval()(
-                Data(x=torch.zeros(2, config.dim_in), edge_index=links, num_nodes=2)).x
+            out = (
+                copy.deepcopy(layer)
+                .eval()(Data(x=torch.zeros(2, config.dim_in), edge_index=links, num_nodes=2))
+                .x
+            )
         if tuple(out.shape) != (2, config.dim_out):
             raise ValueError(f"it returns {list(out.shape)} for an input [2, {config.dim_in}]")
     except Exception as error:  # a stranger's module may raise anything
@@ -117,8 +126,10 @@ class GymLayer(nn.Module):
 
     def __init__(self, in_dim: int, out_dim: int, spec: EncoderSpec, last: bool) -> None:
         super().__init__()
-        for key, name, known in (("kind", spec.kind, register.layer_dict),
-                                 ("act", spec.act, register.act_dict)):
+        for key, name, known in (
+            ("kind", spec.kind, register.layer_dict),
+            ("act", spec.act, register.act_dict),
+        ):
             if name not in known:
                 raise InputError(SPEC_KEYS[key], name, ", ".join(sorted(known)))
         config = new_layer_config(in_dim, out_dim, 1, has_act=True, has_bias=not last, cfg=cfg)
@@ -149,8 +160,9 @@ class GymEncoder(Encoder):
 
     def view(self, graph: Graph, nodes: Tensor | None = None) -> View:
         """The whole graph, whatever the nodes ``[n]`` of the logits."""
-        data = Data(x=dense(graph.whole_features()), edge_index=edge_index(graph),
-                    num_nodes=graph.num_nodes)
+        data = Data(
+            x=dense(graph.whole_features()), edge_index=edge_index(graph), num_nodes=graph.num_nodes
+        )
         blocks = [GymBlock(data=data) for _ in self.layers]
         blocks[-1].outputs = nodes
         return View(data.x, blocks)

@@ -3,6 +3,7 @@
 GraphGym refuses a name that is taken, so ours wait until every plug-in is there: until a data set
 is loaded, or a config of ours is checked. Whoever has a name by then keeps it.
 """
+
 from __future__ import annotations
 
 from typing import Any

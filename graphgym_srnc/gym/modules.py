@@ -1,4 +1,5 @@
 """What GraphGym's own training needs for our shifts, each part silent until a config names it."""
+
 from __future__ import annotations
 
 import copy
@@ -44,9 +45,11 @@ class TaskDataset(torch.utils.data.Dataset):
         starts = accumulate([graph.num_nodes for graph in graphs], initial=0)
         start = dict(zip(map(id, graphs), starts))
         edges = [edge_index(graph) + first for graph, first in zip(ready, start.values())]
-        self.data = Data(x=torch.cat([dense(graph.whole_features()) for graph in ready]),
-                         y=torch.cat([graph.y for graph in graphs]),
-                         edge_index=torch.cat(edges, dim=1))
+        self.data = Data(
+            x=torch.cat([dense(graph.whole_features()) for graph in ready]),
+            y=torch.cat([graph.y for graph in graphs]),
+            edge_index=torch.cat(edges, dim=1),
+        )
         # GraphGym takes the number of distinct labels here for the number of outputs, and the
         # number of masks for that of splits.
         self._data = Data(x=self.data.x, y=torch.arange(task.num_outputs))
@@ -133,8 +136,12 @@ def open_set_ce(pred: Tensor, true: Tensor) -> tuple[Tensor, Tensor] | None:
     return loss, pred
 
 
-def metric(name: str, true: list[Tensor], score: list[Tensor], task_type: str | None = None,
-           ) -> float:
+def metric(
+    name: str,
+    true: list[Tensor],
+    score: list[Tensor],
+    task_type: str | None = None,
+) -> float:
     """A figure of :func:`classification_scores` of batches; the last class is the unknown one."""
     label, scores = torch.cat(true), torch.cat(score)
     binary = scores.ndim == 1

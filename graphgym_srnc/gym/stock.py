@@ -4,6 +4,7 @@ The package's ``__init__`` imports all of GraphGym, and Lightning takes more tha
 command and its workers import ``PARTS`` alone, and run ``__init__`` before GraphGym's own training,
 or when a name is asked for that is none of them. Any other program finds GraphGym as it always is.
 """
+
 from __future__ import annotations
 
 import sys

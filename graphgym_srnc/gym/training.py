@@ -1,4 +1,5 @@
 """Training by ``train.mode``: methods under GraphGym's signatures, GraphGym's own on our shifts."""
+
 from __future__ import annotations
 
 import logging
@@ -39,14 +40,24 @@ if TYPE_CHECKING:
 
 
 @renamed(KEYS)
-def fit(cfg: CfgNode, task: ShiftTask, callbacks: Sequence[trainer.Callback] = (),
-        checkpoint: trainer.Checkpoint | None = None) -> tuple[Method, trainer.RunRecord]:
+def fit(
+    cfg: CfgNode,
+    task: ShiftTask,
+    callbacks: Sequence[trainer.Callback] = (),
+    checkpoint: trainer.Checkpoint | None = None,
+) -> tuple[Method, trainer.RunRecord]:
     """Train the method of a config on a task; gives the trained method and its record."""
     method = build_method(cfg, task)
     settings = {option.key: cfg.train[option.key] for option in TRAINING}
-    return method, trainer.fit(method, visible_task(method, task), seed=cfg.seed,
-                               callbacks=callbacks, checkpoint=checkpoint, extra=extra_scores(cfg),
-                               **settings)
+    return method, trainer.fit(
+        method,
+        visible_task(method, task),
+        seed=cfg.seed,
+        callbacks=callbacks,
+        checkpoint=checkpoint,
+        extra=extra_scores(cfg),
+        **settings,
+    )
 
 
 def extra_scores(cfg: CfgNode) -> ExtraScores:
@@ -56,8 +67,14 @@ def extra_scores(cfg: CfgNode) -> ExtraScores:
     return ExtraScores(functions, best, cfg.metric_agg == "argmin")
 
 
-def train_method(mode: str, loggers: Sequence[Logger], loaders: Sequence[Any], model: Any = None,
-                 optimizer: Any = None, scheduler: Any = None) -> trainer.RunRecord:
+def train_method(
+    mode: str,
+    loggers: Sequence[Logger],
+    loaders: Sequence[Any],
+    model: Any = None,
+    optimizer: Any = None,
+    scheduler: Any = None,
+) -> trainer.RunRecord:
     """A method as GraphGPS calls a training loop; model, optimiser and scheduler are its own.
 
     Args:
@@ -80,8 +97,9 @@ def own_config(mode: str, loaders: Sequence[Any]) -> CfgNode:
     """
     if not isinstance(getattr(loaders[0].dataset, "task", None), ShiftTask):
         message = f"{global_cfg.dataset.format!r} is not a shift, and train.mode {mode} needs one"
-        raise InputError.plain("dataset.format", message,
-                               "`graphgym-srnc options` lists the shifts")
+        raise InputError.plain(
+            "dataset.format", message, "`graphgym-srnc options` lists the shifts"
+        )
     cfg = global_cfg.clone()
     add_options(cfg)
     cfg.train.mode = mode
@@ -97,8 +115,12 @@ def own_config(mode: str, loaders: Sequence[Any]) -> CfgNode:
     return cfg
 
 
-def train(model: GraphGymModule, datamodule: GraphGymDataModule, logger: bool = True,
-          trainer_config: dict[str, Any] | None = None) -> None:
+def train(
+    model: GraphGymModule,
+    datamodule: GraphGymDataModule,
+    logger: bool = True,
+    trainer_config: dict[str, Any] | None = None,
+) -> None:
     """GraphGym's ``train`` by ``train.mode``, for a ``main.py`` that is to train our methods too.
 
     ``standard`` is GraphGym's own, less Lightning's sanity check, whose validation record of an
@@ -106,6 +128,7 @@ def train(model: GraphGymModule, datamodule: GraphGymDataModule, logger: bool = 
     """
     from torch_geometric.graphgym.logger import create_logger
     from torch_geometric.graphgym.train import train as graphgym_train
+
     mode = global_cfg.train.mode
     if mode == "standard":
         lightning = {"num_sanity_val_steps": 0, **(trainer_config or {})}
@@ -130,6 +153,7 @@ def train_standard(cfg: CfgNode, run_dir: str | os.PathLike) -> GraphGymModule:
     from torch_geometric.graphgym.models.layer import new_layer_config
     from torch_geometric.graphgym.train import GraphGymDataModule
     from torch_geometric.graphgym.utils import auto_select_device, params_count
+
     activate(cfg)
     # Lightning writes its own logs to out_dir.
     global_cfg.out_dir = global_cfg.run_dir = str(run_dir)
@@ -149,10 +173,15 @@ def register_train() -> None:
         later(register.train_dict, name, partial(train_method, name))
 
 
-def _log(loggers: Sequence[Logger], episode: trainer.Episode, method: Method, task: ShiftTask,
-         ) -> None:
+def _log(
+    loggers: Sequence[Logger],
+    episode: trainer.Episode,
+    method: Method,
+    task: ShiftTask,
+) -> None:
     """A callback of the trainer that writes an episode as an epoch of GraphGym."""
     from torch_geometric.graphgym.utils.io import dict_to_json
+
     digits = global_cfg.round
     stats = {"train": episode.losses, "val": episode.val, "test": episode.test}
     for logger in loggers:

@@ -1,5 +1,5 @@
-"""Adversarial domain alignment: gradient reversal, its schedule and the domain classifier's loss.
-"""
+"""Adversarial domain alignment: gradient reversal, its schedule and the domain loss."""
+
 from __future__ import annotations
 
 import math
@@ -71,5 +71,6 @@ def domain_loss(source_logit: Tensor, target_logit: Tensor) -> Tensor:
     References:
         Ganin et al. (JMLR 2016).
     """
-    return (F.binary_cross_entropy_with_logits(source_logit, torch.ones_like(source_logit))
-            + F.binary_cross_entropy_with_logits(target_logit, torch.zeros_like(target_logit)))
+    return F.binary_cross_entropy_with_logits(
+        source_logit, torch.ones_like(source_logit)
+    ) + F.binary_cross_entropy_with_logits(target_logit, torch.zeros_like(target_logit))

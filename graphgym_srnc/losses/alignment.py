@@ -1,4 +1,5 @@
 """Alignment of clusters and classes, and mapping of cluster posteriors to class posteriors."""
+
 from __future__ import annotations
 
 import torch
@@ -58,8 +59,13 @@ def map_clusters(log_q: Tensor, mapping: Tensor | list[Group], num_outputs: int)
         Log posteriors of the classes, ``[n, num_outputs]``.
     """
     groups = mapping if isinstance(mapping, list) else grouped(mapping, num_outputs)
-    return torch.stack([log_q[:, group] if isinstance(group, int) else log_q[:, group].logsumexp(1)
-                        for group in groups], 1)
+    return torch.stack(
+        [
+            log_q[:, group] if isinstance(group, int) else log_q[:, group].logsumexp(1)
+            for group in groups
+        ],
+        1,
+    )
 
 
 def grouped(mapping: Tensor, num_outputs: int) -> list[Group]:

@@ -1,4 +1,5 @@
 """Discrepancy between the empirical characteristic functions of two samples."""
+
 from __future__ import annotations
 
 import torch
@@ -8,8 +9,9 @@ FLOOR = 1e-12
 """Added before the square root, whose gradient is infinite at 0."""
 
 
-def characteristic_discrepancy(x: Tensor, y: Tensor, frequencies: Tensor,
-                               amplitude: float = 0.5) -> Tensor:
+def characteristic_discrepancy(
+    x: Tensor, y: Tensor, frequencies: Tensor, amplitude: float = 0.5
+) -> Tensor:
     r"""Mean distance between the empirical characteristic functions of two samples.
 
     .. math:: \frac{1}{K} \sum_k \sqrt{\alpha (|\phi_x| - |\phi_y|)^2

@@ -1,4 +1,5 @@
 """Kernel mean matching: importance weights that match the source sample to the target sample."""
+
 from __future__ import annotations
 
 import math
@@ -9,14 +10,21 @@ from torch import Tensor
 
 from graphgym_srnc.errors import InputError
 
-_BLOCK = 2 ** 23
+_BLOCK = 2**23
 """Kernel entries computed at a time: 32 MB in float32."""
 
 
 @torch.no_grad()
-def kmm_weights(z_source: Tensor, z_target: Tensor, label: Tensor, b_min: float = 0.2,
-                b_max: float = math.inf, gammas: Sequence[float] = (1.0, 0.1, 0.001),
-                max_steps: int = 2000, tol: float = 1e-7) -> Tensor:
+def kmm_weights(
+    z_source: Tensor,
+    z_target: Tensor,
+    label: Tensor,
+    b_min: float = 0.2,
+    b_max: float = math.inf,
+    gammas: Sequence[float] = (1.0, 0.1, 0.001),
+    max_steps: int = 2000,
+    tol: float = 1e-7,
+) -> Tensor:
     r"""Importance weights of labelled source nodes by kernel mean matching.
 
     .. math:: \min_\beta \tfrac12 \beta^\top K \beta + f^\top \beta \quad \text{s.t.} \quad
@@ -74,7 +82,7 @@ def _kernel_rows(a: Tensor, b: Tensor, gammas: Sequence[float]) -> Iterator[tupl
     """Yield the kernel between ``a`` and ``b`` in blocks of rows."""
     norm, step = b.square().sum(1), max(1, _BLOCK // len(b))
     for start in range(0, len(a), step):
-        part = a[start:start + step]
+        part = a[start : start + step]
         squared = torch.addmm(norm, part, b.T, alpha=-2)
         squared = squared.add_(part.square().sum(1, keepdim=True)).clamp_(min=0)
         block = torch.zeros_like(squared)
@@ -83,9 +91,17 @@ def _kernel_rows(a: Tensor, b: Tensor, gammas: Sequence[float]) -> Iterator[tupl
         yield slice(start, start + step), block.div_(len(gammas))
 
 
-def _minimise(kernel: Tensor, slope: Tensor, classes: Tensor, low: float, high: float,
-              max_steps: int, tol: float) -> Tensor:
+def _minimise(
+    kernel: Tensor,
+    slope: Tensor,
+    classes: Tensor,
+    low: float,
+    high: float,
+    max_steps: int,
+    tol: float,
+) -> Tensor:
     """Minimum of 1/2 d'Kd + slope'd over ``low <= d <= high`` with class sums of zero."""
+
     def times(d: Tensor) -> Tensor:
         return (kernel @ d.to(kernel.dtype)).double()
 
@@ -128,7 +144,7 @@ def _curvature(times: Callable[[Tensor], Tensor], classes: Tensor) -> float:
     """
     # A fixed vector needs no random generator; an irregular one is orthogonal to no eigenvector.
     number = torch.arange(1, len(classes) + 1, device=classes.device, dtype=torch.double)
-    vector, value = torch.sin(number ** 2), 0.0
+    vector, value = torch.sin(number**2), 0.0
     for _ in range(20):
         vector = _balance(vector, classes)
         vector = vector / vector.norm().clamp(min=1e-300)

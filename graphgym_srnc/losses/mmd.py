@@ -1,4 +1,5 @@
 """Maximum mean discrepancy of two samples under a sum of Gaussian kernels."""
+
 from __future__ import annotations
 
 from torch import Tensor, cat

@@ -1,4 +1,5 @@
 """Soft modularity of a clustering, without a dense matrix of node pairs."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -130,7 +131,7 @@ def newman_resolution(edge_index: Tensor, degree: Tensor, nodes: Tensor, label: 
     classes = label.new_full((degree.numel(),), -1)
     classes[nodes] = label
     parts = []
-    for part in edge_index.split(2 ** 20, 1):
+    for part in edge_index.split(2**20, 1):
         both = classes[part[:, part[0] != part[1]]]
         parts.append(both[:, (both >= 0).all(0)])
     ends = torch.cat(parts, 1)

@@ -1,4 +1,5 @@
 """Discrepancies between moments of a source and a target sample: CMD and DeepCORAL."""
+
 from __future__ import annotations
 
 from torch import Tensor
@@ -41,7 +42,7 @@ def cmd(x: Tensor, y: Tensor, order: int = 5, width: float = 1.0) -> Tensor:
     power_x, power_y = centred_x, centred_y
     for k in range(2, order + 1):
         power_x, power_y = power_x * centred_x, power_y * centred_y
-        total = total + _norm(power_x.mean(0) - power_y.mean(0)) / width ** k
+        total = total + _norm(power_x.mean(0) - power_y.mean(0)) / width**k
     return total
 
 

@@ -2,6 +2,7 @@
 
 Scores are larger for nodes of known classes.
 """
+
 from __future__ import annotations
 
 import warnings
@@ -133,8 +134,9 @@ def logit_spread(logits: Tensor, bounded: float = 0.999) -> Tensor:
     return bounded * spread[0] + (1 - bounded) * spread[1]
 
 
-def anchors(confidence: Tensor, adjacency: Any, train: Tensor, extreme: float = 0.05,
-            share: float = 0.5) -> Tensor:
+def anchors(
+    confidence: Tensor, adjacency: Any, train: Tensor, extreme: float = 0.05, share: float = 0.5
+) -> Tensor:
     r"""Training nodes that GRASP connects with additional edges.
 
     They maximise the ratio
@@ -162,11 +164,12 @@ def anchors(confidence: Tensor, adjacency: Any, train: Tensor, extreme: float = 
     sides = torch.stack([(confidence > high) & other, (confidence < low) & other], 1)
     known, unknown = (adjacency @ sides.to(confidence.dtype))[train].T
     order = (known / (unknown + 1)).argsort(descending=True, stable=True)
-    return train[order[:int(share * len(train))]].sort().values
+    return train[order[: int(share * len(train))]].sort().values
 
 
-def propagate_with_anchors(score: Tensor, adjacency: Any, anchor: Tensor, steps: int = 8,
-                           weight: float = 1.02) -> Tensor:
+def propagate_with_anchors(
+    score: Tensor, adjacency: Any, anchor: Tensor, steps: int = 8, weight: float = 1.02
+) -> Tensor:
     r"""Scores averaged over neighbours in a graph where all anchors are connected to each other.
 
     .. math:: e_i \leftarrow \frac{\sum_{j \in N(i)} e_j + \delta [i \in G] \sum_{j \in G} e_j}
@@ -260,7 +263,7 @@ def openmax(logits: Tensor, model: dict[str, Tensor], alpha: int = 10) -> Tensor
     alpha = min(alpha, logits.size(1))
     rank = logits.argsort(dim=1, descending=True, stable=True).argsort(1)
     distance = (_distance(logits, model["centre"]) + model["shift"]).clamp(min=0)
-    outside = 1 - (-(distance / model["scale"]) ** model["shape"]).exp()
+    outside = 1 - (-((distance / model["scale"]) ** model["shape"])).exp()
     yielded = (alpha - rank).clamp(min=0) / alpha * outside * logits
     return torch.cat([logits - yielded, yielded.sum(1, keepdim=True)], 1).softmax(1)
 
@@ -313,6 +316,7 @@ def _distance(logits: Tensor, centre: Tensor) -> Tensor:
 def _fit_tail(distance: Tensor, tail: int) -> tuple[float, float, float] | None:
     """Shape, scale and shift of a Weibull distribution of the largest distances, or None."""
     from scipy.stats import weibull_min  # slow import, needed by one method only
+
     size = min(tail, max(len(distance) // 2, 3))
     largest = distance.double().sort(descending=True).values[:size]
     largest = largest[largest > 1e-9].cpu().numpy()

@@ -1,4 +1,5 @@
 """Label shift: class proportions of an unlabelled graph, including the unknown class."""
+
 from __future__ import annotations
 
 import math

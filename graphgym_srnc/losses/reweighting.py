@@ -1,4 +1,5 @@
 """Ratios of class and edge-class frequencies between target and source."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -8,8 +9,9 @@ STIFF = 1e4
 """Weight of the equality constraint in the least-squares problem."""
 
 
-def shift_weights(confusion: np.ndarray, target: np.ndarray, source: np.ndarray,
-                  ridge: float) -> np.ndarray:
+def shift_weights(
+    confusion: np.ndarray, target: np.ndarray, source: np.ndarray, ridge: float
+) -> np.ndarray:
     r"""Ratios of target to source shares, estimated from the predictions of a classifier.
 
     .. math:: \min_{w \ge 0} \lVert C w - \mu_T \rVert^2 + \lambda \lVert w - 1 \rVert^2
@@ -30,8 +32,8 @@ def shift_weights(confusion: np.ndarray, target: np.ndarray, source: np.ndarray,
         (ICML 2024, Pair-Align) for pairs.
     """
     ones = np.ones(len(source))
-    rows = [confusion, ridge ** 0.5 * np.diag(ones), STIFF * source[None]]
-    wanted = [target, ridge ** 0.5 * ones, [STIFF]]
+    rows = [confusion, ridge**0.5 * np.diag(ones), STIFF * source[None]]
+    wanted = [target, ridge**0.5 * ones, [STIFF]]
     return nnls(np.concatenate(rows), np.concatenate(wanted))[0]
 
 
@@ -52,5 +54,6 @@ def conditional_ratio(weights: np.ndarray, source: np.ndarray, floor: float) -> 
         :math:`\gamma`, ``[N, N]``.
     """
     in_target, in_source = source * weights + floor, source + floor
-    return (in_target / in_target.sum(1, keepdims=True)
-            / (in_source / in_source.sum(1, keepdims=True)))
+    return (
+        in_target / in_target.sum(1, keepdims=True) / (in_source / in_source.sum(1, keepdims=True))
+    )

@@ -2,6 +2,7 @@
 
 Other packages add methods through entry points, see :mod:`graphgym_srnc.plugins`.
 """
+
 from __future__ import annotations
 
 import pkgutil
@@ -15,8 +16,17 @@ if TYPE_CHECKING:
     from graphgym_srnc.methods.base import Method
 
 
-SHARED = ("base", "cluster_gnn", "communities", "correction", "cut", "resume",
-          "scores", "supervised", "training")
+SHARED = (
+    "base",
+    "cluster_gnn",
+    "communities",
+    "correction",
+    "cut",
+    "resume",
+    "scores",
+    "supervised",
+    "training",
+)
 """Modules here that are no method but what methods share."""
 
 
@@ -37,8 +47,9 @@ def find(name: str) -> type[Method]:
         return _foreign(name)
     found = vars(import_module(f"{__name__}.{name}"))
     wanted = name.replace("_", "")
-    return next(value for key, value in found.items()
-                if key.lower() == wanted and isinstance(value, type))
+    return next(
+        value for key, value in found.items() if key.lower() == wanted and isinstance(value, type)
+    )
 
 
 def own_names() -> list[str]:
@@ -48,10 +59,13 @@ def own_names() -> list[str]:
 
 def _foreign(name: str) -> type[Method]:
     from graphgym_srnc.methods.base import Method
+
     found = load("methods", name)
     if not (isinstance(found, type) and issubclass(found, Method) and found.key() == name):
         raise InputError.plain(
-            f"method {name}", f"{found!r:.100} is not a class of that name",
+            f"method {name}",
+            f"{found!r:.100} is not a class of that name",
             "Register a subclass of graphgym_srnc.methods.base.Method whose name in small letters "
-            f"is {name}")
+            f"is {name}",
+        )
     return found

@@ -1,4 +1,5 @@
 """A2GNN: asymmetric propagation on source and target (Liu et al., AAAI 2024)."""
+
 from __future__ import annotations
 
 from typing import Annotated
@@ -51,9 +52,15 @@ class A2GNN(Scored):
     encoder_defaults = {"kind": "mlp", "features": "none", "hidden": 128, "dropout": 0.0}
     search = {"weight": (0.1, 1.0, 5.0, 25.0), "target_hops": (2, 5, 10, 15, 30)}
 
-    def __init__(self, *, weight: Weight = 25.0, source_hops: Natural = 0,
-                 target_hops: Natural = 10, sample: Annotated[int, Range(2)] = 1000,
-                 **base) -> None:
+    def __init__(
+        self,
+        *,
+        weight: Weight = 25.0,
+        source_hops: Natural = 0,
+        target_hops: Natural = 10,
+        sample: Annotated[int, Range(2)] = 1000,
+        **base,
+    ) -> None:
         super().__init__(**base)
         self.weight, self.source_hops, self.target_hops = weight, source_hops, target_hops
         self.sample = sample
@@ -72,7 +79,7 @@ class A2GNN(Scored):
         terms = {"source": F.cross_entropy(logits[train], self.labels)}
         if self.weight:
             states = source[train], self.classifier.embed(self.on_target)[1][pool]
-            x, y = (h[torch.randperm(len(h), device=h.device)[:self.sample]] for h in states)
+            x, y = (h[torch.randperm(len(h), device=h.device)[: self.sample]] for h in states)
             terms["mmd"] = self.weight * mmd(x, y, WIDEST)
         return terms
 

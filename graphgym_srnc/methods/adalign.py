@@ -1,4 +1,5 @@
 """ADAlign: alignment of characteristic functions (ICLR 2026)."""
+
 from __future__ import annotations
 
 import torch
@@ -43,13 +44,30 @@ class ADAlign(Scored):
 
     classifier: HopEncoder
     in_batches = False
-    encoder_defaults = {"kind": "mlp", "features": "none", "hidden": 128, "layers": 3,
-                        "dropout": 0.25}
-    search = {"weight": (0.2, 0.4, 0.6, 0.8, 1.0), "amplitude": (0.2, 0.4, 0.6, 0.8, 1.0),
-              "source_hops": (0, 1, 10, 15), "target_hops": (1, 10, 15)}
+    encoder_defaults = {
+        "kind": "mlp",
+        "features": "none",
+        "hidden": 128,
+        "layers": 3,
+        "dropout": 0.25,
+    }
+    search = {
+        "weight": (0.2, 0.4, 0.6, 0.8, 1.0),
+        "amplitude": (0.2, 0.4, 0.6, 0.8, 1.0),
+        "source_hops": (0, 1, 10, 15),
+        "target_hops": (1, 10, 15),
+    }
 
-    def __init__(self, *, weight: Weight = 0.6, amplitude: Share = 0.8, frequencies: Count = 128,
-                 source_hops: Natural = 10, target_hops: Natural = 10, **base) -> None:
+    def __init__(
+        self,
+        *,
+        weight: Weight = 0.6,
+        amplitude: Share = 0.8,
+        frequencies: Count = 128,
+        source_hops: Natural = 10,
+        target_hops: Natural = 10,
+        **base,
+    ) -> None:
         super().__init__(**base)
         self.weight, self.amplitude, self.frequencies = weight, amplitude, frequencies
         self.source_hops, self.target_hops = source_hops, target_hops
@@ -62,9 +80,13 @@ class ADAlign(Scored):
         self.on_source = self.classifier.view(self.source, hops=self.source_hops)
         self.on_target = self.classifier.view(self.target)
         width = self.classifier.hidden_dim
-        self.seeker = nn.Sequential(*(
-            module for act in (nn.LeakyReLU(0.2), nn.LeakyReLU(0.2), nn.Tanh())
-            for module in (nn.Linear(width, width), nn.BatchNorm1d(width), act)))
+        self.seeker = nn.Sequential(
+            *(
+                module
+                for act in (nn.LeakyReLU(0.2), nn.LeakyReLU(0.2), nn.Tanh())
+                for module in (nn.Linear(width, width), nn.BatchNorm1d(width), act)
+            )
+        )
 
     def losses(self) -> dict[str, Tensor]:
         train, pool = self.task.train, self.task.pool
@@ -75,7 +97,8 @@ class ADAlign(Scored):
             noise = torch.randn(self.frequencies, source.size(1), device=source.device)
             sought = reverse_gradient(self.seeker(noise), 1.0)
             terms["discrepancy"] = self.weight * characteristic_discrepancy(
-                source[train], target[pool], sought, self.amplitude)
+                source[train], target[pool], sought, self.amplitude
+            )
         return terms
 
     @torch.no_grad()

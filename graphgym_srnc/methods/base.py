@@ -1,4 +1,5 @@
 """The base class of methods. ``erm.py`` is the shortest example of a method."""
+
 from __future__ import annotations
 
 from functools import partial
@@ -77,16 +78,28 @@ class Method(OpenSetCut, PriorCorrection, Resumable):
         options.check(cls, given, f"{cls.key()}.")
         return super().__new__(cls)
 
-    def __init__(self, *, encoder: EncoderSpec = EncoderSpec(),
-                 make_optimizer: MakeOptimizer = adam, smoothing: Natural = 0,
-                 correction: Correction = "none", correction_power: Weight = 1.0,
-                 cut: Cut = "validation", batch_size: Natural = 0, fanout: Natural = 10) -> None:
+    def __init__(
+        self,
+        *,
+        encoder: EncoderSpec = EncoderSpec(),
+        make_optimizer: MakeOptimizer = adam,
+        smoothing: Natural = 0,
+        correction: Correction = "none",
+        correction_power: Weight = 1.0,
+        cut: Cut = "validation",
+        batch_size: Natural = 0,
+        fanout: Natural = 10,
+    ) -> None:
         super().__init__()
         self.encoder, self.make_optimizer = encoder, make_optimizer
         self.smoothing, self.batch_size, self.fanout = smoothing, batch_size, fanout
         self.correction, self.correction_power, self.cut = correction, correction_power, cut
-        self.require("batch_size", batch_size, self.in_batches or not batch_size,
-                     "0, since the losses read every node of a graph")
+        self.require(
+            "batch_size",
+            batch_size,
+            self.in_batches or not batch_size,
+            "0, since the losses read every node of a graph",
+        )
         self.warnings: list[str] = []
         self.collapsed = False  # whether a warning reports that clusters do not match the classes
         self.register_buffer("threshold", torch.tensor(0.0))
@@ -202,13 +215,11 @@ class Method(OpenSetCut, PriorCorrection, Resumable):
         return Batches(self.classifier, graph, parts, self.batch_size, self.fanout)
 
     def log_cluster_posterior(self, graph: Data) -> Tensor | None:
-        """Log posteriors over clusters ``[M, V, C]`` of M cluster GNNs; None without a cluster GNN.
-        """
+        """Log posteriors over clusters ``[M, V, C]`` of M cluster GNNs, or None."""
         return None
 
     def views(self) -> dict[str, Callable[[Data], tuple[Tensor, Tensor]]]:
-        """Functions that return an embedding ``[V, H]`` and a group ``[V]`` of every node, by name.
-        """
+        """Functions that return an embedding ``[V, H]`` and a group ``[V]``, by name."""
         classifier = getattr(self, "classifier", None)
         if not isinstance(classifier, Encoder):
             return {}

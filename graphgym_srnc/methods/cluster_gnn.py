@@ -1,4 +1,5 @@
 """The cluster GNN: modularity on the target, regularised by the source labels."""
+
 from __future__ import annotations
 
 from dataclasses import replace
@@ -49,8 +50,14 @@ class Clusters(nn.Module):
         batch_size: ``batch_size`` of the method.
     """
 
-    def __init__(self, spec: EncoderSpec, in_dim: int, num_clusters: int, num_outputs: int,
-                 batch_size: int = 0) -> None:
+    def __init__(
+        self,
+        spec: EncoderSpec,
+        in_dim: int,
+        num_clusters: int,
+        num_outputs: int,
+        batch_size: int = 0,
+    ) -> None:
         super().__init__()
         self.num_outputs, self.batch_size = num_outputs, batch_size
         self.encoder = backbones.build(spec, in_dim, num_clusters)
@@ -103,9 +110,21 @@ class ClusterGNN(Clusters):
             ``batch_size`` 0 = full batch.
     """
 
-    def __init__(self, spec: EncoderSpec, num_clusters: int, num_outputs: int, source: Graph,
-                 target: Graph, *, resolution: float, collapse: float, modularity_weight: float,
-                 lr: float, batch_size: int = 0, fanout: int = 0) -> None:
+    def __init__(
+        self,
+        spec: EncoderSpec,
+        num_clusters: int,
+        num_outputs: int,
+        source: Graph,
+        target: Graph,
+        *,
+        resolution: float,
+        collapse: float,
+        modularity_weight: float,
+        lr: float,
+        batch_size: int = 0,
+        fanout: int = 0,
+    ) -> None:
         super().__init__(spec, target.num_features, num_clusters, num_outputs, batch_size)
         self.source, self.target, self.fanout = source, target, fanout
         self.adjacency, self.degree = target.adjacency("raw"), target.degree
@@ -118,8 +137,9 @@ class ClusterGNN(Clusters):
         on_target = self.on_target()
         minimise(self.encoder, self.optimizer, lambda: {"cluster_target": on_target()[0]}, steps)
 
-    def pretrain_on_source(self, nodes: Tensor, label: Tensor, steps: int,
-                           make_optimizer: MakeOptimizer = adam) -> None:
+    def pretrain_on_source(
+        self, nodes: Tensor, label: Tensor, steps: int, make_optimizer: MakeOptimizer = adam
+    ) -> None:
         """Fit the source labels instead, so that cluster k stands for class k from the start."""
         optimizer = make_optimizer(self.encoder.parameters())
         part = Part("source", self.source, nodes, label)
@@ -160,7 +180,7 @@ class ClusterGNN(Clusters):
             if self.batch_size:
                 view, (drawn,) = on_source()
                 return self.encoder(view).log_softmax(1), drawn
-            drawn = torch.randperm(len(nodes), device=nodes.device)[:batch or None]
+            drawn = torch.randperm(len(nodes), device=nodes.device)[: batch or None]
             if on_source is None:
                 return log_q[nodes[drawn]], drawn
             return self.encoder(on_source.whole).log_softmax(1)[drawn], drawn
@@ -170,14 +190,15 @@ class ClusterGNN(Clusters):
             terms = {"cluster_target": loss}
             if len(nodes):
                 log_q, drawn = draw(log_q)
-                mapped = map_clusters(log_q, groups, self.num_outputs)[:, :p.size(1)]
+                mapped = map_clusters(log_q, groups, self.num_outputs)[:, : p.size(1)]
                 terms["cluster_source"] = F.kl_div(mapped, p[drawn], reduction="batchmean")
             return terms
 
         return minimise(self.encoder, self.optimizer, losses, steps)
 
-    def classify(self, parts: Sequence[Part], *,
-                 modularity: bool) -> Callable[[], dict[str, Tensor]]:
+    def classify(
+        self, parts: Sequence[Part], *, modularity: bool
+    ) -> Callable[[], dict[str, Tensor]]:
         r"""A function that gives the terms of the next step: cross-entropies of some parts by the
         classes that clusters stand for, and with ``modularity`` :math:`\mathcal L_{\Phi,T}`.
 
@@ -254,8 +275,11 @@ class ClusterGNN(Clusters):
 
     def checkpoint(self) -> dict[str, Any]:
         """Weights, resolution and optimiser, for another one to :meth:`restore`."""
-        return {"weights": self.state_dict(), "resolution": self.resolution,
-                "optimizer": self.optimizer.state_dict()}
+        return {
+            "weights": self.state_dict(),
+            "resolution": self.resolution,
+            "optimizer": self.optimizer.state_dict(),
+        }
 
     def restore(self, state: dict[str, Any]) -> ClusterGNN:
         """Become the one that a :meth:`checkpoint` was taken of; returns itself."""

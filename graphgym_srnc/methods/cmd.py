@@ -1,4 +1,5 @@
 """CMD: alignment by central moment discrepancy (Zellinger et al., ICLR 2017)."""
+
 from __future__ import annotations
 
 from torch import Tensor
@@ -35,8 +36,9 @@ class CMD(Scored):
 
     search = {"weight": (0.01, 0.1, 1.0, 5.0)}
 
-    def __init__(self, *, weight: Weight = 1.0, order: Count = 5, target_nodes: Natural = 0,
-                 **base) -> None:
+    def __init__(
+        self, *, weight: Weight = 1.0, order: Count = 5, target_nodes: Natural = 0, **base
+    ) -> None:
         super().__init__(**base)
         self.weight, self.order, self.target_nodes = weight, order, target_nodes
 
@@ -45,5 +47,7 @@ class CMD(Scored):
 
     def losses(self) -> dict[str, Tensor]:
         logits, source, target = self.hidden_states(bounded=True)
-        return {"source": F.cross_entropy(logits, self.labels),
-                "cmd": self.weight * moments.cmd(source, target, self.order)}
+        return {
+            "source": F.cross_entropy(logits, self.labels),
+            "cmd": self.weight * moments.cmd(source, target, self.order),
+        }

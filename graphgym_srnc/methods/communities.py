@@ -1,4 +1,5 @@
 """Label density of graph communities, an indicator of unknown classes."""
+
 from __future__ import annotations
 
 import math
@@ -68,8 +69,14 @@ class LabelDensity(nn.Module):
         Elkan and Noto, "Learning Classifiers from Only Positive and Unlabeled Data", KDD 2008.
     """
 
-    def __init__(self, spec: EncoderSpec, num_features: int, num_clusters: int, num_outputs: int,
-                 batch_size: int) -> None:
+    def __init__(
+        self,
+        spec: EncoderSpec,
+        num_features: int,
+        num_clusters: int,
+        num_outputs: int,
+        batch_size: int,
+    ) -> None:
         super().__init__()
         sizes = num_features, num_clusters, num_outputs, batch_size
         self.clusters = nn.ModuleList(Clusters(spec, *sizes) for _ in SCALES)
@@ -95,5 +102,9 @@ class LabelDensity(nn.Module):
     @torch.no_grad()
     def forward(self, graph: Graph) -> Tensor:
         """The log density of all nodes of a graph, ``[V]``."""
-        return torch.stack([cluster.log_posterior(graph).exp() @ density
-                            for cluster, density in zip(self.clusters, self.log_density)]).mean(0)
+        return torch.stack(
+            [
+                cluster.log_posterior(graph).exp() @ density
+                for cluster, density in zip(self.clusters, self.log_density)
+            ]
+        ).mean(0)

@@ -1,4 +1,5 @@
 """CORAL: alignment of covariances (Sun and Saenko, ECCV Workshops 2016)."""
+
 from __future__ import annotations
 
 from torch import Tensor
@@ -41,5 +42,7 @@ class CORAL(Scored):
 
     def losses(self) -> dict[str, Tensor]:
         logits, source, target = self.hidden_states()
-        return {"source": F.cross_entropy(logits, self.labels),
-                "coral": self.weight * moments.coral(source, target)}
+        return {
+            "source": F.cross_entropy(logits, self.labels),
+            "coral": self.weight * moments.coral(source, target),
+        }

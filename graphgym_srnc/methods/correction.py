@@ -1,4 +1,5 @@
 """Correction of the posterior for the class prior of the predicted graph."""
+
 from __future__ import annotations
 
 from typing import Annotated
@@ -54,7 +55,7 @@ class PriorCorrection(nn.Module):
         size = self.task.num_known
         known = label < size
         named = scores[known, :size].argmax(1)
-        counts = torch.bincount(named * size + label[known], minlength=size ** 2)
+        counts = torch.bincount(named * size + label[known], minlength=size**2)
         self.confusion.copy_(counts.view(size, size) / counts.sum())
 
     @torch.no_grad()

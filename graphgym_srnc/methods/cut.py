@@ -1,4 +1,5 @@
 """The unknown-class threshold: confidence, decision and posterior."""
+
 from __future__ import annotations
 
 from typing import Annotated
@@ -72,20 +73,21 @@ class OpenSetCut(nn.Module):
         elif not self.calibrated:
             return
         elif unknown.any():
-            known = scores[:, :self.task.num_known].argmax(1)
+            known = scores[:, : self.task.num_known].argmax(1)
             cut = best_threshold(confidence, known, label, self.task.num_known)
         elif self.prior is None:
             cut = confidence.quantile(1 - KEPT)
             self.warnings.append(
                 "No validation node belongs to an unknown class. The unknown-class threshold is set"
-                f" so that {100 * KEPT:.0f} % of the validation nodes are predicted as known.")
+                f" so that {100 * KEPT:.0f} % of the validation nodes are predicted as known."
+            )
         else:
             cut = self.prior
         self.threshold.fill_(cut)
 
     def decide(self, scores: Tensor) -> Tensor:
         """Classes ``[n]`` from scores: the likeliest known one, or unknown below the threshold."""
-        known = scores[:, :self.task.num_known].argmax(1)
+        known = scores[:, : self.task.num_known].argmax(1)
         if not self.task.open_set:
             return known
         return torch.where(self.confidence(scores) < self.threshold, self.task.num_known, known)
@@ -98,7 +100,7 @@ class OpenSetCut(nn.Module):
         :math:`s`, :math:`\log p_u - \max_c \log p_c = \ell(t) - \ell(s)`, with :meth:`log_odds`
         :math:`\ell`.
         """
-        log_p = scores[:, :self.task.num_known].double().log_softmax(1)
+        log_p = scores[:, : self.task.num_known].double().log_softmax(1)
         if not self.task.open_set:
             return log_p.exp()
 

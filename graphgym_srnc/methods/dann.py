@@ -1,4 +1,5 @@
 """DANN: domain-adversarial training (Ganin et al., JMLR 2016)."""
+
 from __future__ import annotations
 
 from torch import Tensor, nn
@@ -35,8 +36,9 @@ class DANN(Scored):
 
     search = {"weight": (0.01, 0.1, 1.0)}
 
-    def __init__(self, *, weight: Weight = 0.1, gamma: Positive = 10.0, target_nodes: Natural = 0,
-                 **base) -> None:
+    def __init__(
+        self, *, weight: Weight = 0.1, gamma: Positive = 10.0, target_nodes: Natural = 0, **base
+    ) -> None:
         super().__init__(**base)
         self.weight, self.gamma, self.target_nodes = weight, gamma, target_nodes
 
@@ -50,5 +52,7 @@ class DANN(Scored):
         logits, source = self.classifier.embed(self.on_source)
         target = self.classifier.embed(self.on_target)[1]
         domains = [self.domain(reverse_gradient(h, strength)).view(-1) for h in (source, target)]
-        return {"source": F.cross_entropy(logits, self.labels),
-                "domain": self.weight * domain_loss(*domains)}
+        return {
+            "source": F.cross_entropy(logits, self.labels),
+            "domain": self.weight * domain_loss(*domains),
+        }

@@ -1,4 +1,5 @@
 """DOC: one sigmoid and one threshold per class (Shu et al., EMNLP 2017)."""
+
 from __future__ import annotations
 
 import torch
@@ -41,8 +42,12 @@ class DOC(Supervised):
     def __init__(self, *, balanced: bool = True, **base) -> None:
         super().__init__(**base)
         self.balanced = balanced
-        self.require("correction", self.correction, self.correction == "none",
-                     "none, since the sigmoids of classes make no distribution")
+        self.require(
+            "correction",
+            self.correction,
+            self.correction == "none",
+            "none, since the sigmoids of classes make no distribution",
+        )
 
     def build(self, task: ShiftTask | Sizes) -> None:
         super().build(task)

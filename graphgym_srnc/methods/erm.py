@@ -1,4 +1,5 @@
 """Plain GNN (ERM): cross-entropy on the source, and a threshold for the unknown class."""
+
 from __future__ import annotations
 
 from torch import Tensor

@@ -1,4 +1,5 @@
 """G2Pxy: an unknown class learnt from mixed hidden states (Zhang et al., IJCAI 2023)."""
+
 from __future__ import annotations
 
 from typing import Annotated
@@ -51,10 +52,17 @@ class G2Pxy(Supervised):
     search_open = {"inter_weight": (0.01, 0.1, 1.0), "external_weight": (0.01, 0.1, 1.0)}
     kept = (*Supervised.kept, "named", "pairs", "outer")
 
-    def __init__(self, *, proxy_dim: Count = 128, ratio: Positive = 1.0,
-                 boundary: Annotated[float, Range(0, 1, closed="right")] = 0.1,
-                 masked_weight: Weight = 1.0, inter_weight: Weight = 0.01,
-                 external_weight: Weight = 0.01, **base) -> None:
+    def __init__(
+        self,
+        *,
+        proxy_dim: Count = 128,
+        ratio: Positive = 1.0,
+        boundary: Annotated[float, Range(0, 1, closed="right")] = 0.1,
+        masked_weight: Weight = 1.0,
+        inter_weight: Weight = 0.01,
+        external_weight: Weight = 0.01,
+        **base,
+    ) -> None:
         super().__init__(**base)
         self.proxy_dim, self.ratio, self.boundary = proxy_dim, ratio, boundary
         self.masked_weight, self.inter_weight = masked_weight, inter_weight
@@ -87,7 +95,7 @@ class G2Pxy(Supervised):
     def losses(self) -> dict[str, Tensor]:
         task = self.task
         if self.taken <= self.steps or not task.open_set:  # in episode 0
-            logits = self.head(self.classifier(self.on_source))[:, :task.num_known]
+            logits = self.head(self.classifier(self.on_source))[:, : task.num_known]
             return {"source": F.cross_entropy(logits, self.labels)}
 
         z = None if self.batch_size else self.classifier(self.on_graph)
@@ -106,10 +114,12 @@ class G2Pxy(Supervised):
         # Beta(1, 1) is the uniform distribution.
         inter = mix(z[pairs[0]], z[pairs[1]], torch.rand(len(pairs[0]), 1, device=z.device))
         external = mix(z[outer], centre, 1 + torch.rand(len(outer), 1, device=z.device))
-        return {"source": F.cross_entropy(logits, self.labels),
-                "masked": self.masked_weight * masked_cross_entropy(logits, self.labels),
-                "inter": self.inter_weight * unknown_cross_entropy(self.head(inter)),
-                "external": self.external_weight * unknown_cross_entropy(self.head(external))}
+        return {
+            "source": F.cross_entropy(logits, self.labels),
+            "masked": self.masked_weight * masked_cross_entropy(logits, self.labels),
+            "inter": self.inter_weight * unknown_cross_entropy(self.head(inter)),
+            "external": self.external_weight * unknown_cross_entropy(self.head(external)),
+        }
 
     def _draw_parents(self, train: Tensor) -> tuple[Tensor, Tensor]:
         """Pairs ``[2, n]`` and boundary nodes ``[n]`` that the proxies of a step are made of."""
@@ -132,7 +142,7 @@ class G2Pxy(Supervised):
         task = self.task
         self.eval()
         z = super().logits(task.source) if self.batch_size else self.classifier(self.on_graph)
-        confidence, self.named = self.head(z)[:, :task.num_known].softmax(1).max(1)
+        confidence, self.named = self.head(z)[:, : task.num_known].softmax(1).max(1)
         self.named[task.train] = self.labels
         edges = self.source.edges
         self.pairs = edges[:, self.named[edges[0]] != self.named[edges[1]]]
@@ -142,7 +152,7 @@ class G2Pxy(Supervised):
     def logits(self, graph: Data, role: str = "target") -> Tensor:
         logits = self.head(super().logits(graph, role))
         # Before there are proxies the last logit is untrained.
-        return logits[:, :self.task.num_known] if self.number == 0 else logits
+        return logits[:, : self.task.num_known] if self.number == 0 else logits
 
 
 def masked_cross_entropy(logits: Tensor, label: Tensor) -> Tensor:
@@ -191,8 +201,9 @@ def random_pairs(label: Tensor, count: int) -> Tensor:
     first = torch.randint(len(label), (count,), device=label.device)
     # Of positions sorted by class, those after a class's block, taken cyclically, are all of other
     # classes.
-    begin, end = (torch.searchsorted(label[order], label[first], right=side)
-                  for side in (False, True))
+    begin, end = (
+        torch.searchsorted(label[order], label[first], right=side) for side in (False, True)
+    )
     others = len(label) - (end - begin)
     step = (torch.rand(count, device=label.device) * others).long()
     return torch.stack([first, order[(end + step) % len(label)]])

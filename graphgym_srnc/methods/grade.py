@@ -1,4 +1,5 @@
 """GRADE: adversarial alignment of subtrees (Wu et al., AAAI 2023)."""
+
 from __future__ import annotations
 
 import torch
@@ -38,8 +39,9 @@ class GRADE(Scored):
 
     search = {"weight": (0.0005, 0.005, 0.05)}
 
-    def __init__(self, *, weight: Weight = 0.005, gamma: Positive = 10.0,
-                 target_nodes: Natural = 0, **base) -> None:
+    def __init__(
+        self, *, weight: Weight = 0.005, gamma: Positive = 10.0, target_nodes: Natural = 0, **base
+    ) -> None:
         super().__init__(**base)
         self.weight, self.gamma, self.target_nodes = weight, gamma, target_nodes
 
@@ -55,5 +57,7 @@ class GRADE(Scored):
 
         logits, source = self.classifier.embed(self.on_source)
         on_target = self.classifier.embed(self.on_target)
-        return {"source": F.cross_entropy(logits, self.labels),
-                "domain": self.weight * domain_loss(domain(logits, source), domain(*on_target))}
+        return {
+            "source": F.cross_entropy(logits, self.labels),
+            "domain": self.weight * domain_loss(domain(logits, source), domain(*on_target)),
+        }

@@ -1,4 +1,5 @@
 """IID oracle: the plain GNN with every class labelled."""
+
 from __future__ import annotations
 
 from graphgym_srnc.methods.scores import Scored

@@ -1,4 +1,5 @@
 """MMD: alignment by maximum mean discrepancy (Long et al., ICML 2015)."""
+
 from __future__ import annotations
 
 from typing import Annotated
@@ -38,8 +39,9 @@ class MMD(Scored):
 
     search = {"weight": (0.1, 0.5, 1.0, 2.0)}
 
-    def __init__(self, *, weight: Weight = 0.1, sample: Annotated[int, Range(2)] = 1024,
-                 **base) -> None:
+    def __init__(
+        self, *, weight: Weight = 0.1, sample: Annotated[int, Range(2)] = 1024, **base
+    ) -> None:
         super().__init__(**base)
         self.weight, self.sample = weight, sample
 
@@ -48,7 +50,9 @@ class MMD(Scored):
 
     def losses(self) -> dict[str, Tensor]:
         logits, *states = self.hidden_states()
-        source, target = (h[torch.randperm(len(h), device=h.device)[:self.sample]] for h in states)
+        source, target = (h[torch.randperm(len(h), device=h.device)[: self.sample]] for h in states)
         weight = self.weight * ganin_schedule(self.progress)
-        return {"source": F.cross_entropy(logits, self.labels),
-                "mmd": weight * mmd.mmd(source, target)}
+        return {
+            "source": F.cross_entropy(logits, self.labels),
+            "mmd": weight * mmd.mmd(source, target),
+        }

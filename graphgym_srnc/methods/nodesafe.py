@@ -1,4 +1,5 @@
 """NODESafe: penalties on the variance of logits (Yang et al., ICML 2025)."""
+
 from __future__ import annotations
 
 from typing import Annotated
@@ -40,9 +41,15 @@ class NODESafe(Scored):
 
     search = {"weight": (0.1, 1.0, 5.0, 12.0)}
 
-    def __init__(self, *, weight: Weight = 1.0, bounded: Share = 0.999, warmup: Natural = 20,
-                 score: Annotated[str, OneOf("max_softmax", *SCORES)] = "gnnsafe",
-                 **base) -> None:
+    def __init__(
+        self,
+        *,
+        weight: Weight = 1.0,
+        bounded: Share = 0.999,
+        warmup: Natural = 20,
+        score: Annotated[str, OneOf("max_softmax", *SCORES)] = "gnnsafe",
+        **base,
+    ) -> None:
         super().__init__(score=score, **base)
         self.weight, self.bounded, self.warmup = weight, bounded, warmup
 
@@ -50,7 +57,7 @@ class NODESafe(Scored):
         logits = self.classifier(self.on_source)
         terms = {"source": F.cross_entropy(logits, self.labels)}
         if self.taken > self.warmup:
-            everywhere, = parallel.gather(logits)
+            (everywhere,) = parallel.gather(logits)
             spread = openness.logit_spread(everywhere, self.bounded)
             terms["spread"] = self.weight * spread
         return terms

@@ -1,4 +1,5 @@
 """OpenWGL: a variational graph autoencoder for open-set shift (Wu et al., ICDM 2020)."""
+
 from __future__ import annotations
 
 from typing import Annotated
@@ -54,10 +55,18 @@ class OpenWGL(Supervised):
     search = {"kl_weight": (0.1, 1.0), "edge_weight": (0.1, 1.0)}
     search_open = {"uncertainty_weight": (0.1, 1.0)}
 
-    def __init__(self, *, latent: Count = 16, kl_weight: Weight = 1.0, edge_weight: Weight = 1.0,
-                 uncertainty_weight: Weight = 1.0, max_edges: Count = 20000, samples: Count = 100,
-                 cut: Annotated[str, OneOf("validation", "share", "mean")] = "validation",
-                 **base) -> None:
+    def __init__(
+        self,
+        *,
+        latent: Count = 16,
+        kl_weight: Weight = 1.0,
+        edge_weight: Weight = 1.0,
+        uncertainty_weight: Weight = 1.0,
+        max_edges: Count = 20000,
+        samples: Count = 100,
+        cut: Annotated[str, OneOf("validation", "share", "mean")] = "validation",
+        **base,
+    ) -> None:
         super().__init__(cut=cut, **base)
         self.latent, self.max_edges, self.samples = latent, max_edges, samples
         self.kl_weight, self.edge_weight = kl_weight, edge_weight
@@ -111,15 +120,18 @@ class OpenWGL(Supervised):
         # From here on nodes are rows of a view of these nodes alone.
         nodes, row = torch.cat([*edges, *others, pool]).unique(return_inverse=True)
         z = draw(*self._normal(self.classifier(self.on_nodes.at(nodes))))
-        edges, others = row[:4 * edges.size(1)].view(2, 2, -1)
-        return self._terms(train, z, edges, others, row[len(row) - len(pool):])
+        edges, others = row[: 4 * edges.size(1)].view(2, 2, -1)
+        return self._terms(train, z, edges, others, row[len(row) - len(pool) :])
 
-    def _terms(self, train: list[Tensor], z: Tensor, edges: Tensor, others: Tensor,
-               pool: Tensor) -> dict[str, Tensor]:
+    def _terms(
+        self, train: list[Tensor], z: Tensor, edges: Tensor, others: Tensor, pool: Tensor
+    ) -> dict[str, Tensor]:
         """The loss of training nodes (means, deviations, draws) and of rows of draws ``z``."""
         mean, log_sigma, drawn = train
-        terms = {"source": F.cross_entropy(self.head(drawn), self.labels),
-                 "kl": self.kl_weight * kl_divergence(mean, log_sigma)}
+        terms = {
+            "source": F.cross_entropy(self.head(drawn), self.labels),
+            "kl": self.kl_weight * kl_divergence(mean, log_sigma),
+        }
         if self.edge_weight and edges.size(1):
             terms["edges"] = self.edge_weight * edge_loss(z, edges, others)
         if self.uncertainty_weight and self.task.open_set:
@@ -158,7 +170,7 @@ def draw(mean: Tensor, log_sigma: Tensor) -> Tensor:
 
 def kl_divergence(mean: Tensor, log_sigma: Tensor) -> Tensor:
     """Divergence from the standard normal distribution, a mean over entries ``[n, K]``."""
-    return ((2 * log_sigma).exp() / 2 + mean ** 2 / 2 - 0.5 - log_sigma).mean()
+    return ((2 * log_sigma).exp() / 2 + mean**2 / 2 - 0.5 - log_sigma).mean()
 
 
 def edge_loss(z: Tensor, edges: Tensor, others: Tensor) -> Tensor:

@@ -1,4 +1,5 @@
 """Pair-Align: reweighted source edges and labels (Liu et al., ICML 2024)."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -41,8 +42,15 @@ class PairAlign(Scored):
 
     search = {"edge_ridge": (0.5, 1.0, 3.0, 10.0), "label_ridge": (0.01, 0.1)}
 
-    def __init__(self, *, strength: Share = 1.0, edge_ridge: Positive = 3.0,
-                 label_ridge: Positive = 0.01, floor: Positive = 1e-4, **base) -> None:
+    def __init__(
+        self,
+        *,
+        strength: Share = 1.0,
+        edge_ridge: Positive = 3.0,
+        label_ridge: Positive = 0.01,
+        floor: Positive = 1e-4,
+        **base,
+    ) -> None:
         super().__init__(**base)
         self.strength, self.floor = strength, floor
         self.edge_ridge, self.label_ridge = edge_ridge, label_ridge
@@ -62,8 +70,10 @@ class PairAlign(Scored):
     def reweight(self) -> dict[str, float]:
         """Weigh the source's edges and labels by what the classifier says of both graphs."""
         task, known = self.task, self.task.num_known
-        on_source, on_target = (self.logits(graph, task.role_of(graph))[:, :known].softmax(1)
-                                for graph in (task.source, task.target))
+        on_source, on_target = (
+            self.logits(graph, task.role_of(graph))[:, :known].softmax(1)
+            for graph in (task.source, task.target)
+        )
         label = on_source.argmax(1)
         label[task.train] = self.labels
         truth = F.one_hot(label, known).double().cpu().numpy()
@@ -71,8 +81,9 @@ class PairAlign(Scored):
 
         train = task.train.cpu().numpy()
         confusion = p[train].T @ truth[train] / len(train)
-        beta = shift_weights(confusion, q[task.pool.cpu().numpy()].mean(0), truth[train].mean(0),
-                             self.label_ridge)
+        beta = shift_weights(
+            confusion, q[task.pool.cpu().numpy()].mean(0), truth[train].mean(0), self.label_ridge
+        )
         self.class_weight = torch.from_numpy(beta).float().to(task.device)
 
         weight = self._edge_weights(p, q, truth)
@@ -82,16 +93,19 @@ class PairAlign(Scored):
     def _edge_weights(self, p: np.ndarray, q: np.ndarray, truth: np.ndarray) -> np.ndarray:
         """A weight for each entry of the source's adjacency, from posteriors ``[V, N]`` of both
         graphs and the source's classes ``[V, N]``, one-hot."""
-        predicted, other, true = (pairs(graph, h) for graph, h in (
-            (self.source, p), (self.target, q), (self.source, truth)))
+        predicted, other, true = (
+            pairs(graph, h)
+            for graph, h in ((self.source, p), (self.target, q), (self.source, truth))
+        )
         if not len(predicted) or not len(other):
             return np.ones(len(predicted), dtype=np.float32)
 
         share = true.mean(0)
         ratio = shift_weights(predicted.T @ true / len(true), other.mean(0), share, self.edge_ridge)
         classes = truth.shape[1]
-        gamma = conditional_ratio(ratio.reshape(classes, -1), share.reshape(classes, -1),
-                                  self.floor)
+        gamma = conditional_ratio(
+            ratio.reshape(classes, -1), share.reshape(classes, -1), self.floor
+        )
         return (1 - self.strength + self.strength * true @ gamma.ravel()).astype(np.float32)
 
 

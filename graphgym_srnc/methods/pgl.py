@@ -1,4 +1,5 @@
 """PGL: progressive graph learning (Luo et al., ICML 2020) on one graph."""
+
 from __future__ import annotations
 
 import math
@@ -50,9 +51,16 @@ class PGL(Method):
 
     search = {"enlarging": (0.1, 0.2), "confident": (0.2, 0.4, 0.6, 0.8)}
 
-    def __init__(self, *, enlarging: Annotated[float, Range(0, 1, closed="right")] = 0.1,
-                 confident: Share = 0.6, unknown_loss: UnknownLoss = "extra_class",
-                 steps: Count = 100, members: Count = 1, **base) -> None:
+    def __init__(
+        self,
+        *,
+        enlarging: Annotated[float, Range(0, 1, closed="right")] = 0.1,
+        confident: Share = 0.6,
+        unknown_loss: UnknownLoss = "extra_class",
+        steps: Count = 100,
+        members: Count = 1,
+        **base,
+    ) -> None:
         super().__init__(**base)
         self.enlarging, self.confident = enlarging, confident
         self.unknown_loss, self.steps, self.members = unknown_loss, steps, members
@@ -80,8 +88,8 @@ class PGL(Method):
 
         order = confidence.argsort(descending=True)
         share = min(1.0, int(self.number) * self.enlarging) * len(order)
-        known = order[:int(share * self.confident)]
-        unknown = order[len(order) - int(share * (1 - self.confident)):]
+        known = order[: int(share * self.confident)]
+        unknown = order[len(order) - int(share * (1 - self.confident)) :]
         return self._train(pool[known], prediction[known], pool[unknown])
 
     @torch.no_grad()
@@ -90,7 +98,7 @@ class PGL(Method):
         made = [super().logits(graph, role)]
         made += [all_logits(other, self.prepared(graph), self.batch_size) for other in self.others]
         # Before there are pseudo-unknown nodes the extra logit is untrained.
-        made = [z[:, :self.task.num_known] if self.number == 0 else z for z in made]
+        made = [z[:, : self.task.num_known] if self.number == 0 else z for z in made]
         if len(made) == 1:
             return made[0]
         return torch.stack(made).log_softmax(2).logsumexp(0) - math.log(len(made))
@@ -100,14 +108,19 @@ class PGL(Method):
         self.ready()
         if not self.task.open_set or self.unknown_loss == "none":
             unknown = unknown[:0]
-        terms = [self._fit(member, nodes, labels, unknown)
-                 for member in (self.classifier, *self.others)]
+        terms = [
+            self._fit(member, nodes, labels, unknown) for member in (self.classifier, *self.others)
+        ]
         mean = {name: sum(term[name] for term in terms) / len(terms) for name in terms[0]}
-        return mean | ({"pseudo_labels": len(nodes), "pseudo_unknowns": len(unknown)}
-                       if len(nodes) + len(unknown) else {})
+        return mean | (
+            {"pseudo_labels": len(nodes), "pseudo_unknowns": len(unknown)}
+            if len(nodes) + len(unknown)
+            else {}
+        )
 
-    def _fit(self, member: Encoder, nodes: Tensor, labels: Tensor,
-             unknown: Tensor) -> dict[str, float]:
+    def _fit(
+        self, member: Encoder, nodes: Tensor, labels: Tensor, unknown: Tensor
+    ) -> dict[str, float]:
         """Train one of them."""
         task = self.task
         optimizer = self.make_optimizer(p for p in member.parameters() if p.requires_grad)

@@ -1,4 +1,5 @@
 """State of a method between two episodes, from which an interrupted run continues."""
+
 from __future__ import annotations
 
 from typing import Any

@@ -1,4 +1,5 @@
 """Post-hoc scores: the confidence that a node is of a known class."""
+
 from __future__ import annotations
 
 import copy
@@ -127,7 +128,7 @@ class ODIN(Score):
         with torch.enable_grad():
             scaled = classifier(View(x.requires_grad_(), blocks)) / self.temperature
             loss = F.cross_entropy(scaled, scaled.detach().argmax(1), reduction="sum")
-            gradient, = torch.autograd.grad(loss, x)
+            (gradient,) = torch.autograd.grad(loss, x)
         step = self.perturbation * x.detach().square().mean().sqrt()
         moved = View(x.detach() - step * gradient.sign(), blocks)
         return openness.max_softmax(classifier(moved) / self.temperature)
@@ -158,8 +159,13 @@ class OpenMax(Score):
 
 
 SCORES: dict[str, type[Score]] = {
-    "max_logit": MaxLogit, "entropy": Entropy, "energy": Energy, "gnnsafe": GNNSafe, "grasp": GRASP,
-    "odin": ODIN, "openmax": OpenMax,
+    "max_logit": MaxLogit,
+    "entropy": Entropy,
+    "energy": Energy,
+    "gnnsafe": GNNSafe,
+    "grasp": GRASP,
+    "odin": ODIN,
+    "openmax": OpenMax,
 }
 """Scores beside the largest softmax (Hendrycks and Gimpel, ICLR 2017)."""
 
@@ -184,8 +190,14 @@ class Scored(Supervised):
             units of the root mean square of that input.
     """
 
-    def __init__(self, *, score: Annotated[str, OneOf("max_softmax", *SCORES)] = "max_softmax",
-                 temperature: Weight = 0.0, perturbation: Weight = 0.0014, **base) -> None:
+    def __init__(
+        self,
+        *,
+        score: Annotated[str, OneOf("max_softmax", *SCORES)] = "max_softmax",
+        temperature: Weight = 0.0,
+        perturbation: Weight = 0.0014,
+        **base,
+    ) -> None:
         super().__init__(**base)
         self.score, self.temperature, self.perturbation = score, temperature, perturbation
 
@@ -199,11 +211,18 @@ class Scored(Supervised):
     def by_node(self) -> bool:
         """In batches, where scores are a node's own logits."""
         # A subclass that makes scores in its own way may read other nodes.
-        own = all(getattr(type(self), name) is getattr(Scored, name)
-                  for name in ("logits", "uncorrected", "corrected", "predict"))
+        own = all(
+            getattr(type(self), name) is getattr(Scored, name)
+            for name in ("logits", "uncorrected", "corrected", "predict")
+        )
         alone = self.correction in ("none", "labels") and self.cut != "share"
-        return (own and alone and self.batch_size > 0 and self.score == "max_softmax"
-                and not self.smoothing)
+        return (
+            own
+            and alone
+            and self.batch_size > 0
+            and self.score == "max_softmax"
+            and not self.smoothing
+        )
 
     @torch.no_grad()
     def remember(self) -> None:

@@ -1,4 +1,5 @@
 """SRGNN: reweighted training nodes and CMD (Zhu et al., NeurIPS 2021)."""
+
 from __future__ import annotations
 
 from typing import Annotated
@@ -55,10 +56,18 @@ class SRGNN(Scored):
 
     search = {"weight": (0.1, 0.5, 1.0)}
 
-    def __init__(self, *, weight: Weight = 1.0, order: Count = 5,
-                 b_min: Annotated[float, Range(0, 1, closed="left")] = 0.2, hops: Natural = 2,
-                 kernel_dim: Count = 128, kernel_nodes: Natural = 2000, target_nodes: Natural = 0,
-                 **base) -> None:
+    def __init__(
+        self,
+        *,
+        weight: Weight = 1.0,
+        order: Count = 5,
+        b_min: Annotated[float, Range(0, 1, closed="left")] = 0.2,
+        hops: Natural = 2,
+        kernel_dim: Count = 128,
+        kernel_nodes: Natural = 2000,
+        target_nodes: Natural = 0,
+        **base,
+    ) -> None:
         super().__init__(**base)
         self.weight, self.order, self.b_min, self.hops = weight, order, b_min, hops
         self.kernel_dim, self.kernel_nodes = kernel_dim, kernel_nodes
@@ -69,16 +78,27 @@ class SRGNN(Scored):
         if self.target.num_nodes < CACHED_FROM or self.task.device.type != "cpu":
             self.beta = self.node_weights()
             return
-        parts = (self.source.content, self.target.content, self.task.train, self.task.pool,
-                 self.labels, self.b_min, self.hops, self.kernel_dim, self.kernel_nodes)
+        parts = (
+            self.source.content,
+            self.target.content,
+            self.task.train,
+            self.task.pool,
+            self.labels,
+            self.b_min,
+            self.hops,
+            self.kernel_dim,
+            self.kernel_nodes,
+        )
         found = cache.memoise("kmm", lambda: {"beta": self.node_weights()}, parts)
         self.beta = found["beta"]
 
     def losses(self) -> dict[str, Tensor]:
         logits, source, target = self.hidden_states(bounded=True)
         each = F.cross_entropy(logits, self.labels, reduction="none")
-        return {"source": (self.beta[self.drawn] * each).mean(),
-                "cmd": self.weight * moments.cmd(source, target, self.order)}
+        return {
+            "source": (self.beta[self.drawn] * each).mean(),
+            "cmd": self.weight * moments.cmd(source, target, self.order),
+        }
 
     @torch.no_grad()
     def node_weights(self) -> Tensor:
@@ -87,7 +107,7 @@ class SRGNN(Scored):
         width, projection = self.source.num_features, None
         if width > self.kernel_dim:
             projection = torch.randn(width, self.kernel_dim, device=train.device)
-            projection = projection / self.kernel_dim ** 0.5
+            projection = projection / self.kernel_dim**0.5
 
         def features(graph: Graph, nodes: Tensor) -> Tensor:
             x = graph.propagated("gcn", self.hops)[nodes]
@@ -96,10 +116,10 @@ class SRGNN(Scored):
         z, count = features(self.source, train), len(train)
         kept = torch.arange(count, device=train.device)
         if 0 < self.kernel_nodes < count:
-            kept = torch.randperm(count, device=train.device)[:self.kernel_nodes].sort().values
+            kept = torch.randperm(count, device=train.device)[: self.kernel_nodes].sort().values
 
         # As many target nodes as training nodes, as the authors take.
-        drawn = pool[torch.randperm(len(pool), device=pool.device)[:len(kept)]]
+        drawn = pool[torch.randperm(len(pool), device=pool.device)[: len(kept)]]
         z_target = features(self.target, drawn)
         beta = kmm_weights(z[kept], z_target, self.labels[kept], self.b_min).to(z.dtype)
         if len(kept) < count:

@@ -1,4 +1,5 @@
 """SRNC: Shift-Robust Node Classification, Algorithm 1 of the paper."""
+
 from __future__ import annotations
 
 from functools import partial
@@ -72,14 +73,25 @@ class SRNC(Method):
     search = {"cluster_steps": (5, 20, 50), "source_batch": (32, 80)}
     search_open = {"num_clusters": (7, 16)}
 
-    def __init__(self, *, num_clusters: Count = 16, pretrain_steps: Count = 100, rounds: Count = 5,
-                 cluster_steps: Natural = 20, source_batch: Natural = 32, steps: Count = 60,
-                 alpha: Weight = 0.0, source_regularizer: bool = True,
-                 pseudo_labels: Annotated[str, OneOf("cluster", "classifier")] = "cluster",
-                 unknown_share: Annotated[float, Range(0, 1, closed="left")] = 0.5,
-                 cluster_init: Annotated[str, OneOf("auto", "modularity", "source")] = "auto",
-                 cluster_lr: Positive = 0.01, resolution: Positive = 1.0, collapse: Weight = 1.0,
-                 **base) -> None:
+    def __init__(
+        self,
+        *,
+        num_clusters: Count = 16,
+        pretrain_steps: Count = 100,
+        rounds: Count = 5,
+        cluster_steps: Natural = 20,
+        source_batch: Natural = 32,
+        steps: Count = 60,
+        alpha: Weight = 0.0,
+        source_regularizer: bool = True,
+        pseudo_labels: Annotated[str, OneOf("cluster", "classifier")] = "cluster",
+        unknown_share: Annotated[float, Range(0, 1, closed="left")] = 0.5,
+        cluster_init: Annotated[str, OneOf("auto", "modularity", "source")] = "auto",
+        cluster_lr: Positive = 0.01,
+        resolution: Positive = 1.0,
+        collapse: Weight = 1.0,
+        **base,
+    ) -> None:
         super().__init__(**base)
         self.num_clusters, self.pretrain_steps = num_clusters, pretrain_steps
         self.cluster_steps, self.source_batch, self.steps = cluster_steps, source_batch, steps
@@ -106,8 +118,9 @@ class SRNC(Method):
         self.adapt(task)
         self.classifier, self.clusters = self.new_classifier(task.num_outputs), None
         if self.pseudo_labels == "cluster":
-            self.clusters = Clusters(self.cluster_spec, task.num_features, self.size,
-                                     task.num_outputs, self.batch_size)
+            self.clusters = Clusters(
+                self.cluster_spec, task.num_features, self.size, task.num_outputs, self.batch_size
+            )
 
     def ready(self) -> None:
         task = self.task
@@ -124,12 +137,16 @@ class SRNC(Method):
         self.setup(task)
         self.ready()
         if not task.open_set and self.cluster_init == "modularity":
-            self.warnings.append("cluster_init modularity in close-set shift: the clusters often "
-                                 "do not match the classes. Try cluster_init source.")
+            self.warnings.append(
+                "cluster_init modularity in close-set shift: the clusters often "
+                "do not match the classes. Try cluster_init source."
+            )
         if task.open_set and self.source is not self.target:
-            self.warnings.append("Open-set shift between two graphs: only one cluster per class "
-                                 "counts as known. Too many nodes become unknown if a class has "
-                                 "several communities. Compare with train.mode erm.")
+            self.warnings.append(
+                "Open-set shift between two graphs: only one cluster per class "
+                "counts as known. Too many nodes become unknown if a class has "
+                "several communities. Compare with train.mode erm."
+            )
         part = Part("source", self.source, task.train, self.labels, num_classes=task.num_known)
         figures = self.fit([part], self.pretrain_steps) | {"num_clusters": self.size}
         return figures | self.begin()
@@ -137,7 +154,7 @@ class SRNC(Method):
     def begin(self) -> dict[str, float]:
         """Build and pre-train the cluster GNN, and reset the output bias of the unknown class."""
         with torch.no_grad():
-            self.classifier.output_bias[self.task.num_known:] = 0
+            self.classifier.output_bias[self.task.num_known :] = 0
         self.optimizer = self.make_optimizer(self.classifier.parameters())
         self.knows_unknown.fill_(False)
         self.clusters = None
@@ -146,7 +163,8 @@ class SRNC(Method):
         self.clusters = self.new_cluster_gnn()
         if self.from_source:
             self.clusters.pretrain_on_source(
-                self.task.train, self.labels, SOURCE_STEPS, self.make_optimizer)
+                self.task.train, self.labels, SOURCE_STEPS, self.make_optimizer
+            )
         else:
             self.clusters.pretrain(PRETRAIN_STEPS)
         return self.assign()
@@ -156,16 +174,25 @@ class SRNC(Method):
         spec, task = self.cluster_spec, self.task
         graphs = (prepare(graph, spec.features) for graph in (task.source, task.target))
         return ClusterGNN(
-            spec, self.size, task.num_outputs, *graphs, resolution=self.resolution,
-            collapse=self.collapse, modularity_weight=1.0, lr=self.cluster_lr,
-            batch_size=self.batch_size, fanout=self.fanout)
+            spec,
+            self.size,
+            task.num_outputs,
+            *graphs,
+            resolution=self.resolution,
+            collapse=self.collapse,
+            modularity_weight=1.0,
+            lr=self.cluster_lr,
+            batch_size=self.batch_size,
+            fanout=self.fanout,
+        )
 
     def assign(self) -> dict[str, float]:
         """Compute the clusters of both graphs and return :meth:`ClusterGNN.figures`."""
         clusters = self.clusters
         self.log_q: dict[Graph, Tensor] = {
             graph: clusters.log_posterior(graph)
-            for graph in dict.fromkeys((clusters.source, clusters.target))}
+            for graph in dict.fromkeys((clusters.source, clusters.target))
+        }
         return clusters.figures(self.log_q[clusters.target])
 
     def episode(self) -> dict[str, float]:
@@ -204,7 +231,7 @@ class SRNC(Method):
             Ids of the nodes and their pseudo-labels, both ``[n]``.
         """
         pool = self.task.pool
-        nodes = pool[torch.randperm(len(pool), device=pool.device)[:len(self.task.train)]]
+        nodes = pool[torch.randperm(len(pool), device=pool.device)[: len(self.task.train)]]
         return nodes, torch.multinomial(q[nodes], 1).view(-1)
 
     def update_classifier(self, nodes: Tensor, labels: Tensor) -> dict[str, float]:
@@ -218,8 +245,10 @@ class SRNC(Method):
         Args:
             nodes, labels: target nodes and their pseudo-labels, both ``[n]``.
         """
-        parts = [Part("classifier_source", self.source, self.task.train, self.labels),
-                 Part("classifier_target", self.target, nodes, labels)]
+        parts = [
+            Part("classifier_source", self.source, self.task.train, self.labels),
+            Part("classifier_target", self.target, nodes, labels),
+        ]
         if self.alpha and self.clusters:
             drawn = self.draw_source()
             parts.append(Part("classifier_unlabelled", self.source, *drawn, self.alpha))
@@ -232,7 +261,8 @@ class SRNC(Method):
     def fit(self, parts: list[Part], steps: int) -> dict[str, float]:
         """Train the classifier on cross-entropies, and return their last values by name."""
         return fit_parts(
-            self.classifier, self.optimizer, parts, steps, self.batch_size, self.fanout)
+            self.classifier, self.optimizer, parts, steps, self.batch_size, self.fanout
+        )
 
     @torch.no_grad()
     def bound(self) -> float:
@@ -254,7 +284,7 @@ class SRNC(Method):
         task = self.task
         if self.clusters:
             return self.cluster_posterior(self.clusters.target)
-        confidence, named = self.class_posterior(task.target)[:, :task.num_known].max(1)
+        confidence, named = self.class_posterior(task.target)[:, : task.num_known].max(1)
         if task.open_set:
             cut = confidence[task.pool].quantile(self.unknown_share)
             named = named.masked_fill(confidence < cut, task.num_known)
@@ -279,10 +309,9 @@ class SRNC(Method):
         return torch.arange(len(p), device=p.device), p
 
     def draw_source(self) -> tuple[Tensor, Tensor]:
-        """Draw as many unlabelled source nodes as there are labelled ones, and their pseudo-labels.
-        """
+        """Draw as many unlabelled source nodes as labelled ones, and their pseudo-labels."""
         drawn = torch.randperm(self.source.num_nodes, device=self.labels.device)
-        drawn = drawn[~torch.isin(drawn, self.task.train)][:len(self.task.train)]
+        drawn = drawn[~torch.isin(drawn, self.task.train)][: len(self.task.train)]
         q = self.cluster_posterior(self.clusters.source)[drawn]
         return drawn, torch.multinomial(q, 1).view(-1)
 
@@ -294,7 +323,7 @@ class SRNC(Method):
         """
         logits = self.logits(graph)
         if not self.knows_unknown:
-            logits[:, self.task.num_known:] = -torch.inf
+            logits[:, self.task.num_known :] = -torch.inf
         return logits.softmax(1)
 
     def uncorrected(self, graph: Data, role: str = "target") -> Tensor:
@@ -345,6 +374,7 @@ def complaints(figures: dict[str, float], labels: Tensor, open_set: bool) -> lis
     if used < classes:
         found.append(f"the cluster GNN collapsed: it uses {used} clusters for {classes} classes")
     if figures["modularity"] < 0.05:
-        found.append("the cluster GNN found no communities (modularity "
-                     f"{figures['modularity']:.3f})")
+        found.append(
+            f"the cluster GNN found no communities (modularity {figures['modularity']:.3f})"
+        )
     return found

@@ -1,4 +1,5 @@
 """SRNC+: SRNC with one cluster per known class and spare ones for the unknown class."""
+
 from __future__ import annotations
 
 import math
@@ -113,12 +114,23 @@ class SRNCPlus(Method):
     search_open = {"sure": (0.7, 0.8, 0.9)}
     kept = (*Method.kept, "held_out", "decided")
 
-    def __init__(self, *, rounds: Count = 3, steps: Count = 200, fit_steps: Count = 60,
-                 cluster_steps: Natural = 60, spare: Count = 12,
-                 modularity_weight: Weight = 3.0, resolution: Positive = 2.0, missing: Weight = 3.0,
-                 sure: Share = 0.8, doubt: Weight = 2.0, smoothing: Natural = PROPAGATION,
-                 correction: Annotated[str, OneOf("auto", "none", "mean", "em", "bbse",
-                                                  "labels")] = "auto", **base) -> None:
+    def __init__(
+        self,
+        *,
+        rounds: Count = 3,
+        steps: Count = 200,
+        fit_steps: Count = 60,
+        cluster_steps: Natural = 60,
+        spare: Count = 12,
+        modularity_weight: Weight = 3.0,
+        resolution: Positive = 2.0,
+        missing: Weight = 3.0,
+        sure: Share = 0.8,
+        doubt: Weight = 2.0,
+        smoothing: Natural = PROPAGATION,
+        correction: Annotated[str, OneOf("auto", "none", "mean", "em", "bbse", "labels")] = "auto",
+        **base,
+    ) -> None:
         super().__init__(smoothing=smoothing, correction=correction, **base)
         self.rounds, self.episodes, self.steps, self.fit_steps = rounds, rounds, steps, fit_steps
         self.cluster_steps, self.spare = cluster_steps, spare
@@ -154,8 +166,13 @@ class SRNCPlus(Method):
         self.register_buffer("frequency", torch.ones(task.num_known))
         self.density = None
         if task.open_set:
-            self.density = LabelDensity(self.cluster_spec, task.num_features, self.num_clusters,
-                                        task.num_outputs, self.batch_size)
+            self.density = LabelDensity(
+                self.cluster_spec,
+                task.num_features,
+                self.num_clusters,
+                task.num_outputs,
+                self.batch_size,
+            )
 
     @property
     def cluster_spec(self) -> EncoderSpec:
@@ -188,7 +205,7 @@ class SRNCPlus(Method):
 
     def find_communities(self) -> None:
         """Train cluster GNNs on modularity alone, and compute their label density."""
-        p = self.logits(self.task.target)[:, :self.task.num_known].softmax(1)
+        p = self.logits(self.task.target)[:, : self.task.num_known].softmax(1)
         trained = [self.new_cluster_gnn(p.argmax(1), scale, dropout=0.0) for scale in SCALES]
         for cluster in trained:
             find(cluster)
@@ -223,9 +240,14 @@ class SRNCPlus(Method):
         nodes.
         """
         task, held_out = self.task, self.held_out
-        return (not self.closed and not self.one_graph and not self.number
-                and task.validation is task.source and bool((held_out == task.num_known).any())
-                and len(task.train) + len(held_out) < task.source.num_nodes)
+        return (
+            not self.closed
+            and not self.one_graph
+            and not self.number
+            and task.validation is task.source
+            and bool((held_out == task.num_known).any())
+            and len(task.train) + len(held_out) < task.source.num_nodes
+        )
 
     def find_on_source(self) -> dict[str, float]:
         """Find the unknown class on the source, and train the classifier on all decisions there.
@@ -291,9 +313,12 @@ class SRNCPlus(Method):
         """
         label, tried = evidence.argmax(1), []
         for learned in self.lessons(evidence):
-            figures = self.train_classifier([
-                Part("classifier_source", self.source, self.labelled, self.labels),
-                Part("classifier_target", self.target, learned, label[learned])])
+            figures = self.train_classifier(
+                [
+                    Part("classifier_source", self.source, self.labelled, self.labels),
+                    Part("classifier_target", self.target, learned, label[learned]),
+                ]
+            )
             figures["learned_share"] = len(learned) / len(self.task.pool)
             tried.append((self.held_out_loss(), figures, deepcopy(self.classifier.state_dict())))
         _, figures, state = min(tried, key=itemgetter(0))
@@ -327,8 +352,9 @@ class SRNCPlus(Method):
         """
         if not self.judged:
             return 0.5
-        return min(WEIGHTS, key=lambda v: float(
-            self.held_out_losses(v * log_q + (1 - v) * log_p).mean()))
+        return min(
+            WEIGHTS, key=lambda v: float(self.held_out_losses(v * log_q + (1 - v) * log_p).mean())
+        )
 
     def choose_sharing(self) -> None:
         """Enable propagation of the posterior unless it increases the held-out loss.
@@ -363,8 +389,10 @@ class SRNCPlus(Method):
         """
         width = self.task.num_known + int(self.held_out.max() == self.task.num_known)
         scores = log_p[self.task.val, :width]
-        losses = (F.cross_entropy(scores * scale, self.held_out, reduction="none")
-                  for scale in TEMPERATURES)
+        losses = (
+            F.cross_entropy(scores * scale, self.held_out, reduction="none")
+            for scale in TEMPERATURES
+        )
         return min(losses, key=lambda each: float(each.mean()))
 
     def surest(self, scores: Tensor) -> Tensor:
@@ -379,7 +407,7 @@ class SRNCPlus(Method):
         kept = []
         for members in ((label == k).nonzero().ravel() for k in range(scores.size(1))):
             order = margin[members].argsort(descending=True)
-            kept.append(members[order[:max(1, math.ceil(share * len(order)))]])
+            kept.append(members[order[: max(1, math.ceil(share * len(order)))]])
         return self.task.pool[torch.cat(kept)]
 
     def surest_of_all(self, scores: Tensor, share: float) -> Tensor:
@@ -390,7 +418,7 @@ class SRNCPlus(Method):
             share: share of the unlabelled nodes to return.
         """
         order = self.margins(scores)[0].argsort(descending=True)
-        return self.task.pool[order[:max(1, round(share * len(order)))]]
+        return self.task.pool[order[: max(1, round(share * len(order)))]]
 
     def margins(self, scores: Tensor) -> tuple[Tensor, Tensor]:
         """Margin between the two most probable classes, and the most probable class.
@@ -407,8 +435,13 @@ class SRNCPlus(Method):
         terms = part_losses(self.classifier, parts, self.batch_size, self.fanout)
         # Between two graphs rare classes are learnt late, when the mean loss is already low. The
         # loss of a mini-batch is too noisy to detect convergence.
-        return minimise(self.classifier, optimizer, terms, self.steps,
-                        until_converged=self.one_graph and not self.batch_size)
+        return minimise(
+            self.classifier,
+            optimizer,
+            terms,
+            self.steps,
+            until_converged=self.one_graph and not self.batch_size,
+        )
 
     def cluster(self, scores: Tensor) -> tuple[dict[str, float], Tensor]:
         r"""Train a new cluster GNN.
@@ -422,13 +455,20 @@ class SRNCPlus(Method):
         named, learned = scores.argmax(1), self.surest(scores)
         cluster = self.new_cluster_gnn(named)
         encoder = cluster.encoder
-        parts = [Part("cluster_source", cluster.source, self.labelled, self.labels),
-                 Part("cluster_decisions", cluster.target, learned, named[learned])]
+        parts = [
+            Part("cluster_source", cluster.source, self.labelled, self.labels),
+            Part("cluster_decisions", cluster.target, learned, named[learned]),
+        ]
 
-        minimise(encoder, self.make_optimizer(encoder.parameters()),
-                 cluster.classify(parts, modularity=False), self.fit_steps)
-        figures = minimise(encoder, cluster.optimizer, cluster.classify(parts, modularity=True),
-                           self.cluster_steps)
+        minimise(
+            encoder,
+            self.make_optimizer(encoder.parameters()),
+            cluster.classify(parts, modularity=False),
+            self.fit_steps,
+        )
+        figures = minimise(
+            encoder, cluster.optimizer, cluster.classify(parts, modularity=True), self.cluster_steps
+        )
         log_q = cluster.log_posterior(cluster.target)
         figures |= {"resolution": cluster.resolution} | cluster.figures(log_q)
         return figures, cluster.log_class_posterior(log_q)
@@ -448,10 +488,18 @@ class SRNCPlus(Method):
             gamma *= scale * self.resolution
         spec = replace(self.cluster_spec, **changes)
         graphs = (prepare(graph, spec.features) for graph in (self.task.source, self.task.target))
-        return ClusterGNN(spec, self.num_clusters, self.task.num_outputs, *graphs,
-                          resolution=gamma, collapse=COLLAPSE,
-                          modularity_weight=self.modularity_weight, lr=CLUSTER_LR,
-                          batch_size=self.batch_size, fanout=self.fanout)
+        return ClusterGNN(
+            spec,
+            self.num_clusters,
+            self.task.num_outputs,
+            *graphs,
+            resolution=gamma,
+            collapse=COLLAPSE,
+            modularity_weight=self.modularity_weight,
+            lr=CLUSTER_LR,
+            batch_size=self.batch_size,
+            fanout=self.fanout,
+        )
 
     @property
     def num_corrected(self) -> int:
@@ -509,7 +557,7 @@ class SRNCPlus(Method):
         """
         self.held_out, known = label, label < self.num_labelled
         if known.any():
-            named = scores[known, :self.num_labelled].argmax(1)
+            named = scores[known, : self.num_labelled].argmax(1)
             self.accuracy.fill_(float((named == label[known]).float().mean()))
         if self.closed:
             self.threshold.fill_(0.0)
@@ -520,8 +568,9 @@ class SRNCPlus(Method):
             return
 
         held_out, sure = self.confidence(scores[known]), self.confidence(on_target)
-        self.decision_cut.copy_(held_out.quantile(1 - self.sure) if self.one_graph
-                                else sure.median())
+        self.decision_cut.copy_(
+            held_out.quantile(1 - self.sure) if self.one_graph else sure.median()
+        )
         if self.one_graph or self.cut == "share":
             self.threshold.fill_(cut_by_share(held_out, sure))
         else:

@@ -1,4 +1,5 @@
 """StruRW: structural reweighting of source edges (Liu et al., ICML 2023)."""
+
 from __future__ import annotations
 
 from typing import Annotated
@@ -41,8 +42,9 @@ class StruRW(Scored):
 
     search = {"strength": (0.2, 0.4, 0.6, 0.8, 1.0)}
 
-    def __init__(self, *, strength: Share = 0.8, max_ratio: Annotated[float, Range(1)] = 10.0,
-                 **base) -> None:
+    def __init__(
+        self, *, strength: Share = 0.8, max_ratio: Annotated[float, Range(1)] = 10.0, **base
+    ) -> None:
         super().__init__(**base)
         self.strength, self.max_ratio = strength, max_ratio
 
@@ -78,8 +80,9 @@ class StruRW(Scored):
         outputs = [classifier(classifier.view(graph, nodes)) for graph in (self.source, weighted)]
         if np.ptp(weight) > 0 and torch.equal(*outputs):
             kind = self.encoder.kind
-            self.warnings.append(f"The layer {kind} reads no edge weights, so strurw is the plain "
-                                 "GNN. Use gcnconv.")
+            self.warnings.append(
+                f"The layer {kind} reads no edge weights, so strurw is the plain GNN. Use gcnconv."
+            )
 
 
 def link_shares(graph: Graph, label: Tensor, num_classes: int) -> np.ndarray:
@@ -87,6 +90,6 @@ def link_shares(graph: Graph, label: Tensor, num_classes: int) -> np.ndarray:
     row, column = graph.adjacency("raw").entries
     label = label.cpu().numpy()
     pair = label[row] * num_classes + label[column]
-    count = np.bincount(pair, minlength=num_classes ** 2).reshape(num_classes, num_classes)
+    count = np.bincount(pair, minlength=num_classes**2).reshape(num_classes, num_classes)
     size = np.bincount(label, minlength=num_classes).astype(float)
     return count / np.maximum(np.outer(size, size), 1)

@@ -1,4 +1,5 @@
 """Base class of methods that train one classifier on a sum of losses."""
+
 from __future__ import annotations
 
 import torch

@@ -1,4 +1,5 @@
 """Gradient steps and inference that methods share."""
+
 from __future__ import annotations
 
 from typing import Callable, Iterable, NamedTuple, Sequence
@@ -22,15 +23,20 @@ LOOK = 5
 """Steps between two looks at whether a loss has converged, since a device waits for each."""
 
 
-def adam(parameters: Iterable[nn.Parameter], *, lr: Weight = 0.01,
-         weight_decay: Weight = 5e-4) -> torch.optim.Optimizer:
+def adam(
+    parameters: Iterable[nn.Parameter], *, lr: Weight = 0.01, weight_decay: Weight = 5e-4
+) -> torch.optim.Optimizer:
     """Adam with the paper's learning rate and weight decay (Parameter Settings)."""
     return torch.optim.Adam(parameters, lr=lr, weight_decay=weight_decay, fused=True)
 
 
-def minimise(model: nn.Module, optimizer: torch.optim.Optimizer,
-             losses: Callable[[], dict[str, Tensor]], steps: int,
-             until_converged: bool = False) -> dict[str, float]:
+def minimise(
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    losses: Callable[[], dict[str, Tensor]],
+    steps: int,
+    until_converged: bool = False,
+) -> dict[str, float]:
     """Take gradient steps on the sum of the terms that ``losses()`` gives, in training mode, all of
     them or, in a single process, until it has converged.
 
@@ -63,7 +69,7 @@ def converged(losses: Sequence[Tensor]) -> bool:
     :math:`0.9\, \bar L_{t-40..t-20} < \bar L_{t-20..t} < 0.5\, L_1` (line 12 of Algorithm 1)."""
     if len(losses) < 2 * WINDOW:
         return False
-    first, *recent = torch.stack([losses[0], *losses[-2 * WINDOW:]]).tolist()
+    first, *recent = torch.stack([losses[0], *losses[-2 * WINDOW :]]).tolist()
     before, last = sum(recent[:WINDOW]) / WINDOW, sum(recent[WINDOW:]) / WINDOW
     return FALL * before < last < BELOW * first
 
@@ -87,8 +93,14 @@ class Part(NamedTuple):
     num_classes: int | None = None
 
 
-def fit_parts(model: Encoder, optimizer: torch.optim.Optimizer, parts: Sequence[Part], steps: int,
-              batch_size: int = 0, fanout: int = 0) -> dict[str, float]:
+def fit_parts(
+    model: Encoder,
+    optimizer: torch.optim.Optimizer,
+    parts: Sequence[Part],
+    steps: int,
+    batch_size: int = 0,
+    fanout: int = 0,
+) -> dict[str, float]:
     """Minimise the weighted sum of the mean cross-entropies of some parts.
 
     Args:
@@ -103,8 +115,9 @@ def fit_parts(model: Encoder, optimizer: torch.optim.Optimizer, parts: Sequence[
     return minimise(model, optimizer, part_losses(model, parts, batch_size, fanout), steps)
 
 
-def part_losses(model: Encoder, parts: Sequence[Part], batch_size: int = 0,
-                fanout: int = 0) -> Callable[[], dict[str, Tensor]]:
+def part_losses(
+    model: Encoder, parts: Sequence[Part], batch_size: int = 0, fanout: int = 0
+) -> Callable[[], dict[str, Tensor]]:
     """A function that gives the terms of :func:`fit_parts` at its next step.
 
     Args:
@@ -112,10 +125,14 @@ def part_losses(model: Encoder, parts: Sequence[Part], batch_size: int = 0,
         parts, batch_size, fanout: those of :func:`fit_parts`.
     """
     # Nodes of one graph share one view: their neighbourhoods overlap.
-    groups = [[part for part in parts if part.graph is graph]
-              for graph in dict.fromkeys(part.graph for part in parts)]
-    views = [Batches(model, group[0].graph, [part.nodes for part in group], batch_size, fanout)
-             for group in groups]
+    groups = [
+        [part for part in parts if part.graph is graph]
+        for graph in dict.fromkeys(part.graph for part in parts)
+    ]
+    views = [
+        Batches(model, group[0].graph, [part.nodes for part in group], batch_size, fanout)
+        for group in groups
+    ]
 
     def losses() -> dict[str, Tensor]:
         terms = {}
@@ -124,15 +141,16 @@ def part_losses(model: Encoder, parts: Sequence[Part], batch_size: int = 0,
             labels = [part.labels[index] for part, index in zip(group, drawn)]
             logits = model(view).split([len(y) for y in labels])
             for part, z, y in zip(group, logits, labels):
-                terms[part.name] = part.weight * F.cross_entropy(z[:, :part.num_classes], y)
+                terms[part.name] = part.weight * F.cross_entropy(z[:, : part.num_classes], y)
         return terms
 
     return losses
 
 
 @torch.no_grad()
-def all_logits(model: Encoder, graph: Graph, batch_size: int,
-               nodes: Tensor | None = None) -> Tensor:
+def all_logits(
+    model: Encoder, graph: Graph, batch_size: int, nodes: Tensor | None = None
+) -> Tensor:
     """Logits ``[V, K]`` of all nodes of a graph, or ``[n, K]`` of some, one layer at a time if
     the method trains in batches."""
     if batch_size:

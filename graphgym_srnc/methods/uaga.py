@@ -1,4 +1,5 @@
 """UAGA: unknown-excluded adversarial graph alignment (Shen et al., AAAI 2025)."""
+
 from __future__ import annotations
 
 import torch
@@ -51,9 +52,17 @@ class UAGA(Supervised):
     prior, calibrated, explicit_unknown = 0.0, False, True
     in_batches = False
 
-    def __init__(self, *, pretrain_steps: Count = 150, steps: Count = 20, rounds: Natural = 50,
-                 target_weight: Weight = 0.1, domain_weight: Weight = 0.5,
-                 unknown_share: Share = 0.22, **base) -> None:
+    def __init__(
+        self,
+        *,
+        pretrain_steps: Count = 150,
+        steps: Count = 20,
+        rounds: Natural = 50,
+        target_weight: Weight = 0.1,
+        domain_weight: Weight = 0.5,
+        unknown_share: Share = 0.22,
+        **base,
+    ) -> None:
         super().__init__(steps=steps, rounds=rounds, **base)
         self.pretrain_steps, self.target_weight = pretrain_steps, target_weight
         self.domain_weight, self.unknown_share = domain_weight, unknown_share
@@ -94,11 +103,15 @@ class UAGA(Supervised):
         on_target, target = self.classifier.embed(self.on_target)
         named = F.cross_entropy(on_target, self.pseudo, ignore_index=HIDDEN, reduction="sum")
         strength = torch.where(self.pseudo == self.task.num_known, -1.0, 1.0)[:, None]
-        domains = (self.domain(reverse_gradient(h, weight)).view(-1)
-                   for h, weight in ((source, 1.0), (target, strength)))
-        return {"source": F.cross_entropy(logits, self.labels),
-                "target": self.target_weight * named / (self.pseudo >= 0).sum().clamp(min=1),
-                "domain": self.domain_weight * domain_loss(*domains)}
+        domains = (
+            self.domain(reverse_gradient(h, weight)).view(-1)
+            for h, weight in ((source, 1.0), (target, strength))
+        )
+        return {
+            "source": F.cross_entropy(logits, self.labels),
+            "target": self.target_weight * named / (self.pseudo >= 0).sum().clamp(min=1),
+            "domain": self.domain_weight * domain_loss(*domains),
+        }
 
     @torch.no_grad()
     def pseudo_labels(self) -> Tensor:

@@ -1,4 +1,5 @@
 """UDAGCN: two views of each graph and an adversary (Wu et al., WWW 2020)."""
+
 from __future__ import annotations
 
 import torch
@@ -48,9 +49,16 @@ class UDAGCN(Scored):
     encoder_defaults = {"features": "none", "hidden": 128, "dropout": 0.4}
     search = {"strength": (0.01, 0.05, 0.2), "entropy_weight": (0.0, 0.01, 0.1)}
 
-    def __init__(self, *, strength: Weight = 0.05, entropy_weight: Weight = 0.01,
-                 domain_dim: Count = 40, walks: Count = 40, walk_length: Count = 10,
-                 **base) -> None:
+    def __init__(
+        self,
+        *,
+        strength: Weight = 0.05,
+        entropy_weight: Weight = 0.01,
+        domain_dim: Count = 40,
+        walks: Count = 40,
+        walk_length: Count = 10,
+        **base,
+    ) -> None:
         super().__init__(**base)
         self.strength, self.entropy_weight, self.domain_dim = strength, entropy_weight, domain_dim
         self.walks, self.walk_length = walks, walk_length
@@ -66,8 +74,12 @@ class UDAGCN(Scored):
 
     def begin(self) -> None:
         self.on_source, self.on_target = self._views(self.source), self._views(self.target)
-        self.domain = nn.Sequential(nn.Linear(self.encoder.hidden, self.domain_dim), nn.ReLU(),
-                                    nn.Dropout(self.encoder.dropout), nn.Linear(self.domain_dim, 1))
+        self.domain = nn.Sequential(
+            nn.Linear(self.encoder.hidden, self.domain_dim),
+            nn.ReLU(),
+            nn.Dropout(self.encoder.dropout),
+            nn.Linear(self.domain_dim, 1),
+        )
 
     def losses(self) -> dict[str, Tensor]:
         source = self.embed(self.on_source)[self.task.train]
@@ -76,9 +88,11 @@ class UDAGCN(Scored):
         domains = [self.domain(reverse_gradient(z, strength)).view(-1) for z in (source, target)]
         log_p = self.head(target).log_softmax(1)
         entropy = -(log_p.exp() * log_p).sum(1).mean()
-        return {"source": F.cross_entropy(self.head(source), self.labels),
-                "domain": domain_loss(*domains),
-                "entropy": self.entropy_weight * self.progress * entropy}
+        return {
+            "source": F.cross_entropy(self.head(source), self.labels),
+            "domain": domain_loss(*domains),
+            "entropy": self.entropy_weight * self.progress * entropy,
+        }
 
     def embed(self, views: list[View]) -> Tensor:
         """The mixed embedding ``[V, H]`` of the nodes of both views."""

@@ -1,4 +1,5 @@
 """Made-up documents of seven topics, two of which nobody has labelled, as tables to play with."""
+
 from __future__ import annotations
 
 import csv
@@ -25,8 +26,14 @@ WORDS = [*SHARED, *(word for words in OWN for word in words)]
 SHARED_WORDS, TOPIC_WORDS = len(SHARED), 40
 
 
-def write(out: Path, *, num_nodes: int = 20_000, labelled: float = 0.05, seed: int = 0,
-          overwrite: bool = False) -> None:
+def write(
+    out: Path,
+    *,
+    num_nodes: int = 20_000,
+    labelled: float = 0.05,
+    seed: int = 0,
+    overwrite: bool = False,
+) -> None:
     """Write ``nodes.csv`` (id, title, year, label), ``edges.csv`` (from, to) and ``answers.csv``
     (id, topic), which training does not read.
 
@@ -51,8 +58,12 @@ def write(out: Path, *, num_nodes: int = 20_000, labelled: float = 0.05, seed: i
     rng = splits.generator(seed, "example")
     word_shares = _word_shares()
     shares = block_model.class_shares(len(TOPICS), 3.0, rng)
-    graph = clean(block_model.dcsbm(num_nodes=num_nodes, shares=shares, topics=word_shares,
-                                           rng=rng, avg_degree=6.0), "example")
+    graph = clean(
+        block_model.dcsbm(
+            num_nodes=num_nodes, shares=shares, topics=word_shares, rng=rng, avg_degree=6.0
+        ),
+        "example",
+    )
     words = np.array(WORDS)
     topic, year = graph.y.numpy(), rng.randint(1990, 2025, num_nodes)
     shown = (rng.random_sample(num_nodes) < labelled) & (topic < len(TOPICS) - UNLABELLED)
@@ -60,8 +71,10 @@ def write(out: Path, *, num_nodes: int = 20_000, labelled: float = 0.05, seed: i
         shown[np.flatnonzero(topic == number)[:5]] = True  # a small graph keeps a few of each
 
     ids = [f"doc-{number:06d}" for number in rng.permutation(num_nodes)]
-    titles = [" ".join(rng.permutation(words[row.nonzero()[0]])).capitalize()
-              for row in graph.x.bool().numpy()]
+    titles = [
+        " ".join(rng.permutation(words[row.nonzero()[0]])).capitalize()
+        for row in graph.x.bool().numpy()
+    ]
     answers = [TOPICS[number] for number in topic]
     labels = [answer if seen else "" for answer, seen in zip(answers, shown)]
     links = graph.edge_index[:, graph.edge_index[0] < graph.edge_index[1]].T.tolist()
@@ -78,7 +91,7 @@ def _word_shares() -> np.ndarray:
     shares[:, :SHARED_WORDS] = 0.55 * zipf / zipf.sum()
     for topic, row in enumerate(shares):
         first = SHARED_WORDS + TOPIC_WORDS * topic
-        row[first:first + TOPIC_WORDS] = 0.45 * (zipf[:TOPIC_WORDS] / zipf[:TOPIC_WORDS].sum())
+        row[first : first + TOPIC_WORDS] = 0.45 * (zipf[:TOPIC_WORDS] / zipf[:TOPIC_WORDS].sum())
     return shares
 
 

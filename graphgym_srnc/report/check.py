@@ -1,5 +1,6 @@
 """Looks over folders: every run, record, model, checkpoint, aggregate, picture and event file, and
 the graph folders among them."""
+
 from __future__ import annotations
 
 import json
@@ -47,8 +48,9 @@ class Report(NamedTuple):
         """One line."""
         kinds = Counter(finding.kind for finding in self.findings)
         parts = [counted(self.seen[noun], noun) for noun in ("experiment", "run", "model")]
-        parts += [counted(self.seen[noun], noun) for noun in (EVENTS, PICTURE, GRAPH)
-                  if self.seen[noun]]
+        parts += [
+            counted(self.seen[noun], noun) for noun in (EVENTS, PICTURE, GRAPH) if self.seen[noun]
+        ]
         return f"{', '.join(parts)}: " + ", ".join(f"{kinds[kind]} {kind}" for kind in KINDS)
 
 
@@ -62,8 +64,12 @@ def check(root: str | os.PathLike) -> Report:
         raise InputError.plain("DIR", f"the folder {root} does not exist")
     report = Report([], Counter())
     homes = set()
-    for place, below, files in os.walk(root, onerror=lambda error: report.findings.append(
-            Finding(Path(error.filename), "damaged", f"cannot be read ({error.strerror})"))):
+    for place, below, files in os.walk(
+        root,
+        onerror=lambda error: report.findings.append(
+            Finding(Path(error.filename), "damaged", f"cannot be read ({error.strerror})")
+        ),
+    ):
         below[:] = sorted(name for name in below if not name.startswith("."))
         if {"run.json", "result.json"} & {*files}:
             homes.add(Path(place).absolute().parent)
@@ -106,8 +112,11 @@ def _graph(path: Path) -> Iterator[Finding]:
         yield Finding(path / name, "damaged", "is damaged or was edited: its checksum is wrong")
 
 
-def _shown(home: Path, results: Mapping[int, store.Result], seen: Counter[str],
-           ) -> Iterator[Finding]:
+def _shown(
+    home: Path,
+    results: Mapping[int, store.Result],
+    seen: Counter[str],
+) -> Iterator[Finding]:
     """What is only looked at: pictures and event files, of runs and of all together."""
     for path in sorted(home.rglob("*")):
         place = path.relative_to(home)
@@ -138,8 +147,13 @@ def _run(run: Path, seen: Counter[str]) -> Iterator[Finding]:
         kind = "newer" if isinstance(problem, store.Newer) else "damaged"
         yield Finding(run / "result.json", kind, str(problem))
     elif result is None:
-        yield Finding(run, "unfinished", "failed, see its error.txt" if "error.txt" in names
-                      else "has no result: it was stopped or is still running")
+        yield Finding(
+            run,
+            "unfinished",
+            "failed, see its error.txt"
+            if "error.txt" in names
+            else "has no result: it was stopped or is still running",
+        )
     if not _is_sound_begin(run / "run.json", result):
         yield Finding(run / "run.json", "damaged", "is not what this program writes")
     if MODEL in names:
@@ -203,8 +217,11 @@ def _config(path: Path, results: Mapping[int, store.Result]) -> Iterator[Finding
         yield Finding(path, "damaged", f"differs from the config in the records ({key})")
 
 
-def _aggregates(home: Path, results: Mapping[int, store.Result], is_open: bool,
-                ) -> Iterator[Finding]:
+def _aggregates(
+    home: Path,
+    results: Mapping[int, store.Result],
+    is_open: bool,
+) -> Iterator[Finding]:
     """Whatever follows from the records must be there, unless some (``is_open``) are not."""
     expected: dict[str, set[str]] = {}
     for digest in {result["digest"] for result in results.values()}:
@@ -220,7 +237,10 @@ def _aggregates(home: Path, results: Mapping[int, store.Result], is_open: bool,
     for name, texts in sorted(expected.items()):
         path = home / name
         if path.is_file() and path.read_bytes() not in {text.encode() for text in texts}:
-            yield Finding(path, "unfinished" if is_open else "damaged",
-                          "does not match the records; --resume writes it again")
+            yield Finding(
+                path,
+                "unfinished" if is_open else "damaged",
+                "does not match the records; --resume writes it again",
+            )
         elif not path.is_file():
             yield Finding(path, "unfinished", "is missing; --resume writes it again")

@@ -1,4 +1,5 @@
 """Runs of many experiments as one table: spread, paired tests, ranks, the paper's numbers."""
+
 from __future__ import annotations
 
 import itertools
@@ -92,10 +93,19 @@ class Table:
         return [text for name, text in cautions.items() if name in names]
 
 
-def table(runs: Sequence[Run], metrics: Sequence[str] = (), split: str = "test",
-          by: Sequence[str] = (), columns: Sequence[str] = (), select: Sequence[str] = (ALL,),
-          against: str | None = None, test: str = "wilcoxon", paper: str | None = None,
-          alpha: float = 0.05, intervals: bool = False) -> Table:
+def table(
+    runs: Sequence[Run],
+    metrics: Sequence[str] = (),
+    split: str = "test",
+    by: Sequence[str] = (),
+    columns: Sequence[str] = (),
+    select: Sequence[str] = (ALL,),
+    against: str | None = None,
+    test: str = "wilcoxon",
+    paper: str | None = None,
+    alpha: float = 0.05,
+    intervals: bool = False,
+) -> Table:
     """Compare runs.
 
     A key is one of the config, or ``method``, ``backbone``, ``task``, or, with ``paper``,
@@ -134,24 +144,41 @@ def table(runs: Sequence[Run], metrics: Sequence[str] = (), split: str = "test",
             raise InputError("--metric", metric, f"{', '.join(sorted(present))} on {split} nodes")
     selector = next((metric for metric in metrics if metric not in COSTS), "micro_f1")
     layout = arrange(runs, by, columns, select, selector, published)
-    oracles = {row for row in layout.rows
-               if all(run.facts["method"] == ORACLE for run in layout.of_row(row))}
+    oracles = {
+        row
+        for row in layout.rows
+        if all(run.facts["method"] == ORACLE for run in layout.of_row(row))
+    }
     ranked = [row for row in layout.rows if row not in oracles]
     against = _row(against, layout)
 
     confidence = 1 - alpha if intervals else None
-    units = {column: _units([run for place, group in layout.runs.items() if place[1] == column
-                             for run in group]) for column in layout.columns}
-    cells = {(metric, *place): cell for metric in metrics for place, group in layout.runs.items()
-             if (cell := _cell(group, metric, split, units[place[1]], confidence, published))}
+    units = {
+        column: _units(
+            [run for place, group in layout.runs.items() if place[1] == column for run in group]
+        )
+        for column in layout.columns
+    }
+    cells = {
+        (metric, *place): cell
+        for metric in metrics
+        for place, group in layout.runs.items()
+        if (cell := _cell(group, metric, split, units[place[1]], confidence, published))
+    }
     for metric, column in itertools.product(metrics, layout.columns):
-        rivals = {row: cells[metric, row, column] for row in ranked
-                  if (metric, row, column) in cells}
-        cells |= {(metric, row, column): cell
-                  for row, cell in _marked(rivals, metric in LESS, test, alpha).items()}
+        rivals = {
+            row: cells[metric, row, column] for row in ranked if (metric, row, column) in cells
+        }
+        cells |= {
+            (metric, row, column): cell
+            for row, cell in _marked(rivals, metric in LESS, test, alpha).items()
+        }
 
-    blocks = {(column, *pair): (column, unit) for column, own in units.items()
-              for pair, unit in own.items()}
+    blocks = {
+        (column, *pair): (column, unit)
+        for column, own in units.items()
+        for pair, unit in own.items()
+    }
     rankings, comparisons = {}, {}
     for metric in metrics:
         scores = {row: _blocks(cells, metric, row, layout.columns) for row in layout.rows}
@@ -163,10 +190,27 @@ def table(runs: Sequence[Run], metrics: Sequence[str] = (), split: str = "test",
             comparisons |= _comparisons(metric, ours, rivals, blocks, layout.columns, test)
     if against is not None and all(math.isnan(one.p) for one in comparisons.values()):
         raise InputError.plain(
-            "--against", f"{against} shares fewer than 2 splits with every other row",
-            "Choose another row; only runs with the same split and seed form a pair")
-    return Table(metrics, split, alpha, test, against, selector, layout, layout.rows,
-                 layout.columns, layout.settings, published, oracles, cells, rankings, comparisons)
+            "--against",
+            f"{against} shares fewer than 2 splits with every other row",
+            "Choose another row; only runs with the same split and seed form a pair",
+        )
+    return Table(
+        metrics,
+        split,
+        alpha,
+        test,
+        against,
+        selector,
+        layout,
+        layout.rows,
+        layout.columns,
+        layout.settings,
+        published,
+        oracles,
+        cells,
+        rankings,
+        comparisons,
+    )
 
 
 def _looked_up(option: str, name: str, allowed: Mapping[str, Any]) -> Any:
@@ -179,8 +223,11 @@ def _row(against: str | None, layout: Layout) -> str | None:
     """The row of a name, which may be the method of one row alone."""
     if against is None or against in layout.rows:
         return against
-    found = [row for row in layout.rows
-             if {run.facts["method"] for run in layout.of_row(row)} == {against}]
+    found = [
+        row
+        for row in layout.rows
+        if {run.facts["method"] for run in layout.of_row(row)} == {against}
+    ]
     if len(found) != 1:
         message = f"{against!r} is not the name of exactly one row"
         raise InputError.plain("--against", message, f"The rows are {' | '.join(layout.rows)}")
@@ -193,8 +240,14 @@ def _units(runs: Sequence[Run]) -> dict[Pair, Hashable]:
     return {run.pair: run.masked if several and run.masked else run.pair for run in runs}
 
 
-def _cell(runs: Sequence[Run], metric: str, split: str, units: dict[Pair, Hashable],
-          confidence: float | None, published: Published | None) -> Cell | None:
+def _cell(
+    runs: Sequence[Run],
+    metric: str,
+    split: str,
+    units: dict[Pair, Hashable],
+    confidence: float | None,
+    published: Published | None,
+) -> Cell | None:
     """The scores of runs; None where no run has the metric."""
     pairs: dict[Pair, list[float]] = {}
     for run in runs:
@@ -211,8 +264,9 @@ def _cell(runs: Sequence[Run], metric: str, split: str, units: dict[Pair, Hashab
     units = {pair: units[pair] for pair in means}
     independent = statistics.by_unit(means, units)
     interval = statistics.bootstrap_interval(independent, confidence) if confidence else None
-    return Cell(means, units, len(values), *statistics.mean_std(values), median(values), interval,
-                paper)
+    return Cell(
+        means, units, len(values), *statistics.mean_std(values), median(values), interval, paper
+    )
 
 
 def _marked(cells: Mapping[str, Cell], less: bool, test: str, alpha: float) -> dict[str, Cell]:
@@ -220,42 +274,68 @@ def _marked(cells: Mapping[str, Cell], less: bool, test: str, alpha: float) -> d
     if len(cells) < 2:
         return dict(cells)
     best = (min if less else max)(cells, key=lambda row: cells[row].mean)
-    gaps = {row: statistics.paired(cells[best].values, cell.values, cell.units)
-            for row, cell in cells.items() if row != best}
+    gaps = {
+        row: statistics.paired(cells[best].values, cell.values, cell.units)
+        for row, cell in cells.items()
+        if row != best
+    }
     p = statistics.holm([statistics.p_value(values, test) for values in gaps.values()])
-    marked = {row: replace(cells[row], pairs=len(values), p=value, tied=value > alpha)
-              for (row, values), value in zip(gaps.items(), p)}
+    marked = {
+        row: replace(cells[row], pairs=len(values), p=value, tied=value > alpha)
+        for (row, values), value in zip(gaps.items(), p)
+    }
     rest = {row: cell for row, cell in cells.items() if row != best}
     second = (min if less else max)(rest, key=lambda row: rest[row].mean)
     marked[second] = replace(marked[second], second=True)
     return {best: replace(cells[best], best=True)} | marked
 
 
-def _blocks(cells: Mapping[tuple[str, str, str], Cell], metric: str, row: str,
-            columns: Sequence[str]) -> dict[Hashable, float]:
+def _blocks(
+    cells: Mapping[tuple[str, str, str], Cell], metric: str, row: str, columns: Sequence[str]
+) -> dict[Hashable, float]:
     """The scores of a row on all columns, by column, split and seed."""
-    return {(column, *pair): value for column in columns if (metric, row, column) in cells
-            for pair, value in cells[metric, row, column].values.items()}
+    return {
+        (column, *pair): value
+        for column in columns
+        if (metric, row, column) in cells
+        for pair, value in cells[metric, row, column].values.items()
+    }
 
 
-def _ranking(scores: Mapping[str, Mapping[Hashable, float]], units: Mapping[Hashable, Hashable],
-             less: bool, alpha: float) -> Ranking | None:
+def _ranking(
+    scores: Mapping[str, Mapping[Hashable, float]],
+    units: Mapping[Hashable, Hashable],
+    less: bool,
+    alpha: float,
+) -> Ranking | None:
     """Ranks on the blocks that rows have in common; None where no two rows have any."""
     rows, common = statistics.common_blocks({row: own for row, own in scores.items() if own})
     if len(rows) < 2:
         return None
     blocks = list(dict.fromkeys(units[pair] for pair in common))
-    scores = {row: dict(zip(blocks, statistics.by_unit({pair: scores[row][pair] for pair in common},
-                                                       units))) for row in rows}
+    scores = {
+        row: dict(
+            zip(blocks, statistics.by_unit({pair: scores[row][pair] for pair in common}, units))
+        )
+        for row in rows
+    }
     ranks = statistics.mean_ranks(scores, blocks, less)
-    return Ranking(ranks, len(blocks), statistics.friedman(scores, blocks),
-                   *statistics.critical_difference(ranks, len(blocks), alpha))
+    return Ranking(
+        ranks,
+        len(blocks),
+        statistics.friedman(scores, blocks),
+        *statistics.critical_difference(ranks, len(blocks), alpha),
+    )
 
 
-def _comparisons(metric: str, chosen: Mapping[Hashable, float],
-                 others: Mapping[str, Mapping[Hashable, float]],
-                 units: Mapping[Hashable, Hashable], columns: Sequence[str],
-                 test: str) -> dict[tuple[str, str, str], Comparison]:
+def _comparisons(
+    metric: str,
+    chosen: Mapping[Hashable, float],
+    others: Mapping[str, Mapping[Hashable, float]],
+    units: Mapping[Hashable, Hashable],
+    columns: Sequence[str],
+    test: str,
+) -> dict[tuple[str, str, str], Comparison]:
     """Each of the others less the chosen row, in each column and over all of them."""
     found = {}
     for name in [*columns, *[POOLED] * (len(columns) > 1)]:
@@ -267,6 +347,8 @@ def _comparisons(metric: str, chosen: Mapping[Hashable, float],
             p = statistics.p_value(gaps, test)
             tested[row] = Comparison(len(gaps), statistics.mean(gaps), wins, p)
         corrected = statistics.holm([one.p for one in tested.values()])
-        found |= {(metric, row, name): replace(one, holm=p)
-                  for (row, one), p in zip(tested.items(), corrected)}
+        found |= {
+            (metric, row, name): replace(one, holm=p)
+            for (row, one), p in zip(tested.items(), corrected)
+        }
     return found

@@ -1,4 +1,5 @@
 """Results as a pandas frame, for those who compare by their own means."""
+
 from __future__ import annotations
 
 import os
@@ -29,6 +30,7 @@ def results(*folders: str | os.PathLike, config: bool = False) -> pandas.DataFra
         InputError: a folder is not there, or none holds a result.
     """
     import pandas
+
     rows = []
     for experiment in collect(folders).experiments:
         for seed, result in sorted(experiment.results.items()):
@@ -36,7 +38,8 @@ def results(*folders: str | os.PathLike, config: bool = False) -> pandas.DataFra
             row |= {name: result[name] for name in (*NAMED, "split", "selection", "selected")}
             row |= {name: result.get(name) for name in COSTS}
             row["warnings"] = len(result["warnings"])
-            row |= {f"{part}_{name}": value for part in PARTS
-                    for name, value in result[part].items()}
+            row |= {
+                f"{part}_{name}": value for part in PARTS for name, value in result[part].items()
+            }
             rows.append(row | (flatten(result["config"]) if config else {}))
     return pandas.DataFrame(rows)

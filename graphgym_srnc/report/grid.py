@@ -1,4 +1,5 @@
 """A comparison as tables of text, which every format prints: names of metrics, figures, marks."""
+
 from __future__ import annotations
 
 import math
@@ -10,10 +11,18 @@ from graphgym_srnc.report.read import COSTS
 from graphgym_srnc.report.statistics import mean
 from graphgym_srnc.report.table import HEADS
 
-NAMES = HEADS | {"unknown_aupr": "unknown AUPR", "unknown_fpr95": "unknown FPR95", "hs": "HS",
-                 "known_accuracy": "known accuracy", "known_recall": "known recall",
-                 "oscr": "OSCR", "acc": "ACC", "nmi": "NMI", "peak_memory_mib": "peak MiB",
-                 "params": "parameters"}
+NAMES = HEADS | {
+    "unknown_aupr": "unknown AUPR",
+    "unknown_fpr95": "unknown FPR95",
+    "hs": "HS",
+    "known_accuracy": "known accuracy",
+    "known_recall": "known recall",
+    "oscr": "OSCR",
+    "acc": "ACC",
+    "nmi": "NMI",
+    "peak_memory_mib": "peak MiB",
+    "params": "parameters",
+}
 """Metrics as they are printed."""
 
 ABSENT = "-"
@@ -85,24 +94,31 @@ def published(score: Score) -> str:
 def mean_columns(table: Table, metrics: Sequence[str]) -> list[Column]:
     """Ours and the paper's means by data set; with several, their mean; the mean rank."""
     columns = []
-    cells = {(metric, column): [table.cells.get((metric, row, column)) for row in table.rows]
-             for column in table.columns for metric in metrics}
+    cells = {
+        (metric, column): [table.cells.get((metric, row, column)) for row in table.rows]
+        for column in table.columns
+        for metric in metrics
+    }
     for (metric, column), own in cells.items():
-        ours = [Box(spread(metric, cell), mark=cell.mark, second=cell.second) if cell
-                else Box(ABSENT) for cell in own]
+        ours = [
+            Box(spread(metric, cell), mark=cell.mark, second=cell.second) if cell else Box(ABSENT)
+            for cell in own
+        ]
         columns.append(Column(column, name(metric), ours))
         if any(cell and cell.paper for cell in own):
             theirs = [Box(published(cell.paper) if cell and cell.paper else ABSENT) for cell in own]
             columns.append(Column(column, "paper", theirs))
     for metric in metrics if len(table.columns) > 1 else ():
         every = zip(*(cells[metric, column] for column in table.columns))
-        means = [figure(metric, mean(cell.mean for cell in own)) if all(own) else ABSENT
-                 for own in every]
+        means = [
+            figure(metric, mean(cell.mean for cell in own)) if all(own) else ABSENT for own in every
+        ]
         columns.append(Column("mean", name(metric), list(map(Box, means))))
     for metric in metrics:
         if metric in table.rankings:
-            columns.append(Column("rank", name(metric),
-                                  [Box(rank(table, metric, row)) for row in table.rows]))
+            columns.append(
+                Column("rank", name(metric), [Box(rank(table, metric, row)) for row in table.rows])
+            )
     return columns
 
 
@@ -132,8 +148,12 @@ def _grids(table: Table, metric: str) -> list[Grid]:
             return ABSENT
         return f"{figure(metric, one.difference, '+.1f')} ({one.holm:.2g}), n {one.pairs}"
 
-    def grid(what: str, text: Callable[[str, str], str], rows: Sequence[str] = table.rows,
-             last: Sequence[str] = ()) -> Grid:
+    def grid(
+        what: str,
+        text: Callable[[str, str], str],
+        rows: Sequence[str] = table.rows,
+        last: Sequence[str] = (),
+    ) -> Grid:
         columns = [*table.columns, *last]
         boxes = [[Box(row), *(Box(text(row, column)) for column in columns)] for row in rows]
         return Grid(f"{title(table, metric)}, {what}", [row_head(table), *columns], boxes)
@@ -142,12 +162,20 @@ def _grids(table: Table, metric: str) -> list[Grid]:
     heads = [column.group if column.head == name(metric) else column.head for column in columns]
     by_row = zip(table.rows, *(column.boxes for column in columns))
     rows = [[Box(row), *boxes] for row, *boxes in by_row]
-    out = [Grid(f"{title(table, metric)}, mean ± std", [row_head(table), *heads], rows),
-           grid("median (runs)", median)]
+    out = [
+        Grid(f"{title(table, metric)}, mean ± std", [row_head(table), *heads], rows),
+        grid("median (runs)", median),
+    ]
     if any(cell.interval for cell in table.cells.values()):
         out.append(grid(f"{100 * (1 - table.alpha):g} % bootstrap interval of the mean", ends))
     if table.against is not None:
         tested = [row for row in table.rows if (metric, row, table.columns[0]) in table.comparisons]
-        out.append(grid(f"difference to {table.against} (p), n pairs", difference, tested,
-                        [POOLED] * (len(table.columns) > 1)))
+        out.append(
+            grid(
+                f"difference to {table.against} (p), n pairs",
+                difference,
+                tested,
+                [POOLED] * (len(table.columns) > 1),
+            )
+        )
     return out

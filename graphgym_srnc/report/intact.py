@@ -1,4 +1,5 @@
 """Whether pictures and event files are as they were written, by the checksums of their formats."""
+
 from __future__ import annotations
 
 import zlib
@@ -16,11 +17,11 @@ def picture(content: bytes) -> str:
         return "is not a PNG file"
     place, kind = len(SIGNATURE), b""
     while place < len(content) and kind != b"IEND":
-        end = place + 8 + int.from_bytes(content[place:place + 4], "big")
-        kind, chunk = content[place + 4:place + 8], content[place + 4:end]
+        end = place + 8 + int.from_bytes(content[place : place + 4], "big")
+        kind, chunk = content[place + 4 : place + 8], content[place + 4 : end]
         if end + 4 > len(content):
             return TORN
-        if zlib.crc32(chunk) != int.from_bytes(content[end:end + 4], "big"):
+        if zlib.crc32(chunk) != int.from_bytes(content[end : end + 4], "big"):
             return "is damaged: a checksum is wrong"
         place = end + 4
     if kind != b"IEND":
@@ -34,9 +35,10 @@ def events(content: bytes) -> str:
     A record is its length, a checksum of that, its bytes and a checksum of these.
     """
     from tensorboard.compat.tensorflow_stub.pywrap_tensorflow import masked_crc32c
+
     place = 0
     while place < len(content):
-        size = int.from_bytes(content[place:place + 8], "little")
+        size = int.from_bytes(content[place : place + 8], "little")
         end = place + 12 + size
         if len(content) < place + 12:
             return TORN
@@ -52,4 +54,4 @@ def events(content: bytes) -> str:
 
 def _holds(checksum: Callable[[bytes], int], content: bytes, begin: int, end: int) -> bool:
     """Whether the checksum of some bytes is the one that follows them."""
-    return checksum(content[begin:end]) == int.from_bytes(content[end:end + 4], "little")
+    return checksum(content[begin:end]) == int.from_bytes(content[end : end + 4], "little")

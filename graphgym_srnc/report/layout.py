@@ -1,4 +1,5 @@
 """Rows and columns of a comparison by keys of configs, and settings chosen on validation."""
+
 from __future__ import annotations
 
 import math
@@ -59,8 +60,14 @@ class Layout(NamedTuple):
         return [run for place, runs in self.runs.items() if place[0] == row for run in runs]
 
 
-def arrange(runs: Sequence[Run], by: Sequence[str], columns: Sequence[str], select: Sequence[str],
-            metric: str, published: Published | None) -> Layout:
+def arrange(
+    runs: Sequence[Run],
+    by: Sequence[str],
+    columns: Sequence[str],
+    select: Sequence[str],
+    metric: str,
+    published: Published | None,
+) -> Layout:
     """Sort runs into cells, and keep those of the best setting of each.
 
     Args:
@@ -73,13 +80,16 @@ def arrange(runs: Sequence[Run], by: Sequence[str], columns: Sequence[str], sele
     """
     default = ("method", "backbone")
     if published:
-        runs = [replace(run, facts=run.facts | {PAPER: _paper_row(run, published, default)})
-                for run in runs]
+        runs = [
+            replace(run, facts=run.facts | {PAPER: _paper_row(run, published, default)})
+            for run in runs
+        ]
         default = (PAPER,)
     keys = _Keys(runs)
     by = tuple(by) or default
-    columns = tuple(columns) or tuple(key for key in ("task", *keys.within_a_task())
-                                      if key not in by)
+    columns = tuple(columns) or tuple(
+        key for key in ("task", *keys.within_a_task()) if key not in by
+    )
     selected = [key for key in select if key != ALL]
     for option, given in (("--by", by), ("--columns", columns), ("--select", selected)):
         keys.check(option, given)
@@ -89,8 +99,9 @@ def arrange(runs: Sequence[Run], by: Sequence[str], columns: Sequence[str], sele
     for place, group in _groups(runs, by, columns).items():
         settings[place], chosen[place] = _choose(group, searched, metric, place)
     pooled = set().union(*(_varying(group, keys.settings | keys.data) for group in chosen.values()))
-    return Layout(by, _ordered(chosen, 0, published), _ordered(chosen, 1, published), chosen,
-                  settings, pooled)
+    return Layout(
+        by, _ordered(chosen, 0, published), _ordered(chosen, 1, published), chosen, settings, pooled
+    )
 
 
 class _Keys:
@@ -99,11 +110,16 @@ class _Keys:
     def __init__(self, runs: Sequence[Run]) -> None:
         self.runs, self.known = runs, set().union(*(run.facts for run in runs))
         formats = {str(run.facts.get("dataset.format")) for run in runs}
-        free = {key for key in self.known - {*NAMED, PAPER, "seed"}
-                if not key.endswith(".split_seed")
-                and not is_volatile(key)}
-        self.data = {key for key in free if key in ("dataset.name", "dataset.format")
-                     or key.split(".")[0] in formats}
+        free = {
+            key
+            for key in self.known - {*NAMED, PAPER, "seed"}
+            if not key.endswith(".split_seed") and not is_volatile(key)
+        }
+        self.data = {
+            key
+            for key in free
+            if key in ("dataset.name", "dataset.format") or key.split(".")[0] in formats
+        }
         self.settings = free - self.data
 
     def within_a_task(self) -> list[str]:
@@ -140,8 +156,9 @@ def _paper_row(run: Run, published: Published, keys: Sequence[str]) -> str:
     return published.row_of(run.facts) or _label(keys, run) + " (beyond the paper)" * known
 
 
-def _groups(runs: Sequence[Run], by: Sequence[str],
-            columns: Sequence[str]) -> dict[Place, list[Run]]:
+def _groups(
+    runs: Sequence[Run], by: Sequence[str], columns: Sequence[str]
+) -> dict[Place, list[Run]]:
     """Runs by the labels of their row and column, in the order in which they were found."""
     row_labels, column_labels = _labels(runs, by), _labels(runs, columns)
     groups: dict[Place, list[Run]] = {}
@@ -158,8 +175,9 @@ def _labels(runs: Sequence[Run], keys: Sequence[str]) -> dict[tuple, str]:
         labels = {values: _label(keys, run, brief) for values, run in first.items()}
         if len(set(labels.values())) == len(labels):
             return labels
-    return {values: f"{label} ({number})"
-            for number, (values, label) in enumerate(labels.items(), 1)}
+    return {
+        values: f"{label} ({number})" for number, (values, label) in enumerate(labels.items(), 1)
+    }
 
 
 def _label(keys: Sequence[str], run: Run, brief: bool = False) -> str:
@@ -187,8 +205,9 @@ def _text(value: Any) -> str:
     return clean(str(list(value) if isinstance(value, tuple) else value))
 
 
-def _choose(runs: Sequence[Run], keys: Iterable[str], metric: str,
-            place: Place) -> tuple[Setting, list[Run]]:
+def _choose(
+    runs: Sequence[Run], keys: Iterable[str], metric: str, place: Place
+) -> tuple[Setting, list[Run]]:
     """Of the settings with the most runs, the best one by mean validation score alone."""
     varying = sorted(_varying(runs, keys))
     settings: dict[tuple, list[Run]] = {}
@@ -196,11 +215,15 @@ def _choose(runs: Sequence[Run], keys: Iterable[str], metric: str,
         settings.setdefault(_values(run, varying), []).append(run)
     most = max(map(len, settings.values()))
     full = {values: group for values, group in settings.items() if len(group) == most}
-    scores = {values: statistics.mean(run.scores["val"].get(metric, math.nan) for run in group)
-              for values, group in full.items()}
+    scores = {
+        values: statistics.mean(run.scores["val"].get(metric, math.nan) for run in group)
+        for values, group in full.items()
+    }
     if len(full) > 1 and any(map(math.isnan, scores.values())):
-        message = (f"{' on '.join(place)} has settings that differ in {', '.join(varying)} and "
-                   f"have no validation score ({metric}) to choose by")
+        message = (
+            f"{' on '.join(place)} has settings that differ in {', '.join(varying)} and "
+            f"have no validation score ({metric}) to choose by"
+        )
         hint = "Show these keys with --by or --columns, or give --select without keys"
         raise InputError.plain("--select", message, hint)
     best = (min if metric in LESS else max)(scores, key=scores.__getitem__)
@@ -208,8 +231,9 @@ def _choose(runs: Sequence[Run], keys: Iterable[str], metric: str,
     return Setting(dict(zip(varying, best)), len(settings), fewer, scores[best]), full[best]
 
 
-def _ordered(chosen: Mapping[Place, list[Run]], axis: int,
-             published: Published | None) -> list[str]:
+def _ordered(
+    chosen: Mapping[Place, list[Run]], axis: int, published: Published | None
+) -> list[str]:
     """Labels of rows (axis 0) or columns (1): the oracle, those of the paper, others as found."""
     first = {place[axis]: runs[0] for place, runs in reversed(chosen.items())}
 

@@ -1,4 +1,5 @@
 """Every figure of results: label distributions, training curves, scores over swept keys."""
+
 from __future__ import annotations
 
 import itertools
@@ -24,8 +25,9 @@ Runs = Mapping[int, store.Result]
 """The records of an experiment by seed."""
 
 
-def draw_all(results: Mapping[str, Runs], folder: str | os.PathLike,
-             metric: str = "micro_f1") -> list[Path]:
+def draw_all(
+    results: Mapping[str, Runs], folder: str | os.PathLike, metric: str = "micro_f1"
+) -> list[Path]:
     """Draw all figures of some results, as PNG and PDF, and as images for TensorBoard.
 
     Args:
@@ -37,11 +39,14 @@ def draw_all(results: Mapping[str, Runs], folder: str | os.PathLike,
         What was written, but for the events.
     """
     folder = Path(folder)
-    labels = ((_file("labels", caption), shift.figure(summary))
-              for caption, summary in label_counts(results).items())
+    labels = (
+        (_file("labels", caption), shift.figure(summary))
+        for caption, summary in label_counts(results).items()
+    )
     drawn = itertools.chain(figures_of(results, metric), labels)
-    paths = [save(figure, folder / f"{name}.{kind}") for name, figure in drawn
-             for kind in ("png", "pdf")]
+    paths = [
+        save(figure, folder / f"{name}.{kind}") for name, figure in drawn for kind in ("png", "pdf")
+    ]
     if paths:
         images = [(image(f"figures/{path.stem}", path.read_bytes()), 0) for path in paths[::2]]
         write_events(folder, images)
@@ -61,14 +66,20 @@ def label_counts(results: Mapping[str, Runs]) -> dict[str, dict[str, Any]]:
 
 
 def _are_counts(labels: Any) -> bool:
-    return (isinstance(labels, dict) and bool(labels)
-            and all(isinstance(count, dict)
-                    and all(isinstance(count.get(side), int) for side in ("source", "target"))
-                    for count in labels.values()))
+    return (
+        isinstance(labels, dict)
+        and bool(labels)
+        and all(
+            isinstance(count, dict)
+            and all(isinstance(count.get(side), int) for side in ("source", "target"))
+            for count in labels.values()
+        )
+    )
 
 
-def figures_of(results: Mapping[str, Runs],
-               metric: str = "micro_f1") -> Iterator[tuple[str, Figure]]:
+def figures_of(
+    results: Mapping[str, Runs], metric: str = "micro_f1"
+) -> Iterator[tuple[str, Figure]]:
     """Name and figure of all there is to draw of experiments, data set by data set."""
     score, order = HEADS.get(metric, metric), _best_first(results, metric)
     for data, experiments in _grouped(results, _data_names(results)).items():
@@ -109,9 +120,12 @@ def _data_names(results: Mapping[str, Runs]) -> dict[str, str]:
         tasks[name] = task, own
         for key, value in own.items():
             keys[task][key].add(value)
-    return {name: ", ".join([task, *(f"{key}={value}" for key, value in own.items()
-                                     if len(keys[task][key]) > 1)])
-            for name, (task, own) in tasks.items()}
+    return {
+        name: ", ".join(
+            [task, *(f"{key}={value}" for key, value in own.items() if len(keys[task][key]) > 1)]
+        )
+        for name, (task, own) in tasks.items()
+    }
 
 
 def _best_first(results: Mapping[str, Runs], metric: str) -> list[str]:
@@ -138,8 +152,11 @@ def _by_method(experiments: Mapping[str, Runs], order: Sequence[str]) -> dict[st
 def _varied(experiments: Sequence[Runs]) -> list[str]:
     """The keys that have several numbers in experiments of one method."""
     configs = [_config(runs) for runs in experiments]
-    return [key for key in sorted(set().union(*configs))
-            if len({config.get(key) for config in configs if _is_number(config.get(key))}) > 1]
+    return [
+        key
+        for key in sorted(set().union(*configs))
+        if len({config.get(key) for config in configs if _is_number(config.get(key))}) > 1
+    ]
 
 
 def _over(experiments: Sequence[Runs], key: str, metric: str) -> curves.Curve:
@@ -150,11 +167,18 @@ def _over(experiments: Sequence[Runs], key: str, metric: str) -> curves.Curve:
         value = config.pop(key, None)
         if _is_number(value):
             slices[repr(sorted(config.items(), key=str))][value] = runs
-    chosen = max(slices.values(), key=lambda by_value: (
-        len(by_value), max(_mean(runs, "val", metric) for runs in by_value.values())))
+    chosen = max(
+        slices.values(),
+        key=lambda by_value: (
+            len(by_value),
+            max(_mean(runs, "val", metric) for runs in by_value.values()),
+        ),
+    )
     values = sorted(chosen)
-    scores = [[[result["test"].get(metric, np.nan)] for result in chosen[value].values()]
-              for value in values]
+    scores = [
+        [[result["test"].get(metric, np.nan)] for result in chosen[value].values()]
+        for value in values
+    ]
     bands = [curves.band(100 * np.array(of_value)) for of_value in scores]
     return values, *(np.concatenate(part) for part in zip(*bands))
 
@@ -167,8 +191,11 @@ def _by_episode(scores: np.ndarray) -> curves.Curve:
 
 def _config(runs: Runs) -> dict[str, Any]:
     """The config without places, and without seeds, which name draws and no amounts."""
-    return {key: value for key, value in flatten(_first(runs)["config"]).items()
-            if not is_volatile(key) and not key.endswith("seed")}
+    return {
+        key: value
+        for key, value in flatten(_first(runs)["config"]).items()
+        if not is_volatile(key) and not key.endswith("seed")
+    }
 
 
 def _first(runs: Runs) -> store.Result:

@@ -5,6 +5,7 @@ Results may be a stranger's: their text is escaped, pictures are taken only wher
 of sane size, and no link is followed. The template ``page.html`` holds the prose that is the same
 on every page.
 """
+
 from __future__ import annotations
 
 import shlex
@@ -50,7 +51,8 @@ MEANING = {
     " than a node of an unseen class, for any threshold.",
     "seconds": "wall-clock time of a run; lower is better.",
     "peak_memory_mib": "peak memory of a run; lower is better.",
-    "params": "number of trainable weights; lower is better.",}
+    "params": "number of trainable weights; lower is better.",
+}
 """What scores mean, to somebody who has not met them."""
 
 DEFAULT = ("micro_f1", "macro_recall", "unknown_recall", "unknown_precision", "unknown_auroc")
@@ -60,13 +62,20 @@ SELECTION = {
     "target_val": "the one with the best Micro-F1 on labelled validation nodes of the target",
     "source_val": "the one with the best Micro-F1 on held-out labelled nodes of the source",
     "target_modularity": "the one whose predicted classes have the best modularity on the target,"
-    " which needs no label", "last": "the last one",}
+    " which needs no label",
+    "last": "the last one",
+}
 """Which episode counts, by ``train.selection``."""
 
 
-def render(found: Collection, metrics: Sequence[str] = (), against: str | None = None,
-           title: str = "", paper: str | None = None, about: Mapping[str, str]
-           | None = None) -> str:
+def render(
+    found: Collection,
+    metrics: Sequence[str] = (),
+    against: str | None = None,
+    title: str = "",
+    paper: str | None = None,
+    about: Mapping[str, str] | None = None,
+) -> str:
     """The page of all finished runs.
 
     Args:
@@ -89,39 +98,70 @@ def render(found: Collection, metrics: Sequence[str] = (), against: str | None =
     tested = _tested(found.runs, table, against, published)
     score = next((metric for metric in table.metrics if metric not in COSTS), "micro_f1")
     experiments = [experiment for experiment in found.experiments if experiment.results]
-    recorded = {metric for own in found.results.values() for result in own.values()
-                for metric in result["test"]}
+    recorded = {
+        metric
+        for own in found.results.values()
+        for result in own.values()
+        for metric in result["test"]
+    }
     names = [plain(folder.name or folder) for folder in found.folders]
-    again = ["graphgym-srnc", "report", *names, "--metric", *table.metrics,
-             *(["--paper", paper] if paper else []), *(["--against", against] if against else [])]
+    again = [
+        "graphgym-srnc",
+        "report",
+        *names,
+        "--metric",
+        *table.metrics,
+        *(["--paper", paper] if paper else []),
+        *(["--against", against] if against else []),
+    ]
     return html.fill(
-        Path(__file__).with_name("page.html"), **pictures.galleries(table, found, score),
+        Path(__file__).with_name("page.html"),
+        **pictures.galleries(table, found, score),
         title=plain(title or f"Node classification under shift: {', '.join(names)}"),
-        summary=sentences.summary(found), findings=sentences.findings(table),
+        summary=sentences.summary(found),
+        findings=sentences.findings(table),
         notes=sentences.remarks(table, "Bold", "underlined", settings=False),
-        about=_about(experiments, about or {}), selections=_selections(experiments),
+        about=_about(experiments, about or {}),
+        selections=_selections(experiments),
         meanings=_meanings({*table.metrics, *recorded}, table.metrics),
-        scores=score_tables, runs=run_tables, table=table, tested=tested, found=found,
-        experiments=experiments, whole=experiments[:CONFIGS], picked=against is None,
+        scores=score_tables,
+        runs=run_tables,
+        table=table,
+        tested=tested,
+        found=found,
+        experiments=experiments,
+        whole=experiments[:CONFIGS],
+        picked=against is None,
         recorded=[metric for metric in MEANING if metric in recorded],
         beside=dict.fromkeys(metric for (metric, *_), cell in table.cells.items() if cell.paper),
-        drawn=grid.name(score), first=grid.title(table, table.metrics[0]),
-        names=list(map(grid.name, table.metrics)), test=statistics.TESTS[table.test],
-        again=shlex.join(again), most=pictures.MOST, of_a_kind=pictures.OF_A_KIND)
+        drawn=grid.name(score),
+        first=grid.title(table, table.metrics[0]),
+        names=list(map(grid.name, table.metrics)),
+        test=statistics.TESTS[table.test],
+        again=shlex.join(again),
+        most=pictures.MOST,
+        of_a_kind=pictures.OF_A_KIND,
+    )
 
 
 def fitting(runs: Sequence[Run]) -> str | None:
     """The table of the paper that most runs stand beside, if any do."""
-    fits = {name: sum({*table.metrics} <= run.scores["test"].keys()
-                      and table.row_of(run.facts) is not None
-                      and table.column_of(run.facts) is not None for run in runs)
-            for name, table in TABLES.items()}
+    fits = {
+        name: sum(
+            {*table.metrics} <= run.scores["test"].keys()
+            and table.row_of(run.facts) is not None
+            and table.column_of(run.facts) is not None
+            for run in runs
+        )
+        for name, table in TABLES.items()
+    }
     best = max(fits, key=fits.__getitem__)
     return best if fits[best] else None
 
 
-def _tested(runs: Sequence[Run], table: compare.Table, against: str | None,
-            published: str | None) -> compare.Table | None:
+def _tested(
+    runs: Sequence[Run], table: compare.Table, against: str | None, published: str | None
+) -> compare.Table | None:
     """The comparison tested against a row, by default the one with the best mean rank, if any."""
     if against is None:
         ranking = next(iter(table.rankings.values()), None)
@@ -131,29 +171,46 @@ def _tested(runs: Sequence[Run], table: compare.Table, against: str | None,
     return compare.table(runs, table.metrics, against=against, paper=published)
 
 
-def _about(experiments: Sequence[Experiment],
-           about: Mapping[str, str]) -> dict[str, list[tuple[str, str]]]:
+def _about(
+    experiments: Sequence[Experiment], about: Mapping[str, str]
+) -> dict[str, list[tuple[str, str]]]:
     """The sentences on the methods and shifts that the experiments have."""
-    used = {"Methods": {experiment.first["method"] for experiment in experiments},
-            "Kinds of shift": {experiment.first["config"]["dataset"]["format"]
-                               for experiment in experiments}}
-    return {head: [(METHODS.get(name, name), plain(about[name])) for name in sorted(own)
-                   if name in about]
-            for head, own in used.items()}
+    used = {
+        "Methods": {experiment.first["method"] for experiment in experiments},
+        "Kinds of shift": {
+            experiment.first["config"]["dataset"]["format"] for experiment in experiments
+        },
+    }
+    return {
+        head: [
+            (METHODS.get(name, name), plain(about[name])) for name in sorted(own) if name in about
+        ]
+        for head, own in used.items()
+    }
 
 
 def _selections(experiments: Sequence[Experiment]) -> list[str]:
     """Which episode of a run counts."""
-    used = {(result["selection"], result["config"].get("metric_best", "auto"))
-            for experiment in experiments for result in experiment.results.values()}
-    return sorted({
-        SELECTION.get(rule, plain(rule)).replace(
-            "Micro-F1", "Micro-F1" if score in ("auto", "accuracy", "micro_f1") else plain(score))
-        for rule, score in used})
+    used = {
+        (result["selection"], result["config"].get("metric_best", "auto"))
+        for experiment in experiments
+        for result in experiment.results.values()
+    }
+    return sorted(
+        {
+            SELECTION.get(rule, plain(rule)).replace(
+                "Micro-F1",
+                "Micro-F1" if score in ("auto", "accuracy", "micro_f1") else plain(score),
+            )
+            for rule, score in used
+        }
+    )
 
 
 def _meanings(shown: set[str], compared: Sequence[str]) -> list[tuple[str, str]]:
     """Names of scores with their meaning; those without one last, if they are compared."""
-    metrics = [*(metric for metric in MEANING if metric in shown),
-               *(metric for metric in compared if metric not in MEANING)]
+    metrics = [
+        *(metric for metric in MEANING if metric in shown),
+        *(metric for metric in compared if metric not in MEANING),
+    ]
     return [(grid.name(metric), MEANING.get(metric, "")) for metric in metrics]

@@ -1,4 +1,5 @@
 """The pictures of a page: charts of the results, and those that runs left, while there is room."""
+
 from __future__ import annotations
 
 import base64
@@ -76,11 +77,15 @@ class Album:
 def galleries(table: Table, found: Collection, metric: str) -> dict[str, Gallery]:
     """The pictures of each kind, those of all experiments together first."""
     drawn, album = list(overview.figures_of(found.results, metric)), Album()
-    kinds = {"means": _means(table), "ranks": _ranks(table), "labels": _labels(found),
-             "curves": _charts(drawn, "curves"),
-             "sensitivity": _charts(drawn, "sensitivity"),
-             "confusion": _files(found.experiments, "confusion-selected", "reliability"),
-             "embeddings": _files(found.experiments, "episodes", "*-selected")}
+    kinds = {
+        "means": _means(table),
+        "ranks": _ranks(table),
+        "labels": _labels(found),
+        "curves": _charts(drawn, "curves"),
+        "sensitivity": _charts(drawn, "sensitivity"),
+        "confusion": _files(found.experiments, "confusion-selected", "reliability"),
+        "embeddings": _files(found.experiments, "episodes", "*-selected"),
+    }
     return {kind: album.gallery(drawings) for kind, drawings in kinds.items()}
 
 
@@ -93,16 +98,24 @@ def _means(table: Table) -> Iterator[Drawing]:
         if of == metric:
             ends = cell.interval if cell.interval and cell.runs > 1 else (nan, nan)
             paper = cell.paper.mean / 100 if cell.paper else nan
-            panels[column][row] = charts.Mean(*(percent * part for part in
-                                                (cell.mean, *ends, paper)))
+            panels[column][row] = charts.Mean(
+                *(percent * part for part in (cell.mean, *ends, paper))
+            )
     panels = {column: means for column, means in panels.items() if means}
     sign = 1 if metric in LESS else -1
-    heights = {row: fmean(means[row].mean for means in panels.values() if row in means)
-               for row in table.rows if any(row in means for means in panels.values())}
+    heights = {
+        row: fmean(means[row].mean for means in panels.values() if row in means)
+        for row in table.rows
+        if any(row in means for means in panels.values())
+    }
     rows = sorted(heights, key=lambda row: (row not in table.oracles, sign * heights[row]))
     if len(rows) > 1:
-        yield (f"{title(table, metric)}: mean and interval", partial(
-            _drawn, charts.scores_figure, panels, rows, title(table, metric), table.oracles))
+        yield (
+            f"{title(table, metric)}: mean and interval",
+            partial(
+                _drawn, charts.scores_figure, panels, rows, title(table, metric), table.oracles
+            ),
+        )
 
 
 def _ranks(table: Table) -> Iterator[Drawing]:
@@ -111,8 +124,16 @@ def _ranks(table: Table) -> Iterator[Drawing]:
         if len(ranking.ranks) < 3:
             return
         caption = f"{name(metric)}: mean ranks over {counted(ranking.blocks, 'split')}"
-        yield caption, partial(_drawn, charts.critical_difference_figure, ranking.ranks,
-                               ranking.difference, ranking.cliques)
+        yield (
+            caption,
+            partial(
+                _drawn,
+                charts.critical_difference_figure,
+                ranking.ranks,
+                ranking.difference,
+                ranking.cliques,
+            ),
+        )
 
 
 def _labels(found: Collection) -> Iterator[Drawing]:
@@ -139,8 +160,11 @@ def _files(experiments: Sequence[Experiment], *patterns: str) -> Iterator[Drawin
             for seed in sorted(experiment.results):
                 folder = experiment.path / str(seed) / "figures"
                 paths = [] if folder.is_symlink() else sorted(folder.glob(f"{pattern}.png"))
-                paths = [path for path in paths if pattern != "*-selected"
-                         or not path.name.startswith("confusion")]
+                paths = [
+                    path
+                    for path in paths
+                    if pattern != "*-selected" or not path.name.startswith("confusion")
+                ]
                 for path in paths:
                     what = path.stem.removesuffix("-selected").replace("_gnn", " GNN")
                     what = what.replace("_", " ")

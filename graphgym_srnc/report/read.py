@@ -3,6 +3,7 @@
 Results may be a stranger's: no link is followed, and a record counts only if all that is shown of
 it is of its kind.
 """
+
 from __future__ import annotations
 
 import functools
@@ -84,13 +85,17 @@ class Collection:
 
     def remarks(self) -> list[str]:
         """Sentences on what was passed over."""
-        skipped = [f"{len(self.unreadable)} unreadable result(s), such as {clean(str(path))}"
-                   + (f", which {clean(str(problem))}" if problem else "")
-                   for path in self.unreadable[:1] for problem in [store.problem_of(path.parent)]]
+        skipped = [
+            f"{len(self.unreadable)} unreadable result(s), such as {clean(str(path))}"
+            + (f", which {clean(str(problem))}" if problem else "")
+            for path in self.unreadable[:1]
+            for problem in [store.problem_of(path.parent)]
+        ]
         skipped += [f"{self.unfinished} unfinished run(s)"] * bool(self.unfinished)
         if self.repeated:
-            skipped.append(f"{self.repeated} run(s) that repeat the config, seed and split of "
-                           "another")
+            skipped.append(
+                f"{self.repeated} run(s) that repeat the config, seed and split of another"
+            )
         return [f"skipped {what}" for what in skipped]
 
 
@@ -140,8 +145,9 @@ def collect(folders: Iterable[str | os.PathLike], records: bool = True) -> Colle
                 known.add((run.digest, run.pair))
                 found.runs.append(run)
     if not found.runs:
-        message = "; ".join([f"{', '.join(given)} contains no finished run (<seed>/result.json)",
-                             *found.remarks()])
+        message = "; ".join(
+            [f"{', '.join(given)} contains no finished run (<seed>/result.json)", *found.remarks()]
+        )
         raise InputError.plain("DIR", message)
     found.experiments = sorted(experiments.values(), key=lambda experiment: experiment.name)
     _make_distinct(found.experiments)
@@ -169,12 +175,26 @@ def _read(directory: Path) -> tuple[store.Result, Run] | None:
 def _is_sound(result: store.Result) -> bool:
     """Whether what reports show is of its kind; ``store.read_result`` has looked at the scores."""
     _check_text({key: value for key, value in result.items() if key not in ("history", "config")})
-    kinds = {"val": dict, "test": dict, "info": dict, "versions": dict, "warnings": list,
-             "selection": str, "split": str, "seed": int, "seconds": (int, float)}
-    return (isinstance(result["config"]["dataset"]["format"], str)
-            and all(isinstance(result[key], kind) for key, kind in kinds.items())
-            and all(isinstance(episode[split], dict) for episode in result["history"]
-                    for split in store.SPLITS))
+    kinds = {
+        "val": dict,
+        "test": dict,
+        "info": dict,
+        "versions": dict,
+        "warnings": list,
+        "selection": str,
+        "split": str,
+        "seed": int,
+        "seconds": (int, float),
+    }
+    return (
+        isinstance(result["config"]["dataset"]["format"], str)
+        and all(isinstance(result[key], kind) for key, kind in kinds.items())
+        and all(
+            isinstance(episode[split], dict)
+            for episode in result["history"]
+            for split in store.SPLITS
+        )
+    )
 
 
 def _config(config: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Hashable]]:
@@ -203,13 +223,26 @@ def _check_text(part: Mapping[str, Any]) -> None:
 
 def _run(result: store.Result, facts: dict[str, Hashable]) -> Run:
     costs = {key: result.get(key) for key in COSTS}
-    parts = {"train": result["history"][result["selected"]]["train"], "val": result["val"],
-             "test": result["test"]}
-    scores = {split: {clean(key): float(value) for key, value in (costs | part).items()
-                      if _is_score(value)} for split, part in parts.items()}
+    parts = {
+        "train": result["history"][result["selected"]]["train"],
+        "val": result["val"],
+        "test": result["test"],
+    }
+    scores = {
+        split: {
+            clean(key): float(value) for key, value in (costs | part).items() if _is_score(value)
+        }
+        for split, part in parts.items()
+    }
     pair = result["split"], result["seed"]
-    return Run(facts | {key: result[key] for key in NAMED}, scores, pair, result["digest"],
-               _hashable(result["info"].get("unseen")), bool(result["warnings"]))
+    return Run(
+        facts | {key: result[key] for key in NAMED},
+        scores,
+        pair,
+        result["digest"],
+        _hashable(result["info"].get("unseen")),
+        bool(result["warnings"]),
+    )
 
 
 def _is_score(value: Any) -> bool:
@@ -233,13 +266,18 @@ def _failure(directory: Path) -> str:
     with open(file, "rb") as error:
         error.seek(max(0, file.stat().st_size - 10_000))
         lines = error.read().decode(errors="replace").split("\n")
-    return next((plain(line)[:300] for line in reversed(lines) if line.strip()),
-                "failed and left no message")
+    return next(
+        (plain(line)[:300] for line in reversed(lines) if line.strip()),
+        "failed and left no message",
+    )
 
 
 def _without_volatile(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    return {key: _without_volatile(value, f"{prefix}{key}.") if isinstance(value, Mapping)
-            else value for key, value in config.items() if not is_volatile(f"{prefix}{key}")}
+    return {
+        key: _without_volatile(value, f"{prefix}{key}.") if isinstance(value, Mapping) else value
+        for key, value in config.items()
+        if not is_volatile(f"{prefix}{key}")
+    }
 
 
 def _make_distinct(experiments: Iterable[Experiment]) -> None:

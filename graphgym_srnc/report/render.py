@@ -1,4 +1,5 @@
 """A comparison in print: text, a terminal's tables, Markdown, CSV and LaTeX."""
+
 from __future__ import annotations
 
 import shutil
@@ -12,25 +13,69 @@ from graphgym_srnc.report.table import ruled
 from graphgym_srnc.text import aligned, escape_markdown, markdown
 from graphgym_srnc.text import to_csv as csv_of
 
-LATEX = {"\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "#": r"\#",
-         "%": r"\%", "_": r"\_", "^": r"\textasciicircum{}", "~": r"\textasciitilde{}",
-         "<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}", "±": r"$\pm$",
-         "°": r"$^\circ$", "Δ": r"$\Delta$", "Φ": r"$\Phi$", "θ": r"$\theta$",
-         "→": r"$\rightarrow$"}
+LATEX = {
+    "\\": r"\textbackslash{}",
+    "{": r"\{",
+    "}": r"\}",
+    "$": r"\$",
+    "&": r"\&",
+    "#": r"\#",
+    "%": r"\%",
+    "_": r"\_",
+    "^": r"\textasciicircum{}",
+    "~": r"\textasciitilde{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    "±": r"$\pm$",
+    "°": r"$^\circ$",
+    "Δ": r"$\Delta$",
+    "Φ": r"$\Phi$",
+    "θ": r"$\theta$",
+    "→": r"$\rightarrow$",
+}
 
-CSV_HEAD = ("metric", "split", "row", "column", "runs", "mean", "std", "median", "low", "high",
-            "best", "tied", "pairs_best", "p_best", "rank", "validation", "tried", "fewer",
-            "setting", "paper_mean", "paper_std", "against", "pairs", "difference", "wins", "p",
-            "p_holm")
+CSV_HEAD = (
+    "metric",
+    "split",
+    "row",
+    "column",
+    "runs",
+    "mean",
+    "std",
+    "median",
+    "low",
+    "high",
+    "best",
+    "tied",
+    "pairs_best",
+    "p_best",
+    "rank",
+    "validation",
+    "tried",
+    "fewer",
+    "setting",
+    "paper_mean",
+    "paper_std",
+    "against",
+    "pairs",
+    "difference",
+    "wins",
+    "p",
+    "p_holm",
+)
 
 
 def text(table: Table, width: int = 120) -> str:
     """Plain text; a table that is wider than ``width`` becomes several below each other."""
+
     def filled(line: str) -> str:
         return textwrap.fill(line, width, subsequent_indent="  ") + "\n"
 
-    parts = [filled(grid.title) + "\n".join(map(aligned, _fitted(grid, width, 2)))
-             for grid in grids(table)]
+    parts = [
+        filled(grid.title) + "\n".join(map(aligned, _fitted(grid, width, 2)))
+        for grid in grids(table)
+    ]
     return "\n".join(parts) + "\n" + "".join(map(filled, remarks(table)))
 
 
@@ -40,6 +85,7 @@ def show(table: Table, out: TextIO) -> None:
         print(text(table, shutil.get_terminal_size((120, 24)).columns), end="", file=out)
         return
     from rich.console import Console
+
     console = Console(file=out)
     for grid in grids(table):
         for lines in _fitted(grid, console.width, 3):
@@ -50,14 +96,17 @@ def show(table: Table, out: TextIO) -> None:
 
 def to_markdown(table: Table) -> str:
     """Markdown tables with their remarks below; the best in bold."""
+
     def cell(box: Box) -> str:
         escaped = escape_markdown(box.text)
         return f"**{escaped}**" if box.mark == "best" else escaped + SIGNS[box.mark]
 
     out = ""
     for grid in grids(table):
-        lines = [list(map(escape_markdown, grid.head)),
-                 *([cell(box) for box in row] for row in grid.rows)]
+        lines = [
+            list(map(escape_markdown, grid.head)),
+            *([cell(box) for box in row] for row in grid.rows),
+        ]
         out += f"### {escape_markdown(grid.title)}\n\n{markdown(lines)}\n"
     return out + "".join(f"- {escape_markdown(remark)}\n" for remark in remarks(table, "Bold"))
 
@@ -65,6 +114,7 @@ def to_markdown(table: Table) -> str:
 def to_latex(table: Table) -> str:
     """A table as in papers, by the package ``booktabs``: a group of columns for each data set, the
     best in bold, the second best underlined; all remarks stand above it as comments."""
+
     def cell(box: Box) -> str:
         text = escape_latex(box.text)
         if box.mark == "best":
@@ -88,45 +138,100 @@ def to_latex(table: Table) -> str:
     rows = zip(table.rows, *(column.boxes for column in columns))
     lines = [line(escape_latex(row), *map(cell, boxes)) for row, *boxes in rows]
     notes, marked = remarks(table, "Bold"), any(cell.best for cell in table.cells.values())
-    notes[2 * marked:2 * marked] = ["Underlined: the second best mean."] * marked
-    caption = (", ".join(title(table, metric) for metric in table.metrics) + ". "
-               + " ".join(notes[:3 if marked else 1]))
+    notes[2 * marked : 2 * marked] = ["Underlined: the second best mean."] * marked
+    caption = (
+        ", ".join(title(table, metric) for metric in table.metrics)
+        + ". "
+        + " ".join(notes[: 3 if marked else 1])
+    )
     needs = r"% Needs \usepackage{booktabs}, and UTF-8, which is LaTeX's default since 2018."
-    return "\n".join([needs, *(f"% {note}" for note in notes), r"\begin{table}[h]", r"\centering",
-                      rf"\caption{{{escape_latex(caption)}}}",
-                      rf"\begin{{tabular}}{{l{'c' * len(columns)}}}", r"\toprule", *heads,
-                      r"\midrule", *lines, r"\bottomrule", r"\end{tabular}", r"\end{table}", ""])
+    return "\n".join(
+        [
+            needs,
+            *(f"% {note}" for note in notes),
+            r"\begin{table}[h]",
+            r"\centering",
+            rf"\caption{{{escape_latex(caption)}}}",
+            rf"\begin{{tabular}}{{l{'c' * len(columns)}}}",
+            r"\toprule",
+            *heads,
+            r"\midrule",
+            *lines,
+            r"\bottomrule",
+            r"\end{tabular}",
+            r"\end{table}",
+            "",
+        ]
+    )
 
 
 def to_csv(table: Table) -> str:
     """A line for each metric, row and column, all in full; scores are fractions."""
-    places = [(metric, row, column) for metric in table.metrics for row in table.rows
-              for column in [*table.columns, POOLED]]
-    return csv_of([CSV_HEAD, *(_csv_line(table, *place) for place in places
-                               if place in table.cells or place in table.comparisons)])
+    places = [
+        (metric, row, column)
+        for metric in table.metrics
+        for row in table.rows
+        for column in [*table.columns, POOLED]
+    ]
+    return csv_of(
+        [
+            CSV_HEAD,
+            *(
+                _csv_line(table, *place)
+                for place in places
+                if place in table.cells or place in table.comparisons
+            ),
+        ]
+    )
 
 
 def _csv_line(table: Table, metric: str, row: str, column: str) -> list[str | float | None]:
     cell, one = table.cells.get((metric, row, column)), table.comparisons.get((metric, row, column))
     setting, ranking = table.settings.get((row, column)), table.rankings.get(metric)
     paper = cell and cell.paper or (None, None)
-    return [metric, table.split, row, column, *(_figures(cell) if cell else [""] * 10),
-            ranking.ranks.get(row, "") if ranking else "",
-            *([setting.validation, setting.tried, setting.fewer, str(setting)] if setting
-              else [""] * 4),
-            *(score if score is None else round(score / 100, 6) for score in paper),
-            *([table.against, one.pairs, one.difference, one.wins, one.p, one.holm] if one
-              else [""] * 6)]
+    return [
+        metric,
+        table.split,
+        row,
+        column,
+        *(_figures(cell) if cell else [""] * 10),
+        ranking.ranks.get(row, "") if ranking else "",
+        *(
+            [setting.validation, setting.tried, setting.fewer, str(setting)]
+            if setting
+            else [""] * 4
+        ),
+        *(score if score is None else round(score / 100, 6) for score in paper),
+        *(
+            [table.against, one.pairs, one.difference, one.wins, one.p, one.holm]
+            if one
+            else [""] * 6
+        ),
+    ]
 
 
 def _figures(cell: Cell) -> list[float | int | None]:
     low, high = cell.interval or (None, None)
-    return [cell.runs, cell.mean, cell.std, cell.median, low, high, int(cell.best), int(cell.tied),
-            cell.pairs, cell.p]
+    return [
+        cell.runs,
+        cell.mean,
+        cell.std,
+        cell.median,
+        low,
+        high,
+        int(cell.best),
+        int(cell.tied),
+        cell.pairs,
+        cell.p,
+    ]
 
 
-FORMATS: dict[str, Callable[[Table], str]] = {"text": text, "markdown": to_markdown, "csv": to_csv,
-                                              "latex": to_latex}
+FORMATS: dict[str, Callable[[Table], str]] = {
+    "text": text,
+    "markdown": to_markdown,
+    "csv": to_csv,
+    "latex": to_latex,
+}
 SUFFIXES = {".txt": "text", ".md": "markdown", ".csv": "csv", ".tex": "latex"}
 
 

@@ -1,4 +1,5 @@
 """The tables of a page that show runs: data, experiments, warnings, settings, versions."""
+
 from __future__ import annotations
 
 import shlex
@@ -28,13 +29,25 @@ def data(experiments: Sequence[Experiment]) -> Grid:
     rows = []
     for task, results in sorted(tasks.items()):
         known = _values(flatten(result["info"]) for result in results)
-        told = {key: values for key, values in known.items()
-                if key != "split_seed" and values not in ({"0"}, {"none"})}
-        facts = [f"{key.replace('_', ' ')}: {min(values) if len(values) == 1 else VARIES}"
-                 for key, values in told.items()]
+        told = {
+            key: values
+            for key, values in known.items()
+            if key != "split_seed" and values not in ({"0"}, {"none"})
+        }
+        facts = [
+            f"{key.replace('_', ' ')}: {min(values) if len(values) == 1 else VARIES}"
+            for key, values in told.items()
+        ]
         splits = len({result["split"] for result in results})
-        rows.append(_row(task, results[0]["config"]["dataset"]["format"], splits, len(results),
-                         plain("; ".join(facts))))
+        rows.append(
+            _row(
+                task,
+                results[0]["config"]["dataset"]["format"],
+                splits,
+                len(results),
+                plain("; ".join(facts)),
+            )
+        )
     return Grid("", ["data", "shift", "splits", "runs", "details"], rows)
 
 
@@ -43,8 +56,12 @@ def experiments(found: Sequence[Experiment], metrics: Sequence[str]) -> Grid:
     rows = []
     for experiment in found:
         first, results = experiment.first, list(experiment.results.values())
-        row = _row(experiment.name, METHODS.get(first["method"], first["method"]),
-                   LAYERS.get(first["backbone"], first["backbone"]), first["task"])
+        row = _row(
+            experiment.name,
+            METHODS.get(first["method"], first["method"]),
+            LAYERS.get(first["backbone"], first["backbone"]),
+            first["task"],
+        )
         row.append(Box(str(len(results)), seeds(experiment.results)))
         for metric in metrics:
             values = [result["test"][metric] for result in results if metric in result["test"]]
@@ -52,8 +69,15 @@ def experiments(found: Sequence[Experiment], metrics: Sequence[str]) -> Grid:
             spread = f" ± {100 * std:.1f}" if len(values) > 1 else ""
             row.append(Box(f"{100 * centre:.1f}{spread}" if values else ABSENT))
         rows.append([*row, Box(f"{mean(result['seconds'] for result in results):.1f}")])
-    heads = ["experiment", "method", "backbone", "data", "runs", *map(name, metrics),
-             "seconds per run"]
+    heads = [
+        "experiment",
+        "method",
+        "backbone",
+        "data",
+        "runs",
+        *map(name, metrics),
+        "seconds per run",
+    ]
     return Grid("", heads, rows)
 
 
@@ -69,23 +93,34 @@ def warnings(experiments: Sequence[Experiment]) -> Grid:
         more = [f"and {len(texts) - SHOWN} more"] if len(texts) > SHOWN else []
         warned = sum(bool(result["warnings"]) for result in experiment.results.values())
         if texts:
-            rows.append(_row(experiment.name, f"{warned} of {len(experiment.results)}",
-                             "; ".join(texts[:SHOWN] + more)))
+            rows.append(
+                _row(
+                    experiment.name,
+                    f"{warned} of {len(experiment.results)}",
+                    "; ".join(texts[:SHOWN] + more),
+                )
+            )
     return Grid("", ["experiment", "runs", "warnings"], rows)
 
 
 def judged(experiments: Sequence[Experiment]) -> Grid:
     """The verdicts on each experiment, where there are any."""
     sentences = {experiment.name: verdicts(experiment.results) for experiment in experiments}
-    rows = [_row(title, " ".join(plain(sentence)[:400] for sentence in own))
-            for title, own in sentences.items() if own]
+    rows = [
+        _row(title, " ".join(plain(sentence)[:400] for sentence in own))
+        for title, own in sentences.items()
+        if own
+    ]
     return Grid("", ["experiment", "diagnostics"], rows)
 
 
 def failures(experiments: Sequence[Experiment]) -> Grid:
     """Runs without a result."""
-    rows = [_row(experiment.name, seed, why) for experiment in experiments
-            for seed, why in experiment.failures.items()]
+    rows = [
+        _row(experiment.name, seed, why)
+        for experiment in experiments
+        for seed, why in experiment.failures.items()
+    ]
     return Grid("", ["experiment", "seed", "what happened"], rows)
 
 
@@ -102,9 +137,16 @@ def settings(experiments: Sequence[Experiment]) -> Grid:
 
 def provenance(experiments: Sequence[Experiment]) -> Grid:
     """What all runs say of their environment."""
-    known = _values({**result["versions"], "commit of graphgym-srnc": result.get("commit"),
-                     "platform": result.get("platform"), "threads": result.get("threads")}
-                    for experiment in experiments for result in experiment.results.values())
+    known = _values(
+        {
+            **result["versions"],
+            "commit of graphgym-srnc": result.get("commit"),
+            "platform": result.get("platform"),
+            "threads": result.get("threads"),
+        }
+        for experiment in experiments
+        for result in experiment.results.values()
+    )
     rows = [_row(plain(key), "; ".join(sorted(values))) for key, values in known.items()]
     return Grid("", ["what", "value in all runs"], rows)
 
@@ -117,8 +159,16 @@ def yaml_of(experiment: Experiment) -> str:
 def command(experiment: Experiment) -> str:
     """The command that repeats the runs of an experiment with its config in a file of its name."""
     file, first = plain(experiment.path.name), min(experiment.results)
-    words = ["graphgym-srnc", "run", "--cfg", f"{file}.yaml", "--name", file,
-             "--repeat", str(max(experiment.results) - first + 1)]
+    words = [
+        "graphgym-srnc",
+        "run",
+        "--cfg",
+        f"{file}.yaml",
+        "--name",
+        file,
+        "--repeat",
+        str(max(experiment.results) - first + 1),
+    ]
     return shlex.join([*words, *(["seed", str(first)] if first else [])])
 
 

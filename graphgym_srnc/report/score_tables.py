@@ -1,4 +1,5 @@
 """The tables of a page that show a comparison: means, settings, tests, the paper's numbers."""
+
 from __future__ import annotations
 
 from graphgym_srnc.report.compare import POOLED, Cell, Comparison, Table
@@ -33,8 +34,9 @@ def _mean(metric: str, cell: Cell | None) -> Box:
     if cell is None:
         return Box(ABSENT)
     ends = interval(metric, cell)
-    return Box(spread(metric, cell), f"{ends}, n {cell.runs}" if ends else f"n {cell.runs}",
-               cell.mark)
+    return Box(
+        spread(metric, cell), f"{ends}, n {cell.runs}" if ends else f"n {cell.runs}", cell.mark
+    )
 
 
 def settings(table: Table) -> Grid:
@@ -44,8 +46,9 @@ def settings(table: Table) -> Grid:
         if setting.tried > 1:
             fewer = f" ({setting.fewer} with fewer runs left out)" if setting.fewer else ""
             validation = figure(table.metrics[0], setting.validation)
-            rows.append(list(map(Box, (row, column, f"{setting.tried}{fewer}", validation,
-                                       str(setting)))))
+            rows.append(
+                list(map(Box, (row, column, f"{setting.tried}{fewer}", validation, str(setting))))
+            )
     return Grid("", [row_head(table), "data", "settings tried", "validation", "chosen"], rows)
 
 
@@ -65,14 +68,18 @@ def _difference(metric: str, one: Comparison | None, alpha: float) -> Box:
         return Box(ABSENT)
     better = (one.difference > 0) != (metric in LESS)
     mark = ("better" if better else "worse") if one.holm <= alpha else ""
-    return Box(figure(metric, one.difference, "+.1f"),
-               f"p = {one.holm:.2g}, better in {one.wins} of {one.pairs}", mark)
+    return Box(
+        figure(metric, one.difference, "+.1f"),
+        f"p = {one.holm:.2g}, better in {one.wins} of {one.pairs}",
+        mark,
+    )
 
 
 def beside_paper(table: Table, metric: str) -> Grid:
     """Ours, the paper's and the difference, in the columns that the paper has."""
-    cells = {place[1:]: cell for place, cell in table.cells.items() if place[0] == metric
-             and cell.paper}
+    cells = {
+        place[1:]: cell for place, cell in table.cells.items() if place[0] == metric and cell.paper
+    }
     columns = [column for column in table.columns if any(place[1] == column for place in cells)]
     rows = []
     for row in table.rows:

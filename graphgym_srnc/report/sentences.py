@@ -1,4 +1,5 @@
 """Results in sentences: remarks below a comparison, and its findings."""
+
 from __future__ import annotations
 
 import math
@@ -15,8 +16,9 @@ SIGNS = {"": "", "best": "*", "tied": "°"}
 """Marks of a cell in plain text."""
 
 
-def remarks(table: Table, best: str = SIGNS["best"], tied: str = SIGNS["tied"],
-            settings: bool = True) -> list[str]:
+def remarks(
+    table: Table, best: str = SIGNS["best"], tied: str = SIGNS["tied"], settings: bool = True
+) -> list[str]:
     """Notes on marks, tests, ranks, warnings and chosen settings.
 
     Args:
@@ -26,12 +28,16 @@ def remarks(table: Table, best: str = SIGNS["best"], tied: str = SIGNS["tied"],
     """
     out = ["Mean ± population standard deviation over runs (n in the divisor)."]
     if any(cell.best for cell in table.cells.values()):
-        out.append(f"{best}: the best mean of a column; {tied}: no significant difference from"
-                   f" it, p > {table.alpha:g} ({TESTS[table.test]} on common splits and seeds,"
-                   " Holm's correction over the rows of a column).")
+        out.append(
+            f"{best}: the best mean of a column; {tied}: no significant difference from"
+            f" it, p > {table.alpha:g} ({TESTS[table.test]} on common splits and seeds,"
+            " Holm's correction over the rows of a column)."
+        )
     if any(len(set(cell.units.values())) < len(cell.units) for cell in table.cells.values()):
-        out.append("Tests, intervals and ranks use one mean per set of masked classes: there, n is"
-                   " the number of such sets.")
+        out.append(
+            "Tests, intervals and ranks use one mean per set of masked classes: there, n is"
+            " the number of such sets."
+        )
     out += _on_tests(table)
     out += [_on_ranks(metric, ranking) for metric, ranking in table.rankings.items()]
     if table.oracles:
@@ -48,31 +54,46 @@ def remarks(table: Table, best: str = SIGNS["best"], tied: str = SIGNS["tied"],
     chosen = {place: setting for place, setting in table.settings.items() if setting.tried > 1}
     if chosen:
         chosen_by = grid.name(table.selector)
-        out.append(f"Settings are chosen for each row and column by the mean {chosen_by}"
-                   " on validation, among the settings with the most runs:")
-    return out + [f"{row} on {column}: {_on_setting(setting)}"
-                  for (row, column), setting in chosen.items() if settings]
+        out.append(
+            f"Settings are chosen for each row and column by the mean {chosen_by}"
+            " on validation, among the settings with the most runs:"
+        )
+    return out + [
+        f"{row} on {column}: {_on_setting(setting)}"
+        for (row, column), setting in chosen.items()
+        if settings
+    ]
 
 
 def _on_tests(table: Table) -> list[str]:
     """Limits of the paired tests, and how to read differences."""
     out = []
-    pairs = [cell.pairs for (_, row, _), cell in table.cells.items()
-             if not cell.best and row not in table.oracles and len(table.rows) > 1]
+    pairs = [
+        cell.pairs
+        for (_, row, _), cell in table.cells.items()
+        if not cell.best and row not in table.oracles and len(table.rows) > 1
+    ]
     if any(count < 2 for count in pairs):
-        out.append("A row that shares fewer than 2 splits and seeds with the best one is not tested"
-                   " and has no mark.")
+        out.append(
+            "A row that shares fewer than 2 splits and seeds with the best one is not tested"
+            " and has no mark."
+        )
     pairs += [one.pairs for one in table.comparisons.values()]
     few = any(count >= 2 and 2.0 ** (1 - count) > table.alpha for count in pairs)
     if table.test == "wilcoxon" and few:
         needed = 1 + math.ceil(-math.log2(table.alpha))
-        out.append(f"Wilcoxon's p is at least 2^(1-n) for n pairs: with fewer than {needed} pairs,"
-                   f" no difference can be significant at {table.alpha:g}.")
+        out.append(
+            f"Wilcoxon's p is at least 2^(1-n) for n pairs: with fewer than {needed} pairs,"
+            f" no difference can be significant at {table.alpha:g}."
+        )
     if table.against is not None:
         pooled = " Pairs of one column share its data, so p over all columns is too small."
-        out.append(f"Difference to {table.against}: mean over pairs, in brackets the two-sided p"
-                   f" ({TESTS[table.test]}, Holm's correction over the rows of a column), n pairs."
-                   + pooled * (len(table.columns) > 1))
+        out.append(
+            f"Difference to {table.against}: mean over pairs, in brackets the two-sided p"
+            f" ({TESTS[table.test]}, Holm's correction over the rows of a column), n pairs."
+            + pooled
+            * (len(table.columns) > 1)
+        )
     return out
 
 
@@ -84,8 +105,10 @@ def _on_ranks(metric: str, ranking: Ranking) -> str:
     if near:
         found = f"no significant difference from {best}: {near}"
     p = "" if math.isnan(ranking.friedman) else f" Friedman's test: p = {ranking.friedman:.2g}."
-    over = (f"Rank by {grid.name(metric)}: mean over {counted(ranking.blocks, 'split')} that all"
-            " ranked rows have.")
+    over = (
+        f"Rank by {grid.name(metric)}: mean over {counted(ranking.blocks, 'split')} that all"
+        " ranked rows have."
+    )
     if ranking.blocks < 2:
         return f"{over} Ranks of one split cannot be tested."
     return f"{over}{p} Nemenyi's critical difference: {ranking.difference:.2f}; {found}."
@@ -100,12 +123,15 @@ def _on_setting(setting: Setting) -> str:
 def summary(found: Collection) -> list[str]:
     """What was run."""
     results = [result for own in found.results.values() for result in own.values()]
-    methods, data, encoders = (sorted({names.get(result[key], result[key]) for result in results})
-                               for key, names in (("method", METHODS), ("task", {}),
-                                                  ("backbone", LAYERS)))
+    methods, data, encoders = (
+        sorted({names.get(result[key], result[key]) for result in results})
+        for key, names in (("method", METHODS), ("task", {}), ("backbone", LAYERS))
+    )
     times = [moment for experiment in found.experiments for moment in experiment.times]
-    first, last = (datetime.fromtimestamp(moment, timezone.utc).strftime("%Y-%m-%d %H:%M")
-                   for moment in (min(times), max(times)))
+    first, last = (
+        datetime.fromtimestamp(moment, timezone.utc).strftime("%Y-%m-%d %H:%M")
+        for moment in (min(times), max(times))
+    )
     minutes = sum(result["seconds"] for result in results) / 60
     return [
         f"This page shows {counted(len(found.runs), 'finished run')} of"
@@ -118,29 +144,42 @@ def summary(found: Collection) -> list[str]:
         " split are compared in pairs.",
         f"Results were written {f'from {first} to {last}' if first < last else f'on {first}'}"
         " (UTC).",
-        f"All runs together took {minutes / 60:.1f} hours." if minutes >= 90 else
-        f"All runs together took {minutes:.1f} minutes."]
+        f"All runs together took {minutes / 60:.1f} hours."
+        if minutes >= 90
+        else f"All runs together took {minutes:.1f} minutes.",
+    ]
 
 
 def findings(table: Table) -> list[str]:
     """The best row of each column by the first metric, and rows that may be as good."""
     metric, out = table.metrics[0], []
     for column in table.columns:
-        cells = {row: table.cells[metric, row, column] for row in table.rows
-                 if (metric, row, column) in table.cells}
-        told = {row: f"{grid.spread(metric, cell)} over {counted(cell.runs, 'run')}"
-                for row, cell in cells.items()}
+        cells = {
+            row: table.cells[metric, row, column]
+            for row in table.rows
+            if (metric, row, column) in table.cells
+        }
+        told = {
+            row: f"{grid.spread(metric, cell)} over {counted(cell.runs, 'run')}"
+            for row, cell in cells.items()
+        }
         best = next((row for row, cell in cells.items() if cell.best), None)
         if best is None:
             out += [f"{column}: {row} has {text}." for row, text in told.items()]
             continue
         sign = -1 if metric in LESS else 1
         above = [row for row, cell in cells.items() if sign * cell.mean > sign * cells[best].mean]
-        few = [row for row, cell in cells.items()
-               if row not in (best, *above) and 2.0 ** (1 - cell.pairs) > table.alpha]
+        few = [
+            row
+            for row, cell in cells.items()
+            if row not in (best, *above) and 2.0 ** (1 - cell.pairs) > table.alpha
+        ]
         tied = [row for row, cell in cells.items() if cell.tied and row not in few]
-        parts = {"the oracle is above it: ": above, "no significant difference: ": tied,
-                 "too few common runs for a test: ": few}
+        parts = {
+            "the oracle is above it: ": above,
+            "no significant difference: ": tied,
+            "too few common runs for a test: ": few,
+        }
         others = (text + listed(rows) for text, rows in parts.items() if rows)
         out.append("; ".join([f"{column}: {best} is best with {told[best]}", *others]) + ".")
     return out

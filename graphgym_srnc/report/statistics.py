@@ -3,6 +3,7 @@
 Demšar, Statistical comparisons of classifiers over multiple data sets, JMLR 7 (2006), is the source
 unless another is named.
 """
+
 from __future__ import annotations
 
 import functools
@@ -28,8 +29,9 @@ def mean_std(values: Sequence[float]) -> tuple[float, float]:
     return centre, math.sqrt(mean((value - centre) ** 2 for value in values))
 
 
-def bootstrap_interval(values: Sequence[float], confidence: float = 0.95,
-                       resamples: int = 9999) -> tuple[float, float]:
+def bootstrap_interval(
+    values: Sequence[float], confidence: float = 0.95, resamples: int = 9999
+) -> tuple[float, float]:
     """An interval for the mean by the BCa bootstrap (Efron, JASA 1987), with a seed of its own.
 
     Args:
@@ -42,17 +44,27 @@ def bootstrap_interval(values: Sequence[float], confidence: float = 0.95,
     """
     import numpy as np
     from scipy.stats import bootstrap
+
     if len(values) < 2:
         return math.nan, math.nan
     if len(set(values)) == 1:
         return values[0], values[0]
-    found = bootstrap((values,), np.mean, n_resamples=resamples, confidence_level=confidence,
-                      method="BCa", random_state=np.random.default_rng(0)).confidence_interval
+    found = bootstrap(
+        (values,),
+        np.mean,
+        n_resamples=resamples,
+        confidence_level=confidence,
+        method="BCa",
+        random_state=np.random.default_rng(0),
+    ).confidence_interval
     return float(found.low), float(found.high)
 
 
-def paired(ours: Mapping[Hashable, float], theirs: Mapping[Hashable, float],
-           units: Mapping[Hashable, Hashable] | None = None) -> list[float]:
+def paired(
+    ours: Mapping[Hashable, float],
+    theirs: Mapping[Hashable, float],
+    units: Mapping[Hashable, Hashable] | None = None,
+) -> list[float]:
     """Ours less theirs on each split that both have, rounded so that equal differences tie.
 
     Args:
@@ -64,8 +76,9 @@ def paired(ours: Mapping[Hashable, float], theirs: Mapping[Hashable, float],
     return [round(value, DECIMALS) for value in by_unit(gaps, units)]
 
 
-def by_unit(values: Mapping[Hashable, float],
-            units: Mapping[Hashable, Hashable] | None = None) -> list[float]:
+def by_unit(
+    values: Mapping[Hashable, float], units: Mapping[Hashable, Hashable] | None = None
+) -> list[float]:
     """The mean of the values of each unit, see :func:`paired`."""
     found: dict[Hashable, list[float]] = {}
     for split, value in values.items():
@@ -89,6 +102,7 @@ def p_value(differences: Sequence[float], test: str = "wilcoxon") -> float:
         p; NaN where n is less than 2.
     """
     from scipy.stats import ttest_1samp
+
     if len(differences) < 2:
         return math.nan
     if not any(differences):
@@ -99,20 +113,27 @@ def p_value(differences: Sequence[float], test: str = "wilcoxon") -> float:
     return 0.0 if len(set(differences)) == 1 else float(ttest_1samp(differences, 0).pvalue)
 
 
-@functools.lru_cache(2 ** 14)
+@functools.lru_cache(2**14)
 def _wilcoxon(differences: tuple[float, ...]) -> float:
     # Kept, since a page asks again for what its other tables have tested.
     import numpy as np
     from scipy.stats import permutation_test, rankdata, wilcoxon
+
     values = np.array([value for value in differences if value])
     ranks = rankdata(np.abs(values))
     if len(values) > 13 or len(np.unique(ranks)) == len(ranks):
         return float(wilcoxon(differences).pvalue)
     # What scipy's wilcoxon does too since version 1.15, but with a call of Python for each of the
     # 2^n signs, which takes seconds.
-    return float(permutation_test((values,), lambda signed, axis: (ranks * (signed > 0)).sum(axis),
-                                  permutation_type="samples", vectorized=True,
-                                  n_resamples=np.inf).pvalue)
+    return float(
+        permutation_test(
+            (values,),
+            lambda signed, axis: (ranks * (signed > 0)).sum(axis),
+            permutation_type="samples",
+            vectorized=True,
+            n_resamples=np.inf,
+        ).pvalue
+    )
 
 
 def holm(p: Sequence[float]) -> list[float]:
@@ -130,7 +151,8 @@ def holm(p: Sequence[float]) -> list[float]:
 
 
 def common_blocks(
-        scores: Mapping[str, Mapping[Hashable, float]]) -> tuple[list[str], list[Hashable]]:
+    scores: Mapping[str, Mapping[Hashable, float]],
+) -> tuple[list[str], list[Hashable]]:
     """The rows to rank and the blocks that they all have, so chosen that most scores stay.
 
     So a row with a few blocks is left out rather than all blocks but its own, and a block that one
@@ -148,8 +170,9 @@ def common_blocks(
     return best
 
 
-def mean_ranks(scores: Mapping[str, Mapping[Hashable, float]], blocks: Sequence[Hashable],
-               less: bool = False) -> dict[str, float]:
+def mean_ranks(
+    scores: Mapping[str, Mapping[Hashable, float]], blocks: Sequence[Hashable], less: bool = False
+) -> dict[str, float]:
     """Mean rank of each row over the blocks, 1 = best; rows that tie share the mean of their ranks.
 
     Args:
@@ -158,9 +181,12 @@ def mean_ranks(scores: Mapping[str, Mapping[Hashable, float]], blocks: Sequence[
         less: whether less is better.
     """
     from scipy.stats import rankdata
+
     sign = 1 if less else -1
-    ranks = rankdata([[sign * round(values[block], DECIMALS) for values in scores.values()]
-                      for block in blocks], axis=1).mean(0)
+    ranks = rankdata(
+        [[sign * round(values[block], DECIMALS) for values in scores.values()] for block in blocks],
+        axis=1,
+    ).mean(0)
     return dict(zip(scores, map(float, ranks)))
 
 
@@ -170,15 +196,23 @@ def friedman(scores: Mapping[str, Mapping[Hashable, float]], blocks: Sequence[Ha
     or 2 blocks."""
     import numpy as np
     from scipy.stats import friedmanchisquare
+
     if len(scores) < 3 or len(blocks) < 2:
         return math.nan
     with np.errstate(all="ignore"):  # rows that all tie in every block
-        return float(friedmanchisquare(*([round(values[block], DECIMALS) for block in blocks]
-                                         for values in scores.values())).pvalue)
+        return float(
+            friedmanchisquare(
+                *(
+                    [round(values[block], DECIMALS) for block in blocks]
+                    for values in scores.values()
+                )
+            ).pvalue
+        )
 
 
-def critical_difference(ranks: Mapping[str, float], blocks: int,
-                        alpha: float = 0.05) -> tuple[float, list[list[str]]]:
+def critical_difference(
+    ranks: Mapping[str, float], blocks: int, alpha: float = 0.05
+) -> tuple[float, list[list[str]]]:
     r"""Nemenyi's critical difference :math:`q_\alpha \sqrt{k(k+1) / 6N}`, and the rows within it.
 
     :math:`q_\alpha` is the studentised range for k groups and infinite degrees of freedom, divided
@@ -194,6 +228,7 @@ def critical_difference(ranks: Mapping[str, float], blocks: int,
             that far apart.
     """
     from scipy.stats import studentized_range
+
     k = len(ranks)
     q = float(studentized_range.ppf(1 - alpha, k, math.inf)) / math.sqrt(2)
     difference = q * math.sqrt(k * (k + 1) / (6 * blocks))

@@ -1,4 +1,5 @@
 """The state of a run between two episodes, kept in its directory for ``--resume`` to go on from."""
+
 from __future__ import annotations
 
 import io
@@ -38,15 +39,28 @@ class Checkpoint:
         recorder: keeps its state beside the trainer's.
     """
 
-    def __init__(self, experiment: Experiment, seed: int, split: str, share: float,
-                 say: Callable[[str], None], resume: bool, recorder: Recorder) -> None:
+    def __init__(
+        self,
+        experiment: Experiment,
+        seed: int,
+        split: str,
+        share: float,
+        say: Callable[[str], None],
+        resume: bool,
+        recorder: Recorder,
+    ) -> None:
         self.experiment = experiment
         self.path = experiment.path / str(seed) / CHECKPOINT
         method = methods.find(experiment.config["train"]["mode"])
         self.key = {
-            "format": FORMAT, "config": experiment.digest, "seed": seed, "split": split,
+            "format": FORMAT,
+            "config": experiment.digest,
+            "seed": seed,
+            "split": split,
             "code": source_digest(method.__module__, "graphgym_srnc.gym.training"),
-            "versions": environment.versions(), "processes": parallel.count()}
+            "versions": environment.versions(),
+            "processes": parallel.count(),
+        }
         self.share, self.say, self.resume, self.recorder = share, say, resume, recorder
         self.last_write, self.cost = time.monotonic(), FIRST_COST
 
@@ -67,8 +81,10 @@ class Checkpoint:
             wrong = ["file: it is damaged"]
         seed = self.key["seed"]
         if wrong:
-            self.say(f"warning: {self.path} is not used (different {', '.join(wrong)}). "
-                     f"Seed {seed} starts from the beginning.")
+            self.say(
+                f"warning: {self.path} is not used (different {', '.join(wrong)}). "
+                f"Seed {seed} starts from the beginning."
+            )
             return None
         self.say(f"seed {seed} continues from its checkpoint")
         return state["trainer"]
@@ -82,15 +98,25 @@ class Checkpoint:
         name, numbers, *rest = cast(tuple[Any, ...], np.random.get_state())
         numpy = (name, torch.from_numpy(numbers.astype(np.int64)), *rest)
         buffer = io.BytesIO()
-        torch.save({"key": json.dumps(self.key), "trainer": state(), "numpy": numpy,
-                    "python": random.getstate(), "recorder": self.recorder.state()}, buffer)
+        torch.save(
+            {
+                "key": json.dumps(self.key),
+                "trainer": state(),
+                "numpy": numpy,
+                "python": random.getstate(),
+                "recorder": self.recorder.state(),
+            },
+            buffer,
+        )
         seal.seal(buffer)
         try:
             atomic.write_bytes(self.path, buffer.getvalue())
         except OSError as error:
             self.share = 0.0
-            self.say(f"warning: {self.path} cannot be written ({error.strerror}). "
-                     f"Seed {self.key['seed']} continues without checkpoints.")
+            self.say(
+                f"warning: {self.path} cannot be written ({error.strerror}). "
+                f"Seed {self.key['seed']} continues without checkpoints."
+            )
         self.last_write = time.monotonic()
         self.cost = self.last_write - begin
 

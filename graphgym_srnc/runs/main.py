@@ -1,4 +1,5 @@
 """``train`` for a GraphGym ``main.py``: a run of our methods is stored as the command line does."""
+
 from __future__ import annotations
 
 import logging
@@ -30,15 +31,19 @@ class Logged(Watch):
 
     def end(self, result: Result) -> None:
         """The run is stored: its scores, and why it may be distrusted."""
-        logging.info("selected episode %d: val %.1f, test %.1f (Micro-F1, %%)", result["selected"],
-                     *(100 * result[part]["micro_f1"] for part in ("val", "test")))
+        logging.info(
+            "selected episode %d: val %.1f, test %.1f (Micro-F1, %%)",
+            result["selected"],
+            *(100 * result[part]["micro_f1"] for part in ("val", "test")),
+        )
         verdict = (result.get("verdict") or {}).get("sentences", {})
         for text in (*result["warnings"], *(f"{kind}: {why}" for kind, why in verdict.items())):
             self.say(f"warning: {text}")
 
 
-def train(model: Any, datamodule: Any, logger: bool = True,
-          trainer_config: dict[str, Any] | None = None) -> None:
+def train(
+    model: Any, datamodule: Any, logger: bool = True, trainer_config: dict[str, Any] | None = None
+) -> None:
     """GraphGym's ``train`` by ``train.mode``, with the whole record of a method's run.
 
     A method leaves in ``cfg.run_dir``, which ``set_run_dir`` has made, what ``graphgym-srnc run``

@@ -1,4 +1,5 @@
 """The model that a finished run keeps beside its record, and the graphs that it predicts."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass, field
@@ -42,12 +43,17 @@ class RunModel(TrainedModel):
             InputError: there is no run, its data cannot be read, or they are no longer the same.
         """
         if self.cfg is None:
-            raise InputError.plain("--graph", "a model saved by an estimator does not contain its "
-                                   "training graph", "Give a graph with --graph")
+            raise InputError.plain(
+                "--graph",
+                "a model saved by an estimator does not contain its training graph",
+                "Give a graph with --graph",
+            )
         task, expected = build_task(self.cfg), self.result["split"]
         if task.fingerprint() != expected:
-            message = (f"{self.cfg.dataset.dir} has changed since the run was trained (split "
-                       f"{expected[:12]}, found {task.fingerprint()[:12]})")
+            message = (
+                f"{self.cfg.dataset.dir} has changed since the run was trained (split "
+                f"{expected[:12]}, found {task.fingerprint()[:12]})"
+            )
             raise InputError.plain("dataset.dir", message, "Restore the data of the run")
         return task
 
@@ -95,8 +101,12 @@ def save(path: Path, cfg: CfgNode, method: Method, task: ShiftTask, digest: str)
         unknown = UNKNOWN if UNKNOWN not in names else f"{UNKNOWN} class"
         classes = names + [unknown] * seen.open_set
     rules = ("selection", "min_agreement", "max_episodes", "patience")
-    params = {"lr": cfg.optim.base_lr, "weight_decay": cfg.optim.weight_decay,
-              "random_state": cfg.seed, **{name: cfg.train[name] for name in rules}}
+    params = {
+        "lr": cfg.optim.base_lr,
+        "weight_decay": cfg.optim.weight_decay,
+        "random_state": cfg.seed,
+        **{name: cfg.train[name] for name in rules},
+    }
     facts = {"digest": digest, "split": task.fingerprint(), "params": params}
     options = values(cfg, cfg.train.mode, type(method))
     TrainedModel.of(method, seen, options, classes, facts).save(path / FILE)
@@ -136,8 +146,10 @@ def _finished(path: Path) -> tuple[Path, store.Result]:
     """The directory of a run that kept its model, and its record."""
     path, result = store.finished_run(path)
     if not (path / FILE).is_file():
-        hint = ("GraphGym's own training (train.mode standard) saves none; train a method"
-                if result["method"] == "standard" else
-                "Train with train.save_model true; `grid` and `tune` set it to false by default")
+        hint = (
+            "GraphGym's own training (train.mode standard) saves none; train a method"
+            if result["method"] == "standard"
+            else "Train with train.save_model true; `grid` and `tune` set it to false by default"
+        )
         raise InputError.plain("RUN", f"{path} contains no saved model {FILE}", hint)
     return path, result

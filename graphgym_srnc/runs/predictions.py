@@ -1,4 +1,5 @@
 """What a saved model predicts for a graph: as a table in a file, in a few lines, with doubts."""
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -17,8 +18,9 @@ FEW = 100
 """Nodes below which a mean over them is a rough one."""
 
 
-def table(model: TrainedModel, prediction: Prediction, ids: Sequence[str] | None,
-          probabilities: bool) -> dict[str, list[Any]]:
+def table(
+    model: TrainedModel, prediction: Prediction, ids: Sequence[str] | None, probabilities: bool
+) -> dict[str, list[Any]]:
     """Columns by name, with a value a node; with ``probabilities`` one for each class, too."""
     label, posterior = prediction.label, prediction.posterior
     columns: dict[str, list[Any]] = {"node": list(range(len(label)))}
@@ -35,8 +37,9 @@ def table(model: TrainedModel, prediction: Prediction, ids: Sequence[str] | None
     return columns
 
 
-def write(path: Path, columns: dict[str, list[Any]], option: str = "--out",
-          raw: bool = False) -> None:
+def write(
+    path: Path, columns: dict[str, list[Any]], option: str = "--out", raw: bool = False
+) -> None:
     """Write a table into a ``.csv`` or ``.parquet`` file, whole or not at all.
 
     Args:
@@ -77,10 +80,14 @@ def notes(model: TrainedModel, graph: Data) -> list[str]:
     dense = is_dense(graph, features)
     if features == "auto" and dense != model.dense:
         here, there = ("dense", "sparse") if dense else ("sparse", "dense")
-        found.append(f"The features of this graph are {here}, but the training features were "
-                     f"{there}. They are scaled as in training.")
+        found.append(
+            f"The features of this graph are {here}, but the training features were "
+            f"{there}. They are scaled as in training."
+        )
     elif features == "auto" and dense and graph.num_nodes < FEW:
-        found.append(f"The features are centred by the mean of this graph, but {graph.num_nodes} "
-                     "nodes give a rough mean. Predict on the whole graph that these nodes belong "
-                     "to.")
+        found.append(
+            f"The features are centred by the mean of this graph, but {graph.num_nodes} "
+            "nodes give a rough mean. Predict on the whole graph that these nodes belong "
+            "to."
+        )
     return found

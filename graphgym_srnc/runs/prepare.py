@@ -1,4 +1,5 @@
 """Data made ready before workers start: one process downloads and processes each data set."""
+
 from __future__ import annotations
 
 import contextlib
@@ -37,13 +38,16 @@ def choose_batches(cfg: CfgNode, given: Collection[str]) -> str:
         nodes = files.num_nodes(files.locate(place, data_root(cfg.dataset.dir), "file.path"))
         if nodes and nodes >= LARGE and methods.find(mode).in_batches:
             block["batch_size"] = BATCH
-            return (f"The graph has {nodes:,} nodes, so {key} is set to {BATCH}. Set it to 0 to"
-                    " train on the whole graph at once.")
+            return (
+                f"The graph has {nodes:,} nodes, so {key} is set to {BATCH}. Set it to 0 to"
+                " train on the whole graph at once."
+            )
     return ""
 
 
-def prepare(configs: Sequence[CfgNode], names: Sequence[str] = (),
-            forget: bool = True) -> dict[str, str]:
+def prepare(
+    configs: Sequence[CfgNode], names: Sequence[str] = (), forget: bool = True
+) -> dict[str, str]:
     """Make one task of each distinct data set, and forget it again.
 
     Args:
@@ -79,8 +83,9 @@ def prepare(configs: Sequence[CfgNode], names: Sequence[str] = (),
     return fingerprints
 
 
-def check_data(cfg: CfgNode, experiment: Experiment, missing: Collection[int],
-               fingerprints: dict[str, str]) -> None:
+def check_data(
+    cfg: CfgNode, experiment: Experiment, missing: Collection[int], fingerprints: dict[str, str]
+) -> None:
     """Refuse to add runs to finished ones that were made of other data.
 
     The task of one finished run is made again. It tells whether the graph is the same, and with it
@@ -95,8 +100,11 @@ def check_data(cfg: CfgNode, experiment: Experiment, missing: Collection[int],
     Raises:
         InputError: a finished run is of other data, or the data cannot be read.
     """
-    kept = {seed: result for seed, result in experiment.results().items()
-            if seed not in missing and result["digest"] == experiment.digest}
+    kept = {
+        seed: result
+        for seed, result in experiment.results().items()
+        if seed not in missing and result["digest"] == experiment.digest
+    }
     keys = {seed: data_key(_with_seed(cfg, seed)) for seed in kept}
     if kept and not fingerprints.keys() & {*keys.values()}:
         first = _with_seed(cfg, min(kept))
@@ -106,8 +114,7 @@ def check_data(cfg: CfgNode, experiment: Experiment, missing: Collection[int],
         if result["split"] != now:
             splits = f"split of seed {seed}: {result['split'][:12]} before, {now[:12]} now"
             message = f"the runs in {experiment.path} used other data ({splits})"
-            raise InputError.plain("out_dir", message,
-                                   "Choose another --name, or add --overwrite")
+            raise InputError.plain("out_dir", message, "Choose another --name, or add --overwrite")
 
 
 def _with_seed(cfg: CfgNode, seed: int) -> CfgNode:
@@ -136,5 +143,9 @@ def fingerprint(cfg: CfgNode, seed: int) -> str:
 
 
 def _data(cfg: CfgNode) -> dict[str, Any]:
-    return {"format": cfg.dataset.format, "name": cfg.dataset.name, "dir": cfg.dataset.dir,
-            **shift_options(cfg)}
+    return {
+        "format": cfg.dataset.format,
+        "name": cfg.dataset.name,
+        "dir": cfg.dataset.dir,
+        **shift_options(cfg),
+    }

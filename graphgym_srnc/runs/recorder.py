@@ -1,4 +1,5 @@
 """What a run does after each episode: scores and seconds are noted, TensorBoard and user told."""
+
 from __future__ import annotations
 
 import time
@@ -13,8 +14,14 @@ from graphgym_srnc.task import ShiftTask
 from graphgym_srnc.train.trainer import Episode, RunRecord
 from graphgym_srnc.watch.tensorboard import TensorBoard, blind, untouched
 
-MAIN = ("dataset.normalize", "gnn.layers_mp", "gnn.dim_inner", "gnn.dropout", "optim.base_lr",
-        "optim.weight_decay")
+MAIN = (
+    "dataset.normalize",
+    "gnn.layers_mp",
+    "gnn.dim_inner",
+    "gnn.dropout",
+    "optim.base_lr",
+    "optim.weight_decay",
+)
 """Settings that TensorBoard shows of every run of ``run``, since most searches vary them."""
 
 
@@ -46,8 +53,11 @@ class Extras(NamedTuple):
         if not shown:
             blocks = (cfg.dataset.format, "train", cfg.train.mode, "gnn", "optim")
             default = flatten(load_config())
-            shown = {key: value for key, value in known.items() if key in MAIN
-                     or key.split(".")[0] in blocks and value != default.get(key)}
+            shown = {
+                key: value
+                for key, value in known.items()
+                if key in MAIN or key.split(".")[0] in blocks and value != default.get(key)
+            }
         return {"method": cfg.train.mode, "seed": cfg.seed, **shown}
 
 
@@ -124,8 +134,11 @@ class Recorder:
 
     def state(self) -> dict[str, Any]:
         """All that :meth:`restore` needs, tensors and plain values."""
-        return {"train_scores": self.train_scores, "maps": self.board.checkpoint(),
-                "seconds": self.seconds()}
+        return {
+            "train_scores": self.train_scores,
+            "maps": self.board.checkpoint(),
+            "seconds": self.seconds(),
+        }
 
     def restore(self, state: dict[str, Any]) -> None:
         """Go on from the state of a checkpoint."""
@@ -135,7 +148,13 @@ class Recorder:
     def _open(self, first_episode: int) -> TensorBoard:
         directory = self.experiment.begin(self.cfg.seed, anew=not self.resumed)
         extras = self.extras
-        board = TensorBoard(directory, extras.tensorboard, extras.figures, extras.every, extras.how,
-                            start=first_episode)
+        board = TensorBoard(
+            directory,
+            extras.tensorboard,
+            extras.figures,
+            extras.every,
+            extras.how,
+            start=first_episode,
+        )
         board.restore(self.resumed.get("maps", {}))
         return board

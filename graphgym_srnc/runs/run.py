@@ -1,4 +1,5 @@
 """One run, from a config and a seed to the stored result, for commands and workers of a grid."""
+
 from __future__ import annotations
 
 import contextlib
@@ -33,8 +34,14 @@ def experiment(cfg: CfgNode, name: str) -> Experiment:
     return Experiment(cfg.out_dir, name, used, dump_config(cfg))
 
 
-def run(base: CfgNode, seed: int, experiment: Experiment, watch: Watch | None = None,
-        extras: Extras | None = None, resume: bool = False) -> Result:
+def run(
+    base: CfgNode,
+    seed: int,
+    experiment: Experiment,
+    watch: Watch | None = None,
+    extras: Extras | None = None,
+    resume: bool = False,
+) -> Result:
     """Train and score a config with a seed, and store the result.
 
     Args:
@@ -72,8 +79,9 @@ def run(base: CfgNode, seed: int, experiment: Experiment, watch: Watch | None = 
     if cfg.train.mode == "standard":
         model, record, train_scores = standard.train(cfg, task, experiment)
     else:
-        checkpoint = Checkpoint(experiment, seed, task.fingerprint(), cfg.train.checkpoint,
-                                watch.say, resume, recorder)
+        checkpoint = Checkpoint(
+            experiment, seed, task.fingerprint(), cfg.train.checkpoint, watch.say, resume, recorder
+        )
         shown, train_scores = task.to(where), recorder.train_scores
         with contextlib.closing(recorder):
             model, record = fit(cfg, shown, [recorder], checkpoint)
@@ -85,13 +93,24 @@ def run(base: CfgNode, seed: int, experiment: Experiment, watch: Watch | None = 
             if cfg.train.save_model:
                 models.save(directory, cfg, model, shown, experiment.digest)
 
-    result = experiment.finish(seed, {
-        "method": cfg.train.mode, "backbone": cfg.gnn.layer_type, "task": task.name,
-        "split": task.fingerprint(), "info": dict(task.info), "lr": cfg.optim.base_lr,
-        "threads": threads, "processes": parallel.count(), "seconds": recorder.seconds(),
-        "peak_memory_mib": environment.peak_memory(), **_outcome(record, train_scores),
-        "params": sum(parameter.numel() for parameter in model.parameters()),
-        "labels": label_counts(task)})
+    result = experiment.finish(
+        seed,
+        {
+            "method": cfg.train.mode,
+            "backbone": cfg.gnn.layer_type,
+            "task": task.name,
+            "split": task.fingerprint(),
+            "info": dict(task.info),
+            "lr": cfg.optim.base_lr,
+            "threads": threads,
+            "processes": parallel.count(),
+            "seconds": recorder.seconds(),
+            "peak_memory_mib": environment.peak_memory(),
+            **_outcome(record, train_scores),
+            "params": sum(parameter.numel() for parameter in model.parameters()),
+            "labels": label_counts(task),
+        },
+    )
     if extras.tensorboard and cfg.train.mode == "standard":
         # GraphGym's own training is not watched as it goes.
         events.write_run(directory, result, extras.settings(cfg))
@@ -111,11 +130,27 @@ def _set_up_process(cfg: CfgNode) -> None:
 
 def _outcome(record: RunRecord, train_scores: Sequence[dict[str, float]]) -> Result:
     """The part of a result that the record of a training gives."""
-    history = [{"number": episode.number, "losses": episode.losses, "train": scores,
-                "val": episode.val, "test": episode.test, "seconds": episode.seconds}
-               for episode, scores in zip(record.history, train_scores)]
+    history = [
+        {
+            "number": episode.number,
+            "losses": episode.losses,
+            "train": scores,
+            "val": episode.val,
+            "test": episode.test,
+            "seconds": episode.seconds,
+        }
+        for episode, scores in zip(record.history, train_scores)
+    ]
     verdict = {"verdict": record.verdict} if record.verdict else {}
-    return {"fingerprint": record.fingerprint, "selection": record.selection,
-            "selected": record.best, "score": record.score, "stopped": record.stopped,
-            "warnings": record.warnings, **verdict, "val": record.val, "test": record.test,
-            "history": history}
+    return {
+        "fingerprint": record.fingerprint,
+        "selection": record.selection,
+        "selected": record.best,
+        "score": record.score,
+        "stopped": record.stopped,
+        "warnings": record.warnings,
+        **verdict,
+        "val": record.val,
+        "test": record.test,
+        "history": history,
+    }

@@ -1,4 +1,5 @@
 """A run of GraphGym's own training, as the record that a method's training gives."""
+
 from __future__ import annotations
 
 from torch import nn
@@ -17,8 +18,11 @@ NO_SCORES = {"epoch", "eta", "loss", "lr", "params", "time_iter", "gpu_memory"}
 """What GraphGym writes beside scores."""
 
 
-def train(cfg: CfgNode, task: ShiftTask, experiment: Experiment,
-          ) -> tuple[nn.Module, RunRecord, list[Scores]]:
+def train(
+    cfg: CfgNode,
+    task: ShiftTask,
+    experiment: Experiment,
+) -> tuple[nn.Module, RunRecord, list[Scores]]:
     """The trained model, the record of its epochs as episodes, and their scores on training nodes.
 
     GraphGym scores the test nodes once, with the last weights, so the last epoch is selected.
@@ -33,7 +37,8 @@ def train(cfg: CfgNode, task: ShiftTask, experiment: Experiment,
 
     train_lines, val_lines, test_lines = (
         {line["epoch"]: line for line in read_lines(directory / split / "stats.json")}
-        for split in SPLITS)
+        for split in SPLITS
+    )
     record = RunRecord(task.name, task.fingerprint(), "last")
     for epoch, line in sorted(train_lines.items()):
         val, test = (_scores(lines.get(epoch, {})) for lines in (val_lines, test_lines))

@@ -4,6 +4,7 @@
 annotations define the allowed values. Other packages can add shifts through entry points, see
 :mod:`graphgym_srnc.plugins`.
 """
+
 from __future__ import annotations
 
 import functools
@@ -47,6 +48,7 @@ def find(name: str) -> Callable[..., ShiftTask]:
 def forget() -> None:
     """Clear the cache of loaded graphs."""
     from graphgym_srnc.data import citation, datasets, ocnnc
+
     datasets.load.cache_clear()
     citation.read.cache_clear()
     ocnnc.read.cache_clear()

@@ -1,5 +1,5 @@
-"""Shift between graphs: train on a labelled graph and predict another one with the same features.
-"""
+"""Shift between graphs: train on a labelled graph and predict another one."""
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -17,12 +17,23 @@ from graphgym_srnc.shifts.splits import CountOrRest, Nodes, classes_of
 from graphgym_srnc.task import ShiftTask
 
 
-def build(*, name: str = "", root: str = "", split_seed: int = 0, source: str = "acmv9",
-          target: str = "citationv1", two_labels: Annotated[str, OneOf("first", "drop")] = "first",
-          val_share: Annotated[float, Range(0, 1, "left")] = 0.2,
-          labels_per_class: CountOrRest = -1, unlabelled_share: Share = 0.4,
-          num_val: Natural = 0, open_set: bool = False, num_unseen: Natural = 0,
-          unseen: list[int] = [], drop_nodes: bool = False) -> ShiftTask:  # noqa: B006
+def build(
+    *,
+    name: str = "",
+    root: str = "",
+    split_seed: int = 0,
+    source: str = "acmv9",
+    target: str = "citationv1",
+    two_labels: Annotated[str, OneOf("first", "drop")] = "first",
+    val_share: Annotated[float, Range(0, 1, "left")] = 0.2,
+    labels_per_class: CountOrRest = -1,
+    unlabelled_share: Share = 0.4,
+    num_val: Natural = 0,
+    open_set: bool = False,
+    num_unseen: Natural = 0,
+    unseen: list[int] = [],  # noqa: B006
+    drop_nodes: bool = False,
+) -> ShiftTask:
     """Train on one graph and predict another: citation networks, or your own pair of graphs.
 
     A random ``val_share`` of the labelled source nodes is held out as ``source_val``. The training
@@ -73,23 +84,29 @@ def build(*, name: str = "", root: str = "", split_seed: int = 0, source: str = 
             impossible.
     """
     if not val_share and not num_val:
-        raise InputError.plain("val_share", "val_share and num_val are both 0, so that no node is "
-                               "left for validation", "Set one of them above 0")
-    source, target = (path.lower() if path.lower() in citation.NODES else path
-                      for path in (source, target))
+        raise InputError.plain(
+            "val_share",
+            "val_share and num_val are both 0, so that no node is left for validation",
+            "Set one of them above 0",
+        )
+    source, target = (
+        path.lower() if path.lower() in citation.NODES else path for path in (source, target)
+    )
     _refuse_twins(source, target, root)
     graph, names, unread = _read("source", source, root, two_labels)
     other, other_names, others = _read("target", target, root, two_labels)
     if graph.num_features != other.num_features:
-        message = (f"{target} has {other.num_features} features, and {source} has "
-                   f"{graph.num_features}")
+        message = (
+            f"{target} has {other.num_features} features, and {source} has {graph.num_features}"
+        )
         raise InputError.plain("target", message, "Give both graphs the same features")
 
     class_names = _one_label_space(graph, names, other, other_names, target)
     of_source, of_target = classes_of(graph.y), classes_of(other.y)
     if len(of_source) < 2:
-        raise InputError.plain("source", f"{source} has the classes {of_source} only",
-                               "Label two classes or more")
+        raise InputError.plain(
+            "source", f"{source} has the classes {of_source} only", "Label two classes or more"
+        )
     private = sorted({*of_target} - {*of_source})
     masked = _masked(of_source, private, num_unseen, unseen, split_seed)
     open_set = open_set or bool(masked)
@@ -104,8 +121,9 @@ def build(*, name: str = "", root: str = "", split_seed: int = 0, source: str = 
     if share and val_share + share >= 1:
         allowed = f"below {1 - val_share:g}, which val_share leaves"
         raise InputError("unlabelled_share", unlabelled_share, allowed)
-    train, source_val, annotated = _draw_source(graph.y, known, val_share, share, labels_per_class,
-                                                split_seed)
+    train, source_val, annotated = _draw_source(
+        graph.y, known, val_share, share, labels_per_class, split_seed
+    )
     at_source, at_target = _relabelled(graph, known), _relabelled(other, known)
     gone = torch.isin(graph.y, torch.tensor(hidden, dtype=torch.long))
     if share:
@@ -114,29 +132,53 @@ def build(*, name: str = "", root: str = "", split_seed: int = 0, source: str = 
         at_source, train, source_val = _without(at_source, gone, train, source_val)
     if drop_nodes:
         if num_val == 0 and not len(source_val):
-            raise InputError.plain("drop_nodes", "no held-out node is left",
-                                   "Set drop_nodes to False, or raise val_share")
+            raise InputError.plain(
+                "drop_nodes",
+                "no held-out node is left",
+                "Set drop_nodes to False, or raise val_share",
+            )
     labelled = _shuffled(other.y, split_seed, "nodes")
     if num_val >= len(labelled):
         allowed = f"0 to {len(labelled) - 1}, since {target} has {len(labelled)} labelled nodes"
         raise InputError("num_val", num_val, allowed)
 
     cleaned = {change: graph.cleaned[change] + other.cleaned[change] for change in graph.cleaned}
-    info = {"source": source, "target": target, "split_seed": split_seed, "unseen": hidden,
-            "cleaned": cleaned}
+    info = {
+        "source": source,
+        "target": target,
+        "split_seed": split_seed,
+        "unseen": hidden,
+        "cleaned": cleaned,
+    }
     info |= {"unread": "; ".join(unread + others)} if unread + others else {}
-    counts = {role: g.num_two for role, g in (("source", graph), ("target", other))
-              if "num_two" in g}
+    counts = {
+        role: g.num_two for role, g in (("source", graph), ("target", other)) if "num_two" in g
+    }
     info |= {"two_labels": two_labels, "nodes_with_two_labels": counts} if counts else {}
     title = f"cross_graph/{Path(source).stem}-{Path(target).stem}"
     return ShiftTask(
-        name=title, source=at_source, target=at_target, train=train, source_val=source_val,
+        name=title,
+        source=at_source,
+        target=at_target,
+        train=train,
+        source_val=source_val,
         val=labelled[:num_val].sort().values if num_val else source_val,
-        val_graph=None if num_val else at_source, test=labelled[num_val:].sort().values,
-        pool=torch.arange(other.num_nodes), num_known=len(known), open_set=open_set, info=info,
+        val_graph=None if num_val else at_source,
+        test=labelled[num_val:].sort().values,
+        pool=torch.arange(other.num_nodes),
+        num_known=len(known),
+        open_set=open_set,
+        info=info,
         class_names=tuple(class_names[c] for c in known) if class_names else (),
-        oracle=_oracle(f"{title}/oracle", other, sorted({*of_source, *private}), split_seed,
-                       class_names=class_names, info=info | {"unseen": []}))
+        oracle=_oracle(
+            f"{title}/oracle",
+            other,
+            sorted({*of_source, *private}),
+            split_seed,
+            class_names=class_names,
+            info=info | {"unseen": []},
+        ),
+    )
 
 
 def _refuse_twins(source: str, target: str, root: str) -> None:
@@ -145,8 +187,11 @@ def _refuse_twins(source: str, target: str, root: str) -> None:
     if not {source, target} & {*citation.NODES}:
         same = _locate("source", source, root).samefile(_locate("target", target, root))
     if same:
-        raise InputError.plain("target", f"source and target are the same graph, {source}",
-                               "Choose two different graphs")
+        raise InputError.plain(
+            "target",
+            f"source and target are the same graph, {source}",
+            "Choose two different graphs",
+        )
 
 
 def _locate(role: str, path: str, root: str) -> Path:
@@ -156,15 +201,19 @@ def _locate(role: str, path: str, root: str) -> Path:
         raise error.noted(f"or use one of {', '.join(citation.NODES)}") from error
 
 
-def _read(role: str, path: str, root: str,
-          two_labels: str) -> tuple[Data, tuple[str, ...], list[str]]:
+def _read(
+    role: str, path: str, root: str, two_labels: str
+) -> tuple[Data, tuple[str, ...], list[str]]:
     """A clean graph, names of its classes if the file has text labels, and fields not read."""
     if path in citation.NODES:
         return citation.load(path, root, two_labels, role), (), []
     file = _locate(role, path, root)
     if not file.is_dir() and file.suffix not in (".pt", ".npz"):
-        raise InputError.plain(role, f"{path} has an unknown file type",
-                               "Use .pt, .npz, or a folder with edges, features and labels")
+        raise InputError.plain(
+            role,
+            f"{path} has an unknown file type",
+            "Use .pt, .npz, or a folder with edges, features and labels",
+        )
     key = f"cross_graph.{role} {file.name}"
     try:
         fields, names = files.load(file, root=root)
@@ -177,13 +226,15 @@ def _read(role: str, path: str, root: str,
     return data, names, [f"{unread} of {file.name}"] if unread else []
 
 
-def _one_label_space(source: Data, names: Sequence[str], target: Data, other_names: Sequence[str],
-                     target_name: str) -> tuple[str, ...]:
+def _one_label_space(
+    source: Data, names: Sequence[str], target: Data, other_names: Sequence[str], target_name: str
+) -> tuple[str, ...]:
     """Number the labels of both graphs consistently if they are text; returns the class names."""
     if bool(names) != bool(other_names):
         wanted, found = ("words", "numbers") if names else ("numbers", "words")
-        raise InputError.plain("target", f"the labels of {target_name} are {found}",
-                               f"Use {wanted}, as in the source")
+        raise InputError.plain(
+            "target", f"the labels of {target_name} are {found}", f"Use {wanted}, as in the source"
+        )
     merged = sorted({*names, *other_names})
     for graph, words in ((source, names), (target, other_names)) if merged else ():
         # The last entry is for the label -1 (no label).
@@ -191,8 +242,9 @@ def _one_label_space(source: Data, names: Sequence[str], target: Data, other_nam
     return tuple(merged)
 
 
-def _masked(classes: list[int], private: list[int], num_unseen: int, unseen: list[int],
-            split_seed: int) -> list[int]:
+def _masked(
+    classes: list[int], private: list[int], num_unseen: int, unseen: list[int], split_seed: int
+) -> list[int]:
     """Classes to mask; ``unseen`` may also name classes that occur only in the target."""
     of_source = [c for c in unseen if c not in private]
     chosen = splits.choose_unseen(classes, 0 if unseen else num_unseen, of_source, split_seed)
@@ -205,8 +257,14 @@ def _shuffled(y: Tensor, split_seed: int, stream: str) -> Tensor:
     return order[y[order] >= 0]
 
 
-def _draw_source(y: Tensor, known: list[int], val_share: float, unlabelled_share: float,
-                 labels_per_class: int, split_seed: int) -> tuple[Tensor, Tensor, Tensor]:
+def _draw_source(
+    y: Tensor,
+    known: list[int],
+    val_share: float,
+    unlabelled_share: float,
+    labels_per_class: int,
+    split_seed: int,
+) -> tuple[Tensor, Tensor, Tensor]:
     """Training nodes, held-out nodes, and the nodes that training nodes are drawn from.
 
     The role of a node does not depend on which classes are masked.
@@ -216,7 +274,7 @@ def _draw_source(y: Tensor, known: list[int], val_share: float, unlabelled_share
     if val_share and not held_out:
         message = f"{val_share:g} of {len(labelled)} labelled source nodes rounds to no node"
         raise InputError.plain("val_share", message, "Use a larger share")
-    rest, train = labelled[held_out + round(unlabelled_share * len(labelled)):], []
+    rest, train = labelled[held_out + round(unlabelled_share * len(labelled)) :], []
     for c in known:
         nodes = rest[y[rest] == c]
         if len(nodes) < max(labels_per_class, 1):
@@ -227,22 +285,28 @@ def _draw_source(y: Tensor, known: list[int], val_share: float, unlabelled_share
 
 def _relabelled(graph: Data, known: list[int]) -> Data:
     """The graph with known classes as ``0 .. N - 1`` and all others as ``N``."""
-    return Data(x=graph.x, edge_index=graph.edge_index, y=splits.renumbered(graph.y, known),
-                y_true=graph.y, num_nodes=graph.num_nodes)
+    return Data(
+        x=graph.x,
+        edge_index=graph.edge_index,
+        y=splits.renumbered(graph.y, known),
+        y_true=graph.y,
+        num_nodes=graph.num_nodes,
+    )
 
 
-def _without(graph: Data, gone: Tensor, train: Tensor,
-             source_val: Tensor) -> tuple[Data, Tensor, Tensor]:
+def _without(
+    graph: Data, gone: Tensor, train: Tensor, source_val: Tensor
+) -> tuple[Data, Tensor, Tensor]:
     """The graph without the nodes in ``gone``, and the index sets renumbered accordingly."""
     keep = ~gone
     number = keep.cumsum(0) - 1
     return splits.induced(graph, keep), number[train], number[source_val[keep[source_val]]]
 
 
-def _oracle(name: str, graph: Data, classes: list[int], split_seed: int,
-            **fields: Any) -> ShiftTask | None:
-    """A task on the target with every class visible; None if a class would have no training node.
-    """
+def _oracle(
+    name: str, graph: Data, classes: list[int], split_seed: int, **fields: Any
+) -> ShiftTask | None:
+    """A task on the target with every class visible; None if a class has no training node."""
     labelled = _shuffled(graph.y, split_seed, "target oracle")
     ends = [int(0.6 * len(labelled)), int(0.8 * len(labelled))]
     nodes = Nodes(*(part.sort().values for part in labelled.tensor_split(ends)))

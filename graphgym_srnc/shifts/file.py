@@ -1,4 +1,5 @@
 """Shift of your own graph in files, with its own split or a random one."""
+
 from __future__ import annotations
 
 from typing import Annotated
@@ -14,11 +15,23 @@ from graphgym_srnc.shifts.splits import CountOrRest
 from graphgym_srnc.task import HIDDEN, ShiftTask
 
 
-def build(*, name: str = "", root: str = "", split_seed: int = 0, path: str = "",
-          features: str = "", labels: str = "", open_set: bool = True, num_unseen: Natural = 0,
-          unseen: list[int] = [], labels_per_class: CountOrRest = 20,  # noqa: B006
-          split: Annotated[str, OneOf("auto", "given", "random")] = "auto", num_val: Count = 500,
-          num_test: CountOrRest = 1000, mapped: bool = False) -> ShiftTask:
+def build(
+    *,
+    name: str = "",
+    root: str = "",
+    split_seed: int = 0,
+    path: str = "",
+    features: str = "",
+    labels: str = "",
+    open_set: bool = True,
+    num_unseen: Natural = 0,
+    unseen: list[int] = [],  # noqa: B006
+    labels_per_class: CountOrRest = 20,
+    split: Annotated[str, OneOf("auto", "given", "random")] = "auto",
+    num_val: Count = 500,
+    num_test: CountOrRest = 1000,
+    mapped: bool = False,
+) -> ShiftTask:
     """Build a task from a graph in files, which are never modified.
 
     ``docs/reference/data.md`` describes all formats:
@@ -72,27 +85,33 @@ def build(*, name: str = "", root: str = "", split_seed: int = 0, path: str = ""
         hint = "Number two classes or more from 0 without a gap, and use -1 for unlabelled nodes"
         raise InputError.plain(f"{key}: y", f"the classes are {classes}", hint)
     if not open_set and (unseen or num_unseen):
-        raise InputError.plain("open_set", "unseen or num_unseen masks classes, so that some nodes "
-                               "belong to an unknown class", "Set open_set to True")
+        raise InputError.plain(
+            "open_set",
+            "unseen or num_unseen masks classes, so that some nodes belong to an unknown class",
+            "Set open_set to True",
+        )
     masked = splits.choose_unseen(classes, num_unseen, unseen, split_seed)
 
     read = files.GRAPH if split == "auto" and "train_mask" not in data else files.READ
     is_given = split != "random" and "train_mask" in data
     if split == "given" and not is_given:
-        raise InputError.plain("split", "the file has no train_mask",
-                               "Set split to random or auto")
+        raise InputError.plain("split", "the file has no train_mask", "Set split to random or auto")
     sizes = {"num_val": num_val, "num_test": num_test, "split_seed": split_seed}
     if is_given:
         masked, nodes = _given_split(data, masked, open_set, sizes, key)
     else:
         nodes = splits.draw(data.y, masked, labels_per_class=labels_per_class, **sizes)
-    info = {"data": source.name, "split": "given" if is_given else "random",
-            "split_seed": split_seed}
+    info = {
+        "data": source.name,
+        "split": "given" if is_given else "random",
+        "split_seed": split_seed,
+    }
     info |= {"unread": unread} if (unread := files.unread(fields, read)) else {}
     title = source.stem if path else name
     with renamed(dict.fromkeys(("train", "val", "test"), source.name)):
-        return splits.masked_task(f"file/{title}", data, masked, nodes, info=info,
-                                  open_set=open_set, class_names=names)
+        return splits.masked_task(
+            f"file/{title}", data, masked, nodes, info=info, open_set=open_set, class_names=names
+        )
 
 
 def _renumber(data: Data) -> tuple[str, ...]:
@@ -104,13 +123,17 @@ def _renumber(data: Data) -> tuple[str, ...]:
     return tuple(map(str, classes))
 
 
-def _given_split(data: Data, masked: list[int], open_set: bool, sizes: dict[str, int],
-                 key: str) -> tuple[list[int], splits.Nodes]:
+def _given_split(
+    data: Data, masked: list[int], open_set: bool, sizes: dict[str, int], key: str
+) -> tuple[list[int], splits.Nodes]:
     """Masked classes and nodes of a split that the file provides."""
     masks = given.masked_nodes(data, key)
     for mask in (mask for mask, nodes in masks.items() if not len(nodes)):
-        raise InputError.plain(f"{key}: {mask}", "the mask contains no node",
-                               "Leave it out, and the nodes are drawn at random")
+        raise InputError.plain(
+            f"{key}: {mask}",
+            "the mask contains no node",
+            "Leave it out, and the nodes are drawn at random",
+        )
     train, val, test = masks["train_mask"], masks.get("val_mask"), masks.get("test_mask")
     untaught = {*splits.classes_of(data.y)} - {*splits.classes_of(data.y[train])}
     masked = sorted({*masked, *untaught})

@@ -1,4 +1,5 @@
 """Tasks from graphs in memory, and validation of graphs and masks given by the user."""
+
 from __future__ import annotations
 
 import warnings
@@ -21,8 +22,14 @@ UNKNOWN = "unknown"
 """Label of the unknown class if labels are strings; if they are integers it is -1."""
 
 
-def from_data(source: Data, target: Data | None = None, *, open_set: bool | None = None,
-              held_out: float = 0.0, seed: int = 0) -> tuple[ShiftTask, np.ndarray]:
+def from_data(
+    source: Data,
+    target: Data | None = None,
+    *,
+    open_set: bool | None = None,
+    held_out: float = 0.0,
+    seed: int = 0,
+) -> tuple[ShiftTask, np.ndarray]:
     """Build a task from graphs in memory that have their own split.
 
     The split is given by ``train_mask``, ``val_mask`` and ``test_mask``; labels outside the masks
@@ -65,8 +72,9 @@ def from_data(source: Data, target: Data | None = None, *, open_set: bool | None
         untaught = [c for c in new if c in graph.y[nodes]]
         if untaught and not open_set:
             message = f"the classes {values[untaught].tolist()} have no training node"
-            raise InputError.plain("open_set", message,
-                                   "Set open_set to True, or add training nodes of them")
+            raise InputError.plain(
+                "open_set", message, "Set open_set to True, or add training nodes of them"
+            )
     for graph in graphs:
         graph.y = splits.renumbered(graph.y_true, known.tolist())
 
@@ -78,9 +86,20 @@ def from_data(source: Data, target: Data | None = None, *, open_set: bool | None
         val, val_graph = source_val, source
     pool = splits.others(target.num_nodes, train if source is target else train[:0])
     pool = pool if len(pool) else train  # every node is a training node, as in a refit after search
-    task = ShiftTask(name="data", source=source, target=target, train=train, val=val, test=test,
-                     source_val=source_val, pool=pool, num_known=len(known), open_set=open_set,
-                     val_graph=val_graph, scored=False)
+    task = ShiftTask(
+        name="data",
+        source=source,
+        target=target,
+        train=train,
+        val=val,
+        test=test,
+        source_val=source_val,
+        pool=pool,
+        num_known=len(known),
+        open_set=open_set,
+        val_graph=val_graph,
+        scored=False,
+    )
     return task, _classes(values[known.numpy()], open_set)
 
 
@@ -91,9 +110,12 @@ def unlabelled(data: Data, key: str = "graph") -> Data:
         InputError: the graph is not a PyG ``Data``, or its features or edges are invalid.
     """
     if not isinstance(data, Data):
-        raise InputError.plain(key, f"the graph is a {type(data).__name__}",
-                               "Give a torch_geometric.data.Data with x and edge_index. Labels and "
-                               "masks are its fields y and train_mask")
+        raise InputError.plain(
+            key,
+            f"the graph is a {type(data).__name__}",
+            "Give a torch_geometric.data.Data with x and edge_index. Labels and "
+            "masks are its fields y and train_mask",
+        )
     found = Data(**files.tensors(data, ("x", "edge_index"), key))
     x, edge_index = cleaning.features_and_edges(found, key)
     return Data(x=x, edge_index=edge_index, num_nodes=len(x))
@@ -127,15 +149,22 @@ def _split(source: Data, target: Data) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     if source is target:
         ids = masked_nodes(source, "graph")
         if "train_mask" not in ids:
-            raise InputError.plain("graph: train_mask", "the graph has no training mask", "Add a "
-                                   "mask [V] of the nodes to learn from; other labels are not read")
+            raise InputError.plain(
+                "graph: train_mask",
+                "the graph has no training mask",
+                "Add a mask [V] of the nodes to learn from; other labels are not read",
+            )
         return ids["train_mask"], none, ids.get("val_mask", none), ids.get("test_mask", none)
     at_source = masked_nodes(source, "source", ("train_mask", "val_mask"))
     at_target = masked_nodes(target, "target", ("val_mask", "test_mask"))
     held = at_source.get("val_mask", none)
     every = (source.y.index_fill(0, held, HIDDEN) >= 0).nonzero().view(-1)
-    return (at_source.get("train_mask", every), held, at_target.get("val_mask", none),
-            at_target.get("test_mask", none))
+    return (
+        at_source.get("train_mask", every),
+        held,
+        at_target.get("val_mask", none),
+        at_target.get("test_mask", none),
+    )
 
 
 def labels(y: Any, num_nodes: int, key: str, kept: Collection[Any] = ()) -> np.ndarray:
@@ -160,21 +189,29 @@ def labels(y: Any, num_nodes: int, key: str, kept: Collection[Any] = ()) -> np.n
         y = files.tensors({"y": y}, ("y",), key.removesuffix(": y"))["y"]
         return cleaning.labels(y, num_nodes, key).numpy()
     if y.shape not in ((num_nodes,), (num_nodes, 1)):
-        raise InputError.plain(key, f"the labels have the shape {y.shape}",
-                               f"Give one label per node, shape [{num_nodes}]")
+        raise InputError.plain(
+            key,
+            f"the labels have the shape {y.shape}",
+            f"Give one label per node, shape [{num_nodes}]",
+        )
     cells = [None if _is_empty(cell) else cell for cell in y.reshape(-1).tolist()]
     given = [cell for cell in cells if cell is not None]
     numbers = [cell for cell in given if isinstance(cell, (Real, np.bool_))]
     wrong = [cell for cell in given if not isinstance(cell, (str, Real, np.bool_))] or [
-        number for number in numbers if not HIDDEN <= number < 2 ** 63 or number != int(number)]
+        number for number in numbers if not HIDDEN <= number < 2**63 or number != int(number)
+    ]
     if wrong:
         hint = "Use words, or integers from 0, and -1 for nodes without a label"
-        raise InputError.plain(key, f"the label {str(wrong[0])[:30]!r} is neither a word nor an "
-                               "integer from -1 to 2^63", hint)
+        raise InputError.plain(
+            key,
+            f"the label {str(wrong[0])[:30]!r} is neither a word nor an integer from -1 to 2^63",
+            hint,
+        )
     if len(numbers) == len(given):
         return np.array([HIDDEN if cell is None else int(cell) for cell in cells], dtype=np.int64)
-    words = ["" if cell is None else cell if isinstance(cell, str) else str(int(cell))
-             for cell in cells]
+    words = [
+        "" if cell is None else cell if isinstance(cell, str) else str(int(cell)) for cell in cells
+    ]
     cleaned, notes = clean_words(["" if word in kept else word for word in words], key)
     for note in notes:
         warnings.warn(note.removeprefix("! "), RuntimeWarning, stacklevel=2)
@@ -190,23 +227,32 @@ def _array(y: Any) -> np.ndarray:
 
 
 def _is_empty(cell: Any) -> bool:
-    return (cell is None or isinstance(cell, Real) and cell != cell
-            or type(cell).__name__ in ("NAType", "NaTType"))  # of pandas
+    return (
+        cell is None
+        or isinstance(cell, Real)
+        and cell != cell
+        or type(cell).__name__ in ("NAType", "NaTType")
+    )  # of pandas
 
 
 def _numbered(graphs: dict[str, Data]) -> tuple[list[Data], np.ndarray]:
-    """Clean graphs with consistent integer labels (-1 = no label), and the original class labels.
-    """
+    """Clean graphs with consistent integer labels (-1 = no label), and the class names."""
     plain = {role: unlabelled(graph, role) for role, graph in graphs.items()}
-    given = {role: labels(graph.y, len(plain[role].x), f"{role}: y")
-             for role, graph in graphs.items() if graph.y is not None}
+    given = {
+        role: labels(graph.y, len(plain[role].x), f"{role}: y")
+        for role, graph in graphs.items()
+        if graph.y is not None
+    }
     # A graph without any label is of either kind.
     labelled = {role: label for role, label in given.items() if (label != _none(label)).any()}
     kinds = {label.dtype.kind for label in labelled.values()}
     if not given or len(kinds) > 1:
         found = "are words in one graph and numbers in the other" if kinds else "are missing"
-        raise InputError.plain(f"{list(graphs)[-1]}: y", f"the labels {found}",
-                               "Give labels that are all words or all whole numbers")
+        raise InputError.plain(
+            f"{list(graphs)[-1]}: y",
+            f"the labels {found}",
+            "Give labels that are all words or all whole numbers",
+        )
     none = "" if kinds == {"U"} else HIDDEN
     values = np.unique(np.concatenate([*labelled.values(), np.array([none])]))
     values = values[values != none]
@@ -230,8 +276,7 @@ def _classes(known: np.ndarray, open_set: bool) -> np.ndarray:
 
 
 def _hold_out(y: Tensor, train: Tensor, share: float, seed: int) -> tuple[Tensor, Tensor]:
-    """Training nodes and held-out nodes; a share of each class with two or more nodes is held out.
-    """
+    """Training and held-out nodes; a share of each class with two or more is held out."""
     order = train[splits.shuffled(len(train), seed, "held-out nodes")]
     parts = []
     for c in splits.classes_of(y[train]):

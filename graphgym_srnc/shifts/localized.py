@@ -1,4 +1,5 @@
 """Localised training data: the labelled nodes of each class lie around one seed node."""
+
 from __future__ import annotations
 
 from dataclasses import replace
@@ -19,10 +20,19 @@ TOLERANCE = 1e-9
 """Personalised PageRank is iterated until its total change is below this value."""
 
 
-def build(*, name: str = "Cora", root: str = "", split_seed: int = 0,
-          restart: Annotated[float, Range(0, 1, "neither")] = 0.1, labels_per_class: Count = 20,
-          num_unseen: Natural = 0, unseen: list[int] = [], split: Split = "auto",  # noqa: B006
-          num_val: Count = 500, num_test: CountOrRest = 1000) -> ShiftTask:
+def build(
+    *,
+    name: str = "Cora",
+    root: str = "",
+    split_seed: int = 0,
+    restart: Annotated[float, Range(0, 1, "neither")] = 0.1,
+    labels_per_class: Count = 20,
+    num_unseen: Natural = 0,
+    unseen: list[int] = [],  # noqa: B006
+    split: Split = "auto",
+    num_val: Count = 500,
+    num_test: CountOrRest = 1000,
+) -> ShiftTask:
     """Label the nodes of each class that are nearest to a random seed node of that class.
 
     This is the shift of Zhu et al., Shift-Robust GNNs, NeurIPS 2021. The training nodes of a class
@@ -62,27 +72,41 @@ def build(*, name: str = "Cora", root: str = "", split_seed: int = 0,
     masked = splits.choose_unseen(classes, num_unseen, unseen, split_seed)
     val, test = splits.public(data, split, split_seed, name)
     sizes = {"num_val": num_val, "num_test": num_test, "split_seed": split_seed}
-    uniform = splits.draw(data.y, masked, labels_per_class=labels_per_class, **sizes, val=val,
-                          test=test)
+    uniform = splits.draw(
+        data.y, masked, labels_per_class=labels_per_class, **sizes, val=val, test=test
+    )
     everywhere = torch.cat([uniform.train, uniform.extra]).sort().values
 
     fixed = torch.cat([data.y.new_empty(0), *(nodes for nodes in (val, test) if nodes is not None)])
     y = data.y.index_fill(0, fixed, HIDDEN)
-    train, seeds, filled = _localized(data.edge_index, y, masked, restart, labels_per_class,
-                                      split_seed)
+    train, seeds, filled = _localized(
+        data.edge_index, y, masked, restart, labels_per_class, split_seed
+    )
     # Validation and test exclude the training nodes of the task and of its oracle, so that both
     # share them.
     rest = data.y.index_fill(0, torch.cat([train, everywhere]), HIDDEN)
     full_name, is_public = catalogue.full_name(name), val is not None
     test = None if num_test == splits.REST else test
     val, test = splits.draw_val_test(rest, **sizes, val=val, test=test)
-    info = {"data": full_name, "split": "public" if is_public else "random",
-            "split_seed": split_seed, "restart": restart, "seeds": seeds, "filled": filled}
+    info = {
+        "data": full_name,
+        "split": "public" if is_public else "random",
+        "split_seed": split_seed,
+        "restart": restart,
+        "seeds": seeds,
+        "filled": filled,
+    }
 
     def make(title: str, hidden: list[int], nodes: Tensor) -> ShiftTask:
-        return splits.masked_task(title, data, hidden, Nodes(nodes, val, test), info=info,
-                                  open_set=bool(hidden),
-                                  class_names=catalogue.CLASS_NAMES.get(full_name, ()))
+        return splits.masked_task(
+            title,
+            data,
+            hidden,
+            Nodes(nodes, val, test),
+            info=info,
+            open_set=bool(hidden),
+            class_names=catalogue.CLASS_NAMES.get(full_name, ()),
+        )
 
     task = make(f"localized/{name}", masked, train)
     # A masked class with a single node leaves no training node for the oracle.
@@ -91,8 +115,9 @@ def build(*, name: str = "Cora", root: str = "", split_seed: int = 0,
     return task
 
 
-def personalised_pagerank(edge_index: Tensor, num_nodes: int, seeds: Tensor,
-                          restart: float) -> np.ndarray:
+def personalised_pagerank(
+    edge_index: Tensor, num_nodes: int, seeds: Tensor, restart: float
+) -> np.ndarray:
     r"""Personalised PageRank of every node for each seed.
 
     The value of a node is the share of steps that a random walk from the seed spends there. Row
@@ -124,8 +149,9 @@ def personalised_pagerank(edge_index: Tensor, num_nodes: int, seeds: Tensor,
     return share.T
 
 
-def _localized(edge_index: Tensor, y: Tensor, masked: list[int], restart: float, count: int,
-               split_seed: int) -> tuple[Tensor, list[int], int]:
+def _localized(
+    edge_index: Tensor, y: Tensor, masked: list[int], restart: float, count: int, split_seed: int
+) -> tuple[Tensor, list[int], int]:
     """Training nodes, the seed of each known class, and the number of nodes no seed reaches.
 
     Args:

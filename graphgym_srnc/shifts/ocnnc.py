@@ -1,5 +1,5 @@
-"""Open-set cross-network classification: another graph with classes that the source does not have.
-"""
+"""Open-set cross-network classification: another graph with classes the source lacks."""
+
 from __future__ import annotations
 
 from typing import Annotated
@@ -14,9 +14,15 @@ from graphgym_srnc.shifts import splits
 from graphgym_srnc.task import ShiftTask
 
 
-def build(*, name: str = "", root: str = "", split_seed: int = 0, source: str = "citation-v1",
-          target: str = "dblp-v4",
-          val_share: Annotated[float, Range(0, 1, "left")] = 0.0) -> ShiftTask:
+def build(
+    *,
+    name: str = "",
+    root: str = "",
+    split_seed: int = 0,
+    source: str = "citation-v1",
+    target: str = "dblp-v4",
+    val_share: Annotated[float, Range(0, 1, "left")] = 0.0,
+) -> ShiftTask:
     """Train on five classes of one network and predict another network with nine classes.
 
     Classes 0 to 4 are known. Nodes of the other four classes are removed from the source, with
@@ -42,10 +48,14 @@ def build(*, name: str = "", root: str = "", split_seed: int = 0, source: str = 
     """
     names = source.lower(), target.lower()
     if names[0] == names[1]:
-        raise InputError.plain("target", f"source and target are the same network, {source}",
-                               "Choose two different networks")
-    graph, other = (ocnnc.load(member, root, role)
-                    for member, role in zip(names, ("source", "target")))
+        raise InputError.plain(
+            "target",
+            f"source and target are the same network, {source}",
+            "Choose two different networks",
+        )
+    graph, other = (
+        ocnnc.load(member, root, role) for member, role in zip(names, ("source", "target"))
+    )
     unseen = [c for c in splits.classes_of(other.y) if c >= ocnnc.KNOWN]
     at_source = splits.induced(_relabelled(graph), graph.y < ocnnc.KNOWN)
 
@@ -57,16 +67,35 @@ def build(*, name: str = "", root: str = "", split_seed: int = 0, source: str = 
     source_val, train = order[:held_out].sort().values, order[held_out:].sort().values
 
     every = torch.arange(other.num_nodes)
-    info = {"source": names[0], "target": names[1], "split_seed": split_seed, "unseen": unseen,
-            "cleaned": {key: graph.cleaned[key] + other.cleaned[key] for key in graph.cleaned}}
+    info = {
+        "source": names[0],
+        "target": names[1],
+        "split_seed": split_seed,
+        "unseen": unseen,
+        "cleaned": {key: graph.cleaned[key] + other.cleaned[key] for key in graph.cleaned},
+    }
     return ShiftTask(
-        name=f"ocnnc/{names[0]}-{names[1]}", source=at_source, target=_relabelled(other),
-        train=train, source_val=source_val, val=source_val if held_out else train,
-        val_graph=at_source, test=every, pool=every, num_known=ocnnc.KNOWN, open_set=True,
-        info=info)
+        name=f"ocnnc/{names[0]}-{names[1]}",
+        source=at_source,
+        target=_relabelled(other),
+        train=train,
+        source_val=source_val,
+        val=source_val if held_out else train,
+        val_graph=at_source,
+        test=every,
+        pool=every,
+        num_known=ocnnc.KNOWN,
+        open_set=True,
+        info=info,
+    )
 
 
 def _relabelled(graph: Data) -> Data:
     """The graph with all unknown classes merged into one."""
-    return Data(x=graph.x, edge_index=graph.edge_index, y=graph.y.clamp(max=ocnnc.KNOWN),
-                y_true=graph.y, num_nodes=graph.num_nodes)
+    return Data(
+        x=graph.x,
+        edge_index=graph.edge_index,
+        y=graph.y.clamp(max=ocnnc.KNOWN),
+        y_true=graph.y,
+        num_nodes=graph.num_nodes,
+    )

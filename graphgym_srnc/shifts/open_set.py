@@ -1,4 +1,5 @@
 """Open-set shift: some classes of a graph lose their labels and become the unknown class."""
+
 from __future__ import annotations
 
 from typing import Annotated
@@ -11,12 +12,21 @@ from graphgym_srnc.shifts.splits import CountOrRest, Split
 from graphgym_srnc.task import ShiftTask
 
 
-def build(*, name: str = "Cora", root: str = "", split_seed: int = 0, num_unseen: Natural = 3,
-          unseen: list[int] = [], labels_per_class: CountOrRest = 20,  # noqa: B006
-          split: Split = "auto", num_val: Count = 500, num_test: CountOrRest = 1000,
-          labelled: Annotated[str, OneOf("drawn", "public")] = "drawn",
-          unseen_nodes: Annotated[str, OneOf("split", "all", "balanced")] = "split",
-          unscored: list[int] = []) -> ShiftTask:  # noqa: B006
+def build(
+    *,
+    name: str = "Cora",
+    root: str = "",
+    split_seed: int = 0,
+    num_unseen: Natural = 3,
+    unseen: list[int] = [],  # noqa: B006
+    labels_per_class: CountOrRest = 20,
+    split: Split = "auto",
+    num_val: Count = 500,
+    num_test: CountOrRest = 1000,
+    labelled: Annotated[str, OneOf("drawn", "public")] = "drawn",
+    unseen_nodes: Annotated[str, OneOf("split", "all", "balanced")] = "split",
+    unscored: list[int] = [],  # noqa: B006
+) -> ShiftTask:
     """Mask classes of a public data set (Table 1 of the paper).
 
     The labelled nodes of each known class are ``labels_per_class`` random nodes that are neither
@@ -59,15 +69,40 @@ def build(*, name: str = "Cora", root: str = "", split_seed: int = 0, num_unseen
     if unseen_nodes == "balanced":
         val = test = None
     count = splits.REST if labelled == "public" else labels_per_class
-    nodes = splits.draw(data.y, masked, labels_per_class=count, num_val=num_val,
-                        num_test=num_test, split_seed=split_seed, val=val, test=test)
+    nodes = splits.draw(
+        data.y,
+        masked,
+        labels_per_class=count,
+        num_val=num_val,
+        num_test=num_test,
+        split_seed=split_seed,
+        val=val,
+        test=test,
+    )
     if labelled == "public":
         nodes = splits.publicly_labelled(nodes, data, masked, split_seed, name)
-    nodes = splits.with_unseen(nodes, data.y, masked, unseen_nodes, unscored, num_val=num_val,
-                               num_test=num_test, split_seed=split_seed)
+    nodes = splits.with_unseen(
+        nodes,
+        data.y,
+        masked,
+        unseen_nodes,
+        unscored,
+        num_val=num_val,
+        num_test=num_test,
+        split_seed=split_seed,
+    )
     full_name = catalogue.full_name(name)
-    info = {"data": full_name, "split": "random" if val is None else "public",
-            "split_seed": split_seed}
-    return splits.masked_task(f"open_set/{name}", data, masked, nodes, info=info,
-                              open_set=bool(masked),
-                              class_names=catalogue.CLASS_NAMES.get(full_name, ()))
+    info = {
+        "data": full_name,
+        "split": "random" if val is None else "public",
+        "split_seed": split_seed,
+    }
+    return splits.masked_task(
+        f"open_set/{name}",
+        data,
+        masked,
+        nodes,
+        info=info,
+        open_set=bool(masked),
+        class_names=catalogue.CLASS_NAMES.get(full_name, ()),
+    )

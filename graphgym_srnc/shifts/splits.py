@@ -4,6 +4,7 @@ All randomness derives from the split seed; global random generators are not use
 option without its shift, for example ``labels_per_class``.
 :func:`graphgym_srnc.shifts.find` adds the name of the shift.
 """
+
 from __future__ import annotations
 
 import hashlib
@@ -28,8 +29,16 @@ MANY_SETS = 100_000
 """Maximum number of sets of masked classes that are enumerated."""
 
 STREAMS = {
-    "classes": 0, "nodes": 1, "synthetic": 2, "source nodes": 2, "arxiv_like": 3,
-    "localized seeds": 3, "target oracle": 3, "period oracle": 4, "held-out nodes": 4, "example": 5,
+    "classes": 0,
+    "nodes": 1,
+    "synthetic": 2,
+    "source nodes": 2,
+    "arxiv_like": 3,
+    "localized seeds": 3,
+    "target oracle": 3,
+    "period oracle": 4,
+    "held-out nodes": 4,
+    "example": 5,
 }
 """Number of the random stream for each purpose; no task uses two streams with the same number."""
 
@@ -65,8 +74,8 @@ def generator(split_seed: int, stream: str) -> np.random.RandomState:
         split_seed: from 0 to 2³² - 1.
         stream: a key of :data:`STREAMS`, or any other name, whose number is a hash of the name.
     """
-    if not 0 <= split_seed < 2 ** 32:
-        raise InputError("split_seed", split_seed, f"0 to {2 ** 32 - 1}")
+    if not 0 <= split_seed < 2**32:
+        raise InputError("split_seed", split_seed, f"0 to {2**32 - 1}")
     by_hash = int.from_bytes(hashlib.sha256(stream.encode()).digest()[:4], "big")
     return np.random.RandomState([split_seed, STREAMS.get(stream, by_hash)])
 
@@ -98,12 +107,18 @@ def renumbered(y: Tensor, known: Sequence[int]) -> Tensor:
 def induced(graph: Data, keep: Tensor) -> Data:
     """Subgraph induced on the nodes where ``keep`` ``[V]`` is true."""
     edges, _ = subgraph(keep, graph.edge_index, relabel_nodes=True, num_nodes=graph.num_nodes)
-    return Data(x=graph.x[keep], edge_index=edges, y=graph.y[keep], y_true=graph.y_true[keep],
-                num_nodes=int(keep.sum()))
+    return Data(
+        x=graph.x[keep],
+        edge_index=edges,
+        y=graph.y[keep],
+        y_true=graph.y_true[keep],
+        num_nodes=int(keep.sum()),
+    )
 
 
-def choose_unseen(classes: Sequence[int], num_unseen: int, unseen: Sequence[int],
-                  split_seed: int) -> list[int]:
+def choose_unseen(
+    classes: Sequence[int], num_unseen: int, unseen: Sequence[int], split_seed: int
+) -> list[int]:
     """Classes to mask: ``unseen`` if it is not empty, else ``num_unseen`` random classes.
 
     The possible sets of masked classes are visited in random order. Consecutive split seeds from 0
@@ -132,8 +147,11 @@ def choose_unseen(classes: Sequence[int], num_unseen: int, unseen: Sequence[int]
         return sorted(int(c) for c in order[:num_unseen])
     turn, position = divmod(split_seed, count)
     chosen = generator(turn, "masked sets").permutation(count)[position]
-    return list(next(itertools.islice(itertools.combinations(sorted(classes), num_unseen),
-                                      int(chosen), None)))
+    return list(
+        next(
+            itertools.islice(itertools.combinations(sorted(classes), num_unseen), int(chosen), None)
+        )
+    )
 
 
 def too_few(labels_per_class: int, available: int, label: int) -> InputError:
@@ -144,8 +162,9 @@ def too_few(labels_per_class: int, available: int, label: int) -> InputError:
     return InputError.plain("labels_per_class", message, f"{hint} the class with unseen")
 
 
-def public(data: Data, split: str, split_seed: int,
-           name: str) -> tuple[Tensor | None, Tensor | None]:
+def public(
+    data: Data, split: str, split_seed: int, name: str
+) -> tuple[Tensor | None, Tensor | None]:
     """The data set's own validation and test nodes; None for both if they are to be drawn.
 
     Args:
@@ -160,17 +179,26 @@ def public(data: Data, split: str, split_seed: int,
     """
     has_public = "val_mask" in data and "test_mask" in data
     if split == "public" and not has_public:
-        raise InputError.plain("split", f"{name} has no public validation and test nodes",
-                               "Set split to random")
+        raise InputError.plain(
+            "split", f"{name} has no public validation and test nodes", "Set split to random"
+        )
     if split == "random" or not has_public:
         return None, None
     masks = (_column(mask, split_seed) for mask in (data.val_mask, data.test_mask))
     return tuple((mask & (data.y >= 0)).nonzero().view(-1) for mask in masks)
 
 
-def draw(y: Tensor, unseen: Sequence[int] = (), *, labels_per_class: int, num_val: int,
-         num_test: int, split_seed: int, val: Tensor | None = None,
-         test: Tensor | None = None) -> Nodes:
+def draw(
+    y: Tensor,
+    unseen: Sequence[int] = (),
+    *,
+    labels_per_class: int,
+    num_val: int,
+    num_test: int,
+    split_seed: int,
+    val: Tensor | None = None,
+    test: Tensor | None = None,
+) -> Nodes:
     """Draw the labelled nodes of each class, and the validation and test nodes that are not given.
 
     One random order of the nodes determines the split, so the labelled nodes of a class do not
@@ -205,7 +233,7 @@ def draw(y: Tensor, unseen: Sequence[int] = (), *, labels_per_class: int, num_va
         most = len(nodes) if labels_per_class == REST else labels_per_class
         if c in unseen:
             # A small masked class keeps half of its nodes for validation and test.
-            extra.append(nodes[:min(most, len(nodes) // 2)])
+            extra.append(nodes[: min(most, len(nodes) // 2)])
         elif len(nodes) < max(most, 1):
             raise too_few(labels_per_class, len(nodes), c)
         else:
@@ -215,41 +243,63 @@ def draw(y: Tensor, unseen: Sequence[int] = (), *, labels_per_class: int, num_va
     if labels_per_class != REST:
         rest = y.index_fill(0, torch.cat([train, extra]), HIDDEN)
         test = None if num_test == REST else test
-        val, test = draw_val_test(rest, num_val=num_val, num_test=num_test, split_seed=split_seed,
-                                  val=val, test=test)
+        val, test = draw_val_test(
+            rest, num_val=num_val, num_test=num_test, split_seed=split_seed, val=val, test=test
+        )
     return Nodes(train, val.sort().values, test.sort().values, extra)
 
 
-def draw_val_test(y: Tensor, *, num_val: int, num_test: int, split_seed: int,
-                  val: Tensor | None = None, test: Tensor | None = None) -> tuple[Tensor, Tensor]:
+def draw_val_test(
+    y: Tensor,
+    *,
+    num_val: int,
+    num_test: int,
+    split_seed: int,
+    val: Tensor | None = None,
+    test: Tensor | None = None,
+) -> tuple[Tensor, Tensor]:
     """Draw validation and test nodes from the labelled nodes, as :func:`draw` does."""
     order = shuffled(len(y), split_seed, "nodes")
     val, test = _val_test(order[_free(y, val, test)[order]], num_val, num_test, val, test)
     return val.sort().values, test.sort().values
 
 
-def publicly_labelled(nodes: Nodes, data: Data, unseen: Sequence[int], split_seed: int,
-                      name: str) -> Nodes:
+def publicly_labelled(
+    nodes: Nodes, data: Data, unseen: Sequence[int], split_seed: int, name: str
+) -> Nodes:
     """The same split, with the data set's own training nodes as labelled nodes.
 
     Raises:
         InputError: the data set has no training nodes, or one is a validation or test node.
     """
     if "train_mask" not in data:
-        raise InputError.plain("labelled", f"{name} has no public training nodes",
-                               "Set labelled to drawn")
+        raise InputError.plain(
+            "labelled", f"{name} has no public training nodes", "Set labelled to drawn"
+        )
     train = _column(data.train_mask, split_seed) & (data.y >= 0)
     if train[torch.cat([nodes.val, nodes.test])].any():
         raise InputError.plain(
-            "labelled", "some public training nodes were drawn as validation or test nodes",
-            "Set labelled to drawn")
+            "labelled",
+            "some public training nodes were drawn as validation or test nodes",
+            "Set labelled to drawn",
+        )
     masked = torch.isin(data.y, torch.tensor(unseen, dtype=torch.long))
-    return nodes._replace(train=(train & ~masked).nonzero().view(-1),
-                          extra=(train & masked).nonzero().view(-1))
+    return nodes._replace(
+        train=(train & ~masked).nonzero().view(-1), extra=(train & masked).nonzero().view(-1)
+    )
 
 
-def with_unseen(nodes: Nodes, y: Tensor, unseen: Sequence[int], kind: str, unscored: Sequence[int],
-                *, num_val: int, num_test: int, split_seed: int) -> Nodes:
+def with_unseen(
+    nodes: Nodes,
+    y: Tensor,
+    unseen: Sequence[int],
+    kind: str,
+    unscored: Sequence[int],
+    *,
+    num_val: int,
+    num_test: int,
+    split_seed: int,
+) -> Nodes:
     """The same split, with another choice of validation and test nodes of masked classes.
 
     Args:
@@ -267,29 +317,53 @@ def with_unseen(nodes: Nodes, y: Tensor, unseen: Sequence[int], kind: str, unsco
     if kind == "all":
         every = masked.nonzero().view(-1)
         val, test = (part[~masked[part]] for part in (nodes.val, nodes.test))
-        nodes = nodes._replace(val=val, test=torch.cat([test, every]).sort().values,
-                               extra=nodes.extra[:0])
+        nodes = nodes._replace(
+            val=val, test=torch.cat([test, every]).sort().values, extra=nodes.extra[:0]
+        )
     if kind == "balanced":
         rest = y.index_fill(0, torch.cat([nodes.train, nodes.extra]), HIDDEN)
-        halves = [draw_val_test(rest.masked_fill(~side, HIDDEN), num_val=num_val // 2,
-                                num_test=num_test if num_test == REST else num_test // 2,
-                                split_seed=split_seed) for side in (masked, ~masked & ~never)]
+        halves = [
+            draw_val_test(
+                rest.masked_fill(~side, HIDDEN),
+                num_val=num_val // 2,
+                num_test=num_test if num_test == REST else num_test // 2,
+                split_seed=split_seed,
+            )
+            for side in (masked, ~masked & ~never)
+        ]
         val, test = (torch.cat(parts).sort().values for parts in zip(*halves))
         nodes = nodes._replace(val=val, test=test)
     return nodes._replace(val=nodes.val[~never[nodes.val]], test=nodes.test[~never[nodes.test]])
 
 
-def one_graph_task(name: str, graph: Data, nodes: Nodes, num_known: int, *, open_set: bool = False,
-                   **fields: Any) -> ShiftTask:
+def one_graph_task(
+    name: str, graph: Data, nodes: Nodes, num_known: int, *, open_set: bool = False, **fields: Any
+) -> ShiftTask:
     """A task on one graph, whose pool contains all nodes except the training nodes."""
-    return ShiftTask(name=name, source=graph, target=graph, train=nodes.train, val=nodes.val,
-                     test=nodes.test, pool=others(graph.num_nodes, nodes.train),
-                     num_known=num_known, open_set=open_set, **fields)
+    return ShiftTask(
+        name=name,
+        source=graph,
+        target=graph,
+        train=nodes.train,
+        val=nodes.val,
+        test=nodes.test,
+        pool=others(graph.num_nodes, nodes.train),
+        num_known=num_known,
+        open_set=open_set,
+        **fields,
+    )
 
 
-def masked_task(name: str, data: Data, unseen: Sequence[int], nodes: Nodes, *,
-                open_set: bool = True, class_names: Sequence[str] = (),
-                info: Mapping[str, Any]) -> ShiftTask:
+def masked_task(
+    name: str,
+    data: Data,
+    unseen: Sequence[int],
+    nodes: Nodes,
+    *,
+    open_set: bool = True,
+    class_names: Sequence[str] = (),
+    info: Mapping[str, Any],
+) -> ShiftTask:
     """A task on one graph whose masked classes are relabelled as unknown, with its oracle.
 
     Known classes are renumbered ``0 .. N - 1`` in order; ``y_true`` keeps the original classes.
@@ -306,12 +380,18 @@ def masked_task(name: str, data: Data, unseen: Sequence[int], nodes: Nodes, *,
     classes = classes_of(data.y)
 
     def make(name: str, known: list[int], nodes: Nodes, **fields: Any) -> ShiftTask:
-        graph = Data(x=data.x, edge_index=data.edge_index, y=renumbered(data.y, known),
-                     y_true=data.y, num_nodes=data.num_nodes)
+        graph = Data(
+            x=data.x,
+            edge_index=data.edge_index,
+            y=renumbered(data.y, known),
+            y_true=data.y,
+            num_nodes=data.num_nodes,
+        )
         masking = {"unseen": [c for c in classes if c not in known], "cleaned": dict(data.cleaned)}
         names = tuple(class_names[c] for c in known) if class_names else ()
-        return one_graph_task(name, graph, nodes, len(known), class_names=names,
-                              info={**masking, **info}, **fields)
+        return one_graph_task(
+            name, graph, nodes, len(known), class_names=names, info={**masking, **info}, **fields
+        )
 
     every = torch.cat([nodes.train, nodes.extra]).sort().values
     oracle = None
@@ -335,8 +415,14 @@ def _free(y: Tensor, val: Tensor | None, test: Tensor | None) -> Tensor:
     return free
 
 
-def _val_test(nodes: Tensor, num_val: int, num_test: int, val: Tensor | None, test: Tensor | None,
-              share: float = 1.0) -> tuple[Tensor, Tensor]:
+def _val_test(
+    nodes: Tensor,
+    num_val: int,
+    num_test: int,
+    val: Tensor | None,
+    test: Tensor | None,
+    share: float = 1.0,
+) -> tuple[Tensor, Tensor]:
     """Validation and test nodes, drawn from a share of ``nodes`` unless they are given."""
     room = int(len(nodes) * share)
     if val is None and test is None:
@@ -348,5 +434,5 @@ def _val_test(nodes: Tensor, num_val: int, num_test: int, val: Tensor | None, te
         val, nodes = nodes[:num_val], nodes[num_val:]
         room -= len(val)
     if test is None:
-        test = nodes[:room if num_test == REST else min(num_test, room)]
+        test = nodes[: room if num_test == REST else min(num_test, room)]
     return val, test

@@ -1,4 +1,5 @@
 """Synthetic tasks: random block-model graphs with a known shift."""
+
 from __future__ import annotations
 
 from typing import Annotated
@@ -13,15 +14,28 @@ from graphgym_srnc.shifts.splits import CountOrRest
 from graphgym_srnc.task import ShiftTask
 
 
-def build(*, name: str = "", root: str = "", split_seed: int = 0,
-          mode: Annotated[str, OneOf("open_set", "close_set")] = "open_set",
-          num_nodes: Count = 2000, num_classes: Annotated[int, Range(2)] = 7,
-          num_unseen: Natural = 2, unseen: list[int] = [], avg_degree: Positive = 5.0,  # noqa: B006
-          homophily: Share = 0.8, degree_exponent: Weight = 2.8,
-          class_imbalance: Annotated[float, Range(1)] = 3.0, blocks_per_class: Count = 1,
-          num_features: Annotated[int, Range(2)] = 500, signal: Share = 0.25, shift: Share = 0.2,
-          labels_per_class: CountOrRest = 20, num_val: Count = 300,
-          num_test: CountOrRest = 1000) -> ShiftTask:
+def build(
+    *,
+    name: str = "",
+    root: str = "",
+    split_seed: int = 0,
+    mode: Annotated[str, OneOf("open_set", "close_set")] = "open_set",
+    num_nodes: Count = 2000,
+    num_classes: Annotated[int, Range(2)] = 7,
+    num_unseen: Natural = 2,
+    unseen: list[int] = [],  # noqa: B006
+    avg_degree: Positive = 5.0,
+    homophily: Share = 0.8,
+    degree_exponent: Weight = 2.8,
+    class_imbalance: Annotated[float, Range(1)] = 3.0,
+    blocks_per_class: Count = 1,
+    num_features: Annotated[int, Range(2)] = 500,
+    signal: Share = 0.25,
+    shift: Share = 0.2,
+    labels_per_class: CountOrRest = 20,
+    num_val: Count = 300,
+    num_test: CountOrRest = 1000,
+) -> ShiftTask:
     """Build a task from synthetic graphs. With the defaults it is about as difficult as Cora.
 
     ``open_set`` masks classes of one graph, as the shift ``open_set`` does. ``close_set`` generates
@@ -57,8 +71,13 @@ def build(*, name: str = "", root: str = "", split_seed: int = 0,
         InputError: a value is out of range, or there are too few nodes.
     """
     rng = splits.generator(split_seed, "synthetic")
-    shape = {"num_nodes": num_nodes, "avg_degree": avg_degree, "homophily": homophily,
-             "degree_exponent": degree_exponent, "blocks_per_class": blocks_per_class}
+    shape = {
+        "num_nodes": num_nodes,
+        "avg_degree": avg_degree,
+        "homophily": homophily,
+        "degree_exponent": degree_exponent,
+        "blocks_per_class": blocks_per_class,
+    }
     shares = class_shares(num_classes, class_imbalance, rng)
     topics = class_topics(num_classes, num_features, signal, rng)
     source = clean(dcsbm(shares=shares, topics=topics, rng=rng, **shape))
@@ -77,9 +96,20 @@ def build(*, name: str = "", root: str = "", split_seed: int = 0,
     at_target = splits.draw(target.y, num_test=num_test, **sizes)
     for graph in (source, target):
         graph.y_true = graph.y
-    oracle = splits.one_graph_task("synthetic/close_set/oracle", target, at_target, num_classes,
-                                   info=info)
-    return ShiftTask(name="synthetic/close_set", source=source, target=target,
-                     train=at_source.train, source_val=at_source.val, val=at_target.val,
-                     test=at_target.test, pool=torch.arange(num_nodes), num_known=num_classes,
-                     open_set=False, info=info, oracle=oracle)
+    oracle = splits.one_graph_task(
+        "synthetic/close_set/oracle", target, at_target, num_classes, info=info
+    )
+    return ShiftTask(
+        name="synthetic/close_set",
+        source=source,
+        target=target,
+        train=at_source.train,
+        source_val=at_source.val,
+        val=at_target.val,
+        test=at_target.test,
+        pool=torch.arange(num_nodes),
+        num_known=num_classes,
+        open_set=False,
+        info=info,
+        oracle=oracle,
+    )

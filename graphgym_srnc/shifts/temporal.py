@@ -1,4 +1,5 @@
 """Shift over time: labels until one year, predictions for papers of later years."""
+
 from __future__ import annotations
 
 from typing import Annotated, Any, Sequence
@@ -14,8 +15,11 @@ from graphgym_srnc.shifts import splits
 from graphgym_srnc.shifts.splits import Nodes
 from graphgym_srnc.task import ShiftTask
 
-BOUNDS = {"srnc": (2010, 2014, 2016, 2018, 2020), "eerm": (2011, 2014, 2016, 2018, 2020),
-          "ogb": (2017, 2018, 2020)}
+BOUNDS = {
+    "srnc": (2010, 2014, 2016, 2018, 2020),
+    "eerm": (2011, 2014, 2016, 2018, 2020),
+    "ogb": (2017, 2018, 2020),
+}
 """Last year of the source, of validation, and of each test period, by split."""
 
 NODES = (12_974, 28_151, 28_374, 51_241, 48_603)
@@ -24,11 +28,18 @@ NODES = (12_974, 28_151, 28_374, 51_241, 48_603)
 GENERATED, REAL = "arxiv_like", "ogbn-arxiv"
 
 
-def build(*, name: str = "", root: str = "", split_seed: int = 0, period: Count = 1,
-          split: Annotated[str, OneOf(*BOUNDS)] = "srnc",
-          scale: Annotated[float, Range(0, 1, "right")] = 1.0, num_unseen: Natural = 0,
-          unseen: list[int] = [],  # noqa: B006
-          source_val_share: Annotated[float, Range(0, 1, "left")] = 0.2) -> ShiftTask:
+def build(
+    *,
+    name: str = "",
+    root: str = "",
+    split_seed: int = 0,
+    period: Count = 1,
+    split: Annotated[str, OneOf(*BOUNDS)] = "srnc",
+    scale: Annotated[float, Range(0, 1, "right")] = 1.0,
+    num_unseen: Natural = 0,
+    unseen: list[int] = [],  # noqa: B006
+    source_val_share: Annotated[float, Range(0, 1, "left")] = 0.2,
+) -> ShiftTask:
     """Build a task from a growing graph: the source is an early state, the target a later one.
 
     - ``srnc``: labels until 2010, validation 2011-2014, test periods 2015-2016, 2017-2018,
@@ -88,28 +99,58 @@ def build(*, name: str = "", root: str = "", split_seed: int = 0, period: Count 
         message = f"no node until {source_end} has class {', '.join(map(str, missing))}"
         raise InputError.plain("unseen", message, f"Mask the classes {sorted(masked + missing)}")
     val, test = _between(validation, source_end, val_end), _between(target, begin, end)
-    for part, nodes, after, until in (("validation", val, source_end, val_end),
-                                      ("test", test, begin, end)):
+    for part, nodes, after, until in (
+        ("validation", val, source_end, val_end),
+        ("test", test, begin, end),
+    ):
         if not len(nodes):
-            message = (f"{name!r} has no {part} node of {after + 1}-{until}; its years are "
-                       f"{_histogram(data.node_year)}")
+            message = (
+                f"{name!r} has no {part} node of {after + 1}-{until}; its years are "
+                f"{_histogram(data.node_year)}"
+            )
             raise InputError.plain("name", message)
 
     title = f"temporal/{name}/{begin + 1}-{end}"
     names = arxiv_histogram.CLASS_NAMES
     names = names if len(classes) == len(names) else ()
-    info = {"data": name, "split": split, "labels": f"until {source_end}",
-            "validation": f"{source_end + 1}-{val_end}", "test": f"{begin + 1}-{end}",
-            "scale": scale, "unseen": masked, "split_seed": split_seed,
-            "cleaned": dict(data.cleaned)}
+    info = {
+        "data": name,
+        "split": split,
+        "labels": f"until {source_end}",
+        "validation": f"{source_end + 1}-{val_end}",
+        "test": f"{begin + 1}-{end}",
+        "scale": scale,
+        "unseen": masked,
+        "split_seed": split_seed,
+        "cleaned": dict(data.cleaned),
+    }
     pool = (target.node_year > source_end).nonzero().view(-1)
-    oracle = _oracle(f"{title}/oracle", _until(end, data, classes), len(classes), test, source_end,
-                     split_seed, class_names=names, info=info | {"unseen": []})
+    oracle = _oracle(
+        f"{title}/oracle",
+        _until(end, data, classes),
+        len(classes),
+        test,
+        source_end,
+        split_seed,
+        class_names=names,
+        info=info | {"unseen": []},
+    )
     return ShiftTask(
-        name=title, source=source, target=target, val_graph=validation, train=train,
-        source_val=source_val, val=val, test=test, pool=pool,
-        num_known=len(known), open_set=bool(masked), info=info, oracle=oracle,
-        class_names=tuple(names[c] for c in known) if names else ())
+        name=title,
+        source=source,
+        target=target,
+        val_graph=validation,
+        train=train,
+        source_val=source_val,
+        val=val,
+        test=test,
+        pool=pool,
+        num_known=len(known),
+        open_set=bool(masked),
+        info=info,
+        oracle=oracle,
+        class_names=tuple(names[c] for c in known) if names else (),
+    )
 
 
 def _load(name: str, root: str, split_seed: int, scale: float, split: str) -> Data:
@@ -122,15 +163,18 @@ def _load(name: str, root: str, split_seed: int, scale: float, split: str) -> Da
     if not name or catalogue.resolve(name) != ("OGB", REAL):
         raise InputError("name", name, f"{REAL} or {GENERATED}")
     if scale != 1:
-        raise InputError.plain("scale", f"only {GENERATED} can be made smaller",
-                               f"Set scale to 1 for {name}")
+        raise InputError.plain(
+            "scale", f"only {GENERATED} can be made smaller", f"Set scale to 1 for {name}"
+        )
     data = datasets.load(name, root)
     bounds = torch.tensor(BOUNDS["srnc"])
     period = torch.bucketize(data.node_year, bounds)
     counts = tuple(torch.bincount(period, minlength=len(bounds)).tolist())
     if split == "srnc" and counts != NODES:
-        message = (f"this is not the real {REAL}: it has {counts} papers until {BOUNDS['srnc']}, "
-                   f"not {NODES}; its years are {_histogram(data.node_year)}")
+        message = (
+            f"this is not the real {REAL}: it has {counts} papers until {BOUNDS['srnc']}, "
+            f"not {NODES}; its years are {_histogram(data.node_year)}"
+        )
         raise InputError.plain("name", message)
     return data
 
@@ -145,8 +189,14 @@ def _until(last: int, data: Data, known: Sequence[int]) -> Data:
     nodes = data.node_year <= last
     number = nodes.cumsum(0) - 1
     edges = number[data.edge_index[:, nodes[data.edge_index].all(0)]]
-    return Data(x=data.x[nodes], edge_index=edges, y=splits.renumbered(data.y, known)[nodes],
-                y_true=data.y[nodes], node_year=data.node_year[nodes], num_nodes=int(nodes.sum()))
+    return Data(
+        x=data.x[nodes],
+        edge_index=edges,
+        y=splits.renumbered(data.y, known)[nodes],
+        y_true=data.y[nodes],
+        node_year=data.node_year[nodes],
+        num_nodes=int(nodes.sum()),
+    )
 
 
 def _between(graph: Data, after: int, until: int) -> Tensor:
@@ -167,8 +217,15 @@ def _hold_out(y: Tensor, num_known: int, share: float, split_seed: int) -> tuple
     return order[held:].sort().values, order[:held].sort().values
 
 
-def _oracle(name: str, graph: Data, num_classes: int, test: Tensor, source_end: int,
-            split_seed: int, **fields: Any) -> ShiftTask | None:
+def _oracle(
+    name: str,
+    graph: Data,
+    num_classes: int,
+    test: Tensor,
+    source_end: int,
+    split_seed: int,
+    **fields: Any,
+) -> ShiftTask | None:
     """The target graph with half of the period's nodes labelled.
 
     None if there are too few nodes, or if a class has no labelled node.
@@ -176,7 +233,7 @@ def _oracle(name: str, graph: Data, num_classes: int, test: Tensor, source_end: 
     order = test[splits.shuffled(len(test), split_seed, "period oracle")]
     half, tenth = len(order) // 2, -(-len(order) // 10)
     known_before = ((graph.node_year <= source_end) & (graph.y >= 0)).nonzero().view(-1)
-    train, val, rest = order[:half], order[half:half + tenth], order[half + tenth:]
+    train, val, rest = order[:half], order[half : half + tenth], order[half + tenth :]
     train = torch.cat([known_before, train])
     if not len(rest) or len(splits.classes_of(graph.y[train])) < num_classes:
         return None

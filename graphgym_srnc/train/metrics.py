@@ -1,4 +1,5 @@
 """Scores of predictions: F1, recall, detection of the unknown class, clustering and calibration."""
+
 from __future__ import annotations
 
 import math
@@ -53,9 +54,11 @@ class ExtraScores(NamedTuple):
             except Exception as error:  # a foreign function may raise any exception
                 cause = " ".join(f"{type(error).__name__}: {error}".split())[:200]
                 raise InputError.plain(
-                    "custom_metrics", f"the metric {name} failed ({cause})",
+                    "custom_metrics",
+                    f"the metric {name} failed ({cause})",
                     "It is called with [labels], [log-probabilities] and 'classification_multi' "
-                    "and must return a number") from error
+                    "and must return a number",
+                ) from error
         return {name: value for name, value in found.items() if math.isfinite(value)}
 
     def value(self, scores: Mapping[str, float]) -> float:
@@ -65,8 +68,13 @@ class ExtraScores(NamedTuple):
         return -scores[self.best] if self.least else scores[self.best]
 
 
-def scores_of(method: Method, task: ShiftTask, scores: Tensor, label: Tensor,
-              extra: ExtraScores = ExtraScores()) -> dict[str, float]:
+def scores_of(
+    method: Method,
+    task: ShiftTask,
+    scores: Tensor,
+    label: Tensor,
+    extra: ExtraScores = ExtraScores(),
+) -> dict[str, float]:
     """All scores of a method's predictions; empty if there are no nodes.
 
     Args:
@@ -80,20 +88,20 @@ def scores_of(method: Method, task: ShiftTask, scores: Tensor, label: Tensor,
         return {}
     found = classification_scores(method.decide(scores), label, task.num_known, task.open_set)
     if task.open_set:
-        sure, named = method.confidence(scores), scores[:, :task.num_known].argmax(1)
+        sure, named = method.confidence(scores), scores[:, : task.num_known].argmax(1)
         found |= detection_scores(sure, label == task.num_known, named == label)
     return found | extra.of(method, scores, label)
 
 
 def confusion_matrix(prediction: Tensor, label: Tensor, num_outputs: int) -> Tensor:
-    """Confusion matrix ``[num_outputs, num_outputs]``: row = true class, column = predicted class.
-    """
+    """Confusion matrix ``[num_outputs, num_outputs]``: rows are true classes."""
     flat = label * num_outputs + prediction
-    return torch.bincount(flat, minlength=num_outputs ** 2).reshape(num_outputs, num_outputs)
+    return torch.bincount(flat, minlength=num_outputs**2).reshape(num_outputs, num_outputs)
 
 
-def classification_scores(prediction: Tensor, label: Tensor, num_known: int,
-                          open_set: bool) -> dict[str, float]:
+def classification_scores(
+    prediction: Tensor, label: Tensor, num_known: int, open_set: bool
+) -> dict[str, float]:
     """Micro-F1, Macro-F1, macro recall; in open-set shift also scores of known and unknown nodes.
 
     - ``micro_f1``: Micro-F1, which equals the accuracy in single-label classification.
@@ -127,8 +135,11 @@ def classification_scores(prediction: Tensor, label: Tensor, num_known: int,
     f1 = 2 * hit / (true + predicted).clamp(min=1)
     counted = (true + predicted) > 0
     counted[num_known:] = true[num_known:] > 0
-    scores = {"micro_f1": float(hit.sum() / true.sum()), "macro_f1": float(f1[counted].mean()),
-              "macro_recall": float(recall[true > 0].mean())}
+    scores = {
+        "micro_f1": float(hit.sum() / true.sum()),
+        "macro_f1": float(f1[counted].mean()),
+        "macro_recall": float(recall[true > 0].mean()),
+    }
     if not open_set:
         return scores
 
@@ -170,16 +181,19 @@ def detection_scores(confidence: Tensor, unknown: Tensor, right: Tensor) -> dict
         Dhamija et al. (NeurIPS 2018) for the OSCR.
     """
     from sklearn import metrics as scikit  # slow import, needed in open-set shift only
+
     sure, unknown = confidence.double().cpu().numpy(), unknown.cpu().numpy()
     right = right.cpu().numpy()
     if unknown.all() or not unknown.any():
         return {}
     let_through, kept, _ = scikit.roc_curve(~unknown, sure, drop_intermediate=False)
     # Rounding may give values just above 1, which the record's validation would reject.
-    return {"unknown_auroc": min(1.0, float(scikit.roc_auc_score(unknown, -sure))),
-            "unknown_aupr": min(1.0, float(scikit.average_precision_score(unknown, -sure))),
-            "unknown_fpr95": float(let_through[kept >= 0.95].min()),
-            "oscr": _oscr(sure[~unknown & right], sure[unknown], int((~unknown).sum()))}
+    return {
+        "unknown_auroc": min(1.0, float(scikit.roc_auc_score(unknown, -sure))),
+        "unknown_aupr": min(1.0, float(scikit.average_precision_score(unknown, -sure))),
+        "unknown_fpr95": float(let_through[kept >= 0.95].min()),
+        "oscr": _oscr(sure[~unknown & right], sure[unknown], int((~unknown).sum())),
+    }
 
 
 def _oscr(right: np.ndarray, unknown: np.ndarray, num_known: int) -> float:
@@ -203,11 +217,14 @@ def clustering_scores(cluster: Tensor, label: Tensor) -> dict[str, float]:
         ``acc`` and ``nmi``.
     """
     from sklearn import metrics as scikit
+
     classes, clusters = (np.unique(part, return_inverse=True)[1] for part in (label, cluster))
     table = scikit.confusion_matrix(classes, clusters)
     rows, columns = linear_sum_assignment(-table)
-    return {"acc": float(table[rows, columns].sum() / table.sum()),
-            "nmi": min(1.0, float(scikit.normalized_mutual_info_score(label, cluster)))}
+    return {
+        "acc": float(table[rows, columns].sum() / table.sum()),
+        "nmi": min(1.0, float(scikit.normalized_mutual_info_score(label, cluster))),
+    }
 
 
 def reliability(probability: Tensor, correct: Tensor, bins: int = 15) -> list[list[float]]:

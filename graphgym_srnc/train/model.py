@@ -1,4 +1,5 @@
 """Trained models, which predict without their training graphs and are saved to one file."""
+
 from __future__ import annotations
 
 import contextlib
@@ -75,12 +76,20 @@ class TrainedModel:
     facts: dict[str, Any] = field(default_factory=dict)
 
     def __repr__(self) -> str:
-        return (f"TrainedModel({self.name}, {self.method.encoder.kind}: "
-                f"{self.method.task.num_features} features, {len(self.classes)} classes)")
+        return (
+            f"TrainedModel({self.name}, {self.method.encoder.kind}: "
+            f"{self.method.task.num_features} features, {len(self.classes)} classes)"
+        )
 
     @classmethod
-    def of(cls, method: Method, task: ShiftTask, options: dict[str, Any],
-           classes: Sequence[int | str], facts: dict[str, Any]) -> TrainedModel:
+    def of(
+        cls,
+        method: Method,
+        task: ShiftTask,
+        options: dict[str, Any],
+        classes: Sequence[int | str],
+        facts: dict[str, Any],
+    ) -> TrainedModel:
         """The model of a trained method, without the modules used only by the losses."""
         encoder, state = replace(method.encoder, base=None), method.state_dict()
         dense = is_dense(task.target, encoder.features)
@@ -126,8 +135,12 @@ class TrainedModel:
         """
         graph, method = self.checked(graph), self.method
         scores = method.predict(graph)
-        return Prediction(method.decide(scores), method.posterior(scores),
-                          method.confidence(scores), *_cluster_and_hidden(method, graph))
+        return Prediction(
+            method.decide(scores),
+            method.posterior(scores),
+            method.confidence(scores),
+            *_cluster_and_hidden(method, graph),
+        )
 
     @torch.no_grad()
     def embedding(self, graph: Data) -> Tensor:
@@ -142,12 +155,21 @@ class TrainedModel:
         """
         encoders = (module for module in self.method.modules() if isinstance(module, Encoder))
         spec = vars(self.method.encoder).items()
-        about = json.dumps({
-            "format": FORMAT, "version": __version__, "method": self.name, "options": self.options,
-            "encoder": {name: value for name, value in spec if name not in ("make", "base")},
-            "registered": any(module.registered for module in encoders),
-            "sizes": asdict(self.method.task), "classes": list(self.classes), "dense": self.dense,
-            "facts": self.facts}, default=float)
+        about = json.dumps(
+            {
+                "format": FORMAT,
+                "version": __version__,
+                "method": self.name,
+                "options": self.options,
+                "encoder": {name: value for name, value in spec if name not in ("make", "base")},
+                "registered": any(module.registered for module in encoders),
+                "sizes": asdict(self.method.task),
+                "classes": list(self.classes),
+                "dense": self.dense,
+                "facts": self.facts,
+            },
+            default=float,
+        )
         content = io.BytesIO()
         torch.save({"about": about, "state": self.method.state_dict()}, content)
         seal.seal(content)
@@ -185,8 +207,10 @@ def load(path: str | os.PathLike, encoder: EncoderSpec | None = None) -> Trained
             _check_types(about["encoder"], get_type_hints(EncoderSpec))
             encoder = EncoderSpec(**about["encoder"])
         elif encoder is None:
-            raise ValueError(f"its layer {about['encoder']['kind']} is registered with GraphGym; "
-                             "load the folder of its run instead")
+            raise ValueError(
+                f"its layer {about['encoder']['kind']} is registered with GraphGym; "
+                "load the folder of its run instead"
+            )
         method = _rebuilt(kind, encoder, options, Sizes(**sizes), state)
         if len(classes) != method.task.num_outputs:
             raise ValueError(f"{len(classes)} classes instead of {method.task.num_outputs}")
@@ -223,8 +247,10 @@ def refused(path: str | os.PathLike) -> Iterator[None]:
 
 def original_labels(task: ShiftTask) -> list[int]:
     """Original class number of each known class, and -1 for the unknown class."""
-    y, y_true = (labels[task.train] for labels in
-                 (task.source.y, getattr(task.source, "y_true", task.source.y)))
+    y, y_true = (
+        labels[task.train]
+        for labels in (task.source.y, getattr(task.source, "y_true", task.source.y))
+    )
     known = [int(y_true[y == label][0]) for label in range(task.num_known)]
     return known + [HIDDEN] * task.open_set
 
@@ -236,8 +262,10 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
     number = about["format"]
     if number not in (UNSEALED, FORMAT):
         age = "newer " * (isinstance(number, int) and number > FORMAT)
-        raise ValueError(f"its format is {number}, written by {age}version {about['version']}; this"
-                         f" version reads format {FORMAT}")
+        raise ValueError(
+            f"its format is {number}, written by {age}version {about['version']}; this"
+            f" version reads format {FORMAT}"
+        )
     if is_sealed != (number == FORMAT):
         raise ValueError("it is damaged: its checksum is missing")
     return about, found["state"]
@@ -249,8 +277,13 @@ def _check_types(values: Mapping[str, Any], types: Mapping[str, Any]) -> None:
             raise ValueError(f"{name} is {value!r}")
 
 
-def _rebuilt(kind: type[Method], encoder: EncoderSpec, options: Mapping[str, Any], sizes: Sizes,
-             state: Mapping[str, Tensor]) -> Method:
+def _rebuilt(
+    kind: type[Method],
+    encoder: EncoderSpec,
+    options: Mapping[str, Any],
+    sizes: Sizes,
+    state: Mapping[str, Tensor],
+) -> Method:
     """Method with the given weights, ready to predict.
 
     Raises:

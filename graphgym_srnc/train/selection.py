@@ -1,4 +1,5 @@
 """Criteria that select the best episode of a run."""
+
 from __future__ import annotations
 
 import math
@@ -30,12 +31,19 @@ class Selection:
 
     reads_all: bool = False
 
-    def __init__(self, task: ShiftTask, min_agreement: float = 0.0,
-                 extra: ExtraScores = ExtraScores()) -> None:
+    def __init__(
+        self, task: ShiftTask, min_agreement: float = 0.0, extra: ExtraScores = ExtraScores()
+    ) -> None:
         self.task, self.min_agreement, self.extra = task, min_agreement, extra
 
-    def __call__(self, method: Method, blind: ShiftTask, val: dict[str, float], prediction: Tensor,
-                 first: Tensor) -> tuple[float, dict[str, float]]:
+    def __call__(
+        self,
+        method: Method,
+        blind: ShiftTask,
+        val: dict[str, float],
+        prediction: Tensor,
+        first: Tensor,
+    ) -> tuple[float, dict[str, float]]:
         """Score of an episode, and figures to record with it.
 
         Args:
@@ -108,6 +116,8 @@ class Last(Selection):
 
 
 SELECTIONS: dict[str, type[Selection]] = {
-    "target_val": TargetVal, "source_val": SourceVal, "target_modularity": TargetModularity,
+    "target_val": TargetVal,
+    "source_val": SourceVal,
+    "target_modularity": TargetModularity,
     "last": Last,
 }

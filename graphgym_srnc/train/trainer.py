@@ -1,4 +1,5 @@
 """Training loop over episodes: evaluation, early stopping, and restoring the best state."""
+
 from __future__ import annotations
 
 import copy
@@ -80,10 +81,13 @@ class RunRecord:
 
     def __repr__(self) -> str:
         scores = self.test or self.val if self.history else {}
-        shown = ", ".join(f"{name} {scores[name]:.3f}" for name in ("micro_f1", "macro_f1")
-                          if name in scores)
-        return (f"RunRecord({self.task}: episode {self.best} of {len(self.history) - 1} by"
-                f" {self.selection}{', ' * bool(shown)}{shown})")
+        shown = ", ".join(
+            f"{name} {scores[name]:.3f}" for name in ("micro_f1", "macro_f1") if name in scores
+        )
+        return (
+            f"RunRecord({self.task}: episode {self.best} of {len(self.history) - 1} by"
+            f" {self.selection}{', ' * bool(shown)}{shown})"
+        )
 
     @property
     def val(self) -> dict[str, float]:
@@ -122,11 +126,19 @@ class Checkpoint(Protocol):
 
 @checked
 @parallel.together()
-def fit(method: Method, task: ShiftTask, *, seed: int | None = 0,
-        max_episodes: Annotated[int, Range(-1)] = -1, patience: Natural = 0,
-        selection: Annotated[str, OneOf(*SELECTIONS)] = "target_val", min_agreement: Share = 0.6,
-        callbacks: Sequence[Callback] = (), checkpoint: Checkpoint | None = None,
-        extra: ExtraScores = ExtraScores()) -> RunRecord:
+def fit(
+    method: Method,
+    task: ShiftTask,
+    *,
+    seed: int | None = 0,
+    max_episodes: Annotated[int, Range(-1)] = -1,
+    patience: Natural = 0,
+    selection: Annotated[str, OneOf(*SELECTIONS)] = "target_val",
+    min_agreement: Share = 0.6,
+    callbacks: Sequence[Callback] = (),
+    checkpoint: Checkpoint | None = None,
+    extra: ExtraScores = ExtraScores(),
+) -> RunRecord:
     """Train a method on a task and load the weights of the selected episode into it.
 
     Several processes of a ``torch.distributed`` group can train together in batches. Each calls
@@ -180,13 +192,19 @@ def fit(method: Method, task: ShiftTask, *, seed: int | None = 0,
         method.restore(blind, found["method"])
         record = RunRecord.of(json.loads(found["record"]))
         best_score, best_state, record.first = (
-            found[name] for name in ("best_score", "best_state", "first"))
+            found[name] for name in ("best_score", "best_state", "first")
+        )
         set_random_state(found["random"], task.device)
 
     def state() -> dict[str, Any]:
-        return {"method": method.checkpoint(), "record": json.dumps(asdict(record), default=float),
-                "best_score": best_score, "best_state": best_state, "first": record.first,
-                "random": random_state(task.device)}
+        return {
+            "method": method.checkpoint(),
+            "record": json.dumps(asdict(record), default=float),
+            "best_score": best_score,
+            "best_state": best_state,
+            "first": record.first,
+            "random": random_state(task.device),
+        }
 
     for number in itertools.count(len(record.history)):
         begin = time.perf_counter()
@@ -222,14 +240,18 @@ def fit(method: Method, task: ShiftTask, *, seed: int | None = 0,
             checkpoint.write(state)
 
     method.load_state_dict(best_state)
-    about_features = (f"{role} x: {text}" for role, graph in blind.graphs().items()
-                      for text in feature_warnings(graph.x, method.encoder.features))
+    about_features = (
+        f"{role} x: {text}"
+        for role, graph in blind.graphs().items()
+        for text in feature_warnings(graph.x, method.encoder.features)
+    )
     record.warnings = list(dict.fromkeys([*about_features, *method.warnings]))
     return record
 
 
-def evaluate(method: Method, task: ShiftTask, blind: ShiftTask, extra: ExtraScores,
-             reads_all: bool) -> tuple[dict[str, float], dict[str, float], Tensor]:
+def evaluate(
+    method: Method, task: ShiftTask, blind: ShiftTask, extra: ExtraScores, reads_all: bool
+) -> tuple[dict[str, float], dict[str, float], Tensor]:
     """Set the unknown-class threshold on validation nodes and score the method after an episode.
 
     Args:
@@ -256,12 +278,15 @@ def evaluate(method: Method, task: ShiftTask, blind: ShiftTask, extra: ExtraScor
     test = scores_of(method, task, on_test, task.target.y[task.test], extra)
     classes = torch.full((2, task.target.num_nodes), HIDDEN, device=task.device)
     classes[0, nodes] = method.decide(on_target)
-    classes[1, nodes] = on_target[:, :task.num_known].argmax(1)
+    classes[1, nodes] = on_target[:, : task.num_known].argmax(1)
     return val, test, classes
 
 
-def predict_sets(method: Method, task: ShiftTask, reads_all: bool = False,
-                 ) -> tuple[Tensor, Tensor, Tensor, Tensor | slice]:
+def predict_sets(
+    method: Method,
+    task: ShiftTask,
+    reads_all: bool = False,
+) -> tuple[Tensor, Tensor, Tensor, Tensor | slice]:
     """Scores of validation nodes, test nodes and target nodes.
 
     Args:

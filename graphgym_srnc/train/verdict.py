@@ -4,6 +4,7 @@ The bounds were measured, see ``docs/reference/diagnostics.md``. Figures and sen
 training, held-out source and validation nodes only. Labels of test nodes are used only for a
 reliability curve, on which no sentence depends.
 """
+
 from __future__ import annotations
 
 from typing import NamedTuple
@@ -80,8 +81,10 @@ def judge(method: Method, task: ShiftTask, first: Tensor | None = None) -> Verdi
     """
     seen = getattr(method, "task", task)
     on_val, on_test, on_target, nodes = predict_sets(method, seen)
-    parts = (("val", on_val, task.validation.y[task.val]),
-             ("test", on_test, task.target.y[task.test]))
+    parts = (
+        ("val", on_val, task.validation.y[task.val]),
+        ("test", on_test, task.target.y[task.test]),
+    )
     curves = {name: curve(method, found, label) for name, found, label in parts if len(label)}
     predicted, predicted_val = method.decide(on_target), method.decide(on_val)
 
@@ -123,36 +126,42 @@ def sentences(figures: dict[str, float]) -> dict[str, str]:
             " labelled nodes join nodes of the same class"
             f" (expected: at least {_percent(HOMOPHILY)}). Methods that smooth over neighbours,"
             " SRNC+ included, often lose on such graphs. Compare with train.mode erm and with an"
-            " MLP (gnn.layer_type mlp).")
+            " MLP (gnn.layer_type mlp)."
+        )
     if "clusters" in f and f["clusters"] < USED * f["classes"]:
         found["collapse"] = (
             f"The cluster GNN uses {f['clusters']:.1f} clusters for {f['classes']:.1f} classes,"
             f" measured as effective numbers (expected: at least {_percent(USED)} of the classes)."
-            " The clusters do not match the classes. Try cluster_init source or a larger collapse.")
+            " The clusters do not match the classes. Try cluster_init source or a larger collapse."
+        )
     if f.get("margin", 1) < MARGIN:
         found["alignment"] = (
             "The second-best assignment of clusters to classes costs only"
             f" {_percent(f['margin'])} more than the best (expected: at least {_percent(MARGIN)})."
-            " Two classes may be swapped. Check the confusion matrix, or label more nodes.")
+            " Two classes may be swapped. Check the confusion matrix, or label more nodes."
+        )
     if f.get("balance", 0) > BALANCE:
         found["balance"] = (
             "The predicted shares of the known classes differ by"
             f" {_percent(f['balance'])} between validation and target nodes (total variation,"
             f" expected: at most {_percent(BALANCE)}). Validation scores may not hold on the"
-            " target. Draw validation nodes from the target graph if you can.")
+            " target. Draw validation nodes from the target graph if you can."
+        )
     found |= _unknown(f)
     if f.get("agreement", 1) < AGREEMENT:
         found["agreement"] = (
             "The final model and the plain GNN of episode 0 predict the same class on only"
             f" {_percent(f['agreement'])} of the target nodes predicted as known (expected: at"
             f" least {_percent(AGREEMENT)}). Check some nodes on which they differ before you trust"
-            " either model.")
+            " either model."
+        )
     if f.get("overconfidence", 0) > OVERCONFIDENCE:
         found["calibration"] = (
             "The mean probability of the predicted class is"
             f" {100 * f['overconfidence']:.0f} points above the accuracy on validation nodes"
             f" (expected: at most {100 * OVERCONFIDENCE:.0f}). The model is overconfident. Rank"
-            " nodes by their probability, but do not read it as the chance to be right.")
+            " nodes by their probability, but do not read it as the chance to be right."
+        )
     return found
 
 
@@ -161,19 +170,25 @@ def _unknown(f: dict[str, float]) -> dict[str, str]:
     if share is None:
         return {}
     if share == 0 and not expected:
-        return {"unknown share": "No target node is predicted as unknown. That is right if every"
-                                 " class has labels. Otherwise the unknown-class threshold is"
-                                 " wrong; check the nodes near it."}
+        return {
+            "unknown share": "No target node is predicted as unknown. That is right if every"
+            " class has labels. Otherwise the unknown-class threshold is"
+            " wrong; check the nodes near it."
+        }
     if share == 0 or share > UNKNOWN_SHARE:
         bounds = f" (expected: above 0 and at most {_percent(UNKNOWN_SHARE)})"
     elif expected and not 1 / UNKNOWN_RATIO <= share / expected <= UNKNOWN_RATIO:
-        bounds = (f", but {100 * expected:.1f} % of the validation nodes are unknown"
-                  f" (expected: within a factor of {UNKNOWN_RATIO:g})")
+        bounds = (
+            f", but {100 * expected:.1f} % of the validation nodes are unknown"
+            f" (expected: within a factor of {UNKNOWN_RATIO:g})"
+        )
     else:
         return {}
-    return {"unknown share": f"{100 * share:.1f} % of the target nodes are predicted as unknown"
-                             f"{bounds}. The unknown-class threshold is probably wrong; check the"
-                             " nodes near it."}
+    return {
+        "unknown share": f"{100 * share:.1f} % of the target nodes are predicted as unknown"
+        f"{bounds}. The unknown-class threshold is probably wrong; check the"
+        " nodes near it."
+    }
 
 
 def _percent(share: float) -> str:
@@ -197,7 +212,7 @@ def homophily(task: ShiftTask) -> tuple[float, int]:
             label[nodes] = graph.y[nodes]
         label[label == task.num_known] = HIDDEN
         labelled = label >= 0
-        for pairs in graph.edge_index.split(2 ** 20, 1):
+        for pairs in graph.edge_index.split(2**20, 1):
             a, b = label[pairs[:, labelled[pairs].all(0) & (pairs[0] < pairs[1])]]
             same, edges = same + int((a == b).sum()), edges + len(a)
     return same / max(edges, 1), edges

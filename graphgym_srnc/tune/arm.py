@@ -1,4 +1,5 @@
 """A method in a study: where it starts from, what may be tried of it, and its trials."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass, field
@@ -67,12 +68,13 @@ class Arm:
             if taken:
                 point = propose(self.space, past, taken, f"{seed} {len(self.trials)}")
             self.trials.append(Trial(len(self.trials), point))
-        return self.trials[len(past):]
+        return self.trials[len(past) :]
 
     def goes_on(self, trial: Trial) -> bool:
         """Whether a trial is in the better half after its first seed, or the config as it is."""
         return trial.number == 0 or trial.first >= median(
-            other.first for other in self.trials if other.first is not None)
+            other.first for other in self.trials if other.first is not None
+        )
 
 
 def make(base: str | None, names: Sequence[str], words: Words) -> list[Arm]:
@@ -99,7 +101,7 @@ def make(base: str | None, names: Sequence[str], words: Words) -> list[Arm]:
 def _beside(base: str | None, mode: str, name: str) -> str | None:
     """The config of another method, whose name says just another method than the base's."""
     stem = (base or "").removesuffix(".yaml")
-    suffix = (base or "")[len(stem):]
+    suffix = (base or "")[len(stem) :]
     for sign in ("_", "-"):
         ours, other = mode.replace("_", sign), name.replace("_", sign)
         found = f"{stem.removesuffix(ours)}{other}"
@@ -129,16 +131,21 @@ def check(arms: Sequence[Arm], blocks: Sequence[Words], first: int) -> None:
         open_set = open_set or task.open_set
         for arm, cfg in zip(arms, configs):
             if data_key(cfg) != data_key(configs[0]):
-                message = (f"{arm.name} uses {cfg.dataset.format}/{cfg.dataset.name}, which is not "
-                           f"the data of {arms[0].name}")
+                message = (
+                    f"{arm.name} uses {cfg.dataset.format}/{cfg.dataset.name}, which is not "
+                    f"the data of {arms[0].name}"
+                )
                 raise InputError.plain("--methods", message, "Compare methods on the same data")
             seen = visible_task(methods.find(arm.name), task)
             if seen is None:
                 message = f"{arm.name} needs the labels of all classes; {task.name} has no oracle"
                 raise InputError.plain("--methods", message, "Leave this method out")
             if cfg.train.selection == "last":
-                raise InputError.plain("--selection", "the rule 'last' computes no score to choose "
-                                       "settings by", "Use another rule")
+                raise InputError.plain(
+                    "--selection",
+                    "the rule 'last' computes no score to choose settings by",
+                    "Use another rule",
+                )
             SELECTIONS[cfg.train.selection](seen, cfg.train.min_agreement)
     shifts.forget()
     for arm in arms:

@@ -1,9 +1,10 @@
 """What a study leaves: a table, a config of each method, a grid file of them, and their record.
 
-    <folder>/tuned/<method>.yaml   the chosen setting, for ``run --cfg``
-    <folder>/tuned.txt             all of them on all blocks, for ``grid --grid``
-    <folder>/tuned.json            every trial, how it was chosen, versions; written last
+<folder>/tuned/<method>.yaml   the chosen setting, for ``run --cfg``
+<folder>/tuned.txt             all of them on all blocks, for ``grid --grid``
+<folder>/tuned.json            every trial, how it was chosen, versions; written last
 """
+
 from __future__ import annotations
 
 import json
@@ -43,9 +44,15 @@ def table(arms: Sequence[Arm]) -> list[list[str]]:
         states = [trial.state for trial in arm.trials]
         best = arm.best()
         scores = (arm.trials[0].value, best and best.value)
-        lines.append([arm.name, str(len(states)), *(str(states.count(state)) for state in STATES),
-                      f"{sum(trial.seconds for trial in arm.trials):.1f}",
-                      *("-" if score is None else f"{100 * score:.2f}" for score in scores)])
+        lines.append(
+            [
+                arm.name,
+                str(len(states)),
+                *(str(states.count(state)) for state in STATES),
+                f"{sum(trial.seconds for trial in arm.trials):.1f}",
+                *("-" if score is None else f"{100 * score:.2f}" for score in scores),
+            ]
+        )
     return lines
 
 
@@ -57,22 +64,30 @@ def sentences(arms: Sequence[Arm]) -> list[str]:
         if best is None:
             lines.append(f"{arm.name}: every trial failed")
         else:
-            lines.append(f"{arm.name}: {', '.join(words) or 'the unchanged config'}"
-                         + f" (trial {best.number})" * bool(words))
+            lines.append(
+                f"{arm.name}: {', '.join(words) or 'the unchanged config'}"
+                + f" (trial {best.number})" * bool(words)
+            )
         failed = [trial for trial in arm.trials if trial.state == "failed"]
         if failed:
-            lines.append(f"{arm.name}: {len(failed)} trials failed; the first is trial "
-                         f"{failed[0].number}: {failed[0].why}")
+            lines.append(
+                f"{arm.name}: {len(failed)} trials failed; the first is trial "
+                f"{failed[0].number}: {failed[0].why}"
+            )
     return lines
 
 
 def facts(study: Study) -> dict[str, Any]:
     """What makes two studies one: more trials continue it."""
-    return {"methods": {arm.name: {"config": arm.base, "settings": list(arm.words)}
-                        for arm in study.arms},
-            "blocks": [list(block) for block in study.blocks],
-            "seeds": [study.seeds[0], study.seeds[-1]],
-            "search_seed": study.search_seed, "prune": study.prune}
+    return {
+        "methods": {
+            arm.name: {"config": arm.base, "settings": list(arm.words)} for arm in study.arms
+        },
+        "blocks": [list(block) for block in study.blocks],
+        "seeds": [study.seeds[0], study.seeds[-1]],
+        "search_seed": study.search_seed,
+        "prune": study.prune,
+    }
 
 
 def check_place(study: Study) -> None:
@@ -90,8 +105,11 @@ def check_place(study: Study) -> None:
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         same = False
     if not same:
-        raise InputError.plain("out_dir", f"{study.folder} contains the {RECORD} of another study",
-                               "Choose another --name, or add --overwrite to replace it")
+        raise InputError.plain(
+            "out_dir",
+            f"{study.folder} contains the {RECORD} of another study",
+            "Choose another --name, or add --overwrite to replace it",
+        )
 
 
 def write(study: Study, sampler: str) -> Path | None:
@@ -109,22 +127,40 @@ def write(study: Study, sampler: str) -> Path | None:
     grid = study.folder / GRID
     if found:
         write_text(grid, signed(grid_text(list(map(str, files.values())), study.blocks)))
-    record = {"study": facts(study), "trials": study.trials, "sampler": sampler,
-              "methods": {arm.name: _record(arm) for arm in study.arms}, **environment.facts()}
+    record = {
+        "study": facts(study),
+        "trials": study.trials,
+        "sampler": sampler,
+        "methods": {arm.name: _record(arm) for arm in study.arms},
+        **environment.facts(),
+    }
     write_text(study.folder / RECORD, json.dumps(record, indent=1, allow_nan=False) + "\n")
     return grid if found else None
 
 
 def _record(arm: Arm) -> dict[str, Any]:
     best = arm.best()
-    trials = [{"number": trial.number, "state": trial.state, "value": trial.value,
-               "first": trial.first, "seconds": trial.seconds, "why": trial.why,
-               "setting": dict(zip(arm.space, trial.point)), "runs": trial.runs}
-              for trial in arm.trials]
-    return {"chosen": dict(zip(arm.space, best.point)) if best else None,
-            "changed": {key: list(pair) for key, pair in changes(arm).items()},
-            "validation": best.value if best else None, "default": arm.trials[0].value,
-            "space": {key: list(values) for key, values in arm.space.items()}, "trials": trials}
+    trials = [
+        {
+            "number": trial.number,
+            "state": trial.state,
+            "value": trial.value,
+            "first": trial.first,
+            "seconds": trial.seconds,
+            "why": trial.why,
+            "setting": dict(zip(arm.space, trial.point)),
+            "runs": trial.runs,
+        }
+        for trial in arm.trials
+    ]
+    return {
+        "chosen": dict(zip(arm.space, best.point)) if best else None,
+        "changed": {key: list(pair) for key, pair in changes(arm).items()},
+        "validation": best.value if best else None,
+        "default": arm.trials[0].value,
+        "space": {key: list(values) for key, values in arm.space.items()},
+        "trials": trials,
+    }
 
 
 def config_text(arm: Arm) -> str:
@@ -149,8 +185,9 @@ def grid_text(configs: Sequence[str], blocks: Sequence[Words]) -> str:
     for block in blocks:
         axes: Mapping[str, str] = dict(zip(block[::2], block[1::2]))
         lines = [f"cfg  cfg  [{','.join(map(_quoted, configs))}]"]
-        lines += [f"{key}  {key.replace('.', '_')}  [{_quoted(value)}]"
-                  for key, value in axes.items()]
+        lines += [
+            f"{key}  {key.replace('.', '_')}  [{_quoted(value)}]" for key, value in axes.items()
+        ]
         spaces.append("\n".join(lines) + "\n")
     return "# Settings chosen on validation; see tuned.json.\n" + "\n".join(spaces)
 

@@ -3,6 +3,7 @@
 A proposal depends on seed, number and past trials alone. So a search that was stopped is gone
 through again from its stored runs, and needs no book of its own.
 """
+
 from __future__ import annotations
 
 import math
@@ -38,8 +39,11 @@ def find(name: str) -> tuple[str, Sampler]:
     if name == "random" or name == "auto" and not installed:
         return "random", draw
     if not installed:
-        raise InputError.plain("--sampler", "the package optuna is not installed", "Use random, or "
-                               "install it with: pip install 'graphgym-srnc[tune]'")
+        raise InputError.plain(
+            "--sampler",
+            "the package optuna is not installed",
+            "Use random, or install it with: pip install 'graphgym-srnc[tune]'",
+        )
     return f"tpe, optuna {metadata.version('optuna')}", propose
 
 
@@ -63,24 +67,36 @@ def propose(space: Space, past: Sequence[Tried], taken: Collection[Point], seed:
     import optuna
     from optuna.distributions import CategoricalDistribution, IntDistribution
     from optuna.trial import TrialState, create_trial
+
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     ordered, ranges = {}, {}
     for key, values in space.items():
         numbers = not any(isinstance(value, (bool, str)) for value in values)
         ordered[key] = sorted(values) if numbers else list(values)
-        ranges[key] = (IntDistribution(0, len(values) - 1) if numbers
-                       else CategoricalDistribution(range(len(values))))
+        ranges[key] = (
+            IntDistribution(0, len(values) - 1)
+            if numbers
+            else CategoricalDistribution(range(len(values)))
+        )
 
     generator = optuna.samplers.TPESampler(seed=random.Random(seed).getrandbits(32))
     study = optuna.create_study(direction="maximize", sampler=generator)
     for trial in past:
         if trial.first is not None:
             state = TrialState.PRUNED if trial.value is None else TrialState.COMPLETE
-            params = {key: values.index(value)
-                      for (key, values), value in zip(ordered.items(), trial.point)}
-            study.add_trial(create_trial(state=state, value=trial.value, params=params,
-                                         distributions=ranges,
-                                         intermediate_values={0: trial.first}))
+            params = {
+                key: values.index(value)
+                for (key, values), value in zip(ordered.items(), trial.point)
+            }
+            study.add_trial(
+                create_trial(
+                    state=state,
+                    value=trial.value,
+                    params=params,
+                    distributions=ranges,
+                    intermediate_values={0: trial.first},
+                )
+            )
     proposed = study.ask(ranges).params
     point = [values[proposed[key]] for key, values in ordered.items()]
     walk = random.Random(seed)

@@ -1,4 +1,5 @@
 """What a search tries of a method: its own options, and what everybody has."""
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Collection
@@ -13,9 +14,14 @@ if TYPE_CHECKING:
     from yacs.config import CfgNode
 
 SHARED: dict[str, tuple[Any, ...]] = {
-    "lr": (0.001, 0.003, 0.01), "weight_decay": (0.0, 5e-4, 5e-3), "hidden": (64, 128, 256),
-    "dropout": (0.2, 0.5, 0.8), "features": ("none", "row", "auto"), "smoothing": (0, 1, 3, 10),
-    "correction": ("none", "mean"), "correction_power": (0.25, 0.5, 0.75, 1.0),
+    "lr": (0.001, 0.003, 0.01),
+    "weight_decay": (0.0, 5e-4, 5e-3),
+    "hidden": (64, 128, 256),
+    "dropout": (0.2, 0.5, 0.8),
+    "features": ("none", "row", "auto"),
+    "smoothing": (0, 1, 3, 10),
+    "correction": ("none", "mean"),
+    "correction_power": (0.25, 0.5, 0.75, 1.0),
 }
 """What every method has a right to. Its own ``search`` may name other values, or none."""
 

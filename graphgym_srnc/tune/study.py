@@ -2,6 +2,7 @@
 
 Test scores are never read here.
 """
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -79,8 +80,11 @@ class Study:
         prune = self.prune and len(self.seeds) > 1
         for begin in range(0, self.trials, TOGETHER):
             most = min(TOGETHER, self.trials - begin)
-            turn = [(arm, trial) for arm in self.arms
-                    for trial in arm.propose(most, self.sampler, self.search_seed)]
+            turn = [
+                (arm, trial)
+                for arm in self.arms
+                for trial in arm.propose(most, self.sampler, self.search_seed)
+            ]
             left = self._score(turn, self.seeds[:1] if prune else self.seeds, executor, progress)
             for _, trial in left:
                 trial.first = mean(trial.scores)
@@ -102,8 +106,10 @@ class Study:
         cells = [cell for _, cell in planned]
         jobs = plan.jobs(cells, {"tensorboard": False}, overwrite=self.overwrite)
         progress.skip(len(turn) * len(self.blocks) * len(seeds) - len(jobs))
-        failures = {(outcome.job.name, outcome.job.seed): outcome.message.strip().splitlines()[-1]
-                    for outcome in execute.execute(jobs, cells, executor, progress)}
+        failures = {
+            (outcome.job.name, outcome.job.seed): outcome.message.strip().splitlines()[-1]
+            for outcome in execute.execute(jobs, cells, executor, progress)
+        }
 
         for trial, cell in planned:
             for seed in seeds:
@@ -119,8 +125,9 @@ class Study:
                     trial.seconds += result["seconds"]
         return [(arm, trial) for arm, trial in turn if not trial.state]
 
-    def _planned(self, turn: Turn, seeds: range,
-                 progress: Progress) -> Iterator[tuple[Trial, plan.Cell]]:
+    def _planned(
+        self, turn: Turn, seeds: range, progress: Progress
+    ) -> Iterator[tuple[Trial, plan.Cell]]:
         """The cells of trials, one a block; values that do not go together cost a trial."""
         for arm, trial in turn:
             try:

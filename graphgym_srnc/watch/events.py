@@ -1,4 +1,5 @@
 """TensorBoard event files of runs and of aggregates over runs."""
+
 from __future__ import annotations
 
 import io
@@ -40,6 +41,7 @@ class Events:
     def __init__(self, directory: Path, start: int = 0) -> None:
         from tensorboard.compat.proto.event_pb2 import Event, SessionLog
         from tensorboard.summary.writer.record_writer import RecordWriter
+
         self.event, self.waiting = Event, io.BytesIO()
         self.records = RecordWriter(self.waiting)
         name = f"{int(time.time()):010}.{socket.gethostname()}.{os.getpid()}.{next(_number)}"
@@ -70,7 +72,7 @@ class Events:
                 end = file.seek(0, os.SEEK_END)
                 try:
                     while content:
-                        content = content[file.write(content):]
+                        content = content[file.write(content) :]
                 except OSError:
                     file.truncate(end)
                     raise
@@ -97,9 +99,11 @@ def write_aggregate(directory: Path, results: Mapping[int, store.Result]) -> Pat
         The event file; None if there are no runs.
     """
     from torch.utils.tensorboard.summary import custom_scalars, scalar
+
     if not results:
         return None
     from graphgym_srnc.figures.curves import band, history  # slow import, not needed by runs
+
     episodes = [episode for result in results.values() for episode in result["history"]]
     summaries, layout = [], {}
     for block in ("test", "val", "train", "losses"):
@@ -111,8 +115,11 @@ def write_aggregate(directory: Path, results: Mapping[int, store.Result]) -> Pat
             # have too.
             band_tags = [f"within_std/{tag}/{side}" for side in ("mean", "lower", "upper")]
             for side, values in zip([tag, *band_tags], (mean, mean, low, high)):
-                summaries += [(scalar(side, value), step) for step, value in enumerate(values)
-                              if isfinite(value)]
+                summaries += [
+                    (scalar(side, value), step)
+                    for step, value in enumerate(values)
+                    if isfinite(value)
+                ]
             layout.setdefault(block, {})[tag] = ["Margin", band_tags]
     return write_events(directory / MEAN, [(custom_scalars(layout), 0), *summaries])
 
@@ -128,33 +135,54 @@ def write_run(directory: Path, result: store.Result, settings: Mapping[str, Any]
         settings: settings that distinguish this run from others, by config key.
     """
     from torch.utils.tensorboard.summary import scalar
+
     summaries = []
     for episode in result["history"]:
-        scalars = {f"{block}/{name}": value for block in ("losses", "val", "test")
-                   for name, value in episode[block].items()}
-        summaries += [(scalar(tag, value), episode["number"])
-                      for tag, value in (scalars | {"seconds": episode["seconds"]}).items()]
+        scalars = {
+            f"{block}/{name}": value
+            for block in ("losses", "val", "test")
+            for name, value in episode[block].items()
+        }
+        summaries += [
+            (scalar(tag, value), episode["number"])
+            for tag, value in (scalars | {"seconds": episode["seconds"]}).items()
+        ]
     known = identity(result["method"], result["backbone"], result["task"], result["info"])
-    last = final({"seed": result["seed"], **settings, **known}, result["val"], result["test"],
-                 result["selected"])
+    last = final(
+        {"seed": result["seed"], **settings, **known},
+        result["val"],
+        result["test"],
+        result["selected"],
+    )
     return write_events(directory, summaries + last)
 
 
 def identity(method: str, backbone: str, task: str, info: Mapping[str, Any]) -> dict[str, Any]:
     """Hyper-parameters that every run has; an oracle has the data of the runs that it bounds."""
-    known = {"method": METHODS.get(method, method), "backbone": LAYERS.get(backbone, backbone),
-             "data": task.removesuffix("/oracle")}
+    known = {
+        "method": METHODS.get(method, method),
+        "backbone": LAYERS.get(backbone, backbone),
+        "data": task.removesuffix("/oracle"),
+    }
     return known | {key: info[key] for key in ("split_seed",) if key in info}
 
 
-def final(settings: Mapping[str, Any], val: Mapping[str, float], test: Mapping[str, float],
-          step: int) -> list[tuple[Any, int]]:
+def final(
+    settings: Mapping[str, Any], val: Mapping[str, float], test: Mapping[str, float], step: int
+) -> list[tuple[Any, int]]:
     """Summaries at the end of a run with their steps: hyper-parameters and final scores."""
     from torch.utils.tensorboard.summary import hparams, scalar
-    scores = {f"{'final' if name in FIRST else 'final_more'}/{split}_{name}": value
-              for split, part in (("val", val), ("test", test)) for name, value in part.items()}
-    values = {key: value if isinstance(value, (bool, int, float)) else str(value or "none")
-              for key, value in settings.items() if not _said(key, value, settings)}
+
+    scores = {
+        f"{'final' if name in FIRST else 'final_more'}/{split}_{name}": value
+        for split, part in (("val", val), ("test", test))
+        for name, value in part.items()
+    }
+    values = {
+        key: value if isinstance(value, (bool, int, float)) else str(value or "none")
+        for key, value in settings.items()
+        if not _said(key, value, settings)
+    }
     # The first summary lists the keys of a whole folder. The viewer would apply that of one run to
     # all runs and hide keys that only other runs have.
     _, begin, end = hparams(values, scores)
@@ -172,6 +200,7 @@ def write_events(directory: Path, summaries: Iterable[tuple[Any, int]]) -> Path:
     """Replace the event file of a directory. A crash leaves the old file, the new one or both."""
     from tensorboard.compat.proto.event_pb2 import Event
     from tensorboard.summary.writer.record_writer import RecordWriter
+
     now, buffer = time.time(), io.BytesIO()
     writer = RecordWriter(buffer)
     writer.write(Event(wall_time=now, file_version="brain.Event:2").SerializeToString())
@@ -192,6 +221,7 @@ def write_events(directory: Path, summaries: Iterable[tuple[Any, int]]) -> Path:
 def image(tag: str, png: bytes) -> Any:
     """Summary with a PNG file, which is not compressed again as ``add_image`` would do."""
     from tensorboard.compat.proto.summary_pb2 import Summary
-    width, height = (int.from_bytes(png[start:start + 4], "big") for start in (16, 20))
+
+    width, height = (int.from_bytes(png[start : start + 4], "big") for start in (16, 20))
     value = Summary.Image(height=height, width=width, colorspace=4, encoded_image_string=png)
     return Summary(value=[Summary.Value(tag=tag, image=value)])

@@ -3,6 +3,7 @@
 It writes scalars after each episode, figures of selected episodes, and at the end settings, final
 scores and embeddings.
 """
+
 from __future__ import annotations
 
 import contextlib
@@ -53,8 +54,16 @@ class TensorBoard:
             from an interrupted run, are discarded.
     """
 
-    def __init__(self, directory: Path, events: bool = True, figures: bool = True, every: int = 0,
-                 how: str = "pca", projector: bool | None = None, start: int = 0) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        events: bool = True,
+        figures: bool = True,
+        every: int = 0,
+        how: str = "pca",
+        projector: bool | None = None,
+        start: int = 0,
+    ) -> None:
         self.directory, self.figures, self.every, self.how = Path(directory), figures, every, how
         self.projector = events and (figures if projector is None else projector)
         self.maps: dict[str, dict[int, tuple[np.ndarray, np.ndarray]]] = {}
@@ -73,6 +82,7 @@ class TensorBoard:
         number = episode.number
         if self.writer is not None:
             from torch.utils.tensorboard.summary import scalar
+
             for block in ("losses", "val", "test"):
                 for name, value in getattr(episode, block).items():
                     self.writer.add(scalar(f"{block}/{name}", value), number)
@@ -86,8 +96,9 @@ class TensorBoard:
             if chosen:
                 self._draw(seen, f"episode-{number:03d}", "", f"episode {number}", number, task)
 
-    def finish(self, record: RunRecord, method: Method, task: ShiftTask,
-               settings: Mapping[str, Any]) -> None:
+    def finish(
+        self, record: RunRecord, method: Method, task: ShiftTask, settings: Mapping[str, Any]
+    ) -> None:
         """Draw the selected episode, and write warnings, settings, final scores and embeddings.
 
         Args:
@@ -100,18 +111,22 @@ class TensorBoard:
             seen = snapshot(method, task)
         if self.figures:
             self._map(seen, record.best, task)
-            self._draw(seen, "selected", "selected/", f"selected episode {record.best}",
-                       record.best, task)
+            self._draw(
+                seen, "selected", "selected/", f"selected episode {record.best}", record.best, task
+            )
             self._draw_episodes(record.best, task)
             self._draw_reliability(record, task)
         if self.writer is None:
             return
         from torch.utils.tensorboard.summary import text as text_summary
+
         if self.projector and seen.views:
             from graphgym_srnc.figures.embedding import principal
             from graphgym_srnc.watch.projector import MAX_AXES, write_projector
-            vectors = {name: principal(points, MAX_AXES)
-                       for name, (points, _) in seen.views.items()}
+
+            vectors = {
+                name: principal(points, MAX_AXES) for name, (points, _) in seen.views.items()
+            }
             write_projector(self.directory, vectors, columns(seen, task))
         sentences = record.verdict.get("sentences", {}).values()
         for tag, texts in (("warnings", record.warnings), ("verdict", sentences)):
@@ -126,13 +141,17 @@ class TensorBoard:
         """Flush the events, and return the maps so far as tensors for :meth:`restore`."""
         if self.writer is not None:
             self.writer.flush()
-        return {name: {number: tuple(map(torch.as_tensor, pair)) for number, pair in maps.items()}
-                for name, maps in self.maps.items()}
+        return {
+            name: {number: tuple(map(torch.as_tensor, pair)) for number, pair in maps.items()}
+            for name, maps in self.maps.items()
+        }
 
     def restore(self, maps: Mapping[str, Any]) -> None:
         """Restore the maps of a :meth:`checkpoint`."""
-        self.maps = {name: {number: tuple(part.numpy() for part in pair)
-                            for number, pair in pairs.items()} for name, pairs in maps.items()}
+        self.maps = {
+            name: {number: tuple(part.numpy() for part in pair) for number, pair in pairs.items()}
+            for name, pairs in maps.items()
+        }
 
     def close(self) -> None:
         """Write remaining events; may be called more than once."""
@@ -142,16 +161,19 @@ class TensorBoard:
     def _map(self, seen: Snapshot, number: int, task: ShiftTask) -> None:
         """Store the maps of an episode with the class that colours each node."""
         from graphgym_srnc.figures.embedding import majority, map_2d
+
         label = task.target.y.cpu().numpy()[seen.nodes]
         for name, (points, group) in seen.views.items():
             # Clusters are coloured by majority class, predictions of the classifier directly.
             colour = seen.decision[seen.nodes] if name == "classifier" else majority(group, label)
             self.maps.setdefault(name, {})[number] = map_2d(points, self.how), colour
 
-    def _draw(self, seen: Snapshot, stem: str, prefix: str, title: str, step: int,
-              task: ShiftTask) -> None:
+    def _draw(
+        self, seen: Snapshot, stem: str, prefix: str, title: str, step: int, task: ShiftTask
+    ) -> None:
         from graphgym_srnc.figures.charts import confusion_figure
         from graphgym_srnc.figures.embedding import embedding_figure
+
         outputs = known_names(task)
         figure = confusion_figure(seen.confusion, outputs, f"{task.name}, test nodes, {title}")
         self._picture(f"{prefix}confusion", f"confusion-{stem}", figure, step)
@@ -159,14 +181,19 @@ class TensorBoard:
         for name, (_, group) in seen.views.items():
             by_class = name == "classifier"
             figure = embedding_figure(
-                self.maps[name][step][0], seen.decision[seen.nodes] if by_class else group,
-                label[seen.nodes], names,
-                f"{task.name}, {name.replace('_gnn', ' GNN')}, {title} ({self._how})", unseen,
-                outputs if by_class else ())
+                self.maps[name][step][0],
+                seen.decision[seen.nodes] if by_class else group,
+                label[seen.nodes],
+                names,
+                f"{task.name}, {name.replace('_gnn', ' GNN')}, {title} ({self._how})",
+                unseen,
+                outputs if by_class else (),
+            )
             self._picture(f"{prefix}{name}", f"{name}-{stem}", figure, step)
 
     def _draw_episodes(self, best: int, task: ShiftTask) -> None:
         from graphgym_srnc.figures.embedding import episodes_figure
+
         if self.maps:
             title = f"{task.name}, by episode ({self._how})"
             figure = episodes_figure(self.maps, known_names(task), title, best)
@@ -174,9 +201,13 @@ class TensorBoard:
 
     def _draw_reliability(self, record: RunRecord, task: ShiftTask) -> None:
         from graphgym_srnc.figures.charts import reliability_figure
+
         found = record.verdict.get("reliability", {})
-        curves = {name: found[part] for part, name in (("val", "validation"), ("test", "test"))
-                  if found.get(part)}
+        curves = {
+            name: found[part]
+            for part, name in (("val", "validation"), ("test", "test"))
+            if found.get(part)
+        }
         if curves:
             figure = reliability_figure(curves, f"{task.name}, selected episode {record.best}")
             self._picture("selected/reliability", "reliability", figure, record.best)
@@ -187,6 +218,7 @@ class TensorBoard:
 
     def _picture(self, tag: str, stem: str, figure: Any, step: int) -> None:
         from graphgym_srnc.figures.style import encode
+
         content = encode(figure)
         atomic.write_bytes(self.directory / "figures" / f"{stem}.png", content)
         if tag.startswith("selected/"):  # for publications
@@ -198,6 +230,7 @@ class TensorBoard:
 def snapshot(method: Method, task: ShiftTask) -> Snapshot:
     """Snapshot of a method, which leaves random generators and the training mode unchanged."""
     from graphgym_srnc.figures.embedding import sample
+
     with untouched(method), torch.no_grad():
         target = blind(method, task).target
         decision = method.decide(method.predict(target)).cpu()
@@ -217,18 +250,29 @@ def columns(seen: Snapshot, task: ShiftTask) -> dict[str, Any]:
     """Properties of the nodes of a snapshot for the projector, each ``[n]``."""
     label, names, unseen = classes(task)
     split = np.full(task.target.num_nodes, "other", dtype=object)
-    graphs = {"pool": task.target, "test": task.target, "val": task.validation,
-              "train": task.source}
+    graphs = {
+        "pool": task.target,
+        "test": task.target,
+        "val": task.validation,
+        "train": task.source,
+    }
     for part, graph in graphs.items():
         if graph is task.target:
             split[getattr(task, part).cpu().numpy()] = part
     outputs, nodes = known_names(task), seen.nodes
-    groups = {name.replace("_gnn", ""): group.tolist() for name, (_, group) in seen.views.items()
-              if name != "classifier"}
-    return {"node": nodes.tolist(), "class": [names[index] for index in label[nodes]],
-            "known": ["unknown" if index in unseen else "known" for index in label[nodes]],
-            "predicted": [outputs[index] for index in seen.decision[nodes]], **groups,
-            "split": split[nodes].tolist()}
+    groups = {
+        name.replace("_gnn", ""): group.tolist()
+        for name, (_, group) in seen.views.items()
+        if name != "classifier"
+    }
+    return {
+        "node": nodes.tolist(),
+        "class": [names[index] for index in label[nodes]],
+        "known": ["unknown" if index in unseen else "known" for index in label[nodes]],
+        "predicted": [outputs[index] for index in seen.decision[nodes]],
+        **groups,
+        "split": split[nodes].tolist(),
+    }
 
 
 def blind(method: Method, task: ShiftTask) -> ShiftTask:

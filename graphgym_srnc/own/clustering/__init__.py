@@ -1,4 +1,5 @@
 """Clusterings of nodes that the paper's appendix compares its cluster GNN with."""
+
 from __future__ import annotations
 
 from graphgym_srnc.own.clustering.embeddings import KINDS, embed

@@ -1,4 +1,5 @@
 """Unsupervised embeddings of nodes, none of which reads a label."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -20,8 +21,15 @@ RETURN, IN_OUT = 0.5, 0.5
 """node2vec's :math:`p` and :math:`q`. Its authors choose them by labels, which stay unread here."""
 
 
-def embed(data: Data, kind: str, seed: int = 0, *, features: str = "row", dim: int = 128,
-          hidden: int = 512) -> Tensor:
+def embed(
+    data: Data,
+    kind: str,
+    seed: int = 0,
+    *,
+    features: str = "row",
+    dim: int = 128,
+    hidden: int = 512,
+) -> Tensor:
     """Embed the nodes of a graph; global random generators stay untouched.
 
     Args:

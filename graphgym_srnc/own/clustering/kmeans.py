@@ -1,4 +1,5 @@
 """K-means that knows the cluster of some points (Basu, Banerjee and Mooney, ICML 2002)."""
+
 from __future__ import annotations
 
 from functools import partial
@@ -22,10 +23,17 @@ class Clustering(NamedTuple):
 
 
 @partial(checked, prefix="kmeans.")
-def constrained_kmeans(x: Tensor, num_clusters: int, nodes: Tensor | None = None,
-                       label: Tensor | None = None, *,
-                       variant: Annotated[str, OneOf("constrained", "seeded")] = "constrained",
-                       spherical: bool = False, restarts: Count = 10, seed: int = 0) -> Clustering:
+def constrained_kmeans(
+    x: Tensor,
+    num_clusters: int,
+    nodes: Tensor | None = None,
+    label: Tensor | None = None,
+    *,
+    variant: Annotated[str, OneOf("constrained", "seeded")] = "constrained",
+    spherical: bool = False,
+    restarts: Count = 10,
+    seed: int = 0,
+) -> Clustering:
     """Cluster points of which some have known classes; clusters ``0 .. N - 1`` are these classes.
 
     The first :math:`N` centroids start at the means of the labelled points of each class, the
@@ -53,8 +61,11 @@ def constrained_kmeans(x: Tensor, num_clusters: int, nodes: Tensor | None = None
     num_known = _check_labels(len(x), nodes, label)
     least, most = max(num_known, 1), num_known + len(x) - len(nodes)
     if not least <= num_clusters <= most:
-        raise InputError("kmeans.num_clusters", num_clusters,
-                         f"{least} (the known classes) to {most} (plus one per unlabelled point)")
+        raise InputError(
+            "kmeans.num_clusters",
+            num_clusters,
+            f"{least} (the known classes) to {most} (plus one per unlabelled point)",
+        )
 
     points = np.ascontiguousarray(x.detach().cpu().numpy(), dtype=np.float32)
     points, nodes, label = _unit(points) if spherical else points, nodes.numpy(), label.numpy()
@@ -63,14 +74,17 @@ def constrained_kmeans(x: Tensor, num_clusters: int, nodes: Tensor | None = None
     fixed = (nodes, label) if variant == "constrained" else (nodes[:0], label[:0])
     rng = np.random.RandomState(seed)
     # With a centroid from labels for each cluster there is nothing random.
-    starts = (_plus_plus(points[free], known, num_clusters, rng)
-              for _ in range(restarts if num_clusters > num_known else 1))
+    starts = (
+        _plus_plus(points[free], known, num_clusters, rng)
+        for _ in range(restarts if num_clusters > num_known else 1)
+    )
     runs = (_lloyd(points, start, fixed, spherical) for start in starts)
     return min(runs, key=lambda run: run.inertia)
 
 
-def split_unknown(named: Tensor, unknown: int, hidden: Tensor, num_clusters: int,
-                  seed: int = 0) -> Tensor:
+def split_unknown(
+    named: Tensor, unknown: int, hidden: Tensor, num_clusters: int, seed: int = 0
+) -> Tensor:
     """Predicted known classes, and k-means by cosine among the nodes predicted as unknown.
 
     Args:
@@ -91,8 +105,9 @@ def split_unknown(named: Tensor, unknown: int, hidden: Tensor, num_clusters: int
     return cluster
 
 
-def _lloyd(points: np.ndarray, centroids: np.ndarray, fixed: tuple[np.ndarray, np.ndarray],
-           spherical: bool) -> Clustering:
+def _lloyd(
+    points: np.ndarray, centroids: np.ndarray, fixed: tuple[np.ndarray, np.ndarray], spherical: bool
+) -> Clustering:
     """Assign and average alternately until no point moves, at most 300 times."""
     length, rows = np.einsum("ij,ij->i", points, points), np.arange(len(points))
     cluster = None
@@ -108,8 +123,9 @@ def _lloyd(points: np.ndarray, centroids: np.ndarray, fixed: tuple[np.ndarray, n
     return Clustering(torch.from_numpy(cluster), torch.from_numpy(centroids), inertia)
 
 
-def _plus_plus(candidates: np.ndarray, centroids: np.ndarray, num_clusters: int,
-               rng: np.random.RandomState) -> np.ndarray:
+def _plus_plus(
+    candidates: np.ndarray, centroids: np.ndarray, num_clusters: int, rng: np.random.RandomState
+) -> np.ndarray:
     """Add centroids: of some candidates drawn by squared distance the one that leaves the least."""
     length = np.einsum("ij,ij->i", candidates, candidates)
     nearest = _distances(candidates, length, centroids).min(1) if len(centroids) else None
@@ -162,8 +178,11 @@ def _unit(rows: np.ndarray) -> np.ndarray:
 
 def _check_points(x: Tensor) -> None:
     if x.dim() != 2 or not x.numel() or not torch.isfinite(x).all():
-        raise InputError.plain("kmeans.x", f"the points have the shape {tuple(x.shape)}",
-                               "Give finite numbers [V, D] of at least one point")
+        raise InputError.plain(
+            "kmeans.x",
+            f"the points have the shape {tuple(x.shape)}",
+            "Give finite numbers [V, D] of at least one point",
+        )
 
 
 def _check_labels(num_points: int, nodes: Tensor, label: Tensor) -> int:
@@ -172,8 +191,9 @@ def _check_labels(num_points: int, nodes: Tensor, label: Tensor) -> int:
         message = f"the labels have the shape {tuple(label.shape)}, the nodes {tuple(nodes.shape)}"
         raise InputError.plain("kmeans.label", message, "Give one label per node")
     if len(nodes.unique()) < len(nodes) or not torch.isin(nodes, torch.arange(num_points)).all():
-        raise InputError("kmeans.nodes", nodes.tolist()[:9],
-                         f"different ids from 0 to {num_points - 1}")
+        raise InputError(
+            "kmeans.nodes", nodes.tolist()[:9], f"different ids from 0 to {num_points - 1}"
+        )
     classes = label.unique().tolist()
     if classes != list(range(len(classes))):
         raise InputError("kmeans.label", classes, f"0 to {max(*classes, 0)} with a point for each")

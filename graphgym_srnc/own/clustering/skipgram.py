@@ -1,4 +1,5 @@
 """Skip-gram with negative sampling (Mikolov et al., NeurIPS 2013) on walks; nodes are words."""
+
 from __future__ import annotations
 
 from functools import partial
@@ -22,8 +23,9 @@ RATE = 0.02
 
 
 @partial(checked, prefix="skip_gram.")
-def skip_gram(walks: np.ndarray, num_nodes: int, *, dim: Count = 128, window: Count = 10,
-              seed: int = 0) -> Tensor:
+def skip_gram(
+    walks: np.ndarray, num_nodes: int, *, dim: Count = 128, window: Count = 10, seed: int = 0
+) -> Tensor:
     r"""Node vectors that tell nodes near each other on walks from nodes drawn by
     :math:`P(n) \propto \text{frequency}(n)^{3/4}`.
 
@@ -68,7 +70,7 @@ def skip_gram(walks: np.ndarray, num_nodes: int, *, dim: Count = 128, window: Co
         noise = torch.searchsorted(cumulated, drawn).clamp(max=num_nodes - 1)
         # One look-up of both parts: a sparse gradient that comes in two is sorted twice.
         contexts = F.embedding(torch.cat([walk.view(-1), noise]), context, sparse=True)
-        near, far = contexts[:walk.numel()].view(*walk.shape, dim), contexts[walk.numel():]
+        near, far = contexts[: walk.numel()].view(*walk.shape, dim), contexts[walk.numel() :]
         centre = F.embedding(walk, vector, sparse=True)
         attraction = (weight * F.softplus(-(centre @ near.mT))).sum()
         loss = attraction + (noise_weight[:, None] * F.softplus(centre @ far.T)).sum()

@@ -1,4 +1,5 @@
 """Random walks, all walkers at once: uniform ones of DeepWalk and biased ones of node2vec."""
+
 from __future__ import annotations
 
 from functools import partial
@@ -11,8 +12,15 @@ from graphgym_srnc.options import Positive, checked
 
 
 @partial(checked, prefix="walks.")
-def random_walks(adjacency: sp.csr_array, start: np.ndarray, length: int, *, p: Positive = 1.0,
-                 q: Positive = 1.0, rng: np.random.RandomState) -> np.ndarray:
+def random_walks(
+    adjacency: sp.csr_array,
+    start: np.ndarray,
+    length: int,
+    *,
+    p: Positive = 1.0,
+    q: Positive = 1.0,
+    rng: np.random.RandomState,
+) -> np.ndarray:
     r"""One walk from each start node; a node without neighbours stays where it is.
 
     With :math:`p = q = 1` each step is uniform over the neighbours (Perozzi et al., DeepWalk, KDD

@@ -5,6 +5,7 @@ centre, of these new clusters or of the nodes of a known class. So the model's t
 to look but does not bound a cluster: it may hold nodes that the model calls known, and its share of
 unknown ones says how many.
 """
+
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
@@ -77,8 +78,9 @@ class Discovery:
         return len(self.known) - 1 + cluster.number if cluster.number else cluster.known_class
 
 
-def find(graph: Data, posterior: Tensor, num_clusters: int,
-         state: Tensor | None = None) -> Discovery:
+def find(
+    graph: Data, posterior: Tensor, num_clusters: int, state: Tensor | None = None
+) -> Discovery:
     """Cluster a graph and measure the clusters.
 
     Args:
@@ -121,9 +123,12 @@ def check(posterior: Tensor, num_clusters: int) -> None:
         message = "this model predicts no node as unknown, so there is nothing to discover"
         raise InputError.plain("RUN", message, "That is right if every class has labels")
     if not num_known < num_clusters <= num_known + called:
-        raise InputError("--clusters", num_clusters,
-                         f"{num_known + 1} to {num_known + called}, since there are {num_known} "
-                         f"known classes and {called} nodes are predicted as unknown")
+        raise InputError(
+            "--clusters",
+            num_clusters,
+            f"{num_known + 1} to {num_known + called}, since there are {num_known} "
+            f"known classes and {called} nodes are predicted as unknown",
+        )
 
 
 def centres(state: Tensor, group: Tensor, count: int) -> Tensor:
@@ -148,8 +153,9 @@ def nearest(state: Tensor, centre: Tensor) -> tuple[Tensor, Tensor]:
     return first, torch.where(b.isinf(), 1.0, (b - a) / b.clamp(min=1e-12))
 
 
-def separation(adjacency: sp.csr_array, cluster: np.ndarray,
-               num_clusters: int) -> tuple[np.ndarray, np.ndarray]:
+def separation(
+    adjacency: sp.csr_array, cluster: np.ndarray, num_clusters: int
+) -> tuple[np.ndarray, np.ndarray]:
     r"""Modularity and conductance of each cluster, both ``[C]``.
 
     Modularity is :math:`e_c / m - (d_c / 2m)^2`, of which the sum is Newman's. Conductance is
@@ -171,8 +177,14 @@ def separation(adjacency: sp.csr_array, cluster: np.ndarray,
     return inside / volume - (ends / volume) ** 2, conductance
 
 
-def _measure(k: int, cluster: Tensor, typical: Tensor, posterior: Tensor, modularity: float,
-             conductance: float) -> Cluster:
+def _measure(
+    k: int,
+    cluster: Tensor,
+    typical: Tensor,
+    posterior: Tensor,
+    modularity: float,
+    conductance: float,
+) -> Cluster:
     """The figures of cluster ``k``, without its rank."""
     nodes, num_known = (cluster == k).nonzero().view(-1), posterior.size(1) - 1
     size, inside = max(len(nodes), 1), posterior[nodes].double()
@@ -180,10 +192,14 @@ def _measure(k: int, cluster: Tensor, typical: Tensor, posterior: Tensor, modula
     known = inside[:, :num_known].sum(0)
     shares, order = known / known.sum().clamp(min=1e-12), (-known).argsort(stable=True)
     return Cluster(
-        number=0, known_class=k if k < num_known else None,
+        number=0,
+        known_class=k if k < num_known else None,
         nodes=nodes[typical[nodes].argsort(descending=True, stable=True)],
-        newness=p_unknown * (1 - conductance / 2), p_unknown=p_unknown,
+        newness=p_unknown * (1 - conductance / 2),
+        p_unknown=p_unknown,
         predicted_unknown=float((inside.argmax(1) == num_known).sum()) / size,
-        modularity=modularity, conductance=conductance,
+        modularity=modularity,
+        conductance=conductance,
         silhouette=float(typical[nodes].sum()) / size,
-        nearest=tuple((c, float(shares[c])) for c in order.tolist()))
+        nearest=tuple((c, float(shares[c])) for c in order.tolist()),
+    )

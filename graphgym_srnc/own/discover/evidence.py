@@ -3,6 +3,7 @@
 No rule finds the number of classes on real graphs, where a class may fall into several communities
 and two classes into one. So this is evidence and never the truth.
 """
+
 from __future__ import annotations
 
 from itertools import combinations
@@ -90,8 +91,10 @@ def gather(graph: Data, posterior: Tensor, state: Tensor) -> Evidence:
         return float(separation(adjacency, cluster.numpy(), num_known + new)[0].sum())
 
     def stability(new: int) -> float:
-        distances = [torch.cdist(state[drawn], learnt(sample, new, seed))
-                     for seed, sample in enumerate(samples)]
+        distances = [
+            torch.cdist(state[drawn], learnt(sample, new, seed))
+            for seed, sample in enumerate(samples)
+        ]
         splits = [distance.argmin(1).numpy() for distance in distances]
         return float(np.mean([adjusted_rand_score(a, b) for a, b in combinations(splits, 2)]))
 
@@ -104,16 +107,23 @@ def gather(graph: Data, posterior: Tensor, state: Tensor) -> Evidence:
     plateau = max(separate) - FLAT * abs(max(separate))
     return Evidence(
         Curve("eigengap", counts, gaps.tolist(), counts[int(gaps.argmax())]),
-        Curve("modularity", counts, separate, next(
-            count for count, value in zip(counts, separate) if value >= plateau)),
-        Curve("stability", counts, [np.nan, *steady[1:]], counts[int(np.argmax(steady))]))
+        Curve(
+            "modularity",
+            counts,
+            separate,
+            next(count for count, value in zip(counts, separate) if value >= plateau),
+        ),
+        Curve("stability", counts, [np.nan, *steady[1:]], counts[int(np.argmax(steady))]),
+    )
 
 
 def summary(evidence: Evidence) -> str:
     """The suggestions in a sentence."""
     suggestions = ", ".join(f"{curve.name} {curve.suggestion}" for curve in evidence)
-    return (f"suggested number of clusters, known classes included: {evidence.told} "
-            f"({suggestions}); an estimate, not the true number of classes")
+    return (
+        f"suggested number of clusters, known classes included: {evidence.told} "
+        f"({suggestions}); an estimate, not the true number of classes"
+    )
 
 
 def eigengaps(adjacency: sp.csr_array, most: int) -> np.ndarray:

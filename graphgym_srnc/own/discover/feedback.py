@@ -1,4 +1,5 @@
 """Named clusters as classes of a graph folder that the next run reads (shift ``file``)."""
+
 from __future__ import annotations
 
 import contextlib
@@ -53,18 +54,28 @@ def parse_names(given: Sequence[str], num_new: int) -> dict[int, str]:
     for text in given:
         number, _, name = (side.strip() for side in text.partition("="))
         if not number.isdecimal() or not 1 <= int(number) <= num_new or int(number) in names:
-            raise InputError("--name", text,
-                             f"CLUSTER=NAME with a cluster from 1 to {num_new}, each once")
+            raise InputError(
+                "--name", text, f"CLUSTER=NAME with a cluster from 1 to {num_new}, each once"
+            )
         is_number = name.lstrip("+-").isdecimal()
         if name in ("", UNKNOWN) or not name.isprintable() or len(name) > 100 or is_number:
-            raise InputError("--name", text, "a name of at most 100 characters that is neither a "
-                             f"number nor {UNKNOWN}")
+            raise InputError(
+                "--name",
+                text,
+                f"a name of at most 100 characters that is neither a number nor {UNKNOWN}",
+            )
         names[int(number)] = name
     return names
 
 
-def labels(discovery: Discovery, names: Mapping[int, str], classes: Sequence[str],
-           parts: Mapping[str, Tensor], y: Tensor, per_class: int = 20) -> Labels:
+def labels(
+    discovery: Discovery,
+    names: Mapping[int, str],
+    classes: Sequence[str],
+    parts: Mapping[str, Tensor],
+    y: Tensor,
+    per_class: int = 20,
+) -> Labels:
     """The next run's labels: those there were, and the sure nodes of named clusters.
 
     A sure node is one that the model predicts as unknown and that the user has not labelled. The
@@ -95,19 +106,29 @@ def labels(discovery: Discovery, names: Mapping[int, str], classes: Sequence[str
             result.part[node] = part
     for cluster in named:
         name = names[cluster.number]
-        sure = [node for node in cluster.nodes[discovery.label[cluster.nodes] == unknown].tolist()
-                if node not in given]
+        sure = [
+            node
+            for node in cluster.nodes[discovery.label[cluster.nodes] == unknown].tolist()
+            if node not in given
+        ]
         if not sure:
-            message = (f"cluster {cluster.number} ({name}) has no node that the model predicts as "
-                       "unknown")
+            message = (
+                f"cluster {cluster.number} ({name}) has no node that the model predicts as unknown"
+            )
             raise InputError.plain("--name", message, "Name another cluster")
-        for rank, node in enumerate(sure[:per_class + per_class // 2]):
+        for rank, node in enumerate(sure[: per_class + per_class // 2]):
             result.label[node], result.part[node] = name, "train" if rank < per_class else "val"
     return result
 
 
-def write(out: Path, graph: Data, labels: Labels, names: Names = NAMELESS,
-          overwrite: bool = False, source: Path | None = None) -> None:
+def write(
+    out: Path,
+    graph: Data,
+    labels: Labels,
+    names: Names = NAMELESS,
+    overwrite: bool = False,
+    source: Path | None = None,
+) -> None:
     """Write a graph folder with these labels, whole or not at all.
 
     If ``source``, the folder of the graph, says how its features were made, this one does, too.
@@ -123,5 +144,18 @@ def write(out: Path, graph: Data, labels: Labels, names: Names = NAMELESS,
     if source is not None:
         with contextlib.suppress(OSError, ValueError):
             recipe = json.loads(regular(source / folder.RECIPE).read_text(encoding="utf-8"))
-    folder.write(folder.Graph(graph.edge_index.numpy(), sp.csr_matrix(x.numpy()), names.words or (),
-                              ids, names.texts, label, part, recipe), out, overwrite, option=OPTION)
+    folder.write(
+        folder.Graph(
+            graph.edge_index.numpy(),
+            sp.csr_matrix(x.numpy()),
+            names.words or (),
+            ids,
+            names.texts,
+            label,
+            part,
+            recipe,
+        ),
+        out,
+        overwrite,
+        option=OPTION,
+    )

@@ -1,4 +1,5 @@
 """The map of the page: what its script draws, as numbers and texts that fit into the page."""
+
 from __future__ import annotations
 
 import base64
@@ -19,7 +20,7 @@ from graphgym_srnc.text import plain, short
 MOST_NODES, LONGEST_TEXT = 200_000, 120
 """Nodes that a map shows, and letters of a node's text, so that a page stays below some 40 MB."""
 
-SIDE = 2 ** 16 - 1
+SIDE = 2**16 - 1
 """Places are whole numbers from 0 to this, by the longer side of the map."""
 
 GREY = "#9AA0A6"
@@ -31,8 +32,13 @@ DIGEST = "sha256-" + base64.b64encode(hashlib.sha256(SCRIPT.encode()).digest()).
 """What draws, and its name in the policy of the page, which runs no other script."""
 
 
-def data(discovery: Discovery, posterior: Tensor, classes: Sequence[str], names: Names,
-         cluster_names: Mapping[int, str]) -> dict[str, Any]:
+def data(
+    discovery: Discovery,
+    posterior: Tensor,
+    classes: Sequence[str],
+    names: Names,
+    cluster_names: Mapping[int, str],
+) -> dict[str, Any]:
     """All that the script reads, as values of JSON; arrays are base64, a number a node.
 
     Args:
@@ -51,33 +57,56 @@ def data(discovery: Discovery, posterior: Tensor, classes: Sequence[str], names:
 
     groups = [*discovery.known, *discovery.new]
     cluster, p_unknown = discovery.cluster.numpy()[shown], posterior[:, -1].numpy()[shown]
-    called = [*(f"known: {plain(name)}" for name in classes),
-              *(": ".join(filter(None, [f"new {new.number}", cluster_names.get(new.number)]))
-                for new in discovery.new)]
+    called = [
+        *(f"known: {plain(name)}" for name in classes),
+        *(
+            ": ".join(filter(None, [f"new {new.number}", cluster_names.get(new.number)]))
+            for new in discovery.new
+        ),
+    ]
     fifth = np.minimum((p_unknown * len(RAMP)).astype(int), len(RAMP) - 1)
     colourings = [
-        _colouring("cluster", cluster, called,
-                   [GREY] * len(classes) + _colours(len(discovery.new))),
-        _colouring("class", discovery.label.numpy()[shown], [*classes, "unknown"],
-                   [*_colours(len(classes)), GREY]),
-        _colouring("P(unknown)", fifth, [f"{k / 5:.1f} to {(k + 1) / 5:.1f}" for k in range(5)],
-                   RAMP)]
+        _colouring(
+            "cluster", cluster, called, [GREY] * len(classes) + _colours(len(discovery.new))
+        ),
+        _colouring(
+            "class",
+            discovery.label.numpy()[shown],
+            [*classes, "unknown"],
+            [*_colours(len(classes)), GREY],
+        ),
+        _colouring(
+            "P(unknown)", fifth, [f"{k / 5:.1f} to {(k + 1) / 5:.1f}" for k in range(5)], RAMP
+        ),
+    ]
     ids = names.ids if names.ids is not None else [f"node {k}" for k in range(len(posterior))]
     texts = names.texts
     return {
-        "x": _packed(places[:, 0]), "y": _packed(places[:, 1]), "colourings": colourings,
-        "p": _packed(p_unknown * SIDE), "newness": [round(group.newness, 4) for group in groups],
-        "marks": [_mark(places[inside], name.removeprefix("new ")) for k, name in enumerate(called)
-                  if k >= len(classes) and (inside := cluster == k).any()],
+        "x": _packed(places[:, 0]),
+        "y": _packed(places[:, 1]),
+        "colourings": colourings,
+        "p": _packed(p_unknown * SIDE),
+        "newness": [round(group.newness, 4) for group in groups],
+        "marks": [
+            _mark(places[inside], name.removeprefix("new "))
+            for k, name in enumerate(called)
+            if k >= len(classes) and (inside := cluster == k).any()
+        ],
         "ids": [short(ids[node], LONGEST_TEXT) for node in shown.tolist()],
-        "texts": texts and [short(texts[node][:4 * LONGEST_TEXT], LONGEST_TEXT)
-                            for node in shown.tolist()]}
+        "texts": texts
+        and [short(texts[node][: 4 * LONGEST_TEXT], LONGEST_TEXT) for node in shown.tolist()],
+    }
 
 
-def _colouring(by: str, group: np.ndarray, names: Sequence[str],
-               colours: Sequence[str]) -> dict[str, Any]:
-    return {"by": by, "of": _packed(group), "names": [plain(name) for name in names],
-            "colours": list(colours)}
+def _colouring(
+    by: str, group: np.ndarray, names: Sequence[str], colours: Sequence[str]
+) -> dict[str, Any]:
+    return {
+        "by": by,
+        "of": _packed(group),
+        "names": [plain(name) for name in names],
+        "colours": list(colours),
+    }
 
 
 def _mark(places: np.ndarray, text: str) -> list[Any]:

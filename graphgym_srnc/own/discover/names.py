@@ -1,4 +1,5 @@
 """What nodes and feature columns are called, by the folder of a graph or by files of the user."""
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -31,11 +32,15 @@ def read_names(texts: str | None, words: str | None, folder: Path | None, graph:
     """
     names = of_folder(folder, graph.num_nodes, graph.num_features) if folder else NAMELESS
     if texts:
-        columns = (table(Path(texts)).to_dict("list") if texts.endswith(".csv")
-                   else {"text": _lines(texts)})
+        columns = (
+            table(Path(texts)).to_dict("list")
+            if texts.endswith(".csv")
+            else {"text": _lines(texts)}
+        )
         if "text" not in columns:
-            raise InputError.plain("--texts", f"{texts} has the columns {', '.join(columns)}",
-                                   "Add a column text")
+            raise InputError.plain(
+                "--texts", f"{texts} has the columns {', '.join(columns)}", "Add a column text"
+            )
         _check("--texts", texts, columns["text"], graph.num_nodes, "nodes")
         names = names._replace(ids=columns.get("id"), texts=columns["text"])
     if words:
@@ -62,5 +67,6 @@ def _lines(file: str) -> list[str]:
 
 def _check(option: str, file: str, lines: list[str], count: int, what: str) -> None:
     if len(lines) != count:
-        raise InputError.plain(option, f"{file} has {len(lines)} lines for {count} {what}",
-                               "Write one line for each")
+        raise InputError.plain(
+            option, f"{file} has {len(lines)} lines for {count} {what}", "Write one line for each"
+        )

@@ -2,6 +2,7 @@
 
 Its columns ``x``, ``y``, ``neighbors`` and ``text`` are those that embedding-atlas opens.
 """
+
 from __future__ import annotations
 
 import json
@@ -38,8 +39,14 @@ class Earlier(NamedTuple):
     name: dict[str, str]
 
 
-def table(discovery: Discovery, posterior: Tensor, classes: Sequence[str], names: Names,
-          cluster_names: Mapping[int, str], as_text: bool) -> dict[str, list[Any]]:
+def table(
+    discovery: Discovery,
+    posterior: Tensor,
+    classes: Sequence[str],
+    names: Names,
+    cluster_names: Mapping[int, str],
+    as_text: bool,
+) -> dict[str, list[Any]]:
     """Columns by name, with a value a node.
 
     Args:
@@ -53,17 +60,25 @@ def table(discovery: Discovery, posterior: Tensor, classes: Sequence[str], names
     points, groups = layout(discovery), [*discovery.known, *discovery.new]
     called = [*classes, *(cluster_names.get(new.number, "") for new in discovery.new)]
     columns: dict[str, list[Any]] = {"node": list(range(len(points)))}
-    columns |= {name: list(column) for name, column in (("id", names.ids), ("text", names.texts))
-                if column is not None}
-    columns |= {"x": points[:, 0].tolist(), "y": points[:, 1].tolist(),
-                "neighbors": neighbors(discovery.state.numpy(), as_text),
-                "class": [[*classes, "unknown"][k] for k in discovery.label.tolist()],
-                "p_unknown": posterior[:, -1].tolist()}
+    columns |= {
+        name: list(column)
+        for name, column in (("id", names.ids), ("text", names.texts))
+        if column is not None
+    }
+    columns |= {
+        "x": points[:, 0].tolist(),
+        "y": points[:, 1].tolist(),
+        "neighbors": neighbors(discovery.state.numpy(), as_text),
+        "class": [[*classes, "unknown"][k] for k in discovery.label.tolist()],
+        "p_unknown": posterior[:, -1].tolist(),
+    }
     of_node = discovery.cluster.tolist()
-    return columns | {"cluster": [groups[k].number for k in of_node],
-                      "cluster_name": [called[k] for k in of_node],
-                      "newness": [groups[k].newness for k in of_node],
-                      "typical": discovery.typical.tolist()}
+    return columns | {
+        "cluster": [groups[k].number for k in of_node],
+        "cluster_name": [called[k] for k in of_node],
+        "newness": [groups[k].newness for k in of_node],
+        "typical": discovery.typical.tolist(),
+    }
 
 
 def neighbors(state: np.ndarray, as_text: bool) -> list[Any]:
@@ -76,8 +91,9 @@ def neighbors(state: np.ndarray, as_text: bool) -> list[Any]:
         distance, found = search.kneighbors(state[own])
         others = found != own[:, None]
         others[others.all(1), -1] = False  # among many nodes at one place a node may miss itself
-        pairs = zip(*(part[others].reshape(-1, most).tolist()
-                      for part in (found, distance.round(5))))
+        pairs = zip(
+            *(part[others].reshape(-1, most).tolist() for part in (found, distance.round(5)))
+        )
         rows += [{"ids": ids, "distances": far} for ids, far in pairs]
     return list(map(json.dumps, rows)) if as_text else rows
 
@@ -92,10 +108,13 @@ def earlier(option: str, path: Path) -> Earlier:
     by = "id" if "id" in columns else "node"
     if not {by, "cluster", "cluster_name"} <= columns.keys():
         raise InputError.plain(
-            option, f"{path} has the columns {', '.join(columns)}",
-            "Give a table of `discover --nodes`, with node or id, cluster and cluster_name")
-    return Earlier(by, *(dict(zip(columns[by], columns[name]))
-                         for name in ("cluster", "cluster_name")))
+            option,
+            f"{path} has the columns {', '.join(columns)}",
+            "Give a table of `discover --nodes`, with node or id, cluster and cluster_name",
+        )
+    return Earlier(
+        by, *(dict(zip(columns[by], columns[name])) for name in ("cluster", "cluster_name"))
+    )
 
 
 def keys(before: Earlier, ids: Sequence[str] | None, count: int) -> list[str]:

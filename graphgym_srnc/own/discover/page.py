@@ -1,4 +1,5 @@
 """What was discovered, as one HTML page that needs nothing beside it."""
+
 from __future__ import annotations
 
 import base64
@@ -14,9 +15,17 @@ from graphgym_srnc.report.html import fill, png_size
 from graphgym_srnc.text import plain
 
 
-def render(title: str, rows: Sequence[Row], discovery: Discovery, evidence: Evidence,
-           pictures: Mapping[str, Picture], every_node: Mapping[str, Any],
-           classes: Sequence[str], command: str, naming: str = "") -> str:
+def render(
+    title: str,
+    rows: Sequence[Row],
+    discovery: Discovery,
+    evidence: Evidence,
+    pictures: Mapping[str, Picture],
+    every_node: Mapping[str, Any],
+    classes: Sequence[str],
+    command: str,
+    naming: str = "",
+) -> str:
     """The page.
 
     Args:
@@ -29,14 +38,35 @@ def render(title: str, rows: Sequence[Row], discovery: Discovery, evidence: Evid
         classes: names of known classes.
         command, naming: what makes the page again, and what names clusters and feeds them back.
     """
-    images = {name: (caption, base64.b64encode(png).decode(), *png_size(png))
-              for name, (caption, png) in pictures.items()}
-    known = [(plain(classes[c.known_class]), len(c.nodes), f"{c.p_unknown:.2f}",
-              f"{100 * c.predicted_unknown:.0f} %", f"{c.conductance:.2f}", f"{c.silhouette:.2f}")
-             for c in discovery.known]
+    images = {
+        name: (caption, base64.b64encode(png).decode(), *png_size(png))
+        for name, (caption, png) in pictures.items()
+    }
+    known = [
+        (
+            plain(classes[c.known_class]),
+            len(c.nodes),
+            f"{c.p_unknown:.2f}",
+            f"{100 * c.predicted_unknown:.0f} %",
+            f"{c.conductance:.2f}",
+            f"{c.silhouette:.2f}",
+        )
+        for c in discovery.known
+    ]
     return fill(
-        Path(__file__).with_name("page.html"), title=plain(title), rows=rows, heads=HEADS[:-1],
-        evidence=evidence, images=images, known=known, nodes=len(discovery.cluster),
-        map=every_node, script=SCRIPT, digest=DIGEST,
-        command=plain(command), naming=plain(naming),
-        called=int((discovery.label == len(known)).sum()), total=len(known) + len(discovery.new))
+        Path(__file__).with_name("page.html"),
+        title=plain(title),
+        rows=rows,
+        heads=HEADS[:-1],
+        evidence=evidence,
+        images=images,
+        known=known,
+        nodes=len(discovery.cluster),
+        map=every_node,
+        script=SCRIPT,
+        digest=DIGEST,
+        command=plain(command),
+        naming=plain(naming),
+        called=int((discovery.label == len(known)).sum()),
+        total=len(known) + len(discovery.new),
+    )

@@ -1,4 +1,5 @@
 """What was discovered as pictures: a map of the clusters, and the evidence on their number."""
+
 from __future__ import annotations
 
 from functools import lru_cache
@@ -28,11 +29,14 @@ def pictures(discovery: Discovery, evidence: Evidence) -> dict[str, Picture]:
         "map": Picture(
             "Each dot is a node; nodes with similar representations are close together (t-SNE). "
             "Grey: clusters of known classes. Distances between groups have little meaning.",
-            encode(map_figure(discovery))),
+            encode(map_figure(discovery)),
+        ),
         "evidence": Picture(
             "Three criteria over the number of clusters. Circle: the suggestion of each. Grey: "
             f"range of the suggestions. Dotted: the {total} clusters used here.",
-            encode(evidence_figure(evidence, total)))}
+            encode(evidence_figure(evidence, total)),
+        ),
+    }
 
 
 @lru_cache(maxsize=1)
@@ -60,17 +64,31 @@ def map_figure(discovery: Discovery) -> Figure:
     figure = Figure(figsize=(7.2, 5.6), dpi=130)
     axes = figure.subplots()
     known = cluster < len(discovery.known)
-    axes.scatter(*points[known].T, s=7, color="#CFCFCF", linewidths=0,
-                 label="clusters of known classes")
+    axes.scatter(
+        *points[known].T, s=7, color="#CFCFCF", linewidths=0, label="clusters of known classes"
+    )
     members = {new.number: points[cluster == discovery.index(new)] for new in discovery.new}
     for number, dots in members.items():
-        axes.scatter(*dots.T, s=9, color=PALETTE[(number - 1) % len(PALETTE)], linewidths=0,
-                     alpha=0.85, label=f"cluster {number}")
+        axes.scatter(
+            *dots.T,
+            s=9,
+            color=PALETTE[(number - 1) % len(PALETTE)],
+            linewidths=0,
+            alpha=0.85,
+            label=f"cluster {number}",
+        )
     box = {"boxstyle": "circle,pad=0.25", "facecolor": "white", "edgecolor": INK, "alpha": 0.9}
     for number, dots in members.items():
         if len(dots):
-            axes.annotate(str(number), np.median(dots, 0), ha="center", va="center",
-                          fontweight="bold", color=INK, bbox=box)
+            axes.annotate(
+                str(number),
+                np.median(dots, 0),
+                ha="center",
+                va="center",
+                fontweight="bold",
+                color=INK,
+                bbox=box,
+            )
     axes.set(xticks=[], yticks=[], title="map of the clustered nodes (t-SNE)")
     axes.spines[:].set(visible=True, color=PALE)
     axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), markerscale=2.5, handletextpad=0.3)
@@ -87,10 +105,17 @@ def evidence_figure(evidence: Evidence, num_clusters: int) -> Figure:
         axes.axvline(num_clusters, color=INK, linewidth=0.9, linestyle=":")
         axes.plot(curve.counts, curve.values, color=color, marker="o", markersize=3.5)
         suggested = curve.values[curve.counts.index(curve.suggestion)]
-        axes.plot([curve.suggestion], [suggested], "o", markersize=10, markerfacecolor="none",
-                  markeredgecolor=INK)
-        axes.set(title=f"{curve.name}: suggests {curve.suggestion}",
-                 xlabel="number of clusters |C|")
+        axes.plot(
+            [curve.suggestion],
+            [suggested],
+            "o",
+            markersize=10,
+            markerfacecolor="none",
+            markeredgecolor=INK,
+        )
+        axes.set(
+            title=f"{curve.name}: suggests {curve.suggestion}", xlabel="number of clusters |C|"
+        )
         axes.xaxis.get_major_locator().set_params(integer=True)
         axes.grid()
     return figure

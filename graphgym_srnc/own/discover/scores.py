@@ -1,4 +1,5 @@
 """How good clusters are where true classes are known; nothing that is found depends on it."""
+
 from __future__ import annotations
 
 from typing import Mapping, Sequence
@@ -23,8 +24,11 @@ def rate_on(discovery: Discovery, task: ShiftTask | None) -> dict[str, float]:
         InputError: their true classes are not known.
     """
     if task is None or "y_true" not in task.target:
-        raise InputError.plain("--evaluate", "the true classes of this graph are not known",
-                               "Leave it out, or use the target graph of a run with all labels")
+        raise InputError.plain(
+            "--evaluate",
+            "the true classes of this graph are not known",
+            "Leave it out, or use the target graph of a run with all labels",
+        )
     target = task.target
     free = target.y_true >= 0
     if task.source is target:
@@ -59,7 +63,7 @@ def rate(discovery: Discovery, y_true: Tensor, unseen: Tensor, nodes: Tensor) ->
     new = torch.tensor([len(n) > 0 and float(unseen[n].float().mean()) > 0.5 for n in scored])
     if new.any():
         scores["ap_clusters"] = float(average_precision_score(new, newness))
-    return scores | {"consistency": consistency(scored[len(discovery.known):], y_true)}
+    return scores | {"consistency": consistency(scored[len(discovery.known) :], y_true)}
 
 
 def consistency(typical: Sequence[Tensor], y_true: Tensor, top: int = TOP) -> float:
@@ -80,11 +84,18 @@ def summary(scores: Mapping[str, float]) -> str:
     percent = {name: f"{100 * value:.2f}" for name, value in scores.items()}
     lines = ["all unlabelled nodes: ACC {acc}, NMI {nmi}".format(**percent)]
     if "unseen_acc" in scores:
-        clusters = (f"{scores['ap_clusters']:.3f} over clusters" if "ap_clusters" in scores
-                    else "no cluster consists mostly of unseen classes")
-        lines += ["nodes of unseen classes: ACC {unseen_acc}, NMI {unseen_nmi}".format(**percent),
-                  f"average precision of the ranking: {scores['ap_nodes']:.3f} over nodes "
-                  f"(random: {scores['share_unseen']:.3f}), {clusters}"]
-    lines.append("share of the commonest class in the ten most typical nodes of a cluster: "
-                 f"{100 * scores['consistency']:.0f} %")
+        clusters = (
+            f"{scores['ap_clusters']:.3f} over clusters"
+            if "ap_clusters" in scores
+            else "no cluster consists mostly of unseen classes"
+        )
+        lines += [
+            "nodes of unseen classes: ACC {unseen_acc}, NMI {unseen_nmi}".format(**percent),
+            f"average precision of the ranking: {scores['ap_nodes']:.3f} over nodes "
+            f"(random: {scores['share_unseen']:.3f}), {clusters}",
+        ]
+    lines.append(
+        "share of the commonest class in the ten most typical nodes of a cluster: "
+        f"{100 * scores['consistency']:.0f} %"
+    )
     return "scores against true classes\n  " + "\n  ".join(lines)

@@ -1,4 +1,5 @@
 """What is clustered: what the words around a node are about, beside the posterior of the model."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -49,8 +50,12 @@ def topics(graph: Data, dim: int = TOPICS) -> Tensor:
     dim = min(dim, min(x.shape) - 1)
     if dim < 1:
         return torch.from_numpy(centred(smooth(x @ np.eye(x.shape[1]), walk))).float()
-    product = LinearOperator(x.shape, matvec=lambda v: centred(smooth(x @ v, walk)),
-                             rmatvec=lambda u: x.T @ smooth(centred(u), back), dtype=np.float64)
+    product = LinearOperator(
+        x.shape,
+        matvec=lambda v: centred(smooth(x @ v, walk)),
+        rmatvec=lambda u: x.T @ smooth(centred(u), back),
+        dtype=np.float64,
+    )
     rng = np.random.RandomState(0)
     if np.abs(product @ rng.standard_normal(x.shape[1])).max() < 1e-9:
         return torch.zeros(x.shape[0], dim)  # all nodes are about the same, which ARPACK refuses

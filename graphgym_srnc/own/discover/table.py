@@ -1,4 +1,5 @@
 """The new clusters in words, as a table in text and CSV."""
+
 from __future__ import annotations
 
 from typing import Mapping, NamedTuple, Sequence
@@ -16,11 +17,28 @@ from graphgym_srnc.text import to_csv as csv_of
 NEAREST = 2
 """Known classes that a row names."""
 
-HEADS = ("cluster", "nodes", "newness", "P(unknown)", "predicted unknown", "modularity",
-         "conductance", "silhouette", "nearest known classes")
+HEADS = (
+    "cluster",
+    "nodes",
+    "newness",
+    "P(unknown)",
+    "predicted unknown",
+    "modularity",
+    "conductance",
+    "silhouette",
+    "nearest known classes",
+)
 
-FIGURES = ("cluster", "nodes", "newness", "p_unknown", "predicted_unknown", "modularity",
-           "conductance", "silhouette")
+FIGURES = (
+    "cluster",
+    "nodes",
+    "newness",
+    "p_unknown",
+    "predicted_unknown",
+    "modularity",
+    "conductance",
+    "silhouette",
+)
 """Heads of columns of text, and of the figures in the CSV."""
 
 
@@ -39,8 +57,14 @@ class Row(NamedTuple):
         return f"{self.cluster.number}" + f", {plain(self.name)}" * bool(self.name)
 
 
-def rows(discovery: Discovery, graph: Data, classes: Sequence[str], names: Names,
-         top: int = 10, cluster_names: Mapping[int, str] | None = None) -> list[Row]:
+def rows(
+    discovery: Discovery,
+    graph: Data,
+    classes: Sequence[str],
+    names: Names,
+    top: int = 10,
+    cluster_names: Mapping[int, str] | None = None,
+) -> list[Row]:
     """The new clusters in words, the likeliest new class first.
 
     Args:
@@ -52,34 +76,64 @@ def rows(discovery: Discovery, graph: Data, classes: Sequence[str], names: Names
         cluster_names: those that the user has given, by number.
     """
     x = prepare(graph, "none").x
-    words = distinguishing(x.matrix if isinstance(x, Sparse) else x.numpy(),
-                           discovery.cluster.numpy(), top)
-    return [Row(cluster, _cells(cluster, classes),
-                [column_name(names, column) for column, _ in words[discovery.index(cluster)]],
-                [node_name(names, node) for node in cluster.nodes[:top].tolist()],
-                (cluster_names or {}).get(cluster.number, ""))
-            for cluster in discovery.new]
+    words = distinguishing(
+        x.matrix if isinstance(x, Sparse) else x.numpy(), discovery.cluster.numpy(), top
+    )
+    return [
+        Row(
+            cluster,
+            _cells(cluster, classes),
+            [column_name(names, column) for column, _ in words[discovery.index(cluster)]],
+            [node_name(names, node) for node in cluster.nodes[:top].tolist()],
+            (cluster_names or {}).get(cluster.number, ""),
+        )
+        for cluster in discovery.new
+    ]
 
 
 def text(rows: Sequence[Row]) -> str:
     """The table of figures, then of each cluster its words and most typical nodes."""
-    details = (f"cluster {row.title}: {', '.join(row.words) or 'no typical word'}\n"
-               + "".join(f"  {node}\n" for node in row.nodes) for row in rows)
+    details = (
+        f"cluster {row.title}: {', '.join(row.words) or 'no typical word'}\n"
+        + "".join(f"  {node}\n" for node in row.nodes)
+        for row in rows
+    )
     return "\n".join([aligned([HEADS, *(row.cells for row in rows)]), *details])
 
 
 def to_csv(rows: Sequence[Row], raw: bool = False) -> str:
     """A line for each cluster, every figure in full; ``raw`` leaves text as it is."""
     head = FIGURES + ("nearest_known_classes", "words", "typical_nodes", "name")
-    lines = ((c.number, len(c.nodes), c.newness, c.p_unknown, c.predicted_unknown, c.modularity,
-              c.conductance, c.silhouette, cells[-1], " | ".join(words), " | ".join(nodes), name)
-             for c, cells, words, nodes, name in rows)
+    lines = (
+        (
+            c.number,
+            len(c.nodes),
+            c.newness,
+            c.p_unknown,
+            c.predicted_unknown,
+            c.modularity,
+            c.conductance,
+            c.silhouette,
+            cells[-1],
+            " | ".join(words),
+            " | ".join(nodes),
+            name,
+        )
+        for c, cells, words, nodes, name in rows
+    )
     return csv_of([head, *lines], raw)
 
 
 def _cells(cluster: Cluster, classes: Sequence[str]) -> list[str]:
     nearest = [f"{plain(classes[k])} {share:.2f}" for k, share in cluster.nearest[:NEAREST]]
-    return [str(cluster.number), str(len(cluster.nodes)), f"{cluster.newness:.2f}",
-            f"{cluster.p_unknown:.2f}", f"{100 * cluster.predicted_unknown:.0f} %",
-            f"{cluster.modularity:.3f}", f"{cluster.conductance:.2f}", f"{cluster.silhouette:.2f}",
-            ", ".join(nearest)]
+    return [
+        str(cluster.number),
+        str(len(cluster.nodes)),
+        f"{cluster.newness:.2f}",
+        f"{cluster.p_unknown:.2f}",
+        f"{100 * cluster.predicted_unknown:.0f} %",
+        f"{cluster.modularity:.3f}",
+        f"{cluster.conductance:.2f}",
+        f"{cluster.silhouette:.2f}",
+        ", ".join(nearest),
+    ]

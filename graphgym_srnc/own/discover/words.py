@@ -1,4 +1,5 @@
 """The words that set a cluster apart, or the feature columns where they have no names."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -13,8 +14,9 @@ def are_words(x: sp.csr_array | np.ndarray) -> bool:
     return (x.data if sp.issparse(x) else x).min(initial=0) >= 0
 
 
-def distinguishing(x: sp.csr_array | np.ndarray, group: np.ndarray,
-                   most: int = 10) -> dict[int, list[tuple[int, float]]]:
+def distinguishing(
+    x: sp.csr_array | np.ndarray, group: np.ndarray, most: int = 10
+) -> dict[int, list[tuple[int, float]]]:
     """The columns that set each group apart, with their :math:`z`, the largest first and above 2.
 
     Words count once a node (:func:`log_odds`); other features are compared by their means.
@@ -35,8 +37,10 @@ def distinguishing(x: sp.csr_array | np.ndarray, group: np.ndarray,
         dense = x.toarray() if sp.issparse(x) else x
         scores = [mean_difference(dense, group == number) for number in range(num_groups)]
     best = [np.argsort(-z, kind="stable")[:most] for z in scores]
-    return {number: [(int(column), float(z[column])) for column in columns if z[column] > 2]
-            for number, (z, columns) in enumerate(zip(scores, best))}
+    return {
+        number: [(int(column), float(z[column])) for column in columns if z[column] > 2]
+        for number, (z, columns) in enumerate(zip(scores, best))
+    }
 
 
 def log_odds(counts: np.ndarray, others: np.ndarray, prior: np.ndarray) -> np.ndarray:
@@ -57,6 +61,7 @@ def log_odds(counts: np.ndarray, others: np.ndarray, prior: np.ndarray) -> np.nd
     Source: Monroe, Colaresi and Quinn, Political Analysis 16 (2008), weighted log-odds with an
     informative Dirichlet prior.
     """
+
     def log_odds_of(a: np.ndarray) -> np.ndarray:
         return np.log(a / np.maximum(a.sum() - a, 1e-12))
 

@@ -1,5 +1,5 @@
-"""Node tables, links and whole graphs of other programs as frames; ``notes`` say what is not read.
-"""
+"""Node tables, links and whole graphs as frames; ``notes`` say what is not read."""
+
 from __future__ import annotations
 
 import json
@@ -54,20 +54,30 @@ def table(path: Path, notes: list[str], ids: Collection[str] | None = None) -> p
 def graph(path: Path, notes: list[str]) -> list[pandas.DataFrame]:
     """Read one file of nodes, which have a column ``id``, and links: a frame of each."""
     kind = read.kind(path)
-    readers = {".graphml": _xml, ".gexf": _xml, ".json": _json_graph, ".gml": _gml, ".net": _pajek,
-               ".paj": _pajek}
+    readers = {
+        ".graphml": _xml,
+        ".gexf": _xml,
+        ".json": _json_graph,
+        ".gml": _gml,
+        ".net": _pajek,
+        ".paj": _pajek,
+    }
     if kind in readers:
         with reading(path, f"a readable {kind} file", path.name):
             nodes, pairs = readers[kind](path, notes)
             return [_of_records(nodes, path, "nodes"), _of_records(pairs, path, "links")]
     columns = table(path, notes)  # of Neo4j's apoc.export.csv
     if not {"_id", "_start", "_end"} <= {*columns}:
-        hint = ("Give a second file with the links; one file is enough with the columns _id, "
-                "_start and _end, or as GraphML, GEXF, GML, Pajek or JSON")
+        hint = (
+            "Give a second file with the links; one file is enough with the columns _id, "
+            "_start and _end, or as GraphML, GEXF, GML, Pajek or JSON"
+        )
         raise InputError.plain(path.name, f"it has no links but {listed([*columns])}", hint)
     is_node = columns["_id"] != ""
-    return [part.loc[:, (part != "").any() | part.columns.isin(ids)].reset_index(drop=True)
-            for part, ids in ((columns[is_node], ["_id"]), (columns[~is_node], ["_start", "_end"]))]
+    return [
+        part.loc[:, (part != "").any() | part.columns.isin(ids)].reset_index(drop=True)
+        for part, ids in ((columns[is_node], ["_id"]), (columns[~is_node], ["_start", "_end"]))
+    ]
 
 
 def _xml(path: Path, notes: list[str]) -> tuple[list[Record], list[Record]]:
@@ -83,10 +93,18 @@ def _xml(path: Path, notes: list[str]) -> tuple[list[Record], list[Record]]:
     def records(what: str) -> list[Record]:
         keys = [*root.findall("key"), *parent.findall(f"attributes[@class='{what}']/attribute")]
         keys = [key for key in keys if key.get("for", what) in (what, "all")]
-        names = {key.get("id"): key.get("attr.name") or key.get("title") or key.get("yfiles.type")
-                 or key.get("id") for key in keys}
-        defaults = {names[key.get("id")]: "".join(default.itertext())
-                    for key in keys for default in key.findall("default")}
+        names = {
+            key.get("id"): key.get("attr.name")
+            or key.get("title")
+            or key.get("yfiles.type")
+            or key.get("id")
+            for key in keys
+        }
+        defaults = {
+            names[key.get("id")]: "".join(default.itertext())
+            for key in keys
+            for default in key.findall("default")
+        }
         found = [*parent.iter(what)]
         limits.check_table(path, len(found), len(names))
         for element in found:
@@ -104,7 +122,8 @@ def _xml(path: Path, notes: list[str]) -> tuple[list[Record], list[Record]]:
 
     both = records("node"), records("edge")
     strange = {"more graph": others} | {
-        kind: parent.findall(f".//{kind}") for kind in ("hyperedge", "port", "spell")}
+        kind: parent.findall(f".//{kind}") for kind in ("hyperedge", "port", "spell")
+    }
     unread = [counted(len(found), kind) for kind, found in strange.items() if found]
     unread += ["which nodes are nested in which"] * (parent.find(".//node//node") is not None)
     unread += [f"all but the last of several values of {name}" for name in sorted(repeated)]
@@ -114,11 +133,14 @@ def _xml(path: Path, notes: list[str]) -> tuple[list[Record], list[Record]]:
 
 def _gml(path: Path, notes: list[str]) -> tuple[list[Record], list[Record]]:
     import networkx
+
     # Without this word networkx refuses links that occur twice.
     content = re.sub(r"(?m)^\s*graph\s*\[", "graph [\nmultigraph 1\n", read.text(path), count=1)
     found = networkx.parse_gml(content.encode("ascii", "xmlcharrefreplace").decode(), label=None)
-    return ([{**fields, "id": node} for node, fields in found.nodes(data=True)],
-            [{**fields, "source": a, "target": b} for a, b, fields in found.edges(data=True)])
+    return (
+        [{**fields, "id": node} for node, fields in found.nodes(data=True)],
+        [{**fields, "source": a, "target": b} for a, b, fields in found.edges(data=True)],
+    )
 
 
 def _pajek(path: Path, notes: list[str]) -> tuple[list[Record], list[Record]]:
@@ -128,7 +150,9 @@ def _pajek(path: Path, notes: list[str]) -> tuple[list[Record], list[Record]]:
     for part in re.split(r"(?m)^\*", read.text(path))[1:]:
         (section, *size), *rows = [
             [quoted or word for quoted, word in re.findall(r'"([^"]*)"|(\S+)', line)]
-            for line in part.split("\n") if line.strip() and not line.startswith("%")]
+            for line in part.split("\n")
+            if line.strip() and not line.startswith("%")
+        ]
         kind = section.lower()
         if kind == "vertices" and not names:
             limits.check_table(path, int(size[0]), 1)
@@ -142,31 +166,47 @@ def _pajek(path: Path, notes: list[str]) -> tuple[list[Record], list[Record]]:
         elif kind in ("edgeslist", "arcslist"):
             pairs += [[first, other] for first, *others in rows for other in others]
         elif kind == "matrix":
-            pairs += [[str(row + 1), str(column + 1)] for row, cells in enumerate(rows)
-                      for column, cell in enumerate(cells) if float(cell)]
+            pairs += [
+                [str(row + 1), str(column + 1)]
+                for row, cells in enumerate(rows)
+                for column, cell in enumerate(cells)
+                if float(cell)
+            ]
         elif kind != "network":
             notes.append(f"! {path.name}: not read: *{section}")
-    return ([{"id": number, "name": name} for number, name in names.items()],
-            [dict(zip(("source", "target"), pair)) for pair in pairs])
+    return (
+        [{"id": number, "name": name} for number, name in names.items()],
+        [dict(zip(("source", "target"), pair)) for pair in pairs],
+    )
 
 
 def _json_graph(path: Path, notes: list[str]) -> tuple[list[Record], list[Record]]:
     document = _json(path)
     outer = document if isinstance(document, dict) else {}
-    inner = [found for found in (outer, outer.get("graph"), outer.get("elements"))
-             if isinstance(found, dict) and {*NODES} & found.keys() and {*LINKS} & found.keys()]
+    inner = [
+        found
+        for found in (outer, outer.get("graph"), outer.get("elements"))
+        if isinstance(found, dict) and {*NODES} & found.keys() and {*LINKS} & found.keys()
+    ]
     if not inner:  # the others are of the JSON Graph Format, and of Cytoscape
-        raise InputError.plain(path.name, f"it holds {sorted(outer)[:8] or 'a list'}",
-                               "Give an object with nodes and links, or a second file of links")
-    nodes, pairs = (next(inner[0][name] for name in names if name in inner[0])
-                    for names in (NODES, LINKS))
+        raise InputError.plain(
+            path.name,
+            f"it holds {sorted(outer)[:8] or 'a list'}",
+            "Give an object with nodes and links, or a second file of links",
+        )
+    nodes, pairs = (
+        next(inner[0][name] for name in names if name in inner[0]) for names in (NODES, LINKS)
+    )
     if isinstance(nodes, dict):
         nodes = [{**fields, "id": id} for id, fields in nodes.items()]
     if not any({"id", "key", *WRAPPERS} & node.keys() for node in nodes) and all(
-            str(pair.get("source")).isdecimal() for pair in pairs):  # as D3 numbers nodes
+        str(pair.get("source")).isdecimal() for pair in pairs
+    ):  # as D3 numbers nodes
         nodes = [{**node, "index": str(place)} for place, node in enumerate(nodes)]
-    return [{"id": node.pop("key"), **node} if "key" in node and "id" not in node else node
-            for node in nodes], pairs
+    return [
+        {"id": node.pop("key"), **node} if "key" in node and "id" not in node else node
+        for node in nodes
+    ], pairs
 
 
 def _json(path: Path) -> Any:
@@ -186,8 +226,11 @@ def _of_records(records: Any, path: Path, what: str) -> pandas.DataFrame:
         raise InputError.plain(path.name, f"it contains no {what}", hint)
     names = dict.fromkeys(name for row in flat for name in row)
     limits.check_table(path, len(flat), len(names))
-    return pandas.DataFrame({name: [_cell(row.get(name)) for row in flat] for name in names},
-                            index=range(len(flat)), dtype=object)
+    return pandas.DataFrame(
+        {name: [_cell(row.get(name)) for row in flat] for name in names},
+        index=range(len(flat)),
+        dtype=object,
+    )
 
 
 def _flat(row: Record) -> Record:

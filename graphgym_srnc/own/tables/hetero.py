@@ -1,4 +1,5 @@
 """Heterogeneous graphs: from a PyG ``HeteroData`` to a graph of one node type."""
+
 from __future__ import annotations
 
 import warnings
@@ -40,8 +41,11 @@ def read_pt(path: Path) -> HeteroData:
     """Read and check a PyG ``HeteroData`` that ``torch.save`` wrote; no pickled code runs."""
     data = untrusted.load(path, "data make")
     if not isinstance(data, HeteroData):
-        raise InputError.plain("data make", f"{path.name} contains a {type(data).__name__}, not a "
-                               "HeteroData", "A Data needs no conversion: set file.path to it")
+        raise InputError.plain(
+            "data make",
+            f"{path.name} contains a {type(data).__name__}, not a HeteroData",
+            "A Data needs no conversion: set file.path to it",
+        )
     with reading(path, "a valid HeteroData", "data make"), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a type may have no links
         values = (value for store in data.stores for value in store.values())
@@ -64,9 +68,15 @@ def read_pt(path: Path) -> HeteroData:
     return data
 
 
-def make_graph(data: HeteroData, node: str, metapaths: Sequence[str], limits: Limits = Limits(),
-               bag: str = "", labels_from: str = "",
-               options: features.TextOptions = features.TextOptions()) -> tuple[Graph, list[str]]:
+def make_graph(
+    data: HeteroData,
+    node: str,
+    metapaths: Sequence[str],
+    limits: Limits = Limits(),
+    bag: str = "",
+    labels_from: str = "",
+    options: features.TextOptions = features.TextOptions(),
+) -> tuple[Graph, list[str]]:
     """Make a graph of the nodes of one type, linked where a metapath leads from one to another.
 
     Node types may have ``x`` ``[V, F]``, ``y`` ``[V]`` with -1 for no label, ``train_mask``,
@@ -90,8 +100,11 @@ def make_graph(data: HeteroData, node: str, metapaths: Sequence[str], limits: Li
     found = [_project(data, path, node, limits) for path in metapaths]
     edges = np.stack(sum((links for links, _ in found), sp.csr_matrix((size, size))).nonzero())
     if not edges.size:
-        raise InputError.plain("--metapath", f"none of the paths {[*metapaths]} links two nodes",
-                               f"Give types from {node} to {node}; the links are {data.edge_types}")
+        raise InputError.plain(
+            "--metapath",
+            f"none of the paths {[*metapaths]} links two nodes",
+            f"Give types from {node} to {node}; the links are {data.edge_types}",
+        )
     x, words, source = _features(data, node, bag or node, options)
     if not x.nnz:
         raise InputError.plain("--bag", f"all features ({source}) are zero", "Give another path")
@@ -99,13 +112,18 @@ def make_graph(data: HeteroData, node: str, metapaths: Sequence[str], limits: Li
     split = _split(data, node, labels) if labels and not labels_from else None
     ids = data[node].get("ids", [*map(str, range(size))])
     if len({*ids} - {""}) < size:
-        raise InputError.plain(f"{node}: ids", "an id is empty or occurs twice",
-                               "Give each node its own id")
+        raise InputError.plain(
+            f"{node}: ids", "an id is empty or occurs twice", "Give each node its own id"
+        )
     notes = [*(words for _, words in found), f"features: {source}"]
     notes += [f"labels: {labels_from or f'{node}.y'}"] if labels else []
     read = {*FIELDS, "num_nodes"} - {*(() if split else MASKS)}
-    unread = [plain(f"{types}.{field}") for types, store in data.to_dict().items()
-              for field in store if field not in read]
+    unread = [
+        plain(f"{types}.{field}")
+        for types, store in data.to_dict().items()
+        for field in store
+        if field not in read
+    ]
     notes += [f"not read: {listed(unread)}"] if unread else []
     texts = data[node].get("name", data[node].get("text"))
     return Graph(edges.astype(np.int64), x, words, ids, texts, labels, split), notes
@@ -133,8 +151,11 @@ def _project(data: HeteroData, path: str, node: str, limits: Limits) -> tuple[sp
     row, column, value = both.row[kept], both.col[kept], both.data[kept]
     if limits.top:
         loops, degree = both.diagonal(), np.asarray(both.sum(1)).ravel()
-        strength = (2 * value / (loops[row] + loops[column]) if symmetric and len(types) % 2
-                    else value / np.sqrt(degree[row] * degree[column]))
+        strength = (
+            2 * value / (loops[row] + loops[column])
+            if symmetric and len(types) % 2
+            else value / np.sqrt(degree[row] * degree[column])
+        )
         order = np.lexsort((column, -strength, row))
         rank = np.arange(len(row)) - np.searchsorted(row[order], row[order])
         row, column = (ends[order[rank < limits.top]] for ends in (row, column))
@@ -147,8 +168,9 @@ def _project(data: HeteroData, path: str, node: str, limits: Limits) -> tuple[sp
     return links, words
 
 
-def _steps(data: HeteroData, option: str, path: str, node: str,
-           max_degree: int = 0) -> list[sp.csr_matrix]:
+def _steps(
+    data: HeteroData, option: str, path: str, node: str, max_degree: int = 0
+) -> list[sp.csr_matrix]:
     """The identity, and the links of each step of a path, ``[V_a, V_b]`` of 0 and 1.
 
     A link counts in both directions, and once if several relations contain it.
@@ -159,16 +181,18 @@ def _steps(data: HeteroData, option: str, path: str, node: str,
         raise InputError(option, path, f"types from {node} on, along links of {data.edge_types}")
     for pair in zip(types, types[1:]):
         found = [store.edge_index for ends, store in data.edge_items() if ends[::2] == pair]
-        found += [store.edge_index.flip(0) for ends, store in data.edge_items()
-                  if ends[::-2] == pair]
+        found += [
+            store.edge_index.flip(0) for ends, store in data.edge_items() if ends[::-2] == pair
+        ]
         ends = torch.cat(found, 1).numpy()
-        steps.append(sp.csr_matrix((np.ones(ends.shape[1]), ends),
-                                   [data[kind].num_nodes for kind in pair]))
+        steps.append(
+            sp.csr_matrix((np.ones(ends.shape[1]), ends), [data[kind].num_nodes for kind in pair])
+        )
         steps[-1].data[:] = 1
     for after in range(2, len(steps)) if max_degree else ():
-        to, onward = steps[after - 1:after + 1]
+        to, onward = steps[after - 1 : after + 1]
         kept = sp.diags((np.maximum(to.getnnz(0), onward.getnnz(1)) <= max_degree).astype(float))
-        steps[after - 1:after + 1] = sp.csr_matrix(to @ kept), sp.csr_matrix(kept @ onward)
+        steps[after - 1 : after + 1] = sp.csr_matrix(to @ kept), sp.csr_matrix(kept @ onward)
     return steps
 
 
@@ -185,8 +209,12 @@ def _product(matrices: Sequence[sp.csr_matrix], path: str) -> sp.csr_matrix:
     return product
 
 
-def _features(data: HeteroData, node: str, path: str, options: features.TextOptions,
-              ) -> tuple[sp.csr_matrix, Sequence[str], str]:
+def _features(
+    data: HeteroData,
+    node: str,
+    path: str,
+    options: features.TextOptions,
+) -> tuple[sp.csr_matrix, Sequence[str], str]:
     """Features ``[V, F]`` from the end of a path, the names of their columns, and their source."""
     reach = _product(_steps(data, "--bag", path, node), path)
     kind, over = path.split("-")[-1], f" over {path}" if path != node else ""
@@ -213,9 +241,11 @@ def _labels(data: HeteroData, node: str, path: str) -> list[str]:
     The path may be the node's type alone. There is no list if no such node has a label.
     """
     steps, kind = _steps(data, "--labels-from", path, node), path.split("-")[-1]
-    labels = ["" if label < 0 else str(label)
-              for y in files.tensors(data[kind], ("y",), kind).values()
-              for label in cleaning.labels(y, data[kind].num_nodes, f"{kind}: y").tolist()]
+    labels = [
+        "" if label < 0 else str(label)
+        for y in files.tensors(data[kind], ("y",), kind).values()
+        for label in cleaning.labels(y, data[kind].num_nodes, f"{kind}: y").tolist()
+    ]
     names = sorted({*labels} - {""})
     if path != node and not names:
         known = ", ".join(other for other in data.node_types if "y" in data[other])
@@ -232,12 +262,17 @@ def _labels(data: HeteroData, node: str, path: str) -> list[str]:
 
 def _split(data: HeteroData, node: str, labels: Sequence[str]) -> list[str]:
     """The part of each node by the masks, empty for a node in none."""
-    masks = {field.removesuffix("_mask"): cleaning.mask(mask, len(labels), f"{node}: {field}")
-             for field, mask in files.tensors(data[node], MASKS, node).items()}
+    masks = {
+        field.removesuffix("_mask"): cleaning.mask(mask, len(labels), f"{node}: {field}")
+        for field, mask in files.tensors(data[node], MASKS, node).items()
+    }
     wrong = sum(masks.values()) > torch.tensor([*map(bool, labels)])
     if wrong.any():
         message = f"node {int(wrong.int().argmax())} has no label, or is in another mask too"
-        raise InputError.plain(f"{node}: {listed([*masks])}", message,
-                               "Put only labelled nodes into a mask, and each into one mask")
+        raise InputError.plain(
+            f"{node}: {listed([*masks])}",
+            message,
+            "Put only labelled nodes into a mask, and each into one mask",
+        )
     every = np.ones(len(labels), dtype=bool)
     return np.select([*map(np.asarray, masks.values()), every], [*masks, ""], "").tolist()

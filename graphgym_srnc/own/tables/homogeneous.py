@@ -1,4 +1,5 @@
 """From the files of a node table and of a list of links to a graph."""
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -11,23 +12,36 @@ from graphgym_srnc.errors import InputError, reading
 from graphgym_srnc.own.tables import formats, profile
 
 
-def look(nodes: Path, links: Path | None, options: frames.Options,
-         others: bool = False) -> frames.Look:
+def look(
+    nodes: Path, links: Path | None, options: frames.Options, others: bool = False
+) -> frames.Look:
     """What :func:`frames.look` finds in files; ``links`` None = ``nodes`` holds both."""
     found = frames.Look((nodes.name, (links or nodes).name), options)
     with found.problems.step():
-        table, *pairs = (formats.graph(nodes, found.notes) if links is None
-                         else [formats.table(nodes, found.notes)])
-        return frames.look(found, table, lambda ids: pairs[0] if pairs else formats.table(
-            links, found.notes, ids), others)
+        table, *pairs = (
+            formats.graph(nodes, found.notes)
+            if links is None
+            else [formats.table(nodes, found.notes)]
+        )
+        return frames.look(
+            found,
+            table,
+            lambda ids: pairs[0] if pairs else formats.table(links, found.notes, ids),
+            others,
+        )
     with found.problems.step():  # the node table cannot be read, and perhaps the links neither
         if links is not None and read.kind(links) not in formats.SUFFIXES:
             read.cells(links, ragged=True)
     return found
 
 
-def make_graph(nodes: Path, links: Path | None = None, embeddings: Path | None = None,
-               report: Path | None = None, **given: object) -> tuple[Graph, list[str]]:
+def make_graph(
+    nodes: Path,
+    links: Path | None = None,
+    embeddings: Path | None = None,
+    report: Path | None = None,
+    **given: object,
+) -> tuple[Graph, list[str]]:
     """A graph, and notes on what was chosen, corrected and left out; all errors come at once.
 
     Args:
@@ -42,6 +56,7 @@ def make_graph(nodes: Path, links: Path | None = None, embeddings: Path | None =
     array: np.ndarray | None = None
     if embeddings is not None:
         from graphgym_srnc.data import untrusted  # imports torch, which other tables do without
+
         with reading(embeddings, "a readable .npy of plain numbers", "--embeddings"):
             array = untrusted.array(embeddings)
         fits = array.ndim == 2 and len(array) == found.rows and array.dtype.kind in "fiu"

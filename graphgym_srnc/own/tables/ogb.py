@@ -1,4 +1,5 @@
 """A folder as the package ogb unpacks it: links, features, labels and a split as packed CSV."""
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -26,21 +27,26 @@ def read_folder(path: Path) -> tuple[Graph, list[str]]:
     or nan is no label, the only folder in ``split``; and names in ``mapping``.
     """
     raw = path / "raw"
-    given = Data(x=_numbers(raw / "node-feat.csv.gz", float),
-                 edge_index=_numbers(raw / "edge.csv.gz", int).T)
+    given = Data(
+        x=_numbers(raw / "node-feat.csv.gz", float), edge_index=_numbers(raw / "edge.csv.gz", int).T
+    )
     x, edges = cleaning.features_and_edges(given, "node-feat.csv.gz, edge.csv.gz")
     for kind, count in (("node", len(x)), ("edge", edges.size(1))):
         file = raw / f"num-{kind}-list.csv.gz"
         if file.exists() and _numbers(file, int).tolist() != [[count]]:
-            raise InputError.plain(file.name, f"it does not say {count:,}, the number of lines",
-                                   "Give a complete folder of one graph")
+            raise InputError.plain(
+                file.name,
+                f"it does not say {count:,}, the number of lines",
+                "Give a complete folder of one graph",
+            )
     y = cleaning.labels(_numbers(raw / "node-label.csv.gz", float), len(x), "node-label.csv.gz")
     names = _names(path, "labelidx2*", y[y >= 0].unique().tolist())
     labels = [names.get(label, "") for label in y.tolist()]
     split, bare = _split(path, labels)
     notes = [f"split: {counted(bare, 'node')} without a label left out"] if bare else []
-    unread = sorted({file.name for file in raw.iterdir()
-                     if file.name.partition(".")[0] not in READ})
+    unread = sorted(
+        {file.name for file in raw.iterdir() if file.name.partition(".")[0] not in READ}
+    )
     notes += [f"not read: {listed(unread)}"] if unread else []
     ids = [*_names(path, "nodeidx2*", range(len(x))).values()]
     features = sp.csr_matrix(x.numpy())
@@ -52,13 +58,18 @@ def _split(path: Path, labels: list[str]) -> tuple[list[str] | None, int]:
     folders = [folder for folder in path.glob("split/*") if folder.is_dir()]
     if not folders:
         return None, 0
-    nodes = {part: _numbers(folders[0] / f"{name}.csv.gz", int)[:, 0].numpy()
-             for name, part in PARTS.items()}
+    nodes = {
+        part: _numbers(folders[0] / f"{name}.csv.gz", int)[:, 0].numpy()
+        for name, part in PARTS.items()
+    }
     parts = pandas.concat([pandas.Series(part, ids) for part, ids in nodes.items()])
     wrong = parts.index.duplicated() | ~parts.index.isin(range(len(labels)))
     if wrong.any() or len(folders) > 1:
-        message = (f"it contains node {parts.index[wrong.argmax()]} twice, or there is no such node"
-                   if wrong.any() else f"it contains {len(folders)} folders")
+        message = (
+            f"it contains node {parts.index[wrong.argmax()]} twice, or there is no such node"
+            if wrong.any()
+            else f"it contains {len(folders)} folders"
+        )
         raise InputError.plain("split", message, "Give one split, with each node in one part")
     found = parts.reindex(range(len(labels)), fill_value="")
     split = [part if label else "" for part, label in zip(found, labels)]
