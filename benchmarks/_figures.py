@@ -14,7 +14,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from PIL import Image
 
-from graphgym_srnc.figures.style import INK, PALETTE, encode, style
+from graphgym_srnc.plots.style import INK, PALETTE, encode, style
 from graphgym_srnc.report.statistics import mean
 
 BLUE, ORANGE, GREEN, GREY = PALETTE[0], PALETTE[1], PALETTE[2], "#777777"

@@ -14,17 +14,17 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any, Callable, Iterable, NamedTuple, Sequence
 
-from graphgym_srnc import atomic
-from graphgym_srnc.errors import InputError
-from graphgym_srnc.grid import execute, local, plan, worker
-from graphgym_srnc.grid.jobs import Limits
+from graphgym_srnc.core.errors import InputError
+from graphgym_srnc.core.progress import GridProgress
+from graphgym_srnc.core.text import markdown as markdown_table
 from graphgym_srnc.gym import load_config
-from graphgym_srnc.progress import GridProgress
+from graphgym_srnc.gym.run import experiment
+from graphgym_srnc.io import atomic
+from graphgym_srnc.io.settings import flatten
 from graphgym_srnc.report import statistics
 from graphgym_srnc.report.statistics import holm, mean, mean_std, p_value
-from graphgym_srnc.runs.run import experiment
-from graphgym_srnc.settings import flatten
-from graphgym_srnc.text import markdown as markdown_table
+from graphgym_srnc.sweep import execute, local, plan, worker
+from graphgym_srnc.sweep.jobs import Limits
 
 Results = dict[int, dict[str, Any]]
 Table = dict[str, dict[str, Results]]

@@ -39,13 +39,13 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from graphgym_srnc.backbones import EncoderSpec
+from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.data import datasets, home
 from graphgym_srnc.methods import srnc_plus
+from graphgym_srnc.methods.shared.training import minimise
 from graphgym_srnc.methods.srnc_plus import SRNCPlus
-from graphgym_srnc.methods.training import minimise
 from graphgym_srnc.report.statistics import mean
 from graphgym_srnc.shifts import localized, open_set, splits, synthetic
-from graphgym_srnc.task import ShiftTask
 from graphgym_srnc.train import trainer
 from graphgym_srnc.train.metrics import scores_of
 

@@ -21,15 +21,16 @@ from typing import Any, NamedTuple, Sequence
 import torch
 from _harness import Results, chosen, main, markdown, parser, publish
 
-from graphgym_srnc import gym, store
-from graphgym_srnc.grid import local
-from graphgym_srnc.grid.jobs import Job, Limits
+from graphgym_srnc import gym
+from graphgym_srnc.core.progress import GridProgress
 from graphgym_srnc.gym.config import dump_config
-from graphgym_srnc.methods.training import hidden_and_group
+from graphgym_srnc.io import store
+from graphgym_srnc.methods.shared.training import hidden_and_group
 from graphgym_srnc.own import clustering
-from graphgym_srnc.progress import GridProgress
 from graphgym_srnc.report.paper import CLUSTERING
 from graphgym_srnc.report.statistics import mean, mean_std
+from graphgym_srnc.sweep import local
+from graphgym_srnc.sweep.jobs import Job, Limits
 from graphgym_srnc.train.metrics import clustering_scores
 
 GRAPHS = {"cora": ("Cora", 7), "citeseer": ("CiteSeer", 6)}

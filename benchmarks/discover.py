@@ -19,8 +19,8 @@ from typing import Any
 
 from _harness import Cell, main, parser, serve
 
+from graphgym_srnc.core.text import markdown
 from graphgym_srnc.report.statistics import mean_std
-from graphgym_srnc.text import markdown
 
 PAPER = {"cora": "74.25 / 56.87", "citeseer": "49.16 / 46.22"}
 
@@ -55,10 +55,10 @@ def look(run: Path, rival: bool) -> dict[str, Any] | None:
     """Scores and evidence of a finished run; with ``rival`` also of k-means with labels on DGI."""
     import torch
 
-    from graphgym_srnc.errors import InputError
+    from graphgym_srnc.core.errors import InputError
+    from graphgym_srnc.gym import model as models
     from graphgym_srnc.own.discover import clusters, evidence, scores
     from graphgym_srnc.own.discover.states import states
-    from graphgym_srnc.runs import model as models
 
     torch.set_num_threads(1)
     try:

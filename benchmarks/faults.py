@@ -44,13 +44,13 @@ import torch
 from torch_geometric.data import Data, HeteroData
 
 import graphgym_srnc
-from graphgym_srnc import atomic
 from graphgym_srnc.cli.main import main as command
-from graphgym_srnc.errors import InputError
-from graphgym_srnc.grid import local, worker
-from graphgym_srnc.grid.jobs import Outcome, attempt
-from graphgym_srnc.settings import config_root
-from graphgym_srnc.text import tell_changed
+from graphgym_srnc.core.errors import InputError
+from graphgym_srnc.core.text import tell_changed
+from graphgym_srnc.io import atomic
+from graphgym_srnc.io.settings import config_root
+from graphgym_srnc.sweep import local, worker
+from graphgym_srnc.sweep.jobs import Outcome, attempt
 
 TRIALS = {"flips": 10_000, "inputs": 10_000, "disk": 3_000, "kills": 300}
 OUTCOMES = ("refused", "harmless", "told", "read", "WRONG")

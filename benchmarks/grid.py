@@ -27,7 +27,7 @@ from typing import Any
 import _pages
 from _harness import markdown
 
-from graphgym_srnc import store
+from graphgym_srnc.io import store
 
 TINY = {
     "synthetic.num_nodes": 120,

@@ -47,7 +47,7 @@ COMMANDS = {
     "a worker of a grid": [
         "-c",
         "from graphgym_srnc import environment; environment.is_command = "
-        "True; import graphgym_srnc.grid.worker; from graphgym_srnc.gym import "
+        "True; import graphgym_srnc.sweep.worker; from graphgym_srnc.gym import "
         "load_config; load_config('testing/erm')",
     ],
     "compare": ["-m", "graphgym_srnc", "compare", "out/done"],

@@ -39,8 +39,9 @@ import psutil
 import torch
 from step import load, ours
 
-from graphgym_srnc import backbones, environment
+from graphgym_srnc import backbones
 from graphgym_srnc.backbones import EncoderSpec
+from graphgym_srnc.core import environment
 from graphgym_srnc.data import block_model
 from graphgym_srnc.losses.modularity import collapse_loss, modularity_loss
 

@@ -46,9 +46,9 @@ from _harness import (
     wins,
 )
 
+from graphgym_srnc.io.settings import flatten
 from graphgym_srnc.report.paper import OPEN_SET
 from graphgym_srnc.report.statistics import mean, mean_std, p_value
-from graphgym_srnc.settings import flatten
 
 GRAPHS = {"cora": "Cora", "citeseer": "CiteSeer", "pubmed": "PubMed"}
 TUNING_SEEDS, REPORTED_SEEDS = range(100, 103), range(10)

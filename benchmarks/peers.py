@@ -145,7 +145,7 @@ def ours(
 
     from graphgym_srnc import methods
     from graphgym_srnc.backbones import EncoderSpec
-    from graphgym_srnc.task import ShiftTask
+    from graphgym_srnc.core.task import ShiftTask
     from graphgym_srnc.train import trainer
 
     everyone, nobody = torch.arange(target.num_nodes), torch.empty(0, dtype=torch.long)
@@ -209,7 +209,7 @@ def measure(side: str, pair: Pair, file: Path, args: argparse.Namespace) -> dict
     import torch
     from torch_geometric.data import Data
 
-    from graphgym_srnc import environment
+    from graphgym_srnc.core import environment
 
     torch.set_num_threads(1)
     torch.manual_seed(args.seed)

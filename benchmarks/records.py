@@ -26,8 +26,8 @@ from typing import NamedTuple
 
 import _pages
 
-from graphgym_srnc import store
-from graphgym_srnc.settings import digest
+from graphgym_srnc.io import store
+from graphgym_srnc.io.settings import digest
 
 HERE = Path(__file__).resolve().parent
 SEEDS = 10

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple, Sequence
 
 from _harness import Cell, Results, chosen, main, markdown, provenance, serve, table_parser
 
-from graphgym_srnc import atomic
+from graphgym_srnc.io import atomic
 from graphgym_srnc.report.statistics import mean, mean_std
 
 INTRODUCTION = """\

@@ -31,9 +31,9 @@ import open_set
 import tuned
 from _harness import Results, Table, by_split, differences, known, leading, scores
 
+from graphgym_srnc.core.text import seeds
 from graphgym_srnc.report.paper import OPEN_SET
 from graphgym_srnc.report.statistics import friedman, holm, mean, mean_std, p_value
-from graphgym_srnc.text import seeds
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER, TEMPLATES = ROOT / "docs" / "results", Path(__file__).resolve().parent / "templates"

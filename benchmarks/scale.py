@@ -63,7 +63,7 @@ def make(edges: int, folder: Path, mapped: bool):
     import torch
     from torch_geometric.data import Data
 
-    from graphgym_srnc.task import ShiftTask
+    from graphgym_srnc.core.task import ShiftTask
 
     rng, nodes = np.random.default_rng(0), edges // 10
     y = np.arange(nodes) % CLASSES
@@ -101,8 +101,9 @@ def measure(args: argparse.Namespace) -> dict[str, float]:
     nodes after each."""
     import torch
 
-    from graphgym_srnc import environment, methods
+    from graphgym_srnc import methods
     from graphgym_srnc.backbones import EncoderSpec
+    from graphgym_srnc.core import environment
     from graphgym_srnc.train import trainer
 
     torch.set_num_threads(args.threads)
@@ -155,9 +156,9 @@ def measure_share(args: argparse.Namespace) -> dict[str, float]:
     """Time and memory of the scores of a share of the nodes, from features on disk."""
     import torch
 
-    from graphgym_srnc import environment
     from graphgym_srnc.backbones import EncoderSpec, build, infer, prepare
     from graphgym_srnc.backbones.sampling import neighbourhoods
+    from graphgym_srnc.core import environment
 
     torch.set_num_threads(args.threads)
     tempfile.tempdir = args.scratch and str(args.scratch)
@@ -228,7 +229,7 @@ def table(rows: list[dict]) -> str:
 def draw(rows: list[dict], path: Path) -> None:
     from matplotlib.figure import Figure
 
-    from graphgym_srnc.figures.style import MARKERS, PALETTE, save, style
+    from graphgym_srnc.plots.style import MARKERS, PALETTE, save, style
 
     with style():
         figure = Figure(figsize=(9, 3.4))
@@ -327,7 +328,7 @@ def main() -> None:
     args = parser.parse_args()
     if args.one:
         args.method, args.mode, args.edges = args.one[0], args.one[1], float(args.one[2])
-        from graphgym_srnc import parallel
+        from graphgym_srnc.core import parallel
 
         with parallel.processes():
             figures = measure(args)

@@ -22,12 +22,12 @@ from _harness import finished, known, main, markdown, publish, tests, wins
 from torch_geometric.data import Data
 
 from graphgym_srnc.backbones import EncoderSpec
+from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.gym import build_task, load_config
-from graphgym_srnc.methods.base import Method
 from graphgym_srnc.methods.erm import ERM
 from graphgym_srnc.methods.pgl import PGL
+from graphgym_srnc.methods.shared.base import Method
 from graphgym_srnc.report.statistics import mean
-from graphgym_srnc.task import ShiftTask
 from graphgym_srnc.train import trainer
 from graphgym_srnc.train.metrics import classification_scores
 

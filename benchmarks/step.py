@@ -23,10 +23,11 @@ from torch_geometric import nn as pyg
 from torch_geometric.data import Data
 from torch_geometric.transforms import ToSparseTensor
 
-from graphgym_srnc import backbones, environment, shifts
+from graphgym_srnc import backbones, shifts
+from graphgym_srnc.core import environment
 from graphgym_srnc.data import block_model
-from graphgym_srnc.methods.cluster_gnn import ClusterGNN
-from graphgym_srnc.methods.training import adam, minimise
+from graphgym_srnc.methods.shared.cluster_gnn import ClusterGNN
+from graphgym_srnc.methods.shared.training import adam, minimise
 
 Step = Callable[[], None]
 

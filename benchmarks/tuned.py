@@ -44,8 +44,8 @@ from _harness import (
     wins,
 )
 
-from graphgym_srnc import atomic
 from graphgym_srnc.cli.main import main as command
+from graphgym_srnc.io import atomic
 from graphgym_srnc.report.statistics import mean, mean_std
 
 STUDIES = "tuned.csv"

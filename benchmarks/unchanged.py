@@ -19,17 +19,16 @@ from itertools import chain, islice, zip_longest
 from pathlib import Path
 from typing import Any, Iterator, NamedTuple, Sequence
 
-from graphgym_srnc import store
-from graphgym_srnc.errors import InputError
-from graphgym_srnc.grid import local, plan
-from graphgym_srnc.grid.jobs import Limits
-from graphgym_srnc.grid.worker import execute
-from graphgym_srnc.gym import load_config
-from graphgym_srnc.legacy import UNRECORDED, modern
-from graphgym_srnc.progress import GridProgress
-from graphgym_srnc.runs import run
-from graphgym_srnc.settings import digest, flatten
-from graphgym_srnc.text import markdown
+from graphgym_srnc.core.errors import InputError
+from graphgym_srnc.core.progress import GridProgress
+from graphgym_srnc.core.text import markdown
+from graphgym_srnc.gym import load_config, run
+from graphgym_srnc.io import store
+from graphgym_srnc.io.legacy import UNRECORDED, modern
+from graphgym_srnc.io.settings import digest, flatten
+from graphgym_srnc.sweep import local, plan
+from graphgym_srnc.sweep.jobs import Limits
+from graphgym_srnc.sweep.worker import execute
 
 COMPARED = ("fingerprint", "selected", "history", "val", "test", "warnings")
 """What of a record must be equal, seconds of the history apart; figures of the verdict too."""

@@ -63,12 +63,12 @@ PUBLIC = {
     "from_networkx": "graphgym_srnc.from_networkx",
     "results": "graphgym_srnc.results",
     "plot": "graphgym_srnc.plot",
-    "ShiftTask": "graphgym_srnc.task.ShiftTask",
-    "Sizes": "graphgym_srnc.task.Sizes",
-    "InputError": "graphgym_srnc.errors.InputError",
-    "Method": "graphgym_srnc.methods.base.Method",
-    "Supervised": "graphgym_srnc.methods.supervised.Supervised",
-    "Scored": "graphgym_srnc.methods.scores.Scored",
+    "ShiftTask": "graphgym_srnc.core.task.ShiftTask",
+    "Sizes": "graphgym_srnc.core.task.Sizes",
+    "InputError": "graphgym_srnc.core.errors.InputError",
+    "Method": "graphgym_srnc.methods.shared.base.Method",
+    "Supervised": "graphgym_srnc.methods.shared.supervised.Supervised",
+    "Scored": "graphgym_srnc.methods.shared.scores.Scored",
 }
 """Public names beside the estimators of methods."""
 
@@ -272,7 +272,7 @@ def methods() -> str:
 
 def method_section(name: str, method: type, doc: Docstring, used: list[str]) -> str:
     """The section of one method, from its docstring."""
-    from graphgym_srnc.options import options
+    from graphgym_srnc.core.options import options
 
     own = inspect.signature(method.__init__).parameters if "__init__" in vars(method) else {}
     entries = [option for option in options(method) if option.key in own]
@@ -428,7 +428,7 @@ def estimator_page(name: str, estimator: Any) -> str:
     """The page of the estimator of a method."""
     from graphgym_srnc.api import make
     from graphgym_srnc.api.estimator import Estimator
-    from graphgym_srnc.options import docs, options
+    from graphgym_srnc.core.options import docs, options
 
     doc, key = Docstring(estimator), estimator._method.key()
     texts, allowed = docs(estimator), {option.key: option for option in options(estimator)}

@@ -29,7 +29,7 @@ def __getattr__(name: str) -> Any:
 
         return results
     if name in _FROM_API or name.lower() in modules:
-        import graphgym_srnc.environment as environment
+        import graphgym_srnc.core.environment as environment
 
         with environment.uncollected():
             import graphgym_srnc.api as api

@@ -18,14 +18,14 @@ import torch
 from matplotlib.ticker import MaxNLocator
 from sklearn.utils.validation import check_is_fitted
 
+from graphgym_srnc.core.errors import InputError
+from graphgym_srnc.core.task import HIDDEN, ShiftTask
+from graphgym_srnc.core.text import plain, short
 from graphgym_srnc.data.describe import describe
-from graphgym_srnc.errors import InputError
-from graphgym_srnc.figures import charts
-from graphgym_srnc.figures import embedding as maps
-from graphgym_srnc.figures import shift as labels
-from graphgym_srnc.figures.style import MARKERS, PALETTE, style
-from graphgym_srnc.task import HIDDEN, ShiftTask
-from graphgym_srnc.text import plain, short
+from graphgym_srnc.plots import charts
+from graphgym_srnc.plots import embedding as maps
+from graphgym_srnc.plots import shift as labels
+from graphgym_srnc.plots.style import MARKERS, PALETTE, style
 from graphgym_srnc.train.metrics import confusion_matrix
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
-from graphgym_srnc.task import ShiftTask
+from graphgym_srnc.core.task import ShiftTask
 
 torch.set_num_threads(1)
 

@@ -29,15 +29,16 @@ from sklearn.model_selection import GridSearchCV
 from torch_geometric.data import Data
 
 import graphgym_srnc
-from graphgym_srnc import api, environment, methods, plot, shifts
+from graphgym_srnc import api, methods, plot, shifts
 from graphgym_srnc.api import make, parameters, stubs
 from graphgym_srnc.backbones import EncoderSpec, dgi
-from graphgym_srnc.errors import InputError
-from graphgym_srnc.figures.style import PALETTE
-from graphgym_srnc.methods.base import Method
-from graphgym_srnc.methods.scores import SCORES
-from graphgym_srnc.options import options
-from graphgym_srnc.task import Sizes
+from graphgym_srnc.core import environment
+from graphgym_srnc.core.errors import InputError
+from graphgym_srnc.core.options import options
+from graphgym_srnc.core.task import Sizes
+from graphgym_srnc.methods.shared.base import Method
+from graphgym_srnc.methods.shared.scores import SCORES
+from graphgym_srnc.plots.style import PALETTE
 from graphgym_srnc.train import trainer
 
 ROOT = Path(__file__).parents[1]
@@ -363,7 +364,7 @@ def test_parameters(name):
 
 
 OWN = """
-from graphgym_srnc.methods.supervised import Supervised
+from graphgym_srnc.methods.shared.supervised import Supervised
 
 class OwnMethod(Supervised):
     '''A method of one's own.
@@ -911,7 +912,7 @@ def test_the_embedding(fitted):
 def test_verbose_tells_how_far_it_is_and_changes_nothing(capsys, monkeypatch, verbose):
     quiet = tiny("SRNC", verbose=0).fit(make_task())
     assert capsys.readouterr() == ("", "")
-    monkeypatch.setattr("graphgym_srnc.progress.EVERY", 0.001)
+    monkeypatch.setattr("graphgym_srnc.core.progress.EVERY", 0.001)
     loud = tiny("SRNC", verbose=verbose).fit(make_task())
     told = capsys.readouterr()
     assert told.out == "" and "SRNC: pre-training, step" in told.err

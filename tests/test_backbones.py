@@ -22,7 +22,7 @@ from graphgym_srnc.backbones import features as features_module
 from graphgym_srnc.backbones.encoder import dropout
 from graphgym_srnc.backbones.graph import Graph
 from graphgym_srnc.backbones.sparse import Sparse
-from graphgym_srnc.errors import InputError
+from graphgym_srnc.core.errors import InputError
 
 KINDS = sorted(backbones.BACKBONES)
 

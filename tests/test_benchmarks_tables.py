@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from graphgym_srnc import store
-from graphgym_srnc.grid import local, worker
-from graphgym_srnc.grid.jobs import Outcome, attempt
+from graphgym_srnc.io import store
 from graphgym_srnc.report.read import collect
+from graphgym_srnc.sweep import local, worker
+from graphgym_srnc.sweep.jobs import Outcome, attempt
 
 FOLDER = Path(__file__).parent.parent / "benchmarks"
 

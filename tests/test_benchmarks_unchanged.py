@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from graphgym_srnc.gym import load_config
-from graphgym_srnc.runs import run
+from graphgym_srnc.gym import load_config, run
 
 sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))
 unchanged = pytest.importorskip("unchanged")

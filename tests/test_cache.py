@@ -23,15 +23,16 @@ import torch_geometric.datasets
 from test_shifts_temporal import write_arxiv
 from torch_geometric.data import Data, InMemoryDataset
 
-from graphgym_srnc import atomic, cache, environment
 from graphgym_srnc.backbones import Graph, dgi
 from graphgym_srnc.backbones.sparse import Sparse
+from graphgym_srnc.core import environment
+from graphgym_srnc.core.errors import InputError
 from graphgym_srnc.data import datasets, pyg
-from graphgym_srnc.errors import InputError
+from graphgym_srnc.gym import prepare as gym_prepare
+from graphgym_srnc.io import atomic, cache
 from graphgym_srnc.methods import srgnn
-from graphgym_srnc.runs import prepare as gym_prepare
 
-PACKAGE = Path(cache.__file__).parent
+PACKAGE = Path(cache.__file__).parents[1]
 
 
 class Draw:
@@ -198,7 +199,7 @@ def digest_of(module: str) -> str:
         ("backbones/dgi.py", "backbones.dgi", True),
         ("backbones/sparse.py", "backbones.dgi", True),
         ("data/edges.py", "backbones.dgi", True),
-        ("options.py", "backbones.dgi", True),
+        ("core/options.py", "backbones.dgi", True),
         ("losses/kmm.py", "methods.srgnn", True),
         ("backbones/__init__.py", "methods.srgnn", True),
         ("train/selection.py", "train.trainer", True),

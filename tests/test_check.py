@@ -18,15 +18,16 @@ from matplotlib.figure import Figure
 from test_store import experiment, record, run
 from torch.utils.tensorboard.summary import scalar
 
-from graphgym_srnc import ERM, seal, store
+from graphgym_srnc import ERM
 from graphgym_srnc.cli.main import main
+from graphgym_srnc.core.errors import InputError
 from graphgym_srnc.data import datasets, folder
-from graphgym_srnc.errors import InputError
-from graphgym_srnc.figures.style import encode
+from graphgym_srnc.gym import checkpoint
+from graphgym_srnc.io import seal, store
+from graphgym_srnc.plots.events import Events
+from graphgym_srnc.plots.style import encode
 from graphgym_srnc.report import intact
-from graphgym_srnc.runs import checkpoint
 from graphgym_srnc.train import model
-from graphgym_srnc.watch.events import Events
 
 FLIPS = 400
 

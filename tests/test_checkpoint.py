@@ -21,12 +21,14 @@ from conftest import make_task
 from test_methods import make, some
 from torch import Tensor
 
-from graphgym_srnc import atomic, environment, methods, store
+from graphgym_srnc import methods
 from graphgym_srnc.backbones import dgi
+from graphgym_srnc.core import environment
+from graphgym_srnc.core.task import ShiftTask
+from graphgym_srnc.gym import checkpoint as checkpoints
+from graphgym_srnc.io import atomic, store
 from graphgym_srnc.methods import srnc
-from graphgym_srnc.methods.base import Method
-from graphgym_srnc.runs import checkpoint as checkpoints
-from graphgym_srnc.task import ShiftTask
+from graphgym_srnc.methods.shared.base import Method
 from graphgym_srnc.train import trainer
 
 SRC = Path(__file__).parent.parent
@@ -362,8 +364,8 @@ KILLED = """
 import os, signal, sys, time
 import matplotlib.pyplot, torch.utils.tensorboard
 from graphgym_srnc.cli.main import main
-from graphgym_srnc.figures import charts, embedding
-from graphgym_srnc.runs import run
+from graphgym_srnc.plots import charts, embedding
+from graphgym_srnc.gym import run
 def start(out, *words):
     child = os.fork()
     if child == 0:
@@ -395,10 +397,10 @@ sys.exit(os.waitpid(start("cut", "--resume"), 0)[1] or os.waitpid(start("whole")
 
 @pytest.mark.usefixtures("unchanged_globals")
 def test_a_grid_tries_a_run_again_from_its_checkpoint(tmp_path, monkeypatch):
-    from graphgym_srnc.grid.jobs import Job
-    from graphgym_srnc.grid.worker import execute
     from graphgym_srnc.gym import load_config
-    from graphgym_srnc.runs import run as runs
+    from graphgym_srnc.gym import run as runs
+    from graphgym_srnc.sweep.jobs import Job
+    from graphgym_srnc.sweep.worker import execute
 
     cfg = load_config(None, [*WORDS[2:], "srnc.rounds", "2", "srnc.steps", "2"])
     jobs, srnc = [], methods.find("srnc")

@@ -19,12 +19,13 @@ import pytest
 import torch
 from conftest import make_graph
 
-from graphgym_srnc import methods, store
+from graphgym_srnc import methods
 from graphgym_srnc.cli import arguments
 from graphgym_srnc.cli.main import COMMANDS, build_parser, main
-from graphgym_srnc.options import options
-from graphgym_srnc.progress import RunProgress
-from graphgym_srnc.stats import read_lines
+from graphgym_srnc.core.options import options
+from graphgym_srnc.core.progress import RunProgress
+from graphgym_srnc.io import store
+from graphgym_srnc.io.stats import read_lines
 
 pytestmark = pytest.mark.usefixtures("unchanged_globals")
 
@@ -137,7 +138,7 @@ def test_help_loads_nothing_heavy():
         "heavy = {'torch', 'torch_geometric', 'numpy', 'scipy', 'sklearn', 'rich', "
         "'matplotlib', 'yaml', 'tensorboard'};"
         "own = [name for name in sys.modules if name.startswith(('graphgym_srnc.report', "
-        "'graphgym_srnc.store'))];"
+        "'graphgym_srnc.io.store'))];"
         "print(sorted(heavy & set(sys.modules)) + own)"
     )
     out = subprocess.run(
@@ -380,8 +381,8 @@ def test_a_large_graph_has_batches_unless_somebody_says_how_many(
         f"dataset: {{format: file}}\nfile: {{path: {folder},"
         " labels_per_class: 5, num_val: 20, num_test: 20}\n" + yaml
     )
-    monkeypatch.setattr("graphgym_srnc.runs.prepare.LARGE", 90)
-    monkeypatch.setattr("graphgym_srnc.runs.prepare.BATCH", 16)
+    monkeypatch.setattr("graphgym_srnc.gym.prepare.LARGE", 90)
+    monkeypatch.setattr("graphgym_srnc.gym.prepare.BATCH", 16)
     assert (
         main(
             [
@@ -428,7 +429,7 @@ def test_what_a_run_does_is_told_part_by_part(tmp_path, monkeypatch):
 
 
 def test_a_full_disk_under_tensorboard(tmp_path, capsys, monkeypatch):
-    from graphgym_srnc.watch import events
+    from graphgym_srnc.plots import events
 
     class Full:
         def __init__(self, path, *args, **kwargs):
@@ -487,7 +488,7 @@ def test_unknown_options_and_stray_words_are_refused(capsys):
 
 
 def test_a_method_that_refuses_its_task_leaves_nothing(tmp_path, capsys, monkeypatch):
-    from graphgym_srnc.errors import InputError
+    from graphgym_srnc.core.errors import InputError
     from graphgym_srnc.methods.erm import ERM as Method
 
     def refuse(self, task):
@@ -745,7 +746,7 @@ def test_default_names_say_config_data_and_method(tmp_path):
 
 
 def test_plain_progress_tells_of_a_long_start(monkeypatch, capsys):
-    monkeypatch.setattr("graphgym_srnc.progress.EVERY", 0.01)
+    monkeypatch.setattr("graphgym_srnc.core.progress.EVERY", 0.01)
     with RunProgress(2) as progress:
         progress.start("seed 7", "reading data")
         progress.doing("pre-training")

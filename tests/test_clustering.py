@@ -10,7 +10,7 @@ from sklearn.cluster import KMeans
 from torch_geometric.data import Data
 from torch_geometric.utils import stochastic_blockmodel_graph
 
-from graphgym_srnc.errors import InputError
+from graphgym_srnc.core.errors import InputError
 from graphgym_srnc.own.clustering import KINDS, constrained_kmeans, embed, split_unknown
 from graphgym_srnc.own.clustering.skipgram import skip_gram
 from graphgym_srnc.own.clustering.walks import random_walks

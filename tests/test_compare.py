@@ -18,13 +18,13 @@ import pytest
 import scipy.stats
 from matplotlib.figure import Figure
 
-from graphgym_srnc import store
 from graphgym_srnc.cli.main import main
-from graphgym_srnc.errors import InputError
+from graphgym_srnc.core.errors import InputError
+from graphgym_srnc.core.text import escape_markdown
+from graphgym_srnc.io import store
+from graphgym_srnc.io.settings import flatten
 from graphgym_srnc.report import compare, layout, paper, render, sentences, statistics
 from graphgym_srnc.report.read import collect
-from graphgym_srnc.settings import flatten
-from graphgym_srnc.text import escape_markdown
 
 SRC = Path(__file__).parent.parent
 RNG = np.random.default_rng(0)
@@ -726,7 +726,7 @@ def test_the_command_as_a_user_types_it(tmp_path, several):
 
 
 def test_files_and_notes_of_the_command(tmp_path, several, capsys):
-    pytest.importorskip("graphgym_srnc.figures.charts")
+    pytest.importorskip("graphgym_srnc.plots.charts")
     found = of(several)
     for name, expected in (
         ("t.csv", render.to_csv),

@@ -23,12 +23,14 @@ from test_methods import make, some
 from torch_geometric.data import Data
 
 import graphgym_srnc
-from graphgym_srnc import methods, store
+from graphgym_srnc import methods
 from graphgym_srnc.backbones import BACKBONES, Graph, dgi, sparse
-from graphgym_srnc.errors import InputError
-from graphgym_srnc.methods import srnc, training
-from graphgym_srnc.methods.base import Method
-from graphgym_srnc.task import ShiftTask
+from graphgym_srnc.core.errors import InputError
+from graphgym_srnc.core.task import ShiftTask
+from graphgym_srnc.io import store
+from graphgym_srnc.methods import srnc
+from graphgym_srnc.methods.shared import training
+from graphgym_srnc.methods.shared.base import Method
 from graphgym_srnc.train import trainer
 
 on_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here")
@@ -307,8 +309,8 @@ SMALL = [
 @pytest.mark.filterwarnings("ignore")
 def test_a_stored_run_with_all_its_extras(gym, unchanged_globals, tmp_path, monkeypatch):
     """Events, pictures, checkpoint and model of a run on the device are those of the CPU."""
-    from graphgym_srnc.runs import model
-    from graphgym_srnc.runs import run as runs
+    from graphgym_srnc.gym import model
+    from graphgym_srnc.gym import run as runs
 
     results = []
     for name in ("here", "there"):
@@ -356,7 +358,7 @@ def test_layers_of_graphgym(gym, watched, words, waits):
 
 def test_cuda_is_refused_in_one_line_where_there_is_none(gym, tmp_path, monkeypatch):
     from graphgym_srnc.gym import build
-    from graphgym_srnc.runs import run as runs
+    from graphgym_srnc.gym import run as runs
 
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     monkeypatch.setattr(runs, "build_task", None)  # before any work

@@ -20,8 +20,8 @@ from sklearn.metrics import average_precision_score, silhouette_samples
 from torch_geometric.data import Data
 
 from graphgym_srnc.backbones import prepare
+from graphgym_srnc.core.errors import InputError
 from graphgym_srnc.data.names import Names
-from graphgym_srnc.errors import InputError
 from graphgym_srnc.own.discover import (
     clusters,
     evidence,

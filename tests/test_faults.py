@@ -26,10 +26,10 @@ from test_grid_cli import inline  # noqa: F401
 from test_store import CONFIG, experiment, tree
 from test_store import record as result_of
 
-from graphgym_srnc import store
 from graphgym_srnc.cli.main import main
-from graphgym_srnc.errors import InputError
-from graphgym_srnc.settings import digest
+from graphgym_srnc.core.errors import InputError
+from graphgym_srnc.io import store
+from graphgym_srnc.io.settings import digest
 
 pytestmark = [
     pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system"),

@@ -29,12 +29,13 @@ from test_methods import make
 from test_report_html import PNG, Page, keep
 from torch_geometric.data import Data, HeteroData
 
-from graphgym_srnc import atomic, cache, seal, shifts, store
+from graphgym_srnc import shifts
 from graphgym_srnc.cli.main import main
-from graphgym_srnc.errors import InputError
+from graphgym_srnc.core.errors import InputError
+from graphgym_srnc.io import atomic, cache, seal, store
+from graphgym_srnc.io.settings import config_root, plain_yaml
 from graphgym_srnc.report import overview, page, pictures
 from graphgym_srnc.report.read import collect
-from graphgym_srnc.settings import config_root, plain_yaml
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -334,7 +335,7 @@ def config(folder: Path) -> Callable[[random.Random], None]:
 
 def words(folder: Path) -> Callable[[random.Random], None]:
     from graphgym_srnc.gym import load_config
-    from graphgym_srnc.settings import flatten
+    from graphgym_srnc.io.settings import flatten
 
     keys = sorted(flatten(load_config()))
 
@@ -349,7 +350,7 @@ def words(folder: Path) -> Callable[[random.Random], None]:
 
 
 def grid_file(folder: Path) -> Callable[[random.Random], None]:
-    from graphgym_srnc.grid import space
+    from graphgym_srnc.sweep import space
 
     files = [path.read_bytes() for path in sorted(config_root().rglob("*.txt"))]
 
@@ -657,8 +658,8 @@ def result(folder: Path) -> Callable[[random.Random], None]:
 
 def model(folder: Path) -> Callable[[random.Random], None]:
     from graphgym_srnc.gym import load_config
-    from graphgym_srnc.runs import model as models
-    from graphgym_srnc.runs import run as runs
+    from graphgym_srnc.gym import model as models
+    from graphgym_srnc.gym import run as runs
 
     sizes = {"num_nodes": 90, "num_val": 20, "num_test": 30, "labels_per_class": 3}
     cfg = load_config(
@@ -730,7 +731,7 @@ def estimator(folder: Path) -> Callable[[random.Random], None]:
 def checkpoint(folder: Path) -> Callable[[random.Random], None]:
     from test_checkpoint import Scores
 
-    from graphgym_srnc.runs.checkpoint import Checkpoint
+    from graphgym_srnc.gym.checkpoint import Checkpoint
     from graphgym_srnc.train import trainer
 
     place = store.Experiment(folder, "one", {"seed": 0, "train": {"mode": "erm"}})

@@ -19,10 +19,10 @@ from pathlib import Path
 
 import pytest
 
-from graphgym_srnc import store
-from graphgym_srnc.errors import InputError
-from graphgym_srnc.grid import local, space
-from graphgym_srnc.grid.jobs import Job, Limits
+from graphgym_srnc.core.errors import InputError
+from graphgym_srnc.io import store
+from graphgym_srnc.sweep import local, space
+from graphgym_srnc.sweep.jobs import Job, Limits
 
 HERE = Path(__file__).parent
 FILE = """\

@@ -21,13 +21,13 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
-from graphgym_srnc import store
 from graphgym_srnc.cli.main import main
-from graphgym_srnc.environment import peak_memory
-from graphgym_srnc.grid import estimate, local, plan, space, worker
-from graphgym_srnc.grid.jobs import Job, Limits, Outcome, attempt
+from graphgym_srnc.core.environment import peak_memory
+from graphgym_srnc.core.progress import GridProgress
 from graphgym_srnc.gym import config_root, load_config
-from graphgym_srnc.progress import GridProgress
+from graphgym_srnc.io import store
+from graphgym_srnc.sweep import estimate, local, plan, space, worker
+from graphgym_srnc.sweep.jobs import Job, Limits, Outcome, attempt
 
 pytestmark = pytest.mark.usefixtures("unchanged_globals")
 
@@ -178,7 +178,10 @@ def test_two_commands_at_once_run_each_once(shared):
     for _, out, err in ends:
         assert "6 settings, 12 runs" in out and "12 of 12 runs, 2 failed" in out
         assert "\x1b" not in out
-        assert f"{REFUSED}, seed 1: FAILED: graphgym_srnc.errors.InputError: train.selection" in out
+        assert (
+            f"{REFUSED}, seed 1: FAILED: graphgym_srnc.core.errors.InputError: train.selection"
+            in out
+        )
         assert err.count("2 runs failed") == 1 and "Traceback" not in err
 
 
@@ -368,7 +371,7 @@ def test_overwrite_runs_all_and_removes_results_of_another_config(filled, inline
 
 
 def test_runs_that_another_process_holds_are_waited_for(filled, inline, capsys, monkeypatch):
-    monkeypatch.setattr("graphgym_srnc.grid.execute.WAIT_SECONDS", 0.05)
+    monkeypatch.setattr("graphgym_srnc.sweep.execute.WAIT_SECONDS", 0.05)
     text = "train.mode m ['erm']\ngnn.dim_inner d [8]\ntrain.selection s ['target_val']\n"
     home = filled / "results" / "g" / "erm-m=erm-d=8-s=target_val"
     whole = [(home / str(seed) / "result.json").read_text() for seed in (0, 1)]
@@ -620,7 +623,7 @@ def test_the_peak_of_a_run_is_not_that_of_a_larger_one_before_it(gym, tmp_path):
 
 
 def test_a_config_other_than_the_planned_one_is_refused(gym, tmp_path):
-    from graphgym_srnc.errors import InputError
+    from graphgym_srnc.core.errors import InputError
 
     cells = plan.cells(
         [(space.Point("gnn.dim_inner", "d", "8"),)], "testing/erm", "erm", SMALL, tmp_path, 1
@@ -633,7 +636,7 @@ def test_a_config_other_than_the_planned_one_is_refused(gym, tmp_path):
 
 
 def test_progress_without_a_terminal_is_a_line_now_and_then(monkeypatch, capsys):
-    monkeypatch.setattr("graphgym_srnc.progress.EVERY", 0.0)
+    monkeypatch.setattr("graphgym_srnc.core.progress.EVERY", 0.0)
     with GridProgress(3) as progress:
         for number in range(3):
             time.sleep(0.01)

@@ -21,13 +21,15 @@ from torch_geometric.graphgym.config import CN, set_cfg
 from torch_geometric.graphgym.config import cfg as global_cfg
 from torch_geometric.graphgym.models.layer import GeneralLayer, new_layer_config
 
-from graphgym_srnc import backbones, configs, environment, methods, options, shifts
+from graphgym_srnc import backbones, methods, shifts
 from graphgym_srnc.backbones import prepare
-from graphgym_srnc.errors import InputError
+from graphgym_srnc.core import environment, options
+from graphgym_srnc.core.errors import InputError
 from graphgym_srnc.gym import keys as table
 from graphgym_srnc.gym.config import dump_config, not_read
 from graphgym_srnc.gym.encoder import GymEncoder, encoder_spec
-from graphgym_srnc.settings import flatten
+from graphgym_srnc.io import configs
+from graphgym_srnc.io.settings import flatten
 
 ROOT = Path(__file__).parents[1]
 

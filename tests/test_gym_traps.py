@@ -24,12 +24,13 @@ from torch_geometric.graphgym.train import train as graphgym_train
 from torch_geometric.graphgym.utils import get_current_gpu_usage
 from torch_geometric.loader import DataLoader
 
-from graphgym_srnc import environment, shifts
-from graphgym_srnc.errors import InputError
+from graphgym_srnc import shifts
+from graphgym_srnc.core import environment
+from graphgym_srnc.core.errors import InputError
 from graphgym_srnc.gym.config import dump_config
 from graphgym_srnc.gym.keys import SCORES
 from graphgym_srnc.gym.modules import TaskDataset, open_set_ce
-from graphgym_srnc.store import Experiment
+from graphgym_srnc.io.store import Experiment
 from graphgym_srnc.train.metrics import classification_scores
 
 PACKAGE = Path(__file__).parents[1] / "graphgym_srnc"

@@ -12,11 +12,12 @@ from test_store import record
 from torch_geometric.graphgym.config import set_cfg
 from yacs.config import CfgNode
 
-from graphgym_srnc import configs, gym
+from graphgym_srnc import gym
 from graphgym_srnc.cli.main import INPUT
-from graphgym_srnc.errors import InputError
-from graphgym_srnc.runs import run
-from graphgym_srnc.settings import flatten
+from graphgym_srnc.core.errors import InputError
+from graphgym_srnc.gym import run
+from graphgym_srnc.io import configs
+from graphgym_srnc.io.settings import flatten
 
 
 def in_new_process(code: str, *args: str) -> object:
@@ -35,7 +36,7 @@ def test_a_worker_takes_of_graphgym_what_methods_read_and_leaves_the_package_who
 import json, sys
 from graphgym_srnc import environment
 environment.is_command = True  # as a worker does
-import graphgym_srnc.grid.worker
+import graphgym_srnc.sweep.worker
 slow = ["pytorch_lightning", "lightning", "sklearn", "matplotlib", "tensorboard", "scipy.stats"]
 late = [name for name in slow if name in sys.modules]
 from graphgym_srnc.gym import load_config

@@ -24,10 +24,10 @@ from hypothesis import strategies as st
 from torch_geometric.data import Data, HeteroData
 
 from graphgym_srnc import shifts
+from graphgym_srnc.core.errors import InputError
 from graphgym_srnc.data import files, limits, matlab, untrusted
 from graphgym_srnc.data.describe import describe
-from graphgym_srnc.errors import InputError
-from graphgym_srnc.runs import checkpoint
+from graphgym_srnc.gym import checkpoint
 from graphgym_srnc.train import model
 
 GRAPH = make_graph()

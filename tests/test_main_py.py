@@ -10,12 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from graphgym_srnc import store
 from graphgym_srnc.cli.main import main
-from graphgym_srnc.errors import InputError
-from graphgym_srnc.gym import load_config
-from graphgym_srnc.runs import run
-from graphgym_srnc.stats import read_lines
+from graphgym_srnc.core.errors import InputError
+from graphgym_srnc.gym import load_config, run
+from graphgym_srnc.io import store
+from graphgym_srnc.io.stats import read_lines
 
 ROOT = Path(__file__).parents[1]
 CONFIG = """
@@ -31,7 +30,7 @@ num_threads: 1
 """
 MAIN = """
 import graphgym_srnc.gym
-from graphgym_srnc.runs.main import train
+from graphgym_srnc.gym.main import train
 from torch_geometric import seed_everything
 from torch_geometric.graphgym.cmd_args import parse_args
 from torch_geometric.graphgym.config import cfg, dump_cfg, load_cfg, set_out_dir, set_run_dir

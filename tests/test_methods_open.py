@@ -11,7 +11,7 @@ from conftest import make_task
 
 from graphgym_srnc import methods
 from graphgym_srnc.backbones import EncoderSpec
-from graphgym_srnc.errors import InputError
+from graphgym_srnc.core.errors import InputError
 from graphgym_srnc.losses.openness import doc_thresholds
 from graphgym_srnc.methods import doc, g2pxy, openwgl
 from graphgym_srnc.shifts import synthetic

@@ -21,13 +21,14 @@ from graphgym_srnc import backbones, methods
 from graphgym_srnc.backbones import EncoderSpec, Graph, View, dgi, prepare
 from graphgym_srnc.backbones.ppmi import ppmi
 from graphgym_srnc.backbones.sparse import Sparse
+from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.losses import openness
 from graphgym_srnc.losses.reweighting import conditional_ratio, shift_weights
-from graphgym_srnc.methods import scores, srgnn, srnc
+from graphgym_srnc.methods import srgnn, srnc
+from graphgym_srnc.methods.shared import scores
+from graphgym_srnc.methods.shared.training import adam
 from graphgym_srnc.methods.strurw import link_shares
-from graphgym_srnc.methods.training import adam
 from graphgym_srnc.shifts import synthetic
-from graphgym_srnc.task import ShiftTask
 from graphgym_srnc.train import trainer
 
 KINDS = sorted(backbones.BACKBONES)

@@ -13,12 +13,12 @@ from torch.nn import functional as F
 
 from graphgym_srnc import backbones
 from graphgym_srnc.backbones import EncoderSpec, prepare
+from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.losses.adversarial import reverse_gradient
 from graphgym_srnc.losses.openness import half_unknown
-from graphgym_srnc.methods.training import adam
+from graphgym_srnc.methods.shared.training import adam
 from graphgym_srnc.methods.uaga import UAGA, k_means
 from graphgym_srnc.shifts import splits, synthetic
-from graphgym_srnc.task import ShiftTask
 from graphgym_srnc.train import trainer
 
 

@@ -13,8 +13,9 @@ from conftest import make_graph, make_task
 from torch_geometric.data import Data
 
 import graphgym_srnc
-from graphgym_srnc import methods, seal, store
-from graphgym_srnc.errors import InputError
+from graphgym_srnc import methods
+from graphgym_srnc.core.errors import InputError
+from graphgym_srnc.io import seal, store
 from graphgym_srnc.train import model as models
 from graphgym_srnc.train.metrics import scores_of
 
@@ -46,8 +47,8 @@ SMALL = [
 
 def trained(gym, tmp_path: Path, *words: str):
     """The method of a config, trained, its task, and the model that it left, read back."""
-    from graphgym_srnc.runs import model
-    from graphgym_srnc.runs import run as runs
+    from graphgym_srnc.gym import model
+    from graphgym_srnc.gym import run as runs
 
     cfg = gym.load_config(None, [*SMALL, *words])
     task = gym.build_task(cfg)
@@ -175,7 +176,7 @@ def test_a_layer_of_ones_own(gym, tmp_path):
     method, task, loaded = trained(gym, tmp_path, "train.mode", "erm", "gnn.layer_type", "noisy")
     check_bits(method, task, loaded)
     del register.layer_dict["noisy"]
-    from graphgym_srnc.runs import model
+    from graphgym_srnc.gym import model
 
     with pytest.raises(InputError, match="gnn.layer_type: got 'noisy'"):
         model.load(tmp_path / "one")
@@ -258,8 +259,8 @@ def test_other_values_are_refused(tmp_path, section, key, value):
 
 
 def test_a_run_keeps_its_model_and_its_scores_can_be_had_again(gym, tmp_path):
-    from graphgym_srnc.runs import model
-    from graphgym_srnc.runs import run as runs
+    from graphgym_srnc.gym import model
+    from graphgym_srnc.gym import run as runs
 
     cfg = gym.load_config(None, [*SMALL, "out_dir", str(tmp_path), "train.max_episodes", "0"])
     place = runs.experiment(cfg, "kept")
@@ -285,7 +286,7 @@ def test_a_run_keeps_its_model_and_its_scores_can_be_had_again(gym, tmp_path):
 
 
 def test_what_is_refused(gym, tmp_path):
-    from graphgym_srnc.runs import model
+    from graphgym_srnc.gym import model
 
     method, task, loaded = trained(gym, tmp_path, "train.mode", "erm", "erm.steps", "2")
     with pytest.raises(InputError, match="41 features, and training had 40"):

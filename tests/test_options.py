@@ -15,9 +15,10 @@ from typing import Annotated
 import numpy as np
 import pytest
 
-from graphgym_srnc import methods, options, plugins
-from graphgym_srnc.errors import InputError, InputErrors, renamed
-from graphgym_srnc.options import Count, Natural, OneOf, Option, Positive, Range, Share, Weight
+from graphgym_srnc import methods
+from graphgym_srnc.core import options, plugins
+from graphgym_srnc.core.errors import InputError, InputErrors, renamed
+from graphgym_srnc.core.options import Count, Natural, OneOf, Option, Positive, Range, Share, Weight
 
 
 class Base:

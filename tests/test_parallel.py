@@ -21,9 +21,10 @@ import torch.distributed as dist
 from test_methods import make, toy
 from torch import multiprocessing
 
-from graphgym_srnc import methods, parallel
+from graphgym_srnc import methods
 from graphgym_srnc.backbones import EncoderSpec
-from graphgym_srnc.errors import InputError
+from graphgym_srnc.core import parallel
+from graphgym_srnc.core.errors import InputError
 from graphgym_srnc.train import trainer
 
 IN_BATCHES = [name for name in methods.names() if methods.find(name).in_batches]

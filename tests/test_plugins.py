@@ -14,7 +14,7 @@ import torch
 from torch_geometric.graphgym import register
 from torch_geometric.graphgym.config import CN
 
-from graphgym_srnc.errors import InputError
+from graphgym_srnc.core.errors import InputError
 from graphgym_srnc.gym import late
 from graphgym_srnc.gym.config import add_options
 
@@ -61,7 +61,7 @@ from torch_geometric.graphgym.loader import load_dataset
 from torch_geometric.graphgym.model_builder import create_model
 from torch_geometric.graphgym.train import GraphGymDataModule
 
-from graphgym_srnc.runs.main import train
+from graphgym_srnc.gym.main import train
 set_cfg(cfg)
 open("m.yaml", "w").write("""
 out_dir: results/m

@@ -19,7 +19,7 @@ from torch_geometric.data import Data
 from graphgym_srnc import ERM
 from graphgym_srnc.cli import predict
 from graphgym_srnc.cli.main import main
-from graphgym_srnc.errors import InputError
+from graphgym_srnc.core.errors import InputError
 from graphgym_srnc.train.model import is_dense
 
 SRC = Path(__file__).parents[1]
@@ -86,7 +86,7 @@ def out(tmp_path_factory) -> Path:
 
 
 def test_its_own_target_gives_the_stored_scores(out):
-    from graphgym_srnc.runs import model
+    from graphgym_srnc.gym import model
 
     told = command("predict", out / "one", "--out", out / "own.csv", "--probabilities")
     saved = model.load(out / "one" / "0")
@@ -108,7 +108,7 @@ def test_its_own_target_gives_the_stored_scores(out):
 
 
 def test_a_graph_with_new_nodes_in_every_form(out):
-    from graphgym_srnc.runs import model
+    from graphgym_srnc.gym import model
 
     saved = model.load(out / "one")
     old = saved.task().target
@@ -145,7 +145,7 @@ def test_a_graph_with_new_nodes_in_every_form(out):
 
 def test_a_model_of_an_estimator(out, capsys):
     from graphgym_srnc import ERM
-    from graphgym_srnc.runs import model
+    from graphgym_srnc.gym import model
 
     target = model.load(out / "one").task().target
     graph = Data(
@@ -194,7 +194,7 @@ def test_errors_take_one_line(out, monkeypatch, capsys, words, match):
 
 
 def test_parquet(tmp_path, monkeypatch):
-    from graphgym_srnc.runs import predictions
+    from graphgym_srnc.gym import predictions
 
     columns = {"node": [0, 1], "class": ["=a", "b"], "probability": [0.25, 0.5]}
     if find_spec("pyarrow"):
@@ -229,8 +229,8 @@ def test_another_graph_is_scaled_as_that_of_training(dense):
 
 def test_notes_on_scaling(task):
     from graphgym_srnc.backbones import EncoderSpec
+    from graphgym_srnc.gym import predictions
     from graphgym_srnc.methods.erm import ERM
-    from graphgym_srnc.runs import predictions
     from graphgym_srnc.train.model import TrainedModel
 
     model = TrainedModel(ERM(encoder=EncoderSpec(features="auto")), {}, ["a"], dense=True)

@@ -14,8 +14,8 @@ from torch_geometric.data import Data
 
 from graphgym_srnc import methods, shifts
 from graphgym_srnc.backbones import BACKBONES
-from graphgym_srnc.methods.base import Method
-from graphgym_srnc.task import ShiftTask
+from graphgym_srnc.core.task import ShiftTask
+from graphgym_srnc.methods.shared.base import Method
 from graphgym_srnc.train import trainer
 
 EXAMPLES = max(4, int(os.environ.get("GRAPHGYM_SRNC_FUZZ") or 0) // 200)

@@ -17,10 +17,11 @@ import yaml
 from conftest import make_graph
 from test_store import record
 
-from graphgym_srnc import __version__, store
-from graphgym_srnc.errors import InputError
-from graphgym_srnc.grid import packing, ray_task
-from graphgym_srnc.grid.jobs import Job, Limits
+from graphgym_srnc import __version__
+from graphgym_srnc.core.errors import InputError
+from graphgym_srnc.io import store
+from graphgym_srnc.sweep import packing, ray_task
+from graphgym_srnc.sweep.jobs import Job, Limits
 
 HERE = Path(__file__).parent
 TOY = {
@@ -104,7 +105,7 @@ def same(one: store.Result, other: store.Result) -> bool:
 @pytest.fixture(scope="module")
 def on_ray():
     pytest.importorskip("ray", reason="the extra ray is not installed")
-    from graphgym_srnc.grid import on_ray
+    from graphgym_srnc.sweep import on_ray
 
     return on_ray
 
@@ -145,13 +146,13 @@ def connected(cluster):
 
 def test_without_ray_the_way_to_it_is_told(monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
-    monkeypatch.delitem(sys.modules, "graphgym_srnc.grid.on_ray", raising=False)
+    monkeypatch.delitem(sys.modules, "graphgym_srnc.sweep.on_ray", raising=False)
     with pytest.raises(
         InputError,
         match=r"--executor: the package ray.*pip install "
         r"\"graphgym-srnc\[ray\]\"",
     ):
-        importlib.import_module("graphgym_srnc.grid.on_ray")
+        importlib.import_module("graphgym_srnc.sweep.on_ray")
 
 
 def test_the_page_describes_the_script():
@@ -228,8 +229,8 @@ def test_closing_ends_what_runs(on_ray, connected, tmp_path):
 
 
 def test_a_real_run_equals_a_local_one(on_ray, connected, gym, tmp_path):
-    from graphgym_srnc.grid.worker import execute
-    from graphgym_srnc.runs import run
+    from graphgym_srnc.gym import run
+    from graphgym_srnc.sweep.worker import execute
 
     cfg = gym.load_config("testing/erm")
     cfg.out_dir = str(tmp_path / "local")
@@ -426,9 +427,9 @@ def test_each_node_reads_its_own_data(monkeypatch):
 
 def test_nodes_with_other_data_are_refused(gym, tmp_path, monkeypatch):
     """One with half of the edges, by what each tells of its data before a run."""
-    from graphgym_srnc.grid import plan
-    from graphgym_srnc.grid.worker import _fingerprints, data_of
-    from graphgym_srnc.runs import run
+    from graphgym_srnc.gym import run
+    from graphgym_srnc.sweep import plan
+    from graphgym_srnc.sweep.worker import _fingerprints, data_of
 
     words = [
         "dataset.format",

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from conftest import make_task
 
-from graphgym_srnc import store
 from graphgym_srnc.data.describe import describe
+from graphgym_srnc.io import store
 from graphgym_srnc.report import shift, table
 
 

@@ -19,9 +19,9 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from graphgym_srnc import atomic, store
 from graphgym_srnc.cli.main import build_parser, main
-from graphgym_srnc.errors import InputError
+from graphgym_srnc.core.errors import InputError
+from graphgym_srnc.io import atomic, store
 from graphgym_srnc.report import compare, html, overview, pictures, run_tables
 from graphgym_srnc.report import page as pages
 from graphgym_srnc.report.read import Experiment, collect
@@ -541,7 +541,7 @@ def test_a_graph_made_in_memory_is_not_called_by_its_kind_of_shift(tmp_path):
 
 def test_a_config_of_the_page_can_be_run_again(gym, tmp_path):
     from graphgym_srnc.gym import load_config
-    from graphgym_srnc.runs import run as runs
+    from graphgym_srnc.gym import run as runs
 
     cfg = load_config(
         "testing/srnc",

@@ -19,11 +19,12 @@ from conftest import make_graph, make_task
 from test_store import experiment, run
 
 import graphgym_srnc
-from graphgym_srnc import ERM, atomic, store
+from graphgym_srnc import ERM
 from graphgym_srnc.cli.main import main
+from graphgym_srnc.core.errors import InputError
 from graphgym_srnc.data import checksums, citation, files, ocnnc
-from graphgym_srnc.errors import InputError
-from graphgym_srnc.settings import plain_yaml
+from graphgym_srnc.io import atomic, store
+from graphgym_srnc.io.settings import plain_yaml
 
 HERE = Path(__file__).parent
 PAGE = HERE.parent / "docs" / "security.md"

@@ -19,12 +19,12 @@ from torch_geometric.data import Data
 from torch_geometric.utils import homophily, is_undirected
 
 from graphgym_srnc import shifts
+from graphgym_srnc.core.errors import InputError
 from graphgym_srnc.data import catalogue, datasets, pyg, untrusted
 from graphgym_srnc.data.block_model import class_shares, class_topics, dcsbm
 from graphgym_srnc.data.cleaning import clean
 from graphgym_srnc.data.describe import describe
-from graphgym_srnc.errors import InputError
-from graphgym_srnc.figures.shift import figure
+from graphgym_srnc.plots.shift import figure
 from graphgym_srnc.report.shift import show
 from graphgym_srnc.shifts import splits
 
@@ -72,8 +72,8 @@ def test_found_by_folder():
 
 
 OWN = """
-from graphgym_srnc.errors import InputError
-from graphgym_srnc.options import Share
+from graphgym_srnc.core.errors import InputError
+from graphgym_srnc.core.options import Share
 
 def build(*, name: str = "", root: str = "", split_seed: int = 0, share: Share = 0.5):
     if name != "Photo":

@@ -18,10 +18,10 @@ from torch_geometric.data import Data
 from torch_geometric.utils import contains_self_loops, is_undirected
 
 from graphgym_srnc import shifts
+from graphgym_srnc.core.errors import InputError
 from graphgym_srnc.data import citation as _citation
 from graphgym_srnc.data import matlab
 from graphgym_srnc.data.describe import describe
-from graphgym_srnc.errors import InputError
 from graphgym_srnc.shifts.localized import personalised_pagerank
 
 cross_graph, localized, synthetic = (

@@ -15,10 +15,10 @@ from test_shifts_cross import unreachable
 from torch_geometric.utils import contains_self_loops, is_undirected
 
 from graphgym_srnc import shifts
+from graphgym_srnc.core.errors import InputError
+from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.data import matlab, ocnnc
-from graphgym_srnc.errors import InputError
 from graphgym_srnc.methods.erm import ERM
-from graphgym_srnc.task import ShiftTask
 from graphgym_srnc.train import trainer
 
 build = shifts.find("ocnnc")

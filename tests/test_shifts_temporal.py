@@ -12,9 +12,9 @@ import written
 from torch_geometric.utils import is_undirected
 
 from graphgym_srnc import shifts
+from graphgym_srnc.core.errors import InputError
 from graphgym_srnc.data import arxiv_histogram, arxiv_like, datasets, pyg
 from graphgym_srnc.data.describe import describe
-from graphgym_srnc.errors import InputError
 from graphgym_srnc.shifts import splits
 from graphgym_srnc.shifts.temporal import BOUNDS, NODES
 

@@ -13,11 +13,11 @@ from torch_geometric.utils import to_dense_adj
 
 from graphgym_srnc import methods
 from graphgym_srnc.backbones import EncoderSpec, Graph
-from graphgym_srnc.errors import InputError
+from graphgym_srnc.core.errors import InputError
+from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.methods import srnc
-from graphgym_srnc.methods.cluster_gnn import ClusterGNN, cluster_encoder
+from graphgym_srnc.methods.shared.cluster_gnn import ClusterGNN, cluster_encoder
 from graphgym_srnc.methods.srnc import SRNC
-from graphgym_srnc.task import ShiftTask
 from graphgym_srnc.train import trainer
 
 

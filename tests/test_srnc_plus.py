@@ -12,16 +12,17 @@ import torch
 from test_methods_universal import universal
 
 from graphgym_srnc.backbones import EncoderSpec
+from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.losses.modularity import newman_resolution
 from graphgym_srnc.losses.prior import known_share
-from graphgym_srnc.methods import communities, srnc_plus, training
-from graphgym_srnc.methods.cluster_gnn import log_softmax
-from graphgym_srnc.methods.cut import best_threshold
+from graphgym_srnc.methods import srnc_plus
 from graphgym_srnc.methods.erm import ERM
+from graphgym_srnc.methods.shared import communities, training
+from graphgym_srnc.methods.shared.cluster_gnn import log_softmax
+from graphgym_srnc.methods.shared.cut import best_threshold
+from graphgym_srnc.methods.shared.training import Part
 from graphgym_srnc.methods.srnc_plus import SRNCPlus
-from graphgym_srnc.methods.training import Part
 from graphgym_srnc.shifts import splits, synthetic
-from graphgym_srnc.task import ShiftTask
 from graphgym_srnc.train import trainer
 
 SPEC = EncoderSpec(hidden=16, features="auto")

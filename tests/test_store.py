@@ -9,8 +9,8 @@ import tempfile
 
 import pytest
 
-from graphgym_srnc import atomic, settings, stats, store
-from graphgym_srnc.errors import InputError
+from graphgym_srnc.core.errors import InputError
+from graphgym_srnc.io import atomic, settings, stats, store
 
 CONFIG = {
     "seed": 0,

@@ -29,10 +29,10 @@ from sklearn.feature_extraction.text import (
 
 from graphgym_srnc import shifts
 from graphgym_srnc.cli.main import build_parser, main
+from graphgym_srnc.core.errors import InputError
 from graphgym_srnc.data import features, folder, frames, labels, tables
 from graphgym_srnc.data import files as data_files
 from graphgym_srnc.data import names as _names
-from graphgym_srnc.errors import InputError
 from graphgym_srnc.own import example
 from graphgym_srnc.own.tables import formats, homogeneous, profile
 
@@ -996,7 +996,7 @@ def test_excel_keeps_whole_numbers_and_leading_zeros(tmp_path):
 def test_large_graphs_of_ones_own_are_learnt_from_batches(
     words, chosen, files, tmp_path, gym, monkeypatch
 ):
-    from graphgym_srnc.runs import prepare
+    from graphgym_srnc.gym import prepare
 
     monkeypatch.setattr(prepare, "LARGE", 8)
     monkeypatch.setattr(prepare, "BATCH", 64)

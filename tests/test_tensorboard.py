@@ -24,14 +24,14 @@ from tensorboard.plugins.hparams.metadata import parse_session_start_info_plugin
 from tensorboard.plugins.projector.projector_plugin import ProjectorPlugin
 from torch_geometric.data import Data
 
-from graphgym_srnc import store
-from graphgym_srnc.methods.base import Method
-from graphgym_srnc.runs.recorder import MAIN, Extras
-from graphgym_srnc.task import ShiftTask
+from graphgym_srnc.core.task import ShiftTask
+from graphgym_srnc.gym.recorder import MAIN, Extras
+from graphgym_srnc.io import store
+from graphgym_srnc.methods.shared.base import Method
+from graphgym_srnc.plots import events
+from graphgym_srnc.plots.tensorboard import TensorBoard, classes, columns, snapshot, untouched
 from graphgym_srnc.train import trainer
 from graphgym_srnc.train.verdict import judge
-from graphgym_srnc.watch import events
-from graphgym_srnc.watch.tensorboard import TensorBoard, classes, columns, snapshot, untouched
 
 
 def toy_task() -> ShiftTask:
@@ -301,8 +301,8 @@ def test_projector_serves_each_run(tmp_path):
 
 
 def test_projector_stays_small(tmp_path):
-    from graphgym_srnc.figures.embedding import principal, sample
-    from graphgym_srnc.watch.projector import MAX_AXES, write_projector
+    from graphgym_srnc.plots.embedding import principal, sample
+    from graphgym_srnc.plots.projector import MAX_AXES, write_projector
 
     nodes = sample(100_000)
     vectors = principal(np.random.default_rng(0).normal(size=(len(nodes), 256)), MAX_AXES)

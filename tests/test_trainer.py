@@ -14,14 +14,14 @@ from torch_geometric.data import Data
 
 from graphgym_srnc import methods
 from graphgym_srnc.backbones import infer, prepare
-from graphgym_srnc.errors import InputError
+from graphgym_srnc.core.errors import InputError
+from graphgym_srnc.core.task import HIDDEN
 from graphgym_srnc.losses.modularity import modularity
-from graphgym_srnc.methods import training
-from graphgym_srnc.methods.base import Method
 from graphgym_srnc.methods.iid import IID
-from graphgym_srnc.methods.scores import Scored
+from graphgym_srnc.methods.shared import training
+from graphgym_srnc.methods.shared.base import Method
+from graphgym_srnc.methods.shared.scores import Scored
 from graphgym_srnc.shifts import synthetic
-from graphgym_srnc.task import HIDDEN
 from graphgym_srnc.train import trainer
 from graphgym_srnc.train.verdict import judge
 

@@ -20,13 +20,13 @@ from torch_geometric.data import InMemoryDataset
 
 from graphgym_srnc import shifts
 from graphgym_srnc.cli.main import main
+from graphgym_srnc.core.errors import InputError
 from graphgym_srnc.data import catalogue, untrusted
-from graphgym_srnc.errors import InputError
-from graphgym_srnc.grid import plan, worker
 from graphgym_srnc.gym import load_config
-from graphgym_srnc.legacy import modern
-from graphgym_srnc.settings import digest
-from graphgym_srnc.store import sealed
+from graphgym_srnc.io.legacy import modern
+from graphgym_srnc.io.settings import digest
+from graphgym_srnc.io.store import sealed
+from graphgym_srnc.sweep import plan, worker
 from graphgym_srnc.train import model as models
 
 pytestmark = pytest.mark.usefixtures("unchanged_globals")

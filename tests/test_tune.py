@@ -18,17 +18,17 @@ from typing import Any
 
 import pytest
 
-from graphgym_srnc import methods, store
+from graphgym_srnc import methods
 from graphgym_srnc.cli.main import main
-from graphgym_srnc.grid import local, plan, space, worker
-from graphgym_srnc.grid.jobs import Limits, Outcome, attempt
+from graphgym_srnc.core.options import Option, options
 from graphgym_srnc.gym import load_config
 from graphgym_srnc.gym.config import KEYS
-from graphgym_srnc.options import Option, options
-from graphgym_srnc.tune import sampler
-from graphgym_srnc.tune.arm import Arm, Trial, make
-from graphgym_srnc.tune.space import SHARED
-from graphgym_srnc.tune.space import space as space_of
+from graphgym_srnc.io import store
+from graphgym_srnc.sweep import local, plan, sampler, space, worker
+from graphgym_srnc.sweep.arm import Arm, Trial, make
+from graphgym_srnc.sweep.jobs import Limits, Outcome, attempt
+from graphgym_srnc.sweep.search import SHARED
+from graphgym_srnc.sweep.search import space as space_of
 
 SRC = Path(__file__).parent.parent
 SMALL = [

@@ -243,10 +243,10 @@ def test_a_task_without_validation_or_test_nodes():
 def test_it_is_told_everywhere(gym, tmp_path, monkeypatch):
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-    from graphgym_srnc import store
+    from graphgym_srnc.gym import run
+    from graphgym_srnc.io import store
     from graphgym_srnc.report import page, table
     from graphgym_srnc.report.read import collect
-    from graphgym_srnc.runs import run
 
     monkeypatch.setattr(verdict, "AGREEMENT", 1.1)
     cfg = gym.load_config(

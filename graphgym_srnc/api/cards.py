@@ -7,9 +7,10 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Mapping
 
-from graphgym_srnc import __version__, atomic, store
-from graphgym_srnc.errors import InputError
-from graphgym_srnc.text import escape_markdown, markdown, plain
+from graphgym_srnc import __version__
+from graphgym_srnc.core.errors import InputError
+from graphgym_srnc.core.text import escape_markdown, markdown, plain
+from graphgym_srnc.io import atomic, store
 
 if TYPE_CHECKING:
     from graphgym_srnc.api.estimator import Estimator

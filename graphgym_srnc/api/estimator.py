@@ -19,17 +19,18 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 from torch_geometric.data import Data
 
-from graphgym_srnc import environment, shifts
+from graphgym_srnc import shifts
 from graphgym_srnc.api import cards, parameters
 from graphgym_srnc.backbones import ACTIVATIONS, FEATURES
 from graphgym_srnc.backbones.features import feature_warnings
+from graphgym_srnc.core import environment
+from graphgym_srnc.core.errors import InputError
+from graphgym_srnc.core.options import Count, Natural, OneOf, Range, Share, Weight
+from graphgym_srnc.core.progress import RunProgress
+from graphgym_srnc.core.task import HIDDEN, ShiftTask
 from graphgym_srnc.data import cleaning, files
-from graphgym_srnc.errors import InputError
-from graphgym_srnc.methods.base import Method
-from graphgym_srnc.options import Count, Natural, OneOf, Range, Share, Weight
-from graphgym_srnc.progress import RunProgress
+from graphgym_srnc.methods.shared.base import Method
 from graphgym_srnc.shifts.given import labels as given_labels
-from graphgym_srnc.task import HIDDEN, ShiftTask
 from graphgym_srnc.train import trainer
 from graphgym_srnc.train.model import TrainedModel, original_labels
 from graphgym_srnc.train.selection import SELECTIONS
@@ -165,10 +166,11 @@ class Estimator(BaseEstimator):
         afterwards. Therefore only one fit runs at a time in a process, and concurrent calls wait.
 
         Args:
-            source: a :class:`~graphgym_srnc.task.ShiftTask`, or a ``Data`` with ``x`` ``[V, F]``,
-                ``edge_index`` ``[2, E]``, ``y`` ``[V]`` and ``train_mask`` ``[V]``. ``val_mask``
-                and ``test_mask`` are optional. Masks hold booleans, or 0 and 1. Labels are integers
-                or strings; -1, NaN, None, an empty string and words such as ``?`` mean no label.
+            source: a :class:`~graphgym_srnc.core.task.ShiftTask`, or a ``Data`` with ``x``
+                ``[V, F]``, ``edge_index`` ``[2, E]``, ``y`` ``[V]`` and ``train_mask`` ``[V]``.
+                ``val_mask`` and ``test_mask`` are optional. Masks hold booleans, or 0 and 1.
+                Labels are integers or strings; -1, NaN, None, an empty string and words such
+                as ``?`` mean no label.
                 Classes without a training node are unknown. Labels outside the masks
                 are not used, except to infer ``open_set`` if it is None: there is an unknown class
                 if any node has a label that no training node has.
@@ -224,7 +226,7 @@ class Estimator(BaseEstimator):
         The softmax distributes the probability of the known classes. At the threshold, the unknown
         class is as probable as the most probable known class. It becomes more probable as the
         confidence falls below the threshold, see
-        :meth:`~graphgym_srnc.methods.base.Method.posterior`.
+        :meth:`~graphgym_srnc.methods.shared.base.Method.posterior`.
         """
         scores = self._scores(graph)
         return self.method_.posterior(scores).cpu().numpy()

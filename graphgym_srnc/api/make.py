@@ -10,8 +10,8 @@ from typing import Annotated, Any, Sequence
 from graphgym_srnc import methods
 from graphgym_srnc.api import parameters
 from graphgym_srnc.api.estimator import Estimator, plain
-from graphgym_srnc.methods.base import Method
-from graphgym_srnc.options import Option, docs, options
+from graphgym_srnc.core.options import Option, docs, options
+from graphgym_srnc.methods.shared.base import Method
 from graphgym_srnc.train import model, trainer
 
 ATTRIBUTES = {

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from graphgym_srnc import environment
 from graphgym_srnc.backbones import BACKBONES, EncoderSpec
-from graphgym_srnc.errors import InputError
-from graphgym_srnc.methods.base import Method
-from graphgym_srnc.methods.training import adam
-from graphgym_srnc.options import Range, check, options
+from graphgym_srnc.core import environment
+from graphgym_srnc.core.errors import InputError
+from graphgym_srnc.core.options import Range, check, options
+from graphgym_srnc.methods.shared.base import Method
+from graphgym_srnc.methods.shared.training import adam
 from graphgym_srnc.train.model import TrainedModel
 
 KINDS = {kind: kind for kind in BACKBONES} | {

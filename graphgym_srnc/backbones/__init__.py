@@ -1,7 +1,7 @@
 """Node encoders (backbones).
 
 To add a backbone, add a file with a subclass of :class:`Encoder` and an entry in ``BACKBONES``
-below, or an entry point in another package, see :mod:`graphgym_srnc.plugins`.
+below, or an entry point in another package, see :mod:`graphgym_srnc.core.plugins`.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from graphgym_srnc.backbones.sage import SAGE
 from graphgym_srnc.backbones.sgc import SGC
 from graphgym_srnc.backbones.sparse import Sparse, dense
 from graphgym_srnc.backbones.view import Block, View
-from graphgym_srnc.errors import InputError
-from graphgym_srnc.plugins import entries, load
+from graphgym_srnc.core.errors import InputError
+from graphgym_srnc.core.plugins import entries, load
 
 
 class Kinds(UserDict[str, type[Encoder]]):

@@ -8,10 +8,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from graphgym_srnc import parallel
 from graphgym_srnc.backbones.encoder import Encoder
 from graphgym_srnc.backbones.graph import Graph
 from graphgym_srnc.backbones.view import View
+from graphgym_srnc.core import parallel
 
 
 class Batches:

@@ -10,12 +10,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from graphgym_srnc import cache, progress
 from graphgym_srnc.backbones.encoder import EncoderSpec
 from graphgym_srnc.backbones.graph import Graph
 from graphgym_srnc.backbones.mlp import MLP
 from graphgym_srnc.backbones.view import Block
-from graphgym_srnc.options import Count, Positive, checked
+from graphgym_srnc.core import progress
+from graphgym_srnc.core.options import Count, Positive, checked
+from graphgym_srnc.io import cache
 
 
 class DGI(MLP):
@@ -36,7 +37,7 @@ class DGI(MLP):
     def pretrain(spec: EncoderSpec, target: Graph) -> Infomax:
         """Train the embedding that all encoders of a run share, as wide as their hidden layers.
 
-        On the CPU the result is cached, see :func:`graphgym_srnc.cache.memoise`.
+        On the CPU the result is cached, see :func:`graphgym_srnc.io.cache.memoise`.
         """
         train = partial(train_infomax, target, hidden=spec.hidden)
         if target.device.type != "cpu":

@@ -9,7 +9,7 @@ from torch.nn import functional as F
 from graphgym_srnc.backbones.encoder import Encoder, EncoderSpec, Layer, dropout
 from graphgym_srnc.backbones.sparse import Sparse
 from graphgym_srnc.backbones.view import Block
-from graphgym_srnc.errors import InputError
+from graphgym_srnc.core.errors import InputError
 
 
 class GATLayer(Layer):

@@ -8,12 +8,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from graphgym_srnc import parallel
 from graphgym_srnc.backbones.encoder import Encoder
 from graphgym_srnc.backbones.features import Mapped
 from graphgym_srnc.backbones.graph import Graph
 from graphgym_srnc.backbones.sampling import Neighbourhoods, ids, neighbourhoods, propagated_block
 from graphgym_srnc.backbones.view import Block, View
+from graphgym_srnc.core import parallel
 from graphgym_srnc.data.columns import ROWS
 
 CHUNK = 2**20

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Iterator, Sequence
 if TYPE_CHECKING:
     from yacs.config import CfgNode
 
-    from graphgym_srnc.grid.jobs import Limits
+    from graphgym_srnc.sweep.jobs import Limits
 
 FOLDERS = {
     "nargs": "+",
@@ -96,7 +96,7 @@ def add_limits(group: argparse._ArgumentGroup) -> None:
 
 def limits(args: argparse.Namespace) -> Limits:
     """Time, memory and retries of a run."""
-    from graphgym_srnc.grid.jobs import Limits
+    from graphgym_srnc.sweep.jobs import Limits
 
     return Limits(args.time_limit, args.memory_limit, args.retries)
 
@@ -121,7 +121,7 @@ def add_overwrite(parser: argparse.ArgumentParser, own_pages: bool = False) -> N
 
 
 def add_raw(parser: argparse.ArgumentParser) -> None:
-    """Add ``--raw``, which :func:`graphgym_srnc.text.to_csv` takes."""
+    """Add ``--raw``, which :func:`graphgym_srnc.core.text.to_csv` takes."""
     parser.add_argument(
         "--raw",
         action="store_true",
@@ -153,8 +153,8 @@ def check_out(
     Raises:
         InputError: names the option.
     """
-    from graphgym_srnc import store
-    from graphgym_srnc.errors import InputError
+    from graphgym_srnc.core.errors import InputError
+    from graphgym_srnc.io import store
 
     if file is None:
         return
@@ -192,8 +192,8 @@ def check_folder(option: str, folder: str | None, overwrite: bool) -> None:
     Raises:
         InputError: names the option.
     """
-    from graphgym_srnc import store
-    from graphgym_srnc.errors import InputError
+    from graphgym_srnc.core.errors import InputError
+    from graphgym_srnc.io import store
 
     if folder is None:
         return
@@ -223,7 +223,7 @@ def check_least(args: argparse.Namespace, **least: int) -> None:
     Raises:
         InputError: names the option.
     """
-    from graphgym_srnc.errors import InputError
+    from graphgym_srnc.core.errors import InputError
 
     for name, value in least.items():
         if not value <= getattr(args, name) < math.inf:
@@ -232,7 +232,7 @@ def check_least(args: argparse.Namespace, **least: int) -> None:
 
 def remark(cfgs: Sequence[CfgNode]) -> None:
     """Print notes on stderr about keys without effect and about nondeterminism."""
-    from graphgym_srnc import environment
+    from graphgym_srnc.core import environment
     from graphgym_srnc.gym.config import not_read
 
     keys = not_read(cfgs)
@@ -262,8 +262,8 @@ def default_name(cfg_file: str | None, words: Sequence[str], shift: str) -> str:
         words: keys and values, alternately.
         shift: the value of ``dataset.format``, whose block is that of the shift.
     """
-    from graphgym_srnc.configs import find
-    from graphgym_srnc.settings import config_root, is_volatile
+    from graphgym_srnc.io.configs import find
+    from graphgym_srnc.io.settings import config_root, is_volatile
 
     name = base_name(cfg_file)
     folder = find(cfg_file).resolve().parent if cfg_file else None
@@ -287,7 +287,7 @@ def writing(option: str, path: str) -> Iterator[None]:
     Raises:
         InputError: the path cannot be written.
     """
-    from graphgym_srnc.errors import InputError
+    from graphgym_srnc.core.errors import InputError
 
     try:
         yield

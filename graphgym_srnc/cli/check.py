@@ -28,8 +28,8 @@ def main(args: argparse.Namespace) -> int:
     Raises:
         InputError: there is no such folder, or no run and no graph folder in it.
     """
+    from graphgym_srnc.core.text import clean
     from graphgym_srnc.report.check import check
-    from graphgym_srnc.text import clean
 
     report = check(args.folder)
     for path, kind, reason in report.findings:

@@ -67,10 +67,10 @@ def main(args: argparse.Namespace) -> None:
 
 def list_data(root: str) -> None:
     """Print each data set's name, whether its raw files are here, and where they belong."""
+    from graphgym_srnc.core.text import aligned
     from graphgym_srnc.data.catalogue import known_names, raw_folder, resolve
     from graphgym_srnc.data.home import homes
     from graphgym_srnc.shifts import names
-    from graphgym_srnc.text import aligned
 
     places = {name: (resolve(name)[0], raw_folder(*resolve(name))) for name in known_names()}
     places |= {
@@ -103,8 +103,8 @@ def show(cfg: str | None, overrides: list[str], out: str | None, overwrite: bool
         InputError: a bad config, bad data, or a picture that cannot be written.
     """
     from graphgym_srnc.data.describe import describe
-    from graphgym_srnc.figures import shift, style
     from graphgym_srnc.gym import build_task, load_config
+    from graphgym_srnc.plots import shift, style
     from graphgym_srnc.report.shift import show as print_out
 
     arguments.check_out("--out", out, overwrite, (".png", ".pdf", ".svg"))

@@ -128,8 +128,8 @@ def main(args: argparse.Namespace) -> None:
         InputError: the run, the graph, a file or an option is not what it must be; nothing was
             written then.
     """
-    from graphgym_srnc import store
-    from graphgym_srnc.progress import RunProgress
+    from graphgym_srnc.core.progress import RunProgress
+    from graphgym_srnc.io import store
 
     _check(args)
     if not Path(args.run).is_file():
@@ -143,16 +143,16 @@ def _discover(args: argparse.Namespace, begin: Callable[[str], None]) -> None:
     begin("reading the graph")
     import torch
 
-    from graphgym_srnc import environment
+    from graphgym_srnc.core import environment
+    from graphgym_srnc.core.errors import InputError
     from graphgym_srnc.data.folder import check_place
-    from graphgym_srnc.errors import InputError
+    from graphgym_srnc.gym import model as models
+    from graphgym_srnc.gym import predictions
     from graphgym_srnc.own.discover import clusters, evidence, feedback, nodes, page, scores, table
     from graphgym_srnc.own.discover import map as node_map
     from graphgym_srnc.own.discover.names import read_names
     from graphgym_srnc.own.discover.pictures import pictures
     from graphgym_srnc.own.discover.states import states
-    from graphgym_srnc.runs import model as models
-    from graphgym_srnc.runs import predictions
 
     before = nodes.earlier("--before", Path(args.before)) if args.before else None
     model = models.load(args.run)
@@ -269,7 +269,7 @@ def _discover(args: argparse.Namespace, begin: Callable[[str], None]) -> None:
 
 def _check(args: argparse.Namespace) -> None:
     """Check options and output files before any work."""
-    from graphgym_srnc.errors import InputError
+    from graphgym_srnc.core.errors import InputError
 
     for option, value in {"--top": args.top, "--nodes-per-class": args.nodes_per_class}.items():
         if value < 1:
@@ -305,7 +305,7 @@ def _check_files(args: argparse.Namespace, inputs: Sequence[str | None]) -> None
 
 
 def _write(path: Path, option: str, content: bytes) -> None:
-    from graphgym_srnc import atomic
+    from graphgym_srnc.io import atomic
 
     with arguments.writing(option, str(path)):
         atomic.write_bytes(path, content)

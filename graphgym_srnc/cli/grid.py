@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Sequence
 from graphgym_srnc.cli import arguments
 
 if TYPE_CHECKING:
-    from graphgym_srnc.grid.jobs import Executor
-    from graphgym_srnc.grid.plan import Cell
-    from graphgym_srnc.grid.space import Setting
+    from graphgym_srnc.sweep.jobs import Executor
+    from graphgym_srnc.sweep.plan import Cell
+    from graphgym_srnc.sweep.space import Setting
 
 EPILOG = """\
 Each line of the grid file holds a config key, a short alias and a list of values. An empty line
@@ -136,12 +136,13 @@ def main(args: argparse.Namespace) -> int:
             no run has started then.
         KeyboardInterrupt: Ctrl-C; what is finished is kept.
     """
-    from graphgym_srnc import environment, store
-    from graphgym_srnc.atomic import refuse_links
-    from graphgym_srnc.grid import estimate, execute, plan
-    from graphgym_srnc.progress import GridProgress
-    from graphgym_srnc.settings import difference
-    from graphgym_srnc.text import seeds
+    from graphgym_srnc.core import environment
+    from graphgym_srnc.core.progress import GridProgress
+    from graphgym_srnc.core.text import seeds
+    from graphgym_srnc.io import store
+    from graphgym_srnc.io.atomic import refuse_links
+    from graphgym_srnc.io.settings import difference
+    from graphgym_srnc.sweep import estimate, execute, plan
 
     arguments.check_least(
         args, repeat=1, jobs=0, time_limit=0, memory_limit=0, retries=0, ray_cpus=0, ray_gpus=0
@@ -221,8 +222,8 @@ def main(args: argparse.Namespace) -> int:
 
 def _settings(args: argparse.Namespace, file: Path) -> list[Setting]:
     """Settings of the grid file, all of them or a sample."""
-    from graphgym_srnc.errors import InputError
-    from graphgym_srnc.grid import space
+    from graphgym_srnc.core.errors import InputError
+    from graphgym_srnc.sweep import space
 
     spaces = space.read(file)
     if args.sample is not None:
@@ -237,8 +238,8 @@ def _settings(args: argparse.Namespace, file: Path) -> list[Setting]:
 
 def _glance(args: argparse.Namespace, settings: Sequence[Setting]) -> None:
     """Check keys and names before slow imports."""
-    from graphgym_srnc import configs
-    from graphgym_srnc.grid.space import BASE_KEY
+    from graphgym_srnc.io import configs
+    from graphgym_srnc.sweep.space import BASE_KEY
 
     points = dict.fromkeys(point for setting in settings for point in setting)
     words = [
@@ -256,12 +257,12 @@ def _glance(args: argparse.Namespace, settings: Sequence[Setting]) -> None:
 
 
 def _executor(args: argparse.Namespace, workers: int, cells: Sequence[Cell]) -> Executor:
-    from graphgym_srnc.grid import plan
-    from graphgym_srnc.grid.worker import data_of, execute
+    from graphgym_srnc.sweep import plan
+    from graphgym_srnc.sweep.worker import data_of, execute
 
     limits = arguments.limits(args)
     if args.executor == "ray":
-        from graphgym_srnc.grid import on_ray
+        from graphgym_srnc.sweep import on_ray
 
         return partial(
             on_ray.run,
@@ -273,7 +274,7 @@ def _executor(args: argparse.Namespace, workers: int, cells: Sequence[Cell]) -> 
             data_of=data_of,
             known=plan.known_data(cells),
         )
-    from graphgym_srnc.grid import local
+    from graphgym_srnc.sweep import local
 
     return lambda jobs: local.run(jobs, execute, limits, min(workers, len(jobs)))
 

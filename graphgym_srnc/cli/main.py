@@ -14,9 +14,10 @@ from importlib import import_module
 from types import FrameType
 from typing import Iterator, Sequence
 
-from graphgym_srnc import __version__, environment
+from graphgym_srnc import __version__
 from graphgym_srnc.cli import arguments
-from graphgym_srnc.errors import InputError
+from graphgym_srnc.core import environment
+from graphgym_srnc.core.errors import InputError
 
 COMMANDS = (
     "run",

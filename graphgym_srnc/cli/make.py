@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Callable, Sequence
 
 from graphgym_srnc.cli import arguments
-from graphgym_srnc.text import plain
+from graphgym_srnc.core.text import plain
 
 if TYPE_CHECKING:
+    from graphgym_srnc.core.errors import InputError
     from graphgym_srnc.data.features import TextOptions
     from graphgym_srnc.data.folder import Graph
-    from graphgym_srnc.errors import InputError
 
     Maker = Callable[[argparse.Namespace, TextOptions], tuple[Graph, list[str]]]
 
@@ -293,7 +293,7 @@ def _refusal(graph: Graph, out: Path) -> str:
         return "it has labels of fewer than two classes"
     if sizes.total() >= 10 * len(sizes) and not any(graph.split or ()):
         return ""  # enough for any split
-    from graphgym_srnc.errors import InputError
+    from graphgym_srnc.core.errors import InputError
     from graphgym_srnc.gym import build_task, load_config  # imports torch
 
     try:
@@ -316,7 +316,7 @@ def _maker(args: argparse.Namespace) -> Maker:
 
 
 def _check(args: argparse.Namespace, make_graph: Maker) -> None:
-    from graphgym_srnc.errors import InputError
+    from graphgym_srnc.core.errors import InputError
 
     for name, least in {"max_words": 1, "min_nodes": 1, **LIMITS}.items():
         if getattr(args, name) is not None and getattr(args, name) < least:
@@ -333,7 +333,7 @@ def _check(args: argparse.Namespace, make_graph: Maker) -> None:
 
 
 def _no_inputs(args: argparse.Namespace) -> InputError:
-    from graphgym_srnc.errors import InputError
+    from graphgym_srnc.core.errors import InputError
 
     return InputError.plain(
         "data make", f"{' '.join(args.inputs)!r} is not a graph", f"Give {INPUTS}"

@@ -30,9 +30,9 @@ def main(args: argparse.Namespace) -> None:
         InputError: there is no such block.
     """
     from graphgym_srnc import backbones, methods, shifts
-    from graphgym_srnc.errors import InputError
+    from graphgym_srnc.core.errors import InputError
+    from graphgym_srnc.core.text import readable
     from graphgym_srnc.gym import config_names, schema
-    from graphgym_srnc.text import readable
 
     blocks = schema()
     if args.block is None:

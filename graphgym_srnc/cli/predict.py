@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Sequence
 
 from graphgym_srnc.cli import arguments
-from graphgym_srnc.errors import InputError
+from graphgym_srnc.core.errors import InputError
 
 EPILOG = """\
 RUN is the folder of a run, <out-dir>/<name>/<seed>; the folder of an experiment, of which the
@@ -69,7 +69,8 @@ def main(args: argparse.Namespace) -> None:
     Raises:
         InputError: the run, the graph or the file is not what it must be; nothing was written.
     """
-    from graphgym_srnc import environment, store
+    from graphgym_srnc.core import environment
+    from graphgym_srnc.io import store
 
     out = Path(args.out)
     others = [args.run, args.graph, args.features, args.clusters]
@@ -82,9 +83,9 @@ def main(args: argparse.Namespace) -> None:
         import torch
 
         from graphgym_srnc.data import names
+        from graphgym_srnc.gym import model as models
+        from graphgym_srnc.gym import predictions
         from graphgym_srnc.own.discover import nodes
-        from graphgym_srnc.runs import model as models
-        from graphgym_srnc.runs import predictions
 
     model = models.load(args.run)
     wanted = None if model.cfg is None else model.cfg.num_threads

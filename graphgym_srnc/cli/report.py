@@ -67,7 +67,7 @@ def main(args: argparse.Namespace) -> None:
     Raises:
         InputError: no results, an unknown metric or row, or a page that cannot be written.
     """
-    from graphgym_srnc.atomic import write_text
+    from graphgym_srnc.io.atomic import write_text
     from graphgym_srnc.report import overview, page
     from graphgym_srnc.report.read import collect
 

@@ -15,7 +15,7 @@ from graphgym_srnc.cli import arguments
 if TYPE_CHECKING:
     from yacs.config import CfgNode
 
-    from graphgym_srnc.store import Experiment
+    from graphgym_srnc.io.store import Experiment
 
 EPILOG = """\
 Give config keys and their values last:
@@ -96,7 +96,8 @@ def main(args: argparse.Namespace) -> None:
         KeyboardInterrupt: Ctrl-C; the finished runs and their table are kept.
         ProcessLost: another of the processes that ``torchrun`` started has ended.
     """
-    from graphgym_srnc import configs, environment, store
+    from graphgym_srnc.core import environment
+    from graphgym_srnc.io import configs, store
 
     arguments.check_least(args, repeat=1, figure_every=0)
     known = configs.glance(args.cfg, args.overrides)
@@ -114,18 +115,17 @@ def main(args: argparse.Namespace) -> None:
             lambda stored: configs.agrees(stored, known),
         )
     with environment.uncollected():
-        from graphgym_srnc import parallel
-        from graphgym_srnc.runs import run  # noqa: F401
+        from graphgym_srnc.core import parallel
     with parallel.processes():
         _main(args)
 
 
 def _main(args: argparse.Namespace) -> None:
-    from graphgym_srnc import configs, parallel, store, text
-    from graphgym_srnc.errors import InputError
-    from graphgym_srnc.gym import load_config
-    from graphgym_srnc.runs import run
-    from graphgym_srnc.runs.prepare import check_data, choose_batches
+    from graphgym_srnc.core import parallel, text
+    from graphgym_srnc.core.errors import InputError
+    from graphgym_srnc.gym import load_config, run
+    from graphgym_srnc.gym.prepare import check_data, choose_batches
+    from graphgym_srnc.io import configs, store
     from graphgym_srnc.train.trainer import IN_PARALLEL
 
     cfg = load_config(args.cfg, args.overrides)
@@ -178,10 +178,10 @@ def _main(args: argparse.Namespace) -> None:
 def _run_all(
     args: argparse.Namespace, cfg: CfgNode, experiment: Experiment, missing: Sequence[int]
 ) -> None:
-    from graphgym_srnc import parallel
-    from graphgym_srnc.progress import RunProgress
+    from graphgym_srnc.core import parallel
+    from graphgym_srnc.core.progress import RunProgress
+    from graphgym_srnc.gym import run
     from graphgym_srnc.report import table
-    from graphgym_srnc.runs import run
 
     with RunProgress(len(missing)) if missing else contextlib.nullcontext() as progress:
         for seed in missing:
@@ -217,8 +217,8 @@ def _show_next(experiment: Experiment, cfg: CfgNode) -> None:
 
 
 def _show_table(experiment: Experiment, cfg: CfgNode, no_tensorboard: bool) -> None:
+    from graphgym_srnc.plots import events
     from graphgym_srnc.report import table
-    from graphgym_srnc.watch import events
 
     results = experiment.aggregate(cfg.round)
     if results:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from graphgym_srnc.cli import arguments
 
 if TYPE_CHECKING:
-    from graphgym_srnc.tune.study import Study
+    from graphgym_srnc.sweep.study import Study
 
 REPORTED = 10
 """Seeds below it are reserved for reporting."""
@@ -108,11 +108,10 @@ def main(args: argparse.Namespace) -> int:
             run has started then.
         KeyboardInterrupt: Ctrl-C; what is finished is kept.
     """
-    from graphgym_srnc.grid import local
-    from graphgym_srnc.grid.worker import execute
-    from graphgym_srnc.progress import GridProgress
-    from graphgym_srnc.text import aligned, counted
-    from graphgym_srnc.tune import arm, chosen, sampler
+    from graphgym_srnc.core.progress import GridProgress
+    from graphgym_srnc.core.text import aligned, counted
+    from graphgym_srnc.sweep import arm, chosen, local, sampler
+    from graphgym_srnc.sweep.worker import execute
 
     arguments.check_least(args, trials=1, jobs=0, time_limit=0, memory_limit=0, retries=0)
     name, propose = sampler.find(args.sampler)
@@ -169,10 +168,10 @@ def _study(args: argparse.Namespace, propose: object) -> Study:
     Raises:
         InputError: names an option or a key of the config.
     """
-    from graphgym_srnc import store
     from graphgym_srnc.gym import load_config
-    from graphgym_srnc.tune import arm
-    from graphgym_srnc.tune.study import Study
+    from graphgym_srnc.io import store
+    from graphgym_srnc.sweep import arm
+    from graphgym_srnc.sweep.study import Study
 
     blocks = list(map(_block, args.block)) or [[]]
     base = load_config(args.cfg, args.overrides)
@@ -198,7 +197,7 @@ def _study(args: argparse.Namespace, propose: object) -> Study:
 
 
 def _block(text: str) -> list[str]:
-    from graphgym_srnc.errors import InputError
+    from graphgym_srnc.core.errors import InputError
 
     with contextlib.suppress(ValueError):  # a quotation mark without another
         words = shlex.split(text)
@@ -216,8 +215,8 @@ def _block(text: str) -> list[str]:
 
 
 def _seeds(text: str) -> range:
-    from graphgym_srnc import store
-    from graphgym_srnc.errors import InputError
+    from graphgym_srnc.core.errors import InputError
+    from graphgym_srnc.io import store
 
     found = re.fullmatch(r"(\d{1,10})(?:-(\d{1,10}))?", text.strip())
     first, last = (int(found[1]), int(found[2] or found[1])) if found else (0, -1)

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch_geometric.data import Data
 
-from graphgym_srnc.errors import InputError
+from graphgym_srnc.core.errors import InputError
 
 WORDS_PER_NODE = 18
 """Mean number of words a node draws, as in Cora; a word drawn twice counts once."""

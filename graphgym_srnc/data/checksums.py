@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
+from graphgym_srnc.core.errors import InputError
 from graphgym_srnc.data import untrusted
-from graphgym_srnc.errors import InputError
 
 PLANETOID = Path(__file__).with_name("planetoid.sha256")
 """Digests and names as ``sha256sum`` writes them.

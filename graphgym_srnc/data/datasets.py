@@ -11,9 +11,9 @@ from pathlib import Path
 import torch
 from torch_geometric.data import Data
 
-from graphgym_srnc import atomic, seal
-from graphgym_srnc.cache import cache_folder, locked
 from graphgym_srnc.data import catalogue, cleaning, home, pyg
+from graphgym_srnc.io import atomic, seal
+from graphgym_srnc.io.cache import cache_folder, locked
 
 KEPT = ("x", "edge_index", "y", "node_year", "train_mask", "val_mask", "test_mask")
 """Fields in the file of a parsed graph; a file of a version with other fields is not read."""

@@ -8,9 +8,9 @@ import torch
 from torch_geometric.data import Data
 from torch_geometric.utils import degree
 
+from graphgym_srnc.core.task import ShiftTask
+from graphgym_srnc.core.text import clean
 from graphgym_srnc.data import columns
-from graphgym_srnc.task import ShiftTask
-from graphgym_srnc.text import clean
 
 HUGE = 1e6
 """Features beyond this give a warning."""

@@ -12,10 +12,10 @@ from typing import Any, Iterable, Iterator, NamedTuple, Sequence
 import numpy as np
 import scipy.sparse as sp
 
-from graphgym_srnc import atomic
+from graphgym_srnc.core.errors import InputError
+from graphgym_srnc.core.text import listed, one_line, tell_changed
 from graphgym_srnc.data import edges
-from graphgym_srnc.errors import InputError
-from graphgym_srnc.text import listed, one_line, tell_changed
+from graphgym_srnc.io import atomic
 
 TEXT = 2000
 """Longest text that a node keeps to be shown, in characters."""
@@ -171,7 +171,7 @@ def whole(out: Path, overwrite: bool = False, option: str = "--out") -> Iterator
     """A new folder beside ``out`` that takes its place at the end, and goes if there is an error.
 
     At any moment the old folder or the new one is there whole, see
-    :func:`graphgym_srnc.atomic.replacing_folder`. The marker is written here.
+    :func:`graphgym_srnc.io.atomic.replacing_folder`. The marker is written here.
 
     Raises:
         InputError: see :func:`check_place`; or it cannot be written.

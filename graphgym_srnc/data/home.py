@@ -7,8 +7,8 @@ import shutil
 from pathlib import Path
 from typing import Iterator
 
-from graphgym_srnc import atomic
-from graphgym_srnc.cache import cache_folder
+from graphgym_srnc.io import atomic
+from graphgym_srnc.io.cache import cache_folder
 
 
 def data_folder(root: str = "") -> Path:

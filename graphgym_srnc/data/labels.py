@@ -8,7 +8,7 @@ import re
 from collections import Counter
 from typing import Sequence
 
-from graphgym_srnc.text import counted, one_line, short
+from graphgym_srnc.core.text import counted, one_line, short
 
 EMPTY = {"nan", "na", "n/a", "#n/a", "<na>", "nat", "null", "none"}
 """Words, in lower case, that programs write for an empty cell."""

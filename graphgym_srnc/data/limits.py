@@ -14,8 +14,8 @@ from pathlib import Path
 
 import psutil
 
-from graphgym_srnc.atomic import regular
-from graphgym_srnc.errors import InputError
+from graphgym_srnc.core.errors import InputError
+from graphgym_srnc.io.atomic import regular
 
 OPTION = "GRAPHGYM_SRNC_MAX_GIB"
 """Environment variable: memory that the content of any file may take, in GiB (default: 1)."""

@@ -11,9 +11,9 @@ from urllib.request import urlopen
 import scipy.io
 from torch_geometric.data import Data
 
-from graphgym_srnc.atomic import regular
+from graphgym_srnc.core.errors import InputError, reading
 from graphgym_srnc.data import home, limits, untrusted
-from graphgym_srnc.errors import InputError, reading
+from graphgym_srnc.io.atomic import regular
 
 LIMIT = 64 * 2**20
 """Largest download in bytes; the files have about one million."""

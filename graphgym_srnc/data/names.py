@@ -6,8 +6,8 @@ from collections import Counter
 from pathlib import Path
 from typing import NamedTuple
 
+from graphgym_srnc.core.errors import InputError
 from graphgym_srnc.data import read
-from graphgym_srnc.errors import InputError
 
 
 class Names(NamedTuple):

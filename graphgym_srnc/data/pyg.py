@@ -14,8 +14,8 @@ import torch_geometric.datasets
 from torch_geometric.data import Data, Dataset
 from torch_geometric.utils import index_to_mask
 
+from graphgym_srnc.core.errors import InputError, reason
 from graphgym_srnc.data import checksums, home, untrusted
-from graphgym_srnc.errors import InputError, reason
 
 
 def dataset_class(family: str) -> type[Dataset]:

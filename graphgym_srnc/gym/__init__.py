@@ -5,8 +5,7 @@
 
 from __future__ import annotations
 
-from graphgym_srnc import plugins
-from graphgym_srnc.configs import config_names
+from graphgym_srnc.core import plugins
 from graphgym_srnc.gym import stock  # the first, since all others import parts of GraphGym
 from graphgym_srnc.gym.build import build_method, build_task
 from graphgym_srnc.gym.config import (
@@ -19,7 +18,8 @@ from graphgym_srnc.gym.config import (
 )
 from graphgym_srnc.gym.modules import TaskDataset, register_modules
 from graphgym_srnc.gym.training import fit, register_train, train, train_standard
-from graphgym_srnc.settings import config_root
+from graphgym_srnc.io.configs import config_names
+from graphgym_srnc.io.settings import config_root
 
 __all__ = [
     "Option",

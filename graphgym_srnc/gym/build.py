@@ -9,13 +9,14 @@ from typing import Any
 import torch
 from torch_geometric.graphgym.optim import create_optimizer
 
-from graphgym_srnc import methods, parallel, shifts
-from graphgym_srnc.errors import InputError, renamed
+from graphgym_srnc import methods, shifts
+from graphgym_srnc.core import parallel
+from graphgym_srnc.core.errors import InputError, renamed
+from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.gym.config import KEYS, CfgNode, activate, check, values
 from graphgym_srnc.gym.encoder import encoder_spec
-from graphgym_srnc.methods.base import Method
-from graphgym_srnc.methods.training import MakeOptimizer, adam
-from graphgym_srnc.task import ShiftTask
+from graphgym_srnc.methods.shared.base import Method
+from graphgym_srnc.methods.shared.training import MakeOptimizer, adam
 
 
 @renamed(KEYS)

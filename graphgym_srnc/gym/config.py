@@ -13,15 +13,15 @@ from yacs.config import CfgNode
 
 from graphgym_srnc import methods, shifts
 from graphgym_srnc.backbones import ACTIVATIONS, BACKBONES, FEATURES, EncoderSpec
-from graphgym_srnc.configs import coerce, find, pairs, read, unknown
-from graphgym_srnc.errors import Collected, InputError
+from graphgym_srnc.core.errors import Collected, InputError
+from graphgym_srnc.core.options import Allowed, OneOf, Option, Range
+from graphgym_srnc.core.options import options as options_of
 from graphgym_srnc.gym.encoder import SPEC_KEYS
 from graphgym_srnc.gym.keys import DONE_ANYWAY, MADE, METHODS_LOOP, TOLD, limits, unread
 from graphgym_srnc.gym.late import enter
-from graphgym_srnc.methods.training import adam
-from graphgym_srnc.options import Allowed, OneOf, Option, Range
-from graphgym_srnc.options import options as options_of
-from graphgym_srnc.settings import config_root, flatten
+from graphgym_srnc.io.configs import coerce, find, pairs, read, unknown
+from graphgym_srnc.io.settings import config_root, flatten
+from graphgym_srnc.methods.shared.training import adam
 from graphgym_srnc.train import trainer
 
 # Those of libyaml are several times as fast.

@@ -12,10 +12,10 @@ from typing import Callable
 from torch_geometric.graphgym import register
 from yacs.config import CfgNode
 
-from graphgym_srnc import environment
 from graphgym_srnc.backbones import BACKBONES
+from graphgym_srnc.core import environment
+from graphgym_srnc.core.options import Allowed, OneOf, Range
 from graphgym_srnc.gym.encoder import is_fast
-from graphgym_srnc.options import Allowed, OneOf, Range
 
 READ = frozenset(
     {

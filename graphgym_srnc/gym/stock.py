@@ -15,7 +15,7 @@ from typing import Any
 
 import torch_geometric
 
-from graphgym_srnc import environment
+from graphgym_srnc.core import environment
 
 NAME = "torch_geometric.graphgym"
 

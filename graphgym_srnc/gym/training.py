@@ -11,7 +11,8 @@ from torch_geometric.graphgym import register
 from torch_geometric.graphgym.config import cfg as global_cfg
 
 from graphgym_srnc import methods
-from graphgym_srnc.errors import InputError, renamed
+from graphgym_srnc.core.errors import InputError, renamed
+from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.gym import stock
 from graphgym_srnc.gym.build import build_method, device, visible_task
 from graphgym_srnc.gym.config import (
@@ -28,8 +29,7 @@ from graphgym_srnc.gym.config import (
 from graphgym_srnc.gym.encoder import make_layer
 from graphgym_srnc.gym.keys import own_metrics, unread
 from graphgym_srnc.gym.late import later
-from graphgym_srnc.methods.base import Method
-from graphgym_srnc.task import ShiftTask
+from graphgym_srnc.methods.shared.base import Method
 from graphgym_srnc.train import trainer
 from graphgym_srnc.train.metrics import ExtraScores
 

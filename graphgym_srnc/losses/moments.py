@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from graphgym_srnc.errors import InputError
+from graphgym_srnc.core.errors import InputError
 
 
 def cmd(x: Tensor, y: Tensor, order: int = 5, width: float = 1.0) -> Tensor:

@@ -1,6 +1,6 @@
 """Methods: each module of this package defines one class of its name, ignoring case and ``_``.
 
-Other packages add methods through entry points, see :mod:`graphgym_srnc.plugins`.
+Other packages add methods through entry points, see :mod:`graphgym_srnc.core.plugins`.
 """
 
 from __future__ import annotations
@@ -9,25 +9,11 @@ import pkgutil
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from graphgym_srnc.errors import InputError
-from graphgym_srnc.plugins import entries, load
+from graphgym_srnc.core.errors import InputError
+from graphgym_srnc.core.plugins import entries, load
 
 if TYPE_CHECKING:
-    from graphgym_srnc.methods.base import Method
-
-
-SHARED = (
-    "base",
-    "cluster_gnn",
-    "communities",
-    "correction",
-    "cut",
-    "resume",
-    "scores",
-    "supervised",
-    "training",
-)
-"""Modules here that are no method but what methods share."""
+    from graphgym_srnc.methods.shared.base import Method
 
 
 def names() -> list[str]:
@@ -54,18 +40,18 @@ def find(name: str) -> type[Method]:
 
 def own_names() -> list[str]:
     """Names of those that lie here, in no order; imports none of them."""
-    return [m.name for m in pkgutil.iter_modules(__path__) if m.name not in SHARED]
+    return [m.name for m in pkgutil.iter_modules(__path__) if not m.ispkg]
 
 
 def _foreign(name: str) -> type[Method]:
-    from graphgym_srnc.methods.base import Method
+    from graphgym_srnc.methods.shared.base import Method
 
     found = load("methods", name)
     if not (isinstance(found, type) and issubclass(found, Method) and found.key() == name):
         raise InputError.plain(
             f"method {name}",
             f"{found!r:.100} is not a class of that name",
-            "Register a subclass of graphgym_srnc.methods.base.Method whose name in small letters "
-            f"is {name}",
+            "Register a subclass of graphgym_srnc.methods.shared.base.Method whose name in small "
+            f"letters is {name}",
         )
     return found

@@ -10,9 +10,9 @@ from torch.nn import functional as F
 from torch_geometric.data import Data
 
 from graphgym_srnc.backbones import HopEncoder, with_hops
+from graphgym_srnc.core.options import Natural, Range, Weight
 from graphgym_srnc.losses.mmd import mmd
-from graphgym_srnc.methods.scores import Scored
-from graphgym_srnc.options import Natural, Range, Weight
+from graphgym_srnc.methods.shared.scores import Scored
 
 WIDEST = 2.0
 """Of the authors' kernels, which lack the factor 2 of ours in front of the variance."""

@@ -8,10 +8,10 @@ from torch.nn import functional as F
 from torch_geometric.data import Data
 
 from graphgym_srnc.backbones import HopEncoder, with_hops
+from graphgym_srnc.core.options import Count, Natural, Share, Weight
 from graphgym_srnc.losses.adversarial import reverse_gradient
 from graphgym_srnc.losses.characteristic import characteristic_discrepancy
-from graphgym_srnc.methods.scores import Scored
-from graphgym_srnc.options import Count, Natural, Share, Weight
+from graphgym_srnc.methods.shared.scores import Scored
 
 
 class ADAlign(Scored):

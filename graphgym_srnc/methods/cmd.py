@@ -5,9 +5,9 @@ from __future__ import annotations
 from torch import Tensor
 from torch.nn import functional as F
 
+from graphgym_srnc.core.options import Count, Natural, Weight
 from graphgym_srnc.losses import moments
-from graphgym_srnc.methods.scores import Scored
-from graphgym_srnc.options import Count, Natural, Weight
+from graphgym_srnc.methods.shared.scores import Scored
 
 
 class CMD(Scored):

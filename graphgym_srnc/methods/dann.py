@@ -5,9 +5,9 @@ from __future__ import annotations
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from graphgym_srnc.core.options import Natural, Positive, Weight
 from graphgym_srnc.losses.adversarial import domain_loss, ganin_schedule, reverse_gradient
-from graphgym_srnc.methods.scores import Scored
-from graphgym_srnc.options import Natural, Positive, Weight
+from graphgym_srnc.methods.shared.scores import Scored
 
 
 class DANN(Scored):

@@ -7,10 +7,10 @@ from torch import Tensor
 from torch.nn import functional as F
 from torch_geometric.data import Data
 
-from graphgym_srnc import parallel
+from graphgym_srnc.core import parallel
+from graphgym_srnc.core.task import ShiftTask, Sizes
 from graphgym_srnc.losses.openness import doc_thresholds
-from graphgym_srnc.methods.supervised import Supervised
-from graphgym_srnc.task import ShiftTask, Sizes
+from graphgym_srnc.methods.shared.supervised import Supervised
 
 
 class DOC(Supervised):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from torch import Tensor
 from torch.nn import functional as F
 
-from graphgym_srnc.methods.scores import Scored
+from graphgym_srnc.methods.shared.scores import Scored
 
 
 class ERM(Scored):

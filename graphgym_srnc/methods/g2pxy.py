@@ -10,9 +10,9 @@ from torch.nn import functional as F
 from torch_geometric.data import Data
 
 from graphgym_srnc.backbones import Encoder, build
-from graphgym_srnc.methods.supervised import Supervised
-from graphgym_srnc.options import Count, Positive, Range, Weight
-from graphgym_srnc.task import ShiftTask, Sizes
+from graphgym_srnc.core.options import Count, Positive, Range, Weight
+from graphgym_srnc.core.task import ShiftTask, Sizes
+from graphgym_srnc.methods.shared.supervised import Supervised
 
 
 class G2Pxy(Supervised):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from graphgym_srnc.methods.scores import Scored
+from graphgym_srnc.methods.shared.scores import Scored
 
 
 class IID(Scored):

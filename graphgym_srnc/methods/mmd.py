@@ -8,10 +8,10 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from graphgym_srnc.core.options import Range, Weight
 from graphgym_srnc.losses import mmd
 from graphgym_srnc.losses.adversarial import ganin_schedule
-from graphgym_srnc.methods.scores import Scored
-from graphgym_srnc.options import Range, Weight
+from graphgym_srnc.methods.shared.scores import Scored
 
 
 class MMD(Scored):

@@ -7,10 +7,10 @@ from typing import Annotated
 from torch import Tensor
 from torch.nn import functional as F
 
-from graphgym_srnc import parallel
+from graphgym_srnc.core import parallel
+from graphgym_srnc.core.options import Natural, OneOf, Share, Weight
 from graphgym_srnc.losses import openness
-from graphgym_srnc.methods.scores import SCORES, Scored
-from graphgym_srnc.options import Natural, OneOf, Share, Weight
+from graphgym_srnc.methods.shared.scores import SCORES, Scored
 
 
 class NODESafe(Scored):

@@ -10,9 +10,9 @@ from torch.nn import functional as F
 from torch_geometric.data import Data
 
 from graphgym_srnc.backbones import Encoder, build, draw_edges, draw_nodes
-from graphgym_srnc.methods.supervised import Supervised
-from graphgym_srnc.options import Count, OneOf, Weight
-from graphgym_srnc.task import ShiftTask, Sizes
+from graphgym_srnc.core.options import Count, OneOf, Weight
+from graphgym_srnc.core.task import ShiftTask, Sizes
+from graphgym_srnc.methods.shared.supervised import Supervised
 
 START = -1.0
 """Logarithm of a deviation where the encoder's output is zero. From deviations of one, beside means

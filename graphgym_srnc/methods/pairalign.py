@@ -8,9 +8,9 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from graphgym_srnc.backbones import Graph
+from graphgym_srnc.core.options import Positive, Share
 from graphgym_srnc.losses.reweighting import conditional_ratio, shift_weights
-from graphgym_srnc.methods.scores import Scored
-from graphgym_srnc.options import Positive, Share
+from graphgym_srnc.methods.shared.scores import Scored
 
 
 class PairAlign(Scored):

@@ -11,10 +11,10 @@ from torch.nn import functional as F
 from torch_geometric.data import Data
 
 from graphgym_srnc.backbones import Encoder
-from graphgym_srnc.methods.base import Method
-from graphgym_srnc.methods.training import Part, all_logits, fit_parts, minimise
-from graphgym_srnc.options import Count, OneOf, Range, Share
-from graphgym_srnc.task import ShiftTask, Sizes
+from graphgym_srnc.core.options import Count, OneOf, Range, Share
+from graphgym_srnc.core.task import ShiftTask, Sizes
+from graphgym_srnc.methods.shared.base import Method
+from graphgym_srnc.methods.shared.training import Part, all_logits, fit_parts, minimise
 
 UnknownLoss = Annotated[str, OneOf("none", "uniform", "extra_class")]
 

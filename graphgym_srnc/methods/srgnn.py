@@ -8,12 +8,12 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from graphgym_srnc import cache
 from graphgym_srnc.backbones import Graph, dense
+from graphgym_srnc.core.options import Count, Natural, Range, Weight
+from graphgym_srnc.io import cache
 from graphgym_srnc.losses import moments
 from graphgym_srnc.losses.kmm import kmm_weights
-from graphgym_srnc.methods.scores import Scored
-from graphgym_srnc.options import Count, Natural, Range, Weight
+from graphgym_srnc.methods.shared.scores import Scored
 
 CACHED_FROM = 1000
 """Nodes of a target graph from which it is quicker to look for weights that another run has found

@@ -11,12 +11,17 @@ from torch.nn import functional as F
 from torch_geometric.data import Data
 
 from graphgym_srnc.backbones import EncoderSpec, Graph, prepare
+from graphgym_srnc.core.options import Count, Natural, OneOf, Positive, Range, Weight
+from graphgym_srnc.core.task import ShiftTask, Sizes
 from graphgym_srnc.losses.alignment import evidence_lower_bound
-from graphgym_srnc.methods.base import Method
-from graphgym_srnc.methods.cluster_gnn import USED_SHARE, ClusterGNN, Clusters, cluster_encoder
-from graphgym_srnc.methods.training import Part, fit_parts, hidden_and_group
-from graphgym_srnc.options import Count, Natural, OneOf, Positive, Range, Weight
-from graphgym_srnc.task import ShiftTask, Sizes
+from graphgym_srnc.methods.shared.base import Method
+from graphgym_srnc.methods.shared.cluster_gnn import (
+    USED_SHARE,
+    ClusterGNN,
+    Clusters,
+    cluster_encoder,
+)
+from graphgym_srnc.methods.shared.training import Part, fit_parts, hidden_and_group
 
 PRETRAIN_STEPS = 150
 """Gradient steps of the cluster GNN on modularity in episode 0."""

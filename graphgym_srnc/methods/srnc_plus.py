@@ -14,14 +14,14 @@ from torch.nn import functional as F
 from torch_geometric.data import Data
 
 from graphgym_srnc.backbones import EncoderSpec, prepare
+from graphgym_srnc.core.options import Count, Natural, OneOf, Positive, Share, Weight
+from graphgym_srnc.core.task import ShiftTask, Sizes
 from graphgym_srnc.losses.modularity import newman_resolution
-from graphgym_srnc.methods.base import Method
-from graphgym_srnc.methods.cluster_gnn import ClusterGNN, cluster_encoder
-from graphgym_srnc.methods.communities import SCALES, LabelDensity, find
-from graphgym_srnc.methods.cut import cut_by_share
-from graphgym_srnc.methods.training import Part, minimise, part_losses
-from graphgym_srnc.options import Count, Natural, OneOf, Positive, Share, Weight
-from graphgym_srnc.task import ShiftTask, Sizes
+from graphgym_srnc.methods.shared.base import Method
+from graphgym_srnc.methods.shared.cluster_gnn import ClusterGNN, cluster_encoder
+from graphgym_srnc.methods.shared.communities import SCALES, LabelDensity, find
+from graphgym_srnc.methods.shared.cut import cut_by_share
+from graphgym_srnc.methods.shared.training import Part, minimise, part_losses
 
 PROPAGATION = 10
 """Propagation steps of log-odds, and of the posterior if that helps on held-out nodes."""

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from graphgym_srnc.backbones import Graph
-from graphgym_srnc.methods.scores import Scored
-from graphgym_srnc.options import Range, Share
+from graphgym_srnc.core.options import Range, Share
+from graphgym_srnc.methods.shared.scores import Scored
 
 CHECKED = 200
 """Training nodes whose logits say whether a backbone reads edge weights."""

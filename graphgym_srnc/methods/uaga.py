@@ -6,12 +6,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from graphgym_srnc.core.options import Count, Natural, Share, Weight
+from graphgym_srnc.core.task import HIDDEN, ShiftTask, Sizes
 from graphgym_srnc.losses.adversarial import domain_loss, reverse_gradient
 from graphgym_srnc.losses.openness import half_unknown
-from graphgym_srnc.methods.supervised import Supervised
-from graphgym_srnc.methods.training import minimise
-from graphgym_srnc.options import Count, Natural, Share, Weight
-from graphgym_srnc.task import HIDDEN, ShiftTask, Sizes
+from graphgym_srnc.methods.shared.supervised import Supervised
+from graphgym_srnc.methods.shared.training import minimise
 
 
 class UAGA(Supervised):

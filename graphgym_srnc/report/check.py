@@ -11,15 +11,15 @@ from typing import Iterator, Mapping, NamedTuple
 
 import yaml
 
-from graphgym_srnc import stats, store
+from graphgym_srnc.core.errors import InputError
+from graphgym_srnc.core.text import counted
 from graphgym_srnc.data import folder
-from graphgym_srnc.errors import InputError
+from graphgym_srnc.gym import checkpoint
+from graphgym_srnc.gym.model import FILE as MODEL
+from graphgym_srnc.io import stats, store
+from graphgym_srnc.io.seal import is_edited
+from graphgym_srnc.io.settings import difference, flatten, plain_yaml
 from graphgym_srnc.report import intact
-from graphgym_srnc.runs import checkpoint
-from graphgym_srnc.runs.model import FILE as MODEL
-from graphgym_srnc.seal import is_edited
-from graphgym_srnc.settings import difference, flatten, plain_yaml
-from graphgym_srnc.text import counted
 from graphgym_srnc.train import model
 
 KINDS = ("damaged", "newer", "older", "foreign", "unfinished")

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from statistics import median
 from typing import Any, Hashable, Mapping, Sequence
 
-from graphgym_srnc import store
-from graphgym_srnc.errors import InputError
+from graphgym_srnc.core.errors import InputError
+from graphgym_srnc.io import store
 from graphgym_srnc.report import statistics
 from graphgym_srnc.report.layout import ALL, LESS, ORACLE, Layout, Place, Setting, arrange
 from graphgym_srnc.report.paper import TABLES, Published, Score, data_name

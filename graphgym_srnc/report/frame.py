@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from graphgym_srnc.io.settings import flatten
 from graphgym_srnc.report.read import COSTS, NAMED, collect
-from graphgym_srnc.settings import flatten
 
 if TYPE_CHECKING:
     import pandas

@@ -6,12 +6,12 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any, Iterable, Mapping, NamedTuple, Sequence
 
-from graphgym_srnc.errors import InputError
+from graphgym_srnc.core.errors import InputError
+from graphgym_srnc.core.text import LAYERS, METHODS, clean, method_name
+from graphgym_srnc.io.settings import is_volatile
 from graphgym_srnc.report import statistics
 from graphgym_srnc.report.paper import Published
 from graphgym_srnc.report.read import COSTS, NAMED, Run
-from graphgym_srnc.settings import is_volatile
-from graphgym_srnc.text import LAYERS, METHODS, clean, method_name
 
 LESS = frozenset({"unknown_fpr95", "loss", *COSTS})
 """Metrics of which less is better."""

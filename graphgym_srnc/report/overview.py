@@ -12,14 +12,14 @@ from typing import Any, Iterator, Mapping, Sequence
 import numpy as np
 from matplotlib.figure import Figure
 
-from graphgym_srnc import store
-from graphgym_srnc.figures import curves, shift
-from graphgym_srnc.figures.style import save
+from graphgym_srnc.core.text import method_name
+from graphgym_srnc.io import store
+from graphgym_srnc.io.settings import flatten, is_volatile
+from graphgym_srnc.plots import curves, shift
+from graphgym_srnc.plots.events import image, write_events
+from graphgym_srnc.plots.style import save
 from graphgym_srnc.report.layout import LESS
 from graphgym_srnc.report.table import HEADS
-from graphgym_srnc.settings import flatten, is_volatile
-from graphgym_srnc.text import method_name
-from graphgym_srnc.watch.events import image, write_events
 
 Runs = Mapping[int, store.Result]
 """The records of an experiment by seed."""

@@ -12,6 +12,7 @@ import shlex
 from pathlib import Path
 from typing import Mapping, Sequence
 
+from graphgym_srnc.core.text import METHODS, plain
 from graphgym_srnc.report import (
     compare,
     grid,
@@ -24,7 +25,6 @@ from graphgym_srnc.report import (
 )
 from graphgym_srnc.report.paper import TABLES
 from graphgym_srnc.report.read import COSTS, Collection, Experiment, Run
-from graphgym_srnc.text import METHODS, plain
 
 CONFIGS = 100
 """Experiments whose whole config is on the page."""

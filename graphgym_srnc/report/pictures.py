@@ -11,15 +11,15 @@ from typing import Any, Callable, Iterable, Iterator, NamedTuple, Sequence
 
 from matplotlib.figure import Figure
 
-from graphgym_srnc.figures import charts, shift
-from graphgym_srnc.figures.style import encode
+from graphgym_srnc.core.text import counted, plain, tell_changed
+from graphgym_srnc.plots import charts, shift
+from graphgym_srnc.plots.style import encode
 from graphgym_srnc.report import intact, overview
 from graphgym_srnc.report.compare import Table
 from graphgym_srnc.report.grid import name, title
 from graphgym_srnc.report.html import png_size
 from graphgym_srnc.report.layout import LESS
 from graphgym_srnc.report.read import COSTS, Collection, Experiment
-from graphgym_srnc.text import counted, plain, tell_changed
 
 MOST = 40
 """Pictures on a page."""

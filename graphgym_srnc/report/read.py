@@ -14,11 +14,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Hashable, Iterable, Mapping
 
-from graphgym_srnc import environment, store
-from graphgym_srnc.errors import InputError
-from graphgym_srnc.legacy import modern_result
-from graphgym_srnc.settings import VOLATILE, flatten, is_volatile, shared_text
-from graphgym_srnc.text import clean, plain
+from graphgym_srnc.core import environment
+from graphgym_srnc.core.errors import InputError
+from graphgym_srnc.core.text import clean, plain
+from graphgym_srnc.io import store
+from graphgym_srnc.io.legacy import modern_result
+from graphgym_srnc.io.settings import VOLATILE, flatten, is_volatile, shared_text
 
 COSTS = ("seconds", "peak_memory_mib", "params")
 """What a run costs; any split has them as metrics."""

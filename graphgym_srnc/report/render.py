@@ -6,12 +6,12 @@ import shutil
 import textwrap
 from typing import Callable, TextIO
 
+from graphgym_srnc.core.text import aligned, escape_markdown, markdown
+from graphgym_srnc.core.text import to_csv as csv_of
 from graphgym_srnc.report.compare import POOLED, Cell, Table
 from graphgym_srnc.report.grid import Box, Grid, grids, mean_columns, row_head, title
 from graphgym_srnc.report.sentences import SIGNS, remarks
 from graphgym_srnc.report.table import ruled
-from graphgym_srnc.text import aligned, escape_markdown, markdown
-from graphgym_srnc.text import to_csv as csv_of
 
 LATEX = {
     "\\": r"\textbackslash{}",

@@ -7,13 +7,13 @@ from typing import Any, Iterable, Mapping, Sequence
 
 import yaml
 
-from graphgym_srnc import store
+from graphgym_srnc.core.text import LAYERS, METHODS, plain, seeds
+from graphgym_srnc.io import store
+from graphgym_srnc.io.settings import flatten
 from graphgym_srnc.report.grid import ABSENT, Box, Grid, name
 from graphgym_srnc.report.read import Experiment
 from graphgym_srnc.report.statistics import mean, mean_std
 from graphgym_srnc.report.table import verdicts
-from graphgym_srnc.settings import flatten
-from graphgym_srnc.text import LAYERS, METHODS, plain, seeds
 
 SHOWN = 5
 """Different warnings of an experiment that are shown."""

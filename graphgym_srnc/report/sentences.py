@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from datetime import datetime, timezone
 
+from graphgym_srnc.core.text import LAYERS, METHODS, counted, listed, seeds
 from graphgym_srnc.report import grid
 from graphgym_srnc.report.compare import Ranking, Table
 from graphgym_srnc.report.layout import LESS, Setting
 from graphgym_srnc.report.read import Collection
 from graphgym_srnc.report.statistics import TESTS
-from graphgym_srnc.text import LAYERS, METHODS, counted, listed, seeds
 
 SIGNS = {"": "", "best": "*", "tied": "°"}
 """Marks of a cell in plain text."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from typing import Any, TextIO
 
+from graphgym_srnc.core.text import aligned
 from graphgym_srnc.report.table import ruled
-from graphgym_srnc.text import aligned
 
 
 def show(summary: dict[str, Any], out: TextIO | None = None) -> None:

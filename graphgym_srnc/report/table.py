@@ -6,10 +6,18 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Iterable, Mapping, Sequence, TextIO
 
-from graphgym_srnc import atomic, store
+from graphgym_srnc.core.text import (
+    LAYERS,
+    METHODS,
+    aligned,
+    clean,
+    counted,
+    escape_markdown,
+    markdown,
+)
+from graphgym_srnc.core.text import to_csv as csv_of
+from graphgym_srnc.io import atomic, store
 from graphgym_srnc.report.statistics import mean_std
-from graphgym_srnc.text import LAYERS, METHODS, aligned, clean, counted, escape_markdown, markdown
-from graphgym_srnc.text import to_csv as csv_of
 
 if TYPE_CHECKING:
     from rich.table import Table

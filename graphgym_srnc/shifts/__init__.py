@@ -2,7 +2,7 @@
 
 ``build(*, name, root, split_seed, ...) -> ShiftTask`` has keyword-only options with defaults. Their
 annotations define the allowed values. Other packages can add shifts through entry points, see
-:mod:`graphgym_srnc.plugins`.
+:mod:`graphgym_srnc.core.plugins`.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ import pkgutil
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Callable
 
-from graphgym_srnc.errors import InputError, renamed
-from graphgym_srnc.options import checked, options
-from graphgym_srnc.plugins import entries, load
+from graphgym_srnc.core.errors import InputError, renamed
+from graphgym_srnc.core.options import checked, options
+from graphgym_srnc.core.plugins import entries, load
 
 if TYPE_CHECKING:
+    from graphgym_srnc.core.task import ShiftTask
     from graphgym_srnc.shifts.given import from_data as from_data
     from graphgym_srnc.shifts.given import unlabelled as unlabelled
-    from graphgym_srnc.task import ShiftTask
 
 SHARED = ("given", "splits")
 """Modules of this package that are not shifts."""

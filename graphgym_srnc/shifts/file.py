@@ -7,12 +7,12 @@ from typing import Annotated
 import torch
 from torch_geometric.data import Data
 
+from graphgym_srnc.core.errors import InputError, renamed
+from graphgym_srnc.core.options import Count, Natural, OneOf
+from graphgym_srnc.core.task import HIDDEN, ShiftTask
 from graphgym_srnc.data import cleaning, files
-from graphgym_srnc.errors import InputError, renamed
-from graphgym_srnc.options import Count, Natural, OneOf
 from graphgym_srnc.shifts import given, splits
 from graphgym_srnc.shifts.splits import CountOrRest
-from graphgym_srnc.task import HIDDEN, ShiftTask
 
 
 def build(

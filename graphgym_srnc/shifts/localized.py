@@ -10,11 +10,11 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
+from graphgym_srnc.core.options import Count, Natural, Range
+from graphgym_srnc.core.task import HIDDEN, ShiftTask
 from graphgym_srnc.data import catalogue, datasets
-from graphgym_srnc.options import Count, Natural, Range
 from graphgym_srnc.shifts import splits
 from graphgym_srnc.shifts.splits import CountOrRest, Nodes, Split
-from graphgym_srnc.task import HIDDEN, ShiftTask
 
 TOLERANCE = 1e-9
 """Personalised PageRank is iterated until its total change is below this value."""

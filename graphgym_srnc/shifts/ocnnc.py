@@ -7,11 +7,11 @@ from typing import Annotated
 import torch
 from torch_geometric.data import Data
 
+from graphgym_srnc.core.errors import InputError
+from graphgym_srnc.core.options import Range
+from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.data import ocnnc
-from graphgym_srnc.errors import InputError
-from graphgym_srnc.options import Range
 from graphgym_srnc.shifts import splits
-from graphgym_srnc.task import ShiftTask
 
 
 def build(

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from graphgym_srnc.core.errors import InputError
+from graphgym_srnc.core.options import Count, Natural, OneOf
+from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.data import catalogue, datasets
-from graphgym_srnc.errors import InputError
-from graphgym_srnc.options import Count, Natural, OneOf
 from graphgym_srnc.shifts import splits
 from graphgym_srnc.shifts.splits import CountOrRest, Split
-from graphgym_srnc.task import ShiftTask
 
 
 def build(

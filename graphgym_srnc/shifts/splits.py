@@ -18,9 +18,9 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.utils import subgraph
 
-from graphgym_srnc.errors import InputError
-from graphgym_srnc.options import OneOf, Range
-from graphgym_srnc.task import HIDDEN, ShiftTask
+from graphgym_srnc.core.errors import InputError
+from graphgym_srnc.core.options import OneOf, Range
+from graphgym_srnc.core.task import HIDDEN, ShiftTask
 
 REST = -1
 """Value of a count option that means "all remaining nodes"."""

@@ -6,12 +6,12 @@ from typing import Annotated
 
 import torch
 
+from graphgym_srnc.core.options import Count, Natural, OneOf, Positive, Range, Share, Weight
+from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.data.block_model import class_shares, class_topics, dcsbm
 from graphgym_srnc.data.cleaning import clean
-from graphgym_srnc.options import Count, Natural, OneOf, Positive, Range, Share, Weight
 from graphgym_srnc.shifts import splits
 from graphgym_srnc.shifts.splits import CountOrRest
-from graphgym_srnc.task import ShiftTask
 
 
 def build(

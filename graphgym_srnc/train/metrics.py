@@ -10,11 +10,11 @@ import torch
 from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 
-from graphgym_srnc.errors import InputError
+from graphgym_srnc.core.errors import InputError
 
 if TYPE_CHECKING:
-    from graphgym_srnc.methods.base import Method
-    from graphgym_srnc.task import ShiftTask
+    from graphgym_srnc.core.task import ShiftTask
+    from graphgym_srnc.methods.shared.base import Method
 
 
 class ExtraScores(NamedTuple):

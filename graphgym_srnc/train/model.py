@@ -15,14 +15,15 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from graphgym_srnc import __version__, atomic, methods, seal, shifts
+from graphgym_srnc import __version__, methods, shifts
 from graphgym_srnc.backbones import Encoder, EncoderSpec, prepare
 from graphgym_srnc.backbones.sparse import Sparse
+from graphgym_srnc.core.errors import InputError
+from graphgym_srnc.core.options import options as options_of
+from graphgym_srnc.core.task import HIDDEN, ShiftTask, Sizes
 from graphgym_srnc.data import untrusted
-from graphgym_srnc.errors import InputError
-from graphgym_srnc.methods.base import Method
-from graphgym_srnc.options import options as options_of
-from graphgym_srnc.task import HIDDEN, ShiftTask, Sizes
+from graphgym_srnc.io import atomic, seal
+from graphgym_srnc.methods.shared.base import Method
 
 FORMAT = 3
 """Format of model files. Format 1 was used by two incompatible writers; format 2 has no checksum.

@@ -16,10 +16,10 @@ from torch import Tensor
 from torch.nn import functional as F
 from torch_geometric.data import Data
 
-from graphgym_srnc import parallel
+from graphgym_srnc.core import parallel
+from graphgym_srnc.core.task import HIDDEN, ShiftTask
 from graphgym_srnc.losses.alignment import alignment_cost
-from graphgym_srnc.methods.base import Method
-from graphgym_srnc.task import HIDDEN, ShiftTask
+from graphgym_srnc.methods.shared.base import Method
 from graphgym_srnc.train.metrics import expected_calibration_error, reliability
 from graphgym_srnc.train.trainer import predict_sets
 

@@ -8,7 +8,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from graphgym_srnc.backbones import dense, prepare, train_infomax
-from graphgym_srnc.errors import InputError
+from graphgym_srnc.core.errors import InputError
 from graphgym_srnc.own.clustering.skipgram import skip_gram
 from graphgym_srnc.own.clustering.walks import random_walks
 

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from graphgym_srnc.errors import InputError
-from graphgym_srnc.options import Count, checked
+from graphgym_srnc.core.errors import InputError
+from graphgym_srnc.core.options import Count, checked
 
 BATCH, STEPS = 128, 100
 """Most walks per step, and the steps per pass below which a step takes fewer walks."""

@@ -7,8 +7,8 @@ from functools import partial
 import numpy as np
 import scipy.sparse as sp
 
-from graphgym_srnc.errors import InputError
-from graphgym_srnc.options import Positive, checked
+from graphgym_srnc.core.errors import InputError
+from graphgym_srnc.core.options import Positive, checked
 
 
 @partial(checked, prefix="walks.")

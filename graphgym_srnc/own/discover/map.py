@@ -10,12 +10,12 @@ from typing import Any, Mapping, Sequence
 import numpy as np
 from torch import Tensor
 
+from graphgym_srnc.core.text import plain, short
 from graphgym_srnc.data.names import Names
-from graphgym_srnc.figures import embedding
-from graphgym_srnc.figures.style import PALETTE
 from graphgym_srnc.own.discover.clusters import Discovery
 from graphgym_srnc.own.discover.pictures import layout
-from graphgym_srnc.text import plain, short
+from graphgym_srnc.plots import embedding
+from graphgym_srnc.plots.style import PALETTE
 
 MOST_NODES, LONGEST_TEXT = 200_000, 120
 """Nodes that a map shows, and letters of a node's text, so that a page stays below some 40 MB."""

@@ -6,13 +6,13 @@ import base64
 from pathlib import Path
 from typing import Any, Mapping, Sequence
 
+from graphgym_srnc.core.text import plain
 from graphgym_srnc.own.discover.clusters import Discovery
 from graphgym_srnc.own.discover.evidence import Evidence
 from graphgym_srnc.own.discover.map import DIGEST, SCRIPT
 from graphgym_srnc.own.discover.pictures import Picture
 from graphgym_srnc.own.discover.table import HEADS, Row
 from graphgym_srnc.report.html import fill, png_size
-from graphgym_srnc.text import plain
 
 
 def render(

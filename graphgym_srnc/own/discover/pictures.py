@@ -9,10 +9,10 @@ import numpy as np
 import torch
 from matplotlib.figure import Figure
 
-from graphgym_srnc.figures import embedding
-from graphgym_srnc.figures.style import INK, PALE, PALETTE, encode, style
 from graphgym_srnc.own.discover.clusters import Discovery
 from graphgym_srnc.own.discover.evidence import Evidence
+from graphgym_srnc.plots import embedding
+from graphgym_srnc.plots.style import INK, PALE, PALETTE, encode, style
 
 
 class Picture(NamedTuple):

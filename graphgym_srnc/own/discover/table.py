@@ -7,12 +7,12 @@ from typing import Mapping, NamedTuple, Sequence
 from torch_geometric.data import Data
 
 from graphgym_srnc.backbones import Sparse, prepare
+from graphgym_srnc.core.text import aligned, plain
+from graphgym_srnc.core.text import to_csv as csv_of
 from graphgym_srnc.data.names import Names
 from graphgym_srnc.own.discover.clusters import Cluster, Discovery
 from graphgym_srnc.own.discover.names import column_name, node_name
 from graphgym_srnc.own.discover.words import distinguishing
-from graphgym_srnc.text import aligned, plain
-from graphgym_srnc.text import to_csv as csv_of
 
 NEAREST = 2
 """Known classes that a row names."""

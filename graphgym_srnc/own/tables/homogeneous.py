@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 
+from graphgym_srnc.core.errors import InputError, reading
 from graphgym_srnc.data import frames, read
 from graphgym_srnc.data.folder import Graph
-from graphgym_srnc.errors import InputError, reading
 from graphgym_srnc.own.tables import formats, profile
 
 

@@ -1,0 +1,1 @@
+"""What every package uses: tasks, options, errors and plug-ins."""

@@ -1,0 +1,174 @@
+"""Options defined by keyword-only signatures, whose annotations give the allowed values.
+
+    def __init__(self, *, steps: Count = 100, kind: Annotated[str, OneOf("a", "b")] = "a"):
+
+Such a signature defines the config key, its type, default and validation, its entry in the
+documentation, and the parameter of the estimator.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import math
+import numbers
+import re
+from typing import Annotated, Any, Callable, Mapping, NamedTuple, Union
+
+from graphgym_srnc.core.errors import InputError
+
+SHARED = ("name", "root")
+"""Keywords of a shift that are set by ``dataset.name`` and ``dataset.dir``."""
+
+
+def finite(value: Any) -> bool:
+    """Whether a value or list contains neither NaN nor infinity."""
+    if isinstance(value, (list, tuple)):
+        return all(map(finite, value))
+    return not isinstance(value, numbers.Real) or abs(value) < math.inf
+
+
+class Range(NamedTuple):
+    """Numbers, or lists of numbers, from ``low`` to ``high``.
+
+    Args:
+        low, high: smallest and largest value.
+        closed: which bounds are allowed themselves: ``both``, ``left``, ``right`` or ``neither``.
+        word: text that is allowed instead of a number.
+    """
+
+    low: float = -math.inf
+    high: float = math.inf
+    closed: str = "both"
+    word: str | None = None
+
+    def allows(self, value: Any) -> bool:
+        """Whether a number, or every item of a list, lies in the range; NaN never does."""
+        if isinstance(value, (list, tuple)):
+            return all(map(self.allows, value))
+        if isinstance(value, str) or value is None or not finite(value):
+            return isinstance(value, str) and value == self.word
+        left, right = self.closed in ("both", "left"), self.closed in ("both", "right")
+        return (value >= self.low if left else value > self.low) and (
+            value <= self.high if right else value < self.high
+        )
+
+    def __str__(self) -> str:
+        left, right = self.closed in ("both", "left"), self.closed in ("both", "right")
+        word = f"{self.word}, or " if self.word else ""
+        if self.high == math.inf:
+            return word + (f"{self.low:g} or more" if left else f"above {self.low:g}")
+        begin, end = "[" if left else "(", "]" if right else ")"
+        return f"{word}in {begin}{self.low:g}, {self.high:.10g}{end}"
+
+
+class OneOf:
+    """One of several values, or a list of such values."""
+
+    def __init__(self, *values: Any) -> None:
+        self.values = values
+
+    def allows(self, value: Any) -> bool:
+        """Whether the value, or every item of a list, is one of the allowed values."""
+        if isinstance(value, (list, tuple)):
+            return all(map(self.allows, value))
+        return value in self.values
+
+    def __str__(self) -> str:
+        return ", ".join(map(str, self.values))
+
+
+Allowed = Union[Range, OneOf]
+
+Count = Annotated[int, Range(1)]
+Natural = Annotated[int, Range(0)]
+Weight = Annotated[float, Range(0)]
+Positive = Annotated[float, Range(0, closed="neither")]
+Share = Annotated[float, Range(0, 1)]
+
+
+class Option(NamedTuple):
+    """One configurable option.
+
+    Args:
+        key, type, default: its name, the type of its values, and the default value.
+        doc: its description in the docstring.
+        allowed: allowed values; None = any.
+    """
+
+    key: str
+    type: type
+    default: Any
+    doc: str
+    allowed: Allowed | None = None
+
+
+@functools.cache
+def options(function: Callable) -> list[Option]:
+    """Options of a function or class, with a class's own options before inherited ones.
+
+    Options are the keyword-only parameters with a default of a plain type.
+    """
+    found: dict[str, Option] = {}
+    classes = function.__mro__ if isinstance(function, type) else ()
+    for owner in [cls for cls in classes if "__init__" in vars(cls)] or [function]:
+        explained = docs(owner)
+        call = owner.__init__ if classes else owner
+        for p in inspect.signature(call, eval_str=True).parameters.values():
+            plain = type(p.default) in (bool, int, float, str, list, tuple)
+            if p.kind is p.KEYWORD_ONLY and p.name not in SHARED and plain:
+                allowed = getattr(p.annotation, "__metadata__", (None,))[0]
+                option = found.setdefault(
+                    p.name, Option(p.name, type(p.default), p.default, "", allowed)
+                )
+                # A class that only changes the default inherits the description.
+                found[p.name] = option._replace(doc=option.doc or explained.get(p.name, ""))
+    return list(found.values())
+
+
+def check(function: Callable, values: Mapping[str, Any], prefix: str = "") -> None:
+    """Validate option values against the annotations of a function or class.
+
+    NaN and infinity are never valid.
+
+    Args:
+        function: the function or class.
+        values: values to validate, by option; other keys are ignored.
+        prefix: text before the option's name in error messages.
+
+    Raises:
+        InputError: a value is invalid; the error names the option.
+    """
+    for option in options(function):
+        if option.key in values:
+            key, value = f"{prefix}{option.key}", values[option.key]
+            if option.allowed is not None and not option.allowed.allows(value):
+                raise InputError(key, value, str(option.allowed))
+            if not finite(value):
+                raise InputError(key, value, "finite numbers")
+
+
+def checked(function: Callable, prefix: str = "") -> Callable:
+    """The function wrapped with :func:`check` of its keyword arguments."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        check(function, kwargs, prefix)
+        return function(*args, **kwargs)
+
+    return call
+
+
+def docs(function: Callable) -> dict[str, str]:
+    """Description of each argument in the ``Args`` section of a docstring, one line each."""
+    found: dict[str, str] = {}
+    names: list[str] = []
+    for line in (inspect.getdoc(function) or "").partition("Args:\n")[2].splitlines():
+        if line and not line.startswith(" "):
+            break
+        entry = re.match(r" {4}(\w[\w, ]*): (.*)", line)
+        if entry:
+            names = entry[1].split(", ")
+        for name in names:
+            found[name] = f"{found.get(name, '')} {entry[2] if entry else line.strip()}".strip()
+    return found

@@ -1,0 +1,46 @@
+"""Entry points through which other packages add methods, shifts and backbones.
+
+The entry point groups are ``graphgym_srnc.methods``, ``graphgym_srnc.shifts`` and
+``graphgym_srnc.backbones``. The name of an entry is its name in configs. If names collide, the
+package's own entry is used. Modules in the group ``graphgym_srnc.register`` are imported with
+:mod:`graphgym_srnc.gym`, in every command and worker process. They can register layers, activations
+or metrics with GraphGym.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any
+
+from graphgym_srnc.core.errors import InputError
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+
+@functools.cache
+def entries(kind: str) -> dict[str, EntryPoint]:
+    """Entry points of one kind by name, without importing them.
+
+    Args:
+        kind: ``methods``, ``shifts``, ``backbones`` or ``register``.
+    """
+    from importlib.metadata import entry_points  # slow import, not needed for --help
+
+    return {entry.name: entry for entry in entry_points(group=f"graphgym_srnc.{kind}")}
+
+
+def load(kind: str, name: str) -> Any:
+    """Import the object that an entry point refers to.
+
+    Raises:
+        InputError: it cannot be imported.
+    """
+    entry = entries(kind)[name]
+    try:
+        return entry.load()
+    except Exception as error:  # a foreign module may raise any exception
+        package = entry.dist.name if entry.dist is not None else entry.module
+        cause = " ".join(f"{type(error).__name__}: {error}".split())[:200]
+        message = f"the package {package} cannot import {entry.value} ({cause})"
+        raise InputError.plain(name, message) from error

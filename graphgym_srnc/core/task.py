@@ -1,0 +1,330 @@
+"""Immutable description of a shift scenario: graphs, node index sets and the label space."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import math
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from typing import Any, Mapping
+
+import torch
+from torch import Tensor
+from torch.utils.weak import WeakIdKeyDictionary
+from torch_geometric.data import Data
+
+from graphgym_srnc.core.errors import InputError
+
+_digests: WeakIdKeyDictionary = WeakIdKeyDictionary()
+"""Version and digest of feature matrices."""
+
+HIDDEN = -1
+"""Label of a node whose class is hidden from the method."""
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Sizes that a trained method needs to predict without the task's graphs.
+
+    Args:
+        num_features: :math:`F`.
+        num_known: :math:`N`.
+        open_set: whether there is an unknown class.
+    """
+
+    num_features: int
+    num_known: int
+    open_set: bool
+
+    source = target = None
+    """There are no graphs."""
+
+    @property
+    def num_outputs(self) -> int:
+        """Number of output classes: ``N + 1`` in open-set shift, else ``N``."""
+        return self.num_known + int(self.open_set)
+
+
+@dataclass(frozen=True, eq=False)
+class ShiftTask:
+    """Source and target graph, node index sets and label space of one scenario.
+
+    Both graphs have ``x`` ``[V, F]``, ``edge_index`` ``[2, E]`` and ``y`` ``[V]``. Labels are
+    ``0 .. num_known - 1``, and ``num_known`` for the unknown class. Graphs may also have ``y_true``
+    ``[V]``, the original classes, which only reports read.
+
+    Args:
+        name: the scenario and the data set, for example ``open_set/Cora``.
+        source: the labelled graph; in open-set shift the same object as ``target``.
+        target: the graph to predict.
+        train: ids of the labelled source nodes :math:`D^s`, ``[|D^s|]``.
+        val: ids of the validation nodes in ``validation``; the same object as ``train`` if no nodes
+            are held out.
+        test: ids of the test nodes in ``target``.
+        pool: ids of the unlabelled target nodes that may receive pseudo-labels.
+        num_known: :math:`N`, number of classes with labels in the source.
+        open_set: whether the target may contain the unknown class, whose label is :math:`N`.
+        val_graph: graph of the validation nodes; None = the target.
+        source_val: ids of labelled source nodes held out for selection on the source.
+        class_names: names of the known classes; may be empty.
+        info: information about the split for reports, for example the masked classes.
+        oracle: the same split with every class visible (the IID upper bound), if there is one.
+        scored: False if validation and test nodes are optional, as in a graph that is only
+            predicted.
+
+    Raises:
+        InputError: an index set is empty or out of range, labels are outside the label space, sets
+            overlap, features are not finite, or graphs have different numbers of features.
+    """
+
+    name: str
+    source: Data
+    target: Data
+    train: Tensor
+    val: Tensor
+    test: Tensor
+    pool: Tensor
+    num_known: int
+    open_set: bool
+    val_graph: Data | None = None
+    source_val: Tensor = field(default_factory=lambda: torch.empty(0, dtype=torch.long))
+    class_names: tuple[str, ...] = ()
+    info: Mapping[str, Any] = field(default_factory=dict)
+    oracle: "ShiftTask | None" = None
+    scored: bool = True
+
+    def __post_init__(self) -> None:
+        if self.num_known < 2:
+            raise InputError("num_known", self.num_known, "at least 2 known classes")
+        for role, graph in self.graphs().items():
+            _check_graph(role, graph, self.num_outputs)
+            if graph.x.size(1) != self.num_features:
+                message = f"the graph has {graph.x.size(1)} features, and the source has "
+                raise InputError.plain(
+                    f"{role}: x",
+                    f"{message}{self.num_features}",
+                    "Give all graphs the same features",
+                )
+        owners = {
+            "train": self.source,
+            "source_val": self.source,
+            "val": self.validation,
+            "test": self.target,
+            "pool": self.target,
+        }
+        may_be_empty = {"source_val"} if self.scored else {"source_val", "val", "test"}
+        for key, graph in owners.items():
+            nodes = getattr(self, key)
+            if key not in may_be_empty and not len(nodes):
+                raise _no_node(key, len(self.train), self.num_known)
+            _check_range(key, nodes, graph.num_nodes)
+            if len(nodes.unique()) < len(nodes):
+                raise InputError.plain(key, "a node occurs twice", "List each node once")
+
+        labels = self.source.y[self.train]
+        missing = sorted({*range(self.num_known)} - {*labels.unique().tolist()})
+        if missing:
+            message = f"class {', '.join(map(str, missing))} has no labelled training node"
+            raise InputError.plain("train", message, "Label a node of each known class")
+        if int(labels.min()) < 0 or int(labels.max()) >= self.num_known:
+            message = f"training labels are from {int(labels.min())} to {int(labels.max())}"
+            hint = f"Use labels from 0 to {self.num_known - 1} on training nodes"
+            raise InputError.plain("train", message, hint)
+        for a, b in (("train", "val"), ("train", "test"), ("train", "pool"), ("val", "test")):
+            if owners[a] is owners[b] and getattr(self, a) is not getattr(self, b):
+                common = int(torch.isin(getattr(self, a), getattr(self, b)).sum())
+                if common:
+                    raise InputError.plain(
+                        f"{a} and {b}", f"they have {common} nodes in common", "Make them disjoint"
+                    )
+
+    def __repr__(self) -> str:
+        classes = f"{self.num_known} known classes" + " and unknown" * self.open_set
+        sizes = ", ".join(f"{key} {len(getattr(self, key))}" for key in ("train", "val", "test"))
+        nodes = " + ".join(str(graph.num_nodes) for graph in self.graphs().values())
+        return f"ShiftTask({self.name}: {nodes} nodes, {classes}; {sizes})"
+
+    @property
+    def unknown(self) -> int | None:
+        """Label of the unknown class, :math:`N`, or None in close-set shift."""
+        return self.num_known if self.open_set else None
+
+    @property
+    def num_outputs(self) -> int:
+        """Number of output classes: ``N + 1`` in open-set shift, else ``N``."""
+        return self.num_known + int(self.open_set)
+
+    @property
+    def num_features(self) -> int:
+        """Number of node features, :math:`F`."""
+        return self.source.x.size(1)
+
+    @property
+    def sizes(self) -> Sizes:
+        """Sizes that a trained method needs to predict."""
+        return Sizes(self.num_features, self.num_known, self.open_set)
+
+    @property
+    def validation(self) -> Data:
+        """Graph that contains the validation nodes."""
+        return self.target if self.val_graph is None else self.val_graph
+
+    def graphs(self) -> dict[str, Data]:
+        """Distinct graphs by role; a graph with two roles is listed once."""
+        graphs = {"source": self.source}
+        if self.target is not self.source:
+            graphs["target"] = self.target
+        if self.validation is not self.source and self.validation is not self.target:
+            graphs["validation"] = self.validation
+        return graphs
+
+    def role_of(self, graph: Data) -> str:
+        """Role in which a graph is predicted: ``source`` or ``target``.
+
+        The role is ``source`` only for the labelled graph of a task with two graphs. All other
+        graphs, such as the target and a separate validation graph, have the role ``target``.
+        """
+        return "source" if graph is self.source and graph is not self.target else "target"
+
+    @property
+    def device(self) -> torch.device:
+        """Device of the graphs and index sets."""
+        return self.train.device
+
+    def to(self, device: torch.device | str) -> "ShiftTask":
+        """The task with graphs and index sets moved to a device; features on disk are not moved.
+
+        Tensors of inference mode, which cannot be trained on, are copied.
+        """
+        moved: dict[int, Any] = {}
+
+        def move(value: Any) -> Any:
+            if id(value) in moved:
+                return moved[id(value)]
+            if isinstance(value, Tensor):
+                new = value if getattr(value, "mapped", False) else value.to(device)
+                new = new.clone() if new.is_inference() else new
+            elif isinstance(value, Data):
+                new = copy.copy(value).apply(move)
+            elif isinstance(value, ShiftTask):
+                new = copy.copy(value)
+                for entry in fields(value):
+                    object.__setattr__(new, entry.name, move(getattr(value, entry.name)))
+            else:
+                return value
+            moved[id(value)] = new
+            return new
+
+        is_here = torch.device(device) == self.device and not self.train.is_inference()
+        return self if is_here else move(self)
+
+    def blind(self) -> "ShiftTask":
+        """The task as a method may see it: features, edges and training labels only.
+
+        All other labels are ``HIDDEN``; ``info`` and the oracle are removed.
+        """
+        hidden: dict[int, Data] = {}
+        for graph in self.graphs().values():
+            y = torch.full((graph.num_nodes,), HIDDEN, dtype=torch.long, device=graph.y.device)
+            if graph is self.source:
+                y[self.train] = graph.y[self.train]
+            hidden[id(graph)] = Data(
+                x=graph.x, edge_index=graph.edge_index, y=y, num_nodes=graph.num_nodes
+            )
+        blind = object.__new__(ShiftTask)  # skip the checks, which require labels
+        kept = {entry.name: getattr(self, entry.name) for entry in fields(self)}
+        kept |= {key: hidden.get(id(kept[key])) for key in ("source", "target", "val_graph")}
+        vars(blind).update(kept, info={}, oracle=None)
+        return blind
+
+    def fingerprint(self) -> str:
+        """SHA-256 of graphs, labels and index sets. Equal fingerprints mean equal tasks."""
+        return self._digest
+
+    @cached_property
+    def _digest(self) -> str:
+        graphs = self.graphs()
+        roles = [
+            next(role for role, graph in graphs.items() if graph is wanted)
+            for wanted in (self.target, self.validation)
+        ]
+        digest = hashlib.sha256(f"{self.num_known},{self.open_set},{roles}".encode())
+        tensors = [self.train, self.val, self.test, self.pool, self.source_val]
+        for graph in graphs.values():
+            tensors += [graph.edge_index, graph.y]
+            digest.update(_features_digest(graph.x))
+        for tensor in tensors:
+            _hash(digest, tensor)
+        return digest.hexdigest()
+
+
+def all_finite(x: Tensor) -> bool:
+    """Whether a tensor contains neither NaN nor infinity."""
+    # A finite sum implies finite entries, and is forty times faster than checking each entry.
+    return math.isfinite(float(x.detach().sum())) or bool(torch.isfinite(x).all())
+
+
+def _features_digest(x: Tensor) -> bytes:
+    """SHA-256 of a feature matrix, cached because tasks of one data set share it."""
+    version, known = 0 if x.is_inference() else x._version, _digests.get(x)
+    if known is None or known[0] != version:
+        digest, sparse = hashlib.sha256(), x.layout != torch.strided
+        coo = x.to_sparse_coo().coalesce() if sparse else x
+        for part in (coo.indices(), coo.values()) if sparse else (x,):
+            _hash(digest, part)
+        _digests[x] = known = version, digest.digest()
+    return known[1]
+
+
+def _hash(digest: Any, tensor: Tensor) -> None:
+    digest.update(f"{tuple(tensor.shape)},{tensor.dtype}".encode())
+    digest.update(tensor.detach().cpu().contiguous().numpy())  # by its buffer, without a copy
+
+
+def _no_node(key: str, num_train: int, num_known: int) -> InputError:
+    if key == "pool":
+        return InputError.plain(key, "the target has no node to predict")
+    purpose = {"train": "training", "val": "validation", "test": "testing"}[key]
+    message = (
+        f"no labelled node is left for {purpose} ({num_train} training nodes, {num_known} "
+        "known classes)"
+    )
+    hint = "Label at least two nodes per class, or lower labels_per_class"
+    return InputError.plain(key, message, hint)
+
+
+def _check_range(key: str, nodes: Tensor, num_nodes: int) -> None:
+    if nodes.numel() and not 0 <= int(nodes.min()) <= int(nodes.max()) < num_nodes:
+        ends = [int(nodes.min()), int(nodes.max())]
+        raise InputError.plain(
+            key,
+            f"the node ids are from {ends[0]} to {ends[1]}",
+            f"Use node ids from 0 to {num_nodes - 1}",
+        )
+
+
+def _check_graph(role: str, graph: Data, num_outputs: int) -> None:
+    if graph.num_nodes == 0 or graph.x is None or graph.x.dim() != 2 or graph.x.size(0) == 0:
+        raise InputError.plain(
+            f"{role} graph",
+            "it has no nodes or no features",
+            "Give at least one node and a feature matrix x [V, F]",
+        )
+    if not all_finite(graph.x):
+        raise InputError.plain(f"{role} graph x", "a feature is NaN or Inf", "Give finite features")
+    _check_range(f"{role} graph edge_index", graph.edge_index, graph.num_nodes)
+    if graph.y is None or tuple(graph.y.shape) != (graph.num_nodes,):
+        shape = None if graph.y is None else tuple(graph.y.shape)
+        raise InputError.plain(
+            f"{role} graph y",
+            f"the labels have the shape {shape}",
+            f"Give one label per node, shape [{graph.num_nodes}]",
+        )
+    labels = [int(graph.y.min()), int(graph.y.max())]
+    if labels[0] < HIDDEN or labels[1] >= num_outputs:
+        raise InputError.plain(
+            f"{role} graph y",
+            f"the labels are from {labels[0]} to {labels[1]}",
+            f"Use labels from 0 to {num_outputs - 1}, or {HIDDEN} where hidden",
+        )

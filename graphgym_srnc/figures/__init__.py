@@ -1,1 +1,0 @@
-"""Figures of runs, scores and embeddings, drawn with Matplotlib."""

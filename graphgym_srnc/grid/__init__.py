@@ -1,1 +1,0 @@
-"""Many runs: what a grid file asks for, and who runs it."""

@@ -1,0 +1,93 @@
+"""What a saved model predicts for a graph: as a table in a file, in a few lines, with doubts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Sequence
+
+import pandas
+from torch_geometric.data import Data
+
+from graphgym_srnc.backbones.features import feature_warnings
+from graphgym_srnc.core.errors import InputError
+from graphgym_srnc.core.text import aligned, clean, to_csv
+from graphgym_srnc.io import atomic
+from graphgym_srnc.train.model import Prediction, TrainedModel, is_dense
+
+FEW = 100
+"""Nodes below which a mean over them is a rough one."""
+
+
+def table(
+    model: TrainedModel, prediction: Prediction, ids: Sequence[str] | None, probabilities: bool
+) -> dict[str, list[Any]]:
+    """Columns by name, with a value a node; with ``probabilities`` one for each class, too."""
+    label, posterior = prediction.label, prediction.posterior
+    columns: dict[str, list[Any]] = {"node": list(range(len(label)))}
+    if ids is not None:
+        columns["id"] = list(ids)
+    columns["class"] = [model.class_names[k] for k in label.tolist()]
+    columns["probability"] = posterior.gather(1, label[:, None])[:, 0].tolist()
+    if model.method.task.open_set:
+        columns["known"] = (1 - posterior[:, -1]).tolist()
+    if prediction.cluster is not None:
+        columns["gnn_cluster"] = prediction.cluster.tolist()
+    if probabilities:
+        columns |= {f"p_{name}": p.tolist() for name, p in zip(model.class_names, posterior.T)}
+    return columns
+
+
+def write(
+    path: Path, columns: dict[str, list[Any]], option: str = "--out", raw: bool = False
+) -> None:
+    """Write a table into a ``.csv`` or ``.parquet`` file, whole or not at all.
+
+    Args:
+        path, columns: the file, and its columns by name.
+        option: what errors name.
+        raw: see :func:`graphgym_srnc.core.text.to_csv`; a ``.parquet`` file holds text as it is.
+
+    Raises:
+        InputError: the file cannot be written; names ``option``.
+    """
+    if path.suffix.lower() == ".parquet":
+        content = pandas.DataFrame(columns).to_parquet(None, engine="pyarrow", index=False)
+    else:
+        content = to_csv([columns, *zip(*columns.values())], raw).encode()
+    try:
+        atomic.write_bytes(path, content)
+    except OSError as error:
+        raise InputError.plain(option, f"{path} cannot be written ({error.strerror})") from error
+
+
+def summary(model: TrainedModel, prediction: Prediction) -> str:
+    """How many nodes are of each class, and how sure the model is of them."""
+    label, sure = prediction.label, prediction.posterior.amax(1)
+    lines = [["class", "nodes", "share", "mean probability"]]
+    for k, name in enumerate(model.class_names):
+        of_class = sure[label == k]
+        mean = f"{float(of_class.mean()):.3f}" if len(of_class) else "-"
+        share = f"{100 * len(of_class) / len(label):.1f} %"
+        lines.append([clean(name), str(len(of_class)), share, mean])
+    lines.append(["all", str(len(label)), "", f"{float(sure.mean()):.3f}"])
+    return aligned(lines).rstrip("\n")
+
+
+def notes(model: TrainedModel, graph: Data) -> list[str]:
+    """Warnings about the features of a graph, which this model scales."""
+    features = model.method.encoder.features
+    found = [text[0].upper() + text[1:] for text in feature_warnings(graph.x, features)]
+    dense = is_dense(graph, features)
+    if features == "auto" and dense != model.dense:
+        here, there = ("dense", "sparse") if dense else ("sparse", "dense")
+        found.append(
+            f"The features of this graph are {here}, but the training features were "
+            f"{there}. They are scaled as in training."
+        )
+    elif features == "auto" and dense and graph.num_nodes < FEW:
+        found.append(
+            f"The features are centred by the mean of this graph, but {graph.num_nodes} "
+            "nodes give a rough mean. Predict on the whole graph that these nodes belong "
+            "to."
+        )
+    return found

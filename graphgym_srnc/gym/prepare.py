@@ -1,0 +1,151 @@
+"""Data made ready before workers start: one process downloads and processes each data set."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from typing import Any, Collection, Sequence
+
+from graphgym_srnc import methods, shifts
+from graphgym_srnc.core.errors import InputError
+from graphgym_srnc.data import files
+from graphgym_srnc.gym.build import build_task, shift_options
+from graphgym_srnc.gym.config import CfgNode, data_root
+from graphgym_srnc.io.store import Experiment
+
+LARGE, BATCH, SAMPLED = 100_000, 1024, ("gcnconv", "sageconv", "gatconv", "gatdrop")
+"""Nodes of a user's own graph from which a run learns from batches, their size, and kinds of layers
+that draw neighbours."""
+
+
+def choose_batches(cfg: CfgNode, given: Collection[str]) -> str:
+    """Have a run on a large graph folder of the user learn from batches.
+
+    Args:
+        cfg: its config, which is changed.
+        given: the keys that its file or the command line sets, which are left as they are.
+
+    Returns:
+        What was done, in words; empty = nothing.
+    """
+    mode, key = cfg.train.mode, f"{cfg.train.mode}.batch_size"
+    block = cfg.get(mode, {})
+    free = "batch_size" in block and not block["batch_size"] and key not in given
+    if not free or cfg.dataset.format != "file" or cfg.gnn.layer_type not in SAMPLED:
+        return ""
+    with contextlib.suppress(InputError):  # whoever reads the graph tells what is wrong with it
+        place = cfg.file.path or cfg.dataset.name
+        nodes = files.num_nodes(files.locate(place, data_root(cfg.dataset.dir), "file.path"))
+        if nodes and nodes >= LARGE and methods.find(mode).in_batches:
+            block["batch_size"] = BATCH
+            return (
+                f"The graph has {nodes:,} nodes, so {key} is set to {BATCH}. Set it to 0 to"
+                " train on the whole graph at once."
+            )
+    return ""
+
+
+def prepare(
+    configs: Sequence[CfgNode], names: Sequence[str] = (), forget: bool = True
+) -> dict[str, str]:
+    """Make one task of each distinct data set, and forget it again.
+
+    Args:
+        configs: the configs of all runs to come. Those that differ in the seed of the split alone
+            have the same data; the first of them is tried.
+        names: what errors call the configs; by default their numbers.
+        forget: whether to let go of the data in memory.
+
+    Returns:
+        The fingerprint of each task that was made, by its :func:`data_key`.
+
+    Raises:
+        InputError: a task cannot be made; names the data set and the config.
+    """
+    fingerprints: dict[str, str] = {}
+    tried = set()
+    for number, cfg in enumerate(configs):
+        data = json.dumps(_data(cfg) | {"split_seed": None})
+        if data in tried:
+            continue
+        tried.add(data)
+        name = names[number] if names else number
+        where = f"{cfg.dataset.format}/{cfg.dataset.name}, config {name}"
+        try:
+            fingerprints[data_key(cfg)] = build_task(cfg).fingerprint()
+        except InputError as error:
+            raise error.noted(where) from error
+        except Exception as error:
+            message = f"{cfg.dataset.name!r} cannot be read ({type(error).__name__}: {error})"
+            raise InputError.plain("dataset.name", message).noted(where) from error
+    if forget:
+        shifts.forget()
+    return fingerprints
+
+
+def check_data(
+    cfg: CfgNode, experiment: Experiment, missing: Collection[int], fingerprints: dict[str, str]
+) -> None:
+    """Refuse to add runs to finished ones that were made of other data.
+
+    The task of one finished run is made again. It tells whether the graph is the same, and with it
+    the split of all whose data are made from the same settings.
+
+    Args:
+        cfg: the config of the experiment.
+        experiment: has the finished runs.
+        missing: the seeds to run.
+        fingerprints: of the tasks that have been made, by their :func:`data_key`; grows.
+
+    Raises:
+        InputError: a finished run is of other data, or the data cannot be read.
+    """
+    kept = {
+        seed: result
+        for seed, result in experiment.results().items()
+        if seed not in missing and result["digest"] == experiment.digest
+    }
+    keys = {seed: data_key(_with_seed(cfg, seed)) for seed in kept}
+    if kept and not fingerprints.keys() & {*keys.values()}:
+        first = _with_seed(cfg, min(kept))
+        fingerprints |= prepare([first], [experiment.name], forget=False)
+    for seed, result in kept.items():
+        now = fingerprints.get(keys[seed], result["split"])
+        if result["split"] != now:
+            splits = f"split of seed {seed}: {result['split'][:12]} before, {now[:12]} now"
+            message = f"the runs in {experiment.path} used other data ({splits})"
+            raise InputError.plain("out_dir", message, "Choose another --name, or add --overwrite")
+
+
+def _with_seed(cfg: CfgNode, seed: int) -> CfgNode:
+    cfg = cfg.clone()
+    cfg.seed = seed
+    return cfg
+
+
+def data_key(cfg: CfgNode) -> str:
+    """All that the task of a config is made of: shift, data set, folder, options, split seed."""
+    return json.dumps(_data(cfg))
+
+
+def data_name(cfg: CfgNode, seed: int) -> str:
+    """:func:`data_key` of a seed without the folder, which may be another one on each machine."""
+    return json.dumps(_data(_with_seed(cfg, seed)) | {"dir": None})
+
+
+def fingerprint(cfg: CfgNode, seed: int) -> str:
+    """The fingerprint of the task of a config with a seed.
+
+    Raises:
+        InputError: the task cannot be made.
+    """
+    return build_task(_with_seed(cfg, seed)).fingerprint()
+
+
+def _data(cfg: CfgNode) -> dict[str, Any]:
+    return {
+        "format": cfg.dataset.format,
+        "name": cfg.dataset.name,
+        "dir": cfg.dataset.dir,
+        **shift_options(cfg),
+    }

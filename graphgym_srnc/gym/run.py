@@ -1,0 +1,156 @@
+"""One run, from a config and a seed to the stored result, for commands and workers of a grid."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Sequence
+
+import torch
+from torch_geometric import seed_everything
+
+from graphgym_srnc.core import environment, parallel
+from graphgym_srnc.data.describe import label_counts
+from graphgym_srnc.gym import model as models
+from graphgym_srnc.gym import standard
+from graphgym_srnc.gym.build import build_task, device, visible_task
+from graphgym_srnc.gym.checkpoint import Checkpoint
+from graphgym_srnc.gym.config import CfgNode, activate, dump_config, schema
+from graphgym_srnc.gym.recorder import Extras, Recorder, Silent, Watch
+from graphgym_srnc.gym.training import fit
+from graphgym_srnc.io.store import Experiment, Result
+from graphgym_srnc.plots import events
+from graphgym_srnc.train.trainer import RunRecord
+from graphgym_srnc.train.verdict import judge
+
+
+def experiment(cfg: CfgNode, name: str) -> Experiment:
+    """Where the runs of a config are stored: ``<cfg.out_dir>/<name>``.
+
+    Blocks of other methods and shifts have no say; were they kept, a new method would make old
+    results another config's.
+    """
+    unused = set(schema()) - {"train", "dataset", cfg.train.mode, cfg.dataset.format}
+    used = {key: value for key, value in cfg.items() if key not in unused}
+    return Experiment(cfg.out_dir, name, used, dump_config(cfg))
+
+
+def run(
+    base: CfgNode,
+    seed: int,
+    experiment: Experiment,
+    watch: Watch | None = None,
+    extras: Extras | None = None,
+    resume: bool = False,
+) -> Result:
+    """Train and score a config with a seed, and store the result.
+
+    Args:
+        base: the config; it stays as it is.
+        seed: seeds the weights, and the split where its seed is -1.
+        experiment: that of the config.
+        watch: who is told after each episode.
+        extras: what is written beside the record.
+        resume: go on from the run's checkpoint if there is one; else what is there of it goes.
+
+    Returns:
+        The stored result; of several processes that train together the first one stores and returns
+        it, the others have nothing.
+
+    Raises:
+        InputError: the task cannot be made as asked, or the method refuses it.
+        FloatingPointError: a loss is not a number.
+    """
+    watch, extras = watch or Silent(), extras or Extras()
+    directory = experiment.path / str(seed)
+    cfg = base.clone()
+    cfg.seed, cfg.run_dir = seed, str(directory)
+    activate(cfg)
+    where = device(cfg)
+    _set_up_process(cfg)
+
+    recorder = Recorder(cfg, experiment, watch, extras)
+    environment.reset_peak_memory()
+    watch.doing("reading data")
+    task = build_task(cfg)
+    watch.doing("pre-training")
+    edges = max(graph.edge_index.size(1) for graph in (task.source, task.target))
+    threads = environment.threads(cfg.num_threads, edges)
+    torch.set_num_threads(threads)
+    if cfg.train.mode == "standard":
+        model, record, train_scores = standard.train(cfg, task, experiment)
+    else:
+        checkpoint = Checkpoint(
+            experiment, seed, task.fingerprint(), cfg.train.checkpoint, watch.say, resume, recorder
+        )
+        shown, train_scores = task.to(where), recorder.train_scores
+        with contextlib.closing(recorder):
+            model, record = fit(cfg, shown, [recorder], checkpoint)
+            seen = visible_task(model, shown)
+            record.verdict = judge(model, seen, record.first)._asdict()
+            if not parallel.first():
+                return {}
+            recorder.finish(record, model, seen)
+            if cfg.train.save_model:
+                models.save(directory, cfg, model, shown, experiment.digest)
+
+    result = experiment.finish(
+        seed,
+        {
+            "method": cfg.train.mode,
+            "backbone": cfg.gnn.layer_type,
+            "task": task.name,
+            "split": task.fingerprint(),
+            "info": dict(task.info),
+            "lr": cfg.optim.base_lr,
+            "threads": threads,
+            "processes": parallel.count(),
+            "seconds": recorder.seconds(),
+            "peak_memory_mib": environment.peak_memory(),
+            **_outcome(record, train_scores),
+            "params": sum(parameter.numel() for parameter in model.parameters()),
+            "labels": label_counts(task),
+        },
+    )
+    if extras.tensorboard and cfg.train.mode == "standard":
+        # GraphGym's own training is not watched as it goes.
+        events.write_run(directory, result, extras.settings(cfg))
+    return result
+
+
+def _set_up_process(cfg: CfgNode) -> None:
+    """Threads, memory, and random numbers by the seed: a run is the same in whatever process."""
+    torch.set_num_threads(environment.threads(cfg.num_threads))
+    environment.keep_memory()
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    # Filling fresh memory guards against reads of it, which is not what makes runs equal, and it
+    # costs time.
+    torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
+    seed_everything(cfg.seed)
+
+
+def _outcome(record: RunRecord, train_scores: Sequence[dict[str, float]]) -> Result:
+    """The part of a result that the record of a training gives."""
+    history = [
+        {
+            "number": episode.number,
+            "losses": episode.losses,
+            "train": scores,
+            "val": episode.val,
+            "test": episode.test,
+            "seconds": episode.seconds,
+        }
+        for episode, scores in zip(record.history, train_scores)
+    ]
+    verdict = {"verdict": record.verdict} if record.verdict else {}
+    return {
+        "fingerprint": record.fingerprint,
+        "selection": record.selection,
+        "selected": record.best,
+        "score": record.score,
+        "stopped": record.stopped,
+        "warnings": record.warnings,
+        **verdict,
+        "val": record.val,
+        "test": record.test,
+        "history": history,
+    }

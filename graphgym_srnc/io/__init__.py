@@ -1,0 +1,1 @@
+"""Files: results folders, settings, checksums and caches."""

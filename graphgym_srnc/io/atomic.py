@@ -1,0 +1,182 @@
+"""Files: written whole or not at all, so are folders, and read only where they are regular files.
+
+After a crash a file holds its old content or all of the new.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import shutil
+from pathlib import Path
+from typing import Callable, Iterator
+
+from graphgym_srnc.core.errors import InputError
+
+
+def write_bytes(path: Path, content: bytes, durable: bool = True) -> None:
+    """Write a file whole or not at all.
+
+    Without ``durable`` that holds for a crash of the process alone: it saves the wait for the disk
+    where a file can be made again.
+    """
+    with replacing(path, durable) as temporary:
+        temporary.write_bytes(content)
+
+
+def write_text(path: Path, text: str, durable: bool = True) -> None:
+    """:func:`write_bytes` of UTF-8 text."""
+    write_bytes(path, text.encode(), durable)
+
+
+def regular(path: Path) -> Path:
+    """The path, before somebody opens it to read: a pipe or a device can keep one for ever.
+
+    Raises:
+        OSError: it leads to something that is neither a file nor a directory.
+    """
+    if path.exists() and not path.is_file() and not path.is_dir():
+        raise OSError(errno.EINVAL, "not a regular file", str(path))
+    return path
+
+
+def refuse_links(key: str, folder: Path, *names: str) -> None:
+    """Refuse a folder that is a symbolic link or contains one, at any depth.
+
+    Writing through a link would change a file or folder elsewhere.
+
+    Args:
+        key: what the error names.
+        folder: a folder, which need not exist.
+        names: look at these names in the folder alone; none = at all of them.
+
+    Raises:
+        InputError: names the link.
+    """
+    waiting = [folder] if folder.is_symlink() or not names else [folder / name for name in names]
+    while waiting:
+        place = waiting.pop()
+        if place.is_symlink():
+            raise InputError.plain(
+                key, f"{place} is a symbolic link", "Remove the link. Use a real folder, no link"
+            )
+        # Another process may remove a folder meanwhile, and an unreadable one is never written to.
+        with contextlib.suppress(OSError), os.scandir(place) as entries:
+            waiting += [
+                Path(entry)
+                for entry in entries
+                if entry.is_symlink() or entry.is_dir(follow_symlinks=False)
+            ]
+
+
+def discard(path: Path) -> None:
+    """Remove a file, a folder or a link if it exists; what a link leads to stays."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def replacing(path: Path, durable: bool = True) -> Iterator[Path]:
+    """The name of a temporary file beside ``path``, which takes its place at the end."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        temporary.unlink(missing_ok=True)
+        temporary.touch(exist_ok=False)  # so that it is no link to another file
+        yield temporary
+        if durable:
+            _to_disk(temporary)
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+    if durable and os.name == "posix":
+        _to_disk(path.parent)
+
+
+@contextlib.contextmanager
+def replacing_folder(path: Path, check: Callable[[], None]) -> Iterator[Path]:
+    """A new folder beside ``path``, which takes its place at the end.
+
+    A folder is replaced by two renames. Whoever is stopped between them puts the old one back; if
+    it is killed, the next call of this function or of :func:`restore` does.
+
+    Args:
+        path: a folder, or nothing yet.
+        check: raises if what is in the place must stay; called first, and before it is replaced.
+
+    Raises:
+        OSError: it cannot be written, or another process is replacing it.
+    """
+    new, old = _beside(path)
+    with _alone(path):
+        check()
+        try:
+            new.mkdir()
+            yield new
+            for written in (*new.iterdir(), new) if os.name == "posix" else ():
+                _to_disk(written)
+            check()
+            if path.exists():
+                os.replace(path, old)
+            os.replace(new, path)
+        finally:
+            _settle(path)
+
+
+def restore(path: Path) -> None:
+    """Bring back a folder that another process was replacing when it was killed."""
+    if path.name and _beside(path)[1].is_dir():
+        with contextlib.suppress(OSError), _alone(path):
+            pass
+
+
+def _beside(path: Path) -> tuple[Path, Path]:
+    """Where a new folder grows, and where the old one waits until the new one is in its place."""
+    return path.with_name(f".{path.name}.srnc-new"), path.with_name(f".{path.name}.srnc-old")
+
+
+@contextlib.contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    """Hold a folder against other processes, after what a killed one left was put in order."""
+    from filelock import FileLock, Timeout
+
+    file = path.with_name(f".{path.name}.srnc-lock")
+    for link in filter(Path.is_symlink, (*_beside(path), file)):
+        raise OSError(errno.ELOOP, f"{link} is a symbolic link")
+    lock = FileLock(file, blocking=False)
+    try:
+        with contextlib.suppress(NotImplementedError):  # by a file system without locks
+            lock.acquire()
+    except Timeout as error:
+        raise BlockingIOError(errno.EAGAIN, "another process is writing it") from error
+    try:
+        _settle(path)
+        yield
+    finally:
+        with contextlib.suppress(OSError):
+            os.unlink(lock.lock_file)
+        lock.release()
+
+
+def _settle(path: Path) -> None:
+    """Have the new folder or else the old one in its place, and nothing beside it."""
+    new, old = _beside(path)
+    if old.exists() and not path.exists():
+        os.replace(old, path)
+    shutil.rmtree(new, ignore_errors=True)
+    if old.exists():
+        # Under another name first, since what a crash leaves of it is no longer whole.
+        with contextlib.suppress(OSError):
+            os.replace(old, new)
+        shutil.rmtree(new, ignore_errors=True)
+
+
+def _to_disk(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,674 @@
+"""Run directories in GraphGym's own layout; a finished result is never lost by accident.
+
+``<out_dir>/<name>/config.yaml``, ``<name>/<seed>/result.json`` (the whole record),
+``<name>/<seed>/{train,val,test}/stats.json`` and ``<name>/agg/{train,val,test}/{stats,best}.json``.
+All but ``result.json`` follows from it and can be written again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import glob
+import hashlib
+import json
+import math
+import os
+import re
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any, Callable, Iterator, Mapping, Sequence
+
+from graphgym_srnc.core import environment
+from graphgym_srnc.core.errors import InputError
+from graphgym_srnc.io import stats
+from graphgym_srnc.io.atomic import discard, refuse_links, regular, write_text
+from graphgym_srnc.io.seal import SIGNATURE, signed
+from graphgym_srnc.io.settings import difference, digest, flatten, shared_text
+from graphgym_srnc.io.stats import SPLITS
+
+Result = dict[str, Any]
+
+FORMAT = 2
+"""Of records. Those of format 1 have no checksum; others are not read."""
+
+CHECKSUM = "sha256"
+"""The key of a record that holds the checksum of all its other keys."""
+
+DAMAGED = "result.json.damaged"
+"""What a record that cannot be read is kept as when its run is made again."""
+
+MOST_SEEDS, LAST_SEED = 100_000, 2**32 - 1
+"""How many runs an experiment may be asked for, and the last seed that numpy takes."""
+
+FRACTION = re.compile(r"(.+_)?(f1|recall|precision|auroc|aupr|fpr95|accuracy|auc|hs|oscr)")
+"""Scores that lie between 0 and 1, or are NaN."""
+
+CHECKPOINT = "checkpoint.pt"
+"""What a run can go on from, in its directory until its result is."""
+
+LOG = "logging.log"
+"""What GraphGym's ``main.py`` has opened in the directory of a run before the run is made."""
+
+PARTS = {
+    "run.json": (r"\w+\.json", r"\w+\.pt", "error.txt", LOG),
+    "../run.json": (".*",),
+    "*/run.json": (r"config\.yaml", r"summary\.\w+", "agg", "mean"),
+    "tuned.json": (r"tuned(\.\w+)?",),
+    "../tuned.json": (r"\w+\.yaml",),
+    "edges.*": (r"(nodes|edges|features|labels|split|words|answers|recipe|made_by)\.\w+",),
+}
+"""Files of a run, an experiment, a study and a graph folder: what such a folder contains, seen from
+the file, and the names of its files."""
+
+RETRY = "Choose another --name, or add --overwrite to replace it"
+"""Advice of an error about results that must not be replaced."""
+
+
+class Busy(InputError):
+    """Another process is working on a run."""
+
+
+class Kept(InputError):
+    """A run's directory holds what must not be replaced."""
+
+
+class Unreadable(ValueError):
+    """A record cannot be used. The message is a predicate, for example 'is damaged'."""
+
+
+class Newer(Unreadable):
+    """A record is of a newer version."""
+
+
+class Experiment:
+    """The runs of one config, one directory per seed.
+
+    Args:
+        out_dir: the directory of all experiments.
+        name: the name of this one, a plain file name.
+        config: every setting, as nested dictionaries.
+        text: the same as it is to be written to ``config.yaml``.
+
+    Raises:
+        InputError: the name is not a plain file name, or its directory cannot be written to.
+    """
+
+    def __init__(
+        self, out_dir: str | os.PathLike, name: str, config: Mapping[str, Any], text: str = ""
+    ) -> None:
+        check_name(name)
+        self.out_dir, self.name, self.text = Path(out_dir), name, text
+        self.path = self.out_dir / name
+        self.config = json.loads(json.dumps(config, default=str))
+        self.digest = digest(self.config)
+        self.warnings: list[str] = []
+        self._replaced: list[int] = []
+        _check_writable(self.path)
+
+    def plan(
+        self, seeds: Sequence[int], resume: bool = False, overwrite: bool = False
+    ) -> list[int]:
+        """The seeds to run, in order; nothing is written or deleted yet.
+
+        ``warnings`` then names the records that cannot be read.
+
+        Args:
+            seeds: the seeds asked for.
+            resume: leave out the seeds that are finished.
+            overwrite: run all; each old result goes when its successor has begun.
+
+        Raises:
+            InputError: results are there and neither flag is given, they belong to another config
+                or a newer version and ``overwrite`` is not given, or this program did not write a
+                directory.
+        """
+        if min(seeds) < 0:
+            raise InputError("seed", min(seeds), "0 or more")
+        finished, damaged = {}, {}
+        for seed in _seeds(self.path):
+            try:
+                finished[seed] = load_result(self.path / str(seed))
+            except FileNotFoundError:
+                pass
+            except Unreadable as problem:
+                damaged[seed] = problem
+                self._check_age(seed, problem, overwrite)
+        self.warnings = [
+            self._warning(seed, problem, seed in seeds)
+            for seed, problem in damaged.items()
+            if not (overwrite and seed in seeds)
+        ]
+        other = [seed for seed in finished if finished[seed]["digest"] != self.digest]
+        self._check_config()
+        if overwrite:
+            self._replaced = other
+            return list(seeds)
+        if other:
+            self._refuse_other(finished[other[0]])
+        present = sorted({*seeds} & {*_seeds(self.path)})
+        for seed in present:
+            self._check_origin(seed)
+        if present and not resume:
+            state = next(
+                (
+                    state
+                    for state, part in (("finished", finished), ("damaged", damaged))
+                    if part.keys() & {*present}
+                ),
+                "half-written",
+            )
+            raise _present(self.path, state, present)
+        return [seed for seed in seeds if seed not in finished]
+
+    def begin(self, seed: int, anew: bool = True) -> Path:
+        """Make the empty directory of a run, or go on in the one that it has, and return it.
+
+        Raises:
+            InputError: it cannot be made.
+        """
+        run, new = self.path / str(seed), self.path / f".{seed}.new"
+        self._check_links(seed)
+        with _writing(self.path):
+            if not anew:
+                for leftover in (run / "error.txt", *run.glob(".*.tmp")):
+                    leftover.unlink(missing_ok=True)
+                self._keep_damaged(run, run)
+                return run
+            self.clear()
+            discard(new)
+            write_text(new / "run.json", json.dumps({"seed": seed, "digest": self.digest}) + "\n")
+            self._keep_damaged(run, new)
+            if run.is_dir() and [child.name for child in run.iterdir()] == [LOG]:
+                os.replace(run / LOG, new / LOG)
+            self._remove(seed)
+            self._renew("config.yaml", signed(self.text))
+            # At once, so that whatever happens no directory lies there of unknown origin.
+            os.replace(new, run)
+        return run
+
+    def clear(self) -> None:
+        """Remove the results of other configs that :meth:`plan` was told to overwrite."""
+        for seed in self._replaced:
+            # Another process may have put one of this config in its place.
+            if (read_result(self.path / str(seed)) or {}).get("digest") != self.digest:
+                self._remove(seed)
+        self._replaced = []
+
+    @contextlib.contextmanager
+    def claim(self, seed: int, overwrite: bool = False) -> Iterator[Result | None]:
+        """Hold a run against other processes; the system frees it when this process ends.
+
+        Since :meth:`plan` others may have changed it, so that it is looked at again.
+
+        Args:
+            seed: the seed of the run.
+            overwrite: whether what is there may be replaced, whatever it is.
+
+        Yields:
+            The result that is there and has to stay; None where the run is to be made.
+
+        Raises:
+            Busy: another process holds it.
+            Kept: its directory holds what neither belongs to this experiment nor may be replaced.
+        """
+        from filelock import FileLock, Timeout
+
+        # Inside the experiment, since GraphGym's agg_batch takes what lies beside one for another.
+        path = self.path / ".locks" / str(seed)
+        made = [folder for folder in path.parents if not folder.exists()]
+        self._check_links(seed)
+        with _writing(self.path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            lock = FileLock(path, blocking=False)
+            try:
+                lock.acquire()
+            except Timeout as error:
+                message = f"another process is running {self.path / str(seed)}"
+                raise Busy.plain("out_dir", message) from error
+        try:
+            yield None if overwrite else self._look_again(seed)
+        finally:
+            with contextlib.suppress(OSError):
+                if {child.name for child in self.path.iterdir()} == {path.parent.name}:
+                    # Nothing came of it: leave no trace. A process that waits for the removed file
+                    # sees that and opens a new one.
+                    path.unlink()
+                    for folder in made:
+                        folder.rmdir()
+            lock.release()
+
+    def adopt(self, seed: int, finished: Path) -> None:
+        """Copy a finished run of just this config from the directory of another experiment.
+
+        Raises:
+            InputError: it is no such run.
+        """
+        if (read_result(finished) or {}).get("digest") != self.digest:
+            message = f"{finished} is not a finished run of the config of {self.name}"
+            raise InputError.plain("out_dir", message)
+        self._check_links(seed)
+        new = self.path / f".{seed}.new"
+        discard(new)
+        shutil.copytree(finished, new)
+        self._renew("config.yaml", signed(self.text))
+        self._remove(seed)
+        os.replace(new, self.path / str(seed))
+
+    def fail(self, seed: int, story: str) -> None:
+        """Leave in the directory of a run why it has no result; the next try removes it.
+
+        Raises:
+            InputError: it cannot be written.
+        """
+        run = self.path / str(seed)
+        if read_result(run) is None:
+            if not (run / "run.json").is_file():
+                self.begin(seed)
+            with _writing(run):
+                write_text(run / "error.txt", story)
+
+    def finish(self, seed: int, result: Result) -> Result:
+        """Write the files of a run, ``result.json`` last, and return it as it is read back.
+
+        Args:
+            seed: the seed of the run.
+            result: at least ``history`` (per episode ``number``, ``losses``, ``train``, ``val``,
+                ``test``, ``seconds``), ``selected``, ``lr`` and ``params``.
+
+        Raises:
+            InputError: the directory is no longer there, or what was written cannot be read back.
+        """
+        self.check_there(seed)
+        run = self.path / str(seed)
+        result = {
+            "format": FORMAT,
+            "seed": seed,
+            "digest": self.digest,
+            **result,
+            **environment.facts(),
+            "config": self.config,
+        }
+        result = sealed(json.loads(json.dumps(result, default=_plain)))
+        for name, lines in stats.of_run(result).items():
+            write_text(run / name, lines, durable=False)
+        write_text(run / "result.json", json.dumps(result, indent=1) + "\n")
+        self._remove_checkpoint(seed)
+        try:
+            return load_result(run)
+        except (FileNotFoundError, Unreadable) as problem:
+            message = f"{run / 'result.json'} was written, but cannot be read back: it {problem}"
+            raise InputError.plain("out_dir", message) from problem
+
+    def check_there(self, seed: int) -> None:
+        """Refuse to write into the directory of a run that somebody has removed meanwhile.
+
+        Raises:
+            InputError: it is no longer there.
+        """
+        if not (self.path / str(seed) / "run.json").is_file():
+            raise InputError.plain(
+                "out_dir",
+                f"{self.path / str(seed)} was removed during the run",
+                "Run the seed again",
+            )
+
+    def result(self, seed: int) -> Result | None:
+        """The finished run of this config with a seed, or None."""
+        result = read_result(self.path / str(seed))
+        return result if result and result["digest"] == self.digest else None
+
+    def results(self) -> dict[int, Result]:
+        """The finished runs by seed, whatever their config."""
+        return read_results(self.path)
+
+    def aggregate(self, digits: int = 4) -> dict[int, Result]:
+        """Write ``agg/`` over all finished runs of this config, and return them.
+
+        Args:
+            digits: decimals, GraphGym's ``cfg.round``.
+        """
+        refuse_links("out_dir", self.path, "agg", "mean")
+        results = {
+            seed: result
+            for seed, result in self.results().items()
+            if result["digest"] == self.digest
+        }
+        for seed in results:
+            self._remove_checkpoint(seed)
+        for name, lines in stats.of_experiment(results, digits).items() if results else ():
+            self._renew(name, lines, durable=False)
+        return results
+
+    def _check_config(self) -> None:
+        """Refuse a config of the user in the place of ours, which may be the one that is read."""
+        file = self.path / "config.yaml"
+        with contextlib.suppress(OSError):  # what cannot be read is told when it is written
+            if not _seeds(self.path) and SIGNATURE.encode() not in regular(file).read_bytes():
+                message = f"this program did not write {file}"
+                raise Kept.plain("out_dir", message, "Choose another --name")
+
+    def _check_links(self, seed: int) -> None:
+        """Refuse links among the names that a run writes; others may have made one meanwhile."""
+        names = (str(seed), f".{seed}.new", f".{seed}.old", ".locks", "config.yaml")
+        refuse_links("out_dir", self.path, *names)
+
+    def _look_again(self, seed: int) -> Result | None:
+        """The finished run of this config, if it is there; refuses what must not be replaced."""
+        run = self.path / str(seed)
+        if not run.exists():
+            return None
+        try:
+            result = load_result(run)
+        except (FileNotFoundError, Unreadable) as problem:
+            self._check_age(seed, problem)
+            self._check_origin(seed)
+            return None
+        if result["digest"] != self.digest:
+            self._refuse_other(result)
+        return result
+
+    def _check_age(self, seed: int, problem: Exception, overwrite: bool = False) -> None:
+        if isinstance(problem, Newer) and not overwrite:
+            raise Kept.plain("out_dir", f"{self.path / str(seed) / 'result.json'} {problem}", RETRY)
+
+    def _check_origin(self, seed: int) -> None:
+        if not (self.path / str(seed) / "run.json").is_file():
+            message = f"this program did not write {self.path / str(seed)}"
+            raise Kept.plain("out_dir", message, RETRY)
+
+    def _refuse_other(self, result: Result) -> None:
+        change = _changes(result["config"], self.config)
+        message = f"{self.path} contains results of another config ({change})"
+        raise Kept.plain("out_dir", message, RETRY)
+
+    def _warning(self, seed: int, problem: Unreadable, is_asked: bool) -> str:
+        outcome = f"Seed {seed} is left out of the results."
+        if is_asked:
+            outcome = f"Seed {seed} is run again, and the old file is kept as {DAMAGED}."
+        return f"{self.path / str(seed) / 'result.json'} {problem}. {outcome}"
+
+    def _keep_damaged(self, run: Path, directory: Path) -> None:
+        """Copy a record that cannot be read: all but a bit of it may be of use to somebody."""
+        record = run / "result.json"
+        if record.is_file() and problem_of(run):
+            shutil.copy2(record, directory / DAMAGED)
+
+    def _remove(self, seed: int) -> None:
+        # Under another name first: what a crash leaves of it is no run then.
+        run, old = self.path / str(seed), self.path / f".{seed}.old"
+        discard(old)
+        if run.exists():
+            os.replace(run, old)
+            shutil.rmtree(old)
+
+    def _remove_checkpoint(self, seed: int) -> None:
+        """Nothing hangs on that of a finished run, which a crash may have left."""
+        with contextlib.suppress(OSError):
+            (self.path / str(seed) / CHECKPOINT).unlink(missing_ok=True)
+
+    def _renew(self, name: str, text: str, durable: bool = True) -> None:
+        """Write a file unless it is there as it should be."""
+        path = self.path / name
+        if not path.is_file() or path.read_bytes() != text.encode():
+            write_text(path, text, durable)
+
+
+def check_name(name: str) -> None:
+    """Refuse a name that is not a plain file name, or that GraphGym keeps for itself.
+
+    Raises:
+        InputError: it is empty, hidden, ``agg``, too long, or has a separator or control character.
+    """
+    plain = re.fullmatch(r'[^./\\:*?"<>|][^/\\:*?"<>|]{0,199}', name) and name.isprintable()
+    if not plain or name == "agg":
+        allowed = "a plain file name other than 'agg', of at most 200 characters"
+        raise InputError("name", name, allowed)
+
+
+def seeds(first: int, repeat: int) -> range:
+    """The seeds of an experiment, ``repeat`` of them.
+
+    Raises:
+        InputError: they are too many, or not all of them are seeds.
+    """
+    if not 1 <= repeat <= MOST_SEEDS:
+        raise InputError("--repeat", repeat, f"1 to {MOST_SEEDS}")
+    if not 0 <= first <= LAST_SEED + 1 - repeat:
+        raise InputError("seed", first, f"0 to {LAST_SEED + 1 - repeat}, the first of {repeat}")
+    return range(first, first + repeat)
+
+
+def refuse_finished(
+    out_dir: str | os.PathLike,
+    name: str,
+    seeds: Sequence[int],
+    same: Callable[[Mapping[str, Any]], bool],
+) -> None:
+    """Refuse finished runs as :meth:`Experiment.plan` does, before there is a whole config.
+
+    Args:
+        out_dir, name: of the experiment.
+        seeds: the seeds asked for.
+        same: whether a stored config, by dotted key, is that which is to run; where one is not, and
+            where a record cannot be read, the plan has the word.
+
+    Raises:
+        InputError: the name is not a plain file name, or some of the seeds are finished.
+    """
+    check_name(name)
+    path = Path(out_dir) / name
+    results = {seed: read_result(path / str(seed)) for seed in _seeds(path)}
+    present = sorted({*seeds} & {*results})
+    if present and all(result and same(flatten(result["config"])) for result in results.values()):
+        raise _present(path, "finished", present)
+
+
+def is_part(path: Path) -> bool:
+    """Whether a file or folder is (part of) a run, an experiment, a study or a graph folder."""
+
+    def has(folder: Path, sign: str) -> bool:
+        return any(glob.iglob(sign, root_dir=folder))
+
+    return (
+        path.is_dir()
+        and any(has(path, sign) for sign in PARTS)
+        or any(
+            re.fullmatch("|".join(names), path.name) and has(path.parent, sign)
+            for sign, names in PARTS.items()
+        )
+    )
+
+
+def sealed(record: Mapping[str, Any]) -> Result:
+    """A record, plain JSON, with the checksum of all its keys."""
+    rest = {key: value for key, value in record.items() if key != CHECKSUM}
+    text = json.dumps(rest, sort_keys=True, separators=(",", ":"))
+    return rest | {CHECKSUM: hashlib.sha256(text.encode()).hexdigest()}
+
+
+def load_result(run: Path) -> Result:
+    """The record of a finished run.
+
+    Raises:
+        FileNotFoundError: there is none.
+        Unreadable: it cannot be used.
+    """
+    try:
+        text = regular(run / "result.json").read_bytes().decode()
+        result = json.loads(text, object_pairs_hook=_distinct)
+        number = result["format"]
+        if isinstance(number, int) and number > FORMAT:
+            raise Newer(
+                f"was written by a newer version (format {number}; this one reads up to {FORMAT})"
+            )
+        if type(number) is not int or number < 1:
+            raise Unreadable("is not what this program writes")
+        if number == FORMAT and result[CHECKSUM] != sealed(result)[CHECKSUM]:
+            raise Unreadable("is damaged: its checksum is wrong")
+        if str(result["seed"]) != run.name:
+            raise Unreadable(f"belongs to seed {result['seed']}")
+        if result["digest"] != _digest(shared_text(result["config"])) or not _is_sound(result):
+            raise Unreadable("is not what this program writes")
+        _check_ranges(result)
+    except (Unreadable, FileNotFoundError):
+        raise
+    except OSError as error:
+        raise Unreadable(f"cannot be read ({error.strerror})") from error
+    except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
+        raise Unreadable("is not what this program writes") from error
+    return result
+
+
+def read_result(run: Path) -> Result | None:
+    """The record of a finished run; None where there is none or it cannot be used."""
+    try:
+        return load_result(run)
+    except (FileNotFoundError, Unreadable):
+        return None
+
+
+def problem_of(run: Path) -> Unreadable | None:
+    """Why the record of a run cannot be used; None where it can, or where there is none."""
+    try:
+        load_result(run)
+    except FileNotFoundError:
+        pass
+    except Unreadable as error:
+        return error
+    return None
+
+
+def read_results(path: Path) -> dict[int, Result]:
+    """The finished runs in the directory of an experiment, by seed."""
+    results = {seed: read_result(path / str(seed)) for seed in _seeds(path)}
+    return {seed: result for seed, result in results.items() if result is not None}
+
+
+def finished_run(path: Path) -> tuple[Path, Result]:
+    """The directory of a finished run and its record; of an experiment that of the lowest seed.
+
+    Raises:
+        InputError: there is none.
+    """
+    result = read_result(path.absolute())
+    if result is not None:
+        return path, result
+    finished = read_results(path)
+    if not finished:
+        raise InputError.plain(
+            "RUN",
+            f"{path} contains no finished run",
+            "Give the folder of a finished run or experiment, or a model file",
+        )
+    return path / str(min(finished)), finished[min(finished)]
+
+
+def experiments(out_dir: str | os.PathLike) -> Iterator[tuple[str, dict[int, Result]]]:
+    """Name and finished runs of each experiment in a directory, by name."""
+    root = Path(out_dir)
+    for path in sorted(root.iterdir()) if root.is_dir() else ():
+        results = read_results(path)
+        if results:
+            yield path.name, results
+
+
+def _is_sound(result: Result) -> bool:
+    """Whether all that aggregates and tables are made of is of its kind, as far as it is there."""
+    history, selected = result["history"], result["selected"]
+    episodes = (result, *history)
+    figures = [part.get(split, {}) for part in episodes for split in SPLITS]
+    figures += [episode["losses"] for episode in history]
+    numbers = [
+        result["lr"],
+        result["params"],
+        *(part.get("seconds", 0.0) for part in episodes),
+        *(value for part in figures for value in part.values()),
+    ]
+    texts = [
+        *(result.get(key, "") for key in ("method", "backbone", "split")),
+        *(result.get("verdict") or {}).get("sentences", {}).values(),
+    ]
+    return (
+        isinstance(selected, int)
+        and 0 <= selected < len(history)
+        and isinstance(result.get("warnings", []), list)
+        and all(
+            isinstance(value, float) or isinstance(value, int) and abs(value) < 2**63
+            for value in numbers
+        )
+        and all(isinstance(text, str) for text in texts)
+    )
+
+
+def _check_ranges(result: Result) -> None:
+    for part in (result, *result["history"]):
+        for split in SPLITS:
+            for name, value in part.get(split, {}).items():
+                if not 0 <= value <= 1 and not math.isnan(value) and FRACTION.fullmatch(name):
+                    raise Unreadable(f"is damaged: {split} {name} is {value}")
+
+
+@functools.lru_cache(1024)
+def _digest(text: str) -> str:
+    """The digest of a config; the runs of an experiment share its text."""
+    return digest(json.loads(text))
+
+
+def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of JSON; of a key that is there twice nobody knows which value was meant."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise Unreadable("is damaged: it has a key twice")
+    return found
+
+
+def _present(path: Path, state: str, seeds: Sequence[int]) -> InputError:
+    message = f"{path} contains {state} runs (seeds {', '.join(map(str, seeds))})"
+    return InputError.plain(
+        "out_dir",
+        message,
+        "Add --resume to run only the missing seeds, "
+        "--overwrite to run all again, or choose another --name",
+    )
+
+
+def _seeds(path: Path) -> list[int]:
+    names = [child.name for child in path.iterdir()] if path.is_dir() else []
+    return sorted(int(name) for name in names if name.isdecimal() and name == str(int(name)))
+
+
+def _changes(old: Mapping[str, Any], new: Mapping[str, Any], most: int = 3) -> str:
+    changes = difference(old, new)
+    words = [f"{key}: {there!r} before, {now!r} now" for key, (there, now) in changes.items()]
+    return "; ".join(words[:most] + [f"{len(words) - most} more"] * (len(words) > most))
+
+
+def _check_writable(path: Path) -> None:
+    """Refuse the directory of an experiment that is a link or that nothing can be written to."""
+    refuse_links("out_dir", path)
+    folder = path.absolute()
+    while not folder.exists():
+        folder = folder.parent
+    try:
+        if not folder.is_dir():
+            raise NotADirectoryError(20, "Not a directory")
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError as error:
+        message = f"{path} cannot be written ({error.strerror}: {folder})"
+        raise InputError.plain("out_dir", message) from error
+
+
+@contextlib.contextmanager
+def _writing(path: Path) -> Iterator[None]:
+    """Report an error of the disk as an error of ``out_dir``."""
+    try:
+        yield
+    except OSError as error:
+        message = f"{path} cannot be written ({error.strerror})"
+        raise InputError.plain("out_dir", message) from error
+
+
+def _plain(value: Any) -> Any:
+    return value.tolist() if hasattr(value, "tolist") else str(value)

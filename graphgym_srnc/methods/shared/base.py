@@ -1,0 +1,227 @@
+"""The base class of methods. ``erm.py`` is the shortest example of a method."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, Callable, Mapping, Sequence
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from graphgym_srnc import backbones
+from graphgym_srnc.backbones import Batches, Encoder, EncoderSpec, Graph, prepare
+from graphgym_srnc.core import options
+from graphgym_srnc.core.errors import InputError
+from graphgym_srnc.core.options import Natural, Weight
+from graphgym_srnc.core.task import ShiftTask, Sizes
+from graphgym_srnc.methods.shared.correction import Correction, PriorCorrection
+from graphgym_srnc.methods.shared.cut import Cut, OpenSetCut
+from graphgym_srnc.methods.shared.resume import Resumable, random_state
+from graphgym_srnc.methods.shared.training import MakeOptimizer, adam, all_logits, hidden_and_group
+
+
+class Method(OpenSetCut, PriorCorrection, Resumable):
+    r"""A way to classify the nodes of a target graph under distribution shift.
+
+    The keyword-only arguments of a subclass and its bases are its config keys. Their annotations
+    define the allowed values, which are checked here. The trainer calls :meth:`start` once (the
+    paper's episode 0), then :meth:`episode` repeatedly, and between them :meth:`predict`,
+    :meth:`calibrate` and :meth:`decide`. A method sees ``task.blind()`` only, which hides test
+    labels.
+
+    Args:
+        encoder: backbone that :meth:`new_classifier` builds encoders from.
+        make_optimizer: function that makes the optimiser of the classifier from its parameters.
+        smoothing: steps of personalised PageRank over the predicted posterior; 0 = none.
+        correction: correction of the posterior by the class prior of the predicted graph: ``none``,
+            ``mean`` (divide by the mean posterior), ``em`` or ``bbse`` (multiply by the estimated
+            ratio of class shares to training), or ``labels`` (divide by the shares of the training
+            labels).
+        correction_power: exponent :math:`\tau` of the correction.
+        cut: how to choose the unknown-class threshold: the best Micro-F1 on ``validation``, or the
+            estimated ``share`` of unknown target nodes, which needs validation nodes of known
+            classes alone.
+        batch_size: number of nodes that each part of a loss draws per gradient step; 0 = full
+            batch. With batches, the logits of a whole graph are computed one layer at a time.
+        fanout: number of neighbours drawn per node and layer with batches; 0 = all.
+
+    Raises:
+        InputError: an option has a value that is not allowed.
+    """
+
+    episodes: int = 0
+    """Number of episodes after episode 0 that the method asks for."""
+
+    oracle: bool = False
+    """Whether the method receives ``task.oracle``, the task with every class visible."""
+
+    in_batches: bool = True
+    """Whether mini-batches are supported; False if the losses need every node of a graph."""
+
+    by_node: bool = False
+    """Whether scoring a subset of nodes is cheaper than scoring the whole graph."""
+
+    encoder_defaults: Mapping[str, Any] = {}
+    """Encoder settings that the method was tuned with, if they differ from the defaults."""
+
+    search: Mapping[str, Sequence[Any]] = {}
+    """Values of the method's options that a search tries, by option.
+
+    They include those that the authors tried. An empty list removes an option that a search tries
+    for every method.
+    """
+
+    search_open: Mapping[str, Sequence[Any]] = {}
+    """Values of options that have an effect in open-set shift only."""
+
+    def __new__(cls, *_: Any, **given: Any) -> Method:
+        options.check(cls, given, f"{cls.key()}.")
+        return super().__new__(cls)
+
+    def __init__(
+        self,
+        *,
+        encoder: EncoderSpec = EncoderSpec(),
+        make_optimizer: MakeOptimizer = adam,
+        smoothing: Natural = 0,
+        correction: Correction = "none",
+        correction_power: Weight = 1.0,
+        cut: Cut = "validation",
+        batch_size: Natural = 0,
+        fanout: Natural = 10,
+    ) -> None:
+        super().__init__()
+        self.encoder, self.make_optimizer = encoder, make_optimizer
+        self.smoothing, self.batch_size, self.fanout = smoothing, batch_size, fanout
+        self.correction, self.correction_power, self.cut = correction, correction_power, cut
+        self.require(
+            "batch_size",
+            batch_size,
+            self.in_batches or not batch_size,
+            "0, since the losses read every node of a graph",
+        )
+        self.warnings: list[str] = []
+        self.collapsed = False  # whether a warning reports that clusters do not match the classes
+        self.register_buffer("threshold", torch.tensor(0.0))
+
+    @classmethod
+    def key(cls) -> str:
+        """Name of the method in configs, which is the name of its module."""
+        package, _, module = cls.__module__.rpartition(".")
+        return module if package == "graphgym_srnc.methods" else cls.__name__.lower()
+
+    def require(self, option: str, value: Any, right: bool, allowed: str) -> None:
+        """Raise an error about the option's config key unless ``right`` is true.
+
+        Args:
+            option: name of the option.
+            value: its value.
+            right: whether the value is valid.
+            allowed: description of the allowed values.
+
+        Raises:
+            InputError: ``right`` is false.
+        """
+        if not right:
+            raise InputError(f"{self.key()}.{option}", value, allowed)
+
+    def start(self, task: ShiftTask) -> dict[str, float]:
+        """Build and pre-train the modules on a blind task.
+
+        Args:
+            task: the task as a method may see it.
+
+        Returns:
+            Loss terms of episode 0.
+        """
+        raise NotImplementedError
+
+    def episode(self) -> dict[str, float]:
+        """Run one episode.
+
+        Returns:
+            Loss terms and other figures of the episode.
+        """
+        raise NotImplementedError
+
+    def build(self, task: ShiftTask | Sizes) -> None:
+        """Build the untrained modules needed for prediction, given only the sizes of a task.
+
+        A trained model is loaded into these modules and must need nothing else to predict.
+        Therefore, data of the training graph that predictions use must be stored as buffers.
+
+        Args:
+            task: a task or its sizes.
+        """
+        self.task, self.encoder = task, backbones.blank(self.encoder, task.num_features)
+        self.build_correction(task)
+
+    def setup(self, task: ShiftTask) -> None:
+        """Prepare what every ``start`` needs: both graphs, the labels and a pretrained encoder."""
+        self.task, self.labels = task, task.source.y[task.train]
+        features = self.encoder.features
+        self.source, self.target = prepare(task.source, features), prepare(task.target, features)
+        self.to(task.device)
+        self.encoder = backbones.pretrained(self.encoder, self.target)
+        self.draws = random_state(task.device)
+
+    def ready(self) -> None:
+        """Build everything that episodes need, after :meth:`setup`; may be called again."""
+        self.build(self.task)
+        self.learn_prior(self.labels)
+        self.to(self.task.device)
+
+    def new_classifier(self, num_outputs: int) -> Encoder:
+        """An untrained encoder with ``num_outputs`` logits."""
+        return backbones.build(self.encoder, self.task.num_features, num_outputs)
+
+    @torch.no_grad()
+    def logits(self, graph: Data, role: str = "target", nodes: Tensor | None = None) -> Tensor:
+        """Logits ``[V, N(+1)]`` of all nodes of any graph with the same features.
+
+        Args:
+            graph: the graph.
+            role: ``source`` if it is the source of two graphs, else ``target``.
+            nodes: ids of the nodes to score, ``[n]``; None = all. The trainer uses it only if
+                ``by_node``.
+        """
+        return all_logits(self.classifier, self.prepared(graph), self.batch_size, nodes)
+
+    def predict(self, graph: Data, role: str = "target") -> Tensor:
+        """Scores ``[V, K]`` that decisions use; the first ``N`` are those of known classes."""
+        return self.corrected(self.uncorrected(graph, role))
+
+    def predict_at(self, graph: Data, nodes: Tensor, role: str = "target") -> Tensor:
+        """Scores ``[n, K]`` of some nodes; with ``by_node`` the other nodes are not scored."""
+        if self.by_node:
+            return self.corrected(self.logits(graph, role, nodes))
+        return self.predict(graph, role)[nodes]
+
+    def uncorrected(self, graph: Data, role: str = "target") -> Tensor:
+        """Scores before prior correction: logits, or logarithms of a smoothed posterior."""
+        return self.smoothed(self.logits(graph, role), graph)
+
+    def prepared(self, graph: Data) -> Graph:
+        """A graph with features scaled as the encoder reads them."""
+        return prepare(graph, self.encoder.features)
+
+    def batches(self, graph: Graph, *parts: Tensor) -> Batches:
+        """Views of the nodes for the classifier, one for each gradient step.
+
+        Args:
+            graph: the graph.
+            parts: ids of the nodes of each part of the loss, ``[n_i]``.
+        """
+        return Batches(self.classifier, graph, parts, self.batch_size, self.fanout)
+
+    def log_cluster_posterior(self, graph: Data) -> Tensor | None:
+        """Log posteriors over clusters ``[M, V, C]`` of M cluster GNNs, or None."""
+        return None
+
+    def views(self) -> dict[str, Callable[[Data], tuple[Tensor, Tensor]]]:
+        """Functions that return an embedding ``[V, H]`` and a group ``[V]``, by name."""
+        classifier = getattr(self, "classifier", None)
+        if not isinstance(classifier, Encoder):
+            return {}
+        return {"classifier": partial(hidden_and_group, classifier, self.encoder.features)}

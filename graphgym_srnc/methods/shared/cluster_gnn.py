@@ -1,0 +1,289 @@
+"""The cluster GNN: modularity on the target, regularised by the source labels."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Callable, Sequence
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from graphgym_srnc import backbones
+from graphgym_srnc.backbones import Batches, EncoderSpec, Graph, View, draw_edges
+from graphgym_srnc.core import parallel
+from graphgym_srnc.losses import modularity
+from graphgym_srnc.losses.alignment import align, alignment_cost, grouped, map_clusters
+from graphgym_srnc.methods.shared import training
+from graphgym_srnc.methods.shared.training import MakeOptimizer, Part, adam, minimise
+
+LANES = 16
+"""Numbers that a processor's widest instructions take at once."""
+
+USED_SHARE = 0.01
+"""A cluster that is the first choice of fewer nodes than this share counts as unused."""
+
+
+def cluster_encoder(spec: EncoderSpec) -> EncoderSpec:
+    """The recipe of a cluster GNN: the classifier's with SELU and a self-skip, as in DMoN."""
+    # What lies under an encoder was trained with its features.
+    features = "auto" if spec.base is None else spec.features
+    return replace(spec, act="selu", skip=True, features=features)
+
+
+def log_softmax(logits: Tensor) -> Tensor:
+    """Log posteriors of logits, both ``[n, C]``, with rows filled up to :data:`LANES`: shorter ones
+    torch takes number by number, for up to seven times as long."""
+    count = logits.size(1)
+    filled = F.pad(logits, (0, max(0, LANES - count)), value=-torch.inf)
+    return filled.log_softmax(1)[:, :count]
+
+
+class Clusters(nn.Module):
+    r"""The cluster GNN :math:`\text{GNN}_\Phi` and its assignment of clusters to classes.
+
+    Args:
+        spec: recipe of the encoder.
+        in_dim: number of features.
+        num_clusters: number of clusters :math:`C`.
+        num_outputs: number of classes that a cluster may be assigned to: :math:`N` or, with the
+            unknown class, :math:`N + 1`.
+        batch_size: ``batch_size`` of the method.
+    """
+
+    def __init__(
+        self,
+        spec: EncoderSpec,
+        in_dim: int,
+        num_clusters: int,
+        num_outputs: int,
+        batch_size: int = 0,
+    ) -> None:
+        super().__init__()
+        self.num_outputs, self.batch_size = num_outputs, batch_size
+        self.encoder = backbones.build(spec, in_dim, num_clusters)
+        self.register_buffer("mapping", torch.arange(num_clusters).clamp(max=num_outputs - 1))
+
+    @torch.no_grad()
+    def log_posterior(self, graph: Graph) -> Tensor:
+        r""":math:`\log Q_\Phi` of all nodes of a graph, ``[V, C]`` (Eq. cluster)."""
+        return training.all_logits(self.encoder, graph, self.batch_size).log_softmax(1)
+
+    def log_class_posterior(self, log_q: Tensor) -> Tensor:
+        """Log posteriors ``[n, C]`` over clusters as ones over classes, ``[n, N(+1)]``."""
+        return map_clusters(log_q, self.mapping, self.num_outputs)
+
+
+class ByClass:
+    r"""A cluster GNN as a classifier, with logits :math:`\log Q_\Phi` over classes.
+
+    It is called on views of ``n`` nodes like an encoder and returns ``[n, N(+1)]``.
+
+    Args:
+        clusters: the cluster GNN, whose assignment stays fixed.
+    """
+
+    def __init__(self, clusters: Clusters) -> None:
+        self.encoder, self.num_outputs = clusters.encoder, clusters.num_outputs
+        self.groups = grouped(clusters.mapping, clusters.num_outputs)
+        self.local = self.encoder.local
+        self.view, self.sample = self.encoder.view, self.encoder.sample
+
+    def __call__(self, view: View) -> Tensor:
+        return self.classes(self.encoder(view).log_softmax(1))
+
+    def classes(self, log_q: Tensor) -> Tensor:
+        """Log posteriors over clusters ``[n, C]`` as ones over classes, ``[n, N(+1)]``."""
+        return map_clusters(log_q, self.groups, self.num_outputs)
+
+
+class ClusterGNN(Clusters):
+    r"""A :class:`Clusters` trained on a source and a target graph with its own optimiser.
+
+    Args:
+        spec, num_clusters, num_outputs: as in :class:`Clusters`.
+        source, target: both graphs; the same object in open-set shift on one graph.
+        resolution: resolution :math:`\gamma`, the weight of modularity's degree term.
+        collapse: weight of the collapse term, see :mod:`graphgym_srnc.losses.modularity`.
+        modularity_weight: weight of :math:`\mathcal L_{\Phi,T}`.
+        lr: learning rate of Adam.
+        batch_size, fanout: nodes and edges drawn per step, and neighbours drawn per node and layer;
+            ``batch_size`` 0 = full batch.
+    """
+
+    def __init__(
+        self,
+        spec: EncoderSpec,
+        num_clusters: int,
+        num_outputs: int,
+        source: Graph,
+        target: Graph,
+        *,
+        resolution: float,
+        collapse: float,
+        modularity_weight: float,
+        lr: float,
+        batch_size: int = 0,
+        fanout: int = 0,
+    ) -> None:
+        super().__init__(spec, target.num_features, num_clusters, num_outputs, batch_size)
+        self.source, self.target, self.fanout = source, target, fanout
+        self.adjacency, self.degree = target.adjacency("raw"), target.degree
+        self.resolution, self.collapse = resolution, collapse
+        self.modularity_weight = modularity_weight
+        self.optimizer = adam(self.to(target.device).encoder.parameters(), lr=lr, weight_decay=0.0)
+
+    def pretrain(self, steps: int) -> None:
+        r"""Minimise :math:`\mathcal L_{\Phi,T}` (line 2 of Algorithm 1)."""
+        on_target = self.on_target()
+        minimise(self.encoder, self.optimizer, lambda: {"cluster_target": on_target()[0]}, steps)
+
+    def pretrain_on_source(
+        self, nodes: Tensor, label: Tensor, steps: int, make_optimizer: MakeOptimizer = adam
+    ) -> None:
+        """Fit the source labels instead, so that cluster k stands for class k from the start."""
+        optimizer = make_optimizer(self.encoder.parameters())
+        part = Part("source", self.source, nodes, label)
+        training.fit_parts(self.encoder, optimizer, [part], steps, self.batch_size, self.fanout)
+
+    @torch.no_grad()
+    def align(self, log_q: Tensor, p: Tensor) -> float:
+        """Give each cluster its class by their divergences on source nodes (Eq. assignment).
+
+        Args:
+            log_q: log posteriors over clusters, ``[n, C]``.
+            p: class posteriors, ``[n, N]``.
+
+        Returns:
+            The mean divergence of the pairs.
+        """
+        self.mapping, mean = align(alignment_cost(p, log_q))
+        return mean
+
+    def update(self, nodes: Tensor, p: Tensor, steps: int, batch: int) -> dict[str, float]:
+        r"""Minimise :math:`\mathcal L_\Phi = \mathcal L_{\Phi,T} + \mathcal L_{\Phi,\theta,S}`
+        (lines 6 to 8 of Algorithm 1).
+
+        Args:
+            nodes, p: source nodes ``[n]`` and their class posteriors ``[n, N(+1)]``; no nodes = no
+                second term.
+            steps: :math:`T`.
+            batch: :math:`B`, source nodes drawn per step; 0 = all, or ``batch_size``.
+        """
+        on_target, groups = self.on_target(), grouped(self.mapping, self.num_outputs)
+        on_source = None
+        if len(nodes) and (self.batch_size or self.source is not self.target):
+            size = min(batch or self.batch_size, self.batch_size)
+            on_source = Batches(self.encoder, self.source, [nodes], size, self.fanout)
+
+        def draw(log_q: Tensor | None) -> tuple[Tensor, Tensor | slice]:
+            """Log posteriors of this step's source nodes, and which of ``nodes`` they are."""
+            if self.batch_size:
+                view, (drawn,) = on_source()
+                return self.encoder(view).log_softmax(1), drawn
+            drawn = torch.randperm(len(nodes), device=nodes.device)[: batch or None]
+            if on_source is None:
+                return log_q[nodes[drawn]], drawn
+            return self.encoder(on_source.whole).log_softmax(1)[drawn], drawn
+
+        def losses() -> dict[str, Tensor]:
+            loss, log_q = on_target()
+            terms = {"cluster_target": loss}
+            if len(nodes):
+                log_q, drawn = draw(log_q)
+                mapped = map_clusters(log_q, groups, self.num_outputs)[:, : p.size(1)]
+                terms["cluster_source"] = F.kl_div(mapped, p[drawn], reduction="batchmean")
+            return terms
+
+        return minimise(self.encoder, self.optimizer, losses, steps)
+
+    def classify(
+        self, parts: Sequence[Part], *, modularity: bool
+    ) -> Callable[[], dict[str, Tensor]]:
+        r"""A function that gives the terms of the next step: cross-entropies of some parts by the
+        classes that clusters stand for, and with ``modularity`` :math:`\mathcal L_{\Phi,T}`.
+
+        Without batches the target is read once for all of them.
+
+        Args:
+            parts: labels and decisions, on the source or the target, if any.
+            modularity: whether its term is one of them.
+        """
+        by_class = ByClass(self)
+        if self.batch_size:
+            terms = training.part_losses(by_class, parts, self.batch_size, self.fanout)
+            on_target = self.on_target()
+            return lambda: terms() | ({"cluster_target": on_target()[0]} if modularity else {})
+
+        here = [part for part in parts if part.graph is self.target]
+        elsewhere = training.part_losses(by_class, [p for p in parts if p.graph is not self.target])
+        view = self.encoder.view(self.target)
+
+        def losses() -> dict[str, Tensor]:
+            terms, log_q = elsewhere(), log_softmax(self.encoder(view))
+            for part in here:
+                log_p = by_class.classes(log_q.index_select(0, part.nodes))
+                terms[part.name] = part.weight * F.nll_loss(log_p, part.labels)
+            if modularity:
+                terms["cluster_target"] = self.target_loss(log_q)
+            return terms
+
+        return losses
+
+    def on_target(self) -> Callable[[], tuple[Tensor, Tensor | None]]:
+        r"""A function that gives :math:`\mathcal L_{\Phi,T}` and log posteriors of the target,
+        ``[V, C]``; with batches an estimate from drawn edges and nodes, and None."""
+        if not self.batch_size:
+            view = self.encoder.view(self.target)
+
+            def full() -> tuple[Tensor, Tensor]:
+                log_q = self.encoder(view).log_softmax(1)
+                return self.target_loss(log_q), log_q
+
+            return full
+
+        views = Batches(self.encoder, self.target, [], self.batch_size, self.fanout)
+
+        def sampled() -> tuple[Tensor, None]:
+            ends = draw_edges(self.target, max(2, self.batch_size))
+            count, size = self.target.num_nodes, (self.batch_size,)
+            nodes = parallel.share(lambda: torch.randint(count, size, device=ends.device))
+            q = self.encoder(views.at(torch.cat([*ends, nodes]))).softmax(1)
+            first, second, others = parallel.gather(*q.split([*[ends.size(1)] * 2, len(nodes)]))
+            loss = modularity.sampled_modularity_loss(first, second, self.resolution)
+            loss = loss + self.collapse * modularity.collapse_loss(others)
+            return self.modularity_weight * loss, None
+
+        return sampled
+
+    def target_loss(self, log_q: Tensor) -> Tensor:
+        r""":math:`\mathcal L_{\Phi,T}` of log posteriors of the target graph, ``[V, C]``."""
+        q = log_q.exp()
+        loss = modularity.modularity_loss(q, self.adjacency, self.degree, self.resolution)
+        return self.modularity_weight * (loss + self.collapse * modularity.collapse_loss(q))
+
+    def figures(self, log_q: Tensor) -> dict[str, float]:
+        """Modularity of the likeliest clusters on the target, and how many are in use.
+
+        Args:
+            log_q: log posteriors of the target, ``[V, C]``.
+        """
+        cluster = log_q.argmax(1)
+        count = torch.bincount(cluster, minlength=len(self.mapping))
+        used = count >= max(1, USED_SHARE * len(cluster))
+        found = modularity.modularity(cluster, self.adjacency, self.degree)
+        return {"modularity": found, "used_clusters": int(used.sum())}
+
+    def checkpoint(self) -> dict[str, Any]:
+        """Weights, resolution and optimiser, for another one to :meth:`restore`."""
+        return {
+            "weights": self.state_dict(),
+            "resolution": self.resolution,
+            "optimizer": self.optimizer.state_dict(),
+        }
+
+    def restore(self, state: dict[str, Any]) -> ClusterGNN:
+        """Become the one that a :meth:`checkpoint` was taken of; returns itself."""
+        self.load_state_dict(state["weights"])
+        self.optimizer.load_state_dict(state["optimizer"])
+        return self

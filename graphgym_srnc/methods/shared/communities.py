@@ -1,0 +1,110 @@
+"""Label density of graph communities, an indicator of unknown classes."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from graphgym_srnc.backbones import EncoderSpec, Graph
+from graphgym_srnc.methods.shared.cluster_gnn import ClusterGNN, Clusters
+from graphgym_srnc.methods.shared.training import minimise
+
+SCALES = (1.0, 1.0, 2.0, 2.0)
+"""Resolutions of the cluster GNNs, in multiples of the method's: coarse communities hold more
+labels to count, fine ones have fewer classes in them."""
+
+STEPS, MOST, CHECKED = 100, 200, 10
+"""Gradient steps of each on modularity: with ``batch_size``; at most, without; and between two
+looks at its nodes."""
+
+UNDECIDED = 0.3
+"""Mean entropy of a node's clusters, of 1 where all are as likely, below which they have
+decided. How long that takes depends on the graph: 50 steps on one, 200 on another."""
+
+
+def find(cluster: ClusterGNN) -> None:
+    """Train a cluster GNN on modularity alone until the entropy of its clusters is low."""
+    # As its ``pretrain`` does, which leaves rows unfilled so that SRNC keeps its digits.
+    losses = cluster.classify([], modularity=True)
+    if cluster.batch_size:  # a look at every node would take longer than the steps between two
+        minimise(cluster.encoder, cluster.optimizer, losses, STEPS)
+        return
+    for _ in range(MOST // CHECKED):
+        minimise(cluster.encoder, cluster.optimizer, losses, CHECKED)
+        if mean_entropy(cluster.log_posterior(cluster.target)) < UNDECIDED:
+            break
+
+
+def mean_entropy(log_q: Tensor) -> float:
+    r"""Mean entropy of log posteriors ``[V, C]``, :math:`-\frac{1}{V \log C} \sum_{ic} Q_{ic}
+    \log Q_{ic}`, in [0, 1]."""
+    entropy = -(log_q.exp() * log_q).sum(1).mean()
+    return float(entropy) / math.log(log_q.size(1))
+
+
+class LabelDensity(nn.Module):
+    r"""Label density of graph communities, an indicator of unknown classes.
+
+    Labels are drawn from nodes of known classes, so communities of unknown nodes have few of them.
+    With a cluster GNN :math:`Q_{ic}` trained on modularity alone and the classifier's posterior
+    :math:`P_{ik}` over the known classes, the log density of a node is
+
+    .. math:: \sum_c Q_{ic} \log \frac{1 + \sum_{j \in D^s} Q_{jc}}{1 + \sum_j Q_{jc} e_j},
+        \qquad e_j = \sum_k P_{jk} \frac{|D^s_k|}{\sum_l P_{lk}}
+
+    where :math:`e_j` is the expected number of labels of a node. The result is the mean over the
+    cluster GNNs. It is near 0 where labels are as dense as elsewhere and negative where they are
+    missing. The labels of each class are assumed to be drawn at random from its nodes.
+
+    Args:
+        spec: recipe of the encoder of a cluster GNN.
+        num_features: number of features.
+        num_clusters: number of clusters :math:`C`.
+        num_outputs: number of classes :math:`N + 1`.
+        batch_size: ``batch_size`` of the method.
+
+    References:
+        Elkan and Noto, "Learning Classifiers from Only Positive and Unlabeled Data", KDD 2008.
+    """
+
+    def __init__(
+        self,
+        spec: EncoderSpec,
+        num_features: int,
+        num_clusters: int,
+        num_outputs: int,
+        batch_size: int,
+    ) -> None:
+        super().__init__()
+        sizes = num_features, num_clusters, num_outputs, batch_size
+        self.clusters = nn.ModuleList(Clusters(spec, *sizes) for _ in SCALES)
+        self.register_buffer("log_density", torch.zeros(len(SCALES), num_clusters))
+
+    @torch.no_grad()
+    def learn(self, trained: list[ClusterGNN], p: Tensor, train: Tensor, labels: Tensor) -> None:
+        """Take over cluster GNNs that have learned modularity, and count their labels.
+
+        Args:
+            trained: one for each of :data:`SCALES`.
+            p: the classifier's posterior over the known classes, ``[V, N]``.
+            train, labels: labelled nodes and their classes, ``[n]``.
+        """
+        drawn = labels.bincount(minlength=p.size(1)) / p.sum(0).clamp(min=1e-12)
+        expected = p @ drawn
+        for member, cluster in enumerate(trained):
+            self.clusters[member].load_state_dict(cluster.state_dict())
+            q = cluster.log_posterior(cluster.target).exp()
+            found, due = q[train].sum(0), expected @ q
+            self.log_density[member] = ((1 + found) / (1 + due)).log()
+
+    @torch.no_grad()
+    def forward(self, graph: Graph) -> Tensor:
+        """The log density of all nodes of a graph, ``[V]``."""
+        return torch.stack(
+            [
+                cluster.log_posterior(graph).exp() @ density
+                for cluster, density in zip(self.clusters, self.log_density)
+            ]
+        ).mean(0)

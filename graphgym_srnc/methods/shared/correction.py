@@ -1,0 +1,82 @@
+"""Correction of the posterior for the class prior of the predicted graph."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import torch
+from torch import Tensor, nn
+
+from graphgym_srnc.core.options import OneOf
+from graphgym_srnc.core.task import ShiftTask, Sizes
+from graphgym_srnc.losses.prior import black_box_weights, em_prior
+
+Correction = Annotated[str, OneOf("none", "mean", "em", "bbse", "labels")]
+
+
+class PriorCorrection(nn.Module):
+    r"""Correction of a posterior for the class prior of the graph that is predicted.
+
+    .. math:: \tilde p_{ic} \propto p_{ic} \, w_c^\tau
+
+    The weights :math:`w` are estimated on the whole graph without its labels. Known-class
+    probabilities are renormalised to their previous total, so the unknown class keeps its share.
+    The class reads ``task``, ``correction`` and ``correction_power`` of the method.
+    """
+
+    task: ShiftTask | Sizes
+    correction: str
+    correction_power: float
+    source_prior: Tensor
+    confusion: Tensor
+
+    @property
+    def num_corrected(self) -> int:
+        """Number of classes whose probabilities are renormalised to their previous total."""
+        return self.task.num_known
+
+    def build_correction(self, task: ShiftTask | Sizes) -> None:
+        """Register the buffers for the class prior and the confusion matrix of the source."""
+        size = task.num_known
+        if self.correction in ("em", "labels"):
+            self.register_buffer("source_prior", torch.full((size,), 1 / size))
+        if self.correction == "bbse":
+            self.register_buffer("confusion", torch.eye(size) / size)
+
+    def learn_prior(self, labels: Tensor) -> None:
+        """Keep the class prior of training labels ``[n]``."""
+        if self.correction in ("em", "labels"):
+            counts = torch.bincount(labels, minlength=self.task.num_known)
+            self.source_prior.copy_(counts / counts.sum())
+
+    def learn_confusion(self, scores: Tensor, label: Tensor) -> None:
+        """Keep which classes are taken for which, by uncorrected scores ``[n, K]`` and labels
+        ``[n]`` of held-out nodes, of which those of known classes count."""
+        size = self.task.num_known
+        known = label < size
+        named = scores[known, :size].argmax(1)
+        counts = torch.bincount(named * size + label[known], minlength=size**2)
+        self.confusion.copy_(counts.view(size, size) / counts.sum())
+
+    @torch.no_grad()
+    def corrected(self, scores: Tensor) -> Tensor:
+        """Scores ``[V, K]`` of all nodes of a graph, those of the known classes corrected."""
+        if self.correction == "none":
+            return scores
+        known = self.num_corrected
+        total = scores[:, :known].logsumexp(1, keepdim=True)
+        log_p = (scores[:, :known] - total).double()
+        weight = self._class_weights(log_p.exp()).clamp(min=1e-12)
+        corrected = (log_p + self.correction_power * weight.log()).log_softmax(1).to(scores)
+        return torch.cat([corrected + total, scores[:, known:]], 1)
+
+    def _class_weights(self, p: Tensor) -> Tensor:
+        """:math:`w` ``[N]`` from a posterior ``[V, N]``."""
+        if self.correction == "mean":
+            return 1 / p.mean(0).clamp(min=1e-12)
+        if self.correction == "labels":
+            return 1 / self.source_prior.to(p)
+        if self.correction == "em":
+            return em_prior(p, self.source_prior) / self.source_prior
+        predicted = torch.bincount(p.argmax(1), minlength=p.size(1)).double()
+        return black_box_weights(self.confusion, predicted / predicted.sum())

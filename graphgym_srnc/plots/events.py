@@ -1,0 +1,227 @@
+"""TensorBoard event files of runs and of aggregates over runs."""
+
+from __future__ import annotations
+
+import io
+import itertools
+import os
+import socket
+import time
+from math import isfinite
+from pathlib import Path
+from typing import Any, Iterable, Mapping
+
+from graphgym_srnc.core.errors import InputError
+from graphgym_srnc.core.text import LAYERS, METHODS
+from graphgym_srnc.io import atomic, store
+
+MEAN = "mean"
+"""Subdirectory of an experiment for the events that aggregate all its runs."""
+
+
+SAID = ("train.mode", "gnn.layer_type", "dataset.format", "dataset.name")
+"""Config keys whose values are already contained in method, backbone and data."""
+
+FIRST = ("macro_recall", "micro_f1", "unknown_auroc")
+"""Scores that HParams shows initially: five columns in alphabetical order."""
+
+_number = itertools.count()
+
+
+class Events:
+    """Event file of a running experiment, written to disk at each :meth:`flush`.
+
+    TensorBoard's own writer uses a thread, which a disk error ends with a traceback.
+
+    Args:
+        directory: directory of the run.
+        start: if above 0, existing events of this step and later steps are discarded.
+    """
+
+    def __init__(self, directory: Path, start: int = 0) -> None:
+        from tensorboard.compat.proto.event_pb2 import Event, SessionLog
+        from tensorboard.summary.writer.record_writer import RecordWriter
+
+        self.event, self.waiting = Event, io.BytesIO()
+        self.records = RecordWriter(self.waiting)
+        name = f"{int(time.time()):010}.{socket.gethostname()}.{os.getpid()}.{next(_number)}"
+        self.path = directory / f"events.out.tfevents.{name}"
+        self._add(file_version="brain.Event:2")
+        if start:
+            self._add(step=start, file_version="brain.Event:2")
+            self._add(step=start, session_log=SessionLog(status=SessionLog.START))
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self.path.touch(exist_ok=False)  # so that it is no link to another file
+        self.flush()
+
+    def add(self, summary: Any, step: int) -> None:
+        """Add a summary."""
+        self._add(summary=summary, step=step)
+
+    def flush(self) -> None:
+        """Write the added summaries to disk, all or none.
+
+        Raises:
+            InputError: the file cannot be written.
+        """
+        content = self.waiting.getvalue()
+        self.waiting.seek(0)
+        self.waiting.truncate()
+        try:
+            with open(self.path, "r+b", buffering=0) as file:
+                end = file.seek(0, os.SEEK_END)
+                try:
+                    while content:
+                        content = content[file.write(content) :]
+                except OSError:
+                    file.truncate(end)
+                    raise
+        except OSError as error:
+            message = f"{self.path.parent} cannot be written ({error.strerror})"
+            raise InputError.plain("out_dir", message) from error
+
+    def _add(self, **fields: Any) -> None:
+        self.records.write(self.event(wall_time=time.time(), **fields).SerializeToString())
+
+
+def write_aggregate(directory: Path, results: Mapping[int, store.Result]) -> Path | None:
+    """Write the mean and standard deviation of each scalar over runs to ``mean/`` of an experiment.
+
+    A layout for the dashboard Custom Scalars shows them as a curve with a band. Tags equal those of
+    the runs, so the mean appears in the same charts. A run that stopped early is extended with the
+    values of its selected episode.
+
+    Args:
+        directory: directory of the experiment.
+        results: finished runs by seed.
+
+    Returns:
+        The event file; None if there are no runs.
+    """
+    from torch.utils.tensorboard.summary import custom_scalars, scalar
+
+    if not results:
+        return None
+    from graphgym_srnc.plots.curves import band, history
+
+    episodes = [episode for result in results.values() for episode in result["history"]]
+    summaries, layout = [], {}
+    for block in ("test", "val", "train", "losses"):
+        # The dashboard shows the last chart first.
+        for name in sorted(set().union(*(episode[block] for episode in episodes)), reverse=True):
+            tag = f"{block}/{name}"
+            mean, low, high = (part.tolist() for part in band(history(results, block, name)))
+            # The band needs its own mean tag: the dashboard shows no band for tags that the runs
+            # have too.
+            band_tags = [f"within_std/{tag}/{side}" for side in ("mean", "lower", "upper")]
+            for side, values in zip([tag, *band_tags], (mean, mean, low, high)):
+                summaries += [
+                    (scalar(side, value), step)
+                    for step, value in enumerate(values)
+                    if isfinite(value)
+                ]
+            layout.setdefault(block, {})[tag] = ["Margin", band_tags]
+    return write_events(directory / MEAN, [(custom_scalars(layout), 0), *summaries])
+
+
+def write_run(directory: Path, result: store.Result, settings: Mapping[str, Any]) -> Path:
+    """Write the events of a finished run that was not recorded during training.
+
+    See :class:`graphgym_srnc.plots.tensorboard.TensorBoard` for recording during training.
+
+    Args:
+        directory: directory of the run.
+        result: record of the run.
+        settings: settings that distinguish this run from others, by config key.
+    """
+    from torch.utils.tensorboard.summary import scalar
+
+    summaries = []
+    for episode in result["history"]:
+        scalars = {
+            f"{block}/{name}": value
+            for block in ("losses", "val", "test")
+            for name, value in episode[block].items()
+        }
+        summaries += [
+            (scalar(tag, value), episode["number"])
+            for tag, value in (scalars | {"seconds": episode["seconds"]}).items()
+        ]
+    known = identity(result["method"], result["backbone"], result["task"], result["info"])
+    last = final(
+        {"seed": result["seed"], **settings, **known},
+        result["val"],
+        result["test"],
+        result["selected"],
+    )
+    return write_events(directory, summaries + last)
+
+
+def identity(method: str, backbone: str, task: str, info: Mapping[str, Any]) -> dict[str, Any]:
+    """Hyper-parameters that every run has; an oracle has the data of the runs that it bounds."""
+    known = {
+        "method": METHODS.get(method, method),
+        "backbone": LAYERS.get(backbone, backbone),
+        "data": task.removesuffix("/oracle"),
+    }
+    return known | {key: info[key] for key in ("split_seed",) if key in info}
+
+
+def final(
+    settings: Mapping[str, Any], val: Mapping[str, float], test: Mapping[str, float], step: int
+) -> list[tuple[Any, int]]:
+    """Summaries at the end of a run with their steps: hyper-parameters and final scores."""
+    from torch.utils.tensorboard.summary import hparams, scalar
+
+    scores = {
+        f"{'final' if name in FIRST else 'final_more'}/{split}_{name}": value
+        for split, part in (("val", val), ("test", test))
+        for name, value in part.items()
+    }
+    values = {
+        key: value if isinstance(value, (bool, int, float)) else str(value or "none")
+        for key, value in settings.items()
+        if not _said(key, value, settings)
+    }
+    # The first summary lists the keys of a whole folder. The viewer would apply that of one run to
+    # all runs and hide keys that only other runs have.
+    _, begin, end = hparams(values, scores)
+    return [(begin, 0), (end, 0), *((scalar(tag, value), step) for tag, value in scores.items())]
+
+
+def _said(key: str, value: Any, settings: Mapping[str, Any]) -> bool:
+    """Whether another key of the settings contains the same value."""
+    if key.endswith("split_seed"):
+        return "." in key or value == settings.get("seed")
+    return "method" in settings and key in SAID
+
+
+def write_events(directory: Path, summaries: Iterable[tuple[Any, int]]) -> Path:
+    """Replace the event file of a directory. A crash leaves the old file, the new one or both."""
+    from tensorboard.compat.proto.event_pb2 import Event
+    from tensorboard.summary.writer.record_writer import RecordWriter
+
+    now, buffer = time.time(), io.BytesIO()
+    writer = RecordWriter(buffer)
+    writer.write(Event(wall_time=now, file_version="brain.Event:2").SerializeToString())
+    for summary, step in summaries:
+        writer.write(Event(wall_time=now, step=step, summary=summary).SerializeToString())
+    # An open viewer detects new content by file name, so the file needs a new name. Until it is
+    # complete it has a name that viewers ignore.
+    path = directory / f"events.out.tfevents.{time.time_ns()}.{os.getpid()}"
+    waiting = directory / ".next"
+    atomic.write_bytes(waiting, buffer.getvalue())
+    os.replace(waiting, path)
+    for old in directory.glob("events.out.tfevents.*"):
+        if old != path:
+            old.unlink(missing_ok=True)
+    return path
+
+
+def image(tag: str, png: bytes) -> Any:
+    """Summary with a PNG file, which is not compressed again as ``add_image`` would do."""
+    from tensorboard.compat.proto.summary_pb2 import Summary
+
+    width, height = (int.from_bytes(png[start : start + 4], "big") for start in (16, 20))
+    value = Summary.Image(height=height, width=width, colorspace=4, encoded_image_string=png)
+    return Summary(value=[Summary.Value(tag=tag, image=value)])

@@ -1,0 +1,96 @@
+"""Common style of all figures, and export of figures to files, without pyplot."""
+
+from __future__ import annotations
+
+import io
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+import matplotlib
+from cycler import cycler
+from matplotlib.figure import Figure
+
+from graphgym_srnc.core.errors import InputError
+from graphgym_srnc.io.atomic import write_bytes
+
+PALETTE = (
+    "#0072B2",
+    "#E69F00",
+    "#009E73",
+    "#CC79A7",
+    "#56B4E9",
+    "#D55E00",
+    "#D9C400",
+    "#332288",
+    "#999933",
+    "#882255",
+    "#44AA99",
+    "#777777",
+)
+"""Colours that remain distinguishable with common colour vision deficiencies.
+
+They are those of Okabe and Ito (with a darker yellow for white paper), the muted ones of Tol that
+differ from them, and grey. If there are more items than colours, the marker changes.
+"""
+
+MARKERS = ("o", "^", "s", "D", "v")
+INK, PALE = "#222222", "#BBBBBB"
+
+STYLE = {
+    "font.family": "sans-serif",
+    "font.sans-serif": ["DejaVu Sans"],
+    "font.size": 9,
+    "axes.titlesize": 10,
+    "figure.titlesize": 11,
+    "xtick.labelsize": 8,
+    "ytick.labelsize": 8,
+    "legend.fontsize": 8,
+    "legend.frameon": False,
+    "figure.dpi": 110,
+    "axes.axisbelow": True,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.edgecolor": "#555555",
+    "axes.prop_cycle": cycler(color=PALETTE),
+    "grid.color": "#E2E2E2",
+    "grid.linewidth": 0.6,
+    "hatch.linewidth": 0.6,
+    "figure.constrained_layout.use": True,
+    # A dollar sign in a class name does not start a formula.
+    "text.parse_math": False,
+    # Type 42 fonts keep PDF text editable; the salt makes SVG ids reproducible.
+    "pdf.fonttype": 42,
+    "svg.hashsalt": "graphgym-srnc",
+}
+
+UNDATED = {"png": "Software", "pdf": "CreationDate", "svg": "Date"}
+"""Metadata to remove from each format, so that equal figures give identical files."""
+
+
+def style() -> AbstractContextManager:
+    """Style of all figures, as a context manager or decorator."""
+    return matplotlib.rc_context(STYLE)
+
+
+@style()
+def encode(figure: Figure, kind: str = "png") -> bytes:
+    """Content of a figure file in a format of ``UNDATED``; the output is reproducible."""
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format=kind, metadata={UNDATED[kind]: None})
+    return buffer.getvalue()
+
+
+def save(figure: Figure, path: Path) -> Path:
+    """Save a figure in the format given by the suffix.
+
+    The file is written completely or not at all.
+
+    Raises:
+        InputError: the suffix is not png, pdf or svg.
+    """
+    kind = path.suffix.lower().removeprefix(".")
+    if kind not in UNDATED:
+        allowed = ", ".join(f".{known}" for known in UNDATED)
+        raise InputError.plain("figure", f"{path} has the wrong file type", f"Use {allowed}")
+    write_bytes(path, encode(figure, kind))
+    return path

@@ -1,0 +1,1 @@
+"""Many runs: grids and hyper-parameter search."""

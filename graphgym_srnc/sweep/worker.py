@@ -1,0 +1,71 @@
+"""What a worker does with a job."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import functools
+import gc
+import sys
+
+from graphgym_srnc.core.errors import InputError
+from graphgym_srnc.data import untrusted
+from graphgym_srnc.gym import parse_config, prepare, run
+from graphgym_srnc.report.table import line
+from graphgym_srnc.sweep.jobs import Job
+
+PARSED_CONFIGS = 4
+"""Configs that a worker keeps parsed, since the seeds of one come after another."""
+
+_fingerprints: dict[str, str] = {}
+
+
+def execute(job: Job) -> str:
+    """Train, score and store a run, unless it is finished; returns its line.
+
+    Raises:
+        store.Busy: another process is at it.
+        InputError: the config is not the one that was planned, or does not suit its task.
+    """
+    cfg, experiment = _experiment(job.config, job.out_dir, job.name)
+    if experiment.digest != job.digest:
+        message = f"its digest is {experiment.digest}, and the digest of the plan is {job.digest}"
+        raise InputError.plain("config", message)
+
+    with experiment.claim(job.seed, job.overwrite) as result, untrusted.trusted(job.trust):
+        if result is None:
+            extras = run.Extras(**job.extras, varied=tuple(job.varied.items()))
+            try:
+                result = run.run(cfg, job.seed, experiment, None, extras, not job.overwrite)
+            finally:
+                _release_memory()
+    return line(result)
+
+
+def data_of(job: Job) -> tuple[str, str]:
+    """See :data:`graphgym_srnc.sweep.jobs.DataOf`.
+
+    Raises:
+        InputError: the task cannot be made here.
+    """
+    cfg, _ = _experiment(job.config, job.out_dir, job.name)
+    name = prepare.data_name(cfg, job.data_seed)
+    if name not in _fingerprints:
+        with untrusted.trusted(job.trust):
+            _fingerprints[name] = prepare.fingerprint(cfg, job.data_seed)
+    return name, _fingerprints[name]
+
+
+@functools.lru_cache(PARSED_CONFIGS)
+def _experiment(config: str, out_dir: str, name: str) -> tuple:
+    cfg = parse_config(config)
+    cfg.out_dir = out_dir
+    return cfg, run.experiment(cfg, name)
+
+
+def _release_memory() -> None:
+    """Give back what a run held, so that limit and peak of the next are its own."""
+    gc.collect()
+    if sys.platform == "linux":
+        with contextlib.suppress(OSError, AttributeError):
+            ctypes.CDLL(None).malloc_trim(0)

@@ -1,1 +1,0 @@
-"""TensorBoard output of single runs and of groups of runs."""
