@@ -168,9 +168,9 @@ def ranks(*folders: str | os.PathLike, metric: str = "micro_f1", ax: Axes | None
     Raises:
         InputError: a folder contains no results, or no two methods share a split.
     """
-    from graphgym_srnc.report import compare, read
+    from graphgym_srnc.report import compare, frame
 
-    rankings = compare.table(read.collect(folders, records=False).runs, [metric]).rankings
+    rankings = compare.table(frame.collect(folders, records=False).runs, [metric]).rankings
     if metric not in rankings:
         names = ", ".join(map(str, folders))
         message = f"{names} contain no two methods with {metric} on common splits"

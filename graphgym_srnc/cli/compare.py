@@ -130,7 +130,7 @@ def main(args: argparse.Namespace) -> None:
     from graphgym_srnc.core.errors import InputError
     from graphgym_srnc.io.atomic import write_text
     from graphgym_srnc.report import compare, render
-    from graphgym_srnc.report.read import collect
+    from graphgym_srnc.report.frame import collect
 
     form = args.format or render.SUFFIXES.get(Path(args.out or "").suffix.lower(), "text")
     if form not in render.FORMATS:
@@ -163,7 +163,7 @@ def main(args: argparse.Namespace) -> None:
             write_text(Path(args.out), render.FORMATS[form](table))
         print(f"wrote {args.out}")
     elif form == "text":
-        render.show(table, sys.stdout)
+        render.show_comparison(table, sys.stdout)
     else:
         print(render.FORMATS[form](table), end="")
 
@@ -173,7 +173,7 @@ def _draw(table: Table, file: str) -> None:
     from graphgym_srnc.core.errors import InputError
     from graphgym_srnc.plots.charts import critical_difference_figure
     from graphgym_srnc.plots.style import save
-    from graphgym_srnc.report import grid
+    from graphgym_srnc.report import tables
 
     metric = table.metrics[0]
     ranking = table.rankings.get(metric)
@@ -182,7 +182,7 @@ def _draw(table: Table, file: str) -> None:
             "--figure",
             "a critical-difference diagram needs three rows or more with common splits and seeds",
         )
-    title = f"{grid.name(metric)} on {table.split}, {ranking.blocks} splits"
+    title = f"{tables.name(metric)} on {table.split}, {ranking.blocks} splits"
     figure = critical_difference_figure(ranking.ranks, ranking.difference, ranking.cliques, title)
     with arguments.writing("--figure", file):
         save(figure, Path(file))

@@ -105,11 +105,11 @@ def show(cfg: str | None, overrides: list[str], out: str | None, overwrite: bool
     from graphgym_srnc.data.describe import describe
     from graphgym_srnc.gym import build_task, load_config
     from graphgym_srnc.plots import shift, style
-    from graphgym_srnc.report.shift import show as print_out
+    from graphgym_srnc.report.summary import show_shift
 
     arguments.check_out("--out", out, overwrite, (".png", ".pdf", ".svg"))
     summary = describe(build_task(load_config(cfg, overrides)))
-    print_out(summary)
+    show_shift(summary)
     if out:
         with arguments.writing("--out", out):
             style.save(shift.figure(summary), Path(out))

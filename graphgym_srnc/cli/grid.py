@@ -282,9 +282,9 @@ def _executor(args: argparse.Namespace, workers: int, cells: Sequence[Cell]) -> 
 def _show(out_dir: Path) -> None:
     """Print the table of all results, with settings chosen on validation."""
     from graphgym_srnc.report import compare, render
-    from graphgym_srnc.report.read import collect
+    from graphgym_srnc.report.frame import collect
 
-    render.show(compare.table(collect([out_dir], records=False).runs), sys.stdout)
+    render.show_comparison(compare.table(collect([out_dir], records=False).runs), sys.stdout)
     print(
         f"more: graphgym-srnc compare {out_dir}; graphgym-srnc report {out_dir}; "
         f"tensorboard --logdir {out_dir}"

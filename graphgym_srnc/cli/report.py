@@ -68,8 +68,8 @@ def main(args: argparse.Namespace) -> None:
         InputError: no results, an unknown metric or row, or a page that cannot be written.
     """
     from graphgym_srnc.io.atomic import write_text
-    from graphgym_srnc.report import overview, page
-    from graphgym_srnc.report.read import collect
+    from graphgym_srnc.report import page, pictures
+    from graphgym_srnc.report.frame import collect
 
     # Not in DIR: GraphGym's agg_batch takes whatever lies there for an experiment.
     out = Path(args.out or f"{Path(args.folders[0]).resolve().name or 'report'}.html")
@@ -83,7 +83,7 @@ def main(args: argparse.Namespace) -> None:
     print(f"wrote {out} ({len(text.encode()) / 2**20:.1f} MiB)")
     if args.figures:
         with arguments.writing("--figures", args.figures):
-            paths = overview.draw_all(found.results, args.figures, *args.metric[:1])
+            paths = pictures.draw_all(found.results, args.figures, *args.metric[:1])
         print(f"wrote {len(paths)} figures to {args.figures}")
 
 

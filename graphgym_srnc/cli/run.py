@@ -181,7 +181,7 @@ def _run_all(
     from graphgym_srnc.core import parallel
     from graphgym_srnc.core.progress import RunProgress
     from graphgym_srnc.gym import run
-    from graphgym_srnc.report import table
+    from graphgym_srnc.report import summary
 
     with RunProgress(len(missing)) if missing else contextlib.nullcontext() as progress:
         for seed in missing:
@@ -193,7 +193,7 @@ def _run_all(
                 parallel.from_first(partial(bytes, is_new))  # the others run it, or not
                 if is_new:
                     result = run.run(cfg, seed, experiment, progress, extras, args.resume)
-            progress.finish(table.line(result) + ", done by another process" * (not is_new))
+            progress.finish(summary.line(result) + ", done by another process" * (not is_new))
             for warning in result["warnings"]:
                 progress.say(f"warning: seed {seed}: {warning}")
 
@@ -218,12 +218,12 @@ def _show_next(experiment: Experiment, cfg: CfgNode) -> None:
 
 def _show_table(experiment: Experiment, cfg: CfgNode, no_tensorboard: bool) -> None:
     from graphgym_srnc.plots import events
-    from graphgym_srnc.report import table
+    from graphgym_srnc.report import summary
 
     results = experiment.aggregate(cfg.round)
     if results:
         if not no_tensorboard:
             events.write_aggregate(experiment.path, results)
-        rows = [table.summarise(experiment.name, results, experiment.out_dir)]
-        table.write(experiment.path, rows)
-        table.show(rows, sys.stdout)
+        rows = [summary.summarise(experiment.name, results, experiment.out_dir)]
+        summary.write(experiment.path, rows)
+        summary.show(rows, sys.stdout)

@@ -1,45 +1,309 @@
-"""Results as a pandas frame, for those who compare by their own means."""
+"""Stored results as records and as one pandas frame with a row per run.
+
+A folder of results may come from a stranger. Links are not followed, and a record counts only if
+every value that a report shows has the expected type.
+"""
 
 from __future__ import annotations
 
+import functools
+import json
+import math
 import os
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Hashable, Iterable, Mapping
 
-from graphgym_srnc.io.settings import flatten
-from graphgym_srnc.report.read import COSTS, NAMED, collect
+import pandas
 
-if TYPE_CHECKING:
-    import pandas
+from graphgym_srnc.core import environment
+from graphgym_srnc.core.errors import InputError
+from graphgym_srnc.core.text import clean, plain
+from graphgym_srnc.io import store
+from graphgym_srnc.io.settings import flatten, is_volatile
 
-PARTS = ("val", "test")
+COSTS = ("seconds", "peak_memory_mib", "params")
+"""Costs of a run. Each is a metric of every split."""
+
+NAMED = ("method", "backbone", "task")
+"""Names in a record that are not keys of its config."""
+
+RUN = ("seed", *NAMED, "split", "selection", "selected", *COSTS, "warnings")
+"""Columns of a run beside its experiment, scores and config."""
+
+SCORES = tuple(f"{split}_" for split in store.SPLITS)
+"""Prefixes of the columns of scores."""
+
+KINDS: dict[str, type | tuple[type, ...]] = {
+    "val": dict,
+    "test": dict,
+    "info": dict,
+    "versions": dict,
+    "warnings": list,
+    "selection": str,
+    "split": str,
+    "seed": int,
+    "seconds": (int, float),
+}
+"""Types of the values that reports show."""
+
+
+@dataclass
+class Experiment:
+    """The content of an experiment's folder."""
+
+    name: str  # path below the given folder; unique
+    path: Path
+    results: dict[int, store.Result] = field(default_factory=dict)  # finished runs by seed
+    failures: dict[str, str] = field(default_factory=dict)  # reason by name of the run's folder
+    times: list[float] = field(default_factory=list)  # when results were written, s since 1970
+
+    @property
+    def first(self) -> store.Result:
+        """The record of the lowest seed."""
+        return self.results[min(self.results)]
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The config without paths and training seeds."""
+        return _without_volatile(self.first["config"])
+
+
+@dataclass
+class Collection:
+    """The results in some folders."""
+
+    folders: list[Path]  # absolute
+    experiments: list[Experiment] = field(default_factory=list)  # by name, also without a result
+    every: pandas.DataFrame = field(default_factory=pandas.DataFrame)  # all runs, see results
+    unreadable: list[Path] = field(default_factory=list)  # results and folders
+    unfinished: int = 0  # number of runs without a result
+
+    @functools.cached_property
+    def runs(self) -> pandas.DataFrame:
+        """The runs, each combination of config, seed and split once."""
+        return self.every.drop_duplicates(["digest", "split", "seed"])
+
+    @property
+    def repeated(self) -> int:
+        """Number of runs with the config, seed and split of another one."""
+        return len(self.every) - len(self.runs)
+
+    @property
+    def results(self) -> dict[str, dict[int, store.Result]]:
+        """Records by experiment and seed."""
+        return {one.name: one.results for one in self.experiments if one.results}
+
+    def remarks(self) -> list[str]:
+        """Sentences about the runs that were left out."""
+        out = []
+        for path in self.unreadable[:1]:
+            problem = store.problem_of(path.parent)
+            reason = f", which {clean(str(problem))}" if problem else ""
+            count = len(self.unreadable)
+            out.append(f"skipped {count} unreadable result(s), such as {clean(str(path))}{reason}")
+        if self.unfinished:
+            out.append(f"skipped {self.unfinished} unfinished run(s)")
+        if self.repeated:
+            out.append(
+                f"skipped {self.repeated} run(s) that repeat the config, seed and split of another"
+            )
+        return out
 
 
 def results(*folders: str | os.PathLike, config: bool = False) -> pandas.DataFrame:
-    """All finished runs in and below some folders, a row each.
+    """All finished runs in and below some folders as a frame with one row per run.
 
-    Columns are ``experiment``, ``seed``, ``method``, ``backbone``, ``task``, ``split`` (runs of an
-    equal one are comparable), ``selection``, ``selected`` (the episode), ``seconds``,
+    Columns are ``experiment``, ``seed``, ``method``, ``backbone``, ``task``, ``split`` (runs with
+    an equal one are comparable), ``selection``, ``selected`` (the episode), ``seconds``,
     ``peak_memory_mib``, ``params``, ``warnings`` (their number), then the scores as
-    ``val_micro_f1``, ``test_micro_f1``, ..., as shares.
+    ``val_micro_f1``, ``test_micro_f1``, ..., as fractions.
 
     Args:
         folders: experiments, folders of them, or folders of such folders.
-        config: also a column for each key of the configs, such as ``optim.base_lr``.
+        config: also add a column for each key of the configs, such as ``optim.base_lr``.
 
     Raises:
-        InputError: a folder is not there, or none holds a result.
+        InputError: a folder does not exist, or none contains a result.
     """
-    import pandas
+    runs = collect(folders, records=False).every.sort_values(["experiment", "seed"], kind="stable")
+    scores = [name for split in SCORES[1:] for name in runs if name.startswith(split)]
+    keys = config_keys(runs) if config else []
+    # From lists, pandas infers the type of each column.
+    return pandas.DataFrame(runs[["experiment", *RUN, *scores, *keys]].to_dict("list"))
 
-    rows = []
-    for experiment in collect(folders).experiments:
-        for seed, result in sorted(experiment.results.items()):
-            row = {"experiment": experiment.name, "seed": seed}
-            row |= {name: result[name] for name in (*NAMED, "split", "selection", "selected")}
-            row |= {name: result.get(name) for name in COSTS}
-            row["warnings"] = len(result["warnings"])
-            row |= {
-                f"{part}_{name}": value for part in PARTS for name, value in result[part].items()
-            }
-            rows.append(row | (flatten(result["config"]) if config else {}))
-    return pandas.DataFrame(rows)
+
+def config_keys(runs: pandas.DataFrame) -> list[str]:
+    """The columns of a frame of runs that are keys of configs."""
+    own = {"experiment", *RUN, "digest", "masked"}
+    return [name for name in runs if name not in own and not name.startswith(SCORES)]
+
+
+def score_column(metric: str, split: str) -> str:
+    """The column of a metric on a split."""
+    return metric if metric in COSTS else f"{split}_{metric}"
+
+
+def collect(folders: Iterable[str | os.PathLike], records: bool = True) -> Collection:
+    """Read all runs in and below some folders.
+
+    Args:
+        folders: experiments, folders of them, or folders of such folders.
+        records: whether to keep the records too. They need most of the memory, and a comparison
+            needs only the frame.
+
+    Raises:
+        InputError: a folder does not exist, or none contains a result.
+    """
+    given = list(map(str, folders))
+    found = Collection([Path(os.path.abspath(folder)) for folder in given])
+    experiments: dict[Path, Experiment] = {}
+    rows: list[tuple[Experiment, dict[str, Any]]] = []
+    configs: dict[str, dict[str, Any]] = {}
+    with environment.uncollected():
+        for place, base in _run_folders(given, found):
+            path = Path(os.path.abspath(place))
+            if (experiment := experiments.get(path.parent)) is None:
+                name = plain(os.path.relpath(path.parent, base))
+                experiment = experiments[path.parent] = Experiment(name, path.parent)
+            has_result = (path / "result.json").exists()
+            if (result := _read(path)) is None:
+                experiment.failures[plain(path.name)] = _failure(path)
+                found.unfinished += not has_result
+                found.unreadable += [place / "result.json"] * has_result
+                continue
+            first = configs.setdefault(result["digest"], result["config"])
+            if records:
+                shared = {key: first.get(key) for key in result["config"]}
+                same = {
+                    key: value for key, value in shared.items() if value == result["config"][key]
+                }
+                experiment.results[result["seed"]] = result | {"config": result["config"] | same}
+            experiment.times.append((path / "result.json").stat().st_mtime)
+            rows.append((experiment, _row(result)))
+    if not rows:
+        message = f"{', '.join(given)} contains no finished run (<seed>/result.json)"
+        raise InputError.plain("DIR", "; ".join([message, *found.remarks()]))
+    found.experiments = sorted(experiments.values(), key=lambda experiment: experiment.name)
+    _make_distinct(found.experiments)
+    found.every = _frame(rows, configs)
+    return found
+
+
+def _run_folders(given: Iterable[str], found: Collection) -> Iterable[tuple[Path, Path]]:
+    """The folder of each run, and the folder to which the name of its experiment is relative."""
+
+    def note(error: OSError) -> None:
+        found.unreadable.append(Path(error.filename))
+
+    for folder, root in zip(given, found.folders):
+        if not root.is_dir():
+            raise InputError.plain("DIR", f"the folder {folder} does not exist")
+        for place, below, files in os.walk(folder, onerror=note):
+            below[:] = sorted(name for name in below if not name.startswith("."))
+            if {"run.json", "result.json"} & {*files}:
+                is_experiment = Path(os.path.abspath(place)).parent == root
+                yield Path(place), root.parent if is_experiment or len(found.folders) > 1 else root
+
+
+def _read(directory: Path) -> store.Result | None:
+    """The record of a run; None for a link and a damaged or foreign record."""
+    file = directory / "result.json"
+    result = store.read_result(directory) if file.is_file() and not file.is_symlink() else None
+    if result is None:
+        return None
+    result = {"info": {}, "selection": "unknown", "versions": {}} | result
+    try:
+        # Text that is not Unicode raises here and not in a figure.
+        shown = {key: value for key, value in result.items() if key != "history"}
+        json.dumps(shown, ensure_ascii=False).encode()
+        parts = [part for episode in result["history"] for part in map(episode.get, store.SPLITS)]
+        is_sound = (
+            isinstance(result["config"]["dataset"]["format"], str)
+            and all(isinstance(result[key], kind) for key, kind in KINDS.items())
+            and all(isinstance(part, dict) for part in parts)
+        )
+        result |= {key: plain(result[key]) for key in NAMED}
+        return result if is_sound and _row(result) else None
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError, OverflowError):
+        return None
+
+
+def _row(result: store.Result) -> dict[str, Any]:
+    """A run as a row of the frame, without the keys of its config that other runs share."""
+    parts = {"train": result["history"][result["selected"]]["train"]}
+    scores = {
+        f"{split}_{clean(name)}": float(value)
+        for split, part in (parts | {"val": result["val"], "test": result["test"]}).items()
+        for name, value in part.items()
+        if _is_score(value)
+    }
+    config = flatten(result["config"]).items()
+    row = {key: _hashable(value) for key, value in config if is_volatile(key)}
+    row |= {key: result[key] for key in (*RUN, "digest") if key not in (*COSTS, "warnings")}
+    row |= {key: value for key in COSTS if _is_score(value := result.get(key))}
+    masked = _hashable(result["info"].get("unseen")) or None
+    return row | {"warnings": len(result["warnings"]), "masked": masked} | scores
+
+
+def _frame(
+    rows: list[tuple[Experiment, dict[str, Any]]], configs: Mapping[str, Mapping[str, Any]]
+) -> pandas.DataFrame:
+    """The rows with the other keys of their configs; a key that a config does not have is NaN."""
+    frame = pandas.DataFrame([{"experiment": one.name} | row for one, row in rows], dtype=object)
+    for name in (*RUN, "masked"):
+        if name not in frame:
+            frame[name] = math.nan
+    shared = {
+        digest: {
+            key: _hashable(value)
+            for key, value in flatten(config).items()
+            if key not in frame and not key.startswith(SCORES)
+        }
+        for digest, config in configs.items()
+    }
+    scores = [name for name in frame if name.startswith(SCORES)]
+    frame = frame.astype(dict.fromkeys(scores, float))
+    settings = pandas.DataFrame(list(shared.values()), index=list(shared), dtype=object)
+    return frame.join(settings, on="digest")
+
+
+def _is_score(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _hashable(value: Any) -> Hashable:
+    if isinstance(value, list):
+        return tuple(map(_hashable, value))
+    return str(value) if isinstance(value, dict) else value
+
+
+def _failure(directory: Path) -> str:
+    """Why a run has no readable result: the last line of its error, if it left one."""
+    file = directory / "error.txt"
+    if (directory / "result.json").exists():
+        reason = store.problem_of(directory) or "is not what this program writes"
+        return f"its result.json {reason}"
+    if file.is_symlink() or not file.is_file():
+        return "no result yet: interrupted, or still running"
+    with open(file, "rb") as error:
+        error.seek(max(0, file.stat().st_size - 10_000))
+        lines = error.read().decode(errors="replace").split("\n")
+    last = next((line for line in reversed(lines) if line.strip()), "failed and left no message")
+    return plain(last)[:300]
+
+
+def _without_volatile(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    return {
+        key: _without_volatile(value, f"{prefix}{key}.") if isinstance(value, Mapping) else value
+        for key, value in config.items()
+        if not is_volatile(f"{prefix}{key}")
+    }
+
+
+def _make_distinct(experiments: Iterable[Experiment]) -> None:
+    """Number the experiments that have the name of an earlier one."""
+    seen: dict[str, int] = {}
+    for experiment in experiments:
+        seen[experiment.name] = seen.get(experiment.name, 0) + 1
+        experiment.name += f" ({seen[experiment.name]})" * (seen[experiment.name] > 1)

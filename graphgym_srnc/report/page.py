@@ -1,71 +1,29 @@
-"""Results as one HTML page that needs nothing beside it: tables with their tests, charts, warnings,
-settings.
+"""Results as one self-contained HTML page: tables with tests, charts, warnings, settings.
 
-Results may be a stranger's: their text is escaped, pictures are taken only where they are PNG files
-of sane size, and no link is followed. The template ``page.html`` holds the prose that is the same
-on every page.
+Results may come from a stranger. Their text is escaped, only PNG files of limited size are
+included, and links are not followed. All prose is in the template ``page.html``.
 """
 
 from __future__ import annotations
 
 import shlex
+from datetime import datetime, timezone
 from pathlib import Path
-from typing import Mapping, Sequence
+from typing import Any, Iterable, Mapping, Sequence
 
-from graphgym_srnc.core.text import METHODS, plain
-from graphgym_srnc.report import (
-    compare,
-    grid,
-    html,
-    pictures,
-    run_tables,
-    score_tables,
-    sentences,
-    statistics,
-)
+import pandas
+
+from graphgym_srnc.core.text import LAYERS, METHODS, counted, listed, plain, seeds
+from graphgym_srnc.report import compare, html, pictures, summary, tables
+from graphgym_srnc.report.frame import COSTS, Collection, Experiment
 from graphgym_srnc.report.paper import TABLES
-from graphgym_srnc.report.read import COSTS, Collection, Experiment, Run
+from graphgym_srnc.report.statistics import TESTS
 
 CONFIGS = 100
-"""Experiments whose whole config is on the page."""
-
-MEANING = {
-    "micro_f1": "share of test nodes with the correct class, also called accuracy. “unknown” is"
-    " correct for a node of an unseen class.",
-    "macro_recall": "share of correct predictions in each class, averaged over classes: a small"
-    " class counts as much as a large one. The paper calls it Macro-F1.",
-    "macro_f1": "F1 of each class (the harmonic mean of its recall and precision), averaged over"
-    " classes.",
-    "unknown_recall": "share of the nodes of unseen classes that are predicted as unknown.",
-    "unknown_precision": "share of the nodes predicted as unknown that belong to an unseen class.",
-    "unknown_auroc": "probability that a node of an unseen class has a lower confidence than a node"
-    " of a known class, for any threshold; 50 % is random.",
-    "unknown_aupr": "average precision of finding nodes of unseen classes, over all thresholds.",
-    "unknown_fpr95": "share of the nodes of unseen classes that are accepted as known at the"
-    " threshold that accepts 95 % of the known nodes; lower is better.",
-    "known_accuracy": "share of the nodes of known classes with the correct class.",
-    "known_recall": "share of correct predictions in each known class, averaged over classes"
-    " (OS*).",
-    "hs": "harmonic mean of known accuracy and unknown recall: high only if both are high.",
-    "oscr": "probability that a node of a known class has the correct class and a higher confidence"
-    " than a node of an unseen class, for any threshold.",
-    "seconds": "wall-clock time of a run; lower is better.",
-    "peak_memory_mib": "peak memory of a run; lower is better.",
-    "params": "number of trainable weights; lower is better.",
-}
-"""What scores mean, to somebody who has not met them."""
+"""Maximum number of experiments whose whole config is on the page."""
 
 DEFAULT = ("micro_f1", "macro_recall", "unknown_recall", "unknown_precision", "unknown_auroc")
-"""Scores to compare, where there are such."""
-
-SELECTION = {
-    "target_val": "the one with the best Micro-F1 on labelled validation nodes of the target",
-    "source_val": "the one with the best Micro-F1 on held-out labelled nodes of the source",
-    "target_modularity": "the one whose predicted classes have the best modularity on the target,"
-    " which needs no label",
-    "last": "the last one",
-}
-"""Which episode counts, by ``train.selection``."""
+"""Scores that are compared by default, if they exist."""
 
 
 def render(
@@ -79,90 +37,71 @@ def render(
     """The page of all finished runs.
 
     Args:
-        found: what :func:`graphgym_srnc.report.read.collect` gives.
-        metrics: scores to compare; default: those of ``DEFAULT`` that there are.
+        found: result of :func:`graphgym_srnc.report.frame.collect`.
+        metrics: scores to compare; default: those of ``DEFAULT`` that exist.
         against: the row that the others are tested against; default: the one with the best mean
             rank.
-        title: of the page; default: the names of the folders.
-        paper: one of ``paper.TABLES`` to put beside ours, or ``none``; default: the one that most
-            runs stand beside.
+        title: title of the page; default: the names of the folders.
+        paper: one of ``paper.TABLES`` to show beside ours, or ``none``; default: the one that
+            matches most runs.
         about: a sentence on each method and shift, by name.
 
     Raises:
         InputError: an unknown metric, row or table; no pairs with the chosen row.
     """
     published = None if paper == "none" else paper or fitting(found.runs)
-    scored = {metric for run in found.runs for metric in run.scores["test"]}
-    metrics = metrics or [metric for metric in DEFAULT if metric in scored]
+    metrics = metrics or [metric for metric in DEFAULT if f"test_{metric}" in found.runs]
     table = compare.table(found.runs, metrics, paper=published, intervals=True)
-    tested = _tested(found.runs, table, against, published)
-    score = next((metric for metric in table.metrics if metric not in COSTS), "micro_f1")
     experiments = [experiment for experiment in found.experiments if experiment.results]
-    recorded = {
-        metric
-        for own in found.results.values()
-        for result in own.values()
-        for metric in result["test"]
-    }
+    results = [result for own in found.results.values() for result in own.values()]
+    recorded = {metric for result in results for metric in result["test"]}
+    score = next((metric for metric in table.metrics if metric not in COSTS), "micro_f1")
     names = [plain(folder.name or folder) for folder in found.folders]
-    again = [
-        "graphgym-srnc",
-        "report",
-        *names,
-        "--metric",
-        *table.metrics,
-        *(["--paper", paper] if paper else []),
-        *(["--against", against] if against else []),
-    ]
+    words = ["graphgym-srnc", "report", *names, "--metric", *table.metrics]
+    words += ["--paper", paper] if paper else []
+    words += ["--against", against] if against else []
     return html.fill(
         Path(__file__).with_name("page.html"),
         **pictures.galleries(table, found, score),
         title=plain(title or f"Node classification under shift: {', '.join(names)}"),
-        summary=sentences.summary(found),
-        findings=sentences.findings(table),
-        notes=sentences.remarks(table, "Bold", "underlined", settings=False),
-        about=_about(experiments, about or {}),
-        selections=_selections(experiments),
-        meanings=_meanings({*table.metrics, *recorded}, table.metrics),
-        scores=score_tables,
-        runs=run_tables,
+        tables=tables,
+        summary=summary,
         table=table,
-        tested=tested,
+        tested=_tested(found.runs, table, against, published),
+        picked=against is None,
         found=found,
         experiments=experiments,
         whole=experiments[:CONFIGS],
-        picked=against is None,
-        recorded=[metric for metric in MEANING if metric in recorded],
-        beside=dict.fromkeys(metric for (metric, *_), cell in table.cells.items() if cell.paper),
-        drawn=grid.name(score),
-        first=grid.title(table, table.metrics[0]),
-        names=list(map(grid.name, table.metrics)),
-        test=statistics.TESTS[table.test],
-        again=shlex.join(again),
+        recorded=[metric for metric in tables.METRICS if metric in recorded],
+        beside=list(dict.fromkeys(table.cells.loc[table.cells["paper_mean"].notna(), "metric"])),
+        drawn=tables.name(score),
+        test=TESTS[table.test],
+        again=shlex.join(words),
+        facts=_facts(found, results),
+        about=_about(experiments, about or {}),
         most=pictures.MOST,
         of_a_kind=pictures.OF_A_KIND,
     )
 
 
-def fitting(runs: Sequence[Run]) -> str | None:
-    """The table of the paper that most runs stand beside, if any do."""
-    fits = {
-        name: sum(
-            {*table.metrics} <= run.scores["test"].keys()
-            and table.row_of(run.facts) is not None
-            and table.column_of(run.facts) is not None
-            for run in runs
-        )
-        for name, table in TABLES.items()
-    }
+def fitting(runs: pandas.DataFrame) -> str | None:
+    """The table of the paper that matches most runs, if one matches any."""
+    counts = runs["digest"].value_counts()
+    fits = dict.fromkeys(TABLES, 0)
+    for run in runs.drop_duplicates("digest").to_dict("records"):
+        facts = {key: value for key, value in run.items() if value == value}
+        for name, table in TABLES.items():
+            is_scored = all(f"test_{metric}" in facts for metric in table.metrics)
+            if is_scored and table.row_of(facts) and table.column_of(facts):
+                fits[name] += counts[run["digest"]]
     best = max(fits, key=fits.__getitem__)
     return best if fits[best] else None
 
 
 def _tested(
-    runs: Sequence[Run], table: compare.Table, against: str | None, published: str | None
+    runs: pandas.DataFrame, table: compare.Table, against: str | None, published: str | None
 ) -> compare.Table | None:
-    """The comparison tested against a row, by default the one with the best mean rank, if any."""
+    """The comparison with tests against a row, by default the one with the best mean rank."""
     if against is None:
         ranking = next(iter(table.rankings.values()), None)
         if ranking is None or ranking.blocks < 2:
@@ -171,46 +110,51 @@ def _tested(
     return compare.table(runs, table.metrics, against=against, paper=published)
 
 
-def _about(
-    experiments: Sequence[Experiment], about: Mapping[str, str]
-) -> dict[str, list[tuple[str, str]]]:
-    """The sentences on the methods and shifts that the experiments have."""
-    used = {
-        "Methods": {experiment.first["method"] for experiment in experiments},
-        "Kinds of shift": {
-            experiment.first["config"]["dataset"]["format"] for experiment in experiments
-        },
+def _facts(found: Collection, results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The numbers and names of the first paragraphs."""
+
+    def named(key: str, noun: str, names: Mapping[str, str]) -> str:
+        values = sorted({names.get(result[key], result[key]) for result in results})
+        return f"{counted(len(values), noun)} ({listed(values)})"
+
+    times = [moment for experiment in found.experiments for moment in experiment.times]
+    usual = ("auto", "accuracy", "micro_f1")
+    chosen = {(one["selection"], one["config"].get("metric_best", "auto")) for one in results}
+    return {
+        "runs": counted(len(found.runs), "finished run"),
+        "experiments": counted(len(found.results), "experiment"),
+        "methods": named("method", "method", METHODS),
+        "data": named("task", "data set", {}),
+        "backbones": named("backbone", "backbone", LAYERS),
+        "seeds": seeds(result["seed"] for result in results),
+        "times": [
+            datetime.fromtimestamp(moment, timezone.utc).strftime("%Y-%m-%d %H:%M")
+            for moment in (min(times), max(times))
+        ],
+        "minutes": sum(result["seconds"] for result in results) / 60,
+        # Only the rules that compare scores depend on the metric.
+        "selections": sorted(
+            {
+                (plain(rule), "Micro-F1" if score in usual else plain(score))
+                if rule.endswith("_val")
+                else (plain(rule), "")
+                for rule, score in chosen
+            }
+        ),
     }
+
+
+def _about(
+    experiments: Iterable[Experiment], about: Mapping[str, str]
+) -> dict[str, list[tuple[str, str]]]:
+    """The sentences on the methods and shifts of the experiments."""
+    used: dict[str, set[str]] = {"Methods": set(), "Kinds of shift": set()}
+    for experiment in experiments:
+        used["Methods"].add(experiment.first["method"])
+        used["Kinds of shift"].add(experiment.first["config"]["dataset"]["format"])
     return {
         head: [
             (METHODS.get(name, name), plain(about[name])) for name in sorted(own) if name in about
         ]
         for head, own in used.items()
     }
-
-
-def _selections(experiments: Sequence[Experiment]) -> list[str]:
-    """Which episode of a run counts."""
-    used = {
-        (result["selection"], result["config"].get("metric_best", "auto"))
-        for experiment in experiments
-        for result in experiment.results.values()
-    }
-    return sorted(
-        {
-            SELECTION.get(rule, plain(rule)).replace(
-                "Micro-F1",
-                "Micro-F1" if score in ("auto", "accuracy", "micro_f1") else plain(score),
-            )
-            for rule, score in used
-        }
-    )
-
-
-def _meanings(shown: set[str], compared: Sequence[str]) -> list[tuple[str, str]]:
-    """Names of scores with their meaning; those without one last, if they are compared."""
-    metrics = [
-        *(metric for metric in MEANING if metric in shown),
-        *(metric for metric in compared if metric not in MEANING),
-    ]
-    return [(grid.name(metric), MEANING.get(metric, "")) for metric in metrics]

@@ -1,44 +1,221 @@
-"""The pictures of a page: charts of the results, and those that runs left, while there is room."""
+"""Figures of results, and the pictures of a page."""
 
 from __future__ import annotations
 
 import base64
+import itertools
+import os
+import re
 from functools import partial
-from math import nan
 from pathlib import Path
 from statistics import fmean
-from typing import Any, Callable, Iterable, Iterator, NamedTuple, Sequence
+from typing import Any, Callable, Iterable, Iterator, Mapping, NamedTuple, Sequence
 
+import numpy as np
+import pandas
 from matplotlib.figure import Figure
 
-from graphgym_srnc.core.text import counted, plain, tell_changed
-from graphgym_srnc.plots import charts, shift
-from graphgym_srnc.plots.style import encode
-from graphgym_srnc.report import intact, overview
-from graphgym_srnc.report.compare import Table
-from graphgym_srnc.report.grid import name, title
+from graphgym_srnc.core.text import counted, method_name, plain, tell_changed
+from graphgym_srnc.io import store
+from graphgym_srnc.io.settings import flatten, is_volatile
+from graphgym_srnc.plots import charts, curves, shift
+from graphgym_srnc.plots.events import image, write_events
+from graphgym_srnc.plots.style import encode, save
+from graphgym_srnc.report import intact
+from graphgym_srnc.report.compare import LESS, Table
+from graphgym_srnc.report.frame import COSTS, Collection, Experiment
 from graphgym_srnc.report.html import png_size
-from graphgym_srnc.report.layout import LESS
-from graphgym_srnc.report.read import COSTS, Collection, Experiment
+from graphgym_srnc.report.tables import name, title
 
 MOST = 40
-"""Pictures on a page."""
+"""Maximum number of pictures on a page."""
 
 OF_A_KIND = 12
-"""Pictures of one kind, such as confusion matrices."""
+"""Maximum number of pictures of one kind, such as confusion matrices."""
 
 ROOM = 5_500_000
-"""Bytes of all pictures; the page holds them as text of 4/3 that size."""
+"""Maximum size of all pictures in bytes; the page holds them as text of 4/3 that size."""
 
 LARGEST = 1_500_000
-"""Bytes of one picture."""
+"""Maximum size of one picture in bytes."""
 
-Drawing = tuple[str, Callable[[], bytes | None]]
-"""A caption, and what makes the PNG file."""
+Runs = Mapping[int, store.Result]
+"""The records of an experiment by seed."""
+
+Drawing = tuple[str, Callable[[], "bytes | None"]]
+"""A caption, and a function that returns a PNG file."""
+
+
+# Figures of results.
+
+
+def draw_all(
+    results: Mapping[str, Runs], folder: str | os.PathLike, metric: str = "micro_f1"
+) -> list[Path]:
+    """Draw all figures of some results, as PNG and PDF, and as images for TensorBoard.
+
+    Args:
+        results: finished runs by experiment and seed.
+        folder: folder of the figures.
+        metric: the score to draw.
+
+    Returns:
+        The written files except those of TensorBoard.
+    """
+    folder = Path(folder)
+    labels = (
+        (_file("labels", caption), shift.figure(summary))
+        for caption, summary in label_counts(results).items()
+    )
+    paths = [
+        save(figure, folder / f"{name}.{kind}")
+        for name, figure in itertools.chain(figures_of(results, metric), labels)
+        for kind in ("png", "pdf")
+    ]
+    if paths:
+        images = [(image(f"figures/{path.stem}", path.read_bytes()), 0) for path in paths[::2]]
+        write_events(folder, images)
+    return paths
+
+
+def label_counts(results: Mapping[str, Runs]) -> dict[str, dict[str, Any]]:
+    """By task and seed, name and ``labels`` of each task whose records have such counts."""
+    found: dict[str, dict[str, Any]] = {}
+    for runs in results.values():
+        task, labels = _first(runs)["task"], _first(runs).get("labels")
+        if isinstance(labels, dict) and labels and all(map(_is_count, labels.values())):
+            found.setdefault(task, {"name": task, "labels": labels, "seed": min(runs)})
+    return {f"{task}, seed {one.pop('seed')}": one for task, one in found.items()}
+
+
+def _is_count(count: Any) -> bool:
+    sides = ("source", "target")
+    return isinstance(count, dict) and all(isinstance(count.get(side), int) for side in sides)
+
+
+def figures_of(
+    results: Mapping[str, Runs], metric: str = "micro_f1"
+) -> Iterator[tuple[str, Figure]]:
+    """Name and figure of training curves by data set, and of scores over swept keys by task."""
+    if not results:
+        return
+    frame = pandas.DataFrame([_described(runs, metric) for runs in results.values()])
+    frame["data"] = _data_names(frame)
+    # All legends have one order, by the mean test score.
+    means = frame.groupby("method")["test"].mean() * (1 if metric in LESS else -1)
+    order = sorted(means.index, key=lambda method: (means[method], method))
+    for data, of in frame.groupby("data"):
+        panels: dict[str, dict[str, curves.Curve]] = {"validation": {}, "test": {}}
+        for method, sweep in _by_method(of, order):
+            best = sweep.loc[sweep["val"].idxmax(), "runs"]
+            for panel, block in (("validation", "val"), ("test", "test")):
+                panels[panel][method] = _by_episode(curves.history(best, block, metric))
+        figure = curves.curves_figure(panels, f"{name(metric)} (%)", str(data))
+        yield _file("curves", data), figure
+    for task, of in frame.groupby("task"):
+        swept: dict[str, dict[str, curves.Curve]] = {}
+        for method, sweep in _by_method(of, order):
+            for key in sorted(set().union(*sweep["config"])):
+                values = (config.get(key) for config in sweep["config"])
+                if len(set(filter(_is_number, values))) > 1:
+                    curve = _over(sweep, key, metric)
+                    if len(curve[0]) > 1:
+                        swept.setdefault(key, {})[method] = curve
+        for key, found in swept.items():
+            label = f"test {name(metric)} (%)"
+            figure = curves.sensitivity_figure(found, key, label, str(task))
+            yield _file("sensitivity", task, key), figure
+
+
+def _described(runs: Runs, metric: str) -> dict[str, Any]:
+    """An experiment as a row: its config has neither paths nor seeds."""
+    first = _first(runs)
+    config = {
+        key: value
+        for key, value in flatten(first["config"]).items()
+        if not is_volatile(key) and not key.endswith("seed")
+    }
+    val, test = (
+        fmean(result[block].get(metric, -np.inf) for result in runs.values())
+        for block in ("val", "test")
+    )
+    return {
+        "task": first["task"],
+        "method": method_name(first["method"], first["backbone"]),
+        "digest": first["digest"],
+        "config": config,
+        "val": val,
+        "test": test,
+        "runs": runs,
+    }
+
+
+def _data_names(frame: pandas.DataFrame) -> list[str]:
+    """The task of each experiment with the keys of the data that differ between experiments."""
+    values: dict[tuple[str, str], set[str]] = {}
+    every = []
+    for task, config in zip(frame["task"], frame["config"]):
+        blocks = ("dataset", config["dataset.format"])
+        own = {key: str(value) for key, value in config.items() if key.split(".")[0] in blocks}
+        every.append((task, own))
+        for key, value in own.items():
+            values.setdefault((task, key), set()).add(value)
+    return [
+        ", ".join([task, *(f"{key}={own[key]}" for key in own if len(values[task, key]) > 1)])
+        for task, own in every
+    ]
+
+
+def _by_method(
+    frame: pandas.DataFrame, order: Sequence[str]
+) -> Iterator[tuple[str, pandas.DataFrame]]:
+    """The experiments of each method, each config once."""
+    for method in order:
+        sweep = frame[frame["method"] == method].drop_duplicates("digest")
+        if len(sweep):
+            yield method, sweep
+
+
+def _over(sweep: pandas.DataFrame, key: str, metric: str) -> curves.Curve:
+    """The score over a key with all others fixed: most values, then best on validation."""
+    slices: dict[str, dict[float, Any]] = {}
+    for row in sweep.itertuples():
+        rest = {other: value for other, value in row.config.items() if other != key}
+        if _is_number(row.config.get(key)):
+            slices.setdefault(repr(sorted(rest.items(), key=str)), {})[row.config[key]] = row
+    chosen = max(slices.values(), key=lambda of: (len(of), max(row.val for row in of.values())))
+    values = sorted(chosen)
+    bands = []
+    for value in values:
+        scores = [[result["test"].get(metric, np.nan)] for result in chosen[value].runs.values()]
+        bands.append(curves.band(100 * np.array(scores)))
+    mean, low, high = (np.concatenate(part) for part in zip(*bands))
+    return values, mean, low, high
+
+
+def _by_episode(scores: np.ndarray) -> curves.Curve:
+    mean, low, high = curves.band(100 * scores)
+    finite = np.isfinite(mean)
+    return np.flatnonzero(finite), mean[finite], low[finite], high[finite]
+
+
+def _first(runs: Runs) -> store.Result:
+    return next(iter(runs.values()))
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _file(*words: Any) -> str:
+    return "-".join(re.sub(r"[^\w.=]+", "-", str(word)).strip("-.") for word in words)
+
+
+# Pictures of a page.
 
 
 class Picture(NamedTuple):
-    """A PNG file as text, its size in pixels, and what stands below it."""
+    """A PNG file as text, its size in pixels, and its caption."""
 
     caption: str
     data: str
@@ -47,26 +224,27 @@ class Picture(NamedTuple):
 
 
 class Gallery(NamedTuple):
-    """Pictures of one kind, and how many are not on the page."""
+    """Pictures of one kind, and the number of those that are not on the page."""
 
     pictures: list[Picture]
     left_out: int
 
 
 class Album:
-    """Takes pictures as long as the page has room for them."""
+    """Accepts pictures while the page has room for them."""
 
     def __init__(self) -> None:
         self.left, self.room = MOST, ROOM
 
     def gallery(self, drawings: Iterable[Drawing]) -> Gallery:
-        """The first pictures of a kind; they are made only where there is room."""
-        pictures, left_out = [], 0
+        """The first pictures of a kind. A picture is drawn only if there is room."""
+        pictures: list[Picture] = []
+        left_out = 0
         for caption, draw in drawings:
             content = draw() if self.left and len(pictures) < OF_A_KIND else None
-            small = content is not None and len(content) <= min(self.room, LARGEST)
-            size = png_size(content) if small else None
-            if size is None:
+            fits = content is not None and len(content) <= min(self.room, LARGEST)
+            size = png_size(content) if content is not None and fits else None
+            if content is None or size is None:
                 left_out += 1
                 continue
             self.left, self.room = self.left - 1, self.room - len(content)
@@ -76,11 +254,14 @@ class Album:
 
 def galleries(table: Table, found: Collection, metric: str) -> dict[str, Gallery]:
     """The pictures of each kind, those of all experiments together first."""
-    drawn, album = list(overview.figures_of(found.results, metric)), Album()
+    drawn, album = list(figures_of(found.results, metric)), Album()
     kinds = {
         "means": _means(table),
         "ranks": _ranks(table),
-        "labels": _labels(found),
+        "labels": (
+            (caption, partial(_drawn, shift.figure, summary))
+            for caption, summary in label_counts(found.results).items()
+        ),
         "curves": _charts(drawn, "curves"),
         "sensitivity": _charts(drawn, "sensitivity"),
         "confusion": _files(found.experiments, "confusion-selected", "reliability"),
@@ -93,52 +274,33 @@ def _means(table: Table) -> Iterator[Drawing]:
     """The scores of the first metric, if there is anything to compare."""
     metric = table.metrics[0]
     percent = 1 if metric in COSTS else 100
-    panels: dict[str, dict[str, charts.Mean]] = {column: {} for column in table.columns}
-    for (of, row, column), cell in table.cells.items():
-        if of == metric:
-            ends = cell.interval if cell.interval and cell.runs > 1 else (nan, nan)
-            paper = cell.paper.mean / 100 if cell.paper else nan
-            panels[column][row] = charts.Mean(
-                *(percent * part for part in (cell.mean, *ends, paper))
+    cells = table.cells[(table.cells["metric"] == metric) & table.cells["mean"].notna()]
+    panels: dict[str, dict[str, charts.Mean]] = {
+        column: {
+            cell.row: charts.Mean(
+                *(percent * part for part in (cell.mean, cell.low, cell.high, cell.paper_mean))
             )
-    panels = {column: means for column, means in panels.items() if means}
-    sign = 1 if metric in LESS else -1
-    heights = {
-        row: fmean(means[row].mean for means in panels.values() if row in means)
-        for row in table.rows
-        if any(row in means for means in panels.values())
+            for cell in cells[cells["column"] == column].itertuples()
+        }
+        for column in table.columns
+        if (cells["column"] == column).any()
     }
-    rows = sorted(heights, key=lambda row: (row not in table.oracles, sign * heights[row]))
+    sign = 1 if metric in LESS else -1
+    heights = cells.groupby("row")["mean"].mean() * sign
+    rows = sorted(heights.index, key=lambda row: (row not in table.oracles, heights[row]))
     if len(rows) > 1:
-        yield (
-            f"{title(table, metric)}: mean and interval",
-            partial(
-                _drawn, charts.scores_figure, panels, rows, title(table, metric), table.oracles
-            ),
-        )
+        text = title(table, metric)
+        draw = partial(_drawn, charts.scores_figure, panels, rows, text, table.oracles)
+        yield f"{text}: mean and interval", draw
 
 
 def _ranks(table: Table) -> Iterator[Drawing]:
-    """Mean ranks by the first metric; of two rows the paired test says all."""
+    """Mean ranks by the first metric; two rows need only the paired test."""
     for metric, ranking in list(table.rankings.items())[:1]:
-        if len(ranking.ranks) < 3:
-            return
-        caption = f"{name(metric)}: mean ranks over {counted(ranking.blocks, 'split')}"
-        yield (
-            caption,
-            partial(
-                _drawn,
-                charts.critical_difference_figure,
-                ranking.ranks,
-                ranking.difference,
-                ranking.cliques,
-            ),
-        )
-
-
-def _labels(found: Collection) -> Iterator[Drawing]:
-    for caption, summary in overview.label_counts(found.results).items():
-        yield caption, partial(_drawn, shift.figure, summary)
+        if len(ranking.ranks) > 2:
+            words = ranking.ranks, ranking.difference, ranking.cliques
+            caption = f"{name(metric)}: mean ranks over {counted(ranking.blocks, 'split')}"
+            yield caption, partial(_drawn, charts.critical_difference_figure, *words)
 
 
 def _drawn(draw: Callable[..., Figure], *words: Any) -> bytes:
@@ -154,23 +316,19 @@ def _charts(drawn: Iterable[tuple[str, Figure]], kind: str) -> Iterator[Drawing]
 
 
 def _files(experiments: Sequence[Experiment], *patterns: str) -> Iterator[Drawing]:
-    """Pictures that the first drawn seed of each experiment left, pattern by pattern."""
-    for pattern in patterns:
-        for experiment in experiments:
-            for seed in sorted(experiment.results):
-                folder = experiment.path / str(seed) / "figures"
-                paths = [] if folder.is_symlink() else sorted(folder.glob(f"{pattern}.png"))
-                paths = [
-                    path
-                    for path in paths
-                    if pattern != "*-selected" or not path.name.startswith("confusion")
-                ]
-                for path in paths:
-                    what = path.stem.removesuffix("-selected").replace("_gnn", " GNN")
-                    what = what.replace("_", " ")
-                    yield f"{experiment.name}, seed {seed}: {what}", partial(_content, path)
-                if paths:
-                    break
+    """Pictures of the first seed of each experiment that has any, pattern by pattern."""
+    for pattern, experiment in itertools.product(patterns, experiments):
+        for seed in sorted(experiment.results):
+            folder = experiment.path / str(seed) / "figures"
+            paths = [] if folder.is_symlink() else sorted(folder.glob(f"{pattern}.png"))
+            if pattern == "*-selected":
+                paths = [path for path in paths if not path.name.startswith("confusion")]
+            for path in paths:
+                what = path.stem.removesuffix("-selected").replace("_gnn", " GNN")
+                caption = f"{experiment.name}, seed {seed}: {what.replace('_', ' ')}"
+                yield caption, partial(_content, path)
+            if paths:
+                break
 
 
 def _content(path: Path) -> bytes | None:

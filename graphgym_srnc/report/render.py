@@ -1,27 +1,19 @@
-"""A comparison in print: text, a terminal's tables, Markdown, CSV and LaTeX."""
+"""Tables as text, on a terminal, in Markdown, CSV and LaTeX."""
 
 from __future__ import annotations
 
 import shutil
 import textwrap
-from typing import Callable, TextIO
+from typing import Callable, Sequence, TextIO
 
 from graphgym_srnc.core.text import aligned, escape_markdown, markdown
 from graphgym_srnc.core.text import to_csv as csv_of
-from graphgym_srnc.report.compare import POOLED, Cell, Table
-from graphgym_srnc.report.grid import Box, Grid, grids, mean_columns, row_head, title
-from graphgym_srnc.report.sentences import SIGNS, remarks
-from graphgym_srnc.report.table import ruled
+from graphgym_srnc.report.compare import CELL, Table
+from graphgym_srnc.report.tables import SIGNS, Box, Grid, grids, means, remarks, title
 
 LATEX = {
+    **{c: "\\" + c for c in "{}$&#%_"},
     "\\": r"\textbackslash{}",
-    "{": r"\{",
-    "}": r"\}",
-    "$": r"\$",
-    "&": r"\&",
-    "#": r"\#",
-    "%": r"\%",
-    "_": r"\_",
     "^": r"\textasciicircum{}",
     "~": r"\textasciitilde{}",
     "<": r"\textless{}",
@@ -35,85 +27,82 @@ LATEX = {
     "→": r"$\rightarrow$",
 }
 
-CSV_HEAD = (
-    "metric",
-    "split",
-    "row",
-    "column",
-    "runs",
-    "mean",
-    "std",
-    "median",
-    "low",
-    "high",
-    "best",
-    "tied",
-    "pairs_best",
-    "p_best",
-    "rank",
-    "validation",
-    "tried",
-    "fewer",
-    "setting",
-    "paper_mean",
-    "paper_std",
-    "against",
-    "pairs",
-    "difference",
-    "wins",
-    "p",
-    "p_holm",
-)
-
 
 def text(table: Table, width: int = 120) -> str:
-    """Plain text; a table that is wider than ``width`` becomes several below each other."""
+    """A comparison as plain text; a table wider than ``width`` is split by columns."""
+    return plain_text(grids(table), remarks(table), width)
+
+
+def plain_text(grids: Sequence[Grid], notes: Sequence[str], width: int | None) -> str:
+    """Tables, and notes below them; None = as wide as they are."""
 
     def filled(line: str) -> str:
-        return textwrap.fill(line, width, subsequent_indent="  ") + "\n"
+        return (textwrap.fill(line, width, subsequent_indent="  ") if width else line) + "\n"
 
     parts = [
-        filled(grid.title) + "\n".join(map(aligned, _fitted(grid, width, 2)))
-        for grid in grids(table)
+        (filled(grid.title) if grid.title else "")
+        + "\n".join(aligned(lines, grid.right) for lines in _fitted(grid, width, 2))
+        for grid in grids
     ]
-    return "\n".join(parts) + "\n" + "".join(map(filled, remarks(table)))
+    return "\n".join(parts) + "\n" + "".join(map(filled, notes))
 
 
-def show(table: Table, out: TextIO) -> None:
-    """Print it: with rules and the best in bold on a terminal, plain elsewhere."""
+def show(
+    grids: Sequence[Grid], notes: Sequence[str], out: TextIO, width: int | None = None
+) -> None:
+    """Print tables: on a terminal with rules and the best in bold, elsewhere as plain text."""
     if not out.isatty():
-        print(text(table, shutil.get_terminal_size((120, 24)).columns), end="", file=out)
+        print(plain_text(grids, notes, width), end="", file=out)
         return
     from rich.console import Console
+    from rich.table import Table as Ruled
+    from rich.text import Text
 
     console = Console(file=out)
-    for grid in grids(table):
+    for grid in grids:
+        heading = Text(grid.title) if grid.title else None
         for lines in _fitted(grid, console.width, 3):
-            console.print(ruled(lines, grid.title, bold=SIGNS["best"]))
-    for remark in remarks(table):
-        console.print(remark, markup=False, highlight=False)
+            ruled = Ruled(title=heading, title_justify="left", show_header=bool(grid.head))
+            for number in range(len(lines[0])):
+                head = Text(lines[0][number] if grid.head else "")
+                ruled.add_column(head, justify="right" if grid.right and number else "left")
+            for line in lines[bool(grid.head) :]:
+                bold = (cell.endswith(SIGNS["best"]) for cell in line)
+                ruled.add_row(*(Text(cell, "bold" if b else "") for cell, b in zip(line, bold)))
+            console.print(ruled)
+    for note in notes:
+        console.print(note, markup=False, highlight=False)
 
 
-def to_markdown(table: Table) -> str:
-    """Markdown tables with their remarks below; the best in bold."""
+def show_comparison(table: Table, out: TextIO) -> None:
+    """Print a comparison as wide as the terminal."""
+    show(grids(table), remarks(table), out, shutil.get_terminal_size((120, 24)).columns)
+
+
+def markdown_table(grid: Grid) -> str:
+    """A Markdown table; the best cells are bold."""
 
     def cell(box: Box) -> str:
         escaped = escape_markdown(box.text)
-        return f"**{escaped}**" if box.mark == "best" else escaped + SIGNS[box.mark]
+        return f"**{escaped}**" if box.mark == "best" else escaped + SIGNS.get(box.mark, "")
 
-    out = ""
-    for grid in grids(table):
-        lines = [
-            list(map(escape_markdown, grid.head)),
-            *([cell(box) for box in row] for row in grid.rows),
-        ]
-        out += f"### {escape_markdown(grid.title)}\n\n{markdown(lines)}\n"
-    return out + "".join(f"- {escape_markdown(remark)}\n" for remark in remarks(table, "Bold"))
+    heading = f"### {escape_markdown(grid.title)}\n\n" if grid.title else ""
+    lines = [list(map(cell, row)) for row in grid.rows]
+    return heading + markdown([list(map(escape_markdown, grid.head)), *lines]) + "\n"
+
+
+def to_markdown(table: Table) -> str:
+    """A comparison as Markdown tables with its remarks below."""
+    notes = (f"- {escape_markdown(remark)}\n" for remark in remarks(table, "Bold"))
+    return "".join(map(markdown_table, grids(table))) + "".join(notes)
 
 
 def to_latex(table: Table) -> str:
-    """A table as in papers, by the package ``booktabs``: a group of columns for each data set, the
-    best in bold, the second best underlined; all remarks stand above it as comments."""
+    """A comparison as in papers, by the package ``booktabs``.
+
+    Each data set is a group of columns. The best mean is bold, the second best underlined, and all
+    remarks are comments above.
+    """
 
     def cell(box: Box) -> str:
         text = escape_latex(box.text)
@@ -123,40 +112,35 @@ def to_latex(table: Table) -> str:
             text = rf"\underline{{{text}}}"
         return text + escape_latex(SIGNS["tied"]) * (box.mark == "tied")
 
-    def line(*cells: str) -> str:
+    def line(cells: Sequence[str]) -> str:
         return " & ".join(cells) + r" \\"
 
-    columns, groups, rules, first = mean_columns(table, table.metrics), [], [], 2
-    for group in dict.fromkeys(column.group for column in columns):
-        span = sum(column.group == group for column in columns)
-        groups.append(rf"\multicolumn{{{span}}}{{c}}{{{escape_latex(group)}}}")
-        rules.append(rf"\cmidrule(lr){{{first}-{first + span - 1}}}")
-        first += span
-    heads = [line(escape_latex(row_head(table)), *groups)]
-    if len(columns) > len(groups) or len(table.metrics) > 1:
-        heads += [" ".join(rules), line("", *(escape_latex(column.head) for column in columns))]
-    rows = zip(table.rows, *(column.boxes for column in columns))
-    lines = [line(escape_latex(row), *map(cell, boxes)) for row, *boxes in rows]
-    notes, marked = remarks(table, "Bold"), any(cell.best for cell in table.cells.values())
+    grid = means(table, table.metrics)
+    groups, rules, first = [], [], 2
+    for group in dict.fromkeys(grid.groups[1:]):
+        last = first + list(grid.groups).count(group) - 1
+        groups.append(rf"\multicolumn{{{last - first + 1}}}{{c}}{{{escape_latex(group)}}}")
+        rules.append(rf"\cmidrule(lr){{{first}-{last}}}")
+        first = last + 1
+    heads = [line([escape_latex(grid.head[0]), *groups])]
+    if len(grid.head) - 1 > len(groups) or len(table.metrics) > 1:
+        heads += [" ".join(rules), line(["", *map(escape_latex, grid.head[1:])])]
+    notes, marked = remarks(table, "Bold"), bool((table.cells["best"] == 1).any())
     notes[2 * marked : 2 * marked] = ["Underlined: the second best mean."] * marked
-    caption = (
-        ", ".join(title(table, metric) for metric in table.metrics)
-        + ". "
-        + " ".join(notes[: 3 if marked else 1])
-    )
-    needs = r"% Needs \usepackage{booktabs}, and UTF-8, which is LaTeX's default since 2018."
+    titles = ", ".join(title(table, metric) for metric in table.metrics)
+    caption = f"{titles}. " + " ".join(notes[: 3 if marked else 1])
     return "\n".join(
         [
-            needs,
+            r"% Needs \usepackage{booktabs}, and UTF-8, which is LaTeX's default since 2018.",
             *(f"% {note}" for note in notes),
             r"\begin{table}[h]",
             r"\centering",
             rf"\caption{{{escape_latex(caption)}}}",
-            rf"\begin{{tabular}}{{l{'c' * len(columns)}}}",
+            rf"\begin{{tabular}}{{l{'c' * (len(grid.head) - 1)}}}",
             r"\toprule",
             *heads,
             r"\midrule",
-            *lines,
+            *(line(list(map(cell, row))) for row in grid.rows),
             r"\bottomrule",
             r"\end{tabular}",
             r"\end{table}",
@@ -166,64 +150,8 @@ def to_latex(table: Table) -> str:
 
 
 def to_csv(table: Table) -> str:
-    """A line for each metric, row and column, all in full; scores are fractions."""
-    places = [
-        (metric, row, column)
-        for metric in table.metrics
-        for row in table.rows
-        for column in [*table.columns, POOLED]
-    ]
-    return csv_of(
-        [
-            CSV_HEAD,
-            *(
-                _csv_line(table, *place)
-                for place in places
-                if place in table.cells or place in table.comparisons
-            ),
-        ]
-    )
-
-
-def _csv_line(table: Table, metric: str, row: str, column: str) -> list[str | float | None]:
-    cell, one = table.cells.get((metric, row, column)), table.comparisons.get((metric, row, column))
-    setting, ranking = table.settings.get((row, column)), table.rankings.get(metric)
-    paper = cell and cell.paper or (None, None)
-    return [
-        metric,
-        table.split,
-        row,
-        column,
-        *(_figures(cell) if cell else [""] * 10),
-        ranking.ranks.get(row, "") if ranking else "",
-        *(
-            [setting.validation, setting.tried, setting.fewer, str(setting)]
-            if setting
-            else [""] * 4
-        ),
-        *(score if score is None else round(score / 100, 6) for score in paper),
-        *(
-            [table.against, one.pairs, one.difference, one.wins, one.p, one.holm]
-            if one
-            else [""] * 6
-        ),
-    ]
-
-
-def _figures(cell: Cell) -> list[float | int | None]:
-    low, high = cell.interval or (None, None)
-    return [
-        cell.runs,
-        cell.mean,
-        cell.std,
-        cell.median,
-        low,
-        high,
-        int(cell.best),
-        int(cell.tied),
-        cell.pairs,
-        cell.p,
-    ]
+    """A line per metric, row and column, in full precision; scores are fractions."""
+    return csv_of([CELL, *table.cells.itertuples(index=False)])
 
 
 FORMATS: dict[str, Callable[[Table], str]] = {
@@ -236,14 +164,16 @@ SUFFIXES = {".txt": "text", ".md": "markdown", ".csv": "csv", ".tex": "latex"}
 
 
 def escape_latex(text: str) -> str:
-    """Text that LaTeX prints as it is."""
+    """Text that LaTeX prints unchanged."""
     return "".join(LATEX.get(c, c) for c in text)
 
 
-def _fitted(grid: Grid, width: int, gap: int) -> list[list[list[str]]]:
-    """A table as lines of text with signs for marks, as several that are not wider than ``width``,
-    each with the first column; ``gap`` is the space between two columns."""
-    lines = [grid.head, *([box.text + SIGNS[box.mark] for box in row] for row in grid.rows)]
+def _fitted(grid: Grid, width: int | None, gap: int) -> list[list[list[str]]]:
+    """The lines of a table, split by columns into several tables that fit the width."""
+    body = [[box.text + SIGNS.get(box.mark, "") for box in row] for row in grid.rows]
+    lines = [list(grid.head), *body] if grid.head else body
+    if not lines or width is None:
+        return [lines]
     widths = [max(map(len, column)) + gap for column in zip(*lines)]
     groups: list[list[int]] = [[]]
     for column in range(1, len(widths)):

@@ -11,7 +11,7 @@ import sys
 from graphgym_srnc.core.errors import InputError
 from graphgym_srnc.data import untrusted
 from graphgym_srnc.gym import parse_config, prepare, run
-from graphgym_srnc.report.table import line
+from graphgym_srnc.report.summary import line
 from graphgym_srnc.sweep.jobs import Job
 
 PARSED_CONFIGS = 4

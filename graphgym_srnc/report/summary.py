@@ -1,0 +1,372 @@
+"""Tables of runs: the summary of an experiment, the runs of a page, and the shift of a task."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+import sys
+from pathlib import Path
+from typing import Any, Iterable, Mapping, Sequence, TextIO
+
+import yaml
+
+from graphgym_srnc.core.errors import InputError
+from graphgym_srnc.core.text import (
+    LAYERS,
+    METHODS,
+    clean,
+    counted,
+    escape_markdown,
+    plain,
+    seeds,
+)
+from graphgym_srnc.core.text import to_csv as csv_of
+from graphgym_srnc.io import atomic, store
+from graphgym_srnc.io.settings import flatten
+from graphgym_srnc.report import render
+from graphgym_srnc.report.frame import Experiment, collect
+from graphgym_srnc.report.statistics import mean, mean_std
+from graphgym_srnc.report.tables import ABSENT, METRICS, Box, Grid, boxes, name
+
+SCORES = tuple(METRICS)[: tuple(METRICS).index("seconds")]
+"""Scores of a summary."""
+
+SHOWN = ("micro_f1", "macro_f1", "macro_recall", "unknown_recall", "unknown_precision")
+SHOWN += ("unknown_auroc",)
+"""Scores of a printed summary, beside a user's own."""
+
+SELECTED = {
+    "target_val": ", best on validation",
+    "source_val": ", best on held-out source nodes",
+    "target_modularity": ", best by modularity",
+    "last": ", the last",
+}
+"""Why an episode is the selected one, by ``train.selection``."""
+
+WARNINGS = 5
+"""Maximum number of different warnings of an experiment on a page."""
+
+Row = dict[str, Any]
+
+
+def summarise(
+    name: str, results: Mapping[int, store.Result], out_dir: str | os.PathLike | None = None
+) -> Row:
+    """``<metric>`` and ``<metric>_std`` as fractions, and ``drop``, the distance to the IID oracle.
+
+    The distance is the mean, over runs on the same split, of the oracle's Micro-F1 minus ours. It
+    is absent without a finished oracle (method ``iid``) of the same splits in ``out_dir``. An
+    oracle of the same backbone has priority, then one with more of our splits.
+
+    Args:
+        name: name of the experiment.
+        results: its finished runs by seed, at least one.
+        out_dir: folder of the oracle.
+    """
+    every = list(results.values())
+    row: Row = {
+        "name": name,
+        "method": clean(every[0].get("method", "")),
+        "backbone": clean(every[0].get("backbone", "")),
+        "runs": len(every),
+        "warned": sum(bool(result.get("warnings")) for result in every),
+    }
+    if sentences := verdicts(results):
+        row["verdict"] = sentences
+    # In open-set shift without unknown test nodes there is a score of known nodes, but no recall.
+    tests = [result.get("test", {}) for result in every]
+    if all("known_accuracy" in test and "unknown_recall" not in test for test in tests):
+        is_own = every[0].get("config", {}).get("dataset", {}).get("format") == "file"
+        row["untested"] = "no test node is of an unknown class: scores measure known classes only."
+        row["untested"] += " If every class has labels, set file.open_set False." * is_own
+    for metric in dict.fromkeys((*SCORES, *own_scores(every))):
+        if values := [test[metric] for test in tests if metric in test]:
+            row[metric], row[f"{metric}_std"] = mean_std(values)
+    if out_dir is not None and row["method"] != "iid":
+        row |= _drop(every, row["backbone"], out_dir)
+    return row
+
+
+def _drop(results: Sequence[store.Result], backbone: str, out_dir: str | os.PathLike) -> Row:
+    """The mean distance to the best matching oracle in a folder, if there is one."""
+    candidates = []
+    with contextlib.suppress(InputError):  # no run of that folder can be read
+        runs = collect([out_dir], records=False).every
+        oracles = runs[runs["method"] == "iid"].dropna(subset=["test_micro_f1"])
+        for name, oracle in oracles.groupby("experiment"):
+            scores = dict(zip(oracle["split"], oracle["test_micro_f1"]))
+            gaps = [
+                scores[result["split"]] - result["test"]["micro_f1"]
+                for result in results
+                if result.get("split") in scores and "micro_f1" in result.get("test", {})
+            ]
+            if gaps:
+                is_other = oracle["backbone"].iloc[0] != backbone
+                candidates.append((is_other, -len(gaps), name, gaps))
+    if not candidates:
+        return {}
+    _, _, name, gaps = min(candidates)
+    drop, std = mean_std(gaps)
+    return {"drop": drop, "drop_std": std, "drop_pairs": len(gaps), "oracle": name}
+
+
+def own_scores(results: Iterable[store.Result]) -> list[str]:
+    """Names of a user's own metrics (``custom_metrics``) among the test scores, sorted."""
+    found = {
+        name
+        for result in results
+        for name in result.get("test", {})
+        if name in result.get("config", {}).get("custom_metrics", ())
+    }
+    return sorted(found - {*SCORES})
+
+
+def verdicts(results: Mapping[int, store.Result]) -> list[str]:
+    """The topics of verdicts, with the number of runs and the sentence of the first one."""
+    found: dict[str, list[str]] = {}
+    for _, result in sorted(results.items()):
+        for kind, sentence in (result.get("verdict") or {}).get("sentences", {}).items():
+            found.setdefault(clean(kind), []).append(clean(sentence))
+    runs = counted(len(results), "run")
+    return [f"{kind}, {len(texts)} of {runs}: {texts[0]}" for kind, texts in found.items()]
+
+
+def line(result: store.Result) -> str:
+    """A run in one line."""
+    test = {key: f"{100 * value:.1f}" for key, value in result["test"].items()}
+    text = (
+        f"seed {result['seed']}: kept episode {result['selected']} of"
+        f" {len(result['history']) - 1}{SELECTED.get(result.get('selection', ''), '')} (validation"
+        f" {100 * result['val']['micro_f1']:.1f}): test Micro-F1 {test['micro_f1']}"
+    )
+    if "macro_recall" in test:  # GraphGym's own training may be asked for other metrics
+        text += f", macro recall {test['macro_recall']}"
+    if "unknown_recall" in test:
+        text += f", unknown recall {test['unknown_recall']}, precision {test['unknown_precision']}"
+    if "hs" in test:
+        text += f", HS {test['hs']}"
+    for metric in own_scores([result]):
+        text += f", {clean(metric)} {result['test'][metric]:.4g}"
+    return f"{text}, {result['seconds']:.1f} s"
+
+
+def notes(rows: Sequence[Row]) -> list[str]:
+    """Notes on the spread, the oracle, warnings and verdicts."""
+    spread = ", mean ± population standard deviation over runs (n in the divisor)"
+    out = ["Test scores in %" + spread * any(row["runs"] > 1 for row in rows) + "."]
+    for row in (row for row in rows if "oracle" in row):
+        below = (
+            ". Below 0 it outperforms the oracle, a plain GNN trained without the shift"
+            if row["drop"] < 0
+            else ""
+        )
+        out.append(
+            f"{row['name']}: ΔF1 is Micro-F1 of {row['oracle']} minus its own on"
+            f" {counted(row['drop_pairs'], 'common split')}{below}."
+        )
+    out += [f"{row['name']}: {row['untested']}" for row in rows if "untested" in row]
+    out += [
+        f"{row['name']}: {row['warned']} of {counted(row['runs'], 'run')} gave a warning, stored in"
+        f" {row['name']}/<seed>/result.json."
+        for row in rows
+        if row["warned"]
+    ]
+    return out + [f"{row['name']}: {text}" for row in rows for text in row.get("verdict", ())]
+
+
+def grid(rows: Sequence[Row]) -> Grid:
+    """The printed columns of a summary, without scores that no row has."""
+    heads = {"name": "experiment", "method": "method", "backbone": "backbone", "runs": "runs"}
+    scored = [key for row in rows for key in row if f"{key}_std" in row]
+    own = [key for key in dict.fromkeys(scored) if key not in (*SCORES, "drop")]
+    heads |= {key: name(key) for key in SHOWN if key in scored}
+    heads |= {"drop": "ΔF1"} if "drop" in scored else {}
+    heads |= {key: f"{key} (not in %)" for key in own}
+
+    def cell(row: Row, key: str) -> str:
+        value = row.get(key, ABSENT)
+        if f"{key}_std" not in row:
+            return {"method": METHODS, "backbone": LAYERS}.get(key, {}).get(value, str(value))
+        # The unit of a user's own metric is unknown.
+        factor, form = (1, ".4g") if key in own else (100, ".1f")
+        std = f" ± {factor * row[f'{key}_std']:{form}}" if row["runs"] > 1 else ""
+        return f"{factor * value:{form}}{std}"
+
+    return Grid(
+        "", list(heads.values()), [boxes(*(cell(row, key) for key in heads)) for row in rows]
+    )
+
+
+def to_markdown(rows: Sequence[Row]) -> str:
+    """A Markdown table with its notes below."""
+    below = "".join(f"{escape_markdown(note)}\n" for note in notes(rows))
+    return render.markdown_table(grid(rows)) + below
+
+
+def to_csv(rows: Sequence[Row]) -> str:
+    """All numbers as fractions, in full precision."""
+    keys = dict.fromkeys(key for row in rows for key in row if key not in ("untested", "verdict"))
+    return csv_of([keys, *([row.get(key) for key in keys] for row in rows)])
+
+
+def write(path: Path, rows: Sequence[Row]) -> None:
+    """Write ``summary.csv`` and ``summary.md`` into a directory."""
+    atomic.write_text(path / "summary.csv", to_csv(rows))
+    atomic.write_text(path / "summary.md", to_markdown(rows))
+
+
+def show(rows: Sequence[Row], out: TextIO) -> None:
+    """Print a summary."""
+    render.show([grid(rows)], notes(rows), out)
+
+
+def show_shift(summary: Mapping[str, Any], out: TextIO | None = None) -> None:
+    """Print the description of a task that ``data.describe.describe`` returns."""
+    facts = {key: value for key, value in summary["info"].items() if key != "cleaned"}
+    facts = {"task": summary["name"], **facts, "fingerprint": summary["fingerprint"][:16]}
+    graphs, labels = summary["graphs"], summary["labels"]
+    sizes = [
+        boxes(key.replace("_", " "), *(_size(graph[key]) for graph in graphs.values()))
+        for key in next(iter(graphs.values()))
+    ]
+    sides = ("source", "target")
+    totals = {side: max(sum(count[side] for count in labels.values()), 1) for side in sides}
+    classes = [
+        boxes(name, *(x for s in sides for x in (count[s], f"{100 * count[s] / totals[s]:.1f}")))
+        for name, count in labels.items()
+    ]
+    grids = [
+        Grid("", [], [boxes(*fact) for fact in facts.items()]),
+        Grid("graph", ["", *graphs], sizes, right=True),
+        Grid("split", [], [boxes(*split) for split in summary["splits"].items()]),
+        Grid("labels", ["class", "train", "%", "target", "%"], classes, right=True),
+    ]
+    render.show(grids, [f"! {warning}" for warning in summary["warnings"]], out or sys.stdout)
+
+
+def _size(value: float) -> str:
+    return f"{value:,}" if isinstance(value, int) else f"{value:.3f}"
+
+
+# Tables of the page.
+
+
+def data(experiments: Sequence[Experiment]) -> Grid:
+    """The facts about each task that are the same in all of its runs."""
+    tasks: dict[str, list[store.Result]] = {}
+    for experiment in experiments:
+        tasks.setdefault(experiment.first["task"], []).extend(experiment.results.values())
+    rows = []
+    for task, results in sorted(tasks.items()):
+        facts = [
+            f"{key.replace('_', ' ')}: {min(of) if len(of) == 1 else 'varies with the seed'}"
+            for key, of in _values(flatten(result["info"]) for result in results).items()
+            if key != "split_seed" and of not in ({"0"}, {"none"})
+        ]
+        shift, splits = results[0]["config"]["dataset"]["format"], {one["split"] for one in results}
+        rows.append(boxes(task, shift, len(splits), len(results), plain("; ".join(facts))))
+    return Grid("", ["data", "shift", "splits", "runs", "details"], rows)
+
+
+def scores(experiments: Sequence[Experiment], metrics: Sequence[str]) -> Grid:
+    """A row for each experiment, with all its scores."""
+    rows = []
+    for experiment in experiments:
+        first, results = experiment.first, list(experiment.results.values())
+        method, backbone = first["method"], first["backbone"]
+        names = METHODS.get(method, method), LAYERS.get(backbone, backbone), first["task"]
+        row = [*boxes(experiment.name, *names), Box(str(len(results)), seeds(experiment.results))]
+        for metric in metrics:
+            values = [result["test"][metric] for result in results if metric in result["test"]]
+            centre, std = mean_std(values)
+            spread = f" ± {100 * std:.1f}" if len(values) > 1 else ""
+            row.append(Box(f"{100 * centre:.1f}{spread}" if values else ABSENT))
+        rows.append([*row, Box(f"{mean(result['seconds'] for result in results):.1f}")])
+    heads = ["experiment", "method", "backbone", "data", "runs", *map(name, metrics)]
+    return Grid("", [*heads, "seconds per run"], rows)
+
+
+def warnings(experiments: Sequence[Experiment]) -> Grid:
+    """The warnings of each experiment, with their seeds."""
+    rows = []
+    for experiment in experiments:
+        given: dict[str, list[int]] = {}
+        for seed, result in sorted(experiment.results.items()):
+            for warning in result["warnings"]:
+                given.setdefault(plain(warning)[:300], []).append(seed)
+        texts = [f"{text} ({seeds(those)})" for text, those in given.items()]
+        if len(texts) > WARNINGS:
+            texts[WARNINGS:] = [f"and {len(texts) - WARNINGS} more"]
+        warned = sum(bool(result["warnings"]) for result in experiment.results.values())
+        runs = f"{warned} of {len(experiment.results)}"
+        rows += [boxes(experiment.name, runs, "; ".join(texts))] * bool(texts)
+    return Grid("", ["experiment", "runs", "warnings"], rows)
+
+
+def diagnostics(experiments: Sequence[Experiment]) -> Grid:
+    """The verdicts on each experiment."""
+    texts = {one.name: [plain(text)[:400] for text in verdicts(one.results)] for one in experiments}
+    rows = [boxes(name, " ".join(own)) for name, own in texts.items() if own]
+    return Grid("", ["experiment", "diagnostics"], rows)
+
+
+def failures(experiments: Sequence[Experiment]) -> Grid:
+    """Runs without a result."""
+    rows = [boxes(one.name, seed, why) for one in experiments for seed, why in one.failures.items()]
+    return Grid("", ["experiment", "seed", "what happened"], rows)
+
+
+def settings(experiments: Sequence[Experiment]) -> Grid:
+    """The keys that differ between experiments that have them."""
+    configs = {experiment.name: flatten(experiment.settings) for experiment in experiments}
+    varying = {key for key, values in _values(configs.values()).items() if len(values) > 1}
+    rows = [
+        boxes(name, "; ".join(f"{key} {_value(of[key])}" for key in of if key in varying))
+        for name, of in configs.items()
+    ]
+    return Grid("", ["experiment", "settings"], rows)
+
+
+def provenance(experiments: Sequence[Experiment]) -> Grid:
+    """Versions and machines of all runs."""
+    known = _values(
+        {
+            **result["versions"],
+            "commit of graphgym-srnc": result.get("commit"),
+            "platform": result.get("platform"),
+            "threads": result.get("threads"),
+        }
+        for experiment in experiments
+        for result in experiment.results.values()
+    )
+    rows = [boxes(plain(key), "; ".join(sorted(values))) for key, values in known.items()]
+    return Grid("", ["what", "value in all runs"], rows)
+
+
+def yaml_of(experiment: Experiment) -> str:
+    """The config of an experiment, as ``graphgym-srnc run --cfg`` reads it."""
+    return yaml.safe_dump(experiment.settings, default_flow_style=None, sort_keys=False, width=110)
+
+
+def command(experiment: Experiment) -> str:
+    """The command that repeats an experiment with its config in a file of its name."""
+    file, first = plain(experiment.path.name), min(experiment.results)
+    repeat = str(max(experiment.results) - first + 1)
+    words = ["graphgym-srnc", "run", "--cfg", f"{file}.yaml", "--name", file, "--repeat", repeat]
+    return shlex.join([*words, *(["seed", str(first)] if first else [])])
+
+
+def _values(facts: Iterable[Mapping[str, Any]]) -> dict[str, set[str]]:
+    """The values of each key as text."""
+    values: dict[str, set[str]] = {}
+    for own in facts:
+        for key, value in own.items():
+            values.setdefault(key, set()).add(_value(value))
+    return values
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, (list, tuple)):
+        return plain(", ".join(map(str, value))) or "none"
+    return "none" if value is None or value == "" else plain(value)
