@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from graphgym_srnc.io import store
-from graphgym_srnc.report.read import collect
+from graphgym_srnc.report.frame import collect
 from graphgym_srnc.sweep import local, worker
 from graphgym_srnc.sweep.jobs import Outcome, attempt
 
@@ -105,8 +105,8 @@ def test_records_of_many_runs_are_read_as_those_of_a_grid(benchmark_of, tmp_path
     records.fill(tmp_path / "many", pattern, 20)
     found = collect([tmp_path / "many"])
     assert len(found.runs) == 20 and not found.remarks()
-    assert len({run.pair for run in found.runs}) == 10
-    assert {run.facts["optim.base_lr"] for run in found.runs} == {0.001, 0.002}
+    assert len(found.runs.drop_duplicates(["split", "seed"])) == 10
+    assert {*found.runs["optim.base_lr"]} == {0.001, 0.002}
     one = records.Cost(2.0, 3.0, 100.0)
     taken = {
         (command, number): [one._replace(cpu=number / 100)]

@@ -19,7 +19,7 @@ from graphgym_srnc.core.errors import InputError
 from graphgym_srnc.data.describe import describe, known_names
 from graphgym_srnc.io import store
 from graphgym_srnc.plots import charts, curves, embedding, shift, style
-from graphgym_srnc.report import overview
+from graphgym_srnc.report import pictures
 from tests.conftest import make_task
 
 METHODS = [
@@ -423,7 +423,7 @@ def test_overview_draws_what_was_swept(tmp_path):
         "t99-c4": experiment({0: 0.9}, num_clusters=4, cluster_steps=99),
         "t99-c7": experiment({0: 0.9}, cluster_steps=99),
     }
-    drawn = dict(overview.figures_of(results))
+    drawn = dict(pictures.figures_of(results))
     assert sorted(drawn) == [
         "curves-synthetic-open_set",
         "sensitivity-synthetic-open_set-srnc.cluster_steps",
@@ -444,7 +444,7 @@ def test_overview_draws_what_was_swept(tmp_path):
     # The experiment that is best on validation stands for its method.
     assert val.get_lines()[0].get_ydata() == pytest.approx([90] * 3)
     assert test.get_lines()[0].get_ydata() == pytest.approx([90, 91, 92])
-    paths = overview.draw_all(
+    paths = pictures.draw_all(
         {"default": results["default"], "c16": results["c16"]}, tmp_path / "figures"
     )
     assert [path.suffix for path in paths] == [".png", ".pdf"] * 2
@@ -461,7 +461,7 @@ def test_overview_is_read_back_by_tensorboard(tmp_path):
         0, {key: value for key, value in run.items() if key != "digest"} | {"lr": 0.1, "params": 1}
     )
     for _ in range(2):
-        paths = overview.draw_all(dict(store.experiments(tmp_path)), tmp_path / "drawn")
+        paths = pictures.draw_all(dict(store.experiments(tmp_path)), tmp_path / "drawn")
     assert sorted(
         path for path in (tmp_path / "drawn").iterdir() if "tfevents" not in path.name
     ) == sorted(paths)
@@ -469,7 +469,7 @@ def test_overview_is_read_back_by_tensorboard(tmp_path):
     accumulator.Reload()
     (image,) = accumulator.Images("figures/curves-synthetic-open_set")
     assert image.encoded_image_string == paths[0].read_bytes()
-    assert overview.draw_all({}, tmp_path / "none") == [] and not (tmp_path / "none").exists()
+    assert pictures.draw_all({}, tmp_path / "none") == [] and not (tmp_path / "none").exists()
 
 
 def test_overview_keeps_data_sets_and_backbones_apart():
@@ -480,14 +480,14 @@ def test_overview_keeps_data_sets_and_backbones_apart():
             run["digest"] = store.digest(run["config"])
         return runs
 
-    drawn = dict(overview.figures_of({"easy": easy(0.9), "difficult": easy(0.1)}))
+    drawn = dict(pictures.figures_of({"easy": easy(0.9), "difficult": easy(0.1)}))
     assert sorted(drawn) == [
         "curves-synthetic-open_set-synthetic.signal=0.1",
         "curves-synthetic-open_set-synthetic.signal=0.9",
         "sensitivity-synthetic-open_set-synthetic.signal",
     ]
     (drawn,) = dict(
-        overview.figures_of(
+        pictures.figures_of(
             {"a": experiment({0: 0.5}), "b": experiment({0: 0.5}, layer_type="gatconv")}
         )
     ).values()

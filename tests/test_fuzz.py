@@ -26,7 +26,7 @@ import scipy.sparse as sp
 import torch
 from conftest import make_graph, make_task
 from test_methods import make
-from test_report_html import PNG, Page, keep
+from stored import PNG, Page, keep
 from torch_geometric.data import Data, HeteroData
 
 from graphgym_srnc import shifts
@@ -34,8 +34,8 @@ from graphgym_srnc.cli.main import main
 from graphgym_srnc.core.errors import InputError
 from graphgym_srnc.io import atomic, cache, seal, store
 from graphgym_srnc.io.settings import config_root, plain_yaml
-from graphgym_srnc.report import overview, page, pictures
-from graphgym_srnc.report.read import collect
+from graphgym_srnc.report import page, pictures
+from graphgym_srnc.report.frame import collect
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -614,8 +614,7 @@ def ogb_folder(folder: Path) -> Callable[[random.Random], None]:
 
 
 def result(folder: Path) -> Callable[[random.Random], None]:
-    from graphgym_srnc.report import compare, render
-    from graphgym_srnc.report import table as tables
+    from graphgym_srnc.report import compare, render, summary
 
     keep(folder, "one", [0.5, 0.6], labels={"a": {"source": 1, "target": 2}})
     keep(folder, "two", [0.7, 0.6], "srnc", warnings=["w"])
@@ -648,7 +647,7 @@ def result(folder: Path) -> Callable[[random.Random], None]:
                 render.FORMATS[form](compare.table(collect([folder]).runs))
                 for form in render.FORMATS
             ],
-            lambda: tables.to_markdown([tables.summarise("one", place.aggregate(), folder)]),
+            lambda: summary.to_markdown([summary.summarise("one", place.aggregate(), folder)]),
             lambda: page.render(collect([folder]), ["micro_f1"], title=title),
         )
         draw.choices(acts, (2, 4, 1, 4, 4, 1))[0]()
@@ -839,7 +838,7 @@ def test_input_is_read_or_refused(kind, tmp_path, gym, unchanged_globals, monkey
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "stdout", io.StringIO())
     monkeypatch.setattr(sys, "stderr", io.StringIO())
-    monkeypatch.setattr(overview, "figures_of", lambda results, metric: iter(()))
+    monkeypatch.setattr(pictures, "figures_of", lambda results, metric: iter(()))
     monkeypatch.setattr(pictures, "_ranks", lambda table: iter(()))
     try_one, wrong = kind(tmp_path), []
     for number in range(KINDS.index(kind), COUNT, len(KINDS)):

@@ -247,7 +247,7 @@ def test_graphgym_and_our_table_agree_on_each_cell(filled):
     pytest.importorskip("pandas")
     from torch_geometric.graphgym.utils.agg_runs import agg_batch, name_to_dict
 
-    from graphgym_srnc.report.table import summarise
+    from graphgym_srnc.report.summary import summarise
 
     home = filled / "results" / "g"
     ours = {

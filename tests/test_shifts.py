@@ -25,7 +25,7 @@ from graphgym_srnc.data.block_model import class_shares, class_topics, dcsbm
 from graphgym_srnc.data.cleaning import clean
 from graphgym_srnc.data.describe import describe
 from graphgym_srnc.plots.shift import figure
-from graphgym_srnc.report.shift import show
+from graphgym_srnc.report.summary import show_shift
 from graphgym_srnc.shifts import splits
 
 open_set, synthetic, own_file = (shifts.find(name) for name in ("open_set", "synthetic", "file"))
@@ -457,7 +457,7 @@ def test_describe_counts_and_warns(tmp_path, capsys):
         "only 0 % of edges join",
     ):
         assert part in text
-    show(summary)
+    show_shift(summary)
     assert "unseen 2" in capsys.readouterr().out
 
 

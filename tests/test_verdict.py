@@ -245,8 +245,8 @@ def test_it_is_told_everywhere(gym, tmp_path, monkeypatch):
 
     from graphgym_srnc.gym import run
     from graphgym_srnc.io import store
-    from graphgym_srnc.report import page, table
-    from graphgym_srnc.report.read import collect
+    from graphgym_srnc.report import page, summary
+    from graphgym_srnc.report.frame import collect
 
     monkeypatch.setattr(verdict, "AGREEMENT", 1.1)
     cfg = gym.load_config(
@@ -274,10 +274,10 @@ def test_it_is_told_everywhere(gym, tmp_path, monkeypatch):
     for seed in (0, 1):
         result = run.run(cfg, seed, place, extras=run.Extras(figures=True))
     sentence = result["verdict"]["sentences"]["agreement"]
-    row = table.summarise("told", place.aggregate(), tmp_path)
-    notes = table.notes([row])
+    row = summary.summarise("told", place.aggregate(), tmp_path)
+    notes = summary.notes([row])
     assert any("told: agreement, 2 of 2 runs: The final model" in note for note in notes)
-    assert "verdict" not in table.to_csv([row])
+    assert "verdict" not in summary.to_csv([row])
     events = EventAccumulator(str(place.path / "1"))
     events.Reload()
     texts = [e.tensor_proto.string_val[0].decode() for e in events.Tensors("verdict/text_summary")]

@@ -117,6 +117,7 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
         help="draw the critical-difference diagram of the first score to a .png, .pdf or .svg"
         " file (default: none)",
     )
+    arguments.add_raw(parser)
     arguments.add_overwrite(parser)
 
 
@@ -158,14 +159,16 @@ def main(args: argparse.Namespace) -> None:
 
     if args.figure:
         _draw(table, args.figure)
+    if form == "text" and not args.out:
+        render.show_comparison(table, sys.stdout)
+        return
+    text = render.to_csv(table, args.raw) if form == "csv" else render.FORMATS[form](table)
     if args.out:
         with arguments.writing("--out", args.out):
-            write_text(Path(args.out), render.FORMATS[form](table))
+            write_text(Path(args.out), text)
         print(f"wrote {args.out}")
-    elif form == "text":
-        render.show_comparison(table, sys.stdout)
     else:
-        print(render.FORMATS[form](table), end="")
+        print(text, end="")
 
 
 def _draw(table: Table, file: str) -> None:

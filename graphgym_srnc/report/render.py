@@ -149,9 +149,14 @@ def to_latex(table: Table) -> str:
     )
 
 
-def to_csv(table: Table) -> str:
-    """A line per metric, row and column, in full precision; scores are fractions."""
-    return csv_of([CELL, *table.cells.itertuples(index=False)])
+def to_csv(table: Table, raw: bool = False) -> str:
+    """A line per metric, row and column, in full precision; scores are fractions.
+
+    Args:
+        table: the comparison.
+        raw: see :func:`graphgym_srnc.core.text.to_csv`.
+    """
+    return csv_of([CELL, *table.cells.itertuples(index=False)], raw)
 
 
 FORMATS: dict[str, Callable[[Table], str]] = {
