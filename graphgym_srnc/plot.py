@@ -46,13 +46,12 @@ def confusion(model: Estimator, task: ShiftTask, ax: Axes | None = None) -> Axes
     """
     _check(task)
     check_is_fitted(model, "method_")
-    names = [_name(label) for label in model.classes_.tolist()]
-    number = {label: index for index, label in enumerate(model.classes_.tolist())}
-    predicted = [number[label] for label in model.predict(task.target)[task.test].tolist()]
+    classes = model.classes_.tolist()
+    predicted = [classes.index(label) for label in model.predict(task.target)[task.test].tolist()]
     truth = task.target.y[task.test].cpu()
+    counts = confusion_matrix(torch.tensor(predicted), truth, len(classes)).numpy()
     ax = _axes(ax, (5.5, 5.0))
-    counts = confusion_matrix(torch.tensor(predicted), truth, len(names)).numpy()
-    charts.confusion_figure(counts, names, task.name, ax)
+    charts.confusion_figure(counts, list(map(_name, classes)), task.name, ax)
     return ax
 
 
@@ -93,28 +92,19 @@ def embedding(
     """
     colours = model.predict(graph) if y is None else np.asarray(y)
     if colours.shape != (graph.num_nodes,):
-        raise InputError.plain(
-            "y",
-            f"the values have the shape {colours.shape}",
-            f"Give one value per node, shape [{graph.num_nodes}]",
-        )
+        hint = f"Give one value per node, shape [{graph.num_nodes}]"
+        raise InputError.plain("y", f"the values have the shape {colours.shape}", hint)
     shown = maps.sample(graph.num_nodes)
     points = maps.map_2d(model.transform(graph)[shown], how)
     ax = _axes(ax, (5.6, 4.6))
     with style():
-        values = np.unique(colours).tolist()
-        for number, value in enumerate(sorted(values, key=lambda value: _name(value) == "unknown")):
+        values = sorted(np.unique(colours).tolist(), key=lambda value: _name(value) == "unknown")
+        for number, value in enumerate(values):
             own = points[colours[shown] == value]
             turn, colour = divmod(number, len(PALETTE))
-            ax.scatter(
-                *own.T,
-                s=9,
-                color=PALETTE[colour],
-                marker=MARKERS[turn % len(MARKERS)],
-                linewidths=0,
-                alpha=0.8,
-                label=short(_name(value)),
-            )
+            marker = MARKERS[turn % len(MARKERS)]
+            drawn = ax.scatter(own[:, 0], own[:, 1], 9, PALETTE[colour], marker, alpha=0.8)
+            drawn.set(linewidths=0, label=short(_name(value)))
         ax.set(xticks=[], yticks=[])
         ax.legend(markerscale=2, handletextpad=0.3)
     return ax
@@ -141,20 +131,21 @@ def episodes(model: Estimator, metric: str = "micro_f1", ax: Axes | None = None)
         NotFittedError: the model is not fitted yet.
     """
     check_is_fitted(model, "method_")
-    record = model.record_
+    history = model.record_.history
     curves = {
-        part: [getattr(one, part).get(metric, np.nan) for one in record.history]
-        for part in ("val", "test")
+        "val": [one.val.get(metric, np.nan) for one in history],
+        "test": [one.test.get(metric, np.nan) for one in history],
     }
     curves = {part: curve for part, curve in curves.items() if not np.isnan(curve).all()}
     if not curves:
-        known = sorted({name for one in record.history for name in one.val | one.test})
+        known = sorted({name for one in history for name in one.val | one.test})
         raise InputError("metric", metric, ", ".join(known) or "none: no node was scored")
     ax = _axes(ax, (5.2, 3.4))
     with style():
         for number, (part, curve) in enumerate(curves.items()):
             ax.plot(curve, color=PALETTE[number], marker=MARKERS[number], markersize=4, label=part)
-        ax.axvline(record.best, color="#555555", linewidth=0.9, linestyle=":", label="selected")
+        best = model.record_.best
+        ax.axvline(best, color="#555555", linewidth=0.9, linestyle=":", label="selected")
         ax.set(xlabel="episode", ylabel=metric)
         ax.xaxis.set_major_locator(MaxNLocator(integer=True))
         ax.grid()
@@ -170,12 +161,12 @@ def ranks(*folders: str | os.PathLike, metric: str = "micro_f1", ax: Axes | None
     """
     from graphgym_srnc.report import compare, frame
 
-    rankings = compare.table(frame.collect(folders, records=False).runs, [metric]).rankings
-    if metric not in rankings:
+    runs = frame.collect(folders, records=False).runs
+    found = compare.table(runs, [metric]).rankings.get(metric)
+    if found is None:
         names = ", ".join(map(str, folders))
         message = f"{names} contain no two methods with {metric} on common splits"
         raise InputError.plain("folders", message)
-    found = rankings[metric]
     ax = _axes(ax, (6.4, 2.4))
     charts.critical_difference_figure(found.ranks, found.difference, found.cliques, metric, ax)
     return ax
@@ -183,11 +174,8 @@ def ranks(*folders: str | os.PathLike, metric: str = "micro_f1", ax: Axes | None
 
 def _check(task: ShiftTask) -> None:
     if not isinstance(task, ShiftTask):
-        raise InputError.plain(
-            "task",
-            f"a {type(task).__name__} is not a ShiftTask",
-            "Make one with graphgym_srnc.shifts",
-        )
+        message, hint = "is not a ShiftTask", "Make one with graphgym_srnc.shifts"
+        raise InputError.plain("task", f"a {type(task).__name__} {message}", hint)
 
 
 def _name(label: int | str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from graphgym_srnc.cli import arguments
 
@@ -23,10 +23,66 @@ Validation scores alone choose the setting that a cell shows. Two runs form a pa
 same split and the same seed."""
 
 
+OPTIONS: dict[str, tuple[str, dict[str, Any]]] = {
+    "--metric": (
+        "show these scores; seconds, peak_memory_mib and params are possible too. The first one"
+        " chooses the settings (default: micro_f1, or the scores of the paper's table)",
+        {"nargs": "+", "default": [], "metavar": "NAME"},
+    ),
+    "--split": (
+        "show scores on these nodes: train, val or test (default: test)",
+        {"default": "test", "metavar": "SPLIT"},
+    ),
+    "--by": (
+        "make one row for each value of these keys (default: method and backbone)",
+        {"nargs": "+", "default": [], "metavar": "KEY"},
+    ),
+    "--columns": (
+        "make one column for each value of these keys (default: the task)",
+        {"nargs": "+", "default": [], "metavar": "KEY"},
+    ),
+    "--select": (
+        "choose the best setting of each cell over these keys by validation score (default: all"
+        " keys that vary, except those of the data); without a KEY, pool the runs of all settings",
+        {"nargs": "*", "default": ["all"], "metavar": "KEY"},
+    ),
+    "--against": ("test every row against ROW (default: no such test)", {"metavar": "ROW"}),
+    "--test": (
+        "use this paired test: wilcoxon or t (default: wilcoxon)",
+        {"default": "wilcoxon", "metavar": "TEST"},
+    ),
+    "--alpha": (
+        "set the significance level of tests and intervals (default: 0.05)",
+        {"type": float, "default": 0.05, "metavar": "A"},
+    ),
+    "--intervals": (
+        "show a bootstrap confidence interval for each mean (default: no intervals)",
+        {"action": "store_true"},
+    ),
+    "--paper": (
+        "show the paper's numbers beside yours: open_set, close_set or clustering (default: none)",
+        {"metavar": "TABLE"},
+    ),
+    "--format": (
+        "print text, markdown, csv or latex (default: by the suffix of --out, else text)",
+        {"metavar": "FORMAT"},
+    ),
+    "--out": (
+        "write the table to FILE, such as table.md, table.csv or table.tex (default: print it)",
+        {"metavar": "FILE"},
+    ),
+    "--figure": (
+        "draw the critical-difference diagram of the first score to a .png, .pdf or .svg file"
+        " (default: none)",
+        {"metavar": "FILE"},
+    ),
+}
+"""Help text and argument of each option. Choices are checked when the command runs: their modules
+would be loaded for every --help."""
+
+
 def add_parser(subparsers: argparse._SubParsersAction) -> None:
     """Add the subcommand."""
-    # Choices stand here as words and are checked when the command runs: their modules would be
-    # loaded for every --help.
     parser = subparsers.add_parser(
         "compare",
         help="compare results in a table with paired tests and ranks",
@@ -36,87 +92,9 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
         allow_abbrev=False,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    add = parser.add_argument
-    add("folders", **arguments.FOLDERS)
-    add(
-        "--metric",
-        nargs="+",
-        default=[],
-        metavar="NAME",
-        help="show these scores; seconds, peak_memory_mib and params are possible too. The first"
-        " one chooses the settings (default: micro_f1, or the scores of the paper's table)",
-    )
-    add(
-        "--split",
-        default="test",
-        metavar="SPLIT",
-        help="show scores on these nodes: train, val or test (default: test)",
-    )
-    add(
-        "--by",
-        nargs="+",
-        default=[],
-        metavar="KEY",
-        help="make one row for each value of these keys (default: method and backbone)",
-    )
-    add(
-        "--columns",
-        nargs="+",
-        default=[],
-        metavar="KEY",
-        help="make one column for each value of these keys (default: the task)",
-    )
-    add(
-        "--select",
-        nargs="*",
-        default=["all"],
-        metavar="KEY",
-        help="choose the best setting of each cell over these keys by validation score (default:"
-        " all keys that vary, except those of the data); without a KEY, pool the runs of all"
-        " settings",
-    )
-    add("--against", metavar="ROW", help="test every row against ROW (default: no such test)")
-    add(
-        "--test",
-        default="wilcoxon",
-        metavar="TEST",
-        help="use this paired test: wilcoxon or t (default: wilcoxon)",
-    )
-    add(
-        "--alpha",
-        type=float,
-        default=0.05,
-        metavar="A",
-        help="set the significance level of tests and intervals (default: 0.05)",
-    )
-    add(
-        "--intervals",
-        action="store_true",
-        help="show a bootstrap confidence interval for each mean (default: no intervals)",
-    )
-    add(
-        "--paper",
-        metavar="TABLE",
-        help="show the paper's numbers beside yours: open_set, close_set or clustering (default:"
-        " none)",
-    )
-    add(
-        "--format",
-        metavar="FORMAT",
-        help="print text, markdown, csv or latex (default: by the suffix of --out, else text)",
-    )
-    add(
-        "--out",
-        metavar="FILE",
-        help="write the table to FILE, such as table.md, table.csv or table.tex (default: print"
-        " it)",
-    )
-    add(
-        "--figure",
-        metavar="FILE",
-        help="draw the critical-difference diagram of the first score to a .png, .pdf or .svg"
-        " file (default: none)",
-    )
+    parser.add_argument("folders", **arguments.FOLDERS)
+    for option, (text, words) in OPTIONS.items():
+        parser.add_argument(option, help=text, **words)
     arguments.add_raw(parser)
     arguments.add_overwrite(parser)
 
@@ -136,27 +114,14 @@ def main(args: argparse.Namespace) -> None:
     form = args.format or render.SUFFIXES.get(Path(args.out or "").suffix.lower(), "text")
     if form not in render.FORMATS:
         raise InputError("--format", form, ", ".join(render.FORMATS))
-    arguments.check_out(
-        "--figure", args.figure, args.overwrite, (".png", ".pdf", ".svg"), True, others=[args.out]
-    )
+    pictures = (".png", ".pdf", ".svg")
+    arguments.check_out("--figure", args.figure, args.overwrite, pictures, True, "", [args.out])
     arguments.check_out("--out", args.out, args.overwrite, tuple(render.SUFFIXES), True)
     found = collect(args.folders, records=False)
     for remark in found.remarks():
         print(f"note: {remark}", file=sys.stderr)
-    table = compare.table(
-        found.runs,
-        args.metric,
-        args.split,
-        args.by,
-        args.columns,
-        args.select,
-        args.against,
-        args.test,
-        args.paper,
-        args.alpha,
-        args.intervals,
-    )
-
+    words = "metric split by columns select against test paper alpha intervals".split()
+    table = compare.table(found.runs, *(getattr(args, word) for word in words))
     if args.figure:
         _draw(table, args.figure)
     if form == "text" and not args.out:
@@ -176,16 +141,14 @@ def _draw(table: Table, file: str) -> None:
     from graphgym_srnc.core.errors import InputError
     from graphgym_srnc.plots.charts import critical_difference_figure
     from graphgym_srnc.plots.style import save
-    from graphgym_srnc.report import tables
+    from graphgym_srnc.report.tables import name
 
     metric = table.metrics[0]
     ranking = table.rankings.get(metric)
     if ranking is None or len(ranking.ranks) < 3:
-        raise InputError.plain(
-            "--figure",
-            "a critical-difference diagram needs three rows or more with common splits and seeds",
-        )
-    title = f"{tables.name(metric)} on {table.split}, {ranking.blocks} splits"
+        message = "a critical-difference diagram needs three rows or more with common splits and"
+        raise InputError.plain("--figure", f"{message} seeds")
+    title = f"{name(metric)} on {table.split}, {ranking.blocks} splits"
     figure = critical_difference_figure(ranking.ranks, ranking.difference, ranking.cliques, title)
     with arguments.writing("--figure", file):
         save(figure, Path(file))

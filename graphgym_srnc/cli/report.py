@@ -4,11 +4,44 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import Any
 
 from graphgym_srnc.cli import arguments
 
 OWN = '<meta name="generator" content="graphgym-srnc report">'
 """A line of each page, which marks it as replaceable by a later call."""
+
+
+OPTIONS: dict[str, tuple[str, dict[str, Any]]] = {
+    "--out": (
+        "write the page to FILE (default: the name of the first DIR with .html, in the current"
+        " directory)",
+        {"metavar": "FILE"},
+    ),
+    "--metric": (
+        "compare these scores; the first one chooses the settings (default: Micro-F1, macro recall"
+        " and scores of the unknown class)",
+        {"nargs": "+", "default": [], "metavar": "NAME"},
+    ),
+    "--against": (
+        "test every row against ROW (default: the row with the best mean rank)",
+        {"metavar": "ROW"},
+    ),
+    "--title": (
+        "set the title of the page (default: the names of the folders)",
+        {"default": "", "metavar": "TEXT"},
+    ),
+    "--figures": (
+        "also write each figure to FOLDER as PNG and PDF (default: write none)",
+        {"metavar": "FOLDER"},
+    ),
+    "--paper": (
+        "show the paper's numbers beside yours: open_set, close_set, clustering or none (default:"
+        " the table that matches most runs)",
+        {"metavar": "TABLE"},
+    ),
+}
+"""Help text and argument of each option."""
 
 
 def add_parser(subparsers: argparse._SubParsersAction) -> None:
@@ -20,44 +53,9 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
         " settings. The page needs no network.",
         allow_abbrev=False,
     )
-    add = parser.add_argument
-    add("folders", **arguments.FOLDERS)
-    add(
-        "--out",
-        metavar="FILE",
-        help="write the page to FILE (default: the name of the first DIR with .html, in the current"
-        " directory)",
-    )
-    add(
-        "--metric",
-        nargs="+",
-        default=[],
-        metavar="NAME",
-        help="compare these scores; the first one chooses the settings (default: Micro-F1, macro"
-        " recall and scores of the unknown class)",
-    )
-    add(
-        "--against",
-        metavar="ROW",
-        help="test every row against ROW (default: the row with the best mean rank)",
-    )
-    add(
-        "--title",
-        default="",
-        metavar="TEXT",
-        help="set the title of the page (default: the names of the folders)",
-    )
-    add(
-        "--figures",
-        metavar="FOLDER",
-        help="also write each figure to FOLDER as PNG and PDF (default: write none)",
-    )
-    add(
-        "--paper",
-        metavar="TABLE",
-        help="show the paper's numbers beside yours: open_set, close_set, clustering or none"
-        " (default: every table that matches the results)",
-    )
+    parser.add_argument("folders", **arguments.FOLDERS)
+    for option, (text, words) in OPTIONS.items():
+        parser.add_argument(option, help=text, **words)
     arguments.add_overwrite(parser, own_pages=True)
 
 
@@ -90,7 +88,6 @@ def main(args: argparse.Namespace) -> None:
 def descriptions() -> dict[str, str]:
     """Description of each method and shift by name: the first sentence of its module."""
     import ast
-    from pathlib import Path
 
     from graphgym_srnc import methods, shifts
 

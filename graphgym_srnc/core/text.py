@@ -1,4 +1,4 @@
-"""One rule for text that is shown on a terminal, in a page, a table or a picture."""
+"""Text for terminals, pages, tables and pictures."""
 
 from __future__ import annotations
 
@@ -13,28 +13,25 @@ from typing import Any, Iterable, Sequence
 
 def clean(text: str) -> str:
     """Text that cannot move a terminal's cursor or break a line."""
-    if text.isprintable():  # all at once is thirty times as fast
+    if text.isprintable():  # much faster for the usual case
         return text
     return "".join(c if c.isprintable() else " " if c.isspace() else "?" for c in text)
 
 
 @functools.cache
 def tell_changed(file: str) -> None:
-    """Say on stderr, once, that a file is no longer as it was written.
-
-    That is right if somebody edited it, and the only sign there is if the disk did.
-    """
+    """Print once on stderr that a file has changed since it was written, by hand or by a fault."""
     text = f"note: {clean(file)} is no longer as graphgym-srnc wrote it"
     print(text, file=sys.stderr, flush=True)
 
 
 def one_line(text: Any) -> str:
-    """A text on one line; no letter is lost, as in what is stored rather than shown."""
+    """A text on one line, as it is stored."""
     return " ".join(str(text).split())
 
 
 def plain(text: Any) -> str:
-    """A text on one line with ``?`` for what has no picture, such as marks of direction."""
+    """A text on one line as it is shown, with ``?`` for characters that are not printable."""
     return clean(one_line(text))
 
 
@@ -61,10 +58,10 @@ def seeds(numbers: Iterable[int]) -> str:
     runs: list[list[int]] = []
     for seed in sorted(set(numbers)):
         if runs and seed == runs[-1][-1] + 1:
-            runs[-1].append(seed)
+            runs[-1][1:] = [seed]
         else:
             runs.append([seed])
-    text = ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]} to {run[-1]}" for run in runs)
+    text = ", ".join(" to ".join(map(str, run)) for run in runs)
     return f"seed {text}" if text.isdecimal() else f"seeds {text}"
 
 
@@ -75,7 +72,7 @@ def listed(items: Sequence[str], most: int = 8) -> str:
 
 
 FORMULA = re.compile(r"""((?:^|[;\t\r\n])[\s"]*)(?=[=+@＝＋－＠-])""")
-"""Where a spreadsheet may see a formula: at the begin of a cell, also if ``;`` separates cells."""
+"""Where a spreadsheet may see a formula: the start of a cell, also if ``;`` separates cells."""
 
 HARMLESS = re.compile(r"[+-][\d., ]*\d(?:[eE][+-]?\d+)?|@[\w./-]+")
 """Ids that a spreadsheet cannot execute: numbers, and words after ``@``."""
@@ -86,18 +83,18 @@ def guarded(value: str) -> str:
     return value if HARMLESS.fullmatch(value) else FORMULA.sub(r"\1'", value)
 
 
-def to_csv(lines: Iterable[Iterable[str | float | None]], raw: bool | None = None) -> str:
-    """Lines of cells as CSV, figures in full precision, NaN empty.
+def to_csv(lines: Iterable[Iterable[Any]], raw: bool | None = None) -> str:
+    """Lines of cells as CSV, with numbers in full precision and NaN empty.
 
-    Text is :func:`guarded`, and a note on stderr says how many cells that changed.
+    Text is :func:`guarded`, and a note on stderr states how many cells changed.
 
     Args:
         lines: the head first.
-        raw: whether to leave text as it is; None = the command has no option ``--raw``.
+        raw: whether to write text unchanged; None = the command has no option ``--raw``.
     """
     changed = 0
 
-    def cell(value: str | float | None) -> str | float | None:
+    def cell(value: Any) -> Any:
         nonlocal changed
         if not isinstance(value, str):
             return None if value is None or math.isnan(value) else value
@@ -108,12 +105,9 @@ def to_csv(lines: Iterable[Iterable[str | float | None]], raw: bool | None = Non
     out = io.StringIO()
     csv.writer(out, lineterminator="\n").writerows(map(cell, line) for line in lines)
     if changed:
+        note = f"note: {counted(changed, 'cell')} would be formulas in a spreadsheet, so a ' was"
         keep = "" if raw is None else " --raw writes text unchanged."
-        print(
-            f"note: {counted(changed, 'cell')} would be formulas in a spreadsheet, so a ' was"
-            f" added to each.{keep}",
-            file=sys.stderr,
-        )
+        print(f"{note} added to each.{keep}", file=sys.stderr)
     return out.getvalue()
 
 
@@ -121,7 +115,7 @@ def escape_markdown(text: str) -> str:
     """Text that ends no cell of a Markdown table and becomes no HTML, code, link or picture."""
     text = re.sub(r"[\\`|\[\]]", r"\\\g<0>", text.replace("&", "&amp;"))
     text = text.replace("<", "&lt;").replace(">", "&gt;")
-    # An address alone is made a link by some readers.
+    # Some readers turn a plain address into a link.
     return text.replace("://", "&#58;//").replace("@", "&#64;").replace("www.", "www&#46;")
 
 
@@ -129,31 +123,19 @@ GREEK = dict(zip("alpha beta gamma lambda theta rho tau sigma mu eta Phi".split(
 """Letters of formulas."""
 
 METHODS = {
-    "srnc": "SRNC",
+    **{name: name.upper() for name in "srnc erm pgl doc dann cmd mmd coral srgnn grade".split()},
+    **{name: name.upper() for name in "a2gnn udagcn uaga".split()},
     "srnc_plus": "SRNC+",
     "iid": "oracle",
     "openwgl": "OpenWGL",
-    "srnc_committee": "SRNC+ (committee)",
     "g2pxy": "G2Pxy",
     "nodesafe": "NODESafe",
     "strurw": "StruRW",
     "adalign": "ADAlign",
-    "grade": "GRADE",
     "pairalign": "Pair-Align",
-    "a2gnn": "A2GNN",
-    "udagcn": "UDAGCN",
-    "uaga": "UAGA",
     "standard": "GraphGym's own",
-    "erm": "ERM",
-    "pgl": "PGL",
-    "doc": "DOC",
-    "dann": "DANN",
-    "cmd": "CMD",
-    "mmd": "MMD",
-    "coral": "CORAL",
-    "srgnn": "SRGNN",
 }
-"""Methods as people write them."""
+"""Printed names of methods."""
 
 LAYERS = {
     "gcnconv": "GCN",
@@ -164,7 +146,7 @@ LAYERS = {
     "mlp": "MLP",
     "dgi": "DGI",
 }
-"""Kinds of network as people write them."""
+"""Printed names of layers."""
 
 ON_LAYERS = {
     "erm": "{}",
@@ -173,11 +155,11 @@ ON_LAYERS = {
     "pgl": "PGL+{}",
     **{name: f"{{}}-{METHODS[name]}" for name in ("dann", "cmd", "mmd", "coral", "srgnn")},
 }
-"""Methods whose names say the network too."""
+"""Names of methods that contain the backbone."""
 
 
 def method_name(method: str, layer: str) -> str:
-    """A method on a kind of network as papers write it: ``SRNC+``, ``PGL+GCN``, ``GCN-DANN``."""
+    """A method with its backbone as papers write it: ``SRNC+``, ``PGL+GCN``, ``GCN-DANN``."""
     kind = LAYERS.get(layer, layer)
     if method in ON_LAYERS:
         return clean(ON_LAYERS[method].format(kind))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from statistics import median
-from typing import Any, Hashable, Iterable, Mapping, NamedTuple, Sequence
+from typing import Any, Iterable, Mapping, NamedTuple, Sequence
 
 import pandas
 from pandas import DataFrame
@@ -53,18 +53,8 @@ setting. ``against`` to ``p_holm`` compare the cell with that of the row ``again
 Place = tuple[str, str]
 """Label of a row and label of a column."""
 
-
-@dataclass(frozen=True)
-class Setting:
-    """The setting chosen for a row on a column."""
-
-    values: dict[str, Any]  # of the keys in which the settings differ
-    tried: int  # number of settings
-    fewer: int  # number of them with fewer runs than others, which could not be chosen
-    validation: float  # mean score of this one; NaN = not needed and absent
-
-    def __str__(self) -> str:
-        return ", ".join(f"{key}={_text(value)}" for key, value in self.values.items())
+Block = tuple[Any, ...]
+"""A column, a split and a seed."""
 
 
 class Ranking(NamedTuple):
@@ -86,12 +76,10 @@ class Table:
     alpha: float
     test: str
     against: str | None  # the row that others are compared with
-    selector: str  # the metric that chose settings
     by: tuple[str, ...]  # keys of the rows
     rows: list[str]  # labels in the order of print
     columns: list[str]
     runs: DataFrame  # runs of the chosen settings, with their row, column and unit
-    settings: dict[Place, Setting]
     pooled: set[str]  # keys in which runs of one cell still differ
     published: Published | None  # the paper's table beside ours
     oracles: set[str]  # rows that know the masked classes: neither ranked nor marked
@@ -102,6 +90,17 @@ class Table:
         """The cells of a metric by row and column, as named tuples."""
         found = self.cells[self.cells.metric == metric]
         return {(cell.row, cell.column): cell for cell in found.itertuples(index=False)}
+
+    @property
+    def selector(self) -> str:
+        """The metric that chose settings."""
+        return next((metric for metric in self.metrics if metric not in COSTS), "micro_f1")
+
+    @property
+    def chosen(self) -> list[Any]:
+        """A cell, as a named tuple, for each row and column with a choice of settings."""
+        found = self.cells[self.cells["tried"] > 1].drop_duplicates(["row", "column"])
+        return list(found.itertuples(index=False))
 
     @property
     def cautions(self) -> list[str]:
@@ -162,35 +161,35 @@ def table(
         if metric not in known:
             raise InputError("--metric", metric, f"{', '.join(sorted(known))} on {split} nodes")
     selector = next((metric for metric in metrics if metric not in COSTS), "micro_f1")
-
-    runs, by, settings, pooled = _arranged(runs, by, columns, select, selector, published)
+    runs, by, chosen, pooled = _arranged(runs, by, columns, select, selector, published)
     rows, labels = (_ordered(runs, axis, published) for axis in ("row", "column"))
     oracles = {row for row, of in runs.groupby("row").method if set(of) == {ORACLE}}
     against = _row(against, rows, runs)
     cells: list[dict[str, Any]] = []
     rankings: dict[str, Ranking] = {}
+    ranked = [row for row in rows if row not in oracles]
     for metric in metrics:
-        scored = _Scored(
-            runs, metric, split, test, alpha, [row for row in rows if row not in oracles]
-        )
-        found = scored.cells(1 - alpha if intervals else None, published)
-        if ranking := scored.ranking():
-            rankings[metric] = ranking
+        scores = _Scores(runs, metric, split, ranked, test, alpha)
+        found = scores.cells(1 - alpha if intervals else None, published)
         for column in labels:
-            scored.mark(found, column)
-        for column in [*labels, *[POOLED] * (len(labels) > 1)] if against is not None else []:
-            scored.compare(found, against, column)
-        for place, setting in settings.items():
-            if place in found:
-                own = setting.validation, setting.tried, setting.fewer, str(setting)
-                found[place] |= dict(zip(("validation", "tried", "fewer", "setting"), own))
-        for place in ((row, column) for row in rows for column in [*labels, POOLED]):
-            if place in found:
-                rank = ranking.ranks.get(place[0]) if ranking else None
-                facts = {"metric": metric, "split": split, "row": place[0], "column": place[1]}
-                cells.append(facts | {"rank": rank} | found[place])
+            scores.mark(found, column)
+        if against is not None:
+            for column in [*labels, *[POOLED] * (len(labels) > 1)]:
+                scores.compare(found, against, column)
+        if ranking := scores.ranking():
+            rankings[metric] = ranking
+        for row, column in ((row, column) for row in rows for column in [*labels, POOLED]):
+            if (row, column) in found:
+                facts: dict[str, Any] = {
+                    "metric": metric,
+                    "split": split,
+                    "row": row,
+                    "column": column,
+                }
+                facts["rank"] = ranking.ranks.get(row) if ranking else None
+                cells.append(facts | chosen.get((row, column), {}) | found[row, column])
     frame = DataFrame(cells, columns=list(CELL), dtype=object)
-    if against is not None and frame.p.isna().all():
+    if against is not None and frame["p"].isna().all():
         raise InputError.plain(
             "--against",
             f"{against} shares fewer than 2 splits with every other row",
@@ -202,12 +201,10 @@ def table(
         alpha,
         test,
         against,
-        selector,
         by,
         rows,
         labels,
         runs,
-        settings,
         pooled,
         published,
         oracles,
@@ -233,111 +230,97 @@ def _row(against: str | None, rows: Sequence[str], runs: DataFrame) -> str | Non
     return found[0]
 
 
-class _Scored:
-    """The scores of one metric, by row, then by block: a column, a split and a seed.
+class _Scores:
+    """The scores of one metric, by row and block. A block is a column, a split and a seed.
 
-    Tests, intervals and ranks count units: a pair of split and seed, or the set of masked classes
-    where the runs of a column differ in it.
+    Tests, intervals and ranks count units, see :func:`_arranged`.
     """
 
     def __init__(
-        self, runs: DataFrame, metric: str, split: str, test: str, alpha: float, ranked: list[str]
+        self, runs: DataFrame, metric: str, split: str, ranked: list[str], test: str, alpha: float
     ) -> None:
-        self.metric, self.test, self.alpha, self.ranked = metric, test, alpha, ranked
-        self.is_test = split == "test"
-        self.best = min if metric in LESS else max
-        score = score_column(metric, split)
-        self.runs = runs.dropna(subset=[score]).rename(columns={score: "score"})
-        self.runs["score"] = self.runs["score"].astype(float)
-        self.groups = dict(iter(self.runs.groupby(["row", "column"], sort=False)))
-        self.units: dict[Hashable, Hashable] = dict(
-            zip(zip(*(runs[name] for name in ("column", "split", "seed"))), runs["unit"])
-        )
-        self.scores: dict[str, dict[Hashable, float]] = {}
-        for (row, _), group in self.groups.items():
-            pairs: dict[Hashable, list[float]] = {}
-            for *block, value in zip(
-                group["column"], group["split"], group["seed"], group["score"]
-            ):
-                pairs.setdefault(tuple(block), []).append(value)
-            means = {block: statistics.mean(values) for block, values in pairs.items()}
-            self.scores.setdefault(row, {}).update(means)
+        self.metric, self.ranked, self.test, self.alpha = metric, ranked, test, alpha
+        score, self.is_test = score_column(metric, split), split == "test"
+        runs = runs.dropna(subset=[score])
+        runs = runs.assign(score=runs[score].astype(float))
+        self.groups = dict(iter(runs.groupby(["row", "column"], sort=False)))
+        self.units = dict(zip(zip(runs["column"], runs["split"], runs["seed"]), runs["unit"]))
+        self.scores: dict[str, dict[Block, float]] = {}
+        keys = ["row", "column", "split", "seed"]
+        means = runs.groupby(keys, sort=False)["score"].agg(statistics.mean)
+        for (row, *block), mean in means.items():
+            self.scores.setdefault(row, {})[tuple(block)] = mean
 
-    def on(self, row: str, column: str) -> dict[Hashable, float]:
-        """The scores of a row on a column."""
+    def on(self, row: str, column: str) -> dict[Block, float]:
+        """The scores of a row on a column, or on all."""
         scores = self.scores.get(row, {}).items()
-        return {block: value for block, value in scores if column in (block[0], POOLED)}
+        return {block: score for block, score in scores if column in (block[0], POOLED)}
 
-    def cells(self, confidence: float | None, published: Published | None) -> dict[Place, Any]:
-        """What the scores of each cell say by themselves."""
+    def gaps(self, row: str, other: str, column: str) -> list[float]:
+        """A row minus another one, for each unit on which both have scores."""
+        return statistics.paired(self.on(row, column), self.on(other, column), self.units)
+
+    def cells(
+        self, confidence: float | None, published: Published | None
+    ) -> dict[Place, dict[str, Any]]:
+        """Each cell with the numbers that depend on no other cell."""
         found = {}
         for place, group in self.groups.items():
             values = group["score"].tolist()
-            cell = dict(zip(("mean", "std"), statistics.mean_std(values)))
-            cell |= {"runs": len(values), "median": median(values), "best": 0, "tied": 0}
-            cell["pairs_best"] = 0
+            mean, std = statistics.mean_std(values)
+            cell = {"runs": len(values), "mean": mean, "std": std, "median": median(values)}
+            cell |= {"best": 0, "tied": 0, "pairs_best": 0}
             if confidence:
                 independent = statistics.by_unit(self.on(*place), self.units)
                 ends = statistics.bootstrap_interval(independent, confidence)
-                cell |= dict(zip(("low", "high"), ends))
-            beside = set(zip(group[PAPER], group[PAPER_COLUMN])) if published else set()
-            if published and self.is_test and len(beside) == 1:
-                score = published.find(*beside.pop()).get(self.metric) or ()
-                percent = [None if value is None else round(value / 100, 6) for value in score]
-                cell |= dict(zip(("paper_mean", "paper_std"), percent))
+                cell["low"], cell["high"] = ends
+            if published and self.is_test:
+                beside = set(zip(group[PAPER], group[PAPER_COLUMN]))
+                score = published.find(*beside.pop()).get(self.metric) if len(beside) == 1 else None
+                for key, value in score._asdict().items() if score else ():
+                    cell[f"paper_{key}"] = None if value is None else round(value / 100, 6)
             found[place] = cell
         return found
 
-    def mark(self, cells: dict[Place, Any], column: str) -> None:
+    def mark(self, cells: dict[Place, dict[str, Any]], column: str) -> None:
         """Mark the best cell of a column and those without a significant difference from it."""
         means = {row: cells[row, column]["mean"] for row in self.ranked if (row, column) in cells}
         if len(means) < 2:
             return
-        best = self.best(means, key=means.__getitem__)
+        best = (min if self.metric in LESS else max)(means, key=means.__getitem__)
         cells[best, column]["best"] = 1
-        gaps = {
-            row: statistics.paired(self.on(best, column), self.on(row, column), self.units)
-            for row in means
-            if row != best
-        }
+        gaps = {row: self.gaps(best, row, column) for row in means if row != best}
         p = statistics.holm([statistics.p_value(gap, self.test) for gap in gaps.values()])
         for (row, gap), value in zip(gaps.items(), p):
             tied = int(value > self.alpha)
             cells[row, column] |= {"pairs_best": len(gap), "p_best": value, "tied": tied}
 
-    def compare(self, cells: dict[Place, Any], against: str, column: str) -> None:
+    def compare(self, cells: dict[Place, dict[str, Any]], against: str, column: str) -> None:
         """Compare the other rows with a chosen one on a column, or on all."""
-        ours, found = self.on(against, column), {}
-        for row in (row for row in self.ranked if row != against):
-            gaps = statistics.paired(self.on(row, column), ours, self.units)
-            found[row] = {
-                "against": against,
-                "pairs": len(gaps),
-                "difference": statistics.mean(gaps),
-                "wins": sum(gap < 0 if self.metric in LESS else gap > 0 for gap in gaps),
-                "p": statistics.p_value(gaps, self.test),
-            }
-        corrected = statistics.holm([one["p"] for one in found.values()])
-        for (row, one), p in zip(found.items(), corrected):
-            cells.setdefault((row, column), {}).update(one, p_holm=p)
+        rivals = [row for row in self.ranked if row != against]
+        gaps = [self.gaps(row, against, column) for row in rivals]
+        p = [statistics.p_value(gap, self.test) for gap in gaps]
+        for row, gap, value, corrected in zip(rivals, gaps, p, statistics.holm(p)):
+            wins = sum(one < 0 if self.metric in LESS else one > 0 for one in gap)
+            facts = {"against": against, "pairs": len(gap), "difference": statistics.mean(gap)}
+            facts |= {"wins": wins, "p": value, "p_holm": corrected}
+            cells.setdefault((row, column), {}).update(facts)
 
     def ranking(self) -> Ranking | None:
         """Ranks on the blocks that rows have in common; None if no two rows have any."""
-        ranked = {row: self.scores[row] for row in self.ranked if self.scores.get(row)}
+        ranked = {row: self.scores[row] for row in self.ranked if row in self.scores}
         rows, common = statistics.common_blocks(ranked)
         if len(rows) < 2:
             return None
-        # A masked set is a block of its column.
-        units = {block: (block[0], self.units[block]) for block in common}
-        blocks = list(dict.fromkeys(units.values()))
+        units = list(dict.fromkeys(self.units[block] for block in common))
         scores = {}
         for row in rows:
             own = {block: ranked[row][block] for block in common}
-            scores[row] = dict(zip(blocks, statistics.by_unit(own, units)))
-        ranks = statistics.mean_ranks(scores, blocks, self.metric in LESS)
-        difference, cliques = statistics.critical_difference(ranks, len(blocks), self.alpha)
-        friedman = statistics.friedman(scores, blocks)
-        return Ranking(ranks, len(blocks), friedman, difference, cliques)
+            scores[row] = dict(zip(units, statistics.by_unit(own, self.units)))
+        ranks = statistics.mean_ranks(scores, units, self.metric in LESS)
+        friedman = statistics.friedman(scores, units)
+        nemenyi = statistics.critical_difference(ranks, len(units), self.alpha)
+        return Ranking(ranks, len(units), friedman, *nemenyi)
 
 
 def _arranged(
@@ -347,53 +330,49 @@ def _arranged(
     select: Sequence[str],
     metric: str,
     published: Published | None,
-) -> tuple[DataFrame, tuple[str, ...], dict[Place, Setting], set[str]]:
+) -> tuple[DataFrame, tuple[str, ...], dict[Place, dict[str, Any]], set[str]]:
     """The runs of the best settings with their row, column and unit; the keys of the rows; the
-    chosen settings; the keys in which runs of one cell still differ."""
+    chosen settings; the keys in which runs of one cell still differ.
+
+    A unit is one observation: the split and seed of a run, or its set of masked classes where the
+    runs of a column differ in it.
+    """
     default: tuple[str, ...] = ("method", "backbone")
+    keys = config_keys(runs)
+    free = {key for key in keys if not key.endswith(".split_seed") and not is_volatile(key)}
     if published:
         runs, default = _beside(runs, published), (PAPER,)
     formats = {str(name) for name in runs["dataset.format"]}
-    free = {
-        key
-        for key in config_keys(runs)
-        if not key.endswith(".split_seed") and not is_volatile(key)
-        if key not in (PAPER, PAPER_COLUMN)
-    }
-    data = {
-        key
-        for key in free
-        if key in ("dataset.name", "dataset.format") or key.split(".")[0] in formats
-    }
+    data = {key for key in free if key.split(".")[0] in formats}
+    data |= free & {"dataset.name", "dataset.format"}
     by = tuple(by) or default
     if not columns:
-        tasks = (of for _, of in runs.groupby("task"))
-        within = sorted(set().union(*(_varying(of, data) for of in tasks)))
-        columns = [key for key in ("task", *within) if key not in by]
-    chosen = [key for key in select if key != ALL]
-    known = {*config_keys(runs), *NAMED, "seed"} - {PAPER_COLUMN}
-    for option, given in (("--by", by), ("--columns", columns), ("--select", chosen)):
+        within = set().union(*(_varying(of, data) for _, of in runs.groupby("task")))
+        columns = [key for key in ("task", *sorted(within)) if key not in by]
+    selected = [key for key in select if key != ALL]
+    for option, given in (("--by", by), ("--columns", columns), ("--select", selected)):
         for key in given:
-            if key not in known:
+            if key not in (*keys, *NAMED, "seed", *default):
                 allowed = ", ".join([*NAMED, *sorted(_varying(runs, free) or free)])
                 raise InputError(option, key, f"{allowed}, or another key of the config")
-    keys = {*chosen, *(free - data if ALL in select else ())} - {*by, *columns}
+    searched = {*selected, *(free - data if ALL in select else ())} - {*by, *columns}
 
     runs = runs.assign(row=_labels(runs, by), column=_labels(runs, columns))
-    settings, best, pooled = {}, [], set()
+    chosen, best, pooled = {}, [], set()
     for place, group in runs.groupby(["row", "column"], sort=False):
-        settings[place], of_best = _choose(group, keys, metric, place)
+        chosen[place], of_best = _choose(group, searched, metric, place)
         best.append(of_best)
         pooled |= _varying(of_best, free)
-    # Kept by place, so that the first run of a row decides where it stands.
     runs = pandas.concat(best)
-    several = runs.groupby("column").masked.transform(lambda of: len({*map(_none, of)}) > 1)
-    pairs = zip(runs["split"], runs["seed"])
-    runs["unit"] = [
-        masked if differ and _none(masked) else pair
-        for masked, differ, pair in zip(runs["masked"], several, pairs)
+    masked = runs["masked"].map(_none)
+    several = masked.groupby(runs["column"]).transform(lambda of: len({*of}) > 1)
+    units = [
+        (column, own if differ and own else pair)
+        for column, own, differ, *pair in zip(
+            runs["column"], masked, several, runs["split"], runs["seed"]
+        )
     ]
-    return runs, by, settings, pooled
+    return runs.assign(unit=[(column, tuple(unit)) for column, unit in units]), by, chosen, pooled
 
 
 def _beside(runs: DataFrame, published: Published) -> DataFrame:
@@ -474,7 +453,7 @@ def _text(value: Any) -> str:
 
 def _choose(
     runs: DataFrame, keys: Iterable[str], metric: str, place: Place
-) -> tuple[Setting, DataFrame]:
+) -> tuple[dict[str, Any], DataFrame]:
     """Of the settings with the most runs, the one with the best mean validation score."""
     varying = sorted(_varying(runs, keys))
     settings: dict[tuple, list[int]] = {}
@@ -482,9 +461,9 @@ def _choose(
         settings.setdefault(values, []).append(number)
     most = max(map(len, settings.values()))
     full = {values: runs.iloc[own] for values, own in settings.items() if len(own) == most}
-    score = score_column(metric, "val")
+    column = score_column(metric, "val")
     scores = {
-        values: statistics.mean(of[score]) if score in of else math.nan
+        values: statistics.mean(of[column]) if column in of else math.nan
         for values, of in full.items()
     }
     if len(full) > 1 and any(map(math.isnan, scores.values())):
@@ -495,21 +474,19 @@ def _choose(
         hint = "Show these keys with --by or --columns, or give --select without keys"
         raise InputError.plain("--select", message, hint)
     best = (min if metric in LESS else max)(scores, key=scores.__getitem__)
-    fewer = len(settings) - len(full)
-    return Setting(dict(zip(varying, best)), len(settings), fewer, scores[best]), full[best]
+    chosen = {"tried": len(settings), "fewer": len(settings) - len(full)}
+    text = ", ".join(f"{key}={_text(value)}" for key, value in zip(varying, best))
+    return chosen | {"validation": scores[best], "setting": text}, full[best]
 
 
 def _ordered(runs: DataFrame, axis: str, published: Published | None) -> list[str]:
     """Labels of rows or columns: the oracle, those of the paper in its order, others as found."""
-    first = runs.drop_duplicates(axis)
-    key, entries = {
-        "row": (PAPER, list(published.rows) if published else []),
-        "column": (PAPER_COLUMN, list(published.columns) if published else []),
-    }[axis]
+    key = PAPER if axis == "row" else PAPER_COLUMN
+    entries = list(published.rows if axis == "row" else published.columns) if published else []
 
     def rank(run: Mapping[str, Any]) -> tuple[bool, float]:
-        entry = run.get(key)
-        position = entries.index(entry) if entry in entries else math.inf
-        return axis == "column" or run["method"] != ORACLE, position
+        known = run.get(key) in entries
+        is_first = axis == "row" and run["method"] == ORACLE
+        return not is_first, entries.index(run[key]) if known else math.inf
 
-    return [run[axis] for run in sorted(first.to_dict("records"), key=rank)]
+    return [run[axis] for run in sorted(runs.drop_duplicates(axis).to_dict("records"), key=rank)]

@@ -126,7 +126,8 @@ def results(*folders: str | os.PathLike, config: bool = False) -> pandas.DataFra
     Raises:
         InputError: a folder does not exist, or none contains a result.
     """
-    runs = collect(folders, records=False).every.sort_values(["experiment", "seed"], kind="stable")
+    runs = collect(folders, records=False).every.drop_duplicates(["experiment", "seed"])
+    runs = runs.sort_values(["experiment", "seed"], kind="stable")
     scores = [name for split in SCORES[1:] for name in runs if name.startswith(split)]
     keys = config_keys(runs) if config else []
     # From lists, pandas infers the type of each column.
@@ -167,20 +168,20 @@ def collect(folders: Iterable[str | os.PathLike], records: bool = True) -> Colle
                 name = plain(os.path.relpath(path.parent, base))
                 experiment = experiments[path.parent] = Experiment(name, path.parent)
             has_result = (path / "result.json").exists()
-            if (result := _read(path)) is None:
+            record = _read(path)
+            if record is None:
                 experiment.failures[plain(path.name)] = _failure(path)
                 found.unfinished += not has_result
                 found.unreadable += [place / "result.json"] * has_result
                 continue
+            result, row = record
             first = configs.setdefault(result["digest"], result["config"])
             if records:
-                shared = {key: first.get(key) for key in result["config"]}
-                same = {
-                    key: value for key, value in shared.items() if value == result["config"][key]
-                }
+                config = result["config"].items()
+                same = {key: first[key] for key, value in config if first.get(key, ...) == value}
                 experiment.results[result["seed"]] = result | {"config": result["config"] | same}
             experiment.times.append((path / "result.json").stat().st_mtime)
-            rows.append((experiment, _row(result)))
+            rows.append((experiment, row))
     if not rows:
         message = f"{', '.join(given)} contains no finished run (<seed>/result.json)"
         raise InputError.plain("DIR", "; ".join([message, *found.remarks()]))
@@ -206,35 +207,36 @@ def _run_folders(given: Iterable[str], found: Collection) -> Iterable[tuple[Path
                 yield Path(place), root.parent if is_experiment or len(found.folders) > 1 else root
 
 
-def _read(directory: Path) -> store.Result | None:
-    """The record of a run; None for a link and a damaged or foreign record."""
+def _read(directory: Path) -> tuple[store.Result, dict[str, Any]] | None:
+    """The record of a run and its row; None for a link and a damaged or foreign record."""
     file = directory / "result.json"
     result = store.read_result(directory) if file.is_file() and not file.is_symlink() else None
     if result is None:
         return None
-    result = {"info": {}, "selection": "unknown", "versions": {}} | result
+    defaults: dict[str, Any] = {"info": {}, "selection": "unknown", "versions": {}}
+    result = defaults | result
     try:
         # Text that is not Unicode raises here and not in a figure.
         shown = {key: value for key, value in result.items() if key != "history"}
         json.dumps(shown, ensure_ascii=False).encode()
-        parts = [part for episode in result["history"] for part in map(episode.get, store.SPLITS)]
+        parts = [episode[split] for episode in result["history"] for split in store.SPLITS]
         is_sound = (
             isinstance(result["config"]["dataset"]["format"], str)
             and all(isinstance(result[key], kind) for key, kind in KINDS.items())
             and all(isinstance(part, dict) for part in parts)
         )
         result |= {key: plain(result[key]) for key in NAMED}
-        return result if is_sound and _row(result) else None
+        return (result, _row(result)) if is_sound else None
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError, OverflowError):
         return None
 
 
 def _row(result: store.Result) -> dict[str, Any]:
     """A run as a row of the frame, without the keys of its config that other runs share."""
-    parts = {"train": result["history"][result["selected"]]["train"]}
+    train = result["history"][result["selected"]]["train"]
     scores = {
         f"{split}_{clean(name)}": float(value)
-        for split, part in (parts | {"val": result["val"], "test": result["test"]}).items()
+        for split, part in zip(store.SPLITS, (train, result["val"], result["test"]))
         for name, value in part.items()
         if _is_score(value)
     }

@@ -56,7 +56,7 @@ class Published:
 
     def column_of(self, facts: Facts) -> str | None:
         """The column that a run stands beside."""
-        return _first(self.columns, facts | {"data": data_name(facts), "unseen": _unseen(facts)})
+        return _first(self.columns, {**facts, "data": data_name(facts), "unseen": _unseen(facts)})
 
 
 def data_name(facts: Facts) -> str:

@@ -190,13 +190,14 @@ def _over(sweep: pandas.DataFrame, key: str, metric: str) -> curves.Curve:
         scores = [[result["test"].get(metric, np.nan)] for result in chosen[value].runs.values()]
         bands.append(curves.band(100 * np.array(scores)))
     mean, low, high = (np.concatenate(part) for part in zip(*bands))
-    return values, mean, low, high
+    return values, mean.tolist(), low.tolist(), high.tolist()
 
 
 def _by_episode(scores: np.ndarray) -> curves.Curve:
-    mean, low, high = curves.band(100 * scores)
-    finite = np.isfinite(mean)
-    return np.flatnonzero(finite), mean[finite], low[finite], high[finite]
+    band = curves.band(100 * scores)
+    finite = np.isfinite(band[0])
+    mean, low, high = (part[finite].tolist() for part in band)
+    return np.flatnonzero(finite).tolist(), mean, low, high
 
 
 def _first(runs: Runs) -> store.Result:

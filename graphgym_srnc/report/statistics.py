@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import Hashable, Iterable, Mapping, Sequence
+from typing import Any, Hashable, Iterable, Mapping, Sequence
 
 TESTS = {"wilcoxon": "Wilcoxon's signed-rank test", "t": "paired t-test"}
 
 DECIMALS = 10
-"""To which scores and their differences are rounded before they are ranked: 0.9 - 0.8 and 0.55 -
-0.45 tie, which floats do not see."""
+"""Rounding of scores and differences before they are ranked, so that 0.9 - 0.8 and 0.55 - 0.45
+tie."""
+
+Scores = Mapping[Any, float]
+"""Scores by split or by block."""
 
 
 def mean(values: Iterable[float]) -> float:
@@ -32,15 +35,15 @@ def mean_std(values: Sequence[float]) -> tuple[float, float]:
 def bootstrap_interval(
     values: Sequence[float], confidence: float = 0.95, resamples: int = 9999
 ) -> tuple[float, float]:
-    """An interval for the mean by the BCa bootstrap (Efron, JASA 1987), with a seed of its own.
+    """Interval of the mean by the BCa bootstrap (Efron, JASA 1987), with a fixed seed.
 
     Args:
-        values: one score a run, ``[n]``.
-        confidence: what share of such intervals holds the true mean.
-        resamples: how many samples of size n are drawn with replacement.
+        values: one score per run, ``[n]``.
+        confidence: share of such intervals that contain the true mean.
+        resamples: number of samples of size n, drawn with replacement.
 
     Returns:
-        Its two ends; NaN where n is less than 2.
+        Both ends; NaN if n is less than 2.
     """
     import numpy as np
     from scipy.stats import bootstrap
@@ -61,24 +64,20 @@ def bootstrap_interval(
 
 
 def paired(
-    ours: Mapping[Hashable, float],
-    theirs: Mapping[Hashable, float],
-    units: Mapping[Hashable, Hashable] | None = None,
+    ours: Scores, theirs: Scores, units: Mapping[Any, Hashable] | None = None
 ) -> list[float]:
-    """Ours less theirs on each split that both have, rounded so that equal differences tie.
+    """Ours minus theirs on each common split, rounded so that equal differences tie.
 
     Args:
         ours, theirs: scores by split.
-        units: by split, what it belongs to. Splits of one unit are no independent observations:
-            the difference of a unit is the mean over its splits. Without, each split is one.
+        units: the unit of each split; default: the split itself. Splits of one unit are no
+            independent observations: the difference of a unit is the mean over its splits.
     """
     gaps = {split: ours[split] - theirs[split] for split in ours if split in theirs}
     return [round(value, DECIMALS) for value in by_unit(gaps, units)]
 
 
-def by_unit(
-    values: Mapping[Hashable, float], units: Mapping[Hashable, Hashable] | None = None
-) -> list[float]:
+def by_unit(values: Scores, units: Mapping[Any, Hashable] | None = None) -> list[float]:
     """The mean of the values of each unit, see :func:`paired`."""
     found: dict[Hashable, list[float]] = {}
     for split, value in values.items():
@@ -90,16 +89,15 @@ def p_value(differences: Sequence[float], test: str = "wilcoxon") -> float:
     """Two-sided p that paired differences come from a distribution around zero.
 
     Wilcoxon's signed-rank test (Biometrics Bulletin, 1945) drops zeros and is exact up to 13 pairs,
-    without ties up to 50; the least p it can give with n of them is :math:`2^{1-n}`. The t-test,
-    for differences that are about normal, is :math:`t = \\bar d \\sqrt n / s` with n - 1 degrees of
-    freedom.
+    without ties up to 50. Its smallest p is :math:`2^{1-n}`. The t-test, for differences that are
+    about normal, is :math:`t = \\bar d \\sqrt n / s` with n - 1 degrees of freedom.
 
     Args:
-        differences: one a split, ``[n]``.
+        differences: one per split, ``[n]``.
         test: one of ``TESTS``.
 
     Returns:
-        p; NaN where n is less than 2.
+        p; NaN if n is less than 2.
     """
     from scipy.stats import ttest_1samp
 
@@ -113,9 +111,8 @@ def p_value(differences: Sequence[float], test: str = "wilcoxon") -> float:
     return 0.0 if len(set(differences)) == 1 else float(ttest_1samp(differences, 0).pvalue)
 
 
-@functools.lru_cache(2**14)
+@functools.lru_cache(2**14)  # a page repeats the tests of its tables
 def _wilcoxon(differences: tuple[float, ...]) -> float:
-    # Kept, since a page asks again for what its other tables have tested.
     import numpy as np
     from scipy.stats import permutation_test, rankdata, wilcoxon
 
@@ -123,8 +120,7 @@ def _wilcoxon(differences: tuple[float, ...]) -> float:
     ranks = rankdata(np.abs(values))
     if len(values) > 13 or len(np.unique(ranks)) == len(ranks):
         return float(wilcoxon(differences).pvalue)
-    # What scipy's wilcoxon does too since version 1.15, but with a call of Python for each of the
-    # 2^n signs, which takes seconds.
+    # scipy's wilcoxon does the same, but calls Python for each of 2^n signs, which takes seconds.
     return float(
         permutation_test(
             (values,),
@@ -140,7 +136,7 @@ def holm(p: Sequence[float]) -> list[float]:
     """Holm's step-down correction (Scandinavian Journal of Statistics, 1979) of a family of tests.
 
     The i-th smallest of m p-values becomes :math:`\\max_{j \\le i} \\min(1, (m - j + 1) p_{(j)})`.
-    What could not be tested (NaN) is no part of the family and stays NaN.
+    NaN (not tested) is no part of the family and stays NaN.
     """
     out, most = [math.nan] * len(p), 0.0
     order = sorted((i for i in range(len(p)) if not math.isnan(p[i])), key=p.__getitem__)
@@ -150,18 +146,16 @@ def holm(p: Sequence[float]) -> list[float]:
     return out
 
 
-def common_blocks(
-    scores: Mapping[str, Mapping[Hashable, float]],
-) -> tuple[list[str], list[Hashable]]:
-    """The rows to rank and the blocks that they all have, so chosen that most scores stay.
+def common_blocks(scores: Mapping[str, Scores]) -> tuple[list[str], list[Any]]:
+    """The rows to rank and their common blocks, chosen so that most scores are kept.
 
-    So a row with a few blocks is left out rather than all blocks but its own, and a block that one
-    row lacks goes rather than the row.
+    A row with few blocks is left out rather than all blocks but its own, and a block that one row
+    lacks is left out rather than the row.
 
     Args:
         scores: by row, then by block: a split of a data set, or a data set.
     """
-    best: tuple[list[str], list[Hashable]] = [], []
+    best: tuple[list[str], list[Any]] = [], []
     for least in sorted(set(map(len, scores.values())), reverse=True):
         rows = [row for row, blocks in scores.items() if len(blocks) >= least]
         common = [block for block in scores[rows[0]] if all(block in scores[row] for row in rows)]
@@ -171,14 +165,14 @@ def common_blocks(
 
 
 def mean_ranks(
-    scores: Mapping[str, Mapping[Hashable, float]], blocks: Sequence[Hashable], less: bool = False
+    scores: Mapping[str, Scores], blocks: Sequence[Any], less: bool = False
 ) -> dict[str, float]:
-    """Mean rank of each row over the blocks, 1 = best; rows that tie share the mean of their ranks.
+    """Mean rank of each row over the blocks, 1 = best; tied rows share the mean of their ranks.
 
     Args:
         scores: by row, then by block.
         blocks: at least one; every row has them.
-        less: whether less is better.
+        less: whether a lower score is better.
     """
     from scipy.stats import rankdata
 
@@ -190,24 +184,20 @@ def mean_ranks(
     return dict(zip(scores, map(float, ranks)))
 
 
-def friedman(scores: Mapping[str, Mapping[Hashable, float]], blocks: Sequence[Hashable]) -> float:
-    r"""p of Friedman's test that all rows rank alike, :math:`\chi^2_F = \frac{12 N}{k(k+1)} \sum_j
-    (R_j - \frac{k+1}{2})^2` for k rows and N blocks (corrected for ties); NaN for fewer than 3 rows
-    or 2 blocks."""
+def friedman(scores: Mapping[str, Scores], blocks: Sequence[Any]) -> float:
+    r"""p of Friedman's test that all rows rank alike; NaN for fewer than 3 rows or 2 blocks.
+
+    :math:`\chi^2_F = \frac{12 N}{k(k+1)} \sum_j (R_j - \frac{k+1}{2})^2` for k rows and N blocks,
+    corrected for ties.
+    """
     import numpy as np
     from scipy.stats import friedmanchisquare
 
     if len(scores) < 3 or len(blocks) < 2:
         return math.nan
-    with np.errstate(all="ignore"):  # rows that all tie in every block
-        return float(
-            friedmanchisquare(
-                *(
-                    [round(values[block], DECIMALS) for block in blocks]
-                    for values in scores.values()
-                )
-            ).pvalue
-        )
+    ranked = ([round(own[block], DECIMALS) for block in blocks] for own in scores.values())
+    with np.errstate(all="ignore"):  # rows that tie in every block
+        return float(friedmanchisquare(*ranked).pvalue)
 
 
 def critical_difference(
@@ -220,12 +210,11 @@ def critical_difference(
 
     Args:
         ranks: mean rank of each of k rows, at least 2.
-        blocks: N, over how many blocks the ranks are means.
-        alpha: chance that any two of k equal rows are told apart.
+        blocks: N, the number of blocks.
+        alpha: probability that any two of k equal rows differ significantly.
 
     Returns:
-        The difference, and the largest groups of two or more rows, by rank, of which no two are
-            that far apart.
+        The difference, and the largest groups of rows, by rank, whose ranks differ by less.
     """
     from scipy.stats import studentized_range
 

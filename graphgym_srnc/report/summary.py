@@ -32,8 +32,7 @@ from graphgym_srnc.report.tables import ABSENT, METRICS, Box, Grid, boxes, name
 SCORES = tuple(METRICS)[: tuple(METRICS).index("seconds")]
 """Scores of a summary."""
 
-SHOWN = ("micro_f1", "macro_f1", "macro_recall", "unknown_recall", "unknown_precision")
-SHOWN += ("unknown_auroc",)
+SHOWN = (*SCORES[:5], "unknown_auroc")
 """Scores of a printed summary, beside a user's own."""
 
 SELECTED = {

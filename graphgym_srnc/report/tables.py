@@ -6,7 +6,7 @@ import math
 from typing import Any, Callable, NamedTuple, Sequence
 
 from graphgym_srnc.core.text import counted, listed
-from graphgym_srnc.report.compare import LESS, POOLED, Ranking, Setting, Table
+from graphgym_srnc.report.compare import LESS, POOLED, Ranking, Table
 from graphgym_srnc.report.frame import COSTS
 from graphgym_srnc.report.statistics import TESTS, mean
 
@@ -285,17 +285,15 @@ def page_paper(table: Table, metric: str) -> Grid:
 def page_settings(table: Table) -> Grid:
     """The setting of each cell for which there was a choice."""
     rows = []
-    for (row, column), setting in table.settings.items():
-        if setting.tried > 1:
-            validation = figure(table.metrics[0], setting.validation)
-            rows.append(boxes(row, column, _tried(setting), validation, setting))
+    for cell in table.chosen:
+        validation = figure(table.metrics[0], cell.validation)
+        rows.append(boxes(cell.row, cell.column, _tried(cell, ""), validation, cell.setting))
     return Grid("", [row_head(table), "data", "settings tried", "validation", "chosen"], rows)
 
 
-def _tried(setting: Setting) -> str:
-    return f"{setting.tried}" + (
-        f" ({setting.fewer} with fewer runs left out)" if setting.fewer else ""
-    )
+def _tried(cell: Any, noun: str = " settings") -> str:
+    fewer = f" ({cell.fewer} with fewer runs left out)" if cell.fewer else ""
+    return f"{cell.tried}{noun}{fewer}"
 
 
 # Sentences.
@@ -341,18 +339,14 @@ def remarks(
     if table.published:
         out.append(f"paper: {table.published.title}, in %, mean ± standard deviation.")
     out += table.cautions
-    chosen = {place: setting for place, setting in table.settings.items() if setting.tried > 1}
-    if chosen:
+    if table.chosen:
         out.append(
             f"Settings are chosen for each row and column by the mean {name(table.selector)}"
             " on validation, among the settings with the most runs:"
         )
-    for (row, column), setting in chosen.items() if settings else ():
-        validation = 100 * setting.validation
-        score = "" if math.isnan(validation) else f", validation {validation:.1f}"
-        tried = _tried(setting).replace(" (", " settings (", 1)
-        tried += "" if "settings" in tried else " settings"
-        out.append(f"{row} on {column}: best of {tried}{score}: {setting}")
+    for cell in table.chosen if settings else ():
+        score = "" if math.isnan(cell.validation) else f", validation {100 * cell.validation:.1f}"
+        out.append(f"{cell.row} on {cell.column}: best of {_tried(cell)}{score}: {cell.setting}")
     return out
 
 
