@@ -103,7 +103,7 @@ def embedding(
             own = points[colours[shown] == value]
             turn, colour = divmod(number, len(PALETTE))
             marker = MARKERS[turn % len(MARKERS)]
-            drawn = ax.scatter(own[:, 0], own[:, 1], 9, PALETTE[colour], marker, alpha=0.8)
+            drawn = ax.scatter(own[:, 0], own[:, 1], 9, PALETTE[colour], marker=marker, alpha=0.8)
             drawn.set(linewidths=0, label=short(_name(value)))
         ax.set(xticks=[], yticks=[])
         ax.legend(markerscale=2, handletextpad=0.3)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
 import math
 from dataclasses import dataclass
 from statistics import median
@@ -82,14 +84,18 @@ class Table:
     runs: DataFrame  # runs of the chosen settings, with their row, column and unit
     pooled: set[str]  # keys in which runs of one cell still differ
     published: Published | None  # the paper's table beside ours
-    oracles: set[str]  # rows that know the masked classes: neither ranked nor marked
-    cells: DataFrame  # columns CELL; a line per metric, row and column (or POOLED)
+    cells: DataFrame  # columns CELL; a line per metric, row and column (or POOLED); NaN = absent
     rankings: dict[str, Ranking]  # by metric, if two rows have a block in common
 
     def of(self, metric: str) -> dict[Place, Any]:
         """The cells of a metric by row and column, as named tuples."""
         found = self.cells[self.cells.metric == metric]
         return {(cell.row, cell.column): cell for cell in found.itertuples(index=False)}
+
+    @functools.cached_property
+    def oracles(self) -> set[str]:
+        """Rows that know the masked classes: neither ranked nor marked."""
+        return _rows_of(self.runs, ORACLE)
 
     @property
     def selector(self) -> str:
@@ -163,32 +169,26 @@ def table(
     selector = next((metric for metric in metrics if metric not in COSTS), "micro_f1")
     runs, by, chosen, pooled = _arranged(runs, by, columns, select, selector, published)
     rows, labels = (_ordered(runs, axis, published) for axis in ("row", "column"))
-    oracles = {row for row, of in runs.groupby("row").method if set(of) == {ORACLE}}
     against = _row(against, rows, runs)
     cells: list[dict[str, Any]] = []
-    rankings: dict[str, Ranking] = {}
-    ranked = [row for row in rows if row not in oracles]
+    ranks: dict[str, Ranking] = {}
+    ranked = [row for row in rows if row not in _rows_of(runs, ORACLE)]
+    pooled_column = [POOLED] * (len(labels) > 1 and against is not None)
     for metric in metrics:
         scores = _Scores(runs, metric, split, ranked, test, alpha)
         found = scores.cells(1 - alpha if intervals else None, published)
         for column in labels:
             scores.mark(found, column)
         if against is not None:
-            for column in [*labels, *[POOLED] * (len(labels) > 1)]:
+            for column in [*labels, *pooled_column]:
                 scores.compare(found, against, column)
-        if ranking := scores.ranking():
-            rankings[metric] = ranking
-        for row, column in ((row, column) for row in rows for column in [*labels, POOLED]):
-            if (row, column) in found:
-                facts: dict[str, Any] = {
-                    "metric": metric,
-                    "split": split,
-                    "row": row,
-                    "column": column,
-                }
-                facts["rank"] = ranking.ranks.get(row) if ranking else None
-                cells.append(facts | chosen.get((row, column), {}) | found[row, column])
-    frame = DataFrame(cells, columns=list(CELL), dtype=object)
+        ranking = scores.ranking()
+        ranks |= {metric: ranking} if ranking else {}
+        for place in itertools.product(rows, [*labels, *pooled_column]):
+            rank = ranking.ranks.get(place[0]) if ranking else None
+            facts = dict(zip(CELL, (metric, split, *place))) | {"rank": rank}
+            cells.append(facts | chosen.get(place, {}) | found.get(place, {}))
+    frame = DataFrame(cells, columns=[*CELL, "second"], dtype=object)
     if against is not None and frame["p"].isna().all():
         raise InputError.plain(
             "--against",
@@ -207,9 +207,8 @@ def table(
         runs,
         pooled,
         published,
-        oracles,
         frame,
-        rankings,
+        ranks,
     )
 
 
@@ -223,11 +222,16 @@ def _row(against: str | None, rows: Sequence[str], runs: DataFrame) -> str | Non
     """The row with a label, or the only row of a method."""
     if against is None or against in rows:
         return against
-    found = [row for row, of in runs.groupby("row").method if set(of) == {against}]
+    found = _rows_of(runs, against)
     if len(found) != 1:
         message = f"{against!r} is not the name of exactly one row"
         raise InputError.plain("--against", message, f"The rows are {' | '.join(rows)}")
-    return found[0]
+    return found.pop()
+
+
+def _rows_of(runs: DataFrame, method: str) -> set[str]:
+    """The rows that contain only runs of a method."""
+    return {row for row, of in runs.groupby("row")["method"] if set(of) == {method}}
 
 
 class _Scores:
@@ -287,8 +291,10 @@ class _Scores:
         means = {row: cells[row, column]["mean"] for row in self.ranked if (row, column) in cells}
         if len(means) < 2:
             return
-        best = (min if self.metric in LESS else max)(means, key=means.__getitem__)
-        cells[best, column]["best"] = 1
+        order = min if self.metric in LESS else max
+        best = order(means, key=means.__getitem__)
+        second = order((row for row in means if row != best), key=means.__getitem__)
+        cells[best, column]["best"] = cells[second, column]["second"] = 1
         gaps = {row: self.gaps(best, row, column) for row in means if row != best}
         p = statistics.holm([statistics.p_value(gap, self.test) for gap in gaps.values()])
         for (row, gap), value in zip(gaps.items(), p):
@@ -460,11 +466,12 @@ def _choose(
     for number, values in enumerate(_values(runs, varying)):
         settings.setdefault(values, []).append(number)
     most = max(map(len, settings.values()))
-    full = {values: runs.iloc[own] for values, own in settings.items() if len(own) == most}
+    full = {values: own for values, own in settings.items() if len(own) == most}
     column = score_column(metric, "val")
+    validation = runs[column].tolist() if column in runs else [math.nan] * len(runs)
     scores = {
-        values: statistics.mean(of[column]) if column in of else math.nan
-        for values, of in full.items()
+        values: statistics.mean(validation[number] for number in own)
+        for values, own in full.items()
     }
     if len(full) > 1 and any(map(math.isnan, scores.values())):
         message = (
@@ -476,7 +483,7 @@ def _choose(
     best = (min if metric in LESS else max)(scores, key=scores.__getitem__)
     chosen = {"tried": len(settings), "fewer": len(settings) - len(full)}
     text = ", ".join(f"{key}={_text(value)}" for key, value in zip(varying, best))
-    return chosen | {"validation": scores[best], "setting": text}, full[best]
+    return chosen | {"validation": scores[best], "setting": text}, runs.iloc[full[best]]
 
 
 def _ordered(runs: DataFrame, axis: str, published: Published | None) -> list[str]:

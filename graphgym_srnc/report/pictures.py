@@ -42,8 +42,8 @@ LARGEST = 1_500_000
 Runs = Mapping[int, store.Result]
 """The records of an experiment by seed."""
 
-Drawing = tuple[str, Callable[[], "bytes | None"]]
-"""A caption, and a function that returns a PNG file."""
+Drawing = tuple[str, "Callable[[], Figure] | Figure | Path"]
+"""A caption, and a figure, a function that draws it, or a PNG file."""
 
 
 # Figures of results.
@@ -241,16 +241,30 @@ class Album:
         """The first pictures of a kind. A picture is drawn only if there is room."""
         pictures: list[Picture] = []
         left_out = 0
-        for caption, draw in drawings:
-            content = draw() if self.left and len(pictures) < OF_A_KIND else None
-            fits = content is not None and len(content) <= min(self.room, LARGEST)
-            size = png_size(content) if content is not None and fits else None
-            if content is None or size is None:
+        for caption, drawing in drawings:
+            has_room = self.left and len(pictures) < OF_A_KIND
+            content = _png(drawing) if has_room else b""
+            size = png_size(content) if len(content) <= min(self.room, LARGEST) else None
+            if size is None:
                 left_out += 1
                 continue
             self.left, self.room = self.left - 1, self.room - len(content)
             pictures.append(Picture(plain(caption), base64.b64encode(content).decode(), *size))
         return Gallery(pictures, left_out)
+
+
+def _png(drawing: Callable[[], Figure] | Figure | Path) -> bytes:
+    """The content of a PNG file; empty for a link, a damaged file and none at all."""
+    if not isinstance(drawing, Path):
+        return encode(drawing if isinstance(drawing, Figure) else drawing())
+    if drawing.is_symlink() or not drawing.is_file():
+        return b""
+    with open(drawing, "rb") as file:
+        content = file.read(LARGEST + 1)
+    if len(content) <= LARGEST and intact.picture(content):
+        tell_changed(str(drawing))
+        return b""
+    return content
 
 
 def galleries(table: Table, found: Collection, metric: str) -> dict[str, Gallery]:
@@ -260,7 +274,7 @@ def galleries(table: Table, found: Collection, metric: str) -> dict[str, Gallery
         "means": _means(table),
         "ranks": _ranks(table),
         "labels": (
-            (caption, partial(_drawn, shift.figure, summary))
+            (caption, partial(shift.figure, summary))
             for caption, summary in label_counts(found.results).items()
         ),
         "curves": _charts(drawn, "curves"),
@@ -276,22 +290,17 @@ def _means(table: Table) -> Iterator[Drawing]:
     metric = table.metrics[0]
     percent = 1 if metric in COSTS else 100
     cells = table.cells[(table.cells["metric"] == metric) & table.cells["mean"].notna()]
-    panels: dict[str, dict[str, charts.Mean]] = {
-        column: {
-            cell.row: charts.Mean(
-                *(percent * part for part in (cell.mean, cell.low, cell.high, cell.paper_mean))
-            )
-            for cell in cells[cells["column"] == column].itertuples()
-        }
-        for column in table.columns
-        if (cells["column"] == column).any()
-    }
+    panels: dict[str, dict[str, charts.Mean]] = {}
+    for cell in cells.itertuples():
+        values = (cell.mean, cell.low, cell.high, cell.paper_mean)
+        panels.setdefault(cell.column, {})[cell.row] = charts.Mean(*(percent * x for x in values))
     sign = 1 if metric in LESS else -1
     heights = cells.groupby("row")["mean"].mean() * sign
     rows = sorted(heights.index, key=lambda row: (row not in table.oracles, heights[row]))
     if len(rows) > 1:
         text = title(table, metric)
-        draw = partial(_drawn, charts.scores_figure, panels, rows, text, table.oracles)
+        panels = {column: panels[column] for column in table.columns if column in panels}
+        draw = partial(charts.scores_figure, panels, rows, text, table.oracles)
         yield f"{text}: mean and interval", draw
 
 
@@ -301,11 +310,7 @@ def _ranks(table: Table) -> Iterator[Drawing]:
         if len(ranking.ranks) > 2:
             words = ranking.ranks, ranking.difference, ranking.cliques
             caption = f"{name(metric)}: mean ranks over {counted(ranking.blocks, 'split')}"
-            yield caption, partial(_drawn, charts.critical_difference_figure, *words)
-
-
-def _drawn(draw: Callable[..., Figure], *words: Any) -> bytes:
-    return encode(draw(*words))
+            yield caption, partial(charts.critical_difference_figure, *words)
 
 
 def _charts(drawn: Iterable[tuple[str, Figure]], kind: str) -> Iterator[Drawing]:
@@ -313,7 +318,7 @@ def _charts(drawn: Iterable[tuple[str, Figure]], kind: str) -> Iterator[Drawing]
         if file.startswith(kind):
             axes = figure.axes[0]
             caption = f"{figure.get_suptitle()}: {axes.get_ylabel()} by {axes.get_xlabel()}"
-            yield caption, partial(encode, figure)
+            yield caption, figure
 
 
 def _files(experiments: Sequence[Experiment], *patterns: str) -> Iterator[Drawing]:
@@ -327,17 +332,6 @@ def _files(experiments: Sequence[Experiment], *patterns: str) -> Iterator[Drawin
             for path in paths:
                 what = path.stem.removesuffix("-selected").replace("_gnn", " GNN")
                 caption = f"{experiment.name}, seed {seed}: {what.replace('_', ' ')}"
-                yield caption, partial(_content, path)
+                yield caption, path
             if paths:
                 break
-
-
-def _content(path: Path) -> bytes | None:
-    if path.is_symlink() or not path.is_file():
-        return None
-    with open(path, "rb") as file:
-        content = file.read(LARGEST + 1)
-    if len(content) <= LARGEST and intact.picture(content):
-        tell_changed(str(path))
-        return None
-    return content

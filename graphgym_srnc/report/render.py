@@ -156,7 +156,8 @@ def to_csv(table: Table, raw: bool = False) -> str:
         table: the comparison.
         raw: see :func:`graphgym_srnc.core.text.to_csv`.
     """
-    return csv_of([CELL, *table.cells.itertuples(index=False)], raw)
+    present = table.cells[table.cells[["runs", "pairs"]].notna().any(axis=1)]
+    return csv_of([CELL, *present[list(CELL)].itertuples(index=False)], raw)
 
 
 FORMATS: dict[str, Callable[[Table], str]] = {

@@ -276,14 +276,17 @@ def scores(experiments: Sequence[Experiment], metrics: Sequence[str]) -> Grid:
         method, backbone = first["method"], first["backbone"]
         names = METHODS.get(method, method), LAYERS.get(backbone, backbone), first["task"]
         row = [*boxes(experiment.name, *names), Box(str(len(results)), seeds(experiment.results))]
-        for metric in metrics:
-            values = [result["test"][metric] for result in results if metric in result["test"]]
-            centre, std = mean_std(values)
-            spread = f" ± {100 * std:.1f}" if len(values) > 1 else ""
-            row.append(Box(f"{100 * centre:.1f}{spread}" if values else ABSENT))
-        rows.append([*row, Box(f"{mean(result['seconds'] for result in results):.1f}")])
+        tests = [[one["test"][key] for one in results if key in one["test"]] for key in metrics]
+        row += boxes(*map(_spread, tests))
+        rows.append([*row, *boxes(f"{mean(result['seconds'] for result in results):.1f}")])
     heads = ["experiment", "method", "backbone", "data", "runs", *map(name, metrics)]
     return Grid("", [*heads, "seconds per run"], rows)
+
+
+def _spread(values: Sequence[float]) -> str:
+    centre, std = mean_std(values)
+    spread = f" ± {100 * std:.1f}" if len(values) > 1 else ""
+    return f"{100 * centre:.1f}{spread}" if values else ABSENT
 
 
 def warnings(experiments: Sequence[Experiment]) -> Grid:

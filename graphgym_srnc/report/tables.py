@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any, Callable, NamedTuple, Sequence
 
@@ -89,79 +90,14 @@ def spread(metric: str, cell: Any) -> str:
 
 def interval(metric: str, cell: Any) -> str:
     """Both ends of the interval of a mean; empty without one."""
-    if math.isnan(cell.low):
-        return ""
-    return f"{figure(metric, cell.low)} to {figure(metric, cell.high)}"
+    ends = "" if math.isnan(cell.low) else f"{figure(metric, cell.low)} to "
+    return ends and ends + figure(metric, cell.high)
 
 
 def published(cell: Any) -> str:
     """The paper's score in %, which may have no deviation."""
-    values = (
-        round(100 * value, 4) for value in (cell.paper_mean, cell.paper_std) if value == value
-    )
-    return " ± ".join(map(str, values)) or ABSENT
-
-
-def _pivot(
-    table: Table,
-    metric: str,
-    what: str,
-    box: Callable[[Any], Box],
-    columns: Sequence[str],
-    rows: Sequence[str],
-    more: Callable[[str], list[Box]] = lambda row: [],
-) -> Grid:
-    """Rows and columns of a metric; ``more`` gives the last cells of a row."""
-    cells = table.of(metric)
-    body = []
-    for row in rows:
-        found = [cells.get((row, column)) for column in columns]
-        own = [Box(ABSENT) if cell is None else box(cell) for cell in found]
-        body.append([Box(row), *own, *more(row)])
-    return Grid(title(table, metric) + what, [row_head(table), *columns], body)
-
-
-def means(table: Table, metrics: Sequence[str]) -> Grid:
-    """Means by data set with the paper's, their mean over data sets, and the mean rank."""
-    columns: list[tuple[str, str, list[Box]]] = []
-    found = {metric: table.of(metric) for metric in metrics}
-    for column in table.columns:
-        for metric in metrics:
-            own = [found[metric].get((row, column)) for row in table.rows]
-            columns.append((column, name(metric), _marked(table, metric, own)))
-            if any(cell is not None and cell.paper_mean == cell.paper_mean for cell in own):
-                theirs = [Box(ABSENT if cell is None else published(cell)) for cell in own]
-                columns.append((column, "paper", theirs))
-    for metric in metrics if len(table.columns) > 1 else ():
-        lines = (
-            [found[metric].get((row, column)) for column in table.columns] for row in table.rows
-        )
-        every = (mean(cell.mean if cell else math.nan for cell in line) for line in lines)
-        columns.append(("mean", name(metric), [Box(figure(metric, value)) for value in every]))
-    for metric in metrics:
-        if metric in table.rankings:
-            ranks = [Box(rank(table, metric, row)) for row in table.rows]
-            columns.append(("rank", name(metric), ranks))
-    groups, heads, bodies = zip(*columns)
-    rows = [[Box(row), *own] for row, *own in zip(table.rows, *bodies)]
-    return Grid("", [row_head(table), *heads], rows, ["", *groups])
-
-
-def _marked(table: Table, metric: str, cells: Sequence[Any]) -> list[Box]:
-    """The cells of a column of means with their marks."""
-    ranked = [cell for cell in cells if cell is not None and cell.best == 0]
-    ranked = [
-        cell for cell in ranked if cell.row not in table.oracles and not math.isnan(cell.mean)
-    ]
-    has_best = any(cell is not None and cell.best == 1 for cell in cells)
-    order = min if metric in LESS else max
-    second = order(ranked, key=lambda cell: cell.mean) if ranked and has_best else None
-    return [
-        Box(ABSENT)
-        if cell is None
-        else Box(spread(metric, cell), mark=mark(cell), second=cell is second)
-        for cell in cells
-    ]
+    values = (cell.paper_mean, cell.paper_std)
+    return " ± ".join(str(round(100 * x, 4)) for x in values if x == x) or ABSENT
 
 
 def mark(cell: Any) -> str:
@@ -175,6 +111,30 @@ def rank(table: Table, metric: str, row: str) -> str:
     return f"{ranks[row]:.1f}" if row in ranks else ABSENT
 
 
+def means(table: Table, metrics: Sequence[str]) -> Grid:
+    """Means by data set with the paper's, their mean over data sets, and the mean rank."""
+    columns: list[tuple[str, str, list[Box]]] = []
+    found = {metric: table.of(metric) for metric in metrics}
+    for column, metric in itertools.product(table.columns, metrics):
+        own = [found[metric][row, column] for row in table.rows]
+        marked = [Box(spread(metric, c), mark=mark(c), second=c.second == 1) for c in own]
+        columns.append((column, name(metric), marked))
+        if any(cell.paper_mean == cell.paper_mean for cell in own):
+            columns.append((column, "paper", boxes(*map(published, own))))
+    for metric in metrics if len(table.columns) > 1 else ():
+        every = (
+            mean(found[metric][row, column].mean for column in table.columns) for row in table.rows
+        )
+        columns.append(("mean", name(metric), boxes(*(figure(metric, one) for one in every))))
+    for metric in metrics:
+        if metric in table.rankings:
+            ranks = boxes(*(rank(table, metric, row) for row in table.rows))
+            columns.append(("rank", name(metric), ranks))
+    groups, heads, bodies = zip(*columns)
+    rows = [[Box(row), *own] for row, *own in zip(table.rows, *bodies)]
+    return Grid("", [row_head(table), *heads], rows, ["", *groups])
+
+
 def grids(table: Table) -> list[Grid]:
     """For each metric its means, its medians and, on demand, its intervals and differences."""
     return [grid for metric in table.metrics for grid in _grids(table, metric)]
@@ -182,42 +142,40 @@ def grids(table: Table) -> list[Grid]:
 
 def _grids(table: Table, metric: str) -> list[Grid]:
     def middle(cell: Any) -> Box:
-        has_runs = cell.runs == cell.runs
-        return Box(f"{figure(metric, cell.median)} ({cell.runs})" if has_runs else ABSENT)
+        return Box(f"{figure(metric, cell.median)} ({cell.runs})" if cell.runs > 0 else ABSENT)
 
     def ends(cell: Any) -> Box:
         return Box(interval(metric, cell) or ABSENT)
 
     def difference(cell: Any) -> Box:
-        if not cell.pairs >= 2:
-            return Box(ABSENT)
-        gap = figure(metric, cell.difference, "+.1f")
-        return Box(f"{gap} ({cell.p_holm:.2g}), n {cell.pairs}")
+        gap = f"{figure(metric, cell.difference, '+.1f')} ({cell.p_holm:.2g}), n {cell.pairs}"
+        return Box(gap if cell.pairs >= 2 else ABSENT)
 
-    own = means(table, [metric])
-    heads = [
-        group if group and head == name(metric) else head
-        for group, head in zip(own.groups, own.head)
-    ]
+    own, head = means(table, [metric]), name(metric)
+    heads = [group if one == head else one for group, one in zip(own.groups, own.head)]
     out = [
         Grid(f"{title(table, metric)}, mean ± std", heads, own.rows),
-        _pivot(table, metric, ", median (runs)", middle, table.columns, table.rows),
+        _pivot(table, metric, ", median (runs)", middle),
     ]
     if table.cells["low"].notna().any():
         what = f", {100 * (1 - table.alpha):g} % bootstrap interval of the mean"
-        out.append(_pivot(table, metric, what, ends, table.columns, table.rows))
+        out.append(_pivot(table, metric, what, ends))
     if table.against is not None:
         what = f", difference to {table.against} (p), n pairs"
-        out.append(_pivot(table, metric, what, difference, _tested(table), _rivals(table)))
+        out.append(_pivot(table, metric, what, difference, is_test=True))
     return out
 
 
-def _tested(table: Table) -> list[str]:
-    return [*table.columns, *[POOLED] * (len(table.columns) > 1)]
-
-
-def _rivals(table: Table) -> list[str]:
-    return [row for row in table.rows if row not in table.oracles and row != table.against]
+def _pivot(
+    table: Table, metric: str, what: str, box: Callable[[Any], Box], is_test: bool = False
+) -> Grid:
+    """A metric by row and column; a test has a column for all data, and no row of the oracle."""
+    cells, rows, columns = table.of(metric), table.rows, table.columns
+    if is_test:
+        rows = [row for row in rows if row not in table.oracles and row != table.against]
+        columns = [*columns, *[POOLED] * (len(columns) > 1)]
+    body = [[Box(row), *(box(cells[row, column]) for column in columns)] for row in rows]
+    return Grid(title(table, metric) + what, [row_head(table), *columns], body)
 
 
 # Tables of the page, whose cells have two lines.
@@ -227,24 +185,16 @@ def page_means(table: Table, metric: str) -> Grid:
     """Mean and spread with interval and number of runs, and the mean rank."""
 
     def box(cell: Any) -> Box:
-        if cell.runs != cell.runs:
-            return Box(ABSENT)
         ends = interval(metric, cell)
         small = f"{ends}, n {cell.runs}" if ends else f"n {cell.runs}"
-        return Box(spread(metric, cell), small, mark(cell))
+        return Box(spread(metric, cell), small if cell.runs > 0 else "", mark(cell))
 
-    ranked = metric in table.rankings
-    scored = {row for row, _ in table.of(metric)}
-    grid = _pivot(
-        table,
-        metric,
-        "",
-        box,
-        table.columns,
-        [row for row in table.rows if row in scored],
-        lambda row: [Box(rank(table, metric, row))] if ranked else [],
-    )
-    return grid._replace(head=[*grid.head, *["mean rank"] * ranked])
+    grid = _pivot(table, metric, "", box)
+    rows = [row for row in grid.rows if any(cell.text != ABSENT for cell in row[1:])]
+    if metric in table.rankings:
+        rows = [[*row, Box(rank(table, metric, row[0].text))] for row in rows]
+        grid = grid._replace(head=[*grid.head, "mean rank"])
+    return grid._replace(rows=rows)
 
 
 def page_tests(table: Table, metric: str) -> Grid:
@@ -258,28 +208,22 @@ def page_tests(table: Table, metric: str) -> Grid:
         significant = cell.p_holm <= table.alpha
         return Box(figure(metric, cell.difference, "+.1f"), small, better if significant else "")
 
-    what = f": difference to {table.against}"
-    return _pivot(table, metric, what, box, _tested(table), _rivals(table))
+    return _pivot(table, metric, f": difference to {table.against}", box, is_test=True)
 
 
 def page_paper(table: Table, metric: str) -> Grid:
-    """Ours, the paper's and the difference, in the columns that the paper has."""
+    """Ours, the paper's and the difference, for rows and columns that the paper has."""
     cells = {place: cell for place, cell in table.of(metric).items() if cell.paper_mean > 0}
-    columns = [column for column in table.columns if any(place[1] == column for place in cells)]
-    rows = []
-    for row in table.rows:
-        found = [cells.get((row, column)) for column in columns]
-        own = [
-            boxes(ABSENT, ABSENT, ABSENT)
-            if cell is None
-            else boxes(
-                spread(metric, cell), published(cell), f"{100 * (cell.mean - cell.paper_mean):+.1f}"
-            )
-            for cell in found
-        ]
-        rows += [[Box(row), *sum(own, [])]] * any(found)
+    rows, columns = (dict.fromkeys(labels) for labels in zip(*cells))
+    body = []
+    for row in rows:
+        line = [row]
+        for cell in (cells.get((row, column)) for column in columns):
+            gap = f"{100 * (cell.mean - cell.paper_mean):+.1f}" if cell else ABSENT
+            line += [spread(metric, cell), published(cell), gap] if cell else [ABSENT] * 3
+        body.append(boxes(*line))
     heads = [head for column in columns for head in (f"{column}, here", "paper", "difference")]
-    return Grid(title(table, metric), [row_head(table), *heads], rows)
+    return Grid(title(table, metric), [row_head(table), *heads], body)
 
 
 def page_settings(table: Table) -> Grid:
