@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import json
 import os
@@ -82,10 +81,6 @@ class Tab:
         """Of the page's main thread so far, scripts and drawing together."""
         metrics = self.call("Performance.getMetrics")["metrics"]
         return next(one["value"] for one in metrics if one["name"] == "TaskDuration")
-
-    def picture(self, file: Path) -> None:
-        """What is in sight, as PNG."""
-        file.write_bytes(base64.b64decode(self.call("Page.captureScreenshot")["data"]))
 
     def _read(self) -> dict[str, Any]:
         while b"\0" not in self.left:

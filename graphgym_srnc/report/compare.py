@@ -372,29 +372,23 @@ def _arranged(
     runs = pandas.concat(best)
     masked = runs["masked"].map(_none)
     several = masked.groupby(runs["column"]).transform(lambda of: len({*of}) > 1)
-    units = [
-        (column, own if differ and own else pair)
-        for column, own, differ, *pair in zip(
-            runs["column"], masked, several, runs["split"], runs["seed"]
-        )
-    ]
-    return runs.assign(unit=[(column, tuple(unit)) for column, unit in units]), by, chosen, pooled
+    places = zip(runs["column"], masked, several, zip(runs["split"], runs["seed"]))
+    units = [(column, own if differ and own else pair) for column, own, differ, pair in places]
+    return runs.assign(unit=units), by, chosen, pooled
 
 
 def _beside(runs: DataFrame, published: Published) -> DataFrame:
     """The runs with their row and column in the paper's table, or a row of their own."""
     places = {}
     for run in runs.drop_duplicates("digest").to_dict("records"):
-        facts = {key: value for key, value in run.items() if _none(value) is not None}
+        facts = {key: value for key, value in run.items() if value == value}
         row = published.row_of(facts)
         if row is None:
             is_known = any(own["method"] == run["method"] for own in published.rows.values())
             row = _label(("method", "backbone"), run) + " (beyond the paper)" * is_known
         places[run["digest"]] = row, published.column_of(facts) or ""
-    beside = [places[digest] for digest in runs["digest"]]
-    return runs.assign(
-        **{PAPER: [row for row, _ in beside], PAPER_COLUMN: [column for _, column in beside]}
-    )
+    rows, columns = zip(*(places[digest] for digest in runs["digest"]))
+    return runs.assign(**{PAPER: rows, PAPER_COLUMN: columns})
 
 
 def _varying(runs: DataFrame, keys: Iterable[str]) -> set[str]:
