@@ -25,8 +25,8 @@ import pytest
 import scipy.sparse as sp
 import torch
 from conftest import make_graph, make_task
-from test_methods import make
 from stored import PNG, Page, keep
+from test_methods import make
 from torch_geometric.data import Data, HeteroData
 
 from graphgym_srnc import shifts
