@@ -8,29 +8,49 @@ from __future__ import annotations
 
 from collections import UserDict
 from dataclasses import replace
-from functools import partial
+from typing import Any
 
-from graphgym_srnc.backbones.batches import Batches, draw_edges, draw_nodes
 from graphgym_srnc.backbones.dgi import DGI, train_infomax
 from graphgym_srnc.backbones.encoder import ACTIVATIONS, Encoder, EncoderSpec, Layer
 from graphgym_srnc.backbones.features import FEATURES
 from graphgym_srnc.backbones.gat import GAT, GATDrop
-from graphgym_srnc.backbones.gcn import GCN
 from graphgym_srnc.backbones.graph import Graph, prepare
-from graphgym_srnc.backbones.hops import HopEncoder
 from graphgym_srnc.backbones.inference import infer
-from graphgym_srnc.backbones.mlp import MLP
-from graphgym_srnc.backbones.ppmi import ppmi_graph
-from graphgym_srnc.backbones.sage import SAGE
-from graphgym_srnc.backbones.sgc import SGC
+from graphgym_srnc.backbones.layers import GCN, MLP, SAGE, SGC, GCNLayer
+from graphgym_srnc.backbones.sampling import Batches
 from graphgym_srnc.backbones.sparse import Sparse, dense
 from graphgym_srnc.backbones.view import Block, View
 from graphgym_srnc.core.errors import InputError
 from graphgym_srnc.core.plugins import entries, load
 
+__all__ = [
+    "ACTIVATIONS",
+    "BACKBONES",
+    "FEATURES",
+    "MLP",
+    "Batches",
+    "Block",
+    "Encoder",
+    "EncoderSpec",
+    "GCNLayer",
+    "Graph",
+    "Layer",
+    "Sparse",
+    "View",
+    "blank",
+    "build",
+    "dense",
+    "infer",
+    "prepare",
+    "pretrained",
+    "train_infomax",
+]
+
 
 class Kinds(UserDict[str, type[Encoder]]):
     """Encoder classes by kind; encoders of other packages are imported on first access."""
+
+    data: dict[str, Any]
 
     def __getitem__(self, kind: str) -> type[Encoder]:
         if self.data[kind] is None:
@@ -38,45 +58,18 @@ class Kinds(UserDict[str, type[Encoder]]):
         return self.data[kind]
 
 
-BACKBONES = Kinds(
-    dict.fromkeys(entries("backbones"))
-    | {
-        "gcnconv": GCN,
-        "sageconv": SAGE,
-        "gatconv": GAT,
-        "gatdrop": GATDrop,
-        "sgconv": SGC,
-        "mlp": MLP,
-        "dgi": DGI,
-    }
-)
+BACKBONES = Kinds()
 """Encoder classes by kind."""
 
-__all__ = [
-    "ACTIVATIONS",
-    "BACKBONES",
-    "FEATURES",
-    "Batches",
-    "Block",
-    "Encoder",
-    "EncoderSpec",
-    "Graph",
-    "HopEncoder",
-    "Layer",
-    "Sparse",
-    "View",
-    "blank",
-    "build",
-    "dense",
-    "draw_edges",
-    "draw_nodes",
-    "infer",
-    "ppmi_graph",
-    "prepare",
-    "pretrained",
-    "train_infomax",
-    "with_hops",
-]
+BACKBONES.data = dict.fromkeys(entries("backbones")) | {
+    "gcnconv": GCN,
+    "sageconv": SAGE,
+    "gatconv": GAT,
+    "gatdrop": GATDrop,
+    "sgconv": SGC,
+    "mlp": MLP,
+    "dgi": DGI,
+}
 
 
 def build(spec: EncoderSpec, in_dim: int, out_dim: int) -> Encoder:
@@ -84,8 +77,7 @@ def build(spec: EncoderSpec, in_dim: int, out_dim: int) -> Encoder:
 
     Args:
         spec: the encoder specification.
-        in_dim: number of features.
-        out_dim: number of logits.
+        in_dim, out_dim: number of features and of logits.
 
     Raises:
         InputError: the kind is unknown, or its layers do not support the width.
@@ -95,11 +87,6 @@ def build(spec: EncoderSpec, in_dim: int, out_dim: int) -> Encoder:
     if spec.kind not in BACKBONES:
         raise InputError("kind", spec.kind, ", ".join(BACKBONES))
     return BACKBONES[spec.kind](spec, in_dim, out_dim)
-
-
-def with_hops(spec: EncoderSpec, in_dim: int, out_dim: int, hops: int) -> HopEncoder:
-    """Encoder whose hidden layers propagate ``hops`` times; the first layer has the spec's kind."""
-    return HopEncoder(spec, partial(build, replace(spec, layers=1), in_dim), out_dim, hops)
 
 
 def pretrained(spec: EncoderSpec, target: Graph) -> EncoderSpec:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from functools import partial
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -12,7 +13,7 @@ from torch.nn import functional as F
 
 from graphgym_srnc.backbones.encoder import EncoderSpec
 from graphgym_srnc.backbones.graph import Graph
-from graphgym_srnc.backbones.mlp import MLP
+from graphgym_srnc.backbones.layers import MLP
 from graphgym_srnc.backbones.view import Block
 from graphgym_srnc.core import progress
 from graphgym_srnc.core.options import Count, Positive, checked
@@ -30,8 +31,8 @@ class DGI(MLP):
 
     def __init__(self, spec: EncoderSpec, in_dim: int, out_dim: int) -> None:
         base = Infomax(in_dim, spec.hidden) if spec.base is None else copy.deepcopy(spec.base)
-        super().__init__(spec, base.bias.numel(), out_dim)
-        self.base = base.eval().requires_grad_(False)
+        super().__init__(spec, cast(Infomax, base).bias.numel(), out_dim)
+        self.base = cast(Infomax, base.eval().requires_grad_(False))
 
     @staticmethod
     def pretrain(spec: EncoderSpec, target: Graph) -> Infomax:
@@ -76,7 +77,8 @@ class Infomax(nn.Module):
 
     def forward(self, graph: Graph) -> Tensor:
         """Embedding of all nodes, ``[V, H]``."""
-        return self._activate(Block(graph.adjacency("gcn")).propagate(graph.x, self.weight))
+        block = Block(graph.adjacency("gcn"))
+        return self._activate(block.propagate(graph.whole_features(), self.weight))
 
     def loss(self, graph: Graph, permutation: Tensor | None = None) -> Tensor:
         """Cross-entropy of the discriminator, averaged over original and over shuffled nodes.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Callable
+from typing import Annotated, Callable, cast
 
 import torch
 from torch import Tensor, nn
@@ -91,7 +91,7 @@ class Encoder(nn.Module):
     def __init__(self, spec: EncoderSpec, in_dim: int, out_dim: int) -> None:
         super().__init__()
         self.spec = spec
-        widths = [in_dim] + [spec.hidden] * (spec.layers - 1) + [out_dim]
+        self.widths = widths = [in_dim] + [spec.hidden] * (spec.layers - 1) + [out_dim]
         self.layers = nn.ModuleList(
             type(self).layer(a, b, spec, i == spec.layers - 1)
             for i, (a, b) in enumerate(zip(widths, widths[1:]))
@@ -106,7 +106,7 @@ class Encoder(nn.Module):
     @property
     def output_bias(self) -> Tensor:
         """Bias of the logits, ``[out_dim]``."""
-        return self.layers[-1].bias
+        return cast(Tensor, self.layers[-1].bias)
 
     def view(self, graph: Graph, nodes: Tensor | None = None) -> View:
         """Part of a graph that the logits of ``nodes`` ``[n]`` depend on; None = all nodes."""
@@ -148,17 +148,16 @@ class Encoder(nn.Module):
                 gradient reversal; ignored by an encoder with one layer.
         """
         out, hidden = self._run(view, between)
-        return out, view.blocks[-1].root(hidden) if len(self.layers) > 1 else out
+        return out, out if hidden is None else view.blocks[-1].root(hidden)
 
     def _run(
         self, view: View, between: Callable[[Tensor], Tensor] | None = None
-    ) -> tuple[Tensor, Tensor]:
-        """Logits, and the input of the last layer before ``between``."""
-        hidden, out = view.x, None
-        for i, block in enumerate(view.blocks):
-            if i > 0:
-                hidden = self._activated(out)
-            last = 0 < i == len(view.blocks) - 1
+    ) -> tuple[Tensor, Tensor | None]:
+        """Logits, and the last hidden state before ``between``, if there is one."""
+        out, hidden = self.layer_output(0, view.x, view.blocks[0]), None
+        for i, block in enumerate(view.blocks[1:], 1):
+            hidden = self._activated(out)
+            last = i == len(view.blocks) - 1
             read = between(hidden) if last and between is not None else hidden
             out = self.layer_output(i, read, block)
         return out, hidden

@@ -45,7 +45,7 @@ class GATLayer(Layer):
         target, neighbour = block.root(part)[..., 0].flatten(), part[..., 1].flatten()
 
         # All heads together equal one head on a graph that repeats each node once per head.
-        edges = block.adjacency.repeated(self.heads)
+        edges = block.operator.repeated(self.heads)
         score = target.index_select(0, edges.rows) + neighbour.index_select(0, edges.parts.columns)
         attention = dropout(
             edges.softmax(F.leaky_relu(score, 0.2), block.drawn),

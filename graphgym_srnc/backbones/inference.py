@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from typing import Callable
 
 import numpy as np
 import torch
@@ -11,9 +12,15 @@ from torch import Tensor
 from graphgym_srnc.backbones.encoder import Encoder
 from graphgym_srnc.backbones.features import Mapped
 from graphgym_srnc.backbones.graph import Graph
-from graphgym_srnc.backbones.sampling import Neighbourhoods, ids, neighbourhoods, propagated_block
+from graphgym_srnc.backbones.sampling import (
+    Neighbourhoods,
+    Rows,
+    ids,
+    neighbourhoods,
+    propagated_block,
+)
+from graphgym_srnc.backbones.sparse import Sparse
 from graphgym_srnc.backbones.view import Block, View
-from graphgym_srnc.core import parallel
 from graphgym_srnc.data.columns import ROWS
 
 CHUNK = 2**20
@@ -24,17 +31,28 @@ ON_DISK = 2**31
 
 
 @torch.no_grad()
-def infer(encoder: Encoder, graph: Graph, nodes: Tensor | None = None) -> Tensor:
+def infer(
+    encoder: Encoder,
+    graph: Graph,
+    nodes: Tensor | None = None,
+    *,
+    rank: int = 0,
+    world: int = 1,
+    exchange: Callable[[Tensor, list[int]], object] = lambda rows, cuts: None,
+) -> Tensor:
     """Exact logits in eval mode.
 
     Memory is limited to the graph and the states of two layers; large states are stored on disk. If
-    ``nodes`` is given, a layer computes only the states that the next layer needs. Processes that
-    train together divide the rows among them, balanced by number of edges.
+    ``nodes`` is given, a layer computes only the states that the next layer needs. Several
+    processes can divide the rows among them, balanced by number of edges.
 
     Args:
         encoder: the encoder.
         graph: the graph.
         nodes: ids of the nodes to score, ``[n]``; None = all.
+        rank, world: number of this process, and of all processes that divide the rows.
+        exchange: fills in the rows of the others, see
+            :func:`graphgym_srnc.core.parallel.exchange`.
 
     Returns:
         Logits ``[V, K]`` of all nodes, or ``[n, K]`` of ``nodes``.
@@ -48,20 +66,21 @@ def infer(encoder: Encoder, graph: Graph, nodes: Tensor | None = None) -> Tensor
             [encoder(View(whole.x[some], whole.blocks)) for some in nodes.split(CHUNK // 16)]
         )
 
-    exact, hidden = neighbourhoods(graph, 0), graph.x
+    exact, last = neighbourhoods(graph, 0), len(encoder.layers) - 1
     read, *wanted = _wanted(exact, len(encoder.layers), nodes)
+    hidden: Sparse | Tensor | Mapped = graph.x
     if encoder.precompute and isinstance(hidden, Mapped):
-        hidden = _read_features(graph, read)
-    for i, layer in enumerate(encoder.layers):
-        out = _empty_states(graph, len(layer.bias))
-        process_cuts, chunks = _ranges(exact.degree, wanted[i])
+        hidden = _read_features(hidden, graph, read)
+    for i, mask in enumerate(wanted):
+        out = _empty_states(graph, encoder.widths[i + 1])
+        cuts, chunks = _ranges(exact.degree, mask, rank, world)
         for rows in chunks:
             block, state = _block_and_state(encoder, graph, exact, i, hidden, rows)
             result = encoder.layer_output(i, state, block)
-            out[rows] = result if i == len(encoder.layers) - 1 else encoder.act(result)
-        parallel.exchange(out, process_cuts)
+            out[rows] = result if i == last else encoder.act(result)
+        exchange(out, cuts)
         hidden = out
-    return hidden if nodes is None else hidden[nodes]
+    return out if nodes is None else out[nodes]
 
 
 def _wanted(exact: Neighbourhoods, layers: int, nodes: Tensor | None) -> list[np.ndarray | None]:
@@ -87,26 +106,21 @@ def _wanted(exact: Neighbourhoods, layers: int, nodes: Tensor | None) -> list[np
 
 
 def _ranges(
-    degree: np.ndarray, wanted: np.ndarray | None
-) -> tuple[list[int], list[slice | np.ndarray]]:
-    """Row boundaries of all processes, and the row chunks of this process.
-
-    Args:
-        degree: node degrees, ``[V]``.
-        wanted: mask ``[V]`` of the rows to compute; None = all.
-    """
+    degree: np.ndarray, wanted: np.ndarray | None, rank: int, world: int
+) -> tuple[list[int], list[Rows]]:
+    """Row boundaries of all processes, and the chunks of rows of this process."""
     work = degree + 1 if wanted is None else np.where(wanted, degree + 1, 0)
-    ends, world = np.cumsum(work), parallel.world()
+    ends = np.cumsum(work)
     inner = np.searchsorted(ends, ends[-1] * np.arange(1, world) / world)
-    process_cuts = [0, *inner.tolist(), len(degree)]
-    begin, end = parallel.own_range(process_cuts)
-    cuts = np.searchsorted(ends, np.arange(CHUNK, ends[-1], CHUNK)) + 1
-    cuts = [begin, *cuts[(begin < cuts) & (cuts < end)].tolist(), end]
-    chunks = list(map(slice, cuts, cuts[1:]))
+    cuts = [0, *inner.tolist(), len(degree)]
+    begin, end = cuts[rank : rank + 2]
+    places = np.searchsorted(ends, np.arange(CHUNK, ends[-1], CHUNK)) + 1
+    places = [begin, *places[(begin < places) & (places < end)].tolist(), end]
+    chunks: list[slice] = [slice(*pair) for pair in zip(places, places[1:])]
     if wanted is None:
-        return process_cuts, chunks
+        return cuts, [*chunks]
     some = (rows.start + np.flatnonzero(wanted[rows]) for rows in chunks)
-    return process_cuts, [rows for rows in some if len(rows)]
+    return cuts, [rows for rows in some if len(rows)]
 
 
 def _block_and_state(
@@ -114,34 +128,29 @@ def _block_and_state(
     graph: Graph,
     exact: Neighbourhoods,
     i: int,
-    hidden: Tensor,
-    rows: slice | np.ndarray,
-) -> tuple[Block, Tensor]:
+    hidden: Sparse | Tensor | Mapped,
+    rows: Rows,
+) -> tuple[Block, Sparse | Tensor]:
     """Block and input state of layer i for some nodes, given the inputs ``[V, K]`` of all nodes."""
     index = torch.from_numpy(ids(rows))
-    own = rows if isinstance(rows, slice) else index.to(graph.device)
-    if i == 0 and encoder.precompute and isinstance(graph.x, Tensor):
-        return propagated_block(graph, encoder.operator, index), hidden[own]
     if encoder.precompute and isinstance(hidden, Tensor):
+        own = rows if isinstance(rows, slice) else index.to(graph.device)
+        if i == 0 and isinstance(graph.x, Tensor):
+            return propagated_block(graph, encoder.operator, index), hidden[own]
         # More rows are read than written, so the product is computed before the weights.
         return Block(None, own, exact.product(encoder.operator, rows, hidden)), hidden
     block, needed = exact.block(encoder.operator, index)
     return block, hidden[needed.to(graph.device)]
 
 
-def _read_features(graph: Graph, wanted: np.ndarray | None) -> Tensor:
-    """Scaled features ``[V, F]`` read from disk, each row once.
-
-    Args:
-        graph: a graph with features on disk.
-        wanted: mask ``[V]`` of the rows to read; None = all.
-    """
+def _read_features(x: Mapped, graph: Graph, wanted: np.ndarray | None) -> Tensor:
+    """Scaled features ``[V, F]`` read from disk, each row once; rows not wanted are empty."""
     out = _empty_states(graph, graph.num_features)
     for begin in range(0, len(out), ROWS):
-        rows = slice(begin, begin + ROWS)
+        rows: Rows = slice(begin, begin + ROWS)
         if wanted is not None:
-            rows = torch.from_numpy(begin + np.flatnonzero(wanted[rows]))
-        out[rows] = graph.x[rows]
+            rows = begin + np.flatnonzero(wanted[rows])
+        out[rows] = x[rows if isinstance(rows, slice) else torch.from_numpy(rows)]
     return out
 
 

@@ -1,8 +1,8 @@
-"""Neighbour sampling for large graphs: PyG's sampler interface, and unbiased sampled operators."""
+"""Neighbour sampling and mini-batches: views whose operators are unbiased estimates."""
 
 from __future__ import annotations
 
-from typing import Any, NoReturn, Sequence
+from typing import TYPE_CHECKING, Any, Callable, NoReturn, Sequence, cast
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -16,6 +16,15 @@ from torch_geometric.sampler import BaseSampler, NeighborSampler, NodeSamplerInp
 from graphgym_srnc.backbones.graph import Graph
 from graphgym_srnc.backbones.sparse import Sparse
 from graphgym_srnc.backbones.view import Block, View
+
+if TYPE_CHECKING:
+    from graphgym_srnc.backbones.encoder import Encoder
+
+Rows = slice | np.ndarray
+"""Nodes as a range or as ids ``[n]``."""
+
+Share = Callable[[Callable[["torch.Generator | None"], Tensor]], Tensor]
+"""This process's part of a draw, see :func:`graphgym_srnc.core.parallel.share`."""
 
 _neighbourhoods: WeakKeyDictionary[Graph, dict[int, Neighbourhoods]] = WeakKeyDictionary()
 
@@ -49,8 +58,8 @@ def propagated_block(graph: Graph, kind: str, nodes: Tensor) -> Block:
     return Block(None, torch.arange(len(nodes), device=graph.device), product)
 
 
-def ids(nodes: slice | np.ndarray) -> np.ndarray:
-    """Ids ``[n]`` of the nodes of a range; ids are returned unchanged."""
+def ids(nodes: Rows) -> np.ndarray:
+    """Ids ``[n]`` of some nodes."""
     return np.arange(nodes.start, nodes.stop) if isinstance(nodes, slice) else nodes
 
 
@@ -94,28 +103,26 @@ class Neighbourhoods:
         inputs, row, column, entry = (
             index.numpy() for index in (sample.node, sample.col, sample.row, sample.edge)
         )
-        outputs, drawn = np.arange(len(nodes)), np.bincount(row, minlength=len(nodes))
-        multiplicity = self.degree[inputs[outputs]] / np.maximum(drawn, 1)
-        value = self._values(
-            kind, multiplicity.astype(np.float32)[row], entry, inputs[row], inputs[column]
-        )
-        loops = self._loops(kind, inputs[outputs])
+        wanted, count = inputs[: len(nodes)], np.bincount(row, minlength=len(nodes))
+        multiplicity = (self.degree[wanted] / np.maximum(count, 1)).astype(np.float32)[row]
+        value = self._values(kind, multiplicity, entry, inputs[row], inputs[column])
+        loops = self._loops(kind, wanted)
         if loops is not None:
             value = np.concatenate([value, loops])
-            row, column = (np.concatenate([index, outputs]) for index in (row, column))
-        matrix = sp.csr_array((value, (row, column)), shape=(len(nodes), len(inputs)))
-        outputs = torch.from_numpy(outputs).to(self.device)
+            row, column = (np.concatenate([i, np.arange(len(wanted))]) for i in (row, column))
+        matrix = sp.csr_array((value, (row, column)), shape=(len(wanted), len(inputs)))
+        outputs = torch.arange(len(wanted), device=self.device)
         return Block(Sparse(matrix, self.device), outputs, drawn=True), sample.node
 
-    def entries(self, nodes: slice | np.ndarray) -> slice | np.ndarray:
-        """Positions in :math:`A` of the neighbours of some nodes, a range or ids ``[n]``."""
+    def entries(self, nodes: Rows) -> Rows:
+        """Positions in :math:`A` of the neighbours of some nodes."""
         if isinstance(nodes, slice):
             return slice(self.indptr[nodes.start], self.indptr[nodes.stop])
         count = self.degree[nodes]
         first = self.indptr[nodes] - (np.cumsum(count) - count)
         return np.repeat(first, count) + np.arange(count.sum())
 
-    def product(self, kind: str, nodes: slice | np.ndarray, state: Tensor) -> Tensor:
+    def product(self, kind: str, nodes: Rows, state: Tensor) -> Tensor:
         r"""Rows of :math:`\hat A H` with all neighbours, ``[n, K]``, for states ``[V, K]``."""
         entries, every, count = self.entries(nodes), ids(nodes), self.degree[nodes]
         column, row = self.indices[entries], np.repeat(every, count)
@@ -130,21 +137,9 @@ class Neighbourhoods:
         return out
 
     def _values(
-        self,
-        kind: str,
-        multiplicity: np.ndarray,
-        entry: np.ndarray | slice,
-        row: np.ndarray,
-        column: np.ndarray,
+        self, kind: str, multiplicity: np.ndarray, entry: Rows, row: np.ndarray, column: np.ndarray
     ) -> np.ndarray:
-        """Entries ``[E]`` of the operator, scaled by multiplicity.
-
-        Args:
-            kind: kind of the operator.
-            multiplicity: number of neighbours that each entry represents.
-            entry: positions of the entries in :math:`A`.
-            row, column: their nodes in the full graph.
-        """
+        """Values of an operator at entries of A, times the neighbours that each represents."""
         if kind == "loops":
             return multiplicity  # attention ignores weights but needs the number of neighbours
         value = multiplicity * self.weight[entry]
@@ -160,14 +155,13 @@ class Neighbourhoods:
 
 
 def make_sampler(graph: Graph, fanouts: Sequence[int]) -> BaseSampler:
-    """Sampler of a graph's neighbours without self-loops.
+    """Sampler of a graph's neighbours without self-loops, which PyG's loaders can use.
 
     It is the sampler of ``pyg-lib`` if that is installed, else :class:`NeighbourSampler`.
     """
     raw = graph.adjacency("raw")
     if not torch_geometric.typing.WITH_PYG_LIB:
-        csr = raw.matrix
-        indptr, indices = torch.from_numpy(csr.indptr), torch.from_numpy(csr.indices)
+        indptr, indices = (torch.from_numpy(a) for a in (raw.matrix.indptr, raw.matrix.indices))
         return NeighbourSampler(indptr, indices, fanouts)
     # PyG samples from columns; A is symmetric, so its rows can be used in the same order.
     edge_index = torch.from_numpy(np.stack(raw.entries[::-1]).astype(np.int64))
@@ -178,19 +172,18 @@ def make_sampler(graph: Graph, fanouts: Sequence[int]) -> BaseSampler:
 class NeighbourSampler(BaseSampler):
     """PyG's sampler interface without ``pyg-lib``: uniform sampling without replacement.
 
-    The output format is that of PyG. Seeds come first, then the nodes of each hop in order of
-    discovery. The neighbours of a node are sampled once. For each sampled edge, ``row`` is the
-    neighbour, ``col`` the node it was sampled for, and ``edge`` its position in ``indices``.
+    The output format is that of PyG: seeds come first, then the new nodes of each hop. ``row`` of a
+    sampled edge is the neighbour, ``col`` the node it was sampled for, and ``edge`` its position in
+    ``indices``.
 
     Args:
-        indptr, indices: the graph in CSR form, ``[V + 1]`` and ``[E]``: the neighbours of node i
-            are ``indices[indptr[i]:indptr[i + 1]]``.
+        indptr, indices: the graph in CSR form, ``[V + 1]`` and ``[E]``.
         fanouts: number of neighbours sampled per node at each hop; 0 or less = all.
     """
 
     def __init__(self, indptr: Tensor, indices: Tensor, fanouts: Sequence[int]) -> None:
         self.indptr, self.indices, self.fanouts = indptr, indices, list(fanouts)
-        # Position of each node in the output; reset to -1 after each call.
+        # Position of each node in the output; -1 between calls.
         self._place = torch.full((len(indptr) - 1,), -1)
 
     def sample_from_nodes(self, index: NodeSamplerInput, **kwargs: Any) -> SamplerOutput:
@@ -211,9 +204,7 @@ class NeighbourSampler(BaseSampler):
         place[node] = -1
         return SamplerOutput(
             node,
-            torch.cat(rows),
-            torch.cat(columns),
-            torch.cat(edges),
+            *map(torch.cat, (rows, columns, edges)),
             num_sampled_nodes=list(map(len, nodes)),
             num_sampled_edges=list(map(len, rows)),
             metadata=(index.input_id, index.time),
@@ -229,7 +220,7 @@ def draw_neighbours(indptr: Tensor, nodes: Tensor, fanout: int) -> tuple[Tensor,
     Args:
         indptr: row boundaries, ``[V + 1]``.
         nodes: ids of the rows, ``[n]``.
-        fanout: maximum number of entries per row; 0 or less = all.
+        fanout: maximum number of entries per row; 0 = all.
 
     Returns:
         The position in ``nodes`` and the entry of each sample, both ``[E]``, sorted by position.
@@ -246,14 +237,10 @@ def draw_neighbours(indptr: Tensor, nodes: Tensor, fanout: int) -> tuple[Tensor,
 
 
 def _subsets(size: Tensor, count: int) -> Tensor:
-    """Uniform random subset ``[n, count]`` of ``range(size)`` for each size above ``count``.
+    """Uniform random subset ``[n, count]`` of ``range(size)`` for each size ``[n]`` above ``count``.
 
     Floyd's algorithm (Bentley and Floyd, CACM 1987) on all rows at once takes time :math:`O(n k^2)`
     for a count :math:`k`, independent of the sizes.
-
-    Args:
-        size: the sizes, ``[n]``.
-        count: number of elements of each subset.
     """
     last = size[:, None] - count + torch.arange(count)
     drawn = (torch.rand(last.shape, dtype=torch.float64) * (last + 1)).long()
@@ -261,3 +248,78 @@ def _subsets(size: Tensor, count: int) -> Tensor:
         taken = (drawn[:, :i] == drawn[:, i : i + 1]).any(1)
         drawn[:, i] = last[:, i].where(taken, drawn[:, i])
     return drawn
+
+
+class Batches:
+    """Views of sampled nodes, one for each gradient step.
+
+    Args:
+        encoder: makes the views.
+        graph: the graph that contains the nodes.
+        parts: sets of node ids, each ``[n_i]``; a view contains the nodes of all sets in order.
+        size: number of nodes sampled from each set per step; 0 = full batch.
+        fanout: number of neighbours sampled per node and layer; 0 = all.
+        share: divides each draw among processes; None = there is one process.
+
+    Raises:
+        InputError: the encoder needs the whole graph.
+    """
+
+    def __init__(
+        self,
+        encoder: Encoder,
+        graph: Graph,
+        parts: Sequence[Tensor],
+        size: int = 0,
+        fanout: int = 0,
+        share: Share | None = None,
+    ) -> None:
+        self.encoder, self.graph, self.parts = encoder, graph, list(parts)
+        self.size, self.fanout, self.alone = size, fanout, share is None
+        self.share: Share = share or (lambda draw: draw(None))
+        self.whole = cast(View, None)  # encoders that read neighbours have none in batches
+        if not size:
+            self.whole = encoder.view(graph, torch.cat(self.parts))
+        elif encoder.local:
+            self.whole = encoder.view(graph)
+
+    def __call__(self) -> tuple[View, list[Tensor | slice]]:
+        """Next view, and the sampled nodes of each set as an index into the set."""
+        if not self.size:
+            return self.whole, [slice(None)] * len(self.parts)
+        drawn = [self.draw(len(part)) for part in self.parts]
+        return self.at(torch.cat([part[index] for part, index in zip(self.parts, drawn)])), drawn
+
+    def at(self, nodes: Tensor) -> View:
+        """View of the nodes ``[n]``; only with ``size`` above 0."""
+        if self.encoder.local:
+            return View(self.whole.x[nodes], self.whole.blocks)
+        return self.encoder.sample(self.graph, nodes, self.fanout)
+
+    def draw(self, count: int) -> Tensor | slice:
+        """Sample at most ``size`` of ``range(count)`` uniformly.
+
+        If ``count`` is very large, sampling is with replacement and duplicates are removed.
+        """
+        if count <= self.size and self.alone:
+            return slice(None)
+        size, device = self.size, self.graph.device
+        if count < 32 * size:
+            return self.share(lambda g: torch.randperm(count, generator=g, device=device)[:size])
+        return self.share(
+            lambda g: torch.randint(count, (size,), generator=g, device=device).unique()
+        )
+
+    def draw_edges(self, count: int) -> Tensor:
+        """Sample edges uniformly with replacement, in either direction.
+
+        Returns:
+            Both ends of the edges, ``[2, count]``; ``[2, 0]`` for a graph without edges.
+        """
+        raw = self.graph.adjacency("raw").matrix
+        size = (count if raw.nnz else 0,)
+        drawn = self.share(lambda g: torch.randint(max(raw.nnz, 1), size, generator=g))
+        # Match dtypes, otherwise numpy converts indptr of all nodes instead of the sample.
+        entry = drawn.numpy().astype(raw.indptr.dtype)
+        ends = np.searchsorted(raw.indptr, entry, side="right") - 1, raw.indices[entry]
+        return torch.from_numpy(np.stack(ends).astype(np.int64)).to(self.graph.device)

@@ -114,8 +114,9 @@ class Sparse:
         """
         return _Weighted.apply(values, dense, self)
 
-    def __getitem__(self, rows: Tensor) -> Sparse:
-        return Sparse(self.matrix[rows.cpu().numpy()], self.device)
+    def __getitem__(self, rows: Tensor | slice) -> Sparse:
+        index = rows if isinstance(rows, slice) else rows.cpu().numpy()
+        return Sparse(self.matrix[index], self.device)
 
 
 def dense(matrix: Tensor | Sparse) -> Tensor:

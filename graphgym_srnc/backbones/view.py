@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import TypeVar, cast
 
 import numpy as np
 import torch
@@ -10,6 +11,8 @@ from torch import Tensor
 
 from graphgym_srnc.backbones.graph import Graph
 from graphgym_srnc.backbones.sparse import Sparse
+
+H = TypeVar("H", Sparse, Tensor, Sparse | Tensor)
 
 
 @dataclass
@@ -35,18 +38,23 @@ class Block:
         if self.product is not None:
             return self.product @ weight
         if isinstance(h, Sparse) or weight.size(0) >= weight.size(1):
-            return self.adjacency @ (h @ weight)
-        return (self.adjacency @ h) @ weight
+            return self.operator @ (h @ weight)
+        return (self.operator @ h) @ weight
 
-    def root(self, h: Sparse | Tensor) -> Sparse | Tensor:
+    @property
+    def operator(self) -> Sparse:
+        """The operator of a block that has one."""
+        return cast(Sparse, self.adjacency)
+
+    def root(self, h: H) -> H:
         """Rows of ``h`` ``[n_in, K]`` that belong to the output nodes, ``[n_out, K]``."""
-        return h if self.outputs is None else h[self.outputs]
+        return h if self.outputs is None else cast(H, h[self.outputs])
 
     def rows(self, index: Tensor) -> Block:
         """Block of a selection of its output nodes ``[n]``, in this order and possibly repeated."""
         return replace(
             self,
-            outputs=index if self.outputs is None else self.outputs[index],
+            outputs=index if self.outputs is None else cast(Tensor, self.outputs)[index],
             adjacency=None if self.adjacency is None else self.adjacency[index],
             product=None if self.product is None else self.product[index],
         )

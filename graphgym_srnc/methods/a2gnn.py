@@ -6,19 +6,16 @@ from typing import Annotated
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
-from torch_geometric.data import Data
 
-from graphgym_srnc.backbones import HopEncoder, with_hops
 from graphgym_srnc.core.options import Natural, Range, Weight
 from graphgym_srnc.losses.mmd import mmd
-from graphgym_srnc.methods.shared.scores import Scored
+from graphgym_srnc.methods.shared.hops import HopMethod
 
 WIDEST = 2.0
 """Of the authors' kernels, which lack the factor 2 of ours in front of the variance."""
 
 
-class A2GNN(Scored):
+class A2GNN(HopMethod):
     r"""Propagate more on the target than on the source, and align both by MMD.
 
     .. math:: h = \text{relu}(\hat A^k X W + b), \quad f = \hat A h V + c, \quad
@@ -47,8 +44,6 @@ class A2GNN(Scored):
         Liu et al., "Rethinking Propagation for Unsupervised Graph Domain Adaptation", AAAI 2024.
     """
 
-    classifier: HopEncoder
-    in_batches = False
     encoder_defaults = {"kind": "mlp", "features": "none", "hidden": 128, "dropout": 0.0}
     search = {"weight": (0.1, 1.0, 5.0, 25.0), "target_hops": (2, 5, 10, 15, 30)}
 
@@ -65,26 +60,11 @@ class A2GNN(Scored):
         self.weight, self.source_hops, self.target_hops = weight, source_hops, target_hops
         self.sample = sample
 
-    def new_classifier(self, num_outputs: int) -> HopEncoder:
-        """The encoder with hops, by default those of the target."""
-        return with_hops(self.encoder, self.task.num_features, num_outputs, self.target_hops)
-
-    def begin(self) -> None:
-        self.on_source = self.classifier.view(self.source, hops=self.source_hops)
-        self.on_target = self.classifier.view(self.target)
-
     def losses(self) -> dict[str, Tensor]:
-        train, pool = self.task.train, self.task.pool
-        logits, source = self.classifier.embed(self.on_source)
-        terms = {"source": F.cross_entropy(logits[train], self.labels)}
+        loss, source = self.supervised()
+        terms = {"source": loss}
         if self.weight:
-            states = source[train], self.classifier.embed(self.on_target)[1][pool]
+            states = source, self.target_states()
             x, y = (h[torch.randperm(len(h), device=h.device)[: self.sample]] for h in states)
             terms["mmd"] = self.weight * mmd(x, y, WIDEST)
         return terms
-
-    @torch.no_grad()
-    def logits(self, graph: Data, role: str = "target") -> Tensor:
-        """Logits after the hops of the source on a source graph, and of the target on any other."""
-        hops = self.source_hops if role == "source" else self.target_hops
-        return self.classifier.eval()(self.classifier.view(self.prepared(graph), hops=hops))

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
-from torch_geometric.data import Data
 
-from graphgym_srnc.backbones import HopEncoder, with_hops
 from graphgym_srnc.core.options import Count, Natural, Share, Weight
 from graphgym_srnc.losses.adversarial import reverse_gradient
 from graphgym_srnc.losses.characteristic import characteristic_discrepancy
-from graphgym_srnc.methods.shared.scores import Scored
+from graphgym_srnc.methods.shared.hops import HopMethod
 
 
-class ADAlign(Scored):
+class ADAlign(HopMethod):
     r"""Align the characteristic functions of hidden states at frequencies where they differ most.
 
     .. math:: \min_\theta \max_\psi \; \text{CE}(f_S) + \frac{w}{K} \sum_k
@@ -42,8 +39,6 @@ class ADAlign(Scored):
         ADAlign, ICLR 2026.
     """
 
-    classifier: HopEncoder
-    in_batches = False
     encoder_defaults = {
         "kind": "mlp",
         "features": "none",
@@ -72,13 +67,8 @@ class ADAlign(Scored):
         self.weight, self.amplitude, self.frequencies = weight, amplitude, frequencies
         self.source_hops, self.target_hops = source_hops, target_hops
 
-    def new_classifier(self, num_outputs: int) -> HopEncoder:
-        """The encoder with hops, by default those of the target."""
-        return with_hops(self.encoder, self.task.num_features, num_outputs, self.target_hops)
-
     def begin(self) -> None:
-        self.on_source = self.classifier.view(self.source, hops=self.source_hops)
-        self.on_target = self.classifier.view(self.target)
+        super().begin()
         width = self.classifier.hidden_dim
         self.seeker = nn.Sequential(
             *(
@@ -89,20 +79,13 @@ class ADAlign(Scored):
         )
 
     def losses(self) -> dict[str, Tensor]:
-        train, pool = self.task.train, self.task.pool
-        logits, source = self.classifier.embed(self.on_source)
-        terms = {"source": F.cross_entropy(logits[train], self.labels)}
+        loss, source = self.supervised()
+        terms = {"source": loss}
         if self.weight:
-            target = self.classifier.embed(self.on_target)[1]
+            target = self.target_states()
             noise = torch.randn(self.frequencies, source.size(1), device=source.device)
             sought = reverse_gradient(self.seeker(noise), 1.0)
             terms["discrepancy"] = self.weight * characteristic_discrepancy(
-                source[train], target[pool], sought, self.amplitude
+                source, target, sought, self.amplitude
             )
         return terms
-
-    @torch.no_grad()
-    def logits(self, graph: Data, role: str = "target") -> Tensor:
-        """Logits after the hops of the source on a source graph, and of the target on any other."""
-        hops = self.source_hops if role == "source" else self.target_hops
-        return self.classifier.eval()(self.classifier.view(self.prepared(graph), hops=hops))

@@ -7,10 +7,10 @@ from torch import Tensor
 from torch.nn import functional as F
 from torch_geometric.data import Data
 
-from graphgym_srnc.core import parallel
 from graphgym_srnc.core.task import ShiftTask, Sizes
 from graphgym_srnc.losses.openness import doc_thresholds
 from graphgym_srnc.methods.shared.supervised import Supervised
+from graphgym_srnc.methods.shared.training import gather
 
 
 class DOC(Supervised):
@@ -54,8 +54,8 @@ class DOC(Supervised):
         self.register_buffer("limits", torch.full((task.num_known,), 0.5))
 
     def losses(self) -> dict[str, Tensor]:
-        logits, labels = parallel.gather(self.classifier(self.on_source), self.labels)
-        return {"source": one_against_rest(logits, labels, self.balanced)}
+        logits, labels = self.classifier(self.on_source), self.labels
+        return {"source": one_against_rest(gather(logits), gather(labels), self.balanced)}
 
     @torch.no_grad()
     def remember(self) -> None:

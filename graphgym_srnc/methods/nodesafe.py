@@ -7,10 +7,10 @@ from typing import Annotated
 from torch import Tensor
 from torch.nn import functional as F
 
-from graphgym_srnc.core import parallel
 from graphgym_srnc.core.options import Natural, OneOf, Share, Weight
 from graphgym_srnc.losses import openness
 from graphgym_srnc.methods.shared.scores import SCORES, Scored
+from graphgym_srnc.methods.shared.training import gather
 
 
 class NODESafe(Scored):
@@ -57,7 +57,5 @@ class NODESafe(Scored):
         logits = self.classifier(self.on_source)
         terms = {"source": F.cross_entropy(logits, self.labels)}
         if self.taken > self.warmup:
-            (everywhere,) = parallel.gather(logits)
-            spread = openness.logit_spread(everywhere, self.bounded)
-            terms["spread"] = self.weight * spread
+            terms["spread"] = self.weight * openness.logit_spread(gather(logits), self.bounded)
         return terms

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch_geometric.data import Data
 
-from graphgym_srnc.backbones import Encoder, build, draw_edges, draw_nodes
+from graphgym_srnc.backbones import Encoder, build
 from graphgym_srnc.core.options import Count, OneOf, Weight
 from graphgym_srnc.core.task import ShiftTask, Sizes
 from graphgym_srnc.methods.shared.supervised import Supervised
@@ -113,9 +113,9 @@ class OpenWGL(Supervised):
         train.append(draw(*train))
 
         pool, graph = self.task.pool, self.target
-        edges = draw_edges(graph, min(self.batch_size, self.max_edges))
+        edges = self.on_nodes.draw_edges(min(self.batch_size, self.max_edges))
         others = torch.randint(graph.num_nodes, edges.shape, device=edges.device)
-        pool = pool[draw_nodes(len(pool), self.batch_size, pool.device)]
+        pool = pool[self.on_nodes.draw(len(pool))]
 
         # From here on nodes are rows of a view of these nodes alone.
         nodes, row = torch.cat([*edges, *others, pool]).unique(return_inverse=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Annotated, Any, Callable
+from typing import Annotated, Any, Callable, cast
 
 import torch
 from torch import Tensor
@@ -77,6 +77,10 @@ class SRNC(Method):
     prior, calibrated, explicit_unknown = 0.0, False, True
     search = {"cluster_steps": (5, 20, 50), "source_batch": (32, 80)}
     search_open = {"num_clusters": (7, 16)}
+    clusters: ClusterGNN | None
+    knows_unknown: Tensor
+    one_hot: Tensor
+    log_q: dict[Graph, Tensor]
 
     def __init__(
         self,
@@ -95,7 +99,7 @@ class SRNC(Method):
         cluster_lr: Positive = 0.01,
         resolution: Positive = 1.0,
         collapse: Weight = 1.0,
-        **base,
+        **base: Any,
     ) -> None:
         super().__init__(**base)
         self.num_clusters, self.pretrain_steps = num_clusters, pretrain_steps
@@ -107,11 +111,10 @@ class SRNC(Method):
         self.rounds = self.episodes = rounds
         self.register_buffer("knows_unknown", torch.tensor(False))
 
-    def adapt(self, task: ShiftTask | Sizes) -> None:
-        """Set the options that depend on the kind of shift."""
-        self.size = self.num_clusters if task.open_set else task.num_known
-        auto = self.cluster_init == "auto" and not task.open_set
-        self.from_source = auto or self.cluster_init == "source"
+    @property
+    def size(self) -> int:
+        """Number of clusters."""
+        return self.num_clusters if self.task.open_set else self.task.num_known
 
     @property
     def cluster_spec(self) -> EncoderSpec:
@@ -120,106 +123,69 @@ class SRNC(Method):
 
     def build(self, task: ShiftTask | Sizes) -> None:
         super().build(task)
-        self.adapt(task)
         self.classifier, self.clusters = self.new_classifier(task.num_outputs), None
         if self.pseudo_labels == "cluster":
-            self.clusters = Clusters(
-                self.cluster_spec, task.num_features, self.size, task.num_outputs, self.batch_size
-            )
+            sizes = task.num_features, self.size, task.num_outputs, self.batch_size
+            self.clusters = cast(ClusterGNN, Clusters(self.cluster_spec, *sizes))
 
     def ready(self) -> None:
         task = self.task
-        self.adapt(task)
-        self.one_hot = F.one_hot(self.labels, task.num_known).float()
         allowed = f"{task.num_known} (known classes) to {task.target.num_nodes} (nodes)"
         right = task.num_known <= self.size <= task.target.num_nodes
         self.require("num_clusters", self.size, right, allowed)
-        self.classifier = self.new_classifier(task.num_outputs).to(task.device)
+        self.one_hot = F.one_hot(self.labels, task.num_known).float()
+        self.build_correction(task.num_known)
+        self.learn_prior(self.labels)
+        self.classifier = self.new_classifier(task.num_outputs)
+        self.to(task.device)
         self.optimizer = self.make_optimizer(self.classifier.parameters())
 
     def start(self, task: ShiftTask) -> dict[str, float]:
-        """Episode 0: pre-train classifier and cluster GNN (lines 1 and 2 of Algorithm 1)."""
+        """Episode 0: pre-train the classifier on the source, and then the cluster GNN."""
         self.setup(task)
         self.ready()
-        if not task.open_set and self.cluster_init == "modularity":
-            self.warnings.append(
-                "cluster_init modularity in close-set shift: the clusters often "
-                "do not match the classes. Try cluster_init source."
-            )
-        if task.open_set and self.source is not self.target:
-            self.warnings.append(
-                "Open-set shift between two graphs: only one cluster per class "
-                "counts as known. Too many nodes become unknown if a class has "
-                "several communities. Compare with train.mode erm."
-            )
+        self.warn()
         part = Part("source", self.source, task.train, self.labels, num_classes=task.num_known)
         figures = self.fit([part], self.pretrain_steps) | {"num_clusters": self.size}
-        return figures | self.begin()
-
-    def begin(self) -> dict[str, float]:
-        """Build and pre-train the cluster GNN, and reset the output bias of the unknown class."""
         with torch.no_grad():
-            self.classifier.output_bias[self.task.num_known :] = 0
+            self.classifier.output_bias[task.num_known :] = 0
         self.optimizer = self.make_optimizer(self.classifier.parameters())
         self.knows_unknown.fill_(False)
         self.clusters = None
+        return figures | self.pretrain_clusters()
+
+    def pretrain_clusters(self) -> dict[str, float]:
+        """Pre-train the cluster GNN on modularity, or on the source labels."""
         if self.pseudo_labels != "cluster":
             return {}
         self.clusters = self.new_cluster_gnn()
-        if self.from_source:
-            self.clusters.pretrain_on_source(
-                self.task.train, self.labels, SOURCE_STEPS, self.make_optimizer
-            )
+        auto = self.cluster_init == "auto" and not self.task.open_set
+        if auto or self.cluster_init == "source":
+            train = self.task.train
+            self.clusters.pretrain_on_source(train, self.labels, SOURCE_STEPS, self.make_optimizer)
         else:
             self.clusters.pretrain(PRETRAIN_STEPS)
         return self.assign()
 
-    def new_cluster_gnn(self) -> ClusterGNN:
-        """An untrained cluster GNN."""
-        spec, task = self.cluster_spec, self.task
-        graphs = (prepare(graph, spec.features) for graph in (task.source, task.target))
-        return ClusterGNN(
-            spec,
-            self.size,
-            task.num_outputs,
-            *graphs,
-            resolution=self.resolution,
-            collapse=self.collapse,
-            modularity_weight=1.0,
-            lr=self.cluster_lr,
-            batch_size=self.batch_size,
-            fanout=self.fanout,
-        )
-
-    def assign(self) -> dict[str, float]:
-        """Compute the clusters of both graphs and return :meth:`ClusterGNN.figures`."""
-        clusters = self.clusters
-        self.log_q: dict[Graph, Tensor] = {
-            graph: clusters.log_posterior(graph)
-            for graph in dict.fromkeys((clusters.source, clusters.target))
-        }
-        return clusters.figures(self.log_q[clusters.target])
-
     def episode(self) -> dict[str, float]:
-        """Run one iteration of the while loop of Algorithm 1."""
-        figures = self.align() | self.update_clusters()
+        """One iteration of the outer while loop of Algorithm 1."""
+        figures = {}
+        if self.clusters:
+            figures |= self.align() | self.update_clusters()
         nodes, labels = self.draw_target(self.pseudo_posterior())
         figures |= self.update_classifier(nodes, labels)
         return figures | {"bound": self.bound()}
 
     def align(self) -> dict[str, float]:
         """Map clusters to classes on the labelled source nodes (Eq. 7)."""
-        if not self.clusters:
-            return {}
-        log_q = self.log_q[self.clusters.source][self.task.train]
-        return {"alignment_cost": self.clusters.align(log_q, self.one_hot)}
+        clusters = self.trained
+        log_q = self.log_q[clusters.source][self.task.train]
+        return {"alignment_cost": clusters.align(log_q, self.one_hot)}
 
     def update_clusters(self) -> dict[str, float]:
-        """Train the cluster GNN for T steps (lines 5 to 9)."""
-        if not self.clusters:
-            return {}
+        r"""Update :math:`\Phi` for :math:`T` steps, each on :math:`B` nodes of the source."""
         nodes, p = self.source_posterior()
-        figures = self.clusters.update(nodes, p, self.cluster_steps, self.source_batch)
+        figures = self.trained.update(nodes, p, self.cluster_steps, self.source_batch)
         figures |= self.assign()
         found = complaints(figures, self.labels, self.task.open_set)
         self.warnings += [f"resolution {self.resolution:g}: {text}" for text in found]
@@ -227,20 +193,17 @@ class SRNC(Method):
         return figures
 
     def draw_target(self, q: Tensor) -> tuple[Tensor, Tensor]:
-        """Draw :math:`|D^s|` target nodes and their pseudo-labels (line 11).
+        """Sample :math:`|D^s|` target nodes and their pseudo-labels, both ``[n]``.
 
         Args:
             q: distribution of the pseudo-labels, ``[V, N(+1)]``.
-
-        Returns:
-            Ids of the nodes and their pseudo-labels, both ``[n]``.
         """
         pool = self.task.pool
         nodes = pool[torch.randperm(len(pool), device=pool.device)[: len(self.task.train)]]
         return nodes, torch.multinomial(q[nodes], 1).view(-1)
 
     def update_classifier(self, nodes: Tensor, labels: Tensor) -> dict[str, float]:
-        r"""Train the classifier on labels and pseudo-labels (lines 12 to 14, Eq. 9).
+        r"""Update :math:`\theta` on labels and pseudo-labels (Eq. 9).
 
         .. math:: \mathcal L_{\theta,S} + \mathcal L_{\theta,\Phi,T}
             + \alpha \mathcal L_{\theta,\Phi,S}
@@ -279,6 +242,35 @@ class SRNC(Method):
         log_p = self.logits(self.task.source, nodes=train).log_softmax(1)
         return float(evidence_lower_bound(log_q, log_p))
 
+    @property
+    def trained(self) -> ClusterGNN:
+        """The cluster GNN, where there is one."""
+        return cast(ClusterGNN, self.clusters)
+
+    def new_cluster_gnn(self) -> ClusterGNN:
+        """An untrained cluster GNN."""
+        spec, task = self.cluster_spec, self.task
+        return ClusterGNN(
+            spec,
+            self.size,
+            task.num_outputs,
+            prepare(task.source, spec.features),
+            prepare(task.target, spec.features),
+            resolution=self.resolution,
+            collapse=self.collapse,
+            modularity_weight=1.0,
+            lr=self.cluster_lr,
+            batch_size=self.batch_size,
+            fanout=self.fanout,
+        )
+
+    def assign(self) -> dict[str, float]:
+        """Compute the clusters of both graphs and return :meth:`ClusterGNN.figures`."""
+        clusters = self.trained
+        graphs = dict.fromkeys((clusters.source, clusters.target))
+        self.log_q = {graph: clusters.log_posterior(graph) for graph in graphs}
+        return clusters.figures(self.log_q[clusters.target])
+
     @torch.no_grad()
     def pseudo_posterior(self) -> Tensor:
         r"""Distribution of the target's pseudo-labels, ``[V, N(+1)]``: :math:`Q_\Phi`.
@@ -291,8 +283,8 @@ class SRNC(Method):
             return self.cluster_posterior(self.clusters.target)
         confidence, named = self.class_posterior(task.target)[:, : task.num_known].max(1)
         if task.open_set:
-            cut = confidence[task.pool].quantile(self.unknown_share)
-            named = named.masked_fill(confidence < cut, task.num_known)
+            threshold = confidence[task.pool].quantile(self.unknown_share)
+            named = named.masked_fill(confidence < threshold, task.num_known)
         return F.one_hot(named, task.num_outputs).float()
 
     def cluster_posterior(self, graph: Graph) -> Tensor:
@@ -300,7 +292,7 @@ class SRNC(Method):
 
         Clusters without a known class belong to the unknown class.
         """
-        return self.clusters.log_class_posterior(self.log_q[graph]).exp()
+        return self.trained.log_class_posterior(self.log_q[graph]).exp()
 
     def source_posterior(self) -> tuple[Tensor, Tensor]:
         r"""Source nodes ``[n]`` and their posterior :math:`\mathbb P^s` ``[n, N(+1)]`` (Eq. 8)."""
@@ -314,10 +306,10 @@ class SRNC(Method):
         return torch.arange(len(p), device=p.device), p
 
     def draw_source(self) -> tuple[Tensor, Tensor]:
-        """Draw as many unlabelled source nodes as labelled ones, and their pseudo-labels."""
+        """Sample as many unlabelled source nodes as labelled ones, and their pseudo-labels."""
         drawn = torch.randperm(self.source.num_nodes, device=self.labels.device)
         drawn = drawn[~torch.isin(drawn, self.task.train)][: len(self.task.train)]
-        q = self.cluster_posterior(self.clusters.source)[drawn]
+        q = self.cluster_posterior(self.trained.source)[drawn]
         return drawn, torch.multinomial(q, 1).view(-1)
 
     @torch.no_grad()
@@ -361,6 +353,20 @@ class SRNC(Method):
         super().load(state)
         if self.clusters:
             self.assign()
+
+    def warn(self) -> None:
+        """Warn of settings for which the algorithm often fails."""
+        if not self.task.open_set and self.cluster_init == "modularity":
+            self.warnings.append(
+                "cluster_init modularity in close-set shift: the clusters often "
+                "do not match the classes. Try cluster_init source."
+            )
+        if self.task.open_set and self.source is not self.target:
+            self.warnings.append(
+                "Open-set shift between two graphs: only one cluster per class "
+                "counts as known. Too many nodes become unknown if a class has "
+                "several communities. Compare with train.mode erm."
+            )
 
 
 def complaints(figures: dict[str, float], labels: Tensor, open_set: bool) -> list[str]:

@@ -20,7 +20,7 @@ from graphgym_srnc.losses.modularity import newman_resolution
 from graphgym_srnc.methods.shared.base import Method
 from graphgym_srnc.methods.shared.cluster_gnn import ClusterGNN, cluster_encoder
 from graphgym_srnc.methods.shared.communities import SCALES, LabelDensity, find
-from graphgym_srnc.methods.shared.cut import cut_by_share
+from graphgym_srnc.methods.shared.threshold import threshold_by_share
 from graphgym_srnc.methods.shared.training import Part, minimise, part_losses
 
 PROPAGATION = 10
@@ -572,6 +572,6 @@ class SRNCPlus(Method):
             held_out.quantile(1 - self.sure) if self.one_graph else sure.median()
         )
         if self.one_graph or self.cut == "share":
-            self.threshold.fill_(cut_by_share(held_out, sure))
+            self.threshold.fill_(threshold_by_share(held_out, sure))
         else:
             self.threshold.fill_(0.0 if self.number else self.decision_cut)

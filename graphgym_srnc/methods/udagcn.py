@@ -7,10 +7,11 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch_geometric.data import Data
 
-from graphgym_srnc.backbones import Encoder, Graph, View, build, ppmi_graph
+from graphgym_srnc.backbones import Encoder, Graph, View, build
 from graphgym_srnc.core.options import Count, Weight
 from graphgym_srnc.core.task import ShiftTask, Sizes
 from graphgym_srnc.losses.adversarial import domain_loss, reverse_gradient
+from graphgym_srnc.methods.shared.ppmi import ppmi_graph
 from graphgym_srnc.methods.shared.scores import Scored
 
 

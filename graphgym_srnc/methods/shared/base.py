@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, Callable, Mapping, Sequence
+from typing import Any, Callable, Mapping, Sequence, cast
 
 import torch
 from torch import Tensor
@@ -16,12 +16,18 @@ from graphgym_srnc.core.errors import InputError
 from graphgym_srnc.core.options import Natural, Weight
 from graphgym_srnc.core.task import ShiftTask, Sizes
 from graphgym_srnc.methods.shared.correction import Correction, PriorCorrection
-from graphgym_srnc.methods.shared.cut import Cut, OpenSetCut
 from graphgym_srnc.methods.shared.resume import Resumable, random_state
-from graphgym_srnc.methods.shared.training import MakeOptimizer, adam, all_logits, hidden_and_group
+from graphgym_srnc.methods.shared.threshold import Cut, Threshold
+from graphgym_srnc.methods.shared.training import (
+    MakeOptimizer,
+    adam,
+    all_logits,
+    batches,
+    hidden_and_group,
+)
 
 
-class Method(OpenSetCut, PriorCorrection, Resumable):
+class Method(Threshold, PriorCorrection, Resumable):
     r"""A way to classify the nodes of a target graph under distribution shift.
 
     The keyword-only arguments of a subclass and its bases are its config keys. Their annotations
@@ -49,6 +55,15 @@ class Method(OpenSetCut, PriorCorrection, Resumable):
     Raises:
         InputError: an option has a value that is not allowed.
     """
+
+    task: ShiftTask
+    """The blind task; a loaded model has its :class:`Sizes` instead."""
+
+    classifier: Encoder
+    source: Graph
+    target: Graph
+    labels: Tensor
+    draws: tuple[Tensor, ...]
 
     episodes: int = 0
     """Number of episodes after episode 0 that the method asks for."""
@@ -154,8 +169,9 @@ class Method(OpenSetCut, PriorCorrection, Resumable):
         Args:
             task: a task or its sizes.
         """
-        self.task, self.encoder = task, backbones.blank(self.encoder, task.num_features)
-        self.build_correction(task)
+        self.task = cast(ShiftTask, task)
+        self.encoder = backbones.blank(self.encoder, task.num_features)
+        self.build_correction(task.num_known)
 
     def setup(self, task: ShiftTask) -> None:
         """Prepare what every ``start`` needs: both graphs, the labels and a pretrained encoder."""
@@ -213,7 +229,7 @@ class Method(OpenSetCut, PriorCorrection, Resumable):
             graph: the graph.
             parts: ids of the nodes of each part of the loss, ``[n_i]``.
         """
-        return Batches(self.classifier, graph, parts, self.batch_size, self.fanout)
+        return batches(self.classifier, graph, parts, self.batch_size, self.fanout)
 
     def log_cluster_posterior(self, graph: Data) -> Tensor | None:
         """Log posteriors over clusters ``[M, V, C]`` of M cluster GNNs, or None."""

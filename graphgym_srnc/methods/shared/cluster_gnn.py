@@ -10,46 +10,48 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from graphgym_srnc import backbones
-from graphgym_srnc.backbones import Batches, EncoderSpec, Graph, View, draw_edges
-from graphgym_srnc.core import parallel
+from graphgym_srnc.backbones import EncoderSpec, Graph, View
 from graphgym_srnc.losses import modularity
 from graphgym_srnc.losses.alignment import align, alignment_cost, grouped, map_clusters
 from graphgym_srnc.methods.shared import training
-from graphgym_srnc.methods.shared.training import MakeOptimizer, Part, adam, minimise
+from graphgym_srnc.methods.shared.training import MakeOptimizer, Part, adam, gather, minimise
 
 LANES = 16
-"""Numbers that a processor's widest instructions take at once."""
+"""Number of values that the widest instructions of a processor handle at once."""
 
 USED_SHARE = 0.01
-"""A cluster that is the first choice of fewer nodes than this share counts as unused."""
+"""Minimum share of nodes whose most probable cluster is a used cluster."""
 
 
 def cluster_encoder(spec: EncoderSpec) -> EncoderSpec:
-    """The recipe of a cluster GNN: the classifier's with SELU and a self-skip, as in DMoN."""
-    # What lies under an encoder was trained with its features.
+    """Specification of a cluster GNN: the classifier's with SELU and a self-skip, as in DMoN."""
+    # A pretrained base was trained with the features of its specification.
     features = "auto" if spec.base is None else spec.features
     return replace(spec, act="selu", skip=True, features=features)
 
 
 def log_softmax(logits: Tensor) -> Tensor:
-    """Log posteriors of logits, both ``[n, C]``, with rows filled up to :data:`LANES`: shorter ones
-    torch takes number by number, for up to seven times as long."""
+    """Log posteriors of logits, both ``[n, C]``.
+
+    Rows are padded to :data:`LANES`, since torch handles shorter rows up to seven times slower.
+    """
     count = logits.size(1)
     filled = F.pad(logits, (0, max(0, LANES - count)), value=-torch.inf)
     return filled.log_softmax(1)[:, :count]
 
 
 class Clusters(nn.Module):
-    r"""The cluster GNN :math:`\text{GNN}_\Phi` and its assignment of clusters to classes.
+    r"""Cluster GNN :math:`\text{GNN}_\Phi` and its assignment of clusters to classes.
 
     Args:
-        spec: recipe of the encoder.
+        spec: specification of the encoder.
         in_dim: number of features.
         num_clusters: number of clusters :math:`C`.
-        num_outputs: number of classes that a cluster may be assigned to: :math:`N` or, with the
-            unknown class, :math:`N + 1`.
+        num_outputs: number of classes: :math:`N` or, with the unknown class, :math:`N + 1`.
         batch_size: ``batch_size`` of the method.
     """
+
+    mapping: Tensor
 
     def __init__(
         self,
@@ -70,17 +72,14 @@ class Clusters(nn.Module):
         return training.all_logits(self.encoder, graph, self.batch_size).log_softmax(1)
 
     def log_class_posterior(self, log_q: Tensor) -> Tensor:
-        """Log posteriors ``[n, C]`` over clusters as ones over classes, ``[n, N(+1)]``."""
+        """Log posteriors of classes ``[n, N(+1)]`` from those of clusters ``[n, C]``."""
         return map_clusters(log_q, self.mapping, self.num_outputs)
 
 
 class ByClass:
-    r"""A cluster GNN as a classifier, with logits :math:`\log Q_\Phi` over classes.
+    r"""Cluster GNN with a fixed assignment as a classifier, with logits :math:`\log Q_\Phi`.
 
     It is called on views of ``n`` nodes like an encoder and returns ``[n, N(+1)]``.
-
-    Args:
-        clusters: the cluster GNN, whose assignment stays fixed.
     """
 
     def __init__(self, clusters: Clusters) -> None:
@@ -93,12 +92,12 @@ class ByClass:
         return self.classes(self.encoder(view).log_softmax(1))
 
     def classes(self, log_q: Tensor) -> Tensor:
-        """Log posteriors over clusters ``[n, C]`` as ones over classes, ``[n, N(+1)]``."""
+        """Log posteriors of classes ``[n, N(+1)]`` from those of clusters ``[n, C]``."""
         return map_clusters(log_q, self.groups, self.num_outputs)
 
 
 class ClusterGNN(Clusters):
-    r"""A :class:`Clusters` trained on a source and a target graph with its own optimiser.
+    r"""Cluster GNN that is trained on a source and a target graph with its own optimiser.
 
     Args:
         spec, num_clusters, num_outputs: as in :class:`Clusters`.
@@ -107,8 +106,7 @@ class ClusterGNN(Clusters):
         collapse: weight of the collapse term, see :mod:`graphgym_srnc.losses.modularity`.
         modularity_weight: weight of :math:`\mathcal L_{\Phi,T}`.
         lr: learning rate of Adam.
-        batch_size, fanout: nodes and edges drawn per step, and neighbours drawn per node and layer;
-            ``batch_size`` 0 = full batch.
+        batch_size, fanout: those of the method; as many edges as nodes are drawn per step.
     """
 
     def __init__(
@@ -141,21 +139,21 @@ class ClusterGNN(Clusters):
     def pretrain_on_source(
         self, nodes: Tensor, label: Tensor, steps: int, make_optimizer: MakeOptimizer = adam
     ) -> None:
-        """Fit the source labels instead, so that cluster k stands for class k from the start."""
+        """Fit the source labels instead, so that cluster k is class k from the start."""
         optimizer = make_optimizer(self.encoder.parameters())
         part = Part("source", self.source, nodes, label)
         training.fit_parts(self.encoder, optimizer, [part], steps, self.batch_size, self.fanout)
 
     @torch.no_grad()
     def align(self, log_q: Tensor, p: Tensor) -> float:
-        """Give each cluster its class by their divergences on source nodes (Eq. assignment).
+        """Assign clusters to classes by their divergences on source nodes (Eq. 7).
 
         Args:
             log_q: log posteriors over clusters, ``[n, C]``.
             p: class posteriors, ``[n, N]``.
 
         Returns:
-            The mean divergence of the pairs.
+            Mean divergence of the pairs.
         """
         self.mapping, mean = align(alignment_cost(p, log_q))
         return mean
@@ -171,43 +169,40 @@ class ClusterGNN(Clusters):
             batch: :math:`B`, source nodes drawn per step; 0 = all, or ``batch_size``.
         """
         on_target, groups = self.on_target(), grouped(self.mapping, self.num_outputs)
-        on_source = None
-        if len(nodes) and (self.batch_size or self.source is not self.target):
+        elsewhere = bool(self.batch_size) or self.source is not self.target
+        if len(nodes) and elsewhere:
             size = min(batch or self.batch_size, self.batch_size)
-            on_source = Batches(self.encoder, self.source, [nodes], size, self.fanout)
-
-        def draw(log_q: Tensor | None) -> tuple[Tensor, Tensor | slice]:
-            """Log posteriors of this step's source nodes, and which of ``nodes`` they are."""
-            if self.batch_size:
-                view, (drawn,) = on_source()
-                return self.encoder(view).log_softmax(1), drawn
-            drawn = torch.randperm(len(nodes), device=nodes.device)[: batch or None]
-            if on_source is None:
-                return log_q[nodes[drawn]], drawn
-            return self.encoder(on_source.whole).log_softmax(1)[drawn], drawn
+            on_source = training.batches(self.encoder, self.source, [nodes], size, self.fanout)
 
         def losses() -> dict[str, Tensor]:
             loss, log_q = on_target()
             terms = {"cluster_target": loss}
-            if len(nodes):
-                log_q, drawn = draw(log_q)
-                mapped = map_clusters(log_q, groups, self.num_outputs)[:, : p.size(1)]
-                terms["cluster_source"] = F.kl_div(mapped, p[drawn], reduction="batchmean")
-            return terms
+            if not len(nodes):
+                return terms
+            drawn: Tensor | slice = slice(None)
+            if not self.batch_size:
+                drawn = torch.randperm(len(nodes), device=nodes.device)[: batch or None]
+            if elsewhere:
+                view, (some,) = on_source()
+                log_q = self.encoder(view).log_softmax(1)[drawn]
+                drawn = some if self.batch_size else drawn
+            else:
+                log_q = log_q[nodes[drawn]]
+            mapped = map_clusters(log_q, groups, self.num_outputs)[:, : p.size(1)]
+            return terms | {"cluster_source": F.kl_div(mapped, p[drawn], reduction="batchmean")}
 
         return minimise(self.encoder, self.optimizer, losses, steps)
 
     def classify(
         self, parts: Sequence[Part], *, modularity: bool
     ) -> Callable[[], dict[str, Tensor]]:
-        r"""A function that gives the terms of the next step: cross-entropies of some parts by the
-        classes that clusters stand for, and with ``modularity`` :math:`\mathcal L_{\Phi,T}`.
+        r"""A function that returns the terms of the next step.
 
-        Without batches the target is read once for all of them.
+        Without batches the encoder reads the target once per step.
 
         Args:
-            parts: labels and decisions, on the source or the target, if any.
-            modularity: whether its term is one of them.
+            parts: cross-entropies of the classes of the clusters, on the source or the target.
+            modularity: whether :math:`\mathcal L_{\Phi,T}` is one of the terms.
         """
         by_class = ByClass(self)
         if self.batch_size:
@@ -230,9 +225,12 @@ class ClusterGNN(Clusters):
 
         return losses
 
-    def on_target(self) -> Callable[[], tuple[Tensor, Tensor | None]]:
-        r"""A function that gives :math:`\mathcal L_{\Phi,T}` and log posteriors of the target,
-        ``[V, C]``; with batches an estimate from drawn edges and nodes, and None."""
+    def on_target(self) -> Callable[[], tuple[Tensor, Tensor]]:
+        r"""A function that returns :math:`\mathcal L_{\Phi,T}` and log posteriors of the target.
+
+        The latter are ``[V, C]``. With batches the loss is an estimate from drawn edges and nodes,
+        and the log posteriors are those of the drawn nodes.
+        """
         if not self.batch_size:
             view = self.encoder.view(self.target)
 
@@ -242,17 +240,19 @@ class ClusterGNN(Clusters):
 
             return full
 
-        views = Batches(self.encoder, self.target, [], self.batch_size, self.fanout)
+        views = training.batches(self.encoder, self.target, [], self.batch_size, self.fanout)
 
-        def sampled() -> tuple[Tensor, None]:
-            ends = draw_edges(self.target, max(2, self.batch_size))
+        def sampled() -> tuple[Tensor, Tensor]:
+            ends = views.draw_edges(max(2, self.batch_size))
             count, size = self.target.num_nodes, (self.batch_size,)
-            nodes = parallel.share(lambda: torch.randint(count, size, device=ends.device))
+            nodes = views.share(
+                lambda g: torch.randint(count, size, generator=g, device=ends.device)
+            )
             q = self.encoder(views.at(torch.cat([*ends, nodes]))).softmax(1)
-            first, second, others = parallel.gather(*q.split([*[ends.size(1)] * 2, len(nodes)]))
+            first, second, others = map(gather, q.split([*[ends.size(1)] * 2, len(nodes)]))
             loss = modularity.sampled_modularity_loss(first, second, self.resolution)
             loss = loss + self.collapse * modularity.collapse_loss(others)
-            return self.modularity_weight * loss, None
+            return self.modularity_weight * loss, others
 
         return sampled
 
@@ -263,7 +263,7 @@ class ClusterGNN(Clusters):
         return self.modularity_weight * (loss + self.collapse * modularity.collapse_loss(q))
 
     def figures(self, log_q: Tensor) -> dict[str, float]:
-        """Modularity of the likeliest clusters on the target, and how many are in use.
+        """Modularity of the most probable clusters on the target, and number of used clusters.
 
         Args:
             log_q: log posteriors of the target, ``[V, C]``.
@@ -275,7 +275,7 @@ class ClusterGNN(Clusters):
         return {"modularity": found, "used_clusters": int(used.sum())}
 
     def checkpoint(self) -> dict[str, Any]:
-        """Weights, resolution and optimiser, for another one to :meth:`restore`."""
+        """Weights, resolution and optimiser, from which :meth:`restore` continues."""
         return {
             "weights": self.state_dict(),
             "resolution": self.resolution,
@@ -283,7 +283,7 @@ class ClusterGNN(Clusters):
         }
 
     def restore(self, state: dict[str, Any]) -> ClusterGNN:
-        """Become the one that a :meth:`checkpoint` was taken of; returns itself."""
+        """Load a :meth:`checkpoint` and return this object."""
         self.load_state_dict(state["weights"])
         self.optimizer.load_state_dict(state["optimizer"])
         return self

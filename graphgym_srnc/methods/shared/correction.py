@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from graphgym_srnc.core.options import OneOf
-from graphgym_srnc.core.task import ShiftTask, Sizes
+from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.losses.prior import black_box_weights, em_prior
 
 Correction = Annotated[str, OneOf("none", "mean", "em", "bbse", "labels")]
@@ -24,7 +24,7 @@ class PriorCorrection(nn.Module):
     The class reads ``task``, ``correction`` and ``correction_power`` of the method.
     """
 
-    task: ShiftTask | Sizes
+    task: ShiftTask
     correction: str
     correction_power: float
     source_prior: Tensor
@@ -35,23 +35,24 @@ class PriorCorrection(nn.Module):
         """Number of classes whose probabilities are renormalised to their previous total."""
         return self.task.num_known
 
-    def build_correction(self, task: ShiftTask | Sizes) -> None:
-        """Register the buffers for the class prior and the confusion matrix of the source."""
-        size = task.num_known
+    def build_correction(self, size: int) -> None:
+        """Register the class prior ``[N]`` or the confusion matrix ``[N, N]`` of the source."""
         if self.correction in ("em", "labels"):
             self.register_buffer("source_prior", torch.full((size,), 1 / size))
         if self.correction == "bbse":
             self.register_buffer("confusion", torch.eye(size) / size)
 
     def learn_prior(self, labels: Tensor) -> None:
-        """Keep the class prior of training labels ``[n]``."""
+        """Store the class prior of training labels ``[n]``."""
         if self.correction in ("em", "labels"):
             counts = torch.bincount(labels, minlength=self.task.num_known)
             self.source_prior.copy_(counts / counts.sum())
 
     def learn_confusion(self, scores: Tensor, label: Tensor) -> None:
-        """Keep which classes are taken for which, by uncorrected scores ``[n, K]`` and labels
-        ``[n]`` of held-out nodes, of which those of known classes count."""
+        """Store the confusion matrix of uncorrected scores ``[n, K]`` of held-out nodes.
+
+        Nodes of the unknown class, by their labels ``[n]``, are ignored.
+        """
         size = self.task.num_known
         known = label < size
         named = scores[known, :size].argmax(1)
@@ -60,7 +61,7 @@ class PriorCorrection(nn.Module):
 
     @torch.no_grad()
     def corrected(self, scores: Tensor) -> Tensor:
-        """Scores ``[V, K]`` of all nodes of a graph, those of the known classes corrected."""
+        """Scores ``[V, K]`` of all nodes of a graph with corrected scores of known classes."""
         if self.correction == "none":
             return scores
         known = self.num_corrected
@@ -71,7 +72,7 @@ class PriorCorrection(nn.Module):
         return torch.cat([corrected + total, scores[:, known:]], 1)
 
     def _class_weights(self, p: Tensor) -> Tensor:
-        """:math:`w` ``[N]`` from a posterior ``[V, N]``."""
+        """Weights :math:`w` ``[N]`` from a posterior ``[V, N]``."""
         if self.correction == "mean":
             return 1 / p.mean(0).clamp(min=1e-12)
         if self.correction == "labels":

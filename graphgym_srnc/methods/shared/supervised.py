@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from graphgym_srnc.backbones import Batches, Encoder, Graph, View
-from graphgym_srnc.core import parallel
+from graphgym_srnc.backbones import Batches, Graph, View
 from graphgym_srnc.core.options import Count, Natural
 from graphgym_srnc.core.task import ShiftTask, Sizes
 from graphgym_srnc.methods.shared.base import Method
-from graphgym_srnc.methods.shared.training import minimise
+from graphgym_srnc.methods.shared.training import gather, minimise
 
 
 class Supervised(Method):
@@ -24,12 +25,13 @@ class Supervised(Method):
     """
 
     kept = (*Method.kept, "taken")
-    classifier: Encoder
     on_source: View
     on_target: View
+    source_batches: Batches
     target_batches: Batches | None
+    drawn: Tensor | slice
 
-    def __init__(self, *, steps: Count = 100, rounds: Natural = 1, **base) -> None:
+    def __init__(self, *, steps: Count = 100, rounds: Natural = 1, **base: Any) -> None:
         super().__init__(**base)
         self.steps, self.episodes = steps, rounds
 
@@ -51,18 +53,18 @@ class Supervised(Method):
         self.optimizer = self.make_optimizer(p for p in self.parameters() if p.requires_grad)
 
     def begin(self) -> None:
-        """Make what losses need beside the classifier; modules made here are trained with it."""
+        """Prepare what the losses need; modules created here are trained with the classifier."""
 
     def losses(self) -> dict[str, Tensor]:
-        """The terms of the objective by name, whose sum is minimised.
+        """Terms of the objective by name; by default the cross-entropy on the source.
 
-        ``on_source`` and ``labels`` are those of this step's nodes, which ``drawn`` names among
-        ``task.train``. By default it is the cross-entropy on the labelled source nodes.
+        ``on_source`` and ``labels`` belong to the nodes of this step, which ``drawn`` indexes in
+        ``task.train``.
         """
         return {"source": F.cross_entropy(self.classifier(self.on_source), self.labels)}
 
     def remember(self) -> None:
-        """Keep what predictions need to know of the training nodes; called after each episode."""
+        """Store what predictions need of the training nodes; called after each episode."""
 
     def episode(self) -> dict[str, float]:
         labels = self.labels
@@ -87,14 +89,15 @@ class Supervised(Method):
         return (self.taken - 1) / (self.steps * (self.episodes + 1))
 
     def read_source(self, graph: Graph) -> None:
-        """Train on labelled nodes of this graph: the source, or the source with other weights."""
+        """Train on this graph: the source, or the source with other edge weights."""
         self.source_batches = self.batches(graph, self.task.train)
         self.on_source = self.source_batches.whole
 
     def target_view(self, count: int = 0) -> View:
-        """A view of ``count`` nodes of the target's pool, drawn once, or of the whole pool (0).
+        """View of the target's pool, to be stored as ``on_target``, which batches replace.
 
-        It is to be kept as ``on_target``, which with batches is another one at each step.
+        Args:
+            count: number of nodes, drawn once; 0 = all.
         """
         pool = self.task.pool
         if 0 < count < len(pool):
@@ -102,7 +105,7 @@ class Supervised(Method):
         if self.batch_size:
             self.target_batches = self.batches(self.target, pool)
             return self.target_batches.whole
-        # Of a whole graph there are faster views than of all its nodes one by one.
+        # A view of the whole graph is faster than one of a list of all its nodes.
         every = len(pool) == self.target.num_nodes
         return self.classifier.view(self.target, None if every else pool)
 
@@ -110,10 +113,10 @@ class Supervised(Method):
         """Logits of this step's source nodes, and hidden states ``[n, H]`` of source and target.
 
         Args:
-            bounded: put a tanh on hidden states that are not bounded by one already.
+            bounded: whether to apply a tanh to hidden states that no tanh bounds already.
         """
         logits, source = self.classifier.embed(self.on_source)
-        source, target = parallel.gather(source, self.classifier.embed(self.on_target)[1])
+        source, target = gather(source), gather(self.classifier.embed(self.on_target)[1])
         if bounded and (self.encoder.act != "tanh" or len(self.classifier.layers) == 1):
             source, target = source.tanh(), target.tanh()
         return logits, source, target

@@ -1,26 +1,30 @@
-"""Gradient steps and inference that methods share."""
+"""Gradient steps, mini-batches and inference, also of several processes that train together."""
 
 from __future__ import annotations
 
-from typing import Callable, Iterable, NamedTuple, Sequence
+from typing import Callable, Iterable, NamedTuple, Protocol, Sequence, cast
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 from torch_geometric.data import Data
 
-from graphgym_srnc.backbones import Batches, Encoder, Graph, infer, prepare
+from graphgym_srnc.backbones import Batches, Encoder, Graph, View, infer, prepare
 from graphgym_srnc.core import parallel, progress
 from graphgym_srnc.core.options import Weight
 
 MakeOptimizer = Callable[[Iterable[nn.Parameter]], torch.optim.Optimizer]
 
+gather = parallel.gather
+"""Rows of all processes, for a loss that is not a mean over rows."""
+
 WINDOW, FALL, BELOW = 20, 0.9, 0.5
-"""A loss has converged when its mean over so many steps is no tenth below that over as many before,
-and less than half of the first step's: with many classes it stays at chance before it falls."""
+"""A loss has converged if its mean over ``WINDOW`` steps is at least ``FALL`` of the mean over the
+steps before, and less than ``BELOW`` of the first loss. With many classes it starts with a plateau.
+"""
 
 LOOK = 5
-"""Steps between two looks at whether a loss has converged, since a device waits for each."""
+"""Number of steps between two checks for convergence, since a device waits for each."""
 
 
 def adam(
@@ -37,11 +41,16 @@ def minimise(
     steps: int,
     until_converged: bool = False,
 ) -> dict[str, float]:
-    """Take gradient steps on the sum of the terms that ``losses()`` gives, in training mode, all of
-    them or, in a single process, until it has converged.
+    """Take gradient steps on the sum of the terms of ``losses()``, in training mode.
 
-    Processes that train together average their gradients. A loss that is no mean over nodes has to
-    read the rows of all of them, see :func:`graphgym_srnc.core.parallel.gather`.
+    Processes that train together average their gradients. A loss that is not a mean over nodes must
+    read the rows of all processes, see :func:`gather`.
+
+    Args:
+        model, optimizer: the module, and the optimiser of its parameters.
+        losses: returns the terms of the next step by name.
+        steps: maximum number of steps.
+        until_converged: whether to stop when the loss has :func:`converged`.
 
     Returns:
         The terms at the last step.
@@ -52,7 +61,7 @@ def minimise(
     with parallel.own_draws():
         for _ in progress.steps(steps):
             terms = losses()
-            total = sum(terms.values())
+            total = cast(Tensor, sum(terms.values()))
             optimizer.zero_grad()
             total.backward()
             parallel.average(p for group in optimizer.param_groups for p in group["params"])
@@ -65,8 +74,10 @@ def minimise(
 
 
 def converged(losses: Sequence[Tensor]) -> bool:
-    r"""Whether a loss, :math:`L_1 \dots L_t` by step, has been learned and no longer falls,
-    :math:`0.9\, \bar L_{t-40..t-20} < \bar L_{t-20..t} < 0.5\, L_1` (line 12 of Algorithm 1)."""
+    r"""Whether a loss :math:`L_1 \dots L_t` no longer falls (line 12 of Algorithm 1).
+
+    .. math:: 0.9\, \bar L_{t-40..t-20} < \bar L_{t-20..t} < 0.5\, L_1
+    """
     if len(losses) < 2 * WINDOW:
         return False
     first, *recent = torch.stack([losses[0], *losses[-2 * WINDOW :]]).tolist()
@@ -74,15 +85,43 @@ def converged(losses: Sequence[Tensor]) -> bool:
     return FALL * before < last < BELOW * first
 
 
-class Part(NamedTuple):
-    """One term of a classifier's loss: the cross-entropy (Eq. 2 of the paper) on some nodes.
+class Model(Protocol):
+    """An encoder, or another function of views with the same interface."""
+
+    local: bool
+
+    def view(self, graph: Graph, nodes: Tensor | None = None) -> View: ...
+
+    def sample(self, graph: Graph, nodes: Tensor, fanout: int) -> View: ...
+
+    def __call__(self, view: View) -> Tensor: ...
+
+
+def batches(
+    model: Model, graph: Graph, parts: Sequence[Tensor], batch_size: int, fanout: int
+) -> Batches:
+    """Views of nodes, one for each gradient step; processes that train together divide the nodes.
 
     Args:
-        name: of the term.
-        graph: the graph that holds the nodes.
+        model: the encoder.
+        graph: the graph.
+        parts: ids of the nodes of each part of the loss, ``[n_i]``.
+        batch_size, fanout: those of :class:`Method`.
+    """
+    share = parallel.share if parallel.world() > 1 else None
+    return Batches(cast(Encoder, model), graph, parts, batch_size, fanout, share)
+
+
+class Part(NamedTuple):
+    """One term of a loss: the cross-entropy (Eq. 2 of the paper) on some nodes.
+
+    Args:
+        name: name of the term.
+        graph: graph of the nodes.
         nodes, labels: node ids and classes, both ``[n]``.
-        weight: of the term.
-        num_classes: use the first so many logits only, as before there is an unknown class.
+        weight: weight of the term.
+        num_classes: number of logits to use, for example before there is an unknown class; None =
+            all.
     """
 
     name: str
@@ -93,44 +132,23 @@ class Part(NamedTuple):
     num_classes: int | None = None
 
 
-def fit_parts(
-    model: Encoder,
-    optimizer: torch.optim.Optimizer,
-    parts: Sequence[Part],
-    steps: int,
-    batch_size: int = 0,
-    fanout: int = 0,
-) -> dict[str, float]:
-    """Minimise the weighted sum of the mean cross-entropies of some parts.
-
-    Args:
-        model, optimizer: the classifier and its optimiser.
-        parts: the terms.
-        steps: number of gradient steps.
-        batch_size, fanout: those of :class:`Method`.
-
-    Returns:
-        The last terms by name.
-    """
-    return minimise(model, optimizer, part_losses(model, parts, batch_size, fanout), steps)
-
-
 def part_losses(
-    model: Encoder, parts: Sequence[Part], batch_size: int = 0, fanout: int = 0
+    model: Model, parts: Sequence[Part], batch_size: int = 0, fanout: int = 0
 ) -> Callable[[], dict[str, Tensor]]:
-    """A function that gives the terms of :func:`fit_parts` at its next step.
+    """A function that returns the terms of some parts at the next step.
 
     Args:
-        model: what makes logits of views, an encoder or what can be called like one.
-        parts, batch_size, fanout: those of :func:`fit_parts`.
+        model: makes logits of views.
+        parts: the terms.
+        batch_size, fanout: those of :class:`Method`.
     """
-    # Nodes of one graph share one view: their neighbourhoods overlap.
+    # Nodes of one graph share one view, since their neighbourhoods overlap.
     groups = [
         [part for part in parts if part.graph is graph]
         for graph in dict.fromkeys(part.graph for part in parts)
     ]
     views = [
-        Batches(model, group[0].graph, [part.nodes for part in group], batch_size, fanout)
+        batches(model, group[0].graph, [part.nodes for part in group], batch_size, fanout)
         for group in groups
     ]
 
@@ -147,14 +165,30 @@ def part_losses(
     return losses
 
 
+def fit_parts(
+    model: Encoder,
+    optimizer: torch.optim.Optimizer,
+    parts: Sequence[Part],
+    steps: int,
+    batch_size: int = 0,
+    fanout: int = 0,
+) -> dict[str, float]:
+    """Minimise the sum of :func:`part_losses` and return the last terms by name."""
+    return minimise(model, optimizer, part_losses(model, parts, batch_size, fanout), steps)
+
+
 @torch.no_grad()
 def all_logits(
     model: Encoder, graph: Graph, batch_size: int, nodes: Tensor | None = None
 ) -> Tensor:
-    """Logits ``[V, K]`` of all nodes of a graph, or ``[n, K]`` of some, one layer at a time if
-    the method trains in batches."""
+    """Logits ``[V, K]`` of all nodes of a graph, or ``[n, K]`` of some.
+
+    If the method trains in batches, they are computed one layer at a time.
+    """
     if batch_size:
-        return infer(model, graph, nodes)
+        rank = parallel.rank() if parallel.world() > 1 else 0
+        world, exchange = parallel.world(), parallel.exchange
+        return infer(model, graph, nodes, rank=rank, world=world, exchange=exchange)
     logits = model.eval()(model.view(graph))
     return logits if nodes is None else logits[nodes]
 

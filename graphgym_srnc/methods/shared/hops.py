@@ -1,0 +1,108 @@
+"""Methods that propagate a different number of times on the source and on the target."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Callable, cast
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+from torch_geometric.data import Data
+
+from graphgym_srnc.backbones import MLP, Block, Encoder, EncoderSpec, GCNLayer, Graph, View, build
+from graphgym_srnc.methods.shared.scores import Scored
+
+
+class HopEncoder(Encoder):
+    r"""Encoder with k propagation steps in each hidden layer and a GCN output layer.
+
+    .. math:: h \leftarrow \text{act}(\hat A^k h W + b)
+
+    The first map :math:`h W + b` may be a layer of any kind; its bias is added after the
+    propagation.
+
+    Args:
+        spec: the encoder specification; ``layers`` includes the output layer, and 1 is treated as
+            2.
+        in_dim, out_dim: number of features and of logits.
+        hops: default of :math:`k` in :meth:`view`.
+
+    References:
+        Liu et al. (AAAI 2024), with one hidden layer.
+    """
+
+    layer = GCNLayer
+
+    def __init__(self, spec: EncoderSpec, in_dim: int, out_dim: int, hops: int) -> None:
+        plain, width = replace(spec, layers=1), spec.hidden
+        super().__init__(plain, width, out_dim)
+        first = build(plain, in_dim, width)
+        others = [MLP(plain, width, width) for _ in range(spec.layers - 2)]
+        self.parts = nn.ModuleList([first, *others])
+        self.hops, self.hidden_dim = hops, width
+
+    @property
+    def encoders(self) -> list[Encoder]:
+        """One encoder with one layer for each hidden layer."""
+        return cast(list[Encoder], [*self.parts])
+
+    def view(self, graph: Graph, nodes: Tensor | None = None, hops: int | None = None) -> View:
+        first, hop = self.encoders[0].view(graph), Block(graph.adjacency("gcn"))
+        hops = self.hops if hops is None else hops
+        blocks = [*first.blocks, *[hop] * hops]
+        for _ in self.encoders[1:]:
+            blocks += [Block(), *[hop] * hops]
+        return View(first.x, [*blocks, hop if nodes is None else hop.rows(nodes)])
+
+    def embed(self, view: View, between: Callable | None = None) -> tuple[Tensor, Tensor]:
+        """Logits ``[n, out_dim]`` of a view's nodes, and hidden state ``[V, H]`` of all nodes."""
+        *blocks, last = view.blocks
+        each, x = len(blocks) // len(self.parts), view.x
+        for i, part in enumerate(self.encoders):
+            own, *hops = blocks[i * each : (i + 1) * each]
+            out = part(View(x, [own])) - part.output_bias
+            for block in hops:
+                out = block.operator @ out
+            x = h = self._activated(out + part.output_bias)
+        return self.layers[0](h, last), h
+
+    def forward(self, view: View) -> Tensor:
+        return self.embed(view)[0]
+
+
+class HopMethod(Scored):
+    """Base class of methods with a :class:`HopEncoder`.
+
+    A subclass has the options ``source_hops`` and ``target_hops``, the propagation steps of each
+    hidden layer on either graph.
+    """
+
+    classifier: HopEncoder
+    source_hops: int
+    target_hops: int
+    in_batches = False
+
+    def new_classifier(self, num_outputs: int) -> HopEncoder:
+        """The encoder with hops, by default those of the target."""
+        return HopEncoder(self.encoder, self.task.num_features, num_outputs, self.target_hops)
+
+    def begin(self) -> None:
+        self.on_source = self.classifier.view(self.source, hops=self.source_hops)
+        self.on_target = self.classifier.view(self.target)
+
+    def supervised(self) -> tuple[Tensor, Tensor]:
+        """Cross-entropy on the labelled nodes, and their hidden states ``[n, H]``."""
+        logits, states = self.classifier.embed(self.on_source)
+        train = self.task.train
+        return F.cross_entropy(logits[train], self.labels), states[train]
+
+    def target_states(self) -> Tensor:
+        """Hidden states ``[n, H]`` of the unlabelled target nodes."""
+        return self.classifier.embed(self.on_target)[1][self.task.pool]
+
+    @torch.no_grad()
+    def logits(self, graph: Data, role: str = "target", nodes: Tensor | None = None) -> Tensor:
+        """Logits after the hops of the source on a source graph, and of the target on any other."""
+        hops = self.source_hops if role == "source" else self.target_hops
+        return self.classifier.eval()(self.classifier.view(self.prepared(graph), hops=hops))
