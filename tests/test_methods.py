@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 from conftest import make_task
+from graphgym_srnc.methods.shared.cut import best_threshold
 
 from graphgym_srnc import methods
 from graphgym_srnc.backbones import EncoderSpec, prepare
@@ -18,7 +19,6 @@ from graphgym_srnc.core.errors import InputError
 from graphgym_srnc.core.options import options
 from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.methods.pgl import PGL
-from graphgym_srnc.methods.shared.cut import best_threshold
 from graphgym_srnc.shifts import synthetic
 from graphgym_srnc.train import trainer
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import torch
+from graphgym_srnc.backbones.ppmi import ppmi
 from scipy.spatial.distance import cdist
 from sklearn.linear_model import LogisticRegression
 from test_methods import fit, make, some
@@ -19,7 +20,6 @@ from torch_geometric.data import Data
 
 from graphgym_srnc import backbones, methods
 from graphgym_srnc.backbones import EncoderSpec, Graph, View, dgi, prepare
-from graphgym_srnc.backbones.ppmi import ppmi
 from graphgym_srnc.backbones.sparse import Sparse
 from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.losses import openness

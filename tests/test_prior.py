@@ -8,13 +8,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from graphgym_srnc.methods.shared.cut import cut_by_share
 from scipy.optimize import minimize
 from scipy.stats import norm
 from test_methods import make, toy
 
 from graphgym_srnc.core.errors import InputError
 from graphgym_srnc.losses.prior import black_box_weights, em_prior, known_share
-from graphgym_srnc.methods.shared.cut import cut_by_share
 from graphgym_srnc.train import trainer
 
 MEANS = np.array([-1.5, 0.0, 2.0])

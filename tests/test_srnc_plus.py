@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import scipy.stats
 import torch
+from graphgym_srnc.methods.shared.cut import best_threshold
 from test_methods_universal import universal
 
 from graphgym_srnc.backbones import EncoderSpec
@@ -19,7 +20,6 @@ from graphgym_srnc.methods import srnc_plus
 from graphgym_srnc.methods.erm import ERM
 from graphgym_srnc.methods.shared import communities, training
 from graphgym_srnc.methods.shared.cluster_gnn import log_softmax
-from graphgym_srnc.methods.shared.cut import best_threshold
 from graphgym_srnc.methods.shared.training import Part
 from graphgym_srnc.methods.srnc_plus import SRNCPlus
 from graphgym_srnc.shifts import splits, synthetic

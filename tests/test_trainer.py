@@ -9,6 +9,7 @@ import networkx as nx
 import pytest
 import torch
 from conftest import make_graph, make_task
+from graphgym_srnc.train.verdict import judge
 from torch import Tensor
 from torch_geometric.data import Data
 
@@ -23,7 +24,6 @@ from graphgym_srnc.methods.shared.base import Method
 from graphgym_srnc.methods.shared.scores import Scored
 from graphgym_srnc.shifts import synthetic
 from graphgym_srnc.train import trainer
-from graphgym_srnc.train.verdict import judge
 
 CURVE = (0.2, 0.4, 0.4, 0.12, 0.8, 0.0)
 """Share of right answers on the nodes that selection looks at, by episode."""

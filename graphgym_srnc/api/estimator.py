@@ -32,9 +32,9 @@ from graphgym_srnc.data import cleaning, files
 from graphgym_srnc.methods.shared.base import Method
 from graphgym_srnc.shifts.given import labels as given_labels
 from graphgym_srnc.train import trainer
+from graphgym_srnc.train.diagnostics import judge
 from graphgym_srnc.train.model import TrainedModel, original_labels
 from graphgym_srnc.train.selection import SELECTIONS
-from graphgym_srnc.train.verdict import judge
 
 HELD_OUT = 0.2
 """Share of the training nodes held out to set the threshold if there are no validation nodes."""
@@ -321,11 +321,7 @@ class Estimator(BaseEstimator):
             bar.start(type(self).__name__, "pre-training")
 
             def tell(episode: trainer.Episode, method: Method, task: ShiftTask) -> None:
-                most = (
-                    method.episodes
-                    if self.max_episodes < 0
-                    else min(method.episodes, self.max_episodes)
-                )
+                most = method.planned(self.max_episodes)
                 scores = {"val": episode.val, "test": episode.test}
                 text = [
                     f"{part} {100 * score['micro_f1']:.1f}"

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections import UserDict
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
+
+from torch import nn
 
 from graphgym_srnc.backbones.dgi import DGI, train_infomax
 from graphgym_srnc.backbones.encoder import ACTIVATIONS, Encoder, EncoderSpec, Layer
@@ -100,4 +102,4 @@ def pretrained(spec: EncoderSpec, target: Graph) -> EncoderSpec:
 def blank(spec: EncoderSpec, in_dim: int) -> EncoderSpec:
     """The spec with an untrained base encoder, if its kind has one, to load weights into."""
     learns = hasattr(BACKBONES.get(spec.kind), "pretrain") and spec.base is None
-    return replace(spec, base=build(spec, in_dim, 1).base) if learns else spec
+    return replace(spec, base=cast(nn.Module, build(spec, in_dim, 1).base)) if learns else spec

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from graphgym_srnc.backbones.features import FEATURES
+from graphgym_srnc.backbones.features import FEATURES, Mapped
 from graphgym_srnc.backbones.graph import Graph
 from graphgym_srnc.backbones.sampling import draw_view
 from graphgym_srnc.backbones.sparse import Sparse
@@ -169,10 +169,12 @@ class Encoder(nn.Module):
             return _DroppedRelu.apply(out, p)
         return dropout(self.act(out), p)
 
-    def layer_output(self, i: int, hidden: Sparse | Tensor, block: Block) -> Tensor:
+    def layer_output(self, i: int, hidden: Sparse | Tensor | Mapped, block: Block) -> Tensor:
         """Output of layer i and its skip connection for input ``[n_in, K]``, not activated."""
         out = self.layers[i](hidden, block)
-        return out + self.skips[i - 1](block.root(hidden)) if i > 0 and self.skips else out
+        if i > 0 and self.skips:
+            out = out + self.skips[i - 1](block.root(cast(Tensor, hidden)))
+        return out
 
 
 class Layer(nn.Module):

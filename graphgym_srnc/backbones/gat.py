@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from graphgym_srnc.backbones.encoder import Encoder, EncoderSpec, Layer, dropout
+from graphgym_srnc.backbones.features import Mapped
 from graphgym_srnc.backbones.sparse import Sparse
 from graphgym_srnc.backbones.view import Block
 from graphgym_srnc.core.errors import InputError
@@ -82,23 +85,22 @@ class GATDrop(GAT):
 
     layer = GATDropLayer
 
-    def layer_output(self, i: int, hidden: Sparse | Tensor, block: Block) -> Tensor:
+    def layer_output(self, i: int, hidden: Sparse | Tensor | Mapped, block: Block) -> Tensor:
         if i == 0 and self.training:
-            hidden = _dropped(hidden, self.spec.dropout)
+            p = self.spec.dropout
+            hidden = (
+                _Dropped(hidden, p)
+                if isinstance(hidden, Sparse)
+                else dropout(cast(Tensor, hidden), p)
+            )
         return super().layer_output(i, hidden, block)
 
 
-class _Revalued:
-    """Sparse matrix with other values ``[nnz]`` at the same positions."""
+class _Dropped(Sparse):
+    """Sparse matrix with dropout of its entries, for products with weights."""
 
-    def __init__(self, matrix: Sparse, values: Tensor) -> None:
-        self.matrix, self.values = matrix, values
+    def __init__(self, matrix: Sparse, p: float) -> None:
+        self.whole, self.values = matrix, dropout(matrix.parts.values, p)
 
     def __matmul__(self, weight: Tensor) -> Tensor:
-        return self.matrix.weighted(self.values, weight)
-
-
-def _dropped(x: Sparse | Tensor, p: float) -> _Revalued | Tensor:
-    if isinstance(x, Sparse):
-        return _Revalued(x, dropout(x.parts.values, p))
-    return dropout(x, p)
+        return self.whole.weighted(self.values, weight)

@@ -70,7 +70,8 @@ class Graph:
     @property
     def content(self) -> tuple[Tensor, Tensor]:
         """Features and :math:`A`, from which everything else is computed."""
-        return self.x.csr if isinstance(self.x, Sparse) else self.x, self.adjacency("raw").csr
+        x = self.whole_features()
+        return x.csr if isinstance(x, Sparse) else x, self.adjacency("raw").csr
 
     @property
     def degree(self) -> Tensor:

@@ -114,8 +114,8 @@ def _ranges(
     inner = np.searchsorted(ends, ends[-1] * np.arange(1, world) / world)
     cuts = [0, *inner.tolist(), len(degree)]
     begin, end = cuts[rank : rank + 2]
-    places = np.searchsorted(ends, np.arange(CHUNK, ends[-1], CHUNK)) + 1
-    places = [begin, *places[(begin < places) & (places < end)].tolist(), end]
+    every = np.searchsorted(ends, np.arange(CHUNK, ends[-1], CHUNK)) + 1
+    places = [begin, *every[(begin < every) & (every < end)].tolist(), end]
     chunks: list[slice] = [slice(*pair) for pair in zip(places, places[1:])]
     if wanted is None:
         return cuts, [*chunks]

@@ -237,7 +237,7 @@ def draw_neighbours(indptr: Tensor, nodes: Tensor, fanout: int) -> tuple[Tensor,
 
 
 def _subsets(size: Tensor, count: int) -> Tensor:
-    """Uniform random subset ``[n, count]`` of ``range(size)`` for each size ``[n]`` above ``count``.
+    """Random subset ``[n, count]`` of ``range(size)`` for each size ``[n]`` above ``count``.
 
     Floyd's algorithm (Bentley and Floyd, CACM 1987) on all rows at once takes time :math:`O(n k^2)`
     for a count :math:`k`, independent of the sizes.

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from graphgym_srnc.backbones.features import Mapped
 from graphgym_srnc.backbones.graph import Graph
 from graphgym_srnc.backbones.sparse import Sparse
 
@@ -64,7 +65,7 @@ class Block:
 class View:
     """Features and blocks that an encoder needs for some nodes, starting with the first layer."""
 
-    x: Sparse | Tensor
+    x: Sparse | Tensor | Mapped
     blocks: list[Block]
 
 

@@ -113,8 +113,7 @@ class Recorder:
         self.train_scores.append({"micro_f1": float(right.float().mean())})
         self.board(episode, method, task)
 
-        limit = self.cfg.train.max_episodes
-        most = method.episodes if limit < 0 else min(method.episodes, limit)
+        most = method.planned(self.cfg.train.max_episodes)
         self.watch.episode(episode.number, most, f"val {100 * episode.val['micro_f1']:.1f}")
 
     def finish(self, record: RunRecord, method: Method, task: ShiftTask) -> None:

@@ -19,8 +19,8 @@ from graphgym_srnc.gym.recorder import Extras, Recorder, Silent, Watch
 from graphgym_srnc.gym.training import fit
 from graphgym_srnc.io.store import Experiment, Result
 from graphgym_srnc.plots import events
+from graphgym_srnc.train.diagnostics import judge
 from graphgym_srnc.train.trainer import RunRecord
-from graphgym_srnc.train.verdict import judge
 
 
 def experiment(cfg: CfgNode, name: str) -> Experiment:

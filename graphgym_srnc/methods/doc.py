@@ -37,6 +37,7 @@ class DOC(Supervised):
         Shu, Xu and Liu, "DOC: Deep Open Classification of Text Documents", EMNLP 2017.
     """
 
+    limits: Tensor
     search = {"balanced": (False, True), "correction": (), "correction_power": ()}
 
     def __init__(self, *, balanced: bool = True, **base) -> None:
@@ -65,7 +66,7 @@ class DOC(Supervised):
 
     @torch.no_grad()
     def uncorrected(self, graph: Data, role: str = "target") -> Tensor:
-        """Logits of the sigmoids ``[V, N]``; in open-set shift and minus the confidence, last."""
+        """Logits of the sigmoids ``[V, N]``; in open-set shift minus the confidence is last."""
         scores = self._sigmoid_logits(graph, role)
         if not self.task.open_set:
             return scores
@@ -75,14 +76,15 @@ class DOC(Supervised):
         return -scores[:, -1] if self.task.open_set else super().confidence(scores)
 
     def log_odds(self, confidence: Tensor) -> Tensor:
+        """The confidence itself, which is no probability."""
         return confidence
 
     def _sigmoid_logits(self, graph: Data, role: str = "target") -> Tensor:
         logits = self.logits(graph, role)
         if not self.smoothing:
             return logits
-        # Yes and no of all classifiers make one distribution, of which smoothing keeps each
-        # classifier's share.
+        # Both probabilities of all sigmoids form one distribution. Smoothing keeps the share of
+        # each sigmoid.
         count = logits.size(1)
         share = torch.cat([logits.sigmoid(), (-logits).sigmoid()], 1) / count
         return (self.smooth(share, graph, self.smoothing)[:, :count] * count).logit(eps=1e-6)
@@ -94,7 +96,7 @@ def one_against_rest(logits: Tensor, label: Tensor, balanced: bool) -> Tensor:
     Args:
         logits: ``[n, N]``.
         label: classes, ``[n]``.
-        balanced: weigh a class's positive nodes by how many negative ones there are for each.
+        balanced: whether to weight positive nodes by the ratio of negative to positive ones.
     """
     wanted = F.one_hot(label, logits.size(1)).to(logits.dtype)
     positive = wanted.sum(0)

@@ -49,6 +49,10 @@ class G2Pxy(Supervised):
     """
 
     explicit_unknown = True
+    number: Tensor
+    named: Tensor
+    pairs: Tensor
+    outer: Tensor
     search_open = {"inter_weight": (0.01, 0.1, 1.0), "external_weight": (0.01, 0.1, 1.0)}
     kept = (*Supervised.kept, "named", "pairs", "outer")
 
@@ -82,12 +86,13 @@ class G2Pxy(Supervised):
         self.head = nn.Linear(self.proxy_dim, task.num_outputs)
 
     def begin(self) -> None:
-        if self.task.open_set:
-            whole = self.batches if self.batch_size else self.classifier.view
-            self.on_graph = whole(self.source)
+        if self.batch_size:
+            self.on_nodes = self.batches(self.source)
+        else:
+            self.on_graph = self.classifier.view(self.source)
 
     def episode(self) -> dict[str, float]:
-        self.number += 1
+        self.number.add_(1)
         if self.number == 1 and self.task.open_set:
             self._find_parents()
         return super().episode()
@@ -98,21 +103,23 @@ class G2Pxy(Supervised):
             logits = self.head(self.classifier(self.on_source))[:, : task.num_known]
             return {"source": F.cross_entropy(logits, self.labels)}
 
-        z = None if self.batch_size else self.classifier(self.on_graph)
         train = task.train[self.drawn]
-        pairs, outer = self._draw_parents(train)
-        named = self.named[outer]
         if self.batch_size:
+            (first, second), outer = self._draw_parents(train)
+            named = self.named[outer]
             # From here on nodes are rows of a view of these nodes alone.
-            nodes, row = torch.cat([train, *pairs, outer]).unique(return_inverse=True)
-            z = self.classifier(self.on_graph.at(nodes))
-            sizes = [len(train), len(pairs[0]), len(pairs[1]), len(outer)]
-            train, *pairs, outer = row.split(sizes)
+            nodes, row = torch.cat([train, first, second, outer]).unique(return_inverse=True)
+            z = self.classifier(self.on_nodes.at(nodes))
+            train, first, second, outer = row.split([*map(len, (train, first, second, outer))])
+        else:
+            z = self.classifier(self.on_graph)
+            (first, second), outer = self._draw_parents(train)
+            named = self.named[outer]
 
         logits = self.head(z[train])
         centre = class_centres(z[train], self.labels, task.num_known)[named]
         # Beta(1, 1) is the uniform distribution.
-        inter = mix(z[pairs[0]], z[pairs[1]], torch.rand(len(pairs[0]), 1, device=z.device))
+        inter = mix(z[first], z[second], torch.rand(len(first), 1, device=z.device))
         external = mix(z[outer], centre, 1 + torch.rand(len(outer), 1, device=z.device))
         return {
             "source": F.cross_entropy(logits, self.labels),
@@ -122,7 +129,7 @@ class G2Pxy(Supervised):
         }
 
     def _draw_parents(self, train: Tensor) -> tuple[Tensor, Tensor]:
-        """Pairs ``[2, n]`` and boundary nodes ``[n]`` that the proxies of a step are made of."""
+        """Pairs ``[2, n]`` and boundary nodes ``[n]`` for the proxies of a step."""
         pairs, outer = self.pairs, self.outer
         count = max(1, round(self.ratio * len(train)))
         if not pairs.size(1):
@@ -130,7 +137,7 @@ class G2Pxy(Supervised):
         elif pairs.size(1) > count:
             pairs = pairs[:, torch.randint(pairs.size(1), (count,), device=pairs.device)]
 
-        if self.batch_size:  # it has centres of its own classes only
+        if self.batch_size:  # only classes in the batch have a centre
             outer = outer[torch.isin(self.named[outer], self.labels)]
         if len(outer) > count:
             outer = outer[torch.randint(len(outer), (count,), device=outer.device)]
@@ -138,7 +145,7 @@ class G2Pxy(Supervised):
 
     @torch.no_grad()
     def _find_parents(self) -> None:
-        """The classes, adjacent pairs and boundary nodes, by the classifier of episode 0."""
+        """Find classes, adjacent pairs and boundary nodes with the classifier of episode 0."""
         task = self.task
         self.eval()
         z = super().logits(task.source) if self.batch_size else self.classifier(self.on_graph)
@@ -149,14 +156,14 @@ class G2Pxy(Supervised):
         self.outer = boundary_nodes(confidence, self.named, self.boundary)
 
     @torch.no_grad()
-    def logits(self, graph: Data, role: str = "target") -> Tensor:
-        logits = self.head(super().logits(graph, role))
-        # Before there are proxies the last logit is untrained.
+    def logits(self, graph: Data, role: str = "target", nodes: Tensor | None = None) -> Tensor:
+        logits = self.head(super().logits(graph, role, nodes))
+        # The last logit is untrained before there are proxies.
         return logits[:, : self.task.num_known] if self.number == 0 else logits
 
 
 def masked_cross_entropy(logits: Tensor, label: Tensor) -> Tensor:
-    """Cross-entropy of the last class where a node's own class is left out.
+    """Cross-entropy of the last class without the logit of a node's own class.
 
     Args:
         logits: ``[n, N + 1]``.
@@ -172,21 +179,23 @@ def unknown_cross_entropy(logits: Tensor) -> Tensor:
 
 
 def mix(first: Tensor, second: Tensor, share: Tensor) -> Tensor:
-    """The mixture ``[n, K]`` of two states with ``share`` ``[n, 1]`` of the first; above 1 it lies
-    beyond the first."""
+    """Mixture ``[n, K]`` of two states with ``share`` ``[n, 1]`` of the first.
+
+    A share above 1 extrapolates beyond the first state.
+    """
     return share * first + (1 - share) * second
 
 
 def class_centres(z: Tensor, label: Tensor, num_classes: int) -> Tensor:
-    """Mean state ``[N, K]`` of each class of states ``[n, K]``; 0 for one without a node."""
+    """Mean state ``[N, K]`` of each class of states ``[n, K]``; 0 for a class without nodes."""
     total = z.new_zeros(num_classes, z.size(1)).index_add(0, label, z)
-    # bincount would wait for a GPU.
+    # bincount would synchronise with a GPU.
     size = label.new_zeros(num_classes).index_add(0, label, torch.ones_like(label))
     return total / size.clamp(min=1)[:, None]
 
 
 def boundary_nodes(confidence: Tensor, label: Tensor, share: float) -> Tensor:
-    """Ids of the least sure ``share`` of each class's nodes, one at least, of figures ``[V]``."""
+    """Ids of the least confident ``share`` of the nodes of each class, at least one per class."""
     order = confidence.argsort(stable=True)
     order = order[label[order].argsort(stable=True)]
     size = torch.bincount(label)
@@ -199,8 +208,7 @@ def random_pairs(label: Tensor, count: int) -> Tensor:
     """Random pairs ``[2, count]`` of positions in ``label`` ``[n]`` with different classes."""
     order = label.argsort(stable=True)
     first = torch.randint(len(label), (count,), device=label.device)
-    # Of positions sorted by class, those after a class's block, taken cyclically, are all of other
-    # classes.
+    # In the order of classes, the cyclic rest after a class's block belongs to other classes.
     begin, end = (
         torch.searchsorted(label[order], label[first], right=side) for side in (False, True)
     )

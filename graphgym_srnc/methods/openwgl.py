@@ -9,14 +9,16 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch_geometric.data import Data
 
-from graphgym_srnc.backbones import Encoder, build
+from graphgym_srnc.backbones import Encoder, View, build
 from graphgym_srnc.core.options import Count, OneOf, Weight
 from graphgym_srnc.core.task import ShiftTask, Sizes
 from graphgym_srnc.methods.shared.supervised import Supervised
 
 START = -1.0
-"""Logarithm of a deviation where the encoder's output is zero. From deviations of one, beside means
-near zero, a few hundred steps would not find the signal in the noise."""
+"""Logarithm of a deviation if the encoder's output is 0.
+
+With deviations of 1 and means near 0, a few hundred steps would not find the signal in the noise.
+"""
 
 
 class OpenWGL(Supervised):
@@ -83,93 +85,82 @@ class OpenWGL(Supervised):
     def begin(self) -> None:
         if self.batch_size:
             self.on_nodes = self.batches(self.target)
-            return
-        self.edges = self.target.edges
-        self.on_target = self.classifier.view(self.target)
+        else:
+            self.edges, self.on_target = self.target.edges, self.classifier.view(self.target)
 
     def losses(self) -> dict[str, Tensor]:
-        return self._batch_losses() if self.batch_size else self._full_losses()
-
-    def _full_losses(self) -> dict[str, Tensor]:
-        mean, log_sigma = self._normal(self.classifier(self.on_target))
-        z = draw(mean, log_sigma)
-        if self.source is self.target:
-            train = [part[self.task.train] for part in (mean, log_sigma, z)]
+        """Loss terms; with batches those of drawn nodes and edges."""
+        task, graph = self.task, self.target
+        if self.batch_size:
+            mean, log_sigma, drawn = self.sample(self.on_source)
+            edges = self.on_nodes.draw_edges(min(self.batch_size, self.max_edges))
+            others = torch.randint(graph.num_nodes, edges.shape, device=edges.device)
+            pool = task.pool[self.on_nodes.draw(len(task.pool))]
+            # From here on nodes are rows of a view of these nodes alone.
+            nodes, row = torch.cat([*edges, *others, pool]).unique(return_inverse=True)
+            z = self.sample(self.on_nodes.at(nodes))[2]
+            pool = row[len(row) - len(pool) :]
+            edges, others = row[: 4 * edges.size(1)].view(2, 2, -1)
         else:
-            train = list(self._normal(self.classifier(self.on_source)))
-            train.append(draw(*train))
+            found = self.sample(self.on_target)
+            z, pool, edges = found[2], task.pool, self.edges
+            if self.source is graph:
+                mean, log_sigma, drawn = (part[task.train] for part in found)
+            else:
+                mean, log_sigma, drawn = self.sample(self.on_source)
+            if edges.size(1) > self.max_edges and self.edge_weight:
+                size = (self.max_edges,)
+                edges = edges[:, torch.randint(edges.size(1), size, device=edges.device)]
+            if self.edge_weight and edges.size(1):
+                others = torch.randint(len(z), edges.shape, device=edges.device)
 
-        edges = self.edges
-        if edges.size(1) > self.max_edges and self.edge_weight:
-            edges = edges[:, torch.randint(edges.size(1), (self.max_edges,), device=edges.device)]
-        others = edges
-        if self.edge_weight and edges.size(1):
-            others = torch.randint(len(z), edges.shape, device=edges.device)
-        return self._terms(train, z, edges, others, self.task.pool)
-
-    def _batch_losses(self) -> dict[str, Tensor]:
-        """The same terms of drawn training nodes, edges, random pairs and unlabelled nodes."""
-        train = list(self._normal(self.classifier(self.on_source)))
-        train.append(draw(*train))
-
-        pool, graph = self.task.pool, self.target
-        edges = self.on_nodes.draw_edges(min(self.batch_size, self.max_edges))
-        others = torch.randint(graph.num_nodes, edges.shape, device=edges.device)
-        pool = pool[self.on_nodes.draw(len(pool))]
-
-        # From here on nodes are rows of a view of these nodes alone.
-        nodes, row = torch.cat([*edges, *others, pool]).unique(return_inverse=True)
-        z = draw(*self._normal(self.classifier(self.on_nodes.at(nodes))))
-        edges, others = row[: 4 * edges.size(1)].view(2, 2, -1)
-        return self._terms(train, z, edges, others, row[len(row) - len(pool) :])
-
-    def _terms(
-        self, train: list[Tensor], z: Tensor, edges: Tensor, others: Tensor, pool: Tensor
-    ) -> dict[str, Tensor]:
-        """The loss of training nodes (means, deviations, draws) and of rows of draws ``z``."""
-        mean, log_sigma, drawn = train
         terms = {
             "source": F.cross_entropy(self.head(drawn), self.labels),
             "kl": self.kl_weight * kl_divergence(mean, log_sigma),
         }
         if self.edge_weight and edges.size(1):
             terms["edges"] = self.edge_weight * edge_loss(z, edges, others)
-        if self.uncertainty_weight and self.task.open_set:
+        if self.uncertainty_weight and task.open_set:
             terms["uncertainty"] = self.uncertainty_weight * uncertainty_loss(self.head(z[pool]))
         return terms
 
+    def sample(self, view: View) -> tuple[Tensor, Tensor, Tensor]:
+        """Means, logarithms of deviations, and a sample of the nodes of a view, ``[n, K]``."""
+        mean, log_sigma = self._normal(self.classifier(view))
+        return mean, log_sigma, draw(mean, log_sigma)
+
     @torch.no_grad()
-    def logits(self, graph: Data, role: str = "target") -> Tensor:
-        """Logarithms of the class probabilities' mean over draws, ``[V, N]``."""
-        mean, log_sigma = self._normal(super().logits(graph, role))
+    def logits(self, graph: Data, role: str = "target", nodes: Tensor | None = None) -> Tensor:
+        """Logarithm of the class probabilities, averaged over samples, ``[V, N]``."""
+        mean, log_sigma = self._normal(super().logits(graph, role, nodes))
         generator = torch.Generator().manual_seed(0)
         noise = torch.randn(self.samples, self.latent, generator=generator).to(mean)
-        sigma, p = log_sigma.exp(), torch.zeros(())
-        for eps in noise:
-            p = p + self.head(mean + eps * sigma).softmax(1)
+        each = (self.head(mean + eps * log_sigma.exp()).softmax(1) for eps in noise)
+        p = sum(each, torch.zeros(()))
         return (p / self.samples).clamp(min=1e-12).log()
 
     def calibrate(self, scores: Tensor, label: Tensor, on_target: Tensor) -> None:
         unknown = label == self.task.num_known
         both = unknown.any() and not unknown.all()
         if self.cut != "mean" or not self.task.open_set or not both:
-            return super().calibrate(scores, label, on_target)
+            super().calibrate(scores, label, on_target)
+            return
         confidence = self.confidence(scores)
         self.threshold.fill_((confidence[unknown].mean() + confidence[~unknown].mean()) / 2)
 
     def _normal(self, out: Tensor) -> tuple[Tensor, Tensor]:
         mean, log_sigma = out.split(self.latent, 1)
-        # The KL term would overflow long before a deviation that large is of any use.
+        # Larger deviations are useless, and the KL term would overflow.
         return mean, (log_sigma + START).clamp(max=10)
 
 
 def draw(mean: Tensor, log_sigma: Tensor) -> Tensor:
-    """A draw of a normal distribution for each node, differentiable in parameters ``[n, K]``."""
+    """Reparametrised sample of a normal distribution for each node, ``[n, K]``."""
     return mean + torch.randn_like(mean) * log_sigma.exp()
 
 
 def kl_divergence(mean: Tensor, log_sigma: Tensor) -> Tensor:
-    """Divergence from the standard normal distribution, a mean over entries ``[n, K]``."""
+    """KL divergence from the standard normal distribution, a mean over entries ``[n, K]``."""
     return ((2 * log_sigma).exp() / 2 + mean**2 / 2 - 0.5 - log_sigma).mean()
 
 

@@ -68,7 +68,7 @@ class PairAlign(Scored):
 
     @torch.no_grad()
     def reweight(self) -> dict[str, float]:
-        """Weigh the source's edges and labels by what the classifier says of both graphs."""
+        """Weight the source's edges and labels by the predictions on both graphs."""
         task, known = self.task, self.task.num_known
         on_source, on_target = (
             self.logits(graph, task.role_of(graph))[:, :known].softmax(1)
@@ -91,8 +91,12 @@ class PairAlign(Scored):
         return {"mean_edge_weight": float(weight.mean()) if len(weight) else 1.0}
 
     def _edge_weights(self, p: np.ndarray, q: np.ndarray, truth: np.ndarray) -> np.ndarray:
-        """A weight for each entry of the source's adjacency, from posteriors ``[V, N]`` of both
-        graphs and the source's classes ``[V, N]``, one-hot."""
+        """Weight of each entry of the source's adjacency.
+
+        Args:
+            p, q: posteriors of the source and of the target, ``[V, N]``.
+            truth: one-hot classes of the source, ``[V, N]``.
+        """
         predicted, other, true = (
             pairs(graph, h)
             for graph, h in ((self.source, p), (self.target, q), (self.source, truth))
@@ -110,6 +114,6 @@ class PairAlign(Scored):
 
 
 def pairs(graph: Graph, h: np.ndarray) -> np.ndarray:
-    """The product of both ends' shares ``[V, N]`` of classes at each entry of A, ``[2m, N^2]``."""
+    """Products of the class shares ``[V, N]`` of both ends of each entry of A, ``[2m, N^2]``."""
     row, column = graph.adjacency("raw").entries
     return (h[row][:, :, None] * h[column][:, None]).reshape(len(row), -1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated
+from typing import Annotated, cast
 
 import torch
 from torch import Tensor, nn
@@ -14,7 +14,7 @@ from graphgym_srnc.backbones import Encoder
 from graphgym_srnc.core.options import Count, OneOf, Range, Share
 from graphgym_srnc.core.task import ShiftTask, Sizes
 from graphgym_srnc.methods.shared.base import Method
-from graphgym_srnc.methods.shared.training import Part, all_logits, fit_parts, minimise
+from graphgym_srnc.methods.shared.training import all_logits, minimise
 
 UnknownLoss = Annotated[str, OneOf("none", "uniform", "extra_class")]
 
@@ -50,6 +50,7 @@ class PGL(Method):
     """
 
     search = {"enlarging": (0.1, 0.2), "confident": (0.2, 0.4, 0.6, 0.8)}
+    number: Tensor
 
     def __init__(
         self,
@@ -84,7 +85,7 @@ class PGL(Method):
         pool, num_known = self.task.pool, self.task.num_known
         p = self.predict(self.task.target)[pool].softmax(1)[:, :num_known]
         confidence, prediction = p.max(1)
-        self.number += 1
+        self.number.add_(1)
 
         order = confidence.argsort(descending=True)
         share = min(1.0, int(self.number) * self.enlarging) * len(order)
@@ -92,61 +93,61 @@ class PGL(Method):
         unknown = order[len(order) - int(share * (1 - self.confident)) :]
         return self._train(pool[known], prediction[known], pool[unknown])
 
+    @property
+    def networks(self) -> list[Encoder]:
+        """All members."""
+        return [self.classifier, *cast(list[Encoder], [*self.others])]
+
     @torch.no_grad()
-    def logits(self, graph: Data, role: str = "target") -> Tensor:
-        """Logits ``[V, N(+1)]``; of several members the logarithms of their mean posterior."""
-        made = [super().logits(graph, role)]
-        made += [all_logits(other, self.prepared(graph), self.batch_size) for other in self.others]
-        # Before there are pseudo-unknown nodes the extra logit is untrained.
+    def logits(self, graph: Data, role: str = "target", nodes: Tensor | None = None) -> Tensor:
+        """Logits ``[V, N(+1)]``; of several members the logarithm of their mean posterior."""
+        prepared = self.prepared(graph)
+        made = [all_logits(member, prepared, self.batch_size, nodes) for member in self.networks]
+        # The extra logit is untrained before there are pseudo-unknown nodes.
         made = [z[:, : self.task.num_known] if self.number == 0 else z for z in made]
         if len(made) == 1:
             return made[0]
         return torch.stack(made).log_softmax(2).logsumexp(0) - math.log(len(made))
 
     def _train(self, nodes: Tensor, labels: Tensor, unknown: Tensor) -> dict[str, float]:
-        """Train new classifiers, with pseudo-labels ``[n]`` of nodes and pseudo-unknown nodes."""
+        """Train new networks, with pseudo-labels ``[n]`` of nodes and pseudo-unknown nodes."""
         self.ready()
         if not self.task.open_set or self.unknown_loss == "none":
             unknown = unknown[:0]
-        terms = [
-            self._fit(member, nodes, labels, unknown) for member in (self.classifier, *self.others)
-        ]
+        terms = [self._fit(member, nodes, labels, unknown) for member in self.networks]
         mean = {name: sum(term[name] for term in terms) / len(terms) for name in terms[0]}
-        return mean | (
-            {"pseudo_labels": len(nodes), "pseudo_unknowns": len(unknown)}
-            if len(nodes) + len(unknown)
-            else {}
-        )
+        if len(nodes) + len(unknown):
+            mean |= {"pseudo_labels": len(nodes), "pseudo_unknowns": len(unknown)}
+        return mean
 
     def _fit(
         self, member: Encoder, nodes: Tensor, labels: Tensor, unknown: Tensor
     ) -> dict[str, float]:
-        """Train one of them."""
-        task = self.task
-        optimizer = self.make_optimizer(p for p in member.parameters() if p.requires_grad)
-        if not len(nodes) + len(unknown):
-            part = Part("source", self.source, task.train, self.labels, num_classes=task.num_known)
-            return fit_parts(member, optimizer, [part], self.steps, self.batch_size, self.fanout)
-
-        sources = self.batches(self.source, task.train)
-        targets = self.batches(self.target, nodes, unknown)
+        """Train one network; before there are pseudo-labels on the logits of known classes."""
+        sources = self.batches(self.source, self.task.train)
+        width, targets = self.task.num_known, None
+        if len(nodes) + len(unknown):
+            width, targets = width + int(self.extra), self.batches(self.target, nodes, unknown)
 
         def losses() -> dict[str, Tensor]:
             view, (drawn,) = sources()
-            terms = {"source": F.cross_entropy(member(view), self.labels[drawn])}
-            view, drawn = targets()
-            sizes = [len(part[index]) for part, index in zip((nodes, unknown), drawn)]
+            terms = {"source": F.cross_entropy(member(view)[:, :width], self.labels[drawn])}
+            if targets is None:
+                return terms
+            view, (of_nodes, of_unknown) = targets()
+            sizes = len(nodes[of_nodes]), len(unknown[of_unknown])
             known, rest = member(view).split(sizes)
             if len(nodes):
-                terms["pseudo_known"] = F.cross_entropy(known, labels[drawn[0]])
+                terms["pseudo_known"] = F.cross_entropy(known, labels[of_nodes])
             if len(unknown):
                 terms["pseudo_unknown"] = F.cross_entropy(rest, self._unknown_target(rest))
             return terms
 
+        optimizer = self.make_optimizer(p for p in member.parameters() if p.requires_grad)
         return minimise(member, optimizer, losses, self.steps)
 
     def _unknown_target(self, logits: Tensor) -> Tensor:
-        """What pseudo-unknown nodes with these logits ``[n, K]`` ought to be."""
+        """Target of the cross-entropy on pseudo-unknown nodes with logits ``[n, K]``."""
         if self.extra:
             return self.labels.new_full((len(logits),), self.task.num_known)
         return logits.new_full(logits.shape, 1 / logits.size(1))

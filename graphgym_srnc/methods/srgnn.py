@@ -16,8 +16,7 @@ from graphgym_srnc.losses.kmm import kmm_weights
 from graphgym_srnc.methods.shared.scores import Scored
 
 CACHED_FROM = 1000
-"""Nodes of a target graph from which it is quicker to look for weights that another run has found
-than to find them."""
+"""Minimum number of target nodes for which reading weights from the cache is faster."""
 
 
 class SRGNN(Scored):

@@ -169,7 +169,7 @@ class SRNC(Method):
 
     def episode(self) -> dict[str, float]:
         """One iteration of the outer while loop of Algorithm 1."""
-        figures = {}
+        figures: dict[str, float] = {}
         if self.clusters:
             figures |= self.align() | self.update_clusters()
         nodes, labels = self.draw_target(self.pseudo_posterior())

@@ -6,7 +6,7 @@ import math
 from copy import deepcopy
 from dataclasses import replace
 from operator import itemgetter
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import torch
 from torch import Tensor
@@ -113,6 +113,16 @@ class SRNCPlus(Method):
     search = {"modularity_weight": (1.0, 3.0, 10.0)}
     search_open = {"sure": (0.7, 0.8, 0.9)}
     kept = (*Method.kept, "held_out", "decided")
+    number: Tensor
+    decision_cut: Tensor
+    accuracy: Tensor
+    shared: Tensor
+    found: Tensor
+    frequency: Tensor
+    density: LabelDensity
+    labelled: Tensor
+    held_out: Tensor
+    decided: Tensor
 
     def __init__(
         self,
@@ -129,7 +139,7 @@ class SRNCPlus(Method):
         doubt: Weight = 2.0,
         smoothing: Natural = PROPAGATION,
         correction: Annotated[str, OneOf("auto", "none", "mean", "em", "bbse", "labels")] = "auto",
-        **base,
+        **base: Any,
     ) -> None:
         super().__init__(smoothing=smoothing, correction=correction, **base)
         self.rounds, self.episodes, self.steps, self.fit_steps = rounds, rounds, steps, fit_steps
@@ -164,15 +174,10 @@ class SRNCPlus(Method):
         super().build(task)
         self.classifier = self.new_classifier(task.num_outputs)
         self.register_buffer("frequency", torch.ones(task.num_known))
-        self.density = None
+        self.density = cast(LabelDensity, None)
         if task.open_set:
-            self.density = LabelDensity(
-                self.cluster_spec,
-                task.num_features,
-                self.num_clusters,
-                task.num_outputs,
-                self.batch_size,
-            )
+            sizes = task.num_features, self.num_clusters, task.num_outputs, self.batch_size
+            self.density = LabelDensity(self.cluster_spec, *sizes)
 
     @property
     def cluster_spec(self) -> EncoderSpec:
@@ -224,7 +229,7 @@ class SRNCPlus(Method):
         log_p = scores.log_softmax(1)
         weight = self.best_weight(log_q, log_p)
         evidence = weight * log_q + (1 - weight) * log_p
-        self.number += 1
+        self.number.add_(1)
         figures |= {"cluster_weight": weight} | self.learn(evidence)
         if task.open_set:
             share = (evidence[task.pool].argmax(1) == task.num_known).float().mean()
@@ -277,7 +282,7 @@ class SRNCPlus(Method):
         self.setup(whole)
         self.ready()
         self.number.zero_()
-        self.held_out, self.episodes = label, self.rounds + 1
+        self.held_out, self.episodes = label, 1 + self.rounds
         self.learn_from(decided)
         figures = self.train_classifier([Part("source", self.source, self.labelled, self.labels)])
         share = (decided[rest] == whole.num_known).float().mean()

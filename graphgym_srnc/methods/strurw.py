@@ -13,7 +13,7 @@ from graphgym_srnc.core.options import Range, Share
 from graphgym_srnc.methods.shared.scores import Scored
 
 CHECKED = 200
-"""Training nodes whose logits say whether a backbone reads edge weights."""
+"""Number of training nodes whose logits show whether a backbone reads edge weights."""
 
 
 class StruRW(Scored):
@@ -54,7 +54,7 @@ class StruRW(Scored):
 
     @torch.no_grad()
     def reweight(self) -> dict[str, float]:
-        """Weigh the source's edges by what the classifier says of the target."""
+        """Weight the source's edges by the linked classes in the target's predictions."""
         num_known = self.task.num_known
         on_source = self.logits(self.task.source)[:, :num_known].argmax(1)
         on_source[self.task.train] = self.labels
@@ -64,7 +64,7 @@ class StruRW(Scored):
 
         ratio = target_links / np.maximum(source_links, 1e-12)
         ratio = np.clip(ratio, 1 / self.max_ratio, self.max_ratio)
-        # Nothing can be said of pairs of classes that never meet.
+        # The ratio of pairs of classes without edges is not defined.
         ratio[(source_links == 0) | (target_links == 0)] = 1
 
         row, column = self.source.adjacency("raw").entries
@@ -88,8 +88,8 @@ class StruRW(Scored):
 def link_shares(graph: Graph, label: Tensor, num_classes: int) -> np.ndarray:
     """Share of the node pairs of two classes that are linked, ``[N, N]``."""
     row, column = graph.adjacency("raw").entries
-    label = label.cpu().numpy()
-    pair = label[row] * num_classes + label[column]
+    of = label.cpu().numpy()
+    pair = of[row] * num_classes + of[column]
     count = np.bincount(pair, minlength=num_classes**2).reshape(num_classes, num_classes)
-    size = np.bincount(label, minlength=num_classes).astype(float)
+    size = np.bincount(of, minlength=num_classes).astype(float)
     return count / np.maximum(np.outer(size, size), 1)

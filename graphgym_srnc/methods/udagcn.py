@@ -74,7 +74,7 @@ class UDAGCN(Scored):
         self.head = nn.Linear(self.encoder.hidden, task.num_known)
 
     def begin(self) -> None:
-        self.on_source, self.on_target = self._views(self.source), self._views(self.target)
+        self.source_views, self.target_views = self._views(self.source), self._views(self.target)
         self.domain = nn.Sequential(
             nn.Linear(self.encoder.hidden, self.domain_dim),
             nn.ReLU(),
@@ -83,8 +83,8 @@ class UDAGCN(Scored):
         )
 
     def losses(self) -> dict[str, Tensor]:
-        source = self.embed(self.on_source)[self.task.train]
-        target = self.embed(self.on_target)[self.task.pool]
+        source = self.embed(self.source_views)[self.task.train]
+        target = self.embed(self.target_views)[self.task.pool]
         strength = min(self.progress, self.strength)
         domains = [self.domain(reverse_gradient(z, strength)).view(-1) for z in (source, target)]
         log_p = self.head(target).log_softmax(1)
@@ -101,7 +101,7 @@ class UDAGCN(Scored):
         return (both * self.attention(both).softmax(1)).sum(1)
 
     @torch.no_grad()
-    def logits(self, graph: Data, role: str = "target") -> Tensor:
+    def logits(self, graph: Data, role: str = "target", nodes: Tensor | None = None) -> Tensor:
         """Logits ``[V, N]``; the walks are the same at each call."""
         self.eval()
         return self.head(self.embed(self._views(self.prepared(graph))))

@@ -182,17 +182,17 @@ def detection_scores(confidence: Tensor, unknown: Tensor, right: Tensor) -> dict
     """
     from sklearn import metrics as scikit  # slow import, needed in open-set shift only
 
-    sure, unknown = confidence.double().cpu().numpy(), unknown.cpu().numpy()
-    right = right.cpu().numpy()
-    if unknown.all() or not unknown.any():
+    sure, is_unknown = confidence.double().cpu().numpy(), unknown.cpu().numpy()
+    if is_unknown.all() or not is_unknown.any():
         return {}
-    let_through, kept, _ = scikit.roc_curve(~unknown, sure, drop_intermediate=False)
+    let_through, kept, _ = scikit.roc_curve(~is_unknown, sure, drop_intermediate=False)
+    named = sure[~is_unknown & right.cpu().numpy()]
     # Rounding may give values just above 1, which the record's validation would reject.
     return {
-        "unknown_auroc": min(1.0, float(scikit.roc_auc_score(unknown, -sure))),
-        "unknown_aupr": min(1.0, float(scikit.average_precision_score(unknown, -sure))),
+        "unknown_auroc": min(1.0, float(scikit.roc_auc_score(is_unknown, -sure))),
+        "unknown_aupr": min(1.0, float(scikit.average_precision_score(is_unknown, -sure))),
         "unknown_fpr95": float(let_through[kept >= 0.95].min()),
-        "oscr": _oscr(sure[~unknown & right], sure[unknown], int((~unknown).sum())),
+        "oscr": _oscr(named, sure[is_unknown], int((~is_unknown).sum())),
     }
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -14,11 +13,12 @@ from graphgym_srnc.losses.modularity import modularity
 from graphgym_srnc.methods.shared.base import Method
 from graphgym_srnc.train.metrics import ExtraScores, scores_of
 
+Scored = tuple[float, dict[str, float]]
+"""Score of an episode, and figures to record with it."""
+
 
 class Selection:
     """Base class of selection criteria. The first episode with the largest score is selected.
-
-    A subclass sets ``reads_all`` if it needs the prediction of every target node.
 
     Args:
         task: the scenario, with its labels.
@@ -30,11 +30,19 @@ class Selection:
     """
 
     reads_all: bool = False
+    """Whether the prediction of every target node is needed."""
+
+    nodes, needs, instead = "", "", ""
+    """Index set of the task that must not be empty, its description, and another criterion."""
 
     def __init__(
         self, task: ShiftTask, min_agreement: float = 0.0, extra: ExtraScores = ExtraScores()
     ) -> None:
         self.task, self.min_agreement, self.extra = task, min_agreement, extra
+        if self.nodes and not len(getattr(task, self.nodes)):
+            name = next(name for name, rule in SELECTIONS.items() if isinstance(self, rule))
+            message = f"the rule {name} needs {self.needs}, and the task has none"
+            raise InputError.plain("selection", message, f"Use {self.instead} or last")
 
     def __call__(
         self,
@@ -43,7 +51,7 @@ class Selection:
         val: dict[str, float],
         prediction: Tensor,
         first: Tensor,
-    ) -> tuple[float, dict[str, float]]:
+    ) -> Scored:
         """Score of an episode, and figures to record with it.
 
         Args:
@@ -56,36 +64,25 @@ class Selection:
         """
         raise NotImplementedError
 
-    def need(self, nodes: Tensor, needs: str, instead: str) -> None:
-        """Raise an error if there are no nodes of the kind that the criterion needs."""
-        if not len(nodes):
-            name = next(name for name, rule in SELECTIONS.items() if isinstance(self, rule))
-            message = f"the rule {name} needs {needs}, and the task has none"
-            raise InputError.plain("selection", message, f"Use {instead} or last")
-
 
 class TargetVal(Selection):
     """Micro-F1 on the validation nodes, as in the paper, or the score named by ``extra``."""
 
-    def __init__(self, task: ShiftTask, *rest: Any) -> None:
-        super().__init__(task, *rest)
-        self.need(task.val, "validation nodes", "target_modularity")
+    nodes, needs, instead = "val", "validation nodes", "target_modularity"
 
-    def __call__(self, method, blind, val, prediction, first):
+    def __call__(self, method, blind, val, prediction, first) -> Scored:
         return self.extra.value(val), {}
 
 
 class SourceVal(Selection):
     """The same score on held-out source nodes."""
 
-    def __init__(self, task: ShiftTask, *rest: Any) -> None:
-        super().__init__(task, *rest)
-        self.need(task.source_val, "held-out source nodes", "target_val")
+    nodes, needs, instead = "source_val", "held-out source nodes", "target_val"
 
-    def __call__(self, method, blind, val, prediction, first):
-        task, nodes = self.task, self.task.source_val
+    def __call__(self, method, blind, val, prediction, first) -> Scored:
+        nodes = self.task.source_val
         scores = method.predict_at(blind.source, nodes, blind.role_of(blind.source))
-        found = scores_of(method, task, scores, task.source.y[nodes], self.extra)
+        found = scores_of(method, self.task, scores, self.task.source.y[nodes], self.extra)
         return self.extra.value(found), {}
 
 
@@ -99,7 +96,7 @@ class TargetModularity(Selection):
 
     reads_all = True
 
-    def __call__(self, method, blind, val, prediction, first):
+    def __call__(self, method, blind, val, prediction, first) -> Scored:
         both = torch.maximum(prediction, first) < self.task.num_known
         agreed = float((prediction == first)[both].float().mean()) if both.any() else 0.0
         graph = method.prepared(blind.target)
@@ -111,7 +108,7 @@ class TargetModularity(Selection):
 class Last(Selection):
     """Select the last episode."""
 
-    def __call__(self, method, blind, val, prediction, first):
+    def __call__(self, method, blind, val, prediction, first) -> Scored:
         return math.inf, {}
 
 

@@ -58,8 +58,8 @@ class RunRecord:
         score: its selection score; None if it is not finite.
         stopped: reason for the end of training.
         warnings: warnings of the method.
-        verdict: result of :func:`graphgym_srnc.train.verdict.judge`, which the caller computes with
-            the final threshold.
+        verdict: result of :func:`graphgym_srnc.train.diagnostics.judge`, which the caller computes
+            with the final threshold.
     """
 
     task: str
@@ -72,12 +72,10 @@ class RunRecord:
     warnings: list[str] = field(default_factory=list)
     verdict: dict[str, Any] = field(default_factory=dict)
 
-    first = None
-    """Predictions ``[2, V]`` of the target nodes in episode 0, which are not stored.
-
-    Row 0 holds the predicted class, row 1 the most probable known class; ``HIDDEN`` for nodes that
-    were not scored.
-    """
+    def __post_init__(self) -> None:
+        # Predictions [2, V] of the target nodes in episode 0, which are not stored. Row 0 is the
+        # predicted class, row 1 the most probable known class; HIDDEN if a node was not scored.
+        self.first: Tensor | None = None
 
     def __repr__(self) -> str:
         scores = self.test or self.val if self.history else {}
@@ -216,9 +214,8 @@ def fit(
                 raise FloatingPointError(f"{name}, episode {number}: {term} is {value}")
 
         val, test, classes = evaluate(method, task, blind, extra, rule.reads_all)
-        if record.first is None:
-            record.first = classes
-        score, figures = rule(method, blind, val, classes[0], record.first[0])
+        record.first = first = classes if record.first is None else record.first
+        score, figures = rule(method, blind, val, classes[0], first[0])
         episode = Episode(number, losses | figures, val, test, seconds)
         record.history.append(episode)
         if selection == "last" or score > best_score or not best_state:
@@ -232,8 +229,7 @@ def fit(
         if patience and number - record.best >= patience:
             record.stopped = f"no better score by {selection} for {patience} episode(s)"
             break
-        # A method may set its number of episodes in start().
-        if number >= (method.episodes if max_episodes < 0 else min(max_episodes, method.episodes)):
+        if number >= method.planned(max_episodes):
             record.stopped = f"all {number} episode(s) done"
             break
         if checkpoint is not None and parallel.first():

@@ -66,16 +66,13 @@ class Method(Threshold, PriorCorrection, Resumable):
     draws: tuple[Tensor, ...]
 
     episodes: int = 0
-    """Number of episodes after episode 0 that the method asks for."""
+    """Number of episodes after episode 0 that the method asks for; callers use :meth:`planned`."""
 
     oracle: bool = False
     """Whether the method receives ``task.oracle``, the task with every class visible."""
 
     in_batches: bool = True
     """Whether mini-batches are supported; False if the losses need every node of a graph."""
-
-    by_node: bool = False
-    """Whether scoring a subset of nodes is cheaper than scoring the whole graph."""
 
     encoder_defaults: Mapping[str, Any] = {}
     """Encoder settings that the method was tuned with, if they differ from the defaults."""
@@ -119,6 +116,18 @@ class Method(Threshold, PriorCorrection, Resumable):
         self.warnings: list[str] = []
         self.collapsed = False  # whether a warning reports that clusters do not match the classes
         self.register_buffer("threshold", torch.tensor(0.0))
+
+    def planned(self, limit: int) -> int:
+        """Number of episodes after episode 0, at most ``limit``; -1 = no limit.
+
+        The number may change in :meth:`start` and :meth:`episode`.
+        """
+        return self.episodes if limit < 0 else min(limit, self.episodes)
+
+    @property
+    def by_node(self) -> bool:
+        """Whether scoring a subset of nodes is cheaper than scoring the whole graph."""
+        return False
 
     @classmethod
     def key(cls) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -12,23 +13,25 @@ from graphgym_srnc.methods.shared.cluster_gnn import ClusterGNN, Clusters
 from graphgym_srnc.methods.shared.training import minimise
 
 SCALES = (1.0, 1.0, 2.0, 2.0)
-"""Resolutions of the cluster GNNs, in multiples of the method's: coarse communities hold more
-labels to count, fine ones have fewer classes in them."""
+"""Resolutions of the cluster GNNs, in multiples of the method's.
+
+Coarse communities have more labels to count, fine ones have fewer classes.
+"""
 
 STEPS, MOST, CHECKED = 100, 200, 10
-"""Gradient steps of each on modularity: with ``batch_size``; at most, without; and between two
-looks at its nodes."""
+"""Gradient steps with ``batch_size``, maximum steps without, and steps between two checks."""
 
 UNDECIDED = 0.3
-"""Mean entropy of a node's clusters, of 1 where all are as likely, below which they have
-decided. How long that takes depends on the graph: 50 steps on one, 200 on another."""
+"""Mean entropy of the clusters, at most 1, below which training stops.
+
+The number of steps that this takes depends on the graph, and is 50 to 200.
+"""
 
 
 def find(cluster: ClusterGNN) -> None:
     """Train a cluster GNN on modularity alone until the entropy of its clusters is low."""
-    # As its ``pretrain`` does, which leaves rows unfilled so that SRNC keeps its digits.
     losses = cluster.classify([], modularity=True)
-    if cluster.batch_size:  # a look at every node would take longer than the steps between two
+    if cluster.batch_size:  # a check of every node would take longer than the steps
         minimise(cluster.encoder, cluster.optimizer, losses, STEPS)
         return
     for _ in range(MOST // CHECKED):
@@ -38,8 +41,10 @@ def find(cluster: ClusterGNN) -> None:
 
 
 def mean_entropy(log_q: Tensor) -> float:
-    r"""Mean entropy of log posteriors ``[V, C]``, :math:`-\frac{1}{V \log C} \sum_{ic} Q_{ic}
-    \log Q_{ic}`, in [0, 1]."""
+    r"""Mean entropy of log posteriors ``[V, C]``, in [0, 1].
+
+    .. math:: -\frac{1}{V \log C} \sum_{ic} Q_{ic} \log Q_{ic}
+    """
     entropy = -(log_q.exp() * log_q).sum(1).mean()
     return float(entropy) / math.log(log_q.size(1))
 
@@ -59,7 +64,7 @@ class LabelDensity(nn.Module):
     missing. The labels of each class are assumed to be drawn at random from its nodes.
 
     Args:
-        spec: recipe of the encoder of a cluster GNN.
+        spec: encoder specification of a cluster GNN.
         num_features: number of features.
         num_clusters: number of clusters :math:`C`.
         num_outputs: number of classes :math:`N + 1`.
@@ -68,6 +73,8 @@ class LabelDensity(nn.Module):
     References:
         Elkan and Noto, "Learning Classifiers from Only Positive and Unlabeled Data", KDD 2008.
     """
+
+    log_density: Tensor
 
     def __init__(
         self,
@@ -84,7 +91,7 @@ class LabelDensity(nn.Module):
 
     @torch.no_grad()
     def learn(self, trained: list[ClusterGNN], p: Tensor, train: Tensor, labels: Tensor) -> None:
-        """Take over cluster GNNs that have learned modularity, and count their labels.
+        """Copy cluster GNNs that were trained on modularity, and count their labels.
 
         Args:
             trained: one for each of :data:`SCALES`.
@@ -102,9 +109,6 @@ class LabelDensity(nn.Module):
     @torch.no_grad()
     def forward(self, graph: Graph) -> Tensor:
         """The log density of all nodes of a graph, ``[V]``."""
-        return torch.stack(
-            [
-                cluster.log_posterior(graph).exp() @ density
-                for cluster, density in zip(self.clusters, self.log_density)
-            ]
-        ).mean(0)
+        clusters = cast(list[Clusters], [*self.clusters])
+        pairs = zip(clusters, self.log_density)
+        return torch.stack([c.log_posterior(graph).exp() @ density for c, density in pairs]).mean(0)

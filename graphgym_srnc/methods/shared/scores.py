@@ -12,6 +12,7 @@ from torch.nn import functional as F
 from torch_geometric.data import Data
 
 from graphgym_srnc.backbones import Encoder, Graph, View, dense
+from graphgym_srnc.backbones.features import Mapped
 from graphgym_srnc.core.options import OneOf, Weight
 from graphgym_srnc.core.task import ShiftTask, Sizes
 from graphgym_srnc.losses import openness
@@ -39,10 +40,10 @@ class Score(nn.Module):
         self.perturbation = perturbation
 
     def fit(self, logits: Tensor, labels: Tensor, graph: Graph, train: Tensor) -> None:
-        """Learn from the source, its training nodes' ids ``[n]``, logits ``[n, N]``, labels."""
+        """Learn from the training nodes ``train`` ``[n]`` of a graph, their logits and labels."""
 
     def forward(self, logits: Tensor, graph: Graph, classifier: Encoder) -> Tensor:
-        """The confidence from logits ``[V, N]`` of a graph that the classifier gave."""
+        """Confidence from the classifier's logits ``[V, N]`` on a graph."""
         raise NotImplementedError
 
 
@@ -83,6 +84,8 @@ class GRASP(Energy):
     """
 
     learns = True
+    train_nodes: Tensor
+    checksum: Tensor
 
     def __init__(self, num_known: int, temperature: float, perturbation: float) -> None:
         super().__init__(num_known, temperature, perturbation)
@@ -102,7 +105,7 @@ class GRASP(Energy):
         return openness.propagate_with_anchors(energy, adjacency, anchor)
 
     def _load_from_state_dict(self, state: dict[str, Any], prefix: str, *rest: Any) -> None:
-        # How many nodes teach is no size of the modules.
+        # The number of training nodes does not follow from the sizes of the task.
         self.train_nodes = self.train_nodes.new_empty(state[f"{prefix}train_nodes"].shape)
         super()._load_from_state_dict(state, prefix, *rest)
 
@@ -120,6 +123,8 @@ class ODIN(Score):
 
     def forward(self, logits: Tensor, graph: Graph, classifier: Encoder) -> Tensor:
         view = classifier.view(graph)
+        if isinstance(view.x, Mapped):
+            view.x.refuse()
         x = dense(view.x).detach()
         blocks = [copy.copy(block) for block in view.blocks]
         for block in blocks:
@@ -171,7 +176,7 @@ SCORES: dict[str, type[Score]] = {
 
 
 def _checksum(graph: Graph) -> int:
-    """A number by which a graph's edges are known again."""
+    """Checksum that identifies the edges of a graph."""
     matrix = graph.adjacency("raw").matrix
     return zlib.crc32(matrix.indices, zlib.crc32(matrix.indptr))
 
@@ -201,28 +206,22 @@ class Scored(Supervised):
         super().__init__(**base)
         self.score, self.temperature, self.perturbation = score, temperature, perturbation
 
+    scorer: Score | None
+
     def build(self, task: ShiftTask | Sizes) -> None:
         super().build(task)
-        self.scorer: Score | None = None
+        self.scorer = None
         if task.open_set and self.score != "max_softmax":
             self.scorer = SCORES[self.score](task.num_known, self.temperature, self.perturbation)
 
     @property
     def by_node(self) -> bool:
-        """In batches, where scores are a node's own logits."""
-        # A subclass that makes scores in its own way may read other nodes.
-        own = all(
-            getattr(type(self), name) is getattr(Scored, name)
-            for name in ("logits", "uncorrected", "corrected", "predict")
-        )
-        alone = self.correction in ("none", "labels") and self.cut != "share"
-        return (
-            own
-            and alone
-            and self.batch_size > 0
-            and self.score == "max_softmax"
-            and not self.smoothing
-        )
+        """Whether a node's scores are its own logits, computed layer by layer."""
+        # A subclass with scores of its own may read other nodes.
+        names = ("logits", "uncorrected", "corrected", "predict")
+        own = all(getattr(type(self), name) is getattr(Scored, name) for name in names)
+        plain = self.score == "max_softmax" and not self.smoothing and self.cut != "share"
+        return own and plain and self.correction in ("none", "labels") and self.batch_size > 0
 
     @torch.no_grad()
     def remember(self) -> None:
@@ -233,7 +232,7 @@ class Scored(Supervised):
 
     @torch.no_grad()
     def uncorrected(self, graph: Data, role: str = "target") -> Tensor:
-        """Scores ``[V, N]``; a score of its own adds a last column, minus the confidence."""
+        """Scores ``[V, N]``; scores other than max_softmax add a column: minus the confidence."""
         logits = self.logits(graph, role)
         scores = self.smoothed(logits, graph)
         if self.scorer is None:

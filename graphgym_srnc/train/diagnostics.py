@@ -16,7 +16,6 @@ from torch import Tensor
 from torch.nn import functional as F
 from torch_geometric.data import Data
 
-from graphgym_srnc.core import parallel
 from graphgym_srnc.core.task import HIDDEN, ShiftTask
 from graphgym_srnc.losses.alignment import alignment_cost
 from graphgym_srnc.methods.shared.base import Method
@@ -65,7 +64,6 @@ class Verdict(NamedTuple):
 
 
 @torch.no_grad()
-@parallel.together()
 def judge(method: Method, task: ShiftTask, first: Tensor | None = None) -> Verdict:
     """Compute the diagnostics of a trained method with its final weights and threshold.
 
@@ -231,11 +229,10 @@ def cluster_figures(method: Method, task: ShiftTask) -> dict[str, float]:
     GNN.
     """
     on_target = method.log_cluster_posterior(task.target)
-    if on_target is None:
+    elsewhere = task.source is not task.target
+    on_source = method.log_cluster_posterior(task.source) if elsewhere else on_target
+    if on_target is None or on_source is None:
         return {}
-    on_source = on_target
-    if task.source is not task.target:
-        on_source = method.log_cluster_posterior(task.source)
     label = task.source.y[task.train]
     one_hot = F.one_hot(label, task.num_known).float()
 
