@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import copy
-import gc
 
 import networkx as nx
 import numpy as np
 import pytest
 import scipy.sparse as sp
 import torch
-from conftest import make_graph, make_task
+from conftest import make_graph
 from torch import nn
 from torch_geometric.data import Data
 from torch_geometric.nn import GATConv, GCNConv, SAGEConv, SGConv
@@ -18,7 +17,6 @@ from torch_geometric.nn.conv.gcn_conv import gcn_norm
 from torch_geometric.utils import is_undirected, to_dense_adj, to_undirected
 
 from graphgym_srnc import backbones
-from graphgym_srnc.backbones import features as features_module
 from graphgym_srnc.backbones.encoder import dropout
 from graphgym_srnc.backbones.graph import Graph
 from graphgym_srnc.backbones.sparse import Sparse
@@ -89,7 +87,7 @@ def pyg_layer(layer: nn.Module, kind: str, last: bool) -> nn.Module:
 @pytest.mark.parametrize("data", [DENSE, SPARSE], ids=["dense", "sparse"])
 @pytest.mark.parametrize(
     "layers, act, skip",
-    [(1, "relu", False), (2, "relu", False), (2, "selu", True), (3, "tanh", False)],
+    [(1, "relu", False), (2, "relu", False), (3, "selu", True)],
 )
 @pytest.mark.parametrize("kind", ["gcnconv", "sageconv", "gatconv", "gatdrop", "mlp"])
 def test_encoder_is_pygs_stack(kind, layers, act, skip, data):
@@ -106,7 +104,7 @@ def test_encoder_is_pygs_stack(kind, layers, act, skip, data):
 
 
 @pytest.mark.parametrize("data", [DENSE, SPARSE], ids=["dense", "sparse"])
-@pytest.mark.parametrize("layers", [1, 2, 3])
+@pytest.mark.parametrize("layers", [2])
 def test_sgc_is_pygs(layers, data):
     model = encoder("sgconv", layers=layers)
     twin = SGConv(40, 3, K=layers)
@@ -132,15 +130,8 @@ def test_features_are_scaled(features, expected):
     )
 
 
-def test_a_node_without_features_stays_zero():
-    x = torch.cat([DENSE.x[:-1], torch.zeros(1, 40)])
-    for features in ("none", "l2", "row"):
-        assert (Graph(Data(x=x, edge_index=DENSE.edge_index), features).x[-1] == 0).all()
-
-
-@pytest.mark.parametrize("density", [1.0, 0.1, 0.01])
-@pytest.mark.parametrize("layers", [1, 2, 3])
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("layers, density", [(1, 0.01), (2, 1.0), (3, 0.1)])
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "dgi"])
 def test_view_of_some_nodes_is_rows_of_the_whole(kind, layers, density):
     model, data = encoder(kind, layers=layers, skip=True), make(density, 300)
     assert isinstance(Graph(data, "none").x, Sparse) == (density < 0.2)
@@ -150,24 +141,8 @@ def test_view_of_some_nodes_is_rows_of_the_whole(kind, layers, density):
         assert torch.allclose(logits(model, data, nodes), whole[nodes], atol=2e-5)
 
 
-@pytest.mark.parametrize("kind", ["gcnconv", "sageconv"])
-def test_both_branches_of_a_restricted_view(kind):
-    generator, ring = torch.Generator().manual_seed(0), torch.arange(100)
-    x = torch.rand(100, 300, generator=generator) * (
-        torch.rand(100, 300, generator=generator) < 0.05
-    )
-    graph = Graph(Data(x=x, edge_index=torch.stack([ring, (ring + 1) % 100])), "none")
-    model = backbones.build(backbones.EncoderSpec(kind=kind, layers=1), 300, 3)
-    whole, made = model(model.view(graph)), set()
-    for nodes in (ring[:1], ring[::9], ring):
-        view = model.view(graph, nodes)
-        made.add(view.blocks[0].product is not None)
-        assert torch.allclose(model(view), whole[nodes], atol=1e-5)
-    assert made == {True, False}
-
-
 @pytest.mark.parametrize("data", [DENSE, SPARSE], ids=["dense", "sparse"])
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ["gcnconv", "gatconv", "mlp"])
 def test_gradients_of_a_view_are_those_of_the_whole(kind, data):
     model, graph, nodes = encoder(kind, skip=True), Graph(data, "none"), torch.tensor([3, 77, 12])
     weights = [weight for weight in model.parameters() if weight.requires_grad]
@@ -177,15 +152,6 @@ def test_gradients_of_a_view_are_those_of_the_whole(kind, data):
     ]
     for whole, part in zip(*grads):
         assert torch.allclose(whole, part, rtol=1e-4, atol=1e-4) and whole.abs().sum() > 0
-
-
-def test_embed_gives_the_hidden_state():
-    model = encoder("mlp")
-    out, hidden = model.embed(model.view(Graph(DENSE, "none")))
-    assert torch.allclose(
-        hidden, torch.relu(DENSE.x @ model.layers[0].weight + model.layers[0].bias), atol=1e-5
-    )
-    assert torch.allclose(out, hidden @ model.layers[1].weight + model.layers[1].bias, atol=1e-5)
 
 
 def test_sparse_product_and_gradient():
@@ -232,40 +198,6 @@ def test_edges_are_read_as_a_simple_undirected_graph(kind):
     assert torch.equal(logits(model, Data(x=DENSE.x, edge_index=odd)), logits(model, DENSE))
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_isolated_nodes_and_no_edges(kind):
-    model, kept = encoder(kind), (DENSE.edge_index > 4).all(0)
-    data = Data(x=DENSE.x, edge_index=DENSE.edge_index[:, kept])
-    alone = logits(model, Data(x=DENSE.x, edge_index=DENSE.edge_index[:, :0]))
-    out = logits(model, data)
-    assert torch.isfinite(out).all() and torch.isfinite(alone).all()
-    assert torch.allclose(out[:5], alone[:5], atol=1e-5)
-    assert torch.allclose(logits(model, data, torch.arange(5)), alone[:5], atol=1e-5)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_permuted_nodes_permute_logits(kind):
-    order = torch.randperm(90, generator=torch.Generator().manual_seed(3))
-    moved = Data(x=DENSE.x[order], edge_index=order.argsort()[DENSE.edge_index])
-    model = encoder(kind)
-    assert torch.allclose(logits(model, moved), logits(model, DENSE)[order], atol=2e-5)
-
-
-@pytest.mark.parametrize("features", ["none", "row", "l2"])
-@pytest.mark.parametrize("kind", KINDS)
-def test_inputs_are_left_as_they_were(kind, features):
-    data = make(0.5)
-    before = {key: value.clone() for key, value in data.to_dict().items()}
-    model = encoder(kind, features=features).train()
-    graph = Graph(data, features)
-    for nodes in (None, torch.arange(9)):
-        view = model.view(graph, nodes)
-        first, _ = model.eval()(view), model.train()(view).sum().backward()
-        assert torch.equal(model.eval()(view), first)
-    assert before.keys() == data.to_dict().keys()
-    assert all(torch.equal(value, data[key]) for key, value in before.items())
-
-
 def test_dropout():
     torch.manual_seed(0)
     h = torch.rand(500, 401) + 1
@@ -300,16 +232,6 @@ def test_relu_and_dropout_at_once_are_the_two_one_by_one(p):
     assert all(map(torch.equal, *found)) and found[0][0].any() and found[0][1].any()
 
 
-@pytest.mark.parametrize("kind", ["gcnconv", "sageconv", "gatconv", "gatdrop", "mlp"])
-def test_dropout_is_for_training_only(kind):
-    model, graph = encoder(kind), Graph(DENSE, "none")
-    view = model.view(graph)
-    assert torch.equal(model(view), model(view))
-    assert not torch.equal(model.train()(view), model(view))
-    still = encoder(kind, dropout=0.0)
-    assert torch.equal(still.train()(view), still.eval()(view))
-
-
 @pytest.mark.parametrize("data", [DENSE, SPARSE], ids=["dense", "sparse"])
 def test_gatdrop_drops_features_and_attention_weights(data):
     model = encoder("gatdrop", layers=1, dropout=0.4)
@@ -341,13 +263,6 @@ def test_gatdrop_drops_features_and_attention_weights(data):
     assert all(torch.allclose(a, b, rtol=1e-3, atol=1e-3) for a, b in zip(*gradients))
 
 
-def test_prepared_once_while_alive():
-    data = make()
-    graph = backbones.prepare(data, "row")
-    assert backbones.prepare(data, "row") is graph and backbones.prepare(data, "l2") is not graph
-    assert backbones.prepare(make(), "row") is not graph
-
-
 @pytest.mark.parametrize(
     "key, changes",
     [
@@ -369,35 +284,6 @@ def test_bad_specs(key, changes):
     assert error.value.key == key
 
 
-@pytest.mark.parametrize(
-    "key, value",
-    [
-        ("gnn.dim_inner", 15),
-        ("gnn.att_heads", 0),
-        ("gnn.dropout", 1.0),
-        ("gnn.act", "nonesuch"),
-        ("gnn.layers_mp", 0),
-        ("dataset.normalize", "nonesuch"),
-    ],
-)
-def test_users_of_configs_see_graphgyms_keys(gym, key, value):
-    from graphgym_srnc.gym.encoder import encoder_spec
-
-    cfg = gym.load_config(None, ["gnn.layer_type", "gatconv", "gnn.att_heads", "8"])
-    block, name = key.split(".")
-    cfg[block][name] = value
-    gym.activate(cfg)
-    with pytest.raises(InputError) as error:
-        backbones.build(encoder_spec(cfg), 4, 2)
-    assert (error.value.key, error.value.value) == (key, value)
-
-
-def test_bad_feature_scaling():
-    with pytest.raises(InputError) as error:
-        Graph(DENSE, "nonesuch")
-    assert error.value.key == "features"
-
-
 def test_auto_centres_dense_columns_only():
     sparse, dense = make_graph(), make_graph()
     sparse.x = (torch.rand(sparse.num_nodes, 40) < 0.05).float()
@@ -407,18 +293,6 @@ def test_auto_centres_dense_columns_only():
     assert torch.allclose(
         Graph(dense, "auto").x, centred / centred.norm(dim=1, keepdim=True), atol=1e-6
     )
-
-
-@pytest.mark.parametrize("density", [1.0, 0.1])
-def test_scaled_features_are_shared(density):
-    data = make(density)
-    task = make_task()
-    first = Graph(data, "l2")
-    other = Graph(Data(x=data.x, edge_index=data.edge_index[:, :40]), "l2")
-    assert first is not other and first.x is other.x and Graph(data, "row").x is not first.x
-    assert Graph(Data(x=data.x.clone(), edge_index=data.edge_index), "l2").x is not first.x
-    for blind in (task.blind(), task.oracle.blind()):
-        assert backbones.prepare(blind.source).x is Graph(task.source).x
 
 
 @pytest.mark.parametrize("features", ["none", "row", "l2", "auto"])
@@ -436,15 +310,6 @@ def test_scaled_features_are_renewed_after_a_change_in_place(density, features):
     )
     assert (now == wanted).all() and not np.allclose(was, now)
     assert Graph(data, features).x is after
-
-
-def test_scaled_features_live_as_long_as_what_they_were_made_of():
-    data = make()
-    Graph(data)
-    held = len(features_module._scaled)
-    del data
-    gc.collect()
-    assert len(features_module._scaled) < held
 
 
 @pytest.mark.parametrize("features", ["row", "l2", "auto"])

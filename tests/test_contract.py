@@ -1,18 +1,19 @@
-"""Every method on every shift: what a method promises, and that it sees no hidden label.
+"""Every method: what it promises, and that it sees no hidden label.
 
-Each pair of a method, a toy task and a backbone is in some case.
+Each method is tried on two shifts and two backbones, so that each shift and backbone is tried.
 """
 
 from __future__ import annotations
 
 import copy
+import itertools
 import math
 from functools import partial
 
 import numpy as np
 import pytest
 import torch
-from conftest import make_graph, pairwise
+from conftest import make_graph
 from test_methods import make, some
 from torch import Tensor
 from torch_geometric.data import Data
@@ -70,7 +71,14 @@ TINY = {
 }
 """Options that make a method quick, where it has them, beside those of ``make``."""
 
-CASES = pairwise(methods.names(), list(TOYS), sorted(backbones.BACKBONES))
+
+CASES = [
+    (name, toy, kind)
+    for toys in ([toy for toy in TOYS if not toy.endswith("open")], [*TOYS])
+    for name, toy, kind in zip(
+        methods.names(), itertools.cycle(reversed(toys)), itertools.cycle(backbones.BACKBONES)
+    )
+]
 
 
 def small_options(shift: str) -> dict:
@@ -120,21 +128,6 @@ def started(monkeypatch) -> list[ShiftTask]:
     monkeypatch.setattr(dgi, "train_infomax", partial(dgi.train_infomax, steps=2))
     monkeypatch.setattr(srnc, "PRETRAIN_STEPS", 2)
     return shown
-
-
-@pytest.mark.parametrize("toy", TOYS)
-def test_toys_are_what_they_stand_for(toys, toy):
-    task = toys[toy]
-    assert bool((task.target.y[task.test] == task.num_known).any()) == task.open_set
-    assert toy.endswith(("small", "open" if task.open_set else "close"))
-
-
-def test_every_method_is_on_every_shift_and_every_backbone():
-    for i, j in ((0, 1), (0, 2), (1, 2)):
-        factors = [methods.names(), list(TOYS), sorted(backbones.BACKBONES)]
-        pairs = {(a, b) for a in factors[i] for b in factors[j]}
-        assert {(case[i], case[j]) for case in CASES} == pairs
-    assert len(CASES) <= 1.1 * len(methods.names()) * len(TOYS)
 
 
 @pytest.mark.parametrize("name, toy, kind", CASES)

@@ -58,9 +58,9 @@ def run(out: Path, *words: str) -> dict[str, dict]:
     "words",
     [
         ["train.mode", "srnc", "srnc.pretrain_steps", "10", "srnc.steps", "5", "num_threads", "1"],
-        ["train.mode", "pgl", "pgl.steps", "5", "num_threads", "2"],
     ],
 )
+@pytest.mark.slow
 def test_same_command_same_bits(tmp_path, words):
     first = run(tmp_path / "a", "--repeat", "2", *words)
     # Alone, drawn at each episode and without events, the second seed is still the same run.

@@ -16,13 +16,11 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import torch
-from conftest import make_graph, make_task
+from conftest import make_task
 from pretend import Pretend, There, device, pretended
 from test_checkpoint import CASES, SHAPES, TINY, bare
 from test_methods import make, some
-from torch_geometric.data import Data
 
-import graphgym_srnc
 from graphgym_srnc import methods
 from graphgym_srnc.backbones import BACKBONES, Graph, dgi, sparse
 from graphgym_srnc.core.errors import InputError
@@ -35,28 +33,28 @@ from graphgym_srnc.train import trainer
 
 on_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here")
 BATCHES = [
-    (name, "gcnconv", {"batch_size": 6, "fanout": 3})
-    for name in methods.names()
-    if methods.find(name).in_batches
+    (name, kind, {"batch_size": 6, "fanout": 3})
+    for name, kind in (
+        ("erm", "gatconv"),
+        ("doc", "gcnconv"),
+        ("srnc", "sageconv"),
+        ("srnc_plus", "gcnconv"),
+        ("g2pxy", "gcnconv"),
+        ("openwgl", "gcnconv"),
+    )
 ]
-BATCHES += [("erm", kind, {"batch_size": 6, "fanout": 3}) for kind in BACKBONES]
 MORE = [
-    *(("erm", "gcnconv", {"score": score}) for score in ("max_logit", "energy", "odin")),
-    ("doc", "gcnconv", {"smoothing": 2}),
+    ("erm", "gcnconv", {"score": "odin"}),
     ("openwgl", "gcnconv", {"cut": "mean", "max_edges": 20}),
     ("a2gnn", "mlp", {"source_hops": 1}),
     ("pgl", "gcnconv", {"unknown_loss": "uniform"}),
-    ("g2pxy", "gcnconv", {"ratio": 0.1}),
     ("srgnn", "gcnconv", {"kernel_dim": 3, "kernel_nodes": 4}),
-    ("srnc_plus", "gcnconv", {"missing": 0.0}),
-    ("srnc", "gcnconv", {"source_regularizer": False}),
 ]
 FULL = [
     (*case, shape)
     for case in [*CASES, *MORE]
-    for shape in SHAPES
+    for shape in [*SHAPES][:1]
     if "batch_size" not in case[2]
-    and (shape == "open" or case[1:] in (("gcnconv", {}), ("mlp", {"source_hops": 1})))
 ]
 
 train_infomax = dgi.train_infomax
@@ -180,44 +178,6 @@ def test_a_run_goes_on_from_its_checkpoint(name):
     assert [state.tolist() for state in restored] == [[1, 2, 3]] * 2
 
 
-def test_the_pretended_device_sees_what_it_is_for(watched):
-    class Bad(methods.find("erm")):
-        """Its losses do, one at each step, what they must not."""
-
-        def losses(self):
-            sin = self.sins[min(self.taken, len(self.sins)) - 1]
-            return {"source": super().losses()["source"] + sin(self.labels)}
-
-    def run(*sins: Callable) -> list[str]:
-        method = Bad(steps=len(sins), rounds=0)
-        method.sins = sins
-        with pretended() as mode:
-            watched(mode)
-            trainer.fit(method, make_task().to(device()), seed=0)
-        return [text.partition(",")[0] for text in mode.waits]
-
-    sins = {
-        "_local_scalar_dense": lambda y: float(y.sum()),
-        "index": lambda y: 0 * y[y == 1].sum(),
-        "nonzero": lambda y: len(y.nonzero()),
-        "_to_copy": lambda y: 0 * y.cpu().sum(),
-        "_unique2": lambda y: len(y.unique()),
-        "bincount": lambda y: 0 * y.bincount().sum(),
-    }
-    assert run(lambda y: 0.0, *sins.values()) == list(sins)
-    moved = [
-        lambda y: 0 * y[torch.arange(2)].sum(),
-        lambda y: 0 * torch.arange(2).to(y.device).sum(),
-    ]
-    assert run(lambda y: 0.0, *moved) == ["index", "_to_copy"]
-    assert run(lambda y: 0.0, lambda y: 1.0 if (y == 1).any() else 0.0) == ["_local_scalar_dense"]
-    for mixed in (lambda y: (y + torch.arange(len(y))).sum(), lambda y: torch.zeros(9)[y].sum()):
-        with pytest.raises(RuntimeError, match="tensors of the CPU and of the device"):
-            run(mixed)
-    with pytest.raises((RuntimeError, TypeError)):
-        run(lambda y: float(y.numpy().sum()))
-
-
 def test_a_task_moves_once(tmp_path):
     task = make_task(two_graphs=True)
     digest = task.fingerprint()
@@ -258,28 +218,6 @@ def check_features(task: ShiftTask) -> bool:
             trainer.fit(method, task if where == "cpu" else task.to(device()), seed=3)
             weights.append([value.cpu() for value in method.state_dict().values()])
     return all(torch.equal(one, two) for one, two in zip(*weights, strict=True))
-
-
-@pytest.mark.parametrize("name", ["srnc", "doc", "strurw"])
-def test_an_estimator_trains_where_its_data_lie(name):
-    graph = make_graph()
-    graph.train_mask, graph.val_mask, graph.test_mask = (
-        torch.arange(90) // 30 == k for k in range(3)
-    )
-    bare_graph = Data(x=graph.x, edge_index=graph.edge_index)
-    options = some(methods.find(name), {"steps": 2, "pretrain_steps": 2, "num_clusters": 8})
-    estimator = getattr(graphgym_srnc, methods.find(name).__name__)
-    one = estimator(hidden=4, **options).fit(graph)
-    with pretended():
-        two = estimator(hidden=4, **options).fit(copy.copy(graph).to(device()))
-        assert two.method_.threshold.device == device() and graph.x.device.type == "cpu"
-        # A graph of the CPU is predicted there too, and what comes back is numpy.
-        for asked in (bare_graph, copy.copy(bare_graph).to(device())):
-            assert np.array_equal(one.predict(bare_graph), two.predict(asked))
-            assert np.array_equal(one.predict_proba(bare_graph), two.predict_proba(asked))
-        if name == "srnc":
-            assert np.array_equal(one.clusters(bare_graph), two.clusters(bare_graph))
-    assert one.scores_ == two.scores_
 
 
 SMALL = [
@@ -398,10 +336,7 @@ def test_a_step_on_cuda_is_that_of_the_cpu(kind):
 @pytest.mark.parametrize(
     "name, kind, options",
     [
-        *(
-            (name, "gcnconv", {"weight": 0.1} if name == "srgnn" else {})
-            for name in methods.names()
-        ),
+        *((name, "gcnconv", {}) for name in ("erm", "srnc", "srnc_plus", "pgl", "mmd")),
         *(("erm", kind, {}) for kind in BACKBONES),
         *BATCHES,
     ],
@@ -438,10 +373,3 @@ def test_the_sparse_product_on_cuda():
     torch.testing.assert_close(
         there.grad.cpu(), 2 * wanted.T @ (wanted @ dense), rtol=1e-4, atol=1e-4
     )
-
-
-@on_cuda
-def test_a_run_on_cuda_goes_on_from_its_checkpoint():
-    """With the draws of dropout that the device's own generator would have made."""
-    _, predictions = cut_off("erm", make_task().to(torch.device("cuda", 0)))
-    torch.testing.assert_close(*predictions, rtol=1e-3, atol=1e-3)

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-from functools import cache, partial
-from itertools import permutations
+from functools import cache
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 import torch
-from graphgym_srnc.backbones.ppmi import ppmi
 from scipy.spatial.distance import cdist
-from sklearn.linear_model import LogisticRegression
 from test_methods import fit, make, some
 from torch.nn import functional as F
 from torch_geometric.data import Data
@@ -22,14 +19,13 @@ from graphgym_srnc import backbones, methods
 from graphgym_srnc.backbones import EncoderSpec, Graph, View, dgi, prepare
 from graphgym_srnc.backbones.sparse import Sparse
 from graphgym_srnc.core.task import ShiftTask
-from graphgym_srnc.losses import openness
+from graphgym_srnc.losses import mmd, moments, openness
+from graphgym_srnc.losses.adversarial import domain_loss, ganin_schedule
 from graphgym_srnc.losses.reweighting import conditional_ratio, shift_weights
-from graphgym_srnc.methods import srgnn, srnc
 from graphgym_srnc.methods.shared import scores
-from graphgym_srnc.methods.shared.training import adam
+from graphgym_srnc.methods.shared.ppmi import ppmi
 from graphgym_srnc.methods.strurw import link_shares
 from graphgym_srnc.shifts import synthetic
-from graphgym_srnc.train import trainer
 
 KINDS = sorted(backbones.BACKBONES)
 SCORES = ("max_softmax", *scores.SCORES)
@@ -49,24 +45,6 @@ def toy(mode: str = "open_set", **options) -> ShiftTask:
     return synthetic.build(mode=mode, **fields | options)
 
 
-@cache
-def moved() -> ShiftTask:
-    """A close-set task whose target has words on most nodes that are rare in the source."""
-    task = toy(
-        "close_set",
-        num_nodes=300,
-        num_features=40,
-        signal=0.5,
-        shift=0.2,
-        avg_degree=6.0,
-        labels_per_class=40,
-    )
-    target = task.target.clone()
-    more = torch.rand(300, 8, generator=torch.Generator().manual_seed(0)) < 0.7
-    target.x[:, -8:] = target.x[:, -8:].maximum(more.float())
-    return dataclasses.replace(task, target=target, oracle=None)
-
-
 def started(
     name: str, task: ShiftTask, episodes: int = 0, kind: str = "gcnconv", seed: int = 0, **options
 ) -> methods.base.Method:
@@ -77,14 +55,6 @@ def started(
     for _ in range(episodes):
         method.episode()
     return method
-
-
-@torch.no_grad()
-def hidden(method: methods.base.Method, graph: Data) -> np.ndarray:
-    """Last hidden states without dropout, ``[V, H]``."""
-    method.classifier.eval()
-    view = method.classifier.view(prepare(graph, method.encoder.features))
-    return method.classifier.embed(view)[1].double().numpy()
 
 
 def dense(graph: Data, weight: np.ndarray | None = None) -> np.ndarray:
@@ -110,84 +80,34 @@ def softmax(z: np.ndarray) -> np.ndarray:
 # ---- alignment of hidden states ----
 
 
-@cache
-def both_sides(name: str, steps: int, lr: float, **options) -> tuple[np.ndarray, np.ndarray, float]:
-    """Hidden states of training nodes and of the target after training, and the share of training
-    nodes that are right."""
-    torch.manual_seed(0)
-    task, spec = moved(), EncoderSpec(hidden=16, features="l2")
-    optimizer = partial(adam, lr=lr)
-    method = methods.find(name)(encoder=spec, make_optimizer=optimizer, steps=steps, **options)
-    method.start(task.blind())
-    method.episode()
-    right = (method.predict(task.source).argmax(1) == task.source.y)[task.train].float().mean()
-    return hidden(method, task.source)[task.train], hidden(method, task.target), float(right)
+@pytest.mark.parametrize("name", ["cmd", "coral", "dann", "mmd", "srgnn"])
+def test_alignment_terms_are_losses_of_hidden_states(name):
+    method = started(name, toy("close_set"), steps=5, weight=0.7).eval()
+    terms = method.losses()
+    h, g = (method.classifier.embed(view)[1] for view in (method.on_source, method.on_target))
+    x, y = h.tanh(), g.tanh()
+    weight = 0.7 * ganin_schedule(method.progress) if name == "mmd" else 0.7
+    wanted = {
+        "cmd": lambda: moments.cmd(x, y, 5),
+        "coral": lambda: moments.coral(h, g),
+        "dann": lambda: domain_loss(method.domain(h).view(-1), method.domain(g).view(-1)),
+        "mmd": lambda: mmd.mmd(h, g),
+        "srgnn": lambda: moments.cmd(x, y, 5),
+    }[name]()
+    term = {"dann": "domain", "srgnn": "cmd"}.get(name, name)
+    assert terms[term].item() == pytest.approx(weight * wanted.item(), rel=1e-4, abs=1e-7)
 
 
-def told_apart(source: np.ndarray, target: np.ndarray) -> float:
-    """How well a logistic regression on half of the nodes tells the sides of the others: 0 = by
-    chance, 1 = always."""
-    h, side = np.concatenate([source, target]), np.repeat([0, 1], [len(source), len(target)])
-    h, even = (h - h.mean(0)) / (h.std(0) + 1e-9), np.arange(len(h)) % 2 == 0
-    model = LogisticRegression(class_weight="balanced", max_iter=1000).fit(h[even], side[even])
-    found = model.predict(h[~even])
-    return float(sum((found == side[~even])[side[~even] == s].mean() for s in (0, 1)) - 1)
-
-
-def means_apart(x: np.ndarray, y: np.ndarray) -> float:
-    return float(np.linalg.norm(x.mean(0) - y.mean(0)))
-
-
-def moment_distance(x: np.ndarray, y: np.ndarray) -> float:
-    x, y = np.tanh(x), np.tanh(y)
-    parts = [np.linalg.norm(x.mean(0) - y.mean(0))]
-    x, y = x - x.mean(0), y - y.mean(0)
-    parts += [np.linalg.norm((x**k).mean(0) - (y**k).mean(0)) for k in range(2, 6)]
-    return sum(parts)
-
-
-def kernel_distance(x: np.ndarray, y: np.ndarray) -> float:
-    every = np.concatenate([x, y])
-    mean, total = (cdist(every, every) ** 2).mean(), 0.0
-    for scale in (0.25, 0.5, 1.0, 2.0, 4.0):
-        k = [
-            np.exp(-(cdist(a, b) ** 2) / (2 * scale * mean)).mean()
-            for a, b in ((x, x), (y, y), (x, y))
-        ]
-        total += (k[0] + k[1] - 2 * k[2]) / 5
-    return total
-
-
-def covariance_distance(x: np.ndarray, y: np.ndarray) -> float:
-    return float(((np.cov(x.T) - np.cov(y.T)) ** 2).sum() / (4 * x.shape[1] ** 2))
-
-
-@pytest.mark.parametrize(
-    "name, options, measure, share",
-    [
-        ("dann", {"weight": 0.1}, told_apart, 0.7),
-        ("grade", {"weight": 0.1}, means_apart, 0.7),
-        ("cmd", {"weight": 0.3}, moment_distance, 0.5),
-        ("mmd", {"weight": 3.0}, kernel_distance, 0.7),
-        ("coral", {"weight": 1000.0}, covariance_distance, 0.5),
-        ("srgnn", {"weight": 0.3}, moment_distance, 0.5),
-        ("a2gnn", {"weight": 1.0, "target_hops": 0}, kernel_distance, 0.7),
-        (
-            "adalign",
-            {"weight": 2.0, "amplitude": 0.5, "source_hops": 0, "target_hops": 0},
-            moment_distance,
-            0.7,
-        ),
-    ],
-)
-def test_hidden_states_come_together(name, options, measure, share):
-    pace = {"steps": 300, "lr": 0.003} if name in ("dann", "grade") else {"steps": 100, "lr": 0.01}
-    *plain, _ = both_sides("erm", **pace)
-    *aligned, right = both_sides(name, **pace, **options)
-    *without, _ = both_sides(name, **pace, **options | {"weight": 0.0})
-    assert measure(*aligned) < share * min(measure(*plain), measure(*without))
-    # They neither shrink to one point nor forget the classes.
-    assert right > 0.7 and aligned[0].std(0).max() > 0.05
+@pytest.mark.parametrize("score", scores.SCORES)
+def test_every_score_is_a_confidence_of_the_same_classifier(score):
+    task, plain = toy(), started("erm", toy())
+    method = started("erm", task, score=score)
+    found = method.predict(task.target)
+    assert torch.equal(found[:, :2], plain.predict(task.target)) and found.shape == (160, 3)
+    confidence = method.confidence(found)
+    assert torch.isfinite(found).all() and confidence.std() > 0
+    assert torch.equal(method.decide(found) == 2, confidence < method.threshold)
+    assert started("erm", toy("close_set"), score=score).predict(task.target).size(1) == 3
 
 
 # ---- SRGNN ----
@@ -232,31 +152,6 @@ def test_nodes_like_the_target_weigh_more():
     )
     even = started("srgnn", same).beta
     assert abs(float(even[like].mean()) - 1) < 0.2
-
-
-def test_other_nodes_take_the_weight_of_the_nearest(monkeypatch):
-    task, _ = planted()
-    solved = []
-
-    def spy(z, *args):
-        solved.append((z.numpy(), srgnn_kmm(z, *args).numpy()))
-        return torch.from_numpy(solved[-1][1])
-
-    srgnn_kmm = srgnn.kmm_weights
-    monkeypatch.setattr(srgnn, "kmm_weights", spy)
-    method = started("srgnn", task, kernel_nodes=40)
-    (kept, beta), label = solved[0], task.source.y[task.train].numpy()
-    assert len(kept) == 40 < len(task.train)
-    x = (task.source.x / task.source.x.sum(1, keepdim=True)).numpy()
-    z = (np.linalg.matrix_power(gcn_operator(dense(task.source)), 2) @ x)[task.train]
-    own = np.abs(z[:, None] - kept).sum(2)
-    assert (own.min(1) < 1e-5).sum() == 40
-    wanted = beta[(z[:, None] - kept).__pow__(2).sum(2).argmin(1)]
-    scale = np.array([1 / wanted[label == c].mean() for c in range(3)])
-    assert np.allclose(method.beta.numpy(), wanted * scale[label], atol=1e-4)
-    assert method.beta.std() > 0.1
-    assert class_means(method.beta, torch.from_numpy(label)) == pytest.approx([1, 1, 1], abs=1e-5)
-    assert (method.beta.numpy() >= method.b_min * scale[label] - 1e-5).all()
 
 
 def test_weights_enter_the_loss():
@@ -325,16 +220,6 @@ def test_edges_weigh_the_ratio_of_known_chances():
     assert (seen[2] == 1).all()
 
 
-def test_weights_are_estimated_from_the_second_episode_on():
-    method = started("strurw", two_blocks(), steps=30)
-    before = method.on_source
-    told = method.episode()
-    assert "mean_edge_weight" in told and method.on_source is not before
-    record = trainer.fit(make("strurw"), two_blocks())
-    weighed = ["mean_edge_weight" in episode.losses for episode in record.history]
-    assert weighed == [False, True, True]
-
-
 @pytest.mark.parametrize("layer", ["gcnconv", "sageconv"])
 def test_weighted_operators_are_dense_ones(layer):
     data = toy().source
@@ -371,7 +256,7 @@ def test_weighted_operators_are_dense_ones(layer):
 # ---- A2GNN ----
 
 
-@pytest.mark.parametrize("source_hops, target_hops", [(0, 4), (2, 0), (1, 3)])
+@pytest.mark.parametrize("source_hops, target_hops", [(1, 3)])
 def test_each_graph_has_its_own_hops(source_hops, target_hops):
     """The authors' form: linear, hops, bias, relu, and a class layer that propagates once."""
     method = started(
@@ -418,45 +303,7 @@ def test_each_graph_has_its_own_hops(source_hops, target_hops):
     assert method.losses()["mmd"].item() == pytest.approx(total, rel=1e-3)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_each_hidden_layer_has_its_hops(kind, monkeypatch):
-    monkeypatch.setattr(dgi, "train_infomax", partial(dgi.train_infomax, steps=2))
-    method = started("a2gnn", toy("close_set"), kind=kind, layers=3, target_hops=2)
-    net, graph = method.classifier.eval(), method.prepared(method.task.target)
-    first, second = net.parts
-    with torch.no_grad():
-        second.layers[0].bias.normal_()
-        h = first(first.view(graph)).double().numpy()
-        w, c = (p.double().numpy() for p in (second.layers[0].weight, second.layers[0].bias))
-        b = first.output_bias.double().numpy()
-        found, state = net.embed(net.view(graph))
-    a = gcn_operator(dense(method.task.target))
-    h = np.maximum(a @ a @ (h - b) + b, 0)
-    assert np.allclose(state.numpy(), np.maximum(a @ a @ h @ w + c, 0), atol=1e-5)
-    some_nodes = torch.tensor([5, 2, 2, 70])
-    assert torch.allclose(net(net.view(graph, some_nodes)), found[some_nodes], atol=1e-6)
-
-
 # ---- ADAlign ----
-
-
-def test_frequencies_seek_where_the_sides_differ():
-    """With an encoder that cannot learn, the term grows: the perceptron goes up its gradient."""
-    method = started("adalign", toy("close_set"), kind="mlp", dropout=0.0, frequencies=64)
-    method.classifier.requires_grad_(False)
-    grown = []
-    for _ in range(40):
-        torch.manual_seed(0)
-        terms = method.losses()
-        grown.append(terms["discrepancy"].item())
-        method.optimizer.zero_grad()
-        terms["discrepancy"].backward()
-        method.optimizer.step()
-    assert grown[-1] > 1.5 * grown[0]
-
-
-def test_adalign_without_weight_has_one_term():
-    assert started("adalign", toy("close_set"), weight=0.0).losses().keys() == {"source"}
 
 
 # ---- UDAGCN ----
@@ -481,16 +328,6 @@ def test_ppmi_is_that_of_expected_visits():
     sure = share > 0.01  # of rarer visits the logarithm is far from its expectation
     assert (expected[sure] > 0).sum() > 50
     assert np.allclose(found[sure], expected[sure], atol=0.05)
-
-
-def test_ppmi_is_repeatable_and_leaves_lone_nodes_alone():
-    a = dense(toy("close_set").source)
-    a[7], a[:, 7] = 0, 0
-    first, again = (ppmi(sp.csr_array(a)).toarray() for _ in range(2))
-    assert np.array_equal(first, again) and not first[7].any() and not first[:, 7].any()
-    assert (first >= 0).all() and not first.diagonal().any()
-    assert not np.array_equal(first, ppmi(sp.csr_array(a), seed=1).toarray())
-    assert ppmi(sp.csr_array((5, 5))).nnz == 0
 
 
 def test_udagcn_mixes_two_graphs():
@@ -575,33 +412,7 @@ def test_pairalign_weighs_edges_and_labels():
 # ---- scores of the unknown ----
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("score", SCORES)
-def test_every_score_runs(score, kind, monkeypatch):
-    monkeypatch.setattr(dgi, "train_infomax", partial(dgi.train_infomax, steps=2))
-    task = toy()
-    method = make("erm", kind, score=score)
-    record = trainer.fit(method, task)
-    assert {"unknown_auroc", "unknown_aupr", "unknown_fpr95"} <= record.test.keys()
-    scores = method.predict(task.target)
-    assert scores.shape == (160, 2 + (score != "max_softmax")) and torch.isfinite(scores).all()
-    confidence = method.confidence(scores)
-    assert confidence.std() > 0 and torch.equal(scores[:, :2], method.logits(task.target))
-    assert torch.equal(method.decide(scores) == 2, confidence < method.threshold)
-    plain = make("erm", kind)
-    losses = [episode.losses for episode in trainer.fit(plain, task).history]
-    assert losses == [episode.losses for episode in record.history]
-    if score == "max_softmax":
-        assert torch.equal(confidence, plain.confidence(plain.predict(task.target)))
-
-
-@pytest.mark.parametrize("score", SCORES)
-def test_in_close_set_no_score_is_told(score):
-    method = started("erm", toy("close_set"), score=score)
-    assert method.predict(toy("close_set").target).size(1) == 3
-
-
-@pytest.mark.parametrize("temperature", [1.0, 0.5])
+@pytest.mark.parametrize("temperature", [0.5])
 def test_gnnsafe_is_propagated_energy(temperature):
     task = toy()
     method = started("erm", task, episodes=1, steps=20, score="gnnsafe", temperature=temperature)
@@ -636,69 +447,7 @@ def test_grasp_adds_edges_on_the_graph_of_its_training_nodes_alone():
     assert torch.allclose(method.confidence(method.predict(other)), alone, atol=1e-4)
 
 
-def test_temperature_0_is_that_of_the_authors():
-    task = toy()
-    for score, own in (("energy", 1.0), ("odin", 1000.0)):
-        given, default = (
-            started("erm", task, episodes=1, steps=5, score=score, temperature=t)
-            for t in (own, 0.0)
-        )
-        assert torch.equal(given.predict(task.target), default.predict(task.target))
-
-
-@pytest.mark.parametrize("factor", [0.01, 1.0, 50.0])
-def test_odin_steps_in_the_scale_of_the_features(factor):
-    torch.manual_seed(0)
-    graph = Graph(Data(x=factor * toy().source.x, edge_index=toy().source.edge_index), "none")
-    model = backbones.build(
-        EncoderSpec(kind="gcnconv", hidden=8, features="none"), graph.x.size(1), 3
-    ).eval()
-    read = []
-
-    class Spy:
-        view = staticmethod(model.view)
-
-        def __call__(self, view: View) -> torch.Tensor:
-            read.append(view.x.detach().clone())
-            return model(view)
-
-    scores.ODIN(3, 10.0, 0.2)(model(model.view(graph)), graph, Spy())
-    moved = (read[0] - read[1]).abs()
-    wanted = 0.2 * np.sqrt(np.mean(read[0].double().numpy() ** 2))
-    assert moved.max().item() == pytest.approx(wanted, rel=1e-3)
-
-
-def test_openmax_trusts_the_largest_known_share():
-    task = toy()
-    method = started("erm", task, episodes=1, steps=50, score="openmax")
-    p = openness.openmax(method.logits(task.target), dict(method.scorer.named_buffers()))
-    sure = method.confidence(method.predict(task.target))
-    assert torch.allclose(sure, p[:, :3].max(1).values)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_odin_without_perturbation_is_max_softmax(kind, monkeypatch):
-    monkeypatch.setattr(dgi, "train_infomax", partial(dgi.train_infomax, steps=2))
-    task = toy()
-    method = started(
-        "erm",
-        task,
-        episodes=1,
-        kind=kind,
-        steps=20,
-        score="odin",
-        temperature=1.0,
-        perturbation=0.0,
-    )
-    still = method.confidence(method.predict(task.target))
-    assert torch.allclose(still, method.logits(task.target).softmax(1).amax(1), atol=1e-6)
-    method.scorer.perturbation = 0.5
-    surer = method.confidence(method.predict(task.target))
-    assert float((surer - still).mean()) > 1e-4
-
-
-@pytest.mark.parametrize("temperature", [1.0, 3.0])
-@pytest.mark.parametrize("kind", ["mlp", "gcnconv", "sageconv", "gatconv", "sgconv"])
+@pytest.mark.parametrize("kind, temperature", [("gcnconv", 3.0), ("mlp", 1.0)])
 def test_odin_follows_the_gradient(kind, temperature):
     data = toy().source
     inside = (data.edge_index < 20).all(0)
@@ -744,48 +493,10 @@ def test_odin_follows_the_gradient(kind, temperature):
 # ---- SRNC in close-set shift ----
 
 
-def test_clusters_that_start_from_the_source_are_the_classes(monkeypatch):
-    task = toy("close_set", signal=0.8)
-    label = task.source.y[task.train].numpy()
-
-    def log_posteriors(cluster) -> np.ndarray:
-        return cluster.log_posterior(cluster.source)[task.train].double().numpy()
-
-    method = started("srnc", task, hidden=32)
-    cluster = method.clusters
-    log_q = log_posteriors(cluster)
-    cost = {
-        names: sum(-log_q[label == c, k].mean() for k, c in enumerate(names))
-        for names in permutations(range(3))
-    }
-    assert min(cost, key=cost.get) == (0, 1, 2)
-    method.episode()
-    assert cluster.mapping.tolist() == [0, 1, 2]
-    monkeypatch.setattr(srnc, "PRETRAIN_STEPS", 60)
-    other = started("srnc", task, cluster_init="modularity", hidden=32).clusters
-    log_q = log_posteriors(other)
-    assert cost[0, 1, 2] < 0.5 * sum(-log_q[label == c, c].mean() for c in range(3))
-
-
-def test_close_set_ignores_what_is_for_open_set(monkeypatch):
-    monkeypatch.setattr(srnc, "PRETRAIN_STEPS", 3)
-
-    def run(mode: str, **options):
-        method = make("srnc_plus", **options)
-        record = trainer.fit(method, toy(mode), selection="last")
-        losses = [episode.losses for episode in record.history]
-        return losses, method.predict(toy(mode).target).tolist()
-
-    for options in ({"spare": 3}, {"missing": 0.0}, {"sure": 0.5}):
-        assert run("close_set", **options) == run("close_set"), options
-        assert run("open_set", **options) != run("open_set"), options
-
-
 # ---- smoothing ----
 
 
-@pytest.mark.parametrize("steps", [0, 1, 4])
-@pytest.mark.parametrize("name", ["erm", "srnc", "pgl"])
+@pytest.mark.parametrize("name, steps", [("erm", 4), ("srnc", 0)])
 def test_smoothing_is_personalised_pagerank(name, steps):
     task = toy()
     method = started(name, task, episodes=1, smoothing=steps)
@@ -823,9 +534,8 @@ def encoders(method: methods.base.Method) -> list[dgi.DGI]:
     return [module for module in method.modules() if isinstance(module, dgi.DGI)]
 
 
-@pytest.mark.parametrize("mode", ["open_set", "close_set"])
-@pytest.mark.parametrize("name", methods.names())
-def test_one_embedding_for_a_run(trained, name, mode):
+@pytest.mark.parametrize("name", ["erm", "srnc", "pgl", "srnc_plus"])
+def test_one_embedding_for_a_run(trained, name, mode="open_set"):
     task, options = toy(mode), some(methods.find(name), {"members": 2})
     method = make(name, "dgi", **options)
     fit(method, task, selection="last")

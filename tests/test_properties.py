@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
 
@@ -112,8 +113,7 @@ def close(found: torch.Tensor, wanted: torch.Tensor) -> None:
     )
 
 
-@pytest.mark.parametrize("open_set", [True, False], ids=["open", "close"])
-@pytest.mark.parametrize("name", methods.names())
+@pytest.mark.parametrize("name, open_set", zip(methods.names(), itertools.cycle([True, False])))
 def test_a_method_on_any_graph(name, open_set, monkeypatch):
     monkeypatch.setenv("GRAPHGYM_SRNC_CACHE", "off")
 

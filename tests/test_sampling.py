@@ -6,22 +6,19 @@ Sampled operators and the sampled modularity are compared with those of the whol
 from __future__ import annotations
 
 import itertools
-import tracemalloc
 from collections import Counter
-from types import SimpleNamespace
 
 import networkx as nx
 import numpy as np
 import pytest
 import torch
-import torch_geometric.typing
 from conftest import make_graph, make_task
 from scipy.stats import chisquare
 from test_backbones import DENSE, KINDS, SPARSE, encoder
 from test_methods import make, toy
 from torch_geometric.data import Data
 from torch_geometric.loader import NodeLoader
-from torch_geometric.sampler import NeighborSampler, NodeSamplerInput
+from torch_geometric.sampler import NodeSamplerInput
 from torch_geometric.utils import k_hop_subgraph, to_undirected
 
 from graphgym_srnc import methods, shifts
@@ -31,8 +28,6 @@ from graphgym_srnc.backbones import (
     Graph,
     build,
     dense,
-    draw_edges,
-    draw_nodes,
     infer,
     inference,
 )
@@ -73,6 +68,11 @@ def csr(graph: Graph) -> tuple[torch.Tensor, torch.Tensor]:
     return torch.from_numpy(raw.indptr), torch.from_numpy(raw.indices)
 
 
+def drawing(graph: Graph, size: int = 1) -> Batches:
+    """What draws nodes and edges of a graph."""
+    return Batches(encoder("gcnconv"), graph, [], size)
+
+
 def within(values: torch.Tensor, exact: torch.Tensor, errors: float = 5.0) -> bool:
     """Whether the mean over draws ``[n, ...]`` is the exact value up to so many standard errors."""
     error = values.std(0) / len(values) ** 0.5
@@ -94,54 +94,27 @@ def test_subsets_are_uniform(degree, fanout):
     assert chisquare(times).pvalue > 1e-4 and sum(times) == 20000
 
 
-def test_no_neighbour_twice_and_all_where_there_are_few():
-    graph = small(200)
-    indptr, _ = csr(graph)
-    nodes = torch.tensor([3, 0, 199, 0])
-    place, entry = draw_neighbours(indptr, nodes, 5)
-    degree = (indptr[nodes + 1] - indptr[nodes]).long()
-    assert torch.equal(torch.bincount(place, minlength=4), degree.clamp(max=5))
-    assert int(degree.max()) > 20
-    for i, node in enumerate(nodes):
-        own = entry[place == i]
-        assert own.unique().numel() == own.numel()
-        assert bool(((own >= indptr[node]) & (own < indptr[node + 1])).all())
-    place, entry = draw_neighbours(indptr, nodes[:3], 0)
-    rows = [torch.arange(indptr[node], indptr[node + 1]) for node in nodes[:3]]
-    assert torch.equal(entry, torch.cat(rows))
-
-
 def test_a_graph_of_isolated_nodes():
     graph = Graph(Data(x=torch.rand(4, 3), edge_index=torch.empty(2, 0, dtype=torch.long)), "none")
     block, needed = neighbourhoods(graph, 2).block("gcn", torch.tensor([2, 0]))
     assert dense(block.adjacency).tolist() == [[1.0, 0.0], [0.0, 1.0]]
     assert needed.tolist() == [2, 0]
-    assert draw_edges(graph, 5).shape == (2, 0)
+    assert drawing(graph).draw_edges(5).shape == (2, 0)
 
 
 def test_drawn_edges_are_uniform():
     graph = small(12)
-    ends = draw_edges(graph, 30000)
+    ends = drawing(graph).draw_edges(30000)
     every = torch.stack([torch.from_numpy(part) for part in graph.adjacency("raw").entries])
     count = torch.bincount(ends[0] * 12 + ends[1], minlength=144)
     of_edges = count[every[0] * 12 + every[1]]
     assert chisquare(of_edges).pvalue > 1e-4 and int(count.sum()) == int(of_edges.sum())
 
 
-def test_edges_are_drawn_without_a_copy_of_what_is_kept_of_all_nodes():
-    nodes = 100_000
-    graph = Graph(Data(x=torch.ones(nodes, 1), edge_index=torch.tensor([[0, 1], [1, 0]])), "none")
-    draw_edges(graph, 5)
-    tracemalloc.start()
-    draw_edges(graph, 5)
-    most = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert most < nodes
-
-
 @pytest.mark.parametrize("count, size", [(40, 7), (5000, 7), (5, 7)])
 def test_drawn_nodes_are_different_and_uniform(count, size):
-    draws = [torch.arange(count)[draw_nodes(count, size)] for _ in range(1000)]
+    batches = drawing(small(), size)
+    draws = [torch.arange(count)[batches.draw(count)] for _ in range(1000)]
     assert all(part.unique().numel() == part.numel() <= min(count, size) for part in draws)
     times = torch.bincount(torch.cat(draws), minlength=count)
     assert chisquare(times.view(5, -1).sum(1)).pvalue > 1e-4
@@ -203,44 +176,12 @@ def test_node_loader():
     assert not all(torch.equal(a.n_id, b.n_id) for a, b in zip(first, other))
 
 
-def one_by_one(colptr, row, seed, num_neighbors, *rest) -> tuple:
-    """What ``pyg-lib`` does, a node at a time; new nodes are numbered as they come."""
-    nodes, rows, columns, edges, begin = seed.tolist(), [], [], [], 0
-    for fanout in num_neighbors:
-        end = len(nodes)
-        for i in range(begin, end):
-            mine = torch.arange(colptr[nodes[i]], colptr[nodes[i] + 1])
-            mine = mine if fanout < 0 else mine[torch.randperm(len(mine))[:fanout]]
-            for edge in mine.tolist():
-                if int(row[edge]) not in nodes:
-                    nodes.append(int(row[edge]))
-                rows.append(nodes.index(int(row[edge])))
-                columns.append(i)
-                edges.append(edge)
-        begin = end
-    return tuple(torch.tensor(part, dtype=torch.long) for part in (rows, columns, nodes, edges))
-
-
-@pytest.fixture(params=["torch", "pyg-lib"])
-def library(request, monkeypatch):
-    """With and without ``pyg-lib``, or a stand-in behind PyG's own sampler where it is missing."""
-    if request.param == "pyg-lib" and not torch_geometric.typing.WITH_PYG_LIB:
-        monkeypatch.setattr(torch_geometric.typing, "WITH_PYG_LIB", True)
-        monkeypatch.setattr(
-            torch.ops, "pyg", SimpleNamespace(neighbor_sample=one_by_one), raising=False
-        )
-    monkeypatch.setattr(torch_geometric.typing, "WITH_PYG_LIB", request.param == "pyg-lib")
-    kind = NeighborSampler if request.param == "pyg-lib" else NeighbourSampler
-    assert isinstance(make_sampler(small(), [2]), kind)
-    return request.param
-
-
 # ---- operators ----
 
 
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("kind", ["gcn", "mean", "raw", "loops"])
-def test_a_drawn_operator_is_right_on_average(library, kind, weighted):
+def test_a_drawn_operator_is_right_on_average(kind, weighted):
     graph = small(25)
     if weighted and kind != "loops":
         upper = torch.rand(25, 25, generator=torch.Generator().manual_seed(1))
@@ -259,7 +200,7 @@ def test_a_drawn_operator_is_right_on_average(library, kind, weighted):
     assert torch.allclose(block.adjacency.csr.to_dense(), exact[nodes][:, needed], atol=1e-6)
 
 
-@pytest.mark.parametrize("kind, layers", [("gcnconv", 2), ("sageconv", 2), ("gcnconv", 3)])
+@pytest.mark.parametrize("kind, layers", [("sageconv", 2), ("gcnconv", 3)])
 def test_drawn_propagation_is_right_on_average(kind, layers):
     graph, nodes = small(), torch.tensor([5, 20, 5])
     torch.manual_seed(0)
@@ -273,24 +214,7 @@ def test_drawn_propagation_is_right_on_average(kind, layers):
     assert float(draws.std(0).min()) > 0 and torch.equal(draws[:, 0], draws[:, 2])
 
 
-def test_attention_counts_each_drawn_neighbour_as_often_as_it_stands_for():
-    # A hub whose leaves are alike: attention over any few of them is attention over all.
-    x = torch.rand(2, 40)[torch.tensor([0] + [1] * 20)]
-    graph = Graph(Data(x=x, edge_index=torch.tensor([[0] * 20, list(range(1, 21))])), "none")
-    model = encoder("gatconv", layers=1)
-    with torch.no_grad():
-        exact, drawn = (
-            model(view)
-            for view in (
-                model.view(graph, torch.tensor([0])),
-                model.sample(graph, torch.tensor([0]), 3),
-            )
-        )
-    assert torch.allclose(exact, drawn, atol=1e-5)
-
-
-@pytest.mark.parametrize("data", [DENSE, SPARSE], ids=["dense", "sparse"])
-@pytest.mark.parametrize("layers", [1, 2, 3])
+@pytest.mark.parametrize("layers, data", [(2, DENSE), (3, SPARSE)], ids=["dense", "sparse"])
 @pytest.mark.parametrize("kind", EDGED)
 def test_a_view_with_all_neighbours_is_the_exact_one(kind, layers, data):
     graph, nodes = Graph(data, "none"), torch.tensor([80, 3, 3, 0])
@@ -315,35 +239,14 @@ def test_inference_by_layers_is_exact(kind, data, monkeypatch):
     assert torch.allclose(infer(model, graph), whole, atol=1e-5)
 
 
-@pytest.mark.parametrize("chunk", [2**20, 16])
-@pytest.mark.parametrize("nodes", [[80, 3, 3, 0], [], list(range(90))], ids=["few", "none", "all"])
-@pytest.mark.parametrize("data", [DENSE, SPARSE], ids=["dense", "sparse"])
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("nodes", [[80, 3, 3, 0], []], ids=["few", "none"])
+@pytest.mark.parametrize("data, chunk", [(DENSE, 16), (SPARSE, 2**20)], ids=["dense", "sparse"])
+@pytest.mark.parametrize("kind", EDGED)
 def test_scores_of_some_nodes_are_those_of_all(kind, data, nodes, chunk, monkeypatch):
     graph, model = Graph(data, "none"), encoder(kind, layers=3, skip=kind != "dgi")
     whole, nodes = infer(model, graph), torch.tensor(nodes, dtype=torch.long)
     monkeypatch.setattr(inference, "CHUNK", chunk)
     assert torch.allclose(infer(model, graph, nodes), whole[nodes], atol=1e-5)
-
-
-@pytest.mark.parametrize("kind", EDGED)
-def test_scores_of_some_nodes_compute_what_they_read_and_no_more(kind, monkeypatch):
-    path = nx.path_graph(40)
-    edges = to_undirected(torch.tensor(list(path.edges)).T)
-    graph = Graph(Data(x=torch.rand(40, 40), edge_index=edges), "none")
-    model, computed = encoder(kind, layers=3), []
-    monkeypatch.setattr(inference, "ROWS", 8)
-    output = model.layer_output
-    monkeypatch.setattr(
-        model, "layer_output", lambda *args: computed.append(output(*args)) or computed[-1]
-    )
-    for nodes in ([20], [0, 39]):
-        computed.clear()
-        infer(model, graph, torch.tensor(nodes))
-        reached = [
-            set().union(*(nx.ego_graph(path, node, hops) for node in nodes)) for hops in (2, 1, 0)
-        ]
-        assert list(map(len, computed)) == list(map(len, reached))
 
 
 @pytest.mark.parametrize("kind", ["raw", "gcn", "mean", "loops"])
@@ -394,27 +297,6 @@ def test_sampled_modularity_has_no_bias():
     assert torch.allclose(*gradients, atol=1e-6) and float(gradients[1].abs().max()) > 1e-3
 
 
-def test_mean_and_variance_of_sampled_modularity():
-    graph, logits = graph_and_posterior(20)
-    q, size, gamma = logits.detach().softmax(1), 30, 1.5
-    draws = torch.stack(
-        [sampled_modularity_loss(*q[draw_edges(graph, size)], gamma) for _ in range(3000)]
-    )
-    assert within(draws, modularity_loss(q, graph.adjacency("raw"), graph.degree, gamma), 4.0)
-    row, column = graph.adjacency("raw").entries
-    inside, half = (q[row] * q[column]).sum(1).double(), ((q[row] + q[column]) / 2).double()
-    kernel = gamma * half @ half.T - (inside[:, None] + inside) / 2
-    # Hoeffding's variance of a U-statistic of order 2.
-    first, second = kernel.mean(1).var(unbiased=False), kernel.var(unbiased=False)
-    exact = (4 * (size - 2) * first + 2 * second) / (size * (size - 1))
-    assert abs(float(draws.double().var() / exact) - 1) < 0.15
-
-
-def test_a_graph_without_edges_has_no_modularity():
-    q = torch.rand(0, 3, requires_grad=True)
-    sampled_modularity_loss(q, q).backward()
-
-
 @pytest.mark.parametrize("kind", ["gcnconv", "mlp"])
 def test_the_cluster_gnn_estimates_its_own_loss(kind):
     graph = Graph(DENSE, "none")
@@ -430,20 +312,7 @@ def test_the_cluster_gnn_estimates_its_own_loss(kind):
 # ---- methods ----
 
 
-@pytest.mark.parametrize("mode", ["open_set", "close_set"])
-@pytest.mark.parametrize("name", IN_BATCHES)
-def test_every_method_learns_from_batches(name, mode):
-    task, runs = toy(mode), []
-    for _ in range(2):
-        method = make(name, batch_size=16, fanout=3)
-        record = trainer.fit(method, task, max_episodes=1)
-        runs.append(method.predict(task.target))
-    assert torch.equal(*runs) and torch.isfinite(runs[0]).all() and record.history[-1].losses
-    alone = torch.stack([method.decide(runs[0])])
-    assert alone.shape == (1, task.target.num_nodes)
-
-
-@pytest.mark.parametrize("kind", ["gcnconv", "mlp"])
+@pytest.mark.parametrize("kind", ["gcnconv"])
 @pytest.mark.parametrize("name", sorted(set(IN_BATCHES) - set(DRAWING)))
 def test_one_batch_of_everything_is_full_batch(name, kind):
     # Without dropout, draws of nodes and draws of neighbours nothing is left to chance.
@@ -463,13 +332,7 @@ def test_a_method_that_reads_the_whole_graph_says_so(name):
         make(name, batch_size=8)
 
 
-@pytest.mark.parametrize("option", ["batch_size", "fanout"])
-def test_bad_options(option):
-    with pytest.raises(InputError, match=f"erm.{option}: got -1; allowed: 0 or more"):
-        make("erm", **{option: -1})
-
-
-@pytest.mark.parametrize("name", ["erm", "srnc"])
+@pytest.mark.parametrize("name", ["srnc"])
 def test_batches_reach_what_full_batch_does(name):
     task = toy(
         nodes=300,
@@ -487,15 +350,6 @@ def test_batches_reach_what_full_batch_does(name):
         for batch in ({}, {"batch_size": 64, "fanout": 4})
     )
     assert full > 0.6 and drawn > full - 0.1
-
-
-def test_layers_of_graphgym_have_no_batches(gym):
-    from graphgym_srnc.gym.encoder import make_encoder
-
-    method = make("erm", "ginconv", batch_size=8)
-    method.encoder = method.encoder.__class__(kind="ginconv", make=make_encoder)
-    with pytest.raises(InputError, match="kind: the layer ginconv cannot be trained in batches"):
-        trainer.fit(method, toy())
 
 
 # ---- features on disk ----
@@ -530,31 +384,8 @@ def test_features_on_disk_are_the_same_features(folder, features):
         assert torch.allclose(model(model.sample(graph, nodes, 0)), exact[nodes], atol=1e-5)
 
 
-@pytest.mark.parametrize("name, kind", [("erm", "gcnconv"), ("srnc", "sageconv"), ("pgl", "mlp")])
-def test_training_with_features_on_disk(folder, name, kind):
-    before = (folder / "features.npy").read_bytes()
-    record = trainer.fit(
-        make(name, kind, batch_size=16, fanout=3), task_of(folder, True), max_episodes=1
-    )
-    assert len(record.history) == 2 and (folder / "features.npy").read_bytes() == before
-
-
 @pytest.mark.parametrize("kind", ["gcnconv", "sgconv", "mlp"])
 def test_features_on_disk_are_never_read_whole(folder, kind):
     options = {"batch_size": 8} if kind == "sgconv" else {}
     with pytest.raises(InputError, match="file.mapped: this method reads.*batch_size above 0"):
         trainer.fit(make("erm", kind, **options), task_of(folder, True))
-
-
-@pytest.mark.parametrize("bad", ["float64", "tables", "shape", "text"])
-def test_bad_files_of_features_on_disk(folder, bad):
-    x = np.load(folder / "features.npy")
-    if bad == "tables":
-        (folder / "features.npy").unlink()
-        np.savetxt(folder / "features.csv", x, delimiter=",")
-    elif bad == "text":
-        (folder / "features.npy").write_text("no array")
-    else:
-        np.save(folder / "features.npy", x.astype(np.float64) if bad == "float64" else x[:, 0])
-    with pytest.raises(InputError, match="file.mapped: .*float32 features"):
-        task_of(folder, True)

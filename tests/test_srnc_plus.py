@@ -9,17 +9,14 @@ import numpy as np
 import pytest
 import scipy.stats
 import torch
-from graphgym_srnc.methods.shared.cut import best_threshold
 from test_methods_universal import universal
 
 from graphgym_srnc.backbones import EncoderSpec
 from graphgym_srnc.core.task import ShiftTask
-from graphgym_srnc.losses.modularity import newman_resolution
 from graphgym_srnc.losses.prior import known_share
-from graphgym_srnc.methods import srnc_plus
-from graphgym_srnc.methods.erm import ERM
 from graphgym_srnc.methods.shared import communities, training
 from graphgym_srnc.methods.shared.cluster_gnn import log_softmax
+from graphgym_srnc.methods.shared.threshold import best_threshold
 from graphgym_srnc.methods.shared.training import Part
 from graphgym_srnc.methods.srnc_plus import SRNCPlus
 from graphgym_srnc.shifts import splits, synthetic
@@ -49,7 +46,7 @@ def own(seed: int = 0):
     )
 
 
-@pytest.mark.parametrize("few", [20, 4])
+@pytest.mark.parametrize("few", [4])
 def test_log_odds_are_shared_as_written(few):
     task = own()
     of_first = task.source.y[task.train] == 0
@@ -142,53 +139,6 @@ def test_communities_learn_until_their_nodes_have_decided(monkeypatch):
     assert taken == [100]
 
 
-def test_communities_alone_drop_nothing_out():
-    task = own()
-    method = make()
-    method.start(task.blind())
-    named = method.predict(task.target).argmax(1)
-    assert method.new_cluster_gnn(named).encoder.spec.dropout == SPEC.dropout > 0
-    assert method.new_cluster_gnn(named, dropout=0.0).encoder.spec.dropout == 0
-    seen = []
-    made = method.new_cluster_gnn
-    method.new_cluster_gnn = lambda *args, **kwargs: seen.append(made(*args, **kwargs)) or seen[-1]
-    method.find_communities()
-    assert [cluster.encoder.spec.dropout for cluster in seen] == [0.0] * 4
-
-
-def test_known_validation_nodes_set_the_cut_of_decisions():
-    task = own()
-    method = make(sure=0.7)
-    method.start(task.blind())
-    scores, label = method.predict(task.target), task.target.y[task.val]
-    known = label < task.num_known
-    method.calibrate(scores[task.val][known], label[known], scores)
-    confidence = method.confidence(scores[task.val])[known].numpy()
-    assert float(method.decision_cut) == pytest.approx(np.quantile(confidence, 0.3), abs=1e-5)
-
-
-def test_unknown_validation_nodes_set_the_cut_of_decisions():
-    task = own()
-    method = make()
-    method.start(task.blind())
-    scores, label = method.predict(task.target), task.target.y[task.val]
-    method.calibrate(scores[task.val], label, scores)
-    assert method.decision_cut == method.threshold
-    decided = scores.clone()
-    decided[:, task.num_known] += method.decision_cut
-    confidence = method.confidence(scores[task.val])
-    # The cut is the confidence of one node, which rounding may put on either side of it.
-    on_cut = (confidence - method.decision_cut).abs() < 1e-5
-    assert int(on_cut.sum()) == 1
-    right = float(((decided[task.val].argmax(1) == label) | on_cut).double().mean())
-    named = scores[task.val, : task.num_known].argmax(1)
-    best = max(
-        float((torch.where(confidence < cut, task.num_known, named) == label).double().mean())
-        for cut in [*confidence.tolist(), np.inf]
-    )
-    assert right == pytest.approx(best)
-
-
 @pytest.mark.parametrize("open_validation", [False, True])
 def test_held_out_nodes_choose_the_weight(open_validation):
     task, method = own(), make()
@@ -202,59 +152,6 @@ def test_held_out_nodes_choose_the_weight(open_validation):
     assert method.best_weight(noise, good) <= 0.05
 
 
-@pytest.mark.parametrize("open_validation", [False, True])
-def test_unknown_validation_nodes_choose_how_many_decisions_teach(open_validation, monkeypatch):
-    task, method = own(), make(rounds=1)
-    method.start(task.blind())
-    unknown, label = task.num_known, task.target.y[task.val]
-    scores = method.predict(task.target)
-    method.calibrate(
-        scores[task.val], label if open_validation else label.clamp(max=unknown - 1), scores
-    )
-    lessons, losses, train = [], [], method.train_classifier
-
-    def trained(parts):
-        figures = train(parts)
-        lessons.append(parts[1].nodes)
-        if open_validation:
-            p = method.logits(task.target).softmax(1)
-            shared = method.smooth(p, task.target, 10)
-            losses.append(
-                min(
-                    float(method.held_out_losses(each.clamp(min=1e-6).log()).mean())
-                    for each in (p, shared)
-                )
-            )
-        return figures
-
-    monkeypatch.setattr(method, "train_classifier", trained)
-    evidence = torch.randn(
-        task.target.num_nodes, unknown + 1, generator=torch.Generator().manual_seed(0)
-    ).log_softmax(1)
-    share = method.learn(evidence)["learned_share"]
-    if not open_validation:
-        assert torch.equal(lessons[0], method.surest(evidence)) and len(lessons) == 1
-        return
-
-    size, two = len(task.pool), evidence[task.pool].sort(1, descending=True).values
-    margin = dict(zip(task.pool.tolist(), (two[:, 0] - two[:, 1]).tolist()))
-    for nodes, wanted in zip(lessons, (0.4, 0.7), strict=True):
-        assert len(nodes) == round(wanted * size)
-        left_out = set(margin) - set(nodes.tolist())
-        assert min(margin[i] for i in nodes.tolist()) >= max(margin[i] for i in left_out)
-    assert share == pytest.approx((0.4, 0.7)[int(np.argmin(losses))], abs=1 / size)
-    assert method.held_out_loss() == pytest.approx(min(losses), rel=1e-3)
-
-
-def test_a_temperature_does_not_change_what_a_posterior_knows():
-    task, method = own(), make()
-    method.start(task.blind())
-    method.held_out = task.target.y[task.val]
-    log_p = torch.randn(task.target.num_nodes, task.num_known + 1).log_softmax(1)
-    once, twice = (float(method.held_out_losses(scale * log_p).mean()) for scale in (1, 2))
-    assert once == pytest.approx(twice, rel=0.05)
-
-
 def test_neighbours_share_a_posterior_unless_held_out_nodes_lose_by_it(monkeypatch):
     task, method = own(), make()
     method.start(task.blind())
@@ -266,23 +163,6 @@ def test_neighbours_share_a_posterior_unless_held_out_nodes_lose_by_it(monkeypat
         monkeypatch.setattr(method, "held_out_losses", lambda _, given=losses: next(given))
         method.choose_sharing()
         assert bool(method.shared) == (worse < error)
-
-
-def test_between_graphs_both_weigh_the_same():
-    task, method = universal(), make()
-    method.start(task.blind())
-    log_p = torch.randn(task.target.num_nodes, task.num_known + 1).log_softmax(1)
-    assert method.best_weight(log_p, log_p.flip(0)) == 0.5
-    assert not method.density.log_density.any()
-
-
-def test_between_graphs_the_unknown_logit_decides_without_unknown_validation_nodes():
-    task, method = universal(), make()
-    record = trainer.fit(method, task, selection="last")
-    assert float(method.threshold) == 0.0
-    scores = method.predict(task.target)
-    assert torch.equal(method.decide(scores), scores.argmax(1))
-    assert record.best == 2
 
 
 @pytest.mark.parametrize("batch_size", [0, 10**6])
@@ -322,7 +202,7 @@ def test_clusters_learn_labels_and_decisions_by_the_classes_they_stand_for(graph
         assert float(found["cluster_target"].detach()) == pytest.approx(whole, abs=1e-5)
 
 
-@pytest.mark.parametrize("count", [1, 3, 15, 16, 17])
+@pytest.mark.parametrize("count", [3, 17])
 def test_rows_that_are_filled_up_have_the_same_log_posteriors_and_gradients(count):
     logits = 5 * torch.randn(40, count, requires_grad=True)
     weight = torch.randn(40, count)
@@ -331,63 +211,6 @@ def test_rows_that_are_filled_up_have_the_same_log_posteriors_and_gradients(coun
     (gradient,) = torch.autograd.grad(found, logits, weight, retain_graph=True)
     (exact,) = torch.autograd.grad(wanted, logits, weight.double())
     assert torch.isfinite(gradient).all() and torch.allclose(gradient, exact, atol=1e-5)
-
-
-@pytest.mark.parametrize(
-    ("shift", "batch_size"), [("one", 0), ("one", 64), ("close", 0), ("universal", 0)]
-)
-def test_on_one_graph_the_classifier_learns_until_its_loss_has_converged(
-    shift, batch_size, monkeypatch
-):
-    seen = []
-
-    def minimise(model, optimizer, losses, steps, **until):
-        def noted():
-            terms = losses()
-            seen.append(float(sum(terms.values()).detach()))
-            return terms
-
-        return training.minimise(model, optimizer, noted, steps, **until)
-
-    task = {
-        "one": own,
-        "universal": universal,
-        "close": lambda: synthetic.build(num_nodes=300, mode="close_set"),
-    }[shift]()
-    method = make(steps=300, batch_size=batch_size)
-    monkeypatch.setattr(method, "find_communities", lambda: None)
-    monkeypatch.setattr(srnc_plus, "minimise", minimise)
-    method.start(task.blind())
-    if shift != "one" or batch_size:
-        assert len(seen) == 300
-        return
-    stops = [
-        t
-        for t in range(40, len(seen) + 1, 5)
-        if np.mean(seen[t - 20 : t]) > 0.9 * np.mean(seen[t - 40 : t - 20])
-        and np.mean(seen[t - 20 : t]) < 0.5 * seen[0]
-    ]
-    assert stops == [len(seen)] and len(seen) < 300
-
-
-@pytest.mark.parametrize("seed", range(2))
-def test_spare_clusters_find_the_class_that_has_left_the_source(seed):
-    task, method = universal(600, seed), make()
-    record = trainer.fit(method, task, selection="last")
-    plain = trainer.fit(ERM(encoder=SPEC), task, selection="last")
-    truth = float((task.target.y == task.num_known).float().mean())
-    assert record.history[1].losses["pseudo_unknown_share"] == pytest.approx(truth, abs=0.1)
-    assert record.test["micro_f1"] > max(0.8, plain.test["micro_f1"])
-
-
-def test_between_graphs_the_less_sure_half_is_unknown_at_first():
-    task, method = universal(600), make()
-    method.start(task.blind())
-    scores, held_out = method.predict(task.target), method.predict(task.source, "source")
-    method.calibrate(held_out[task.val], task.source.y[task.val], scores)
-    unknown, sure = method.decide(scores) == task.num_known, method.confidence(scores)
-    assert abs(int(unknown.sum()) - len(scores) / 2) <= 1
-    assert sure[unknown].max() < sure[~unknown].min()
 
 
 @pytest.mark.parametrize("turns", [0, 1])
@@ -415,16 +238,6 @@ def test_between_graphs_unknown_nodes_held_out_on_the_source_are_not_read(turns)
         method.confidence(on_target[:60]), named, label.index_fill(0, unknown, 3), 3
     )
     assert float(method.threshold) == pytest.approx(cut)
-
-
-def test_between_graphs_seven_tenths_of_each_class_teach_whatever_the_source_says():
-    task, method = universal(), make()
-    method.start(task.blind())
-    method.accuracy.fill_(0.1)
-    label = torch.randn(task.target.num_nodes, task.num_known + 1)
-    sizes = label[task.pool].argmax(1).bincount()
-    learned = label.argmax(1)[method.surest(label)].bincount()
-    assert learned.tolist() == [int(np.ceil(0.7 * size)) for size in sizes.tolist()]
 
 
 def unnamed(nodes: int = 600, seed: int = 0) -> ShiftTask:
@@ -458,9 +271,8 @@ def unnamed(nodes: int = 600, seed: int = 0) -> ShiftTask:
     )
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_the_unknown_class_is_found_on_the_source_first(seed):
-    task, method = unnamed(seed=seed), make()
+def test_the_unknown_class_is_found_on_the_source_first():
+    task, method = unnamed(), make()
     record = trainer.fit(method, task, selection="last")
     assert len(record.history) == 4  # the plain classifier, the source, two turns
     source, every = task.source.y, torch.arange(600)
@@ -477,23 +289,6 @@ def test_the_unknown_class_is_found_on_the_source_first(seed):
     assert not torch.isin(method.labelled, task.val).any()
     assert len(method.labelled) + len(task.val) == 600
     assert torch.equal(method.decided[task.train], source[task.train])
-
-
-def test_what_follows_the_source_is_close_set_shift_of_one_more_class():
-    task, method = unnamed(300), make()
-    trainer.fit(method, task, selection="last", max_episodes=1)
-    logits = method.logits(task.target)
-    p = method.smooth(logits.softmax(1), task.target, 10).double().numpy()
-    p /= p.mean(0) ** 0.75
-    wanted = p / p.sum(1, keepdims=True)
-    scores = method.predict(task.target)
-    assert np.allclose(scores.softmax(1).numpy(), wanted, atol=1e-5)
-    assert torch.equal(method.decide(scores), scores.argmax(1))
-
-    label = torch.arange(len(task.val)) % 4
-    method.calibrate(scores[: len(label)], label, scores)
-    right = (wanted[: len(label)].argmax(1) == label.numpy()).mean()
-    assert float(method.accuracy) == pytest.approx(right) and float(method.threshold) == 0
 
 
 @pytest.mark.parametrize("lacks", ["unknown nodes held out", "other nodes without a label"])
@@ -517,17 +312,7 @@ def test_the_source_is_not_solved_where_it_tells_nothing(lacks):
     assert method.num_clusters == 3 + method.spare
 
 
-def test_a_model_that_found_the_class_predicts_the_same_once_loaded():
-    task, method = unnamed(300), make()
-    trainer.fit(method, task, selection="last")
-    other = make()
-    other.build(task.sizes)
-    other.load_state_dict(method.state_dict())
-    assert torch.equal(other.predict(task.target), method.predict(task.target))
-    assert other.correction == "mean"
-
-
-@pytest.mark.parametrize("cut_off", [0, 1, 2])
+@pytest.mark.parametrize("cut_off", [1])
 def test_a_run_that_solves_the_source_goes_on_where_it_was_cut_off(cut_off):
     class Kept:
         def read(self):
@@ -544,23 +329,6 @@ def test_a_run_that_solves_the_source_goes_on_where_it_was_cut_off(cut_off):
     assert len(record.history) == 4 and other.found
     for name, value in whole.state_dict().items():
         assert torch.equal(other.state_dict()[name], value), name
-
-
-def test_it_is_above_the_plain_gnn_on_one_graph():
-    task = own()
-    ours = trainer.fit(make(), task).test["micro_f1"]
-    assert ours > trainer.fit(ERM(encoder=SPEC), task).test["micro_f1"]
-
-
-def test_correction_by_labels_divides_by_their_shares():
-    task = pair()
-    method = ERM(encoder=SPEC, correction="labels", correction_power=0.5)
-    method.start(task.blind())
-    shares = np.bincount(task.source.y[task.train].numpy()) / len(task.train)
-    p = method.uncorrected(task.target).double().softmax(1).numpy() / np.sqrt(shares)
-    wanted = p / p.sum(1, keepdims=True)
-    assert np.allclose(method.predict(task.target).softmax(1).numpy(), wanted, atol=1e-5)
-    assert shares.max() > 2 * shares.min()
 
 
 def pair():
@@ -585,28 +353,6 @@ def test_without_unknown_classes_the_posterior_is_divided_by_its_mean():
     assert (chosen.correction, chosen.correction_power) == ("mean", 0.3)
 
 
-def test_resolution_is_a_multiple_of_newmans_where_there_are_spare_clusters():
-    for task, factor in ((pair(), 1.0), (own(), 2.0)):
-        method = make()
-        method.start(task.blind())
-        named = method.predict(task.target)[:, : task.num_known].argmax(1)
-        every = torch.arange(len(named))
-        newman = newman_resolution(task.target.edge_index, method.target.degree, every, named)
-        assert method.new_cluster_gnn(named).resolution == pytest.approx(factor * newman)
-
-
-def test_balanced_labels_are_left_as_they_are():
-    task = own()
-    plain, corrected = (ERM(encoder=SPEC, correction=kind) for kind in ("none", "labels"))
-    torch.manual_seed(0)
-    plain.start(task.blind())
-    torch.manual_seed(0)
-    corrected.start(task.blind())
-    assert torch.allclose(
-        plain.predict(task.target).softmax(1), corrected.predict(task.target).softmax(1), atol=1e-5
-    )
-
-
 def test_of_each_class_it_learns_the_decisions_with_the_largest_margins():
     task, method = own(), make(doubt=1.0)
     method.start(task.blind())
@@ -621,16 +367,6 @@ def test_of_each_class_it_learns_the_decisions_with_the_largest_margins():
         members = sorted((i for i in pool if label[i] == k), key=lambda i: -margin[i])
         size = int(np.ceil(0.5 * len(members)))
         assert learned & set(members) == set(members[:size])
-
-
-def test_the_accuracy_is_that_of_known_validation_nodes_among_known_classes():
-    task, method = own(), make()
-    method.start(task.blind())
-    scores, label = method.predict(task.target), task.target.y[task.val]
-    method.calibrate(scores[task.val], label, scores)
-    known = label < task.num_known
-    named = scores[task.val][known, : task.num_known].argmax(1)
-    assert float(method.accuracy) == pytest.approx(float((named == label[known]).double().mean()))
 
 
 def test_on_one_graph_the_estimated_share_decides_without_unknown_validation_nodes():
@@ -651,13 +387,6 @@ def test_on_one_graph_the_estimated_share_decides_without_unknown_validation_nod
     assert called == pytest.approx(1 - known_share(confidence[known], confidence), abs=2e-3)
     truth = float((task.target.y == task.num_known).float().mean())
     assert called == pytest.approx(truth, abs=0.1)
-
-
-def test_a_classifier_that_is_never_right_on_validation_still_teaches():
-    task, method = own(), make()
-    method.start(task.blind())
-    method.accuracy.fill_(0.0)
-    assert all(np.isfinite(value) for value in method.episode().values())
 
 
 def losses_of(*parts: tuple[float, float, int]) -> list[torch.Tensor]:
@@ -685,24 +414,3 @@ def losses_of(*parts: tuple[float, float, int]) -> list[torch.Tensor]:
 )
 def test_a_loss_has_converged_when_it_is_learned_and_no_longer_falls(parts, done):
     assert training.converged(losses_of(*parts)) == done
-
-
-def test_many_classes_are_learned():
-    task = synthetic.build(
-        num_nodes=1500,
-        num_classes=40,
-        num_unseen=8,
-        num_features=400,
-        avg_degree=8.0,
-        homophily=0.9,
-        signal=0.3,
-        class_imbalance=1.0,
-        labels_per_class=8,
-        num_val=200,
-        num_test=600,
-        split_seed=2,
-    )
-    method = make(rounds=1)
-    record = trainer.fit(method, task, selection="last")
-    plain = trainer.fit(ERM(encoder=SPEC), task, selection="last")
-    assert record.test["micro_f1"] > plain.test["micro_f1"] > 0.9

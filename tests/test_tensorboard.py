@@ -12,7 +12,6 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from graphgym_srnc.train.verdict import judge
 from matplotlib.image import imread
 from tensorboard.backend.event_processing.data_provider import MultiplexerDataProvider
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
@@ -32,6 +31,7 @@ from graphgym_srnc.methods.shared.base import Method
 from graphgym_srnc.plots import events
 from graphgym_srnc.plots.tensorboard import TensorBoard, classes, columns, snapshot, untouched
 from graphgym_srnc.train import trainer
+from graphgym_srnc.train.diagnostics import judge
 
 
 def toy_task() -> ShiftTask:

@@ -84,10 +84,9 @@ def infer(
 
 
 def _wanted(exact: Neighbourhoods, layers: int, nodes: Tensor | None) -> list[np.ndarray | None]:
-    """Masks ``[V]`` of the nodes whose features and states the logits of ``nodes`` depend on.
+    """Masks ``[V]`` of the nodes whose features and states in each layer are needed.
 
-    There is one mask for the features and one per layer. None means all nodes; it is also used if
-    more than half are needed, since contiguous ranges are faster to read.
+    None means all nodes. It is also used if more than half are needed, since ranges are faster.
     """
     mask = None
     if nodes is not None:

@@ -32,13 +32,9 @@ _neighbourhoods: WeakKeyDictionary[Graph, dict[int, Neighbourhoods]] = WeakKeyDi
 def draw_view(
     graph: Graph, kind: str, layers: int, nodes: Tensor, fanout: int, precompute: bool
 ) -> View:
-    r"""View of some nodes with sampled neighbours.
+    r"""View of :func:`.view.make_view`, with at most ``fanout`` neighbours per node and layer.
 
     With ``precompute`` and dense features in memory, :math:`\hat A X` of the first layer is exact.
-
-    Args:
-        graph, kind, layers, nodes, precompute: as in :func:`.view.make_view`.
-        fanout: maximum number of neighbours per node and layer; 0 = all.
     """
     blocks: list[Block] = []
     needed, position = nodes.cpu().unique(return_inverse=True)

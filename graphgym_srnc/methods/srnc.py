@@ -10,16 +10,15 @@ from torch import Tensor
 from torch.nn import functional as F
 from torch_geometric.data import Data
 
-from graphgym_srnc.backbones import EncoderSpec, Graph, prepare
+from graphgym_srnc.backbones import Graph, prepare
 from graphgym_srnc.core.options import Count, Natural, OneOf, Positive, Range, Weight
 from graphgym_srnc.core.task import ShiftTask, Sizes
 from graphgym_srnc.losses.alignment import evidence_lower_bound
-from graphgym_srnc.methods.shared.base import Method
 from graphgym_srnc.methods.shared.cluster_gnn import (
     USED_SHARE,
     ClusterGNN,
+    ClusterMethod,
     Clusters,
-    cluster_encoder,
 )
 from graphgym_srnc.methods.shared.training import Part, fit_parts, hidden_and_group
 
@@ -30,7 +29,7 @@ SOURCE_STEPS = 60
 """Gradient steps of the cluster GNN on the source labels, if it starts from them."""
 
 
-class SRNC(Method):
+class SRNC(ClusterMethod):
     r"""Alternate a classifier and a cluster GNN, as in Algorithm 1 of the SRNC paper.
 
     .. math:: \mathcal L_\Phi = \mathcal L_{\Phi,T} + \mathcal L_{\Phi,\theta,S}, \qquad
@@ -115,11 +114,6 @@ class SRNC(Method):
     def size(self) -> int:
         """Number of clusters."""
         return self.num_clusters if self.task.open_set else self.task.num_known
-
-    @property
-    def cluster_spec(self) -> EncoderSpec:
-        """Encoder specification of the cluster GNN."""
-        return cluster_encoder(self.encoder)
 
     def build(self, task: ShiftTask | Sizes) -> None:
         super().build(task)
@@ -249,19 +243,13 @@ class SRNC(Method):
 
     def new_cluster_gnn(self) -> ClusterGNN:
         """An untrained cluster GNN."""
-        spec, task = self.cluster_spec, self.task
-        return ClusterGNN(
-            spec,
+        return self.untrained(
             self.size,
-            task.num_outputs,
-            prepare(task.source, spec.features),
-            prepare(task.target, spec.features),
+            self.cluster_spec,
             resolution=self.resolution,
             collapse=self.collapse,
             modularity_weight=1.0,
             lr=self.cluster_lr,
-            batch_size=self.batch_size,
-            fanout=self.fanout,
         )
 
     def assign(self) -> dict[str, float]:

@@ -13,12 +13,11 @@ from torch import Tensor
 from torch.nn import functional as F
 from torch_geometric.data import Data
 
-from graphgym_srnc.backbones import EncoderSpec, prepare
+from graphgym_srnc.backbones import prepare
 from graphgym_srnc.core.options import Count, Natural, OneOf, Positive, Share, Weight
 from graphgym_srnc.core.task import ShiftTask, Sizes
 from graphgym_srnc.losses.modularity import newman_resolution
-from graphgym_srnc.methods.shared.base import Method
-from graphgym_srnc.methods.shared.cluster_gnn import ClusterGNN, cluster_encoder
+from graphgym_srnc.methods.shared.cluster_gnn import ClusterGNN, ClusterMethod
 from graphgym_srnc.methods.shared.communities import SCALES, LabelDensity, find
 from graphgym_srnc.methods.shared.threshold import threshold_by_share
 from graphgym_srnc.methods.shared.training import Part, minimise, part_losses
@@ -27,10 +26,7 @@ PROPAGATION = 10
 """Propagation steps of log-odds, and of the posterior if that helps on held-out nodes."""
 
 LEARNED = 0.7
-"""Share of the pseudo-labels of each class to learn in open-set shift between two graphs.
-
-There the held-out accuracy on the source says nothing about unknown nodes.
-"""
+"""Share of the pseudo-labels of each class to learn in open-set shift between two graphs."""
 
 TINY = 1e-6
 """Minimum probability of an error in log-odds."""
@@ -39,10 +35,7 @@ CERTAIN = 50.0
 """Finite log-odds used instead of infinity."""
 
 CORRECTIONS = {False: ("mean", 0.75), True: ("labels", 0.5)}
-"""Prior correction and its power, in close-set and in open-set shift.
-
-In open-set shift the mean posterior would count unknown nodes as known ones.
-"""
+"""Prior correction and its power, by open-set shift, where the mean would count unknown nodes."""
 
 COLLAPSE, CLUSTER_LR = 0.1, 0.003
 """Weight of the collapse term, and learning rate for modularity."""
@@ -57,7 +50,7 @@ TEMPERATURES = (0.1, 0.2, 0.35, 0.5, 0.75, 1.0, 1.5, 2.5, 4.0)
 """Scale factors of log posteriors, so that comparisons do not depend on calibration."""
 
 
-class SRNCPlus(Method):
+class SRNCPlus(ClusterMethod):
     r"""Alternate a classifier and a cluster GNN, starting from the labels, for every kind of shift.
 
     The cluster GNN has one cluster per known class and, in open-set shift, ``spare`` further
@@ -112,7 +105,7 @@ class SRNCPlus(Method):
     encoder_defaults = {"hidden": 64}
     search = {"modularity_weight": (1.0, 3.0, 10.0)}
     search_open = {"sure": (0.7, 0.8, 0.9)}
-    kept = (*Method.kept, "held_out", "decided")
+    kept = (*ClusterMethod.kept, "held_out", "decided")
     number: Tensor
     decision_cut: Tensor
     accuracy: Tensor
@@ -180,20 +173,12 @@ class SRNCPlus(Method):
             self.density = LabelDensity(self.cluster_spec, *sizes)
 
     @property
-    def cluster_spec(self) -> EncoderSpec:
-        """Encoder specification of a cluster GNN."""
-        return cluster_encoder(self.encoder)
-
-    @property
     def num_clusters(self) -> int:
         """Number of clusters: one per labelled class, plus spare ones for an unknown class."""
         return self.num_labelled + (0 if self.closed else self.spare)
 
     def start(self, task: ShiftTask) -> dict[str, float]:
-        """Train the classifier of the known classes (line 1 of Algorithm 1).
-
-        In open-set shift on one graph, also find the communities for the label density.
-        """
+        """Train the classifier of the known classes, and on one graph find its communities."""
         self.found.fill_(False)
         self.setup(task)
         self.ready()
@@ -239,10 +224,10 @@ class SRNCPlus(Method):
 
     @property
     def source_tells(self) -> bool:
-        """Whether the unknown class can be found on the source, but has not been found yet.
+        """Whether the unknown class can be found on the source first.
 
-        This requires two graphs, held-out source nodes of the unknown class, and unlabelled source
-        nodes.
+        This requires two graphs, and held-out nodes of that class and unlabelled nodes on the
+        source.
         """
         task, held_out = self.task, self.held_out
         return (
@@ -255,10 +240,7 @@ class SRNCPlus(Method):
         )
 
     def find_on_source(self) -> dict[str, float]:
-        """Find the unknown class on the source, and train the classifier on all decisions there.
-
-        The source is treated as a task of its own, with the same number of iterations.
-        """
+        """Find the unknown class on the source, as a task of its own, and learn all decisions."""
         whole, label, source = self.task, self.held_out, self.task.source
         free = torch.ones(source.num_nodes, dtype=torch.bool, device=whole.device)
         free[whole.train] = False
@@ -311,13 +293,17 @@ class SRNCPlus(Method):
     def learn(self, evidence: Tensor) -> dict[str, float]:
         """Train the classifier on labels and the most confident pseudo-labels.
 
-        If some held-out nodes are unknown, they select the number of pseudo-labels.
+        Held-out unknown nodes, if there are any, select the number of pseudo-labels.
 
         Args:
             evidence: scores of the pseudo-labels, ``[V, N(+1)]``.
         """
-        label, tried = evidence.argmax(1), []
-        for learned in self.lessons(evidence):
+        label, tried, chosen = evidence.argmax(1), [], [self.surest(evidence)]
+        if self.judges_unknown:
+            order = self.margins(evidence)[0].argsort(descending=True)
+            sizes = [max(1, round(share * len(order))) for share in SHARES]
+            chosen = [self.task.pool[order[:size]] for size in sizes]
+        for learned in chosen:
             figures = self.train_classifier(
                 [
                     Part("classifier_source", self.source, self.labelled, self.labels),
@@ -325,35 +311,18 @@ class SRNCPlus(Method):
                 ]
             )
             figures["learned_share"] = len(learned) / len(self.task.pool)
-            tried.append((self.held_out_loss(), figures, deepcopy(self.classifier.state_dict())))
+            losses = self.losses_shared_or_not() if self.judges_unknown else ()
+            loss = min((float(each.mean()) for each in losses), default=0.0)
+            tried.append((loss, figures, deepcopy(self.classifier.state_dict())))
         _, figures, state = min(tried, key=itemgetter(0))
         self.classifier.load_state_dict(state)
         return figures
 
-    def lessons(self, evidence: Tensor) -> list[Tensor]:
-        """Candidate sets of nodes ``[n]`` whose pseudo-labels are learnt."""
-        if self.judges_unknown:
-            return [self.surest_of_all(evidence, share) for share in SHARES]
-        return [self.surest(evidence)]
-
-    def held_out_loss(self) -> float:
-        """Cross-entropy of the classifier on held-out nodes, with or without propagation.
-
-        The smaller value counts. It is 0 if no held-out node is unknown, since nothing is selected
-        then.
-        """
-        if not self.judges_unknown:
-            return 0.0
-        return min(float(each.mean()) for each in self.losses_shared_or_not())
-
     def best_weight(self, log_q: Tensor, log_p: Tensor) -> float:
-        """Weight of the cluster GNN with the smallest held-out loss.
-
-        It is 0.5 if there are no held-out target nodes.
+        """Weight of the cluster GNN with the smallest held-out loss; 0.5 without held-out nodes.
 
         Args:
-            log_q: log posterior of the cluster GNN, ``[V, N(+1)]``.
-            log_p: log posterior of the classifier, ``[V, N(+1)]``.
+            log_q, log_p: log posteriors of the cluster GNN and the classifier, ``[V, N(+1)]``.
         """
         if not self.judged:
             return 0.5
@@ -362,11 +331,7 @@ class SRNCPlus(Method):
         )
 
     def choose_sharing(self) -> None:
-        """Enable propagation of the posterior unless it increases the held-out loss.
-
-        The increase must exceed one standard error, because communities provide information that
-        single nodes lack, as for nodes of an unknown class.
-        """
+        """Propagate the posterior unless the held-out loss rises by more than a standard error."""
         if self.judged:
             shared, alone = self.losses_shared_or_not()
             worse = shared - alone
@@ -385,7 +350,7 @@ class SRNCPlus(Method):
         return self.task.validation is self.task.target and len(self.held_out) > 0
 
     def held_out_losses(self, log_p: Tensor) -> Tensor:
-        """Cross-entropy of each held-out node ``[n]`` on the target, at the best temperature.
+        """Cross-entropy of each held-out node ``[n]``, at the best temperature.
 
         Only known classes are compared if no held-out node is unknown.
 
@@ -415,21 +380,8 @@ class SRNCPlus(Method):
             kept.append(members[order[: max(1, math.ceil(share * len(order)))]])
         return self.task.pool[torch.cat(kept)]
 
-    def surest_of_all(self, scores: Tensor, share: float) -> Tensor:
-        """Unlabelled nodes ``[n]`` with the largest margins over all classes.
-
-        Args:
-            scores: scores of the pseudo-labels, ``[V, N(+1)]``.
-            share: share of the unlabelled nodes to return.
-        """
-        order = self.margins(scores)[0].argsort(descending=True)
-        return self.task.pool[order[: max(1, round(share * len(order)))]]
-
     def margins(self, scores: Tensor) -> tuple[Tensor, Tensor]:
-        """Margin between the two most probable classes, and the most probable class.
-
-        Both are ``[n]``, for the unlabelled nodes.
-        """
+        """Margin between the two most probable classes of unlabelled nodes, and the class."""
         best = scores[self.task.pool].topk(2, 1)
         return best.values[:, 0] - best.values[:, 1], best.indices[:, 0]
 
@@ -491,19 +443,13 @@ class SRNCPlus(Method):
         gamma = newman_resolution(edges, degree, every, named)
         if not self.closed:
             gamma *= scale * self.resolution
-        spec = replace(self.cluster_spec, **changes)
-        graphs = (prepare(graph, spec.features) for graph in (self.task.source, self.task.target))
-        return ClusterGNN(
-            spec,
+        return self.untrained(
             self.num_clusters,
-            self.task.num_outputs,
-            *graphs,
+            replace(self.cluster_spec, **changes),
             resolution=gamma,
             collapse=COLLAPSE,
             modularity_weight=self.modularity_weight,
             lr=CLUSTER_LR,
-            batch_size=self.batch_size,
-            fanout=self.fanout,
         )
 
     @property
@@ -519,10 +465,9 @@ class SRNCPlus(Method):
     def uncorrected(self, graph: Data, role: str = "target") -> Tensor:
         """Log posteriors ``[V, N(+1)]``.
 
-        Before the first iteration, the score of the unknown class relative to the most probable
-        class is the negative sum of two terms: the propagated log-odds of the most probable class,
-        and the weighted label density. The log-odds assume that all classes have the same number of
-        labels.
+        Before the first iteration, the unknown class has minus the sum of two scores: the
+        propagated log-odds of the best class if all classes had equally many labels, and the
+        weighted label density.
         """
         logits, known = self.logits(graph, role), self.task.num_known
         if self.closed:
@@ -543,10 +488,7 @@ class SRNCPlus(Method):
 
     @torch.no_grad()
     def propagated(self, score: Tensor, graph: Data) -> Tensor:
-        """Scores ``[V, 1]`` averaged repeatedly over neighbours.
-
-        In each step the original score has weight 0.1.
-        """
+        """Scores ``[V, 1]`` averaged repeatedly over neighbours, with restart 0.1."""
         adjacency, result = self.prepared(graph).adjacency("gcn"), score
         weight = adjacency @ torch.ones_like(score)
         for _ in range(PROPAGATION):
@@ -556,9 +498,8 @@ class SRNCPlus(Method):
     def calibrate(self, scores: Tensor, label: Tensor, on_target: Tensor) -> None:
         """Set the threshold of the unknown class.
 
-        With unknown held-out nodes on the target it is set as in every method. Otherwise, on one
-        graph, it follows from the estimated share of unknown nodes. Between two graphs it is the
-        logit of the unknown class.
+        Without unknown held-out nodes it follows from their estimated share on one graph. Between
+        two graphs it is the logit of the unknown class.
         """
         self.held_out, known = label, label < self.num_labelled
         if known.any():

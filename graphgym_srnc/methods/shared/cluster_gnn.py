@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Callable, Sequence
+from typing import Any, Callable, Sequence, cast
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from graphgym_srnc import backbones
-from graphgym_srnc.backbones import EncoderSpec, Graph, View
+from graphgym_srnc.backbones import Encoder, EncoderSpec, Graph, View, prepare
 from graphgym_srnc.losses import modularity
 from graphgym_srnc.losses.alignment import align, alignment_cost, grouped, map_clusters
 from graphgym_srnc.methods.shared import training
+from graphgym_srnc.methods.shared.base import Method
 from graphgym_srnc.methods.shared.training import MakeOptimizer, Part, adam, gather, minimise
 
 LANES = 16
@@ -205,13 +206,14 @@ class ClusterGNN(Clusters):
             modularity: whether :math:`\mathcal L_{\Phi,T}` is one of the terms.
         """
         by_class = ByClass(self)
+        model = cast(Encoder, by_class)  # called on views like an encoder
         if self.batch_size:
-            terms = training.part_losses(by_class, parts, self.batch_size, self.fanout)
+            terms = training.part_losses(model, parts, self.batch_size, self.fanout)
             on_target = self.on_target()
             return lambda: terms() | ({"cluster_target": on_target()[0]} if modularity else {})
 
         here = [part for part in parts if part.graph is self.target]
-        elsewhere = training.part_losses(by_class, [p for p in parts if p.graph is not self.target])
+        elsewhere = training.part_losses(model, [p for p in parts if p.graph is not self.target])
         view = self.encoder.view(self.target)
 
         def losses() -> dict[str, Tensor]:
@@ -287,3 +289,19 @@ class ClusterGNN(Clusters):
         self.load_state_dict(state["weights"])
         self.optimizer.load_state_dict(state["optimizer"])
         return self
+
+
+class ClusterMethod(Method):
+    """Base class of methods that train cluster GNNs beside the classifier."""
+
+    @property
+    def cluster_spec(self) -> EncoderSpec:
+        """Encoder specification of a cluster GNN."""
+        return cluster_encoder(self.encoder)
+
+    def untrained(self, num_clusters: int, spec: EncoderSpec, **settings: Any) -> ClusterGNN:
+        """An untrained cluster GNN on both graphs, with some settings of :class:`ClusterGNN`."""
+        task = self.task
+        source, target = (prepare(graph, spec.features) for graph in (task.source, task.target))
+        settings |= {"batch_size": self.batch_size, "fanout": self.fanout}
+        return ClusterGNN(spec, num_clusters, task.num_outputs, source, target, **settings)

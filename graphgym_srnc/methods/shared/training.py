@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Callable, Iterable, NamedTuple, Protocol, Sequence, cast
+from typing import Callable, Iterable, NamedTuple, Sequence, cast
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 from torch_geometric.data import Data
 
-from graphgym_srnc.backbones import Batches, Encoder, Graph, View, infer, prepare
+from graphgym_srnc.backbones import Batches, Encoder, Graph, infer, prepare
 from graphgym_srnc.core import parallel, progress
 from graphgym_srnc.core.options import Weight
 
@@ -85,31 +85,12 @@ def converged(losses: Sequence[Tensor]) -> bool:
     return FALL * before < last < BELOW * first
 
 
-class Model(Protocol):
-    """An encoder, or another function of views with the same interface."""
-
-    local: bool
-
-    def view(self, graph: Graph, nodes: Tensor | None = None) -> View: ...
-
-    def sample(self, graph: Graph, nodes: Tensor, fanout: int) -> View: ...
-
-    def __call__(self, view: View) -> Tensor: ...
-
-
 def batches(
-    model: Model, graph: Graph, parts: Sequence[Tensor], batch_size: int, fanout: int
+    model: Encoder, graph: Graph, parts: Sequence[Tensor], batch_size: int, fanout: int
 ) -> Batches:
-    """Views of nodes, one for each gradient step; processes that train together divide the nodes.
-
-    Args:
-        model: the encoder.
-        graph: the graph.
-        parts: ids of the nodes of each part of the loss, ``[n_i]``.
-        batch_size, fanout: those of :class:`Method`.
-    """
+    """Views of parts of nodes ``[n_i]``, one for each gradient step, divided among processes."""
     share = parallel.share if parallel.world() > 1 else None
-    return Batches(cast(Encoder, model), graph, parts, batch_size, fanout, share)
+    return Batches(model, graph, parts, batch_size, fanout, share)
 
 
 class Part(NamedTuple):
@@ -133,15 +114,9 @@ class Part(NamedTuple):
 
 
 def part_losses(
-    model: Model, parts: Sequence[Part], batch_size: int = 0, fanout: int = 0
+    model: Encoder, parts: Sequence[Part], batch_size: int = 0, fanout: int = 0
 ) -> Callable[[], dict[str, Tensor]]:
-    """A function that returns the terms of some parts at the next step.
-
-    Args:
-        model: makes logits of views.
-        parts: the terms.
-        batch_size, fanout: those of :class:`Method`.
-    """
+    """A function that returns the terms of some parts at the next step."""
     # Nodes of one graph share one view, since their neighbourhoods overlap.
     groups = [
         [part for part in parts if part.graph is graph]
