@@ -83,10 +83,7 @@ class Infomax(nn.Module):
     def loss(self, graph: Graph, permutation: Tensor | None = None) -> Tensor:
         """Cross-entropy of the discriminator, averaged over original and over shuffled nodes.
 
-        Args:
-            graph: the graph.
-            permutation: source of each node's features in the shuffled copy, ``[V]``; default:
-                random.
+        ``permutation`` ``[V]`` shuffles the features; None = a random one.
         """
         if permutation is None:
             permutation = torch.randperm(graph.num_nodes, device=graph.device)

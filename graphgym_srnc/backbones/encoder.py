@@ -113,12 +113,7 @@ class Encoder(nn.Module):
         return make_view(graph, self.operator, len(self.layers), nodes, self.precompute)
 
     def sample(self, graph: Graph, nodes: Tensor, fanout: int) -> View:
-        """View of some nodes, with neighbours sampled again in each call.
-
-        Args:
-            graph: the graph.
-            nodes: ids of the nodes, ``[n]``.
-            fanout: maximum number of neighbours per node and layer; 0 = all.
+        """View of nodes ``[n]`` with at most ``fanout`` newly sampled neighbours; 0 = all.
 
         Raises:
             InputError: the encoder has its own views, which need the whole graph.
@@ -139,13 +134,12 @@ class Encoder(nn.Module):
     ) -> tuple[Tensor, Tensor]:
         """Logits ``[n, out_dim]`` and last hidden state ``[n, H]`` of the nodes of a view.
 
-        The state is taken after activation and dropout. An encoder with one layer has no hidden
-        state and returns its logits instead.
+        The state is taken after activation and dropout; with one layer it is the logits.
 
         Args:
             view: the view to read.
-            between: function applied to the hidden state before the last layer, for example
-                gradient reversal; ignored by an encoder with one layer.
+            between: function of the hidden state before the last layer, for example gradient
+                reversal.
         """
         out, hidden = self._run(view, between)
         return out, out if hidden is None else view.blocks[-1].root(hidden)

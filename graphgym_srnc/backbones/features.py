@@ -33,25 +33,16 @@ T = TypeVar("T")
 
 
 def scaled_features(x: Tensor, features: str) -> Sparse | Tensor:
-    """Scaled features ``[V, F]``, cached for all graphs that share the matrix.
+    """Features ``[V, F]`` scaled by one of ``FEATURES``, cached for all graphs that share them.
 
     A matrix that was modified in place is scaled again. The optional attribute ``dense`` of the
     matrix (True or False) overrides the automatic choice between dense and sparse storage.
-
-    Args:
-        x: the feature matrix, ``[V, F]``.
-        features: one of ``FEATURES``.
     """
     return _cached(_scale, x, features)
 
 
 def feature_warnings(x: Tensor, features: str) -> list[str]:
-    """A sentence about each way in which scaling loses what tells the nodes apart, cached.
-
-    Args:
-        x: the feature matrix, ``[V, F]``.
-        features: one of ``FEATURES``.
-    """
+    """A sentence about each way in which scaling loses differences between nodes, cached."""
     return _cached(_warnings, x, features)
 
 

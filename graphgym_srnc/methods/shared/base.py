@@ -136,47 +136,27 @@ class Method(Threshold, PriorCorrection, Resumable):
         return module if package == "graphgym_srnc.methods" else cls.__name__.lower()
 
     def require(self, option: str, value: Any, right: bool, allowed: str) -> None:
-        """Raise an error about the option's config key unless ``right`` is true.
-
-        Args:
-            option: name of the option.
-            value: its value.
-            right: whether the value is valid.
-            allowed: description of the allowed values.
+        """Raise an error about an option and its value unless ``right`` is true.
 
         Raises:
-            InputError: ``right`` is false.
+            InputError: ``right`` is false; ``allowed`` describes the allowed values.
         """
         if not right:
             raise InputError(f"{self.key()}.{option}", value, allowed)
 
     def start(self, task: ShiftTask) -> dict[str, float]:
-        """Build and pre-train the modules on a blind task.
-
-        Args:
-            task: the task as a method may see it.
-
-        Returns:
-            Loss terms of episode 0.
-        """
+        """Build and pre-train the modules on a blind task, and return the terms of episode 0."""
         raise NotImplementedError
 
     def episode(self) -> dict[str, float]:
-        """Run one episode.
-
-        Returns:
-            Loss terms and other figures of the episode.
-        """
+        """Run one episode, and return its loss terms and other figures."""
         raise NotImplementedError
 
     def build(self, task: ShiftTask | Sizes) -> None:
-        """Build the untrained modules needed for prediction, given only the sizes of a task.
+        """Build the untrained modules needed for prediction, given a task or only its sizes.
 
-        A trained model is loaded into these modules and must need nothing else to predict.
-        Therefore, data of the training graph that predictions use must be stored as buffers.
-
-        Args:
-            task: a task or its sizes.
+        A trained model is loaded into these modules. Data of the training graph that predictions
+        use must therefore be stored as buffers.
         """
         self.task = cast(ShiftTask, task)
         self.encoder = backbones.blank(self.encoder, task.num_features)
@@ -208,8 +188,7 @@ class Method(Threshold, PriorCorrection, Resumable):
         Args:
             graph: the graph.
             role: ``source`` if it is the source of two graphs, else ``target``.
-            nodes: ids of the nodes to score, ``[n]``; None = all. The trainer uses it only if
-                ``by_node``.
+            nodes: ids of the nodes to score, ``[n]``; None = all.
         """
         return all_logits(self.classifier, self.prepared(graph), self.batch_size, nodes)
 
@@ -232,12 +211,7 @@ class Method(Threshold, PriorCorrection, Resumable):
         return prepare(graph, self.encoder.features)
 
     def batches(self, graph: Graph, *parts: Tensor) -> Batches:
-        """Views of the nodes for the classifier, one for each gradient step.
-
-        Args:
-            graph: the graph.
-            parts: ids of the nodes of each part of the loss, ``[n_i]``.
-        """
+        """Views of parts of nodes ``[n_i]`` for the classifier, one for each gradient step."""
         return batches(self.classifier, graph, parts, self.batch_size, self.fanout)
 
     def log_cluster_posterior(self, graph: Data) -> Tensor | None:

@@ -147,25 +147,16 @@ class ClusterGNN(Clusters):
 
     @torch.no_grad()
     def align(self, log_q: Tensor, p: Tensor) -> float:
-        """Assign clusters to classes by their divergences on source nodes (Eq. 7).
-
-        Args:
-            log_q: log posteriors over clusters, ``[n, C]``.
-            p: class posteriors, ``[n, N]``.
-
-        Returns:
-            Mean divergence of the pairs.
-        """
+        """Assign clusters ``[n, C]`` to classes ``[n, N]`` by their mean divergence (Eq. 7)."""
         self.mapping, mean = align(alignment_cost(p, log_q))
         return mean
 
     def update(self, nodes: Tensor, p: Tensor, steps: int, batch: int) -> dict[str, float]:
-        r"""Minimise :math:`\mathcal L_\Phi = \mathcal L_{\Phi,T} + \mathcal L_{\Phi,\theta,S}`
-        (lines 6 to 8 of Algorithm 1).
+        r"""Minimise :math:`\mathcal L_\Phi = \mathcal L_{\Phi,T} + \mathcal L_{\Phi,\theta,S}`.
 
         Args:
-            nodes, p: source nodes ``[n]`` and their class posteriors ``[n, N(+1)]``; no nodes = no
-                second term.
+            nodes, p: source nodes ``[n]`` and their class posteriors ``[n, N(+1)]``; without nodes
+                there is no second term.
             steps: :math:`T`.
             batch: :math:`B`, source nodes drawn per step; 0 = all, or ``batch_size``.
         """
@@ -265,11 +256,7 @@ class ClusterGNN(Clusters):
         return self.modularity_weight * (loss + self.collapse * modularity.collapse_loss(q))
 
     def figures(self, log_q: Tensor) -> dict[str, float]:
-        """Modularity of the most probable clusters on the target, and number of used clusters.
-
-        Args:
-            log_q: log posteriors of the target, ``[V, C]``.
-        """
+        """Modularity and number of used clusters of log posteriors of the target, ``[V, C]``."""
         cluster = log_q.argmax(1)
         count = torch.bincount(cluster, minlength=len(self.mapping))
         used = count >= max(1, USED_SHARE * len(cluster))

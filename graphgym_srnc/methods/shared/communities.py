@@ -63,12 +63,7 @@ class LabelDensity(nn.Module):
     cluster GNNs. It is near 0 where labels are as dense as elsewhere and negative where they are
     missing. The labels of each class are assumed to be drawn at random from its nodes.
 
-    Args:
-        spec: encoder specification of a cluster GNN.
-        num_features: number of features.
-        num_clusters: number of clusters :math:`C`.
-        num_outputs: number of classes :math:`N + 1`.
-        batch_size: ``batch_size`` of the method.
+    The arguments are those of :class:`Clusters`.
 
     References:
         Elkan and Noto, "Learning Classifiers from Only Positive and Unlabeled Data", KDD 2008.
@@ -76,17 +71,9 @@ class LabelDensity(nn.Module):
 
     log_density: Tensor
 
-    def __init__(
-        self,
-        spec: EncoderSpec,
-        num_features: int,
-        num_clusters: int,
-        num_outputs: int,
-        batch_size: int,
-    ) -> None:
+    def __init__(self, spec: EncoderSpec, in_dim: int, num_clusters: int, *sizes: int) -> None:
         super().__init__()
-        sizes = num_features, num_clusters, num_outputs, batch_size
-        self.clusters = nn.ModuleList(Clusters(spec, *sizes) for _ in SCALES)
+        self.clusters = nn.ModuleList(Clusters(spec, in_dim, num_clusters, *sizes) for _ in SCALES)
         self.register_buffer("log_density", torch.zeros(len(SCALES), num_clusters))
 
     @torch.no_grad()
