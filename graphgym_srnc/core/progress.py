@@ -1,5 +1,4 @@
-"""How far the runs are, and the gradient steps in them: bars on a terminal, a line now and then
-elsewhere."""
+"""Progress of runs and of their gradient steps: bars on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -10,14 +9,14 @@ import time
 from typing import Any, Iterator, TextIO
 
 EVERY, LIVELY = 10.0, 0.5
-"""Seconds between two plain lines of progress, and between two looks at the steps for a bar."""
+"""Seconds between two plain lines, and between two updates of a bar."""
 
 _phases: list[list[float]] = []
-"""Of each phase that goes on, one within another: steps done, their number, when it began."""
+"""Nested phases: number of steps done, number of all steps, and time of the start."""
 
 
 def steps(count: int) -> Iterator[int]:
-    """The numbers ``0 .. count - 1`` of the steps of a long phase, which :func:`phase` tells of."""
+    """Yield the numbers ``0 .. count - 1`` of the steps of a phase, which :func:`phase` shows."""
     own = [0, count, time.monotonic()]
     _phases.append(own)
     try:
@@ -29,8 +28,8 @@ def steps(count: int) -> Iterator[int]:
 
 
 def phase() -> str:
-    """``, step 20 of 80, about 30 s left in this part`` where a phase goes on, else nothing."""
-    with contextlib.suppress(IndexError):  # the phase may end meanwhile in its own thread
+    """Text such as ``, step 20 of 80, about 30 s left in this part``; empty without a phase."""
+    with contextlib.suppress(IndexError):  # the phase may end in another thread
         done, count, begin = _phases[-1]
         left = (time.monotonic() - begin) / max(done, 1) * (count - done)
         text = f", step {done:.0f} of {count:.0f}"
@@ -39,7 +38,7 @@ def phase() -> str:
 
 
 class _Display:
-    """Lines of text, with bars below them if the output is a terminal; use it as a context.
+    """Context manager that shows lines of text, and bars if the output is a terminal.
 
     Args:
         total: number of runs.
@@ -68,7 +67,7 @@ class _Display:
 
 
 class RunProgress(_Display):
-    """Progress over runs that follow each other, and over the episodes of each."""
+    """Progress of runs one after another, and of their episodes."""
 
     def __enter__(self) -> RunProgress:
         self.status, self._stop = "", threading.Event()
@@ -84,7 +83,7 @@ class RunProgress(_Display):
             )
             self._bars.update(self._runs, visible=self.total > 1)
             self._episodes = self._bars.add_task("", total=None, visible=False)
-        # Pre-training is one long call, so only another thread can tell that it goes on.
+        # Pre-training is one long call, so its progress is shown by another thread.
         self._thread = threading.Thread(target=self._tick, daemon=True)
         self._thread.start()
         return self
@@ -96,18 +95,18 @@ class RunProgress(_Display):
             self._bars.stop()
 
     def start(self, name: str, status: str) -> None:
-        """A run begins, or another part of a command."""
+        """Begin a run, or another part of a command."""
         self.name, self.status, self.begin = name, status, time.monotonic()
         if self._bars is not None:
             text = f"{name}: {status}"
             self._bars.reset(self._episodes, description=text, total=None, visible=True)
 
     def doing(self, status: str) -> None:
-        """What the run does now, until the next episode is done."""
+        """Show what the run does until the next episode is done."""
         self.status = status
 
     def episode(self, number: int, most: int, text: str) -> None:
-        """An episode of the run is done, of at most so many after episode 0."""
+        """End an episode, of at most ``most`` after episode 0."""
         self.status = f"episode {number} of {most} done, {text}"
         if self._bars is not None:
             self._bars.update(
@@ -118,7 +117,7 @@ class RunProgress(_Display):
             )
 
     def finish(self, line: str) -> None:
-        """The run is done; its line stays on the screen."""
+        """End the run; its line stays on the screen."""
         self.done, self.status = self.done + 1, ""
         self.say(line)
         if self._bars is not None:
@@ -139,7 +138,7 @@ class RunProgress(_Display):
 
 
 class GridProgress(_Display):
-    """Progress over runs that go on side by side."""
+    """Progress of parallel runs."""
 
     def __enter__(self) -> GridProgress:
         self.failed, self.first_end, self.last_line = 0, 0.0, self.begin
@@ -163,7 +162,7 @@ class GridProgress(_Display):
             self.say(self._state())
 
     def finish(self, line: str, failed: bool = False) -> None:
-        """A run ended; only a failure has its line stay on the screen."""
+        """End a run; only the line of a failed run stays on the screen."""
         self.done, self.failed = self.done + 1, self.failed + failed
         self.first_end = self.first_end or time.monotonic()
         if failed:
@@ -176,7 +175,7 @@ class GridProgress(_Display):
             self.last_line = time.monotonic()
 
     def skip(self, number: int) -> None:
-        """So many of the runs are not to be made."""
+        """Reduce the number of runs."""
         self.total -= number
         if self._bars is not None:
             self._bars.update(self._runs, total=self.total)
@@ -184,7 +183,7 @@ class GridProgress(_Display):
     def _state(self) -> str:
         now = time.monotonic()
         state = f"{self.done} of {self.total} runs, {self.failed} failed, {now - self.begin:.0f} s"
-        # The first run waits for its worker to start, so it tells little about the others.
+        # The first run includes the start of its worker, so the estimate leaves it out.
         if 1 < self.done < self.total:
             left = (now - self.first_end) / (self.done - 1) * (self.total - self.done)
             state += f", about {left:.0f} s left"
