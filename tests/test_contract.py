@@ -26,6 +26,7 @@ from graphgym_srnc.core.task import HIDDEN, ShiftTask
 from graphgym_srnc.data import datasets, ocnnc
 from graphgym_srnc.data.cleaning import clean
 from graphgym_srnc.methods import srnc
+from graphgym_srnc.methods.shared import communities
 from graphgym_srnc.methods.shared.base import Method
 from graphgym_srnc.train import trainer
 
@@ -127,6 +128,7 @@ def started(monkeypatch) -> list[ShiftTask]:
         monkeypatch.setattr(cls, "start", start)
     monkeypatch.setattr(dgi, "train_infomax", partial(dgi.train_infomax, steps=2))
     monkeypatch.setattr(srnc, "PRETRAIN_STEPS", 2)
+    monkeypatch.setattr(communities, "MOST", 10)
     return shown
 
 

@@ -27,7 +27,7 @@ from graphgym_srnc.core.errors import InputError
 from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.io import store
 from graphgym_srnc.methods import srnc
-from graphgym_srnc.methods.shared import training
+from graphgym_srnc.methods.shared import communities, training
 from graphgym_srnc.methods.shared.base import Method
 from graphgym_srnc.train import trainer
 
@@ -65,6 +65,7 @@ def quick(monkeypatch):
     """Infomax learns for two steps, and cluster GNNs begin with three."""
     monkeypatch.setattr(dgi, "train_infomax", partial(train_infomax, steps=2))
     monkeypatch.setattr(srnc, "PRETRAIN_STEPS", 3)
+    monkeypatch.setattr(communities, "MOST", 10)
 
 
 @pytest.fixture

@@ -7,33 +7,14 @@ import math
 import numpy as np
 import pytest
 import torch
+from test_methods import make, toy
 
 from graphgym_srnc import methods
-from graphgym_srnc.backbones import EncoderSpec
 from graphgym_srnc.losses.openness import doc_thresholds
 from graphgym_srnc.methods import doc, g2pxy, openwgl
-from graphgym_srnc.shifts import synthetic
 from graphgym_srnc.train import trainer
 
 NAMES = ("doc", "openwgl", "g2pxy")
-
-
-def toy(mode: str = "open_set", **options):
-    fields = {
-        "num_nodes": 160,
-        "num_classes": 3,
-        "num_unseen": 1,
-        "num_features": 30,
-        "labels_per_class": 8,
-        "num_val": 30,
-        "num_test": 60,
-    }
-    return synthetic.build(mode=mode, split_seed=0, **fields | options)
-
-
-def make(name: str, hidden: int = 8, kind: str = "gcnconv", **options) -> methods.base.Method:
-    spec = EncoderSpec(kind=kind, hidden=hidden, heads=2)
-    return methods.find(name)(encoder=spec, **{"steps": 4, "rounds": 2} | options)
 
 
 def started(task, name: str, episodes: int = 0, **options) -> methods.base.Method:
