@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-from functools import cache
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 import torch
 from scipy.spatial.distance import cdist
-from test_methods import fit, make, some
+from test_methods import fit, make, some, toy
 from torch.nn import functional as F
 from torch_geometric.data import Data
 
@@ -25,24 +24,9 @@ from graphgym_srnc.losses.reweighting import conditional_ratio, shift_weights
 from graphgym_srnc.methods.shared import scores
 from graphgym_srnc.methods.shared.ppmi import ppmi
 from graphgym_srnc.methods.strurw import link_shares
-from graphgym_srnc.shifts import synthetic
 
 KINDS = sorted(backbones.BACKBONES)
 SCORES = ("max_softmax", *scores.SCORES)
-
-
-@cache
-def toy(mode: str = "open_set", **options) -> ShiftTask:
-    fields = {
-        "num_nodes": 160,
-        "num_classes": 3,
-        "num_unseen": 1,
-        "num_features": 30,
-        "labels_per_class": 8,
-        "num_val": 30,
-        "num_test": 60,
-    }
-    return synthetic.build(mode=mode, **fields | options)
 
 
 def started(
