@@ -140,6 +140,8 @@ def check_run(method: SRNC, mode: str) -> trainer.RunRecord:
         {"smoothing": 2},
         {"source_regularizer": False},
         {"source_batch": 0},
+        {"correction": "em"},
+        {"correction": "bbse"},
         {"collapse": 0.0},
         {"pretrain_steps": 1, "cluster_steps": 0},
     ],
