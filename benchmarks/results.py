@@ -2,12 +2,13 @@
 
     python benchmarks/results.py            # write docs/results/*.md and *.png
     python benchmarks/results.py --check    # exit with 1 if a committed page differs
+    python benchmarks/results.py --add open_set:cora:erm results/my_grid/default-cfg=cora_erm
 
-The scores are the CSV files in docs/results/data. ``runs.csv`` has a line per run; `open_set.py`,
-`close_set.py` and `tuned.py` write it (option `--csv`). The other files are tables that a program
-of this folder prints (`--out NAME.csv`). The prose is in benchmarks/templates, a file per page,
-with directives in double braces: ``{{mean cora srnc-plus}}`` is a score, ``{{scores cora}}`` a
-table. So no number is typed twice. Every directive is a method of :class:`Pages`.
+The scores are the CSV files in docs/results/data. ``runs.csv`` has a line per run, and ``--add``
+stores the runs of one experiment there under a table, a block and a row. ``tables.yaml`` says what
+is compared. The prose is in benchmarks/templates, a file per page, with directives in double
+braces: ``{{mean cora srnc-plus}}`` is a score, ``{{scores cora}}`` a table. So no number is typed
+twice. Every directive is a method of :class:`Pages`.
 """
 
 from __future__ import annotations
@@ -21,63 +22,28 @@ import re
 import shlex
 import sys
 import textwrap
-from itertools import chain
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Callable, Iterable, NamedTuple, Sequence
+from typing import Any, Iterable, NamedTuple, Sequence
 
-import _harness as harness
-import close_set
-import open_set
-import tuned
-from _harness import Results, Table, by_split, differences, known, leading, scores
+import pandas as pd
+import yaml
 
-from graphgym_srnc.core.text import seeds
+from graphgym_srnc.report import statistics
 from graphgym_srnc.report.paper import OPEN_SET
-from graphgym_srnc.report.statistics import friedman, holm, mean, mean_std, p_value
+from graphgym_srnc.report.statistics import holm, mean, mean_std, p_value
 
 ROOT = Path(__file__).resolve().parents[1]
-FOLDER, TEMPLATES = ROOT / "docs" / "results", Path(__file__).resolve().parent / "templates"
+FOLDER, TEMPLATES = ROOT / "docs" / "results", ROOT / "benchmarks" / "templates"
 DATA = FOLDER / "data"
+PLAN = yaml.safe_load((ROOT / "benchmarks" / "tables.yaml").read_text(encoding="utf-8"))
 
-OURS, ORACLE = "srnc-plus", "iid"
-METRICS = {
-    "micro_f1": "Micro-F1",
-    "macro_recall": "macro recall",
-    "hs": "HS",
-    "known_recall": "OS*",
-    "unknown_recall": "unknown recall",
-    "unknown_precision": "unknown precision",
-    "unknown_auroc": "AUROC",
-}
-OF_TABLE = {"ocnnc": METRICS | {"macro_recall": "OS", "unknown_recall": "UNK"}}
-"""Scores in print, and the names that one protocol gives them."""
-
-NAMES = {
-    "iid": "GCN (oracle)",
-    "srnc-letter": "SRNC, literal",
-    "srnc-no-phi": "SRNC without Φ",
-    "srnc-no-source": "SRNC without L(Φ,θ,S)",
-    "srnc-ep1": "SRNC, one episode",
-    "srnc-plus-no-density": "SRNC+ without label density",
-    "srnc-plus-no-modularity": "SRNC+ without modularity",
-    "srnc-plus-source": "SRNC+, first iteration only",
-    "srnc-paper": "SRNC, the paper's order",
-    "erm-corrected": "GCN + PPR + prior correction",
-    "cmd-corrected": "GCN-CMD + PPR + prior correction",
-    "erm-share": "GCN, threshold by unknown share",
-    "pgl-chosen-2": "PGL, chosen per split (GCN, PPR)",
-    "pgl-chosen-5": "PGL, chosen per split (5 variants)",
-}
-"""Rows whose name in print is not that of the program which makes them."""
-
-CHOSEN = {
-    "pgl-chosen-2": ("pgl-gcn", "pgl-ppr"),
-    "pgl-chosen-5": ("pgl-gcn", "pgl-ppr", "pgl-sage", "pgl-gat", "pgl-members"),
-}
-"""Rows made of others: on each split the variant with the best Micro-F1 on validation."""
-
-OLDER_FORM = {("tuned-open_set", "pubmed"), ("tuned-both", None)}
-"""Tables and blocks whose stored SRNC+ row is of an earlier form of it; the row is left out."""
+OURS, ORACLE, DEFAULTS = "srnc-plus", "iid", "srnc-plus-defaults"
+KEY = ["table", "block", "row", "seed"]
+SCORES = (
+    "micro_f1 macro_f1 macro_recall unknown_recall unknown_precision unknown_auroc unknown_aupr"
+    " unknown_fpr95 known_accuracy known_recall hs oscr"
+).split()
 
 NOT_IN_REPOSITORY = "6cec439"
 """A commit that some runs name and the repository does not have."""
@@ -108,7 +74,7 @@ ABLATED = {
     "Newman's resolution": "resolution 2 of modularity (1 instead)",
     "missing labels at one weight": "choice of the label-density weight (not part of SRNC+ now)",
 }
-"""Components of SRNC+ by what benchmarks/ablations.py calls the run without them."""
+"""Components of SRNC+ by what the files of ablations call the run without them."""
 
 KINDS = {
     "own": "own graph",
@@ -121,257 +87,55 @@ KINDS = {
 }
 
 
-class Shift(NamedTuple):
-    """Runs that are compared with each other.
-
-    Args:
-        table: the runs by row and block.
-        blocks: graphs, directions or periods, with their names in print.
-        metrics: scores in print, the one that ranks the rows first.
-        unit: what counts once in tests.
-        rows: name in print of a row.
-    """
-
-    table: Table
-    blocks: dict[str, str]
-    metrics: dict[str, str]
-    unit: str
-    rows: Callable[[str], str]
-
-    @property
-    def metric(self) -> str:
-        return next(iter(self.metrics))
+# Numbers and tables in print
 
 
-class Test(NamedTuple):
-    """Paired differences of SRNC+ less another row, in points, one per unit."""
-
-    gaps: list[float]
-
-    @property
-    def mean(self) -> float:
-        return mean(self.gaps)
-
-    @property
-    def p(self) -> float:
-        return p_value(self.gaps)
-
-
-def interval(gaps: Sequence[float]) -> tuple[float, float]:
-    """Student's 95 % interval of a mean."""
-    centre, std = mean_std(gaps)
-    if len(gaps) < 2:
-        return math.nan, math.nan
-    return around(centre, std / math.sqrt(len(gaps) - 1), len(gaps))
+def p_text(p: float) -> str:
+    """A p-value for a table."""
+    return "< 0.0001" if p < 0.0001 else "-" if math.isnan(p) else f"{p:.2g}"
 
 
 def around(centre: float, error: float, n: int) -> tuple[float, float]:
     """Student's 95 % interval of a mean of ``n`` values with a standard error."""
     from scipy.stats import t
 
-    half = float(t.ppf(0.975, n - 1)) * error
+    half = float(t.ppf(0.975, n - 1)) * error if n > 1 else math.nan
     return centre - half, centre + half
 
 
-def small(p: float) -> str:
-    """A p-value for a table."""
-    return "< 0.0001" if p < 0.0001 else "-" if math.isnan(p) else f"{p:.2g}"
-
-
-def shown(ends: tuple[float, float]) -> str:
+def ends_text(ends: tuple[float, float]) -> str:
     """An interval for a table."""
     return "-" if math.isnan(ends[0]) else f"{ends[0]:+.1f} to {ends[1]:+.1f}"
 
 
-def read(name: str) -> list[dict[str, str]]:
-    """The lines of a file of docs/results/data."""
-    with open(DATA / f"{name}.csv", newline="", encoding="utf-8") as file:
-        return list(csv.DictReader(file))
+def score_text(score: float) -> str:
+    return "-" if math.isnan(score) else f"{score:.1f}"
 
 
-def best_on_validation(variants: Sequence[Results]) -> Results:
-    """By seed the run of the variant with the best Micro-F1 on validation, the first if equal."""
-    common = set.intersection(*map(set, variants))
-    return {
-        seed: max((variant[seed] for variant in variants), key=lambda run: run["val"]["micro_f1"])
-        for seed in sorted(common)
-    }
+def in_words(cell: str) -> str:
+    """``9/10`` as ``9 of 10``."""
+    return re.sub(r"^(\d+)/(\d+)$", r"\1 of \2", cell)
 
 
-@functools.cache
-def stored(table: str) -> Table:
-    """The runs of a table of runs.csv by row and block."""
-    found: Table = {}
-    for (block, row), results in known(DATA / "runs.csv", table).items():
-        found.setdefault(row, {})[block] = results
-    return found
+class Gaps(list[float]):
+    """Paired differences of SRNC+ minus another row in points, one per unit."""
 
+    @property
+    def mean(self) -> float:
+        return mean(self)
 
-def limited(table: Table, block: str, splits: Iterable[int], rows: Iterable[str]) -> Table:
-    """The rows that have every seed of one block."""
-    wanted = set(splits)
-    return {
-        row: {block: {seed: table[row][block][seed] for seed in sorted(wanted)}}
-        for row in rows
-        if wanted <= table.get(row, {}).get(block, {}).keys()
-    }
+    @property
+    def p(self) -> float:
+        return p_value(self)
 
+    @property
+    def ends(self) -> tuple[float, float]:
+        """Student's 95 % interval of the mean."""
+        return around(self.mean, mean_std(self)[1] / math.sqrt(max(len(self) - 1, 1)), len(self))
 
-def with_chosen(table: Table, block: str) -> Table:
-    """A table of one block and rows that choose among variants of PGL on validation."""
-    more = {}
-    for row, variants in CHOSEN.items():
-        found = [table[variant][block] for variant in variants if variant in table]
-        if len(found) > 1:
-            more[row] = {block: best_on_validation(found)}
-    return table | more
-
-
-def row_name(rows: dict[str, Any], row: str) -> str:
-    """A row in print; a rival that has not reproduced its paper is marked."""
-    name = NAMES.get(row) or rows[row][0]
-    return f"**{name}**" if row == OURS else harness.marked(row, name)
-
-
-@functools.cache
-def shifts() -> dict[str, Shift]:
-    """All comparisons by name."""
-    opened = stored("open_set")
-    names = functools.partial(row_name, open_set.ROWS)
-    basic = {key: METRICS[key] for key in ("micro_f1", "macro_recall")}
-    detect = basic | {
-        key: METRICS[key] for key in ("unknown_recall", "unknown_precision", "unknown_auroc")
-    }
-    out = {}
-    for graph, all_sets in {**open_set.ALL_SETS, "pubmed": range(10)}.items():
-        rows = (
-            open_set.SET_ROWS
-            if graph in open_set.ALL_SETS
-            else (
-                *open_set.SET_ROWS,
-                "srnc",
-                "gnnsafe",
-                "grasp",
-                "srnc-plus-no-density",
-                "srnc-plus-no-modularity",
-            )
-        )
-        table = with_chosen(limited(opened, graph, all_sets, rows), graph)
-        out[graph] = Shift(table, {graph: open_set.GRAPHS[graph]}, detect, "class sets", names)
-    for graph, name in open_set.GRAPHS.items():
-        table = limited(opened, graph, range(10), open_set.ROWS)
-        out[f"{graph}-10"] = Shift(table, {graph: name}, detect, "class sets", names)
-    both: Table = {}
-    for graph in open_set.ALL_SETS:
-        for row, blocks in out[graph].table.items():
-            both.setdefault(row, {}).update(blocks)
-    two = {graph: open_set.GRAPHS[graph] for graph in open_set.ALL_SETS}
-    out["sets"] = Shift(both, two, detect, "class sets", names)
-    ten: Table = {}
-    for graph in open_set.GRAPHS:
-        for row, blocks in out[f"{graph}-10"].table.items():
-            ten.setdefault(row, {}).update(blocks)
-    out["ten"] = Shift(ten, open_set.GRAPHS, detect, "class sets", names)
-
-    for name, unit in {
-        "citation": "directions",
-        "arxiv_like": "runs",
-        "localized": "runs",
-        "ocnnc": "directions",
-        "both": "directions × classes",
-    }.items():
-        rows = close_set.rows_of(name)
-        keys = close_set.METRICS.get(name, ("micro_f1", "macro_recall"))
-        print_as = OF_TABLE.get(name, METRICS)
-        blocks = {block: close_set.BLOCKS[block] for block in close_set.TABLES[name]}
-        out[name] = Shift(
-            stored(name),
-            blocks,
-            {key: print_as[key] for key in keys},
-            unit,
-            functools.partial(row_name, rows),
-        )
-    return out | tuned_shifts(out)
-
-
-def tuned_shifts(hand: dict[str, Shift]) -> dict[str, Shift]:
-    """Tables of rows that a search tuned, with SRNC+ at its defaults beside them."""
-    out = {}
-    for name, plan in tuned.TABLES.items():
-        table: Table = {}
-        key = f"{name}-10" if name in open_set.GRAPHS else name
-        for row, blocks in stored(f"tuned-{plan.hand}").items():
-            old = row == OURS and any(
-                (f"tuned-{plan.hand}", block) in OLDER_FORM for block in (name, None)
-            )
-            found = {block: blocks[block] for block in plan.blocks if block in blocks}
-            if found and not old:
-                table[row] = found
-        table["srnc-plus-defaults"] = {
-            block: {seed: run for seed, run in runs.items() if seed in plan.reported}
-            for block, runs in hand[key].table[OURS].items()
-        }
-        metrics = {plan.metric: hand[key].metrics[plan.metric]} | {
-            metric: text
-            for metric, text in hand[key].metrics.items()
-            if metric in ("macro_recall", "unknown_auroc")
-        }
-        unit = hand[key].unit
-        rows = functools.partial(tuned_name, plan.rows)
-        out[f"tuned-{name}"] = Shift(table, hand[key].blocks, metrics, unit, rows)
-    return out
-
-
-def tuned_name(rows: dict[str, Any], row: str) -> str:
-    return "**SRNC+, defaults**" if row == "srnc-plus-defaults" else row_name(rows, row)
-
-
-def ordered(shift: Shift) -> list[str]:
-    """The rows, the oracle first, then by their mean over the blocks."""
-    return leading(shift.table, shift.metric)
-
-
-def test(shift: Shift, row: str, metric: str = "", unit: str = "", ours: str = OURS) -> Test:
-    """SRNC+ less a row on what both have; of a whole table or of one block of it."""
-    first, second = shift.table[ours], shift.table[row]
-    pairs = [
-        differences(first[block], second[block], metric or shift.metric)
-        for block in shift.blocks
-        if block in first and block in second
-    ]
-    if (unit or shift.unit) == "directions":
-        return Test(list(map(mean, filter(None, pairs))))
-    return Test(list(chain(*pairs)))
-
-
-def tests(
-    shift: Shift, metric: str = "", unit: str = "", ours: str = OURS, others: Sequence[str] = ()
-) -> dict[str, tuple[Test, float]]:
-    """SRNC+ less each row but the oracle, and p with Holm's correction over the rows."""
-    rows = others or [
-        row for row in ordered(shift) if row not in (ours, OURS, ORACLE, "srnc-plus-defaults")
-    ]
-    found = {row: test(shift, row, metric, unit, ours) for row in rows}
-    return dict(zip(found, zip(found.values(), holm([one.p for one in found.values()]))))
-
-
-def mean_of(shift: Shift, row: str, metric: str = "") -> float:
-    """Mean over the blocks of a score in %; NaN where a block lacks the row."""
-    blocks = shift.table[row]
-    values = [
-        100 * mean(run["test"][metric or shift.metric] for run in blocks[block].values())
-        if block in blocks
-        and any((metric or shift.metric) in run["test"] for run in blocks[block].values())
-        else math.nan
-        for block in shift.blocks
-    ]
-    return math.fsum(values) / len(values)
-
-
-def number_of_runs(blocks: dict[str, Results]) -> str:
-    """Runs per block, a range where blocks differ."""
-    least, most = min(map(len, blocks.values())), max(map(len, blocks.values()))
-    return str(least) if least == most else f"{least} to {most}"
+    @property
+    def wins(self) -> str:
+        return f"{sum(gap > 0 for gap in self)} of {len(self)}"
 
 
 def table(head: Sequence[str], lines: Iterable[Sequence[Any]]) -> str:
@@ -384,13 +148,191 @@ def table(head: Sequence[str], lines: Iterable[Sequence[Any]]) -> str:
     return "".join(f"| {' | '.join(line)} |\n" for line in (head, rule, *rows)).rstrip("\n")
 
 
-def in_words(cell: str) -> str:
-    """``9/10`` as ``9 of 10``."""
-    return re.sub(r"^(\d+)/(\d+)$", r"\1 of \2", cell)
+# Stored scores
 
 
-def wins(gaps: Sequence[float]) -> str:
-    return f"{sum(gap > 0 for gap in gaps)} of {len(gaps)}"
+def read(name: str) -> list[dict[str, str]]:
+    """The lines of a file of docs/results/data."""
+    with open(DATA / f"{name}.csv", newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+@functools.cache
+def every_run() -> pd.DataFrame:
+    return pd.read_csv(DATA / "runs.csv", dtype={"masked": str, "split": str}, encoding="utf-8")
+
+
+@functools.cache
+def stored(table: str) -> pd.DataFrame:
+    """The runs of a table of runs.csv, scores in %, with the ``unit`` that tests count once.
+
+    A unit is a split, or a set of masked classes in blocks whose splits differ in that.
+    """
+    runs = every_run()
+    runs = runs[runs.table == table].copy()
+    runs[SCORES] *= 100
+    several = runs.groupby("block").masked.transform("nunique") > 1
+    runs["unit"] = runs.masked.where(several, runs.split)
+    return runs
+
+
+@functools.cache
+def reproduced() -> set[str]:
+    """The rivals that have reproduced what is published of them."""
+    return {line["row"] for line in read("reproduction") if line["reproduced"] != "no"}
+
+
+@dataclass(frozen=True, eq=False)
+class Shift:
+    """Runs that are compared with each other.
+
+    Args:
+        runs: a line per run, scores in %.
+        blocks: graphs, directions or periods, with their names in print.
+        metrics: scores in print, the one that ranks the rows first.
+        unit: what counts once in tests.
+        names: names of rows in print.
+    """
+
+    runs: pd.DataFrame
+    blocks: dict[str, str]
+    metrics: dict[str, str]
+    unit: str
+    names: dict[str, str]
+
+    @property
+    def metric(self) -> str:
+        return next(iter(self.metrics))
+
+    def name(self, row: str) -> str:
+        """A row in print; ‡ marks a rival that has not reproduced its paper."""
+        name, first = self.names[row], row.partition("-")[0]
+        if row in (OURS, DEFAULTS):
+            return f"**{name}**"
+        return name + "‡" * (first not in PLAN["own"] and first not in reproduced())
+
+    @functools.cache
+    def of(self, row: str) -> pd.DataFrame:
+        return self.runs[self.runs.row == row]
+
+    @functools.cache
+    def by_block(self, row: str, metric: str = "") -> list[float]:
+        """Mean score of a row on each block; NaN where it is missing."""
+        scores = self.of(row).groupby("block")[metric or self.metric].mean()
+        return [float(scores.get(block, math.nan)) for block in self.blocks]
+
+    def mean(self, row: str, metric: str = "") -> float:
+        """Mean over the blocks of a score; NaN if a block lacks it."""
+        return math.fsum(self.by_block(row, metric)) / len(self.blocks)
+
+    def each(self, row: str) -> str:
+        """Runs per block, a range where blocks differ."""
+        counts = self.of(row).groupby("block").size()
+        low, high = counts.min(), counts.max()
+        return str(low) if low == high else f"{low} to {high}"
+
+    def rows(self) -> list[str]:
+        """The oracle, then the rows by their mean; those that lack a block are last."""
+
+        def place(row: str) -> tuple[bool, bool, float]:
+            found = [score for score in self.by_block(row) if not math.isnan(score)]
+            return row != ORACLE, len(found) < len(self.blocks), -mean(found)
+
+        return sorted(self.runs.row.unique(), key=place)
+
+    @functools.cache
+    def gaps(self, row: str, metric: str = "", unit: str = "", ours: str = OURS) -> Gaps:
+        """SRNC+ minus a row on the splits that both have."""
+        pair = self.runs[self.runs.row.isin((ours, row))]
+        splits = pair.groupby(["row", "block", "unit", "split"], sort=False)
+        score = splits[metric or self.metric].mean()
+        gap = (score[ours] - score[row]).dropna().groupby(["block", "unit"], sort=False).mean()
+        gap = gap.round(statistics.DECIMALS)
+        if (unit or self.unit) == "directions":
+            gap = gap.groupby("block", sort=False).mean()
+        return Gaps(gap)
+
+    def tests(
+        self, metric: str = "", unit: str = "", ours: str = OURS
+    ) -> dict[str, tuple[Gaps, float]]:
+        """SRNC+ minus each rival, and p with Holm's correction over the rivals."""
+        rivals = [row for row in self.rows() if row not in (ours, OURS, ORACLE, DEFAULTS)]
+        found = [self.gaps(row, metric, unit, ours) for row in rivals]
+        return dict(zip(rivals, zip(found, holm([gaps.p for gaps in found]))))
+
+
+def average(scores: pd.Series) -> float:
+    """The exact mean of scores without the missing ones; NaN of none."""
+    return mean(scores.dropna())
+
+
+def spread(scores: pd.Series) -> str:
+    """Mean ± population standard deviation."""
+    values = scores.dropna().tolist()
+    return "{:.1f} ± {:.1f}".format(*mean_std(values)) if values else "-"
+
+
+def with_seeds(runs: pd.DataFrame, block: str, count: int, rows: Iterable[str]) -> pd.DataFrame:
+    """The runs with seeds below ``count`` of rows that have all of them on a block."""
+    found = runs[(runs.block == block) & (runs.seed < count)]
+    whole = {row for row, number in found.groupby("row").size().items() if number == count}
+    order = [row for row in rows if row in whole]
+    return pd.concat([found[found.row == row] for row in order])
+
+
+def with_chosen(runs: pd.DataFrame) -> pd.DataFrame:
+    """Runs of one block, and rows that choose among variants on validation."""
+    more = []
+    for row, variants in PLAN["chosen"].items():
+        present = [variant for variant in variants if (runs.row == variant).any()]
+        if len(present) > 1:
+            more.append(best_on_validation([runs[runs.row == one] for one in present], row))
+    return pd.concat([runs, *more])
+
+
+def best_on_validation(variants: Sequence[pd.DataFrame], row: str) -> pd.DataFrame:
+    """By seed the run of the variant with the best Micro-F1 on validation, the first if equal."""
+    every = pd.concat(variants, ignore_index=True)
+    every = every[every.groupby("seed").row.transform("size") == len(variants)]
+    return every.loc[every.groupby("seed").val_micro_f1.idxmax()].assign(row=row)
+
+
+@functools.cache
+def shifts() -> dict[str, Shift]:
+    """All comparisons by name."""
+    names = PLAN["names"]
+    open_names = names | PLAN["open_set_names"]
+    runs, graphs, out = stored("open_set"), PLAN["open_set"], {}
+
+    def opened(parts: Sequence[pd.DataFrame], *blocks: str) -> Shift:
+        printed = {block: graphs[block]["name"] for block in blocks}
+        return Shift(pd.concat(parts), printed, PLAN["metrics"], "class sets", open_names)
+
+    for graph, entry in graphs.items():
+        rows = PLAN["set_rows"] + PLAN["pubmed_rows"] * (graph == "pubmed")
+        out[graph] = opened([with_chosen(with_seeds(runs, graph, entry["seeds"], rows))], graph)
+        out[f"{graph}-10"] = opened([with_seeds(runs, graph, 10, open_names)], graph)
+    out["sets"] = opened([out["cora"].runs, out["citeseer"].runs], "cora", "citeseer")
+    out["ten"] = opened([out[f"{graph}-10"].runs for graph in graphs], *graphs)
+    two = {key: PLAN["metrics"][key] for key in ("micro_f1", "macro_recall")}
+    for name, entry in PLAN["shifts"].items():
+        metrics = entry.get("metrics", two)
+        out[name] = Shift(stored(name), entry["blocks"], metrics, entry["unit"], names)
+    return out | {f"tuned-{name}": tuned(out[one["hand"]], one) for name, one in TUNED.items()}
+
+
+TUNED: dict[str, dict[str, Any]] = PLAN["tuned"]
+
+
+def tuned(hand: Shift, entry: dict[str, Any]) -> Shift:
+    """Rows that a search tuned, and SRNC+ at its defaults beside them."""
+    runs = stored(f"tuned-{hand.runs.table.iloc[0]}")
+    runs = runs[runs.block.isin(hand.blocks) & ~((runs.row == OURS) & entry.get("old", False))]
+    defaults = hand.of(OURS)
+    defaults = defaults[defaults.seed < entry["reported"]].assign(row=DEFAULTS)
+    wanted = (hand.metric, "macro_recall", "unknown_auroc")
+    metrics = {key: name for key, name in hand.metrics.items() if key in wanted}
+    return replace(hand, runs=pd.concat([runs, defaults]), metrics=metrics)
 
 
 class Pages:
@@ -404,42 +346,36 @@ class Pages:
 
     def first_episode(self, shift: str, row: str) -> str:
         """In how many runs the episode before the first iteration is selected."""
-        runs = [run for results in shifts()[shift].table[row].values() for run in results.values()]
-        return f"{sum(run['selected'] == 0 for run in runs)} of {len(runs)}"
+        runs = shifts()[shift].of(row)
+        return f"{(runs.episode == 0).sum()} of {len(runs)}"
 
     def mean(self, shift: str, row: str, metric: str = "") -> str:
         """A score in %, the mean over runs and blocks: ``mean cora srnc-plus``."""
-        return f"{mean_of(shifts()[shift], row, metric):.1f}"
-
-    def on(self, shift: str, row: str, block: str, metric: str = "") -> str:
-        """A score in % on one block."""
-        one = shifts()[shift]
-        runs = one.table[row][block].values()
-        return f"{100 * mean(run['test'][metric or one.metric] for run in runs):.1f}"
+        return f"{shifts()[shift].mean(row, metric):.1f}"
 
     def gap(self, shift: str, row: str, metric: str = "", ours: str = OURS) -> str:
-        """SRNC+ less a row, in points."""
-        return f"{test(shifts()[shift], row, metric, ours=ours).mean:+.1f}"
-
-    def ci(self, shift: str, row: str, metric: str = "", ours: str = OURS) -> str:
-        """The 95 % interval of that."""
-        return shown(interval(test(shifts()[shift], row, metric, ours=ours).gaps))
+        """SRNC+ minus a row, in points."""
+        return f"{shifts()[shift].gaps(row, metric, ours=ours).mean:+.1f}"
 
     def n(self, shift: str, row: str) -> str:
         """The number of paired differences."""
-        return str(len(test(shifts()[shift], row).gaps))
+        return str(len(shifts()[shift].gaps(row)))
 
-    def wins(self, shift: str, row: str, metric: str = "", unit: str = "", ours: str = OURS) -> str:
+    def wins(self, shift: str, row: str, metric: str = "") -> str:
         """How often SRNC+ has the higher score."""
-        return wins(test(shifts()[shift], row, metric, unit, ours).gaps)
+        return shifts()[shift].gaps(row, metric).wins
 
     def p(self, shift: str, row: str, metric: str = "", unit: str = "", ours: str = OURS) -> str:
         """Wilcoxon's p."""
-        return self._p(test(shifts()[shift], row, metric, unit, ours).p)
+        return self._p(shifts()[shift].gaps(row, metric, unit, ours).p)
 
-    def holm(self, shift: str, row: str, metric: str = "", unit: str = "") -> str:
+    def holm(self, shift: str, row: str, metric: str = "") -> str:
         """Wilcoxon's p with Holm's correction over the rows of the table."""
-        return self._p(tests(shifts()[shift], metric, unit)[row][1])
+        return self._p(shifts()[shift].tests(metric)[row][1])
+
+    def synthetic_p(self, row: str) -> str:
+        """Wilcoxon's p over the kinds of synthetic graph."""
+        return self._p(p_value([float(line[f"less {row}"]) for line in read("synthetic")]))
 
     @staticmethod
     def _p(p: float) -> str:
@@ -460,291 +396,147 @@ class Pages:
         shift = shifts()[name]
         metrics = dict(list(shift.metrics.items())[: int(most)])
         single, lines = len(shift.blocks) == 1, []
-        for row in ordered(shift):
-            blocks = shift.table[row]
-            line: list[Any] = [shift.rows(row), number_of_runs(blocks)]
+        for row in shift.rows():
+            runs = shift.of(row)
             if single:
-                line += [scores(next(iter(blocks.values())), metric) for metric in metrics]
+                cells = [spread(runs[metric]) for metric in metrics]
             else:
-                line += [scores(blocks.get(block, {}), shift.metric) for block in shift.blocks]
-                means = [mean_of(shift, row, metric) for metric in metrics]
-                line += ["-" if math.isnan(value) else f"{value:.1f}" for value in means]
-            runs = [run for results in blocks.values() for run in results.values()]
-            line.append(f"{mean(run['seconds'] for run in runs):.1f}")
-            lines.append(line)
-        first = (
-            list(metrics.values())
-            if single
-            else [*shift.blocks.values(), *(f"mean {text}" for text in metrics.values())]
-        )
-        return table(["method", "runs" if single else "runs each", *first, "s per run"], lines)
+                cells = [spread(runs[runs.block == block][shift.metric]) for block in shift.blocks]
+                cells += [score_text(shift.mean(row, metric)) for metric in metrics]
+            lines.append([shift.name(row), shift.each(row), *cells, f"{average(runs.seconds):.1f}"])
+        if single:
+            return table(["method", "runs", *metrics.values(), "s per run"], lines)
+        means = [f"mean {text}" for text in metrics.values()]
+        return table(["method", "runs each", *shift.blocks.values(), *means, "s per run"], lines)
 
     def by_block(self, name: str) -> str:
         """Every score of every row, the mean over blocks alone."""
         shift = shifts()[name]
         lines = [
-            [
-                shift.rows(row),
-                number_of_runs(shift.table[row]),
-                *(f"{mean_of(shift, row, metric):.1f}" for metric in shift.metrics),
-            ]
-            for row in ordered(shift)
+            [shift.name(row), shift.each(row)]
+            + [f"{shift.mean(row, metric):.1f}" for metric in shift.metrics]
+            for row in shift.rows()
         ]
         return table(["method", "runs each", *shift.metrics.values()], lines)
 
     def tests(self, name: str) -> str:
-        """SRNC+ less each row, with paired tests."""
+        """SRNC+ minus each row, with paired tests."""
         shift = shifts()[name]
-        first, recall = tests(shift), tests(shift, "macro_recall")
-        if shift.unit == "directions":
-            return self._tests_by_direction(shift, first)
-        lines = []
-        for row, (one, corrected) in first.items():
-            lines.append(
-                [
-                    shift.rows(row),
-                    len(one.gaps),
-                    f"{one.mean:+.1f}",
-                    shown(interval(one.gaps)),
-                    wins(one.gaps),
-                    small(one.p),
-                    small(corrected),
-                    f"{recall[row][0].mean:+.1f}",
-                    small(recall[row][0].p),
-                    small(recall[row][1]),
-                ]
-            )
-        recalls = shift.metrics["macro_recall"]
-        head = [
-            "SRNC+ minus",
-            f"n ({shift.unit})",
-            shift.metrics[shift.metric],
-            "95 % interval",
-            "wins",
-            "p",
-            "Holm",
-            recalls,
-            "p",
-            "Holm",
-        ]
-        return table(head, lines)
-
-    def _tests_by_direction(self, shift: Shift, first: dict[str, tuple[Test, float]]) -> str:
-        runs = tests(shift, unit="runs")
+        by_direction = shift.unit == "directions"
+        first, recall, runs = shift.tests(), shift.tests("macro_recall"), shift.tests(unit="runs")
         # Where a direction has one split, its runs are no more units than it is.
-        several = any(len(runs[row][0].gaps) > len(one.gaps) for row, (one, _) in first.items())
+        several = by_direction and any(len(runs[row][0]) > len(first[row][0]) for row in first)
         lines = []
-        for row, (one, corrected) in first.items():
-            cells, on_cells = runs[row]
-            recall = test(shift, row, "macro_recall")
-            lines.append(
-                [
-                    shift.rows(row),
-                    f"{one.mean:+.1f}",
-                    shown(interval(one.gaps)),
-                    wins(one.gaps),
-                    small(one.p),
-                    small(corrected),
-                    *([wins(cells.gaps), small(cells.p), small(on_cells)] * several),
-                    f"{recall.mean:+.1f}",
-                    wins(recall.gaps),
-                    small(recall.p),
-                ]
-            )
-        title, recalls = shift.metrics[shift.metric], shift.metrics["macro_recall"]
-        head = [
-            "SRNC+ minus",
-            title,
-            "95 % interval",
-            "directions won",
-            "p",
-            "Holm",
-            *(["runs won", "p", "Holm"] * several),
-            recalls,
-            "directions won",
-            "p",
-        ]
-        return table(head, lines)
+        for row, (gaps, corrected) in first.items():
+            recalls, recalls_corrected = recall[row]
+            cells = [f"{gaps.mean:+.1f}", ends_text(gaps.ends), gaps.wins, p_text(gaps.p)]
+            cells.append(p_text(corrected))
+            if several:
+                cells += [runs[row][0].wins, p_text(runs[row][0].p), p_text(runs[row][1])]
+            cells.append(f"{recalls.mean:+.1f}")
+            if by_direction:
+                cells += [recalls.wins, p_text(recalls.p)]
+            else:
+                cells = [len(gaps), *cells, p_text(recalls.p), p_text(recalls_corrected)]
+            lines.append([shift.name(row), *cells])
+        won = "directions won" if by_direction else "wins"
+        head = ["SRNC+ minus", *([] if by_direction else [f"n ({shift.unit})"])]
+        head += [shift.metrics[shift.metric], "95 % interval", won, "p", "Holm"]
+        head += ["runs won", "p", "Holm"] * several + [shift.metrics["macro_recall"]]
+        return table([*head, *(["directions won", "p"] if by_direction else ["p", "Holm"])], lines)
 
     def srnc_tests(self) -> str:
-        """Faithful SRNC less itself without the cluster GNN's pseudo-labels."""
+        """SRNC minus itself without the cluster GNN's pseudo-labels."""
         cases = {
             "20 labels, Cora": "cora-10",
             "20 labels, CiteSeer": "citeseer-10",
             "citation networks": "citation",
             "over time (synthetic)": "arxiv_like",
         }
-        found = {
-            text: test(shifts()[name], "srnc-no-phi", unit="runs", ours="srnc")
-            for text, name in cases.items()
-        }
-        corrected = holm([one.p for one in found.values()])
+        other = "srnc-no-phi"
+        found = [shifts()[name].gaps(other, unit="runs", ours="srnc") for name in cases.values()]
+        corrected = holm([gaps.p for gaps in found])
         lines = []
-        for (text, one), p in zip(found.items(), corrected):
-            shift = shifts()[cases[text]]
-            pair = [
-                100
-                * mean(
-                    run["test"]["micro_f1"]
-                    for block in shift.table[row].values()
-                    for run in block.values()
-                )
-                for row in ("srnc", "srnc-no-phi")
-            ]
-            lines.append(
-                [
-                    text,
-                    *(f"{value:.1f}" for value in pair),
-                    len(one.gaps),
-                    f"{one.mean:+.1f}",
-                    shown(interval(one.gaps)),
-                    wins(one.gaps),
-                    small(one.p),
-                    small(p),
-                ]
-            )
-        return table(
-            [
-                "shift",
-                "SRNC",
-                "SRNC without Φ",
-                "n",
-                "difference",
-                "95 % interval",
-                "wins",
-                "p",
-                "Holm",
-            ],
-            lines,
-        )
+        for (text, name), gaps, p in zip(cases.items(), found, corrected):
+            pair = [f"{average(shifts()[name].of(row).micro_f1):.1f}" for row in ("srnc", other)]
+            cells = [f"{gaps.mean:+.1f}", ends_text(gaps.ends), gaps.wins, p_text(gaps.p)]
+            lines.append([text, *pair, len(gaps), *cells, p_text(p)])
+        head = ["shift", "SRNC", "SRNC without Φ", "n", "difference", "95 % interval", "wins"]
+        return table([*head, "p", "Holm"], lines)
 
     def paper_table(self) -> str:
         """Micro-F1 and macro recall of all methods on ten class sets, beside the paper's."""
         shift = shifts()["ten"]
         lines = []
-        for row in ordered(shift):
-            line = [shift.rows(row)]
+        for row in shift.rows():
+            line, runs = [shift.name(row)], shift.of(row)
             for block, graph in shift.blocks.items():
-                results = shift.table[row].get(block)
-                cells = [scores(results or {}, metric) for metric in ("micro_f1", "macro_recall")]
-                printed = OPEN_SET.find(open_set.ROWS[row][0], graph).values()
-                line += [
-                    " / ".join(cells) if results else "-",
-                    " / ".join(f"{score.mean:.1f}" for score in printed) or "-",
-                ]
+                part = runs[runs.block == block]
+                cells = [spread(part[metric]) for metric in ("micro_f1", "macro_recall")]
+                printed = OPEN_SET.find(PLAN["paper"].get(row, ""), graph).values()
+                line.append(" / ".join(cells) if len(part) else "-")
+                line.append(" / ".join(f"{score.mean:.1f}" for score in printed) or "-")
             lines.append(line)
-        return table(
-            ["method", *(text for graph in shift.blocks.values() for text in (graph, "paper"))],
-            lines,
-        )
+        graphs = [text for graph in shift.blocks.values() for text in (graph, "paper")]
+        return table(["method", *graphs], lines)
 
     def ranks(self, name: str) -> str:
         """Mean ranks, and Friedman's test."""
         shift = shifts()[name]
-        rows = {row: blocks for row, blocks in shift.table.items() if row != ORACLE}
-        found, line = harness.mean_ranks(rows, shift.metric)
-        best = sorted(found, key=found.__getitem__)[:5]
-        text = ", ".join(f"{shift.rows(row).strip('*')} {found[row]:.1f}" for row in best)
-        common = re.search(r"Mean ranks of (\d+) rows over (\d+) cells", line)
+        runs = shift.runs[shift.runs.row != ORACLE]
+        score = runs.groupby(["row", "block", "split"])[shift.metric].mean()
+        cells = {row: score[row].to_dict() for row in runs.row.unique()}
+        rows, common = statistics.common_blocks(cells)
+        ranks = statistics.mean_ranks({row: cells[row] for row in rows}, common)
+        best = sorted(ranks, key=ranks.__getitem__)[:5]
+        text = ", ".join(f"{shift.name(row).strip('*')} {ranks[row]:.1f}" for row in best)
+        means = score.groupby(["row", "block"]).mean()
+        full = {row: part for row in cells if len(part := means[row]) == len(shift.blocks)}
+        p = statistics.friedman(full, list(shift.blocks))
         return (
-            f"The best mean ranks of {common[1]} methods over {common[2]} runs: {text}."
-            f" {self._friedman(rows, shift)}"
-        )
-
-    def _friedman(self, rows: Table, shift: Shift) -> str:
-        full = {
-            row: {
-                block: mean(by_split(results, shift.metric).values())
-                for block, results in blocks.items()
-            }
-            for row, blocks in rows.items()
-        }
-        full = {row: means for row, means in full.items() if len(means) == len(shift.blocks)}
-        if len(shift.blocks) < 2 or len(full) < 3:
-            return ""
-        p = friedman(full, list(shift.blocks))
-        return (
+            f"The best mean ranks of {len(rows)} methods over {len(common)} runs: {text}. "
             f"Friedman's test over the {len(shift.blocks)} means of {len(full)} methods:"
             f" {self._p(p)}."
         )
 
     def tuned_table(self, name: str) -> str:
         """Tuned rows and SRNC+ at its defaults, with the tests of either."""
-        shift, plan = shifts()[f"tuned-{name}"], tuned.TABLES[name]
-        hand = stored(plan.hand)
-        found = {(line["table"], line["row"]): line for line in read("tuned")}
-        ours = [row for row in (OURS, "srnc-plus-defaults") if row in shift.table]
-        by = {row: tests(shift, ours=row) for row in ours}
+        shift, hand = shifts()[f"tuned-{name}"], self._by_hand(name)
+        found = {line["row"]: line["seconds"] for line in read("tuned") if line["table"] == name}
+        ours = [row for row in (OURS, DEFAULTS) if (shift.runs.row == row).any()]
+        by = {row: shift.tests(ours=row) for row in ours}
         lines = []
-        for row in ordered(shift):
-            blocks = shift.table[row]
-            before = {
-                block: {
-                    seed: hand[row][block][seed] for seed in results if seed in hand[row][block]
-                }
-                for block, results in blocks.items()
-                if block in hand.get(row, {})
-            }
-            then = [
-                100 * mean(run["test"][shift.metric] for run in runs.values())
-                for runs in before.values()
-                if runs
-            ]
-            study = found.get((name, row)) if row != "srnc-plus-defaults" else None
-            line = [
-                shift.rows(row),
-                number_of_runs(blocks),
-                *(f"{mean_of(shift, row, metric):.1f}" for metric in shift.metrics),
-                f"{mean(then):.1f}" if then else "-",
-            ]
+        for row in shift.rows():
+            same = shift.of(row)[["block", "seed"]].merge(hand[hand.row == row])
+            then = same.groupby("block")[shift.metric].agg(average)
+            line = [shift.name(row), shift.each(row)]
+            line += [f"{shift.mean(row, metric):.1f}" for metric in shift.metrics]
+            line.append(score_text(average(then)))
             for one in ours:
-                if row in by[one]:
-                    gaps, corrected = by[one][row]
-                    line += [f"{gaps.mean:+.1f}", wins(gaps.gaps), small(gaps.p), small(corrected)]
-                else:
-                    line += ["-"] * 4
-            lines.append([*line, study["seconds"] if study else "-"])
-        head = [
-            "method",
-            "runs each",
-            *shift.metrics.values(),
-            "hand-set",
-            *(
-                text
-                for one in ours
-                for text in (
-                    "SRNC+ minus" if one == OURS else "SRNC+, defaults, minus",
-                    "wins",
-                    "p",
-                    "Holm",
+                gaps, corrected = by[one].get(row, (Gaps(), math.nan))
+                line += (
+                    [f"{gaps.mean:+.1f}", gaps.wins, p_text(gaps.p), p_text(corrected)]
+                    if gaps
+                    else ["-"] * 4
                 )
-            ),
-            "s of tuning",
-        ]
-        return table(head, lines)
+            lines.append([*line, found.get(row, "-")])
+        head = ["method", "runs each", *shift.metrics.values(), "hand-set"]
+        for one in ours:
+            title = "SRNC+ minus" if one == OURS else "SRNC+, defaults, minus"
+            head += [title, "wins", "p", "Holm"]
+        return table([*head, "s of tuning"], lines)
+
+    def _by_hand(self, name: str) -> pd.DataFrame:
+        """All stored runs of the hand-set table of a tuned one, on its blocks."""
+        runs = stored(shifts()[TUNED[name]["hand"]].runs.table.iloc[0])
+        return runs[runs.block.isin(shifts()[f"tuned-{name}"].blocks)]
 
     def tuned_gap(self, name: str, row: str) -> str:
-        """Tuned SRNC+ less the hand-set row of another method, on the same splits."""
-        shift = shifts()[f"tuned-{name}"]
-        hand = {
-            block: runs
-            for block, runs in stored(tuned.TABLES[name].hand)[row].items()
-            if block in shift.blocks
-        }
-        one = test(shift._replace(table=shift.table | {"hand": hand}), "hand")
-        return f"{one.mean:+.2f} points, {wins(one.gaps)} {shift.unit}, {self._p(one.p)}"
-
-    def search(self, name: str) -> str:
-        """How a table was tuned, in a sentence."""
-        plan = tuned.TABLES[name]
-        on = ", ".join(
-            close_set.BLOCKS.get(block) or open_set.GRAPHS[block] for block in plan.tuned_on
-        )
-        unit = shifts()[f"tuned-{name}"].unit
-        return (
-            f"Tuned on {on} with split {seeds(plan.tuning)} by `{plan.selection}`.\n"
-            f"Reported on split {seeds(plan.reported)}.\nTests count {unit}."
-        )
+        """Tuned SRNC+ minus the hand-set row of another method, on the same splits."""
+        shift, hand = shifts()[f"tuned-{name}"], self._by_hand(name)
+        other = hand[hand.row == row].assign(row="hand")
+        gaps = replace(shift, runs=pd.concat([shift.of(OURS), other])).gaps("hand")
+        return f"{gaps.mean:+.2f} points, {gaps.wins} {shift.unit}, {self._p(gaps.p)}"
 
     # Tables of files
 
@@ -760,184 +552,75 @@ class Pages:
             row = []
             for column in titles:
                 cell = in_words(line.get(column, "")) or "-"
-                spread = line.get(f"{column} ±")
+                error = line.get(f"{column} ±")
                 if cell != "-" and column in ("p", "p Wilcoxon", "Holm"):
-                    cell = small(float(cell))
-                row.append(f"{cell} ± {spread}" if spread else cell)
+                    cell = p_text(float(cell))
+                row.append(f"{cell} ± {error}" if error else cell)
             rows.append(["**SRNC+**" if cell == "SRNC+" else cell for cell in row])
         return table(list(titles.values()), rows)
 
     def own_tests(self) -> str:
-        """SRNC+ less each method on own graphs; Holm over the tests of one method."""
-        lines = read("own-graphs-2")
-        corrected = {}
-        for against in dict.fromkeys(line["against"] for line in lines):
-            group = [line for line in lines if line["against"] == against]
-            for line, p in zip(group, holm([float(line["p"]) for line in group])):
-                corrected[line["graph"], against] = p
+        """SRNC+ minus each method on own graphs; Holm over the tests of one method."""
+        lines = pd.DataFrame(read("own-graphs-2"))
+        p = lines.p.astype(float)
+        corrected = p.groupby(lines.against).transform(lambda part: holm(part.tolist()))
         rows = []
-        for line in lines:
-            error, n = line["difference ±"], int(line["n"])
-            ends = around(float(line["difference"]), float(error), n) if error else (math.nan,) * 2
-            rows.append(
-                [
-                    line["graph"],
-                    line["against"],
-                    n,
-                    f"{float(line['difference']):+.1f}",
-                    shown(ends),
-                    in_words(line["wins"]),
-                    small(float(line["p"])),
-                    small(corrected[line["graph"], line["against"]]),
-                    line["source"],
-                ]
-            )
-        return table(
-            [
-                "graph",
-                "SRNC+ minus",
-                "n (splits)",
-                "Micro-F1",
-                "95 % interval",
-                "wins",
-                "p",
-                "Holm",
-                "source",
-            ],
-            rows,
-        )
+        for line, holms in zip(lines.to_dict("records"), corrected):
+            gap, ends = float(line["difference"]), ends_text(own_ends(line))
+            cells = [line["graph"], line["against"], line["n"], f"{gap:+.1f}", ends]
+            cells += [in_words(line["wins"]), p_text(float(line["p"])), p_text(holms)]
+            rows.append([*cells, line["source"]])
+        head = ["graph", "SRNC+ minus", "n (splits)", "Micro-F1", "95 % interval", "wins"]
+        return table([*head, "p", "Holm", "source"], rows)
 
     def kinds(self) -> str:
         """The 24 kinds of synthetic graph."""
+        keys = ["classes", "masked", "homophily", "degree exponent", "imbalance", "nodes", "n"]
         rows = []
         for line in read("synthetic"):
-            gaps = []
-            for gap, error in (
-                (line[f"less {row}"], line[f"less {row} ±"]) for row in ("erm", "pgl")
-            ):
-                gaps.append(f"{gap} ({shown(around(float(gap), float(error), int(line['n'])))})")
-            rows.append(
-                [
-                    line["kind"],
-                    *(
-                        line[key] or "-"
-                        for key in (
-                            "classes",
-                            "masked",
-                            "homophily",
-                            "degree exponent",
-                            "imbalance",
-                            "nodes",
-                            "n",
-                            "erm",
-                            "pgl",
-                            "srnc-plus",
-                        )
-                    ),
-                    *gaps,
-                ]
-            )
-        return table(
-            [
-                "kind",
-                "classes",
-                "masked",
-                "homophily",
-                "degree exponent",
-                "imbalance",
-                "nodes",
-                "n",
-                "GCN",
-                "PGL+GCN",
-                "SRNC+",
-                "SRNC+ minus GCN",
-                "SRNC+ minus PGL+GCN",
-            ],
-            rows,
-        )
-
-    def synthetic_p(self, row: str) -> str:
-        """Wilcoxon's p over the kinds."""
-        return self._p(p_value([float(line[f"less {row}"]) for line in read("synthetic")]))
+            cells = [line[key] or "-" for key in [*keys, "erm", "pgl", OURS]]
+            for row in ("erm", "pgl"):
+                gap, error = line[f"less {row}"], float(line[f"less {row} ±"])
+                cells.append(f"{gap} ({ends_text(around(float(gap), error, int(line['n'])))})")
+            rows.append([line["kind"], *cells])
+        head = ["kind", *keys, "GCN", "PGL+GCN", "SRNC+", "SRNC+ minus GCN"]
+        return table([*head, "SRNC+ minus PGL+GCN"], rows)
 
     def ablation(self, name: str) -> str:
         """What is lost without each component."""
-        rows, lines = [], read(name)
+        lines = read(name)
         kinds = [key for key in KINDS if key in lines[0]]
-        more = "AUROC" in lines[0]
+        columns = [*kinds, "p Wilcoxon", "Holm"]
+        columns += ["AUROC", "p Wilcoxon 2", "Holm 2"] * ("AUROC" in lines[0])
+        rows = []
         for line in lines:
             row = [ABLATED[line["without"]]]
-            for kind in kinds:
-                better = line[f"{kind} wins"]
-                row.append(f"{line[kind]} ({better})" if better else line[kind] or "-")
-            row += [small(float(line[key])) if line[key] else "-" for key in ("p Wilcoxon", "Holm")]
-            if more:
-                better = line["AUROC wins"]
-                row += [
-                    f"{line['AUROC']} ({better})" if better else "-",
-                    *(
-                        small(float(line[key])) if line[key] else "-"
-                        for key in ("p Wilcoxon 2", "Holm 2")
-                    ),
-                ]
+            for column in columns:
+                cell, wins = line[column], line.get(f"{column} wins")
+                if cell and column.startswith(("p ", "Holm")):
+                    cell = p_text(float(cell))
+                row.append(f"{cell} ({wins})" if wins else cell or "-")
             rows.append(row)
-        head = [
-            "without",
-            *(KINDS[kind] for kind in kinds),
-            "p",
-            "Holm",
-            *(["AUROC", "p", "Holm"] * more),
-        ]
-        return table(head, rows)
+        titles = {"p Wilcoxon": "p", "p Wilcoxon 2": "p", "Holm 2": "Holm"} | KINDS
+        return table(["without", *(titles.get(column, column) for column in columns)], rows)
 
     def summary(self) -> str:
         """One line per shift: SRNC+ beside the strongest other method and a plain GCN."""
         rows = []
         for line in summary_lines():
-            rows.append(
-                [
-                    line.label,
-                    line.n,
-                    f"{line.ours:.1f}",
-                    line.rival,
-                    f"{line.theirs:.1f}",
-                    f"{line.difference:+.1f}",
-                    shown(line.ends),
-                    line.wins,
-                    line.p,
-                    f"{line.plain:.1f}",
-                ]
-            )
-        return table(
-            [
-                "shift",
-                "n",
-                "SRNC+",
-                "strongest other method",
-                "its score",
-                "difference",
-                "95 % interval",
-                "wins",
-                "p",
-                "plain GCN",
-            ],
-            rows,
-        )
+            numbers = [f"{line.theirs:.1f}", f"{line.difference:+.1f}", ends_text(line.ends)]
+            first = [line.label, line.n, f"{line.ours:.1f}", line.rival]
+            rows.append([*first, *numbers, line.wins, p_text(line.p), f"{line.plain:.1f}"])
+        head = ["shift", "n", "SRNC+", "strongest other method", "its score", "difference"]
+        return table([*head, "95 % interval", "wins", "p", "plain GCN"], rows)
 
     # What every page ends with
 
     def provenance(self, *names: str) -> str:
         """The commits of the runs of some tables of runs.csv."""
-        runs = [
-            run
-            for name in names
-            for blocks in stored(name).values()
-            for results in blocks.values()
-            for run in results.values()
-        ]
-        commits = sorted({run["commit"][:7] for run in runs})
-        lost = sum(run["commit"].startswith(NOT_IN_REPOSITORY) for run in runs)
-        text = f"{len(runs):,} runs, commits {', '.join(commits)}. {VERSIONS}."
+        commits = pd.concat([stored(name) for name in names]).commit.str[:7]
+        lost = (commits == NOT_IN_REPOSITORY).sum()
+        text = f"{len(commits):,} runs, commits {', '.join(sorted(set(commits)))}. {VERSIONS}."
         if lost:
             text += (
                 f"\n{lost} of these runs name commit {NOT_IN_REPOSITORY}, which is not in this"
@@ -964,7 +647,7 @@ class Line(NamedTuple):
     difference: float
     ends: tuple[float, float]
     wins: str
-    p: str
+    p: float
     plain: float
 
 
@@ -979,52 +662,31 @@ SUMMARY = [
 """Shifts of the summary whose runs are stored, and the strongest other row."""
 
 
+def compared(
+    label: str, unit: str, rival: str, gaps: Gaps, ours: float, theirs: float, plain: float
+) -> Line:
+    n = f"{len(gaps)} {unit}"
+    return Line(label, n, ours, rival, theirs, gaps.mean, gaps.ends, gaps.wins, gaps.p, plain)
+
+
 @functools.cache
 def summary_lines() -> list[Line]:
     """The summary, from the runs and the files."""
     out = []
     for label, name, row, unit in SUMMARY:
         shift = shifts()[name]
-        one = test(shift, row)
-        same = {
-            block: {seed: run for seed, run in runs.items() if seed in shift.table[row][block]}
-            for block, runs in shift.table[OURS].items()
-        }
-        ours = mean(
-            100 * mean(run["test"][shift.metric] for run in runs.values()) for runs in same.values()
-        )
-        out.append(
-            Line(
-                label,
-                f"{len(one.gaps)} {unit}",
-                ours,
-                plain_name(shift, row),
-                mean_of(shift, row),
-                one.mean,
-                interval(one.gaps),
-                wins(one.gaps),
-                small(one.p),
-                mean_of(shift, "erm"),
-            )
-        )
+        ours = shift.of(OURS).merge(shift.of(row)[["block", "seed"]])
+        score = average(ours.groupby("block")[shift.metric].mean())
+        both = shift.mean(row), shift.mean("erm")
+        out.append(compared(label, unit, plain_name(shift, row), shift.gaps(row), score, *both))
     out[3:3] = own_lines()
-    universal = shifts()["ocnnc"]
-    trained = universal._replace(table=universal.table | {"tuned": stored("tuned-ocnnc")["erm"]})
-    one = test(trained, "tuned")
-    out.append(
-        Line(
-            "Another network and new classes: OCNNC (HS)",
-            f"{len(one.gaps)} directions",
-            mean_of(trained, OURS),
-            "GCN + PPR + prior correction, tuned",
-            mean_of(trained, "tuned"),
-            one.mean,
-            interval(one.gaps),
-            wins(one.gaps),
-            small(one.p),
-            mean_of(trained, "erm"),
-        )
-    )
+    shift = shifts()["ocnnc"]
+    searched = stored("tuned-ocnnc")
+    searched = searched[searched.row == "erm"].assign(row="tuned")
+    shift = replace(shift, runs=pd.concat([shift.runs, searched]))
+    label = "Another network and new classes: OCNNC (HS)"
+    rival, means = "GCN + PPR + prior correction, tuned", map(shift.mean, (OURS, "tuned", "erm"))
+    out.append(compared(label, "directions", rival, shift.gaps("tuned"), *means))
     rows = {line["found on the source by"]: line for line in read("source-first")}
     line, ours = rows["PGL+GCN"], rows["SRNC+, with iterations on the target"]
     out.append(
@@ -1037,30 +699,22 @@ def summary_lines() -> list[Line]:
             float(line["SRNC+ less it"]),
             (math.nan, math.nan),
             in_words(line["wins"]),
-            small(float(line["p Wilcoxon"])),
-            mean_of(shifts()["both"], "erm"),
+            float(line["p Wilcoxon"]),
+            shifts()["both"].mean("erm"),
         )
     )
-    kinds = read("synthetic")
-    gaps = [float(line["less pgl"]) for line in kinds]
-    centre = next(
-        float(line["less pgl"]) for line in read("synthetic-2") if line["factor"] == "all"
-    )
-    out.append(
-        Line(
-            "24 kinds of synthetic graph",
-            f"{len(gaps)} kinds",
-            mean(float(line["srnc-plus"]) for line in kinds),
-            "PGL+GCN",
-            mean(float(line["pgl"]) for line in kinds),
-            centre,
-            interval(gaps),
-            wins(gaps),
-            small(p_value(gaps)),
-            mean(float(line["erm"]) for line in kinds),
-        )
-    )
-    return out
+    kinds = pd.DataFrame(read("synthetic"))
+    means = [average(kinds[row].astype(float)) for row in (OURS, "pgl", "erm")]
+    gaps = Gaps(kinds["less pgl"].astype(float))
+    line = compared("24 kinds of synthetic graph", "kinds", "PGL+GCN", gaps, *means)
+    (centre,) = [float(x["less pgl"]) for x in read("synthetic-2") if x["factor"] == "all"]
+    return [*out, line._replace(difference=centre)]
+
+
+def own_ends(line: dict[str, str]) -> tuple[float, float]:
+    """The interval of a line of differences on own graphs; NaN where its error is not stored."""
+    error = float(line["difference ±"] or "nan")
+    return around(float(line["difference"]), error, int(line["n"]))
 
 
 def own_lines() -> list[Line]:
@@ -1070,14 +724,12 @@ def own_lines() -> list[Line]:
     }
     out = []
     for graph in dict.fromkeys(graph for graph, _ in scored):
-        found = [
+        rivals = [
             line
             for line in read("own-graphs-2")
             if line["graph"] == graph and line["against"] != "GCN"
         ]
-        line = max(found, key=lambda one: scored[graph, one["against"]])
-        error, gap = line["difference ±"], float(line["difference"])
-        ends = around(gap, float(error), int(line["n"])) if error else (math.nan, math.nan)
+        line = max(rivals, key=lambda one: scored[graph, one["against"]])
         out.append(
             Line(
                 f"Own graph, 10 % labelled: {graph}",
@@ -1085,10 +737,10 @@ def own_lines() -> list[Line]:
                 scored[graph, "SRNC+"],
                 line["against"],
                 scored[graph, line["against"]],
-                gap,
-                ends,
+                float(line["difference"]),
+                own_ends(line),
                 in_words(line["wins"]),
-                small(float(line["p"])),
+                float(line["p"]),
                 scored[graph, "GCN"],
             )
         )
@@ -1096,7 +748,10 @@ def own_lines() -> list[Line]:
 
 
 def plain_name(shift: Shift, row: str) -> str:
-    return shift.rows(row).strip("*").rstrip("‡")
+    return shift.name(row).strip("*").rstrip("‡")
+
+
+# Pages
 
 
 def render(text: str, pages: Pages) -> str:
@@ -1120,13 +775,9 @@ def wrapped(text: str) -> str:
             continue
         # Code in a line is not broken.
         kept = re.sub(r"`[^`]*`", lambda found: found[0].replace(" ", "\0"), line)
-        indent = re.match(r" *(?:- )?", line)[0]
+        indent = " " * len(re.match(r" *(?:- )?", line)[0])
         lines = textwrap.wrap(
-            kept,
-            100,
-            subsequent_indent=" " * len(indent),
-            break_long_words=False,
-            break_on_hyphens=False,
+            kept, 100, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
         )
         out += [part.replace("\0", " ") for part in lines]
     return "\n".join(out) + "\n"
@@ -1148,34 +799,60 @@ def check(made: dict[str, str]) -> list[str]:
     for name, text in made.items():
         file = FOLDER / name
         old = file.read_text(encoding="utf-8") if file.exists() else ""
-        found += difflib.unified_diff(
-            old.splitlines(),
-            text.splitlines(),
-            f"docs/results/{name}",
-            "what the files give",
-            lineterm="",
-            n=0,
-        )
-    found += [
-        f"docs/results/{file.name} has no template"
-        for file in sorted(FOLDER.glob("*.md"))
-        if file.name not in made
-    ]
-    return found
+        names = f"docs/results/{name}", "what the files give"
+        found += difflib.unified_diff(old.splitlines(), text.splitlines(), *names, lineterm="", n=0)
+    unknown = {file.name for file in FOLDER.glob("*.md")} - made.keys()
+    return found + [f"docs/results/{name} has no template" for name in sorted(unknown)]
+
+
+def add(place: str, folder: Path) -> int:
+    """Store the runs of an experiment in runs.csv under ``TABLE:BLOCK:ROW``; returns how many."""
+    from graphgym_srnc.report.read import collect
+
+    lines = []
+    for experiment in collect([folder]).experiments:
+        for seed, run in experiment.results.items():
+            masked = "+".join(map(str, run["info"].get("unseen", ())))
+            scores = {key: f"{run['test'][key]:.4f}" for key in SCORES if key in run["test"]}
+            lines.append(
+                dict(zip(KEY, [*place.split(":"), str(seed)]))
+                | {"split": run["split"][:12], "masked": masked, "episode": run["selected"]}
+                | scores
+                | {
+                    "val_micro_f1": f"{run['val']['micro_f1']:.4f}",
+                    "seconds": f"{run['seconds']:.1f}",
+                    "peak_mib": f"{run['peak_memory_mib'] or 0:.0f}",
+                    "warnings": len(run["warnings"]),
+                    "config": run["digest"][:12],
+                    "commit": str(run["commit"])[:7],
+                }
+            )
+    old = pd.read_csv(DATA / "runs.csv", dtype=str, keep_default_na=False, encoding="utf-8")
+    every = pd.concat([old, pd.DataFrame(lines)]).drop_duplicates(KEY, keep="last")
+    every = every.sort_values(
+        KEY, key=lambda part: part.astype(int) if part.name == "seed" else part
+    )
+    every.to_csv(DATA / "runs.csv", index=False, lineterminator="\n", columns=old.columns)
+    return len(lines)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    add = parser.add_argument
-    add(
-        "--check",
-        action="store_true",
-        help="write nothing; exit with 1 if a committed page differs from what the files give",
+    option = parser.add_argument
+    option("--check", action="store_true", help="write nothing; exit with 1 if a page differs")
+    option("--no-plots", action="store_true", help="write the pages only")
+    option(
+        "--add",
+        nargs=2,
+        metavar=("TABLE:BLOCK:ROW", "DIR"),
+        help="store the runs of an experiment in runs.csv instead",
     )
-    add("--no-plots", action="store_true", help="write the pages alone")
     args = parser.parse_args()
+    if args.add:
+        print(f"{add(args.add[0], Path(args.add[1]))} runs stored in {DATA / 'runs.csv'}")
+        return 0
     made = pages()
     if args.check:
         found = check(made)
@@ -1185,9 +862,9 @@ def main() -> int:
         (FOLDER / name).write_text(text, encoding="utf-8")
         print(f"docs/results/{name}: {len(text.split()):,} words")
     if not args.no_plots:
-        import _figures
+        import figures
 
-        for file in _figures.draw_all(FOLDER):
+        for file in figures.draw_all(FOLDER):
             print(f"docs/results/{file.name}: {file.stat().st_size // 1024} KB")
     return 0
 

@@ -1,16 +1,13 @@
 """Cost against the number of edges.
 
-    python benchmarks/scale.py --out docs/research/large-graphs.md --figure docs/images/scale.png
+    python benchmarks/scale.py --figure docs/images/scale.png
+    python benchmarks/scale.py --sets       # scores of some nodes instead of all, 172 classes
 
 Each size runs in a process of its own, on a synthetic graph whose number of nodes is a tenth of
 that of its edges. Full batch keeps everything in memory; batches of 1,024 nodes read features from
 disk, with 10 neighbours a node and layer. What was measured is kept in ``--keep`` and not measured
 again, so that ``--max-edges`` can be raised later. Times are of the processor, which other work on
 the same machine moves less than those of the clock; those are in the table too.
-
-What scores of some nodes cost beside those of all, with many classes:
-
-    python benchmarks/scale.py --sets --out docs/research/large-graphs.md
 
 Several processes that train together, times by the clock:
 
@@ -20,6 +17,7 @@ Several processes that train together, times by the clock:
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import math
 import os
@@ -31,7 +29,7 @@ from pathlib import Path
 from statistics import linear_regression
 from typing import Any
 
-import _pages
+from results import table
 
 FEATURES, CLASSES, WIDTH = 64, 10, 64
 MODES = {"full": "full batch", "batches": "batches, features on disk"}
@@ -96,7 +94,7 @@ def make(edges: int, folder: Path, mapped: bool):
     )
 
 
-def measure(args: argparse.Namespace) -> dict[str, float]:
+def measure(args: argparse.Namespace, name: str, mode: str, edges: str) -> dict[str, Any]:
     """Figures of one run in this process, with an episode after episode 0 and predictions of all
     nodes after each."""
     import torch
@@ -110,17 +108,17 @@ def measure(args: argparse.Namespace) -> dict[str, float]:
     tempfile.tempdir = args.scratch and str(args.scratch)
     with tempfile.TemporaryDirectory() as folder:
         begin = time.perf_counter()
-        task = make(int(args.edges), Path(folder), args.mode == "batches")
+        task = make(int(float(edges)), Path(folder), mode == "batches")
         making = {
             "making_seconds": time.perf_counter() - begin,
             "making_mib": environment.peak_memory(),
         }
         options = {"srnc": {"pretrain_steps": args.steps, "cluster_steps": args.steps, "rounds": 1}}
-        batch = {"batch_size": 1024, "fanout": 10} if args.mode == "batches" else {}
-        method = methods.find(args.method)(
+        batch = {"batch_size": 1024, "fanout": 10} if mode == "batches" else {}
+        method = methods.find(name)(
             encoder=EncoderSpec(hidden=WIDTH, features="l2"),
             steps=args.steps,
-            **options.get(args.method, {"rounds": 1}),
+            **options.get(name, {"rounds": 1}),
             **batch,
         )
         episode, spent = method.episode, []
@@ -141,9 +139,9 @@ def measure(args: argparse.Namespace) -> dict[str, float]:
             "episode": spent[-1],
         }
         return {
-            "edges": int(args.edges),
-            "mode": args.mode,
-            "method": args.method,
+            "edges": int(float(edges)),
+            "mode": mode,
+            "method": name,
             "steps": args.steps,
             **spent,
             **making,
@@ -186,47 +184,40 @@ def slope(points: list[tuple[float, float]]) -> float:
     return linear_regression(*([math.log(value) for value in values] for values in zip(*points)))[0]
 
 
-def series(rows: list[dict], key: str, method: str, mode: str) -> list[tuple[float, float]]:
-    return sorted(
-        (row["edges"], row[key]) for row in rows if row["method"] == method and row["mode"] == mode
-    )
+def series(
+    rows: list[dict[str, Any]], key: str, kind: tuple[str, str]
+) -> list[tuple[float, float]]:
+    """A figure by the number of edges, of a method and a way of training."""
+    return sorted((row["edges"], row[key]) for row in rows if (row["method"], row["mode"]) == kind)
 
 
-def table(rows: list[dict]) -> str:
+def kinds(rows: list[dict[str, Any]]) -> list[tuple[str, str]]:
+    return list(dict.fromkeys((row["method"], row["mode"]) for row in rows))
+
+
+def tables(rows: list[dict[str, Any]]) -> str:
     """What was measured, and how it grows with the number of edges."""
-    measured = _pages.table(
-        ("method", "training", "edges", "CPU s", "clock s", "CPU s an episode", "MiB", "Micro-F1"),
-        (
-            (
-                row["method"],
-                MODES[row["mode"]],
-                f"{row['edges']:,}",
-                f"{row['cpu']:,.1f}",
-                f"{row['seconds']:,.1f}",
-                f"{row['episode']:,.2f}",
-                f"{row['mib']:,.0f}",
-                f"{100 * row['micro_f1']:.1f}",
-            )
-            for row in rows
-        ),
-    )
+    measured = [
+        [row["method"], MODES[row["mode"]], f"{row['edges']:,}", f"{row['cpu']:,.1f}"]
+        + [f"{row['seconds']:,.1f}", f"{row['episode']:,.2f}", f"{row['mib']:,.0f}"]
+        + [f"{100 * row['micro_f1']:.1f}"]
+        for row in rows
+    ]
+    head = ["method", "training", "edges", "CPU s", "clock s", "CPU s an episode", "MiB"]
     slopes = []
-    for method, mode in dict.fromkeys((row["method"], row["mode"]) for row in rows):
-        lines = [series(rows, key, method, mode) for key in FIGURES]
-        slopes.append(
-            (
-                method,
-                MODES[mode],
-                *(f"{slope(points):.2f} / {slope(points[-2:]):.2f}" for points in lines),
-            )
-        )
+    for kind in kinds(rows):
+        lines = [series(rows, key, kind) for key in FIGURES]
+        cells = [f"{slope(points):.2f} / {slope(points[-2:]):.2f}" for points in lines]
+        slopes.append([kind[0], MODES[kind[1]], *cells])
     return (
-        f"{measured}\nSlope of logarithms against edges, over all sizes / the two largest:\n\n"
-        + _pages.table(("method", "training", "run", "episode", "memory"), slopes)
+        table([*head, "Micro-F1"], measured)
+        + "\n\nSlope of logarithms against edges, over all sizes / the two largest:\n\n"
+        + table(["method", "training", "run", "episode", "memory"], slopes)
     )
 
 
-def draw(rows: list[dict], path: Path) -> None:
+def draw(rows: list[dict[str, Any]], path: Path) -> None:
+    """Plot time and memory against the number of edges."""
     from matplotlib.figure import Figure
 
     from graphgym_srnc.plots.style import MARKERS, PALETTE, save, style
@@ -235,17 +226,10 @@ def draw(rows: list[dict], path: Path) -> None:
         figure = Figure(figsize=(9, 3.4))
         panels = figure.subplots(1, 3)
         for axes, (key, label) in zip(panels, FIGURES.items()):
-            for i, (method, mode) in enumerate(
-                dict.fromkeys((row["method"], row["mode"]) for row in rows)
-            ):
-                points = series(rows, key, method, mode)
-                axes.loglog(
-                    *zip(*points),
-                    color=PALETTE[i],
-                    marker=MARKERS[i],
-                    markersize=4,
-                    label=f"{method}, {MODES[mode]}",
-                )
+            for kind, color, marker in zip(kinds(rows), PALETTE, MARKERS):
+                name = f"{kind[0]}, {MODES[kind[1]]}"
+                look = {"color": color, "marker": marker, "markersize": 4, "label": name}
+                axes.loglog(*zip(*series(rows, key, kind)), **look)
             axes.set(xlabel="edges", title=label, xticks=sorted({row["edges"] for row in rows}))
             axes.xaxis.set_major_formatter(
                 lambda edges, _: "10" + "⁰¹²³⁴⁵⁶⁷⁸⁹"[round(math.log10(edges))]
@@ -254,30 +238,17 @@ def draw(rows: list[dict], path: Path) -> None:
             axes.minorticks_off()
             axes.grid(True)
         figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
-        panels[2].set_yticks(
-            [2.0**k for k in range(9, 16) if 2.0**k <= 2 * max(row["mib"] for row in rows)]
-        )
+        most = max(row["mib"] for row in rows)
+        panels[2].set_yticks([2.0**k for k in range(9, 16) if 2.0**k <= 2 * most])
         save(figure, path)
 
 
-def sets_table(rows: list[dict]) -> str:
-    """What scores of a share of the nodes cost."""
-    return _pages.table(
-        ("share of the nodes", "CPU s", "MiB"),
-        ((f"{100 * row['share']:g} %", f"{row['cpu']:.2f}", f"{row['mib']:,.0f}") for row in rows),
-    )
-
-
 def run(
-    args: argparse.Namespace, *words: Any, environment: dict[str, str] | None = None
-) -> dict[str, float] | None:
+    args: argparse.Namespace, *words: object, environment: dict[str, str] | None = None
+) -> dict[str, Any] | None:
     """What a process of this program with these words measures; None where it fails."""
-    words = [
-        *words,
-        "--threads",
-        args.threads,
-        *(["--scratch", args.scratch] if args.scratch else []),
-    ]
+    words = (*words, "--threads", args.threads)
+    words += ("--scratch", args.scratch) if args.scratch else ()
     done = subprocess.run(
         [sys.executable, __file__, *map(str, words)],
         env={**os.environ, **(environment or {}), "OMP_NUM_THREADS": str(args.threads)},
@@ -291,103 +262,68 @@ def run(
     return json.loads(done.stdout.splitlines()[-1])
 
 
+def sets(args: argparse.Namespace) -> str:
+    """What scores of a share of the nodes cost."""
+    rows = [row for share in SETS if (row := run(args, "--share", share))]
+    cells = [
+        [f"{100 * row['share']:g} %", f"{row['cpu']:.2f}", f"{row['mib']:,.0f}"] for row in rows
+    ]
+    return table(["share of the nodes", "CPU s", "MiB"], cells)
+
+
+def sizes(args: argparse.Namespace) -> list[dict[str, Any]]:
+    """All measurements, those that are missing measured now."""
+    lines = args.keep.read_text().splitlines() if args.keep.exists() else []
+    rows = list(map(json.loads, lines))
+    edges = [size for size in (10.0**k for k in range(4, 9)) if size <= args.max_edges]
+    for method, mode in itertools.product(args.methods, MODES):
+        for size in edges:
+            kind = {"method": method, "mode": mode, "edges": size, "steps": args.steps}
+            if any(row.items() >= kind.items() for row in rows) or size > LIMITS[mode]:
+                continue
+            words = ["--one", method, mode, size, "--steps", args.steps]
+            row = run(args, *words, environment=ENVIRONMENT[mode])
+            if row is None:
+                break
+            rows.append(row)
+            args.keep.parent.mkdir(parents=True, exist_ok=True)
+            args.keep.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    modes = list(MODES)
+    return sorted(rows, key=lambda row: (row["method"], modes.index(row["mode"]), row["edges"]))
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--min-edges", type=float, default=1e4)
-    parser.add_argument(
-        "--max-edges", type=float, default=1e8, help="full batch stops at 10^7 (default: 10^8)"
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--methods", nargs="+", default=["erm", "srnc"])
-    parser.add_argument(
-        "--steps", type=int, default=20, help="gradient steps of an episode (default: 20)"
-    )
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument(
-        "--scratch",
-        type=Path,
-        default=None,
-        help="folder for features and states on disk (default: the system's)",
-    )
-    parser.add_argument(
-        "--keep",
-        type=Path,
-        default=Path("results/scale.jsonl"),
-        help="what was measured (default: results/scale.jsonl)",
-    )
-    parser.add_argument(
-        "--out",
-        type=Path,
-        help="Markdown file whose table is renewed; without it the table is printed",
-    )
-    parser.add_argument("--figure", type=Path)
-    parser.add_argument("--sets", action="store_true", help="scores of some nodes instead")
-    parser.add_argument("--share", type=float, help=argparse.SUPPRESS)
-    parser.add_argument(
-        "--one", nargs=3, metavar=("METHOD", "MODE", "EDGES"), help=argparse.SUPPRESS
-    )
+    option = parser.add_argument
+    option("--max-edges", type=float, default=1e8, help="full batch stops at 10^7 (default: 10^8)")
+    option("--methods", nargs="+", default=["erm", "srnc"])
+    option("--steps", type=int, default=20, help="gradient steps of an episode (default: 20)")
+    option("--threads", type=int, default=1)
+    option("--scratch", type=Path, help="folder for features and states (default: the system's)")
+    option("--keep", type=Path, default=Path("results/scale.jsonl"), help="what was measured")
+    option("--figure", type=Path, metavar="FILE", help="also draw this figure")
+    option("--sets", action="store_true", help="measure scores of some nodes instead")
+    option("--share", type=float, help=argparse.SUPPRESS)
+    option("--one", nargs=3, metavar=("METHOD", "MODE", "EDGES"), help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.one:
-        args.method, args.mode, args.edges = args.one[0], args.one[1], float(args.one[2])
         from graphgym_srnc.core import parallel
 
         with parallel.processes():
-            figures = measure(args)
+            figures = measure(args, *args.one)
             if parallel.first():
                 print(json.dumps(figures))
-        return
-    if args.share:
+    elif args.share:
         print(json.dumps(measure_share(args)))
-        return
-    if args.sets:
-        rows = [run(args, "--share", share) for share in SETS]
-        if None in rows:
-            sys.exit(1)
-        text = sets_table(rows)
-        if args.out:
-            _pages.write(args.out, "scale.py --sets", text)
-        else:
-            print(text)
-        return
-    lines = args.keep.read_text().splitlines() if args.keep.exists() else []
-    rows = list(map(json.loads, lines))
-    sizes = [
-        size for size in (10.0**k for k in range(4, 9)) if args.min_edges <= size <= args.max_edges
-    ]
-    for method in args.methods:
-        for mode in MODES:
-            for size in sizes:
-                kind = {"method": method, "mode": mode, "edges": size, "steps": args.steps}
-                same = any(row.items() >= kind.items() for row in rows)
-                if same or size > LIMITS[mode]:
-                    continue
-                row = run(
-                    args,
-                    "--one",
-                    method,
-                    mode,
-                    size,
-                    "--steps",
-                    args.steps,
-                    environment=ENVIRONMENT[mode],
-                )
-                if row is None:
-                    break
-                rows.append(row)
-                args.keep.parent.mkdir(parents=True, exist_ok=True)
-                args.keep.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    rows.sort(
-        key=lambda row: (
-            (args.methods + [row["method"]]).index(row["method"]),
-            list(MODES).index(row["mode"]),
-            row["edges"],
-        )
-    )
-    if args.figure:
-        draw(rows, args.figure)
-    if args.out:
-        _pages.write(args.out, "scale.py", table(rows))
+    elif args.sets:
+        print(sets(args))
     else:
-        print(table(rows))
+        rows = sizes(args)
+        print(tables(rows))
+        if args.figure:
+            draw(rows, args.figure)
 
 
 if __name__ == "__main__":

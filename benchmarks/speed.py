@@ -1,15 +1,19 @@
-"""Speed and memory beside stock GraphGym's and plain PyG scripts', in one run.
+"""Speed and memory beside stock GraphGym and plain PyG scripts, in one run.
 
-    python benchmarks/speed.py --out docs/research/performance.md
+    python benchmarks/speed.py step --threads 1                      # training steps
+    python benchmarks/speed.py run --threads 1 --graphs cora pubmed  # whole runs
+    python benchmarks/speed.py step --graphs cora --device cuda
 
-Ours and the others take turns, so that whatever else the machine does meets all, and a ratio is the
-median over the turns of the other's figure divided by ours. This file imports neither torch nor the
-package: a child's peak memory begins at its parent's.
+A step is forward pass, loss, backward pass and optimiser, on the same graph in the same process. A
+run is a whole process, from the raw files to the table. Ours and the others alternate, so other
+work on the machine affects all of them. A ratio is the median over the rounds of the other's figure
+divided by ours. GRAPHGYM_SRNC_DATA names the data folder.
 """
 
 from __future__ import annotations
 
 import argparse
+import copy
 import json
 import os
 import shutil
@@ -17,333 +21,376 @@ import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from statistics import median
+from typing import Any, Callable, Sequence
 
-import _pages
+import numpy as np
+import torch
+from results import table
+from torch import Tensor, nn
+from torch.nn import functional as F
+from torch_geometric import EdgeIndex
+from torch_geometric import nn as pyg
+from torch_geometric.data import Data
+from torch_geometric.transforms import ToSparseTensor
 
-HERE = Path(__file__).resolve().parent
+from graphgym_srnc import backbones, shifts
+from graphgym_srnc.core import environment
+from graphgym_srnc.data import block_model, home
+from graphgym_srnc.methods.shared.cluster_gnn import ClusterGNN
+from graphgym_srnc.methods.shared.training import adam, minimise
+
+Step = Callable[[], None]
+
 PLANETOID = {"cora": "Cora", "citeseer": "CiteSeer", "pubmed": "PubMed"}
 LARGE = "arxiv-size"
+ARXIV = {"nodes": 169_343, "edges": 1_166_243, "features": 128, "classes": 40, "train": 12_974}
+"""Size of ogbn-arxiv, and of its training set in the time split of the paper."""
+
+LAYERS = {"gcn": "gcnconv", "sage": "sageconv", "gat": "gatconv", "sgc": "sgconv"}
+"""Backbones by their short names, and what GraphGym calls them (it has no SGC)."""
+
 RUNS = {"erm": ("erm.rounds", 50, "train.patience", 3), "srnc": (), "srnc-plus": ()}
-"""Our configs of a whole run and what they change. The plain GNN comes first; it goes on until it
-converges by the rule that stops srnc: no better Micro-F1 on validation for three episodes, each of
-100 steps."""
-LAYERS = {"gcn": 3.0, "sage": 2.0, "gat": 1.0, "sgc": 2.0}
-"""Backbones, and how many times faster than stock and plain scripts a step is meant to be; GCN 5
-times at arxiv's size."""
+"""Our configs of a whole run and what they change. The plain GNN goes on until it converges by the
+rule that stops srnc: no better Micro-F1 on validation for three episodes, each of 100 steps."""
 
-CSR = {"gcn": 8.0, "sage": 3.0, "gat": 1.0, "sgc": 2.0}
-"""The same beside PyG with CSR; GCN 3 times at arxiv's size."""
+PLAIN_GCN = (
+    "gnn.layer_type gcnconv gnn.layers_mp 2 gnn.dim_inner 256 gnn.dropout 0.5 gnn.batchnorm False"
+    " gnn.l2norm False optim.max_epoch 200 accelerator cpu tensorboard_agg False"
+).split()
+"""Everything else is GraphGym's default: Adam, transductive, public split, checkpoints on,
+validation each epoch. Batch and l2 normalisation, on by default, are off: a plain GCN has neither,
+and stock GraphGym is faster so."""
 
-OTHERS = {
+
+# Training steps
+
+
+def load(graph: str) -> tuple[Data, Tensor, int]:
+    """A graph, its labelled nodes ``[n]`` and the number of outputs: the open-set split of a real
+    one, or a large one made here."""
+    if graph != LARGE:
+        task = shifts.find("open_set")(name=graph, split_seed=0, num_unseen=1)
+        return task.source, task.train, task.num_outputs
+    rng = np.random.RandomState(0)
+    data = block_model.dcsbm(
+        num_nodes=ARXIV["nodes"],
+        shares=block_model.class_shares(ARXIV["classes"], 3.0, rng),
+        topics=np.ones((ARXIV["classes"], 2)),
+        rng=rng,
+        avg_degree=2 * ARXIV["edges"] / ARXIV["nodes"],
+    )
+    features = rng.standard_normal((ARXIV["nodes"], ARXIV["features"])).astype(np.float32)
+    data.x = torch.from_numpy(features)
+    train = torch.from_numpy(rng.permutation(ARXIV["nodes"])[: ARXIV["train"]])
+    return data, train, ARXIV["classes"]
+
+
+def ours(layer: str, data: Data, nodes: Tensor | None, num_outputs: int) -> Step:
+    """Our step with the default encoder (hidden 256, 2 layers): loss on ``nodes`` ``[n]``, or on
+    all (None)."""
+    spec = backbones.EncoderSpec(kind=LAYERS[layer])
+    graph = backbones.prepare(data, spec.features)
+    model = backbones.build(spec, graph.num_features, num_outputs).to(graph.device)
+    view, optimizer = model.view(graph, nodes), adam(model.parameters())
+    label = data.y if nodes is None else data.y[nodes]
+    # A real graph has a few nodes without a label.
+    label = label.where(label >= 0, 0)
+    return training(lambda: F.cross_entropy(model(view), label), optimizer)
+
+
+def training(loss: Callable[[], Tensor], optimizer: torch.optim.Optimizer) -> Step:
+    """A step on a loss."""
+
+    def step() -> None:
+        optimizer.zero_grad()
+        loss().backward()
+        optimizer.step()
+
+    return step
+
+
+def every_node(layer: str, data: Data, nodes: Tensor, num_outputs: int) -> Step:
+    """Our step with the loss on all nodes."""
+    return ours(layer, data, None, num_outputs)
+
+
+def modularity(layer: str, data: Data, nodes: Tensor, num_outputs: int) -> Step:
+    """The step of a cluster GNN on modularity over all nodes, with 16 clusters, as SRNC pre-trains
+    it."""
+    spec = replace(backbones.EncoderSpec(kind=LAYERS[layer]), act="selu", skip=True)
+    graph = backbones.prepare(data, spec.features)
+    weights = {"resolution": 1.0, "collapse": 1.0, "modularity_weight": 1.0, "lr": 0.01}
+    cluster = ClusterGNN(spec, 16, num_outputs, graph, graph, **weights)
+    view = cluster.encoder.view(graph)
+
+    def loss() -> dict[str, Tensor]:
+        return {"loss": cluster.target_loss(cluster.encoder(view).log_softmax(1))}
+
+    return lambda: minimise(cluster.encoder, cluster.optimizer, loss, 1)
+
+
+class Plain(nn.Module):
+    """PyG's own layers, as a script without GraphGym has them."""
+
+    def __init__(self, layer: str, in_dim: int, out_dim: int) -> None:
+        super().__init__()
+        spec = backbones.EncoderSpec()
+        hidden, heads, self.dropout = spec.hidden, spec.heads, spec.dropout
+        conv, shapes, more = {
+            "gcn": (pyg.GCNConv, [(in_dim, hidden), (hidden, out_dim)], {"cached": True}),
+            "sage": (pyg.SAGEConv, [(in_dim, hidden), (hidden, out_dim)], {}),
+            "gat": (pyg.GATConv, [(in_dim, hidden // heads, heads), (hidden, out_dim)], {}),
+            "sgc": (pyg.SGConv, [(in_dim, out_dim)], {"K": 2, "cached": True}),
+        }[layer]
+        self.layers = nn.ModuleList(conv(*shape, **more) for shape in shapes)
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        for number, layer in enumerate(self.layers):
+            x = layer(F.dropout(x.relu(), self.dropout, self.training) if number else x, edge_index)
+        return x
+
+
+def plain(layer: str, data: Data, nodes: Tensor, num_outputs: int) -> Step:
+    """A plain PyG script: loss on the labelled nodes, every node computed."""
+    return script(layer, dense(data), data.edge_index, data.y[nodes], nodes, num_outputs)
+
+
+def csr(layer: str, data: Data, nodes: Tensor, num_outputs: int) -> Step:
+    """The same script as PyG's documentation advises for speed: the transposed adjacency in CSR,
+    and features in CSR where most of them are zero.
+
+    Attention has no sparse product, so GAT gets a sorted :class:`EdgeIndex` with its caches filled.
+    SAGE and SGC refuse sparse features.
+    """
+    x, nodes_of_graph = dense(data), (data.num_nodes, data.num_nodes)
+    if layer in ("gcn", "gat") and (x != 0).float().mean() < 0.2:
+        x = x.to_sparse_csr()
+    if layer == "gat":
+        edges, _ = EdgeIndex(data.edge_index, sparse_size=nodes_of_graph).sort_by("col")
+        edges.fill_cache_()
+    else:
+        edges = ToSparseTensor(layout=torch.sparse_csr)(copy.copy(data)).adj_t
+    return script(layer, x, edges, data.y[nodes], nodes, num_outputs)
+
+
+def dense(data: Data) -> Tensor:
+    return data.x.to_dense() if data.x.layout != torch.strided else data.x
+
+
+def script(
+    layer: str, x: Tensor, edges: Any, label: Tensor, nodes: Tensor, num_outputs: int
+) -> Step:
+    model = Plain(layer, x.size(1), num_outputs).to(x.device)
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01, weight_decay=5e-4)
+    return training(lambda: F.cross_entropy(model(x, edges)[nodes], label), optimizer)
+
+
+def stock(layer: str, data: Data, nodes: Tensor, num_outputs: int) -> Step:
+    """GraphGym's own network, loss and optimiser: loss on the nodes of the train mask, as its
+    trainer does it."""
+    from torch_geometric.graphgym.config import assert_cfg, cfg
+    from torch_geometric.graphgym.model_builder import create_model
+
+    cfg.merge_from_list([*PLAIN_GCN, "gnn.layer_type", LAYERS[layer]])
+    assert_cfg(cfg)
+    model = create_model(dim_in=data.num_features, dim_out=num_outputs).to(nodes.device)
+    (optimizer,), _ = model.configure_optimizers()
+    data = copy.copy(data)
+    mask = torch.zeros(data.num_nodes, dtype=torch.bool, device=nodes.device)
+    data.train_mask = mask.index_fill_(0, nodes, True)
+    # GraphGym's network overwrites the features of its batch.
+    return training(lambda: model.training_step(copy.copy(data))["loss"], optimizer)
+
+
+CONTESTANTS: dict[str, Callable[[str, Data, Tensor, int], Step]] = {
+    "labelled": ours,
+    "all": every_node,
+    "modularity": modularity,
+    "plain": plain,
+    "csr": csr,
+    "stock": stock,
+}
+NAMES = {
     "stock": "stock GraphGym",
     "plain": "a plain PyG script",
     "csr": "PyG with CSR and sparse features",
 }
 
 
-@dataclass
-class Row:
-    """One comparison: figures of ours and of another program, taken by turns, and the ratio that
-    was aimed at (0 = none)."""
-
-    name: str
-    unit: str
-    ours: list[float]
-    other: list[float]
-    aim: float = 0.0
-
-    def cells(self) -> tuple[str, ...]:
-        ratios = sorted(other / ours for ours, other in zip(self.ours, self.other))
-        digits = 2 if self.aim and self.aim < 1 else 1
-        spread = f"{ratios[0]:.{digits}f} to {ratios[-1]:.{digits}f}" if len(ratios) > 1 else ""
-        return (
-            self.name,
-            *(
-                f"{figure:,.{0 if figure >= 100 else 1}f} {self.unit}"
-                for figure in (median(self.ours), median(self.other))
-            ),
-            f"{median(ratios):.{digits}f}",
-            spread,
-            f"{self.aim:.2g}" if self.aim else "",
-        )
+def time_steps(args: argparse.Namespace) -> dict[str, Any]:
+    """Milliseconds of a step of each contestant, one figure a round, and this process's peak memory
+    in MiB; after a warm-up all alternate in each round."""
+    # A GPU works on after a step returns.
+    wait = torch.cuda.synchronize if args.device == "cuda" else lambda: None
+    torch.set_num_threads(args.threads)
+    torch.manual_seed(0)
+    (graph,), (layer,) = args.graphs, args.layers
+    data, nodes, num_outputs = load(PLANETOID.get(graph, graph))
+    data, nodes = copy.copy(data).to(args.device), nodes.to(args.device)
+    steps = {name: CONTESTANTS[name](layer, data, nodes, num_outputs) for name in args.contestants}
+    taken: dict[str, list[float]] = {name: [] for name in steps}
+    block = 1 if graph == LARGE else 5
+    for number in range(args.rounds + 1):
+        for name, step in steps.items():
+            wait()
+            begin = time.perf_counter()
+            for _ in range(block):
+                step()
+            wait()
+            if number > 0:
+                taken[name].append(1000 * (time.perf_counter() - begin) / block)
+    return {"ms": taken, "mib": environment.peak_memory()}
 
 
-@dataclass
-class Child:
-    """What a finished process took, by the clock and of the processor, and what it printed."""
+def compare_steps(graph: str, args: argparse.Namespace) -> list[list[str]]:
+    """Lines of the table for a graph: steps of each backbone, and the memory of GCN steps."""
 
-    seconds: float
-    cpu: float
-    mib: float
-    output: str
+    def child(layer: str, rounds: int, *contestants: str) -> dict[str, Any]:
+        words = ["step", "--graphs", graph, "--layers", layer, "--rounds", rounds]
+        words += ["--threads", args.threads, "--device", args.device, "--contestants", *contestants]
+        return json.loads(run(__file__, *words, threads=args.threads)[1])
 
-
-def run(*command: object, threads: int, **environment: str) -> Child:
-    """Run a Python command to its end, imports included.
-
-    Raises:
-        SystemExit: the command failed; tells what it said last.
-    """
-    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
-        begin = time.perf_counter()
-        path = os.pathsep.join(filter(None, [str(HERE.parent), os.environ.get("PYTHONPATH")]))
-        child = subprocess.Popen(
-            [sys.executable, *map(str, command)],
-            stdout=out,
-            stderr=err,
-            env={
-                **os.environ,
-                "PYTHONPATH": path,
-                "OMP_NUM_THREADS": str(threads),
-                "PYTHONDONTWRITEBYTECODE": "",
-                **environment,
-            },
-        )
-        _, status, usage = os.wait4(child.pid, 0)
-        child.returncode, seconds = os.waitstatus_to_exitcode(status), time.perf_counter() - begin
-        for stream in (out, err):
-            stream.seek(0)
-        if child.returncode:
-            raise SystemExit(f"{' '.join(map(str, command))} failed:\n{err.read()[-2000:]}")
-        unit = 2**20 if sys.platform == "darwin" else 2**10
-        return Child(seconds, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / unit, out.read())
-
-
-def compare_step(graph: str, args: argparse.Namespace) -> list[Row]:
-    """Training steps of each backbone: with loss on the labelled nodes, as our methods take them,
-    with loss on every node, and of the cluster GNN on modularity."""
-    large, rows = graph == LARGE, []
-    size = (
-        "--rounds",
-        min(args.rounds, 5) if large else args.rounds,
-        "--block",
-        1 if large else 5,
-        "--threads",
-        args.threads,
-        *["--cpu-time"] * args.cpu_time,
-    )
+    lines = []
     for layer in args.layers:
-        aims = dict.fromkeys(OTHERS, LAYERS[layer]) | {"csr": CSR[layer]}
-        if large and layer == "gcn":
-            aims = dict.fromkeys(OTHERS, 5.0) | {"csr": 3.0}
-        others = [name for name in OTHERS if layer != "sgc" or name != "stock"]
+        others = [name for name in NAMES if layer != "sgc" or name != "stock"]
         own = ["labelled", "all"] + ["modularity"] * (layer != "sgc")
-        taken = json.loads(
-            run(
-                HERE / "step.py",
-                PLANETOID.get(graph, graph),
-                *size,
-                "--layer",
-                layer,
-                "--contestants",
-                *own,
-                *others,
-                threads=args.threads,
-            ).output
-        )
-        taken = {name: [1000 * seconds for seconds in each] for name, each in taken.items()}
-        rows += [
-            Row(
-                f"{layer} step, {graph}, loss on {nodes}, against {OTHERS[other]}",
-                "ms",
-                taken[key],
-                taken[other],
-                aims[other],
-            )
-            for other in others
-            for key, nodes in (("labelled", "labelled nodes"), ("all", "all nodes"))
-        ]
+        taken = child(layer, args.rounds, *own, *others)["ms"]
+        for other in others:
+            for key in ("labelled", "all"):
+                nodes = "labelled nodes" if key == "labelled" else "all nodes"
+                title = f"{layer} step, {graph}, loss on {nodes}, against {NAMES[other]}"
+                lines.append(row(title, "ms", taken[key], taken[other]))
         if "modularity" in own:
-            name = f"{layer} modularity step, {graph}, against our step on all nodes"
-            rows.append(Row(name, "ms", taken["modularity"], taken["all"], 1.0))
-    return rows
+            title = f"{layer} modularity step, {graph}, against our step on all nodes"
+            lines.append(row(title, "ms", taken["modularity"], taken["all"]))
+    if graph == LARGE:
+        ours, all_nodes, theirs = (child("gcn", 2, c)["mib"] for c in ("labelled", "all", "stock"))
+        for nodes, mib in (("labelled nodes", ours), ("all nodes", all_nodes)):
+            title = f"peak memory of gcn steps, {graph}, loss on {nodes}, against stock GraphGym"
+            lines.append(row(title, "MiB", [mib], [theirs]))
+    return lines
 
 
-def compare_memory(graph: str, args: argparse.Namespace) -> list[Row]:
-    """Peak memory of processes that do nothing but take a few steps."""
-
-    def peak(contestant: str) -> list[float]:
-        return [
-            run(
-                HERE / "step.py",
-                graph,
-                "--contestants",
-                contestant,
-                "--rounds",
-                2,
-                "--block",
-                1,
-                "--threads",
-                args.threads,
-                threads=args.threads,
-            ).mib
-        ]
-
-    of_stock = peak("stock")
-    return [
-        Row(
-            f"peak memory of gcn steps, {graph}, loss on {nodes}, against stock GraphGym",
-            "MiB",
-            peak(key),
-            of_stock,
-            2.0,
-        )
-        for key, nodes in (("labelled", "labelled nodes"), ("all", "all nodes"))
-    ]
+# Whole runs
 
 
-def compare_run(graph: str, args: argparse.Namespace, data: Path) -> list[Row]:
-    """Whole processes, and what is left of them without imports: our ``run`` of one seed, from the
-    raw files to the table, against GraphGym's training for 200 epochs and against our plain GNN."""
-    name = PLANETOID[graph]
-    whole, inside, mib = ({key: [] for key in ("stock", *RUNS)} for _ in range(3))
+def train_stock(name: str, folder: str, out: str, threads: str) -> None:
+    """Train one GCN for 200 epochs with the lines of PyG's public ``graphgym/main.py``, and print
+    the seconds from the raw files on and the peak memory in MiB."""
+    from torch_geometric import seed_everything
+    from torch_geometric.graphgym.config import assert_cfg, cfg, dump_cfg, set_out_dir, set_run_dir
+    from torch_geometric.graphgym.logger import set_printing
+    from torch_geometric.graphgym.model_builder import create_model
+    from torch_geometric.graphgym.train import GraphGymDataModule, train
+    from torch_geometric.graphgym.utils import agg_runs, auto_select_device, params_count
+
+    settings = ["dataset.name", name, "dataset.dir", folder, "num_threads", threads]
+    cfg.merge_from_list([*PLAIN_GCN, *settings])
+    assert_cfg(cfg)
+    set_out_dir(out, "plain_gcn.yaml")
+    dump_cfg(cfg)
+    torch.set_num_threads(cfg.num_threads)
+    set_run_dir(cfg.out_dir)
+    set_printing()
+    seed_everything(cfg.seed)
+    begin = time.perf_counter()
+    auto_select_device()
+    datamodule, model = GraphGymDataModule(), create_model()
+    cfg.params = params_count(model)
+    train(model, datamodule, logger=True)
+    agg_runs(cfg.out_dir, cfg.metric_best)
+    print(json.dumps([time.perf_counter() - begin, environment.peak_memory()]))
+
+
+def compare_runs(graph: str, args: argparse.Namespace) -> list[list[str]]:
+    """Lines of the table for a graph: whole processes, what is left of them without imports, and
+    memory."""
+    raw = Path(home.data_folder(), "planetoid", PLANETOID[graph], "raw").absolute()
+    taken: dict[str, dict[str, list[float]]] = {}
     with tempfile.TemporaryDirectory() as folder:
-        # PyG writes its processed files beside the raw ones; they stay there from the first repeat
-        # on.
-        shutil.copytree(data / "planetoid" / name / "raw", Path(folder, name, name, "raw"))
-        for key in [*whole] * args.repeats:
+        # PyG writes processed files beside the raw ones, and finds them from round 2 on.
+        shutil.copytree(raw, Path(folder, PLANETOID[graph], PLANETOID[graph], "raw"))
+        for key in ["stock", *RUNS] * args.rounds:
             out = Path(folder, key)
             if key == "stock":
-                child = run(
-                    HERE / "stock.py", name, folder, out, args.threads, threads=args.threads
-                )
-                seconds = float(child.output.split()[-1])
+                words = [__file__, "stock", PLANETOID[graph], folder, out, args.threads]
+                seconds, text = run(*words, threads=args.threads)
+                inside, mib = json.loads(text.splitlines()[-1])
             else:
-                child = run(
-                    "-m",
-                    "graphgym_srnc",
-                    "run",
-                    "--cfg",
-                    f"paper/open_set/{graph}-{key}",
-                    "--overwrite",
-                    "--out-dir",
-                    out,
-                    "--name",
-                    f"{graph}-{key}",
-                    "--no-figures",
-                    "num_threads",
-                    args.threads,
-                    *RUNS[key],
-                    threads=args.threads,
-                    GRAPHGYM_SRNC_DATA=str(data),
-                )
-                seconds = json.loads(
-                    (out / f"{graph}-{key}" / "0" / "result.json").read_text(encoding="utf-8")
-                )["seconds"]
-            process = child.cpu if args.cpu_time else child.seconds
-            for kept, figure in ((whole, process), (inside, seconds), (mib, child.mib)):
-                kept[key].append(figure)
-    rows = []
-    # What a run tells of itself is by the clock.
-    parts = {"whole run": whole} | ({} if args.cpu_time else {"without imports": inside})
-    for what, taken in parts.items():
-        rows += [
-            Row(
-                f"{what}, {graph}, {key}, against stock GraphGym",
-                "s",
-                taken[key],
-                taken["stock"],
-                10.0,
-            )
-            for key in RUNS
-        ]
-        rows += [
-            Row(
-                f"{what}, {graph}, {key}, against our plain GNN",
-                "s",
-                taken[key],
-                taken["erm"],
-                1 / 3,
-            )
-            for key in [*RUNS][1:]
-        ]
-    return rows + [
-        Row(
-            f"peak memory of whole run, {graph}, {key}, against stock GraphGym",
-            "MiB",
-            mib[key],
-            mib["stock"],
+                words = ["-m", "graphgym_srnc", "run", "--cfg", f"paper/open_set/{graph}-{key}"]
+                words += ["--overwrite", "--out-dir", out, "--name", "run", "--no-figures"]
+                words += ["num_threads", args.threads, *RUNS[key]]
+                seconds, _ = run(*words, threads=args.threads)
+                record = json.loads((out / "run/0/result.json").read_text(encoding="utf-8"))
+                inside, mib = record["seconds"], record["peak_memory_mib"]
+            figures = {"whole run": seconds, "without imports": inside, "peak memory": mib}
+            for what, figure in figures.items():
+                taken.setdefault(what, {}).setdefault(key, []).append(figure)
+    return [
+        row(
+            f"{what}, {graph}, {key}, against stock GraphGym",
+            "MiB" if what == "peak memory" else "s",
+            by_key[key],
+            by_key["stock"],
         )
+        for what, by_key in taken.items()
         for key in RUNS
     ]
 
 
-def render(rows: list[Row]) -> str:
-    """The rows as a table in Markdown."""
-    head = ("", "ours", "other", "other / ours", "range", "aim")
-    return _pages.table(head, (row.cells() for row in rows))
+def run(*command: object, threads: int) -> tuple[float, str]:
+    """Seconds of a Python command to its end, imports included, and what it printed.
+
+    Raises:
+        SystemExit: the command failed.
+    """
+    path = os.pathsep.join(filter(None, [sys.path[0] + "/..", os.environ.get("PYTHONPATH")]))
+    more = {"PYTHONPATH": path, "OMP_NUM_THREADS": str(threads)}
+    more["GRAPHGYM_SRNC_DATA"] = str(Path(home.data_folder()).absolute())
+    begin = time.perf_counter()
+    words = [sys.executable, *map(str, command)]
+    done = subprocess.run(words, env=os.environ | more, capture_output=True, text=True)
+    if done.returncode:
+        raise SystemExit(f"{' '.join(words)} failed:\n{done.stderr[-2000:]}")
+    return time.perf_counter() - begin, done.stdout
+
+
+def row(title: str, unit: str, ours: Sequence[float], other: Sequence[float]) -> list[str]:
+    """A line of the table: medians, and the median and range of the ratio."""
+    ratios = sorted(theirs / mine for mine, theirs in zip(ours, other))
+    medians = (median(ours), median(other))
+    cells = [f"{figure:,.{0 if figure >= 100 else 1}f} {unit}" for figure in medians]
+    return [title, *cells, f"{median(ratios):.1f}", f"{ratios[0]:.1f} to {ratios[-1]:.1f}"]
 
 
 def main() -> None:
-    """Measure what is asked for, print the table as it grows, and write it at the end."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument(
-        "--only",
-        choices=("step", "run"),
-        help="training steps (and their memory), or whole processes",
+    if sys.argv[1:2] == ["stock"]:
+        return train_stock(*sys.argv[2:])
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument(
-        "--graphs", nargs="+", choices=(*PLANETOID, LARGE), default=[*PLANETOID, LARGE]
-    )
-    parser.add_argument(
-        "--cpu-time", action="store_true", help="take the time of the processor, with one thread"
-    )
-    parser.add_argument(
-        "--layers",
-        nargs="+",
-        choices=LAYERS,
-        default=[*LAYERS],
-        help="backbones of training steps (default: all)",
-    )
-    parser.add_argument("--repeats", type=int, default=3, help="whole runs of each (default: 3)")
-    parser.add_argument("--rounds", type=int, default=20, help="turns of steps (default: 20)")
-    parser.add_argument("--threads", type=int, default=2, help="threads of both (default: 2)")
-    parser.add_argument(
-        "--out",
-        type=Path,
-        metavar="FILE",
-        help="a markdown file to write the table to, between its marks",
-    )
+    option = parser.add_argument
+    option("command", choices=("step", "run"))
+    graphs = [*PLANETOID, LARGE]
+    option("--graphs", nargs="+", choices=graphs, metavar="GRAPH", help=f"of {', '.join(graphs)}")
+    option("--layers", nargs="+", choices=LAYERS, default=[*LAYERS], help="backbones of steps")
+    option("--rounds", type=int, default=3, help="rounds of steps or runs (default: 3)")
+    option("--threads", type=int, default=1, help="threads of all programs (default: 1)")
+    option("--device", choices=("cpu", "cuda"), default="cpu", help="of steps (default: cpu)")
+    option("--contestants", nargs="+", choices=CONTESTANTS, help=argparse.SUPPRESS)
     args = parser.parse_args()
-    if args.out:
-        _pages.check(args.out, "speed.py")
-    if args.cpu_time and args.threads != 1:
-        parser.error("--cpu-time goes with --threads 1")
-    data = Path(os.environ.get("GRAPHGYM_SRNC_DATA") or "datasets").expanduser().absolute()
-    rows, loads = [], []
-    jobs = [job for job in ("step", "run") if args.only in (None, job)]
-    for job, graph in [(job, graph) for job in jobs for graph in args.graphs]:
-        if job == "run" and graph == LARGE:
-            continue
-        if graph != LARGE and not (data / "planetoid" / PLANETOID[graph] / "raw").is_dir():
-            print(
-                f"{job}, {graph}: left out, no {data / 'planetoid' / PLANETOID[graph] / 'raw'} "
-                f"(GRAPHGYM_SRNC_DATA names the folder)"
-            )
-            continue
-        loads.append(os.getloadavg()[0])
-        new = compare_step(graph, args) if job == "step" else compare_run(graph, args, data)
-        if job == "step" and graph == LARGE:
-            new += compare_memory(graph, args)
-        print(render(new), flush=True)
-        rows += new
-    if not rows:
-        raise SystemExit("nothing was measured")
-    loads.append(os.getloadavg()[0])
-    text = (
-        f"Threads: {args.threads}, on {os.cpu_count()} cores. Load of the machine over a "
-        f"minute: {min(loads):.1f} to {max(loads):.1f}, of which 1 is this benchmark. "
-        f"{'Times of the processor. ' * args.cpu_time}"
-        f"Rounds: {args.rounds} of training steps ({min(args.rounds, 5)} on {LARGE}), "
-        f"{args.repeats} of whole runs. Medians, and the ratio's range over rounds.\n\n"
-        f"{render(rows)}"
-    )
-    print(text)
-    if args.out:
-        _pages.write(args.out, "speed.py", text)
+    if args.contestants:
+        print(json.dumps(time_steps(args)))
+        return None
+    lines = []
+    for graph in args.graphs or graphs[: 4 if args.command == "step" else 3]:
+        lines += compare_steps(graph, args) if args.command == "step" else compare_runs(graph, args)
+        print(f"{graph}: done, load of the machine {os.getloadavg()[0]:.1f}", file=sys.stderr)
+    print(table(["", "ours", "other", "other / ours", "range"], lines))
+    return None
 
 
 if __name__ == "__main__":

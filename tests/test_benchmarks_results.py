@@ -1,32 +1,24 @@
-"""The pages of docs/results follow from the stored scores."""
+"""The pages of docs/results follow from the stored scores, and claims are judged by their mean."""
 
 from __future__ import annotations
 
 import math
-import re
-from pathlib import Path
 
+import pandas as pd
 import pytest
 
-DOCS = Path(__file__).parent.parent / "docs"
 
-
-@pytest.fixture
+@pytest.fixture(scope="module")
 def results(benchmark_of):
     return benchmark_of("results")
 
 
-def runs(*scores: float, val: tuple[float, ...] = ()) -> dict:
-    """Results with these Micro-F1s, and the same or other ones on validation, by seed."""
-    return {
-        seed: {
-            "split": f"split {seed}",
-            "info": {"unseen": []},
-            "val": {"micro_f1": (val or scores)[seed]},
-            "test": {"micro_f1": score},
-        }
-        for seed, score in enumerate(scores)
-    }
+def runs(row: str, block: str, *scores: float, val: tuple[float, ...] = ()) -> pd.DataFrame:
+    """Runs with these Micro-F1s, and the same or other ones on validation, by seed."""
+    splits = [f"split {seed}" for seed in range(len(scores))]
+    table = {"row": row, "block": block, "seed": range(len(scores)), "split": splits}
+    table |= {"unit": splits, "micro_f1": scores, "val_micro_f1": val or scores}
+    return pd.DataFrame(table)
 
 
 def test_the_committed_pages_are_what_the_files_give(results, monkeypatch, capsys):
@@ -52,105 +44,97 @@ def test_a_changed_page_and_one_without_a_template_are_found(
 
 
 def test_the_variant_is_chosen_on_validation_and_the_first_if_equal(results):
-    chosen = results.best_on_validation(
-        [runs(0.1, 0.2, 0.3, val=(0.5, 0.5, 0.9)), runs(0.7, 0.8, val=(0.6, 0.5))]
-    )
-    assert {seed: run["test"]["micro_f1"] for seed, run in chosen.items()} == {0: 0.7, 1: 0.2}
+    first = runs("a", "x", 0.1, 0.2, 0.3, val=(0.5, 0.5, 0.9))
+    chosen = results.best_on_validation([first, runs("b", "x", 0.7, 0.8, val=(0.6, 0.5))], "c")
+    assert dict(zip(chosen.seed, chosen.micro_f1)) == {0: 0.7, 1: 0.2} and set(chosen.row) == {"c"}
 
 
 def test_the_interval_is_students(results):
     from scipy.stats import t
 
-    gaps = [1.0, 2.0, 4.0, 7.0]
-    error = math.sqrt(sum((gap - 3.5) ** 2 for gap in gaps) / 3 / 4)
-    low, high = results.interval(gaps)
-    assert (low, high) == pytest.approx(
-        (3.5 - t.ppf(0.975, 3) * error, 3.5 + t.ppf(0.975, 3) * error)
+    error = math.sqrt(sum((gap - 3.5) ** 2 for gap in (1, 2, 4, 7)) / 3 / 4)
+    half = t.ppf(0.975, 3) * error
+    assert results.Gaps([1.0, 2.0, 4.0, 7.0]).ends == pytest.approx((3.5 - half, 3.5 + half))
+    assert results.ends_text(results.Gaps([1.0]).ends) == "-"
+
+
+def test_differences_count_units_and_directions_once(results):
+    every = pd.concat(
+        [
+            runs("srnc-plus", "a", 90.0, 70.0),
+            runs("erm", "a", 80.0, 80.0),
+            runs("srnc-plus", "b", 50.0),
+            runs("erm", "b", 40.0, 10.0),
+        ]
     )
-    assert math.isnan(results.interval([1.0])[0]) and results.shown((math.nan, 0.0)) == "-"
+    names = {"a": "A", "b": "B"}
+    shift = results.Shift(every, names, {"micro_f1": "Micro-F1"}, "directions", {})
+    assert shift.gaps("erm") == pytest.approx([0.0, 10.0])
+    assert shift.gaps("erm", unit="runs") == pytest.approx([10.0, -10.0, 10.0])
+    assert shift.mean("srnc-plus") == pytest.approx(65.0)
+    one = results.replace(shift, runs=every.assign(unit="the same classes"))
+    assert one.gaps("erm", unit="runs") == pytest.approx([0.0, 10.0])
 
 
-def test_directions_count_once_and_runs_each(results):
-    table = {
-        "srnc-plus": {"a": runs(0.9, 0.7), "b": runs(0.5)},
-        "erm": {"a": runs(0.8, 0.8), "b": runs(0.4)},
-    }
-    shift = results.Shift(table, {"a": "A", "b": "B"}, {"micro_f1": "Micro-F1"}, "directions", str)
-    assert results.test(shift, "erm").gaps == pytest.approx([0.0, 10.0])
-    assert results.test(shift, "erm", unit="runs").gaps == pytest.approx([10.0, -10.0, 10.0])
-    assert results.mean_of(shift, "srnc-plus") == pytest.approx(65.0)
+def test_a_rival_is_marked_until_it_has_reproduced_its_paper(results, monkeypatch):
+    monkeypatch.setattr(results, "reproduced", lambda: {"a2gnn"})
+    rows = ["erm", "a2gnn-ppr", "cmd", "srnc-plus"]
+    shift = results.Shift(pd.DataFrame(), {}, {}, "runs", {row: row for row in rows})
+    assert list(map(shift.name, rows)) == ["erm", "a2gnn-ppr", "cmd‡", "**srnc-plus**"]
 
 
 def test_the_summary_names_the_strongest_other_method(results):
     for label, name, row, _ in results.SUMMARY:
         shift = results.shifts()[name]
-        means = {
-            other: results.mean_of(shift, other)
-            for other in shift.table
-            if not other.startswith(results.OURS) and other != results.ORACLE
-        }
-        assert row == max(
-            means, key=lambda other: -math.inf if math.isnan(means[other]) else means[other]
-        ), label
+        others = [one for one in shift.rows() if not one.startswith((results.OURS, "iid"))]
+        assert row == others[0], label
 
 
-def test_rows_of_earlier_forms_are_left_out(results):
-    left_out = {
-        name
-        for name, shift in results.shifts().items()
-        if name.startswith("tuned-") and results.OURS not in shift.table
-    }
-    assert left_out == {"tuned-pubmed", "tuned-both"}
+def test_new_runs_replace_stored_ones(results, monkeypatch, tmp_path, record_of_a_run):
+    file = tmp_path / "runs.csv"
+    old = (results.DATA / "runs.csv").read_text(encoding="utf-8")
+    file.write_text(old, encoding="utf-8")
+    monkeypatch.setattr(results, "DATA", tmp_path)
+    for _ in range(2):
+        assert results.add("open_set:toy:erm", record_of_a_run) == 1
+    new = file.read_text(encoding="utf-8").splitlines()
+    (line,) = set(new) - set(old.splitlines())
+    assert line.startswith("open_set,toy,erm,0,") and len(new) == len(old.splitlines()) + 1
 
 
-def test_tables_become_files_with_one_figure_per_cell(benchmark_of, tmp_path, capsys):
-    harness = benchmark_of("_harness")
-    text = (
-        "### Cora\n\n"
-        + harness.markdown(
-            ["method", "score", "gap"], [["A", "82.6 ± 3.4", "-0.5 (5/16)"], ["B", "-", ""]]
-        )
-        + "A sentence.\n\n"
-        + harness.markdown(["graph", "n"], [["Cora", 3]])
+@pytest.fixture
+def record_of_a_run(gym, tmp_path):
+    from graphgym_srnc.cli.main import main
+
+    folder = tmp_path / "runs"
+    words = "--no-figures --no-tensorboard erm.steps 1 train.max_episodes 0".split()
+    assert main(["run", "--cfg", "testing/erm", "--out-dir", str(folder), *words]) == 0
+    return folder
+
+
+def test_a_claim_is_judged_by_its_mean(benchmark_of, monkeypatch):
+    reproduction = benchmark_of("reproduction")
+    claim = {"rival": "X", "protocol": "public", "published": [70.0, 60.0], "source": "s"}
+    monkeypatch.setitem(
+        reproduction.PLAN["claims"], "x", claim | {"blocks": {"a": "", "b": "erm.steps 3"}}
     )
-    harness.publish(text, tmp_path / "out.csv")
-    assert capsys.readouterr().out == text
-    assert (tmp_path / "out.csv").read_text() == (
-        "graph,method,score,score ±,gap,gap wins\nCora,A,82.6,3.4,-0.5,5/16\nCora,B,,,,\n"
-    )
-    assert (tmp_path / "out-2.csv").read_text() == "graph,n\nCora,3\n"
+    for scores, verdict in (((69, 62), "yes"), ((66, 60), "**no**"), ((80, 60), "above")):
+        found = {block: [score] for block, score in zip("ab", scores)}
+        assert reproduction.line("x", found)[6] == verdict
+    assert reproduction.line("x", {"a": [70.0]})[3] == "1 of 2"
+    settings = reproduction.settings(reproduction.claim("x"), "b")
+    assert settings[-4:] != ["erm.steps", "20"] and "3" in settings
 
 
-def test_a_wrong_directive_is_refused(results):
-    for text in ("{{nothing cora}}", "{{_p 1}}", "{{cell own-graphs Micro-F1 graph=Nowhere}}"):
-        with pytest.raises(SystemExit):
-            results.render(text, results.Pages())
+def test_the_settings_of_every_claim_load(benchmark_of, gym):
+    reproduction = benchmark_of("reproduction")
+    for key in reproduction.PLAN["claims"]:
+        claim = reproduction.claim(key)
+        assert len(claim["published"]) in (1, len(claim["blocks"]))
+        for block in claim["blocks"]:
+            gym.load_config(claim["cfg"], reproduction.settings(claim, block))
 
 
-def test_plots_are_small_and_every_one_is_drawn(benchmark_of):
-    names = benchmark_of("_figures").PLOTS
-    files = {file.stem: file.stat().st_size for file in (DOCS / "results").glob("*.png")}
-    assert files.keys() == names.keys() and max(files.values()) < 120_000
-    used = set(re.findall(r"\((\w+)\.png\)", (DOCS / "results/index.md").read_text()))
-    assert used == set(names)
-
-
-def test_own_graphs_are_compared_in_pairs(benchmark_of):
-    own = benchmark_of("own")
-    scores = {"SRNC+": (0.9, 0.8, 0.7), "GCN": (0.8, 0.6)}
-    found = [
-        {
-            "graph": "Cora",
-            "row": row,
-            "seed": seed,
-            "seconds": 1.0,
-            "excess": 0.1,
-            "verdict": [],
-            **dict.fromkeys(own.SCORES, score),
-        }
-        for row, values in scores.items()
-        for seed, score in enumerate(values)
-    ]
-    text = own.table(found)
-    assert text.endswith("| Cora | GCN | 2 | +15.0 ± 5.0 | 2/2 | 0.5 |\n\n")
-    assert "| SRNC+ | 3 | 80.0 ± 8.2 |" in text
+def test_the_ratio_of_speed_is_a_median_over_rounds(benchmark_of):
+    row = benchmark_of("speed").row("gcn", "ms", [1.0, 2.0, 4.0], [10.0, 10.0, 200.0])
+    assert row == ["gcn", "2.0 ms", "10.0 ms", "10.0", "5.0 to 50.0"]

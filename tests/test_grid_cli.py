@@ -678,6 +678,10 @@ def test_a_shipped_grid_loads_as_a_whole(gym, tmp_path, name):
         "clusters": 14,
         "testing": 8,
         "ocnnc": 42,
+        "open_set_baselines": 60,
+        "close_set_variants": 12,
+        "localized": 33,
+        "unlabelled_class": 18,
     }
     assert len(cells) == expected[name] and not tree(tmp_path)
     if name == "open_set":
@@ -694,7 +698,7 @@ def test_a_shipped_grid_loads_as_a_whole(gym, tmp_path, name):
         assert set(rows.values()) == {1}
         assert {row[0] for row in rows} == {"Cora", "CiteSeer", "PubMed"}
         for cell in cells:
-            # But for the two ablations each is the config of benchmarks/open_set.py.
+            # But for the two ablations each is a shipped config.
             plain = load_config(cell.setting[0].value)
             changed = set(store.difference(plain, cell.cfg))
             assert changed <= {"srnc.pseudo_labels", "train.max_episodes"} and len(changed) <= 1

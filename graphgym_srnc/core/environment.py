@@ -29,7 +29,7 @@ SECOND_THREAD = 1_000_000
 """Directions of edges from which a second thread may pay.
 
 On smaller graphs it costs more beside other work than it gains without, see
-``benchmarks/threads.py``.
+docs/performance.md.
 """
 
 is_command = False

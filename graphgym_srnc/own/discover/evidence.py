@@ -19,8 +19,8 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from graphgym_srnc.backbones import prepare
-from graphgym_srnc.own.clustering import constrained_kmeans
 from graphgym_srnc.own.discover.clusters import centres, nearest, separation
+from graphgym_srnc.own.discover.kmeans import constrained_kmeans
 
 BEYOND, SAMPLE = 10, 2000
 """Most clusters tried beside those of known classes, and most nodes that k-means learns from."""

@@ -1,0 +1,289 @@
+"""The plots of docs/results, from the same scores as its tables."""
+
+from __future__ import annotations
+
+import io
+import math
+from pathlib import Path
+from typing import Any, Sequence
+
+import results
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+from PIL import Image
+
+from graphgym_srnc.plots.style import INK, PALETTE, encode, style
+from graphgym_srnc.report.statistics import mean
+
+BLUE, ORANGE, GREEN, GREY = PALETTE[0], PALETTE[1], PALETTE[2], "#777777"
+DPI = 130
+"""Pixels per inch: a figure of 7.4 inches is 962 pixels wide, readable at 800."""
+
+OURS_DOT = {"marker": "o", "ls": "", "ms": 7, "color": BLUE, "mec": INK, "mew": 0.5}
+RIVAL_DOT = {"marker": "^", "ls": "", "ms": 6, "color": ORANGE, "mec": INK, "mew": 0.5}
+PLAIN_DOT = {"marker": "s", "ls": "", "ms": 5, "color": "#AAAAAA", "mec": GREY, "mew": 0.5}
+
+
+def figure(width: float, height: float, columns: int = 1, **options: Any) -> tuple[Figure, Any]:
+    """A figure in the common style, and its axes."""
+    made = Figure(figsize=(width, height), dpi=DPI)
+    return made, made.subplots(1, columns, **options)
+
+
+def legend(
+    made: Figure, handles: Sequence[Any], names: Sequence[str], at: str, **more: Any
+) -> None:
+    made.legend(handles, names, loc=f"outside {at} center", **({"ncols": 3} | more))
+
+
+def half(ends: tuple[float, float]) -> float:
+    """Half the width of an interval, 0 where there is none."""
+    return 0.0 if math.isnan(ends[0]) else (ends[1] - ends[0]) / 2
+
+
+def summary() -> Figure:
+    """SRNC+, the strongest other method and a plain GCN for each shift."""
+    lines = results.summary_lines()
+    made, axes = figure(7.4, 5.0)
+    for y, line in enumerate(lines):
+        best = max(line.ours, line.theirs)
+        axes.plot([line.plain, best], [y, y], color="#DDDDDD", lw=1.2, zorder=1)
+        bar = {"xerr": half(line.ends) or None, "elinewidth": 1.6, "capsize": 2.5}
+        axes.errorbar(line.theirs, y + 0.16, **bar, **RIVAL_DOT, zorder=2)
+    ys = range(len(lines))
+    axes.plot([line.plain for line in lines], ys, **PLAIN_DOT, zorder=2)
+    axes.plot([line.ours for line in lines], [y - 0.16 for y in ys], **OURS_DOT, zorder=3)
+    axes.set_yticks(ys, [f"{line.label}\n({line.rival}; {line.n})" for line in lines], fontsize=7)
+    axes.set_ylim(len(lines) - 0.4, -0.6)
+    axes.set_xlabel("Micro-F1 on test nodes in % (OCNNC: HS)")
+    axes.grid(axis="x")
+    names = [
+        "SRNC+",
+        "strongest other method (in brackets); bar: 95 % interval of the"
+        " paired difference to SRNC+",
+        "plain GCN",
+    ]
+    handles = [Line2D([], [], **dot) for dot in (OURS_DOT, RIVAL_DOT, PLAIN_DOT)]
+    legend(made, handles, names, "upper", columnspacing=1.2, handletextpad=0.4)
+    return made
+
+
+RIVALS = {
+    "New classes, 20 labels: Cora": ("cora", ("pgl-chosen-5", "pgl-chosen-2", "pgl-gcn", "erm")),
+    "New classes, 20 labels: CiteSeer": (
+        "citeseer",
+        ("pgl-chosen-5", "pgl-chosen-2", "pgl-gcn", "erm"),
+    ),
+    "Another network: citation": ("citation", ("a2gnn", "cmd-corrected", "erm-corrected", "erm")),
+    "Another time: synthetic": ("arxiv_like", ("erm-corrected", "grade", "erm")),
+    "Another place: localized labels": ("localized", ("srnc", "cmd-ppr", "erm-corrected", "erm")),
+    "Network and new classes: OCNNC (HS)": ("ocnnc", ("gnnsafe", "pgl", "uaga", "erm")),
+    "Network, one class unlabelled": ("both", ("erm-ppr", "erm")),
+}
+"""Methods of the forest plot by shift."""
+
+
+def forest_groups() -> dict[str, list[tuple[str, float, tuple[float, float]]]]:
+    """By shift: a method with its n, SRNC+ minus it, and the interval."""
+    out = {}
+    for label, (name, rows) in RIVALS.items():
+        shift = results.shifts()[name]
+        pairs = [(results.plain_name(shift, row), shift.gaps(row)) for row in rows]
+        out[label] = [(f"{row} (n = {len(gaps)})", gaps.mean, gaps.ends) for row, gaps in pairs]
+        if label.startswith("New classes, 20 labels: CiteSeer"):
+            own = "Own graph, 10 % labelled"
+            out[own] = [
+                point(line, f", {line.label.rpartition(': ')[2]}") for line in results.own_lines()
+            ]
+    for line in results.summary_lines():
+        for words, label in (
+            ("OCNNC", "Network and new classes: OCNNC (HS)"),
+            ("unlabelled", "Network, one class unlabelled"),
+            ("synthetic graph", "24 kinds of synthetic graph"),
+        ):
+            if words in line.label:
+                out.setdefault(label, []).insert(0, point(line))
+    return out
+
+
+def point(line: results.Line, more: str = "") -> tuple[str, float, tuple[float, float]]:
+    return f"{line.rival}{more} (n = {line.n.split()[0]})", line.difference, line.ends
+
+
+def forest() -> Figure:
+    """Paired differences with their intervals."""
+    groups = forest_groups()
+    made, axes = figure(7.4, 8.2)
+    y, ticks = 0.0, []
+    for label, rows in groups.items():
+        ticks.append((y, label))
+        for name, gap, ends in rows:
+            y += 1
+            unclear = math.isnan(ends[0]) or ends[0] <= 0 <= ends[1]
+            color = GREY if unclear else BLUE if gap > 0 else ORANGE
+            fill = "white" if math.isnan(ends[0]) else color
+            look = {"fmt": "o", "ms": 5, "color": color, "capsize": 2.5, "mfc": fill}
+            axes.errorbar(gap, y, xerr=half(ends) or None, **look)
+            ticks.append((y, name))
+        y += 1.35
+    axes.axvline(0, color=INK, lw=0.8)
+    axes.set_yticks(*zip(*ticks), fontsize=7)
+    for tick, (_, text) in zip(axes.get_yticklabels(), ticks):
+        tick.set_weight("bold" if text in groups else "normal")
+    axes.tick_params(axis="y", length=0)
+    axes.set_ylim(y - 0.2, -0.8)
+    axes.set_xlim(-8, 26)
+    axes.grid(axis="x")
+    axes.set_xlabel("SRNC+ minus the method in points (OCNNC: HS, else Micro-F1)")
+    handles = [
+        Line2D([], [], marker="o", ls="-", color=BLUE),
+        Line2D([], [], marker="o", ls="-", color=GREY),
+        Line2D([], [], marker="o", ls="", color=GREY, mfc="white"),
+    ]
+    names = ["95 % interval without 0", "95 % interval with 0"]
+    legend(made, handles, [*names, "no interval: only the mean is stored"], "upper")
+    return made
+
+
+def slopes() -> Figure:
+    """Each set of masked classes: PGL+GCN and SRNC+."""
+    made, both = figure(7.4, 3.9, 2)
+    for axes, name in zip(both, ("cora", "citeseer")):
+        shift = results.shifts()[name]
+        found = []
+        for row in ("pgl-gcn", "srnc-plus"):
+            by_split = shift.of(row).groupby(["masked", "split"], sort=False).micro_f1
+            found.append(by_split.agg(results.average).groupby("masked", sort=False).agg(mean))
+        pairs = [(left, found[1][masked]) for masked, left in found[0].items()]
+        for left, right in pairs:
+            color = BLUE if right > left else ORANGE
+            axes.plot([0, 1], [left, right], "o-", ms=3, lw=1, alpha=0.75, color=color)
+        means = [mean(scores) for scores in found]
+        axes.plot([0, 1], means, "D-", color=INK, ms=6, lw=2.2)
+        for x, value, align in zip((-0.06, 1.06), means, ("right", "left")):
+            axes.text(x, value, f"{value:.1f}", va="center", ha=align, weight="bold")
+        axes.set_xticks([0, 1], ["PGL+GCN", "SRNC+"])
+        axes.set_xlim(-0.3, 1.3)
+        wins = sum(right > left for left, right in pairs)
+        graph = shift.blocks[name]
+        axes.set_title(f"{graph}: SRNC+ higher on {wins} of {len(pairs)} sets")
+        axes.grid(axis="y")
+    both[0].set_ylabel("Micro-F1 on test nodes in %")
+    handles = [
+        Line2D([], [], color=BLUE),
+        Line2D([], [], color=ORANGE),
+        Line2D([], [], color=INK, marker="D", lw=2.2),
+    ]
+    legend(made, handles, ["SRNC+ higher", "PGL+GCN higher or equal", "mean"], "lower")
+    return made
+
+
+def ablations() -> Figure:
+    """What is lost without each component on Cora and CiteSeer."""
+    lines = [line for line in results.read("ablations-citation") if line["all"]]
+    made, axes = figure(7.4, 4.6)
+    for y, line in enumerate(lines):
+        alpha = 1 if float(line["Holm"]) < 0.05 else 0.4
+        for offset, kind, color in ((-0.2, "own", ORANGE), (0.2, "few", BLUE)):
+            if line[kind]:
+                value, place = float(line[kind]), y + offset
+                axes.barh(place, value, 0.36, color=color, alpha=alpha)
+                beside, align = (0.06, "left") if value > 0 else (-0.06, "right")
+                look = {"va": "center", "ha": align, "fontsize": 6.5}
+                axes.text(value + beside, place, line[f"{kind} wins"], **look)
+    names = [results.ABLATED[line["without"]] for line in lines]
+    axes.set_yticks(range(len(lines)), names, fontsize=7.5)
+    axes.set_ylim(len(lines) - 0.4, -0.6)
+    axes.set_xlim(-5.6, 0.9)
+    axes.axvline(0, color=INK, lw=0.8)
+    axes.grid(axis="x")
+    axes.set_xlabel(
+        "change of Micro-F1 without the component, points\n(beside a bar: splits on"
+        " which Micro-F1 is higher without it)",
+        fontsize=8,
+    )
+    handles = [Patch(color=ORANGE), Patch(color=BLUE), Patch(color=GREY)]
+    handles.append(Patch(color=GREY, alpha=0.4))
+    names = ["own graph, 10 % labelled", "20 labels per class", "p < 0.05 (both, Holm)", "p ≥ 0.05"]
+    legend(made, handles, names, "upper", ncols=4)
+    return made
+
+
+def homophily() -> Figure:
+    """Gain on 24 kinds of synthetic graph by homophily."""
+    made, both = figure(7.4, 3.4, 2, sharey=True)
+    for axes, row, name in zip(both, ("erm", "pgl"), ("GCN", "PGL+GCN")):
+        for level, color in ((0.5, ORANGE), (0.7, BLUE), (0.9, GREEN)):
+            kinds = [
+                line for line in results.read("synthetic") if float(line["homophily"]) == level
+            ]
+            kinds.sort(key=lambda line: int(line["classes"]))
+            for i, line in enumerate(kinds):
+                gap, error = float(line[f"less {row}"]), float(line[f"less {row} ±"])
+                x = level + (i - (len(kinds) - 1) / 2) * 0.018
+                ends = results.around(gap, error, int(line["n"]))
+                look = {"fmt": "o", "ms": 4, "color": color, "elinewidth": 0.9, "capsize": 1.5}
+                axes.errorbar(x, gap, yerr=half(ends), **look)
+            (centre,) = [
+                float(line[f"less {row}"])
+                for line in results.read("synthetic-2")
+                if (line["factor"], line["level"]) == ("homophily", str(level))
+            ]
+            axes.plot([level - 0.075, level + 0.075], [centre] * 2, color=INK, lw=1.6)
+            axes.text(level, 29.5, f"mean {centre:+.1f}", ha="center", fontsize=8)
+        axes.axhline(0, color=INK, lw=0.8)
+        axes.set_xticks([0.5, 0.7, 0.9])
+        axes.set_xlabel("homophily (within one: 4 to 40 classes from left to right)", fontsize=8)
+        axes.set_title(f"SRNC+ minus {name}")
+        axes.grid(axis="y")
+        axes.set_ylim(-5, 32)
+    both[0].set_ylabel("points of Micro-F1, 95 % interval")
+    return made
+
+
+def speed() -> Figure:
+    """Time of stock GraphGym over ours, whole runs."""
+    ratios = {
+        (line["measure"], line["graph"], line["method"]): float(line["ratio"])
+        for line in results.read("speed")
+        if line["against"] == "stock GraphGym"
+    }
+    made, both = figure(7.4, 3.2, 2, sharey=True)
+    graphs = {"cora": "Cora", "citeseer": "CiteSeer", "pubmed": "PubMed"}
+    methods = {"erm": ("plain GCN", GREY), "srnc": ("SRNC", ORANGE), "srnc-plus": ("SRNC+", BLUE)}
+    titles = {"whole run": "whole process", "without imports": "without imports"}
+    for axes, (measure, title) in zip(both, titles.items()):
+        for i, (method, (_, color)) in enumerate(methods.items()):
+            for x, graph in enumerate(graphs):
+                ratio, place = ratios[measure, graph, method], x + (i - 1) * 0.27
+                axes.bar(place, ratio, 0.25, color=color)
+                axes.text(place, ratio * 1.06, f"{ratio:.1f}", ha="center", fontsize=7)
+        axes.set_yscale("log")
+        axes.set_ylim(1, 140)
+        ticks = [1, 2, 5, 10, 20, 50, 100]
+        axes.set_yticks(ticks, list(map(str, ticks)))
+        axes.minorticks_off()
+        axes.set_xticks(range(len(graphs)), list(graphs.values()))
+        axes.set_title(title)
+        axes.grid(axis="y")
+    both[0].set_ylabel("time of stock GraphGym / ours")
+    names, colors = zip(*methods.values())
+    legend(made, [Patch(color=color) for color in colors], names, "lower")
+    return made
+
+
+PLOTS = (summary, forest, slopes, ablations, homophily, speed)
+
+
+def draw_all(folder: Path) -> list[Path]:
+    """Write every plot; equal scores give equal files."""
+    files = []
+    for draw in PLOTS:
+        with style():
+            data = io.BytesIO(encode(draw()))
+        files.append(folder / f"{draw.__name__}.png")
+        # 64 colours halve the file and look the same.
+        colours = Image.open(data).convert("RGB").quantize(64, Image.Quantize.MEDIANCUT)
+        colours.save(files[-1], optimize=True)
+    return files
