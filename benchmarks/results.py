@@ -211,11 +211,9 @@ class Shift:
             return f"**{name}**"
         return name + "‡" * (first not in PLAN["own"] and first not in reproduced())
 
-    @functools.cache
     def of(self, row: str) -> pd.DataFrame:
         return self.runs[self.runs.row == row]
 
-    @functools.cache
     def by_block(self, row: str, metric: str = "") -> list[float]:
         """Mean score of a row on each block; NaN where it is missing."""
         scores = self.of(row).groupby("block")[metric or self.metric].mean()
@@ -240,7 +238,6 @@ class Shift:
 
         return sorted(self.runs.row.unique(), key=place)
 
-    @functools.cache
     def gaps(self, row: str, metric: str = "", unit: str = "", ours: str = OURS) -> Gaps:
         """SRNC+ minus a row on the splits that both have."""
         pair = self.runs[self.runs.row.isin((ours, row))]
