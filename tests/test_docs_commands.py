@@ -21,6 +21,8 @@ from graphgym_srnc.data import citation, datasets
 from graphgym_srnc.data.cleaning import clean
 from graphgym_srnc.own import example
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[1]
 PAGES = [
     "README.md",
@@ -78,27 +80,11 @@ FIRST = {
 }
 """What must have happened before a page's first command."""
 
-SHORT = [
-    "--no-figures",
-    "--no-tensorboard",
-    "gnn.dim_inner",
-    "8",
-    "train.max_episodes",
-    "1",
-    "srnc_plus.steps",
-    "50",
-    *(word for method in ("srnc", "pgl", "iid", "erm") for word in (f"{method}.steps", "5")),
-    *(
-        word
-        for key in (
-            "srnc.pretrain_steps",
-            "srnc.cluster_steps",
-            "srnc_plus.fit_steps",
-            "srnc_plus.cluster_steps",
-        )
-        for word in (key, "5")
-    ),
-]
+SHORT = (
+    "--no-figures --no-tensorboard gnn.dim_inner 8 train.max_episodes 1 srnc_plus.steps 50"
+    " srnc.steps 5 pgl.steps 5 iid.steps 5 erm.steps 5 srnc.pretrain_steps 5 srnc.cluster_steps 5"
+    " srnc_plus.fit_steps 5 srnc_plus.cluster_steps 5"
+).split()
 """Words that make a run short, and change no folder's name."""
 
 
@@ -190,20 +176,10 @@ def test_the_metric_on_the_page_for_graphgym(gym, tmp_path):
     exec(code, {})
     (keys,) = re.findall(r"^```yaml\n(.*?)^```$", page, re.M | re.S)
     (tmp_path / "sure.yaml").write_text(keys)
-    small = [
-        "synthetic.num_nodes",
-        "300",
-        "synthetic.num_features",
-        "40",
-        "train.mode",
-        "erm",
-        "erm.rounds",
-        "2",
-        "erm.steps",
-        "5",
-        "gnn.dim_inner",
-        "8",
-    ]
+    small = (
+        "synthetic.num_nodes 300 synthetic.num_features 40 train.mode erm erm.rounds 2 erm.steps 5"
+        " gnn.dim_inner 8"
+    ).split()
     cfg = gym.load_config(tmp_path / "sure.yaml", small)
     _, record = gym.fit(cfg, gym.build_task(cfg))
     found = [episode.val["sure_and_right"] for episode in record.history]

@@ -24,6 +24,7 @@ def test_the_stored_outputs_are_complete():
     assert not re.search(r"/tmp/|/work/|/home/|/root/", text)
 
 
+@pytest.mark.slow
 def test_it_runs():
     nbformat = pytest.importorskip("nbformat")
     client = pytest.importorskip("nbclient")

@@ -37,28 +37,11 @@ FIRST_RUN, OWN_GRAPH, METHOD, GRAPHGYM = (
     )
 )
 
-TINY = [
-    "gnn.dim_inner",
-    "8",
-    "train.max_episodes",
-    "1",
-    "synthetic.num_nodes",
-    "300",
-    "synthetic.num_features",
-    "40",
-    "srnc.pretrain_steps",
-    "5",
-    "srnc.cluster_steps",
-    "2",
-    "srnc.steps",
-    "3",
-    "srnc_plus.fit_steps",
-    "5",
-    "srnc_plus.cluster_steps",
-    "2",
-    "srnc_plus.steps",
-    "3",
-]
+TINY = (
+    "gnn.dim_inner 8 train.max_episodes 1 synthetic.num_nodes 300 synthetic.num_features 40"
+    " srnc.pretrain_steps 5 srnc.cluster_steps 2 srnc.steps 3 srnc_plus.fit_steps 5"
+    " srnc_plus.cluster_steps 2 srnc_plus.steps 3"
+).split()
 
 
 def blocks(language: str, text: str = README) -> list[str]:
@@ -269,6 +252,7 @@ def test_added_method(gym, copied, mode):
         gym.load_config(None, ["train.mode", name, f"{name}.weight", "-1"])
 
 
+@pytest.mark.slow
 def test_added_method_by_the_command_line(tmp_path):
     """Two files and one command, in a package of one's own; the method does what the text says."""
     for folder in ("graphgym_srnc", "configs_gym"):

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 TUTORIALS = Path(__file__).parents[1] / "docs/tutorials"
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Collection, Mapping, NamedTuple, Sequence
+from typing import TYPE_CHECKING, Any, Collection, Mapping, NamedTuple, Sequence
 
 import numpy as np
 from matplotlib.figure import Figure
 
 from graphgym_srnc.core.text import short
-from graphgym_srnc.plots.style import INK, MARKERS, PALE, PALETTE, style
+from graphgym_srnc.plots.style import INK, MARKERS, PALE, PALETTE, panel, style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -83,11 +83,8 @@ def confusion_figure(
     size = len(counts)
     share = counts / np.maximum(counts.sum(1, keepdims=True), 1)
     counted = size <= COUNTED
-    if axes is None:
-        side = max(4.2, (0.48 if counted else 0.2) * size + 2.6)
-        figure = Figure(figsize=(side + 0.6, side), dpi=110 if counted else 150)
-        axes = figure.subplots()
-    figure = axes.figure
+    side = max(4.2, (0.48 if counted else 0.2) * size + 2.6)
+    figure, axes = panel(axes, (side + 0.6, side), 110 if counted else 150)
     image = axes.imshow(share, cmap="Blues", vmin=0, vmax=1)
     if counted:
         for row, column in np.ndindex(size, size):
@@ -95,15 +92,15 @@ def confusion_figure(
                 axes.text(
                     column,
                     row,
-                    int(counts[row, column]),
+                    str(int(counts[row, column])),
                     ha="center",
                     va="center",
                     fontsize=9 if size <= 12 else 6.5,
                     color="white" if share[row, column] > 0.55 else INK,
                 )
     labels = [short(name, LONGEST) for name in names]
-    slanted = max(map(len, labels)) > 3
-    look = {"rotation": 40, "ha": "right", "rotation_mode": "anchor"} if slanted else {}
+    slanted = {"rotation": 40, "ha": "right", "rotation_mode": "anchor"}
+    look: dict[str, Any] = slanted if max(map(len, labels)) > 3 else {}
     if not counted:
         look = {"rotation": 90, "fontsize": 7}
         axes.set_xticks(np.arange(size) - 0.5, minor=True)
@@ -114,7 +111,7 @@ def confusion_figure(
     axes.set_yticks(
         range(size),
         [f"{label} ({total:,})" for label, total in zip(labels, counts.sum(1).tolist())],
-        **({} if counted else {"fontsize": 7}),
+        fontsize=None if counted else 7,
     )
     axes.set(xlabel="predicted", ylabel="true", title=title)
     axes.tick_params(length=0)
@@ -138,10 +135,12 @@ def reliability_figure(
         title: title of the figure.
         axes: axes to draw on; by default those of a new figure.
     """
-    figure, (upper, lower) = axes and axes.figure, (axes, None)
+    lower: Axes | None = None
     if axes is None:
         figure = Figure(figsize=(4.8, 5.2))
         upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=(3, 1))
+    else:
+        figure, upper = panel(axes, (0, 0))
     upper.plot([0, 1], [0, 1], color=PALE, linewidth=1, zorder=0)
     width = 0.05 / len(curves)
     for index, (name, curve) in enumerate(curves.items()):
@@ -200,7 +199,7 @@ def critical_difference_figure(
     labels = {name: f"{short(name, 40)}  {ranks[name]:.2f}" for name in order}
     bars = _levels(
         [
-            (min(map(ranks.get, clique)), max(map(ranks.get, clique)))
+            (min(ranks[name] for name in clique), max(ranks[name] for name in clique))
             for clique in cliques
             if len(clique) > 1
         ]
@@ -210,8 +209,7 @@ def critical_difference_figure(
     widest = sum(max((len(labels[name]) for name in names), default=0) for names in sides.values())
     height = 0.8 + 0.27 * rows + 0.3 * has_cd + 0.25 * bool(title)
     own = axes is None
-    figure = Figure(figsize=(3.6 + 0.075 * widest, height), dpi=150) if own else axes.figure
-    axes = figure.subplots() if own else axes
+    figure, axes = panel(axes, (3.6 + 0.075 * widest, height))
     axes.set_xlim(best, worst)
     axes.set_ylim(rows - 0.4, -0.9 * has_cd)
     axes.xaxis.tick_top()

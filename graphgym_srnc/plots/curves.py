@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Mapping, Sequence
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -102,7 +102,7 @@ def _draw(axes: Axes, curves: Mapping[str, Curve], names: Sequence[str]) -> None
     axes.grid()
 
 
-def _look(index: int) -> dict[str, str]:
+def _look(index: int) -> dict[str, Any]:
     turn, colour = divmod(index, len(PALETTE))
     return {
         "color": PALETTE[colour],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Mapping, Sequence
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -155,15 +155,7 @@ def episodes_figure(
     for axes, number in zip(panels[0], episodes):
         # set_title() does not show on a panel that is switched off.
         text = f"episode {number}" + (" (selected)" if number == selected else "")
-        axes.annotate(
-            text,
-            (0.5, 1.02),
-            xycoords="axes fraction",
-            ha="center",
-            va="bottom",
-            fontsize=10,
-            annotation_clip=False,
-        )
+        axes.text(0.5, 1.02, text, transform=axes.transAxes, ha="center", va="bottom", fontsize=10)
     figure.suptitle(title)
     handles = [present[index] for index in sorted(present)]
     figure.legend(handles=handles, loc="outside right center", handletextpad=0.3)
@@ -207,6 +199,6 @@ def _legend(axes: Axes, present: Mapping[int, PathCollection]) -> None:
     axes.legend(handles=handles, loc="center left", bbox_to_anchor=(1.0, 0.5), handletextpad=0.3)
 
 
-def _look(shade: int, cross: bool) -> dict[str, str]:
+def _look(shade: int, cross: bool) -> dict[str, Any]:
     turn, colour = divmod(shade, len(PALETTE))
     return {"color": PALETTE[colour], "marker": "x" if cross else MARKERS[turn % len(MARKERS)]}

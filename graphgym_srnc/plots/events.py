@@ -105,7 +105,8 @@ def write_aggregate(directory: Path, results: Mapping[int, store.Result]) -> Pat
     from graphgym_srnc.plots.curves import band, history
 
     episodes = [episode for result in results.values() for episode in result["history"]]
-    summaries, layout = [], {}
+    layout: dict[str, dict[str, list[Any]]] = {}
+    summaries: list[tuple[Any, int]] = []
     for block in ("test", "val", "train", "losses"):
         # The dashboard shows the last chart first.
         for name in sorted(set().union(*(episode[block] for episode in episodes)), reverse=True):

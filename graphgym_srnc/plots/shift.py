@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Mapping, Sequence
 
 import numpy as np
-from matplotlib.figure import Figure
 
 from graphgym_srnc.core.text import short
-from graphgym_srnc.plots.style import PALETTE, style
+from graphgym_srnc.plots.style import PALETTE, panel, style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 
 def figure(
@@ -60,8 +60,7 @@ def label_shift_figure(
     height = 0.8 / len(counts)
     row = (0.12 + 0.13 * len(counts)) * (1 if len(names) <= 20 else 0.8)
     own = axes is None
-    figure = Figure(figsize=(6.4, min(1.6 + row * len(names), 30)), dpi=150) if own else axes.figure
-    axes = figure.subplots() if own else axes
+    figure, axes = panel(axes, (6.4, min(1.6 + row * len(names), 30)))
     for index, (part, sizes) in enumerate(counts.items()):
         total = max(int(np.sum(sizes)), 1)
         centres = np.arange(len(names)) + (index - (len(counts) - 1) / 2) * height

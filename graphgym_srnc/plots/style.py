@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import io
-from contextlib import AbstractContextManager
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, Iterator, cast
 
 import matplotlib
 from cycler import cycler
@@ -12,6 +13,9 @@ from matplotlib.figure import Figure
 
 from graphgym_srnc.core.errors import InputError
 from graphgym_srnc.io.atomic import write_bytes
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 PALETTE = (
     "#0072B2",
@@ -36,7 +40,7 @@ differ from them, and grey. If there are more items than colours, the marker cha
 MARKERS = ("o", "^", "s", "D", "v")
 INK, PALE = "#222222", "#BBBBBB"
 
-STYLE = {
+STYLE: dict[Any, Any] = {
     "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans"],
     "font.size": 9,
@@ -67,9 +71,19 @@ UNDATED = {"png": "Software", "pdf": "CreationDate", "svg": "Date"}
 """Metadata to remove from each format, so that equal figures give identical files."""
 
 
-def style() -> AbstractContextManager:
+@contextmanager
+def style() -> Iterator[None]:
     """Style of all figures, as a context manager or decorator."""
-    return matplotlib.rc_context(STYLE)
+    with matplotlib.rc_context(STYLE):
+        yield
+
+
+def panel(axes: Axes | None, size: tuple[float, float], dpi: int = 150) -> tuple[Figure, Axes]:
+    """Axes and their figure, by default new ones of a size in inches."""
+    if axes is None:
+        figure = Figure(figsize=size, dpi=dpi)
+        return figure, cast("Axes", figure.subplots())
+    return cast(Figure, axes.get_figure(root=True)), axes
 
 
 @style()
