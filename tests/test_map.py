@@ -155,6 +155,7 @@ def test_a_page_runs_its_own_script_and_nothing_else(monkeypatch, tmp_path):
 
 
 @NEEDS_BROWSER
+@pytest.mark.slow
 def test_a_browser_draws_moves_and_finds(monkeypatch, tmp_path):
     data, found, _ = made(2000, monkeypatch)
     written(data, found, tmp_path / "page.html")
@@ -228,6 +229,7 @@ def test_a_browser_draws_moves_and_finds(monkeypatch, tmp_path):
 
 
 @NEEDS_BROWSER
+@pytest.mark.slow
 def test_a_hundred_thousand_nodes_in_three_seconds(monkeypatch, tmp_path):
     data, found, _ = made(100_000, monkeypatch)
     written(data, found, tmp_path / "page.html")

@@ -19,6 +19,53 @@ Name the clusters that you recognise and train on them: --name 1="graph theory" 
 --labels-out FOLDER writes the graph with the most certain nodes of each named cluster as training
 nodes of a new class. `graphgym-srnc run --cfg own dataset.name FOLDER` reads that folder."""
 
+FILES = {
+    "--graph": (
+        "FILE",
+        "read another graph, in a format of the shift `file` (default: the target graph of the"
+        " run)",
+    ),
+    "--features": (
+        "FILE",
+        "read the features of --graph from FILE if the graph is a list of edges",
+    ),
+    "--texts": (
+        "FILE",
+        "read one text per node: one line each, or a .csv with the columns id and text"
+        " (default: nodes.csv in the folder of the graph)",
+    ),
+    "--words": (
+        "FILE",
+        "read the names of features, one line each (default: words.txt in the folder of the graph)",
+    ),
+    "--out": ("PAGE.html", "also write an HTML page with figures (default: write none)"),
+    "--csv": ("FILE", "also write the table of clusters (default: write none)"),
+    "--nodes": ("FILE", "also write a table of all nodes, .csv or .parquet (default: write none)"),
+    "--before": (
+        "FILE",
+        "keep the cluster names of FILE, an earlier table of --nodes (default: no names)",
+    ),
+    "--figures": ("FOLDER", "also write the figures as PNG (default: write none)"),
+    "--labels-out": (
+        "FOLDER",
+        "write the graph with the named clusters as classes (default: write none)",
+    ),
+}
+NUMBERS = {
+    "--clusters": (
+        "K",
+        0,
+        "set the number of clusters, known classes included (default: the most stable number)",
+    ),
+    "--top": ("N", 10, "show N words and N nodes per cluster (default: 10)"),
+    "--nodes-per-class": (
+        "N",
+        20,
+        "take N training nodes from each named cluster (default: 20)",
+    ),
+}
+"""Options with their placeholder, default and help."""
+
 
 def add_parser(subparsers: argparse._SubParsersAction) -> None:
     """Add the subcommand."""
@@ -37,61 +84,10 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
         metavar="RUN",
         help="folder of an open-set run, or of an experiment (its lowest seed is read)",
     )
-    add(
-        "--graph",
-        metavar="FILE",
-        help="read another graph, in a format of the shift `file` (default: the target graph of"
-        " the run)",
-    )
-    add(
-        "--features",
-        metavar="FILE",
-        default="",
-        help="read the features of --graph from FILE if the graph is a list of edges",
-    )
-    add(
-        "--texts",
-        metavar="FILE",
-        help="read one text per node: one line each, or a .csv with the columns id and text"
-        " (default: nodes.csv in the folder of the graph)",
-    )
-    add(
-        "--words",
-        metavar="FILE",
-        help="read the names of features, one line each (default: words.txt in the folder of the"
-        " graph)",
-    )
-    add(
-        "--clusters",
-        type=int,
-        default=0,
-        metavar="K",
-        help="set the number of clusters, known classes included (default: the most stable number)",
-    )
-    add(
-        "--top",
-        type=int,
-        default=10,
-        metavar="N",
-        help="show N words and N nodes per cluster (default: 10)",
-    )
-    add(
-        "--out",
-        metavar="PAGE.html",
-        help="also write an HTML page with figures (default: write none)",
-    )
-    add("--csv", metavar="FILE", help="also write the table of clusters (default: write none)")
-    add(
-        "--nodes",
-        metavar="FILE",
-        help="also write a table of all nodes, .csv or .parquet (default: write none)",
-    )
-    add(
-        "--before",
-        metavar="FILE",
-        help="keep the cluster names of FILE, an earlier table of --nodes (default: no names)",
-    )
-    add("--figures", metavar="FOLDER", help="also write the figures as PNG (default: write none)")
+    for option, (metavar, text) in FILES.items():
+        add(option, metavar=metavar, help=text)
+    for option, (metavar, default, text) in NUMBERS.items():
+        add(option, type=int, default=default, metavar=metavar, help=text)
     add(
         "--evaluate",
         action="store_true",
@@ -103,18 +99,6 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
         default=[],
         metavar="CLUSTER=NAME",
         help="name a cluster; repeat it to name several",
-    )
-    add(
-        "--labels-out",
-        metavar="FOLDER",
-        help="write the graph with the named clusters as classes (default: write none)",
-    )
-    add(
-        "--nodes-per-class",
-        type=int,
-        default=20,
-        metavar="N",
-        help="take N training nodes from each named cluster (default: 20)",
     )
     arguments.add_raw(parser)
     arguments.add_trust(parser)
@@ -168,6 +152,7 @@ def _discover(args: argparse.Namespace, begin: Callable[[str], None]) -> None:
         raise InputError.plain(
             "--labels-out", message, "Give a run with one graph, and leave out --graph"
         )
+    folder: Path | None
     if task is None:
         graph, folder = model.read(args.graph, args.features)
     else:
@@ -208,18 +193,8 @@ def _discover(args: argparse.Namespace, begin: Callable[[str], None]) -> None:
         named = [
             f"--name={new.number}={cluster_names.get(new.number, 'NAME')}" for new in discovery.new
         ]
-        naming = shlex.join(
-            [
-                "graphgym-srnc",
-                "discover",
-                args.run,
-                "--clusters",
-                str(count),
-                *named,
-                "--labels-out",
-                "NEXT",
-            ]
-        )
+        words = ["graphgym-srnc", "discover", args.run, "--clusters", str(count)]
+        naming = shlex.join([*words, *named, "--labels-out", "NEXT"])
     begin("drawing figures and the map")
     drawn = pictures(discovery, curves) if args.out or args.figures else {}
     if args.out:
@@ -254,14 +229,8 @@ def _discover(args: argparse.Namespace, begin: Callable[[str], None]) -> None:
         )
     if args.labels_out:
         feedback.write(Path(args.labels_out), graph, labels, names, args.overwrite, folder)
-        run = [
-            "--cfg",
-            "own",
-            "--name",
-            Path(args.labels_out).name,
-            "dataset.name",
-            args.labels_out,
-        ]
+        run = ["--cfg", "own", "--name", Path(args.labels_out).name]
+        run += ["dataset.name", args.labels_out]
         print(f"wrote {args.labels_out}\nnext: graphgym-srnc run {shlex.join(run)}")
     elif naming:
         print(f"next, after you name the clusters: {naming}")

@@ -75,7 +75,9 @@ class Discovery:
 
     def index(self, cluster: Cluster) -> int:
         """The number of a cluster in ``cluster``."""
-        return len(self.known) - 1 + cluster.number if cluster.number else cluster.known_class
+        if cluster.known_class is not None:
+            return cluster.known_class
+        return len(self.known) - 1 + cluster.number
 
 
 def find(

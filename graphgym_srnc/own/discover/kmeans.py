@@ -56,10 +56,10 @@ def constrained_kmeans(
             classes or more than points can fill, or an option is out of its range.
     """
     none = torch.empty(0, dtype=torch.long)
-    nodes, label = (none if given is None else given.cpu() for given in (nodes, label))
+    given, classes = (none if one is None else one.cpu() for one in (nodes, label))
     _check_points(x)
-    num_known = _check_labels(len(x), nodes, label)
-    least, most = max(num_known, 1), num_known + len(x) - len(nodes)
+    num_known = _check_labels(len(x), given, classes)
+    least, most = max(num_known, 1), num_known + len(x) - len(given)
     if not least <= num_clusters <= most:
         raise InputError(
             "kmeans.num_clusters",
@@ -68,10 +68,11 @@ def constrained_kmeans(
         )
 
     points = np.ascontiguousarray(x.detach().cpu().numpy(), dtype=np.float32)
-    points, nodes, label = _unit(points) if spherical else points, nodes.numpy(), label.numpy()
-    free = np.setdiff1d(np.arange(len(points)), nodes)
-    known = _means(points[nodes], label, num_known, spherical) if num_known else points[:0]
-    fixed = (nodes, label) if variant == "constrained" else (nodes[:0], label[:0])
+    points = _unit(points) if spherical else points
+    ids, of = given.numpy(), classes.numpy()
+    free = np.setdiff1d(np.arange(len(points)), ids)
+    known = _means(points[ids], of, num_known, spherical) if num_known else points[:0]
+    fixed = (ids, of) if variant == "constrained" else (ids[:0], of[:0])
     rng = np.random.RandomState(seed)
     # With a centroid from labels for each cluster there is nothing random.
     starts = (

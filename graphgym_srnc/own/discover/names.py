@@ -44,8 +44,9 @@ def read_names(texts: str | None, words: str | None, folder: Path | None, graph:
         _check("--texts", texts, columns["text"], graph.num_nodes, "nodes")
         names = names._replace(ids=columns.get("id"), texts=columns["text"])
     if words:
-        names = names._replace(words=_lines(words))
-        _check("--words", words, names.words, graph.num_features, "features")
+        lines = _lines(words)
+        _check("--words", words, lines, graph.num_features, "features")
+        names = names._replace(words=lines)
     return names
 
 

@@ -11,8 +11,11 @@ from graphgym_srnc.own.discover.clusters import Discovery
 from graphgym_srnc.own.discover.evidence import Evidence
 from graphgym_srnc.own.discover.map import DIGEST, SCRIPT
 from graphgym_srnc.own.discover.pictures import Picture
-from graphgym_srnc.own.discover.table import HEADS, Row
+from graphgym_srnc.own.discover.table import HEADS, Row, figures
 from graphgym_srnc.report.html import fill, png_size
+
+SHOWN = ("p_unknown", "predicted_unknown", "conductance", "silhouette")
+"""Figures of clusters of known classes."""
 
 
 def render(
@@ -39,19 +42,12 @@ def render(
         command, naming: what makes the page again, and what names clusters and feeds them back.
     """
     images = {
-        name: (caption, base64.b64encode(png).decode(), *png_size(png))
+        name: (caption, base64.b64encode(png).decode(), *(png_size(png) or ()))
         for name, (caption, png) in pictures.items()
     }
     known = [
-        (
-            plain(classes[c.known_class]),
-            len(c.nodes),
-            f"{c.p_unknown:.2f}",
-            f"{100 * c.predicted_unknown:.0f} %",
-            f"{c.conductance:.2f}",
-            f"{c.silhouette:.2f}",
-        )
-        for c in discovery.known
+        (plain(name), len(c.nodes), *figures(c, *SHOWN))
+        for name, c in zip(classes, discovery.known)
     ]
     return fill(
         Path(__file__).with_name("page.html"),

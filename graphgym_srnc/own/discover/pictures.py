@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -64,31 +64,18 @@ def map_figure(discovery: Discovery) -> Figure:
     figure = Figure(figsize=(7.2, 5.6), dpi=130)
     axes = figure.subplots()
     known = cluster < len(discovery.known)
-    axes.scatter(
-        *points[known].T, s=7, color="#CFCFCF", linewidths=0, label="clusters of known classes"
-    )
+    x, y = points[known].T
+    axes.scatter(x, y, s=7, color="#CFCFCF", linewidths=0, label="clusters of known classes")
     members = {new.number: points[cluster == discovery.index(new)] for new in discovery.new}
     for number, dots in members.items():
-        axes.scatter(
-            *dots.T,
-            s=9,
-            color=PALETTE[(number - 1) % len(PALETTE)],
-            linewidths=0,
-            alpha=0.85,
-            label=f"cluster {number}",
-        )
+        look: dict[str, Any] = {"s": 9, "linewidths": 0, "alpha": 0.85}
+        color = PALETTE[(number - 1) % len(PALETTE)]
+        axes.scatter(dots[:, 0], dots[:, 1], color=color, label=f"cluster {number}", **look)
     box = {"boxstyle": "circle,pad=0.25", "facecolor": "white", "edgecolor": INK, "alpha": 0.9}
     for number, dots in members.items():
         if len(dots):
-            axes.annotate(
-                str(number),
-                np.median(dots, 0),
-                ha="center",
-                va="center",
-                fontweight="bold",
-                color=INK,
-                bbox=box,
-            )
+            x, y = np.median(dots, 0)
+            axes.text(x, y, str(number), ha="center", va="center", weight="bold", bbox=box)
     axes.set(xticks=[], yticks=[], title="map of the clustered nodes (t-SNE)")
     axes.spines[:].set(visible=True, color=PALE)
     axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), markerscale=2.5, handletextpad=0.3)
@@ -105,17 +92,14 @@ def evidence_figure(evidence: Evidence, num_clusters: int) -> Figure:
         axes.axvline(num_clusters, color=INK, linewidth=0.9, linestyle=":")
         axes.plot(curve.counts, curve.values, color=color, marker="o", markersize=3.5)
         suggested = curve.values[curve.counts.index(curve.suggestion)]
-        axes.plot(
-            [curve.suggestion],
-            [suggested],
-            "o",
-            markersize=10,
-            markerfacecolor="none",
-            markeredgecolor=INK,
-        )
-        axes.set(
-            title=f"{curve.name}: suggests {curve.suggestion}", xlabel="number of clusters |C|"
-        )
+        circle: dict[str, Any] = {
+            "markersize": 10,
+            "markerfacecolor": "none",
+            "markeredgecolor": INK,
+        }
+        axes.plot([curve.suggestion], [suggested], "o", **circle)
+        axes.set_title(f"{curve.name}: suggests {curve.suggestion}")
+        axes.set_xlabel("number of clusters |C|")
         axes.xaxis.get_major_locator().set_params(integer=True)
         axes.grid()
     return figure

@@ -10,8 +10,8 @@ from torch import Tensor
 from torch.nn import functional as F
 from torch_geometric.data import Data
 
-from graphgym_srnc.backbones import Sparse, prepare
-from graphgym_srnc.own.discover.words import are_words
+from graphgym_srnc.backbones import prepare
+from graphgym_srnc.own.discover.words import are_words, features
 
 TOPICS, STEPS, RESTART = 20, 10, 0.1
 """Width of :func:`topics`; steps and restart of its personalised PageRank."""
@@ -34,7 +34,10 @@ def topics(graph: Data, dim: int = TOPICS) -> Tensor:
         dim: number of axes; less on a graph with fewer nodes or features.
     """
     prepared = prepare(graph, "auto")
-    loops, x = prepared.adjacency("loops").matrix.astype(np.float64), _weighted(prepared.x)
+    loops, x = (
+        prepared.adjacency("loops").matrix.astype(np.float64),
+        _weighted(features(prepared.x)),
+    )
     walk = sp.csr_array(sp.diags_array(1 / np.asarray(loops.sum(1)).ravel()) @ loops)
     back = walk.T.tocsr()
 
@@ -63,9 +66,9 @@ def topics(graph: Data, dim: int = TOPICS) -> Tensor:
     return torch.from_numpy(np.ascontiguousarray((left * scale)[:, ::-1])).float()
 
 
-def _weighted(x: Sparse | Tensor) -> sp.csr_array | np.ndarray:
+def _weighted(x: sp.csr_array | np.ndarray) -> sp.csr_array | np.ndarray:
     """Features ``[V, F]``; words weighted by inverse document frequency, in rows of length 1."""
-    matrix = (x.matrix if isinstance(x, Sparse) else x.cpu().numpy()).astype(np.float64)
+    matrix = x.astype(np.float64)
     if not are_words(matrix):
         return matrix
     present = np.asarray((matrix > 0).sum(0)).ravel()

@@ -6,40 +6,28 @@ from typing import Mapping, NamedTuple, Sequence
 
 from torch_geometric.data import Data
 
-from graphgym_srnc.backbones import Sparse, prepare
+from graphgym_srnc.backbones import prepare
 from graphgym_srnc.core.text import aligned, plain
 from graphgym_srnc.core.text import to_csv as csv_of
 from graphgym_srnc.data.names import Names
 from graphgym_srnc.own.discover.clusters import Cluster, Discovery
 from graphgym_srnc.own.discover.names import column_name, node_name
-from graphgym_srnc.own.discover.words import distinguishing
+from graphgym_srnc.own.discover.words import distinguishing, features
 
 NEAREST = 2
 """Known classes that a row names."""
 
-HEADS = (
-    "cluster",
-    "nodes",
-    "newness",
-    "P(unknown)",
-    "predicted unknown",
-    "modularity",
-    "conductance",
-    "silhouette",
-    "nearest known classes",
-)
+FIGURES = {
+    "newness": ("newness", ".2f"),
+    "p_unknown": ("P(unknown)", ".2f"),
+    "predicted_unknown": ("predicted unknown", ".0%"),
+    "modularity": ("modularity", ".3f"),
+    "conductance": ("conductance", ".2f"),
+    "silhouette": ("silhouette", ".2f"),
+}
+"""Figures of a cluster, with their heads in print and their formats."""
 
-FIGURES = (
-    "cluster",
-    "nodes",
-    "newness",
-    "p_unknown",
-    "predicted_unknown",
-    "modularity",
-    "conductance",
-    "silhouette",
-)
-"""Heads of columns of text, and of the figures in the CSV."""
+HEADS = ("cluster", "nodes", *(head for head, _ in FIGURES.values()), "nearest known classes")
 
 
 class Row(NamedTuple):
@@ -75,10 +63,7 @@ def rows(
         top: nodes and words of each cluster.
         cluster_names: those that the user has given, by number.
     """
-    x = prepare(graph, "none").x
-    words = distinguishing(
-        x.matrix if isinstance(x, Sparse) else x.numpy(), discovery.cluster.numpy(), top
-    )
+    words = distinguishing(features(prepare(graph, "none").x), discovery.cluster.numpy(), top)
     return [
         Row(
             cluster,
@@ -103,25 +88,26 @@ def text(rows: Sequence[Row]) -> str:
 
 def to_csv(rows: Sequence[Row], raw: bool = False) -> str:
     """A line for each cluster, every figure in full; ``raw`` leaves text as it is."""
-    head = FIGURES + ("nearest_known_classes", "words", "typical_nodes", "name")
+    head = ["cluster", "nodes", *FIGURES, "nearest_known_classes", "words", "typical_nodes", "name"]
     lines = (
-        (
-            c.number,
-            len(c.nodes),
-            c.newness,
-            c.p_unknown,
-            c.predicted_unknown,
-            c.modularity,
-            c.conductance,
-            c.silhouette,
-            cells[-1],
-            " | ".join(words),
-            " | ".join(nodes),
-            name,
-        )
-        for c, cells, words, nodes, name in rows
+        [
+            row.cluster.number,
+            len(row.cluster.nodes),
+            *(getattr(row.cluster, figure) for figure in FIGURES),
+            row.cells[-1],
+            " | ".join(row.words),
+            " | ".join(row.nodes),
+            row.name,
+        ]
+        for row in rows
     )
     return csv_of([head, *lines], raw)
+
+
+def figures(cluster: Cluster, *chosen: str) -> list[str]:
+    """Figures of a cluster in print, by default all."""
+    cells = (format(getattr(cluster, name), FIGURES[name][1]) for name in chosen or FIGURES)
+    return [cell.replace("%", " %") for cell in cells]
 
 
 def _cells(cluster: Cluster, classes: Sequence[str]) -> list[str]:
@@ -129,11 +115,6 @@ def _cells(cluster: Cluster, classes: Sequence[str]) -> list[str]:
     return [
         str(cluster.number),
         str(len(cluster.nodes)),
-        f"{cluster.newness:.2f}",
-        f"{cluster.p_unknown:.2f}",
-        f"{100 * cluster.predicted_unknown:.0f} %",
-        f"{cluster.modularity:.3f}",
-        f"{cluster.conductance:.2f}",
-        f"{cluster.silhouette:.2f}",
+        *figures(cluster),
         ", ".join(nearest),
     ]

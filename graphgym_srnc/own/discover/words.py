@@ -4,14 +4,23 @@ from __future__ import annotations
 
 import numpy as np
 import scipy.sparse as sp
+from torch import Tensor
+
+from graphgym_srnc.backbones import Sparse
+from graphgym_srnc.backbones.features import Mapped
 
 PRIOR = 0.1
 """Weight of the whole graph's counts as a prior; the larger, the more often a word must occur."""
 
 
+def features(x: Sparse | Tensor | Mapped) -> sp.csr_array | np.ndarray:
+    """Features ``[V, F]`` of a prepared graph as a matrix."""
+    return x.matrix if isinstance(x, Sparse) else np.asarray(x[:].cpu())
+
+
 def are_words(x: sp.csr_array | np.ndarray) -> bool:
     """Whether features ``[V, F]`` are all 0 or more, so that they count as occurrences of words."""
-    return (x.data if sp.issparse(x) else x).min(initial=0) >= 0
+    return bool(np.asarray(x.data if isinstance(x, sp.csr_array) else x).min(initial=0) >= 0)
 
 
 def distinguishing(
@@ -34,7 +43,7 @@ def distinguishing(
         total = counts.sum(0)
         scores = [log_odds(count, total - count, PRIOR * np.maximum(total, 1)) for count in counts]
     else:
-        dense = x.toarray() if sp.issparse(x) else x
+        dense = x.toarray() if isinstance(x, sp.csr_array) else x
         scores = [mean_difference(dense, group == number) for number in range(num_groups)]
     best = [np.argsort(-z, kind="stable")[:most] for z in scores]
     return {
