@@ -100,6 +100,7 @@ def confusion_figure(
                 )
     labels = [short(name, LONGEST) for name in names]
     slanted = {"rotation": 40, "ha": "right", "rotation_mode": "anchor"}
+    small: dict[str, Any] = {} if counted else {"fontsize": 7}
     look: dict[str, Any] = slanted if max(map(len, labels)) > 3 else {}
     if not counted:
         look = {"rotation": 90, "fontsize": 7}
@@ -111,7 +112,7 @@ def confusion_figure(
     axes.set_yticks(
         range(size),
         [f"{label} ({total:,})" for label, total in zip(labels, counts.sum(1).tolist())],
-        fontsize=None if counted else 7,
+        **small,
     )
     axes.set(xlabel="predicted", ylabel="true", title=title)
     axes.tick_params(length=0)

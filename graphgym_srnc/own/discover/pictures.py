@@ -75,7 +75,8 @@ def map_figure(discovery: Discovery) -> Figure:
     for number, dots in members.items():
         if len(dots):
             x, y = np.median(dots, 0)
-            axes.text(x, y, str(number), ha="center", va="center", weight="bold", bbox=box)
+            look = {"ha": "center", "va": "center", "weight": "bold", "color": INK, "bbox": box}
+            axes.text(x, y, str(number), **look)
     axes.set(xticks=[], yticks=[], title="map of the clustered nodes (t-SNE)")
     axes.spines[:].set(visible=True, color=PALE)
     axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), markerscale=2.5, handletextpad=0.3)
