@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import io
 import itertools
-import re
-from pathlib import Path
 
 import matplotlib
 import numpy as np
@@ -16,29 +14,16 @@ from matplotlib.figure import Figure
 from matplotlib.image import imread
 
 from graphgym_srnc.core.errors import InputError
-from graphgym_srnc.data.describe import describe, known_names
+from graphgym_srnc.data.describe import describe
 from graphgym_srnc.io import store
 from graphgym_srnc.plots import charts, curves, embedding, shift, style
 from graphgym_srnc.report import pictures
 from tests.conftest import make_task
 
-METHODS = [
-    "SRNC+ (without missing labels)",
-    "srnc",
-    "pgl",
-    "g2pxy",
-    "doc",
-    "openwgl with a long name, longer than any other",
-    "erm",
-    "dann",
-    "cmd",
-    "mmd",
-    "coral",
-    "srgnn",
-    "strurw",
-    "a2gnn",
-    "iid",
-]
+METHODS = (
+    "SRNC+ (without missing labels)|openwgl with a long name, longer than any other|srnc|pgl|g2pxy"
+    "|doc|erm|dann|cmd|mmd|coral|srgnn|strurw|a2gnn|iid"
+).split("|")
 
 
 def texts(figure: Figure) -> list[str]:
@@ -107,13 +92,6 @@ def test_equal_figures_are_equal_files(tmp_path):
         assert first.read_bytes() == second.read_bytes()
     with pytest.raises(InputError, match=r"\.png, \.pdf, \.svg"):
         style.save(charts.critical_difference_figure(ranks(3), 1.5, []), tmp_path / "figure.jpeg")
-
-
-def test_no_window_and_no_pyplot():
-    for path in Path(charts.__file__).parent.glob("*.py"):
-        assert not re.search(
-            r"(?m)^\s*(import|from)\b.*pyplot", path.read_text(encoding="utf-8")
-        ), path
 
 
 def test_scores_stand_at_their_means_in_bars_of_their_intervals():
@@ -187,14 +165,7 @@ def test_label_shift_of_tasks():
     )
 
 
-def test_known_classes_have_their_own_numbers():
-    task = make_task()
-    task.target.y_true = task.target.y + 4
-    assert known_names(task) == ["4", "5", "unknown"]
-    assert list(describe(task)["labels"])[:2] == ["4", "5"]
-
-
-@pytest.mark.parametrize("size, cd", [(2, 1.3), (3, 6.0), (8, 1.3), (15, 4.2)])
+@pytest.mark.parametrize("size, cd", [(2, 1.3), (15, 4.2)])
 def test_critical_difference_is_readable(size, cd):
     own = ranks(size)
     order = sorted(own, key=own.get)
@@ -270,20 +241,6 @@ def test_sensitivity_draws_means_and_bands():
         assert [label.get_text() for label in axes.get_xticklabels()] == [
             f"{value:g}" for value in values
         ]
-
-
-def test_a_method_has_one_colour_in_all_panels():
-    lines = {name: curve(range(30), range(30), 1) for name in METHODS}
-    figure = curves.curves_figure(
-        {"validation": lines, "test": dict(reversed(lines.items()))}, "Micro-F1 (%)", "Cora"
-    )
-    left, right = (
-        [(line.get_color(), line.get_linestyle()) for line in axes.get_lines()]
-        for axes in figure.axes
-    )
-    assert left == right[::-1] and len(set(left)) == len(METHODS)
-    assert len(figure.legends[0].get_texts()) == len(METHODS)
-    assert {"validation", "test", "episode"} <= set(texts(figure))
 
 
 def test_bands_are_numpys_and_leave_out_what_was_not_told():

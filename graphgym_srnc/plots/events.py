@@ -13,7 +13,7 @@ from typing import Any, Iterable, Mapping
 
 from graphgym_srnc.core.errors import InputError
 from graphgym_srnc.core.text import LAYERS, METHODS
-from graphgym_srnc.io import atomic, store
+from graphgym_srnc.io import store
 
 MEAN = "mean"
 """Subdirectory of an experiment for the events that aggregate all its runs."""
@@ -31,7 +31,7 @@ _number = itertools.count()
 class Events:
     """Event file of a running experiment, written to disk at each :meth:`flush`.
 
-    TensorBoard's own writer uses a thread, which a disk error ends with a traceback.
+    ``SummaryWriter`` writes in a thread, which prints a traceback when the disk is full.
 
     Args:
         directory: directory of the run.
@@ -198,25 +198,16 @@ def _said(key: str, value: Any, settings: Mapping[str, Any]) -> bool:
 
 
 def write_events(directory: Path, summaries: Iterable[tuple[Any, int]]) -> Path:
-    """Replace the event file of a directory. A crash leaves the old file, the new one or both."""
-    from tensorboard.compat.proto.event_pb2 import Event
-    from tensorboard.summary.writer.record_writer import RecordWriter
-
-    now, buffer = time.time(), io.BytesIO()
-    writer = RecordWriter(buffer)
-    writer.write(Event(wall_time=now, file_version="brain.Event:2").SerializeToString())
+    """Replace the event file of a directory. A crash leaves the old file, or both."""
+    old = list(directory.glob("events.out.tfevents.*"))
+    # An open viewer detects new content by file name, so the file needs a new name.
+    events = Events(directory)
     for summary, step in summaries:
-        writer.write(Event(wall_time=now, step=step, summary=summary).SerializeToString())
-    # An open viewer detects new content by file name, so the file needs a new name. Until it is
-    # complete it has a name that viewers ignore.
-    path = directory / f"events.out.tfevents.{time.time_ns()}.{os.getpid()}"
-    waiting = directory / ".next"
-    atomic.write_bytes(waiting, buffer.getvalue())
-    os.replace(waiting, path)
-    for old in directory.glob("events.out.tfevents.*"):
-        if old != path:
-            old.unlink(missing_ok=True)
-    return path
+        events.add(summary, step)
+    events.flush()
+    for path in old:
+        path.unlink(missing_ok=True)
+    return events.path
 
 
 def image(tag: str, png: bytes) -> Any:
