@@ -804,7 +804,7 @@ def check(made: dict[str, str]) -> list[str]:
 
 def add(place: str, folder: Path) -> int:
     """Store the runs of an experiment in runs.csv under ``TABLE:BLOCK:ROW``; returns how many."""
-    from graphgym_srnc.report.read import collect
+    from graphgym_srnc.report.frame import collect
 
     lines = []
     for experiment in collect([folder]).experiments:
