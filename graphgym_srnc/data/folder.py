@@ -32,17 +32,8 @@ RECIPE = "recipe.json"
 MARKER = "made_by.json"
 """Says that this program made a folder, of which files, and the SHA-256 of each."""
 
-OURS = {
-    "nodes.csv",
-    "edges.csv",
-    "features.npy",
-    "features.npz",
-    "words.txt",
-    "labels.csv",
-    "split.csv",
-    "answers.csv",
-    RECIPE,
-}
+OURS = {"nodes.csv", "edges.csv", "features.npy", "features.npz", "words.txt", "labels.csv"}
+OURS |= {"split.csv", "answers.csv", RECIPE}
 """The files of a graph folder and of the example tables."""
 
 
@@ -84,24 +75,20 @@ def check_place(
     """
     atomic.restore(out)
     if out.is_symlink() or not out.absolute().parent.is_dir() or out.name in ("", ".", ".."):
-        raise InputError.plain(
-            option, f"{out} cannot be made", "Give a new folder inside a folder that exists"
-        )
-    if out.exists() and not overwrite:
-        raise InputError.plain(
-            option, f"{out} exists", "Choose another folder, or add --overwrite to replace it"
-        )
-    read = next((path for path in inputs if path.resolve().is_relative_to(out.resolve())), None)
-    if out.exists() and read is not None:
-        raise InputError.plain(
-            option, f"{out} contains {read}, which this command reads", "Choose another folder"
-        )
-    if out.exists() and (foreign := _foreign(out)):
-        raise InputError.plain(
-            option,
-            f"{out} {foreign}",
-            "Choose another folder; --overwrite replaces only folders that data make wrote",
-        )
+        hint = "Give a new folder inside a folder that exists"
+        raise InputError.plain(option, f"{out} cannot be made", hint)
+    if not out.exists():
+        return
+    if not overwrite:
+        hint = "Choose another folder, or add --overwrite to replace it"
+        raise InputError.plain(option, f"{out} exists", hint)
+    for path in inputs:
+        if path.resolve().is_relative_to(out.resolve()):
+            message = f"{out} contains {path}, which this command reads"
+            raise InputError.plain(option, message, "Choose another folder")
+    if foreign := _foreign(out):
+        hint = "Choose another folder; --overwrite replaces only folders that data make wrote"
+        raise InputError.plain(option, f"{out} {foreign}", hint)
 
 
 def marker(folder: Path) -> bytes:
@@ -142,13 +129,10 @@ def tell_changes(path: Path) -> None:
 
 def _digest(file: Path) -> str:
     """SHA-256 of a file; empty if there is none."""
-    digest = hashlib.sha256()
     if not file.is_file():
         return ""
     with open(file, "rb") as opened:
-        while block := opened.read(2**20):
-            digest.update(block)
-    return digest.hexdigest()
+        return hashlib.file_digest(opened, "sha256").hexdigest()
 
 
 def _foreign(out: Path) -> str:
