@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import pickle
+import re
 import shutil
 import signal
 import zipfile
@@ -104,36 +105,35 @@ def test_isolated_nodes_self_loops_duplicates_and_directed_edges_work(tmp_path):
     assert task.info["cleaned"] == {"self_loops": 1, "duplicates": 1, "one_way": 2}
 
 
-@pytest.mark.parametrize(
-    "options, key",
-    [
-        ({"num_unseen": 6}, "synthetic.num_unseen"),
-        ({"num_unseen": -1}, "synthetic.num_unseen"),
-        ({"unseen": [7]}, "synthetic.unseen"),
-        ({"unseen": [1, 1]}, "synthetic.unseen"),
-        ({"unseen": [0, 1, 2, 3, 4, 5]}, "synthetic.unseen"),
-        ({"labels_per_class": 500}, "synthetic.labels_per_class"),
-        ({"labels_per_class": 0}, "synthetic.labels_per_class"),
-        ({"num_val": 0}, "synthetic.num_val"),
-        ({"num_val": -1}, "synthetic.num_val"),
-        ({"num_test": 0}, "synthetic.num_test"),
-        ({"mode": "other"}, "synthetic.mode"),
-        ({"homophily": 1.5}, "synthetic.homophily"),
-        ({"avg_degree": 0.0}, "synthetic.avg_degree"),
-        ({"avg_degree": 900.0}, "synthetic.avg_degree"),
-        ({"degree_exponent": 1.5}, "synthetic.degree_exponent"),
-        ({"class_imbalance": 0.5}, "synthetic.class_imbalance"),
-        ({"num_nodes": 10}, "synthetic.num_nodes"),
-        ({"blocks_per_class": 0}, "synthetic.blocks_per_class"),
-        ({"num_classes": 1}, "synthetic.num_classes"),
-        ({"num_features": 0}, "synthetic.num_features"),
-        ({"signal": 2.0}, "synthetic.signal"),
-        ({"shift": -0.1}, "synthetic.shift"),
-        ({"split_seed": -1}, "split_seed"),
-    ],
-)
-def test_synthetic_options(options, key):
-    refused(key, synthetic, **options)
+WRONG = {
+    "num_unseen": (6, -1),
+    "unseen": ([7], [1, 1], [0, 1, 2, 3, 4, 5]),
+    "labels_per_class": (500, 0),
+    "num_val": (0, -1),
+    "num_test": (0,),
+    "mode": ("other",),
+    "homophily": (1.5,),
+    "avg_degree": (0.0, 900.0),
+    "degree_exponent": (1.5,),
+    "class_imbalance": (0.5,),
+    "num_nodes": (10,),
+    "blocks_per_class": (0,),
+    "num_classes": (1,),
+    "num_features": (0,),
+    "signal": (2.0,),
+    "shift": (-0.1,),
+    "split_seed": (-1,),
+}
+
+
+@pytest.mark.parametrize("option", WRONG)
+def test_synthetic_options(option):
+    for value in WRONG[option]:
+        refused(
+            option if option == "split_seed" else f"synthetic.{option}",
+            synthetic,
+            **{option: value},
+        )
 
 
 def test_too_few_labels_names_the_class_and_the_way_out(tmp_path):
@@ -227,83 +227,60 @@ def at_most(seconds: int) -> Iterator[None]:
 def graph_folder(tmp_path):
     (tmp_path / "nodes.csv").write_text("id,n\n" + "".join(f"{i},{i % 3}\n" for i in range(8)))
     (tmp_path / "links.csv").write_text("".join(f"{i},{(i + 1) % 8}\n" for i in range(8)))
-    assert (
-        main(
-            [
-                "data",
-                "make",
-                str(tmp_path / "nodes.csv"),
-                str(tmp_path / "links.csv"),
-                "--numbers",
-                "n",
-                "--out",
-                str(tmp_path / "graph"),
-            ]
-        )
-        == 0
-    )
+    files = (str(tmp_path / name) for name in ("nodes.csv", "links.csv"))
+    words = ("--numbers", "n", "--out", str(tmp_path / "graph"))
+    assert main(["data", "make", *files, *words]) == 0
     (tmp_path / "graph" / "labels.csv").write_text("".join(f"{i % 2}\n" for i in range(8)))
     return tmp_path / "graph"
 
 
-SHOW = ["data", "show", "--cfg", "own", "file.labels_per_class", "2", "dataset.name"]
-MAKE = ["data", "make", "nodes.csv", "links.csv", "--numbers", "n", "--out", "new"]
+SHOW = "data show --cfg own file.labels_per_class 2 dataset.name"
+MAKE = "links.csv --numbers n --out new"
+TABLES = "file.path graph/edges.csv file.labels graph/labels.csv file.features"
+PIPES = f"""
+graph/edges.csv          | {SHOW} graph
+graph/features.npy       | {SHOW} graph
+graph/labels.csv         | {SHOW} graph
+graph/split.csv          | {SHOW} graph
+graph/features.npy       | {SHOW} graph file.mapped True
+a.pt                     | {SHOW} a.pt
+a.npz                    | {SHOW} a.npz
+a.csv                    | {SHOW} a.csv
+a.npy                    | {SHOW} a.npy
+a.npz                    | {SHOW} graph {TABLES} a.npz
+nodes.csv                | data make nodes.csv {MAKE}
+links.csv                | data make nodes.csv {MAKE}
+nodes.parquet            | data make nodes.parquet {MAKE}
+more.npy                 | data make nodes.csv {MAKE} --embeddings more.npy
+graph/recipe.json        | data make nodes.csv links.csv --like graph --out new
+a.pt                     | data make a.pt --node n --metapath n-n --out new
+d/raw/node-feat.csv.gz   | data make d --out new
+a.yaml                   | data show --cfg a.yaml
+a.yaml                   | run --cfg a.yaml
+a.txt                    | grid --grid a.txt
+results/0/result.json    | compare results
+results/0/result.json    | report results
+results/0/result.json    | predict results --out p.csv
+model.pt                 | predict model.pt --out p.csv
+model.pt                 | discover model.pt
+"""
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes on this system")
 @pytest.mark.parametrize(
-    "pipe, words",
-    [
-        *(
-            (f"graph/{name}", [*SHOW, "graph"])
-            for name in ("edges.csv", "features.npy", "labels.csv", "split.csv")
-        ),
-        *((name, [*SHOW, name]) for name in ("a.pt", "a.npz", "a.csv", "a.npy")),
-        (
-            "a.npz",
-            [
-                *SHOW,
-                "graph",
-                "file.features",
-                "a.npz",
-                "file.path",
-                "graph/edges.csv",
-                "file.labels",
-                "graph/labels.csv",
-            ],
-        ),
-        ("graph/features.npy", [*SHOW, "graph", "file.mapped", "True"]),
-        ("nodes.csv", MAKE),
-        ("links.csv", MAKE),
-        ("nodes.parquet", ["data", "make", "nodes.parquet", *MAKE[3:]]),
-        ("more.npy", [*MAKE, "--embeddings", "more.npy"]),
-        (
-            "graph/recipe.json",
-            ["data", "make", "nodes.csv", "links.csv", "--like", "graph", "--out", "new"],
-        ),
-        ("a.pt", ["data", "make", "a.pt", "--node", "n", "--metapath", "n-n", "--out", "new"]),
-        ("d/raw/node-feat.csv.gz", ["data", "make", "d", "--out", "new"]),
-        ("a.yaml", ["data", "show", "--cfg", "a.yaml"]),
-        ("a.yaml", ["run", "--cfg", "a.yaml"]),
-        ("a.txt", ["grid", "--grid", "a.txt"]),
-        ("results/0/result.json", ["compare", "results"]),
-        ("results/0/result.json", ["report", "results"]),
-        ("results/0/result.json", ["predict", "results", "--out", "p.csv"]),
-        ("model.pt", ["predict", "model.pt", "--out", "p.csv"]),
-        ("model.pt", ["discover", "model.pt"]),
-    ],
-    ids=lambda item: item if isinstance(item, str) else "",
+    "case", PIPES.strip().split("\n"), ids=lambda case: re.sub(" +", " ", case)
 )
 def test_a_pipe_in_the_place_of_a_file_is_refused_at_once(
-    pipe, words, graph_folder, tmp_path, monkeypatch, capsys, gym, unchanged_globals
+    case, graph_folder, tmp_path, monkeypatch, capsys, gym, unchanged_globals
 ):
+    pipe, words = (part.strip() for part in case.split("|"))
     monkeypatch.chdir(tmp_path)
     Path(pipe).parent.mkdir(parents=True, exist_ok=True)
     Path(pipe).unlink(missing_ok=True)
     os.mkfifo(pipe)
     capsys.readouterr()
     with at_most(60):
-        assert main(words) == 2
+        assert main(words.split()) == 2
     assert capsys.readouterr().err.count("\n") == 1
 
 
