@@ -136,30 +136,38 @@ def one_hot(cells: Sequence[str], values: Sequence[str]) -> sp.csr_matrix:
     return sp.csr_matrix((ones, (row, column[row])), shape=(len(cells), len(values)))
 
 
-def scales(blocks: Sequence[sp.csr_matrix]) -> list[float]:
-    """The root mean square length of each block's rows; 1 for a block that is alone."""
-    if len(blocks) < 2:
-        return [1.0] * len(blocks)
-    return [float(np.sqrt(block.multiply(block).sum() / block.shape[0])) or 1.0 for block in blocks]
+def joined(blocks: Sequence[sp.csr_matrix], recipe: Recipe) -> sp.csr_matrix:
+    """All blocks side by side, each divided by its scale in the recipe, which is learnt if absent.
+
+    The scale is the root mean square length of a block's rows; 1 for a block that is alone.
+
+    Raises:
+        InputError: all features are zero.
+    """
+    if "scales" not in recipe:
+        means = [block.multiply(block).sum() / block.shape[0] for block in blocks]
+        recipe["scales"] = [float(np.sqrt(mean)) or 1.0 for mean in means] if means[1:] else [1.0]
+    scaled = [block / scale for block, scale in zip(blocks, recipe["scales"])]
+    found = sp.hstack(scaled, format="csr")
+    found.eliminate_zeros()
+    if not found.nnz:
+        message = f"all {found.shape[1]} features of all nodes are zero"
+        raise InputError.plain("features", message, "Choose columns with more than one value")
+    return found
 
 
-def joined(blocks: Sequence[sp.csr_matrix], scales: Sequence[float]) -> sp.csr_matrix:
-    """All blocks side by side, each divided by its scale."""
-    joined = sp.hstack([block / scale for block, scale in zip(blocks, scales)], format="csr")
-    joined.eliminate_zeros()
-    return joined
-
-
-def spectral(edges: np.ndarray, num_nodes: int, dimensions: int) -> np.ndarray:
+def spectral(edges: np.ndarray, num_nodes: int, dimensions: int) -> np.ndarray | None:
     r"""The leading eigenvectors ``[V, D]`` of :math:`D^{-1/2} A D^{-1/2}`, times :math:`\sqrt V`.
 
-    They say where a node lies in this graph, and mean nothing in another one.
+    They say where a node lies in this graph, and mean nothing in another one. None if D is 0.
 
     Raises:
         InputError: more dimensions than the graph has.
     """
     from scipy.sparse.linalg import eigsh
 
+    if not dimensions:
+        return None
     if not 1 <= dimensions < num_nodes - 1:
         raise InputError("--spectral", dimensions, f"1 to {num_nodes - 2}")
     adjacency = sp.csr_matrix((np.ones(edges.shape[1]), edges), shape=(num_nodes, num_nodes))

@@ -61,7 +61,7 @@ class Graph(NamedTuple):
 def check_place(
     out: Path, overwrite: bool, option: str = "--out", inputs: Iterable[Path] = ()
 ) -> None:
-    """Refuse, before any long work, a place that ``option`` named and no folder can be written to.
+    """Refuse, before any long work, a place to which no folder can be written.
 
     Args:
         out: the folder.
@@ -131,8 +131,11 @@ def _digest(file: Path) -> str:
     """SHA-256 of a file; empty if there is none."""
     if not file.is_file():
         return ""
+    digest = hashlib.sha256()
     with open(file, "rb") as opened:
-        return hashlib.file_digest(opened, "sha256").hexdigest()
+        for block in iter(lambda: opened.read(2**20), b""):
+            digest.update(block)
+    return digest.hexdigest()
 
 
 def _foreign(out: Path) -> str:
@@ -184,17 +187,14 @@ def write(graph: Graph, out: Path, overwrite: bool, option: str = "--out") -> No
     """
     import pandas  # slow, and reading a folder of arrays does without
 
-    tables = {
-        "edges.csv": pandas.DataFrame(graph.edges.T, columns=["from", "to"]),
-        "nodes.csv": pandas.DataFrame({"id": graph.ids}),
-    }
+    nodes = {"id": graph.ids}
     if graph.texts is not None:
-        tables["nodes.csv"]["text"] = [text[:TEXT] for text in graph.texts]
-    for name, what, cells in (
-        ("labels.csv", "label", graph.labels),
-        ("split.csv", "part", graph.split),
-    ):
-        if cells is not None and any(cells):
+        nodes["text"] = [text[:TEXT] for text in graph.texts]
+    links = pandas.DataFrame(graph.edges.T, columns=["from", "to"])
+    tables = {"edges.csv": links, "nodes.csv": pandas.DataFrame(nodes)}
+    words = {("labels.csv", "label"): graph.labels, ("split.csv", "part"): graph.split}
+    for (name, what), cells in words.items():
+        if any(cells or ()):
             column = pandas.Series([*map(one_line, cells)], name=what, dtype=object)
             tables[name] = column[column != ""].rename_axis("node").reset_index()
     with whole(out, overwrite, option) as folder:
@@ -222,11 +222,9 @@ def summary(graph: Graph) -> list[str]:
     linked[pairs // max(nodes, 1)] = True
     lines = [f"{nodes:,} nodes, {len(pairs) // 2:,} links, {graph.features.shape[1]:,} features"]
     if sizes:
-        classes = [f"{name} {count:,}" for name, count in sizes.most_common(12)]
-        classes += ["..."] * (len(sizes) > 12)
-        lines.append(
-            f"{sizes.total():,} labelled nodes of {len(sizes)} classes: " + ", ".join(classes)
-        )
+        shown = ", ".join(f"{name} {count:,}" for name, count in sizes.most_common(12))
+        shown += ", ..." * (len(sizes) > 12)
+        lines.append(f"{sizes.total():,} labelled nodes of {len(sizes)} classes: {shown}")
     if parts := Counter(filter(None, graph.split or ())):
         lines.append("split: " + ", ".join(f"{part} {count:,}" for part, count in parts.items()))
 

@@ -170,30 +170,25 @@ def graph(found: Look, extra: np.ndarray | None = None) -> Graph:
         InputError: see ``found.problems``, or there is no feature other than zero.
     """
     found.problems.check()
-    recipe, options = found.recipe, found.options
+    recipe, table, options = found.recipe, found.table, found.options
     with _reading_recipe(options.like):
-        blocks, names = features.apply(recipe, found.table)
-        more = {"embedding": None if extra is None else extra[found.kept]}
-        if options.spectral:
-            dimensions = options.spectral
-            more["spectral"] = features.spectral(found.edges, len(found.table), dimensions)
-        for kind, array in more.items():
+        blocks, names = features.apply(recipe, table)
+        for kind, array in (
+            ("embedding", None if extra is None else extra[found.kept]),
+            ("spectral", features.spectral(found.edges, len(table), options.spectral)),
+        ):
             if array is not None:
                 blocks.append(sp.csr_matrix(array))
                 names += [f"{kind} {number}" for number in range(array.shape[1])]
-        scales = recipe.setdefault("scales", features.scales(blocks))
         widths = [block.shape[1] for block in blocks]
         if widths != recipe.setdefault("widths", widths):
             other = f"{_called(options.like)} has {recipe['widths']}"
             hint = "Give the same columns and --embeddings as there"
             raise InputError.plain("--like", f"this graph has {widths} features, and {other}", hint)
-        joined = features.joined(blocks, scales)
-        if not joined.nnz:
-            message = f"all {joined.shape[1]} features of all nodes are zero"
-            raise InputError.plain("features", message, "Choose columns with more than one value")
+        joined = features.joined(blocks, recipe)
         recipe |= {"embeddings": extra is not None, "spectral": options.spectral}
         text = recipe.get("text")
-        documents = features.documents(found.table, text["columns"]) if text else None
+        documents = features.documents(table, text["columns"]) if text else None
         words, ids = [*map(one_line, names)], found.column("id") or []  # ids as they are written
         return Graph(found.edges, joined, words, ids, documents, found.labels, found.parts, recipe)
 
@@ -262,11 +257,7 @@ def _best_id(table: pandas.DataFrame, candidates: list[str], links: pandas.DataF
 
 
 def _one_row_for_each_id(found: Look) -> None:
-    """Leave out rows that are empty or occur twice.
-
-    Raises:
-        InputError: a row has no id, or different rows have one id.
-    """
+    """Leave out rows that are empty or occur twice."""
     table, file, keep = found.table, found.files[0], found.options.keep
     filled = table[~(table.isna() | (table.astype(object) == "")).all(axis=1)]
     ids = pandas.Series(found.ids, dtype=object)[filled.index]
@@ -374,11 +365,7 @@ def _shares(
 
 
 def _find_label(found: Look) -> None:
-    """The column of labels by its name, if its values repeat.
-
-    Raises:
-        InputError: none has such a name, but some could be classes.
-    """
+    """The column of labels by its name, if its values repeat."""
     table, options = found.table, found.options
     if options.label:
         found.roles |= {options.label: "label"} if options.label in table else {}
@@ -414,11 +401,7 @@ def _find_label(found: Look) -> None:
 
 
 def _read_labels(found: Look) -> None:
-    """Clean the labels, and read the split.
-
-    Raises:
-        InputError: a cell names no part, or a node of a part has no label.
-    """
+    """Clean the labels, and read the split."""
     cells, split = found.column("label"), found.column("split")
     parts = [SAME_PART.get(cell.lower(), cell.lower()) for cell in split or ()]
     if cells is not None:
