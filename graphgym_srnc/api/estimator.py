@@ -347,8 +347,8 @@ class Estimator(BaseEstimator):
                 "or use OnNodes with GridSearchCV",
             )
         if isinstance(source, Data):
-            given = (getattr(graph, "feature_names", None) for graph in (source, target))
-            names.check_features(*given, "target: x")
+            own = getattr(source, "feature_names", None)
+            names.check_features(own, getattr(target, "feature_names", None), "target: x")
             held_out = HELD_OUT if self._method.prior is None else 0.0
             task, classes = shifts.from_data(
                 source, target, open_set=open_set, held_out=held_out, seed=shared["random_state"]

@@ -194,7 +194,7 @@ def write(graph: Graph, out: Path, overwrite: bool, option: str = "--out") -> No
     tables = {"edges.csv": links, "nodes.csv": pandas.DataFrame(nodes)}
     words = {("labels.csv", "label"): graph.labels, ("split.csv", "part"): graph.split}
     for (name, what), cells in words.items():
-        if any(cells or ()):
+        if cells and any(cells):
             column = pandas.Series([*map(one_line, cells)], name=what, dtype=object)
             tables[name] = column[column != ""].rename_axis("node").reset_index()
     with whole(out, overwrite, option) as folder:
