@@ -21,7 +21,8 @@ from graphgym_srnc.backbones.sparse import Sparse
 from graphgym_srnc.core.errors import InputError
 from graphgym_srnc.core.options import options as options_of
 from graphgym_srnc.core.task import HIDDEN, ShiftTask, Sizes
-from graphgym_srnc.data import names, untrusted
+from graphgym_srnc.data import untrusted
+from graphgym_srnc.data.names import check_features
 from graphgym_srnc.io import atomic, seal
 from graphgym_srnc.methods.shared.base import Method
 
@@ -119,7 +120,7 @@ class TrainedModel:
         if graph.num_features != expected:
             message = f"the graph has {graph.num_features} features, and training had {expected}"
             raise InputError.plain("graph: x", message, "Make the same features as in training")
-        names.check_features(self.facts.get("feature_names"), given)
+        check_features(self.facts.get("feature_names"), given)
         graph = graph.to(self.method.threshold.device)
         if is_dense(graph, self.method.encoder.features) != self.dense:
             graph.x = graph.x.view_as(graph.x)  # do not set the attribute on the caller's tensor
