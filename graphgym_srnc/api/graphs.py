@@ -92,7 +92,8 @@ def from_frames(
             found = f"two columns have the same name, {names[names.duplicated()][0]}"
             raise InputError.plain(name, found, "Give each column its own name")
     nodes, edges = (
-        frame.rename(columns=lambda column: str(column).strip()) for frame in (nodes, edges)
+        frame.set_axis([str(name).strip() for name in frame.columns], axis=1)
+        for frame in (nodes, edges)
     )
     if "" not in nodes:
         nodes.insert(0, "", nodes.index.to_flat_index())
