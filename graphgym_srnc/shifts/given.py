@@ -15,11 +15,9 @@ from graphgym_srnc.core.errors import InputError
 from graphgym_srnc.core.task import HIDDEN, ShiftTask
 from graphgym_srnc.data import cleaning, files
 from graphgym_srnc.data.cleaning import MASKS
+from graphgym_srnc.data.labels import UNKNOWN
 from graphgym_srnc.data.labels import cleaned as clean_words
 from graphgym_srnc.shifts import splits
-
-UNKNOWN = "unknown"
-"""Label of the unknown class if labels are strings; if they are integers it is -1."""
 
 
 def from_data(
@@ -167,7 +165,9 @@ def _split(source: Data, target: Data) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     )
 
 
-def labels(y: Any, num_nodes: int, key: str, kept: Collection[Any] = ()) -> np.ndarray:
+def labels(
+    y: Any, num_nodes: int, key: str, kept: Collection[Any] = (), held: Sequence[bool] = ()
+) -> np.ndarray:
     """Labels ``[V]`` as integers or words; -1 or an empty string = no label.
 
     NaN, None and words such as ``?`` mean no label. Labels that mix words and numbers are words.
@@ -177,6 +177,7 @@ def labels(y: Any, num_nodes: int, key: str, kept: Collection[Any] = ()) -> np.n
         num_nodes: :math:`V`.
         key: the name of the labels in errors.
         kept: words that are classes even if they usually mean no label.
+        held: nodes ``[V]`` for validation or test, see :func:`graphgym_srnc.data.labels.cleaned`.
 
     Raises:
         InputError: another shape, or labels that are neither words nor integers from -1.
@@ -212,7 +213,7 @@ def labels(y: Any, num_nodes: int, key: str, kept: Collection[Any] = ()) -> np.n
     words = [
         "" if cell is None else cell if isinstance(cell, str) else str(int(cell)) for cell in cells
     ]
-    cleaned, notes = clean_words(["" if word in kept else word for word in words], key)
+    cleaned, notes = clean_words(["" if word in kept else word for word in words], key, held)
     for note in notes:
         warnings.warn(note.removeprefix("! "), RuntimeWarning, stacklevel=2)
     return np.array([word if word in kept else label for word, label in zip(words, cleaned)])
@@ -239,7 +240,7 @@ def _numbered(graphs: dict[str, Data]) -> tuple[list[Data], np.ndarray]:
     """Clean graphs with consistent integer labels (-1 = no label), and the class names."""
     plain = {role: unlabelled(graph, role) for role, graph in graphs.items()}
     given = {
-        role: labels(graph.y, len(plain[role].x), f"{role}: y")
+        role: labels(graph.y, len(plain[role].x), f"{role}: y", held=_held(graph, role))
         for role, graph in graphs.items()
         if graph.y is not None
     }
@@ -263,6 +264,14 @@ def _numbered(graphs: dict[str, Data]) -> tuple[list[Data], np.ndarray]:
         graph.update({"y": torch.from_numpy(number), **files.tensors(graphs[role], MASKS, role)})
         cleaned.append(cleaning.clean(graph, role))
     return cleaned, values
+
+
+def _held(graph: Data, role: str) -> list[bool]:
+    """Which nodes ``[V]`` of a graph its own masks choose for validation or test."""
+    masks = files.tensors(graph, MASKS[1:], role)
+    size = graph.num_nodes
+    found = [cleaning.mask(mask, size, f"{role}: {name}") for name, mask in masks.items()]
+    return torch.stack(found).any(0).tolist() if found else []
 
 
 def _none(label: np.ndarray) -> str | int:

@@ -35,7 +35,8 @@ def table(path: Path, notes: list[str], ids: Collection[str] | None = None) -> p
     with reading(path, f"a readable {kind} file", path.name, hint * (kind in EXTRAS)):
         if kind not in EXTRAS:
             return _of_records(_json(path), path, "rows")
-        limits.check_file(path)
+        book_file, sheet = read.workbook(path)
+        limits.check_file(book_file, sheet)
         if kind == ".parquet":
             # Nullable types keep whole numbers whole where some are missing.
             frame = pandas.read_parquet(regular(path), dtype_backend="numpy_nullable")
@@ -43,10 +44,15 @@ def table(path: Path, notes: list[str], ids: Collection[str] | None = None) -> p
             if frame.index.name is not None or not counts:
                 frame = frame.reset_index(names=[name or "" for name in frame.index.names])
         else:
-            with pandas.ExcelFile(regular(path), engine="openpyxl") as book:
+            with pandas.ExcelFile(regular(book_file), engine="openpyxl") as book:
                 first, *others = book.sheet_names
-                frame = book.parse(first, header=None, dtype=str, na_filter=False)
-            notes += [f"{path.name}: not read: the sheets {listed(others)}"] * bool(others)
+                if sheet not in ("", first, *others):
+                    hint = f"Its sheets are {listed([first, *others])}"
+                    raise InputError.plain(path.name, f"it has no sheet {sheet!r}", hint)
+                frame = book.parse(sheet or first, header=None, dtype=str, na_filter=False)
+            if others and not sheet:
+                how = f"; write {path.name}#{others[0]} to read that one"
+                notes.append(f"{path.name}: not read: the sheets {listed(others)}{how}")
         frame = frame.rename(columns=str).astype("string").fillna("").astype(object).map(str.strip)
         return frame if kind == ".parquet" else read.headed(frame, path.name)
 
