@@ -22,7 +22,7 @@ import graphgym_srnc
 from graphgym_srnc import ERM
 from graphgym_srnc.cli.main import main
 from graphgym_srnc.core.errors import InputError
-from graphgym_srnc.data import checksums, citation, files, ocnnc
+from graphgym_srnc.data import citation, files, ocnnc, pyg
 from graphgym_srnc.io import atomic, store
 from graphgym_srnc.io.settings import plain_yaml
 
@@ -266,7 +266,7 @@ def test_what_downloads_check():
     for module in (citation, ocnnc):
         source = inspect.getsource(module)
         assert re.search(r"https://", source) and re.search(r"[0-9a-f]{40}", source), module
-    names = {line.split()[1] for line in checksums.PLANETOID.read_text().splitlines()}
+    names = {line.split()[1] for line in pyg.PLANETOID.read_text().splitlines()}
     assert all(name.startswith("ind.") for name in names)
 
 

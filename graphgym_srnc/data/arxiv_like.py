@@ -1,40 +1,39 @@
-"""A growing citation graph in memory, on the years and classes of ogbn-arxiv.
+"""A synthetic, growing citation graph with the years and classes of ogbn-arxiv.
 
-Its features and citations are invented. A class is a set of topics, and a paper is about one that
-exists in its year. Some topics appear late and grow for some years: the further a period lies
-ahead, the more of its papers are about what no labelled paper is about. Besides, what a topic's
-papers look like drifts with the year. Some papers are about a topic of another class in the same
-field; they look like that topic, and half of their citations go there. A paper cites earlier papers
-only, more of recent years (a geometric lag), and famous ones more often.
+A class is a set of topics, and a paper is about a topic that exists in its year. Some topics appear
+late and grow for some years, so later periods have more papers about topics without labels. The
+features of a topic drift with the year. Some papers are about a topic of another class in the same
+field; half of their citations go there. A paper cites earlier papers, recent and famous ones more
+often.
 """
 
 from __future__ import annotations
 
+import csv
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch_geometric.data import Data
 
-from graphgym_srnc.data.arxiv_histogram import CLASS_NAMES, papers
+with open(Path(__file__).with_name("ogbn_arxiv_papers.csv"), encoding="utf-8") as file:
+    (_, *years), *lines = csv.reader(file)
+
+CLASS_NAMES = tuple(name for name, *_ in lines)
+"""arXiv's names of the classes, in the order of their labels."""
+
+YEARS = np.array(years, dtype=np.int64)
+"""The years with a paper; some early ones are surely wrong, and are kept as they are."""
+
+COUNTS = np.array([counts for _, *counts in lines], dtype=np.int64)
+"""Papers of each class and year in the raw files of ogbn-arxiv, ``[N, len(YEARS)]``."""
 
 FIELDS = (
-    (
-        "cs.LO",
-        "cs.CC",
-        "cs.SC",
-        "cs.CG",
-        "cs.IT",
-        "cs.FL",
-        "cs.DS",
-        "cs.GT",
-        "cs.DM",
-        "cs.NA",
-        "cs.MS",
-    ),
-    ("cs.DC", "cs.NI", "cs.AR", "cs.OS", "cs.PF", "cs.CE", "cs.ET", "cs.CR", "cs.PL", "cs.SE"),
-    ("cs.AI", "cs.MA", "cs.NE", "cs.CV", "cs.LG", "cs.SD", "cs.RO", "cs.SY", "cs.CL"),
-    ("cs.MM", "cs.CY", "cs.HC", "cs.GL", "cs.GR", "cs.OH", "cs.SI", "cs.IR", "cs.DB", "cs.DL"),
+    "LO CC SC CG IT FL DS GT DM NA MS",
+    "DC NI AR OS PF CE ET CR PL SE",
+    "AI MA NE CV LG SD RO SY CL",
+    "MM CY HC GL GR OH SI IR DB DL",
 )
 """Groups of classes: theory; systems; learning and perception; people and information."""
 
@@ -63,6 +62,12 @@ class Topics(NamedTuple):
     label: np.ndarray
     birth: np.ndarray
     popularity: np.ndarray
+
+
+def papers() -> tuple[np.ndarray, np.ndarray]:
+    """Year and class of each of the 169,343 papers, ``[V]`` each, sorted by class and year."""
+    label, year = np.indices(COUNTS.shape).reshape(2, -1)
+    return np.repeat(YEARS[year], COUNTS.ravel()), np.repeat(label, COUNTS.ravel())
 
 
 def years_and_labels(
@@ -149,7 +154,7 @@ def _rank(group: np.ndarray) -> np.ndarray:
 
 
 def _field_of_class() -> np.ndarray:
-    number = {name: i for i, names in enumerate(FIELDS) for name in names}
+    number = {f"cs.{name}": i for i, names in enumerate(FIELDS) for name in names.split()}
     return np.array([number[name] for name in CLASS_NAMES])
 
 
