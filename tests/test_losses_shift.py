@@ -15,11 +15,9 @@ from sklearn.metrics import log_loss, roc_auc_score
 from graphgym_srnc.core.errors import InputError
 from graphgym_srnc.losses import kmm, openness
 from graphgym_srnc.losses.adversarial import domain_loss, ganin_schedule, reverse_gradient
-from graphgym_srnc.losses.characteristic import characteristic_discrepancy
+from graphgym_srnc.losses.discrepancy import characteristic_discrepancy, cmd, coral, mmd
 from graphgym_srnc.losses.kmm import kmm_weights, project
-from graphgym_srnc.losses.mmd import mmd
-from graphgym_srnc.losses.moments import cmd, coral
-from graphgym_srnc.losses.reweighting import conditional_ratio, shift_weights
+from graphgym_srnc.losses.prior import conditional_ratio, shift_weights
 
 
 def normal(*shape: int, seed: int = 0, dtype: torch.dtype = torch.double) -> torch.Tensor:

@@ -20,7 +20,7 @@ from graphgym_srnc.backbones.sparse import Sparse
 from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.losses import mmd, moments, openness
 from graphgym_srnc.losses.adversarial import domain_loss, ganin_schedule
-from graphgym_srnc.losses.reweighting import conditional_ratio, shift_weights
+from graphgym_srnc.losses.prior import conditional_ratio, shift_weights
 from graphgym_srnc.methods.shared import scores
 from graphgym_srnc.methods.shared.ppmi import ppmi
 from graphgym_srnc.methods.strurw import link_shares

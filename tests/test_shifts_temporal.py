@@ -13,7 +13,7 @@ from torch_geometric.utils import is_undirected
 
 from graphgym_srnc import shifts
 from graphgym_srnc.core.errors import InputError
-from graphgym_srnc.data import arxiv_histogram, arxiv_like, datasets, pyg
+from graphgym_srnc.data import arxiv_like, datasets, pyg
 from graphgym_srnc.data.describe import describe
 from graphgym_srnc.shifts import splits
 from graphgym_srnc.shifts.temporal import BOUNDS, NODES
@@ -166,7 +166,7 @@ def test_a_method_sees_training_labels_only(options):
 def test_scale_keeps_years_and_classes():
     share = 1 / 16
     year, label = arxiv_like.years_and_labels(share, 2010, splits.generator(0, "classes"))
-    every, _ = arxiv_histogram.papers()
+    every, _ = arxiv_like.papers()
     per_year = [np.bincount(years, minlength=2021) for years in (year, every)]
     late = slice(2011, None)
     assert (per_year[0][late] == np.round(share * per_year[1][late])).all()
@@ -174,7 +174,7 @@ def test_scale_keeps_years_and_classes():
     assert (np.bincount(label[year <= 2010], minlength=40) >= 2).all()
     shares = [
         np.bincount(labels[years > 2014], minlength=40) / (years > 2014).sum()
-        for years, labels in ((year, label), arxiv_histogram.papers())
+        for years, labels in ((year, label), arxiv_like.papers())
     ]
     assert np.abs(shares[0] - shares[1]).max() < 0.01
     task = temporal(name="arxiv_like", scale=0.001)
@@ -183,11 +183,11 @@ def test_scale_keeps_years_and_classes():
 
 def test_the_whole_histogram_is_that_of_the_paper():
     year, label = arxiv_like.years_and_labels(1.0, 2010, splits.generator(0, "classes"))
-    assert len(year) == 169_343 and len(set(arxiv_histogram.CLASS_NAMES)) == 40
+    assert len(year) == 169_343 and len(set(arxiv_like.CLASS_NAMES)) == 40
     assert tuple(np.bincount(np.searchsorted(BOUNDS["srnc"], year))) == NODES
     assert (year <= 2011).sum() == 17_401
     ordered = np.lexsort((year, label))
-    for mine, public in zip((year, label), arxiv_histogram.papers()):
+    for mine, public in zip((year, label), arxiv_like.papers()):
         assert (mine[ordered] == public).all()
 
 
@@ -197,12 +197,12 @@ def test_the_histogram_is_that_of_the_files():
         np.loadtxt(RAW / f"{name}.csv.gz", dtype=np.int64) for name in ("node_year", "node-label")
     )
     ordered = np.lexsort((year, label))
-    for real, public in zip((year, label), arxiv_histogram.papers()):
+    for real, public in zip((year, label), arxiv_like.papers()):
         assert (real[ordered] == public).all()
 
 
 def test_fields_hold_each_class_once():
-    assert sorted(sum(arxiv_like.FIELDS, ())) == sorted(arxiv_histogram.CLASS_NAMES)
+    assert sorted(sum(arxiv_like.FIELDS, ())) == sorted(arxiv_like.CLASS_NAMES)
 
 
 def test_papers_cite_earlier_ones_of_their_own_kind():
