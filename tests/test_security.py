@@ -94,7 +94,7 @@ CLAIMS = {
     "from one fixed commit": "security::test_what_downloads_check "
     "shifts_cross::test_download_is_kept_only_if_whole",
     "A damaged `.mat` file": "shifts::test_a_matlab_file_is_read_from_whom_one_trusts "
-    "shifts_cross::test_refused_networks shifts_ocnnc::test_refused_files",
+    "shifts_cross::test_refused_networks",
     "`run` has no time": "security::test_run_has_no_limits "
     "grid::test_a_run_out_of_time_is_stopped grid::test_a_run_out_of_memory_is_stopped",
     "After a crash a file": "faults::test_the_store_keeps_what_is_finished "
