@@ -40,10 +40,11 @@ CLAIMS = {
     "Planetoid's files are pickles": "trust::test_trusted_pickles_of_planetoid "
     "bad_input_data::test_wrong_checksum_is_told_before_the_pickle_is_read",
     "Ray authenticates nobody": "ray::test_a_cluster_that_is_not_there",
-    "run under an audit hook": "trust::test_a_downloaded_pickle_is_refused_whoever_reads_it "
-    "trust::test_object_array_of_a_foreign_reader trust::test_text_that_a_reader_evaluates",
+    "on a fixed list run": "trust::test_other_readers_of_pyg_need_trust",
+    "They get text, plain": "trust::test_arrays_of_a_careless_reader_are_checked "
+    "trust::test_a_text_file_that_is_a_pickle "
+    "trust::test_processed_files_in_the_data_folder_are_not_read",
     "can switch this protection off": "trust::test_a_config_cannot_loosen_trust "
-    "trust::test_a_wrong_name_of_trust_is_no_config_key "
     "trust::test_a_stored_run_cannot_loosen_trust",
     "are read as tensors, arrays": "bad_input_data::test_pickled_code_is_never_run "
     "hetero::test_a_pt_file_that_contains_something_else",
