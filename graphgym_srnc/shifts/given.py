@@ -184,7 +184,7 @@ def labels(y: Any, num_nodes: int, key: str, kept: Collection[Any] = ()) -> np.n
         raise InputError.plain(key, f"the labels have the shape {y.shape}", hint)
     cells = [None if _is_empty(cell) else cell for cell in y.reshape(-1).tolist()]
     given = [cell for cell in cells if cell is not None]
-    numbers = [cell for cell in given if isinstance(cell, (Real, np.bool_))]
+    numbers: list[Any] = [cell for cell in given if isinstance(cell, (Real, np.bool_))]
     wrong = [cell for cell in given if not isinstance(cell, (str, Real, np.bool_))] or [
         number for number in numbers if not HIDDEN <= number < 2**63 or number != int(number)
     ]

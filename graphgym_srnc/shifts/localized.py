@@ -95,9 +95,15 @@ def build(
     val, test = splits.draw_val_test(rest, sizes, val, None if num_test == splits.REST else test)
 
     def make(title: str, hidden: list[int], nodes: Tensor) -> ShiftTask:
-        names = catalogue.CLASS_NAMES.get(full_name, ())
-        more = {"open_set": bool(hidden), "class_names": names}
-        return splits.masked_task(title, data, hidden, Nodes(nodes, val, test), info=info, **more)
+        return splits.masked_task(
+            title,
+            data,
+            hidden,
+            Nodes(nodes, val, test),
+            info=info,
+            open_set=bool(hidden),
+            class_names=catalogue.CLASS_NAMES.get(full_name, ()),
+        )
 
     task = make(f"localized/{name}", masked, train)
     # A masked class with a single node leaves no training node for the oracle.
