@@ -17,6 +17,8 @@ import numpy as np
 import torch
 from torch_geometric.data import Data
 
+Array, Rng = np.ndarray, np.random.RandomState
+
 with open(Path(__file__).with_name("ogbn_arxiv_papers.csv"), encoding="utf-8") as file:
     (_, *years), *lines = csv.reader(file)
 
@@ -59,20 +61,18 @@ LAG = 2.5
 class Topics(NamedTuple):
     """Topics ``[T]``: class, first year (0 = from the start) and popularity."""
 
-    label: np.ndarray
-    birth: np.ndarray
-    popularity: np.ndarray
+    label: Array
+    birth: Array
+    popularity: Array
 
 
-def papers() -> tuple[np.ndarray, np.ndarray]:
+def papers() -> tuple[Array, Array]:
     """Year and class of each of the 169,343 papers, ``[V]`` each, sorted by class and year."""
     label, year = np.indices(COUNTS.shape).reshape(2, -1)
     return np.repeat(YEARS[year], COUNTS.ravel()), np.repeat(label, COUNTS.ravel())
 
 
-def years_and_labels(
-    share: float, known_until: int, rng: np.random.RandomState
-) -> tuple[np.ndarray, np.ndarray]:
+def years_and_labels(share: float, known_until: int, rng: Rng) -> tuple[Array, Array]:
     """Year and class ``[V]`` of a share of ogbn-arxiv's papers of each year, in random order.
 
     Two papers of each class that appeared until ``known_until`` are always among them, so that each
@@ -97,10 +97,10 @@ def years_and_labels(
 
 
 def arxiv_like(
-    years: np.ndarray,
-    labels: np.ndarray,
+    years: Array,
+    labels: Array,
     *,
-    rng: np.random.RandomState,
+    rng: Rng,
     num_features: int = 128,
     num_topics: int = 110,
     borrowed: float = 0.25,
@@ -127,8 +127,7 @@ def arxiv_like(
         ``x`` ``[V, F]``, ``edge_index`` ``[2, E]`` from a paper to those that it cites, ``y``
         ``[V]``, ``node_year`` ``[V]``, and ``topic`` ``[V]`` of which a paper is about.
     """
-    field = _field_of_class()[labels]
-    time = years + rng.random_sample(len(years))
+    field, time = _field_of_class()[labels], years + rng.random_sample(len(years))
     topics = _topics(labels, num_topics, rng)
     home = _own_topic(years, labels, topics, rng)
     subject = _borrow(home, years, labels, field, borrowed, rng)
@@ -145,7 +144,7 @@ def arxiv_like(
     return Data(num_nodes=len(years), **{key: torch.from_numpy(a) for key, a in tensors.items()})
 
 
-def _rank(group: np.ndarray) -> np.ndarray:
+def _rank(group: Array) -> Array:
     """How many earlier entries are of the same group, for each entry."""
     order = np.argsort(group, kind="stable")
     rank = np.empty(len(group), dtype=np.int64)
@@ -153,12 +152,12 @@ def _rank(group: np.ndarray) -> np.ndarray:
     return rank
 
 
-def _field_of_class() -> np.ndarray:
+def _field_of_class() -> Array:
     number = {f"cs.{name}": i for i, names in enumerate(FIELDS) for name in names.split()}
     return np.array([number[name] for name in CLASS_NAMES])
 
 
-def _topics(labels: np.ndarray, num_topics: int, rng: np.random.RandomState) -> Topics:
+def _topics(labels: Array, num_topics: int, rng: Rng) -> Topics:
     num_classes = len(CLASS_NAMES)
     # Topics grow more slowly than their class, so that small ones have some too.
     share = np.bincount(labels, minlength=num_classes) ** 0.75
@@ -176,9 +175,7 @@ def _topics(labels: np.ndarray, num_topics: int, rng: np.random.RandomState) -> 
     return Topics(label, birth, popularity)
 
 
-def _own_topic(
-    years: np.ndarray, labels: np.ndarray, topics: Topics, rng: np.random.RandomState
-) -> np.ndarray:
+def _own_topic(years: Array, labels: Array, topics: Topics, rng: Rng) -> Array:
     """A topic of its class for each paper, by popularity, which a topic gains from its birth."""
     first, point = years.min(), rng.random_sample(len(years))
     age = np.arange(first, years.max() + 1)[:, None] - topics.birth + 1.0
@@ -193,13 +190,8 @@ def _own_topic(
 
 
 def _borrow(
-    home: np.ndarray,
-    years: np.ndarray,
-    labels: np.ndarray,
-    field: np.ndarray,
-    borrowed: float,
-    rng: np.random.RandomState,
-) -> np.ndarray:
+    home: Array, years: Array, labels: Array, field: Array, borrowed: float, rng: Rng
+) -> Array:
     """What each paper is about: its topic, or one of another class of its field and year."""
     subject, group = home.copy(), field * 10_000 + years
     line = np.argsort(group, kind="stable")
@@ -215,14 +207,8 @@ def _borrow(
     return subject
 
 
-def _features(
-    subject: np.ndarray,
-    years: np.ndarray,
-    topics: Topics,
-    num_features: int,
-    rng: np.random.RandomState,
-) -> np.ndarray:
-    def directions(count: int) -> np.ndarray:
+def _features(subject: Array, years: Array, topics: Topics, num_features: int, rng: Rng) -> Array:
+    def directions(count: int) -> Array:
         vectors = rng.standard_normal((count, num_features)) / num_features**0.5
         return vectors.astype(np.float32)
 
@@ -241,12 +227,8 @@ def _features(
 
 
 def _citations(
-    time: np.ndarray,
-    groups: tuple[tuple[np.ndarray, np.ndarray], ...],
-    mean: float,
-    shares: np.ndarray,
-    rng: np.random.RandomState,
-) -> np.ndarray:
+    time: Array, groups: tuple[tuple[Array, Array], ...], mean: float, shares: Array, rng: Rng
+) -> Array:
     """Pairs ``[2, E]`` of a paper and one that it cites, which is of a group by kind of citation.
 
     A kind has two arrays of groups, ``[V]`` each: citations go to papers whose group in the first
@@ -274,14 +256,8 @@ def _citations(
 
 
 def _earlier(
-    group: np.ndarray,
-    time: np.ndarray,
-    fame: np.ndarray,
-    wanted: np.ndarray,
-    since: np.ndarray,
-    until: np.ndarray,
-    point: np.ndarray,
-) -> np.ndarray:
+    group: Array, time: Array, fame: Array, wanted: Array, since: Array, until: Array, point: Array
+) -> Array:
     """A paper of a wanted group before ``until``, by fame; -1 where there is none.
 
     It is one of the year that begins with ``since``, or of any time if that year has none.
@@ -291,7 +267,7 @@ def _earlier(
     mass = np.concatenate([[0.0], fame[line].cumsum()])
     position = group[line] * span + (time[line] - origin)
 
-    def index(moment: np.ndarray) -> np.ndarray:
+    def index(moment: Array) -> Array:
         return np.searchsorted(position, wanted * span + np.maximum(moment - origin, 0))
 
     low, high = index(since), index(np.minimum(since + 1, until))
