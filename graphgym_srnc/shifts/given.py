@@ -119,11 +119,6 @@ def unlabelled(data: Data, key: str = "graph") -> Data:
 def masked_nodes(data: Data, key: str, masks: Sequence[str] = MASKS) -> dict[str, Tensor]:
     """Ids of the nodes of each mask that a graph has, by the name of the mask.
 
-    Args:
-        data: a graph with ``y`` ``[V]``.
-        key: name of the graph in error messages.
-        masks: names of the masks to read.
-
     Raises:
         InputError: :func:`cleaning.mask` refuses a mask, or it contains a node without a label.
     """

@@ -76,9 +76,7 @@ class Nodes(NamedTuple):
 def generator(split_seed: int, stream: str) -> np.random.RandomState:
     """Random generator for one purpose; NumPy guarantees that its stream never changes.
 
-    Args:
-        split_seed: from 0 to 2³² - 1.
-        stream: a key of :data:`STREAMS`, or any other name, whose number is a hash of the name.
+    ``stream`` is a key of :data:`STREAMS`, or any other name, whose number is a hash of the name.
     """
     if not 0 <= split_seed < 2**32:
         raise InputError("split_seed", split_seed, f"0 to {2**32 - 1}")
@@ -198,14 +196,8 @@ def public(
 ) -> tuple[Tensor | None, Tensor | None]:
     """The data set's own validation and test nodes; None for both if they are to be drawn.
 
-    Args:
-        data: a graph, perhaps with ``val_mask`` and ``test_mask``, see :func:`column`.
-        split: ``public``, ``random``, or ``auto``, which uses public nodes if there are any.
-        split_seed: selects one of several public splits.
-        name: data set, for error messages.
-
     Raises:
-        InputError: ``split`` is ``public``, but there are no public nodes.
+        InputError: ``split`` is ``public``, but the graph has no ``val_mask`` and ``test_mask``.
     """
     has_public = "val_mask" in data and "test_mask" in data
     if split == "public" and not has_public:
@@ -306,16 +298,9 @@ def masked_task(
     class_names: Sequence[str] = (),
     info: Mapping[str, Any],
 ) -> ShiftTask:
-    """A task on one graph whose masked classes are relabelled as unknown, with its oracle.
+    """A task on one graph whose classes ``unseen`` are relabelled as unknown, with its oracle.
 
-    Args:
-        name: name of the task.
-        data: a clean graph with original classes ``y`` ``[V]``.
-        unseen: masked classes.
-        nodes: the split.
-        open_set: whether there is an unknown class.
-        class_names: name of each original class, by its number.
-        info: additional information about the split.
+    ``data`` has the original classes ``y`` ``[V]``, and ``class_names`` their names, by number.
     """
     classes = classes_of(data.y)
 
