@@ -23,8 +23,8 @@ import pytest
 import scipy.sparse as sp
 import torch
 from conftest import make_graph, make_task
+from stored import PNG, Page, keep
 from test_methods import make
-from test_report_html import PNG, Page, keep
 from torch_geometric.data import Data, HeteroData
 
 from graphgym_srnc import shifts
@@ -32,8 +32,8 @@ from graphgym_srnc.cli.main import main
 from graphgym_srnc.core.errors import InputError
 from graphgym_srnc.io import atomic, seal, store
 from graphgym_srnc.io.settings import config_root, plain_yaml
-from graphgym_srnc.report import overview, page, pictures
-from graphgym_srnc.report.read import collect
+from graphgym_srnc.report import page, pictures
+from graphgym_srnc.report.frame import collect
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -444,8 +444,7 @@ def ogb_folder(folder: Path) -> Try:
 
 
 def result(folder: Path) -> Try:
-    from graphgym_srnc.report import compare, render
-    from graphgym_srnc.report import table as tables
+    from graphgym_srnc.report import compare, render, summary
 
     keep(folder, "one", [0.5, 0.6], labels={"a": {"source": 1, "target": 2}})
     keep(folder, "two", [0.7, 0.6], "srnc", warnings=["w"])
@@ -471,7 +470,7 @@ def result(folder: Path) -> Try:
             lambda: place.plan([0, 1, 2], resume=True),
             lambda: place.aggregate(),
             lambda: render.FORMATS[form](compare.table(collect([folder]).runs)),
-            lambda: tables.to_markdown([tables.summarise("one", place.aggregate(), folder)]),
+            lambda: summary.to_markdown([summary.summarise("one", place.aggregate(), folder)]),
             lambda: page.render(collect([folder]), ["micro_f1"], title=title),
         )
         draw.choice(acts)()
@@ -573,7 +572,7 @@ def test_input_is_read_or_refused(kind, tmp_path, gym, unchanged_globals, monkey
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "stdout", io.StringIO())
     monkeypatch.setattr(sys, "stderr", io.StringIO())
-    monkeypatch.setattr(overview, "figures_of", lambda results, metric: iter(()))
+    monkeypatch.setattr(pictures, "figures_of", lambda results, metric: iter(()))
     monkeypatch.setattr(pictures, "_ranks", lambda table: iter(()))
     try_one, wrong = kind(tmp_path), []
     for number in range(KINDS.index(kind), COUNT, len(KINDS)):

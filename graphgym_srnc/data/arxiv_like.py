@@ -17,7 +17,8 @@ import numpy as np
 import torch
 from torch_geometric.data import Data
 
-Array, Rng = np.ndarray, np.random.RandomState
+Array = np.ndarray
+Rng = np.random.RandomState
 
 with open(Path(__file__).with_name("ogbn_arxiv_papers.csv"), encoding="utf-8") as file:
     (_, *years), *lines = csv.reader(file)

@@ -8,7 +8,8 @@ from torch_geometric.data import Data
 
 from graphgym_srnc.core.errors import InputError
 
-Array, Rng = np.ndarray, np.random.RandomState
+Array = np.ndarray
+Rng = np.random.RandomState
 
 WORDS_PER_NODE = 18
 """Mean number of words a node draws, as in Cora; a word drawn twice counts once."""
