@@ -564,12 +564,12 @@ def test_garbage_is_no_result(tmp_path):
         "null",
         "[1]",
         "[" * 100_000,
-        json.dumps(store.sealed(whole | {"config": [1]})),
+        json.dumps(whole | {"config": [1]}),
         "\x00" * 50,
-        json.dumps(store.sealed(whole | {"config": whole["config"] | {"x": 2}})),
-        json.dumps(store.sealed(whole | {"seed": 1})),
+        json.dumps(whole | {"config": whole["config"] | {"x": 2}}),
+        json.dumps(whole | {"seed": 1}),
         "4",
-        json.dumps(store.sealed({key: value for key, value in whole.items() if key != "history"})),
+        json.dumps({key: value for key, value in whole.items() if key != "history"}),
     ):
         file.write_text(content)
         assert here.results() == {} and here.plan([0], resume=True) == [0]

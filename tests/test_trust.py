@@ -23,9 +23,8 @@ from graphgym_srnc.cli.main import main
 from graphgym_srnc.core.errors import InputError
 from graphgym_srnc.data import catalogue, untrusted
 from graphgym_srnc.gym import load_config
-from graphgym_srnc.io.legacy import modern
 from graphgym_srnc.io.settings import digest
-from graphgym_srnc.io.store import sealed
+from graphgym_srnc.io.store import write_record
 from graphgym_srnc.sweep import plan, worker
 from graphgym_srnc.train import model as models
 
@@ -230,10 +229,10 @@ def stored(change: dict[str, dict]) -> None:
     for block, values in change.items():
         result["config"][block] |= values
     result["digest"] = digest(result["config"])
-    (folder / "result.json").write_text(json.dumps(sealed(result)))
-    model = models.load(folder / "model.pt")
+    write_record(folder, result)
+    model = models.load(folder / "model.safetensors")
     model.facts["digest"] = result["digest"]
-    model.save(folder / "model.pt")
+    model.save(folder / "model.safetensors")
 
 
 @pytest.mark.parametrize("command", ["predict", "discover"])
@@ -245,7 +244,7 @@ def test_a_stored_run_cannot_loosen_trust(mark, capsys, command, name, prepare):
     config(folder="good")
     assert run() == 0
     prepare(mark)
-    stored({"dataset": {"name": name, "dir": "evil"}, "open_set": {"verify": False}})
+    stored({"dataset": {"name": name, "dir": "evil"}})
     capsys.readouterr()
     shifts.forget()
     words = [command, "out/one", *(["--out", "table.csv"] if command == "predict" else [])]
@@ -253,40 +252,6 @@ def test_a_stored_run_cannot_loosen_trust(mark, capsys, command, name, prepare):
     assert not mark.exists() and not Path("table.csv").exists()
     assert main([*words, "--trust"]) in (0, 2)  # Cora's graph is not that of the run
     assert mark.exists()
-
-
-def test_a_run_of_an_older_version_is_predicted(mark):
-    np.savez(facebook(), **graph())
-    config()
-    assert run() == 0
-    stored({"open_set": {"verify": True}})
-    assert main(["predict", "out/one", "--out", "table.csv"]) == 0
-    assert len(Path("table.csv").read_text().splitlines()) == 91
-
-
-def test_old_configs_keep_their_split():
-    pair = {"cross_graph": {"source": "a", "unseen": [1]}}
-    assert modern(pair)["cross_graph"] == pair["cross_graph"] | {"unlabelled_share": 0.0}
-    assert "unlabelled_share" not in pair["cross_graph"]
-
-
-def test_old_configs_lose_the_key():
-    old = {"train": {"mode": "erm"}, "localized": {"name": "Cora", "verify": True}}
-    assert modern(old) == old | {"localized": {"name": "Cora"}} and "verify" in old["localized"]
-
-
-@pytest.mark.parametrize(
-    "mode, block, name",
-    [
-        ("srnc_plus", {"members": 3, "rounds": 3}, "srnc_committee"),
-        ("srnc_spare", {"spare": 12, "rounds": 3}, "srnc_plus"),
-        ("srnc_plus", {"spare": 12, "rounds": 3}, "srnc_plus"),
-    ],
-)
-def test_what_srnc_plus_was_called(mode, block, name):
-    block |= {"correction": "none"}
-    old = {"train": {"mode": mode}, mode: block}
-    assert modern(old) == {"train": {"mode": name}, name: block} and old["train"]["mode"] == mode
 
 
 def test_text_that_a_reader_evaluates(mark, capsys):

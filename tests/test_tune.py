@@ -382,7 +382,7 @@ def test_test_scores_have_no_say(tmp_path, inline):
         result = json.loads(file.read_text())
         for part in (result, *result["history"]):
             part["test"] = {key: number / len(stored) for key in part["test"]}
-        file.write_text(json.dumps(store.sealed(result)))
+        store.write_record(file.parent, result)
     inline.clear()
     assert main(words(tmp_path)) == 0
     assert not inline and record(tmp_path) == chosen

@@ -16,8 +16,8 @@ import yaml
 from graphgym_srnc.core import environment
 from graphgym_srnc.core.errors import InputError
 from graphgym_srnc.gym import load_config
-from graphgym_srnc.io.atomic import refuse_links, regular, write_text
-from graphgym_srnc.io.seal import signed
+from graphgym_srnc.io import checksums
+from graphgym_srnc.io.atomic import discard, refuse_links, regular, write_text
 from graphgym_srnc.io.settings import flatten
 from graphgym_srnc.sweep.arm import Arm, Words
 from graphgym_srnc.sweep.study import Study
@@ -120,13 +120,14 @@ def write(study: Study, sampler: str) -> Path | None:
         sampler: who proposed its points, in words.
     """
     refuse_links("out_dir", study.folder, CONFIGS)
+    discard(study.folder / checksums.FILE)
     found = [arm for arm in study.arms if arm.best()]
     files = {arm.name: (study.folder / CONFIGS / f"{arm.name}.yaml").absolute() for arm in found}
     for arm in found:
-        write_text(files[arm.name], signed(config_text(arm)))
+        write_text(files[arm.name], config_text(arm))
     grid = study.folder / GRID
     if found:
-        write_text(grid, signed(grid_text(list(map(str, files.values())), study.blocks)))
+        write_text(grid, grid_text(list(map(str, files.values())), study.blocks))
     record = {
         "study": facts(study),
         "trials": study.trials,
@@ -135,6 +136,8 @@ def write(study: Study, sampler: str) -> Path | None:
         **environment.facts(),
     }
     write_text(study.folder / RECORD, json.dumps(record, indent=1, allow_nan=False) + "\n")
+    names = [GRID, *(f"{CONFIGS}/{name}.yaml" for name in files)] if found else []
+    checksums.write(study.folder, [RECORD, *names])
     return grid if found else None
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import tempfile
 from pathlib import Path
 from typing import Mapping
@@ -59,8 +58,7 @@ def unpack(job: Job, files: Mapping[str, bytes]) -> None:
         if result is not None:
             # Equal but for the folders, which were those of the node; were it another config, its
             # digest would differ.
-            text = json.dumps(store.sealed(result | {"config": experiment.config}), indent=1)
-            atomic.write_text(directory / "result.json", f"{text}\n", durable=False)
+            store.write_record(directory, result | {"config": experiment.config})
         if finished is None:
             experiment.adopt(job.seed, directory)
 

@@ -19,7 +19,7 @@ from typing import NamedTuple, Sequence, Union
 from graphgym_srnc.core.errors import InputError
 from graphgym_srnc.core.text import tell_changed
 from graphgym_srnc.io.atomic import regular
-from graphgym_srnc.io.seal import is_edited
+from graphgym_srnc.io.checksums import is_edited
 from graphgym_srnc.io.settings import plain_yaml
 
 BASE_KEY = "cfg"
@@ -64,7 +64,7 @@ def read(path: Path) -> list[Space]:
         message = f"{path} is not a readable text file ({error})"
         raise InputError.plain("--grid", message) from error
 
-    if is_edited(text):
+    if is_edited(path):
         tell_changed(str(path))
     spaces: list[Space] = [[]]
     for number, line in enumerate(text.splitlines(), 1):
