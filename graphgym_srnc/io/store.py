@@ -508,7 +508,11 @@ def load_result(run: Path) -> Result:
         content = regular(run / "result.json").read_bytes()
         if not (run / checksums.FILE).exists():
             raise Unreadable(f"has no checksum: {checksums.FILE} is missing")
-        if checksums.of(content) != checksums.read(run).get("result.json"):
+        try:
+            expected = checksums.read(run).get("result.json")
+        except ValueError as error:
+            raise Unreadable(f"cannot be verified: {error}") from error
+        if checksums.of(content) != expected:
             raise Unreadable("is damaged or was edited: its checksum is wrong")
         result = json.loads(content)
         number = result["format"]
@@ -523,8 +527,7 @@ def load_result(run: Path) -> Result:
     except OSError as error:
         raise Unreadable(f"cannot be read ({error.strerror})") from error
     except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
-        reason = str(error) if type(error) is ValueError else "it is not what this program writes"
-        raise Unreadable(f"cannot be used: {reason}") from error
+        raise Unreadable("is not what this program writes") from error
     return result
 
 
