@@ -143,6 +143,7 @@ def prepare(root: Path) -> None:
     root.mkdir(parents=True)
     os.chdir(root)
     os.environ["GRAPHGYM_SRNC_CACHE"] = str(root / "cache")
+    os.environ["KMP_INIT_AT_FORK"] = "FALSE"  # a library sets it later, and records contain it
     Path("grid.txt").write_text("gnn.dim_inner d [4,8]\n", encoding="utf-8")
     for name in ("graph.pt", "graph.npz", "hetero.pt"):
         save(Path(name), good())
