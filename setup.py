@@ -92,6 +92,7 @@ setup(
         "jinja2>=3.1.3",
         "psutil>=5.9.6",
         "filelock>=3.16.1",
+        "safetensors>=0.4.3",
         "ogb>=1.3.6",
     ],
     extras_require={

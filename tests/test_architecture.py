@@ -50,7 +50,7 @@ OUTSIDE = {
     "__init__": set(),
     "__main__": set(),
     "core": {"torch", "torch_geometric", "rich"},
-    "io": {"torch", "filelock", "yaml"},
+    "io": {"torch", "filelock", "safetensors", "yaml"},
     "losses": {"torch", "scipy", "numpy"},
     "backbones": TENSORS,
     "methods": TENSORS,

@@ -97,7 +97,7 @@ def test_its_folder_is_that_of_the_command_line(left, capsys, tmp_path):
     home = left / "g-m=erm"
     records = store.read_results(home)
     assert sorted(records) == [0, 1, 2] and all("verdict" in one for one in records.values())
-    assert all((home / str(seed) / "model.pt").is_file() for seed in records)
+    assert all((home / str(seed) / "model.safetensors").is_file() for seed in records)
     lines = list(csv.DictReader((left / "agg" / "test_best.csv").open()))
     mean = sum(record["test"]["micro_f1"] for record in records.values()) / 3
     assert lines[0]["m"] == "erm"

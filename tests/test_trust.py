@@ -23,7 +23,7 @@ from graphgym_srnc.core.errors import InputError
 from graphgym_srnc.data import catalogue, pyg, untrusted
 from graphgym_srnc.gym import load_config
 from graphgym_srnc.io.settings import digest
-from graphgym_srnc.io.store import sealed
+from graphgym_srnc.io.store import write_record
 from graphgym_srnc.sweep import plan, worker
 from graphgym_srnc.train import model as models
 
@@ -204,10 +204,10 @@ def stored(change: dict[str, dict]) -> None:
     for block, values in change.items():
         result["config"][block] |= values
     result["digest"] = digest(result["config"])
-    (folder / "result.json").write_text(json.dumps(sealed(result)))
-    model = models.load(folder / "model.pt")
+    write_record(folder, result)
+    model = models.load(folder / "model.safetensors")
     model.facts["digest"] = result["digest"]
-    model.save(folder / "model.pt")
+    model.save(folder / "model.safetensors")
 
 
 @pytest.mark.parametrize("command", ["predict", "discover"])

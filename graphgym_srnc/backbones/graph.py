@@ -68,12 +68,6 @@ class Graph:
         return self.x.shape[1]
 
     @property
-    def content(self) -> tuple[Tensor, Tensor]:
-        """Features and :math:`A`, from which everything else is computed."""
-        x = self.whole_features()
-        return x.csr if isinstance(x, Sparse) else x, self.adjacency("raw").csr
-
-    @property
     def degree(self) -> Tensor:
         """Node degrees in :math:`A`, ``[V]``."""
         degree = np.diff(self.adjacency("raw").matrix.indptr).astype(np.float32)

@@ -91,6 +91,7 @@ def main(args: argparse.Namespace) -> None:
     wanted = None if model.cfg is None else model.cfg.num_threads
     if wanted is not None:
         torch.set_num_threads(environment.threads(wanted))
+    folder: Path | None
     if args.graph:
         graph, folder = model.read(args.graph, args.features)
     else:

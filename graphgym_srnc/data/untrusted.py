@@ -3,7 +3,6 @@ takes no more memory than :mod:`limits` allows."""
 
 from __future__ import annotations
 
-import io
 import math
 import warnings
 import zipfile
@@ -22,7 +21,6 @@ from torch_geometric.data.storage import BaseStorage, EdgeStorage, GlobalStorage
 from graphgym_srnc.core.errors import InputError, reading
 from graphgym_srnc.data import limits
 from graphgym_srnc.io.atomic import regular
-from graphgym_srnc.io.seal import check_seal
 
 DATA_CLASSES = (
     Data,
@@ -119,18 +117,6 @@ def check_dense(values: Iterable[Any], file: Path) -> None:
 def dense(matrix: Any) -> np.ndarray:
     """A matrix as an array."""
     return matrix.toarray() if sp.issparse(matrix) else matrix
-
-
-def saved(content: bytes, device: str | None = None) -> tuple[Any, bool]:
-    """What ``torch.save`` wrote, tensors and plain values only, and whether it was sealed.
-
-    Torch compares no checksum. An archive without a seal has those of its members.
-    """
-    is_sealed = check_seal(content)
-    _check_archive(io.BytesIO(content), "file", len(content))
-    with torch.sparse.check_sparse_tensor_invariants():
-        found = torch.load(io.BytesIO(content), weights_only=True, map_location=device)
-    return found, is_sealed
 
 
 def sparse_matrix(matrix: Any) -> sp.spmatrix:

@@ -93,28 +93,25 @@ def run(
             if cfg.train.save_model:
                 models.save(directory, cfg, model, shown, experiment.digest)
 
-    result = experiment.finish(
-        seed,
-        {
-            "method": cfg.train.mode,
-            "backbone": cfg.gnn.layer_type,
-            "task": task.name,
-            "split": task.fingerprint(),
-            "info": dict(task.info),
-            "lr": cfg.optim.base_lr,
-            "threads": threads,
-            "processes": parallel.count(),
-            "seconds": recorder.seconds(),
-            "peak_memory_mib": environment.peak_memory(),
-            **_outcome(record, train_scores),
-            "params": sum(parameter.numel() for parameter in model.parameters()),
-            "labels": label_counts(task),
-        },
-    )
+    result = {
+        "method": cfg.train.mode,
+        "backbone": cfg.gnn.layer_type,
+        "task": task.name,
+        "split": task.fingerprint(),
+        "info": dict(task.info),
+        "lr": cfg.optim.base_lr,
+        "threads": threads,
+        "processes": parallel.count(),
+        "seconds": recorder.seconds(),
+        "peak_memory_mib": environment.peak_memory(),
+        **_outcome(record, train_scores),
+        "params": sum(parameter.numel() for parameter in model.parameters()),
+        "labels": label_counts(task),
+    }
     if extras.tensorboard and cfg.train.mode == "standard":
         # GraphGym's own training is not watched as it goes.
-        events.write_run(directory, result, extras.settings(cfg))
-    return result
+        events.write_run(directory, {"seed": seed, **result}, extras.settings(cfg))
+    return experiment.finish(seed, result)
 
 
 def _set_up_process(cfg: CfgNode) -> None:

@@ -22,7 +22,7 @@ from graphgym_srnc.core.errors import InputError
 from graphgym_srnc.core.options import SHARED, OneOf
 from graphgym_srnc.core.plugins import entries
 from graphgym_srnc.core.text import tell_changed
-from graphgym_srnc.io.seal import is_edited
+from graphgym_srnc.io.checksums import is_edited
 from graphgym_srnc.io.settings import config_root, is_volatile, leaves, plain_yaml
 
 PACKAGE = Path(__file__).parents[1]
@@ -84,7 +84,7 @@ def read(path: Path) -> dict[str, Any]:
     except (OSError, ValueError) as error:
         reason = " ".join(str(error).split())
         raise InputError.plain("--cfg", f"{path} is not a readable yaml file ({reason})") from error
-    if is_edited(text):
+    if is_edited(path):
         tell_changed(str(path))
     if not isinstance(tree, dict):
         raise InputError.plain("--cfg", f"{path} contains no blocks of keys and values")
