@@ -9,7 +9,7 @@ import os
 import re
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Iterator, Mapping, Sequence
 
 if TYPE_CHECKING:
     from yacs.config import CfgNode
@@ -230,6 +230,56 @@ def check_least(args: argparse.Namespace, **least: int) -> None:
             raise InputError(f"--{name.replace('_', '-')}", getattr(args, name), f"{value} or more")
 
 
+def read_config(cfg_file: str | None, words: Sequence[Any]) -> dict[str, Any]:
+    """Settings of a config file and of a command line as texts, before slow imports.
+
+    Raises:
+        InputError: there is no such file, it is not a config, or a method or shift does not exist.
+    """
+    from graphgym_srnc import methods, shifts
+    from graphgym_srnc.core.errors import InputError
+    from graphgym_srnc.io import config_files
+
+    settings = config_files.read(cfg_file) | dict(config_files.pairs(words))
+    names = {"train.mode": ["standard", *methods.names()], "dataset.format": shifts.names()}
+    for key, known in names.items():
+        if key in settings and settings[key] not in known:
+            raise InputError(key, settings[key], ", ".join(known))
+    return settings
+
+
+def refuse_finished(args: argparse.Namespace, settings: Mapping[str, Any]) -> None:
+    """Refuse to run finished runs again, before slow imports.
+
+    Results of other settings are left to :meth:`graphgym_srnc.io.store.Experiment.plan`.
+
+    Args:
+        args: the arguments of ``run``.
+        settings: what :func:`read_config` returns.
+
+    Raises:
+        InputError: some of the runs are finished.
+    """
+    from graphgym_srnc.io import config_files, store
+    from graphgym_srnc.io.settings import is_volatile
+
+    values = config_files.read("default") | settings
+    try:
+        first = int(values.get("seed", 0))
+    except (TypeError, ValueError):
+        return  # which is refused later
+    store.refuse_finished(
+        args.out_dir or values["out_dir"],
+        args.name or default_name(args.cfg, args.overrides, values["dataset.format"]),
+        store.seeds(first, args.repeat),
+        lambda stored: all(
+            str(stored[key]) == str(value)
+            for key, value in settings.items()
+            if key in stored and not is_volatile(key)
+        ),
+    )
+
+
 def remark(cfgs: Sequence[CfgNode]) -> None:
     """Print notes on stderr about keys without effect and about nondeterminism."""
     from graphgym_srnc.core import environment
@@ -262,7 +312,7 @@ def default_name(cfg_file: str | None, words: Sequence[str], shift: str) -> str:
         words: keys and values, alternately.
         shift: the value of ``dataset.format``, whose block is that of the shift.
     """
-    from graphgym_srnc.io.configs import find
+    from graphgym_srnc.io.config_files import find
     from graphgym_srnc.io.settings import config_root, is_volatile
 
     name = base_name(cfg_file)

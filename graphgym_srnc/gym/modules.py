@@ -21,10 +21,8 @@ from graphgym_srnc.backbones import Graph, View, dense, prepare
 from graphgym_srnc.core.errors import renamed
 from graphgym_srnc.core.task import HIDDEN, ShiftTask
 from graphgym_srnc.gym.build import build_task
-from graphgym_srnc.gym.config import data_root
+from graphgym_srnc.gym.config import SCORES, data_root, enter, later
 from graphgym_srnc.gym.encoder import SPEC_KEYS, edge_index, encoder_spec
-from graphgym_srnc.gym.keys import SCORES
-from graphgym_srnc.gym.late import enter, later
 from graphgym_srnc.train.metrics import classification_scores
 
 

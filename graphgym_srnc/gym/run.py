@@ -11,12 +11,11 @@ from torch_geometric import seed_everything
 from graphgym_srnc.core import environment, parallel
 from graphgym_srnc.data.describe import label_counts
 from graphgym_srnc.gym import model as models
-from graphgym_srnc.gym import standard
 from graphgym_srnc.gym.build import build_task, device, visible_task
 from graphgym_srnc.gym.checkpoint import Checkpoint
 from graphgym_srnc.gym.config import CfgNode, activate, dump_config, schema
 from graphgym_srnc.gym.recorder import Extras, Recorder, Silent, Watch
-from graphgym_srnc.gym.training import fit
+from graphgym_srnc.gym.training import fit, fit_standard
 from graphgym_srnc.io.store import Experiment, Result
 from graphgym_srnc.plots import events
 from graphgym_srnc.train.diagnostics import judge
@@ -77,7 +76,7 @@ def run(
     threads = environment.threads(cfg.num_threads, edges)
     torch.set_num_threads(threads)
     if cfg.train.mode == "standard":
-        model, record, train_scores = standard.train(cfg, task, experiment)
+        model, record, train_scores = fit_standard(cfg, task, experiment.begin(seed))
     else:
         checkpoint = Checkpoint(
             experiment, seed, task.fingerprint(), cfg.train.checkpoint, watch.say, resume, recorder
