@@ -15,8 +15,7 @@ from torch_geometric.graphgym import register
 from torch_geometric.graphgym.config import CN
 
 from graphgym_srnc.core.errors import InputError
-from graphgym_srnc.gym import late
-from graphgym_srnc.gym.config import add_options
+from graphgym_srnc.gym.config import add_options, enter
 
 ROOT = Path(__file__).parents[1]
 
@@ -120,7 +119,7 @@ def test_names_that_others_may_have_are_entered_late(gym):
     mine = register.layer_dict["sgconv"] = torch.nn.Identity
     gym.load_config("testing/erm")
     assert register.layer_dict["sgconv"] is mine and "micro_f1" in register.metric_dict
-    late.enter()
+    enter()
     assert register.layer_dict["sgconv"] is mine
 
 

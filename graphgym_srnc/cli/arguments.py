@@ -263,7 +263,7 @@ def refuse_finished(args: argparse.Namespace, settings: Mapping[str, Any]) -> No
     from graphgym_srnc.io import config_files, store
     from graphgym_srnc.io.settings import is_volatile
 
-    values = config_files.read("default") | settings
+    values = {**config_files.read("default"), **settings}
     try:
         first = int(values.get("seed", 0))
     except (TypeError, ValueError):

@@ -125,7 +125,7 @@ INSTEAD = {
 }
 """What does the work of a key that is not read."""
 
-DONE_ANYWAY = {"train.eval_period": [1], "train.sampler": ["full_batch"]}
+DONE_ANYWAY: dict[str, list[Any]] = {"train.eval_period": [1], "train.sampler": ["full_batch"]}
 """Values that say what a method does in any case, as GraphGym's example config has them."""
 
 METRICS = ("auto", "loss", "accuracy", "precision", "recall", "f1", "auc", "mae", "mse", "rmse")
@@ -331,7 +331,8 @@ def reads(cfg: CfgNode, key: str) -> bool:
 
 def unset(key: str, defaults: Sequence[Mapping[str, Any]]) -> list[Any]:
     """The values of a key that count as not set."""
-    return [*(flat[key] for flat in defaults if key in flat), *DONE_ANYWAY.get(key, ())]
+    usual = [flat[key] for flat in defaults if key in flat]
+    return usual + DONE_ANYWAY.get(key, [])
 
 
 def reset_unread(cfg: CfgNode, defaults: Mapping[str, Any]) -> None:

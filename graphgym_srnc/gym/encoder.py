@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor, nn
@@ -78,7 +78,7 @@ def edge_index(graph: Graph) -> Tensor:
 class GymBlock(Block):
     """The whole graph for one of GraphGym's layers, of which ``outputs`` ``[n]`` are kept."""
 
-    data: Data | None = None
+    data: Data = field(default_factory=Data)
 
 
 def make_layer(kind: str, config: LayerConfig, bare: bool = False) -> nn.Module:
@@ -140,8 +140,7 @@ class GymLayer(nn.Module):
 
     def forward(self, h: Tensor, block: GymBlock) -> Tensor:
         """What the layer makes of a state ``[V, K]`` of all nodes, at the nodes of the output."""
-        batch = copy.copy(block.data)
-        batch.x = h
+        batch = Data(x=h, edge_index=block.data.edge_index, num_nodes=block.data.num_nodes)
         out = self.layer(batch).x
         if self.bias is not None:
             out = out + self.bias
@@ -163,6 +162,8 @@ class GymEncoder(Encoder):
         data = Data(
             x=dense(graph.whole_features()), edge_index=edge_index(graph), num_nodes=graph.num_nodes
         )
-        blocks = [GymBlock(data=data) for _ in self.layers]
-        blocks[-1].outputs = nodes
+        last = len(self.layers) - 1
+        blocks: list[Block] = [
+            GymBlock(data=data, outputs=nodes if i == last else None) for i in range(last + 1)
+        ]
         return View(data.x, blocks)

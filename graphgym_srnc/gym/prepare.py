@@ -110,7 +110,7 @@ def check_data(
         first = _with_seed(cfg, min(kept))
         fingerprints |= prepare([first], [experiment.name], forget=False)
     for seed, result in kept.items():
-        now = fingerprints.get(keys[seed], result["split"])
+        now = fingerprints.get(keys[seed]) or result["split"]
         if result["split"] != now:
             splits = f"split of seed {seed}: {result['split'][:12]} before, {now[:12]} now"
             message = f"the runs in {experiment.path} used other data ({splits})"
