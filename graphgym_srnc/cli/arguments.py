@@ -273,9 +273,9 @@ def refuse_finished(args: argparse.Namespace, settings: Mapping[str, Any]) -> No
         args.name or default_name(args.cfg, args.overrides, values["dataset.format"]),
         store.seeds(first, args.repeat),
         lambda stored: all(
-            str(stored[key]) == str(value)
+            str(stored.get(key)) == str(value)
             for key, value in settings.items()
-            if key in stored and not is_volatile(key)
+            if not is_volatile(key)
         ),
     )
 

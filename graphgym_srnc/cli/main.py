@@ -16,7 +16,6 @@ from typing import Iterator, Sequence
 
 from graphgym_srnc import __version__
 from graphgym_srnc.cli import arguments
-from graphgym_srnc.core import environment
 from graphgym_srnc.core.errors import InputError
 
 COMMANDS = (
@@ -81,7 +80,6 @@ def build_parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; return 0, 2 for bad input, 1 for another error, each printed as one line on
     stderr, or 130 after Ctrl-C."""
-    environment.is_command = True
     words = sys.argv[1:] if argv is None else argv
     _open_streams()
     with _terminable(is_process=argv is None) as signals:

@@ -32,9 +32,6 @@ On smaller graphs it costs more beside other work than it gains without, see
 docs/performance.md.
 """
 
-is_command = False
-"""Whether this process is a command of ours or one of its workers, and no GraphGym program."""
-
 KEPT_BYTES = 2**30
 """Size up to which the memory of a freed tensor stays with the process."""
 

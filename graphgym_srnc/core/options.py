@@ -25,7 +25,8 @@ def finite(value: Any) -> bool:
     """Whether a value or list contains neither NaN nor infinity."""
     if isinstance(value, (list, tuple)):
         return all(map(finite, value))
-    return not isinstance(value, numbers.Real) or math.isfinite(value)
+    number: Any = value  # an integer may be too large for a float
+    return not isinstance(value, numbers.Real) or abs(number) < math.inf
 
 
 class Range(NamedTuple):
