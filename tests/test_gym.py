@@ -123,7 +123,6 @@ def test_bad_value_names_its_key(gym, key, value, words):
         "custom_metrics [macro_f1]",
         "gnn.stage_type pile",
         "dataset.task_type ranking",
-        "model.size_average max",
         "share.dim_out 3",
     ],
 )

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from graphgym_srnc import __version__
 from graphgym_srnc.core.errors import InputError
-from graphgym_srnc.core.text import escape_markdown, markdown, plain
+from graphgym_srnc.core.text import escape_markdown, plain
 from graphgym_srnc.io import atomic, store
 
 if TYPE_CHECKING:
@@ -60,62 +60,34 @@ def card(model: Estimator, file: str) -> str:
 
     environment = jinja2.Environment(undefined=jinja2.StrictUndefined, keep_trailing_newline=True)
     environment.filters["text"] = lambda text: escape_markdown(plain(text))
-    record, name = getattr(model, "record_", None), type(model).__name__
-    task = "not known" if record is None else record.task
-    scores = {part: own for part, own in (getattr(model, "scores_", None) or {}).items() if own}
-    usual = type(model)().get_params()
-    changed = {
-        key: value
-        for key, value in model.get_params().items()
-        if key not in ("callbacks", "verbose") and value != usual[key]
+    # The filter of jinja2 would escape letters for HTML.
+    environment.filters["tojson"] = json.dumps
+    record, verdict = getattr(model, "record_", None), getattr(model, "verdict_", {})
+    scores = {
+        part: dict(list(own.items())[:MOST])
+        for part, own in (getattr(model, "scores_", None) or {}).items()
+        if own
     }
-    rows = [(key, escape_markdown(str(value))) for key, value in changed.items()]
+    names = dict.fromkeys(name for own in scores.values() for name in own)
+    rows = [["score", *scores], ["---"] * (len(scores) + 1)] if scores else []
+    for name in names:
+        cells = (f"{own[name]:.3f}" if name in own else "-" for own in scores.values())
+        rows.append([name, *cells])
+    usual = type(model)().get_params()
     template = Path(__file__).with_name("card.md").read_text(encoding="utf-8")
-    return environment.from_string(template).render(
-        name=name,
+    text = environment.from_string(template).render(
+        name=type(model).__name__,
         model=model,
         version=__version__,
-        task=task,
-        front="\n".join(f"{k}: {json.dumps(v)}" for k, v in _front(name, task, scores).items()),
+        task="not known" if record is None else record.task,
         scores=scores,
-        table=_table,
-        warnings=[
-            *getattr(model, "warnings_", ()),
-            *getattr(model, "verdict_", {}).get("sentences", {}).values(),
-        ],
+        rows=rows,
+        warnings=[*getattr(model, "warnings_", ()), *verdict.get("sentences", {}).values()],
         file=repr(file),
-        changed=changed,
-        parameters=markdown([("parameter", "value"), *rows]),
+        changed={
+            key: value
+            for key, value in model.get_params().items()
+            if key not in ("callbacks", "verbose") and value != usual[key]
+        },
     )
-
-
-def _front(name: str, task: str, scores: dict[str, dict[str, float]]) -> dict[str, Any]:
-    """The card's metadata, whose values are written as JSON, a subset of YAML."""
-    facts: dict[str, Any] = {
-        "library_name": "graphgym-srnc",
-        "pipeline_tag": "graph-ml",
-        "tags": ["node-classification", "graph-neural-networks", "distribution-shift"],
-    }
-    metrics = [
-        {"type": metric, "name": f"{metric} on {part} nodes", "value": round(value, 4)}
-        for part, own in scores.items()
-        for metric, value in list(own.items())[:MOST]
-    ]
-    if metrics:
-        kind = {"type": "graph-ml", "name": "Node classification"}
-        result = {"task": kind, "dataset": {"name": task, "type": "graph"}, "metrics": metrics}
-        facts["model-index"] = [{"name": name, "results": [result]}]
-    return facts
-
-
-def _table(scores: dict[str, dict[str, float]]) -> str:
-    names = dict.fromkeys(metric for own in scores.values() for metric in list(own)[:MOST])
-    return markdown(
-        [
-            ("score", *scores),
-            *(
-                (name, *(f"{own[name]:.3f}" if name in own else "-" for own in scores.values()))
-                for name in names
-            ),
-        ]
-    )
+    return text.rstrip() + "\n"

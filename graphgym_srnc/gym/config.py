@@ -399,7 +399,6 @@ def limits(cfg: CfgNode) -> dict[str, Allowed]:
         "seed": Range(0, 2**32 - 1),
         "round": Range(0, 17),
         "num_threads": Range(1, MAX_THREADS, word=AUTO),
-        "num_workers": Range(0, MAX_THREADS),
         "print": OneOf("both", "stdout", "file"),
         "metric_agg": OneOf("argmax", "argmin"),
         "metric_best": OneOf(*METRICS, *sorted(register.metric_dict))
@@ -409,7 +408,6 @@ def limits(cfg: CfgNode) -> dict[str, Allowed]:
         "dataset.task": OneOf("node"),
         "dataset.task_type": OneOf("classification"),
         "model.type": OneOf(*sorted({"gnn", *register.network_dict})),
-        "model.size_average": OneOf("mean", "sum"),
         "gnn.head": OneOf(*sorted({"default", *register.head_dict})),
         "gnn.stage_type": OneOf(*sorted(register.stage_dict)),
         "gnn.layers_pre_mp": Range(0),
@@ -418,7 +416,6 @@ def limits(cfg: CfgNode) -> dict[str, Allowed]:
         "optim.optimizer": OneOf(*sorted(register.optimizer_dict)),
         "optim.scheduler": OneOf(*sorted(filter(None, register.scheduler_dict))),
         "optim.max_epoch": Range(1),
-        "optim.steps": Range(1),
         "optim.momentum": Range(0, 1),
         "train.batch_size": Range(1),
         "bn.mom": Range(0, 1),
