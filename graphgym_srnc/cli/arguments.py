@@ -9,7 +9,7 @@ import os
 import re
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Callable, Iterator, Mapping, NoReturn, Sequence
 
 if TYPE_CHECKING:
     from yacs.config import CfgNode
@@ -63,35 +63,22 @@ def trusting(args: argparse.Namespace) -> Iterator[None]:
 
 def add_limits(group: argparse._ArgumentGroup) -> None:
     """Add the number of parallel runs, and the options of :func:`limits`."""
-    add = group.add_argument
-    add(
-        "--jobs",
-        type=int,
-        default=0,
-        metavar="N",
-        help="run N processes on this machine (default: one per core)",
-    )
-    add(
-        "--time-limit",
-        type=float,
-        default=0,
-        metavar="S",
-        help="stop an attempt of a run after S seconds; 0 = no limit (default: 0)",
-    )
-    add(
-        "--memory-limit",
-        type=float,
-        default=0,
-        metavar="MIB",
-        help="limit the memory of the process of a run; 0 = no limit (default: 0)",
-    )
-    add(
-        "--retries",
-        type=int,
-        default=1,
-        metavar="K",
-        help="retry a run K times if its process died or hit a limit (default: 1)",
-    )
+    for option, kind, default, metavar, text in (
+        ("--jobs", int, 0, "N", "run N processes on this machine (default: one per core)"),
+        (
+            *("--time-limit", float, 0, "S"),
+            "stop an attempt of a run after S seconds; 0 = no limit (default: 0)",
+        ),
+        (
+            *("--memory-limit", float, 0, "MIB"),
+            "limit the memory of the process of a run; 0 = no limit (default: 0)",
+        ),
+        (
+            *("--retries", int, 1, "K"),
+            "retry a run K times if its process died or hit a limit (default: 1)",
+        ),
+    ):
+        group.add_argument(option, type=kind, default=default, metavar=metavar, help=text)
 
 
 def limits(args: argparse.Namespace) -> Limits:
@@ -153,37 +140,26 @@ def check_out(
     Raises:
         InputError: names the option.
     """
-    from graphgym_srnc.core.errors import InputError
     from graphgym_srnc.io import store
 
     if file is None:
         return
-    path = Path(file)
+    path, refuse = Path(file), _refusal(option)
     if suffixes and path.suffix.lower() not in suffixes:
-        raise InputError.plain(
-            option, f"{file!r} has the wrong file type", f"Use the suffix {' or '.join(suffixes)}"
-        )
+        refuse(f"{file!r} has the wrong file type", f"Use the suffix {' or '.join(suffixes)}")
     parents = path.absolute().parents
     parent = next(folder for folder in parents if folder.exists()) if new_folders else parents[0]
     if not file or path.is_dir() or not parent.is_dir() or not os.access(parent, os.W_OK):
-        raise InputError.plain(
-            option, f"{file!r} cannot be written", "Name a file in a folder that you can write to"
-        )
+        refuse(f"{file!r} cannot be written", "Name a file in a folder that you can write to")
     path = Path(os.path.abspath(path))  # which names a file even if it has .. after a new folder
     if path.is_symlink() or path.exists() and not path.is_file():
-        raise InputError.plain(
-            option, f"{file!r} is a link, or not a regular file", "Name a regular file"
-        )
+        refuse(f"{file!r} is a link, or not a regular file", "Name a regular file")
     if path.exists() and store.is_part(path.resolve()):
-        raise InputError.plain(option, f"{file!r} belongs to results or a graph", NOT_THIS)
+        refuse(f"{file!r} belongs to results or a graph", NOT_THIS)
     if path.resolve() in [Path(other).resolve() for other in others if other]:
-        raise InputError.plain(option, f"this command uses {file!r} for something else", NOT_THIS)
+        refuse(f"this command uses {file!r} for something else", NOT_THIS)
     if path.exists() and not overwrite and not _begins(path, own):
-        raise InputError.plain(
-            option,
-            f"the file {file!r} exists",
-            "Name another file, or add --overwrite to replace it",
-        )
+        refuse(f"the file {file!r} exists", "Name another file, or add --overwrite to replace it")
 
 
 def check_folder(option: str, folder: str | None, overwrite: bool) -> None:
@@ -192,23 +168,28 @@ def check_folder(option: str, folder: str | None, overwrite: bool) -> None:
     Raises:
         InputError: names the option.
     """
-    from graphgym_srnc.core.errors import InputError
     from graphgym_srnc.io import store
 
     if folder is None:
         return
-    path = Path(folder).absolute()
+    path, refuse = Path(folder).absolute(), _refusal(option)
     if not (path.is_dir() or not path.exists() and path.parent.is_dir()):
-        raise InputError.plain(
-            option,
-            f"{folder!r} cannot be made",
-            "Name a folder, or a new one in a folder that exists",
-        )
+        refuse(f"{folder!r} cannot be made", "Name a folder, or a new one in a folder that exists")
     if path.is_dir() and store.is_part(path.resolve()):
-        raise InputError.plain(option, f"{folder!r} belongs to results or a graph", NOT_THIS)
+        refuse(f"{folder!r} belongs to results or a graph", NOT_THIS)
     if path.is_dir() and any(path.iterdir()) and not overwrite:
         hint = "Name an empty or new folder, or add --overwrite to replace files of the same names"
-        raise InputError.plain(option, f"the folder {folder!r} is not empty", hint)
+        refuse(f"the folder {folder!r} is not empty", hint)
+
+
+def _refusal(option: str) -> Callable[[str, str], NoReturn]:
+    """A function that raises an error of an option, from its message and hint."""
+    from graphgym_srnc.core.errors import InputError
+
+    def refuse(message: str, hint: str) -> NoReturn:
+        raise InputError.plain(option, message, hint)
+
+    return refuse
 
 
 def _begins(path: Path, own: str) -> bool:
