@@ -7,7 +7,7 @@ import difflib
 import functools
 import math
 import os
-from typing import Any, Callable, Iterable, Mapping, Sequence
+from typing import Annotated, Any, Callable, Iterable, Mapping, Sequence
 
 import yaml
 from torch_geometric.graphgym import register
@@ -19,7 +19,7 @@ from graphgym_srnc import methods, shifts
 from graphgym_srnc.backbones import ACTIVATIONS, BACKBONES, FEATURES, EncoderSpec
 from graphgym_srnc.core.environment import AUTO, MAX_THREADS
 from graphgym_srnc.core.errors import Collected, InputError
-from graphgym_srnc.core.options import Allowed, OneOf, Option, Range
+from graphgym_srnc.core.options import Allowed, OneOf, Option, Range, Share
 from graphgym_srnc.core.options import options as options_of
 from graphgym_srnc.gym.encoder import SPEC_KEYS, is_fast
 from graphgym_srnc.io import config_files
@@ -34,37 +34,32 @@ DUMPER = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 TRAINING = [option for option in options_of(trainer.fit) if option.key not in ("seed", "callbacks")]
 """The settings of the trainer, which are keys of the block ``train``."""
 
-OWN = {
-    "train": [
-        Option("mode", str, "standard", "method to train; standard = GraphGym's own training."),
-        *TRAINING,
-        Option(
-            "checkpoint",
-            float,
-            0.02,
-            "maximum share of the run time spent on writing checkpoints, from which --resume "
-            "continues; 1 = after every episode, 0 = never.",
-            Range(0, 1),
-        ),
-        Option(
-            "save_model",
-            bool,
-            True,
-            "whether to save the trained model in the folder of the "
-            "run; grid and tune set it to false by default.",
-        ),
-    ],
-    "dataset": [
-        Option(
-            "normalize",
-            str,
-            "none",
-            "scaling of features: row (sum 1), l2 (length 1), auto "
-            "(l2, and dense features are centred) or none.",
-            OneOf(*FEATURES),
-        ),
-    ],
-}
+
+def train_keys(
+    *, mode: str = "standard", checkpoint: Share = 0.02, save_model: bool = True
+) -> None:
+    """Keys of the block ``train`` beside the settings of the trainer.
+
+    Args:
+        mode: method to train; standard = GraphGym's own training.
+        checkpoint: maximum share of the run time spent on writing checkpoints, from which --resume
+            continues; 1 = after every episode, 0 = never.
+        save_model: whether to save the trained model in the folder of the run; grid and tune set it
+            to false by default.
+    """
+
+
+def dataset_keys(*, normalize: Annotated[str, OneOf(*FEATURES)] = "none") -> None:
+    """Keys that this package adds to the block ``dataset``.
+
+    Args:
+        normalize: scaling of features: row (sum 1), l2 (length 1), auto (l2, and dense features are
+            centred) or none.
+    """
+
+
+MODE, *KEPT = options_of(train_keys)
+OWN = {"train": [MODE, *TRAINING, *KEPT], "dataset": options_of(dataset_keys)}
 """Keys of this package in blocks of GraphGym."""
 
 KEYS = {
