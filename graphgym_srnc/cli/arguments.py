@@ -9,7 +9,7 @@ import os
 import re
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Callable, Iterator, Mapping, NoReturn, Sequence
+from typing import TYPE_CHECKING, Any, Callable, Iterator, NoReturn, Sequence
 
 if TYPE_CHECKING:
     from yacs.config import CfgNode
@@ -212,7 +212,11 @@ def check_least(args: argparse.Namespace, **least: int) -> None:
 
 
 def read_config(cfg_file: str | None, words: Sequence[Any]) -> dict[str, Any]:
-    """Settings of a config file and of a command line as texts, before slow imports.
+    """Settings of a config file as texts, read and checked before slow imports.
+
+    Args:
+        cfg_file: a file, or the name of a shipped config.
+        words: keys and values of the command line, which are checked too.
 
     Raises:
         InputError: there is no such file, it is not a config, or a method or shift does not exist.
@@ -221,22 +225,22 @@ def read_config(cfg_file: str | None, words: Sequence[Any]) -> dict[str, Any]:
     from graphgym_srnc.core.errors import InputError
     from graphgym_srnc.io import config_files
 
-    settings = config_files.read(cfg_file) | dict(config_files.pairs(words))
+    settings = config_files.read(cfg_file)
     names = {"train.mode": ["standard", *methods.names()], "dataset.format": shifts.names()}
-    for key, known in names.items():
-        if key in settings and settings[key] not in known:
-            raise InputError(key, settings[key], ", ".join(known))
+    for key, value in (*settings.items(), *config_files.pairs(words)):
+        if key in names and value not in names[key]:
+            raise InputError(key, value, ", ".join(names[key]))
     return settings
 
 
-def refuse_finished(args: argparse.Namespace, settings: Mapping[str, Any]) -> None:
+def refuse_finished(args: argparse.Namespace, settings: dict[str, Any]) -> None:
     """Refuse to run finished runs again, before slow imports.
 
     Results of other settings are left to :meth:`graphgym_srnc.io.store.Experiment.plan`.
 
     Args:
         args: the arguments of ``run``.
-        settings: what :func:`read_config` returns.
+        settings: the settings of the config file.
 
     Raises:
         InputError: some of the runs are finished.
@@ -244,7 +248,8 @@ def refuse_finished(args: argparse.Namespace, settings: Mapping[str, Any]) -> No
     from graphgym_srnc.io import config_files, store
     from graphgym_srnc.io.settings import is_volatile
 
-    values = {**config_files.read("default"), **settings}
+    settings = settings | dict(config_files.pairs(args.overrides))
+    values = config_files.read("default") | settings
     try:
         first = int(values.get("seed", 0))
     except (TypeError, ValueError):

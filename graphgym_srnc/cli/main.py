@@ -18,22 +18,8 @@ from graphgym_srnc import __version__
 from graphgym_srnc.cli import arguments
 from graphgym_srnc.core.errors import InputError
 
-COMMANDS = (
-    "run",
-    "grid",
-    "tune",
-    "compare",
-    "report",
-    "check",
-    "predict",
-    "discover",
-    "data",
-    "options",
-)
-"""Each is a module here with ``add_parser(subparsers)`` and ``main(args) -> int | None``, light to
-import."""
-
-PAGES = {
+COMMANDS = {
+    "run": "",
     "grid": "how-to/grids",
     "tune": "how-to/grids",
     "compare": "how-to/reports",
@@ -42,8 +28,13 @@ PAGES = {
     "predict": "how-to/predict-discover",
     "discover": "how-to/predict-discover",
     "data": "tutorials/own-graph",
+    "options": "",
 }
-"""The page of the documentation for each command."""
+"""Commands and their pages of the documentation.
+
+Each command is a module here with ``add_parser(subparsers)`` and ``main(args) -> int | None``,
+light to import.
+"""
 
 MAX_CHARACTERS = 2000
 """How much of an error is printed."""
@@ -221,7 +212,7 @@ def _page(key: str, words: Sequence[str]) -> str:
     from graphgym_srnc import methods, shifts
 
     block, dot, _ = key.partition(".")
-    page = PAGES.get(next((word for word in words if word in COMMANDS), ""))
+    page = COMMANDS.get(next((word for word in words if word in COMMANDS), ""), "")
     if dot and block in methods.own_names():
         return f"graphgym-srnc options {block}"
     if dot and block in shifts.own_names():

@@ -7,7 +7,7 @@ import json
 import shlex
 import sys
 from functools import partial
-from typing import TYPE_CHECKING, Any, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Sequence
 
 from graphgym_srnc.cli import arguments
 
@@ -107,7 +107,7 @@ def main(args: argparse.Namespace) -> None:
         _main(args, settings)
 
 
-def _main(args: argparse.Namespace, settings: Mapping[str, Any]) -> None:
+def _main(args: argparse.Namespace, settings: dict[str, Any]) -> None:
     from graphgym_srnc.core import parallel, text
     from graphgym_srnc.core.errors import InputError
     from graphgym_srnc.gym import load_config, run
@@ -115,8 +115,8 @@ def _main(args: argparse.Namespace, settings: Mapping[str, Any]) -> None:
     from graphgym_srnc.io import store
     from graphgym_srnc.train.trainer import IN_PARALLEL
 
-    cfg = load_config(args.cfg, args.overrides)
-    batches = choose_batches(cfg, settings)
+    cfg = load_config(settings, args.overrides)
+    batches = choose_batches(cfg, [*settings, *args.overrides[::2]])
     if parallel.count() > 1 and not cfg.get(cfg.train.mode, {}).get("batch_size"):
         raise InputError(f"{cfg.train.mode}.batch_size", 0, IN_PARALLEL)
     seeds = store.seeds(cfg.seed, args.repeat)
