@@ -621,6 +621,7 @@ def small(tmp_path, monkeypatch):
             self.save([Data(x=torch.eye(30), edge_index=edges, y=labels)], self.processed_paths[0])
 
     monkeypatch.setattr(torch_geometric.datasets, "Small", Small, raising=False)
+    monkeypatch.setattr(pyg, "SAFE", {*pyg.SAFE, "Small"})
     monkeypatch.setattr(Small, "__module__", "torch_geometric.datasets")
     datasets.load.cache_clear()
     yield log

@@ -10,7 +10,7 @@ import written
 from yacs.config import CfgNode
 
 from graphgym_srnc.cli.main import main
-from graphgym_srnc.data import checksums, citation, datasets, matlab, ocnnc
+from graphgym_srnc.data import citation, datasets, matlab, ocnnc, pyg
 from graphgym_srnc.gym import (
     build_task,
     config_names,
@@ -48,7 +48,7 @@ def published(files, tmp_path, monkeypatch) -> Path:
         monkeypatch.setattr(module, "WORDS", written.WORDS)
     monkeypatch.setattr(import_module("graphgym_srnc.shifts.temporal"), "NODES", written.PERIODS)
     # The small pickles have none of the public checksums; the real ones: test_bad_input_data.py.
-    monkeypatch.setattr(checksums, "verify", lambda file, shown: None)
+    monkeypatch.setattr(pyg, "verify", lambda file, shown: None)
     monkeypatch.setattr(matlab, "urlopen", no_network)
     datasets.load.cache_clear()
     yield files

@@ -6,7 +6,6 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import itertools
-import json
 import os
 import random
 import signal
@@ -14,9 +13,9 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from fractions import Fraction
 from pathlib import Path
 
+import psutil
 import pytest
 
 from graphgym_srnc.core.errors import InputError
@@ -52,16 +51,11 @@ def plain(settings) -> list[dict]:
 # Grid files.
 
 
-def test_a_file_is_the_union_of_the_products_of_its_spaces(tmp_path):
-    spaces = grid(tmp_path, FILE)
-    assert [[(axis.key, axis.alias, axis.values) for axis in part] for part in spaces] == [
-        [
-            ("dataset.name", "data", ("Cora", "CiteSeer")),
-            ("gnn.layers_mp", "l", ("1", "2", "3")),
-            ("gnn.act", "a", ("relu",)),
-        ],
-        [("dataset.name", "data", ("PubMed",)), ("gnn.layers_mp", "l", ("4", "5"))],
-    ]
+@pytest.mark.parametrize(
+    "text", [FILE, FILE.replace("\n", "\r\n"), "\ufeff" + FILE, "\n\n" + FILE + "\n \n\n"]
+)
+def test_a_file_is_the_union_of_the_products_of_its_spaces(tmp_path, text):
+    (tmp_path / "grid.txt").write_bytes(text.encode())
     # GraphGym's order: the first line of a space changes fastest.
     expected = [
         {"data": data, "l": layers, "a": "relu"}
@@ -69,25 +63,15 @@ def test_a_file_is_the_union_of_the_products_of_its_spaces(tmp_path):
         for data in ("Cora", "CiteSeer")
     ]
     expected += [{"data": "PubMed", "l": layers} for layers in "45"]
+    spaces = space.read(tmp_path / "grid.txt")
     assert plain(space.settings(spaces)) == expected
-    assert [space.size(part) for part in spaces] == [6, 2]
-
-
-@pytest.mark.parametrize(
-    "text", [FILE.replace("\n", "\r\n"), "\ufeff" + FILE, "\n\n" + FILE + "\n \n\n"]
-)
-def test_line_ends_marks_and_empty_lines_change_nothing(tmp_path, text):
-    (tmp_path / "grid.txt").write_bytes(text.encode())
-    assert space.read(tmp_path / "grid.txt") == grid(tmp_path, FILE)
+    assert [axis.key for axis in spaces[0]] == ["dataset.name", "gnn.layers_mp", "gnn.act"]
 
 
 def test_a_setting_of_two_spaces_is_run_once(tmp_path):
     spaces = grid(tmp_path, "a.b x [1,2]\nc.d y [1]\n\na.b x [1]\nc.d y [1,2]\n")
-    assert plain(space.settings(spaces)) == [
-        {"x": "1", "y": "1"},
-        {"x": "2", "y": "1"},
-        {"x": "1", "y": "2"},
-    ]
+    found = [tuple(setting.values()) for setting in plain(space.settings(spaces))]
+    assert found == [("1", "1"), ("2", "1"), ("1", "2")]
 
 
 @pytest.mark.parametrize(
@@ -95,14 +79,10 @@ def test_a_setting_of_two_spaces_is_run_once(tmp_path):
     [
         ("a.b x [1e-3,0.5]", ("1e-3", "0.5")),
         ("a.b x ['a b',\"c\"]", ("a b", "c")),
-        ("a.b x [True, False]", ("True", "False")),
+        ("a.b x [True, 2024]", ("True", "2024")),
         ("a.b x [[1,2],[]]", (("1", "2"), ())),
-        ("a.b x [2024]", ("2024",)),
         ("a.b  x   [ 1 ,2,]", ("1", "2")),
-        (
-            "cfg c [paper/open_set/cora-srnc, my own.yaml]",
-            ("paper/open_set/cora-srnc", "my own.yaml"),
-        ),
+        ("cfg c [paper/cora, my own.yaml]", ("paper/cora", "my own.yaml")),
     ],
 )
 def test_values_stay_text(tmp_path, line, values):
@@ -118,19 +98,16 @@ def test_values_stay_text(tmp_path, line, values):
         ("a.b x 3", "a list of at least"),
         ("a.b x []", "a list of at least"),
         ("a.b x [1", "a list of at least"),
-        ("a.b x {p: 1}", "a list of at least"),
         ("a.b x [{p: 1}]", "a list of at least"),
         ("a.b x-y [1]", "Use letters"),
-        ("a.b x=y [1]", "Use letters"),
         ("\na.b x [1]\na.b y [2]", "line 3.*a.b occurs twice"),
         ("a.b x [1]\nc.d x [2]", "line 2.*x occurs twice"),
         ("seed s [1,2]", "--repeat"),
     ],
 )
 def test_a_bad_line_is_named(tmp_path, text, told):
-    with pytest.raises(InputError, match=told) as caught:
+    with pytest.raises(InputError, match=f"--grid.*{told}"):
         grid(tmp_path, text)
-    assert "--grid" in str(caught.value)
 
 
 def test_an_unreadable_file_is_named(tmp_path):
@@ -140,66 +117,36 @@ def test_an_unreadable_file_is_named(tmp_path):
             space.read(path)
 
 
+# Random search.
+
+
 def test_a_grid_too_large_to_run_as_a_whole_wants_a_sample(tmp_path):
-    spaces = grid(
-        tmp_path, "".join(f"a.k{number} x{number} {list(range(100))}\n" for number in range(9))
-    )
+    lines = [f"a.k{number} x{number} {list(range(100))}\n" for number in range(9)]
+    spaces = grid(tmp_path, "".join(lines))
     with pytest.raises(InputError, match="--sample"):
         space.settings(spaces)
     drawn = space.sample(spaces, 50, seed=3)
     assert len(set(drawn)) == 50 and len(drawn[0]) == 9
 
 
-# Random search.
-
-
-def test_a_sample_is_drawn_from_the_whole_without_repetition_in_proportion(tmp_path):
-    spaces = grid(tmp_path, "a.b x [1,2,3,4,5,6]\nc.d y [1,2,3,4]\n\na.b x [7,8]\nc.d y [1,2,3]\n")
-    every = plain(space.settings(spaces))
-    drawn = plain(space.sample(spaces, 10, seed=1))
-    assert len(drawn) == 10 and all(setting in every for setting in drawn)
-    assert len({tuple(setting.items()) for setting in drawn}) == 10
-    assert sum(setting["x"] in "78" for setting in drawn) == 2
-    assert (
-        drawn == plain(space.sample(spaces, 10, seed=1)) != plain(space.sample(spaces, 10, seed=2))
-    )
-    assert sorted(map(str, plain(space.sample(spaces, 999)))) == sorted(map(str, every))
-
-
-def test_shares_are_the_exact_ones_rounded_to_the_number():
-    generator = random.Random(0)
-    for _ in range(200):
-        sizes = [generator.randint(1, 50) for _ in range(generator.randint(1, 6))]
-        number = generator.randint(1, 60)
-        shares = space._shares(sizes, number)
-        assert sum(shares) == number
-        assert all(
-            abs(share - Fraction(number * size, sum(sizes))) < 1
-            for share, size in zip(shares, sizes)
-        )
-
-
-def test_every_setting_is_as_likely_as_another(tmp_path):
-    spaces = grid(tmp_path, "a.b x [1,2,3]\nc.d y [1,2]\n")
-    counts = Counter(
-        str(setting) for seed in range(600) for setting in plain(space.sample(spaces, 2, seed))
-    )
-    assert len(counts) == 6 and all(150 < count < 250 for count in counts.values())
+def test_a_sample_is_drawn_from_the_union_and_each_setting_is_equally_likely(tmp_path):
+    spaces = grid(tmp_path, "a.b x [1,2,3]\nc.d y [1,2]\n\na.b x [7,8]\nc.d y [1]\n")
+    every = sorted(map(str, plain(space.settings(spaces))))
+    counts: Counter[str] = Counter()
+    for seed in range(800):
+        drawn = space.sample(spaces, 2, seed)
+        assert len(set(drawn)) == 2 and drawn == space.sample(spaces, 2, seed)
+        counts.update(map(str, plain(drawn)))
+    assert sorted(counts) == every and all(150 < count < 250 for count in counts.values())
+    assert sorted(map(str, plain(space.sample(spaces, 999)))) == every
 
 
 def test_compared_aliases_have_every_value_on_the_same_draws(tmp_path):
     spaces = grid(tmp_path, "a.b x [1,2,3]\nc.d y [1,2,3,4,5]\ne.f z [1,2,3,4,5]\n\ng.h w [1]\n")
     drawn = plain(space.sample(spaces, 6, seed=0, compare=["x"]))
-    rest = [
-        {key: value for key, value in setting.items() if key != "x"}
-        for setting in drawn
-        if "x" in setting
-    ]
-    counts = Counter(map(str, rest))
+    counts = Counter((setting["y"], setting["z"]) for setting in drawn)
     assert len(counts) == 6 and set(counts.values()) == {3}
-    assert {(setting["x"], setting["y"], setting["z"]) for setting in drawn if "x" in setting} == {
-        (x, part["y"], part["z"]) for x in "123" for part in rest
-    }
+    assert len(set(map(str, drawn))) == 18 and {setting["x"] for setting in drawn} == set("123")
 
 
 @pytest.mark.parametrize(
@@ -214,25 +161,21 @@ def test_bad_samples_are_refused(tmp_path, number, compare, told):
 
 
 def test_graphgym_reads_the_values_back_from_the_name(tmp_path):
-    agg_runs = pytest.importorskip("torch_geometric.graphgym.utils.agg_runs")
+    from torch_geometric.graphgym.utils.agg_runs import name_to_dict
+
     text = (
-        "dataset.name data ['Cora','my graph.v2']\ngnn.dim_inner d [8,16]\noptim.base_lr lr "
-        "[-1,1e-3]\n"
-        "srnc.resolutions r [[1.0],[],[1,2]]\ncfg c "
-        "['paper/open_set/cora-srnc','x\\y-z.yaml']\n"
-        "gnn.layer_type l ['gcnconv','sage-conv']\n"
+        "dataset.name data ['Cora','my graph.v2']\noptim.base_lr lr [-1,1e-3]\n"
+        "srnc.resolutions r [[1.0],[],[1,2]]\n"
+        "cfg c ['paper/open_set/cora-srnc','x\\y-z.yaml']\n"
     )
     settings = space.settings(grid(tmp_path, text))
     names = [space.name("my-base", setting) for setting in settings]
-    assert len(set(names)) == len(settings) == 2 * 2 * 2 * 3 * 2 * 2
+    assert len(set(names)) == len(settings) == 2 * 2 * 3 * 2
     words = {
         "my graph.v2": "my_graph.v2",
-        "8": 8,
-        "16": 16,
         "-1": -1,
         "1e-3": 0.001,
         ("1.0",): (1.0,),
-        (): (),
         ("1", "2"): (1, 2),
         "paper/open_set/cora-srnc": "cora_srnc",
         "x\\y-z.yaml": "y_z",
@@ -240,21 +183,13 @@ def test_graphgym_reads_the_values_back_from_the_name(tmp_path):
     for name, setting in zip(names, settings):
         store.check_name(name)
         assert name.startswith("my_base-data=")
-        assert agg_runs.name_to_dict(name) == {
-            point.alias: words.get(point.value, point.value) for point in setting
-        }
+        values = {point.alias: words.get(point.value, point.value) for point in setting}
+        assert name_to_dict(name) == values
 
 
 @pytest.mark.parametrize(
     "value, word",
-    [
-        ("a/b", "a_b"),
-        ("..", ".."),
-        ("", "none"),
-        ("a\tb\x00", "a_b_"),
-        ("ä=1", "ä_1"),
-        ("'x'", "_x_"),
-    ],
+    [("a/b", "a_b"), ("..", ".."), ("", "none"), ("a\tb\x00", "a_b_"), ("ä=1", "ä_1")],
 )
 def test_a_value_is_never_a_path(value, word):
     name = space.name("base", (space.Point("a.b", "x", value),))
@@ -312,7 +247,8 @@ def alive(pid: int) -> bool:
 
 
 def test_workers_stay_warm_and_each_job_ends_once():
-    outcomes = list(local.run([job("short", seed) for seed in range(30)], toy, Limits(), workers=2))
+    jobs = [job("short", seed) for seed in range(30)]
+    outcomes = list(local.run(jobs, toy, Limits(), workers=2))
     assert sorted(outcome.job.seed for outcome in outcomes) == list(range(30))
     assert {(outcome.state, outcome.attempts) for outcome in outcomes} == {("done", 1)}
     workers = Counter(outcome.message for outcome in outcomes)
@@ -320,6 +256,10 @@ def test_workers_stay_warm_and_each_job_ends_once():
     assert all(0.02 <= outcome.seconds < 5 for outcome in outcomes)
     assert not any(alive(int(pid)) for pid in workers)
     assert list(local.run([], toy, Limits())) == []
+
+
+def ended(found: dict) -> dict[str, tuple[str, int]]:
+    return {name: (outcome.state, outcome.attempts) for name, outcome in found.items()}
 
 
 def test_a_failure_is_told_and_the_others_go_on(tmp_path):
@@ -332,54 +272,42 @@ def test_a_failure_is_told_and_the_others_go_on(tmp_path):
         "crashes": ("failed", 2),
         "short": ("done", 1),
     }
-    found = names(
-        local.run(
-            [job(kind, folder=str(tmp_path)) for kind in expected],
-            toy,
-            Limits(retries=1),
-            workers=2,
-        )
-    )
-    assert {name: (outcome.state, outcome.attempts) for name, outcome in found.items()} == expected
+    jobs = [job(kind, folder=str(tmp_path)) for kind in expected]
+    found = names(local.run(jobs, toy, Limits(retries=1), workers=2))
+    assert ended(found) == expected
     told = {name: outcome.message for name, outcome in found.items()}
-    assert "Traceback" in told["fails"] and "raise KeyError" in told["fails"]
-    assert told["fails"].endswith("KeyError: 'no such thing'\n")
+    assert "raise KeyError" in told["fails"] and told["fails"].endswith("'no such thing'\n")
     assert "exit status -9" in told["killed"] and "a last word" in told["killed"]
     # The line of Python at which native code crashed.
-    assert "Segmentation fault" in told["crashes"] and "in string_at" in told["crashes"]
-    assert "in toy" in told["crashes"]
+    assert "Segmentation fault" in told["crashes"] and "in toy" in told["crashes"]
     assert "exit status 3" in told["exits"] and "free" in told["busy"]
 
 
-def test_a_run_out_of_time_is_stopped(tmp_path):
+def test_a_run_at_a_limit_is_stopped(tmp_path):
     expected = {"sleeps": ("failed", 2), "sleeps once": ("done", 2), "short": ("done", 1)}
-    found = names(
-        local.run(
-            [job(kind, folder=str(tmp_path)) for kind in expected],
-            toy,
-            Limits(seconds=1.0, retries=1),
-            workers=2,
-        )
-    )
-    assert {name: (outcome.state, outcome.attempts) for name, outcome in found.items()} == expected
+    jobs = [job(kind, folder=str(tmp_path)) for kind in expected]
+    found = names(local.run(jobs, toy, Limits(seconds=1.0, retries=1), workers=2))
+    assert ended(found) == expected and 1.0 <= found["sleeps"].seconds < 10
     assert found["sleeps"].message == "out of time: more than 1 s"
-    assert 1.0 <= found["sleeps"].seconds < 10
-
-
-def test_a_run_out_of_memory_is_stopped(tmp_path):
-    pytest.importorskip("psutil")
-    found = names(
-        local.run([job("large"), job("short")], toy, Limits(memory_mib=200, retries=0), workers=1)
-    )
-    assert {name: (outcome.state, outcome.attempts) for name, outcome in found.items()} == {
-        "large": ("failed", 1),
-        "short": ("done", 1),
-    }
+    limits = Limits(memory_mib=200, retries=0)
+    found = names(local.run([job("large"), job("short")], toy, limits, workers=1))
+    assert ended(found) == {"large": ("failed", 1), "short": ("done", 1)}
     assert found["large"].message == "out of memory: more than 200 MiB"
 
 
+def test_workers_of_several_calls_are_the_same():
+    with local.warm(toy, Limits(), 2) as executor:
+        pids = [
+            {outcome.message for outcome in executor([job("short", seed) for seed in range(6)])}
+            for _ in range(2)
+        ]
+        assert pids[0] == pids[1] and len(pids[0]) == 2
+        (killed,) = executor([job("killed")])
+        assert killed.state == "failed"
+        assert [outcome.state for outcome in executor([job("short")])] == ["done"]
+
+
 def test_closing_the_iterator_stops_what_runs():
-    psutil = pytest.importorskip("psutil")
     runs = local.run(
         [job("short"), *(job("sleeps", seed) for seed in range(4))], toy, Limits(), workers=2
     )
@@ -411,25 +339,9 @@ def place(root: str, number: int) -> store.Experiment:
 
 def record(number: int, seed: int) -> dict:
     scores = {"micro_f1": random.Random(f"{number} {seed}").random()}
-    history = [
-        {
-            "number": 0,
-            "losses": {"source": 1.0},
-            "train": scores,
-            "val": scores,
-            "test": scores,
-            "seconds": 0.1,
-        }
-    ]
-    return {
-        "history": history,
-        "selected": 0,
-        "lr": 0.1,
-        "params": 1,
-        "val": scores,
-        "test": scores,
-        "warnings": [],
-    }
+    episode = {"number": 0, "losses": {}, "train": scores, "seconds": 0.1}
+    kept = {"val": scores, "test": scores}
+    return {"history": [episode | kept], "selected": 0, "lr": 0.1, "params": 1, **kept}
 
 
 def toy_run(job: Job) -> str:
@@ -503,6 +415,7 @@ def expected(settings: int, seeds: int) -> dict:
     }
 
 
+@pytest.mark.slow
 def test_killed_at_any_moment_and_resumed_all_runs_are_there_once(tmp_path):
     root, generator, counts = tmp_path / "grid", random.Random(0), []
     for _ in range(6):
@@ -524,6 +437,7 @@ def test_killed_at_any_moment_and_resumed_all_runs_are_there_once(tmp_path):
     assert {path.name for path in root.iterdir()} == {f"toy-x={number}" for number in range(12)}
 
 
+@pytest.mark.slow
 def test_two_grids_on_one_directory_share_the_work(tmp_path):
     root = tmp_path / "grid"
     processes = [start(tmp_path, root, 10, 6) for _ in range(2)]
@@ -537,6 +451,7 @@ def test_two_grids_on_one_directory_share_the_work(tmp_path):
     assert not list((tmp_path / "tmp").iterdir())
 
 
+@pytest.mark.slow
 def test_workers_end_in_the_middle_of_a_run_when_their_parent_is_killed(tmp_path):
     process = start(tmp_path, tmp_path / "grid", 2, 2, seconds=60)
     while process.poll() is None and len(noted(tmp_path / "grid", "pids")) < 2:
@@ -549,31 +464,3 @@ def test_workers_end_in_the_middle_of_a_run_when_their_parent_is_killed(tmp_path
         time.sleep(0.02)
     assert not any(map(alive, workers)) and not list((tmp_path / "tmp").iterdir())
     process.communicate()
-
-
-def test_garbage_is_no_result(tmp_path):
-    here = place(str(tmp_path), 1)
-    here.begin(0)
-    here.finish(0, record(1, 0))
-    file = here.path / "0" / "result.json"
-    whole = json.loads(file.read_text())
-    for content in (
-        "",
-        "{",
-        file.read_text()[:-40],
-        "null",
-        "[1]",
-        "[" * 100_000,
-        json.dumps(store.sealed(whole | {"config": [1]})),
-        "\x00" * 50,
-        json.dumps(store.sealed(whole | {"config": whole["config"] | {"x": 2}})),
-        json.dumps(store.sealed(whole | {"seed": 1})),
-        "4",
-        json.dumps(store.sealed({key: value for key, value in whole.items() if key != "history"})),
-    ):
-        file.write_text(content)
-        assert here.results() == {} and here.plan([0], resume=True) == [0]
-        with pytest.raises(InputError, match="damaged"):
-            here.plan([0])
-    file.write_bytes(b"\xff\xfe garbage")
-    assert here.plan([0], resume=True) == [0]

@@ -103,12 +103,10 @@ def excel(path: Path, cell: str | None = None) -> None:
 
 
 def sparse(layout: str) -> torch.Tensor:
+    nodes, shape = torch.zeros(NUM_NODES + 1, dtype=torch.long), (NUM_NODES, 2**28)
     if layout == "coo":
-        return torch.sparse_coo_tensor(
-            torch.zeros(2, 1, dtype=torch.long), torch.ones(1), (NUM_NODES, 2**28)
-        )
-    nodes = torch.zeros(NUM_NODES + 1, dtype=torch.long)
-    return torch.sparse_csr_tensor(nodes, nodes[:0], torch.zeros(0), (NUM_NODES, 2**28))
+        return torch.sparse_coo_tensor(nodes[:2, None], torch.ones(1), shape)
+    return torch.sparse_csr_tensor(nodes, nodes[:0], torch.zeros(0), shape)
 
 
 def gzipped(path: Path, line: bytes, count: int) -> None:
@@ -119,56 +117,57 @@ def gzipped(path: Path, line: bytes, count: int) -> None:
 
 
 WIDE = sp.csr_matrix((NUM_NODES, 2**28), dtype=np.float32)
+LONG = torch.zeros(1, dtype=torch.long)
+
+
+def saved(**changes: Any) -> Callable[[Path], None]:
+    return lambda path: torch.save(FIELDS | changes, path)
+
+
+def matlab_file(attrb: Any, compress: bool) -> Callable[[Path], None]:
+    fields = {"network": adjacency(), "attrb": attrb, "group": GRAPH.y.numpy()[:, None]}
+    return lambda path: scipy.io.savemat(path, fields, do_compression=compress)
+
+
+def parquet(ids: Any, words: Any) -> Callable[[Path], None]:
+    return lambda path: pandas.DataFrame({"id": ids, "words": words}).to_parquet(path)
+
+
+TOGETHER = {"x": ZEROS[: 2**23].view(-1, 64), "y": np.zeros(2**23, np.int64)}
+TOGETHER |= {"edge_index": np.zeros((2, 2**22), np.int64)}
+SPARSE = csr("adj", adjacency()) | csr("attr", WIDE) | {"labels": GRAPH.y}
+BYTES = np.zeros(10**7, np.int8)
 HOSTILE: dict[str, Callable[[Path], Any]] = {
     "deflated.pt": lambda path: deflated(FIELDS | {"x": ZEROS.view(-1, 128)}, path),
     "unread.pt": lambda path: deflated(FIELDS | {"other": ZEROS}, path),
-    "expanded.pt": lambda path: torch.save(
-        FIELDS | {"x": torch.zeros(1, 1).expand(10**9, 100)}, path
-    ),
-    "labels.pt": lambda path: torch.save(FIELDS | {"y": torch.zeros(1).expand(10**9)}, path),
-    "data.pt": lambda path: torch.save(
-        Data(**FIELDS | {"edge_index": torch.zeros(2, 1, dtype=torch.long).expand(2, 10**9)}), path
-    ),
-    "nodes.pt": lambda path: torch.save(
-        FIELDS | {"train_idx": torch.zeros(1, dtype=torch.long).expand(10**9)}, path
-    ),
-    "coo.pt": lambda path: torch.save(FIELDS | {"x": sparse("coo")}, path),
-    "csr.pt": lambda path: torch.save(FIELDS | {"x": sparse("csr")}, path),
+    "expanded.pt": saved(x=torch.zeros(1, 1).expand(10**9, 100)),
+    "labels.pt": saved(y=torch.zeros(1).expand(10**9)),
+    "data.pt": saved(edge_index=LONG[None].expand(2, 10**9)),
+    "nodes.pt": saved(train_idx=LONG.expand(10**9)),
+    "coo.pt": saved(x=sparse("coo")),
+    "csr.pt": saved(x=sparse("csr")),
     "deflated.npz": lambda path: np.savez_compressed(path, **FIELDS | {"x": ZEROS.view(-1, 128)}),
-    "together.npz": lambda path: np.savez_compressed(
-        path,
-        x=ZEROS[: 2**23].view(-1, 64),
-        edge_index=np.zeros((2, 2**22), np.int64),
-        y=np.zeros(2**23, np.int64),
-    ),
-    "sparse.npz": lambda path: np.savez(
-        path, **csr("adj", adjacency()), **csr("attr", WIDE), labels=GRAPH.y
-    ),
-    "full.mat": lambda path: scipy.io.savemat(
-        path,
-        {"network": adjacency(), "attrb": np.zeros((2**18, 64)), "group": GRAPH.y[:, None]},
-        do_compression=True,
-    ),
-    "sparse.mat": lambda path: scipy.io.savemat(
-        path,
-        {
-            "network": adjacency(),
-            "attrb": sp.csc_matrix((2**18, 10**5)),
-            "group": GRAPH.y.numpy()[:, None],
-        },
-    ),
+    "together.npz": lambda path: np.savez_compressed(path, **TOGETHER),
+    "sparse.npz": lambda path: np.savez(path, **SPARSE),
+    "full.mat": matlab_file(np.zeros((2**18, 64)), True),
+    "sparse.mat": matlab_file(sp.csc_matrix((2**18, 10**5)), False),
     "far.xlsx": lambda path: excel(path, "ZZ1048576"),
-    "rows.parquet": lambda path: pandas.DataFrame(
-        {"id": np.zeros(10**7, np.int8), "words": np.zeros(10**7, np.int8)}
-    ).to_parquet(path),
-    "texts.parquet": lambda path: pandas.DataFrame(
-        {"id": range(2000), "words": ["a" * 10**5] * 2000}
-    ).to_parquet(path),
+    "rows.parquet": parquet(BYTES, BYTES),
+    "texts.parquet": parquet(range(2000), ["a" * 10**5] * 2000),
     "zeros.csv.gz": lambda path: gzipped(path, b"0" * 2**10, 2**18),
     "lines.csv.gz": lambda path: gzipped(path, b"10,10\n", 2**22),
     "wide.csv": lambda path: path.write_text("," * 20000 + "\n" + "1\n" * 20000),
 }
 """What takes more than 128 MiB once it is read, in less than 2 MB."""
+
+
+@pytest.mark.parametrize("name", ["deflated.npz", "far.xlsx", "rows.parquet", "wide.csv", "coo.pt"])
+def test_a_small_file_is_refused(name, tmp_path, monkeypatch):
+    monkeypatch.setenv(limits.OPTION, "0.1")
+    HOSTILE[name](tmp_path / name)
+    read = files.load if name.endswith((".pt", ".npz")) else limits.check_file
+    with pytest.raises(InputError, match=f"^{name}: .*GiB of memory.*{limits.OPTION}"):
+        read(tmp_path / name)
 
 
 @pytest.fixture(scope="module")
@@ -197,6 +196,7 @@ def measured(tmp_path_factory) -> dict[str, tuple[int, int, str]]:
     return {name: (int(code), int(grown), told) for name, code, grown, told in rows}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_small_file_takes_little_memory(name, measured):
     code, grown, told = measured[name]
@@ -306,43 +306,27 @@ def told(path: Path) -> list[str]:
 IDS = {"train": torch.arange(20), "valid": torch.arange(20, 30), "test": torch.arange(30, 50)}
 
 
-@pytest.mark.parametrize(
-    "split",
-    [
-        {"split_idx": IDS},
-        {f"{part}_idx": ids for part, ids in IDS.items()},
-        {"train_idx": IDS["train"].int(), "val_idx": IDS["valid"], "test_idx": IDS["test"]},
-    ],
-)
-@pytest.mark.parametrize("suffix", [".pt", ".npz"])
-def test_node_ids_are_the_split(split, suffix, tmp_path):
-    path = tmp_path / f"a{suffix}"
-    if suffix == ".pt":
-        torch.save(FIELDS | split, path)
-    elif "split_idx" not in split:
-        np.savez(path, **FIELDS | split)
-    else:
-        return
-    task = shifts.find("file")(path=str(path))
-    assert task.info["split"] == "given" and not told(path)
-    for nodes, ids in zip((task.train, task.val, task.test), IDS.values()):
-        assert torch.equal(nodes.sort().values, ids)
+@pytest.mark.parametrize("kind", ["split_idx", "valid_idx", "val_idx"])
+def test_node_ids_are_the_split(kind, tmp_path):
+    ids = IDS["train"], IDS["valid"], IDS["test"]
+    split = {"split_idx": IDS} if kind == "split_idx" else dict(zip(("train_idx", kind), ids))
+    split |= {"test_idx": IDS["test"]} if kind != "split_idx" else {}
+    torch.save(FIELDS | split, tmp_path / "a.pt")
+    if kind != "split_idx":
+        np.savez(tmp_path / "a.npz", **FIELDS | split)
+    for path in tmp_path.iterdir():
+        task = shifts.find("file")(path=str(path))
+        assert task.info["split"] == "given" and not told(path)
+        for nodes, expected in zip((task.train, task.val, task.test), ids):
+            assert torch.equal(nodes.sort().values, expected)
 
 
-@pytest.mark.parametrize(
-    "ids",
-    [
-        torch.arange(20) + NUM_NODES,
-        torch.arange(3) - 1,
-        torch.ones(3),
-        torch.arange(NUM_NODES) < 9,
-        torch.zeros(2, 2).long(),
-    ],
-)
-def test_node_ids_that_are_none_are_refused(ids, tmp_path):
-    torch.save(FIELDS | {"train_idx": ids}, tmp_path / "a.pt")
-    with pytest.raises(InputError, match=f"train_idx.*Give node ids from 0 to {NUM_NODES - 1}"):
-        shifts.find("file")(path=str(tmp_path / "a.pt"))
+def test_node_ids_that_are_none_are_refused(tmp_path):
+    nodes = torch.arange(NUM_NODES)
+    for ids in (nodes + NUM_NODES, nodes - 1, torch.ones(3), nodes < 9, torch.zeros(2, 2).long()):
+        torch.save(FIELDS | {"train_idx": ids}, tmp_path / "a.pt")
+        with pytest.raises(InputError, match=f"train_idx.*Give node ids from 0 to {NUM_NODES - 1}"):
+            shifts.find("file")(path=str(tmp_path / "a.pt"))
 
 
 OTHERS = {

@@ -22,7 +22,7 @@ import graphgym_srnc
 from graphgym_srnc import ERM
 from graphgym_srnc.cli.main import main
 from graphgym_srnc.core.errors import InputError
-from graphgym_srnc.data import checksums, citation, files, ocnnc
+from graphgym_srnc.data import citation, files, ocnnc, pyg
 from graphgym_srnc.io import atomic, store
 from graphgym_srnc.io.settings import plain_yaml
 
@@ -40,10 +40,11 @@ CLAIMS = {
     "Planetoid's files are pickles": "trust::test_trusted_pickles_of_planetoid "
     "bad_input_data::test_wrong_checksum_is_told_before_the_pickle_is_read",
     "Ray authenticates nobody": "ray::test_a_cluster_that_is_not_there",
-    "run under an audit hook": "trust::test_a_downloaded_pickle_is_refused_whoever_reads_it "
-    "trust::test_object_array_of_a_foreign_reader trust::test_text_that_a_reader_evaluates",
+    "on a fixed list run": "trust::test_other_readers_of_pyg_need_trust",
+    "They get text, plain": "trust::test_arrays_of_a_careless_reader_are_checked "
+    "trust::test_a_text_file_that_is_a_pickle "
+    "trust::test_processed_files_in_the_data_folder_are_not_read",
     "can switch this protection off": "trust::test_a_config_cannot_loosen_trust "
-    "trust::test_a_wrong_name_of_trust_is_no_config_key "
     "trust::test_a_stored_run_cannot_loosen_trust",
     "are read as tensors, arrays": "bad_input_data::test_pickled_code_is_never_run "
     "hetero::test_a_pt_file_that_contains_something_else",
@@ -94,7 +95,7 @@ CLAIMS = {
     "from one fixed commit": "security::test_what_downloads_check "
     "shifts_cross::test_download_is_kept_only_if_whole",
     "A damaged `.mat` file": "shifts::test_a_matlab_file_is_read_from_whom_one_trusts "
-    "shifts_cross::test_refused_networks shifts_ocnnc::test_refused_files",
+    "shifts_cross::test_refused_networks",
     "`run` has no time": "security::test_run_has_no_limits "
     "grid::test_a_run_out_of_time_is_stopped grid::test_a_run_out_of_memory_is_stopped",
     "After a crash a file": "faults::test_the_store_keeps_what_is_finished "
@@ -266,7 +267,7 @@ def test_what_downloads_check():
     for module in (citation, ocnnc):
         source = inspect.getsource(module)
         assert re.search(r"https://", source) and re.search(r"[0-9a-f]{40}", source), module
-    names = {line.split()[1] for line in checksums.PLANETOID.read_text().splitlines()}
+    names = {line.split()[1] for line in pyg.PLANETOID.read_text().splitlines()}
     assert all(name.startswith("ind.") for name in names)
 
 

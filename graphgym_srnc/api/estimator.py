@@ -28,7 +28,7 @@ from graphgym_srnc.core.errors import InputError
 from graphgym_srnc.core.options import Count, Natural, OneOf, Range, Share, Weight
 from graphgym_srnc.core.progress import RunProgress
 from graphgym_srnc.core.task import HIDDEN, ShiftTask
-from graphgym_srnc.data import cleaning, files
+from graphgym_srnc.data import cleaning, files, names
 from graphgym_srnc.methods.shared.base import Method
 from graphgym_srnc.shifts.given import labels as given_labels
 from graphgym_srnc.train import trainer
@@ -199,6 +199,7 @@ class Estimator(BaseEstimator):
         scores = {"val": record.val, "test": record.test}
 
         facts = {"params": shared, "scores": scores, "record": asdict(record)}
+        facts["feature_names"] = getattr(source, "feature_names", None)
         self._become(TrainedModel.of(method, task, own, classes, facts), record, scores)
         for text in [*self.warnings_, *self.verdict_["sentences"].values()]:
             warnings.warn(f"{type(self).__name__}: {text}", RuntimeWarning, stacklevel=3)
@@ -358,6 +359,8 @@ class Estimator(BaseEstimator):
                 "or use OnNodes with GridSearchCV",
             )
         elif not self._method.oracle:
+            own = getattr(source, "feature_names", None)
+            names.check_features(own, getattr(target, "feature_names", None), "target: x")
             held_out = HELD_OUT if self._method.prior is None else 0.0
             task, labels = shifts.from_data(
                 source, target, open_set=open_set, held_out=held_out, seed=shared["random_state"]

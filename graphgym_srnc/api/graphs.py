@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import re
 import warnings
-from typing import TYPE_CHECKING, Sequence
+from typing import TYPE_CHECKING, Any, Sequence
 
 import numpy as np
 import torch
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 LABEL = "label"
 """Default name of the attribute that holds the classes."""
+
+log = logging.getLogger("graphgym_srnc")
 
 
 def from_frames(
@@ -41,8 +44,9 @@ def from_frames(
 ) -> Data:
     """Convert two pandas frames to a graph for :meth:`~graphgym_srnc.api.Estimator.fit`.
 
-    ``graphgym-srnc data make`` makes the same graph of the same tables. Warnings say which columns
-    are not read and which cells are read differently from how they are written.
+    ``graphgym-srnc data make`` makes the same graph of the same tables. Which columns are read is
+    logged to ``graphgym_srnc`` at the level INFO. Warnings say which cells are read differently
+    from how they are written, and what was left out. ``notes`` of the result holds both.
 
     Args:
         nodes: one row per node. The index holds the ids, unless it only counts the rows and there
@@ -79,55 +83,35 @@ def from_frames(
 
     for name, frame in (("nodes", nodes), ("edges", edges)):
         if not isinstance(frame, pandas.DataFrame):
-            raise InputError.plain(
-                name, f"it is a {type(frame).__name__}", "Give a pandas.DataFrame"
-            )
+            found = f"it is a {type(frame).__name__}"
+            raise InputError.plain(name, found, "Give a pandas.DataFrame")
+        names = pandas.Index([str(column).strip() for column in frame.columns])
+        if not len(frame):
+            raise InputError.plain(name, "the frame has no rows")
+        if not names.is_unique:
+            found = f"two columns have the same name, {names[names.duplicated()][0]}"
+            raise InputError.plain(name, found, "Give each column its own name")
     nodes, edges = (
         frame.set_axis([str(name).strip() for name in frame.columns], axis=1)
         for frame in (nodes, edges)
     )
-    for name, frame in (("nodes", nodes), ("edges", edges)):
-        if not len(frame):
-            raise InputError.plain(name, "the frame has no rows")
-        if not frame.columns.is_unique:
-            repeated = frame.columns[frame.columns.duplicated()][0]
-            raise InputError.plain(
-                name, f"two columns have the same name, {repeated}", "Give each column its own name"
-            )
     if "" not in nodes:
         nodes.insert(0, "", nodes.index.to_flat_index())
+    chosen = {"text": text, "numbers": numbers, "categories": categories, "raw": features}
+    named: dict[str, Any] = {name: _list(given) for name, given in chosen.items() if len(given)}
+    recipe = getattr(like, "recipe", None)
+    if like is not None:
+        if not recipe:
+            found = "this graph does not say how its features were made"
+            raise InputError.plain("like", found, "Give a graph that from_frames returned")
+        named, spectral = {}, 0
+    elif not named and not spectral:
+        named = {"numbers": ["*"]}
     if not label and not frames.usual(nodes, frames.LABELS):
         label = frames.NONE
-    chosen = [
-        [each] if isinstance(each, str) else [*map(str, each)]
-        for each in (ends, text, numbers, features, categories)
-    ]
-    if not (any(chosen[1:]) or spectral):
-        chosen[2] = ["*"]
-    recipe = getattr(like, "recipe", None)
-    if like is not None and not recipe:
-        raise InputError.plain(
-            "like",
-            "this graph does not say how its features were made",
-            "Give a graph that from_frames returned",
-        )
-    if like is not None:
-        chosen[1:], spectral = [[]] * 4, 0
-    ends, text, numbers, features, categories = chosen
     options = frames.Options(
-        id,
-        label,
-        split,
-        ends,
-        text,
-        numbers,
-        features,
-        categories,
-        spectral,
-        recipe,
-        skip_missing,
-        keep,
-    )
+        id, label, split, _list(ends), spectral=spectral, like=recipe, skip_missing=skip_missing
+    )._replace(keep=keep, **named)
     return _graph(nodes.reset_index(drop=True), edges, options)
 
 
@@ -154,37 +138,43 @@ def from_networkx(
     from graphgym_srnc.data import frames
 
     names = [features] if isinstance(features, str) else list(features)
+    ids, all_fields = list(graph), [fields for _, fields in graph.nodes(data=True)]
     try:
-        rows = [
-            np.concatenate([np.ravel(fields[name]) for name in names])
-            for _, fields in graph.nodes(data=True)
-        ]
-        x = np.array(rows, dtype=np.float64)
+        x = np.array(
+            [np.concatenate([_vector(fields[name]) for name in names]) for fields in all_fields],
+            dtype=np.float64,
+        )
     except KeyError as error:
         message = f"some nodes have no attribute {error}"
         raise InputError.plain("features", message) from error
     except (TypeError, ValueError) as error:
         message = f"the attributes are not numbers or vectors of one length ({str(error)[:100]})"
         raise InputError.plain("features", message) from error
-    ids = list(graph)
     if not np.isfinite(x).all():
-        node = ids[int(np.argmin(np.isfinite(x).all(1)))]
-        raise InputError.plain(
-            "features", f"node {node} has NaN or Inf as a feature", "Give finite numbers"
-        )
-    labels = [fields.get(label) for _, fields in graph.nodes(data=True)]
-    if label != LABEL and not any(label in fields for _, fields in graph.nodes(data=True)):
+        message = f"node {ids[int(np.argmin(np.isfinite(x).all(1)))]} has NaN or Inf as a feature"
+        raise InputError.plain("features", message, "Give finite numbers")
+    if label != LABEL and not any(label in fields for fields in all_fields):
         raise InputError.plain("label", f"no node has the attribute {label!r}")
+    labels = pandas.Series([fields.get(label) for fields in all_fields], dtype=object)
     place = {node: number for number, node in enumerate(ids)}
-    nodes = pandas.DataFrame({"id": range(len(ids)), LABEL: pandas.Series(labels, dtype=object)})
-    edges = pandas.DataFrame(
-        [(place[a], place[b]) for a, b, *_ in graph.edges],
-        columns=["source", "target"],
-        dtype="int64",
-    )
+    pairs = [(place[a], place[b]) for a, b, *_ in graph.edges]
+    nodes = pandas.DataFrame({"id": range(len(ids)), LABEL: labels})
+    edges = pandas.DataFrame(pairs, columns=["source", "target"], dtype="int64")
     made = _graph(nodes, edges, frames.Options("id", LABEL), x)
     made.ids = ids
     return made
+
+
+def _list(names: str | Sequence[str]) -> list[str]:
+    return [names] if isinstance(names, str) else [*map(str, names)]
+
+
+def _vector(value: Any) -> np.ndarray:
+    """The numbers of an attribute; texts such as 1_0, which Python reads as 10, are refused."""
+    array = np.ravel(value)
+    if array.dtype.kind in "USO" and any("_" in str(cell) for cell in array):
+        raise ValueError(f"{value!r} is not a number")
+    return array
 
 
 def _graph(
@@ -195,10 +185,10 @@ def _graph(
 ) -> Data:
     """The graph of two frames, and of features ``[V, F]`` if they are given."""
     from graphgym_srnc.data import frames
+    from graphgym_srnc.data.labels import as_numbers
 
-    found = frames.look(
-        frames.Look(("nodes", "edges"), options), nodes, lambda ids: edges, x is not None
-    )
+    found = frames.Look(("nodes", "edges"), options)
+    frames.look(found, nodes, lambda ids: edges, x is not None)
     try:
         made = frames.graph(found, x)
     except InputErrors as several:
@@ -208,30 +198,27 @@ def _graph(
     graph = Data(
         x=torch.from_numpy(made.features.toarray()), edge_index=torch.from_numpy(made.edges)
     )
-    id = next(name for name, role in found.roles.items() if role == "id")
-    graph.ids, graph.feature_names = found.table[id].tolist(), list(made.words)
+    graph.ids, graph.feature_names = found.table[found.name("id")].tolist(), list(made.words)
     graph.recipe = made.recipe
-    graph.notes = [_in_python(note).removeprefix("! ") for note in found.notes]
     if made.labels is not None and any(made.labels):
-        names = {*made.labels} - {""}
-        if all(name.isdecimal() and str(int(name)) == name and len(name) < 19 for name in names):
-            graph.y = torch.tensor([int(name or -1) for name in made.labels])
-        else:
-            graph.y = list(made.labels)
+        numbers = as_numbers(made.labels)
+        graph.y = list(made.labels) if numbers is None else torch.tensor(numbers)
         parts = made.split or ["train" if label else "" for label in made.labels]
         for part in frames.PARTS:
             if part == "train" or part in parts:
                 graph[f"{part}_mask"] = torch.tensor([own == part for own in parts])
-    for note in graph.notes:
-        if "not read" in note or not note.startswith(("columns: ", "edges: links join")):
-            warnings.warn(note, RuntimeWarning, stacklevel=3)
+    doubts, chosen = ([*map(_in_python, notes)] for notes in (found.notes, found.chosen))
+    graph.notes = [note.removeprefix("! ") for note in (*doubts, *chosen)]
+    for note in chosen:
+        log.info(note)
+    for note in graph.notes[: len(doubts)]:
+        warnings.warn(note, RuntimeWarning, stacklevel=3)
     return graph
 
 
 def _renamed(error: InputError) -> InputError:
     """An error of ``data make`` with the names of Python's arguments."""
-    error = InputError.plain(_in_python(error.key).replace("=", ""), _in_python(error.message))
-    return error
+    return InputError.plain(_in_python(error.key).replace("=", ""), _in_python(error.message))
 
 
 def _in_python(text: str) -> str:

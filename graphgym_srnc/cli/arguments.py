@@ -8,6 +8,7 @@ import math
 import os
 import re
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Callable, Iterator, NoReturn, Sequence
 
@@ -50,6 +51,17 @@ def add_trust(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_option(
+    group: argparse._ActionsContainer, name: str, metavar: str | None, default: Any, text: str
+) -> None:
+    """Add an option of the type of its default; that of False is a flag, that of None a text."""
+    if default is False:
+        group.add_argument(name, action="store_true", help=text)
+    else:
+        kind = str if default is None else type(default)
+        group.add_argument(name, type=kind, default=default, metavar=metavar, help=text)
+
+
 @contextlib.contextmanager
 def trusting(args: argparse.Namespace) -> Iterator[None]:
     """Trust data files inside this block if the command line has ``--trust``."""
@@ -63,22 +75,16 @@ def trusting(args: argparse.Namespace) -> Iterator[None]:
 
 def add_limits(group: argparse._ArgumentGroup) -> None:
     """Add the number of parallel runs, and the options of :func:`limits`."""
-    for option, kind, default, metavar, text in (
-        ("--jobs", int, 0, "N", "run N processes on this machine (default: one per core)"),
-        (
-            *("--time-limit", float, 0, "S"),
-            "stop an attempt of a run after S seconds; 0 = no limit (default: 0)",
-        ),
-        (
-            *("--memory-limit", float, 0, "MIB"),
-            "limit the memory of the process of a run; 0 = no limit (default: 0)",
-        ),
-        (
-            *("--retries", int, 1, "K"),
-            "retry a run K times if its process died or hit a limit (default: 1)",
-        ),
-    ):
-        group.add_argument(option, type=kind, default=default, metavar=metavar, help=text)
+    add = partial(add_option, group)
+    add("--jobs", "N", 0, "run N processes on this machine (default: one per core)")
+    add("--time-limit", "S", 0.0, "stop an attempt of a run after S seconds (default: 0, no limit)")
+    add(
+        "--memory-limit",
+        "MIB",
+        0.0,
+        "limit the memory of a run's process (default: 0, no limit)",
+    )
+    add("--retries", "K", 1, "retry a run K times if its process died or hit a limit (default: 1)")
 
 
 def limits(args: argparse.Namespace) -> Limits:
@@ -86,12 +92,6 @@ def limits(args: argparse.Namespace) -> Limits:
     from graphgym_srnc.sweep.jobs import Limits
 
     return Limits(args.time_limit, args.memory_limit, args.retries)
-
-
-def cores() -> int:
-    """The number of cores that this process may use."""
-    has_affinity = hasattr(os, "sched_getaffinity")
-    return len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1
 
 
 def add_overwrite(parser: argparse.ArgumentParser, own_pages: bool = False) -> None:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import sys
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Sequence
+from typing import TYPE_CHECKING, Iterator, Sequence
 
 from graphgym_srnc.cli import arguments
 
 if TYPE_CHECKING:
+    from yacs.config import CfgNode
+
     from graphgym_srnc.sweep.jobs import Executor
     from graphgym_srnc.sweep.plan import Cell
     from graphgym_srnc.sweep.space import Setting
@@ -36,95 +39,55 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         usage="graphgym-srnc grid --grid FILE [options] [key value ...]",
     )
-    add = parser.add_argument
-    add("--cfg", metavar="FILE|NAME", help="set the base config, as for `run`")
-    add(
+    add = partial(arguments.add_option, parser)
+    add("--cfg", "FILE|NAME", None, "set the base config, as for `run`")
+    parser.add_argument(
         "--grid",
         metavar="FILE|NAME",
         required=True,
         help="read this grid file, or a shipped one such as grids/open_set",
     )
-    add(
-        "--repeat",
-        type=int,
-        default=1,
-        metavar="R",
-        help="run R seeds of each setting (default: 1)",
-    )
+    add("--repeat", "R", 1, "run R seeds of each setting (default: 1)")
     add(
         "--dry-run",
-        action="store_true",
-        help="list the runs and how each differs from the base config, then stop",
+        None,
+        False,
+        "list the runs and what each changes in the base config, then stop",
     )
-    add(
+    parser.add_argument(
         "--sample",
         type=int,
         metavar="N",
         help="draw N settings at random (default: run all of them)",
     )
-    add(
-        "--sample-alias",
-        default="",
-        metavar="A,B",
-        help="with --sample: try every value of these aliases on each drawn setting of the others"
-        " (default: draw all keys)",
-    )
-    add(
-        "--sample-seed",
-        type=int,
-        default=0,
-        metavar="S",
-        help="seed the random draw of --sample (default: 0)",
-    )
+    text = "with --sample: try every value of these aliases on each drawn setting of the others"
+    add("--sample-alias", "A,B", "", f"{text} (default: draw all keys)")
+    add("--sample-seed", "S", 0, "seed the random draw of --sample (default: 0)")
     arguments.add_present(
         parser,
         "run only the runs without a finished result",
         "run all runs again and replace their results",
     )
-    add(
-        "--out-dir",
-        metavar="DIR",
-        help="write results below DIR (default: out_dir of the base config)",
-    )
-    add("--name", help="name the folder of this grid (default: <base>_grid_<grid>)")
-    add(
-        "--figures",
-        action="store_true",
-        help="draw the confusion matrix and the embeddings for the first seed of each setting"
-        " (default: no figures)",
-    )
-    add("--no-tensorboard", action="store_true", help="write no TensorBoard event files")
+    add("--out-dir", "DIR", None, "write results below DIR (default: out_dir of the config)")
+    add("--name", None, None, "name the folder of this grid (default: <base>_grid_<grid>)")
+    text = "draw the confusion matrix and the embeddings for the first seed of each setting"
+    add("--figures", None, False, f"{text} (default: no figures)")
+    add("--no-tensorboard", None, False, "write no TensorBoard event files")
     arguments.add_trust(parser)
 
     group = parser.add_argument_group("where to run")
-    add = group.add_argument
-    add(
+    group.add_argument(
         "--executor",
         choices=("local", "ray"),
         default="local",
         help="run on this machine, or on a Ray cluster (default: local)",
     )
     arguments.add_limits(group)
-    add(
-        "--ray-address",
-        default="auto",
-        metavar="ADDRESS",
-        help="connect to the Ray cluster at ADDRESS (default: the one this machine belongs to)",
-    )
-    add(
-        "--ray-cpus",
-        type=float,
-        default=1,
-        metavar="C",
-        help="reserve C CPUs of the cluster for each run (default: 1)",
-    )
-    add(
-        "--ray-gpus",
-        type=float,
-        default=0,
-        metavar="G",
-        help="reserve G GPUs of the cluster for each run (default: 0)",
-    )
+    add = partial(arguments.add_option, group)
+    text = "connect to the Ray cluster at ADDRESS (default: the one this machine belongs to)"
+    add("--ray-address", "ADDRESS", "auto", text)
+    add("--ray-cpus", "C", 1.0, "reserve C CPUs of the cluster for each run (default: 1)")
+    add("--ray-gpus", "G", 0.0, "reserve G GPUs of the cluster for each run (default: 0)")
     parser.set_defaults(overrides=[])
 
 
@@ -138,21 +101,19 @@ def main(args: argparse.Namespace) -> int:
     """
     from graphgym_srnc.core import environment
     from graphgym_srnc.core.progress import GridProgress
-    from graphgym_srnc.core.text import seeds
     from graphgym_srnc.io import store
     from graphgym_srnc.io.atomic import refuse_links
-    from graphgym_srnc.io.settings import difference
-    from graphgym_srnc.sweep import estimate, execute, plan
+    from graphgym_srnc.sweep import execute, plan, space
 
     arguments.check_least(
         args, repeat=1, jobs=0, time_limit=0, memory_limit=0, retries=0, ray_cpus=0, ray_gpus=0
     )
-    file = plan.find(args.grid)
+    file = space.find(args.grid)
     settings = _settings(args, file)
     _glance(args, settings)
     with environment.uncollected():
         from graphgym_srnc.gym import load_config
-    # A thousand runs would keep a thousand models; who wants them says so after this.
+    # A grid would keep a thousand models; a user who wants them overrides this.
     overrides = ["train.save_model", "false", *args.overrides]
     base_cfg = load_config(args.cfg, overrides)
     base = arguments.default_name(args.cfg, args.overrides, base_cfg.dataset.format)
@@ -170,46 +131,31 @@ def main(args: argparse.Namespace) -> int:
         args.resume,
         args.overwrite,
     )
-
-    finished = dict(store.experiments(out_dir))
-    others = dict(store.experiments(out_dir.parent))
-    known = [
-        result for results in (*finished.values(), *others.values()) for result in results.values()
-    ]
-    workers = (args.jobs or arguments.cores()) if args.executor == "local" else 0
-    first, *more = estimate.summary(cells, known, workers)
-    warnings = [f"warning: {text}" for cell in cells for text in cell.experiment.warnings]
-    print("\n".join([f"{out_dir}: {first}", *more, *warnings]), flush=True)
+    total = sum(len(cell.seeds) for cell in cells)
+    missing = sum(len(cell.missing) for cell in cells)
+    done = f", {total - missing} of them finished" if missing < total else ""
+    workers = args.jobs or environment.cores()
+    where = f"{workers} at a time" if args.executor == "local" else "on the cluster"
+    print(f"{out_dir}: {len(cells)} settings, {total} runs{done}; {missing} to run, {where}")
+    for text in [text for cell in cells for text in cell.experiment.warnings]:
+        print(f"warning: {text}")
     if args.dry_run:
-        for cell in cells:
-            changed = difference(base_cfg, cell.cfg).items()
-            changes = ", ".join(f"{key} {new}" for key, (_, new) in changed) or "the base config"
-            print(
-                f"{cell.experiment.name}: {changes}; {seeds(cell.seeds)}, "
-                f"{len(cell.missing)} to run"
-            )
-        arguments.remark([cell.cfg for cell in cells])
+        _list(cells, base_cfg)
         return 0
 
-    adopted = plan.adopt(cells, out_dir, finished) if args.resume else 0
-    if adopted:
-        print(
-            f"{adopted} finished runs with the same config and seed, stored under another name,"
-            " are reused"
-        )
-    if workers and any(cell.missing for cell in cells):
+    if args.executor == "local" and any(cell.missing for cell in cells):
         execute.prepare_data(cells)
     arguments.remark([cell.cfg for cell in cells])
     tensorboard = not args.no_tensorboard
     jobs = plan.jobs(cells, {"tensorboard": tensorboard}, args.figures, args.overwrite)
     try:
-        with GridProgress(len(jobs)) as progress:
-            failures = execute.execute(jobs, cells, _executor(args, workers, cells), progress)
+        with _executor(args, workers, cells) as executor, GridProgress(len(jobs)) as progress:
+            failures = execute.execute(jobs, cells, executor, progress)
     except KeyboardInterrupt as error:
         raise KeyboardInterrupt("finished runs are kept; --resume runs the others") from error
     finally:
-        done = execute.aggregate(cells, tensorboard)
-    if done:
+        finished = execute.aggregate(cells, tensorboard)
+    if finished:
         _show(out_dir)
     if failures:
         print(
@@ -248,27 +194,42 @@ def _glance(args: argparse.Namespace, settings: Sequence[Setting]) -> None:
             arguments.read_config(None, [point.key, point.value])
 
 
-def _executor(args: argparse.Namespace, workers: int, cells: Sequence[Cell]) -> Executor:
-    from graphgym_srnc.sweep import plan
+def _list(cells: Sequence[Cell], base: CfgNode) -> None:
+    """Print each experiment of a grid and how it differs from the base config."""
+    from graphgym_srnc.core.text import seeds
+    from graphgym_srnc.io.settings import difference
+
+    for cell in cells:
+        changed = difference(base, cell.cfg).items()
+        changes = ", ".join(f"{key} {new}" for key, (_, new) in changed) or "the base config"
+        name, missing = cell.experiment.name, len(cell.missing)
+        print(f"{name}: {changes}; {seeds(cell.seeds)}, {missing} to run")
+    arguments.remark([cell.cfg for cell in cells])
+
+
+@contextlib.contextmanager
+def _executor(args: argparse.Namespace, workers: int, cells: Sequence[Cell]) -> Iterator[Executor]:
+    from graphgym_srnc.sweep import local, plan
     from graphgym_srnc.sweep.worker import data_of, execute
 
     limits = arguments.limits(args)
-    if args.executor == "ray":
-        from graphgym_srnc.sweep import on_ray
+    if args.executor == "local":
+        with local.warm(execute, limits, workers) as executor:
+            yield executor
+        return
 
-        return partial(
-            on_ray.run,
-            execute=execute,
-            limits=limits,
-            address=args.ray_address,
-            cpus=args.ray_cpus,
-            gpus=args.ray_gpus,
-            data_of=data_of,
-            known=plan.known_data(cells),
-        )
-    from graphgym_srnc.sweep import local
+    from graphgym_srnc.sweep import on_ray
 
-    return lambda jobs: local.run(jobs, execute, limits, min(workers, len(jobs)))
+    yield partial(
+        on_ray.run,
+        execute=execute,
+        limits=limits,
+        address=args.ray_address,
+        cpus=args.ray_cpus,
+        gpus=args.ray_gpus,
+        data_of=data_of,
+        known=plan.known_data(cells),
+    )
 
 
 def _show(out_dir: Path) -> None:

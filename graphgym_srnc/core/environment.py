@@ -16,28 +16,21 @@ from typing import Any, Iterator
 
 from graphgym_srnc import __version__
 
-THREADING = ("OMP_", "GOMP_", "KMP_", "MKL_", "OPENBLAS_", "VECLIB_")
-"""How names of environment variables begin that decide how many threads compute, and how."""
-
 AUTO = "auto"
-"""What ``num_threads`` may be instead of a number."""
+"""Value of ``num_threads`` that chooses a number."""
 
 MAX_THREADS = 1024
-"""Far more than any machine has cores; with many more the process dies without a word."""
+"""Upper bound of ``num_threads``. With many more threads the process dies without a message."""
 
 SECOND_THREAD = 1_000_000
-"""Directions of edges from which a second thread may pay.
-
-On smaller graphs it costs more beside other work than it gains without, see
-docs/performance.md.
-"""
+"""Directed edges from which a second thread pays, see docs/performance.md."""
 
 KEPT_BYTES = 2**30
 """Size up to which the memory of a freed tensor stays with the process."""
 
 
 def facts() -> dict[str, Any]:
-    """What a result says of what made it: versions, commit, platform, variables for threads."""
+    """Versions, commit, platform and variables for threads, as a result records them."""
     return {
         "versions": versions(),
         "commit": commit(),
@@ -48,41 +41,41 @@ def facts() -> dict[str, Any]:
 
 def threading() -> dict[str, str]:
     """The environment variables that decide how many threads compute, and how."""
-    return {name: os.environ[name] for name in sorted(os.environ) if name.startswith(THREADING)}
+    prefixes = ("OMP_", "GOMP_", "KMP_", "MKL_", "OPENBLAS_", "VECLIB_")
+    return {name: os.environ[name] for name in sorted(os.environ) if name.startswith(prefixes)}
 
 
 def unsteady() -> str:
-    """Of those variables what lets the number of threads change as it goes, as a remark, or ""."""
-    names = [
-        name
-        for name in ("OMP_DYNAMIC", "MKL_DYNAMIC")
-        if os.environ.get(name, "").strip().lower() in ("true", "1", "yes", "on")
-    ]
-    return f"{' and '.join(names)} is on, so results may differ between runs" if names else ""
+    """A remark about variables that let the number of threads change during a run, or ""."""
+    on = ("true", "1", "yes", "on")
+    names = ("OMP_DYNAMIC", "MKL_DYNAMIC")
+    found = [name for name in names if os.environ.get(name, "").strip().lower() in on]
+    return f"{' and '.join(found)} is on, so results may differ between runs" if found else ""
+
+
+def cores() -> int:
+    """Number of cores that this process may use."""
+    has_affinity = hasattr(os, "sched_getaffinity")
+    return len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1
 
 
 def threads(wanted: int | str, edges: int = 0) -> int:
-    """How many threads compute: as many as are wanted, for ``auto`` one or two.
-
-    Two are taken from ``SECOND_THREAD`` directions of edges on, where this process may use two
-    cores; what more would gain was not measured. Small kernels wait for one another at each step,
-    for as long as other work holds a core.
+    """Number of threads to compute with. ``auto`` is two for large graphs, else one.
 
     Args:
         wanted: ``num_threads`` of a config.
-        edges: columns of ``edge_index`` of the largest graph.
+        edges: Columns of ``edge_index`` of the largest graph.
     """
     if wanted != AUTO:
-        return wanted
-    affinity = getattr(os, "sched_getaffinity", None)
-    cores = len(affinity(0)) if affinity else os.cpu_count() or 1
-    return 2 if edges >= SECOND_THREAD and cores > 1 else 1
+        return int(wanted)
+    return 2 if edges >= SECOND_THREAD and cores() > 1 else 1
 
 
 @functools.cache
 def versions() -> dict[str, str | None]:
-    """Versions of Python and of the packages that make the numbers; None for one not installed."""
-    found = {"python": platform.python_version(), "graphgym-srnc": __version__}
+    """Versions of Python and of the packages that compute; None for one that is not installed."""
+    found: dict[str, str | None] = {"python": platform.python_version()}
+    found["graphgym-srnc"] = __version__
     for package in ("torch", "torch-geometric", "numpy", "scipy", "scikit-learn"):
         try:
             found[package] = metadata.version(package)
@@ -97,16 +90,11 @@ def commit() -> str | None:
     file = Path(__file__)
 
     def git(*words: str) -> str:
-        return subprocess.run(
-            ["git", "-C", str(file.parent), *words],
-            capture_output=True,
-            text=True,
-            check=True,
-            timeout=10,
-        ).stdout
+        command = ["git", "-C", str(file.parent), *words]
+        return subprocess.check_output(command, stderr=subprocess.DEVNULL, text=True, timeout=10)
 
     try:
-        # A package installed inside somebody else's repository is not of its commit.
+        # A package may be installed inside another repository.
         git("ls-files", "--error-unmatch", file.name)
         return git("describe", "--always", "--dirty", "--abbrev=40", "--exclude=*").strip()
     except (OSError, subprocess.SubprocessError):
@@ -115,11 +103,7 @@ def commit() -> str | None:
 
 @contextlib.contextmanager
 def uncollected() -> Iterator[None]:
-    """Look for no garbage while large packages are imported, or thousands of records read.
-
-    They make a million objects that all stay; walking through them again and again takes a quarter
-    of the time.
-    """
+    """Pause garbage collection during large imports, which saves a quarter of their time."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -130,10 +114,7 @@ def uncollected() -> Iterator[None]:
 
 
 def keep_memory() -> None:
-    """Let the allocator of Linux keep freed memory.
-
-    Otherwise it returns the memory of large tensors and requests it again in each gradient step.
-    """
+    """Let the allocator of Linux keep freed memory, which the next gradient step needs again."""
     if sys.platform == "linux":
         with contextlib.suppress(OSError, AttributeError):
             for option in (-1, -3):  # M_TRIM_THRESHOLD and M_MMAP_THRESHOLD of malloc.h
@@ -147,10 +128,7 @@ def reset_peak_memory() -> None:
 
 
 def peak_memory() -> float | None:
-    """The largest resident set of this process since :func:`reset_peak_memory`, in MiB.
-
-    It covers the whole process if the system cannot reset it. None = not available.
-    """
+    """Peak resident memory in MiB since :func:`reset_peak_memory`; None = not available."""
     with contextlib.suppress(OSError, StopIteration):
         status = Path("/proc/self/status").read_text(encoding="ascii")
         line = next(line for line in status.splitlines() if line.startswith("VmHWM"))

@@ -35,11 +35,8 @@ def clean(data: Data, key: str = "graph") -> Data:
 
     number, cleaned = edges.undirected(edge_index.numpy(), nodes)
     if not len(number):
-        raise InputError.plain(
-            f"{key}: edge_index",
-            "no edge joins two different nodes",
-            "Give a graph with at least one edge",
-        )
+        message = "no edge joins two different nodes"
+        raise InputError.plain(f"{key}: edge_index", message, "Give a graph with at least one edge")
     both = np.empty((2, len(number)), dtype=np.int64)
     both[1] = number
     del number  # each of these is most of the memory that a large graph takes
@@ -67,9 +64,8 @@ def labels(y: Tensor | None, nodes: int, key: str) -> Tensor:
     """
     if y is None or tuple(y.shape) not in ((nodes,), (nodes, 1)):
         shape = None if y is None else tuple(y.shape)
-        raise InputError.plain(
-            key, f"the labels have the shape {shape}", f"Give one label per node, shape [{nodes}]"
-        )
+        hint = f"Give one label per node, shape [{nodes}]"
+        raise InputError.plain(key, f"the labels have the shape {shape}", hint)
     y = y.reshape(-1)
     if y.is_floating_point():
         y = torch.where(y.isnan(), HIDDEN, y.double())
@@ -79,12 +75,9 @@ def labels(y: Tensor | None, nodes: int, key: str) -> Tensor:
     if y.is_floating_point():
         wrong |= (label != y) | (y >= 2.0**63)
     if wrong.any():
-        found = y[int(wrong.nonzero()[0])].item()
-        raise InputError.plain(
-            key,
-            f"the label {found:g} is not an integer from -1 to 2^63",
-            "Give integer labels 0, 1, ..., or -1 where there is none",
-        )
+        message = f"the label {y[wrong][0].item():g} is not an integer from -1 to 2^63"
+        hint = "Give integer labels 0, 1, ..., or -1 where there is none"
+        raise InputError.plain(key, message, hint)
     return label
 
 
@@ -113,60 +106,42 @@ def features_and_edges(data: Data, key: str) -> tuple[Tensor, Tensor]:
     Raises:
         InputError: empty, mismatched shapes, NaN, Inf or above ``LARGEST``, edges out of range.
     """
-    x, edge_index = data.x, data.edge_index
+    x, edge_index, at_x = data.x, data.edge_index, f"{key}: x"
     if x is None or x.dim() != 2 or 0 in x.shape:
-        shape = None if x is None else tuple(x.shape)
-        raise InputError.plain(
-            f"{key}: x",
-            f"the features have the shape {shape}",
-            "Give features [V, F] of at least one node",
-        )
+        message = f"the features have the shape {None if x is None else tuple(x.shape)}"
+        raise InputError.plain(at_x, message, "Give features [V, F] of at least one node")
     if x.layout == torch.sparse_coo:
         size = torch.tensor(x.shape, device=x.device)[:, None]
         if ((x._indices() < 0) | (x._indices() >= size)).any():
-            raise InputError.plain(
-                f"{key}: x",
-                "an index of the sparse features is outside their shape",
-                "Give indices from 0 and below V and F",
-            )
+            message = "an index of the sparse features is outside their shape"
+            raise InputError.plain(at_x, message, "Give indices from 0 and below V and F")
     try:
         x = narrowed(x if x.layout == torch.strided else x.to_dense()).contiguous()
     except (RuntimeError, MemoryError) as error:
         message = f"features of shape {tuple(x.shape)} do not fit into memory"
-        raise InputError.plain(f"{key}: x", message) from error
+        raise InputError.plain(at_x, message) from error
     if not all_finite(x):
-        bad = int((~torch.isfinite(x)).any(1).sum())
-        raise InputError.plain(
-            f"{key}: x", f"{bad} node(s) have NaN or Inf as a feature", "Give finite features"
-        )
-
+        message = f"{int((~torch.isfinite(x)).any(1).sum())} node(s) have NaN or Inf as a feature"
+        raise InputError.plain(at_x, message, "Give finite features")
     if magnitude(x) > LARGEST:
         value, node, column = largest(x)
-        raise InputError.plain(
-            f"{key}: x",
-            f"feature {column} of node {node} is {value:g}",
-            f"Scale features to at most {LARGEST:g}",
-        )
+        message = f"feature {column} of node {node} is {value:g}"
+        raise InputError.plain(at_x, message, f"Scale features to at most {LARGEST:g}")
 
-    key = f"{key}: edge_index"
+    key, found = f"{key}: edge_index", "missing"
+    if edge_index is not None:
+        found = f"{edge_index.dtype} of shape {tuple(edge_index.shape)}"
     if (
         edge_index is None
         or tuple(edge_index.shape[:-1]) != (2,)
         or edge_index.is_floating_point()
         or edge_index.dtype == torch.bool
     ):
-        found = (
-            "missing"
-            if edge_index is None
-            else f"{edge_index.dtype} of shape {tuple(edge_index.shape)}"
-        )
         raise InputError.plain(key, f"the edges are {found}", "Give integer node pairs [2, E]")
     edge_index = edge_index.long()
-    if edge_index.numel() and not 0 <= int(edge_index.min()) <= int(edge_index.max()) < len(x):
-        ends = [int(edge_index.min()), int(edge_index.max())]
-        raise InputError.plain(
-            key,
-            f"the node ids are from {ends[0]} to {ends[1]}",
-            f"Use node ids from 0 to {len(x) - 1}",
-        )
+    if edge_index.numel():
+        low, high = int(edge_index.min()), int(edge_index.max())
+        if not 0 <= low <= high < len(x):
+            message = f"the node ids are from {low} to {high}"
+            raise InputError.plain(key, message, f"Use node ids from 0 to {len(x) - 1}")
     return x, edge_index

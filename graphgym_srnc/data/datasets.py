@@ -23,9 +23,9 @@ KEPT = ("x", "edge_index", "y", "node_year", "train_mask", "val_mask", "test_mas
 def load(name: str, root: str = "") -> Data:
     """One graph: ``x`` ``[V, F]``, ``edge_index`` ``[2, E]``, ``y`` ``[V]``, and public masks.
 
-    A node without a label has ``y`` -1. Nothing is written beside the raw files, and no code in
-    them is run unless within :func:`untrusted.trusted`; see :func:`pyg.read`. The result is shared
-    between calls: do not change it.
+    A node without a label has ``y`` -1. Nothing is written beside the raw files, and they run no
+    code unless :func:`untrusted.trusted`; see :func:`pyg.read`. The result is shared between calls:
+    do not change it.
 
     Args:
         name: see :func:`catalogue.resolve`.
@@ -36,7 +36,7 @@ def load(name: str, root: str = "") -> Data:
             one graph with one label a node.
     """
     family, member = catalogue.resolve(name)
-    base, homes = pyg.dataset_class(family), home.homes(family, root)
+    homes = home.homes(family, root)
     source = _present(family, member, homes)
     data = _load_parsed(_parsed_file(family, member, source))
     if data is None:
@@ -47,7 +47,7 @@ def load(name: str, root: str = "") -> Data:
             source = _present(family, member, homes)
             data = _load_parsed(_parsed_file(family, member, source))
             if data is None:
-                data = pyg.read(base, name, member, homes, source or homes[0])
+                data = pyg.read(family, name, member, homes, source or homes[0])
                 _store_parsed(data, _parsed_file(family, member, _present(family, member, homes)))
     if (family, member) == ("Planetoid", "CiteSeer"):
         # 15 papers are missing in the raw files; PyG fills them in without features, edges or a

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections import Counter
 from typing import Any, NamedTuple, Sequence
@@ -20,8 +21,7 @@ from graphgym_srnc.data.labels import EMPTY
 from graphgym_srnc.data.read import NAMELESS
 
 Recipe = dict[str, Any]
-"""Plain data by kind of column, ``text``, ``numbers`` and ``categories``: the columns, and what was
-learnt of them."""
+"""The columns of ``text``, ``numbers`` and ``categories``, and what was learnt of them."""
 
 NO_NUMBER = EMPTY | {"-", "--", "?", "."}
 """Words, in lower case, for a missing number."""
@@ -61,22 +61,18 @@ def learn(
     options: TextOptions,
 ) -> Recipe:
     """The recipe for some columns of a table, by which :func:`apply` makes features."""
-    recipe: Recipe = {}
-    problems = Collected()
-    if text:
-        with problems.step():
-            recipe["text"] = {"columns": list(text)} | _vocabulary(documents(table, text), options)
-    if numbers or raw:
-        with problems.step():
+    recipe, problems = Recipe(), Collected()
+    with problems.step():
+        if text:
+            recipe["text"] = {"columns": [*text]} | _vocabulary(documents(table, text), options)
+    with problems.step():
+        if numbers or raw:
             recipe["numbers"] = _moments(table, numbers, raw)
-    if categories:
-        with problems.step():
-            counts = [
-                Counter(filter(None, present(_cells(table, name, "--categories"))))
-                for name in categories
-            ]
-            frequent = [dict(count.most_common(options.max_words)) for count in counts]
-            recipe["categories"] = {"columns": list(categories), "values": [*map(sorted, frequent)]}
+    with problems.step():
+        counts = [Counter(filter(None, _categories(table, name))) for name in categories]
+        values = [sorted(dict(count.most_common(options.max_words))) for count in counts]
+        if categories:
+            recipe["categories"] = {"columns": [*categories], "values": values}
     problems.check()
     return recipe
 
@@ -95,16 +91,17 @@ def apply(recipe: Recipe, table: pandas.DataFrame) -> tuple[list[sp.csr_matrix],
     if numbers := recipe.get("numbers"):
         blocks.append(sp.csr_matrix(np.nan_to_num(_standardised(table, numbers))))
         names += numbers["columns"]
-    if categories := recipe.get("categories"):
-        for name, values in zip(categories["columns"], categories["values"]):
-            cells = present(_cells(table, name, "--categories"))
-            blocks.append(one_hot(cells, values).astype(float))
-            names += [f"{name}={value}" for value in values]
+    for name, values in _values(recipe):
+        blocks.append(one_hot(_categories(table, name), values).astype(float))
+        names += [f"{name}={value}" for value in values]
     return blocks, names
 
 
 def drift(recipe: Recipe, table: pandas.DataFrame, like: str) -> list[str]:
-    """How the cells of a table differ from those that a recipe was made of, in sentences."""
+    """How the cells of a table differ from those that a recipe was made of, in sentences.
+
+    A sentence about more than half of the nodes begins with ``!``.
+    """
     found, nodes = [], len(table)
     if text := recipe.get("text"):
         cells = documents(table, text["columns"])
@@ -113,39 +110,21 @@ def drift(recipe: Recipe, table: pandas.DataFrame, like: str) -> list[str]:
         columns = listed(text["columns"])
         found.append((count, f"{columns}: {count} of {nodes} texts have no word of {like}"))
     if numbers := recipe.get("numbers"):
-        values = _standardised(table, numbers)
-        for name, column in zip(numbers["columns"], values.T):
+        for name, column in zip(numbers["columns"], _standardised(table, numbers).T):
             known = column[~np.isnan(column)]
             far = int((np.abs(known) > FAR).sum())
-            found.append(
-                (
-                    far,
-                    f"{name}: {counted(far, 'number')} of {len(known)} lie more than "
-                    f"{FAR} standard deviations from the mean of {like}",
-                )
-            )
+            what = f"{name}: {counted(far, 'number')} of {len(known)} lie more than {FAR} standard"
+            found.append((far, f"{what} deviations from the mean of {like}"))
             spread = float(known.std()) if len(known) > 2 else 1.0
             if not far and 0 < spread < 1 / OTHER_SCALE:
-                found.append(
-                    (
-                        nodes,
-                        f"{name}: the numbers differ {1 / spread:,.0f} times less than"
-                        f" those of {like}; perhaps they have another unit",
-                    )
-                )
-    for name, values in zip(
-        *(recipe.get("categories", {}).get(key, ()) for key in ("columns", "values"))
-    ):
-        cells = [cell for cell in present(_cells(table, name, "--categories")) if cell]
+                what = f"{name}: the numbers differ {1 / spread:,.0f} times less than those of"
+                found.append((nodes, f"{what} {like}; perhaps they have another unit"))
+    for name, values in _values(recipe):
+        cells = [*filter(None, _categories(table, name))]
         new = Counter(cell for cell in cells if cell not in {*values})
+        what = f"{name}: {new.total()} of {counted(len(cells), 'cell')} are no category of {like}"
         shown = listed([repr(short(cell)) for cell, _ in new.most_common(3)])
-        found.append(
-            (
-                new.total(),
-                f"{name}: {new.total()} of {counted(len(cells), 'cell')} are no "
-                f"category of {like}: {shown}",
-            )
-        )
+        found.append((new.total(), f"{what}: {shown}"))
     return ["! " * (2 * count > nodes) + sentence for count, sentence in found if count]
 
 
@@ -157,30 +136,38 @@ def one_hot(cells: Sequence[str], values: Sequence[str]) -> sp.csr_matrix:
     return sp.csr_matrix((ones, (row, column[row])), shape=(len(cells), len(values)))
 
 
-def scales(blocks: Sequence[sp.csr_matrix]) -> list[float]:
-    """The root mean square length of each block's rows; 1 for a block that is alone."""
-    if len(blocks) < 2:
-        return [1.0] * len(blocks)
-    return [float(np.sqrt(block.multiply(block).sum() / block.shape[0])) or 1.0 for block in blocks]
+def joined(blocks: Sequence[sp.csr_matrix], recipe: Recipe) -> sp.csr_matrix:
+    """All blocks side by side, each divided by its scale in the recipe, which is learnt if absent.
+
+    The scale is the root mean square length of a block's rows; 1 for a block that is alone.
+
+    Raises:
+        InputError: all features are zero.
+    """
+    if "scales" not in recipe:
+        means = [block.multiply(block).sum() / block.shape[0] for block in blocks]
+        recipe["scales"] = [float(np.sqrt(mean)) or 1.0 for mean in means] if means[1:] else [1.0]
+    scaled = [block / scale for block, scale in zip(blocks, recipe["scales"])]
+    found = sp.hstack(scaled, format="csr")
+    found.eliminate_zeros()
+    if not found.nnz:
+        message = f"all {found.shape[1]} features of all nodes are zero"
+        raise InputError.plain("features", message, "Choose columns with more than one value")
+    return found
 
 
-def joined(blocks: Sequence[sp.csr_matrix], scales: Sequence[float]) -> sp.csr_matrix:
-    """All blocks side by side, each divided by its scale."""
-    joined = sp.hstack([block / scale for block, scale in zip(blocks, scales)], format="csr")
-    joined.eliminate_zeros()
-    return joined
-
-
-def spectral(edges: np.ndarray, num_nodes: int, dimensions: int) -> np.ndarray:
+def spectral(edges: np.ndarray, num_nodes: int, dimensions: int) -> np.ndarray | None:
     r"""The leading eigenvectors ``[V, D]`` of :math:`D^{-1/2} A D^{-1/2}`, times :math:`\sqrt V`.
 
-    They say where a node lies in this graph, and mean nothing in another one.
+    They say where a node lies in this graph, and mean nothing in another one. None if D is 0.
 
     Raises:
         InputError: more dimensions than the graph has.
     """
     from scipy.sparse.linalg import eigsh
 
+    if not dimensions:
+        return None
     if not 1 <= dimensions < num_nodes - 1:
         raise InputError("--spectral", dimensions, f"1 to {num_nodes - 2}")
     adjacency = sp.csr_matrix((np.ones(edges.shape[1]), edges), shape=(num_nodes, num_nodes))
@@ -214,15 +201,14 @@ def is_numeric(cells: pandas.Series) -> bool:
 def number_columns(table: pandas.DataFrame, other: Sequence[str]) -> list[str]:
     """Names of the columns, except ``other`` ones, that hold numbers and perhaps empty cells."""
 
-    def fits(name: str) -> bool:
-        if is_numeric(table[name]):
-            return bool(table[name].notna().any())
-        cells = numbers(texts(table[name]))
-        return any(cells) and not _not_numbers(cells)
+    def fits(cells: pandas.Series) -> bool:
+        if is_numeric(cells):
+            return bool(cells.notna().any())
+        found = numbers(texts(cells))
+        return any(found) and not not_numbers(found)
 
-    return [
-        name for name in table if name not in other and not NAMELESS.fullmatch(name) and fits(name)
-    ]
+    free = (name for name in table if name not in other and not NAMELESS.fullmatch(name))
+    return [name for name in free if fits(table[name])]
 
 
 def present(cells: Sequence[str], role: str = "category") -> list[str]:
@@ -248,8 +234,45 @@ def numbers(cells: Sequence[str]) -> list[str]:
 
 def documents(table: pandas.DataFrame, columns: Sequence[str]) -> list[str]:
     """The texts of some columns, joined for each node by line breaks."""
-    cells_of_nodes = zip(*(_cells(table, name, "--text") for name in columns))
+    cells_of_nodes = zip(*(texts(column(table, name, "--text")) for name in columns))
     return ["\n".join(filter(None, cells)) for cells in cells_of_nodes]
+
+
+def not_numbers(cells: Sequence[str]) -> list[str]:
+    """Cells that are neither empty nor a finite number; ``1_0`` is a number in Python alone."""
+
+    def is_number(cell: str) -> bool:
+        try:
+            return "_" not in cell and bool(np.isfinite(float(cell)))
+        except ValueError:
+            return False
+
+    return [cell for cell in cells if cell and not is_number(cell)]
+
+
+def column(table: pandas.DataFrame, name: str, option: str) -> pandas.Series:
+    """A column that an option names.
+
+    Raises:
+        InputError: there is none; the error names similar columns, or else all.
+    """
+    if name in table:
+        return table[name]
+    names = [*filter(None, table)]
+    lower = {each.lower(): each for each in names}
+    near = [lower[each] for each in difflib.get_close_matches(name.lower(), lower, 3, 0.7)]
+    hint = f"Did you mean {' or '.join(near)}?" if near else f"Its columns are {listed(names, 20)}"
+    raise InputError.plain(option, f"the table has no column {name!r}", hint)
+
+
+def _categories(table: pandas.DataFrame, name: str) -> list[str]:
+    return present(texts(column(table, name, "--categories")))
+
+
+def _values(recipe: Recipe) -> list[tuple[str, list[str]]]:
+    """The columns of categories of a recipe, and the values of each."""
+    categories = recipe.get("categories", {"columns": [], "values": []})
+    return [*zip(categories["columns"], categories["values"])]
 
 
 def _vocabulary(cells: Sequence[str], options: TextOptions) -> Recipe:
@@ -261,9 +284,8 @@ def _vocabulary(cells: Sequence[str], options: TextOptions) -> Recipe:
     try:
         vectoriser.fit(cells)
     except ValueError as error:
-        message = (
-            f"no word occurs in {options.min_nodes} nodes ({' '.join(str(error).split())[:120]})"
-        )
+        cause = " ".join(str(error).split())[:120]
+        message = f"no word occurs in {options.min_nodes} nodes ({cause})"
         raise InputError.plain("--text", message, "Lower --min-nodes; 1 keeps all words") from error
     words = {"words": vectoriser.get_feature_names_out().tolist()}
     return words if options.counts else words | {"idf": vectoriser.idf_.tolist()}
@@ -282,11 +304,8 @@ def _moments(table: pandas.DataFrame, standardised: Sequence[str], raw: Sequence
     values = _numbers(table, columns, raw)
     bad = [name for name, column in zip(raw, values[len(standardised) :]) if np.isnan(column).any()]
     if bad:
-        raise InputError.plain(
-            "features",
-            f"the column {listed(bad)} has missing numbers",
-            "Fill them, or name the column with numbers",
-        )
+        message = f"the column {listed(bad)} has missing numbers"
+        raise InputError.plain("features", message, "Fill them, or name the column with numbers")
     known = np.maximum((~np.isnan(values)).sum(1), 1)
     mean = np.nansum(values, 1) / known
     std = np.sqrt(np.nansum((values - mean[:, None]) ** 2, 1) / known)
@@ -311,33 +330,17 @@ def _numbers(
     for name in columns:
         option = "features" if name in raw else "--numbers"
         with problems.step():
-            if name in table and is_numeric(table[name]):
-                column = table[name].to_numpy(dtype=float, na_value=np.nan)
-                wrong = [str(value) for value in column[np.isinf(column)].tolist()]
+            cells = column(table, name, option)
+            if is_numeric(cells):
+                found = cells.to_numpy(dtype=float, na_value=np.nan)
+                wrong = [str(value) for value in found[np.isinf(found)].tolist()]
             else:
-                cells = numbers(_cells(table, name, option))
-                wrong = _not_numbers(cells)
-                column = [] if wrong else [float(cell or "nan") for cell in cells]
+                written = numbers(texts(cells))
+                wrong = not_numbers(written)
+                found = np.array([] if wrong else [float(cell or "nan") for cell in written])
             if wrong:
                 message = f"{len(wrong)} cells are not numbers, such as {wrong[0]!r}"
-                hint = "Give numbers or empty cells"
-                raise InputError.plain(f"{option} {name}", message, hint)
-            values.append(column)
+                raise InputError.plain(f"{option} {name}", message, "Give numbers or empty cells")
+            values.append(found)
     problems.check()
     return np.array(values)
-
-
-def _cells(table: pandas.DataFrame, name: str, option: str) -> list[str]:
-    if name not in table:
-        raise InputError(option, name, f"one of the columns {', '.join(filter(None, table))}")
-    return texts(table[name])
-
-
-def _not_numbers(cells: Sequence[str]) -> list[str]:
-    def is_number(cell: str) -> bool:
-        try:
-            return "_" not in cell and bool(np.isfinite(float(cell)))
-        except ValueError:
-            return False
-
-    return [cell for cell in cells if cell and not is_number(cell)]

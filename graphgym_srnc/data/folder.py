@@ -32,17 +32,8 @@ RECIPE = "recipe.json"
 MARKER = "made_by.json"
 """Says that this program made a folder, of which files, and the SHA-256 of each."""
 
-OURS = {
-    "nodes.csv",
-    "edges.csv",
-    "features.npy",
-    "features.npz",
-    "words.txt",
-    "labels.csv",
-    "split.csv",
-    "answers.csv",
-    RECIPE,
-}
+OURS = {"nodes.csv", "edges.csv", "features.npy", "features.npz", "words.txt", "labels.csv"}
+OURS |= {"split.csv", "answers.csv", RECIPE}
 """The files of a graph folder and of the example tables."""
 
 
@@ -70,7 +61,7 @@ class Graph(NamedTuple):
 def check_place(
     out: Path, overwrite: bool, option: str = "--out", inputs: Iterable[Path] = ()
 ) -> None:
-    """Refuse, before any long work, a place that ``option`` named and no folder can be written to.
+    """Refuse, before any long work, a place to which no folder can be written.
 
     Args:
         out: the folder.
@@ -84,24 +75,20 @@ def check_place(
     """
     atomic.restore(out)
     if out.is_symlink() or not out.absolute().parent.is_dir() or out.name in ("", ".", ".."):
-        raise InputError.plain(
-            option, f"{out} cannot be made", "Give a new folder inside a folder that exists"
-        )
-    if out.exists() and not overwrite:
-        raise InputError.plain(
-            option, f"{out} exists", "Choose another folder, or add --overwrite to replace it"
-        )
-    read = next((path for path in inputs if path.resolve().is_relative_to(out.resolve())), None)
-    if out.exists() and read is not None:
-        raise InputError.plain(
-            option, f"{out} contains {read}, which this command reads", "Choose another folder"
-        )
-    if out.exists() and (foreign := _foreign(out)):
-        raise InputError.plain(
-            option,
-            f"{out} {foreign}",
-            "Choose another folder; --overwrite replaces only folders that data make wrote",
-        )
+        hint = "Give a new folder inside a folder that exists"
+        raise InputError.plain(option, f"{out} cannot be made", hint)
+    if not out.exists():
+        return
+    if not overwrite:
+        hint = "Choose another folder, or add --overwrite to replace it"
+        raise InputError.plain(option, f"{out} exists", hint)
+    for path in inputs:
+        if path.resolve().is_relative_to(out.resolve()):
+            message = f"{out} contains {path}, which this command reads"
+            raise InputError.plain(option, message, "Choose another folder")
+    if foreign := _foreign(out):
+        hint = "Choose another folder; --overwrite replaces only folders that data make wrote"
+        raise InputError.plain(option, f"{out} {foreign}", hint)
 
 
 def marker(folder: Path) -> bytes:
@@ -142,11 +129,11 @@ def tell_changes(path: Path) -> None:
 
 def _digest(file: Path) -> str:
     """SHA-256 of a file; empty if there is none."""
-    digest = hashlib.sha256()
     if not file.is_file():
         return ""
+    digest = hashlib.sha256()
     with open(file, "rb") as opened:
-        while block := opened.read(2**20):
+        for block in iter(lambda: opened.read(2**20), b""):
             digest.update(block)
     return digest.hexdigest()
 
@@ -200,17 +187,14 @@ def write(graph: Graph, out: Path, overwrite: bool, option: str = "--out") -> No
     """
     import pandas  # slow, and reading a folder of arrays does without
 
-    tables = {
-        "edges.csv": pandas.DataFrame(graph.edges.T, columns=["from", "to"]),
-        "nodes.csv": pandas.DataFrame({"id": graph.ids}),
-    }
+    nodes = {"id": graph.ids}
     if graph.texts is not None:
-        tables["nodes.csv"]["text"] = [text[:TEXT] for text in graph.texts]
-    for name, what, cells in (
-        ("labels.csv", "label", graph.labels),
-        ("split.csv", "part", graph.split),
-    ):
-        if cells is not None and any(cells):
+        nodes["text"] = [text[:TEXT] for text in graph.texts]
+    links = pandas.DataFrame(graph.edges.T, columns=["from", "to"])
+    tables = {"edges.csv": links, "nodes.csv": pandas.DataFrame(nodes)}
+    words = {("labels.csv", "label"): graph.labels, ("split.csv", "part"): graph.split}
+    for (name, what), cells in words.items():
+        if cells and any(cells):
             column = pandas.Series([*map(one_line, cells)], name=what, dtype=object)
             tables[name] = column[column != ""].rename_axis("node").reset_index()
     with whole(out, overwrite, option) as folder:
@@ -238,11 +222,9 @@ def summary(graph: Graph) -> list[str]:
     linked[pairs // max(nodes, 1)] = True
     lines = [f"{nodes:,} nodes, {len(pairs) // 2:,} links, {graph.features.shape[1]:,} features"]
     if sizes:
-        classes = [f"{name} {count:,}" for name, count in sizes.most_common(12)]
-        classes += ["..."] * (len(sizes) > 12)
-        lines.append(
-            f"{sizes.total():,} labelled nodes of {len(sizes)} classes: " + ", ".join(classes)
-        )
+        shown = ", ".join(f"{name} {count:,}" for name, count in sizes.most_common(12))
+        shown += ", ..." * (len(sizes) > 12)
+        lines.append(f"{sizes.total():,} labelled nodes of {len(sizes)} classes: {shown}")
     if parts := Counter(filter(None, graph.split or ())):
         lines.append("split: " + ", ".join(f"{part} {count:,}" for part, count in parts.items()))
 

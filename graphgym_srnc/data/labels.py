@@ -13,39 +13,33 @@ from graphgym_srnc.core.text import counted, one_line, short
 EMPTY = {"nan", "na", "n/a", "#n/a", "<na>", "nat", "null", "none"}
 """Words, in lower case, that programs write for an empty cell."""
 
-MISSING = EMPTY | {
-    "unknown",
-    "unlabeled",
-    "unlabelled",
-    "unclassified",
-    "undefined",
-    "unspecified",
-    "not labeled",
-    "not labelled",
-    "no label",
-    "nolabel",
-    "missing",
-    "?",
-    "-",
-    "--",
-    "-1",
-    "inf",
-    "-inf",
-}
-"""The same for a node without a label."""
+UNKNOWN = "unknown"
+"""Name of the unknown class."""
+
+NOT_LABELLED = {UNKNOWN, "unlabeled", "unlabelled", "unclassified", "undefined", "unspecified"}
+NOT_LABELLED |= {"not labeled", "not labelled", "no label", "nolabel", "missing", "?", "-", "--"}
+"""Words, in lower case, that people write for a node without a label."""
+
+MISSING = EMPTY | NOT_LABELLED | {"-1", "inf", "-inf"}
+"""All words for a missing label."""
 
 MAX_COMPARED, SIMILARITY = 300, 0.9
 """Maximum number of class names that are compared, and the similarity of names that look alike."""
 
 
-def cleaned(cells: Sequence[str], column: str = "label") -> tuple[list[str], list[str]]:
+def cleaned(
+    cells: Sequence[str], column: str = "label", held: Sequence[bool] = ()
+) -> tuple[list[str], list[str]]:
     """Clean class labels.
 
     Words for a missing label become empty. If every label is a whole number, ``1.0`` becomes ``1``.
+    A node that the user chose for validation or test has a label, so ``?`` and the like are the
+    unknown class there.
 
     Args:
         cells: labels ``[V]``; an empty cell is a node without a label.
         column: name of the labels in notes.
+        held: which nodes ``[V]`` the user chose for validation or test; empty = none.
 
     Returns:
         Labels ``[V]``, empty for a node without one, and a sentence about each change.
@@ -54,12 +48,14 @@ def cleaned(cells: Sequence[str], column: str = "label") -> tuple[list[str], lis
     whole = whole_numbers(written)
     labels = ["" if cell.lower() in MISSING else cell for cell in whole]
     notes = changes(column, written, whole, "whole numbers")
-    notes += changes(
-        column,
-        whole,
-        ["" if cell == "-1" else label for cell, label in zip(whole, labels)],
-        "no label",
-    )
+    shown = ["" if cell == "-1" else label for cell, label in zip(whole, labels)]
+    for place in itertools.compress(range(len(held)), held):
+        if whole[place].lower() in NOT_LABELLED:
+            labels[place], shown[place] = UNKNOWN, whole[place]
+    notes += changes(column, whole, shown, "no label")
+    if count := labels.count(UNKNOWN):
+        nodes = f"{counted(count, 'node')} of the validation or test set"
+        notes.append(f"{column}: {nodes} without a class count as the unknown class")
     names = sorted({*labels} - {""})
     notes += [
         f"! similar labels: {a!r} and {b!r}. If they are the same class, give them the same "
@@ -76,6 +72,14 @@ def whole_numbers(cells: Sequence[str]) -> list[str]:
     ):
         return [cell.partition(".")[0] if cell.lower() not in MISSING else cell for cell in cells]
     return [*cells]
+
+
+def as_numbers(labels: Sequence[str]) -> list[int] | None:
+    """Labels as integers of 64 bits, -1 for an empty one; None = some are words, such as ``07``."""
+    names = {*labels} - {""}
+    if all(name.isdecimal() and len(name) < 19 and name == str(int(name)) for name in names):
+        return [int(label or -1) for label in labels]
+    return None
 
 
 def changes(column: str, before: Sequence[str], after: Sequence[str], kind: str) -> list[str]:

@@ -43,16 +43,14 @@ def check(file: Path | str, needed: int, size: int) -> None:
         raise InputError.plain(OPTION, f"{gib!r} is not a number of GiB, such as 4 or 0.5")
     most = max(float(gib) * 2**30, RATIO * size)
     if needed > min(most, memory):
-        message = (
-            f"it needs at least {needed / 2**30:,.2f} GiB of memory; its {size:,} bytes "
-            f"may take {most / 2**30:,.2f} GiB, and this machine has "
-            f"{memory / 2**30:,.2f} GiB"
+        need, may, has = (f"{count / 2**30:,.2f} GiB" for count in (needed, most, memory))
+        message = f"it needs at least {need} of memory; its {size:,} bytes may take {may}, and this"
+        hint = f"If you trust the file and have the memory, set the environment variable {OPTION}"
+        raise InputError.plain(
+            file.name if isinstance(file, Path) else file,
+            f"{message} machine has {has}",
+            f"{hint} to {math.ceil(needed / 2**30)} or more",
         )
-        hint = (
-            f"If you trust the file and have the memory, set the environment variable {OPTION} "
-            f"to {math.ceil(needed / 2**30)} or more"
-        )
-        raise InputError.plain(getattr(file, "name", file), message, hint)
 
 
 def check_table(file: Path, rows: int, columns: int) -> None:
@@ -60,14 +58,16 @@ def check_table(file: Path, rows: int, columns: int) -> None:
     check(file, CELL * rows * columns, file.stat().st_size)
 
 
-def check_file(path: Path) -> None:
+def check_file(path: Path, sheet: str = "") -> None:
     """Refuse a file of a table before it is read; all but known formats are text.
 
     A file that does not exist or is damaged passes: its reader tells what is wrong.
     """
-    checks = {".xlsx": check_excel, ".parquet": check_parquet, ".mat": check_matlab}
+    checks = {".parquet": check_parquet, ".mat": check_matlab}
     try:
-        if path.suffix.lower() not in NESTED:
+        if path.suffix.lower() == ".xlsx":
+            check_excel(path, sheet)
+        elif path.suffix.lower() not in NESTED:
             checks.get(path.suffix.lower(), check_text)(path)
     except InputError:
         raise
@@ -77,7 +77,8 @@ def check_file(path: Path) -> None:
 
 def check_text(path: Path) -> None:
     """Check a table of text, perhaps a ``.gz``: short rows are filled up to the first lines."""
-    size, marks, width, total, rows, cells = path.stat().st_size, (b",", b";", b"\t"), 1, 0, 0, 0
+    size, width, total, rows, cells = path.stat().st_size, 1, 0, 0, 0
+    marks: tuple[bytes, ...] = (b",", b";", b"\t")
     with (gzip.open if path.suffix == ".gz" else open)(regular(path), "rb") as opened:
         while block := opened.read(2**24):
             if not total:
@@ -91,15 +92,20 @@ def check_text(path: Path) -> None:
             check(path, total + EMPTY * rows * width + (CELL - EMPTY) * texts, size)
 
 
-def check_excel(path: Path) -> None:
-    """Check the XML of all sheets, and the rectangle of the first up to its farthest value."""
+def check_excel(path: Path, name: str = "") -> None:
+    """Check the XML of all sheets, and the rectangle of one up to its farthest value.
+
+    Args:
+        path: the workbook.
+        name: the sheet that is read; by default the first.
+    """
     from openpyxl import load_workbook
 
     with zipfile.ZipFile(regular(path)) as archive:
         check(path, sum(member.file_size for member in archive.infolist()), path.stat().st_size)
     rows = columns = 0
     with contextlib.closing(load_workbook(path, read_only=True)) as book:
-        sheet, *_ = book.worksheets
+        sheet = book[name] if name else book.worksheets[0]
         sheet.reset_dimensions()  # those in the file may be wrong
         for number, row in enumerate(sheet.iter_rows(values_only=True), 1):
             if filled := [place for place, cell in enumerate(row, 1) if cell is not None]:

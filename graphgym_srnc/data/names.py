@@ -1,12 +1,13 @@
-"""What a graph folder may hold beside numbers: ids and texts of nodes, names of features."""
+"""What a graph may hold beside numbers: ids and texts of nodes, names of features."""
 
 from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from graphgym_srnc.core.errors import InputError
+from graphgym_srnc.core.text import short
 from graphgym_srnc.data import read
 
 
@@ -25,16 +26,12 @@ def of_folder(path: Path, num_nodes: int | None = None, num_features: int | None
         columns = {name.lower(): [*cells] for name, cells in read.table(path / "nodes.csv").items()}
         ids, texts = columns.get("id"), columns.get("text")
         if not ids and not texts:
-            raise InputError.plain(
-                "nodes.csv",
-                f"its first line is {','.join(columns)[:80]!r}",
-                "Name the columns id, text or both there",
-            )
+            message = f"its first line is {','.join(columns)[:80]!r}"
+            raise InputError.plain("nodes.csv", message, "Name the columns id, text or both there")
         ((repeated, count),) = Counter(ids or [""]).most_common(1)
         if count > 1:
-            raise InputError.plain(
-                "nodes.csv", f"the id {repeated} occurs {count} times", "Give each node its own id"
-            )
+            message = f"the id {repeated} occurs {count} times"
+            raise InputError.plain("nodes.csv", message, "Give each node its own id")
     if (path / "words.txt").is_file():
         words = [*map(str.strip, read.text(path / "words.txt").removesuffix("\n").split("\n"))]
     for file, lines, wanted, what in (
@@ -42,9 +39,33 @@ def of_folder(path: Path, num_nodes: int | None = None, num_features: int | None
         ("words.txt", words, num_features, "feature column"),
     ):
         if lines and wanted not in (None, len(lines)):
-            raise InputError.plain(
-                file,
-                f"it has {len(lines)} lines for {wanted} {what}s",
-                f"Write one line for each {what}",
-            )
+            message = f"it has {len(lines)} lines for {wanted} {what}s"
+            raise InputError.plain(file, message, f"Write one line for each {what}")
     return Names(ids, texts, words)
+
+
+def check_features(trained: Any, given: Any, key: str = "graph: x") -> None:
+    """Refuse a graph whose features have other names than those of training.
+
+    Args:
+        trained, given: names of the features of training and of the graph. They are compared if
+            both are lists of equal length.
+        key: what the error names.
+
+    Raises:
+        InputError: the names or their order differ.
+    """
+    if not isinstance(trained, list) or not isinstance(given, list) or len(trained) != len(given):
+        return
+    old, new = [*map(str, trained)], [*map(str, given)]
+    wrong = [place for place, (a, b) in enumerate(zip(old, new)) if a != b]
+    if not wrong:
+        return
+    found = f"{len(wrong)} of {len(new)} features have other names than in training"
+    if sorted(old) == sorted(new):
+        found = "the features are those of training in another order"
+    example = (
+        f"feature {wrong[0]} is {short(new[wrong[0]], 40)!r}, not {short(old[wrong[0]], 40)!r}"
+    )
+    hint = "Make the same features with data make --like, or with from_frames(like=...)"
+    raise InputError.plain(key, f"{found}: {example}", hint)

@@ -27,9 +27,15 @@ NAMELESS = re.compile(r"(Unnamed: \d+)?")
 """Names that pandas gives to the index, which it writes as the first column."""
 
 
+def workbook(path: Path) -> tuple[Path, str]:
+    """An Excel file and the sheet of it that a path such as ``book.xlsx#sheet`` names, if any."""
+    file, mark, sheet = path.name.rpartition("#")
+    return (path.with_name(file), sheet) if file.lower().endswith(".xlsx") else (path, "")
+
+
 def kind(path: Path) -> str:
-    """The suffix of a file in lower case, without ``.gz``."""
-    return Path(path.name.removesuffix(".gz")).suffix.lower()
+    """The suffix of a file in lower case, without ``.gz`` and the sheet of a workbook."""
+    return Path(workbook(path)[0].name.removesuffix(".gz")).suffix.lower()
 
 
 def table(path: Path) -> pandas.DataFrame:
@@ -43,11 +49,8 @@ def headed(rows: pandas.DataFrame, file: str, what: str = "rows") -> pandas.Data
         raise InputError.plain(file, f"it has a header and no {what}", "Write a line for each")
     names = [name or f"column {place + 1}" * (place > 0) for place, name in enumerate(rows.iloc[0])]
     if len(set(names)) < len(names):
-        raise InputError.plain(
-            file,
-            f"two columns have the same name: {', '.join(names)}",
-            "Give each column its own name",
-        )
+        message = f"two columns have the same name: {', '.join(names)}"
+        raise InputError.plain(file, message, "Give each column its own name")
     return rows.iloc[1:].set_axis(names, axis=1).reset_index(drop=True)
 
 
@@ -59,10 +62,8 @@ def links(path: Path, ids: Collection[str], notes: list[str]) -> pandas.DataFram
     rows = cells(path, ragged=True)
     short = rows[(rows != "").sum(axis=1) < 2]
     if len(short):
-        line = ",".join(filter(None, short.iloc[0]))[:80]
-        raise InputError.plain(
-            path.name, f"it has the line {line!r}", "Write the ids of two nodes on each line"
-        )
+        message = f"it has the line {','.join(filter(None, short.iloc[0]))[:80]!r}"
+        raise InputError.plain(path.name, message, "Write the ids of two nodes on each line")
     first = rows.iloc[0].tolist()
     names = first[1:] if first[0] == "" else first  # without the name of pandas' index
     counts = names == [*map(str, range(len(names)))]
@@ -71,15 +72,13 @@ def links(path: Path, ids: Collection[str], notes: list[str]) -> pandas.DataFram
         or pandas.to_numeric(pandas.Series(first[:2]), errors="coerce").notna().all()
     )
     is_header = counts and len(first) > 2 or not is_link
-    notes += [
-        f"{path.name}: the first line, {','.join(first)}, is read as a "
-        f"{'header' if is_header else 'link'}; write a header of words to change it"
-    ] * counts
-    return (
-        headed(rows, path.name, "link")
-        if is_header
-        else rows.set_axis([str(place + 1) for place in rows], axis=1)
-    )
+    if counts:
+        how = f"is read as a {'header' if is_header else 'link'}"
+        line = f"{path.name}: the first line, {','.join(first)}, {how}"
+        notes.append(f"{line}; write a header of words to change it")
+    if is_header:
+        return headed(rows, path.name, "link")
+    return rows.set_axis([str(place + 1) for place in rows], axis=1)
 
 
 def cells(path: Path, ragged: bool = False, blank: bool = False) -> pandas.DataFrame:
@@ -97,25 +96,17 @@ def cells(path: Path, ragged: bool = False, blank: bool = False) -> pandas.DataF
     is_spaced = (ragged or not is_csv) and not any(each in first for each in SEPARATORS)
     # pandas' fast reader does not distinguish a short line from one with empty cells.
     with reading(path, "a table", path.name, "Put cells with separators or line breaks in quotes"):
-        rows = [
-            [cell.strip() for cell in row]
-            for row in (
-                map(str.split, lines)
-                if is_spaced
-                else csv.reader(lines, delimiter=mark, strict=True)
-            )
-        ]
+        split = csv.reader(lines, delimiter=mark, strict=True)
+        rows = [[*map(str.strip, row)] for row in (map(str.split, lines) if is_spaced else split)]
     rows = [row or [""] for row in rows if blank or (any(row) if ragged else row)]
     if not rows:
         raise InputError.plain(path.name, "the file is empty", "Write a line for each row")
     width = max(map(len, rows))
     wrong = [number for number, row in enumerate(rows) if len(row) != len(rows[0])]
     if wrong and not (ragged or blank):
-        message = (
-            f"row {wrong[0]} has {len(rows[wrong[0]])} cell(s), and the first line has "
-            f"{len(rows[0])} ({counted(len(wrong), 'row')} of {len(rows) - 1} are wrong)"
-        )
-        raise InputError.plain(path.name, message)
+        row = f"row {wrong[0]} has {len(rows[wrong[0]])} cell(s), and the first line has"
+        count = f"({counted(len(wrong), 'row')} of {len(rows) - 1} are wrong)"
+        raise InputError.plain(path.name, f"{row} {len(rows[0])} {count}")
     return pandas.DataFrame([row + [""] * (width - len(row)) for row in rows], dtype=object)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from pathlib import Path
 from typing import Any
 
@@ -29,53 +28,60 @@ def read(
         split: a table of nodes and ``train``, ``val`` or ``test``, which need not exist.
         mapped: leave features on disk, a ``.npy`` of float32; ``x.mapped`` is then true.
     """
-    x: Any = _array(features, mapped) if mapped else _features(features, edges)
+    pairs: np.ndarray | None = None
+    x: Any
     if mapped:
-        x = torch.from_numpy(x)
+        x = torch.from_numpy(_array(features, mapped))
         x.mapped = True
-    masks = {} if split is None or not split.exists() else _masks(split, len(x))
-    known = sum(masks.values(), torch.zeros(len(x), dtype=torch.bool)).tolist()
-    y, classes = (None, ()) if labels is None else _labels(labels, len(x), known)
-    return {"x": x, "y": y, "edge_index": _edges(edges, len(x)), **masks}, classes
+    elif features.suffix == ".npy":
+        x = np.atleast_1d(_array(features))
+    elif features.suffix == ".npz":
+        with reading(features, "a matrix of scipy.sparse.save_npz", "features"):
+            x = untrusted.dense(untrusted.sparse_npz(features))
+    else:
+        x, pairs = _features(features, edges)
+    parts = _parts(split, len(x)) if split is not None and split.exists() else []
+    masks = {
+        f"{part}_mask": torch.tensor([own == part for own in parts])
+        for part in frames.PARTS
+        if part in parts
+    }
+    held = [part in frames.PARTS[1:] for part in parts]
+    y, classes = (None, ()) if labels is None else _labels(labels, len(x), held)
+    pairs = _edges(edges, len(x)) if pairs is None else pairs
+    return {"x": x, "y": y, "edge_index": pairs, **masks}, classes
 
 
-def _features(file: Path, edges: Path) -> np.ndarray:
-    if file.suffix == ".npy":
-        return np.atleast_1d(_array(file))
-    if file.suffix == ".npz":
-        with reading(file, "a matrix of scipy.sparse.save_npz", "features"):
-            return untrusted.dense(untrusted.sparse_npz(file))
-    rows = text_tables.cells(file)
+def _features(file: Path, edges: Path) -> tuple[np.ndarray, np.ndarray | None]:
+    """Features ``[V, F]`` of a text table, and the links if they had to be read for that."""
+    rows, pairs = text_tables.cells(file), None
     first = rows.iloc[0]
     words = first[pandas.to_numeric(first, errors="coerce").isna()].str.lower()
     is_header = first[0] == "" or not words.isin(label_words.EMPTY | {""}).all()
     if [*first] == [*map(str, range(len(first)))]:  # as pandas numbers its columns
-        is_header = False
-        with contextlib.suppress(InputError):  # the links need as many nodes as there are lines
-            is_header = _edges(edges, len(rows) - 1).max(initial=0) < len(rows) - 1
-            tell(
-                f"{file}: the first line, {','.join(first)[:20]}, is read as a "
-                f"{'header' if is_header else 'node'}"
-            )
+        pairs = _edges(edges, len(rows))  # they need as many nodes as there are lines
+        is_header = pairs.max(initial=0) < len(rows) - 1
+        what = "header" if is_header else "node"
+        tell(f"{file}: the first line, {','.join(first)[:20]}, is read as a {what}")
     if is_header:
         rows = rows.iloc[1:]
         if NAMELESS.fullmatch(first[0]):
             if not is_counter(rows[0]) or len(first) == 1:
-                raise InputError.plain(
-                    file.name,
-                    "its first column has no name and does not count the nodes from 0",
-                    "Name it, or remove it",
-                )
+                message = "its first column has no name and does not count the nodes from 0"
+                raise InputError.plain(file.name, message, "Name it, or remove it")
             tell(f"{file}: the first column, which counts the nodes, is no feature")
             rows = rows.drop(columns=0)
     with reading(file, "a table of numbers", file.name, "Write a number into each cell"):
-        return np.array(rows, dtype=np.float64)
+        if wrong := next((cell for _, row in rows.items() for cell in row if "_" in cell), ""):
+            raise ValueError(f"{wrong!r} is not a number")  # to Python, 1_0 is 10
+        return np.array(rows, dtype=np.float64), pairs
 
 
-def _labels(file: Path, num_nodes: int, in_split: list[bool]) -> tuple[np.ndarray, tuple[str, ...]]:
+def _labels(file: Path, num_nodes: int, held: list[bool]) -> tuple[np.ndarray, tuple[str, ...]]:
     """Labels ``[V]``, -1 where there is none, and class names if they are words.
 
-    In a given split, ``unknown`` is the unknown class, as ``discover --labels-out`` writes it.
+    Of nodes for validation or test (``held``), ``unknown`` is the unknown class, as
+    ``discover --labels-out`` writes it.
     """
     if file.suffix == ".npy":
         return _array(file), ()
@@ -88,17 +94,14 @@ def _labels(file: Path, num_nodes: int, in_split: list[bool]) -> tuple[np.ndarra
             cells.pop()
         elif len(cells) == num_nodes + 1:  # pandas may have written the name 0
             tell(f"{file}: the first line, {cells.pop(0)}, is read as a header")
-    is_unknown = [cell == "unknown" and part for cell, part in zip(cells, in_split)]
-    words, notes = label_words.cleaned(
-        ["" if unknown else cell for cell, unknown in zip(cells, is_unknown)], str(file)
-    )
-    words = ["unknown" if unknown else word for word, unknown in zip(words, is_unknown)]
+    words, notes = label_words.cleaned(cells, str(file), held)
     for note in notes:
         if not note.startswith("!"):  # data make has already printed these
             tell(note)
+    numbers = label_words.as_numbers(words)
+    if numbers is not None:
+        return np.array(numbers), ()
     classes = sorted({*words} - {""})
-    if all(len(name) < 19 and name.isdecimal() and name == str(int(name)) for name in classes):
-        return np.array([int(word or -1) for word in words]), ()
     return pandas.Index(classes, dtype=object).get_indexer(words), tuple(classes)
 
 
@@ -106,42 +109,29 @@ def _edges(file: Path, num_nodes: int) -> np.ndarray:
     """Pairs of node numbers ``[2, E]``."""
     if file.suffix == ".npy":
         return _array(file)
-    ids = pandas.Index([*map(str, range(num_nodes))], dtype=object)
-    links = text_tables.links(file, {*ids}, notes := [])
+    ids, notes = _numbers(num_nodes), list[str]()
+    links = text_tables.links(file, {*ids}, notes)
     pairs, unknown = frames.connected(links, frames.ends(links, (), ids, file.name), ids)
     if unknown:
-        raise InputError.plain(
-            file.name,
-            f"it has the node {next(iter(unknown))!r}",
-            f"Use node numbers from 0 to {num_nodes - 1}",
-        )
+        hint = f"Use node numbers from 0 to {num_nodes - 1}"
+        raise InputError.plain(file.name, f"it has the node {next(iter(unknown))!r}", hint)
     for note in notes:
         tell(note)
     return pairs
 
 
-def _masks(file: Path, num_nodes: int) -> dict[str, torch.Tensor]:
-    """The masks ``[V]`` of those parts of a split that have a node."""
-    parts = _by_node(text_tables.cells(file), num_nodes, file.name, "part").str.lower()
-    wrong = parts[~parts.isin([*frames.PARTS, ""])]
-    if len(wrong):
-        raise InputError.plain(
-            file.name,
-            f"node {wrong.index[0]} has the part {wrong.iloc[0]!r}",
-            f"Use {', '.join(frames.PARTS)}, or nothing",
-        )
-    return {
-        f"{part}_mask": torch.tensor((parts == part).tolist())
-        for part in frames.PARTS
-        if (parts == part).any()
-    }
+def _parts(file: Path, num_nodes: int) -> list[str]:
+    """The part of each node ``[V]``, empty for none."""
+    parts = _by_node(text_tables.cells(file), num_nodes, file.name, "part").str.lower().tolist()
+    frames.check_parts(parts, range(num_nodes), file.name)
+    return parts
 
 
 def _by_node(rows: pandas.DataFrame, num_nodes: int, file: str, what: str) -> pandas.Series:
     """The word of each node ``[V]`` by lines of a node number and a word, empty without a line."""
     rows = rows.iloc[int(not rows.iloc[0, 0].isdecimal()) :]  # without a header
     rows = rows[(rows != "").any(axis=1)].drop_duplicates()
-    nodes = pandas.Index([*map(str, range(num_nodes))], dtype=object).get_indexer(rows[0])
+    nodes = _numbers(num_nodes).get_indexer(rows[0])
     strange = rows[(nodes < 0) | (rows.shape[1] != 2)]
     if len(strange):
         node, *words = strange.iloc[0]
@@ -150,12 +140,14 @@ def _by_node(rows: pandas.DataFrame, num_nodes: int, file: str, what: str) -> pa
     twice = rows[rows[0].duplicated(keep=False)]
     if len(twice):
         node = twice[0].iloc[0]
-        words = twice[1][twice[0] == node]
-        raise InputError.plain(
-            file, f"node {node} has two {what}s: {' and '.join(map(repr, words))}", "Give it one"
-        )
-    words = pandas.Series([*rows[1]], index=nodes, dtype=object)
-    return words.reindex(range(num_nodes), fill_value="")
+        words = " and ".join(map(repr, twice[1][twice[0] == node]))
+        raise InputError.plain(file, f"node {node} has two {what}s: {words}", "Give it one")
+    return pandas.Series([*rows[1]], nodes, dtype=object).reindex(range(num_nodes), fill_value="")
+
+
+def _numbers(num_nodes: int) -> pandas.Index:
+    """The numbers of the nodes as they are written."""
+    return pandas.Index([*map(str, range(num_nodes))], dtype=object)
 
 
 def _array(file: Path, mapped: bool = False) -> np.ndarray:
@@ -163,9 +155,6 @@ def _array(file: Path, mapped: bool = False) -> np.ndarray:
     with reading(file, "a readable .npy of plain numbers", "mapped" if mapped else "path", hint):
         array = untrusted.array(file, mapped)
     if mapped and (array.dtype != np.float32 or array.ndim != 2 or not array.flags.c_contiguous):
-        raise InputError.plain(
-            "mapped",
-            f"{file.name} contains {array.dtype} {array.shape}",
-            "Save float32 features [V, F] as .npy in C order",
-        )
+        found = f"{file.name} contains {array.dtype} {array.shape}"
+        raise InputError.plain("mapped", found, hint)
     return array

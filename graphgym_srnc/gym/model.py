@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from torch_geometric.data import Data
 
@@ -11,6 +12,7 @@ from graphgym_srnc import shifts
 from graphgym_srnc.core.errors import InputError, renamed
 from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.data import files
+from graphgym_srnc.data.names import of_folder
 from graphgym_srnc.gym.build import build_task
 from graphgym_srnc.gym.config import CfgNode, activate, data_root, load_config, values
 from graphgym_srnc.gym.encoder import encoder_spec
@@ -82,7 +84,9 @@ class RunModel(TrainedModel):
         root = "" if self.cfg is None else self.cfg.dataset.dir
         with renamed({"path": "--graph", "features": "--features"}):
             graph, source = files.load_unlabelled(path, features, root)
-        return shifts.unlabelled(graph), source
+        graph = shifts.unlabelled(graph)
+        graph.feature_names = of_folder(source, None, graph.num_features).words
+        return graph, source
 
 
 def save(path: Path, cfg: CfgNode, method: Method, task: ShiftTask, digest: str) -> None:
@@ -108,7 +112,10 @@ def save(path: Path, cfg: CfgNode, method: Method, task: ShiftTask, digest: str)
         "random_state": cfg.seed,
         **{name: cfg.train[name] for name in rules},
     }
-    facts = {"digest": digest, "split": task.fingerprint(), "params": params}
+    facts: dict[str, Any] = {"digest": digest, "split": task.fingerprint(), "params": params}
+    if cfg.dataset.format == "file":
+        place = files.locate(cfg.file.path or cfg.dataset.name, cfg.dataset.dir, "file.path")
+        facts["feature_names"] = of_folder(place).words
     options = values(cfg, cfg.train.mode, type(method))
     TrainedModel.of(method, seen, options, classes, facts).save(path / FILE)
 

@@ -11,7 +11,7 @@ from torch.nn import functional as F
 from graphgym_srnc.backbones import Graph, dense
 from graphgym_srnc.core.options import Count, Natural, Range, Weight
 from graphgym_srnc.io import cache
-from graphgym_srnc.losses import moments
+from graphgym_srnc.losses import discrepancy
 from graphgym_srnc.losses.kmm import kmm_weights
 from graphgym_srnc.methods.shared.scores import Scored
 
@@ -96,7 +96,7 @@ class SRGNN(Scored):
         each = F.cross_entropy(logits, self.labels, reduction="none")
         return {
             "source": (self.beta[self.drawn] * each).mean(),
-            "cmd": self.weight * moments.cmd(source, target, self.order),
+            "cmd": self.weight * discrepancy.cmd(source, target, self.order),
         }
 
     @torch.no_grad()

@@ -47,11 +47,10 @@ def find(name: str) -> Callable[..., ShiftTask]:
 
 def forget() -> None:
     """Clear the cache of loaded graphs."""
-    from graphgym_srnc.data import citation, datasets, ocnnc
+    from graphgym_srnc.data import datasets, matlab
 
     datasets.load.cache_clear()
-    citation.read.cache_clear()
-    ocnnc.read.cache_clear()
+    matlab.cached.cache_clear()
 
 
 def own_names() -> list[str]:

@@ -1,4 +1,4 @@
-"""What a study leaves: a table, a config of each method, a grid file of them, and their record.
+"""What a study writes: a table, a config of each method, a grid file of them, and its record.
 
 <folder>/tuned/<method>.yaml   the chosen setting, for ``run --cfg``
 <folder>/tuned.txt             all of them on all blocks, for ``grid --grid``
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, Mapping, Sequence
+from typing import Any, Sequence
 
 import yaml
 
@@ -17,68 +17,18 @@ from graphgym_srnc.core import environment
 from graphgym_srnc.core.errors import InputError
 from graphgym_srnc.gym import load_config
 from graphgym_srnc.io.atomic import refuse_links, regular, write_text
-from graphgym_srnc.io.seal import signed
 from graphgym_srnc.io.settings import flatten
-from graphgym_srnc.sweep.arm import Arm, Words
-from graphgym_srnc.sweep.study import Study
+from graphgym_srnc.sweep.search import Arm, Words
+from graphgym_srnc.sweep.study import Study, outcome
 
 RECORD, GRID, CONFIGS = "tuned.json", "tuned.txt", "tuned"
 STATES = ("done", "pruned", "failed")
 PLACES = ("out_dir", "run_dir", "train.save_model")
-"""Keys that a study sets, and that are no part of what it chooses."""
-
-Chosen = dict[str, tuple[Any, Any]]
-
-
-def changes(arm: Arm) -> Chosen:
-    """Value as it was and chosen value of each key in which the best trial is not the default."""
-    best = arm.best()
-    pairs = zip(arm.space.items(), best.point) if best else ()
-    return {key: (values[0], value) for (key, values), value in pairs if value != values[0]}
-
-
-def table(arms: Sequence[Arm]) -> list[list[str]]:
-    """Lines of cells, the head first: trials, seconds, and the mean validation score in %."""
-    lines = [["method", "trials", *STATES, "seconds", "default", "best"]]
-    for arm in arms:
-        states = [trial.state for trial in arm.trials]
-        best = arm.best()
-        scores = (arm.trials[0].value, best and best.value)
-        lines.append(
-            [
-                arm.name,
-                str(len(states)),
-                *(str(states.count(state)) for state in STATES),
-                f"{sum(trial.seconds for trial in arm.trials):.1f}",
-                *("-" if score is None else f"{100 * score:.2f}" for score in scores),
-            ]
-        )
-    return lines
-
-
-def sentences(arms: Sequence[Arm]) -> list[str]:
-    """What was chosen of each method, and what its trials failed of."""
-    lines = []
-    for arm in arms:
-        best, words = arm.best(), [f"{key} {new}" for key, (_, new) in changes(arm).items()]
-        if best is None:
-            lines.append(f"{arm.name}: every trial failed")
-        else:
-            lines.append(
-                f"{arm.name}: {', '.join(words) or 'the unchanged config'}"
-                + f" (trial {best.number})" * bool(words)
-            )
-        failed = [trial for trial in arm.trials if trial.state == "failed"]
-        if failed:
-            lines.append(
-                f"{arm.name}: {len(failed)} trials failed; the first is trial "
-                f"{failed[0].number}: {failed[0].why}"
-            )
-    return lines
+"""Config keys that a study sets but does not choose."""
 
 
 def facts(study: Study) -> dict[str, Any]:
-    """What makes two studies one: more trials continue it."""
+    """What must be equal for a study to be continued."""
     return {
         "methods": {
             arm.name: {"config": arm.base, "settings": list(arm.words)} for arm in study.arms
@@ -91,10 +41,10 @@ def facts(study: Study) -> dict[str, Any]:
 
 
 def check_place(study: Study) -> None:
-    """Refuse to replace the outcome of another study, unless ``overwrite`` is asked for.
+    """Refuse to replace the outcome of another study without ``overwrite``.
 
     Raises:
-        InputError: it would be lost, or a link leads out of the folder.
+        InputError: It would be lost, or the folder contains a link.
     """
     refuse_links("out_dir", study.folder)
     file = study.folder / RECORD
@@ -112,60 +62,88 @@ def check_place(study: Study) -> None:
         )
 
 
-def write(study: Study, sampler: str) -> Path | None:
-    """Write all that the study chose; returns the grid file, None if every trial failed.
+def write(study: Study, sampler: str) -> tuple[list[list[str]], list[str], Path | None]:
+    """Write what a finished study chose.
 
     Args:
-        study: a study that is over.
-        sampler: who proposed its points, in words.
+        study: The study.
+        sampler: Name and version of the sampler.
+
+    Returns:
+        The rows of a table, its head first, with mean validation scores in %; sentences about the
+        choices; and the grid file, None if every trial failed.
     """
     refuse_links("out_dir", study.folder, CONFIGS)
-    found = [arm for arm in study.arms if arm.best()]
-    files = {arm.name: (study.folder / CONFIGS / f"{arm.name}.yaml").absolute() for arm in found}
-    for arm in found:
-        write_text(files[arm.name], signed(config_text(arm)))
+    rows = [["method", "trials", *STATES, "seconds", "default", "best"]]
+    sentences: list[str] = []
+    records: dict[str, Any] = {}
+    files: list[Path] = []
+    for arm in study.arms:
+        trials = [{"number": n, **outcome(trial)} for n, trial in enumerate(study.results(arm))]
+        best = max(
+            (trial for trial in trials if trial["value"] is not None),
+            key=lambda trial: trial["value"],
+            default=None,
+        )
+        changed = {} if best is None else _changed(arm, best["setting"])
+        states = [trial["state"] for trial in trials]
+        value = None if best is None else best["value"]
+        records[arm.name] = {
+            "chosen": None if best is None else best["setting"],
+            "changed": changed,
+            "validation": value,
+            "default": trials[0]["value"],
+            "space": arm.space,
+            "trials": trials,
+        }
+        rows.append(
+            [
+                arm.name,
+                str(len(trials)),
+                *(str(states.count(state)) for state in STATES),
+                f"{sum(trial['seconds'] for trial in trials):.1f}",
+                *("-" if s is None else f"{100 * s:.2f}" for s in (trials[0]["value"], value)),
+            ]
+        )
+        if best is None:
+            sentences.append(f"{arm.name}: every trial failed")
+        else:
+            words = ", ".join(f"{key} {new}" for key, (_, new) in changed.items())
+            text = f"{words} (trial {best['number']})" if words else "the unchanged config"
+            sentences.append(f"{arm.name}: {text}")
+            files.append((study.folder / CONFIGS / f"{arm.name}.yaml").absolute())
+            head = f"# {arm.name}, trial {best['number']} of {len(trials)}, chosen on validation.\n"
+            write_text(files[-1], head + _config_text(arm, best["setting"]))
+        failed = [trial for trial in trials if trial["state"] == "failed"]
+        if failed:
+            sentences.append(
+                f"{arm.name}: {len(failed)} trials failed; the first is trial "
+                f"{failed[0]['number']}: {failed[0]['why']}"
+            )
+
     grid = study.folder / GRID
-    if found:
-        write_text(grid, signed(grid_text(list(map(str, files.values())), study.blocks)))
+    if files:
+        write_text(grid, _grid_text(list(map(str, files)), study.blocks))
     record = {
         "study": facts(study),
         "trials": study.trials,
         "sampler": sampler,
-        "methods": {arm.name: _record(arm) for arm in study.arms},
+        "methods": records,
         **environment.facts(),
     }
     write_text(study.folder / RECORD, json.dumps(record, indent=1, allow_nan=False) + "\n")
-    return grid if found else None
+    return rows, sentences, grid if files else None
 
 
-def _record(arm: Arm) -> dict[str, Any]:
-    best = arm.best()
-    trials = [
-        {
-            "number": trial.number,
-            "state": trial.state,
-            "value": trial.value,
-            "first": trial.first,
-            "seconds": trial.seconds,
-            "why": trial.why,
-            "setting": dict(zip(arm.space, trial.point)),
-            "runs": trial.runs,
-        }
-        for trial in arm.trials
-    ]
-    return {
-        "chosen": dict(zip(arm.space, best.point)) if best else None,
-        "changed": {key: list(pair) for key, pair in changes(arm).items()},
-        "validation": best.value if best else None,
-        "default": arm.trials[0].value,
-        "space": {key: list(values) for key, values in arm.space.items()},
-        "trials": trials,
-    }
+def _changed(arm: Arm, setting: dict[str, Any]) -> dict[str, tuple[Any, Any]]:
+    """Default and chosen value of each key in which a setting is not the default."""
+    pairs = {key: (old, setting[key]) for key, old in arm.defaults.items()}
+    return {key: (old, new) for key, (old, new) in pairs.items() if old != new}
 
 
-def config_text(arm: Arm) -> str:
-    """The chosen config as a yaml file, which says what it changes in the defaults of all."""
-    defaults, cfg = flatten(load_config()), flatten(arm.config(point=arm.best().point))
+def _config_text(arm: Arm, setting: dict[str, Any]) -> str:
+    """A config as YAML, reduced to what it changes in the defaults."""
+    defaults, cfg = flatten(load_config()), flatten(arm.config(setting=setting))
     tree: dict[str, Any] = {}
     for key, value in cfg.items():
         if value != defaults.get(key) and key not in PLACES:
@@ -174,24 +152,19 @@ def config_text(arm: Arm) -> str:
             for block in blocks:
                 node = node.setdefault(block, {})
             node[last] = value
-    best = arm.best()
-    head = f"# {arm.name}, trial {best.number} of {len(arm.trials)}, chosen on validation.\n"
-    return head + yaml.safe_dump(tree, sort_keys=False, allow_unicode=True)
+    return yaml.safe_dump(tree, sort_keys=False, allow_unicode=True)
 
 
-def grid_text(configs: Sequence[str], blocks: Sequence[Words]) -> str:
+def _grid_text(configs: Sequence[str], blocks: Sequence[Words]) -> str:
     """A grid file of all configs on each block."""
+
+    def quoted(value: str) -> str:
+        return value if value.startswith("[") else "'" + value.replace("'", "''") + "'"
+
     spaces = []
     for block in blocks:
-        axes: Mapping[str, str] = dict(zip(block[::2], block[1::2]))
-        lines = [f"cfg  cfg  [{','.join(map(_quoted, configs))}]"]
-        lines += [
-            f"{key}  {key.replace('.', '_')}  [{_quoted(value)}]" for key, value in axes.items()
-        ]
-        spaces.append("\n".join(lines) + "\n")
+        axes = dict(zip(block[::2], block[1::2]))
+        lines = [f"cfg  cfg  [{','.join(map(quoted, configs))}]\n"]
+        lines += [f"{key}  {key.replace('.', '_')}  [{quoted(axes[key])}]\n" for key in axes]
+        spaces.append("".join(lines))
     return "# Settings chosen on validation; see tuned.json.\n" + "\n".join(spaces)
-
-
-def _quoted(value: str) -> str:
-    """A value in a list of yaml; one that is a list stays one."""
-    return value if value.startswith("[") else "'" + value.replace("'", "''") + "'"

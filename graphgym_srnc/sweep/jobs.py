@@ -1,113 +1,62 @@
-"""What passes between a grid and whoever runs it: plain data, for any process or machine."""
+"""What passes between a grid and its executor: plain data, for any process or machine."""
 
 from __future__ import annotations
 
 import time
 import traceback
-from typing import Any, Callable, Iterator, NamedTuple, Sequence
+from typing import Any, Callable, Generator, NamedTuple, Sequence
 
 from graphgym_srnc.io import store
 
 
 class Job(NamedTuple):
-    """One run.
-
-    Args:
-        out_dir: the directory of the grid's experiments.
-        name: the experiment, a directory in it.
-        seed: the seed, a directory in that.
-        config: the whole config as yaml.
-        digest: the digest of the config, see ``store.Experiment``.
-        varied: the settings in which the runs of this grid differ, by key.
-        extras: what is written beside the record, as keywords of ``runs.run.Extras``.
-        overwrite: run it even if it is finished.
-        trust: whether its data may run code, see ``data.untrusted.trusted``.
-        data_seed: the seed whose task tells whether two machines have the same data.
-    """
+    """One run, stored in ``<out_dir>/<name>/<seed>``."""
 
     out_dir: str
     name: str
     seed: int
-    config: str
-    digest: str
-    varied: dict[str, Any]
-    extras: dict[str, Any]
-    overwrite: bool = False
-    trust: bool = False
-    data_seed: int = 0
+    config: str  # the whole config as YAML
+    digest: str  # of the config, see store.Experiment
+    varied: dict[str, Any]  # settings in which the runs of a grid differ, by key
+    extras: dict[str, Any]  # keywords of gym.run.Extras
+    overwrite: bool = False  # whether a finished run is run again
+    trust: bool = False  # whether its data may run code
+    data_seed: int = 0  # of the task by which two machines compare their data
+    data_dir: tuple[str, str] = ("", "")  # folder of data sets in the config, and here instead
 
 
 class Limits(NamedTuple):
-    """What a run may take.
+    """Limits of a run; 0 = no limit.
 
-    Args:
-        seconds: wall time of one attempt; 0 = no limit.
-        memory_mib: resident memory of the process that runs it; 0 = no limit.
-        retries: how often a run is tried again after its process died or a limit was hit; a run
-            that raised an error is not, since it would raise it again.
+    A run is repeated after its process died or reached a limit, but not after an error, which it
+    would raise again.
     """
 
-    seconds: float = 0.0
-    memory_mib: float = 0.0
+    seconds: float = 0.0  # of one attempt
+    memory_mib: float = 0.0  # resident memory of its process
     retries: int = 1
 
 
 class Outcome(NamedTuple):
-    """What became of a run.
-
-    Args:
-        job: the run.
-        state: ``done``, ``failed``, or ``busy`` where another process is at it.
-        seconds: wall time of the last attempt.
-        message: why it failed, with the traceback; else its line for the reader.
-        attempts: how many attempts it took.
-    """
+    """How a run ended."""
 
     job: Job
-    state: str
-    seconds: float = 0.0
-    message: str = ""
+    state: str  # done, failed, or busy if another process holds the run
+    seconds: float = 0.0  # of the last attempt
+    message: str = ""  # the traceback of a failure, else a line about the run
     attempts: int = 1
 
 
-class Attempt(NamedTuple):
-    """One attempt to run a job.
-
-    Args:
-        job: the run.
-        number: 1 for the first attempt.
-        begin: when it began, by ``time.monotonic``; None while it waits.
-    """
-
-    job: Job
-    number: int = 1
-    begin: float | None = None
-
-    @property
-    def seconds(self) -> float:
-        """Seconds since it began; 0 while it waits."""
-        return 0.0 if self.begin is None else time.monotonic() - self.begin
-
-    def is_late(self, limits: Limits) -> bool:
-        """Whether it is out of time."""
-        return 0 < limits.seconds < self.seconds
-
-    def outcome(self, state: str, seconds: float, message: str) -> Outcome:
-        """The outcome if this attempt is the last one."""
-        return Outcome(self.job, state, seconds, message, self.number)
-
-
 Execute = Callable[[Job], str]
-"""Runs a job in the calling process, stores its record, and returns a line about it; raises
+"""Runs a job in the calling process, stores its record, and returns a line about it. Raises
 ``store.Busy`` or what went wrong."""
 
 DataOf = Callable[[Job], tuple[str, str]]
-"""What the data of a job are called everywhere, and the fingerprint of its task of ``data_seed`` in
-the calling process."""
+"""Returns the name of the data of a job, the same on all machines, and the fingerprint of its task
+of ``data_seed`` on this machine."""
 
-Executor = Callable[[Sequence[Job]], Iterator[Outcome]]
-"""Runs jobs, in about their order, and yields each outcome as it comes; closing the iterator stops
-what still runs."""
+Executor = Callable[[Sequence[Job]], Generator[Outcome, None, None]]
+"""Runs jobs and yields each outcome as it comes. Closing the generator stops what still runs."""
 
 
 def attempt(run: Callable[[], str]) -> tuple[str, float, str]:

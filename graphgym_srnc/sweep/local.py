@@ -14,13 +14,13 @@ import time
 from collections import deque
 from functools import partial
 from multiprocessing.connection import Connection, wait
-from typing import Iterator, Sequence
+from typing import Generator, Iterator, Sequence
 
 from graphgym_srnc.core import environment
-from graphgym_srnc.sweep.jobs import Attempt, Execute, Executor, Job, Limits, Outcome, attempt
+from graphgym_srnc.sweep.jobs import Execute, Executor, Job, Limits, Outcome, attempt
 
 POLL_SECONDS = 0.2
-"""Seconds between two looks at what the workers take."""
+"""Seconds between two looks at time and memory of the workers."""
 
 OUTPUT_CHARACTERS = 4000
 """How much of the output of a dead worker is shown."""
@@ -28,7 +28,7 @@ OUTPUT_CHARACTERS = 4000
 
 @contextlib.contextmanager
 def warm(execute: Execute, limits: Limits, workers: int = 1) -> Iterator[Executor]:
-    """An executor whose workers stay for the next call; the arguments are those of :func:`run`."""
+    """An executor whose workers stay for the next call, with the arguments of :func:`run`."""
     idle: list[_Worker] = []
     try:
         yield lambda jobs: run(jobs, execute, limits, min(workers, len(jobs)), idle)
@@ -43,26 +43,22 @@ def run(
     limits: Limits,
     workers: int = 1,
     idle: list[_Worker] | None = None,
-) -> Iterator[Outcome]:
+) -> Generator[Outcome, None, None]:
     """Run jobs in worker processes; see :data:`graphgym_srnc.sweep.jobs.Executor`.
 
-    A worker imports what it needs once and then takes run after run. One that dies, that is out of
-    memory or out of time is replaced by a new one, in which its run is tried again.
+    A worker imports what it needs once and then takes run after run. A new one replaces a worker
+    that died or reached a limit, and repeats its run.
 
-    Args:
-        jobs: what to run.
-        execute: runs one of them; a function that a new process can import.
-        limits: what each run may take.
-        workers: number of processes.
-        idle: workers to take before new ones are started, and where those that have nothing more to
-            do are left; None = they end.
+    ``execute`` is a function that a new process can import. Workers of ``idle`` are used before new
+    ones are started, and workers without a run are left there; None = they end.
     """
-    waiting, pool = deque(map(Attempt, jobs)), []
+    waiting = deque((job, 1) for job in jobs)
+    pool: list[_Worker] = []
     try:
         while waiting or pool:
             while waiting and len(pool) < workers:
                 pool.append(idle.pop() if idle else _Worker(execute))
-                pool[-1].begin(waiting.popleft())
+                pool[-1].start(*waiting.popleft())
             wait([worker.pipe for worker in pool], POLL_SECONDS)
 
             for worker in list(pool):
@@ -73,10 +69,10 @@ def run(
                 if worker.is_dead:
                     pool.remove(worker)
                     if outcome.attempts <= limits.retries:
-                        waiting.appendleft(Attempt(outcome.job, outcome.attempts + 1))
+                        waiting.appendleft((outcome.job, outcome.attempts + 1))
                         continue
                 elif waiting:
-                    worker.begin(waiting.popleft())
+                    worker.start(*waiting.popleft())
                 else:
                     pool.remove(worker)
                     if idle is None:
@@ -90,10 +86,9 @@ def run(
 
 
 class _Worker:
-    """A process, and the run that it is at.
+    """A process and its run.
 
-    Each has a pipe of its own. One that all share would be left torn or locked by a process that is
-    killed at a bad moment.
+    Each has its own pipe: a killed process could leave a shared one torn or locked.
     """
 
     def __init__(self, execute: Execute) -> None:
@@ -110,40 +105,41 @@ class _Worker:
         self.is_dead = False
         self._send(execute)
 
-    def begin(self, attempt: Attempt) -> None:
-        """Give it a run; its time begins when the process is ready for it."""
-        self.attempt = attempt
-        self._send(attempt.job)
+    def start(self, job: Job, number: int) -> None:
+        """Send it a run. The time of this attempt begins when the process is ready."""
+        self.job, self.number = job, number
+        self.begin: float | None = None
+        self._send(job)
 
     def poll(self, limits: Limits) -> Outcome | None:
         """The outcome of its run if that has ended.
 
-        Afterwards ``is_dead`` says whether the process has ended too, by itself or because the run
-        took more than ``limits``.
+        Then ``is_dead`` says whether the process has ended too, by itself or at a limit.
         """
-        # A process that ends between two lines has sent all that it had to send before the first.
+        # First, so that a process that ends meanwhile has sent all that it had to send.
         alive = self.process.is_alive()
         with contextlib.suppress(EOFError, OSError):
             while self.pipe.poll():
                 message = self.pipe.recv()
                 if message is not None:
-                    return self.attempt.outcome(*message)
-                self.attempt = self.attempt._replace(begin=time.monotonic())
+                    state, taken, text = message
+                    return Outcome(self.job, state, taken, text, self.number)
+                self.begin = time.monotonic()
 
-        begun, seconds = self.attempt.begin is not None, self.attempt.seconds
+        seconds = 0.0 if self.begin is None else time.monotonic() - self.begin
         if not alive:
             reason = self._cause_of_death()
-        elif self.attempt.is_late(limits):
+        elif 0 < limits.seconds < seconds:
             reason = f"out of time: more than {limits.seconds:g} s"
-        elif begun and 0 < limits.memory_mib < self._memory():
+        elif self.begin is not None and 0 < limits.memory_mib < self._memory():
             reason = f"out of memory: more than {limits.memory_mib:g} MiB"
         else:
             return None
         self.kill()
-        return self.attempt.outcome("failed", seconds, reason)
+        return Outcome(self.job, "failed", seconds, reason, self.number)
 
     def kill(self) -> None:
-        """End the process, whatever it is at."""
+        """End the process at once."""
         self.process.kill()
         self.process.join()
         self.is_dead = True
@@ -153,8 +149,7 @@ class _Worker:
             os.unlink(self.path)
 
     def _send(self, message: object) -> None:
-        # The next poll finds out that a process is dead.
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError):  # the next poll notices a dead process
             self.pipe.send(message)
 
     def _memory(self) -> float:
@@ -174,18 +169,16 @@ class _Worker:
 
 
 def _serve(pipe: Connection, output: str) -> None:
-    """What a worker process does: take a run, send None when it begins, send how it ended.
+    """Serve runs in a worker process: take one, send None when it begins, send how it ended.
 
-    What runs print goes to the file ``output``: it must not run into the progress, and it is shown
-    if the process dies.
+    The file ``output`` takes what runs print. It is shown if the process dies.
     """
     threading.Thread(target=_end_with_parent, daemon=True).start()
     # Ctrl-C reaches all processes of a terminal; the parent decides what becomes of the workers.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     file = os.open(output, os.O_WRONLY | os.O_APPEND)
     with contextlib.suppress(OSError):
-        # Both processes have it open, so that nothing is left of it whatever becomes of them; not
-        # every system can do that.
+        # Both processes have it open, so that it vanishes with them; not every system allows this.
         os.unlink(output)
     for stream in (1, 2):
         os.dup2(file, stream)
@@ -197,7 +190,7 @@ def _serve(pipe: Connection, output: str) -> None:
     with contextlib.suppress(EOFError):
         with environment.uncollected():
             execute = pipe.recv()
-        # What was imported stays; so the collection after each run takes milliseconds.
+        # Imports stay, so that the collection after each run takes milliseconds.
         gc.freeze()
         while True:
             job = pipe.recv()
@@ -208,9 +201,9 @@ def _serve(pipe: Connection, output: str) -> None:
 
 @contextlib.contextmanager
 def _uninterrupted() -> Iterator[None]:
-    """Hold Ctrl-C back in this block, and for good in processes that start in it.
+    """Hold Ctrl-C back in this block and in processes that start in it.
 
-    They would print a traceback if it came while they import.
+    Otherwise they would print a traceback if it came while they import.
     """
     if not hasattr(signal, "pthread_sigmask"):
         yield
@@ -223,5 +216,7 @@ def _uninterrupted() -> Iterator[None]:
 
 
 def _end_with_parent() -> None:
-    wait([multiprocessing.parent_process().sentinel])
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    wait([parent.sentinel])
     os._exit(1)

@@ -1,14 +1,22 @@
-"""What a search tries of a method: its own options, and what everybody has."""
+"""The methods of a study: where each one starts and which values it may try."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Collection
+import math
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Collection, Mapping, Sequence
 
-from graphgym_srnc import methods
+from graphgym_srnc import methods, shifts
+from graphgym_srnc.core.errors import InputError, renamed
 from graphgym_srnc.core.options import options
+from graphgym_srnc.gym import build_task, config_names, load_config
+from graphgym_srnc.gym.build import visible_task
 from graphgym_srnc.gym.config import KEYS
 from graphgym_srnc.gym.encoder import ignored
+from graphgym_srnc.gym.prepare import data_key, prepare
 from graphgym_srnc.io.settings import flatten
+from graphgym_srnc.train.selection import SELECTIONS
 
 if TYPE_CHECKING:
     from yacs.config import CfgNode
@@ -23,27 +31,112 @@ SHARED: dict[str, tuple[Any, ...]] = {
     "correction": ("none", "mean"),
     "correction_power": (0.25, 0.5, 0.75, 1.0),
 }
-"""What every method has a right to. Its own ``search`` may name other values, or none."""
+"""Options that are searched for every method. A method's ``search`` may name other values, or
+none."""
 
-Space = dict[str, tuple[Any, ...]]
-"""Values by config key; the first one is that of the config as it is."""
-
-Point = tuple[Any, ...]
-"""A value for each key of a space, in its order."""
+Words = Sequence[str]
+"""Config keys and values, alternately, as on the command line."""
 
 
-def space(cfg: CfgNode, open_set: bool, fixed: Collection[str] = ()) -> Space:
-    """All that a search tries of the method of a config.
+@dataclass
+class Arm:
+    """A method of a study."""
 
-    Args:
-        cfg: the config as it is. Its value of a key is tried too, whatever the list says.
-        open_set: whether there is an unknown class.
-        fixed: config keys that are not searched.
+    name: str
+    base: str | None  # the config that it starts from
+    words: Words  # settings of all its runs
+    space: dict[str, tuple[Any, ...]] = field(default_factory=dict)
+    """Values by config key. The first one is that of the config as it is."""
+
+    @property
+    def size(self) -> int:
+        """Number of different settings in the search space."""
+        return math.prod(map(len, self.space.values()))
+
+    @property
+    def defaults(self) -> dict[str, Any]:
+        """The setting of the config as it is."""
+        return {key: values[0] for key, values in self.space.items()}
+
+    def config(self, block: Words = (), setting: Mapping[str, Any] | None = None) -> CfgNode:
+        """Load the config of a block with a setting, by default the config as it is."""
+        chosen = [str(word) for item in (setting or {}).items() for word in item]
+        return load_config(self.base, [*self.words, *block, *chosen])
+
+
+def arms(base: str | None, names: Sequence[str], words: Words) -> list[Arm]:
+    """Methods of a study. Each starts from its own config if one lies beside the base config.
+
+    ``paper/open_set/cora-pgl`` is the config of ``pgl`` beside ``paper/open_set/cora-erm``. Without
+    one, a method starts from the base config and its own defaults.
+
+    Raises:
+        InputError: A method is unknown, or the base config is not one of a method.
+    """
+    mode = load_config(base, words).train.mode
+    known = methods.names()
+    for name in names or [mode]:
+        if name not in known:
+            raise InputError("--methods" if names else "train.mode", name, ", ".join(known))
+    return [
+        Arm(name, _beside(base, mode, name) or base, [*words, "train.mode", name])
+        for name in dict.fromkeys(names or [mode])
+    ]
+
+
+def _beside(base: str | None, mode: str, name: str) -> str | None:
+    """A config whose name differs from that of the base config in the method only."""
+    stem = (base or "").removesuffix(".yaml")
+    for sign in ("_", "-"):
+        ours = mode.replace("_", sign)
+        found = stem.removesuffix(ours) + name.replace("_", sign)
+        if stem.endswith(ours) and (found in config_names() or Path(f"{found}.yaml").is_file()):
+            return found + (base or "")[len(stem) :]
+    return None
+
+
+@renamed({"selection": "--selection"})
+def check(arms: Sequence[Arm], blocks: Sequence[Words], seed: int) -> None:
+    """Prepare the data of each block and set the search space of each method.
+
+    Raises:
+        InputError: A config, the data or the selection rule does not suit, or a method would use
+            other data than the first one.
+    """
+    open_set = False
+    for block in blocks:
+        configs = [arm.config([*block, "seed", str(seed)]) for arm in arms]
+        prepare(configs[:1], forget=False)
+        task = build_task(configs[0])
+        open_set = open_set or task.open_set
+        for arm, cfg in zip(arms, configs):
+            if data_key(cfg) != data_key(configs[0]):
+                message = (
+                    f"{arm.name} uses {cfg.dataset.format}/{cfg.dataset.name}, which is not "
+                    f"the data of {arms[0].name}"
+                )
+                raise InputError.plain("--methods", message, "Compare methods on the same data")
+            with renamed({"train.mode": "--methods"}):
+                seen = visible_task(methods.find(arm.name), task)
+            if cfg.train.selection == "last":
+                message = "the rule 'last' computes no score to choose settings by"
+                raise InputError.plain("--selection", message, "Use another rule")
+            SELECTIONS[cfg.train.selection](seen, cfg.train.min_agreement)
+    shifts.forget()
+    for arm in arms:
+        fixed = {word for words in (arm.words, *blocks) for word in words[::2]}
+        arm.space = space(arm.config(), open_set, fixed)
+
+
+def space(cfg: CfgNode, open_set: bool, fixed: Collection[str] = ()) -> dict[str, tuple[Any, ...]]:
+    """Values to try of each searched config key. The value of the config comes first.
+
+    ``fixed`` are config keys that are not searched.
     """
     method, values = methods.find(cfg.train.mode), flatten(cfg)
     own = {option.key: f"{cfg.train.mode}.{option.key}" for option in options(method)}
     unread = ignored(cfg) - set(own)
-    found: Space = {}
+    found: dict[str, tuple[Any, ...]] = {}
     wanted = {**SHARED, **method.search, **(method.search_open if open_set else {})}
     for option, choices in wanted.items():
         key = own.get(option) or KEYS[option]

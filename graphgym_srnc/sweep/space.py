@@ -1,8 +1,8 @@
-"""Grid files in GraphGym's text format: what to vary, and what each run is called.
+"""Grid files in GraphGym's text format, and names of their settings.
 
-A line is a key, its alias in names of directories, and a list of values; an empty line starts
-another space, and the grid is the union of all spaces; ``#`` starts a comment. The key ``cfg``
-varies the base config itself: its values are yaml files or names of shipped ones.
+A line is a config key, its alias in names of folders, and a list of values. An empty line starts
+another space, and the grid is the union of all spaces. ``#`` starts a comment. The key ``cfg``
+varies the base config: its values are YAML files or names of shipped ones.
 
     gnn.layer_type  l     ['gcnconv','sageconv']
     srnc.rounds     T     [2,3]
@@ -10,23 +10,22 @@ varies the base config itself: its values are yaml files or names of shipped one
 
 from __future__ import annotations
 
+import difflib
 import math
 import random
 import re
 from pathlib import Path
-from typing import NamedTuple, Sequence, Union
+from typing import Iterator, NamedTuple, Sequence, Union
 
 from graphgym_srnc.core.errors import InputError
-from graphgym_srnc.core.text import tell_changed
 from graphgym_srnc.io.atomic import regular
-from graphgym_srnc.io.seal import is_edited
-from graphgym_srnc.io.settings import plain_yaml
+from graphgym_srnc.io.settings import config_root, plain_yaml
 
 BASE_KEY = "cfg"
 """The key that names the base config."""
 
 MAX_SETTINGS = 20_000
-"""Settings of a grid that is run as a whole."""
+"""Maximum number of settings of a grid that is run as a whole."""
 
 Value = Union[str, tuple]
 
@@ -51,12 +50,30 @@ Space = list[Axis]
 Setting = tuple[Point, ...]
 
 
+def find(name: str) -> Path:
+    """A grid file, or a shipped one by name, e.g. ``grids/open_set``.
+
+    Raises:
+        InputError: There is no such file.
+    """
+    root = config_root()
+    for path in (Path(name), root / name, root / f"{name}.txt"):
+        if path.is_file():
+            return path
+    paths = root.rglob("*.txt")
+    shipped = sorted(path.relative_to(root).with_suffix("").as_posix() for path in paths)
+    near = ", ".join(difflib.get_close_matches(name, shipped) or shipped)
+    raise InputError.plain(
+        "--grid", f"there is no grid file {name!r}", f"Give a file, or a shipped one: {near}"
+    )
+
+
 def read(path: Path) -> list[Space]:
     """The spaces of a grid file.
 
     Raises:
-        InputError: it cannot be read, a line is not a key, an alias and a list, or a key or alias
-            stands twice in a space.
+        InputError: It cannot be read, a line is not a key, an alias and a list, or a key or alias
+            occurs twice in a space.
     """
     try:
         text = regular(path).read_text(encoding="utf-8-sig")
@@ -64,8 +81,6 @@ def read(path: Path) -> list[Space]:
         message = f"{path} is not a readable text file ({error})"
         raise InputError.plain("--grid", message) from error
 
-    if is_edited(text):
-        tell_changed(str(path))
     spaces: list[Space] = [[]]
     for number, line in enumerate(text.splitlines(), 1):
         words, where = line.split(), f"{path}, line {number}"
@@ -76,17 +91,14 @@ def read(path: Path) -> list[Space]:
             axis = _axis(line, where)
             for kind in ("key", "alias"):
                 name = getattr(axis, kind)
-                if name in [getattr(other, kind) for other in spaces[-1]]:
+                if any(name == getattr(other, kind) for other in spaces[-1]):
                     message = f"{where}: the {kind} {name} occurs twice in a search space"
                     raise InputError.plain("--grid", message, "Remove or rename one of them")
             spaces[-1].append(axis)
     spaces = [space for space in spaces if space]
     if not spaces:
-        raise InputError.plain(
-            "--grid",
-            f"{path} contains no setting",
-            "Write at least one line: key alias [value,value]",
-        )
+        hint = "Write at least one line: key alias [value,value]"
+        raise InputError.plain("--grid", f"{path} contains no setting", hint)
     return spaces
 
 
@@ -99,23 +111,16 @@ def _axis(line: str, where: str) -> Axis:
         raise refuse(f"{line.strip()!r} does not have three parts", "Write key alias [value,value]")
     key, alias, text = words
     if not re.fullmatch(r"\w+", alias):
-        raise refuse(
-            f"{alias!r} is not a valid alias",
-            "Use letters, digits and _; GraphGym splits names at - and =",
-        )
+        hint = "Use letters, digits and _; GraphGym splits names at - and ="
+        raise refuse(f"{alias!r} is not a valid alias", hint)
     try:
         values = plain_yaml(text)
     except ValueError:
         values = None
-    if (
-        not isinstance(values, list)
-        or not values
-        or not all(isinstance(value, (str, list)) for value in values)
-    ):
-        raise refuse(
-            f"{text!r} is not a list of values",
-            "Write a list of at least one value, such as [1,2] or ['gcnconv','sageconv']",
-        )
+    plain = isinstance(values, list) and all(isinstance(value, (str, list)) for value in values)
+    if not plain or not values:
+        hint = "Write a list of at least one value, such as [1,2] or ['gcnconv','sageconv']"
+        raise refuse(f"{text!r} is not a list of values", hint)
     if key == "seed":
         raise refuse("the key seed cannot be varied", "Use --repeat to run several seeds")
     return Axis(key, alias, tuple(map(_frozen, values)))
@@ -131,35 +136,33 @@ def size(space: Space) -> int:
 
 
 def settings(spaces: Sequence[Space]) -> list[Setting]:
-    """Every combination in every space, each once, the first axis of a space changing fastest, as
-    in GraphGym.
+    """Every combination in every space, each once. The first axis changes fastest, as in GraphGym.
 
     Raises:
-        InputError: there are more than ``MAX_SETTINGS``.
+        InputError: There are more than ``MAX_SETTINGS``.
     """
     number = sum(map(size, spaces))
     if number > MAX_SETTINGS:
         message = f"the grid has {number} settings; at most {MAX_SETTINGS} are possible"
         raise InputError.plain("--grid", message, "Draw N of them with --sample N")
-    every = (_setting(space, index) for space in spaces for index in range(size(space)))
-    return list(dict.fromkeys(every))
+    return list(dict.fromkeys(setting for space in spaces for setting in _product(space)))
 
 
 def sample(
     spaces: Sequence[Space], number: int, seed: int = 0, compare: Sequence[str] = ()
 ) -> list[Setting]:
-    """Settings drawn at random without repetition, from each space in proportion to its size.
+    """Settings drawn at random without repetition; each is equally likely.
 
     Args:
-        spaces: where to draw from.
-        number: how many draws in all; where a space has fewer settings, all of them.
-        seed: seeds the draw.
-        compare: aliases. For each of them so many draws of all other axes are made and completed by
-            every value of its axis, so that its values are compared on equal terms (GraphGym's
+        spaces: Spaces to draw from.
+        number: Number of draws. If there are fewer settings, all of them.
+        seed: Seed of the draw.
+        compare: Aliases. For each of them, this many draws of the other axes are completed by every
+            value of its axis, so that its values are compared on equal terms (GraphGym's
             ``sample_alias``).
 
     Raises:
-        InputError: an alias is in no space, or ``number`` is below 1.
+        InputError: An alias is in no space, or ``number`` is below 1.
     """
     if number < 1:
         raise InputError("--sample", number, "1 or more")
@@ -170,23 +173,30 @@ def sample(
 
     draw = random.Random(seed)
     drawn: list[Setting] = []
-    for space, share in zip(spaces, _shares([size(space) for space in spaces], number)):
-        for alias in compare or [None]:
-            free = [axis for axis in space if axis.alias != alias]
-            compared = [axis for axis in space if axis.alias == alias]
-            if alias is not None and not compared:
-                continue
-            # By number instead of by list: a space may be far too large to write down.
-            for index in draw.sample(range(size(free)), min(share, size(free))):
-                for value in range(size(compared)):
-                    points = [*_setting(free, index), *_setting(compared, value)]
-                    by_key = {point.key: point for point in points}
-                    drawn.append(tuple(by_key[axis.key] for axis in space))
+    for alias in compare or [""]:
+        parts = [space for space in spaces if not alias or alias in [axis.alias for axis in space]]
+        free = [[axis for axis in space if axis.alias != alias] for space in parts]
+        total = sum(map(size, free))
+        # By number instead of by list: a space may be far too large to write down.
+        for index in draw.sample(range(total), min(number, total)):
+            part = 0
+            while index >= size(free[part]):
+                index -= size(free[part])
+                part += 1
+            chosen = _setting(free[part], index)
+            for compared in _product([axis for axis in parts[part] if axis.alias == alias]):
+                points = {point.key: point for point in chosen + compared}
+                drawn.append(tuple(points[axis.key] for axis in parts[part]))
     return list(dict.fromkeys(drawn))
 
 
+def _product(space: Space) -> Iterator[Setting]:
+    """All settings of a space; a space without axes has one."""
+    return (_setting(space, index) for index in range(size(space)))
+
+
 def _setting(space: Space, index: int) -> Setting:
-    """The setting of a space with a number, the first axis being the lowest digit."""
+    """The setting of a space with a number, whose lowest digit is the first axis."""
     points = []
     for axis in space:
         index, digit = divmod(index, len(axis.values))
@@ -194,22 +204,10 @@ def _setting(space: Space, index: int) -> Setting:
     return tuple(points)
 
 
-def _shares(sizes: Sequence[int], number: int) -> list[int]:
-    """Whole parts of a number in proportion to sizes, the largest remainders rounded up."""
-    exact = [number * size / sum(sizes) for size in sizes]
-    shares = [int(share) for share in exact]
-    by_remainder = sorted(range(len(sizes)), key=lambda i: shares[i] - exact[i])
-    for index in by_remainder[: number - sum(shares)]:
-        shares[index] += 1
-    return shares
-
-
 def name(base: str, setting: Setting) -> str:
-    """The directory of an experiment, ``<base>-<alias>=<value>-...``, from which GraphGym's
-    ``agg_batch`` reads the values back.
+    """Folder name ``<base>-<alias>=<value>-...``, from which ``agg_batch`` reads the values.
 
-    GraphGym takes all before the first ``-`` for the base, so that one becomes ``_`` there; a value
-    keeps what a file name may hold, and the folders and dashes of the name of a config are cut.
+    GraphGym takes all before the first ``-`` for the base, so ``-`` becomes ``_`` there.
     """
     return "-".join([base.replace("-", "_"), *(f"{p.alias}={_word(p)}" for p in setting)])
 

@@ -1,152 +1,274 @@
-"""A study: every method gets as many trials, each a point of its space, scored on validation.
+"""A study: every method gets the same number of trials, and validation scores alone choose.
 
-Test scores are never read here.
+Optuna proposes the settings, prunes trials and keeps them in its journal. Test scores are never
+read.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import contextlib
+import hashlib
+import json
+import random
+from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import mean
-from typing import TYPE_CHECKING, Iterator, Protocol, Sequence
+from typing import TYPE_CHECKING, Any, Iterator, Sequence
 
-from graphgym_srnc.core.errors import InputError
+import optuna
+from filelock import FileLock, Timeout
+from optuna.distributions import BaseDistribution, CategoricalDistribution
+from optuna.storages import JournalStorage
+from optuna.storages.journal import JournalFileBackend, JournalFileOpenLock
+from optuna.trial import FrozenTrial, TrialState
+
+from graphgym_srnc.core.errors import InputError, reading
 from graphgym_srnc.gym import run
-from graphgym_srnc.sweep import execute, plan, sampler
-from graphgym_srnc.sweep.arm import Arm, Trial, Words
+from graphgym_srnc.io.atomic import refuse_links
+from graphgym_srnc.sweep import plan
+from graphgym_srnc.sweep.execute import Progress, execute
 from graphgym_srnc.sweep.jobs import Executor
-from graphgym_srnc.sweep.sampler import Sampler
-from graphgym_srnc.sweep.space import Point as GridPoint
+from graphgym_srnc.sweep.search import Arm, Words
+from graphgym_srnc.sweep.space import Point
 
 if TYPE_CHECKING:
     from yacs.config import CfgNode
 
 TOGETHER = 4
-"""Trials of a method that are proposed at once, so that runs can go side by side. The number of
-processes has no say, since no choice may depend on it."""
+"""Trials of a method that are proposed at once and run side by side. The number of processes has no
+influence, since no choice may depend on it."""
 
-RUNS = "trials"
-"""The folder of all runs of a study, in its own."""
+SAMPLERS = {"tpe": optuna.samplers.TPESampler, "random": optuna.samplers.RandomSampler}
 
-Turn = Sequence[tuple[Arm, Trial]]
+RUNS, JOURNAL = "trials", "tuned.log"
+"""Folder of all runs of a study, and Optuna's journal of its trials, in the folder of the study."""
 
 
-class Progress(execute.Progress, Protocol):
-    """Shows how far a study is."""
+@dataclass
+class _Candidate:
+    """A trial that is not over."""
 
-    def skip(self, number: int) -> None:
-        """So many runs are not to be made."""
+    arm: Arm
+    trial: optuna.Trial
+    runs: list[str] = field(default_factory=list)  # its experiments, one for each block
+    scores: list[float] = field(default_factory=list)
+    seconds: float = 0.0
+    why: str = ""  # it failed
+    pruned: bool = False
 
 
 @dataclass
 class Study:
-    """What all methods of a study have in common.
-
-    Args:
-        folder: of the study; its runs lie in ``RUNS`` there.
-        arms: the methods.
-        blocks: settings over whose tasks scores are averaged.
-        seeds: of each trial.
-        trials: of each method.
-        sampler: who proposes points.
-        search_seed: seeds its proposals.
-        prune: whether the first seed decides if a trial goes on.
-        overwrite: whether finished runs are made again.
-    """
+    """Methods that are tuned under the same conditions."""
 
     folder: Path
     arms: Sequence[Arm]
-    blocks: Sequence[Words]
-    seeds: range
-    trials: int
-    sampler: Sampler
+    blocks: Sequence[Words]  # settings of the tasks over which scores are averaged
+    seeds: range  # of each trial
+    trials: int  # of each method
+    sampler: str = "tpe"  # or "random"
     search_seed: int = 0
-    prune: bool = True
-    overwrite: bool = False
+    prune: bool = True  # stop trials below the median after their first seed
+    overwrite: bool = False  # run finished trials again
+
+    def __post_init__(self) -> None:
+        self._books: dict[str, optuna.Study] = {}
+
+        self._runs_of_a_trial = len(self.blocks) * len(self.seeds)
 
     @property
     def most_runs(self) -> int:
-        """How many runs there are if none is left out."""
-        sizes = (min(self.trials, sampler.size(arm.space)) for arm in self.arms)
-        return sum(sizes) * len(self.blocks) * len(self.seeds)
+        """Number of runs if no trial is pruned."""
+        return sum(min(self.trials, arm.size) for arm in self.arms) * self._runs_of_a_trial
+
+    def results(self, arm: Arm) -> list[FrozenTrial]:
+        """Different trials of a method, in the order of their proposal."""
+        # A failed trial without a reason is a repeated proposal, or was interrupted.
+        return [
+            trial
+            for trial in self._books[arm.name].get_trials(deepcopy=False)
+            if trial.state in (TrialState.RUNNING, TrialState.COMPLETE, TrialState.PRUNED)
+            or "why" in trial.user_attrs
+        ]
 
     def run(self, executor: Executor, progress: Progress) -> None:
-        """Make all trials, or read those that are stored; a run that fails costs its trial.
+        """Run the trials that are missing. A run that fails costs its trial.
 
         Raises:
-            InputError: a run cannot be written, or its place holds what must not be replaced.
+            InputError: Another process runs the study, its journal is damaged, or a run cannot be
+                written.
         """
-        prune = self.prune and len(self.seeds) > 1
-        for begin in range(0, self.trials, TOGETHER):
-            most = min(TOGETHER, self.trials - begin)
-            turn = [
-                (arm, trial)
-                for arm in self.arms
-                for trial in arm.propose(most, self.sampler, self.search_seed)
-            ]
-            left = self._score(turn, self.seeds[:1] if prune else self.seeds, executor, progress)
-            for _, trial in left:
-                trial.first = mean(trial.scores)
+        refuse_links("out_dir", self.folder)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        try:
+            with FileLock(self.folder / "tuned.lock", blocking=False):
+                self._open()
+                done = sum(len(self.results(arm)) for arm in self.arms)
+                progress.skip(done * self._runs_of_a_trial)
+                for end in range(TOGETHER, self.trials + TOGETHER, TOGETHER):
+                    most = min(end, self.trials)
+                    batch = [one for arm in self.arms for one in self._ask(arm, most)]
+                    self._run(batch, executor, progress)
+        except Timeout as error:
+            message = f"another process is running the study {self.folder}"
+            raise InputError.plain("out_dir", message, "Choose another --name") from error
 
-            if prune:
-                for trial in [trial for arm, trial in left if not arm.goes_on(trial)]:
-                    trial.state = "pruned"
-                left = [(arm, trial) for arm, trial in left if not trial.state]
-                rest = self.seeds[1:]
-                progress.skip((len(turn) - len(left)) * len(self.blocks) * len(rest))
-                left = self._score(left, rest, executor, progress)
-            for _, trial in left:
-                trial.state, trial.value = "done", mean(trial.scores)
+    def _open(self) -> None:
+        """Open the journal. Trials that were interrupted are proposed again."""
+        optuna.logging.set_verbosity(optuna.logging.ERROR)
+        file = self.folder / JOURNAL
+        with reading(file, "a journal of Optuna", "out_dir", "Remove it; finished runs are kept"):
+            storage = _journal(file)
+        present = optuna.get_all_study_names(storage)
+        for arm in self.arms:
+            name = self._name(arm)
+            if self.overwrite and name in present:
+                optuna.delete_study(study_name=name, storage=storage)
+            study = optuna.create_study(
+                storage=storage,
+                study_name=name,
+                direction="maximize",
+                # Trials of the first batch are never pruned, since none is complete.
+                pruner=optuna.pruners.MedianPruner(n_startup_trials=1),
+                load_if_exists=True,
+            )
+            if not study.trials:
+                study.enqueue_trial(arm.defaults)
+            for trial in study.get_trials(states=(TrialState.RUNNING,)):
+                study.enqueue_trial(trial.params)
+                study.tell(trial.number, state=TrialState.FAIL)
+            self._books[arm.name] = study
 
-    def _score(self, turn: Turn, seeds: range, executor: Executor, progress: Progress) -> Turn:
-        """Run trials with some seeds, and note the scores of their runs; returns those that have
-        not failed."""
-        planned = list(self._planned(turn, seeds, progress))
+    def _name(self, arm: Arm) -> str:
+        """Name of Optuna's study: another config, task, space or seed makes it another study."""
+        configs = [run.experiment(arm.config(block), arm.name).digest for block in self.blocks]
+        facts = (configs, [*self.seeds], self.sampler, self.search_seed, self.prune, arm.space)
+        return f"{arm.name}-{hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:16]}"
+
+    def _ask(self, arm: Arm, most: int) -> Iterator[_Candidate]:
+        """Propose settings until a method has ``most`` different trials.
+
+        A proposal depends on the seed, its number and finished trials alone. A random walk leads
+        from a setting that has been tried to one that has not.
+        """
+        study = self._books[arm.name]
+        space: dict[str, BaseDistribution] = {
+            key: CategoricalDistribution(values) for key, values in arm.space.items()
+        }
+        while len(tried := self.results(arm)) < min(most, arm.size):
+            draw = random.Random(f"{self.search_seed} {len(tried)}")
+            study.sampler = SAMPLERS[self.sampler](seed=draw.getrandbits(32))
+            trial, taken = study.ask(space), [other.params for other in tried]
+            if trial.params not in taken:
+                yield _Candidate(arm, trial)
+                continue
+            study.tell(trial, state=TrialState.FAIL)
+            setting = dict(trial.params)
+            while setting in taken:
+                key = draw.choice(list(arm.space))
+                setting[key] = draw.choice(arm.space[key])
+            study.enqueue_trial(setting)
+
+    def _run(self, batch: Sequence[_Candidate], executor: Executor, progress: Progress) -> None:
+        """Run trials: all of them with the first seed, and what is not pruned with the others."""
+        first = 1 if self.prune and len(self.seeds) > 1 else len(self.seeds)
+        self._score(batch, self.seeds[:first], executor, progress)
+        going = [one for one in batch if not one.why]
+        for one in going:
+            one.trial.report(mean(one.scores), 0)
+        if first < len(self.seeds):
+            for one in going:
+                one.pruned = one.trial.should_prune()
+            going = [one for one in going if not one.pruned]
+            rest = self.seeds[first:]
+            progress.skip((len(batch) - len(going)) * len(self.blocks) * len(rest))
+            self._score(going, rest, executor, progress)
+
+        for one in batch:
+            one.trial.set_user_attr("runs", one.runs)
+            one.trial.set_user_attr("seconds", one.seconds)
+            study = self._books[one.arm.name]
+            if one.why:
+                one.trial.set_user_attr("why", one.why)
+                study.tell(one.trial, state=TrialState.FAIL)
+            elif one.pruned:
+                study.tell(one.trial, state=TrialState.PRUNED)
+            else:
+                study.tell(one.trial, mean(one.scores))
+
+    def _score(
+        self,
+        batch: Sequence[_Candidate],
+        seeds: range,
+        executor: Executor,
+        progress: Progress,
+    ) -> None:
+        """Run trials with some seeds, and note the validation scores of their runs."""
+        planned = []
+        for one in batch:
+            try:
+                configs = [one.arm.config(block, one.trial.params) for block in self.blocks]
+            except InputError as error:  # values that do not go together
+                one.why = str(error)
+                progress.say(f"{one.arm.name}: FAILED: {error}")
+                continue
+            cells = [self._cell(one, cfg, seeds) for cfg in configs]
+            one.runs = [cell.experiment.name for cell in cells]
+            planned += [(one, cell) for cell in cells]
+            for text in [text for cell in cells for text in cell.experiment.warnings]:
+                progress.say(f"warning: {text}")
         cells = [cell for _, cell in planned]
         jobs = plan.jobs(cells, {"tensorboard": False}, overwrite=self.overwrite)
-        progress.skip(len(turn) * len(self.blocks) * len(seeds) - len(jobs))
+        progress.skip(len(batch) * len(self.blocks) * len(seeds) - len(jobs))
         failures = {
             (outcome.job.name, outcome.job.seed): outcome.message.strip().splitlines()[-1]
-            for outcome in execute.execute(jobs, cells, executor, progress)
+            for outcome in execute(jobs, cells, executor, progress)
         }
-
-        for trial, cell in planned:
+        for one, cell in planned:
             for seed in seeds:
                 name = cell.experiment.name
                 # What --overwrite could not replace does not count.
                 failure = failures.get((name, seed))
                 result = None if failure else cell.experiment.result(seed)
                 if result is None or result.get("score") is None:
-                    reason = failure or "it has no score on validation"
-                    trial.state, trial.why = "failed", f"{name}/{seed}: {reason}"
+                    one.why = f"{name}/{seed}: {failure or 'it has no score on validation'}"
                 else:
-                    trial.scores.append(result["score"])
-                    trial.seconds += result["seconds"]
-        return [(arm, trial) for arm, trial in turn if not trial.state]
+                    one.scores.append(result["score"])
+                    one.seconds += result["seconds"]
 
-    def _planned(
-        self, turn: Turn, seeds: range, progress: Progress
-    ) -> Iterator[tuple[Trial, plan.Cell]]:
-        """The cells of trials, one a block; values that do not go together cost a trial."""
-        for arm, trial in turn:
-            try:
-                configs = [arm.config(block, trial.point) for block in self.blocks]
-            except InputError as error:
-                trial.state, trial.why = "failed", str(error)
-                progress.say(f"{arm.name}, trial {trial.number}: FAILED: {error}")
-                continue
-            cells = [self._cell(arm, trial, cfg, seeds) for cfg in configs]
-            trial.runs = [cell.experiment.name for cell in cells]
-            for cell in cells:
-                for text in cell.experiment.warnings:
-                    progress.say(f"warning: {text}")
-                yield trial, cell
-
-    def _cell(self, arm: Arm, trial: Trial, cfg: CfgNode, seeds: range) -> plan.Cell:
+    def _cell(self, one: _Candidate, cfg: CfgNode, seeds: range) -> plan.Cell:
         cfg.out_dir = str(self.folder / RUNS)
-        # Named by what it is, so that a longer study, or one with other methods, finds it again.
-        name = f"{arm.name}-{run.experiment(cfg, arm.name).digest[:16]}"
+        # Named by its config, so that another study finds it again.
+        name = f"{one.arm.name}-{run.experiment(cfg, one.arm.name).digest[:16]}"
         experiment = run.experiment(cfg, name)
         missing = experiment.plan(seeds, resume=True, overwrite=self.overwrite)
-        setting = tuple(GridPoint(key, key, value) for key, value in zip(arm.space, trial.point))
+        setting = tuple(Point(key, key, value) for key, value in one.trial.params.items())
         return plan.Cell(cfg, experiment, seeds, missing, setting)
+
+
+def _journal(file: Path) -> JournalStorage:
+    """Open Optuna's journal without the line that a killed process may have left half-written.
+
+    The caller holds the study, so that a lock of Optuna is one of a killed process, too.
+    """
+    file.touch()
+    with open(file, "rb+") as stream:
+        stream.truncate(stream.read().rfind(b"\n") + 1)
+    lock = JournalFileOpenLock(str(file))
+    with contextlib.suppress(FileNotFoundError):
+        Path(f"{file}.lock").unlink()
+    return JournalStorage(JournalFileBackend(str(file), lock_obj=lock))
+
+
+def outcome(trial: FrozenTrial) -> dict[str, Any]:
+    """A finished trial as plain data."""
+    state = {TrialState.COMPLETE: "done", TrialState.PRUNED: "pruned", TrialState.FAIL: "failed"}
+    return {
+        "state": state[trial.state],
+        "value": trial.value if trial.state == TrialState.COMPLETE else None,
+        "first": trial.intermediate_values.get(0),
+        "seconds": trial.user_attrs["seconds"],
+        "why": trial.user_attrs.get("why", ""),
+        "setting": trial.params,
+        "runs": trial.user_attrs["runs"],
+    }

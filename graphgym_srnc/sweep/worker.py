@@ -1,4 +1,4 @@
-"""What a worker does with a job."""
+"""What a worker process does with a job."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _fingerprints: dict[str, str] = {}
 
 
 def execute(job: Job) -> str:
-    """Train, score and store a run, unless it is finished; returns its line.
+    """Train, score and store a run, unless it is finished; return a line about it.
 
     Raises:
-        store.Busy: another process is at it.
-        InputError: the config is not the one that was planned, or does not suit its task.
+        store.Busy: Another process holds the run.
+        InputError: The config is not the planned one, or does not suit its task.
     """
-    cfg, experiment = _experiment(job.config, job.out_dir, job.name)
+    cfg, experiment = _experiment(job.config, job.out_dir, job.name, job.data_dir)
     if experiment.digest != job.digest:
         message = f"its digest is {experiment.digest}, and the digest of the plan is {job.digest}"
         raise InputError.plain("config", message)
@@ -46,9 +46,9 @@ def data_of(job: Job) -> tuple[str, str]:
     """See :data:`graphgym_srnc.sweep.jobs.DataOf`.
 
     Raises:
-        InputError: the task cannot be made here.
+        InputError: The task cannot be built here.
     """
-    cfg, _ = _experiment(job.config, job.out_dir, job.name)
+    cfg, _ = _experiment(job.config, job.out_dir, job.name, job.data_dir)
     name = prepare.data_name(cfg, job.data_seed)
     if name not in _fingerprints:
         with untrusted.trusted(job.trust):
@@ -57,14 +57,19 @@ def data_of(job: Job) -> tuple[str, str]:
 
 
 @functools.lru_cache(PARSED_CONFIGS)
-def _experiment(config: str, out_dir: str, name: str) -> tuple:
+def _experiment(config: str, out_dir: str, name: str, data_dir: tuple[str, str]) -> tuple:
     cfg = parse_config(config)
-    cfg.out_dir = out_dir
-    return cfg, run.experiment(cfg, name)
+    planned, cfg.out_dir = cfg.out_dir, out_dir
+    experiment = run.experiment(cfg, name)
+    # On a node of a cluster both folders are others. The record names those of the plan.
+    experiment.config["out_dir"] = planned
+    if data_dir[1] and cfg.dataset.dir == data_dir[0]:
+        cfg.dataset.dir = data_dir[1]
+    return cfg, experiment
 
 
 def _release_memory() -> None:
-    """Give back what a run held, so that limit and peak of the next are its own."""
+    """Free what a run held, so that limit and peak of the next one are its own."""
     gc.collect()
     if sys.platform == "linux":
         with contextlib.suppress(OSError, AttributeError):

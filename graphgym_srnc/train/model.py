@@ -22,6 +22,7 @@ from graphgym_srnc.core.errors import InputError
 from graphgym_srnc.core.options import options as options_of
 from graphgym_srnc.core.task import HIDDEN, ShiftTask, Sizes
 from graphgym_srnc.data import untrusted
+from graphgym_srnc.data.names import check_features
 from graphgym_srnc.io import atomic, seal
 from graphgym_srnc.methods.shared.base import Method
 
@@ -111,13 +112,15 @@ class TrainedModel:
         """Validated features and edges of a graph to predict, on the device of the method.
 
         Raises:
-            InputError: features or edges are invalid, or the number of features differs from
-                training.
+            InputError: features or edges are invalid, or the number or names of the features
+                differ from training.
         """
+        given = getattr(graph, "feature_names", None)
         graph, expected = shifts.unlabelled(graph), self.method.task.num_features
         if graph.num_features != expected:
             message = f"the graph has {graph.num_features} features, and training had {expected}"
             raise InputError.plain("graph: x", message, "Make the same features as in training")
+        check_features(self.facts.get("feature_names"), given)
         graph = graph.to(self.method.threshold.device)
         if is_dense(graph, self.method.encoder.features) != self.dense:
             graph.x = graph.x.view_as(graph.x)  # do not set the attribute on the caller's tensor

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -18,17 +19,11 @@ def look(
     """What :func:`frames.look` finds in files; ``links`` None = ``nodes`` holds both."""
     found = frames.Look((nodes.name, (links or nodes).name), options)
     with found.problems.step():
-        table, *pairs = (
-            formats.graph(nodes, found.notes)
-            if links is None
-            else [formats.table(nodes, found.notes)]
-        )
-        return frames.look(
-            found,
-            table,
-            lambda ids: pairs[0] if pairs else formats.table(links, found.notes, ids),
-            others,
-        )
+        if links is None:
+            table, pairs = formats.graph(nodes, found.notes)
+            return frames.look(found, table, lambda ids: pairs, others)
+        table, file = formats.table(nodes, found.notes), links
+        return frames.look(found, table, lambda ids: formats.table(file, found.notes, ids), others)
     with found.problems.step():  # the node table cannot be read, and perhaps the links neither
         if links is not None and read.kind(links) not in formats.SUFFIXES:
             read.cells(links, ragged=True)
@@ -40,7 +35,7 @@ def make_graph(
     links: Path | None = None,
     embeddings: Path | None = None,
     report: Path | None = None,
-    **given: object,
+    **given: Any,
 ) -> tuple[Graph, list[str]]:
     """A graph, and notes on what was chosen, corrected and left out; all errors come at once.
 
@@ -64,4 +59,5 @@ def make_graph(
             message = f"{embeddings} holds {array.dtype} {array.shape}"
             hint = f"Give finite numbers, one row for each of the {found.rows} nodes"
             raise InputError.plain("--embeddings", message, hint)
-    return frames.graph(found, None if array is None else array.astype(float)), found.notes
+        array = array.astype(float)
+    return frames.graph(found, array), [*found.chosen, *found.notes]

@@ -26,7 +26,7 @@ def write(path: Path, found: Look) -> None:
         Path(__file__).with_name("profile.html"),
         title=f"What is in {' and '.join(found.files)}",
         problems=[*map(plain, found.problems.errors)],
-        notes=[*map(plain, found.notes)],
+        notes=[*map(plain, (*found.chosen, *found.notes))],
         columns=[_column(found, name) for name in found.table],
         nodes=len(found.table),
         labelled=sizes.total(),
