@@ -65,7 +65,8 @@ setup(
     ],
     package_dir={"graphgym_srnc.configs_gym": "configs_gym"},
     package_data={
-        "graphgym_srnc": ["py.typed", "*.pyi"],
+        "graphgym_srnc": ["py.typed"],
+        "graphgym_srnc.api": ["*.md"],
         "graphgym_srnc.configs_gym": ["**/*.yaml", "**/*.txt"],
         "graphgym_srnc.report": ["*.html"],
         "graphgym_srnc.data": ["*.csv", "*.sha256"],

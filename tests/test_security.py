@@ -52,7 +52,7 @@ CLAIMS = {
     "security::test_a_pickled_estimator_is_refused",
     "YAML is read as strings": "security::test_yaml_is_text_and_has_no_tags",
     "YAML with tags": "security::test_yaml_is_text_and_has_no_tags "
-    "fuzz::test_yaml_bombs_are_refused gym::test_a_key_given_twice_is_refused",
+    "fuzz::test_yaml_bombs_are_refused gym::test_bad_yaml_is_refused_and_runs_no_code",
     "`metric_agg`": "gym::test_bad_value_names_its_key",
     "Index arrays of sparse": "fuzz::test_indices_outside_their_matrix_are_refused "
     "limits::test_indices_of_a_matlab_file_are_checked",
@@ -62,7 +62,7 @@ CLAIMS = {
     "This limit holds": "limits::test_a_small_file_takes_little_memory",
     "replaces the 1 GiB": "limits::test_the_limit_can_be_raised "
     "limits::test_features_on_disk_have_no_limit",
-    "Impossible values": "cli::test_numbers_that_no_run_can_have_are_refused "
+    "Impossible values": "gym::test_bad_value_names_its_key "
     "gym::test_a_key_that_no_method_reads_is_refused",
     "An experiment's name": "store::test_names_that_would_leave_the_directory_are_refused "
     "store::test_links_are_refused "

@@ -46,7 +46,7 @@ def main(args: argparse.Namespace) -> None:
     else:
         raise InputError("options", args.block, ", ".join(blocks))
 
-    rows = [("key", "type", "default", "allowed", "meaning")]
+    rows: list[tuple[str, ...]] = [("key", "type", "default", "allowed", "meaning")]
     for block, options in blocks.items():
         for option in options:
             allowed = "" if option.allowed is None else str(option.allowed)

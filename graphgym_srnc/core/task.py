@@ -200,6 +200,7 @@ class ShiftTask:
         moved: dict[int, Any] = {}
 
         def move(value: Any) -> Any:
+            new: Any
             if id(value) in moved:
                 return moved[id(value)]
             if isinstance(value, Tensor):
