@@ -45,8 +45,8 @@ from torch_geometric.data import Data, HeteroData
 
 import graphgym_srnc
 from graphgym_srnc.cli.main import main as command
-from graphgym_srnc.core.errors import InputError
 from graphgym_srnc.core.text import tell_changed
+from graphgym_srnc.errors import InputError
 from graphgym_srnc.io import atomic
 from graphgym_srnc.io.settings import config_root
 from graphgym_srnc.sweep import local, worker

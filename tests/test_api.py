@@ -34,9 +34,9 @@ from graphgym_srnc import api, methods, plot, shifts
 from graphgym_srnc.api import make, parameters
 from graphgym_srnc.backbones import EncoderSpec, dgi
 from graphgym_srnc.core import environment
-from graphgym_srnc.core.errors import InputError
 from graphgym_srnc.core.options import options
 from graphgym_srnc.core.task import ShiftTask, Sizes
+from graphgym_srnc.errors import InputError
 from graphgym_srnc.gym.build import visible_task
 from graphgym_srnc.methods.shared.base import Method
 from graphgym_srnc.methods.shared.scores import SCORES

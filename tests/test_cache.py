@@ -16,8 +16,8 @@ import torch_geometric.datasets
 from test_shifts_temporal import write_arxiv
 from torch_geometric.data import Data, InMemoryDataset
 
-from graphgym_srnc.core.errors import InputError
 from graphgym_srnc.data import datasets, pyg
+from graphgym_srnc.errors import InputError
 from graphgym_srnc.gym import prepare as gym_prepare
 from graphgym_srnc.io import cache
 

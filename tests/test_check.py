@@ -17,8 +17,8 @@ from test_store import experiment, record, run
 
 from graphgym_srnc import ERM
 from graphgym_srnc.cli.main import main
-from graphgym_srnc.core.errors import InputError
 from graphgym_srnc.data import folder
+from graphgym_srnc.errors import InputError
 from graphgym_srnc.io import checksums, store, tensors
 from graphgym_srnc.train import model
 

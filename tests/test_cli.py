@@ -384,7 +384,7 @@ def test_unknown_options_and_stray_words_are_refused(capsys):
 
 
 def test_a_method_that_refuses_its_task_leaves_nothing(tmp_path, capsys, monkeypatch):
-    from graphgym_srnc.core.errors import InputError
+    from graphgym_srnc.errors import InputError
     from graphgym_srnc.methods.erm import ERM as Method
 
     def refuse(self, task):

@@ -18,8 +18,8 @@ from matplotlib.figure import Figure
 from stored import both, keep
 
 from graphgym_srnc.cli.main import main
-from graphgym_srnc.core.errors import InputError
 from graphgym_srnc.core.text import escape_markdown
+from graphgym_srnc.errors import InputError
 from graphgym_srnc.io import store
 from graphgym_srnc.io.settings import flatten
 from graphgym_srnc.report import compare, paper, render, statistics, tables

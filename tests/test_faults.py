@@ -21,7 +21,7 @@ import pytest
 from test_store import CONFIG, experiment, tree
 from test_store import record as result_of
 
-from graphgym_srnc.core.errors import InputError
+from graphgym_srnc.errors import InputError
 from graphgym_srnc.io import store
 from graphgym_srnc.io.settings import digest
 

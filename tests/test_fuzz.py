@@ -29,7 +29,7 @@ from torch_geometric.data import Data, HeteroData
 
 from graphgym_srnc import shifts
 from graphgym_srnc.cli.main import main
-from graphgym_srnc.core.errors import InputError
+from graphgym_srnc.errors import InputError
 from graphgym_srnc.io import atomic, checksums, store, tensors
 from graphgym_srnc.io.settings import config_root, plain_yaml
 from graphgym_srnc.report import page, pictures

@@ -19,7 +19,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from graphgym_srnc.core.errors import InputError
+from graphgym_srnc.errors import InputError
 from graphgym_srnc.io import store
 from graphgym_srnc.sweep import local, space
 from graphgym_srnc.sweep.jobs import Job, Limits

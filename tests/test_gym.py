@@ -23,7 +23,7 @@ from torch_geometric.graphgym.models.layer import GeneralLayer, new_layer_config
 from graphgym_srnc import backbones, methods, shifts
 from graphgym_srnc.backbones import prepare
 from graphgym_srnc.core import environment
-from graphgym_srnc.core.errors import InputError
+from graphgym_srnc.errors import InputError
 from graphgym_srnc.gym.config import not_read, own_metrics, reads, stock_keys
 from graphgym_srnc.gym.encoder import GymEncoder, encoder_spec
 from graphgym_srnc.io.settings import flatten

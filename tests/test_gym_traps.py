@@ -26,7 +26,7 @@ from torch_geometric.loader import DataLoader
 
 from graphgym_srnc import shifts
 from graphgym_srnc.core import environment
-from graphgym_srnc.core.errors import InputError
+from graphgym_srnc.errors import InputError
 from graphgym_srnc.gym.config import SCORES, dump_config
 from graphgym_srnc.gym.modules import TaskDataset, open_set_ce
 from graphgym_srnc.io.store import Experiment

@@ -18,9 +18,9 @@ from torch_geometric.data import Data, HeteroData
 
 from graphgym_srnc import shifts
 from graphgym_srnc.cli.main import main
-from graphgym_srnc.core.errors import InputError
 from graphgym_srnc.data import names as _names
 from graphgym_srnc.data.features import TextOptions
+from graphgym_srnc.errors import InputError
 from graphgym_srnc.own.tables import hetero, ogb
 from graphgym_srnc.own.tables.hetero import Limits, make_graph, read_pt
 

@@ -11,7 +11,7 @@ from test_cli import environment
 from test_store import record
 
 from graphgym_srnc.cli.main import INPUT
-from graphgym_srnc.core.errors import InputError
+from graphgym_srnc.errors import InputError
 from graphgym_srnc.gym import load_config, run
 
 CODE = """

@@ -24,9 +24,9 @@ from hypothesis import strategies as st
 from torch_geometric.data import Data, HeteroData
 
 from graphgym_srnc import shifts
-from graphgym_srnc.core.errors import InputError
 from graphgym_srnc.data import files, limits, matlab, untrusted
 from graphgym_srnc.data.describe import describe
+from graphgym_srnc.errors import InputError
 
 GRAPH = make_graph()
 FIELDS = {"x": GRAPH.x, "edge_index": GRAPH.edge_index, "y": GRAPH.y}

@@ -12,7 +12,7 @@ from scipy import optimize, special, stats
 from scipy.spatial import distance
 from sklearn.metrics import log_loss
 
-from graphgym_srnc.core.errors import InputError
+from graphgym_srnc.errors import InputError
 from graphgym_srnc.losses import kmm, openness
 from graphgym_srnc.losses.adversarial import domain_loss, ganin_schedule, reverse_gradient
 from graphgym_srnc.losses.discrepancy import characteristic_discrepancy, cmd, coral, mmd

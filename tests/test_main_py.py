@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from graphgym_srnc.cli.main import main
-from graphgym_srnc.core.errors import InputError
+from graphgym_srnc.errors import InputError
 from graphgym_srnc.gym import run
 from graphgym_srnc.io import store
 from graphgym_srnc.io.stats import read_lines

@@ -16,7 +16,7 @@ from torch_geometric.data import Data
 
 import graphgym_srnc
 from graphgym_srnc import methods
-from graphgym_srnc.core.errors import InputError
+from graphgym_srnc.errors import InputError
 from graphgym_srnc.io import store, tensors
 from graphgym_srnc.train import model as models
 from graphgym_srnc.train.metrics import scores_of

@@ -17,8 +17,8 @@ import pytest
 
 from graphgym_srnc import methods
 from graphgym_srnc.core import options, plugins
-from graphgym_srnc.core.errors import InputError, InputErrors, renamed
 from graphgym_srnc.core.options import Count, Natural, OneOf, Option, Positive, Range, Share
+from graphgym_srnc.errors import InputError, InputErrors, renamed
 
 KINDS = {Count: "1 or more", Natural: "0 or more", Positive: "above 0", Share: "in [0, 1]"}
 

@@ -22,8 +22,8 @@ from test_store import experiment
 from test_store import run as store_run
 
 from graphgym_srnc.cli.main import main
-from graphgym_srnc.core.errors import InputError
 from graphgym_srnc.core.text import FORMULA, HARMLESS, guarded, to_csv
+from graphgym_srnc.errors import InputError
 from graphgym_srnc.io import atomic, store
 from graphgym_srnc.plots import events
 

@@ -14,7 +14,7 @@ import torch
 from torch_geometric.graphgym import register
 from torch_geometric.graphgym.config import CN
 
-from graphgym_srnc.core.errors import InputError
+from graphgym_srnc.errors import InputError
 from graphgym_srnc.gym.config import add_options, enter
 
 ROOT = Path(__file__).parents[1]

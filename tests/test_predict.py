@@ -17,7 +17,7 @@ from torch_geometric.data import Data
 from graphgym_srnc import ERM
 from graphgym_srnc.cli import predict
 from graphgym_srnc.cli.main import main
-from graphgym_srnc.core.errors import InputError
+from graphgym_srnc.errors import InputError
 from graphgym_srnc.train.model import is_dense
 
 SIZES = """synthetic.num_nodes 200 synthetic.num_val 40 synthetic.num_test 80 gnn.dim_inner 8

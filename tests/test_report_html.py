@@ -16,7 +16,7 @@ import scipy.stats
 from stored import PNG, Page, keep
 
 from graphgym_srnc.cli.main import main
-from graphgym_srnc.core.errors import InputError
+from graphgym_srnc.errors import InputError
 from graphgym_srnc.io import atomic, store
 from graphgym_srnc.report import compare, html, pictures, summary
 from graphgym_srnc.report import page as pages

@@ -20,8 +20,8 @@ from test_store import experiment, run
 import graphgym_srnc
 from graphgym_srnc import ERM
 from graphgym_srnc.cli.main import main
-from graphgym_srnc.core.errors import InputError
 from graphgym_srnc.data import citation, files, ocnnc, pyg
+from graphgym_srnc.errors import InputError
 from graphgym_srnc.io import store
 from graphgym_srnc.io.settings import plain_yaml
 
@@ -63,7 +63,7 @@ CLAIMS = {
     "replaces the 1 GiB": "limits::test_the_limit_can_be_raised "
     "limits::test_features_on_disk_have_no_limit",
     "Impossible values": "gym::test_bad_value_names_its_key "
-    "gym::test_a_key_that_no_method_reads_is_refused",
+    "gym::test_bad_yaml_is_refused_and_runs_no_code",
     "An experiment's name": "store::test_names_that_would_leave_the_directory_are_refused "
     "store::test_links_are_refused "
     "outputs::test_a_run_writes_through_no_link "

@@ -19,11 +19,11 @@ from torch_geometric.utils import homophily, is_undirected
 from written import DATA, decided_by_its_seed, equal, overlap, refused
 
 from graphgym_srnc import shifts
-from graphgym_srnc.core.errors import InputError
 from graphgym_srnc.data import catalogue, datasets, pyg, untrusted
 from graphgym_srnc.data.block_model import class_shares, class_topics, dcsbm
 from graphgym_srnc.data.cleaning import clean
 from graphgym_srnc.data.describe import describe
+from graphgym_srnc.errors import InputError
 from graphgym_srnc.plots.shift import figure
 from graphgym_srnc.report.summary import show_shift
 from graphgym_srnc.shifts import splits
@@ -62,7 +62,7 @@ def saved(folder: Path, data: Data) -> str:
 
 
 OWN = """
-from graphgym_srnc.core.errors import InputError
+from graphgym_srnc.errors import InputError
 from graphgym_srnc.core.options import Share
 
 def build(*, name: str = "", root: str = "", split_seed: int = 0, share: Share = 0.5):

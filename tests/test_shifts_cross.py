@@ -16,10 +16,10 @@ from torch_geometric.utils import contains_self_loops, is_undirected
 from written import DATA, decided_by_its_seed, equal, overlap, refused
 
 from graphgym_srnc import shifts
-from graphgym_srnc.core.errors import InputError
 from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.data import citation, matlab, ocnnc
 from graphgym_srnc.data.describe import describe
+from graphgym_srnc.errors import InputError
 from graphgym_srnc.methods.erm import ERM
 from graphgym_srnc.train import trainer
 

@@ -12,9 +12,9 @@ from torch_geometric.utils import is_undirected
 from written import DATA, decided_by_its_seed, unreachable
 
 from graphgym_srnc import shifts
-from graphgym_srnc.core.errors import InputError
 from graphgym_srnc.data import arxiv_like, datasets, pyg
 from graphgym_srnc.data.describe import describe
+from graphgym_srnc.errors import InputError
 from graphgym_srnc.shifts import splits
 from graphgym_srnc.shifts.temporal import BOUNDS, NODES
 

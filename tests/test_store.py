@@ -10,7 +10,7 @@ import tempfile
 
 import pytest
 
-from graphgym_srnc.core.errors import InputError
+from graphgym_srnc.errors import InputError
 from graphgym_srnc.io import atomic, checksums, settings, stats, store
 
 CONFIG = {

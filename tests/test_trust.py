@@ -19,8 +19,8 @@ from torch_geometric.data import InMemoryDataset
 
 from graphgym_srnc import shifts
 from graphgym_srnc.cli.main import main
-from graphgym_srnc.core.errors import InputError
 from graphgym_srnc.data import catalogue, pyg, untrusted
+from graphgym_srnc.errors import InputError
 from graphgym_srnc.gym import load_config
 from graphgym_srnc.io.settings import digest
 from graphgym_srnc.io.store import write_record

@@ -18,8 +18,8 @@ import torch
 from torch_geometric.data import Data
 
 from graphgym_srnc import shifts
-from graphgym_srnc.core.errors import InputError
 from graphgym_srnc.core.task import ShiftTask
+from graphgym_srnc.errors import InputError
 
 CITATION = {"acmv9": 100, "citationv1": 80, "dblpv7": 60}
 OCNNC = {"citation-v1": 90, "dblp-v4": 72, "acm-v8": 81}

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from graphgym_srnc import __version__
-from graphgym_srnc.core.errors import InputError
 from graphgym_srnc.core.text import escape_markdown, plain
+from graphgym_srnc.errors import InputError
 from graphgym_srnc.io import atomic, store
 
 if TYPE_CHECKING:

@@ -24,11 +24,11 @@ from graphgym_srnc.api import cards, parameters
 from graphgym_srnc.backbones import ACTIVATIONS, FEATURES
 from graphgym_srnc.backbones.features import feature_warnings
 from graphgym_srnc.core import environment
-from graphgym_srnc.core.errors import InputError
 from graphgym_srnc.core.options import Count, Natural, OneOf, Range, Share, Weight
 from graphgym_srnc.core.progress import RunProgress
 from graphgym_srnc.core.task import HIDDEN, ShiftTask
 from graphgym_srnc.data import cleaning, files, names
+from graphgym_srnc.errors import InputError
 from graphgym_srnc.methods.shared.base import Method
 from graphgym_srnc.shifts.given import labels as given_labels
 from graphgym_srnc.train import trainer

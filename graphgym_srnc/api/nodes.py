@@ -12,7 +12,7 @@ from torch_geometric.data import Data
 
 from graphgym_srnc import shifts
 from graphgym_srnc.api.estimator import Estimator, plain
-from graphgym_srnc.core.errors import InputError
+from graphgym_srnc.errors import InputError
 from graphgym_srnc.shifts.given import labels as labels_of
 
 

@@ -13,8 +13,8 @@ from torch_geometric.data import Data
 
 from graphgym_srnc.backbones.features import FEATURES, SPARSE_BELOW, Mapped, scaled_features
 from graphgym_srnc.backbones.sparse import Sparse, dense
-from graphgym_srnc.core.errors import InputError
 from graphgym_srnc.data import edges
+from graphgym_srnc.errors import InputError
 
 _prepared: weakref.WeakValueDictionary[tuple[int, str], Graph] = weakref.WeakValueDictionary()
 

@@ -184,7 +184,7 @@ def check_folder(option: str, folder: str | None, overwrite: bool) -> None:
 
 def _refusal(option: str) -> Callable[[str, str], NoReturn]:
     """A function that raises an error of an option, from its message and hint."""
-    from graphgym_srnc.core.errors import InputError
+    from graphgym_srnc.errors import InputError
 
     def refuse(message: str, hint: str) -> NoReturn:
         raise InputError.plain(option, message, hint)
@@ -204,7 +204,7 @@ def check_least(args: argparse.Namespace, **least: int) -> None:
     Raises:
         InputError: names the option.
     """
-    from graphgym_srnc.core.errors import InputError
+    from graphgym_srnc.errors import InputError
 
     for name, value in least.items():
         if not value <= getattr(args, name) < math.inf:
@@ -222,7 +222,7 @@ def read_config(cfg_file: str | None, words: Sequence[Any]) -> dict[str, Any]:
         InputError: there is no such file, it is not a config, or a method or shift does not exist.
     """
     from graphgym_srnc import methods, shifts
-    from graphgym_srnc.core.errors import InputError
+    from graphgym_srnc.errors import InputError
     from graphgym_srnc.io import config_files
 
     settings = config_files.read(cfg_file)
@@ -323,7 +323,7 @@ def writing(option: str, path: str) -> Iterator[None]:
     Raises:
         InputError: the path cannot be written.
     """
-    from graphgym_srnc.core.errors import InputError
+    from graphgym_srnc.errors import InputError
 
     try:
         yield

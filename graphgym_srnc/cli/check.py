@@ -8,7 +8,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Iterator, NamedTuple
 
-from graphgym_srnc.core.errors import InputError
+from graphgym_srnc.errors import InputError
 
 KINDS = ("damaged", "newer", "foreign", "unfinished")
 """What may be wrong with a file or folder, see ``docs/reference/results-folder.md``."""

@@ -168,7 +168,7 @@ def main(args: argparse.Namespace) -> int:
 
 def _settings(args: argparse.Namespace, file: Path) -> list[Setting]:
     """Settings of the grid file, all of them or a sample."""
-    from graphgym_srnc.core.errors import InputError
+    from graphgym_srnc.errors import InputError
     from graphgym_srnc.sweep import space
 
     spaces = space.read(file)

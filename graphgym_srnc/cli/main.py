@@ -16,7 +16,7 @@ from typing import Iterator, Sequence
 
 from graphgym_srnc import __version__
 from graphgym_srnc.cli import arguments
-from graphgym_srnc.core.errors import InputError
+from graphgym_srnc.errors import InputError
 
 COMMANDS = {
     "run": "",

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Sequence
 
 from graphgym_srnc.cli import arguments
-from graphgym_srnc.core.errors import InputError
+from graphgym_srnc.errors import InputError
 
 EPILOG = """\
 RUN is the folder of a run, <out-dir>/<name>/<seed>; the folder of an experiment, of which the

@@ -109,7 +109,7 @@ def main(args: argparse.Namespace) -> None:
 
 def _main(args: argparse.Namespace, settings: dict[str, Any]) -> None:
     from graphgym_srnc.core import parallel, text
-    from graphgym_srnc.core.errors import InputError
+    from graphgym_srnc.errors import InputError
     from graphgym_srnc.gym import load_config, run
     from graphgym_srnc.gym.prepare import check_data, choose_batches
     from graphgym_srnc.io import store

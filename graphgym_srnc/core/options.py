@@ -15,7 +15,7 @@ import numbers
 import re
 from typing import Annotated, Any, Callable, Mapping, NamedTuple, Union
 
-from graphgym_srnc.core.errors import InputError
+from graphgym_srnc.errors import InputError
 
 SHARED = ("name", "root")
 """Keywords of a shift that are set by ``dataset.name`` and ``dataset.dir``."""

@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.utils.weak import WeakIdKeyDictionary
 from torch_geometric.data import Data
 
-from graphgym_srnc.core.errors import InputError
+from graphgym_srnc.errors import InputError
 
 _digests: WeakIdKeyDictionary = WeakIdKeyDictionary()
 """Version and digest of feature matrices."""

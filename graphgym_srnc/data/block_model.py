@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch_geometric.data import Data
 
-from graphgym_srnc.core.errors import InputError
+from graphgym_srnc.errors import InputError
 
 Array = np.ndarray
 Rng = np.random.RandomState

@@ -12,11 +12,11 @@ import torch
 from torch_geometric.data import Data, HeteroData
 from torch_geometric.utils import index_to_mask
 
-from graphgym_srnc.core.errors import InputError, reading
 from graphgym_srnc.core.task import HIDDEN
 from graphgym_srnc.core.text import listed, plain
 from graphgym_srnc.data import cleaning, folder, home, matlab, untrusted
 from graphgym_srnc.data.cleaning import MASKS
+from graphgym_srnc.errors import InputError, reading
 from graphgym_srnc.io.atomic import restore
 
 GRAPH = ("x", "edge_index", "y")

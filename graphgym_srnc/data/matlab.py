@@ -12,8 +12,8 @@ from urllib.request import urlopen
 import scipy.io
 from torch_geometric.data import Data
 
-from graphgym_srnc.core.errors import InputError, reading
 from graphgym_srnc.data import home, limits, untrusted
+from graphgym_srnc.errors import InputError, reading
 from graphgym_srnc.io.atomic import regular
 
 LIMIT = 64 * 2**20

@@ -13,8 +13,8 @@ import scipy.sparse as sp
 import torch
 from torch_geometric.data import Data
 
-from graphgym_srnc.core.errors import InputError
 from graphgym_srnc.data import cleaning, matlab, untrusted
+from graphgym_srnc.errors import InputError
 
 NODES = {"citation-v1": 9737, "dblp-v4": 8653, "acm-v8": 8806}
 """Names and numbers of nodes; a network is in ``ocnnc/<name>.mat`` below the data folder."""

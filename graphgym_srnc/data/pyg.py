@@ -14,8 +14,8 @@ import torch_geometric.datasets
 from torch_geometric.data import Data, Dataset
 from torch_geometric.utils import index_to_mask
 
-from graphgym_srnc.core.errors import InputError, reading, reason
 from graphgym_srnc.data import home, untrusted
+from graphgym_srnc.errors import InputError, reading, reason
 
 SAFE = set(
     "Actor Airports Amazon CitationFull Coauthor DeezerEurope FacebookPagePage Flickr GemsecDeezer "

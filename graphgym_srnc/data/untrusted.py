@@ -18,8 +18,8 @@ from torch_geometric.data import Data, HeteroData
 from torch_geometric.data.data import DataEdgeAttr, DataTensorAttr
 from torch_geometric.data.storage import BaseStorage, EdgeStorage, GlobalStorage, NodeStorage
 
-from graphgym_srnc.core.errors import InputError, reading
 from graphgym_srnc.data import limits
+from graphgym_srnc.errors import InputError, reading
 from graphgym_srnc.io.atomic import regular
 
 DATA_CLASSES = (

@@ -11,8 +11,8 @@ from torch_geometric.graphgym.optim import create_optimizer
 
 from graphgym_srnc import methods, shifts
 from graphgym_srnc.core import parallel
-from graphgym_srnc.core.errors import InputError, renamed
 from graphgym_srnc.core.task import ShiftTask
+from graphgym_srnc.errors import InputError, renamed
 from graphgym_srnc.gym.config import KEYS, CfgNode, activate, values
 from graphgym_srnc.gym.encoder import encoder_spec
 from graphgym_srnc.methods.shared.base import Method

@@ -18,9 +18,9 @@ from yacs.config import CfgNode
 from graphgym_srnc import methods, shifts
 from graphgym_srnc.backbones import ACTIVATIONS, BACKBONES, FEATURES, EncoderSpec
 from graphgym_srnc.core.environment import AUTO, MAX_THREADS
-from graphgym_srnc.core.errors import Collected, InputError
 from graphgym_srnc.core.options import Allowed, OneOf, Option, Range, Share
 from graphgym_srnc.core.options import options as options_of
+from graphgym_srnc.errors import Collected, InputError
 from graphgym_srnc.gym.encoder import SPEC_KEYS, is_fast
 from graphgym_srnc.io import config_files
 from graphgym_srnc.io.settings import flatten, plain_yaml

@@ -25,7 +25,7 @@ from graphgym_srnc.backbones import (
     View,
     dense,
 )
-from graphgym_srnc.core.errors import InputError, renamed
+from graphgym_srnc.errors import InputError, renamed
 
 SPEC_KEYS = {
     "kind": "gnn.layer_type",

@@ -16,8 +16,8 @@ from torch_geometric.graphgym.train import GraphGymDataModule
 from torch_geometric.graphgym.utils.io import dict_to_json
 
 from graphgym_srnc import methods
-from graphgym_srnc.core.errors import InputError
 from graphgym_srnc.core.task import ShiftTask
+from graphgym_srnc.errors import InputError
 from graphgym_srnc.gym import run
 from graphgym_srnc.gym.build import device
 from graphgym_srnc.gym.config import (

@@ -9,10 +9,10 @@ from typing import Any
 from torch_geometric.data import Data
 
 from graphgym_srnc import shifts
-from graphgym_srnc.core.errors import InputError, renamed
 from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.data import files
 from graphgym_srnc.data.names import of_folder
+from graphgym_srnc.errors import InputError, renamed
 from graphgym_srnc.gym.build import build_task
 from graphgym_srnc.gym.config import CfgNode, activate, data_root, load_config, values
 from graphgym_srnc.gym.encoder import encoder_spec

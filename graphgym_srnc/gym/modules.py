@@ -21,8 +21,8 @@ from torch_geometric.nn import SGConv
 
 from graphgym_srnc import backbones, methods, shifts
 from graphgym_srnc.backbones import Graph, View, dense, prepare
-from graphgym_srnc.core.errors import renamed
 from graphgym_srnc.core.task import HIDDEN, ShiftTask
+from graphgym_srnc.errors import renamed
 from graphgym_srnc.gym.build import build_task
 from graphgym_srnc.gym.config import SCORES, data_root, enter, later
 from graphgym_srnc.gym.encoder import SPEC_KEYS, edge_index, encoder_spec

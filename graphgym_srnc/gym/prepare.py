@@ -7,8 +7,8 @@ import json
 from typing import Any, Collection, Sequence
 
 from graphgym_srnc import methods, shifts
-from graphgym_srnc.core.errors import InputError
 from graphgym_srnc.data import files
+from graphgym_srnc.errors import InputError
 from graphgym_srnc.gym.build import build_task, shift_options
 from graphgym_srnc.gym.config import CfgNode, data_root
 from graphgym_srnc.io.store import Experiment

@@ -15,8 +15,8 @@ from torch_geometric.graphgym.train import GraphGymDataModule
 from torch_geometric.graphgym.train import train as graphgym_train
 from torch_geometric.graphgym.utils import auto_select_device, params_count
 
-from graphgym_srnc.core.errors import renamed
 from graphgym_srnc.core.task import ShiftTask
+from graphgym_srnc.errors import renamed
 from graphgym_srnc.gym.build import build_method, visible_task
 from graphgym_srnc.gym.config import KEYS, TRAINING, CfgNode, activate, own_metrics
 from graphgym_srnc.gym.encoder import make_layer

@@ -7,8 +7,8 @@ import os
 from pathlib import Path
 from typing import Any, Iterable, Sequence
 
-from graphgym_srnc.core.errors import InputError
 from graphgym_srnc.core.text import tell_changed
+from graphgym_srnc.errors import InputError
 from graphgym_srnc.io.checksums import is_edited
 from graphgym_srnc.io.settings import config_root, leaves, plain_yaml
 

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, Callable, Iterator, Mapping, Sequence
 
 from graphgym_srnc.core import environment
-from graphgym_srnc.core.errors import InputError
+from graphgym_srnc.errors import InputError
 from graphgym_srnc.io import checksums, stats
 from graphgym_srnc.io.atomic import discard, refuse_links, regular, write_text
 from graphgym_srnc.io.settings import difference, digest, flatten, shared_text

@@ -8,7 +8,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from graphgym_srnc.core.errors import InputError
+from graphgym_srnc.errors import InputError
 
 KERNELS = 5
 """Number of kernels of MMD. Each has half the variance of the previous one."""

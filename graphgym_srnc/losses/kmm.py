@@ -8,7 +8,7 @@ from typing import Callable, Iterator, Sequence
 import torch
 from torch import Tensor
 
-from graphgym_srnc.core.errors import InputError
+from graphgym_srnc.errors import InputError
 
 _BLOCK = 2**23
 """Kernel entries computed at a time: 32 MB in float32."""

@@ -12,9 +12,9 @@ import pkgutil
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Callable
 
-from graphgym_srnc.core.errors import InputError, renamed
 from graphgym_srnc.core.options import checked, options
 from graphgym_srnc.core.plugins import entries, load
+from graphgym_srnc.errors import InputError, renamed
 
 if TYPE_CHECKING:
     from graphgym_srnc.core.task import ShiftTask

@@ -9,10 +9,10 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from graphgym_srnc.core.errors import InputError
 from graphgym_srnc.core.options import Natural, OneOf, Range, Share
 from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.data import citation, files
+from graphgym_srnc.errors import InputError
 from graphgym_srnc.shifts import splits
 from graphgym_srnc.shifts.splits import CountOrRest, Nodes, classes_of, relabelled
 

@@ -6,10 +6,10 @@ from typing import Annotated
 
 from torch_geometric.data import Data
 
-from graphgym_srnc.core.errors import InputError, renamed
 from graphgym_srnc.core.options import Count, Natural, OneOf
 from graphgym_srnc.core.task import HIDDEN, ShiftTask
 from graphgym_srnc.data import files
+from graphgym_srnc.errors import InputError, renamed
 from graphgym_srnc.shifts import given, splits
 from graphgym_srnc.shifts.splits import CountOrRest, Nodes, Sizes
 

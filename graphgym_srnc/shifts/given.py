@@ -11,12 +11,12 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from graphgym_srnc.core.errors import InputError
 from graphgym_srnc.core.task import HIDDEN, ShiftTask
 from graphgym_srnc.data import cleaning, files
 from graphgym_srnc.data.cleaning import MASKS
 from graphgym_srnc.data.labels import UNKNOWN
 from graphgym_srnc.data.labels import cleaned as clean_words
+from graphgym_srnc.errors import InputError
 from graphgym_srnc.shifts import splits
 
 

@@ -6,10 +6,10 @@ from typing import Annotated
 
 import torch
 
-from graphgym_srnc.core.errors import InputError
 from graphgym_srnc.core.options import Range
 from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.data import ocnnc
+from graphgym_srnc.errors import InputError
 from graphgym_srnc.shifts import splits
 
 

@@ -16,9 +16,9 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from graphgym_srnc.core.errors import InputError
 from graphgym_srnc.core.options import OneOf, Range
 from graphgym_srnc.core.task import HIDDEN, ShiftTask
+from graphgym_srnc.errors import InputError
 
 REST = -1
 """Value of a count option that means "all remaining nodes"."""

@@ -8,10 +8,10 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from graphgym_srnc.core.errors import InputError
 from graphgym_srnc.core.options import Count, Natural, OneOf, Range
 from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.data import arxiv_like, catalogue, cleaning, datasets
+from graphgym_srnc.errors import InputError
 from graphgym_srnc.shifts import splits
 from graphgym_srnc.shifts.splits import Nodes
 

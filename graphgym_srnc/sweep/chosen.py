@@ -14,7 +14,7 @@ from typing import Any, Sequence
 import yaml
 
 from graphgym_srnc.core import environment
-from graphgym_srnc.core.errors import InputError
+from graphgym_srnc.errors import InputError
 from graphgym_srnc.gym import load_config
 from graphgym_srnc.io import checksums
 from graphgym_srnc.io.atomic import discard, refuse_links, regular, write_text

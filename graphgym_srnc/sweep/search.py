@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Collection, Mapping, Sequence
 
 from graphgym_srnc import methods, shifts
-from graphgym_srnc.core.errors import InputError, renamed
 from graphgym_srnc.core.options import options
+from graphgym_srnc.errors import InputError, renamed
 from graphgym_srnc.gym import build_task, config_names, load_config
 from graphgym_srnc.gym.build import visible_task
 from graphgym_srnc.gym.config import KEYS

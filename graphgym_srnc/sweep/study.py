@@ -22,7 +22,7 @@ from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend, JournalFileOpenLock
 from optuna.trial import FrozenTrial, TrialState
 
-from graphgym_srnc.core.errors import InputError, reading
+from graphgym_srnc.errors import InputError, reading
 from graphgym_srnc.gym import run
 from graphgym_srnc.io.atomic import refuse_links
 from graphgym_srnc.sweep import plan

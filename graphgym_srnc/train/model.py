@@ -16,10 +16,10 @@ from torch_geometric.data import Data
 from graphgym_srnc import __version__, methods, shifts
 from graphgym_srnc.backbones import Encoder, EncoderSpec, prepare
 from graphgym_srnc.backbones.sparse import Sparse
-from graphgym_srnc.core.errors import InputError
 from graphgym_srnc.core.options import options as options_of
 from graphgym_srnc.core.task import HIDDEN, ShiftTask, Sizes
 from graphgym_srnc.data.names import check_features
+from graphgym_srnc.errors import InputError
 from graphgym_srnc.io import tensors
 from graphgym_srnc.methods.shared.base import Method
 

@@ -17,7 +17,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from graphgym_srnc.backbones import prepare
-from graphgym_srnc.core.errors import InputError
+from graphgym_srnc.errors import InputError
 from graphgym_srnc.own.discover.kmeans import split_unknown
 from graphgym_srnc.own.discover.states import states
 

@@ -10,8 +10,8 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-from graphgym_srnc.core.errors import InputError
 from graphgym_srnc.core.options import Count, OneOf, checked
+from graphgym_srnc.errors import InputError
 
 
 class Clustering(NamedTuple):

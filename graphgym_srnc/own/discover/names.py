@@ -6,10 +6,10 @@ from pathlib import Path
 
 from torch_geometric.data import Data
 
-from graphgym_srnc.core.errors import InputError
 from graphgym_srnc.core.text import plain, short
 from graphgym_srnc.data.names import Names, of_folder
 from graphgym_srnc.data.read import table, text
+from graphgym_srnc.errors import InputError
 
 NAMELESS = Names(None, None, None)
 LONGEST = 160

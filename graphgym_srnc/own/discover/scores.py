@@ -8,8 +8,8 @@ import torch
 from sklearn.metrics import average_precision_score
 from torch import Tensor
 
-from graphgym_srnc.core.errors import InputError
 from graphgym_srnc.core.task import ShiftTask
+from graphgym_srnc.errors import InputError
 from graphgym_srnc.own.discover.clusters import Discovery
 from graphgym_srnc.train.metrics import clustering_scores
 

@@ -10,9 +10,9 @@ from xml.etree import ElementTree
 
 import pandas
 
-from graphgym_srnc.core.errors import InputError, reading
 from graphgym_srnc.core.text import counted, listed
 from graphgym_srnc.data import limits, read
+from graphgym_srnc.errors import InputError, reading
 from graphgym_srnc.io.atomic import regular
 
 EXTRAS = {".parquet": "parquet", ".xlsx": "excel"}

@@ -13,11 +13,11 @@ import torch
 from sklearn.preprocessing import normalize
 from torch_geometric.data import Data, HeteroData
 
-from graphgym_srnc.core.errors import InputError, reading
 from graphgym_srnc.core.text import listed, plain
 from graphgym_srnc.data import cleaning, features, files, limits, untrusted
 from graphgym_srnc.data.cleaning import MASKS
 from graphgym_srnc.data.folder import Graph
+from graphgym_srnc.errors import InputError, reading
 
 MAX_ENTRIES = 50_000_000
 """Maximum number of entries of a product of matrices; 50 million take 4 GiB."""

@@ -10,10 +10,10 @@ import scipy.sparse as sp
 import torch
 from torch_geometric.data import Data
 
-from graphgym_srnc.core.errors import InputError, reading
 from graphgym_srnc.core.text import counted, listed
 from graphgym_srnc.data import cleaning, limits, read
 from graphgym_srnc.data.folder import Graph
+from graphgym_srnc.errors import InputError, reading
 from graphgym_srnc.io.atomic import regular
 
 PARTS = {"train": "train", "valid": "val", "test": "test"}
