@@ -87,7 +87,7 @@ run --name stopped --resume {SMALL} train.checkpoint 1""".splitlines()
 """Commands that make older results with # = 1, and meet faults with # = 2; the last was killed."""
 
 CHANGING = re.compile(rb'"(sha256|\w*seconds\w*|time_iter\w*|peak_\w+)\\?": ?[^,}\n]*')
-HIDDEN = re.compile(r"(^|/)\.|damaged|error.txt|events|checkpoint|^cache|SHA256SUMS")
+HIDDEN = re.compile(r"(^|/)\.|damaged|error.txt|events|checkpoint|^cache|SHA256SUMS|tuned.lo")
 NOTE = re.compile(r"! |error|(?!columns|next|wrote|\d|.*links join|.*ERM)[^:]+: ")
 """What differs between equal runs, files that are no results, and lines that say what is odd."""
 

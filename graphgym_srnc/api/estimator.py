@@ -198,8 +198,9 @@ class Estimator(BaseEstimator):
             record.verdict = judge(method, task, record.first)._asdict()
         scores = {"val": record.val, "test": record.test}
 
-        facts = {"params": shared, "scores": scores, "record": asdict(record)}
-        facts["feature_names"] = getattr(source, "feature_names", None)
+        names = getattr(source, "feature_names", None)
+        facts: dict[str, Any] = {"params": shared, "scores": scores, "record": asdict(record)}
+        facts["feature_names"] = names
         self._become(TrainedModel.of(method, task, own, classes, facts), record, scores)
         for text in [*self.warnings_, *self.verdict_["sentences"].values()]:
             warnings.warn(f"{type(self).__name__}: {text}", RuntimeWarning, stacklevel=3)
