@@ -372,6 +372,10 @@ def test_a_failing_trial_is_lost_and_told(tmp_path, inline, capsys, monkeypatch)
     assert len(found["cmd"]["trials"]) == 6 and found["cmd"]["chosen"]["cmd.weight"] == 1.0
     assert all(trial["state"] != "failed" for trial in found["dann"]["trials"])
     assert " trials failed; the first is trial " in capsys.readouterr().out
+    monkeypatch.setattr(CMD, "losses", losses)
+    assert main(words(tmp_path)) == 0, "what failed is tried again"
+    for trial in record(tmp_path)["methods"]["cmd"]["trials"]:
+        assert (trial["state"] == "failed") == (trial["setting"]["cmd.batch_size"] == -1)
 
     monkeypatch.setattr(CMD, "losses", lambda self: {}["nothing"])
     assert main(words(tmp_path, "--overwrite")) == 1

@@ -82,13 +82,9 @@ class Study:
 
     def results(self, arm: Arm) -> list[FrozenTrial]:
         """Different trials of a method, in the order of their proposal."""
-        # A failed trial without a reason is a repeated proposal, or was interrupted.
-        return [
-            trial
-            for trial in self._books[arm.name].get_trials(deepcopy=False)
-            if trial.state in (TrialState.RUNNING, TrialState.COMPLETE, TrialState.PRUNED)
-            or "why" in trial.user_attrs
-        ]
+        # Optuna's failed trials are repeated proposals and what an earlier command did not finish.
+        states = TrialState.RUNNING, TrialState.COMPLETE, TrialState.PRUNED
+        return self._books[arm.name].get_trials(deepcopy=False, states=states)
 
     def run(self, executor: Executor, progress: Progress) -> None:
         """Run the trials that are missing. A run that fails costs its trial.
@@ -113,7 +109,7 @@ class Study:
             raise InputError.plain("out_dir", message, "Choose another --name") from error
 
     def _open(self) -> None:
-        """Open the journal. Trials that were interrupted are proposed again."""
+        """Open the journal. Trials that failed or were interrupted are proposed again."""
         optuna.logging.set_verbosity(optuna.logging.ERROR)
         file = self.folder / JOURNAL
         with reading(file, "a journal of Optuna", "out_dir", "Remove it; finished runs are kept"):
@@ -145,8 +141,6 @@ class Study:
     def _compare(self, arm: Arm, trial: FrozenTrial) -> None:
         """Compare a finished trial of the journal with its stored runs, which have checksums."""
         found = outcome(trial)
-        if found["state"] == "failed":
-            return
         one = _Candidate(arm, trial)
         cells = self._cells(one, self.seeds)
         first = self.seeds[: 1 if self.prune and len(self.seeds) > 1 else len(self.seeds)]
@@ -184,6 +178,8 @@ class Study:
                 yield _Candidate(arm, trial)
                 continue
             study.tell(trial, state=TrialState.FAIL)
+            if "fixed_params" in study.trials[trial.number].system_attrs:
+                continue  # two kills let it be proposed again twice
             setting = dict(trial.params)
             while setting in taken:
                 key = draw.choice(list(arm.space))
@@ -210,8 +206,8 @@ class Study:
             one.trial.set_user_attr("seconds", one.seconds)
             study = self._books[one.arm.name]
             if one.why:
+                # It stays open, so that the same command tries it again.
                 one.trial.set_user_attr("why", one.why)
-                study.tell(one.trial, state=TrialState.FAIL)
             elif one.pruned:
                 study.tell(one.trial, state=TrialState.PRUNED)
             else:
@@ -291,7 +287,7 @@ def _journal(file: Path) -> JournalStorage:
 
 def outcome(trial: FrozenTrial) -> dict[str, Any]:
     """A finished trial as plain data."""
-    state = {TrialState.COMPLETE: "done", TrialState.PRUNED: "pruned", TrialState.FAIL: "failed"}
+    state = {TrialState.COMPLETE: "done", TrialState.PRUNED: "pruned", TrialState.RUNNING: "failed"}
     return {
         "state": state[trial.state],
         "value": trial.value if trial.state == TrialState.COMPLETE else None,
