@@ -20,36 +20,25 @@ from graphgym_srnc.data.labels import EMPTY
 from graphgym_srnc.data.read import NAMELESS
 from graphgym_srnc.errors import Collected, InputError
 
+# The columns of ``text``, ``numbers`` and ``categories``, and what was learnt of them.
 Recipe = dict[str, Any]
-"""The columns of ``text``, ``numbers`` and ``categories``, and what was learnt of them."""
-
-NO_NUMBER = EMPTY | {"-", "--", "?", "."}
-"""Words, in lower case, for a missing number."""
-
+NO_NUMBER = EMPTY | {"-", "--", "?", "."}  # words, in lower case, for a missing number
+NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+# Numbers with a decimal comma, and with commas between thousands; 1,234 is both.
+# Standard deviations from which a number is far from those of a recipe, and ratio of standard
+# deviations from which two columns have different units.
 DECIMAL = re.compile(r"[+-]?(\d{1,3}([. ]\d{3})+|\d+),\d+")
 THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d*)?")
-"""Numbers with a decimal comma, and with commas between thousands; 1,234 is both."""
-
 FAR, OTHER_SCALE = 10, 100
-"""Standard deviations from which a number is far from those of a recipe, and ratio of standard
-deviations from which two columns have different units."""
 
 
 class TextOptions(NamedTuple):
-    """How texts become features.
+    """How texts become features."""
 
-    Args:
-        counts: occurrences of each word instead of TF-IDF.
-        max_words: most frequent words that are kept.
-        min_nodes: least number of nodes that a word occurs in.
-        stop_words: ``english`` = scikit-learn's list of common English words is left out; or
-            ``none``.
-    """
-
-    counts: bool = False
-    max_words: int = 2000
-    min_nodes: int = 2
-    stop_words: str = "english"
+    counts: bool = False  # occurrences of each word instead of TF-IDF
+    max_words: int = 2000  # most frequent words that are kept
+    min_nodes: int = 2  # least number of nodes that a word occurs in
+    stop_words: str = "english"  # leave out scikit-learn's common English words; or none
 
 
 def learn(
@@ -69,9 +58,9 @@ def learn(
         if numbers or raw:
             recipe["numbers"] = _moments(table, numbers, raw)
     with problems.step():
-        counts = [Counter(filter(None, _categories(table, name))) for name in categories]
-        values = [sorted(dict(count.most_common(options.max_words))) for count in counts]
         if categories:
+            counts = [Counter(filter(None, _categories(table, name))) for name in categories]
+            values = [sorted(dict(count.most_common(options.max_words))) for count in counts]
             recipe["categories"] = {"columns": [*categories], "values": values}
     problems.check()
     return recipe
@@ -140,9 +129,6 @@ def joined(blocks: Sequence[sp.csr_matrix], recipe: Recipe) -> sp.csr_matrix:
     """All blocks side by side, each divided by its scale in the recipe, which is learnt if absent.
 
     The scale is the root mean square length of a block's rows; 1 for a block that is alone.
-
-    Raises:
-        InputError: all features are zero.
     """
     if "scales" not in recipe:
         means = [block.multiply(block).sum() / block.shape[0] for block in blocks]
@@ -160,9 +146,6 @@ def spectral(edges: np.ndarray, num_nodes: int, dimensions: int) -> np.ndarray |
     r"""The leading eigenvectors ``[V, D]`` of :math:`D^{-1/2} A D^{-1/2}`, times :math:`\sqrt V`.
 
     They say where a node lies in this graph, and mean nothing in another one. None if D is 0.
-
-    Raises:
-        InputError: more dimensions than the graph has.
     """
     from scipy.sparse.linalg import eigsh
 
@@ -240,22 +223,12 @@ def documents(table: pandas.DataFrame, columns: Sequence[str]) -> list[str]:
 
 def not_numbers(cells: Sequence[str]) -> list[str]:
     """Cells that are neither empty nor a finite number; ``1_0`` is a number in Python alone."""
-
-    def is_number(cell: str) -> bool:
-        try:
-            return "_" not in cell and bool(np.isfinite(float(cell)))
-        except ValueError:
-            return False
-
-    return [cell for cell in cells if cell and not is_number(cell)]
+    filled = filter(None, cells)
+    return [cell for cell in filled if not (NUMBER.fullmatch(cell) and np.isfinite(float(cell)))]
 
 
 def column(table: pandas.DataFrame, name: str, option: str) -> pandas.Series:
-    """A column that an option names.
-
-    Raises:
-        InputError: there is none; the error names similar columns, or else all.
-    """
+    """A column that an option names; if there is none, the error names similar ones, or all."""
     if name in table:
         return table[name]
     names = [*filter(None, table)]
@@ -302,19 +275,11 @@ def _bag_of_words(cells: Sequence[str], text: Recipe) -> sp.csr_matrix:
 def _moments(table: pandas.DataFrame, standardised: Sequence[str], raw: Sequence[str]) -> Recipe:
     columns = [*standardised, *raw]
     values = _numbers(table, columns, raw)
-    bad = [name for name, column in zip(raw, values[len(standardised) :]) if np.isnan(column).any()]
-    if bad:
-        message = f"the column {listed(bad)} has missing numbers"
-        raise InputError.plain("features", message, "Fill them, or name the column with numbers")
     known = np.maximum((~np.isnan(values)).sum(1), 1)
     mean = np.nansum(values, 1) / known
     std = np.sqrt(np.nansum((values - mean[:, None]) ** 2, 1) / known)
-    stays = np.arange(len(columns)) >= len(standardised)
-    return {
-        "columns": columns,
-        "mean": np.where(stays, 0, mean).tolist(),
-        "std": np.where(stays | (std == 0), 1.0, std).tolist(),
-    }
+    mean[len(standardised) :], std[len(standardised) :] = 0, 1
+    return {"columns": columns, "mean": mean.tolist(), "std": np.where(std == 0, 1.0, std).tolist()}
 
 
 def _standardised(table: pandas.DataFrame, numbers: Recipe) -> np.ndarray:
@@ -341,6 +306,11 @@ def _numbers(
             if wrong:
                 message = f"{len(wrong)} cells are not numbers, such as {wrong[0]!r}"
                 raise InputError.plain(f"{option} {name}", message, "Give numbers or empty cells")
+            if name in raw and np.isnan(found).any():
+                message = f"the column {name} has missing numbers"
+                raise InputError.plain(
+                    option, message, "Fill them, or name the column with numbers"
+                )
             values.append(found)
     problems.check()
     return np.array(values)

@@ -19,6 +19,7 @@ from graphgym_srnc.data.cleaning import MASKS
 from graphgym_srnc.errors import InputError, reading
 from graphgym_srnc.io.atomic import restore
 
+# Fields of a graph, and fields of node ids that are read if there are no masks.
 GRAPH = ("x", "edge_index", "y")
 READ = (*GRAPH, *MASKS)
 IDS = {
@@ -27,16 +28,11 @@ IDS = {
     "val_idx": "val_mask",
     "test_idx": "test_mask",
 }
-"""Fields of a graph, and fields of node ids that are read if there are no masks."""
-
-TEXT = (".csv", ".tsv", ".txt")
-"""Suffixes of text tables."""
-
+TEXT = (".csv", ".tsv", ".txt")  # suffixes of text tables
+# Arrays of the two matrices in the ``.npz`` files of benchmarks.
 CSR = tuple(
     f"{matrix}_{p}" for matrix in ("adj", "attr") for p in ("data", "indices", "indptr", "shape")
 )
-"""Arrays of the two matrices in the ``.npz`` files of benchmarks."""
-
 Fields = dict[str, Any]
 
 

@@ -28,27 +28,20 @@ from graphgym_srnc.data.read import NAMELESS, is_counter
 from graphgym_srnc.errors import Collected, InputError, reading, renamed
 from graphgym_srnc.io.atomic import regular
 
+# Usual names of columns and of pairs of columns, in lower case, the most usual first.
+# Kinds of columns in a recipe, and their roles.
 IDS = ("id", "_id", "node_id", "nodeid", "node", "key")
 LABELS = tuple("label labels :label _labels class classes category target subject topic y".split())
 ENDS = (
     "source-target from-to src-dst src-dest start-end u-v head-tail citing-cited sender-receiver "
     "follower-followee"
 ).split()
-"""Usual names of columns and of pairs of columns, in lower case, the most usual first."""
-
 PARTS = ("train", "val", "test")
 SAME_PART = {"valid": "val", "validation": "val", "training": "train", "testing": "test"}
 ROLES = {"text": "text", "numbers": "number", "categories": "category"}
-"""Kinds of columns in a recipe, and their roles."""
-
-NONE = "none"
-"""Name of the column of labels if there is none."""
-
-FEW = 4
-"""Maximum number of classes that may have one label each, as when labelling begins."""
-
-FOUND = 0.5
-"""Minimum share of the cells of an end of links that are ids of nodes."""
+NONE = "none"  # name of the column of labels if there is none
+FEW = 4  # maximum number of classes that may have one label each, as when labelling begins
+FOUND = 0.5  # minimum share of the cells of an end of links that are ids of nodes
 
 
 class Options(NamedTuple):

@@ -22,9 +22,9 @@ from graphgym_srnc.errors import InputError, reading
 from graphgym_srnc.io.atomic import regular
 
 csv.field_size_limit(2**31 - 1)  # a text may be long; the whole file has a limit
+# Names that pandas gives to the index, which it writes as the first column.
 SEPARATORS = (",", ";", "\t")
 NAMELESS = re.compile(r"(Unnamed: \d+)?")
-"""Names that pandas gives to the index, which it writes as the first column."""
 
 
 def workbook(path: Path) -> tuple[Path, str]:

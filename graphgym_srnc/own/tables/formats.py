@@ -15,14 +15,12 @@ from graphgym_srnc.data import limits, read
 from graphgym_srnc.errors import InputError, reading
 from graphgym_srnc.io.atomic import regular
 
+# Kinds of tables beside text, and the extras that install the packages which read them.
+# What JSON calls nodes and links, and objects in them that hold their fields.
 EXTRAS = {".parquet": "parquet", ".xlsx": "excel"}
 SUFFIXES = (*EXTRAS, ".json", ".jsonl")
-"""Kinds of tables beside text, and the extras that install the packages which read them."""
-
 NODES, LINKS = ("nodes", "vertices"), ("links", "edges", "relationships")
 WRAPPERS = ("attributes", "data", "properties", "metadata")
-"""What JSON calls nodes and links, and objects in them that hold their fields."""
-
 Record = dict[str, Any]
 
 

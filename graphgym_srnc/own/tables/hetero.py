@@ -19,12 +19,9 @@ from graphgym_srnc.data.cleaning import MASKS
 from graphgym_srnc.data.folder import Graph
 from graphgym_srnc.errors import InputError, reading
 
+# Maximum number of entries of a product of matrices; 50 million take 4 GiB.
 MAX_ENTRIES = 50_000_000
-"""Maximum number of entries of a product of matrices; 50 million take 4 GiB."""
-
-TEXTS = ("text", "name", "ids")
-"""Fields that are lists of one text per node."""
-
+TEXTS = ("text", "name", "ids")  # fields that are lists of one text per node
 FIELDS = (*files.READ, *TEXTS)
 
 
