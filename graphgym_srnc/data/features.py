@@ -22,6 +22,7 @@ from graphgym_srnc.errors import Collected, InputError
 
 # The columns of ``text``, ``numbers`` and ``categories``, and what was learnt of them.
 Recipe = dict[str, Any]
+NO_CATEGORIES: Recipe = {"columns": {}}
 NO_NUMBER = EMPTY | {"-", "--", "?", "."}  # words, in lower case, for a missing number
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 # Numbers with a decimal comma, and with commas between thousands; 1,234 is both.
@@ -59,9 +60,9 @@ def learn(
             recipe["numbers"] = _moments(table, numbers, raw)
     with problems.step():
         if categories:
-            counts = [Counter(filter(None, _categories(table, name))) for name in categories]
-            values = [sorted(dict(count.most_common(options.max_words))) for count in counts]
-            recipe["categories"] = {"columns": [*categories], "values": values}
+            counts = {name: Counter(filter(None, _categories(table, name))) for name in categories}
+            most = {name: count.most_common(options.max_words) for name, count in counts.items()}
+            recipe["categories"] = {"columns": {name: sorted(dict(most[name])) for name in most}}
     problems.check()
     return recipe
 
@@ -80,7 +81,7 @@ def apply(recipe: Recipe, table: pandas.DataFrame) -> tuple[list[sp.csr_matrix],
     if numbers := recipe.get("numbers"):
         blocks.append(sp.csr_matrix(np.nan_to_num(_standardised(table, numbers))))
         names += numbers["columns"]
-    for name, values in _values(recipe):
+    for name, values in recipe.get("categories", NO_CATEGORIES)["columns"].items():
         blocks.append(one_hot(_categories(table, name), values).astype(float))
         names += [f"{name}={value}" for value in values]
     return blocks, names
@@ -108,7 +109,7 @@ def drift(recipe: Recipe, table: pandas.DataFrame, like: str) -> list[str]:
             if not far and 0 < spread < 1 / OTHER_SCALE:
                 what = f"{name}: the numbers differ {1 / spread:,.0f} times less than those of"
                 found.append((nodes, f"{what} {like}; perhaps they have another unit"))
-    for name, values in _values(recipe):
+    for name, values in recipe.get("categories", NO_CATEGORIES)["columns"].items():
         cells = [*filter(None, _categories(table, name))]
         new = Counter(cell for cell in cells if cell not in {*values})
         what = f"{name}: {new.total()} of {counted(len(cells), 'cell')} are no category of {like}"
@@ -142,15 +143,13 @@ def joined(blocks: Sequence[sp.csr_matrix], recipe: Recipe) -> sp.csr_matrix:
     return found
 
 
-def spectral(edges: np.ndarray, num_nodes: int, dimensions: int) -> np.ndarray | None:
+def spectral(edges: np.ndarray, num_nodes: int, dimensions: int) -> np.ndarray:
     r"""The leading eigenvectors ``[V, D]`` of :math:`D^{-1/2} A D^{-1/2}`, times :math:`\sqrt V`.
 
-    They say where a node lies in this graph, and mean nothing in another one. None if D is 0.
+    They say where a node lies in this graph, and mean nothing in another one.
     """
     from scipy.sparse.linalg import eigsh
 
-    if not dimensions:
-        return None
     if not 1 <= dimensions < num_nodes - 1:
         raise InputError("--spectral", dimensions, f"1 to {num_nodes - 2}")
     adjacency = sp.csr_matrix((np.ones(edges.shape[1]), edges), shape=(num_nodes, num_nodes))
@@ -240,12 +239,6 @@ def column(table: pandas.DataFrame, name: str, option: str) -> pandas.Series:
 
 def _categories(table: pandas.DataFrame, name: str) -> list[str]:
     return present(texts(column(table, name, "--categories")))
-
-
-def _values(recipe: Recipe) -> list[tuple[str, list[str]]]:
-    """The columns of categories of a recipe, and the values of each."""
-    categories = recipe.get("categories", {"columns": [], "values": []})
-    return [*zip(categories["columns"], categories["values"])]
 
 
 def _vocabulary(cells: Sequence[str], options: TextOptions) -> Recipe:

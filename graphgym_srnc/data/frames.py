@@ -12,6 +12,7 @@ import json
 import re
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Callable, Collection, Iterator, NamedTuple, Sequence
 
@@ -48,8 +49,6 @@ class Options(NamedTuple):
     """What the user says about a node table and its links; empty = chosen by names and cells.
 
     The fields are those of :func:`graphgym_srnc.from_frames`, whose ``features`` are ``raw`` here.
-    ``like`` is a graph folder or its recipe, instead of text, numbers and categories; ``words``
-    says how texts become features.
     """
 
     id: str = ""
@@ -61,7 +60,7 @@ class Options(NamedTuple):
     raw: Sequence[str] = ()
     categories: Sequence[str] = ()
     spectral: int = 0
-    like: Path | features.Recipe | None = None
+    like: Path | features.Recipe | None = None  # a graph folder or its recipe
     skip_missing: bool = False
     keep: str = ""
     words: features.TextOptions = features.TextOptions()
@@ -69,36 +68,22 @@ class Options(NamedTuple):
 
 @dataclass
 class Look:
-    """What a node table and its links hold, as far as they could be read.
+    """What a node table and its links hold, as far as they could be read."""
 
-    Args:
-        files: names of the two tables.
-        options: what the user said about them.
-        table: a row for each node that was kept; ``kept`` are their numbers of ``rows``.
-        roles: what a column is used for, by its name.
-        labels, parts: class and part of the split of each node, empty for none; or None.
-        edges: node numbers ``[2, E]``.
-        unknown: how often each id that is no node occurs in the links.
-        chosen: which columns are read.
-        notes: what was corrected or left out, and warnings.
-        problems: errors that the user must fix first.
-        recipe: how features are made.
-    """
-
-    files: tuple[str, str]
+    files: tuple[str, str]  # names of the two tables
     options: Options = Options()
-    table: pandas.DataFrame = field(default_factory=pandas.DataFrame)
-    roles: dict[str, str] = field(default_factory=dict)
-    labels: list[str] | None = None
-    edges: np.ndarray = field(default_factory=lambda: np.empty((2, 0), dtype=np.int64))
-    unknown: Counter[str] = field(default_factory=Counter)
-    chosen: list[str] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-    problems: Collected = field(default_factory=Collected)
-    recipe: features.Recipe = field(default_factory=dict)
-    parts: list[str] | None = None
+    table: pandas.DataFrame = field(default_factory=pandas.DataFrame)  # of the nodes that are kept
+    kept: list[int] = field(default_factory=list)  # their places among the rows of the file
     rows: int = 0
-    kept: list[int] = field(default_factory=list)
+    roles: dict[str, str] = field(default_factory=dict)  # use of each column
+    labels: list[str] | None = None  # [V], empty for none, as are the parts of the split
+    parts: list[str] | None = None
+    edges: np.ndarray = field(default_factory=lambda: np.empty((2, 0), dtype=np.int64))
+    unknown: Counter[str] = field(default_factory=Counter)  # ids in the links that are no node
+    recipe: features.Recipe = field(default_factory=dict)
+    chosen: list[str] = field(default_factory=list)  # which columns are read
+    notes: list[str] = field(default_factory=list)  # what was corrected or left out, and warnings
+    problems: Collected = field(default_factory=Collected)  # errors that the user must fix first
 
     def name(self, role: str) -> str:
         """The one column with a role; empty = there is none."""
@@ -123,11 +108,8 @@ def look(
 ) -> Look:
     """Choose columns, clean labels and connect nodes; what is wrong is collected, not raised.
 
-    Args:
-        found: names of the files and the user's options; it is filled and returned.
-        nodes: a row for each node.
-        read_links: gives a row for each link, by the set of all ids.
-        others: whether there are features beside those of columns and of links.
+    ``found`` is filled and returned. ``read_links`` gives a row for each link, by the set of all
+    ids. ``others`` = there are features beside those of columns and of links.
     """
     step = found.problems.step
     found.rows, found.table = len(nodes), nodes.reset_index(drop=True)
@@ -137,27 +119,16 @@ def look(
     with step():
         links = read_links({cell for name in candidates for cell in texts(nodes[name])})
     found.roles[_best_id(nodes, candidates, links)] = "id"
-    with step():
-        _find_label(found)
-    with step():
-        _one_row_for_each_id(found)
-    if links is not None:
+    steps: list[Callable[[Look], None]] = [_find_label, _one_row_for_each_id]
+    steps += [partial(_connect, links=links)] if links is not None else []
+    for each in (*steps, _read_labels, partial(_find_features, others=others), _tell_columns):
         with step():
-            _connect(found, links)
-    with step():
-        _read_labels(found)
-    with step():
-        _find_features(found, others)
-    _tell_columns(found)
+            each(found)
     return found
 
 
 def graph(found: Look, extra: np.ndarray | None = None) -> Graph:
-    """The graph of what was found.
-
-    Args:
-        found: what :func:`look` returned.
-        extra: the user's own features ``[V, D]`` of the rows in the file.
+    """The graph of what :func:`look` found, perhaps with ``extra`` features ``[rows, D]``.
 
     Raises:
         InputError: see ``found.problems``, or there is no feature other than zero.
@@ -166,13 +137,12 @@ def graph(found: Look, extra: np.ndarray | None = None) -> Graph:
     recipe, table, options = found.recipe, found.table, found.options
     with _reading_recipe(options.like):
         blocks, names = features.apply(recipe, table)
-        for kind, array in (
-            ("embedding", None if extra is None else extra[found.kept]),
-            ("spectral", features.spectral(found.edges, len(table), options.spectral)),
-        ):
-            if array is not None:
-                blocks.append(sp.csr_matrix(array))
-                names += [f"{kind} {number}" for number in range(array.shape[1])]
+        own = {"embedding": extra[found.kept]} if extra is not None else {}
+        if options.spectral:
+            own["spectral"] = features.spectral(found.edges, len(table), options.spectral)
+        for kind, array in own.items():
+            blocks.append(sp.csr_matrix(array))
+            names += [f"{kind} {number}" for number in range(array.shape[1])]
         widths = [block.shape[1] for block in blocks]
         if widths != recipe.setdefault("widths", widths):
             other = f"{_called(options.like)} has {recipe['widths']}"
@@ -188,7 +158,7 @@ def graph(found: Look, extra: np.ndarray | None = None) -> Graph:
 
 @contextlib.contextmanager
 def _reading_recipe(like: Path | features.Recipe | None) -> Iterator[None]:
-    """Tell errors that come of a recipe, which may have been edited, if there is one."""
+    """Name the recipe, which may have been edited, in the errors of this block."""
     if like is None:
         yield
         return
@@ -205,17 +175,14 @@ def _called(like: Path | features.Recipe | None) -> str:
 def _find_columns(found: Look) -> None:
     """Roles that the options name."""
     table, options = found.table, found.options
-    for option in ("id", "split", "label"):
-        name = getattr(options, option)
+    named = {"id": options.id, "split": options.split, "label": options.label}
+    for option, name in named.items():
         if name and (option, name) != ("label", NONE):
             with found.problems.step():
                 features.column(table, name, f"--{option}")
-    for role, names in (
-        ("text", options.text),
-        ("category", options.categories),
-        ("number", [*options.numbers, *options.raw]),
-    ):
-        found.roles |= dict.fromkeys(names, role)
+    numbers = dict.fromkeys((*options.numbers, *options.raw), "number")
+    found.roles |= dict.fromkeys(options.text, "text")
+    found.roles |= dict.fromkeys(options.categories, "category") | numbers
     if split := options.split or usual(table, ("split",)):
         found.roles[split] = "split"
 
@@ -267,11 +234,11 @@ def _one_row_for_each_id(found: Look) -> None:
         raise InputError.plain(file, message, hint)
     kept = unique[~ids.duplicated(keep=keep or "first")]
     found.table, found.kept = kept.reset_index(drop=True), kept.index.tolist()
-    for count, text in (
-        (len(table) - len(filled), "left out: empty"),
-        (len(filled) - len(unique), "merged: equal to another row"),
-        (len(unique) - len(kept), f"left out: same id as another row (--keep {keep})"),
-    ):
+    for text, count in {
+        "left out: empty": len(table) - len(filled),
+        "merged: equal to another row": len(filled) - len(unique),
+        f"left out: same id as another row (--keep {keep})": len(unique) - len(kept),
+    }.items():
         found.notes += [f"{file}: {counted(count, 'row')} {text}"] * (count > 0)
 
 
@@ -308,11 +275,7 @@ def connected(
 def ends(
     links: pandas.DataFrame, given: Sequence[str], ids: Collection[str], file: str
 ) -> Sequence[str]:
-    """The two columns of ids: named, of a usual pair of names, or the only two that hold ids.
-
-    Raises:
-        InputError: there is no such column, or it is not clear which two.
-    """
+    """The two columns of ids: named, of a usual pair of names, or the only two that hold ids."""
     named = [name for name in links if not NAMELESS.fullmatch(name)]
     absent = [name for name in given if name not in links]
     if absent or len(named) < 2 or len(given) == 1:
@@ -328,9 +291,8 @@ def ends(
     if found[:2] == ["1", "2"] and all(links[name].nunique() == 1 for name in found[2:]):
         return found[:2]  # lines without a header begin with two ids, and a weight may be 1
     if len(found) != 2:
-        message = "it is not clear which two columns hold the ids of nodes: "
-        message += listed(found or named)
-        raise InputError.plain(file, message, "Name them with --ends COLUMN COLUMN")
+        what = f"it is not clear which two columns hold the ids of nodes: {listed(found or named)}"
+        raise InputError.plain(file, what, "Name them with --ends COLUMN COLUMN")
     return found
 
 
@@ -350,11 +312,8 @@ def _shares(
     links: pandas.DataFrame, names: Sequence[str], ids: Collection[str]
 ) -> dict[str, float]:
     """Share of the cells of each column that are ids of nodes."""
-    known, size = {*ids}, max(len(links), 1)
-    return {
-        name: sum(cell in known for cell in whole_numbers(texts(links[name]))) / size
-        for name in names
-    }
+    cells = {name: pandas.Series(whole_numbers(texts(links[name])), dtype=object) for name in names}
+    return {name: float(cells[name].isin({*ids}).mean()) for name in names}
 
 
 def _find_label(found: Look) -> None:
@@ -375,20 +334,17 @@ def _find_label(found: Look) -> None:
         if len(size := sizes(name)) <= FEW or size.total() >= 2 * len(size):
             found.roles[name] = "label"
             return
-    if options.like:
-        return
+    counts = {name: sizes(name) for name in free if not (options.like or NAMELESS.fullmatch(name))}
     candidates = [
         f"{name} ({len(size)} values)"
-        for name in free
-        if not NAMELESS.fullmatch(name)
-        and 2 <= len(size := sizes(name)) <= 100
-        and size.total() >= 5 * len(size)
+        for name, size in counts.items()
+        if 2 <= len(size) <= 100 and size.total() >= 5 * len(size)
     ]
-    if candidates or names:
+    if candidates or names and not options.like:
         message = "no column is named label"
         if names:
-            values = f"{len(sizes(names[0]))} values, which hardly repeat, so they are no classes"
-            message = f"the column {names[0]} has {values}"
+            message = f"the column {names[0]} has {len(counts[names[0]])} values, which hardly "
+            message += "repeat, so they are no classes"
         hint = f", perhaps {listed(candidates, 4)}" * bool(candidates) + "; or give --label none"
         raise InputError.plain("--label", message, f"Name the column of classes{hint}")
 
@@ -424,7 +380,7 @@ def check_parts(parts: Sequence[str], ids: Collection[object], key: str) -> None
 
 def _find_features(found: Look, others: bool) -> None:
     """Learn the recipe of features, or read it."""
-    options, table, numbers = found.options, found.table, [*found.options.numbers]
+    options, table, numbers = found.options, found.table, found.options.numbers
     if numbers == ["*"]:
         found.roles.pop("*")
         numbers = features.number_columns(table, [*found.roles])
@@ -449,27 +405,21 @@ def _find_features(found: Look, others: bool) -> None:
 def _tell_columns(found: Look) -> None:
     """What each column is used for, and cells whose value differs from their text."""
     table, roles = found.table, found.roles
-    for name, role in roles.items():
-        if role in ("number", "category") and name in table:
-            if features.is_numeric(table[name]):
-                continue
-            cells = texts(table[name])
-            known = features.present(cells, role)
-            found.notes += changes(name, cells, known, "empty")
-            if role == "number":
-                found.notes += changes(name, known, features.numbers(cells), "numbers")
-    used = []
-    for role in ("id", "label", "split", *ROLES.values()):
-        names = [name or "(index)" for name in table if roles.get(name) == role]
-        used += [f"{role} {listed(names)}"] * bool(names)
-    unread = [
-        name or "(index)"
-        for name in table
-        if name not in roles and not (NAMELESS.fullmatch(name) and is_counter(table[name]))
-    ]
-    hint = " (--text, --numbers and --categories read columns)" * (not found.options.like)
-    used += [f"not read: {listed(unread)}{hint}"] * bool(unread)
-    found.chosen.append(f"columns: {'; '.join(used)}")
+    uses: dict[str, list[str]] = {role: [] for role in ("id", "label", "split", *ROLES.values())}
+    hint = "" if found.options.like else " (--text, --numbers and --categories read columns)"
+    uses["not read:"] = []
+    for name, cells in table.items():
+        role = roles.get(name, "not read:")
+        if role in ("number", "category") and not features.is_numeric(cells):
+            written = texts(cells)
+            known = features.present(written, role)
+            values = features.numbers(written) if role == "number" else known
+            found.notes += changes(name, written, known, "empty")
+            found.notes += changes(name, known, values, "numbers")
+        if name in roles or not (NAMELESS.fullmatch(name) and is_counter(cells)):
+            uses[role].append(name or "(index)")
+    used = [f"{role} {listed(names)}" for role, names in uses.items() if names]
+    found.chosen.append(f"columns: {'; '.join(used)}{hint * bool(uses['not read:'])}")
 
 
 def _recipe(like: Path | features.Recipe) -> features.Recipe:

@@ -21,15 +21,12 @@ def read(
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
     """Fields of a graph, and class names if labels are words.
 
-    Args:
-        edges: a table with two columns of node numbers, or ``.npy`` ``[2, E]``.
-        features: a table with a line a node, ``.npy``, or a matrix saved by SciPy as ``.npz``.
-        labels: a table of labels, or of nodes and labels, or ``.npy``; None = no labels.
-        split: a table of nodes and ``train``, ``val`` or ``test``, which need not exist.
-        mapped: leave features on disk, a ``.npy`` of float32; ``x.mapped`` is then true.
+    Tables have two columns of node numbers; a line a node of features; labels, or nodes and labels;
+    and nodes and ``train``, ``val`` or ``test``. The split need not exist. Arrays are ``.npy``, and
+    features also a ``.npz`` of SciPy. ``mapped`` features stay on disk, and ``x.mapped`` is true.
     """
-    pairs: np.ndarray | None = None
     x: Any
+    pairs: np.ndarray | None = None
     if mapped:
         x = torch.from_numpy(_array(features, mapped))
         x.mapped = True
@@ -40,12 +37,13 @@ def read(
             x = untrusted.dense(untrusted.sparse_npz(features))
     else:
         x, pairs = _features(features, edges)
-    parts = _parts(split, len(x)) if split is not None and split.exists() else []
-    masks = {
-        f"{part}_mask": torch.tensor([own == part for own in parts])
-        for part in frames.PARTS
-        if part in parts
-    }
+    parts: list[str] = []
+    if split is not None and split.exists():
+        rows = text_tables.cells(split)
+        parts = _by_node(rows, len(x), split.name, "part").str.lower().tolist()
+        frames.check_parts(parts, range(len(x)), split.name)
+    found = [part for part in frames.PARTS if part in parts]
+    masks = {f"{part}_mask": torch.tensor([own == part for own in parts]) for part in found}
     held = [part in frames.PARTS[1:] for part in parts]
     y, classes = (None, ()) if labels is None else _labels(labels, len(x), held)
     pairs = _edges(edges, len(x)) if pairs is None else pairs
@@ -80,8 +78,7 @@ def _features(file: Path, edges: Path) -> tuple[np.ndarray, np.ndarray | None]:
 def _labels(file: Path, num_nodes: int, held: list[bool]) -> tuple[np.ndarray, tuple[str, ...]]:
     """Labels ``[V]``, -1 where there is none, and class names if they are words.
 
-    Of nodes for validation or test (``held``), ``unknown`` is the unknown class, as
-    ``discover --labels-out`` writes it.
+    Of nodes for validation or test (``held``), ``unknown`` is the unknown class.
     """
     if file.suffix == ".npy":
         return _array(file), ()
@@ -120,13 +117,6 @@ def _edges(file: Path, num_nodes: int) -> np.ndarray:
     return pairs
 
 
-def _parts(file: Path, num_nodes: int) -> list[str]:
-    """The part of each node ``[V]``, empty for none."""
-    parts = _by_node(text_tables.cells(file), num_nodes, file.name, "part").str.lower().tolist()
-    frames.check_parts(parts, range(num_nodes), file.name)
-    return parts
-
-
 def _by_node(rows: pandas.DataFrame, num_nodes: int, file: str, what: str) -> pandas.Series:
     """The word of each node ``[V]`` by lines of a node number and a word, empty without a line."""
     rows = rows.iloc[int(not rows.iloc[0, 0].isdecimal()) :]  # without a header
@@ -137,11 +127,9 @@ def _by_node(rows: pandas.DataFrame, num_nodes: int, file: str, what: str) -> pa
         node, *words = strange.iloc[0]
         hint = f"Write lines of a node number from 0 to {num_nodes - 1} and its {what}"
         raise InputError.plain(file, f"it has the {what} {','.join(words)!r} of node {node}", hint)
-    twice = rows[rows[0].duplicated(keep=False)]
-    if len(twice):
-        node = twice[0].iloc[0]
-        words = " and ".join(map(repr, twice[1][twice[0] == node]))
-        raise InputError.plain(file, f"node {node} has two {what}s: {words}", "Give it one")
+    for node in rows[0][rows[0].duplicated()]:
+        both = " and ".join(map(repr, rows[1][rows[0] == node]))
+        raise InputError.plain(file, f"node {node} has two {what}s: {both}", "Give it one")
     return pandas.Series([*rows[1]], nodes, dtype=object).reindex(range(num_nodes), fill_value="")
 
 
