@@ -197,22 +197,17 @@ def _id_candidates(table: pandas.DataFrame, given: str) -> list[str]:
     of_neo4j = next((name for name in table if re.search(r":ID(\(|$)", name)), "")
     if named := usual(table, IDS) or of_neo4j:
         return [*index, named]
-
-    def is_distinct(name: str) -> bool:
-        cells = table[name]
-        return cells.dtype.kind != "f" and len({*texts(cells)} - {""}) == len(table)
-
     first, *rest = list(table)[:20]
-    return [first, *filter(is_distinct, rest)]
+    rest = [name for name in rest if table[name].dtype.kind != "f"]
+    return [first, *(name for name in rest if len({*texts(table[name])} - {""}) == len(table))]
 
 
 def _best_id(table: pandas.DataFrame, candidates: list[str], links: pandas.DataFrame | None) -> str:
     """The first candidate in which two columns of links are mostly found, or else the first."""
-    if links is not None:
-        for name in candidates:
-            shares = _shares(links, [*links], texts(table[name])).values()
-            if sum(share >= FOUND for share in shares) > 1:
-                return name
+    for name in candidates if links is not None else ():
+        shares = _shares(links, [*links], texts(table[name])).values()
+        if sum(share >= FOUND for share in shares) > 1:
+            return name
     return candidates[0]
 
 
@@ -221,9 +216,8 @@ def _one_row_for_each_id(found: Look) -> None:
     table, file, keep = found.table, found.files[0], found.options.keep
     filled = table[~(table.isna() | (table.astype(object) == "")).all(axis=1)]
     ids = pandas.Series(found.ids, dtype=object)[filled.index]
-    if (ids == "").any():
-        row = ids.index[ids == ""][0] + 1
-        raise InputError.plain(file, f"row {row} has no id", "Give each node an id")
+    if len(blank := ids.index[ids == ""]):
+        raise InputError.plain(file, f"row {blank[0] + 1} has no id", "Give each node an id")
     repeated = filled[ids.duplicated(keep=False)].astype(str)
     unique = filled.drop(repeated.index[repeated.duplicated()])
     ids = ids[unique.index]
@@ -282,11 +276,10 @@ def ends(
         missing = f"no column {', '.join(absent)}" if absent else "not two columns of node ids"
         raise InputError.plain(file, f"it has {missing}", f"Its columns are {_listed(links)}")
     if given or len(named) == 2:
-        return list(given) or named
+        return given or named
     shares = _shares(links, named, ids)
     if pairs := _usual_ends(named):
-        fit = (pair for pair in pairs if min(map(shares.__getitem__, pair)) >= FOUND)
-        return next(fit, pairs[0])
+        return max(pairs, key=lambda pair: min(shares[name] for name in pair) >= FOUND)
     found = [name for name in named if shares[name] >= FOUND]
     if found[:2] == ["1", "2"] and all(links[name].nunique() == 1 for name in found[2:]):
         return found[:2]  # lines without a header begin with two ids, and a weight may be 1
@@ -387,7 +380,12 @@ def _find_features(found: Look, others: bool) -> None:
         found.roles |= dict.fromkeys(numbers, "number")
     if options.like:
         with _reading_recipe(options.like):
-            recipe = found.recipe = _recipe(options.like)
+            is_folder = isinstance(like := options.like, Path)
+            recipe = json.loads(regular(like / RECIPE).read_bytes()) if is_folder else dict(like)
+            if recipe.get("spectral"):
+                what = f"{_called(like)} has spectral features, which cannot be made for another"
+                raise InputError.plain("--like", f"{what} graph", "Use one without --spectral")
+            found.recipe = recipe
             kinds = [kind for kind in ROLES if kind in recipe]
             roles = {name: ROLES[kind] for kind in kinds for name in recipe[kind]["columns"]}
             found.roles = roles | found.roles
@@ -420,17 +418,6 @@ def _tell_columns(found: Look) -> None:
             uses[role].append(name or "(index)")
     used = [f"{role} {listed(names)}" for role, names in uses.items() if names]
     found.chosen.append(f"columns: {'; '.join(used)}{hint * bool(uses['not read:'])}")
-
-
-def _recipe(like: Path | features.Recipe) -> features.Recipe:
-    if isinstance(like, Path):
-        recipe = json.loads(regular(like / RECIPE).read_text(encoding="utf-8"))
-    else:
-        recipe = dict(like)
-    if recipe.get("spectral"):
-        message = f"{_called(like)} has spectral features, which cannot be made for another graph"
-        raise InputError.plain("--like", message, "Use one without --spectral")
-    return recipe
 
 
 def usual(table: pandas.DataFrame, names: Sequence[str]) -> str:

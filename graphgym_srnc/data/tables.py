@@ -92,9 +92,7 @@ def _labels(file: Path, num_nodes: int, held: list[bool]) -> tuple[np.ndarray, t
         elif len(cells) == num_nodes + 1:  # pandas may have written the name 0
             tell(f"{file}: the first line, {cells.pop(0)}, is read as a header")
     words, notes = label_words.cleaned(cells, str(file), held)
-    for note in notes:
-        if not note.startswith("!"):  # data make has already printed these
-            tell(note)
+    tell(*(note for note in notes if not note.startswith("!")))  # data make has printed others
     numbers = label_words.as_numbers(words)
     if numbers is not None:
         return np.array(numbers), ()
@@ -112,8 +110,7 @@ def _edges(file: Path, num_nodes: int) -> np.ndarray:
     if unknown:
         hint = f"Use node numbers from 0 to {num_nodes - 1}"
         raise InputError.plain(file.name, f"it has the node {next(iter(unknown))!r}", hint)
-    for note in notes:
-        tell(note)
+    tell(*notes)
     return pairs
 
 
@@ -127,7 +124,8 @@ def _by_node(rows: pandas.DataFrame, num_nodes: int, file: str, what: str) -> pa
         node, *words = strange.iloc[0]
         hint = f"Write lines of a node number from 0 to {num_nodes - 1} and its {what}"
         raise InputError.plain(file, f"it has the {what} {','.join(words)!r} of node {node}", hint)
-    for node in rows[0][rows[0].duplicated()]:
+    if rows[0].duplicated().any():
+        node = rows[0][rows[0].duplicated()].iloc[0]
         both = " and ".join(map(repr, rows[1][rows[0] == node]))
         raise InputError.plain(file, f"node {node} has two {what}s: {both}", "Give it one")
     return pandas.Series([*rows[1]], nodes, dtype=object).reindex(range(num_nodes), fill_value="")

@@ -72,20 +72,15 @@ def make_graph(
 
 def write_page(path: Path, found: frames.Look) -> None:
     """Write the page, whole or not at all."""
-    sizes = Counter(filter(None, found.labels or ()))
     page = fill(
         Path(__file__).with_name("profile.html"),
         title=f"What is in {' and '.join(found.files)}",
-        problems=[*map(plain, found.problems.errors)],
-        notes=[*map(plain, (*found.chosen, *found.notes))],
+        found=found,
         columns=[_column(found, name) for name in found.table],
-        nodes=len(found.table),
-        labelled=sizes.total(),
-        num_classes=len(sizes),
         links=figures(found),
-        classes=[(plain(name), size) for name, size in sizes.most_common(MOST)],
-        unknown=[(plain(name), size) for name, size in found.unknown.most_common(MOST)],
-        num_unknown=len(found.unknown),
+        sizes=Counter(filter(None, found.labels or ())),
+        most=MOST,
+        plain=plain,
     )
     try:
         atomic.write_text(path, page)
