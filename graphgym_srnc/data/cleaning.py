@@ -33,8 +33,7 @@ def clean(data: Data, key: str = "graph") -> Data:
     both = np.empty((2, len(number)), dtype=np.int64)
     both[1] = number
     del number  # each of these is most of the memory that a large graph takes
-    np.floor_divide(both[1], nodes, out=both[0])
-    np.remainder(both[1], nodes, out=both[1])
+    np.divmod(both[1], nodes, out=(both[0], both[1]))
 
     others = {mask: data[mask] for mask in MASKS if mask in data}
     if "node_year" in data:
@@ -45,11 +44,7 @@ def clean(data: Data, key: str = "graph") -> Data:
 
 
 def labels(y: Tensor | None, nodes: int, key: str) -> Tensor:
-    """Labels ``[V]`` or ``[V, 1]`` as integers ``[V]``; -1, or NaN among floats, = no label.
-
-    Raises:
-        InputError: another shape, or numbers that are no integers from -1 to 2^63 - 1.
-    """
+    """Labels ``[V]`` or ``[V, 1]`` as integers ``[V]``; -1, or NaN among floats, = no label."""
     if y is None or tuple(y.shape) not in ((nodes,), (nodes, 1)):
         shape = None if y is None else tuple(y.shape)
         hint = f"Give one label per node, shape [{nodes}]"
@@ -81,11 +76,7 @@ def mask(values: Tensor, nodes: int, key: str) -> Tensor:
 
 
 def features_and_edges(data: Data, key: str) -> tuple[Tensor, Tensor]:
-    """Checked features ``[V, F]``, see :func:`narrowed`, and edges ``[2, E]``; errors name ``key``.
-
-    Raises:
-        InputError: empty, mismatched shapes, NaN, Inf or above ``LARGEST``, edges out of range.
-    """
+    """Checked features ``[V, F]``, see :func:`narrowed`, and edges ``[2, E]``."""
     x, edge_index, at_x = data.x, data.edge_index, f"{key}: x"
     if x is None or x.dim() != 2 or 0 in x.shape:
         message = f"the features have the shape {None if x is None else tuple(x.shape)}"

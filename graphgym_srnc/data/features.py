@@ -1,7 +1,4 @@
-"""Features of the columns of a table, by a recipe that gives another table the same features.
-
-:class:`InputError` is raised if there is no such column, a cell is no number or no word is left.
-"""
+"""Features of the columns of a table, by a recipe that gives another table the same features."""
 
 from __future__ import annotations
 
@@ -45,10 +42,10 @@ class TextOptions(NamedTuple):
 def learn(
     table: pandas.DataFrame,
     text: Sequence[str],
-    numbers: Sequence[str],
-    raw: Sequence[str],
-    categories: Sequence[str],
     options: TextOptions,
+    numbers: Sequence[str] = (),
+    raw: Sequence[str] = (),
+    categories: Sequence[str] = (),
 ) -> Recipe:
     """The recipe for some columns of a table, by which :func:`apply` makes features."""
     recipe, problems = Recipe(), Collected()
@@ -88,10 +85,7 @@ def apply(recipe: Recipe, table: pandas.DataFrame) -> tuple[list[sp.csr_matrix],
 
 
 def drift(recipe: Recipe, table: pandas.DataFrame, like: str) -> list[str]:
-    """How the cells of a table differ from those that a recipe was made of, in sentences.
-
-    A sentence about more than half of the nodes begins with ``!``.
-    """
+    """How cells differ from those of a recipe; ``!`` marks what concerns most of the nodes."""
     found, nodes = [], len(table)
     if text := recipe.get("text"):
         cells = documents(table, text["columns"])
@@ -182,15 +176,9 @@ def is_numeric(cells: pandas.Series) -> bool:
 
 def number_columns(table: pandas.DataFrame, other: Sequence[str]) -> list[str]:
     """Names of the columns, except ``other`` ones, that hold numbers and perhaps empty cells."""
-
-    def fits(cells: pandas.Series) -> bool:
-        if is_numeric(cells):
-            return bool(cells.notna().any())
-        found = numbers(texts(cells))
-        return any(found) and not not_numbers(found)
-
     free = (name for name in table if name not in other and not NAMELESS.fullmatch(name))
-    return [name for name in free if fits(table[name])]
+    found = ((name, *_parsed(table[name])) for name in free)
+    return [name for name, values, _ in found if not np.isnan(values).all()]
 
 
 def present(cells: Sequence[str], role: str = "category") -> list[str]:
@@ -200,30 +188,19 @@ def present(cells: Sequence[str], role: str = "category") -> list[str]:
 
 
 def numbers(cells: Sequence[str]) -> list[str]:
-    """Cells of numbers as Python writes them, empty for a missing one; others are unchanged.
-
-    Commas are decimal commas, unless those of all cells can be marks of thousands.
-    """
+    """Cells of numbers as Python writes them, empty for a missing one; others are unchanged."""
     cells = present(cells, "number")
     commas = [cell for cell in cells if "," in cell]
-    if commas and all(THOUSANDS.fullmatch(cell) for cell in commas):
+    if commas and all(THOUSANDS.fullmatch(cell) for cell in commas):  # no decimal commas
         return [cell.replace(",", "") if "," in cell else cell for cell in cells]
-    return [
-        re.sub(r"[. ]", "", cell).replace(",", ".") if DECIMAL.fullmatch(cell) else cell
-        for cell in cells
-    ]
+    decimal = {cell: re.sub(r"[. ]", "", cell).replace(",", ".") for cell in commas}
+    return [decimal[cell] if DECIMAL.fullmatch(cell) else cell for cell in cells]
 
 
 def documents(table: pandas.DataFrame, columns: Sequence[str]) -> list[str]:
     """The texts of some columns, joined for each node by line breaks."""
     cells_of_nodes = zip(*(texts(column(table, name, "--text")) for name in columns))
     return ["\n".join(filter(None, cells)) for cells in cells_of_nodes]
-
-
-def not_numbers(cells: Sequence[str]) -> list[str]:
-    """Cells that are neither empty nor a finite number; ``1_0`` is a number in Python alone."""
-    filled = filter(None, cells)
-    return [cell for cell in filled if not (NUMBER.fullmatch(cell) and np.isfinite(float(cell)))]
 
 
 def column(table: pandas.DataFrame, name: str, option: str) -> pandas.Series:
@@ -284,26 +261,28 @@ def _numbers(
     table: pandas.DataFrame, columns: Sequence[str], raw: Sequence[str] = ()
 ) -> np.ndarray:
     """Columns of numbers, ``[len(columns), V]``, with NaN for an empty cell."""
-    problems, values = Collected(), []
+    problems, found = Collected(), []
     for name in columns:
         option = "features" if name in raw else "--numbers"
         with problems.step():
-            cells = column(table, name, option)
-            if is_numeric(cells):
-                found = cells.to_numpy(dtype=float, na_value=np.nan)
-                wrong = [str(value) for value in found[np.isinf(found)].tolist()]
-            else:
-                written = numbers(texts(cells))
-                wrong = not_numbers(written)
-                found = np.array([] if wrong else [float(cell or "nan") for cell in written])
+            values, wrong = _parsed(column(table, name, option))
             if wrong:
                 message = f"{len(wrong)} cells are not numbers, such as {wrong[0]!r}"
                 raise InputError.plain(f"{option} {name}", message, "Give numbers or empty cells")
-            if name in raw and np.isnan(found).any():
-                message = f"the column {name} has missing numbers"
-                raise InputError.plain(
-                    option, message, "Fill them, or name the column with numbers"
-                )
-            values.append(found)
+            if name in raw and np.isnan(values).any():
+                hint = "Fill them, or name the column with numbers"
+                raise InputError.plain(option, f"the column {name} has missing numbers", hint)
+            found.append(values)
     problems.check()
-    return np.array(values)
+    return np.array(found)
+
+
+def _parsed(cells: pandas.Series) -> tuple[np.ndarray, list[str]]:
+    """Numbers ``[V]``, NaN for an empty cell or beside texts, and cells of no finite number."""
+    if is_numeric(cells):
+        found = cells.to_numpy(dtype=float, na_value=np.nan)
+        return found, [str(value) for value in found[np.isinf(found)].tolist()]
+    written = numbers(texts(cells))
+    finite = [NUMBER.fullmatch(cell) and np.isfinite(float(cell)) for cell in written]
+    wrong = [cell for cell, is_finite in zip(written, finite) if cell and not is_finite]
+    return np.array([float(cell or "nan") if not wrong else np.nan for cell in written]), wrong

@@ -45,10 +45,7 @@ class Graph(NamedTuple):
 def check_place(
     out: Path, overwrite: bool, option: str = "--out", inputs: Iterable[Path] = ()
 ) -> None:
-    """Refuse, before any long work, a place to which no folder can be written.
-
-    It must not contain the ``inputs``. With ``overwrite`` it may be a folder of this program.
-    """
+    """Refuse a place that is taken, but for our folders to ``overwrite`` without ``inputs``."""
     atomic.restore(out)
     if out.is_symlink() or not out.absolute().parent.is_dir() or out.name in ("", ".", ".."):
         hint = "Give a new folder inside a folder that exists"
@@ -125,7 +122,6 @@ def whole(out: Path, overwrite: bool = False, option: str = "--out") -> Iterator
     """A new folder beside ``out`` that takes its place at the end, and goes if there is an error.
 
     At any moment the old folder or the new one is there whole, and a marker is written into it.
-    Errors are those of :func:`check_place`, or the folder cannot be written.
     """
     check = partial(check_place, out, overwrite, option)
     check()

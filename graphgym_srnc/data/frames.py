@@ -1,8 +1,6 @@
-"""From a frame of nodes and a frame of links to a graph: which column is what, and what is wrong.
+"""From frames of nodes and links to a graph, for ``data make`` and ``from_frames``.
 
-``data make`` and :func:`graphgym_srnc.from_frames` share these functions. :func:`look` chooses
-columns by their names and by their cells, and notes say which one was chosen; :func:`graph` makes
-the graph.
+:func:`look` chooses columns by names and cells, and says which; :func:`graph` makes the graph.
 """
 
 from __future__ import annotations
@@ -119,27 +117,23 @@ def look(
     with step():
         links = read_links({cell for name in candidates for cell in texts(nodes[name])})
     found.roles[_best_id(nodes, candidates, links)] = "id"
-    steps: list[Callable[[Look], None]] = [_find_label, _one_row_for_each_id]
-    steps += [partial(_connect, links=links)] if links is not None else []
-    for each in (*steps, _read_labels, partial(_find_features, others=others), _tell_columns):
+    connect, find_features = partial(_connect, links=links), partial(_find_features, others=others)
+    steps = (_find_label, _one_row_for_each_id, connect, _read_labels, find_features, _tell_columns)
+    for each in steps:
         with step():
             each(found)
     return found
 
 
 def graph(found: Look, extra: np.ndarray | None = None) -> Graph:
-    """The graph of what :func:`look` found, perhaps with ``extra`` features ``[rows, D]``.
-
-    Raises:
-        InputError: see ``found.problems``, or there is no feature other than zero.
-    """
+    """The graph of what :func:`look` found, perhaps with ``extra`` features ``[rows, D]``."""
     found.problems.check()
     recipe, table, options = found.recipe, found.table, found.options
+    own = {"embedding": extra[found.kept]} if extra is not None else {}
+    if options.spectral:
+        own["spectral"] = features.spectral(found.edges, len(table), options.spectral)
     with _reading_recipe(options.like):
         blocks, names = features.apply(recipe, table)
-        own = {"embedding": extra[found.kept]} if extra is not None else {}
-        if options.spectral:
-            own["spectral"] = features.spectral(found.edges, len(table), options.spectral)
         for kind, array in own.items():
             blocks.append(sp.csr_matrix(array))
             names += [f"{kind} {number}" for number in range(array.shape[1])]
@@ -150,21 +144,20 @@ def graph(found: Look, extra: np.ndarray | None = None) -> Graph:
             raise InputError.plain("--like", f"this graph has {widths} features, and {other}", hint)
         joined = features.joined(blocks, recipe)
         recipe |= {"embeddings": extra is not None, "spectral": options.spectral}
-        text = recipe.get("text")
-        documents = features.documents(table, text["columns"]) if text else None
+        text = features.documents(table, recipe["text"]["columns"]) if "text" in recipe else None
         words, ids = [*map(one_line, names)], found.column("id") or []  # ids as they are written
-        return Graph(found.edges, joined, words, ids, documents, found.labels, found.parts, recipe)
+        return Graph(found.edges, joined, words, ids, text, found.labels, found.parts, recipe)
 
 
 @contextlib.contextmanager
 def _reading_recipe(like: Path | features.Recipe | None) -> Iterator[None]:
     """Name the recipe, which may have been edited, in the errors of this block."""
+    name, kind = _called(like), "a folder with a recipe of data make"
+    keys = dict.fromkeys(("--text", "--numbers", "--categories"), f"--like {name}")
     if like is None:
         yield
-        return
-    keys = dict.fromkeys(("--text", "--numbers", "--categories"), f"--like {_called(like)}")
-    with reading(Path(_called(like)), "a folder with a recipe of data make", "--like"):
-        with renamed(keys):
+    else:
+        with reading(Path(name), kind, "--like"), renamed(keys):
             yield
 
 
@@ -188,9 +181,7 @@ def _find_columns(found: Look) -> None:
 
 
 def _id_candidates(table: pandas.DataFrame, given: str) -> list[str]:
-    """Columns that may hold the ids: the named one; or the index if it does not only count the
-    rows, and one with a usual name; or the first and all of distinct texts.
-    """
+    """Columns that may hold the ids: given, by their usual names, or else of distinct cells."""
     if given and given in table:
         return [given]
     index = [name for name in list(table)[:1] if not name and not is_counter(table[name])]
@@ -236,8 +227,10 @@ def _one_row_for_each_id(found: Look) -> None:
         found.notes += [f"{file}: {counted(count, 'row')} {text}"] * (count > 0)
 
 
-def _connect(found: Look, links: pandas.DataFrame) -> None:
-    """Read the links, and tell which columns of them are read."""
+def _connect(found: Look, links: pandas.DataFrame | None) -> None:
+    """Read the links, if there are any, and tell which columns of them are read."""
+    if links is None:
+        return
     file, place = found.files[1], pandas.Index(found.ids, dtype=object).unique()
     a, b = chosen = ends(links, found.options.ends, place, file)
     unread = [name for name in links if name not in chosen and not NAMELESS.fullmatch(name)]
@@ -382,18 +375,17 @@ def _find_features(found: Look, others: bool) -> None:
         with _reading_recipe(options.like):
             is_folder = isinstance(like := options.like, Path)
             recipe = json.loads(regular(like / RECIPE).read_bytes()) if is_folder else dict(like)
+            found.recipe = recipe
             if recipe.get("spectral"):
                 what = f"{_called(like)} has spectral features, which cannot be made for another"
                 raise InputError.plain("--like", f"{what} graph", "Use one without --spectral")
-            found.recipe = recipe
             kinds = [kind for kind in ROLES if kind in recipe]
             roles = {name: ROLES[kind] for kind in kinds for name in recipe[kind]["columns"]}
             found.roles = roles | found.roles
             found.notes += features.drift(recipe, table, _called(options.like))
     else:
-        found.recipe = features.learn(
-            table, options.text, numbers, options.raw, options.categories, options.words
-        )
+        columns = numbers, options.raw, options.categories
+        found.recipe = features.learn(table, options.text, options.words, *columns)
     if not (found.recipe or others or options.spectral):
         hint = "Choose columns with --text, --numbers or --categories, or give --embeddings; "
         hint += "--spectral 64 makes features from the links alone"
@@ -404,7 +396,7 @@ def _tell_columns(found: Look) -> None:
     """What each column is used for, and cells whose value differs from their text."""
     table, roles = found.table, found.roles
     uses: dict[str, list[str]] = {role: [] for role in ("id", "label", "split", *ROLES.values())}
-    hint = "" if found.options.like else " (--text, --numbers and --categories read columns)"
+    hint = " (--text, --numbers and --categories read columns)" * (not found.options.like)
     uses["not read:"] = []
     for name, cells in table.items():
         role = roles.get(name, "not read:")

@@ -23,11 +23,7 @@ Read = Callable[[Path], Data]
 def load(
     family: str, url: str, names: Collection[str], read: Read, name: str, root: str, key: str
 ) -> Data:
-    """The network ``name`` of a file in the data folder ``root``, or of the downloaded one.
-
-    The files are ``family/<names>.mat`` below the data folder and published at ``url``. Errors name
-    ``key``.
-    """
+    """The network ``family/<name>.mat`` of the data folder ``root``, or the one at ``url``."""
     member = name.lower()
     if member not in names:
         raise InputError(key, name, ", ".join(names))
@@ -56,14 +52,11 @@ def cached(read: Read, file: Path, size: int, changed: int) -> Data:
 
 
 def matrices(file: Path, key: str, shapes: Mapping[str, tuple[int, int] | None]) -> dict[str, Any]:
-    """The matrices of ``shapes`` (None: any), dense or sparse, by name, and None for all others.
-
-    ``scipy.io.loadmat`` unpickles nothing.
-    """
+    """The matrices of ``shapes`` (None: any), dense or sparse, by name, and None for all others."""
     with reading(file, "a readable MATLAB file", key):
         limits.check_file(regular(file))
         found: dict[str, Any] = dict.fromkeys(name for name, *_ in scipy.io.whosmat(file))
-        loaded = scipy.io.loadmat(file, variable_names=[*shapes])
+        loaded = scipy.io.loadmat(file, variable_names=[*shapes])  # which unpickles nothing
         found |= {name: untrusted.sparse_matrix(loaded.get(name)) for name in shapes}
     for name, shape in shapes.items():
         value = found[name]

@@ -76,10 +76,7 @@ def _features(file: Path, edges: Path) -> tuple[np.ndarray, np.ndarray | None]:
 
 
 def _labels(file: Path, num_nodes: int, held: list[bool]) -> tuple[np.ndarray, tuple[str, ...]]:
-    """Labels ``[V]``, -1 where there is none, and class names if they are words.
-
-    Of nodes for validation or test (``held``), ``unknown`` is the unknown class.
-    """
+    """Labels ``[V]``, -1 for none, and names if they are words; ``held`` see ``labels.cleaned``."""
     if file.suffix == ".npy":
         return _array(file), ()
     rows = text_tables.cells(file, blank=True)

@@ -149,10 +149,7 @@ def _project(data: HeteroData, path: str, node: str, limits: Limits) -> tuple[sp
 def _steps(
     data: HeteroData, option: str, path: str, node: str, max_degree: int = 0
 ) -> list[sp.csr_matrix]:
-    """The identity, and the links of each step of a path, ``[V_a, V_b]`` of 0 and 1.
-
-    A link counts in both directions, and once if several relations contain it.
-    """
+    """The identity, and the links of each step of a path, ``[V_a, V_b]`` of 0 and 1, both ways."""
     types, steps = path.split("-"), [sp.identity(data[node].num_nodes, format="csr")]
     linked = {pair for types in data.edge_types for pair in (types[::2], types[::-2])}
     if types[0] != node or {*zip(types, types[1:])} - linked:
@@ -198,7 +195,7 @@ def _features(
     if texts := data[kind].get("text"):
         rows = np.split(reach.indices, reach.indptr[1:-1])
         table = pandas.DataFrame({"text": ["\n".join(texts[end] for end in row) for row in rows]})
-        (x,), words = features.apply(features.learn(table, ["text"], [], [], [], options), table)
+        (x,), words = features.apply(features.learn(table, ["text"], options), table)
         return x, words, f"words of {kind}.text{over}"
     if path == node:
         hint = f"Give a path to a type that becomes the features; the links are {data.edge_types}"
@@ -208,10 +205,7 @@ def _features(
 
 
 def _labels(data: HeteroData, node: str, path: str) -> list[str]:
-    """The most frequent label at the end of a path for each node; empty if two are, or none.
-
-    The path may be the node's type alone. There is no list if no such node has a label.
-    """
+    """The most frequent label at the end of a path for each node, empty if there is not one."""
     steps, kind = _steps(data, "--labels-from", path, node), path.split("-")[-1]
     labels: list[str] = []
     if given := files.tensors(data[kind], ("y",), kind):

@@ -1,7 +1,4 @@
-"""From the files of a node table and of a list of links to a graph, and a page of what they hold.
-
-The page is one HTML file that needs nothing beside it.
-"""
+"""From files of a node table and a list of links to a graph, and a page of what they hold."""
 
 from __future__ import annotations
 
