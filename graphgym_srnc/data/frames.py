@@ -195,9 +195,9 @@ def _id_candidates(table: pandas.DataFrame, given: str) -> list[str]:
 
 def _best_id(table: pandas.DataFrame, candidates: list[str], links: pandas.DataFrame | None) -> str:
     """The first candidate in which two columns of links are mostly found, or else the first."""
-    for name in candidates if links is not None else ():
-        shares = _shares(links, [*links], texts(table[name])).values()
-        if sum(share >= FOUND for share in shares) > 1:
+    for name in candidates:
+        shares = {} if links is None else _shares(links, [*links], texts(table[name]))
+        if sum(share >= FOUND for share in shares.values()) > 1:
             return name
     return candidates[0]
 
@@ -371,10 +371,12 @@ def _find_features(found: Look, others: bool) -> None:
         found.roles.pop("*")
         numbers = features.number_columns(table, [*found.roles])
         found.roles |= dict.fromkeys(numbers, "number")
-    if options.like:
-        with _reading_recipe(options.like):
-            is_folder = isinstance(like := options.like, Path)
-            recipe = json.loads(regular(like / RECIPE).read_bytes()) if is_folder else dict(like)
+    if like := options.like:
+        with _reading_recipe(like):
+            if isinstance(like, Path):
+                recipe = json.loads(regular(like / RECIPE).read_bytes())
+            else:
+                recipe = dict(like)
             found.recipe = recipe
             if recipe.get("spectral"):
                 what = f"{_called(like)} has spectral features, which cannot be made for another"
@@ -382,7 +384,7 @@ def _find_features(found: Look, others: bool) -> None:
             kinds = [kind for kind in ROLES if kind in recipe]
             roles = {name: ROLES[kind] for kind in kinds for name in recipe[kind]["columns"]}
             found.roles = roles | found.roles
-            found.notes += features.drift(recipe, table, _called(options.like))
+            found.notes += features.drift(recipe, table, _called(like))
     else:
         columns = numbers, options.raw, options.categories
         found.recipe = features.learn(table, options.text, options.words, *columns)
