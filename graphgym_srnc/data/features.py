@@ -21,6 +21,7 @@ from graphgym_srnc.errors import Collected, InputError
 Recipe = dict[str, Any]
 NO_CATEGORIES: Recipe = {"columns": {}}
 NO_NUMBER = EMPTY | {"-", "--", "?", "."}  # words, in lower case, for a missing number
+NUMERIC = "fiub"  # kinds of the types of numbers and truth values
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 # Numbers with a decimal comma, and with commas between thousands; 1,234 is both.
 # Standard deviations from which a number is far from those of a recipe, and ratio of standard
@@ -169,11 +170,6 @@ def texts(cells: pandas.Series) -> list[str]:
     return ["" if missing else str(cell).strip() for cell, missing in zip(cells, cells.isna())]
 
 
-def is_numeric(cells: pandas.Series) -> bool:
-    """Whether a column holds numbers or truth values, rather than texts."""
-    return cells.dtype.kind in "fiub"
-
-
 def number_columns(table: pandas.DataFrame, other: Sequence[str]) -> list[str]:
     """Names of the columns, except ``other`` ones, that hold numbers and perhaps empty cells."""
     free = (name for name in table if name not in other and not NAMELESS.fullmatch(name))
@@ -279,7 +275,7 @@ def _numbers(
 
 def _parsed(cells: pandas.Series) -> tuple[np.ndarray, list[str]]:
     """Numbers ``[V]``, NaN for an empty cell or beside texts, and cells of no finite number."""
-    if is_numeric(cells):
+    if cells.dtype.kind in NUMERIC:
         found = cells.to_numpy(dtype=float, na_value=np.nan)
         return found, [str(value) for value in found[np.isinf(found)].tolist()]
     written = numbers(texts(cells))

@@ -147,11 +147,10 @@ def tensors(
 def _load_pt(source: Path) -> Fields:
     saved = untrusted.load(source)
     if not isinstance(saved, (Data, dict)):
-        hint = "Save a Data object or a dict of tensors"
-        if isinstance(saved, HeteroData):
-            hint = f"Convert it with data make {source.name} --node TYPE"
-        found = type(saved).__name__
-        raise InputError.plain("path", f"{source.name} contains a {found}", hint)
+        convert = f"Convert it with data make {source.name} --node TYPE"
+        hint = convert if isinstance(saved, HeteroData) else "Save a Data or a dict of tensors"
+        message = f"{source.name} contains a {type(saved).__name__}"
+        raise InputError.plain("path", message, hint)
     fields = {name: value for name, value in saved.items() if value is not None}
     if isinstance(fields.get("split_idx"), dict):
         split = fields.pop("split_idx")

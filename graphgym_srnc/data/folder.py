@@ -97,7 +97,7 @@ def _digest(file: Path) -> str:
         return ""
     digest = hashlib.sha256()
     with open(file, "rb") as opened:
-        for block in iter(lambda: opened.read(2**20), b""):
+        while block := opened.read(2**20):
             digest.update(block)
     return digest.hexdigest()
 

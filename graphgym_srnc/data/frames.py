@@ -168,8 +168,8 @@ def _called(like: Path | features.Recipe | None) -> str:
 def _find_columns(found: Look) -> None:
     """Roles that the options name."""
     table, options = found.table, found.options
-    named = {"id": options.id, "split": options.split, "label": options.label}
-    for option, name in named.items():
+    for option in ("id", "split", "label"):
+        name = getattr(options, option)
         if name and (option, name) != ("label", NONE):
             with found.problems.step():
                 features.column(table, name, f"--{option}")
@@ -339,13 +339,13 @@ def _read_labels(found: Look) -> None:
     """Clean the labels, and read the split."""
     cells, split = found.column("label"), found.column("split")
     parts = [SAME_PART.get(cell.lower(), cell.lower()) for cell in split or ()]
+    notes: list[str] = []
     if cells is not None:
         held = [part in PARTS[1:] for part in parts]
         found.labels, notes = cleaned(cells, found.name("label"), held)
-        found.notes += notes
     elif not found.options.like and not found.problems.errors:
-        nothing = "no column of classes was found, so no node has a label"
-        found.notes.append(f"! {nothing}; name one with --label")
+        notes = ["! no column of classes was found, so no node has a label; name one with --label"]
+    found.notes += notes
     if split is None or not found.name("label") and found.problems.errors:
         return
     check_parts(parts, found.ids, "--split")
@@ -402,7 +402,7 @@ def _tell_columns(found: Look) -> None:
     uses["not read:"] = []
     for name, cells in table.items():
         role = roles.get(name, "not read:")
-        if role in ("number", "category") and not features.is_numeric(cells):
+        if role in ("number", "category") and cells.dtype.kind not in features.NUMERIC:
             written = texts(cells)
             known = features.present(written, role)
             values = features.numbers(written) if role == "number" else known

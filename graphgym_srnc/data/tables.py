@@ -101,7 +101,7 @@ def _edges(file: Path, num_nodes: int) -> np.ndarray:
     """Pairs of node numbers ``[2, E]``."""
     if file.suffix == ".npy":
         return _array(file)
-    ids, notes = _numbers(num_nodes), list[str]()
+    ids, notes = pandas.RangeIndex(num_nodes).map(str), list[str]()
     links = text_tables.links(file, {*ids}, notes)
     pairs, unknown = frames.connected(links, frames.ends(links, (), ids, file.name), ids)
     if unknown:
@@ -115,7 +115,7 @@ def _by_node(rows: pandas.DataFrame, num_nodes: int, file: str, what: str) -> pa
     """The word of each node ``[V]`` by lines of a node number and a word, empty without a line."""
     rows = rows.iloc[int(not rows.iloc[0, 0].isdecimal()) :]  # without a header
     rows = rows[(rows != "").any(axis=1)].drop_duplicates()
-    nodes = _numbers(num_nodes).get_indexer(rows[0])
+    nodes = pandas.RangeIndex(num_nodes).map(str).get_indexer(rows[0])
     strange = rows[(nodes < 0) | (rows.shape[1] != 2)]
     if len(strange):
         node, *words = strange.iloc[0]
@@ -126,11 +126,6 @@ def _by_node(rows: pandas.DataFrame, num_nodes: int, file: str, what: str) -> pa
         both = " and ".join(map(repr, rows[1][rows[0] == node]))
         raise InputError.plain(file, f"node {node} has two {what}s: {both}", "Give it one")
     return pandas.Series([*rows[1]], nodes, dtype=object).reindex(range(num_nodes), fill_value="")
-
-
-def _numbers(num_nodes: int) -> pandas.Index:
-    """The numbers of the nodes as they are written."""
-    return pandas.Index([*map(str, range(num_nodes))], dtype=object)
 
 
 def _array(file: Path, mapped: bool = False) -> np.ndarray:
