@@ -21,7 +21,7 @@ from graphgym_srnc.io import atomic
 
 TEXT = 2000  # longest text that a node keeps to be shown, in characters
 DENSE = 0.3  # share of features other than zero above which they are stored as a dense array
-LARGE = 2**30  # bytes of a dense array above which no small sparse file is stored instead of it
+LARGE = 2**30  # bytes of features that are always dense: no small file is to need much memory
 RECIPE = "recipe.json"  # how the features were made, so that another table gets the same columns
 MARKER = "made_by.json"  # says that this program made a folder, and the SHA-256 of each file
 # The files of a graph folder and of the example tables.
@@ -45,23 +45,26 @@ class Graph(NamedTuple):
 def check_place(
     out: Path, overwrite: bool, option: str = "--out", inputs: Iterable[Path] = ()
 ) -> None:
-    """Refuse a place that is taken, but for our folders to ``overwrite`` without ``inputs``."""
+    """Refuse a place for a folder, unless it is free or a folder of ours to ``overwrite``.
+
+    It must contain none of the ``inputs``. Errors name ``option``.
+    """
     atomic.restore(out)
     if out.is_symlink() or not out.absolute().parent.is_dir() or out.name in ("", ".", ".."):
         hint = "Give a new folder inside a folder that exists"
         raise InputError.plain(option, f"{out} cannot be made", hint)
     if not out.exists():
         return
+    read = [path for path in inputs if path.resolve().is_relative_to(out.resolve())]
     if not overwrite:
-        hint = "Choose another folder, or add --overwrite to replace it"
-        raise InputError.plain(option, f"{out} exists", hint)
-    for path in inputs:
-        if path.resolve().is_relative_to(out.resolve()):
-            message = f"{out} contains {path}, which this command reads"
-            raise InputError.plain(option, message, "Choose another folder")
-    if foreign := _foreign(out):
-        hint = "Choose another folder; --overwrite replaces only folders that data make wrote"
-        raise InputError.plain(option, f"{out} {foreign}", hint)
+        problem, hint = "exists", ", or add --overwrite to replace it"
+    elif read:
+        problem, hint = f"contains {read[0]}, which this command reads", ""
+    else:
+        problem = _foreign(out)
+        hint = "; --overwrite replaces only folders that data make wrote"
+    if problem:
+        raise InputError.plain(option, f"{out} {problem}", f"Choose another folder{hint}")
 
 
 def marker(folder: Path) -> bytes:

@@ -76,7 +76,7 @@ def _features(file: Path, edges: Path) -> tuple[np.ndarray, np.ndarray | None]:
 
 
 def _labels(file: Path, num_nodes: int, held: list[bool]) -> tuple[np.ndarray, tuple[str, ...]]:
-    """Labels ``[V]``, -1 for none, and names if they are words; ``held`` see ``labels.cleaned``."""
+    """Labels ``[V]``, -1 for none, and class names if they are words; see ``labels.cleaned``."""
     if file.suffix == ".npy":
         return _array(file), ()
     rows = text_tables.cells(file, blank=True)
