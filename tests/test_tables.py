@@ -30,7 +30,7 @@ from graphgym_srnc.data import files as data_files
 from graphgym_srnc.data import names as _names
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.own import example
-from graphgym_srnc.own.tables import formats, homogeneous, profile
+from graphgym_srnc.own.tables import formats, homogeneous
 
 TITLES = ['Graph networks, "quoted"', "Graph mining and networks", "<b>Query</b> plans & graphs"]
 TITLES += ["Query plans\nin two lines", "Größe der Graphen", "plans", "networks", ""]
@@ -640,7 +640,7 @@ def test_the_page_of_the_files(messy, tmp_path, capsys):
     for part in ("not used", "Nodes by their number of links", "homophily", "price", "25.0%"):
         assert part in text, part
     assert "<script>" not in text and "<b>art" not in text and "http-equiv" in text
-    figures = profile.links(homogeneous.look(*messy, frames.Options(text=["title"])))
+    figures = homogeneous.figures(homogeneous.look(*messy, frames.Options(text=["title"])))
     assert (figures["count"], figures["alone"], figures["mean"]) == (20, 0, 2.0)
     assert figures["degrees"] == [("0", 0), ("1", 0), ("2 to 3", 20)]
     page.write_text("of somebody else")

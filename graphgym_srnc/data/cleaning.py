@@ -12,36 +12,28 @@ from graphgym_srnc.data import edges
 from graphgym_srnc.data.columns import LARGEST, largest, magnitude, narrowed
 from graphgym_srnc.errors import InputError
 
+# The fields in which a graph holds its own split, ``[V]`` each.
 MASKS = ("train_mask", "val_mask", "test_mask")
-"""The fields in which a graph holds its own split, ``[V]`` each."""
 
 
 def clean(data: Data, key: str = "graph") -> Data:
     """The checked graph with each edge once a direction and no self-loops; isolated nodes stay.
 
-    What was changed is counted in ``data.cleaned``: ``self_loops``, ``duplicates``, and ``one_way``
-    (edges without their reverse).
-
-    Args:
-        data: a graph; ``x`` ``[V, F]``, ``edge_index`` ``[2, E]``, ``y`` ``[V]`` or ``[V, 1]``.
-        key: what errors name.
-
-    Raises:
-        InputError: empty, mismatched shapes, NaN, Inf or above ``LARGEST``, edges out of range,
-            labels that :func:`labels` refuses.
+    The graph has ``x`` ``[V, F]``, ``edge_index`` ``[2, E]``, and ``y`` ``[V]`` or ``[V, 1]``.
+    Changes are counted in ``data.cleaned``: ``self_loops``, ``duplicates``, and ``one_way`` (edges
+    without their reverse). Errors name ``key``.
     """
     (x, edge_index), y = features_and_edges(data, key), data.y
     nodes, y = x.size(0), labels(y, x.size(0), f"{key}: y")
 
     number, cleaned = edges.undirected(edge_index.numpy(), nodes)
     if not len(number):
-        message = "no edge joins two different nodes"
-        raise InputError.plain(f"{key}: edge_index", message, "Give a graph with at least one edge")
+        hint = "Give a graph with at least one edge"
+        raise InputError.plain(f"{key}: edge_index", "no edge joins two different nodes", hint)
     both = np.empty((2, len(number)), dtype=np.int64)
     both[1] = number
     del number  # each of these is most of the memory that a large graph takes
-    np.floor_divide(both[1], nodes, out=both[0])
-    np.remainder(both[1], nodes, out=both[1])
+    np.divmod(both[1], nodes, out=(both[0], both[1]))
 
     others = {mask: data[mask] for mask in MASKS if mask in data}
     if "node_year" in data:
@@ -52,16 +44,7 @@ def clean(data: Data, key: str = "graph") -> Data:
 
 
 def labels(y: Tensor | None, nodes: int, key: str) -> Tensor:
-    """Labels as integers ``[V]``; -1, or NaN among floats, = no label.
-
-    Args:
-        y: numbers ``[V]`` or ``[V, 1]``.
-        nodes: :math:`V`.
-        key: what errors name.
-
-    Raises:
-        InputError: another shape, or numbers that are no integers from -1 to 2^63 - 1.
-    """
+    """Labels ``[V]`` or ``[V, 1]`` as integers ``[V]``; -1, or NaN among floats, = no label."""
     if y is None or tuple(y.shape) not in ((nodes,), (nodes, 1)):
         shape = None if y is None else tuple(y.shape)
         hint = f"Give one label per node, shape [{nodes}]"
@@ -82,30 +65,18 @@ def labels(y: Tensor | None, nodes: int, key: str) -> Tensor:
 
 
 def mask(values: Tensor, nodes: int, key: str) -> Tensor:
-    """A mask ``[V]`` as booleans; its values are booleans, or numbers that are 0 or 1.
-
-    Raises:
-        InputError: another shape or other values, such as node numbers.
-    """
-    shape = tuple(values.shape)
-    wrong = f"has the shape {shape}" if shape != (nodes,) else ""
-    if not wrong and not bool(((values == 0) | (values == 1)).all()):
-        wrong = f"holds {values[(values != 0) & (values != 1)][0].item():g}"
-    if wrong:
-        hint = (
-            f"Give one true or false per node, shape [{nodes}]. Make it from node numbers with "
-            f"torch_geometric.utils.index_to_mask(nodes, {nodes})"
-        )
+    """A mask ``[V]`` of booleans, or of 0 and 1, as booleans; node numbers are an error."""
+    shape, strange = tuple(values.shape), values[(values != 0) & (values != 1)]
+    if shape != (nodes,) or len(strange):
+        wrong = f"holds {strange[0]:g}" if shape == (nodes,) else f"has the shape {shape}"
+        hint = f"Give one true or false per node, shape [{nodes}]. Make it from node numbers with "
+        hint += f"torch_geometric.utils.index_to_mask(nodes, {nodes})"
         raise InputError.plain(key, f"the mask {wrong}", hint)
     return values == 1
 
 
 def features_and_edges(data: Data, key: str) -> tuple[Tensor, Tensor]:
-    """Checked features ``[V, F]``, see :func:`narrowed`, and edges ``[2, E]``; errors name ``key``.
-
-    Raises:
-        InputError: empty, mismatched shapes, NaN, Inf or above ``LARGEST``, edges out of range.
-    """
+    """Checked features ``[V, F]``, see :func:`narrowed`, and edges ``[2, E]``."""
     x, edge_index, at_x = data.x, data.edge_index, f"{key}: x"
     if x is None or x.dim() != 2 or 0 in x.shape:
         message = f"the features have the shape {None if x is None else tuple(x.shape)}"
@@ -128,20 +99,20 @@ def features_and_edges(data: Data, key: str) -> tuple[Tensor, Tensor]:
         message = f"feature {column} of node {node} is {value:g}"
         raise InputError.plain(at_x, message, f"Scale features to at most {LARGEST:g}")
 
-    key, found = f"{key}: edge_index", "missing"
-    if edge_index is not None:
+    key, hint = f"{key}: edge_index", "Give integer node pairs [2, E]"
+    if edge_index is None:
+        raise InputError.plain(key, "the edges are missing", hint)
+    if tuple(edge_index.shape[:-1]) != (2,) or not is_integer(edge_index):
         found = f"{edge_index.dtype} of shape {tuple(edge_index.shape)}"
-    if (
-        edge_index is None
-        or tuple(edge_index.shape[:-1]) != (2,)
-        or edge_index.is_floating_point()
-        or edge_index.dtype == torch.bool
-    ):
-        raise InputError.plain(key, f"the edges are {found}", "Give integer node pairs [2, E]")
+        raise InputError.plain(key, f"the edges are {found}", hint)
     edge_index = edge_index.long()
-    if edge_index.numel():
-        low, high = int(edge_index.min()), int(edge_index.max())
-        if not 0 <= low <= high < len(x):
-            message = f"the node ids are from {low} to {high}"
-            raise InputError.plain(key, message, f"Use node ids from 0 to {len(x) - 1}")
+    low, high = map(int, edge_index.aminmax()) if edge_index.numel() else (0, 0)
+    if not 0 <= low <= high < len(x):
+        message = f"the node ids are from {low} to {high}"
+        raise InputError.plain(key, message, f"Use node ids from 0 to {len(x) - 1}")
     return x, edge_index
+
+
+def is_integer(values: Tensor) -> bool:
+    """Whether a tensor may hold node numbers."""
+    return not values.is_floating_point() and values.dtype != torch.bool

@@ -1,7 +1,4 @@
-"""Features of the columns of a table, by a recipe that gives another table the same features.
-
-:class:`InputError` is raised if there is no such column, a cell is no number or no word is left.
-"""
+"""Features of the columns of a table, by a recipe that gives another table the same features."""
 
 from __future__ import annotations
 
@@ -20,45 +17,36 @@ from graphgym_srnc.data.labels import EMPTY
 from graphgym_srnc.data.read import NAMELESS
 from graphgym_srnc.errors import Collected, InputError
 
+# The columns of ``text``, ``numbers`` and ``categories``, and what was learnt of them.
 Recipe = dict[str, Any]
-"""The columns of ``text``, ``numbers`` and ``categories``, and what was learnt of them."""
-
-NO_NUMBER = EMPTY | {"-", "--", "?", "."}
-"""Words, in lower case, for a missing number."""
-
+NO_CATEGORIES: Recipe = {"columns": {}}
+NO_NUMBER = EMPTY | {"-", "--", "?", "."}  # words, in lower case, for a missing number
+NUMERIC = "fiub"  # kinds of the types of numbers and truth values
+NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+# Numbers with a decimal comma, and with commas between thousands; 1,234 is both.
+# Standard deviations from which a number is far from those of a recipe, and ratio of standard
+# deviations from which two columns have different units.
 DECIMAL = re.compile(r"[+-]?(\d{1,3}([. ]\d{3})+|\d+),\d+")
 THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d*)?")
-"""Numbers with a decimal comma, and with commas between thousands; 1,234 is both."""
-
 FAR, OTHER_SCALE = 10, 100
-"""Standard deviations from which a number is far from those of a recipe, and ratio of standard
-deviations from which two columns have different units."""
 
 
 class TextOptions(NamedTuple):
-    """How texts become features.
+    """How texts become features."""
 
-    Args:
-        counts: occurrences of each word instead of TF-IDF.
-        max_words: most frequent words that are kept.
-        min_nodes: least number of nodes that a word occurs in.
-        stop_words: ``english`` = scikit-learn's list of common English words is left out; or
-            ``none``.
-    """
-
-    counts: bool = False
-    max_words: int = 2000
-    min_nodes: int = 2
-    stop_words: str = "english"
+    counts: bool = False  # occurrences of each word instead of TF-IDF
+    max_words: int = 2000  # most frequent words that are kept
+    min_nodes: int = 2  # least number of nodes that a word occurs in
+    stop_words: str = "english"  # leave out scikit-learn's common English words; or none
 
 
 def learn(
     table: pandas.DataFrame,
     text: Sequence[str],
-    numbers: Sequence[str],
-    raw: Sequence[str],
-    categories: Sequence[str],
     options: TextOptions,
+    numbers: Sequence[str] = (),
+    raw: Sequence[str] = (),
+    categories: Sequence[str] = (),
 ) -> Recipe:
     """The recipe for some columns of a table, by which :func:`apply` makes features."""
     recipe, problems = Recipe(), Collected()
@@ -69,10 +57,10 @@ def learn(
         if numbers or raw:
             recipe["numbers"] = _moments(table, numbers, raw)
     with problems.step():
-        counts = [Counter(filter(None, _categories(table, name))) for name in categories]
-        values = [sorted(dict(count.most_common(options.max_words))) for count in counts]
         if categories:
-            recipe["categories"] = {"columns": [*categories], "values": values}
+            counts = {name: Counter(filter(None, _categories(table, name))) for name in categories}
+            most = {name: count.most_common(options.max_words) for name, count in counts.items()}
+            recipe["categories"] = {"columns": {name: sorted(dict(most[name])) for name in most}}
     problems.check()
     return recipe
 
@@ -91,17 +79,14 @@ def apply(recipe: Recipe, table: pandas.DataFrame) -> tuple[list[sp.csr_matrix],
     if numbers := recipe.get("numbers"):
         blocks.append(sp.csr_matrix(np.nan_to_num(_standardised(table, numbers))))
         names += numbers["columns"]
-    for name, values in _values(recipe):
+    for name, values in recipe.get("categories", NO_CATEGORIES)["columns"].items():
         blocks.append(one_hot(_categories(table, name), values).astype(float))
         names += [f"{name}={value}" for value in values]
     return blocks, names
 
 
 def drift(recipe: Recipe, table: pandas.DataFrame, like: str) -> list[str]:
-    """How the cells of a table differ from those that a recipe was made of, in sentences.
-
-    A sentence about more than half of the nodes begins with ``!``.
-    """
+    """How cells differ from those of a recipe; ``!`` marks what concerns most of the nodes."""
     found, nodes = [], len(table)
     if text := recipe.get("text"):
         cells = documents(table, text["columns"])
@@ -119,7 +104,7 @@ def drift(recipe: Recipe, table: pandas.DataFrame, like: str) -> list[str]:
             if not far and 0 < spread < 1 / OTHER_SCALE:
                 what = f"{name}: the numbers differ {1 / spread:,.0f} times less than those of"
                 found.append((nodes, f"{what} {like}; perhaps they have another unit"))
-    for name, values in _values(recipe):
+    for name, values in recipe.get("categories", NO_CATEGORIES)["columns"].items():
         cells = [*filter(None, _categories(table, name))]
         new = Counter(cell for cell in cells if cell not in {*values})
         what = f"{name}: {new.total()} of {counted(len(cells), 'cell')} are no category of {like}"
@@ -140,9 +125,6 @@ def joined(blocks: Sequence[sp.csr_matrix], recipe: Recipe) -> sp.csr_matrix:
     """All blocks side by side, each divided by its scale in the recipe, which is learnt if absent.
 
     The scale is the root mean square length of a block's rows; 1 for a block that is alone.
-
-    Raises:
-        InputError: all features are zero.
     """
     if "scales" not in recipe:
         means = [block.multiply(block).sum() / block.shape[0] for block in blocks]
@@ -156,18 +138,13 @@ def joined(blocks: Sequence[sp.csr_matrix], recipe: Recipe) -> sp.csr_matrix:
     return found
 
 
-def spectral(edges: np.ndarray, num_nodes: int, dimensions: int) -> np.ndarray | None:
+def spectral(edges: np.ndarray, num_nodes: int, dimensions: int) -> np.ndarray:
     r"""The leading eigenvectors ``[V, D]`` of :math:`D^{-1/2} A D^{-1/2}`, times :math:`\sqrt V`.
 
-    They say where a node lies in this graph, and mean nothing in another one. None if D is 0.
-
-    Raises:
-        InputError: more dimensions than the graph has.
+    They say where a node lies in this graph, and mean nothing in another one.
     """
     from scipy.sparse.linalg import eigsh
 
-    if not dimensions:
-        return None
     if not 1 <= dimensions < num_nodes - 1:
         raise InputError("--spectral", dimensions, f"1 to {num_nodes - 2}")
     adjacency = sp.csr_matrix((np.ones(edges.shape[1]), edges), shape=(num_nodes, num_nodes))
@@ -193,22 +170,11 @@ def texts(cells: pandas.Series) -> list[str]:
     return ["" if missing else str(cell).strip() for cell, missing in zip(cells, cells.isna())]
 
 
-def is_numeric(cells: pandas.Series) -> bool:
-    """Whether a column holds numbers or truth values, rather than texts."""
-    return cells.dtype.kind in "fiub"
-
-
 def number_columns(table: pandas.DataFrame, other: Sequence[str]) -> list[str]:
     """Names of the columns, except ``other`` ones, that hold numbers and perhaps empty cells."""
-
-    def fits(cells: pandas.Series) -> bool:
-        if is_numeric(cells):
-            return bool(cells.notna().any())
-        found = numbers(texts(cells))
-        return any(found) and not not_numbers(found)
-
     free = (name for name in table if name not in other and not NAMELESS.fullmatch(name))
-    return [name for name in free if fits(table[name])]
+    found = ((name, *_parsed(table[name])) for name in free)
+    return [name for name, values, _ in found if not np.isnan(values).all()]
 
 
 def present(cells: Sequence[str], role: str = "category") -> list[str]:
@@ -218,18 +184,13 @@ def present(cells: Sequence[str], role: str = "category") -> list[str]:
 
 
 def numbers(cells: Sequence[str]) -> list[str]:
-    """Cells of numbers as Python writes them, empty for a missing one; others are unchanged.
-
-    Commas are decimal commas, unless those of all cells can be marks of thousands.
-    """
+    """Cells of numbers as Python writes them, empty for a missing one; others are unchanged."""
     cells = present(cells, "number")
     commas = [cell for cell in cells if "," in cell]
-    if commas and all(THOUSANDS.fullmatch(cell) for cell in commas):
+    if commas and all(THOUSANDS.fullmatch(cell) for cell in commas):  # no decimal commas
         return [cell.replace(",", "") if "," in cell else cell for cell in cells]
-    return [
-        re.sub(r"[. ]", "", cell).replace(",", ".") if DECIMAL.fullmatch(cell) else cell
-        for cell in cells
-    ]
+    decimal = {cell: re.sub(r"[. ]", "", cell).replace(",", ".") for cell in commas}
+    return [decimal[cell] if DECIMAL.fullmatch(cell) else cell for cell in cells]
 
 
 def documents(table: pandas.DataFrame, columns: Sequence[str]) -> list[str]:
@@ -238,24 +199,8 @@ def documents(table: pandas.DataFrame, columns: Sequence[str]) -> list[str]:
     return ["\n".join(filter(None, cells)) for cells in cells_of_nodes]
 
 
-def not_numbers(cells: Sequence[str]) -> list[str]:
-    """Cells that are neither empty nor a finite number; ``1_0`` is a number in Python alone."""
-
-    def is_number(cell: str) -> bool:
-        try:
-            return "_" not in cell and bool(np.isfinite(float(cell)))
-        except ValueError:
-            return False
-
-    return [cell for cell in cells if cell and not is_number(cell)]
-
-
 def column(table: pandas.DataFrame, name: str, option: str) -> pandas.Series:
-    """A column that an option names.
-
-    Raises:
-        InputError: there is none; the error names similar columns, or else all.
-    """
+    """A column that an option names; if there is none, the error names similar ones, or all."""
     if name in table:
         return table[name]
     names = [*filter(None, table)]
@@ -267,12 +212,6 @@ def column(table: pandas.DataFrame, name: str, option: str) -> pandas.Series:
 
 def _categories(table: pandas.DataFrame, name: str) -> list[str]:
     return present(texts(column(table, name, "--categories")))
-
-
-def _values(recipe: Recipe) -> list[tuple[str, list[str]]]:
-    """The columns of categories of a recipe, and the values of each."""
-    categories = recipe.get("categories", {"columns": [], "values": []})
-    return [*zip(categories["columns"], categories["values"])]
 
 
 def _vocabulary(cells: Sequence[str], options: TextOptions) -> Recipe:
@@ -302,19 +241,11 @@ def _bag_of_words(cells: Sequence[str], text: Recipe) -> sp.csr_matrix:
 def _moments(table: pandas.DataFrame, standardised: Sequence[str], raw: Sequence[str]) -> Recipe:
     columns = [*standardised, *raw]
     values = _numbers(table, columns, raw)
-    bad = [name for name, column in zip(raw, values[len(standardised) :]) if np.isnan(column).any()]
-    if bad:
-        message = f"the column {listed(bad)} has missing numbers"
-        raise InputError.plain("features", message, "Fill them, or name the column with numbers")
     known = np.maximum((~np.isnan(values)).sum(1), 1)
     mean = np.nansum(values, 1) / known
     std = np.sqrt(np.nansum((values - mean[:, None]) ** 2, 1) / known)
-    stays = np.arange(len(columns)) >= len(standardised)
-    return {
-        "columns": columns,
-        "mean": np.where(stays, 0, mean).tolist(),
-        "std": np.where(stays | (std == 0), 1.0, std).tolist(),
-    }
+    mean[len(standardised) :], std[len(standardised) :] = 0, 1
+    return {"columns": columns, "mean": mean.tolist(), "std": np.where(std == 0, 1.0, std).tolist()}
 
 
 def _standardised(table: pandas.DataFrame, numbers: Recipe) -> np.ndarray:
@@ -326,21 +257,28 @@ def _numbers(
     table: pandas.DataFrame, columns: Sequence[str], raw: Sequence[str] = ()
 ) -> np.ndarray:
     """Columns of numbers, ``[len(columns), V]``, with NaN for an empty cell."""
-    problems, values = Collected(), []
+    problems, found = Collected(), []
     for name in columns:
         option = "features" if name in raw else "--numbers"
         with problems.step():
-            cells = column(table, name, option)
-            if is_numeric(cells):
-                found = cells.to_numpy(dtype=float, na_value=np.nan)
-                wrong = [str(value) for value in found[np.isinf(found)].tolist()]
-            else:
-                written = numbers(texts(cells))
-                wrong = not_numbers(written)
-                found = np.array([] if wrong else [float(cell or "nan") for cell in written])
+            values, wrong = _parsed(column(table, name, option))
             if wrong:
                 message = f"{len(wrong)} cells are not numbers, such as {wrong[0]!r}"
                 raise InputError.plain(f"{option} {name}", message, "Give numbers or empty cells")
-            values.append(found)
+            if name in raw and np.isnan(values).any():
+                hint = "Fill them, or name the column with numbers"
+                raise InputError.plain(option, f"the column {name} has missing numbers", hint)
+            found.append(values)
     problems.check()
-    return np.array(values)
+    return np.array(found)
+
+
+def _parsed(cells: pandas.Series) -> tuple[np.ndarray, list[str]]:
+    """Numbers ``[V]``, NaN for an empty cell or beside texts, and cells of no finite number."""
+    if cells.dtype.kind in NUMERIC:
+        found = cells.to_numpy(dtype=float, na_value=np.nan)
+        return found, [str(value) for value in found[np.isinf(found)].tolist()]
+    written = numbers(texts(cells))
+    finite = [NUMBER.fullmatch(cell) and np.isfinite(float(cell)) for cell in written]
+    wrong = [cell for cell, is_finite in zip(written, finite) if cell and not is_finite]
+    return np.array([float(cell or "nan") if not wrong else np.nan for cell in written]), wrong

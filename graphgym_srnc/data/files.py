@@ -19,24 +19,13 @@ from graphgym_srnc.data.cleaning import MASKS
 from graphgym_srnc.errors import InputError, reading
 from graphgym_srnc.io.atomic import restore
 
+# Fields of a graph, and fields of node ids that are read if there are no masks.
 GRAPH = ("x", "edge_index", "y")
 READ = (*GRAPH, *MASKS)
-IDS = {
-    "train_idx": "train_mask",
-    "valid_idx": "val_mask",
-    "val_idx": "val_mask",
-    "test_idx": "test_mask",
-}
-"""Fields of a graph, and fields of node ids that are read if there are no masks."""
-
-TEXT = (".csv", ".tsv", ".txt")
-"""Suffixes of text tables."""
-
-CSR = tuple(
-    f"{matrix}_{p}" for matrix in ("adj", "attr") for p in ("data", "indices", "indptr", "shape")
-)
-"""Arrays of the two matrices in the ``.npz`` files of benchmarks."""
-
+IDS = {"train_idx": MASKS[0], "valid_idx": MASKS[1], "val_idx": MASKS[1], "test_idx": MASKS[2]}
+TEXT = (".csv", ".tsv", ".txt")  # suffixes of text tables
+# Arrays of the two matrices in the ``.npz`` files of benchmarks.
+CSR = [f"{of}_{array}" for of in ("adj", "attr") for array in "data indices indptr shape".split()]
 Fields = dict[str, Any]
 
 
@@ -57,14 +46,9 @@ def load(
 ) -> tuple[Fields, tuple[str, ...]]:
     """Fields of a graph (see the shift ``file``), and class names if labels are words.
 
-    Args:
-        source: the graph.
-        features, labels: files beside a list of edges; ``labels`` None = read none, nor a split.
-        root: folder where these are looked for, if they are not found from the working folder.
-        mapped: leave features on disk, a ``.npy`` of float32.
-
-    Raises:
-        InputError: names the file, or ``path``, ``features``, ``labels`` or ``mapped``.
+    ``features`` and ``labels`` are files beside a list of edges, from the working folder or below
+    ``root``. Labels None = read none, nor a split. ``mapped`` features, a ``.npy`` of float32, stay
+    on disk.
     """
     from graphgym_srnc.data import tables  # imports pandas and scikit-learn
 
@@ -109,8 +93,8 @@ def num_nodes(source: Path) -> int | None:
     with contextlib.suppress(Exception):  # whoever reads the graph tells what is wrong with it
         if (file := source / "features.npy").exists():
             return len(untrusted.array(file, mapped=True))
-        shape = untrusted.arrays(source / "features.npz", ["shape"])["shape"]
-        return None if shape is None else int(shape[0])
+        shape: Any = untrusted.arrays(source / "features.npz", ["shape"])["shape"]
+        return int(shape[0])
     return None
 
 
@@ -124,15 +108,11 @@ def unread(fields: Mapping[str, Any], read: Sequence[str] = READ) -> str:
 
 def as_data(fields: Fields, key: str) -> Data:
     """A clean graph of features, edges, labels and masks alone; errors name ``key``."""
-    missing = [field for field in GRAPH if fields.get(field) is None]
-    if missing:
-        found = [
-            f"{name} ({listed([*map(plain, value)])})" if isinstance(value, dict) else plain(name)
-            for name, value in fields.items()
-        ]
-        message = (
-            f"the graph has no {' and no '.join(missing)}; it has {listed(found) or 'nothing'}"
-        )
+    if missing := [field for field in GRAPH if fields.get(field) is None]:
+        nested = {name: value for name, value in fields.items() if isinstance(value, dict)}
+        inner = {name: f" ({listed([*map(plain, value)])})" for name, value in nested.items()}
+        found = listed([plain(name) + inner.get(name, "") for name in fields]) or "nothing"
+        message = f"the graph has no {' and no '.join(missing)}; it has {found}"
         raise InputError.plain(key, message, "Save x, edge_index and y")
     data = Data(**tensors(fields, READ, key))
     ids = {} if fields.keys() & {*MASKS} else tensors(fields, [*IDS], key)
@@ -151,9 +131,7 @@ def tensors(
 ) -> dict[str, torch.Tensor]:
     """Those of some fields that there are, as CPU tensors; the features alone may be sparse."""
     found = {}
-    for field in fields:
-        if given.get(field) is None:
-            continue
+    for field in (field for field in fields if given.get(field) is not None):
         with reading(Path(field), "a tensor or array of numbers", f"{key}: {field}"):
             value = torch.as_tensor(given[field])
             if value.requires_grad or value.is_inference():
@@ -169,9 +147,8 @@ def tensors(
 def _load_pt(source: Path) -> Fields:
     saved = untrusted.load(source)
     if not isinstance(saved, (Data, dict)):
-        is_hetero = isinstance(saved, HeteroData)
         convert = f"Convert it with data make {source.name} --node TYPE"
-        hint = convert if is_hetero else "Save a Data object or a dict of tensors"
+        hint = convert if isinstance(saved, HeteroData) else "Save a Data or a dict of tensors"
         message = f"{source.name} contains a {type(saved).__name__}"
         raise InputError.plain("path", message, hint)
     fields = {name: value for name, value in saved.items() if value is not None}
@@ -198,8 +175,7 @@ def _load_npz(source: Path) -> Fields:
 
 
 def _load_mat(source: Path) -> Fields:
-    """``network`` ``[V, V]``, ``attrb`` ``[V, F]`` and ``group``, ``[V, C]`` of 0 and 1 or numbers
-    ``[V, 1]``; of several classes of a node the first one counts."""
+    """``network`` ``[V, V]``, ``attrb`` ``[V, F]``, and ``group`` ``[V, C]`` or ``[V, 1]``."""
     if not untrusted.is_trusted():
         message = f"{source.name} is a .mat file, and a damaged one can crash SciPy's reader"
         raise InputError.plain("path", message, "If you trust its author, read it with --trust")
@@ -208,7 +184,7 @@ def _load_mat(source: Path) -> Fields:
     network, attrb, group = (fields.pop(name) for name in names)
     untrusted.check_dense([group], source)
     y = group = untrusted.dense(group)
-    if group.shape[1] > 1:
+    if group.shape[1] > 1:  # of several classes of a node the first one counts
         y = np.where(group.any(1), group.argmax(1), HIDDEN)
         if several := int((np.count_nonzero(group, axis=1) > 1).sum()):
             fields[f"all but the first class of {several} nodes in group"] = None

@@ -1,8 +1,6 @@
-"""From a frame of nodes and a frame of links to a graph: which column is what, and what is wrong.
+"""From frames of nodes and links to a graph, for ``data make`` and ``from_frames``.
 
-``data make`` and :func:`graphgym_srnc.from_frames` share these functions. :func:`look` chooses
-columns by their names and by their cells, and notes say which one was chosen; :func:`graph` makes
-the graph.
+:func:`look` chooses columns by names and cells, and says which; :func:`graph` makes the graph.
 """
 
 from __future__ import annotations
@@ -12,6 +10,7 @@ import json
 import re
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Callable, Collection, Iterator, NamedTuple, Sequence
 
@@ -28,35 +27,26 @@ from graphgym_srnc.data.read import NAMELESS, is_counter
 from graphgym_srnc.errors import Collected, InputError, reading, renamed
 from graphgym_srnc.io.atomic import regular
 
+# Usual names of columns and of pairs of columns, in lower case, the most usual first.
+# Kinds of columns in a recipe, and their roles.
 IDS = ("id", "_id", "node_id", "nodeid", "node", "key")
 LABELS = tuple("label labels :label _labels class classes category target subject topic y".split())
 ENDS = (
     "source-target from-to src-dst src-dest start-end u-v head-tail citing-cited sender-receiver "
     "follower-followee"
 ).split()
-"""Usual names of columns and of pairs of columns, in lower case, the most usual first."""
-
 PARTS = ("train", "val", "test")
 SAME_PART = {"valid": "val", "validation": "val", "training": "train", "testing": "test"}
 ROLES = {"text": "text", "numbers": "number", "categories": "category"}
-"""Kinds of columns in a recipe, and their roles."""
-
-NONE = "none"
-"""Name of the column of labels if there is none."""
-
-FEW = 4
-"""Maximum number of classes that may have one label each, as when labelling begins."""
-
-FOUND = 0.5
-"""Minimum share of the cells of an end of links that are ids of nodes."""
+NONE = "none"  # name of the column of labels if there is none
+FEW = 4  # maximum number of classes that may have one label each, as when labelling begins
+FOUND = 0.5  # minimum share of the cells of an end of links that are ids of nodes
 
 
 class Options(NamedTuple):
     """What the user says about a node table and its links; empty = chosen by names and cells.
 
     The fields are those of :func:`graphgym_srnc.from_frames`, whose ``features`` are ``raw`` here.
-    ``like`` is a graph folder or its recipe, instead of text, numbers and categories; ``words``
-    says how texts become features.
     """
 
     id: str = ""
@@ -68,7 +58,7 @@ class Options(NamedTuple):
     raw: Sequence[str] = ()
     categories: Sequence[str] = ()
     spectral: int = 0
-    like: Path | features.Recipe | None = None
+    like: Path | features.Recipe | None = None  # a graph folder or its recipe
     skip_missing: bool = False
     keep: str = ""
     words: features.TextOptions = features.TextOptions()
@@ -76,36 +66,22 @@ class Options(NamedTuple):
 
 @dataclass
 class Look:
-    """What a node table and its links hold, as far as they could be read.
+    """What a node table and its links hold, as far as they could be read."""
 
-    Args:
-        files: names of the two tables.
-        options: what the user said about them.
-        table: a row for each node that was kept; ``kept`` are their numbers of ``rows``.
-        roles: what a column is used for, by its name.
-        labels, parts: class and part of the split of each node, empty for none; or None.
-        edges: node numbers ``[2, E]``.
-        unknown: how often each id that is no node occurs in the links.
-        chosen: which columns are read.
-        notes: what was corrected or left out, and warnings.
-        problems: errors that the user must fix first.
-        recipe: how features are made.
-    """
-
-    files: tuple[str, str]
+    files: tuple[str, str]  # names of the two tables
     options: Options = Options()
-    table: pandas.DataFrame = field(default_factory=pandas.DataFrame)
-    roles: dict[str, str] = field(default_factory=dict)
-    labels: list[str] | None = None
-    edges: np.ndarray = field(default_factory=lambda: np.empty((2, 0), dtype=np.int64))
-    unknown: Counter[str] = field(default_factory=Counter)
-    chosen: list[str] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-    problems: Collected = field(default_factory=Collected)
-    recipe: features.Recipe = field(default_factory=dict)
-    parts: list[str] | None = None
+    table: pandas.DataFrame = field(default_factory=pandas.DataFrame)  # of the nodes that are kept
+    kept: list[int] = field(default_factory=list)  # their places among the rows of the file
     rows: int = 0
-    kept: list[int] = field(default_factory=list)
+    roles: dict[str, str] = field(default_factory=dict)  # use of each column
+    labels: list[str] | None = None  # [V], empty for none, as are the parts of the split
+    parts: list[str] | None = None
+    edges: np.ndarray = field(default_factory=lambda: np.empty((2, 0), dtype=np.int64))
+    unknown: Counter[str] = field(default_factory=Counter)  # ids in the links that are no node
+    recipe: features.Recipe = field(default_factory=dict)
+    chosen: list[str] = field(default_factory=list)  # which columns are read
+    notes: list[str] = field(default_factory=list)  # what was corrected or left out, and warnings
+    problems: Collected = field(default_factory=Collected)  # errors that the user must fix first
 
     def name(self, role: str) -> str:
         """The one column with a role; empty = there is none."""
@@ -130,11 +106,8 @@ def look(
 ) -> Look:
     """Choose columns, clean labels and connect nodes; what is wrong is collected, not raised.
 
-    Args:
-        found: names of the files and the user's options; it is filled and returned.
-        nodes: a row for each node.
-        read_links: gives a row for each link, by the set of all ids.
-        others: whether there are features beside those of columns and of links.
+    ``found`` is filled and returned. ``read_links`` gives a row for each link, by the set of all
+    ids. ``others`` = there are features beside those of columns and of links.
     """
     step = found.problems.step
     found.rows, found.table = len(nodes), nodes.reset_index(drop=True)
@@ -144,42 +117,26 @@ def look(
     with step():
         links = read_links({cell for name in candidates for cell in texts(nodes[name])})
     found.roles[_best_id(nodes, candidates, links)] = "id"
-    with step():
-        _find_label(found)
-    with step():
-        _one_row_for_each_id(found)
-    if links is not None:
+    connect, find_features = partial(_connect, links=links), partial(_find_features, others=others)
+    steps = (_find_label, _one_row_for_each_id, connect, _read_labels, find_features, _tell_columns)
+    for each in steps:
         with step():
-            _connect(found, links)
-    with step():
-        _read_labels(found)
-    with step():
-        _find_features(found, others)
-    _tell_columns(found)
+            each(found)
     return found
 
 
 def graph(found: Look, extra: np.ndarray | None = None) -> Graph:
-    """The graph of what was found.
-
-    Args:
-        found: what :func:`look` returned.
-        extra: the user's own features ``[V, D]`` of the rows in the file.
-
-    Raises:
-        InputError: see ``found.problems``, or there is no feature other than zero.
-    """
+    """The graph of what :func:`look` found, perhaps with ``extra`` features ``[rows, D]``."""
     found.problems.check()
     recipe, table, options = found.recipe, found.table, found.options
+    own = {"embedding": extra[found.kept]} if extra is not None else {}
+    if options.spectral:
+        own["spectral"] = features.spectral(found.edges, len(table), options.spectral)
     with _reading_recipe(options.like):
         blocks, names = features.apply(recipe, table)
-        for kind, array in (
-            ("embedding", None if extra is None else extra[found.kept]),
-            ("spectral", features.spectral(found.edges, len(table), options.spectral)),
-        ):
-            if array is not None:
-                blocks.append(sp.csr_matrix(array))
-                names += [f"{kind} {number}" for number in range(array.shape[1])]
+        for kind, array in own.items():
+            blocks.append(sp.csr_matrix(array))
+            names += [f"{kind} {number}" for number in range(array.shape[1])]
         widths = [block.shape[1] for block in blocks]
         if widths != recipe.setdefault("widths", widths):
             other = f"{_called(options.like)} has {recipe['widths']}"
@@ -187,21 +144,20 @@ def graph(found: Look, extra: np.ndarray | None = None) -> Graph:
             raise InputError.plain("--like", f"this graph has {widths} features, and {other}", hint)
         joined = features.joined(blocks, recipe)
         recipe |= {"embeddings": extra is not None, "spectral": options.spectral}
-        text = recipe.get("text")
-        documents = features.documents(table, text["columns"]) if text else None
+        text = features.documents(table, recipe["text"]["columns"]) if "text" in recipe else None
         words, ids = [*map(one_line, names)], found.column("id") or []  # ids as they are written
-        return Graph(found.edges, joined, words, ids, documents, found.labels, found.parts, recipe)
+        return Graph(found.edges, joined, words, ids, text, found.labels, found.parts, recipe)
 
 
 @contextlib.contextmanager
 def _reading_recipe(like: Path | features.Recipe | None) -> Iterator[None]:
-    """Tell errors that come of a recipe, which may have been edited, if there is one."""
+    """Name the recipe, which may have been edited, in the errors of this block."""
+    name, kind = _called(like), "a folder with a recipe of data make"
+    keys = dict.fromkeys(("--text", "--numbers", "--categories"), f"--like {name}")
     if like is None:
         yield
-        return
-    keys = dict.fromkeys(("--text", "--numbers", "--categories"), f"--like {_called(like)}")
-    with reading(Path(_called(like)), "a folder with a recipe of data make", "--like"):
-        with renamed(keys):
+    else:
+        with reading(Path(name), kind, "--like"), renamed(keys):
             yield
 
 
@@ -217,42 +173,32 @@ def _find_columns(found: Look) -> None:
         if name and (option, name) != ("label", NONE):
             with found.problems.step():
                 features.column(table, name, f"--{option}")
-    for role, names in (
-        ("text", options.text),
-        ("category", options.categories),
-        ("number", [*options.numbers, *options.raw]),
-    ):
-        found.roles |= dict.fromkeys(names, role)
+    numbers = dict.fromkeys((*options.numbers, *options.raw), "number")
+    found.roles |= dict.fromkeys(options.text, "text")
+    found.roles |= dict.fromkeys(options.categories, "category") | numbers
     if split := options.split or usual(table, ("split",)):
         found.roles[split] = "split"
 
 
 def _id_candidates(table: pandas.DataFrame, given: str) -> list[str]:
-    """Columns that may hold the ids: the named one; or the index if it does not only count the
-    rows, and one with a usual name; or the first and all of distinct texts.
-    """
+    """Columns that may hold the ids: given, by their usual names, or else of distinct cells."""
     if given and given in table:
         return [given]
     index = [name for name in list(table)[:1] if not name and not is_counter(table[name])]
     of_neo4j = next((name for name in table if re.search(r":ID(\(|$)", name)), "")
     if named := usual(table, IDS) or of_neo4j:
         return [*index, named]
-
-    def is_distinct(name: str) -> bool:
-        cells = table[name]
-        return cells.dtype.kind != "f" and len({*texts(cells)} - {""}) == len(table)
-
     first, *rest = list(table)[:20]
-    return [first, *filter(is_distinct, rest)]
+    rest = [name for name in rest if table[name].dtype.kind != "f"]
+    return [first, *(name for name in rest if len({*texts(table[name])} - {""}) == len(table))]
 
 
 def _best_id(table: pandas.DataFrame, candidates: list[str], links: pandas.DataFrame | None) -> str:
     """The first candidate in which two columns of links are mostly found, or else the first."""
-    if links is not None:
-        for name in candidates:
-            shares = _shares(links, [*links], texts(table[name])).values()
-            if sum(share >= FOUND for share in shares) > 1:
-                return name
+    for name in candidates:
+        shares = {} if links is None else _shares(links, [*links], texts(table[name]))
+        if sum(share >= FOUND for share in shares.values()) > 1:
+            return name
     return candidates[0]
 
 
@@ -261,9 +207,8 @@ def _one_row_for_each_id(found: Look) -> None:
     table, file, keep = found.table, found.files[0], found.options.keep
     filled = table[~(table.isna() | (table.astype(object) == "")).all(axis=1)]
     ids = pandas.Series(found.ids, dtype=object)[filled.index]
-    if (ids == "").any():
-        row = ids.index[ids == ""][0] + 1
-        raise InputError.plain(file, f"row {row} has no id", "Give each node an id")
+    if len(blank := ids.index[ids == ""]):
+        raise InputError.plain(file, f"row {blank[0] + 1} has no id", "Give each node an id")
     repeated = filled[ids.duplicated(keep=False)].astype(str)
     unique = filled.drop(repeated.index[repeated.duplicated()])
     ids = ids[unique.index]
@@ -274,16 +219,18 @@ def _one_row_for_each_id(found: Look) -> None:
         raise InputError.plain(file, message, hint)
     kept = unique[~ids.duplicated(keep=keep or "first")]
     found.table, found.kept = kept.reset_index(drop=True), kept.index.tolist()
-    for count, text in (
-        (len(table) - len(filled), "left out: empty"),
-        (len(filled) - len(unique), "merged: equal to another row"),
-        (len(unique) - len(kept), f"left out: same id as another row (--keep {keep})"),
-    ):
+    for text, count in {
+        "left out: empty": len(table) - len(filled),
+        "merged: equal to another row": len(filled) - len(unique),
+        f"left out: same id as another row (--keep {keep})": len(unique) - len(kept),
+    }.items():
         found.notes += [f"{file}: {counted(count, 'row')} {text}"] * (count > 0)
 
 
-def _connect(found: Look, links: pandas.DataFrame) -> None:
-    """Read the links, and tell which columns of them are read."""
+def _connect(found: Look, links: pandas.DataFrame | None) -> None:
+    """Read the links, if there are any, and tell which columns of them are read."""
+    if links is None:
+        return
     file, place = found.files[1], pandas.Index(found.ids, dtype=object).unique()
     a, b = chosen = ends(links, found.options.ends, place, file)
     unread = [name for name in links if name not in chosen and not NAMELESS.fullmatch(name)]
@@ -315,29 +262,23 @@ def connected(
 def ends(
     links: pandas.DataFrame, given: Sequence[str], ids: Collection[str], file: str
 ) -> Sequence[str]:
-    """The two columns of ids: named, of a usual pair of names, or the only two that hold ids.
-
-    Raises:
-        InputError: there is no such column, or it is not clear which two.
-    """
+    """The two columns of ids: named, of a usual pair of names, or the only two that hold ids."""
     named = [name for name in links if not NAMELESS.fullmatch(name)]
     absent = [name for name in given if name not in links]
     if absent or len(named) < 2 or len(given) == 1:
         missing = f"no column {', '.join(absent)}" if absent else "not two columns of node ids"
         raise InputError.plain(file, f"it has {missing}", f"Its columns are {_listed(links)}")
     if given or len(named) == 2:
-        return list(given) or named
+        return given or named
     shares = _shares(links, named, ids)
     if pairs := _usual_ends(named):
-        fit = (pair for pair in pairs if min(map(shares.__getitem__, pair)) >= FOUND)
-        return next(fit, pairs[0])
+        return max(pairs, key=lambda pair: min(shares[name] for name in pair) >= FOUND)
     found = [name for name in named if shares[name] >= FOUND]
     if found[:2] == ["1", "2"] and all(links[name].nunique() == 1 for name in found[2:]):
         return found[:2]  # lines without a header begin with two ids, and a weight may be 1
     if len(found) != 2:
-        message = "it is not clear which two columns hold the ids of nodes: "
-        message += listed(found or named)
-        raise InputError.plain(file, message, "Name them with --ends COLUMN COLUMN")
+        what = f"it is not clear which two columns hold the ids of nodes: {listed(found or named)}"
+        raise InputError.plain(file, what, "Name them with --ends COLUMN COLUMN")
     return found
 
 
@@ -357,11 +298,8 @@ def _shares(
     links: pandas.DataFrame, names: Sequence[str], ids: Collection[str]
 ) -> dict[str, float]:
     """Share of the cells of each column that are ids of nodes."""
-    known, size = {*ids}, max(len(links), 1)
-    return {
-        name: sum(cell in known for cell in whole_numbers(texts(links[name]))) / size
-        for name in names
-    }
+    cells = {name: pandas.Series(whole_numbers(texts(links[name])), dtype=object) for name in names}
+    return {name: float(cells[name].isin({*ids}).mean()) for name in names}
 
 
 def _find_label(found: Look) -> None:
@@ -382,20 +320,17 @@ def _find_label(found: Look) -> None:
         if len(size := sizes(name)) <= FEW or size.total() >= 2 * len(size):
             found.roles[name] = "label"
             return
-    if options.like:
-        return
+    counts = {name: sizes(name) for name in free if not (options.like or NAMELESS.fullmatch(name))}
     candidates = [
         f"{name} ({len(size)} values)"
-        for name in free
-        if not NAMELESS.fullmatch(name)
-        and 2 <= len(size := sizes(name)) <= 100
-        and size.total() >= 5 * len(size)
+        for name, size in counts.items()
+        if 2 <= len(size) <= 100 and size.total() >= 5 * len(size)
     ]
-    if candidates or names:
+    if candidates or names and not options.like:
         message = "no column is named label"
         if names:
-            values = f"{len(sizes(names[0]))} values, which hardly repeat, so they are no classes"
-            message = f"the column {names[0]} has {values}"
+            message = f"the column {names[0]} has {len(counts[names[0]])} values, which hardly "
+            message += "repeat, so they are no classes"
         hint = f", perhaps {listed(candidates, 4)}" * bool(candidates) + "; or give --label none"
         raise InputError.plain("--label", message, f"Name the column of classes{hint}")
 
@@ -404,13 +339,13 @@ def _read_labels(found: Look) -> None:
     """Clean the labels, and read the split."""
     cells, split = found.column("label"), found.column("split")
     parts = [SAME_PART.get(cell.lower(), cell.lower()) for cell in split or ()]
+    notes: list[str] = []
     if cells is not None:
         held = [part in PARTS[1:] for part in parts]
         found.labels, notes = cleaned(cells, found.name("label"), held)
-        found.notes += notes
     elif not found.options.like and not found.problems.errors:
-        nothing = "no column of classes was found, so no node has a label"
-        found.notes.append(f"! {nothing}; name one with --label")
+        notes = ["! no column of classes was found, so no node has a label; name one with --label"]
+    found.notes += notes
     if split is None or not found.name("label") and found.problems.errors:
         return
     check_parts(parts, found.ids, "--split")
@@ -431,22 +366,28 @@ def check_parts(parts: Sequence[str], ids: Collection[object], key: str) -> None
 
 def _find_features(found: Look, others: bool) -> None:
     """Learn the recipe of features, or read it."""
-    options, table, numbers = found.options, found.table, [*found.options.numbers]
+    options, table, numbers = found.options, found.table, found.options.numbers
     if numbers == ["*"]:
         found.roles.pop("*")
         numbers = features.number_columns(table, [*found.roles])
         found.roles |= dict.fromkeys(numbers, "number")
-    if options.like:
-        with _reading_recipe(options.like):
-            recipe = found.recipe = _recipe(options.like)
+    if like := options.like:
+        with _reading_recipe(like):
+            if isinstance(like, Path):
+                recipe = json.loads(regular(like / RECIPE).read_bytes())
+            else:
+                recipe = dict(like)
+            found.recipe = recipe
+            if recipe.get("spectral"):
+                what = f"{_called(like)} has spectral features, which cannot be made for another"
+                raise InputError.plain("--like", f"{what} graph", "Use one without --spectral")
             kinds = [kind for kind in ROLES if kind in recipe]
             roles = {name: ROLES[kind] for kind in kinds for name in recipe[kind]["columns"]}
             found.roles = roles | found.roles
-            found.notes += features.drift(recipe, table, _called(options.like))
+            found.notes += features.drift(recipe, table, _called(like))
     else:
-        found.recipe = features.learn(
-            table, options.text, numbers, options.raw, options.categories, options.words
-        )
+        columns = numbers, options.raw, options.categories
+        found.recipe = features.learn(table, options.text, options.words, *columns)
     if not (found.recipe or others or options.spectral):
         hint = "Choose columns with --text, --numbers or --categories, or give --embeddings; "
         hint += "--spectral 64 makes features from the links alone"
@@ -456,38 +397,21 @@ def _find_features(found: Look, others: bool) -> None:
 def _tell_columns(found: Look) -> None:
     """What each column is used for, and cells whose value differs from their text."""
     table, roles = found.table, found.roles
-    for name, role in roles.items():
-        if role in ("number", "category") and name in table:
-            if features.is_numeric(table[name]):
-                continue
-            cells = texts(table[name])
-            known = features.present(cells, role)
-            found.notes += changes(name, cells, known, "empty")
-            if role == "number":
-                found.notes += changes(name, known, features.numbers(cells), "numbers")
-    used = []
-    for role in ("id", "label", "split", *ROLES.values()):
-        names = [name or "(index)" for name in table if roles.get(name) == role]
-        used += [f"{role} {listed(names)}"] * bool(names)
-    unread = [
-        name or "(index)"
-        for name in table
-        if name not in roles and not (NAMELESS.fullmatch(name) and is_counter(table[name]))
-    ]
+    uses: dict[str, list[str]] = {role: [] for role in ("id", "label", "split", *ROLES.values())}
     hint = " (--text, --numbers and --categories read columns)" * (not found.options.like)
-    used += [f"not read: {listed(unread)}{hint}"] * bool(unread)
-    found.chosen.append(f"columns: {'; '.join(used)}")
-
-
-def _recipe(like: Path | features.Recipe) -> features.Recipe:
-    if isinstance(like, Path):
-        recipe = json.loads(regular(like / RECIPE).read_text(encoding="utf-8"))
-    else:
-        recipe = dict(like)
-    if recipe.get("spectral"):
-        message = f"{_called(like)} has spectral features, which cannot be made for another graph"
-        raise InputError.plain("--like", message, "Use one without --spectral")
-    return recipe
+    uses["not read:"] = []
+    for name, cells in table.items():
+        role = roles.get(name, "not read:")
+        if role in ("number", "category") and cells.dtype.kind not in features.NUMERIC:
+            written = texts(cells)
+            known = features.present(written, role)
+            values = features.numbers(written) if role == "number" else known
+            found.notes += changes(name, written, known, "empty")
+            found.notes += changes(name, known, values, "numbers")
+        if name in roles or not (NAMELESS.fullmatch(name) and is_counter(cells)):
+            uses[role].append(name or "(index)")
+    used = [f"{role} {listed(names)}" for role, names in uses.items() if names]
+    found.chosen.append(f"columns: {'; '.join(used)}{hint * bool(uses['not read:'])}")
 
 
 def usual(table: pandas.DataFrame, names: Sequence[str]) -> str:

@@ -45,27 +45,15 @@ def of_folder(path: Path, num_nodes: int | None = None, num_features: int | None
 
 
 def check_features(trained: Any, given: Any, key: str = "graph: x") -> None:
-    """Refuse a graph whose features have other names than those of training.
-
-    Args:
-        trained, given: names of the features of training and of the graph. They are compared if
-            both are lists of equal length.
-        key: what the error names.
-
-    Raises:
-        InputError: the names or their order differ.
-    """
+    """Refuse features with other names or another order than in training, if both are lists."""
     if not isinstance(trained, list) or not isinstance(given, list) or len(trained) != len(given):
         return
     old, new = [*map(str, trained)], [*map(str, given)]
-    wrong = [place for place, (a, b) in enumerate(zip(old, new)) if a != b]
-    if not wrong:
-        return
-    found = f"{len(wrong)} of {len(new)} features have other names than in training"
-    if sorted(old) == sorted(new):
-        found = "the features are those of training in another order"
-    example = (
-        f"feature {wrong[0]} is {short(new[wrong[0]], 40)!r}, not {short(old[wrong[0]], 40)!r}"
-    )
-    hint = "Make the same features with data make --like, or with from_frames(like=...)"
-    raise InputError.plain(key, f"{found}: {example}", hint)
+    if wrong := [place for place, (a, b) in enumerate(zip(old, new)) if a != b]:
+        found = f"{len(wrong)} of {len(new)} features have other names than in training"
+        if sorted(old) == sorted(new):
+            found = "the features are those of training in another order"
+        is_now, was = (short(names[wrong[0]], 40) for names in (new, old))
+        hint = "Make the same features with data make --like, or with from_frames(like=...)"
+        message = f"{found}: feature {wrong[0]} is {is_now!r}, not {was!r}"
+        raise InputError.plain(key, message, hint)

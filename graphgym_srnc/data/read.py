@@ -22,9 +22,9 @@ from graphgym_srnc.errors import InputError, reading
 from graphgym_srnc.io.atomic import regular
 
 csv.field_size_limit(2**31 - 1)  # a text may be long; the whole file has a limit
+# Names that pandas gives to the index, which it writes as the first column.
 SEPARATORS = (",", ";", "\t")
 NAMELESS = re.compile(r"(Unnamed: \d+)?")
-"""Names that pandas gives to the index, which it writes as the first column."""
 
 
 def workbook(path: Path) -> tuple[Path, str]:
@@ -67,18 +67,14 @@ def links(path: Path, ids: Collection[str], notes: list[str]) -> pandas.DataFram
     first = rows.iloc[0].tolist()
     names = first[1:] if first[0] == "" else first  # without the name of pandas' index
     counts = names == [*map(str, range(len(names)))]
-    is_link = (
-        any(cell in ids for cell in first)
-        or pandas.to_numeric(pandas.Series(first[:2]), errors="coerce").notna().all()
-    )
+    numbers = pandas.to_numeric(pandas.Series(first[:2]), errors="coerce").notna().all()
+    is_link = any(cell in ids for cell in first) or numbers
     is_header = counts and len(first) > 2 or not is_link
     if counts:
-        how = f"is read as a {'header' if is_header else 'link'}"
-        line = f"{path.name}: the first line, {','.join(first)}, {how}"
-        notes.append(f"{line}; write a header of words to change it")
-    if is_header:
-        return headed(rows, path.name, "link")
-    return rows.set_axis([str(place + 1) for place in rows], axis=1)
+        what = f"{','.join(first)}, is read as a {'header' if is_header else 'link'}"
+        notes.append(f"{path.name}: the first line, {what}; write a header of words to change it")
+    numbered = rows.set_axis([str(place + 1) for place in rows], axis=1)
+    return headed(rows, path.name, "link") if is_header else numbered
 
 
 def cells(path: Path, ragged: bool = False, blank: bool = False) -> pandas.DataFrame:
@@ -101,13 +97,12 @@ def cells(path: Path, ragged: bool = False, blank: bool = False) -> pandas.DataF
     rows = [row or [""] for row in rows if blank or (any(row) if ragged else row)]
     if not rows:
         raise InputError.plain(path.name, "the file is empty", "Write a line for each row")
-    width = max(map(len, rows))
     wrong = [number for number, row in enumerate(rows) if len(row) != len(rows[0])]
     if wrong and not (ragged or blank):
         row = f"row {wrong[0]} has {len(rows[wrong[0]])} cell(s), and the first line has"
         count = f"({counted(len(wrong), 'row')} of {len(rows) - 1} are wrong)"
         raise InputError.plain(path.name, f"{row} {len(rows[0])} {count}")
-    return pandas.DataFrame([row + [""] * (width - len(row)) for row in rows], dtype=object)
+    return pandas.DataFrame(rows, dtype=object).fillna("")
 
 
 def text(path: Path) -> str:
@@ -137,14 +132,15 @@ def binary(path: Path) -> bytes:
 
 def is_counter(cells: pandas.Series) -> bool:
     """Whether cells count the rows: 0, 1, 2, ... or 1, 2, 3, ..."""
-    start = {"0": 0, "1": 1}.get(str(next(iter(cells), "")))
-    return start is not None and all(str(cell) == str(row) for row, cell in enumerate(cells, start))
+    written, size = [*map(str, cells)], len(cells)
+    return written in ([*map(str, range(size))], [*map(str, range(1, size + 1))]) and size > 0
 
 
 @cache
-def tell(note: str) -> None:
-    """Print a note on how a file was read to stderr, once."""
-    print(f"note: {clean(note)}", file=sys.stderr, flush=True)
+def tell(*notes: str) -> None:
+    """Print notes on how a file was read to stderr, once."""
+    for note in notes:
+        print(f"note: {clean(note)}", file=sys.stderr, flush=True)
 
 
 def _fit(content: str, separator: str) -> tuple[int, int]:

@@ -21,15 +21,12 @@ def read(
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
     """Fields of a graph, and class names if labels are words.
 
-    Args:
-        edges: a table with two columns of node numbers, or ``.npy`` ``[2, E]``.
-        features: a table with a line a node, ``.npy``, or a matrix saved by SciPy as ``.npz``.
-        labels: a table of labels, or of nodes and labels, or ``.npy``; None = no labels.
-        split: a table of nodes and ``train``, ``val`` or ``test``, which need not exist.
-        mapped: leave features on disk, a ``.npy`` of float32; ``x.mapped`` is then true.
+    Tables have two columns of node numbers; a line a node of features; labels, or nodes and labels;
+    and nodes and ``train``, ``val`` or ``test``. The split need not exist. Arrays are ``.npy``, and
+    features also a ``.npz`` of SciPy. ``mapped`` features stay on disk, and ``x.mapped`` is true.
     """
-    pairs: np.ndarray | None = None
     x: Any
+    pairs: np.ndarray | None = None
     if mapped:
         x = torch.from_numpy(_array(features, mapped))
         x.mapped = True
@@ -40,12 +37,13 @@ def read(
             x = untrusted.dense(untrusted.sparse_npz(features))
     else:
         x, pairs = _features(features, edges)
-    parts = _parts(split, len(x)) if split is not None and split.exists() else []
-    masks = {
-        f"{part}_mask": torch.tensor([own == part for own in parts])
-        for part in frames.PARTS
-        if part in parts
-    }
+    parts: list[str] = []
+    if split is not None and split.exists():
+        rows = text_tables.cells(split)
+        parts = _by_node(rows, len(x), split.name, "part").str.lower().tolist()
+        frames.check_parts(parts, range(len(x)), split.name)
+    found = [part for part in frames.PARTS if part in parts]
+    masks = {f"{part}_mask": torch.tensor([own == part for own in parts]) for part in found}
     held = [part in frames.PARTS[1:] for part in parts]
     y, classes = (None, ()) if labels is None else _labels(labels, len(x), held)
     pairs = _edges(edges, len(x)) if pairs is None else pairs
@@ -78,11 +76,7 @@ def _features(file: Path, edges: Path) -> tuple[np.ndarray, np.ndarray | None]:
 
 
 def _labels(file: Path, num_nodes: int, held: list[bool]) -> tuple[np.ndarray, tuple[str, ...]]:
-    """Labels ``[V]``, -1 where there is none, and class names if they are words.
-
-    Of nodes for validation or test (``held``), ``unknown`` is the unknown class, as
-    ``discover --labels-out`` writes it.
-    """
+    """Labels ``[V]``, -1 for none, and class names if they are words; see ``labels.cleaned``."""
     if file.suffix == ".npy":
         return _array(file), ()
     rows = text_tables.cells(file, blank=True)
@@ -95,9 +89,7 @@ def _labels(file: Path, num_nodes: int, held: list[bool]) -> tuple[np.ndarray, t
         elif len(cells) == num_nodes + 1:  # pandas may have written the name 0
             tell(f"{file}: the first line, {cells.pop(0)}, is read as a header")
     words, notes = label_words.cleaned(cells, str(file), held)
-    for note in notes:
-        if not note.startswith("!"):  # data make has already printed these
-            tell(note)
+    tell(*(note for note in notes if not note.startswith("!")))  # data make has printed others
     numbers = label_words.as_numbers(words)
     if numbers is not None:
         return np.array(numbers), ()
@@ -109,45 +101,31 @@ def _edges(file: Path, num_nodes: int) -> np.ndarray:
     """Pairs of node numbers ``[2, E]``."""
     if file.suffix == ".npy":
         return _array(file)
-    ids, notes = _numbers(num_nodes), list[str]()
+    ids, notes = pandas.RangeIndex(num_nodes).map(str), list[str]()
     links = text_tables.links(file, {*ids}, notes)
     pairs, unknown = frames.connected(links, frames.ends(links, (), ids, file.name), ids)
     if unknown:
         hint = f"Use node numbers from 0 to {num_nodes - 1}"
         raise InputError.plain(file.name, f"it has the node {next(iter(unknown))!r}", hint)
-    for note in notes:
-        tell(note)
+    tell(*notes)
     return pairs
-
-
-def _parts(file: Path, num_nodes: int) -> list[str]:
-    """The part of each node ``[V]``, empty for none."""
-    parts = _by_node(text_tables.cells(file), num_nodes, file.name, "part").str.lower().tolist()
-    frames.check_parts(parts, range(num_nodes), file.name)
-    return parts
 
 
 def _by_node(rows: pandas.DataFrame, num_nodes: int, file: str, what: str) -> pandas.Series:
     """The word of each node ``[V]`` by lines of a node number and a word, empty without a line."""
     rows = rows.iloc[int(not rows.iloc[0, 0].isdecimal()) :]  # without a header
     rows = rows[(rows != "").any(axis=1)].drop_duplicates()
-    nodes = _numbers(num_nodes).get_indexer(rows[0])
+    nodes = pandas.RangeIndex(num_nodes).map(str).get_indexer(rows[0])
     strange = rows[(nodes < 0) | (rows.shape[1] != 2)]
     if len(strange):
         node, *words = strange.iloc[0]
         hint = f"Write lines of a node number from 0 to {num_nodes - 1} and its {what}"
         raise InputError.plain(file, f"it has the {what} {','.join(words)!r} of node {node}", hint)
-    twice = rows[rows[0].duplicated(keep=False)]
-    if len(twice):
-        node = twice[0].iloc[0]
-        words = " and ".join(map(repr, twice[1][twice[0] == node]))
-        raise InputError.plain(file, f"node {node} has two {what}s: {words}", "Give it one")
+    if rows[0].duplicated().any():
+        node = rows[0][rows[0].duplicated()].iloc[0]
+        both = " and ".join(map(repr, rows[1][rows[0] == node]))
+        raise InputError.plain(file, f"node {node} has two {what}s: {both}", "Give it one")
     return pandas.Series([*rows[1]], nodes, dtype=object).reindex(range(num_nodes), fill_value="")
-
-
-def _numbers(num_nodes: int) -> pandas.Index:
-    """The numbers of the nodes as they are written."""
-    return pandas.Index([*map(str, range(num_nodes))], dtype=object)
 
 
 def _array(file: Path, mapped: bool = False) -> np.ndarray:

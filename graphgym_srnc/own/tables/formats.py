@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Collection
 from xml.etree import ElementTree
 
+import numpy as np
 import pandas
 
 from graphgym_srnc.core.text import counted, listed
@@ -15,14 +16,12 @@ from graphgym_srnc.data import limits, read
 from graphgym_srnc.errors import InputError, reading
 from graphgym_srnc.io.atomic import regular
 
+# Kinds of tables beside text, and the extras that install the packages which read them.
+# What JSON calls nodes and links, and objects in them that hold their fields.
 EXTRAS = {".parquet": "parquet", ".xlsx": "excel"}
 SUFFIXES = (*EXTRAS, ".json", ".jsonl")
-"""Kinds of tables beside text, and the extras that install the packages which read them."""
-
 NODES, LINKS = ("nodes", "vertices"), ("links", "edges", "relationships")
 WRAPPERS = ("attributes", "data", "properties", "metadata")
-"""What JSON calls nodes and links, and objects in them that hold their fields."""
-
 Record = dict[str, Any]
 
 
@@ -40,14 +39,14 @@ def table(path: Path, notes: list[str], ids: Collection[str] | None = None) -> p
         if kind == ".parquet":
             # Nullable types keep whole numbers whole where some are missing.
             frame = pandas.read_parquet(regular(path), dtype_backend="numpy_nullable")
-            counts = frame.index.equals(pandas.RangeIndex(len(frame)))
-            if frame.index.name is not None or not counts:
+            is_counter = frame.index.equals(pandas.RangeIndex(len(frame)))
+            if frame.index.name is not None or not is_counter:
                 frame = frame.reset_index(names=[name or "" for name in frame.index.names])
         else:
             with pandas.ExcelFile(regular(book_file), engine="openpyxl") as book:
-                first, *others = book.sheet_names
-                if sheet not in ("", first, *others):
-                    hint = f"Its sheets are {listed([first, *others])}"
+                first, *others = sheets = book.sheet_names
+                if sheet and sheet not in sheets:
+                    hint = f"Its sheets are {listed(sheets)}"
                     raise InputError.plain(path.name, f"it has no sheet {sheet!r}", hint)
                 frame = book.parse(sheet or first, header=None, dtype=str, na_filter=False)
             if others and not sheet:
@@ -68,10 +67,8 @@ def graph(path: Path, notes: list[str]) -> list[pandas.DataFrame]:
             return [_of_records(nodes, path, "nodes"), _of_records(pairs, path, "links")]
     columns = table(path, notes)  # of Neo4j's apoc.export.csv
     if not {"_id", "_start", "_end"} <= {*columns}:
-        hint = (
-            "Give a second file with the links; one file is enough with the columns _id, "
-            "_start and _end, or as GraphML, GEXF, GML, Pajek or JSON"
-        )
+        hint = "Give a second file with the links; one file is enough with the columns _id, "
+        hint += "_start and _end, or as GraphML, GEXF, GML, Pajek or JSON"
         raise InputError.plain(path.name, f"it has no links but {listed([*columns])}", hint)
     is_node = columns["_id"] != ""
     return [
@@ -98,8 +95,7 @@ def _xml(path: Path, notes: list[str]) -> tuple[list[Record], list[Record]]:
         defaults: Record = {}
         for key in keys:
             id = key.get("id", "")
-            named = (key.get(word) for word in ("attr.name", "title", "yfiles.type"))
-            names[id] = next(filter(None, named), id)
+            names[id] = key.get("attr.name") or key.get("title") or key.get("yfiles.type") or id
             for text in key.findall("default"):
                 defaults[names[id]] = "".join(text.itertext())
         found = [*parent.iter(what)]
@@ -120,9 +116,8 @@ def _xml(path: Path, notes: list[str]) -> tuple[list[Record], list[Record]]:
         return rows
 
     both = records("node"), records("edge")
-    strange = {"more graph": others} | {
-        kind: parent.findall(f".//{kind}") for kind in ("hyperedge", "port", "spell")
-    }
+    strange = {kind: parent.findall(f".//{kind}") for kind in ("hyperedge", "port", "spell")}
+    strange = {"more graph": others, **strange}
     unread = [counted(len(found), kind) for kind, found in strange.items() if found]
     unread += ["which nodes are nested in which"] * (parent.find(".//node//node") is not None)
     unread += [f"all but the last of several values of {name}" for name in sorted(repeated)]
@@ -165,10 +160,8 @@ def _pajek(path: Path, notes: list[str]) -> tuple[list[Record], list[Record]]:
         elif kind in ("edgeslist", "arcslist"):
             pairs += [[first, other] for first, *others in rows for other in others]
         elif kind == "matrix":
-            cells = (
-                (a, b) for a, row in enumerate(rows, 1) for b, x in enumerate(row, 1) if float(x)
-            )
-            pairs += [[str(a), str(b)] for a, b in cells]
+            nonzero = zip(*np.nonzero(np.array(rows, dtype=float)))
+            pairs += [[str(a + 1), str(b + 1)] for a, b in nonzero]
         elif kind != "network":
             notes.append(f"! {path.name}: not read: *{section}")
     return (
@@ -186,9 +179,8 @@ def _json_graph(path: Path, notes: list[str]) -> tuple[list[Record], list[Record
     if not inner:
         hint = "Give an object with nodes and links, or a second file of links"
         raise InputError.plain(path.name, f"it holds {sorted(outer)[:8] or 'a list'}", hint)
-    nodes, pairs = (
-        next(inner[0][name] for name in names if name in inner[0]) for names in (NODES, LINKS)
-    )
+    first = inner[0]
+    nodes, pairs = (next(first[name] for name in kind if name in first) for kind in (NODES, LINKS))
     if isinstance(nodes, dict):
         nodes = [{**fields, "id": id} for id, fields in nodes.items()]
     is_numbered = all(str(pair.get("source")).isdecimal() for pair in pairs)
@@ -218,11 +210,8 @@ def _of_records(records: Any, path: Path, what: str) -> pandas.DataFrame:
         raise InputError.plain(path.name, f"it contains no {what}", hint)
     names = dict.fromkeys(name for row in flat for name in row)
     limits.check_table(path, len(flat), len(names))
-    return pandas.DataFrame(
-        {name: [_cell(row.get(name)) for row in flat] for name in names},
-        index=range(len(flat)),
-        dtype=object,
-    )
+    cells = {name: [_cell(row.get(name)) for row in flat] for name in names}
+    return pandas.DataFrame(cells, index=range(len(flat)), dtype=object)
 
 
 def _flat(row: Record) -> Record:

@@ -19,12 +19,9 @@ from graphgym_srnc.data.cleaning import MASKS
 from graphgym_srnc.data.folder import Graph
 from graphgym_srnc.errors import InputError, reading
 
+# Maximum number of entries of a product of matrices; 50 million take 4 GiB.
 MAX_ENTRIES = 50_000_000
-"""Maximum number of entries of a product of matrices; 50 million take 4 GiB."""
-
-TEXTS = ("text", "name", "ids")
-"""Fields that are lists of one text per node."""
-
+TEXTS = ("text", "name", "ids")  # fields that are lists of one text per node
 FIELDS = (*files.READ, *TEXTS)
 
 
@@ -58,7 +55,7 @@ def read_pt(path: Path) -> HeteroData:
             limits.check(path, limits.CELL * size, path.stat().st_size)
         for types, store in data.edge_items():
             pairs = files.tensors(store, ("edge_index",), ", ".join(types)).get("edge_index")
-            if pairs is None or pairs.is_floating_point() or pairs.dtype == torch.bool:
+            if pairs is None or not cleaning.is_integer(pairs):
                 raise ValueError(f"{types} has no edge_index of integers")
             store.edge_index = pairs.long()
         data.validate()
@@ -75,22 +72,12 @@ def make_graph(
     labels_from: str = "",
     options: features.TextOptions = features.TextOptions(),
 ) -> tuple[Graph, list[str]]:
-    """Make a graph of the nodes of one type, linked where a metapath leads from one to another.
+    """A graph of the nodes of one type, linked where a metapath joins them, and notes on it.
 
-    Node types may have ``x`` ``[V, F]``, ``y`` ``[V]`` with -1 for no label, ``train_mask``,
-    ``val_mask`` and ``test_mask`` ``[V]``, and lists ``[V]`` of texts: ``ids``, ``name``, ``text``.
-
-    Args:
-        data, node: the heterogeneous graph, see :func:`read_pt`, and the type whose nodes are kept.
-        metapaths, limits: types such as ``paper-author-paper``, and which of their links are kept.
-        bag: types such as ``author-paper``: a node's features are the mean of the features there,
-            or the words of the texts, or the number of paths to each node. Empty = its own ones.
-        labels_from: types such as ``paper-conf``: a node has the label that most nodes there have,
-            and none if two labels are equally frequent. Empty = its own label.
-        options: how texts become features.
-
-    Returns:
-        The graph, and sentences about its links, features and labels, and what was not read.
+    Node types may have ``x`` ``[V, F]``, ``y`` ``[V]`` with -1 for no label, masks ``[V]``, and
+    lists ``[V]`` of texts: ``ids``, ``name``, ``text``. ``bag`` leads from a node to nodes whose
+    mean features, words of texts, or numbers of paths are its features. ``labels_from`` leads to
+    nodes whose most frequent label it has, and none if there are two. Empty = its own ones.
     """
     if node not in data.node_types:
         raise InputError("--node", node, ", ".join(data.node_types))
@@ -108,15 +95,13 @@ def make_graph(
     split = _split(data, node, labels) if labels and not labels_from else None
     ids = store.get("ids", [*map(str, range(size))])
     if len({*ids} - {""}) < size:
-        message = "an id is empty or occurs twice"
-        raise InputError.plain(f"{node}: ids", message, "Give each node its own id")
+        hint = "Give each node its own id"
+        raise InputError.plain(f"{node}: ids", "an id is empty or occurs twice", hint)
     notes = [*(words for _, words in found), f"features: {source}"]
     notes += [f"labels: {labels_from or f'{node}.y'}"] if labels else []
     read = {*FIELDS, "num_nodes"} - {*(() if split else MASKS)}
-    types = data.to_dict().items()
-    unread = [
-        plain(f"{name}.{field}") for name, fields in types for field in fields if field not in read
-    ]
+    fields = [(name, field) for name, own in data.to_dict().items() for field in own]
+    unread = [plain(f"{name}.{field}") for name, field in fields if field not in read]
     notes += [f"not read: {listed(unread)}"] if unread else []
     texts = store.get("name", store.get("text"))
     return Graph(edges.astype(np.int64), x, words, ids, texts, labels, split), notes
@@ -164,10 +149,7 @@ def _project(data: HeteroData, path: str, node: str, limits: Limits) -> tuple[sp
 def _steps(
     data: HeteroData, option: str, path: str, node: str, max_degree: int = 0
 ) -> list[sp.csr_matrix]:
-    """The identity, and the links of each step of a path, ``[V_a, V_b]`` of 0 and 1.
-
-    A link counts in both directions, and once if several relations contain it.
-    """
+    """The identity, and the links of each step of a path, ``[V_a, V_b]`` of 0 and 1, both ways."""
     types, steps = path.split("-"), [sp.identity(data[node].num_nodes, format="csr")]
     linked = {pair for types in data.edge_types for pair in (types[::2], types[::-2])}
     if types[0] != node or {*zip(types, types[1:])} - linked:
@@ -200,10 +182,7 @@ def _product(matrices: Sequence[sp.csr_matrix], path: str) -> sp.csr_matrix:
 
 
 def _features(
-    data: HeteroData,
-    node: str,
-    path: str,
-    options: features.TextOptions,
+    data: HeteroData, node: str, path: str, options: features.TextOptions
 ) -> tuple[sp.csr_matrix, Sequence[str], str]:
     """Features ``[V, F]`` from the end of a path, the names of their columns, and their source."""
     reach = _product(_steps(data, "--bag", path, node), path)
@@ -216,7 +195,7 @@ def _features(
     if texts := data[kind].get("text"):
         rows = np.split(reach.indices, reach.indptr[1:-1])
         table = pandas.DataFrame({"text": ["\n".join(texts[end] for end in row) for row in rows]})
-        (x,), words = features.apply(features.learn(table, ["text"], [], [], [], options), table)
+        (x,), words = features.apply(features.learn(table, ["text"], options), table)
         return x, words, f"words of {kind}.text{over}"
     if path == node:
         hint = f"Give a path to a type that becomes the features; the links are {data.edge_types}"
@@ -226,22 +205,18 @@ def _features(
 
 
 def _labels(data: HeteroData, node: str, path: str) -> list[str]:
-    """The most frequent label at the end of a path for each node; empty if two are, or none.
-
-    The path may be the node's type alone. There is no list if no such node has a label.
-    """
+    """The most frequent label at the end of a path for each node, empty if there is not one."""
     steps, kind = _steps(data, "--labels-from", path, node), path.split("-")[-1]
-    labels = [
-        "" if label < 0 else str(label)
-        for y in files.tensors(data[kind], ("y",), kind).values()
-        for label in cleaning.labels(y, data[kind].num_nodes, f"{kind}: y").tolist()
-    ]
+    labels: list[str] = []
+    if given := files.tensors(data[kind], ("y",), kind):
+        numbers = cleaning.labels(given["y"], data[kind].num_nodes, f"{kind}: y").tolist()
+        labels = ["" if label < 0 else str(label) for label in numbers]
     names = sorted({*labels} - {""})
-    if path != node and not names:
+    if not names:
+        if path == node:
+            return []
         known = ", ".join(other for other in data.node_types if "y" in data[other])
         raise InputError("--labels-from", path, f"a path to a type with labels, here {known}")
-    if not names:
-        return []
     votes = features.one_hot(labels, names)
     for step in reversed(steps):
         votes = _product([step, votes], path)

@@ -1,16 +1,22 @@
-"""From the files of a node table and of a list of links to a graph."""
+"""From files of a node table and a list of links to a graph, and a page of what they hold."""
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from graphgym_srnc.data import frames, read
+from graphgym_srnc.core.text import plain, short
+from graphgym_srnc.data import features, frames, read
 from graphgym_srnc.data.folder import Graph
 from graphgym_srnc.errors import InputError, reading
-from graphgym_srnc.own.tables import formats, profile
+from graphgym_srnc.io import atomic
+from graphgym_srnc.own.tables import formats
+from graphgym_srnc.report.html import fill
+
+MOST = 40  # maximum number of lines of a table on the page
 
 
 def look(
@@ -39,14 +45,12 @@ def make_graph(
 ) -> tuple[Graph, list[str]]:
     """A graph, and notes on what was chosen, corrected and left out; all errors come at once.
 
-    Args:
-        embeddings: an ``.npy`` array ``[V, D]`` in the order of the table.
-        report: a page of what is in the files, which is written whether they are right or not.
-        given: fields of :class:`frames.Options`.
+    ``embeddings`` is an ``.npy`` ``[V, D]`` in the order of the table, and ``given`` are fields of
+    :class:`frames.Options`. The page ``report`` is written whether the files are right or not.
     """
     found = look(nodes, links, frames.Options(**given), embeddings is not None)
     if report is not None:
-        profile.write(report, found)
+        write_page(report, found)
     found.problems.check()
     array: np.ndarray | None = None
     if embeddings is not None:
@@ -61,3 +65,55 @@ def make_graph(
             raise InputError.plain("--embeddings", message, hint)
         array = array.astype(float)
     return frames.graph(found, array), [*found.chosen, *found.notes]
+
+
+def write_page(path: Path, found: frames.Look) -> None:
+    """Write the page, whole or not at all."""
+    page = fill(
+        Path(__file__).with_name("profile.html"),
+        title=f"What is in {' and '.join(found.files)}",
+        found=found,
+        columns=[_column(found, name) for name in found.table],
+        links=figures(found),
+        sizes=Counter(filter(None, found.labels or ())),
+        most=MOST,
+        plain=plain,
+    )
+    try:
+        atomic.write_text(path, page)
+    except OSError as error:
+        message = f"{path} cannot be written ({error.strerror})"
+        raise InputError.plain("--report", message) from error
+
+
+def figures(found: frames.Look) -> dict[str, Any]:
+    """Figures of the links, each pair counted once and none with itself; homophily may be None."""
+    pairs = np.sort(found.edges, 0)
+    pairs = np.unique(pairs[:, pairs[0] != pairs[1]], axis=1)
+    degrees = np.bincount(pairs.ravel(), minlength=len(found.table))
+    ends = np.array(found.labels or [""] * len(degrees), dtype=object)[pairs]
+    same = (ends[0] == ends[1])[(ends != "").all(0)]
+    sizes = np.bincount(np.frexp(degrees)[1])
+    names = ["0", "1", *(f"{2**k} to {2 ** (k + 1) - 1}" for k in range(1, len(sizes)))]
+    return {
+        "count": pairs.shape[1],
+        "alone": int((degrees == 0).sum()),
+        "mean": float(degrees.sum() / max(len(degrees), 1)),
+        "most": degrees.max(initial=0),
+        "degrees": list(zip(names, sizes.tolist())),
+        "labelled": len(same),
+        "homophily": float(same.mean()) if len(same) else None,
+    }
+
+
+def _column(found: frames.Look, name: str) -> dict[str, Any]:
+    """The use of a column of the node table, its share of empty cells and most frequent values."""
+    cells = features.texts(found.table[name])
+    counts = Counter(filter(None, features.present(cells)))
+    return {
+        "name": plain(name),
+        "role": found.roles.get(name, "not used"),
+        "blank": 1 - counts.total() / max(len(cells), 1),
+        "distinct": len(counts),
+        "examples": ", ".join(short(value, 30) for value, _ in counts.most_common(4)),
+    }

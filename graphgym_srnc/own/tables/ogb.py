@@ -27,9 +27,8 @@ def read_folder(path: Path) -> tuple[Graph, list[str]]:
     or nan is no label, the only folder in ``split``; and names in ``mapping``.
     """
     raw = path / "raw"
-    given = Data(
-        x=_numbers(raw / "node-feat.csv.gz", float), edge_index=_numbers(raw / "edge.csv.gz", int).T
-    )
+    pairs = _numbers(raw / "edge.csv.gz", int).T
+    given = Data(_numbers(raw / "node-feat.csv.gz", float), pairs)
     x, edges = cleaning.features_and_edges(given, "node-feat.csv.gz, edge.csv.gz")
     for kind, count in (("node", len(x)), ("edge", edges.size(1))):
         file = raw / f"num-{kind}-list.csv.gz"
@@ -39,34 +38,31 @@ def read_folder(path: Path) -> tuple[Graph, list[str]]:
     y = cleaning.labels(_numbers(raw / "node-label.csv.gz", float), len(x), "node-label.csv.gz")
     names = _names(path, "labelidx2*", y[y >= 0].unique().tolist())
     labels = [names.get(label, "") for label in y.tolist()]
-    split, bare = _split(path, labels)
+    parts = _split(path, len(x))
+    split = [part if label else "" for part, label in zip(parts, labels)]
+    bare = sum(map(bool, parts)) - sum(map(bool, split))
     notes = [f"split: {counted(bare, 'node')} without a label left out"] if bare else []
     unread = {file.name for file in raw.iterdir() if file.name.partition(".")[0] not in READ}
     notes += [f"not read: {listed(sorted(unread))}"] if unread else []
     ids = [*_names(path, "nodeidx2*", range(len(x))).values()]
-    features = sp.csr_matrix(x.numpy())
-    return Graph(edges.numpy(), features, (), ids, None, labels, split), notes
+    return Graph(edges.numpy(), sp.csr_matrix(x.numpy()), (), ids, None, labels, split), notes
 
 
-def _split(path: Path, labels: list[str]) -> tuple[list[str] | None, int]:
-    """The part of each node with a label, or None, and the number of nodes without a label."""
+def _split(path: Path, num_nodes: int) -> list[str]:
+    """The part of each node, empty for none."""
     folders = [folder for folder in path.glob("split/*") if folder.is_dir()]
     if not folders:
-        return None, 0
-    nodes = {
-        part: _numbers(folders[0] / f"{name}.csv.gz", int)[:, 0].numpy()
+        return [""] * num_nodes
+    parts = pandas.concat(
+        pandas.Series(part, _numbers(folders[0] / f"{name}.csv.gz", int)[:, 0].numpy())
         for name, part in PARTS.items()
-    }
-    parts = pandas.concat([pandas.Series(part, ids) for part, ids in nodes.items()])
-    wrong = parts.index.duplicated() | ~parts.index.isin(range(len(labels)))
-    message = f"it contains {len(folders)} folders" if len(folders) > 1 else ""
-    if wrong.any():
-        message = f"it contains node {parts.index[wrong.argmax()]} twice, or there is no such node"
-    if message:
-        raise InputError.plain("split", message, "Give one split, with each node in one part")
-    found = parts.reindex(range(len(labels)), fill_value="")
-    split = [part if label else "" for part, label in zip(found, labels)]
-    return split, len(parts) - sum(map(bool, split))
+    )
+    wrong = parts.index[parts.index.duplicated() | ~parts.index.isin(range(num_nodes))]
+    if len(folders) > 1 or len(wrong):
+        found = f"node {wrong[0]} twice, or there is no such node" if len(wrong) else "two folders"
+        hint = "Give one split, with each node in one part"
+        raise InputError.plain("split", f"it contains {found}", hint)
+    return parts.reindex(range(num_nodes), fill_value="").tolist()
 
 
 def _names(path: Path, pattern: str, numbers: Iterable[int]) -> dict[int, str]:
