@@ -24,7 +24,7 @@ from graphgym_srnc.data import catalogue, datasets, pyg, untrusted
 from graphgym_srnc.data.block_model import class_shares, class_topics, dcsbm
 from graphgym_srnc.data.cleaning import clean
 from graphgym_srnc.data.describe import describe
-from graphgym_srnc.plots.shift import figure
+from graphgym_srnc.plots.charts import shift_figure
 from graphgym_srnc.report.summary import show_shift
 from graphgym_srnc.shifts import splits
 
@@ -462,7 +462,7 @@ def test_describe_counts_and_warns(tmp_path, capsys):
 
 
 def test_figure_is_a_picture(tmp_path):
-    figure(describe(synthetic(mode="close_set", **SMALL))).savefig(tmp_path / "shift.png")
+    shift_figure(describe(synthetic(mode="close_set", **SMALL))).savefig(tmp_path / "shift.png")
     assert (tmp_path / "shift.png").read_bytes().startswith(b"\x89PNG")
 
 

@@ -302,7 +302,7 @@ def test_projector_serves_each_run(tmp_path):
 
 def test_projector_stays_small(tmp_path):
     from graphgym_srnc.plots.embedding import principal, sample
-    from graphgym_srnc.plots.projector import MAX_AXES, write_projector
+    from graphgym_srnc.plots.tensorboard import MAX_AXES, write_projector
 
     nodes = sample(100_000)
     vectors = principal(np.random.default_rng(0).normal(size=(len(nodes), 256)), MAX_AXES)
