@@ -7,7 +7,7 @@ import torch
 from sklearn.cluster import KMeans
 
 from graphgym_srnc.core.errors import InputError
-from graphgym_srnc.own.discover.clusters import constrained_kmeans, split_unknown
+from graphgym_srnc.own.discover.clusters import constrained_kmeans
 from graphgym_srnc.train.metrics import clustering_scores
 
 Y = torch.arange(4).repeat_interleave(50)
@@ -76,14 +76,3 @@ def test_kmeans_refuses_bad_input():
         for value in values:
             with pytest.raises(InputError, match=f"kmeans.{key}"):
                 constrained_kmeans(**good | {key: value})
-
-
-def test_split_unknown_keeps_known_classes_and_splits_the_rest():
-    named = torch.where(Y < 2, Y, 2)
-    cluster = split_unknown(named, 2, X, 4)
-    assert torch.equal(cluster[Y < 2], named[Y < 2]) and set(cluster[Y >= 2].tolist()) == {2, 3}
-    assert clustering_scores(cluster, Y) == {"acc": 1.0, "nmi": 1.0}
-    assert torch.equal(split_unknown(named, 2, X, 2), named)
-    assert torch.equal(split_unknown(Y, 4, X, 7), Y)
-    named[Y >= 2], named[-1] = 0, 2
-    assert torch.equal(split_unknown(named, 2, X, 7), named)

@@ -58,7 +58,7 @@ def written(data: dict[str, Any], found: Discovery, file: Path) -> str:
     """The page with this map."""
     curves = evidence.Evidence(*[evidence.Curve("curve", [4, 5], [0.1, 0.2], 5)] * 3)
     png = page.encode(page.evidence_figure(curves, 5))
-    images = dict.fromkeys(("map", "evidence"), page.Picture("a picture", png))
+    images = dict.fromkeys(("map", "evidence"), ("a picture", png))
     html = page.render(HOSTILE, [], found, curves, images, data, CLASSES, "again", "naming")
     file.write_text(html)
     return html

@@ -183,8 +183,8 @@ def _discover(args: argparse.Namespace, begin: Callable[[str], None]) -> None:
             title, rows, discovery, curves, drawn, every_node, classes, command, naming
         )
         _write(Path(args.out), "--out", html.encode())
-    for name, picture in drawn.items() if args.figures else ():
-        _write(Path(args.figures) / f"{name}.png", "--figures", picture.png)
+    for name, (_, png) in drawn.items() if args.figures else ():
+        _write(Path(args.figures) / f"{name}.png", "--figures", png)
     if args.csv:
         _write(Path(args.csv), "--csv", table.to_csv(rows, args.raw).encode())
     if args.nodes:

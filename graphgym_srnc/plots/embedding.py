@@ -15,6 +15,7 @@ from graphgym_srnc.plots.style import PALE, look, style
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.collections import PathCollection
+    from numpy.typing import ArrayLike
 
 MAPS = ("pca", "tsne")
 MAX_POINTS = 2000
@@ -124,7 +125,7 @@ def embedding_figure(
 
 @style()
 def episodes_figure(
-    maps: Mapping[str, Mapping[int, tuple[np.ndarray, np.ndarray]]],
+    maps: Mapping[str, Mapping[int, tuple[ArrayLike, ArrayLike]]],
     class_names: Sequence[str],
     title: str = "",
     selected: int | None = None,
@@ -148,7 +149,8 @@ def episodes_figure(
     for row, (model, of_model) in zip(panels, maps.items()):
         for axes, number in zip(row, episodes):
             if number in of_model:
-                present |= _scatter(axes, *of_model[number], items)
+                points, colours = map(np.asarray, of_model[number])
+                present |= _scatter(axes, points, colours, items)
             else:
                 axes.set_axis_off()
         row[0].set_ylabel(model.replace("_gnn", " GNN").replace("_", " "))

@@ -135,9 +135,7 @@ def write_run(directory: Path, result: store.Result, settings: Mapping[str, Any]
         settings: settings that distinguish this run from others, by config key.
     """
     summaries = [pair for episode in result["history"] for pair in scalars(episode)]
-    known = identity(result["method"], result["backbone"], result["task"], result["info"])
-    settings = {"seed": result["seed"], **settings, **known}
-    last = final(settings, result["val"], result["test"], result["selected"])
+    last = final(result, {"seed": result["seed"], **settings})
     return write_events(directory, summaries + last)
 
 
@@ -153,26 +151,28 @@ def scalars(episode: Mapping[str, Any]) -> list[tuple[Any, int]]:
     return [(scalar(tag, value), episode["number"]) for tag, value in values.items()]
 
 
-def identity(method: str, backbone: str, task: str, info: Mapping[str, Any]) -> dict[str, Any]:
-    """Hyper-parameters that every run has; an oracle has the data of the runs that it bounds."""
-    known = {
-        "method": METHODS.get(method, method),
-        "backbone": LAYERS.get(backbone, backbone),
-        "data": task.removesuffix("/oracle"),
-    }
-    return known | {key: info[key] for key in ("split_seed",) if key in info}
+def final(result: Mapping[str, Any], settings: Mapping[str, Any]) -> list[tuple[Any, int]]:
+    """Summaries at the end of a run with their steps: hyper-parameters and final scores.
 
-
-def final(
-    settings: Mapping[str, Any], val: Mapping[str, float], test: Mapping[str, float], step: int
-) -> list[tuple[Any, int]]:
-    """Summaries at the end of a run with their steps: hyper-parameters and final scores."""
+    Args:
+        result: ``method``, ``backbone``, ``task``, ``info``, ``val``, ``test`` and ``selected`` of
+            a run.
+        settings: the seed and other settings, by config key.
+    """
     from torch.utils.tensorboard.summary import hparams, scalar
 
+    settings = {
+        **settings,
+        "method": METHODS.get(result["method"], result["method"]),
+        "backbone": LAYERS.get(result["backbone"], result["backbone"]),
+        # An oracle has the data of the runs that it bounds.
+        "data": result["task"].removesuffix("/oracle"),
+        **{key: result["info"][key] for key in ("split_seed",) if key in result["info"]},
+    }
     scores = {
         f"{'final' if name in FIRST else 'final_more'}/{split}_{name}": value
-        for split, part in (("val", val), ("test", test))
-        for name, value in part.items()
+        for split in ("val", "test")
+        for name, value in result[split].items()
     }
     values = {
         key: value if isinstance(value, (bool, int, float)) else str(value or "none")
@@ -182,7 +182,8 @@ def final(
     # The first summary lists the keys of a whole folder. The viewer would apply that of one run to
     # all runs and hide keys that only other runs have.
     _, begin, end = hparams(values, scores)
-    return [(begin, 0), (end, 0), *((scalar(tag, value), step) for tag, value in scores.items())]
+    step, last = result["selected"], [(begin, 0), (end, 0)]
+    return [*last, *((scalar(tag, value), step) for tag, value in scores.items())]
 
 
 def _said(key: str, value: Any, settings: Mapping[str, Any]) -> bool:

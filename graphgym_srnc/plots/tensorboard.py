@@ -20,7 +20,7 @@ from graphgym_srnc.core.text import plain
 from graphgym_srnc.data.describe import known_names, unseen_names
 from graphgym_srnc.io.atomic import write_bytes, write_text
 from graphgym_srnc.methods.shared.base import Method
-from graphgym_srnc.plots.events import Events, final, identity, image, scalars
+from graphgym_srnc.plots.events import Events, final, image, scalars
 from graphgym_srnc.train.metrics import confusion_matrix
 from graphgym_srnc.train.trainer import Episode, RunRecord
 
@@ -126,9 +126,10 @@ class TensorBoard:
         sentences = record.verdict.get("sentences", {}).values()
         for tag, texts in (("warnings", record.warnings), ("verdict", sentences)):
             self._write((text_summary(tag, text), number) for number, text in enumerate(texts))
-        name = settings.get("method", type(method).__name__.lower())
-        known = identity(name, method.encoder.kind, task.name, task.info)
-        self._write(final({**settings, **known}, record.val, record.test, record.best))
+        names = {"task": task.name, "info": task.info, "backbone": method.encoder.kind}
+        names["method"] = settings.get("method", type(method).__name__.lower())
+        scores = {"val": record.val, "test": record.test, "selected": record.best}
+        self._write(final(names | scores, settings))
 
     def checkpoint(self) -> dict[str, Any]:
         """Flush the events, and return the maps so far, which a later run sets as ``maps``."""
@@ -184,16 +185,11 @@ class TensorBoard:
         from graphgym_srnc.plots.charts import reliability_figure
         from graphgym_srnc.plots.embedding import episodes_figure
 
-        best = record.best
+        best, found = record.best, record.verdict.get("reliability", {})
         if self.maps:
-            maps = {
-                name: {number: (points.numpy(), colour.numpy()) for number, (points, colour) in of}
-                for name, of in ((name, maps.items()) for name, maps in self.maps.items())
-            }
             title = f"{task.name}, by episode ({self._how})"
-            figure = episodes_figure(maps, known_names(task), title, best)
+            figure = episodes_figure(self.maps, known_names(task), title, best)
             self._picture("selected/episodes", "episodes", figure, best)
-        found = record.verdict.get("reliability", {})
         parts = {"validation": found.get("val"), "test": found.get("test")}
         curves = {name: curve for name, curve in parts.items() if curve}
         if curves:

@@ -103,7 +103,9 @@ def find(
     check(posterior, num_clusters)
     label, num_known = posterior.argmax(1), posterior.size(1) - 1
     state = states(graph, posterior) if state is None else state
-    split = split_unknown(label, num_known, state, num_clusters)
+    unknown, split = label == num_known, label.clone()
+    new_clusters = constrained_kmeans(state[unknown], num_clusters - num_known, spherical=True)
+    split[unknown] = num_known + new_clusters.cluster
     cluster, typical = nearest(state, centres(state, split, num_clusters))
     adjacency = prepare(graph, "auto").adjacency("raw").matrix
     separate = np.stack(separation(adjacency, cluster.numpy(), num_clusters), 1).tolist()
@@ -357,29 +359,6 @@ def constrained_kmeans(
     )
     runs = (_lloyd(points, start, fixed, spherical) for start in starts)
     return min(runs, key=lambda run: run.inertia)
-
-
-def split_unknown(
-    label: Tensor, unknown: int, state: Tensor, num_clusters: int, seed: int = 0
-) -> Tensor:
-    """Predicted known classes, and k-means by cosine among the nodes predicted as unknown.
-
-    Args:
-        label: predicted classes, ``[V]``, with ``unknown`` for nodes of no known class.
-        unknown: label of the unknown class, :math:`N`.
-        state: representation of each node, ``[V, D]``.
-        num_clusters: :math:`C`, of which :math:`C - N` split the unknown nodes, at least one.
-        seed: of k-means.
-
-    Returns:
-        Clusters ``[V]``: known classes keep their number, the others follow from ``unknown`` on.
-    """
-    cluster, rest = label.clone(), (label == unknown).nonzero().view(-1)
-    count = min(max(num_clusters - unknown, 1), len(rest))
-    if count > 1:
-        split = constrained_kmeans(state[rest], count, spherical=True, seed=seed)
-        cluster[rest] = unknown + split.cluster
-    return cluster
 
 
 def _lloyd(

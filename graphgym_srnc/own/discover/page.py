@@ -6,7 +6,7 @@ import base64
 import hashlib
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Mapping, NamedTuple, Sequence
+from typing import Any, Mapping, Sequence
 
 import numpy as np
 import torch
@@ -40,19 +40,12 @@ DIGEST = "sha256-" + base64.b64encode(hashlib.sha256(SCRIPT.encode()).digest()).
 """The script of the map, and its digest in the policy of the page, which runs no other script."""
 
 
-class Picture(NamedTuple):
-    """A PNG file and its caption."""
-
-    caption: str
-    png: bytes
-
-
 def render(
     title: str,
     rows: Sequence[Row],
     discovery: Discovery,
     evidence: Evidence,
-    pictures: Mapping[str, Picture],
+    pictures: Mapping[str, tuple[str, bytes]],
     every_node: Mapping[str, Any],
     classes: Sequence[str],
     command: str,
@@ -97,8 +90,8 @@ def render(
     )
 
 
-def pictures(discovery: Discovery, evidence: Evidence) -> dict[str, Picture]:
-    """All pictures by name."""
+def pictures(discovery: Discovery, evidence: Evidence) -> dict[str, tuple[str, bytes]]:
+    """Caption and PNG file of all pictures, by name."""
     total = len(discovery.known) + len(discovery.new)
     on_map = (
         "Each dot is a node; nodes with similar representations are close together (t-SNE). "
@@ -109,8 +102,8 @@ def pictures(discovery: Discovery, evidence: Evidence) -> dict[str, Picture]:
         f"range of the suggestions. Dotted: the {total} clusters used here."
     )
     return {
-        "map": Picture(on_map, encode(map_figure(discovery))),
-        "evidence": Picture(on_evidence, encode(evidence_figure(evidence, total))),
+        "map": (on_map, encode(map_figure(discovery))),
+        "evidence": (on_evidence, encode(evidence_figure(evidence, total))),
     }
 
 
