@@ -19,51 +19,30 @@ Name the clusters that you recognise and train on them: --name 1="graph theory" 
 --labels-out FOLDER writes the graph with the most certain nodes of each named cluster as training
 nodes of a new class. `graphgym-srnc run --cfg own dataset.name FOLDER` reads that folder."""
 
-READ_GRAPH = "read another graph, in a format of the shift `file`"
-READ_TEXTS = "read one text per node: one line each, or a .csv with the columns id and text"
-IN_FOLDER = "in the folder of the graph)"
-COUNT = "set the number of clusters, known classes included"
-OPTIONS: tuple[tuple[str, str, int | None, str], ...] = (
-    ("--graph", "FILE", None, f"{READ_GRAPH} (default: the target graph of the run)"),
-    (
-        "--features",
-        "FILE",
-        None,
-        "read the features of --graph from FILE if the graph is a list of edges",
-    ),
-    ("--texts", "FILE", None, f"{READ_TEXTS} (default: nodes.csv {IN_FOLDER}"),
-    (
-        "--words",
-        "FILE",
-        None,
-        f"read the names of features, one line each (default: words.txt {IN_FOLDER}",
-    ),
-    ("--out", "PAGE.html", None, "also write an HTML page with figures (default: write none)"),
-    ("--csv", "FILE", None, "also write the table of clusters (default: write none)"),
-    (
-        "--nodes",
-        "FILE",
-        None,
-        "also write a table of all nodes, .csv or .parquet (default: write none)",
-    ),
-    (
-        "--before",
-        "FILE",
-        None,
-        "keep the cluster names of FILE, an earlier table of --nodes (default: no names)",
-    ),
-    ("--figures", "FOLDER", None, "also write the figures as PNG (default: write none)"),
-    (
-        "--labels-out",
-        "FOLDER",
-        None,
-        "write the graph with the named clusters as classes (default: write none)",
-    ),
-    ("--clusters", "K", 0, f"{COUNT} (default: the most stable number)"),
-    ("--top", "N", 10, "show N words and N nodes per cluster (default: 10)"),
-    ("--nodes-per-class", "N", 20, "take N training nodes from each named cluster (default: 20)"),
-)
-"""Options with their placeholder, default and help."""
+HELP = {
+    "--graph": "read another graph, in a format of the shift `file` (default: the target graph of"
+    " the run)",
+    "--features": "read the features of --graph from FILE if the graph is a list of edges",
+    "--texts": "read one text per node: one line each, or a .csv with the columns id and text"
+    " (default: nodes.csv in the folder of the graph)",
+    "--words": "read the names of features, one line each (default: words.txt in the folder of"
+    " the graph)",
+    "--out": "also write an HTML page with figures (default: write none)",
+    "--csv": "also write the table of clusters (default: write none)",
+    "--nodes": "also write a table of all nodes, .csv or .parquet (default: write none)",
+    "--before": "keep the cluster names of FILE, an earlier table of --nodes (default: no names)",
+    "--figures": "also write the figures as PNG (default: write none)",
+    "--labels-out": "write the graph with the named clusters as classes (default: write none)",
+    "--clusters": "set the number of clusters, known classes included (default: the most stable"
+    " number)",
+    "--top": "show N words and N nodes per cluster (default: 10)",
+    "--nodes-per-class": "take N training nodes from each named cluster (default: 20)",
+    "--evaluate": "score the ranking and the clusters against the true classes (default: no"
+    " scores)",
+}
+DEFAULTS = {"--clusters": 0, "--top": 10, "--nodes-per-class": 20, "--evaluate": False}
+METAVARS = {"--out": "PAGE.html", "--figures": "FOLDER", "--labels-out": "FOLDER"}
+METAVARS |= {"--clusters": "K", "--top": "N", "--nodes-per-class": "N"}
 
 
 def add_parser(subparsers: argparse._SubParsersAction) -> None:
@@ -79,10 +58,9 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
     )
     run = "folder of an open-set run, or of an experiment (its lowest seed is read)"
     parser.add_argument("run", metavar="RUN", help=run)
-    for option in OPTIONS:
-        arguments.add_option(parser, *option)
-    evaluate = "score the ranking and the clusters against the true classes (default: no scores)"
-    parser.add_argument("--evaluate", action="store_true", help=evaluate)
+    for option, text in HELP.items():
+        default, metavar = DEFAULTS.get(option), METAVARS.get(option, "FILE")
+        arguments.add_option(parser, option, metavar, default, text)
     name = "name a cluster; repeat it to name several"
     parser.add_argument("--name", action="append", default=[], metavar="CLUSTER=NAME", help=name)
     arguments.add_raw(parser)
