@@ -65,7 +65,8 @@ setup(
     ],
     package_dir={"graphgym_srnc.configs_gym": "configs_gym"},
     package_data={
-        "graphgym_srnc": ["py.typed", "*.pyi"],
+        "graphgym_srnc": ["py.typed"],
+        "graphgym_srnc.api": ["*.md"],
         "graphgym_srnc.configs_gym": ["**/*.yaml", "**/*.txt"],
         "graphgym_srnc.report": ["*.html"],
         "graphgym_srnc.data": ["*.csv", "*.sha256"],
@@ -92,6 +93,7 @@ setup(
         "jinja2>=3.1.3",
         "psutil>=5.9.6",
         "filelock>=3.16.1",
+        "safetensors>=0.4.3",
         "ogb>=1.3.6",
     ],
     extras_require={

@@ -45,8 +45,8 @@ from torch_geometric.data import Data, HeteroData
 
 import graphgym_srnc
 from graphgym_srnc.cli.main import main as command
-from graphgym_srnc.core.errors import InputError
 from graphgym_srnc.core.text import tell_changed
+from graphgym_srnc.errors import InputError
 from graphgym_srnc.io import atomic
 from graphgym_srnc.io.settings import config_root
 from graphgym_srnc.sweep import local, worker
@@ -83,12 +83,11 @@ report out/mine --out page.html
 check out/mine
 save estimator.pt
 load estimator.pt
-fit dgi
 run --name stopped --resume {SMALL} train.checkpoint 1""".splitlines()
 """Commands that make older results with # = 1, and meet faults with # = 2; the last was killed."""
 
-CHANGING = re.compile(rb'"(sha256|\w*seconds\w*|time_iter\w*|peak_\w+)": [^,}\n]*')
-HIDDEN = re.compile(r"(^|/)\.|damaged|error.txt|events|checkpoint.pt|^cache")
+CHANGING = re.compile(rb'"(sha256|\w*seconds\w*|time_iter\w*|peak_\w+)\\?": ?[^,}\n]*')
+HIDDEN = re.compile(r"(^|/)\.|damaged|error.txt|events|checkpoint|^cache|SHA256SUMS|tuned.lo")
 NOTE = re.compile(r"! |error|(?!columns|next|wrote|\d|.*links join|.*ERM)[^:]+: ")
 """What differs between equal runs, files that are no results, and lines that say what is odd."""
 
@@ -116,10 +115,9 @@ def run(act: list[str] | Callable[[], Any]) -> End:
             if callable(act):
                 result = act()
             elif act[0] == "save":
-                fitted("gcn").save(act[1])
-            elif act[0] in ("load", "fit"):  # a fit with the backbone dgi reads the cache
-                load = graphgym_srnc.load if act[0] == "load" else fitted.__wrapped__
-                print(load(act[1]).predict_proba(Data(**good())).tolist())
+                fit(good()).save(act[1])
+            elif act[0] == "load":
+                print(graphgym_srnc.load(act[1]).predict_proba(Data(**good())).tolist())
             else:
                 status = command(act)
         except InputError as error:
@@ -132,10 +130,8 @@ def run(act: list[str] | Callable[[], Any]) -> End:
     return End(status, out.getvalue(), result)
 
 
-@functools.cache
-def fitted(backbone: str) -> graphgym_srnc.ERM:
-    model = graphgym_srnc.ERM(hidden=4, steps=1, rounds=0, backbone=backbone)
-    return model.fit(Data(**good()))
+def fit(fields: dict[str, Any]) -> graphgym_srnc.ERM:
+    return graphgym_srnc.ERM(hidden=4, steps=1, rounds=0).fit(Data(**fields))
 
 
 # ---- the folder in which commands run ----
@@ -147,6 +143,7 @@ def prepare(root: Path) -> None:
     root.mkdir(parents=True)
     os.chdir(root)
     os.environ["GRAPHGYM_SRNC_CACHE"] = str(root / "cache")
+    os.environ["KMP_INIT_AT_FORK"] = "FALSE"  # a library sets it later, and records contain it
     Path("grid.txt").write_text("gnn.dim_inner d [4,8]\n", encoding="utf-8")
     for name in ("graph.pt", "graph.npz", "hetero.pt"):
         save(Path(name), good())
@@ -154,7 +151,7 @@ def prepare(root: Path) -> None:
         end = run(line.replace("#", "1").split())
         assert end.status == 0, (line, end.lines)
     places = itertools.count(20, 5)
-    while not Path("out/stopped/0/checkpoint.pt").exists():
+    while not Path("out/stopped/0/checkpoint.safetensors").exists():
         killed(COMMANDS[-1].split(), next(places))
     shutil.copytree(root, "../first")
 
@@ -183,7 +180,10 @@ def contents() -> dict[str, str]:
 
 @functools.lru_cache(1000)
 def digest(path: Path, changed: int) -> str:
-    return path.name + hashlib.sha256(CHANGING.sub(b"", path.read_bytes())).hexdigest()
+    content = path.read_bytes()
+    if path.suffix in (".pt", ".safetensors"):  # without the length of the header and its padding
+        content = content[8:].replace(b" ", b"")
+    return path.name + hashlib.sha256(CHANGING.sub(b"", content)).hexdigest()
 
 
 def unit(path: Path) -> str:
@@ -309,80 +309,58 @@ NASTY += ["", "a b", "\n", ": ", "\x1b[31m", "é" * 300, "[" * 3000, "x" * 5000]
 NASTY += ["!!python/object/apply:os.mkdir [../ran]"]
 """Forms of ids, of classes and of no class, and texts that break something somewhere."""
 
-Frames = tuple[pd.DataFrame, pd.DataFrame]
-
-SAME_TABLES: dict[str, Callable[[random.Random, pd.DataFrame, pd.DataFrame], Frames]] = {
-    "shuffled links": lambda draw, nodes, links: (nodes, links.sample(frac=1)),
-    "links twice": lambda draw, nodes, links: (nodes, pd.concat([links, links[:3]])),
-    "nodes twice": lambda draw, nodes, links: (pd.concat([nodes, nodes[:3]]), links),
-    "columns of nodes in another order": lambda draw, nodes, links: (
-        nodes[draw.sample(list(nodes), 5)],
-        links,
-    ),
-    "target before source": lambda draw, nodes, links: (nodes, links[["target", "source"]]),
-    "a weight first": lambda draw, nodes, links: (
-        nodes,
-        links.assign(kg=0.5)[["kg", "source", "target"]],
-    ),
-    "an index of links": lambda draw, nodes, links: (
-        nodes,
-        links.reset_index(names=draw.choice(["", "row", "Unnamed: 0"])),
-    ),
-    "an index of nodes": lambda draw, nodes, links: (nodes.reset_index(names=""), links),
-    "names and numbers of nodes": lambda draw, nodes, links: (
-        nodes.assign(Label=nodes.key, no=range(30)[::-1]),
-        links,
-    ),
+SAME_TABLES: dict[str, Callable] = {
+    "shuffled links": lambda d, n, e: (n, e.sample(frac=1)),
+    "links twice": lambda d, n, e: (n, pd.concat([e, e[:3]])),
+    "nodes twice": lambda d, n, e: (pd.concat([n, n[:3]]), e),
+    "columns of nodes in another order": lambda d, n, e: (n[d.sample(list(n), 5)], e),
+    "target before source": lambda d, n, e: (n, e[["target", "source"]]),
+    "a weight first": lambda d, n, e: (n, e.assign(kg=0.5)[["kg", "source", "target"]]),
+    "an index of links": lambda d, n, e: (n, e.reset_index(names=d.choice(["", "row"]))),
+    "an index of nodes": lambda d, n, e: (n.reset_index(names=""), e),
+    "names and numbers of nodes": lambda d, n, e: (n.assign(Label=n.key, no=range(30)[::-1]), e),
 }
-BAD_TABLES: dict[str, Callable[[random.Random, pd.DataFrame, pd.DataFrame], Frames]] = {
-    "a node less": lambda draw, nodes, links: (nodes[1:], links),
-    "a link to nobody": lambda draw, nodes, links: (
-        nodes,
-        pd.concat([links, links[:1].assign(target="nobody")]),
-    ),
-    "no labels": lambda draw, nodes, links: (nodes.drop(columns="team"), links),
-    "two rows of a node": lambda draw, nodes, links: (
-        pd.concat([nodes, nodes[:1].assign(team="z", size=9)]),
-        links,
-    ),
-    "no numbers": lambda draw, nodes, links: (
-        nodes.assign(size=["1", draw.choice(["x", "1e999", "0x10", "1_0"])] * 15),
-        links,
-    ),
+BAD_TABLES: dict[str, Callable] = {
+    "a node less": lambda d, n, e: (n[1:], e),
+    "a link to nobody": lambda d, n, e: (n, pd.concat([e, e[:1].assign(target="nobody")])),
+    "no labels": lambda d, n, e: (n.drop(columns="team"), e),
+    "two rows of a node": lambda d, n, e: (pd.concat([n, n[:1].assign(team="z", size=9)]), e),
+    "no numbers": lambda d, n, e: (n.assign(size=["1", d.choice(["x", "1e999", "1_0"])] * 15), e),
 }
-SAME_ARRAYS: dict[str, Callable[[random.Random, str, torch.Tensor], Any]] = {
-    "doubles": lambda draw, name, value: value.double(),
-    "an array": lambda draw, name, value: value.double().numpy(),
-    "a list": lambda draw, name, value: value.tolist(),
-    "sparse": lambda draw, name, value: value.to_sparse() if name == "x" else value,
-    "a gradient": lambda draw, name, value: value.requires_grad_() if name == "x" else value.int(),
+SAME_ARRAYS: dict[str, Callable] = {
+    "doubles": lambda d, name, x: x.double(),
+    "an array": lambda d, name, x: x.double().numpy(),
+    "a list": lambda d, name, x: x.tolist(),
+    "sparse": lambda d, name, x: x.to_sparse() if name == "x" else x,
+    "a gradient": lambda d, name, x: x.requires_grad_() if name == "x" else x.int(),
 }
-BAD_ARRAYS: dict[str, Callable[[random.Random, str, torch.Tensor], Any]] = {
-    "a row less": lambda draw, name, value: value[:-1],
-    "a dimension more": lambda draw, name, value: value[None],
-    "NaN": lambda draw, name, value: value.double() * float("nan"),
-    "divided by zero": lambda draw, name, value: value.double() / 0,
-    "plus 1e20": lambda draw, name, value: value.double() + 10.0**20,
-    "empty": lambda draw, name, value: value.new_zeros(0),
-    "complex": lambda draw, name, value: value.to(torch.complex64),
-    "without memory": lambda draw, name, value: value.to("meta"),
-    "a pickle": lambda draw, name, value: Evil(),
-    "an array of pickles": lambda draw, name, value: np.array([Evil()], object),
-    "a text": lambda draw, name, value: draw.choice(NASTY),
-    "a dictionary": lambda draw, name, value: {"a": value},
-    "plus 0.5": lambda draw, name, value: value.double() + 0.5 if name != "x" else None,
-    "two lists": lambda draw, name, value: [value.tolist()] * 2,
-    "-1 and 1": lambda draw, name, value: 2 * value.int() - 1 if name != "x" else "",
-    "one number, expanded": lambda draw, name, value: torch.zeros(1).expand(10**6, 10**6),
-    "one row, expanded": lambda draw, name, value: value[:1].expand(10**9, *value.shape[1:]),
-    "sparse, outside its shape": lambda draw, name, value: torch.sparse_coo_tensor(
+BAD_ARRAYS: dict[str, Callable] = {
+    "a row less": lambda d, name, x: x[:-1],
+    "a dimension more": lambda d, name, x: x[None],
+    "NaN": lambda d, name, x: x.double() * float("nan"),
+    "divided by zero": lambda d, name, x: x.double() / 0,
+    "plus 1e20": lambda d, name, x: x.double() + 10.0**20,
+    "empty": lambda d, name, x: x.new_zeros(0),
+    "complex": lambda d, name, x: x.to(torch.complex64),
+    "without memory": lambda d, name, x: x.to("meta"),
+    "a pickle": lambda d, name, x: Evil(),
+    "an array of pickles": lambda d, name, x: np.array([Evil()], object),
+    "a text": lambda d, name, x: d.choice(NASTY),
+    "a dictionary": lambda d, name, x: {"a": x},
+    "plus 0.5": lambda d, name, x: x.double() + 0.5 if name != "x" else None,
+    "two lists": lambda d, name, x: [x.tolist()] * 2,
+    "-1 and 1": lambda d, name, x: 2 * x.int() - 1 if name != "x" else "",
+    "one number, expanded": lambda d, name, x: torch.zeros(1).expand(10**6, 10**6),
+    "one row, expanded": lambda d, name, x: x[:1].expand(10**9, *x.shape[1:]),
+    "sparse, outside its shape": lambda d, name, x: torch.sparse_coo_tensor(
         [[0, 10**12]] * 2, torch.ones(2), (30, 4), check_invariants=False
     ),
 }
-"""Changes that keep a graph, and changes that must not pass without a note."""
+"""Changes that keep a graph, and changes that must not pass without a note: of a random generator
+with the tables of nodes and links, or with the name and the value of a field."""
 
-TABLES = """csv tsv csv.gz xlsx parquet json frames networkx neo4j.csv node-link.json
-graphology.json vis.json graphml gexf gml net""".split()
+TABLES = "csv tsv csv.gz xlsx parquet json frames networkx node-link.json vis.json".split()
+TABLES += "graphml gexf gml net".split()
 ARRAYS = ["graph.pt", "data.pt", "graph.npz", "hetero.pt", "graph.mat", "fit"]
 KINDS = [*TABLES, *TABLES, *ARRAYS, *ARRAYS, "config", "command"]
 COLUMNS = {"text": ["title"], "numbers": ["size"], "categories": ["land"]}
@@ -408,15 +386,11 @@ def good() -> dict[str, Any]:
 
 
 def changed(draw: random.Random, same: dict, bad: dict, *given: Any) -> tuple[Any, str, bool]:
-    """What a change makes of something, the name of the change, and whether it keeps the graph.
-
-    Without a change the name is empty.
-    """
+    """What a change makes of something, its name, empty = no change, and if it keeps the graph."""
     way = draw.random()
-    name = draw.choice([*(same if way < 0.6 else bad)])
-    if way <= 0.3:
-        return None, "", True
-    return (same if way < 0.6 else bad)[name](draw, *given), name, way < 0.6
+    ways = same if way < 0.6 else bad
+    name = draw.choice([*ways])
+    return (None, "", True) if way <= 0.3 else (ways[name](draw, *given), name, way < 0.6)
 
 
 def tables(draw: random.Random, kind: str, clean: bool) -> Trial:
@@ -478,16 +452,10 @@ def write(kind: str, nodes: pd.DataFrame, links: pd.DataFrame, choose: Callable)
         for path, table in zip(paths, (nodes, links)):
             getattr(table, plain[kind][0])(path, **plain[kind][1])
         return paths
-    if kind == "neo4j.csv":
-        nodes = nodes.rename(columns={"key": "_id"}).assign(_labels=":Node")
-        links = links.rename(columns={"source": "_start", "target": "_end"}).assign(_type="LINK")
-        pd.concat([nodes, links]).to_csv(paths[0], index=False)
-    elif kind.endswith("json"):
+    if kind.endswith("json"):
         links = links.rename(columns={"source": "from", "target": "to"} if kind[0] == "v" else {})
         rows, pairs = (json.loads(table.to_json(orient="records")) for table in (nodes, links))
         rows = [{"id": row.pop("key"), **row} for row in rows]
-        if kind == "graphology.json":
-            rows = [{"key": row.pop("id"), "attributes": row} for row in rows]
         key = choose(["links", "edges"]) if kind == "node-link.json" else "edges"
         Path(paths[0]).write_text(json.dumps({"nodes": rows, key: pairs}), encoding="utf-8")
     elif kind == "net":
@@ -517,8 +485,7 @@ def arrays(draw: random.Random, kind: str, clean: bool) -> Trial:
         right = [read_clean(kind).result] if keeps else []
         fields[name], what = new if what else value, f"{name}: {what}"
     if kind == "fit":
-        model = graphgym_srnc.ERM(hidden=4, steps=1, rounds=0)
-        return lambda: ("", model.fit(Data(**fields)).predict_proba(Data(**good()))), right, what
+        return lambda: ("", fit(fields).predict_proba(Data(**good()))), right, what
     save(Path(path), fields)
     what += change(draw, path) if not clean and draw.random() < 0.2 else ""
     words = f"data make {path} {HETERO} new" if kind == "hetero.pt" else f"{SHOW} {path}"

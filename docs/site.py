@@ -65,7 +65,7 @@ PUBLIC = {
     "plot": "graphgym_srnc.plot",
     "ShiftTask": "graphgym_srnc.core.task.ShiftTask",
     "Sizes": "graphgym_srnc.core.task.Sizes",
-    "InputError": "graphgym_srnc.core.errors.InputError",
+    "InputError": "graphgym_srnc.errors.InputError",
     "Method": "graphgym_srnc.methods.shared.base.Method",
     "Supervised": "graphgym_srnc.methods.shared.supervised.Supervised",
     "Scored": "graphgym_srnc.methods.shared.scores.Scored",

@@ -10,17 +10,48 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:  # for editors and type checkers; at run time see __getattr__
+    from graphgym_srnc.api import Estimator
+    from graphgym_srnc.api import OnNodes as OnNodes
+    from graphgym_srnc.api import from_frames as from_frames
+    from graphgym_srnc.api import from_networkx as from_networkx
+    from graphgym_srnc.api import load as load
+    from graphgym_srnc.report.frame import results as results
+
+    class _Estimator(Estimator):
+        def __init__(self, **parameters: Any) -> None: ...
+
+    A2GNN = _Estimator
+    ADAlign = _Estimator
+    CMD = _Estimator
+    CORAL = _Estimator
+    DANN = _Estimator
+    DOC = _Estimator
+    ERM = _Estimator
+    G2Pxy = _Estimator
+    GRADE = _Estimator
+    IID = _Estimator
+    MMD = _Estimator
+    NODESafe = _Estimator
+    OpenWGL = _Estimator
+    PGL = _Estimator
+    PairAlign = _Estimator
+    SRGNN = _Estimator
+    SRNC = _Estimator
+    SRNCPlus = _Estimator
+    StruRW = _Estimator
+    UAGA = _Estimator
+    UDAGCN = _Estimator
 
 __version__ = "0.1.0"
-
 
 _FROM_API = ("OnNodes", "from_frames", "from_networkx", "load")
 
 
 def __getattr__(name: str) -> Any:
-    """``load`` and the like, and an estimator by its name; made when asked for, so that the import
-    is fast."""
+    """A function or estimator by its name, imported on demand so that the package is light."""
     import graphgym_srnc.methods as methods
 
     modules = {module.replace("_", ""): module for module in methods.names()}

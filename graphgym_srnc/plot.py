@@ -18,10 +18,10 @@ import torch
 from matplotlib.ticker import MaxNLocator
 from sklearn.utils.validation import check_is_fitted
 
-from graphgym_srnc.core.errors import InputError
 from graphgym_srnc.core.task import HIDDEN, ShiftTask
 from graphgym_srnc.core.text import plain, short
 from graphgym_srnc.data.describe import describe
+from graphgym_srnc.errors import InputError
 from graphgym_srnc.plots import charts
 from graphgym_srnc.plots import embedding as maps
 from graphgym_srnc.plots.style import MARKERS, PALETTE, style

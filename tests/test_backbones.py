@@ -20,7 +20,7 @@ from graphgym_srnc import backbones
 from graphgym_srnc.backbones.encoder import dropout
 from graphgym_srnc.backbones.graph import Graph
 from graphgym_srnc.backbones.sparse import Sparse
-from graphgym_srnc.core.errors import InputError
+from graphgym_srnc.errors import InputError
 
 KINDS = sorted(backbones.BACKBONES)
 

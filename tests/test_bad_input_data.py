@@ -22,10 +22,10 @@ import graphgym_srnc
 from graphgym_srnc import shifts
 from graphgym_srnc.cli import data as data_command
 from graphgym_srnc.cli.main import main
-from graphgym_srnc.core.errors import InputError
 from graphgym_srnc.data import catalogue, datasets, home, limits, untrusted
 from graphgym_srnc.data.describe import describe
 from graphgym_srnc.data.read import text as read_text
+from graphgym_srnc.errors import InputError
 from graphgym_srnc.io import store
 from graphgym_srnc.io.atomic import regular
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 from sklearn.cluster import KMeans
 
-from graphgym_srnc.core.errors import InputError
+from graphgym_srnc.errors import InputError
 from graphgym_srnc.own.discover.clusters import constrained_kmeans
 from graphgym_srnc.train.metrics import clustering_scores
 

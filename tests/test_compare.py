@@ -18,8 +18,8 @@ from matplotlib.figure import Figure
 from stored import both, keep
 
 from graphgym_srnc.cli.main import main
-from graphgym_srnc.core.errors import InputError
 from graphgym_srnc.core.text import escape_markdown
+from graphgym_srnc.errors import InputError
 from graphgym_srnc.io import store
 from graphgym_srnc.io.settings import flatten
 from graphgym_srnc.report import compare, paper, render, statistics, tables
@@ -204,7 +204,7 @@ def test_the_test_score_is_that_of_the_setting_chosen_on_validation(tmp_path):
     assert told in render.text(found)
     for result in (tmp_path / "c").glob("*/result.json"):  # other test scores choose the same
         record = json.loads(result.read_text())
-        result.write_text(json.dumps(store.sealed(record | {"test": both(0.01)})))
+        store.write_record(result.parent, record | {"test": both(0.01)})
     assert chosen(of(tmp_path)) == chosen(found)
     less = chosen(of(tmp_path, metrics=["unknown_fpr95"]))
     assert less["GCN", "Cora"][3] == "gnn.dim_inner=64"
@@ -278,7 +278,7 @@ def test_folders_at_any_depth_and_what_is_passed_over(tmp_path, several):
     keep(tmp_path / "copy", "of a", [0.5])
     (home / "1" / "result.json").write_text("garbage")
     record = json.loads((home / "2" / "result.json").read_text())
-    (home / "2" / "result.json").write_text(json.dumps(store.sealed(record | {"test": 7})))
+    store.write_record(home / "2", record | {"test": 7})
     (home / "3" / "result.json").unlink()
     for name, text in (("5", "[" * 100_000), ("6", "{}"), ("7", "\x00"), (".old", "hidden")):
         (home / name).mkdir()
@@ -313,7 +313,7 @@ def test_nothing_to_read(tmp_path):
         collect([tmp_path])
     record = json.loads((keep(tmp_path, "a", [0.5]) / "0" / "result.json").read_text())
     record["config"]["train"]["mode"] = "pgl"  # so that the digest is of another config
-    (tmp_path / "a" / "0" / "result.json").write_text(json.dumps(store.sealed(record)))
+    store.write_record(tmp_path / "a" / "0", record)
     with pytest.raises(InputError, match="1 unreadable"):
         collect([tmp_path])
 

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 import written
+from yacs.config import CfgNode
 
 from graphgym_srnc.cli.main import main
-from graphgym_srnc.data import checksums, citation, datasets, matlab, ocnnc
+from graphgym_srnc.data import citation, datasets, matlab, ocnnc, pyg
 from graphgym_srnc.gym import (
     build_task,
     config_names,
@@ -20,21 +21,13 @@ from graphgym_srnc.gym import (
     train_standard,
 )
 from graphgym_srnc.gym.config import not_read
+from graphgym_srnc.io.settings import flatten
 
-SCHEMA = schema()
 SMALL = ["train.max_episodes", "1", "gnn.dim_inner", "16", "gnn.att_heads", "2"]
 STANDARD = ["optim.max_epoch", "2", "train.enable_ckpt", "False"]
+SYNTHETIC = {"num_nodes": 500, "num_features": 50, "num_val": 50, "num_test": 100}
 IN_MEMORY = {
-    "synthetic": [
-        "synthetic.num_nodes",
-        "500",
-        "synthetic.num_features",
-        "50",
-        "synthetic.num_val",
-        "50",
-        "synthetic.num_test",
-        "100",
-    ],
+    "synthetic": [word for key, n in SYNTHETIC.items() for word in (f"synthetic.{key}", str(n))],
     "arxiv_like": ["temporal.scale", "0.01"],
 }
 """Sizes of the graphs that some configs make in memory, by the name of the data set."""
@@ -55,7 +48,7 @@ def published(files, tmp_path, monkeypatch) -> Path:
         monkeypatch.setattr(module, "WORDS", written.WORDS)
     monkeypatch.setattr(import_module("graphgym_srnc.shifts.temporal"), "NODES", written.PERIODS)
     # The small pickles have none of the public checksums; the real ones: test_bad_input_data.py.
-    monkeypatch.setattr(checksums, "verify", lambda file, shown: None)
+    monkeypatch.setattr(pyg, "verify", lambda file, shown: None)
     monkeypatch.setattr(matlab, "urlopen", no_network)
     datasets.load.cache_clear()
     yield files
@@ -66,21 +59,19 @@ def no_network(*_: object, **__: object) -> None:
     raise OSError("no network")
 
 
-def small(name: str) -> list[str]:
+def small(cfg: CfgNode) -> list[str]:
     """Overrides that make a config run in a moment."""
-    cfg = load_config(name)
     mode = cfg.train.mode
     steps = [
         f"{mode}.{option.key}"
-        for option in SCHEMA.get(mode, [])
+        for option in schema().get(mode, [])
         if option.type is int and "steps" in option.key
     ]
-    return [
-        *IN_MEMORY.get(cfg.dataset.name, ()),
-        *SMALL,
-        *(STANDARD if mode == "standard" else ()),
-        *(word for key in steps for word in (key, "2")),
-    ]
+    words = [*SMALL, *IN_MEMORY.get(cfg.dataset.name, ())]
+    return words + STANDARD * (mode == "standard") + [word for key in steps for word in (key, "2")]
+
+
+ARXIV = "close_set/arxiv_like/", "paper/close_set/arxiv/"
 
 
 def named(*folders: str) -> list[str]:
@@ -95,19 +86,24 @@ def mode_of(variant: str) -> str:
     return {"deep": "a2gnn"}.get(name := variant.split("-")[0], name)
 
 
-def test_the_folder_is_found():
+CONFIGS = {name: load_config(name) for name in config_names()}
+KINDS = {(cfg.train.mode, cfg.dataset.format): name for name, cfg in CONFIGS.items()}
+"""A config for each pair of a method and a shift."""
+
+
+def test_shipped_configs_are_found_and_set_nothing_in_vain():
     assert config_root() == Path(__file__).parents[1] / "configs_gym"
-    assert "default" in config_names() and "paper/open_set/cora-srnc" in config_names()
+    assert load_config() == CONFIGS["default"]
+    assert not not_read([*CONFIGS.values()])
+    default = [flatten(CONFIGS["default"])]
+    vain = {name: keys for name, cfg in CONFIGS.items() if (keys := not_read([cfg], default))}
+    assert not vain
 
 
-def test_no_config_at_all_is_the_default():
-    assert load_config() == load_config("default")
-
-
-@pytest.mark.parametrize("name", config_names())
+@pytest.mark.parametrize("name", sorted(KINDS.values()))
 def test_config_runs_on_files_as_they_are_published(gym, name, tmp_path, published):
     words = ["dataset.name", str(published / "own")] * (name == "own")
-    cfg = load_config(name, [*small(name), *words])
+    cfg = load_config(name, [*small(CONFIGS[name]), *words])
     if cfg.train.mode == "standard":
         train_standard(cfg, tmp_path)
         assert (tmp_path / "test/stats.json").is_file()
@@ -116,56 +112,44 @@ def test_config_runs_on_files_as_they_are_published(gym, name, tmp_path, publish
     assert len(record.history) <= 2 and 0 <= record.test["micro_f1"] <= 1
 
 
-def test_shipped_configs_set_nothing_in_vain():
-    assert not {name: keys for name in config_names() if (keys := not_read([load_config(name)]))}
-
-
-@pytest.mark.parametrize("name", named("paper/open_set/", "paper/clustering/"))
-def test_open_set_config_says_what_its_name_says(name):
-    data, _, variant = name.rpartition("/")[2].partition("-")
-    cfg = load_config(name)
-    assert (cfg.dataset.name.lower(), cfg.dataset.format) == (data, "open_set")
-    assert cfg.train.mode == mode_of(variant)
-    assert cfg.open_set.num_unseen == {"pubmed": 1}.get(data, 3)
-    assert cfg.srnc.source_regularizer != name.endswith("no-source")
-
-
-@pytest.mark.parametrize("name", named("paper/close_set/"))
-def test_close_set_config_says_what_its_name_says(name):
-    _, _, table, variant = name.split("/")
-    cfg = load_config(name)
-    assert cfg.train.mode == mode_of(variant)
-    if table == "arxiv":
-        assert (cfg.dataset.format, cfg.dataset.name) == ("temporal", "ogbn-arxiv")
-        assert (cfg.temporal.scale, cfg.train.selection) == (1.0, "target_val")
-    else:
-        # No label of the target is used before the test, but by the oracle, and no row chooses.
-        assert cfg.dataset.format == "cross_graph" and cfg.cross_graph.num_val == 0
-        assert cfg.cross_graph.source != cfg.cross_graph.target
-        assert cfg.train.selection == "last"
-
-
-@pytest.mark.parametrize("name", named("close_set/arxiv_like/"))
-def test_the_synthetic_growing_graph_has_the_settings_of_the_real_one(name):
-    cfg, real = load_config(name), load_config(f"paper/close_set/arxiv/{name.rpartition('/')[2]}")
-    assert (cfg.dataset.name, cfg.temporal.scale) == ("arxiv_like", 0.125)
-    cfg.dataset.name, cfg.temporal.scale = "ogbn-arxiv", 1.0
-    assert cfg == real
-
-
-@pytest.mark.parametrize("name", named("paper/universal/"))
-def test_universal_config_says_what_its_name_says(name):
-    variant, cfg = name.rpartition("/")[2], load_config(name)
-    assert cfg.train.mode == ("erm" if variant == "gnnsafe" else mode_of(variant))
-    # Validation nodes are the training nodes, which can choose nothing.
-    assert (cfg.dataset.format, cfg.ocnnc.val_share, cfg.train.selection) == ("ocnnc", 0, "last")
-    assert cfg.erm.score == ("gnnsafe" if variant == "gnnsafe" else "max_softmax")
+def test_configs_say_what_their_names_say():
+    for name in named("paper/open_set/", "paper/clustering/"):
+        data, _, variant = name.rpartition("/")[2].partition("-")
+        cfg = CONFIGS[name]
+        assert (cfg.dataset.name.lower(), cfg.dataset.format) == (data, "open_set"), name
+        assert cfg.train.mode == mode_of(variant), name
+        assert cfg.open_set.num_unseen == {"pubmed": 1}.get(data, 3), name
+        assert cfg.srnc.source_regularizer != name.endswith("no-source"), name
+    for name in named("paper/close_set/"):
+        _, _, table, variant = name.split("/")
+        cfg = CONFIGS[name]
+        assert cfg.train.mode == mode_of(variant), name
+        if table == "arxiv":
+            assert (cfg.dataset.format, cfg.dataset.name) == ("temporal", "ogbn-arxiv"), name
+            assert (cfg.temporal.scale, cfg.train.selection) == (1.0, "target_val"), name
+        else:
+            # No label of the target is used before the test, except by the oracle.
+            assert (cfg.dataset.format, cfg.cross_graph.num_val) == ("cross_graph", 0), name
+            assert cfg.cross_graph.source != cfg.cross_graph.target, name
+            assert cfg.train.selection == "last", name
+    for name in named("close_set/arxiv_like/"):
+        cfg, real = (CONFIGS[place + name.rpartition("/")[2]].clone() for place in ARXIV)
+        assert (cfg.dataset.name, cfg.temporal.scale) == ("arxiv_like", 0.125), name
+        cfg.dataset.name, cfg.temporal.scale = "ogbn-arxiv", 1.0
+        assert cfg == real, name
+    for name in named("paper/universal/"):
+        variant, cfg = name.rpartition("/")[2], CONFIGS[name]
+        assert cfg.train.mode == ("erm" if variant == "gnnsafe" else mode_of(variant)), name
+        # Validation nodes are the training nodes, which can choose nothing.
+        found = cfg.dataset.format, cfg.ocnnc.val_share, cfg.train.selection
+        assert found == ("ocnnc", 0, "last"), name
+        assert cfg.erm.score == ("gnnsafe" if variant == "gnnsafe" else "max_softmax"), name
 
 
 @pytest.mark.parametrize("clusters", [7, 16])
 def test_clusters_config_says_what_its_name_says(clusters):
-    ours = load_config(f"paper/clusters/cora-{clusters}")
-    faithful = load_config("paper/open_set/cora-srnc")
+    ours = CONFIGS[f"paper/clusters/cora-{clusters}"]
+    faithful = CONFIGS["paper/open_set/cora-srnc"].clone()
     assert ours.srnc.num_clusters == clusters
     faithful.srnc.num_clusters = clusters
     assert ours == faithful

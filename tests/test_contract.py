@@ -20,11 +20,11 @@ from torch_geometric.data import Data
 
 from graphgym_srnc import backbones, methods, shifts
 from graphgym_srnc.backbones import dgi
-from graphgym_srnc.core.errors import InputError
 from graphgym_srnc.core.options import OneOf, Range, options
 from graphgym_srnc.core.task import HIDDEN, ShiftTask
 from graphgym_srnc.data import datasets, ocnnc
 from graphgym_srnc.data.cleaning import clean
+from graphgym_srnc.errors import InputError
 from graphgym_srnc.methods import srnc
 from graphgym_srnc.methods.shared import communities
 from graphgym_srnc.methods.shared.base import Method

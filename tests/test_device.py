@@ -23,8 +23,8 @@ from test_methods import make, some
 
 from graphgym_srnc import methods
 from graphgym_srnc.backbones import BACKBONES, Graph, dgi, sparse
-from graphgym_srnc.core.errors import InputError
 from graphgym_srnc.core.task import ShiftTask
+from graphgym_srnc.errors import InputError
 from graphgym_srnc.io import store
 from graphgym_srnc.methods import srnc
 from graphgym_srnc.methods.shared import communities, training

@@ -12,7 +12,7 @@ from torch_geometric.utils import stochastic_blockmodel_graph
 from graphgym_srnc.backbones.dgi import Infomax, train_infomax
 from graphgym_srnc.backbones.graph import Graph
 from graphgym_srnc.backbones.sparse import Sparse
-from graphgym_srnc.core.errors import InputError
+from graphgym_srnc.errors import InputError
 
 
 def blocks(share: float = 1.0, size: int = 60) -> Data:

@@ -273,7 +273,7 @@ def test_it_is_told_everywhere(gym, tmp_path, monkeypatch):
     assert sentence in texts and (place.path / "1" / "figures" / "reliability.png").is_file()
     broken = store.read_result(place.path / "0")
     broken["verdict"]["sentences"]["agreement"] = "<script>alert(1)</script>"
-    (place.path / "0" / "result.json").write_text(json.dumps(store.sealed(broken)))
+    store.write_record(place.path / "0", broken)
     text = page.render(collect([tmp_path]))
     assert "Diagnostics" in text and "<script>alert(1)" not in text
     assert "agreement, 2 of 2 runs" in text

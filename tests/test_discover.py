@@ -21,8 +21,8 @@ from graphgym_srnc import shifts
 from graphgym_srnc.backbones import prepare
 from graphgym_srnc.cli.discover import OWN
 from graphgym_srnc.cli.main import main
-from graphgym_srnc.core.errors import InputError
 from graphgym_srnc.data.names import Names
+from graphgym_srnc.errors import InputError
 from graphgym_srnc.own.discover import clusters, evidence, feedback, nodes, page, table
 from graphgym_srnc.own.discover.table import NAMELESS, column_name, node_name, read_names
 

@@ -176,7 +176,7 @@ def test_a_name_that_is_gone_is_noticed():
     ):
         assert not is_there(text), text
     for text in (
-        "graphgym_srnc.api.stubs",
+        "graphgym_srnc.api.make",
         "graphgym_srnc.train.trainer.fit",
         "train/trainer.py",
         "tests/test_losses*.py",

@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import itertools
+import json
 import os
 import random
 import signal
@@ -18,7 +19,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from graphgym_srnc.core.errors import InputError
+from graphgym_srnc.errors import InputError
 from graphgym_srnc.io import store
 from graphgym_srnc.sweep import local, space
 from graphgym_srnc.sweep.jobs import Job, Limits
@@ -464,3 +465,31 @@ def test_workers_end_in_the_middle_of_a_run_when_their_parent_is_killed(tmp_path
         time.sleep(0.02)
     assert not any(map(alive, workers)) and not list((tmp_path / "tmp").iterdir())
     process.communicate()
+
+
+def test_garbage_is_no_result(tmp_path):
+    here = place(str(tmp_path), 1)
+    here.begin(0)
+    here.finish(0, record(1, 0))
+    file = here.path / "0" / "result.json"
+    whole = json.loads(file.read_text())
+    for content in (
+        "",
+        "{",
+        file.read_text()[:-40],
+        "null",
+        "[1]",
+        "[" * 100_000,
+        json.dumps(whole | {"config": [1]}),
+        "\x00" * 50,
+        json.dumps(whole | {"config": whole["config"] | {"x": 2}}),
+        json.dumps(whole | {"seed": 1}),
+        "4",
+        json.dumps({key: value for key, value in whole.items() if key != "history"}),
+    ):
+        file.write_text(content)
+        assert here.results() == {} and here.plan([0], resume=True) == [0]
+        with pytest.raises(InputError, match="damaged"):
+            here.plan([0])
+    file.write_bytes(b"\xff\xfe garbage")
+    assert here.plan([0], resume=True) == [0]

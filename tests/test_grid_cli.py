@@ -24,8 +24,8 @@ from torch_geometric.data import Data
 
 from graphgym_srnc.cli.main import main
 from graphgym_srnc.core.environment import peak_memory
-from graphgym_srnc.core.errors import InputError
 from graphgym_srnc.core.progress import GridProgress
+from graphgym_srnc.errors import InputError
 from graphgym_srnc.gym import config_root, load_config
 from graphgym_srnc.io import store
 from graphgym_srnc.sweep import local, plan, space, worker
@@ -132,7 +132,7 @@ def test_a_grid_stores_every_run_and_tells_of_failures(shared):
     found, out = results(shared), (shared / "out").read_text()
     assert set(found) == CELLS and all(list(seeds) == [0, 1] for seeds in found.values())
     assert "6 settings, 12 runs; 12 to run" in out and "12 of 12 runs, 2 failed" in out
-    error = "graphgym_srnc.core.errors.InputError: train.selection"
+    error = "graphgym_srnc.errors.InputError: train.selection"
     assert f"{REFUSED}, seed 1: FAILED: {error}" in out and "\x1b" not in out
     story = (shared / "results" / "g" / REFUSED / "1" / "error.txt").read_text()
     assert story.startswith("try 1: Traceback") and "held-out source nodes" in story

@@ -26,9 +26,8 @@ from torch_geometric.loader import DataLoader
 
 from graphgym_srnc import shifts
 from graphgym_srnc.core import environment
-from graphgym_srnc.core.errors import InputError
-from graphgym_srnc.gym.config import dump_config
-from graphgym_srnc.gym.keys import SCORES
+from graphgym_srnc.errors import InputError
+from graphgym_srnc.gym.config import SCORES, dump_config
 from graphgym_srnc.gym.modules import TaskDataset, open_set_ce
 from graphgym_srnc.io.store import Experiment
 from graphgym_srnc.train.metrics import classification_scores
@@ -258,9 +257,9 @@ def test_a_main_py_is_told_what_our_methods_do_not_read(gym, standard, key, capl
     # What GraphGym's own defaults say, and what its main.py and assert_cfg write, is nobody's wish.
     standard.model.type, standard.model.loss_fun, standard.gnn.head = "gnn", "cross_entropy", "node"
     standard.share.dim_in, standard.devices, standard.custom_metrics = 12, None, []
-    standard.erm.steps, standard.gnn.agg = 3, "max"
+    standard.erm.steps, standard.view_emb = 3, True
     register.train_dict["erm"]([], loaders, None, None, None)
-    assert "train.mode erm does not read gnn.agg" in caplog.text
+    assert "train.mode erm does not read view_emb" in caplog.text
     block, _, last = key.rpartition(".")
     (standard[block] if block else standard)[last] = 3
     with pytest.raises(InputError, match=f"{key}: train.mode erm does not read this key, set to 3"):

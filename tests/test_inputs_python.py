@@ -21,7 +21,7 @@ import graphgym_srnc
 from graphgym_srnc import OnNodes, api, shifts
 from graphgym_srnc.api.estimator import plain
 from graphgym_srnc.backbones import features as scaling
-from graphgym_srnc.core.errors import InputError
+from graphgym_srnc.errors import InputError
 from graphgym_srnc.shifts.given import labels
 
 V = 48

@@ -24,11 +24,9 @@ from hypothesis import strategies as st
 from torch_geometric.data import Data, HeteroData
 
 from graphgym_srnc import shifts
-from graphgym_srnc.core.errors import InputError
 from graphgym_srnc.data import files, limits, matlab, untrusted
 from graphgym_srnc.data.describe import describe
-from graphgym_srnc.gym import checkpoint
-from graphgym_srnc.train import model
+from graphgym_srnc.errors import InputError
 
 GRAPH = make_graph()
 FIELDS = {"x": GRAPH.x, "edge_index": GRAPH.edge_index, "y": GRAPH.y}
@@ -268,15 +266,6 @@ def test_cells_without_a_value_do_not_count(tmp_path, monkeypatch):
     book.active["XFD1048576"].font = openpyxl.styles.Font(bold=True)
     book.save(tmp_path / "a.xlsx")
     limits.check_file(tmp_path / "a.xlsx")
-
-
-def test_models_and_checkpoints_have_the_limit(tmp_path, monkeypatch):
-    monkeypatch.setenv(limits.OPTION, "0.001")
-    deflated({"about": "{}", "state": {"weight": torch.zeros(MIB)}}, tmp_path / "a.pt")
-    with pytest.raises(InputError, match="GiB of memory"):
-        model.load(tmp_path / "a.pt")
-    with pytest.raises(InputError, match="GiB of memory"):
-        checkpoint.unpack((tmp_path / "a.pt").read_bytes())
 
 
 def test_features_on_disk_have_no_limit(tmp_path, monkeypatch):

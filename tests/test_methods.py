@@ -14,9 +14,9 @@ import torch
 
 from graphgym_srnc import methods
 from graphgym_srnc.backbones import EncoderSpec, prepare
-from graphgym_srnc.core.errors import InputError
 from graphgym_srnc.core.options import options
 from graphgym_srnc.core.task import ShiftTask
+from graphgym_srnc.errors import InputError
 from graphgym_srnc.methods import srnc
 from graphgym_srnc.methods.pgl import PGL
 from graphgym_srnc.methods.shared import communities

@@ -18,9 +18,9 @@ from graphgym_srnc import backbones, methods
 from graphgym_srnc.backbones import EncoderSpec, Graph, View, dgi, prepare
 from graphgym_srnc.backbones.sparse import Sparse
 from graphgym_srnc.core.task import ShiftTask
-from graphgym_srnc.losses import mmd, moments, openness
+from graphgym_srnc.losses import discrepancy, openness
 from graphgym_srnc.losses.adversarial import domain_loss, ganin_schedule
-from graphgym_srnc.losses.reweighting import conditional_ratio, shift_weights
+from graphgym_srnc.losses.prior import conditional_ratio, shift_weights
 from graphgym_srnc.methods.shared import scores
 from graphgym_srnc.methods.shared.ppmi import ppmi
 from graphgym_srnc.methods.strurw import link_shares
@@ -72,11 +72,11 @@ def test_alignment_terms_are_losses_of_hidden_states(name):
     x, y = h.tanh(), g.tanh()
     weight = 0.7 * ganin_schedule(method.progress) if name == "mmd" else 0.7
     wanted = {
-        "cmd": lambda: moments.cmd(x, y, 5),
-        "coral": lambda: moments.coral(h, g),
+        "cmd": lambda: discrepancy.cmd(x, y, 5),
+        "coral": lambda: discrepancy.coral(h, g),
         "dann": lambda: domain_loss(method.domain(h).view(-1), method.domain(g).view(-1)),
-        "mmd": lambda: mmd.mmd(h, g),
-        "srgnn": lambda: moments.cmd(x, y, 5),
+        "mmd": lambda: discrepancy.mmd(h, g),
+        "srgnn": lambda: discrepancy.cmd(x, y, 5),
     }[name]()
     term = {"dann": "domain", "srgnn": "cmd"}.get(name, name)
     assert terms[term].item() == pytest.approx(weight * wanted.item(), rel=1e-4, abs=1e-7)

@@ -22,8 +22,8 @@ from test_store import experiment
 from test_store import run as store_run
 
 from graphgym_srnc.cli.main import main
-from graphgym_srnc.core.errors import InputError
 from graphgym_srnc.core.text import FORMULA, HARMLESS, guarded, to_csv
+from graphgym_srnc.errors import InputError
 from graphgym_srnc.io import atomic, store
 from graphgym_srnc.plots import events
 
@@ -49,31 +49,9 @@ def home(tmp_path_factory):
     }.items():
         with open(home / "g" / f"{name}.csv", "w", newline="", encoding="utf-8") as file:
             csv.writer(file).writerows(lines)
-    assert (
-        main(
-            [
-                "run",
-                "--name",
-                "e",
-                "--out-dir",
-                str(home / "results"),
-                *FAST[:4],
-                "erm.steps",
-                "50",
-                "gnn.dim_inner",
-                "8",
-                "dataset.format",
-                "file",
-                "dataset.name",
-                str(home / "g"),
-                "file.labels_per_class",
-                "5",
-                "file.num_unseen",
-                "1",
-            ]
-        )
-        == 0
-    )
+    words = "--name e erm.steps 50 gnn.dim_inner 8 dataset.format file file.labels_per_class 5"
+    words = [*words.split(), "file.num_unseen", "1", "dataset.name", str(home / "g")]
+    assert main(["run", "--out-dir", str(home / "results"), *FAST[:4], *words]) == 0
     return home
 
 
@@ -133,9 +111,9 @@ def is_whole(victim: Path) -> bool:
     return contents(victim) == {"result.json": b"precious"}
 
 
-@pytest.mark.parametrize("flag", ["--resume", "--overwrite"])
 @pytest.mark.parametrize("place", PLACES)
-def test_a_run_writes_through_no_link(tmp_path, capsys, place, flag):
+def test_a_run_writes_through_no_link(tmp_path, capsys, place):
+    flag = ("--resume", "--overwrite")[PLACES.index(place) % 2]
     words = ["run", "--name", "e", "--out-dir", str(tmp_path / "r"), "--repeat", "2", flag, *FAST]
     store_run(experiment(tmp_path / "r", "e"), 0, [0.5])
     link = tmp_path / "r" / "e" / place
@@ -149,34 +127,15 @@ def test_a_run_writes_through_no_link(tmp_path, capsys, place, flag):
     assert contents(tmp_path / "r") == before
 
 
-@pytest.mark.parametrize(
-    "place",
-    ["g", "g/default-d=4", "g/default-d=4/.0.new", "g/default-d=4/agg", "g/default-d=4/.locks"],
-)
+GRID = "--resume --jobs 1 --no-tensorboard train.mode erm".split()
+
+
+@pytest.mark.parametrize("place", ["g", "g/default-d=4", "g/default-d=4/.0.new"])
 def test_a_grid_writes_through_no_link(tmp_path, capsys, place):
     (tmp_path / "grid.txt").write_text("gnn.dim_inner  d  [4]\n")
     plant(tmp_path / "r" / place, tmp_path / "victim")
-    assert (
-        main(
-            [
-                "grid",
-                "--grid",
-                str(tmp_path / "grid.txt"),
-                "--name",
-                "g",
-                "--out-dir",
-                str(tmp_path / "r"),
-                "--resume",
-                "--jobs",
-                "1",
-                "--no-tensorboard",
-                "train.mode",
-                "erm",
-                *TINY,
-            ]
-        )
-        == 2
-    )
+    words = ["--grid", str(tmp_path / "grid.txt"), "--name", "g", "--out-dir", str(tmp_path / "r")]
+    assert main(["grid", *words, *GRID, *TINY]) == 2
     error = capsys.readouterr().err
     assert error.count("\n") == 1 and f"{tmp_path / 'r' / place} is a symbolic link" in error
     assert is_whole(tmp_path / "victim")
@@ -185,24 +144,8 @@ def test_a_grid_writes_through_no_link(tmp_path, capsys, place):
 @pytest.mark.parametrize("place", ["tuned/erm.yaml", "tuned.json", "trials/x/agg"])
 def test_a_study_writes_through_no_link(tmp_path, capsys, place):
     plant(tmp_path / "s" / place, tmp_path / "victim", "file")
-    assert (
-        main(
-            [
-                "tune",
-                "--name",
-                "s",
-                "--out-dir",
-                str(tmp_path),
-                "--trials",
-                "1",
-                "--overwrite",
-                "train.mode",
-                "erm",
-                *TINY,
-            ]
-        )
-        == 2
-    )
+    words = ["--name", "s", "--out-dir", str(tmp_path), "--trials", "1", "--overwrite"]
+    assert main(["tune", *words, "train.mode", "erm", *TINY]) == 2
     assert f"{place} is a symbolic link" in capsys.readouterr().err
     assert is_whole(tmp_path / "victim")
 
@@ -247,8 +190,10 @@ def test_a_temporary_name_is_no_link(tmp_path):
     assert is_whole(tmp_path / "victim") and not temporary.is_symlink()
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("name", [".g.srnc-new", ".g.srnc-old", ".g.srnc-lock"])
+@pytest.mark.parametrize(
+    "name, kind",
+    zip([".g.srnc-new", ".g.srnc-old", ".g.srnc-lock", ".g.srnc-old"], KINDS),
+)
 def test_a_folder_is_replaced_through_no_link(tmp_path, name, kind):
     plant(tmp_path / name, tmp_path / "victim", kind)
     atomic.restore(tmp_path / "g")
@@ -279,21 +224,16 @@ def test_an_event_file_is_no_link(tmp_path, monkeypatch):
     [
         ("compare results/e --out", "results/e/0/result.json"),
         ("compare results/e --out", "results/e/summary.csv"),
-        ("compare results/e --out", "results/e/summary.md"),
-        ("compare results/e --out", "results/e/0/error.txt"),
         ("compare results/e --out", "results/e/config.yaml"),
         ("compare results --out", "g/words.txt"),
         ("compare results/e --out", "tuned.txt"),
         ("compare results/e --out", "t.xyz"),
         ("compare results/e --figure", "results/e/0/figures/a.png"),
-        ("report results/e --out", "results/e/0/model.pt"),
+        ("report results/e --out", "results/e/0/model.safetensors"),
         ("report results/e --out", "page.json"),
         ("predict results/e --out", "g/nodes.csv"),
-        ("predict results/e --out", "g/labels.csv"),
         ("predict results/e --out", "link.csv"),
         ("discover results/e --csv", "g/features.csv"),
-        ("discover results/e --nodes", "g/edges.csv"),
-        ("discover results/e --csv", "results/e/summary.csv"),
         ("discover results/e --out", "results/e/0/run.json"),
         ("data show --out", "results/e/0/figures/a.png"),
         ("predict results/e --clusters t.csv --out", "t.csv"),
@@ -367,7 +307,7 @@ def test_a_saved_model_and_its_card_replace_no_results(home, tmp_path):
     run = home / "results" / "e" / "0"
     before = contents(home)
     for path, card, key in (
-        (run / "model.pt", None, "path"),
+        (run / "model.safetensors", None, "path"),
         (run / "result.json", None, "path"),
         (tmp_path / "a.pt", run.parent / "summary.md", "card"),
         (tmp_path / "a.pt", tmp_path / "a.pt", "card"),
@@ -384,22 +324,8 @@ def test_a_run_does_not_replace_the_config_that_it_reads(tmp_path, monkeypatch, 
     Path("mine").mkdir()
     Path("mine/config.yaml").write_text("train: {mode: erm}\n")
     for more in ([], ["--resume"], ["--overwrite"]):
-        assert (
-            main(
-                [
-                    "run",
-                    "--cfg",
-                    "mine/config.yaml",
-                    "--out-dir",
-                    ".",
-                    "--name",
-                    "mine",
-                    *more,
-                    *FAST,
-                ]
-            )
-            == 2
-        )
+        words = ["--cfg", "mine/config.yaml", "--out-dir", ".", "--name", "mine", *more]
+        assert main(["run", *words, *FAST]) == 2
         assert "did not write mine/config.yaml" in capsys.readouterr().err
     assert contents(Path("mine")) == {"config.yaml": b"train: {mode: erm}\n"}
 
@@ -407,42 +333,23 @@ def test_a_run_does_not_replace_the_config_that_it_reads(tmp_path, monkeypatch, 
 # Ids.
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "-1",
-        "+49170",
-        "+49 170 123",
-        "-3.5e2",
-        "-1,5",
-        "@user",
-        "@angular/core",
-        "@types/node-fetch",
-        "a=b",
-        "a-b",
-        "1;2",
-        "",
-    ],
-)
-def test_ids_stay(text):
-    assert guarded(text) == text
+STAY = "-1 +49170 -3.5e2 -1,5 @user @angular/core @types/node-fetch a=b a-b 1;2".split()
 
 
 @pytest.mark.parametrize(
     "text, safe",
     [
+        *((text, text) for text in (*STAY, "+49 170 123", "")),
         ("=1+2", "'=1+2"),
         ("-1+cmd|x", "'-1+cmd|x"),
         ("@SUM(A1)", "'@SUM(A1)"),
         ("+a", "'+a"),
         ("\t=x", "\t'=x"),
-        ("\r=x", "\r'=x"),
         ("a;=cmd()", "a;'=cmd()"),
         ("a\n=b", "a\n'=b"),
         ("＝x", "'＝x"),
         (' "=x', " \"'=x"),
         ("-1;=x", "'-1;'=x"),
-        ("a;-1", "a;'-1"),
     ],
 )
 def test_formulas_are_disarmed(text, safe):
@@ -477,28 +384,11 @@ def test_a_join_on_id_finds_all_rows(home, monkeypatch, capsys, raw):
         assert told == ([] if raw else [str(sum(id not in IDS for id in ids))])
     # The table of discover is read again, whether its ids were changed or not.
     first = rows("ids.csv")
-    assert (
-        main(
-            [
-                "discover",
-                "results/e",
-                "--clusters",
-                "4",
-                "--before",
-                "ids.csv",
-                "--nodes",
-                "again.csv",
-                "--overwrite",
-                *raw,
-            ]
-        )
-        == 0
-    )
+    words = "discover results/e --clusters 4 --before ids.csv --nodes again.csv --overwrite"
+    assert main([*words.split(), *raw]) == 0
     assert rows("again.csv") == first and {row["cluster_name"] for row in first} >= {"new"}
-    assert (
-        main(["predict", "results/e", "--clusters", "ids.csv", "--out", "c.csv", "--overwrite"])
-        == 0
-    )
+    words = "predict results/e --clusters ids.csv --out c.csv --overwrite"
+    assert main(words.split()) == 0
     assert [row["cluster"] for row in rows("c.csv")] == [row["cluster"] for row in first]
 
 
@@ -506,24 +396,8 @@ def test_parquet_and_graph_folders_keep_ids(home, monkeypatch, capsys):
     pandas = pytest.importorskip("pandas")
     pytest.importorskip("pyarrow")
     monkeypatch.chdir(home)
-    assert (
-        main(
-            [
-                "discover",
-                "results/e",
-                "--clusters",
-                "4",
-                "--name",
-                "1=new",
-                "--nodes",
-                "n.parquet",
-                "--labels-out",
-                "next",
-                "--overwrite",
-            ]
-        )
-        == 0
-    )
+    words = "discover results/e --clusters 4 --name 1=new --nodes n.parquet --labels-out next"
+    assert main([*words.split(), "--overwrite"]) == 0
     assert pandas.read_parquet("n.parquet")["id"].tolist() == IDS
     assert [row["id"] for row in rows("next/nodes.csv")] == IDS
     assert "formula" not in capsys.readouterr().err
@@ -550,11 +424,13 @@ SHELLS = {
 
 
 @pytest.mark.skipif(os.name != "posix", reason="shell")
-@pytest.mark.parametrize("shell", SHELLS.values(), ids=SHELLS)
-@pytest.mark.parametrize("words", QUICK, ids=" ".join)
+@pytest.mark.parametrize(
+    "shell, words",
+    [*((shell, QUICK[0]) for shell in SHELLS), ("closed", QUICK[2]), ("ascii", QUICK[3])],
+)
 def test_a_terminal_that_takes_no_text(home, shell, words):
     done = subprocess.run(
-        ["bash", "-c", shell, "x", *command(*words)],
+        ["bash", "-c", SHELLS[shell], "x", *command(*words)],
         cwd=home,
         text=True,
         env=environment(),
@@ -565,11 +441,11 @@ def test_a_terminal_that_takes_no_text(home, shell, words):
     assert not re.search("internal error|Traceback|Exception ignored", told), told
     assert len(re.findall("^(?!note|usage|  )", done.stderr, re.M)) <= 2, done.stderr
     assert done.returncode in (0, 1, 2, 141)
-    if shell == SHELLS["no reader"] and words == QUICK[0]:
+    if shell == "no reader":
         assert done.returncode == 141 and not done.stderr
-    if shell == SHELLS["full disk"] and words == QUICK[0]:
+    if shell == "full disk":
         assert done.returncode == 1 and "No space left" in done.stderr
-    if shell == SHELLS["ascii"] and words[0] == "run" and "--name" in words:
+    if words == QUICK[3]:
         assert done.returncode == 0 and done.stdout.isascii()
 
 
@@ -581,14 +457,9 @@ NAME = os.fsdecode(b"x\xff")
     "words",
     [
         ["compare", "results/e", "--out", f"{NAME}.md"],
-        ["compare", NAME],
-        ["report", "results/e", "--out", f"{NAME}.html"],
         ["predict", NAME, "--out", "y.csv"],
-        ["predict", "results/e", "--out", f"{NAME}.csv"],
         ["run", "--name", NAME, *FAST],
         ["run", "--out-dir", NAME, *FAST],
-        ["run", "dataset.name", NAME],
-        ["grid", "--grid", NAME],
         [NAME],
     ],
 )
@@ -608,13 +479,8 @@ def test_a_name_that_is_no_text(home, words):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals")
-@pytest.mark.parametrize(
-    "words",
-    [["run", "--repeat", "500"], ["grid", "--grid", "grid.txt", "--repeat", "500", "--jobs", "1"]],
-)
-def test_a_repeated_interrupt_is_one_line(tmp_path, words):
-    (tmp_path / "grid.txt").write_text("gnn.dim_inner  d  [4]\n")
-    words = [*words, "--out-dir", "r", "--name", "n", "--no-tensorboard", *ERM]
+def test_a_repeated_interrupt_is_one_line(tmp_path):
+    words = "run --repeat 500 --out-dir r --name n --no-tensorboard".split() + ERM
     process = subprocess.Popen(
         command(*words),
         cwd=tmp_path,

@@ -28,6 +28,9 @@ SHIPPED = [
 ]
 
 
+pytestmark = pytest.mark.slow
+
+
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory) -> zipfile.ZipFile:
     """A wheel built from an sdist built from a copy of the sources."""
@@ -55,7 +58,8 @@ def test_wheel_holds_code_and_configs(wheel):
     ]
     shipped = {name for name in names if name.startswith("graphgym_srnc/configs_gym/")}
     assert {f"graphgym_srnc/{path.relative_to(ROOT).as_posix()}" for path in configs} == shipped
-    assert {"graphgym_srnc/report/page.html", "graphgym_srnc/own/discover/map.js"} <= set(names)
+    files = {"report/page.html", "own/discover/map.js", "api/card.md", "py.typed"}
+    assert {f"graphgym_srnc/{file}" for file in files} <= set(names)
     assert not [name for name in names if name.startswith(("tests", "configs_gym"))]
 
 

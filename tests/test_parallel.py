@@ -23,7 +23,7 @@ from torch import multiprocessing
 
 from graphgym_srnc.backbones import EncoderSpec
 from graphgym_srnc.core import parallel
-from graphgym_srnc.core.errors import InputError
+from graphgym_srnc.errors import InputError
 from graphgym_srnc.train import trainer
 
 NAMES = ("erm", "doc", "coral", "nodesafe", "srnc", "srnc_plus", "openwgl")

@@ -14,9 +14,8 @@ import torch
 from torch_geometric.graphgym import register
 from torch_geometric.graphgym.config import CN
 
-from graphgym_srnc.core.errors import InputError
-from graphgym_srnc.gym import late
-from graphgym_srnc.gym.config import add_options
+from graphgym_srnc.errors import InputError
+from graphgym_srnc.gym.config import add_options, enter
 
 ROOT = Path(__file__).parents[1]
 
@@ -100,6 +99,7 @@ def run_python(code: str, folder: Path) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("imports", "mode"),
     [
@@ -120,7 +120,7 @@ def test_names_that_others_may_have_are_entered_late(gym):
     mine = register.layer_dict["sgconv"] = torch.nn.Identity
     gym.load_config("testing/erm")
     assert register.layer_dict["sgconv"] is mine and "micro_f1" in register.metric_dict
-    late.enter()
+    enter()
     assert register.layer_dict["sgconv"] is mine
 
 
@@ -174,6 +174,7 @@ assert main(["predict", "results/one", "--out", "predictions.csv"]) == 0
 """
 
 
+@pytest.mark.slow
 def test_what_a_package_registers_reaches_commands_and_predict(tmp_path):
     (tmp_path / "mymodule.py").write_text(MODULE)
     info = tmp_path / "mypackage-1.0.dist-info"
@@ -222,18 +223,8 @@ def test_metric_best_selects_the_episode(gym, task, best, agg, choose):
         "first_class",
         lambda true, pred, task_type: float((torch.cat(pred).argmax(1) == 0).float().mean()),
     )
-    words = [
-        "erm.rounds",
-        "4",
-        "train.max_episodes",
-        "-1",
-        "metric_best",
-        best,
-        "metric_agg",
-        agg,
-        "custom_metrics",
-        "[first_class]",
-    ]
+    words = "erm.rounds 4 train.max_episodes -1 custom_metrics [first_class]".split()
+    words += ["metric_best", best, "metric_agg", agg]
     _, record = gym.fit(gym.load_config("testing/erm", words), task)
     name = "micro_f1" if best == "accuracy" else best
     found = [episode.val[name] for episode in record.history]
@@ -275,7 +266,7 @@ def test_trying_a_layer_changes_no_draw(gym, task):
     def draws() -> torch.Tensor:
         torch.manual_seed(0)
         cfg = gym.load_config("testing/erm", ["gnn.layer_type", "generalconv"])
-        gym.build_method(cfg, task).start(task.blind())
+        gym.build_method(cfg).start(task.blind())
         return torch.rand(3)
 
     class Drawing(register.layer_dict["generalconv"]):

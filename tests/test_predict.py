@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import csv
 import os
-import subprocess
-import sys
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -19,43 +17,13 @@ from torch_geometric.data import Data
 from graphgym_srnc import ERM
 from graphgym_srnc.cli import predict
 from graphgym_srnc.cli.main import main
-from graphgym_srnc.core.errors import InputError
+from graphgym_srnc.errors import InputError
 from graphgym_srnc.train.model import is_dense
 
-SRC = Path(__file__).parents[1]
-SIZES = [
-    "synthetic.num_nodes",
-    "200",
-    "synthetic.num_val",
-    "40",
-    "synthetic.num_test",
-    "80",
-    "synthetic.num_features",
-    "40",
-    "synthetic.num_classes",
-    "5",
-    "gnn.dim_inner",
-    "8",
-    "train.max_episodes",
-    "1",
-]
-
+SIZES = """synthetic.num_nodes 200 synthetic.num_val 40 synthetic.num_test 80 gnn.dim_inner 8
+synthetic.num_features 40 synthetic.num_classes 5 train.max_episodes 1""".split()
 
 pytestmark = pytest.mark.usefixtures("unchanged_globals")
-
-
-def command(*words: object) -> str:
-    """What a command prints, in a process of its own."""
-    path = os.pathsep.join([str(SRC), os.environ.get("PYTHONPATH", "")])
-    environment = os.environ | {"PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(
-        [sys.executable, "-m", "graphgym_srnc", *map(str, words)],
-        env=environment,
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
 
 
 def here(*words: object) -> int:
@@ -74,21 +42,18 @@ def out(tmp_path_factory) -> Path:
     from torch_geometric.graphgym.config import cfg
 
     config = cfg.clone()
-    assert (
-        here(
-            "run", "--out-dir", folder, "--name", "one", "--no-figures", "--no-tensorboard", *SIZES
-        )
-        == 0
-    )
+    words = ["run", "--out-dir", folder, "--name", "one", "--no-figures", "--no-tensorboard"]
+    assert here(*words, *SIZES) == 0
     cfg.clear()
     cfg.update(config)
     return folder
 
 
-def test_its_own_target_gives_the_stored_scores(out):
+def test_its_own_target_gives_the_stored_scores(out, capsys):
     from graphgym_srnc.gym import model
 
-    told = command("predict", out / "one", "--out", out / "own.csv", "--probabilities")
+    assert here("predict", out / "one", "--out", out / "own.csv", "--probabilities") == 0
+    told = capsys.readouterr().out
     saved = model.load(out / "one" / "0")
     task, table = saved.task(), rows(out / "own.csv")
     assert [int(row["node"]) for row in table] == list(range(200))
@@ -130,9 +95,8 @@ def test_a_graph_with_new_nodes_in_every_form(out):
         ["--graph", folder],
         ["--graph", folder / "edges.csv", "--features", folder / "features.npy"],
     ):
-        assert (
-            here("predict", out / "one" / "0", *words, "--out", out / "new.csv", "--overwrite") == 0
-        )
+        words = [*words, "--out", out / "new.csv", "--overwrite"]
+        assert here("predict", out / "one" / "0", *words) == 0
         table = rows(out / "new.csv")
         assert [saved.class_names.index(row["class"]) for row in table] == want.label.tolist()
         assert [int(row["gnn_cluster"]) for row in table] == want.cluster.tolist()

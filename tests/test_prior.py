@@ -12,7 +12,7 @@ from scipy.optimize import minimize
 from scipy.stats import norm
 from test_methods import make, toy
 
-from graphgym_srnc.core.errors import InputError
+from graphgym_srnc.errors import InputError
 from graphgym_srnc.losses.prior import black_box_weights, em_prior, known_share
 from graphgym_srnc.train import trainer
 

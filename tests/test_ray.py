@@ -20,7 +20,7 @@ from conftest import make_graph
 from test_store import record
 
 from graphgym_srnc import __version__
-from graphgym_srnc.core.errors import InputError
+from graphgym_srnc.errors import InputError
 from graphgym_srnc.io import store
 from graphgym_srnc.sweep import plan, worker
 from graphgym_srnc.sweep.jobs import Job, Limits

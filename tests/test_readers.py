@@ -21,8 +21,8 @@ from torch_geometric.data import Data
 
 from graphgym_srnc import from_frames, from_networkx
 from graphgym_srnc.cli.main import main
-from graphgym_srnc.core.errors import InputError
 from graphgym_srnc.data import files, labels, names
+from graphgym_srnc.errors import InputError
 from graphgym_srnc.own.tables import formats
 
 V = 24

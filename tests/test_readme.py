@@ -18,10 +18,10 @@ from graphgym_srnc import methods, shifts
 from graphgym_srnc.backbones import BACKBONES
 from graphgym_srnc.cli import arguments
 from graphgym_srnc.cli.main import build_parser, main
-from graphgym_srnc.core.errors import InputError
 from graphgym_srnc.data import datasets
 from graphgym_srnc.data.block_model import class_topics, dcsbm
 from graphgym_srnc.data.cleaning import clean
+from graphgym_srnc.errors import InputError
 from graphgym_srnc.io.settings import digest
 from graphgym_srnc.shifts import splits
 

@@ -16,7 +16,7 @@ import scipy.stats
 from stored import PNG, Page, keep
 
 from graphgym_srnc.cli.main import main
-from graphgym_srnc.core.errors import InputError
+from graphgym_srnc.errors import InputError
 from graphgym_srnc.io import atomic, store
 from graphgym_srnc.report import compare, html, pictures, summary
 from graphgym_srnc.report import page as pages
@@ -261,7 +261,7 @@ def test_links_and_damaged_records_are_passed_over(tmp_path):
     ):
         record = whole | change
         record["digest"] = store.digest(record["config"])
-        file.write_text(json.dumps(store.sealed(record)))
+        store.write_record(file.parent, record)
         found = {one.name: one for one in collect([tmp_path / "results"]).experiments}
         assert [*found["one"].results] == [0] and not found["linked"].results, change
         reason = "its result.json is not what this program writes"

@@ -37,8 +37,8 @@ from graphgym_srnc.backbones.sampling import (
     make_sampler,
     neighbourhoods,
 )
-from graphgym_srnc.core.errors import InputError
 from graphgym_srnc.core.task import ShiftTask
+from graphgym_srnc.errors import InputError
 from graphgym_srnc.losses.modularity import modularity_loss, sampled_modularity_loss
 from graphgym_srnc.methods.shared.cluster_gnn import ClusterGNN
 from graphgym_srnc.train import trainer

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import numpy as np
@@ -10,16 +9,16 @@ import pytest
 import torch
 import written
 from torch_geometric.utils import is_undirected
+from written import DATA, decided_by_its_seed, unreachable
 
 from graphgym_srnc import shifts
-from graphgym_srnc.core.errors import InputError
-from graphgym_srnc.data import arxiv_histogram, arxiv_like, datasets, pyg
+from graphgym_srnc.data import arxiv_like, datasets, pyg
 from graphgym_srnc.data.describe import describe
+from graphgym_srnc.errors import InputError
 from graphgym_srnc.shifts import splits
 from graphgym_srnc.shifts.temporal import BOUNDS, NODES
 
 temporal = shifts.find("temporal")
-DATA = Path(os.environ.get("GRAPHGYM_SRNC_DATA") or Path(__file__).parents[2] / "shared" / "data")
 RAW = DATA / "ogbn_arxiv" / "raw"
 SMALL = {"name": "arxiv_like", "scale": 0.02}
 
@@ -51,10 +50,7 @@ def arxiv(tmp_path, monkeypatch):
     datasets.load.cache_clear()
 
 
-@pytest.mark.parametrize(
-    "split, period",
-    [(split, period + 1) for split in BOUNDS for period in range(len(BOUNDS[split]) - 2)],
-)
+@pytest.mark.parametrize("split, period", [("srnc", 1), ("srnc", 3), ("eerm", 2), ("ogb", 1)])
 def test_bounds(split, period):
     task = temporal(**SMALL, split=split, period=period)
     source_end, val_end, *ends = BOUNDS[split]
@@ -81,35 +77,20 @@ def test_bounds(split, period):
 
 
 def test_each_graph_is_induced_on_the_next_one():
-    task = temporal(**SMALL, period=2)
-    for small, large in ((task.source, task.validation), (task.validation, task.target)):
+    one, three = (temporal(**SMALL, period=period) for period in (1, 3))
+    for small, large in ((one.source, one.validation), (one.validation, one.target)):
         nodes = large.node_year <= small.node_year.max()
         assert torch.equal(small.x, large.x[nodes]) and torch.equal(small.y, large.y[nodes])
         assert set(zip(*small.edge_index.tolist())) == edges(large, nodes)
         assert is_undirected(small.edge_index)
-
-
-def test_periods_share_their_source():
-    one, three = (temporal(**SMALL, period=period) for period in (1, 3))
     assert torch.equal(one.source.x, three.source.x) and torch.equal(one.train, three.train)
     assert torch.equal(one.source_val, three.source_val) and torch.equal(one.val, three.val)
     ogb = temporal(**SMALL, split="ogb")
-    assert torch.equal(ogb.target.x, three.target.x)
     assert torch.equal(ogb.target.edge_index, three.target.edge_index)
 
 
 def test_decided_by_its_seed_alone():
-    torch.manual_seed(1), np.random.seed(1)
-    states = torch.get_rng_state(), np.random.get_state()[1].copy()
-    first = temporal(**SMALL, split_seed=3)
-    assert torch.equal(states[0], torch.get_rng_state())
-    assert (states[1] == np.random.get_state()[1]).all()
-    again, other = temporal(**SMALL, split_seed=3), temporal(**SMALL, split_seed=4)
-    assert first.fingerprint() == again.fingerprint() != other.fingerprint()
-    assert first.oracle.fingerprint() == again.oracle.fingerprint()
-
-
-def test_the_held_out_share():
+    decided_by_its_seed(temporal, **SMALL)
     assert not len(temporal(**SMALL, source_val_share=0.0).source_val)
     task = temporal(**SMALL, source_val_share=0.99)
     assert len(task.train) == 40 and len(task.source.y[task.train].unique()) == 40
@@ -129,44 +110,32 @@ def test_oracle_labels_half_of_the_period():
 
 
 def test_masked_classes_stay_in_the_graphs_without_a_label():
-    task = temporal(**SMALL, unseen=[28, 16])
+    task, close = temporal(**SMALL, unseen=[28, 16]), temporal(**SMALL)
     assert task.open_set and task.num_known == 38 and task.info["unseen"] == [16, 28]
     assert task.class_names[16] == "cs.GR" and len(task.class_names) == 38
     for graph in task.graphs().values():
-        assert torch.equal(
-            graph.y == task.unknown, torch.isin(graph.y_true, torch.tensor([16, 28]))
-        )
-        assert (graph.y == task.unknown).any()
+        hidden = torch.isin(graph.y_true, torch.tensor([16, 28]))
+        assert torch.equal(graph.y == task.unknown, hidden) and hidden.any()
     labelled = torch.cat([task.train, task.source_val])
     assert torch.equal(labelled.sort().values, (task.source.y < 38).nonzero().view(-1))
     assert (task.target.y[task.test] == task.unknown).any()
     assert task.oracle.num_known == 40 and not task.oracle.open_set
-    assert task.oracle.class_names[16] == "cs.CV"
     assert "unseen cs.CV" in describe(task)["labels"]
-    drawn = temporal(**SMALL, num_unseen=5)
-    assert drawn.num_known == 35
-    assert drawn.info["unseen"] == temporal(**SMALL, num_unseen=5, period=2).info["unseen"]
-    close = temporal(**SMALL)
     assert torch.equal(close.target.edge_index, task.target.edge_index)
     assert torch.equal(close.test, task.test)
-
-
-@pytest.mark.parametrize("options", [{}, {"num_unseen": 4}])
-def test_a_method_sees_training_labels_only(options):
-    task = temporal(**SMALL, **options)
-    blind = task.blind()
-    seen = (blind.source.y >= 0).nonzero().view(-1)
-    assert torch.equal(seen, task.train) and torch.equal(blind.source.y[seen], task.source.y[seen])
-    assert (blind.target.y == -1).all() and (blind.validation.y == -1).all()
-    for graph in blind.graphs().values():
-        assert set(graph.keys()) == {"x", "edge_index", "y", "num_nodes"}
-    assert blind.info == {} and blind.oracle is None
+    for seen in (task, close):  # a method sees training labels only
+        blind = seen.blind()
+        known = (blind.source.y >= 0).nonzero().view(-1)
+        assert torch.equal(known, seen.train)
+        assert (blind.target.y == -1).all() and (blind.validation.y == -1).all()
+        for graph in blind.graphs().values():
+            assert set(graph.keys()) == {"x", "edge_index", "y", "num_nodes"}
 
 
 def test_scale_keeps_years_and_classes():
     share = 1 / 16
     year, label = arxiv_like.years_and_labels(share, 2010, splits.generator(0, "classes"))
-    every, _ = arxiv_histogram.papers()
+    every, _ = arxiv_like.papers()
     per_year = [np.bincount(years, minlength=2021) for years in (year, every)]
     late = slice(2011, None)
     assert (per_year[0][late] == np.round(share * per_year[1][late])).all()
@@ -174,7 +143,7 @@ def test_scale_keeps_years_and_classes():
     assert (np.bincount(label[year <= 2010], minlength=40) >= 2).all()
     shares = [
         np.bincount(labels[years > 2014], minlength=40) / (years > 2014).sum()
-        for years, labels in ((year, label), arxiv_histogram.papers())
+        for years, labels in ((year, label), arxiv_like.papers())
     ]
     assert np.abs(shares[0] - shares[1]).max() < 0.01
     task = temporal(name="arxiv_like", scale=0.001)
@@ -183,26 +152,22 @@ def test_scale_keeps_years_and_classes():
 
 def test_the_whole_histogram_is_that_of_the_paper():
     year, label = arxiv_like.years_and_labels(1.0, 2010, splits.generator(0, "classes"))
-    assert len(year) == 169_343 and len(set(arxiv_histogram.CLASS_NAMES)) == 40
+    assert len(year) == 169_343 and len(set(arxiv_like.CLASS_NAMES)) == 40
     assert tuple(np.bincount(np.searchsorted(BOUNDS["srnc"], year))) == NODES
-    assert (year <= 2011).sum() == 17_401
     ordered = np.lexsort((year, label))
-    for mine, public in zip((year, label), arxiv_histogram.papers()):
+    for mine, public in zip((year, label), arxiv_like.papers()):
         assert (mine[ordered] == public).all()
+    names = [f"cs.{name}" for field in arxiv_like.FIELDS for name in field.split()]
+    assert sorted(names) == sorted(arxiv_like.CLASS_NAMES)
 
 
 @pytest.mark.skipif(not RAW.is_dir(), reason=f"no files of ogbn-arxiv in {RAW}")
 def test_the_histogram_is_that_of_the_files():
-    year, label = (
-        np.loadtxt(RAW / f"{name}.csv.gz", dtype=np.int64) for name in ("node_year", "node-label")
-    )
+    files = [RAW / f"{name}.csv.gz" for name in ("node_year", "node-label")]
+    year, label = (np.loadtxt(file, dtype=np.int64) for file in files)
     ordered = np.lexsort((year, label))
-    for real, public in zip((year, label), arxiv_histogram.papers()):
+    for real, public in zip((year, label), arxiv_like.papers()):
         assert (real[ordered] == public).all()
-
-
-def test_fields_hold_each_class_once():
-    assert sorted(sum(arxiv_like.FIELDS, ())) == sorted(arxiv_histogram.CLASS_NAMES)
 
 
 def test_papers_cite_earlier_ones_of_their_own_kind():
@@ -224,35 +189,20 @@ def test_papers_cite_earlier_ones_of_their_own_kind():
 def test_topics_appear_over_the_years():
     graph = papers(0.1)
     old = graph.topic[graph.node_year <= 2010].unique()
-    new = [
-        float(
-            (~torch.isin(graph.topic[(graph.node_year > a) & (graph.node_year <= b)], old))
-            .float()
-            .mean()
-        )
-        for a, b in ((2010, 2014), (2014, 2016), (2016, 2018), (2018, 2020))
-    ]
+    new = []
+    for after, until in ((2010, 2014), (2014, 2016), (2016, 2018), (2018, 2020)):
+        topics = graph.topic[(graph.node_year > after) & (graph.node_year <= until)]
+        new.append(float((~torch.isin(topics, old)).float().mean()))
     assert new == sorted(new) and new[0] < 0.25 < new[-1]
     topic, papers_of = np.unique(graph.topic.numpy(), return_counts=True)
     assert 100 <= len(topic) <= 110 and papers_of.min() >= 1
-
-
-def test_a_share_of_papers_is_about_another_class_of_the_field():
-    graph = papers(0.1)
-    topic_class = torch.stack(
-        [torch.bincount(graph.y[graph.topic == t], minlength=40).argmax() for t in range(110)]
-    )
-    elsewhere = topic_class[graph.topic] != graph.y
-    assert float(elsewhere.float().mean()) == pytest.approx(0.25, abs=0.05)
-    assert float((topic_class[papers(0.1, borrowed=0.0).topic] != graph.y).float().mean()) < 0.05
-
-
-def test_generator_knobs():
-    few, many = papers(citations=3.0), papers(citations=9.0)
-    assert few.num_edges < 0.5 * many.num_edges
-    loyal = papers(borrowed=0.0, in_topic=1.0, in_class=0.0, in_field=0.0)
+    # A share of the papers is about a topic of another class of the field.
+    modes = [torch.bincount(graph.y[graph.topic == t], minlength=40).argmax() for t in range(110)]
+    classes = torch.stack(modes)
+    assert float((classes[graph.topic] != graph.y).float().mean()) == pytest.approx(0.25, abs=0.05)
+    loyal = papers(0.1, borrowed=0.0, in_topic=1.0, in_class=0.0, in_field=0.0)
+    assert float((classes[loyal.topic] != loyal.y).float().mean()) < 0.05
     assert (loyal.y[loyal.edge_index[0]] == loyal.y[loyal.edge_index[1]]).all()
-    assert papers(num_features=16).x.shape[1] == 16 and int(papers(num_topics=40).topic.max()) == 39
 
 
 def test_real_files_keep_their_years(arxiv, monkeypatch):
@@ -305,20 +255,14 @@ def test_a_period_without_papers(arxiv, years, part):
     "options, words",
     [
         ({"split": "gnnsafe"}, "temporal.split.*srnc, eerm, ogb"),
-        ({"period": 0}, "temporal.period"),
         ({"period": 4}, r"temporal.period.*1 \(2015-2016\), 2 \(2017-2018\), 3 \(2019-2020\)"),
         ({"period": 2, "split": "ogb"}, r"temporal.period.*1 \(2019-2020\)"),
         ({"scale": 0.0}, "temporal.scale"),
-        ({"scale": 1.5}, "temporal.scale"),
         ({"source_val_share": 1.0}, "temporal.source_val_share"),
-        ({"source_val_share": -0.1}, "temporal.source_val_share"),
         ({"num_unseen": 39}, "temporal.num_unseen"),
-        ({"num_unseen": -1}, "temporal.num_unseen"),
         ({"unseen": [40]}, "temporal.unseen"),
-        ({"unseen": [1, 1]}, "temporal.unseen"),
         ({"split_seed": -1}, "split_seed"),
         ({"name": ""}, "name.*ogbn-arxiv or arxiv_like"),
-        ({"name": "Cora"}, "name.*ogbn-arxiv or arxiv_like"),
         ({"name": "ogbn-products"}, "name.*ogbn-arxiv or arxiv_like"),
     ],
 )
@@ -328,9 +272,6 @@ def test_bad_options(options, words):
 
 
 def test_missing_files_say_what_to_put_where(tmp_path, monkeypatch):
-    def unreachable(*_):
-        raise OSError("no network")
-
     monkeypatch.setattr("ogb.nodeproppred.dataset_pyg.decide_download", lambda url: True)
     monkeypatch.setattr("ogb.nodeproppred.dataset_pyg.download_url", unreachable)
     with pytest.raises(InputError) as error:

@@ -11,8 +11,8 @@ from sklearn.metrics import normalized_mutual_info_score
 from test_methods import EASY, MODES, make, toy
 
 from graphgym_srnc.backbones import EncoderSpec, Graph
-from graphgym_srnc.core.errors import InputError
 from graphgym_srnc.core.task import ShiftTask
+from graphgym_srnc.errors import InputError
 from graphgym_srnc.methods import srnc
 from graphgym_srnc.methods.shared.cluster_gnn import ClusterGNN, cluster_encoder
 from graphgym_srnc.methods.srnc import SRNC

@@ -25,10 +25,10 @@ from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS, CountVectorizer,
 
 from graphgym_srnc import shifts
 from graphgym_srnc.cli.main import build_parser, main
-from graphgym_srnc.core.errors import InputError
 from graphgym_srnc.data import features, folder, frames, labels, tables
 from graphgym_srnc.data import files as data_files
 from graphgym_srnc.data import names as _names
+from graphgym_srnc.errors import InputError
 from graphgym_srnc.own import example
 from graphgym_srnc.own.tables import formats, homogeneous, profile
 

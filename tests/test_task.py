@@ -9,8 +9,8 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
-from graphgym_srnc.core.errors import InputError
 from graphgym_srnc.core.task import HIDDEN, ShiftTask, all_finite
+from graphgym_srnc.errors import InputError
 
 EDGES = torch.tensor([[0, 1, 2, 3, 4, 5], [1, 0, 3, 2, 5, 4]])
 
@@ -107,19 +107,6 @@ def test_blind_target_of_two_graphs_has_no_label():
     assert blind.source.y[blind.train].tolist() == [0, 1]
 
 
-def test_fingerprint_is_of_content():
-    assert task().fingerprint() == task().fingerprint()
-    assert task(info={"a": 1}, name="other").fingerprint() == task().fingerprint()
-    others = [
-        task(val=torch.tensor([1])),
-        task(graph=graph(y=(0, 0, 1, 1, 2, 1))),
-        task(graph=graph(x=torch.ones(6, 2))),
-        task(target=graph()),
-        task(pool=torch.tensor([1, 3])),
-    ]
-    assert len({t.fingerprint() for t in [task(), *others]}) == 6
-
-
 def test_task_is_frozen():
     with pytest.raises(dataclasses.FrozenInstanceError):
         task().num_known = 3
@@ -155,12 +142,10 @@ CHANGES = {
 @pytest.mark.parametrize("what", CHANGES)
 def test_fingerprint_differs_with(what):
     first, changed = task(), task(**CHANGES[what])
-    assert changed.fingerprint() != first.fingerprint() == task().fingerprint()
+    assert changed.fingerprint() != first.fingerprint() == task(info={"a": 1}).fingerprint()
     assert changed.fingerprint() == task(**CHANGES[what]).fingerprint()
-
-
-def test_all_changes_have_fingerprints_of_their_own():
-    assert len({task(**changes).fingerprint() for changes in CHANGES.values()}) == len(CHANGES)
+    others = {task(**CHANGES[other]).fingerprint() for other in CHANGES if other != what}
+    assert changed.fingerprint() not in others
 
 
 def test_fingerprint_is_of_the_label_space():

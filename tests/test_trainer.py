@@ -14,8 +14,8 @@ from torch_geometric.data import Data
 
 from graphgym_srnc import methods
 from graphgym_srnc.backbones import infer, prepare
-from graphgym_srnc.core.errors import InputError
 from graphgym_srnc.core.task import HIDDEN
+from graphgym_srnc.errors import InputError
 from graphgym_srnc.losses.modularity import modularity
 from graphgym_srnc.methods.shared import training
 from graphgym_srnc.methods.shared.base import Method

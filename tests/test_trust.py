@@ -1,31 +1,29 @@
-"""Files of strangers run no code unless the command line says ``--trust``: real exploits, each of
-which makes a file if it is read by somebody careless."""
+"""Files of strangers run no code without ``--trust``: exploits that make a file if they run."""
 
 from __future__ import annotations
 
+import gzip
+import io
 import json
 import operator
-import os
 import pickle
-import threading
+import zipfile
 from pathlib import Path
 
-import joblib
 import numpy as np
-import pandas
 import pytest
 import torch
 import torch_geometric.datasets
+import written
 from torch_geometric.data import InMemoryDataset
 
 from graphgym_srnc import shifts
 from graphgym_srnc.cli.main import main
-from graphgym_srnc.core.errors import InputError
-from graphgym_srnc.data import catalogue, untrusted
+from graphgym_srnc.data import catalogue, pyg, untrusted
+from graphgym_srnc.errors import InputError
 from graphgym_srnc.gym import load_config
-from graphgym_srnc.io.legacy import modern
 from graphgym_srnc.io.settings import digest
-from graphgym_srnc.io.store import sealed
+from graphgym_srnc.io.store import write_record
 from graphgym_srnc.sweep import plan, worker
 from graphgym_srnc.train import model as models
 
@@ -37,6 +35,8 @@ train: {{mode: erm, max_episodes: 1}}
 erm: {{steps: 2}}
 gnn: {{dim_inner: 4}}
 """
+SIZES = {"labels_per_class": 5, "num_val": 20, "num_test": 20, "num_unseen": 1}
+QUIET = ("--no-figures", "--no-tensorboard")
 
 
 class Trap:
@@ -74,11 +74,8 @@ def mark(tmp_path, monkeypatch) -> Path:
 def graph(num_nodes: int = 90) -> dict[str, np.ndarray]:
     """What ``facebook.npz`` holds: a ring of three classes."""
     nodes, target = np.arange(num_nodes), np.arange(num_nodes) % 3
-    return {
-        "features": np.eye(3)[target],
-        "target": target,
-        "edges": np.stack([nodes, (nodes + 3) % num_nodes], 1),
-    }
+    edges = np.stack([nodes, (nodes + 3) % num_nodes], 1)
+    return {"features": np.eye(3)[target], "target": target, "edges": edges}
 
 
 def facebook(folder: str = "evil") -> Path:
@@ -93,25 +90,28 @@ def pickled_facebook(mark: Path) -> None:
     facebook().write_bytes(pickle.dumps(Trapped(mark, graph())))
 
 
+def object_array(mark: Path) -> None:
+    trap = np.empty(1, dtype=object)
+    trap[0] = Trap(mark)
+    np.savez(facebook(), **graph() | {"features": trap})
+
+
+def pickle_and_zip(mark: Path) -> None:
+    """Plain arrays for who looks at the end of the file, a pickle for NumPy."""
+    packed = io.BytesIO(pickle.dumps(Trapped(mark, graph())))
+    packed.seek(0, io.SEEK_END)
+    with zipfile.ZipFile(packed, "a") as archive:
+        for name, value in graph().items():
+            with archive.open(f"{name}.npy", "w") as member:
+                np.lib.format.write_array(member, value)
+    facebook().write_bytes(packed.getvalue())
+
+
 def pickled_planetoid(mark: Path) -> None:
-    """Cora's files with 600 papers, and a trap in one of them."""
-    raw = Path("evil", "planetoid", "Cora", "raw")
-    raw.mkdir(parents=True)
-    x = y = np.eye(3)[np.arange(600) % 3]
-    graph = {node: [(node + 3) % 600] for node in range(600)}
-    fields = {
-        "x": x[:20],
-        "y": y[:20],
-        "allx": x[:560],
-        "ally": y[:560],
-        "tx": x[560:],
-        "ty": y[560:],
-        "graph": graph,
-    }
-    for name, value in fields.items():
-        (raw / f"ind.cora.{name}").write_bytes(pickle.dumps(value))
-    (raw / "ind.cora.graph").write_bytes(pickle.dumps(Trapped(mark, graph)))
-    (raw / "ind.cora.test.index").write_text("\n".join(map(str, range(560, 600))))
+    """Cora's files, and a trap in one of them."""
+    written.planetoid(Path("evil"), "Cora", 3)
+    file = Path("evil/planetoid/Cora/raw/ind.cora.graph")
+    file.write_bytes(pickle.dumps(Trapped(mark, pickle.loads(file.read_bytes()))))
 
 
 def config(name: str = "FacebookPagePage", folder: str = "evil", more: str = "") -> str:
@@ -120,20 +120,8 @@ def config(name: str = "FacebookPagePage", folder: str = "evil", more: str = "")
 
 
 def run(*words: str) -> int:
-    return main(
-        [
-            "run",
-            "--cfg",
-            "config.yaml",
-            "--out-dir",
-            "out",
-            "--name",
-            "one",
-            "--no-figures",
-            "--no-tensorboard",
-            *words,
-        ]
-    )
+    out = ("--out-dir", "out", "--name", "one", *QUIET)
+    return main(["run", "--cfg", "config.yaml", *out, *words])
 
 
 def refusal(status: int, capsys) -> str:
@@ -144,21 +132,14 @@ def refusal(status: int, capsys) -> str:
     return lines[0]
 
 
-def test_object_array_of_a_foreign_reader(mark, capsys):
-    trap = np.empty(1, dtype=object)
-    trap[0] = Trap(mark)
-    np.savez(facebook(), **graph() | {"features": trap})
+@pytest.mark.parametrize("prepare", [pickled_facebook, object_array, pickle_and_zip])
+def test_arrays_of_a_careless_reader_are_checked(mark, capsys, prepare):
+    prepare(mark)
     config()
-    for command in (run, lambda: main(["data", "show", "--cfg", "config.yaml"])):
-        line = refusal(command(), capsys)
-        assert "FacebookPagePage" in line and str(facebook().parents[1].absolute()) in line
-        assert "a pickle that needs numpy." in line and "--trust" in line
+    line = refusal(main(["data", "show", "--cfg", "config.yaml"]), capsys)
+    assert str(facebook().absolute()) in line and "--trust" in line
     assert not mark.exists() and not Path("out").exists()
-
-
-def test_plain_arrays_of_a_foreign_reader_need_no_trust(mark):
     np.savez(facebook(), **graph())
-    config()
     assert run() == 0 and Path("out/one/0/result.json").is_file()
 
 
@@ -168,18 +149,9 @@ def test_trust_is_said_on_the_command_line(mark, capsys, command):
     config()
     Path("grid.txt").write_text("erm.steps s [2]\n")
     words = {
-        "run": ["run", "--out-dir", "out", "--no-figures", "--no-tensorboard"],
+        "run": ["run", "--out-dir", "out", *QUIET],
         "data": ["data", "show"],
-        "grid": [
-            "grid",
-            "--grid",
-            "grid.txt",
-            "--out-dir",
-            "out",
-            "--jobs",
-            "1",
-            "--no-tensorboard",
-        ],
+        "grid": "grid --grid grid.txt --out-dir out --jobs 1 --no-tensorboard".split(),
     }[command]
     words += ["--cfg", "config.yaml"]
     assert "--trust" in refusal(main(words), capsys) and not mark.exists()
@@ -209,11 +181,13 @@ def test_a_config_cannot_loosen_trust(mark, capsys, shift):
     pickled_planetoid(mark)
     config("Cora")
     line = refusal(run("dataset.format", shift, f"{shift}.verify", "false"), capsys)
-    assert f"{shift}.verify" in line and "--trust" in line
+    assert f"{shift}.verify" in line
     line = refusal(run("dataset.format", shift), capsys)
     assert "ind.cora" in line and "SHA-256" in line and "--trust" in line
     config("Cora", more=", verify: False")
     assert "open_set.verify" in refusal(run(), capsys)
+    with pytest.raises(InputError):
+        load_config(None, ["trust", "true"])
     assert not mark.exists()
 
 
@@ -230,10 +204,10 @@ def stored(change: dict[str, dict]) -> None:
     for block, values in change.items():
         result["config"][block] |= values
     result["digest"] = digest(result["config"])
-    (folder / "result.json").write_text(json.dumps(sealed(result)))
-    model = models.load(folder / "model.pt")
+    write_record(folder, result)
+    model = models.load(folder / "model.safetensors")
     model.facts["digest"] = result["digest"]
-    model.save(folder / "model.pt")
+    model.save(folder / "model.safetensors")
 
 
 @pytest.mark.parametrize("command", ["predict", "discover"])
@@ -245,7 +219,7 @@ def test_a_stored_run_cannot_loosen_trust(mark, capsys, command, name, prepare):
     config(folder="good")
     assert run() == 0
     prepare(mark)
-    stored({"dataset": {"name": name, "dir": "evil"}, "open_set": {"verify": False}})
+    stored({"dataset": {"name": name, "dir": "evil"}})
     capsys.readouterr()
     shifts.forget()
     words = [command, "out/one", *(["--out", "table.csv"] if command == "predict" else [])]
@@ -255,150 +229,76 @@ def test_a_stored_run_cannot_loosen_trust(mark, capsys, command, name, prepare):
     assert mark.exists()
 
 
-def test_a_run_of_an_older_version_is_predicted(mark):
-    np.savez(facebook(), **graph())
-    config()
-    assert run() == 0
-    stored({"open_set": {"verify": True}})
-    assert main(["predict", "out/one", "--out", "table.csv"]) == 0
-    assert len(Path("table.csv").read_text().splitlines()) == 91
+def test_other_readers_of_pyg_need_trust(mark, monkeypatch):
+    """A reader that is not on the list runs nothing, not even its download."""
 
+    class Careless(InMemoryDataset):
+        raw_file_names, processed_file_names = "file", "data.pt"
 
-def test_old_configs_keep_their_split():
-    pair = {"cross_graph": {"source": "a", "unseen": [1]}}
-    assert modern(pair)["cross_graph"] == pair["cross_graph"] | {"unlabelled_share": 0.0}
-    assert "unlabelled_share" not in pair["cross_graph"]
+        def __init__(self, root: str) -> None:
+            super().__init__(root)
+            self.data, self.slices = torch.load(self.processed_paths[0], weights_only=False)
 
+        def download(self) -> None:
+            Path(self.raw_dir, "file").write_bytes(pickle.dumps(Trap(mark)))
 
-def test_old_configs_lose_the_key():
-    old = {"train": {"mode": "erm"}, "localized": {"name": "Cora", "verify": True}}
-    assert modern(old) == old | {"localized": {"name": "Cora"}} and "verify" in old["localized"]
+        def process(self) -> None:
+            pickle.loads(Path(self.raw_paths[0]).read_bytes())
+            fields = {name: torch.from_numpy(value) for name, value in graph().items()}
+            x, y, edges = fields["features"], fields["target"], fields["edges"].T
+            data = torch_geometric.data.Data(x=x, y=y, edge_index=edges)
+            torch.save(self.collate([data]), self.processed_paths[0])
 
-
-@pytest.mark.parametrize(
-    "mode, block, name",
-    [
-        ("srnc_plus", {"members": 3, "rounds": 3}, "srnc_committee"),
-        ("srnc_spare", {"spare": 12, "rounds": 3}, "srnc_plus"),
-        ("srnc_plus", {"spare": 12, "rounds": 3}, "srnc_plus"),
-    ],
-)
-def test_what_srnc_plus_was_called(mode, block, name):
-    block |= {"correction": "none"}
-    old = {"train": {"mode": mode}, mode: block}
-    assert modern(old) == {"train": {"mode": name}, name: block} and old["train"]["mode"] == mode
-
-
-def test_text_that_a_reader_evaluates(mark, capsys):
-    raw = Path("evil/cornelltemporalhypergraphdataset/email-Eu-25/transductive/raw")
-    raw.mkdir(parents=True)
-    code = f"[__import__('os').mknod('{mark}')]"
-    for part in ("train", "val", "test"):
-        (raw / f"{part}_df.csv").write_text(f'nodes,timestamp\n"{code}",1\n')
-    config("CornellTemporalHyperGraphDataset/email-Eu-25")
-    line = refusal(run(), capsys)
-    assert "runs as code" in line and "--trust" in line and not mark.exists()
-
-
-class Careless(InMemoryDataset):
-    """Reads a file by ``Careless.reader``, then its own processed one as a pickle, as ogb does."""
-
-    raw_file_names, processed_file_names, reader = "file", "data.pt", None
-
-    def __init__(self, root: str) -> None:
-        super().__init__(root)
-        self.data, self.slices = torch.load(self.processed_paths[0], weights_only=False)
-
-    def download(self) -> None:
-        Path(self.raw_dir, "file").write_bytes(Path("evil.pickle").read_bytes())
-
-    def process(self) -> None:
-        Careless.reader(self.raw_paths[0])
-        fields = [torch.from_numpy(value) for value in graph().values()]
-        data = torch_geometric.data.Data(x=fields[0], y=fields[1], edge_index=fields[2].T)
-        torch.save(self.collate([data]), self.processed_paths[0])
-
-
-def in_thread(path: str) -> None:
-    errors: list[Exception] = []
-
-    def read() -> None:
-        try:
-            pandas.read_pickle(path)
-        except Exception as error:
-            errors.append(error)
-
-    thread = threading.Thread(target=read)
-    thread.start()
-    thread.join()
-    for error in errors:
-        raise error
-
-
-READERS = {
-    "pickle.load": lambda path: pickle.load(open(path, "rb")),
-    "pickle.loads": lambda path: pickle.loads(Path(path).read_bytes()),
-    "pickle in Python": lambda path: pickle._Unpickler(open(path, "rb")).load(),
-    "numpy": lambda path: np.load(path, allow_pickle=True),
-    "pandas": pandas.read_pickle,
-    "joblib": joblib.load,
-    "torch": lambda path: torch.load(path, weights_only=False),
-    "another thread": in_thread,
-}
-
-
-@pytest.mark.parametrize("reader", READERS)
-@pytest.mark.parametrize("protocol", [0, 2, 4])
-def test_a_downloaded_pickle_is_refused_whoever_reads_it(mark, monkeypatch, reader, protocol):
-    if reader == "torch":
-        torch.save(Trap(mark), "evil.pickle")
-    else:
-        Path("evil.pickle").write_bytes(pickle.dumps(Trap(mark), protocol))
     monkeypatch.setattr(torch_geometric.datasets, "Careless", Careless, raising=False)
     monkeypatch.setattr(Careless, "__module__", "torch_geometric.datasets")
-    monkeypatch.setattr(Careless, "reader", staticmethod(READERS[reader]))
-    build = shifts.find("open_set")
-    options = {
-        "name": "Careless",
-        "root": "evil",
-        "labels_per_class": 5,
-        "num_val": 20,
-        "num_test": 20,
-        "num_unseen": 1,
-    }
-    environment = dict(os.environ)
-    with pytest.raises(InputError, match="Careless.*--trust"):
-        build(**options)
-    assert not mark.exists() and dict(os.environ) == environment
-    assert not Path("evil/careless").exists()  # what was refused is not kept
-    READERS["pickle.loads"](_pickled(Path("outside")))  # elsewhere all is as ever
+    options = {"name": "Careless", "root": "evil", **SIZES}
+    for name in ("Careless", "CornellTemporalHyperGraphDataset/email-Eu-25"):
+        with pytest.raises(InputError, match=f"{name.partition('/')[0]}.*--trust"):
+            shifts.find("open_set")(**options | {"name": name})
+    assert not mark.exists() and not Path("evil").exists()
     with untrusted.trusted():
-        assert build(**options).source.num_nodes == 90
+        assert shifts.find("open_set")(**options).source.num_nodes == 90
     assert mark.exists()
 
 
-def _pickled(path: Path) -> Path:
-    path.write_bytes(pickle.dumps(np.arange(3)))
-    return path
+def test_processed_files_in_the_data_folder_are_not_read(mark):
+    np.savez(facebook(), **graph())
+    made = written.graph(200, 4, 10)
+    arrays = made.x.numpy(), made.edge_index.numpy().T, made.y.numpy(), np.full(200, 2010)
+    written.arxiv(Path("evil"), *arrays)
+    ogb, traps = Path("evil/ogb/ogbn_arxiv"), [facebook().parents[1] / "processed/data.pt"]
+    traps += [
+        facebook().parents[1] / f"processed/pre_{kind}.pt" for kind in ("filter", "transform")
+    ]
+    traps += [ogb / "processed/geometric_data_processed.pt", ogb / "split/time/split_dict.pt"]
+    for file in traps:
+        file.parent.mkdir(exist_ok=True)
+        torch.save(Trap(mark), file)
+    assert shifts.find("open_set")(name="FacebookPagePage", root="evil", **SIZES)
+    task = shifts.find("open_set")(name="ogbn-arxiv", root="evil", **SIZES)
+    assert task.test.tolist() == [199] and not mark.exists()
 
 
-def test_own_processed_files_of_plain_data_need_no_trust(mark, monkeypatch):
-    Path("evil.pickle").write_bytes(pickle.dumps({"plain": [1, 2.0, "three", None]}))
-    monkeypatch.setattr(torch_geometric.datasets, "Careless", Careless, raising=False)
-    monkeypatch.setattr(Careless, "__module__", "torch_geometric.datasets")
-    monkeypatch.setattr(Careless, "reader", staticmethod(READERS["pickle.load"]))
-    task = shifts.find("open_set")(
-        name="Careless", root="evil", labels_per_class=5, num_val=20, num_test=20, num_unseen=1
-    )
-    assert task.source.num_nodes == 90 and Path("evil/careless/raw/file").is_file()
+def test_a_text_file_that_is_a_pickle(mark):
+    made = written.graph(200, 4, 10)
+    arrays = made.x.numpy(), made.edge_index.numpy().T, made.y.numpy(), np.full(200, 2010)
+    written.arxiv(Path("evil"), *arrays)
+    for part in ("edge", "node-feat", "node-label", "node_year"):
+        file = Path(f"evil/ogb/ogbn_arxiv/raw/{part}.csv.gz")
+        before = file.read_bytes()
+        file.write_bytes(gzip.compress(pickle.dumps(Trap(mark))))
+        with pytest.raises(InputError):
+            shifts.find("open_set")(name="ogbn-arxiv", root="evil", **SIZES)
+        file.write_bytes(before)
+    assert not mark.exists()
+
+
+def test_the_list_names_readers_of_pyg():
+    assert all(catalogue.resolve(f"{name}/x") for name in pyg.SAFE - {"OGB", *catalogue.FAMILIES})
+    assert pyg.SAFE > {*catalogue.FAMILIES}
 
 
 @pytest.mark.parametrize("member", ["..", "../x", "a/../../x", "/x", ".x", "a\\..\\x"])
 def test_a_member_is_no_path(member):
     with pytest.raises(InputError, match="Class/Member"):
         catalogue.resolve(f"TUDataset/{member}")
-
-
-def test_a_wrong_name_of_trust_is_no_config_key():
-    with pytest.raises(InputError):
-        load_config(None, ["trust", "true"])

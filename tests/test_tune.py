@@ -158,7 +158,7 @@ def toy(folder: Path, values: dict, trials: int, sampler: str = "tpe", seed: int
         for one in batch:
             toy._books["erm"].tell(one.trial, sum(one.trial.params.values()))
 
-    toy._run, toy._name = run, lambda arm: "toy"
+    toy._run, toy._name, toy._compare = run, lambda arm: "toy", lambda arm, trial: None
     toy.run(None, type("Quiet", (), {"skip": lambda *_: None})())
     return [trial.params for trial in toy.results(arm)]
 
@@ -313,6 +313,19 @@ def test_again_nothing_runs_and_more_trials_continue(tmp_path, inline, capsys):
     inline.clear()
     assert main([*words(tmp_path, "--overwrite", trials=1), "--methods", "cmd"]) == 0
     assert len(inline) == 2 and list(record(tmp_path)["methods"]) == ["cmd"]
+
+
+def test_test_scores_have_no_say(tmp_path, inline):
+    assert main(words(tmp_path)) == 0
+    chosen, stored = record(tmp_path), runs(tmp_path)
+    for number, file in enumerate(stored):
+        result = json.loads(file.read_text())
+        for part in (result, *result["history"]):
+            part["test"] = {key: number / len(stored) for key in part["test"]}
+        store.write_record(file.parent, result)
+    inline.clear()
+    assert main(words(tmp_path)) == 0
+    assert not inline and record(tmp_path) == chosen
 
 
 def test_blocks_are_averaged_and_the_grid_has_them(tmp_path, inline):

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import gzip
+import os
 import pickle
+import random
 from collections import defaultdict
 from pathlib import Path
-from typing import Any
+from typing import Any, Callable
 
 import numpy as np
+import pytest
 import scipy.io
 import scipy.sparse as sp
+import torch
 from torch_geometric.data import Data
 
 from graphgym_srnc import shifts
+from graphgym_srnc.core.task import ShiftTask
+from graphgym_srnc.errors import InputError
 
 CITATION = {"acmv9": 100, "citationv1": 80, "dblpv7": 60}
 OCNNC = {"citation-v1": 90, "dblp-v4": 72, "acm-v8": 81}
@@ -72,19 +78,18 @@ def npz(
     folder: Path, place: str, num_classes: int, num_nodes: int = 300, num_features: int = 20
 ) -> Path:
     """The sparse ``.npz`` of Amazon and Coauthor graphs at ``place`` below ``folder``."""
-    data = graph(num_nodes, num_classes, num_features)
-    matrices = {
-        "attr": sp.csr_matrix(data.x.numpy()),
-        "adj": sp.csr_matrix(
-            (np.ones(data.num_edges), data.edge_index.numpy()), shape=(num_nodes, num_nodes)
-        ),
-    }
+    return npz_of(graph(num_nodes, num_classes, num_features), folder / place)
+
+
+def npz_of(data: Data, file: Path) -> Path:
+    """A graph as the sparse ``.npz`` of Amazon and Coauthor graphs."""
+    ones, shape = np.ones(data.num_edges), (data.num_nodes, data.num_nodes)
+    adjacency = sp.csr_matrix((ones, data.edge_index.numpy()), shape=shape)
     arrays = {
         f"{key}_{part}": getattr(matrix, part)
-        for key, matrix in matrices.items()
+        for key, matrix in {"attr": sp.csr_matrix(data.x.numpy()), "adj": adjacency}.items()
         for part in ("data", "indices", "indptr", "shape")
     }
-    file = folder / place
     file.parent.mkdir(parents=True, exist_ok=True)
     np.savez(file, labels=data.y.numpy(), **arrays)
     return file
@@ -198,3 +203,51 @@ def _matlab(folder: Path, files: dict[str, dict[str, Any]]) -> None:
 def _random_network(nodes: int, rng: np.random.RandomState) -> np.ndarray:
     upper = np.triu(rng.random_sample((nodes, nodes)) < 0.1, 1)
     return upper | upper.T
+
+
+# What tests of shifts share.
+
+DATA = Path(os.environ.get("GRAPHGYM_SRNC_DATA") or Path(__file__).parents[2] / "shared" / "data")
+"""The data folder with the real files, if there is one."""
+
+
+def real(place: str) -> pytest.MarkDecorator:
+    """Skip a test unless the data folder has a real file or folder."""
+    return pytest.mark.skipif(not (DATA / place).exists(), reason=f"no {place} in {DATA}")
+
+
+def refused(key: str, function: Callable[..., Any], **options: Any) -> InputError:
+    """The error, on one line, of a function that refuses its options."""
+    with pytest.raises(InputError) as error:
+        function(**options)
+    assert error.value.key.startswith(key) and "\n" not in str(error.value)
+    return error.value
+
+
+def equal(a: ShiftTask, b: ShiftTask) -> bool:
+    """Whether two tasks and their oracles are the same."""
+    oracles = [task.oracle and task.oracle.fingerprint() for task in (a, b)]
+    return a.fingerprint() == b.fingerprint() and oracles[0] == oracles[1]
+
+
+def overlap(*parts: torch.Tensor) -> bool:
+    """Whether a node is in several parts."""
+    every = torch.cat(parts)
+    return len(every.unique()) < len(every)
+
+
+def decided_by_its_seed(build: Callable[..., ShiftTask], **options: Any) -> None:
+    """Check that a shift depends on its seed and leaves the global generators alone."""
+    torch.manual_seed(1), np.random.seed(1), random.seed(1)
+    states = torch.get_rng_state(), np.random.get_state()[1].copy(), random.getstate()
+    first = build(split_seed=3, **options)
+    assert torch.equal(states[0], torch.get_rng_state()) and states[2] == random.getstate()
+    assert (states[1] == np.random.get_state()[1]).all()
+    torch.manual_seed(2)
+    assert equal(first, build(split_seed=3, **options))
+    assert not equal(first, build(split_seed=4, **options))
+
+
+def unreachable(*_: Any, **__: Any) -> None:
+    """A network that does not answer."""
+    raise OSError("no network")

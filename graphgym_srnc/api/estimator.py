@@ -24,11 +24,11 @@ from graphgym_srnc.api import cards, parameters
 from graphgym_srnc.backbones import ACTIVATIONS, FEATURES
 from graphgym_srnc.backbones.features import feature_warnings
 from graphgym_srnc.core import environment
-from graphgym_srnc.core.errors import InputError
 from graphgym_srnc.core.options import Count, Natural, OneOf, Range, Share, Weight
 from graphgym_srnc.core.progress import RunProgress
 from graphgym_srnc.core.task import HIDDEN, ShiftTask
 from graphgym_srnc.data import cleaning, files, names
+from graphgym_srnc.errors import InputError
 from graphgym_srnc.methods.shared.base import Method
 from graphgym_srnc.shifts.given import labels as given_labels
 from graphgym_srnc.train import trainer
@@ -198,8 +198,9 @@ class Estimator(BaseEstimator):
             record.verdict = judge(method, task, record.first)._asdict()
         scores = {"val": record.val, "test": record.test}
 
-        facts = {"params": shared, "scores": scores, "record": asdict(record)}
-        facts["feature_names"] = getattr(source, "feature_names", None)
+        names = getattr(source, "feature_names", None)
+        facts: dict[str, Any] = {"params": shared, "scores": scores, "record": asdict(record)}
+        facts["feature_names"] = names
         self._become(TrainedModel.of(method, task, own, classes, facts), record, scores)
         for text in [*self.warnings_, *self.verdict_["sentences"].values()]:
             warnings.warn(f"{type(self).__name__}: {text}", RuntimeWarning, stacklevel=3)
@@ -339,33 +340,35 @@ class Estimator(BaseEstimator):
     ) -> tuple[ShiftTask, list[Any]]:
         """The task to train on, on the device of the data, and the label of each of its classes."""
         open_set = shared["open_set"]
-        if not isinstance(source, (Data, ShiftTask)):
+        if isinstance(source, ShiftTask):
+            if target is not None:
+                message = "a ShiftTask contains its own target"
+                raise InputError.plain("target", message, "Leave it out")
+            if open_set not in (None, source.open_set):
+                allowed = f"None or {source.open_set}, as the task says"
+                raise InputError("open_set", open_set, allowed)
+            task = source.to(source.device)
+            if not self._method.oracle:
+                return task, original_labels(task)
+            if task.oracle is not None:
+                return task.oracle, original_labels(task.oracle)
+        elif not isinstance(source, Data):
             raise InputError.plain(
                 "source",
                 f"fit needs a ShiftTask or a PyG Data, not a {type(source).__name__}",
                 "Make one with from_frames or from_networkx, take dataset[0] of a data set of PyG, "
                 "or use OnNodes with GridSearchCV",
             )
-        if isinstance(source, Data):
+        elif not self._method.oracle:
             own = getattr(source, "feature_names", None)
             names.check_features(own, getattr(target, "feature_names", None), "target: x")
             held_out = HELD_OUT if self._method.prior is None else 0.0
-            task, classes = shifts.from_data(
+            task, labels = shifts.from_data(
                 source, target, open_set=open_set, held_out=held_out, seed=shared["random_state"]
             )
-            task, classes = task.to(getattr(source.x, "device", "cpu")), classes.tolist()
-        elif target is not None:
-            raise InputError.plain("target", "a ShiftTask contains its own target", "Leave it out")
-        elif open_set not in (None, source.open_set):
-            raise InputError("open_set", open_set, f"None or {source.open_set}, as the task says")
-        else:
-            task, classes = source.to(source.device), original_labels(source)
-        if not self._method.oracle:
-            return task, classes
-        if task.oracle is None:
-            message = f"{task.name} has no oracle task, which this method needs"
-            raise InputError.plain(type(self).__name__, message)
-        return task.oracle, original_labels(task.oracle)
+            return task.to(getattr(source.x, "device", "cpu")), labels.tolist()
+        message = "this method needs a ShiftTask that has an oracle task"
+        raise InputError.plain(type(self).__name__, message)
 
     def _become(
         self,

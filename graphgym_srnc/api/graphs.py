@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch_geometric.data import Data
 
-from graphgym_srnc.core.errors import InputError, InputErrors
+from graphgym_srnc.errors import InputError, InputErrors
 
 if TYPE_CHECKING:
     import networkx

@@ -102,6 +102,7 @@ def _make(method: type[Method]) -> type[Estimator]:
         (Estimator,),
         {
             "__init__": __init__,
+            "__signature__": _plain(signature),
             "__doc__": _doc(method),
             "__module__": "graphgym_srnc",
             "_method": method,
@@ -118,6 +119,16 @@ def _parameter(option: Option) -> inspect.Parameter:
     default = tuple(option.default) if is_list else option.default
     return inspect.Parameter(
         option.key, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation
+    )
+
+
+def _plain(signature: inspect.Signature) -> inspect.Signature:
+    """The signature that ``help`` shows: without ``self`` and the ranges of values."""
+    return inspect.Signature(
+        [
+            entry.replace(annotation=getattr(entry.annotation, "__origin__", entry.annotation))
+            for entry in list(signature.parameters.values())[1:]
+        ]
     )
 
 

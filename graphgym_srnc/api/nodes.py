@@ -12,7 +12,7 @@ from torch_geometric.data import Data
 
 from graphgym_srnc import shifts
 from graphgym_srnc.api.estimator import Estimator, plain
-from graphgym_srnc.core.errors import InputError
+from graphgym_srnc.errors import InputError
 from graphgym_srnc.shifts.given import labels as labels_of
 
 
@@ -48,21 +48,21 @@ class OnNodes(ClassifierMixin, BaseEstimator):
         Raises:
             InputError: a node id is out of range, or an input is invalid for :meth:`Estimator.fit`.
         """
-        nodes = self._checked(nodes)
-        given = labels_of(labels, len(nodes), "labels")
+        ids = self._checked(nodes)
+        given = labels_of(labels, len(ids), "labels")
         graph = Data(x=self.graph.x, edge_index=self.graph.edge_index)
         y = np.full(self._num_nodes(), "" if given.dtype.kind == "U" else -1, dtype=given.dtype)
-        y[nodes] = given
-        twice = np.flatnonzero(y[nodes] != given)
+        y[ids] = given
+        twice = np.flatnonzero(y[ids] != given)
         if len(twice):
             raise InputError.plain(
                 "labels",
-                f"node {nodes[twice[0]]} has two different labels",
+                f"node {ids[twice[0]]} has two different labels",
                 "Give each node one label",
             )
         graph.y = y
         graph.train_mask = torch.zeros(len(y), dtype=torch.bool)
-        graph.train_mask[nodes] = True
+        graph.train_mask[ids] = True
         self.model_ = clone(self.model).fit(graph)
         self.classes_ = self.model_.classes_
         return self

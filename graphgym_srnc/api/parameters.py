@@ -12,8 +12,8 @@ from sklearn.base import BaseEstimator
 
 from graphgym_srnc.backbones import BACKBONES, EncoderSpec
 from graphgym_srnc.core import environment
-from graphgym_srnc.core.errors import InputError
 from graphgym_srnc.core.options import Range, check, options
+from graphgym_srnc.errors import InputError
 from graphgym_srnc.methods.shared.base import Method
 from graphgym_srnc.methods.shared.training import adam
 from graphgym_srnc.train.model import TrainedModel

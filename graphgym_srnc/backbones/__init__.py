@@ -22,8 +22,8 @@ from graphgym_srnc.backbones.layers import GCN, MLP, SAGE, SGC, GCNLayer
 from graphgym_srnc.backbones.sampling import Batches
 from graphgym_srnc.backbones.sparse import Sparse, dense
 from graphgym_srnc.backbones.view import Block, View
-from graphgym_srnc.core.errors import InputError
 from graphgym_srnc.core.plugins import entries, load
+from graphgym_srnc.errors import InputError
 
 __all__ = [
     "ACTIVATIONS",

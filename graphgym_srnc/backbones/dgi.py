@@ -17,7 +17,6 @@ from graphgym_srnc.backbones.layers import MLP
 from graphgym_srnc.backbones.view import Block
 from graphgym_srnc.core import progress
 from graphgym_srnc.core.options import Count, Positive, checked
-from graphgym_srnc.io import cache
 
 
 class DGI(MLP):
@@ -36,19 +35,8 @@ class DGI(MLP):
 
     @staticmethod
     def pretrain(spec: EncoderSpec, target: Graph) -> Infomax:
-        """Train the embedding that all encoders of a run share, as wide as their hidden layers.
-
-        On the CPU the result is cached, see :func:`graphgym_srnc.io.cache.memoise`.
-        """
-        train = partial(train_infomax, target, hidden=spec.hidden)
-        if target.device.type != "cpu":
-            return train()
-        content = (target.content, spec.hidden)
-        weights = cache.memoise("dgi", lambda: train().state_dict(), content)
-        with torch.device("meta"):
-            model = Infomax(target.num_features, spec.hidden)
-        model.load_state_dict(weights, assign=True)
-        return model.eval()
+        """Train the embedding that all encoders of a run share, as wide as their hidden layers."""
+        return train_infomax(target, hidden=spec.hidden)
 
     @torch.no_grad()
     def inputs(self, graph: Graph) -> Tensor:

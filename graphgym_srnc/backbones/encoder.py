@@ -14,8 +14,8 @@ from graphgym_srnc.backbones.graph import Graph
 from graphgym_srnc.backbones.sampling import draw_view
 from graphgym_srnc.backbones.sparse import Sparse
 from graphgym_srnc.backbones.view import Block, View, make_view
-from graphgym_srnc.core.errors import InputError
 from graphgym_srnc.core.options import Count, OneOf, Range, check
+from graphgym_srnc.errors import InputError
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "relu": torch.relu,

@@ -11,8 +11,8 @@ from torch import Tensor
 from torch.utils.weak import WeakIdKeyDictionary
 
 from graphgym_srnc.backbones.sparse import Sparse
-from graphgym_srnc.core.errors import InputError
 from graphgym_srnc.data import columns
+from graphgym_srnc.errors import InputError
 
 FEATURES = ("row", "l2", "auto", "none")
 """Feature scalings, see :class:`graphgym_srnc.backbones.graph.Graph`."""

@@ -12,7 +12,7 @@ from graphgym_srnc.backbones.encoder import Encoder, EncoderSpec, Layer, dropout
 from graphgym_srnc.backbones.features import Mapped
 from graphgym_srnc.backbones.sparse import Sparse
 from graphgym_srnc.backbones.view import Block
-from graphgym_srnc.core.errors import InputError
+from graphgym_srnc.errors import InputError
 
 
 class GATLayer(Layer):

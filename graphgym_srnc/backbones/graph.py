@@ -13,8 +13,8 @@ from torch_geometric.data import Data
 
 from graphgym_srnc.backbones.features import FEATURES, SPARSE_BELOW, Mapped, scaled_features
 from graphgym_srnc.backbones.sparse import Sparse, dense
-from graphgym_srnc.core.errors import InputError
 from graphgym_srnc.data import edges
+from graphgym_srnc.errors import InputError
 
 _prepared: weakref.WeakValueDictionary[tuple[int, str], Graph] = weakref.WeakValueDictionary()
 
@@ -66,12 +66,6 @@ class Graph:
     def num_features(self) -> int:
         """Number of node features, :math:`F`."""
         return self.x.shape[1]
-
-    @property
-    def content(self) -> tuple[Tensor, Tensor]:
-        """Features and :math:`A`, from which everything else is computed."""
-        x = self.whole_features()
-        return x.csr if isinstance(x, Sparse) else x, self.adjacency("raw").csr
 
     @property
     def degree(self) -> Tensor:

@@ -10,7 +10,7 @@ import re
 import sys
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Callable, Iterator, NoReturn, Sequence
 
 if TYPE_CHECKING:
     from yacs.config import CfgNode
@@ -140,37 +140,26 @@ def check_out(
     Raises:
         InputError: names the option.
     """
-    from graphgym_srnc.core.errors import InputError
     from graphgym_srnc.io import store
 
     if file is None:
         return
-    path = Path(file)
+    path, refuse = Path(file), _refusal(option)
     if suffixes and path.suffix.lower() not in suffixes:
-        raise InputError.plain(
-            option, f"{file!r} has the wrong file type", f"Use the suffix {' or '.join(suffixes)}"
-        )
+        refuse(f"{file!r} has the wrong file type", f"Use the suffix {' or '.join(suffixes)}")
     parents = path.absolute().parents
     parent = next(folder for folder in parents if folder.exists()) if new_folders else parents[0]
     if not file or path.is_dir() or not parent.is_dir() or not os.access(parent, os.W_OK):
-        raise InputError.plain(
-            option, f"{file!r} cannot be written", "Name a file in a folder that you can write to"
-        )
+        refuse(f"{file!r} cannot be written", "Name a file in a folder that you can write to")
     path = Path(os.path.abspath(path))  # which names a file even if it has .. after a new folder
     if path.is_symlink() or path.exists() and not path.is_file():
-        raise InputError.plain(
-            option, f"{file!r} is a link, or not a regular file", "Name a regular file"
-        )
+        refuse(f"{file!r} is a link, or not a regular file", "Name a regular file")
     if path.exists() and store.is_part(path.resolve()):
-        raise InputError.plain(option, f"{file!r} belongs to results or a graph", NOT_THIS)
+        refuse(f"{file!r} belongs to results or a graph", NOT_THIS)
     if path.resolve() in [Path(other).resolve() for other in others if other]:
-        raise InputError.plain(option, f"this command uses {file!r} for something else", NOT_THIS)
+        refuse(f"this command uses {file!r} for something else", NOT_THIS)
     if path.exists() and not overwrite and not _begins(path, own):
-        raise InputError.plain(
-            option,
-            f"the file {file!r} exists",
-            "Name another file, or add --overwrite to replace it",
-        )
+        refuse(f"the file {file!r} exists", "Name another file, or add --overwrite to replace it")
 
 
 def check_folder(option: str, folder: str | None, overwrite: bool) -> None:
@@ -179,23 +168,28 @@ def check_folder(option: str, folder: str | None, overwrite: bool) -> None:
     Raises:
         InputError: names the option.
     """
-    from graphgym_srnc.core.errors import InputError
     from graphgym_srnc.io import store
 
     if folder is None:
         return
-    path = Path(folder).absolute()
+    path, refuse = Path(folder).absolute(), _refusal(option)
     if not (path.is_dir() or not path.exists() and path.parent.is_dir()):
-        raise InputError.plain(
-            option,
-            f"{folder!r} cannot be made",
-            "Name a folder, or a new one in a folder that exists",
-        )
+        refuse(f"{folder!r} cannot be made", "Name a folder, or a new one in a folder that exists")
     if path.is_dir() and store.is_part(path.resolve()):
-        raise InputError.plain(option, f"{folder!r} belongs to results or a graph", NOT_THIS)
+        refuse(f"{folder!r} belongs to results or a graph", NOT_THIS)
     if path.is_dir() and any(path.iterdir()) and not overwrite:
         hint = "Name an empty or new folder, or add --overwrite to replace files of the same names"
-        raise InputError.plain(option, f"the folder {folder!r} is not empty", hint)
+        refuse(f"the folder {folder!r} is not empty", hint)
+
+
+def _refusal(option: str) -> Callable[[str, str], NoReturn]:
+    """A function that raises an error of an option, from its message and hint."""
+    from graphgym_srnc.errors import InputError
+
+    def refuse(message: str, hint: str) -> NoReturn:
+        raise InputError.plain(option, message, hint)
+
+    return refuse
 
 
 def _begins(path: Path, own: str) -> bool:
@@ -210,11 +204,66 @@ def check_least(args: argparse.Namespace, **least: int) -> None:
     Raises:
         InputError: names the option.
     """
-    from graphgym_srnc.core.errors import InputError
+    from graphgym_srnc.errors import InputError
 
     for name, value in least.items():
         if not value <= getattr(args, name) < math.inf:
             raise InputError(f"--{name.replace('_', '-')}", getattr(args, name), f"{value} or more")
+
+
+def read_config(cfg_file: str | None, words: Sequence[Any]) -> dict[str, Any]:
+    """Settings of a config file as texts, read and checked before slow imports.
+
+    Args:
+        cfg_file: a file, or the name of a shipped config.
+        words: keys and values of the command line, which are checked too.
+
+    Raises:
+        InputError: there is no such file, it is not a config, or a method or shift does not exist.
+    """
+    from graphgym_srnc import methods, shifts
+    from graphgym_srnc.errors import InputError
+    from graphgym_srnc.io import config_files
+
+    settings = config_files.read(cfg_file)
+    names = {"train.mode": ["standard", *methods.names()], "dataset.format": shifts.names()}
+    for key, value in (*settings.items(), *config_files.pairs(words)):
+        if key in names and value not in names[key]:
+            raise InputError(key, value, ", ".join(names[key]))
+    return settings
+
+
+def refuse_finished(args: argparse.Namespace, settings: dict[str, Any]) -> None:
+    """Refuse to run finished runs again, before slow imports.
+
+    Results of other settings are left to :meth:`graphgym_srnc.io.store.Experiment.plan`.
+
+    Args:
+        args: the arguments of ``run``.
+        settings: the settings of the config file.
+
+    Raises:
+        InputError: some of the runs are finished.
+    """
+    from graphgym_srnc.io import config_files, store
+    from graphgym_srnc.io.settings import is_volatile
+
+    settings = settings | dict(config_files.pairs(args.overrides))
+    values = config_files.read("default") | settings
+    try:
+        first = int(values.get("seed", 0))
+    except (TypeError, ValueError):
+        return  # which is refused later
+    store.refuse_finished(
+        args.out_dir or values["out_dir"],
+        args.name or default_name(args.cfg, args.overrides, values["dataset.format"]),
+        store.seeds(first, args.repeat),
+        lambda stored: all(
+            str(stored.get(key)) == str(value)
+            for key, value in settings.items()
+            if not is_volatile(key)
+        ),
+    )
 
 
 def remark(cfgs: Sequence[CfgNode]) -> None:
@@ -249,7 +298,7 @@ def default_name(cfg_file: str | None, words: Sequence[str], shift: str) -> str:
         words: keys and values, alternately.
         shift: the value of ``dataset.format``, whose block is that of the shift.
     """
-    from graphgym_srnc.io.configs import find
+    from graphgym_srnc.io.config_files import find
     from graphgym_srnc.io.settings import config_root, is_volatile
 
     name = base_name(cfg_file)
@@ -274,7 +323,7 @@ def writing(option: str, path: str) -> Iterator[None]:
     Raises:
         InputError: the path cannot be written.
     """
-    from graphgym_srnc.core.errors import InputError
+    from graphgym_srnc.errors import InputError
 
     try:
         yield

@@ -106,7 +106,7 @@ def main(args: argparse.Namespace) -> None:
         InputError: no results, an unknown key, metric or row, nothing to pair, or a file that
             cannot be written.
     """
-    from graphgym_srnc.core.errors import InputError
+    from graphgym_srnc.errors import InputError
     from graphgym_srnc.io.atomic import write_text
     from graphgym_srnc.report import compare, render
     from graphgym_srnc.report.frame import collect
@@ -138,7 +138,7 @@ def main(args: argparse.Namespace) -> None:
 
 def _draw(table: Table, file: str) -> None:
     """Draw the critical-difference diagram of the first metric."""
-    from graphgym_srnc.core.errors import InputError
+    from graphgym_srnc.errors import InputError
     from graphgym_srnc.plots.charts import critical_difference_figure
     from graphgym_srnc.plots.style import save
     from graphgym_srnc.report.tables import name

@@ -91,8 +91,8 @@ def _discover(args: argparse.Namespace, begin: Callable[[str], None]) -> None:
     import torch
 
     from graphgym_srnc.core import environment
-    from graphgym_srnc.core.errors import InputError
     from graphgym_srnc.data.folder import check_place
+    from graphgym_srnc.errors import InputError
     from graphgym_srnc.gym import model as models
     from graphgym_srnc.gym import predictions
     from graphgym_srnc.own.discover import clusters, evidence, feedback, nodes, page, table
@@ -183,7 +183,7 @@ def _discover(args: argparse.Namespace, begin: Callable[[str], None]) -> None:
 
 def _check(args: argparse.Namespace) -> None:
     """Check options and output files before any work."""
-    from graphgym_srnc.core.errors import InputError
+    from graphgym_srnc.errors import InputError
 
     arguments.check_least(args, top=1, nodes_per_class=1)
     if args.clusters < 0:

@@ -168,7 +168,7 @@ def main(args: argparse.Namespace) -> int:
 
 def _settings(args: argparse.Namespace, file: Path) -> list[Setting]:
     """Settings of the grid file, all of them or a sample."""
-    from graphgym_srnc.core.errors import InputError
+    from graphgym_srnc.errors import InputError
     from graphgym_srnc.sweep import space
 
     spaces = space.read(file)
@@ -183,23 +183,15 @@ def _settings(args: argparse.Namespace, file: Path) -> list[Setting]:
 
 
 def _glance(args: argparse.Namespace, settings: Sequence[Setting]) -> None:
-    """Check keys and names before slow imports."""
-    from graphgym_srnc.io import configs
+    """Check the names of configs, methods and shifts before slow imports."""
     from graphgym_srnc.sweep.space import BASE_KEY
 
     points = dict.fromkeys(point for setting in settings for point in setting)
-    words = [
-        word
-        for point in points
-        if point.key != BASE_KEY
-        for word in (
-            point.key,
-            list(point.value) if isinstance(point.value, tuple) else point.value,
-        )
-    ]
     for base in [args.cfg, *(point.value for point in points if point.key == BASE_KEY)]:
-        configs.glance(base, args.overrides)
-    configs.glance(None, words)
+        arguments.read_config(base, args.overrides)
+    for point in points:
+        if point.key != BASE_KEY:
+            arguments.read_config(None, [point.key, point.value])
 
 
 def _list(cells: Sequence[Cell], base: CfgNode) -> None:

@@ -16,25 +16,10 @@ from typing import Iterator, Sequence
 
 from graphgym_srnc import __version__
 from graphgym_srnc.cli import arguments
-from graphgym_srnc.core import environment
-from graphgym_srnc.core.errors import InputError
+from graphgym_srnc.errors import InputError
 
-COMMANDS = (
-    "run",
-    "grid",
-    "tune",
-    "compare",
-    "report",
-    "check",
-    "predict",
-    "discover",
-    "data",
-    "options",
-)
-"""Each is a module here with ``add_parser(subparsers)`` and ``main(args) -> int | None``, light to
-import."""
-
-PAGES = {
+COMMANDS = {
+    "run": "",
     "grid": "how-to/grids",
     "tune": "how-to/grids",
     "compare": "how-to/reports",
@@ -43,8 +28,13 @@ PAGES = {
     "predict": "how-to/predict-discover",
     "discover": "how-to/predict-discover",
     "data": "tutorials/own-graph",
+    "options": "",
 }
-"""The page of the documentation for each command."""
+"""Commands and their pages of the documentation.
+
+Each command is a module here with ``add_parser(subparsers)`` and ``main(args) -> int | None``,
+light to import.
+"""
 
 MAX_CHARACTERS = 2000
 """How much of an error is printed."""
@@ -81,7 +71,6 @@ def build_parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; return 0, 2 for bad input, 1 for another error, each printed as one line on
     stderr, or 130 after Ctrl-C."""
-    environment.is_command = True
     words = sys.argv[1:] if argv is None else argv
     _open_streams()
     with _terminable(is_process=argv is None) as signals:
@@ -223,7 +212,7 @@ def _page(key: str, words: Sequence[str]) -> str:
     from graphgym_srnc import methods, shifts
 
     block, dot, _ = key.partition(".")
-    page = PAGES.get(next((word for word in words if word in COMMANDS), ""))
+    page = COMMANDS.get(next((word for word in words if word in COMMANDS), ""), "")
     if dot and block in methods.own_names():
         return f"graphgym-srnc options {block}"
     if dot and block in shifts.own_names():

@@ -184,7 +184,7 @@ def _refusal(graph: Graph, out: Path) -> str:
         return "it has labels of fewer than two classes"
     if sizes.total() >= 10 * len(sizes) and not any(graph.split or ()):
         return ""  # enough for any split
-    from graphgym_srnc.core.errors import InputError
+    from graphgym_srnc.errors import InputError
     from graphgym_srnc.gym import build_task, load_config  # imports torch
 
     try:
@@ -196,7 +196,7 @@ def _refusal(graph: Graph, out: Path) -> str:
 
 def _kind(args: argparse.Namespace) -> str:
     """Which kind of input this is; its options are checked."""
-    from graphgym_srnc.core.errors import InputError
+    from graphgym_srnc.errors import InputError
 
     last, alone = Path(args.inputs[-1]), len(args.inputs) == 1
     kind, useless = "a node table", [*HETERO]

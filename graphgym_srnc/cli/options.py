@@ -30,8 +30,8 @@ def main(args: argparse.Namespace) -> None:
         InputError: there is no such block.
     """
     from graphgym_srnc import backbones, methods, shifts
-    from graphgym_srnc.core.errors import InputError
     from graphgym_srnc.core.text import readable
+    from graphgym_srnc.errors import InputError
     from graphgym_srnc.gym import config_names, schema
 
     blocks = schema()
@@ -46,7 +46,7 @@ def main(args: argparse.Namespace) -> None:
     else:
         raise InputError("options", args.block, ", ".join(blocks))
 
-    rows = [("key", "type", "default", "allowed", "meaning")]
+    rows: list[tuple[str, ...]] = [("key", "type", "default", "allowed", "meaning")]
     for block, options in blocks.items():
         for option in options:
             allowed = "" if option.allowed is None else str(option.allowed)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Sequence
 
 from graphgym_srnc.cli import arguments
-from graphgym_srnc.core.errors import InputError
+from graphgym_srnc.errors import InputError
 
 EPILOG = """\
 RUN is the folder of a run, <out-dir>/<name>/<seed>; the folder of an experiment, of which the
@@ -91,6 +91,7 @@ def main(args: argparse.Namespace) -> None:
     wanted = None if model.cfg is None else model.cfg.num_threads
     if wanted is not None:
         torch.set_num_threads(environment.threads(wanted))
+    folder: Path | None
     if args.graph:
         graph, folder = model.read(args.graph, args.features)
     else:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import json
 import shlex
 import sys
 from functools import partial
-from typing import TYPE_CHECKING, Sequence
+from typing import TYPE_CHECKING, Any, Sequence
 
 from graphgym_srnc.cli import arguments
 
@@ -97,41 +96,27 @@ def main(args: argparse.Namespace) -> None:
         ProcessLost: another of the processes that ``torchrun`` started has ended.
     """
     from graphgym_srnc.core import environment
-    from graphgym_srnc.io import configs, store
 
     arguments.check_least(args, repeat=1, figure_every=0)
-    known = configs.glance(args.cfg, args.overrides)
-    seeds = store.seeds(known["seed"], args.repeat)
-    # Keys of another package are known once it is imported, and may be wrong.
-    ours = set(args.overrides[::2]) <= set(configs.defaults())
-    if ours and not (args.resume or args.overwrite):
-        name = args.name or arguments.default_name(
-            args.cfg, args.overrides, known["dataset.format"]
-        )
-        store.refuse_finished(
-            args.out_dir or known["out_dir"],
-            name,
-            seeds,
-            lambda stored: configs.agrees(stored, known),
-        )
+    settings = arguments.read_config(args.cfg, args.overrides)
+    if not (args.resume or args.overwrite):
+        arguments.refuse_finished(args, settings)
     with environment.uncollected():
         from graphgym_srnc.core import parallel
     with parallel.processes():
-        _main(args)
+        _main(args, settings)
 
 
-def _main(args: argparse.Namespace) -> None:
+def _main(args: argparse.Namespace, settings: dict[str, Any]) -> None:
     from graphgym_srnc.core import parallel, text
-    from graphgym_srnc.core.errors import InputError
+    from graphgym_srnc.errors import InputError
     from graphgym_srnc.gym import load_config, run
     from graphgym_srnc.gym.prepare import check_data, choose_batches
-    from graphgym_srnc.io import configs, store
+    from graphgym_srnc.io import store
     from graphgym_srnc.train.trainer import IN_PARALLEL
 
-    cfg = load_config(args.cfg, args.overrides)
-    batches = choose_batches(
-        cfg, [*(configs.read(configs.find(args.cfg)) if args.cfg else ()), *args.overrides[::2]]
-    )
+    cfg = load_config(settings, args.overrides)
+    batches = choose_batches(cfg, [*settings, *args.overrides[::2]])
     if parallel.count() > 1 and not cfg.get(cfg.train.mode, {}).get("batch_size"):
         raise InputError(f"{cfg.train.mode}.batch_size", 0, IN_PARALLEL)
     seeds = store.seeds(cfg.seed, args.repeat)
@@ -183,17 +168,17 @@ def _run_all(
     from graphgym_srnc.gym import run
     from graphgym_srnc.report import summary
 
-    with RunProgress(len(missing)) if missing else contextlib.nullcontext() as progress:
+    if not missing:
+        return
+    with RunProgress(len(missing)) as progress:
         for seed in missing:
             figures = seed == cfg.seed if args.figures is None else args.figures
             extras = run.Extras(not args.no_tensorboard, figures, args.figure_every, args.map)
             progress.start(f"seed {seed}", "starting")
-            with experiment.claim(seed, args.overwrite) as result:
-                is_new = result is None
-                parallel.from_first(partial(bytes, is_new))  # the others run it, or not
-                if is_new:
-                    result = run.run(cfg, seed, experiment, progress, extras, args.resume)
-            progress.finish(summary.line(result) + ", done by another process" * (not is_new))
+            with experiment.claim(seed, args.overwrite) as found:
+                parallel.from_first(partial(bytes, found is None))  # whether the others run it
+                result = found or run.run(cfg, seed, experiment, progress, extras, args.resume)
+            progress.finish(summary.line(result) + ", done by another process" * bool(found))
             for warning in result["warnings"]:
                 progress.say(f"warning: seed {seed}: {warning}")
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from graphgym_srnc.cli import arguments
-from graphgym_srnc.core.errors import InputError
+from graphgym_srnc.errors import InputError
 
 if TYPE_CHECKING:
     from graphgym_srnc.sweep.study import Study

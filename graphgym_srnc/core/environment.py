@@ -28,9 +28,6 @@ SECOND_THREAD = 1_000_000
 KEPT_BYTES = 2**30
 """Size up to which the memory of a freed tensor stays with the process."""
 
-is_command = False
-"""Whether this process is a command of this package or one of its workers."""
-
 
 def facts() -> dict[str, Any]:
     """Versions, commit, platform and variables for threads, as a result records them."""

@@ -15,7 +15,7 @@ import numbers
 import re
 from typing import Annotated, Any, Callable, Mapping, NamedTuple, Union
 
-from graphgym_srnc.core.errors import InputError
+from graphgym_srnc.errors import InputError
 
 SHARED = ("name", "root")
 """Keywords of a shift that are set by ``dataset.name`` and ``dataset.dir``."""
@@ -25,7 +25,8 @@ def finite(value: Any) -> bool:
     """Whether a value or list contains neither NaN nor infinity."""
     if isinstance(value, (list, tuple)):
         return all(map(finite, value))
-    return not isinstance(value, numbers.Real) or abs(value) < math.inf
+    number: Any = value  # an integer may be too large for a float
+    return not isinstance(value, numbers.Real) or abs(number) < math.inf
 
 
 class Range(NamedTuple):
@@ -61,6 +62,9 @@ class Range(NamedTuple):
         begin, end = "[" if left else "(", "]" if right else ")"
         return f"{word}in {begin}{self.low:g}, {self.high:.10g}{end}"
 
+    def __repr__(self) -> str:
+        return str(self)  # which help() shows
+
 
 class OneOf:
     """One of several values, or a list of such values."""
@@ -76,6 +80,9 @@ class OneOf:
 
     def __str__(self) -> str:
         return ", ".join(map(str, self.values))
+
+    def __repr__(self) -> str:
+        return str(self)
 
 
 Allowed = Union[Range, OneOf]
@@ -103,17 +110,21 @@ class Option(NamedTuple):
     allowed: Allowed | None = None
 
 
-@functools.cache
 def options(function: Callable) -> list[Option]:
     """Options of a function or class, with a class's own options before inherited ones.
 
     Options are the keyword-only parameters with a default of a plain type.
     """
+    return _options(function)
+
+
+@functools.cache
+def _options(function: Any) -> list[Option]:
     found: dict[str, Option] = {}
     classes = function.__mro__ if isinstance(function, type) else ()
     for owner in [cls for cls in classes if "__init__" in vars(cls)] or [function]:
         explained = docs(owner)
-        call = owner.__init__ if classes else owner
+        call = vars(owner)["__init__"] if classes else owner
         for p in inspect.signature(call, eval_str=True).parameters.values():
             plain = type(p.default) in (bool, int, float, str, list, tuple)
             if p.kind is p.KEYWORD_ONLY and p.name not in SHARED and plain:

@@ -15,7 +15,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from graphgym_srnc.core.errors import InputError
+from graphgym_srnc.errors import InputError
 
 Draw = Callable[["torch.Generator | None"], Tensor]
 """A random draw by a generator; None = torch's own."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any
 
-from graphgym_srnc.core.errors import InputError
+from graphgym_srnc.errors import InputError
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint

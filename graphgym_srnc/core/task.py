@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.utils.weak import WeakIdKeyDictionary
 from torch_geometric.data import Data
 
-from graphgym_srnc.core.errors import InputError
+from graphgym_srnc.errors import InputError
 
 _digests: WeakIdKeyDictionary = WeakIdKeyDictionary()
 """Version and digest of feature matrices."""
@@ -200,6 +200,7 @@ class ShiftTask:
         moved: dict[int, Any] = {}
 
         def move(value: Any) -> Any:
+            new: Any
             if id(value) in moved:
                 return moved[id(value)]
             if isinstance(value, Tensor):

@@ -1,40 +1,42 @@
-"""A growing citation graph in memory, on the years and classes of ogbn-arxiv.
+"""A synthetic, growing citation graph with the years and classes of ogbn-arxiv.
 
-Its features and citations are invented. A class is a set of topics, and a paper is about one that
-exists in its year. Some topics appear late and grow for some years: the further a period lies
-ahead, the more of its papers are about what no labelled paper is about. Besides, what a topic's
-papers look like drifts with the year. Some papers are about a topic of another class in the same
-field; they look like that topic, and half of their citations go there. A paper cites earlier papers
-only, more of recent years (a geometric lag), and famous ones more often.
+A class is a set of topics, and a paper is about a topic that exists in its year. Some topics appear
+late and grow for some years, so later periods have more papers about topics without labels. The
+features of a topic drift with the year. Some papers are about a topic of another class in the same
+field; half of their citations go there. A paper cites earlier papers, recent and famous ones more
+often.
 """
 
 from __future__ import annotations
 
+import csv
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch_geometric.data import Data
 
-from graphgym_srnc.data.arxiv_histogram import CLASS_NAMES, papers
+Array = np.ndarray
+Rng = np.random.RandomState
+
+with open(Path(__file__).with_name("ogbn_arxiv_papers.csv"), encoding="utf-8") as file:
+    (_, *years), *lines = csv.reader(file)
+
+CLASS_NAMES = tuple(name for name, *_ in lines)
+"""arXiv's names of the classes, in the order of their labels."""
+
+YEARS = np.array(years, dtype=np.int64)
+"""The years with a paper; some early ones are surely wrong, and are kept as they are."""
+
+COUNTS = np.array([counts for _, *counts in lines], dtype=np.int64)
+"""Papers of each class and year in the raw files of ogbn-arxiv, ``[N, len(YEARS)]``."""
 
 FIELDS = (
-    (
-        "cs.LO",
-        "cs.CC",
-        "cs.SC",
-        "cs.CG",
-        "cs.IT",
-        "cs.FL",
-        "cs.DS",
-        "cs.GT",
-        "cs.DM",
-        "cs.NA",
-        "cs.MS",
-    ),
-    ("cs.DC", "cs.NI", "cs.AR", "cs.OS", "cs.PF", "cs.CE", "cs.ET", "cs.CR", "cs.PL", "cs.SE"),
-    ("cs.AI", "cs.MA", "cs.NE", "cs.CV", "cs.LG", "cs.SD", "cs.RO", "cs.SY", "cs.CL"),
-    ("cs.MM", "cs.CY", "cs.HC", "cs.GL", "cs.GR", "cs.OH", "cs.SI", "cs.IR", "cs.DB", "cs.DL"),
+    "LO CC SC CG IT FL DS GT DM NA MS",
+    "DC NI AR OS PF CE ET CR PL SE",
+    "AI MA NE CV LG SD RO SY CL",
+    "MM CY HC GL GR OH SI IR DB DL",
 )
 """Groups of classes: theory; systems; learning and perception; people and information."""
 
@@ -60,14 +62,18 @@ LAG = 2.5
 class Topics(NamedTuple):
     """Topics ``[T]``: class, first year (0 = from the start) and popularity."""
 
-    label: np.ndarray
-    birth: np.ndarray
-    popularity: np.ndarray
+    label: Array
+    birth: Array
+    popularity: Array
 
 
-def years_and_labels(
-    share: float, known_until: int, rng: np.random.RandomState
-) -> tuple[np.ndarray, np.ndarray]:
+def papers() -> tuple[Array, Array]:
+    """Year and class of each of the 169,343 papers, ``[V]`` each, sorted by class and year."""
+    label, year = np.indices(COUNTS.shape).reshape(2, -1)
+    return np.repeat(YEARS[year], COUNTS.ravel()), np.repeat(label, COUNTS.ravel())
+
+
+def years_and_labels(share: float, known_until: int, rng: Rng) -> tuple[Array, Array]:
     """Year and class ``[V]`` of a share of ogbn-arxiv's papers of each year, in random order.
 
     Two papers of each class that appeared until ``known_until`` are always among them, so that each
@@ -92,10 +98,10 @@ def years_and_labels(
 
 
 def arxiv_like(
-    years: np.ndarray,
-    labels: np.ndarray,
+    years: Array,
+    labels: Array,
     *,
-    rng: np.random.RandomState,
+    rng: Rng,
     num_features: int = 128,
     num_topics: int = 110,
     borrowed: float = 0.25,
@@ -122,8 +128,7 @@ def arxiv_like(
         ``x`` ``[V, F]``, ``edge_index`` ``[2, E]`` from a paper to those that it cites, ``y``
         ``[V]``, ``node_year`` ``[V]``, and ``topic`` ``[V]`` of which a paper is about.
     """
-    field = _field_of_class()[labels]
-    time = years + rng.random_sample(len(years))
+    field, time = _field_of_class()[labels], years + rng.random_sample(len(years))
     topics = _topics(labels, num_topics, rng)
     home = _own_topic(years, labels, topics, rng)
     subject = _borrow(home, years, labels, field, borrowed, rng)
@@ -140,7 +145,7 @@ def arxiv_like(
     return Data(num_nodes=len(years), **{key: torch.from_numpy(a) for key, a in tensors.items()})
 
 
-def _rank(group: np.ndarray) -> np.ndarray:
+def _rank(group: Array) -> Array:
     """How many earlier entries are of the same group, for each entry."""
     order = np.argsort(group, kind="stable")
     rank = np.empty(len(group), dtype=np.int64)
@@ -148,12 +153,12 @@ def _rank(group: np.ndarray) -> np.ndarray:
     return rank
 
 
-def _field_of_class() -> np.ndarray:
-    number = {name: i for i, names in enumerate(FIELDS) for name in names}
+def _field_of_class() -> Array:
+    number = {f"cs.{name}": i for i, names in enumerate(FIELDS) for name in names.split()}
     return np.array([number[name] for name in CLASS_NAMES])
 
 
-def _topics(labels: np.ndarray, num_topics: int, rng: np.random.RandomState) -> Topics:
+def _topics(labels: Array, num_topics: int, rng: Rng) -> Topics:
     num_classes = len(CLASS_NAMES)
     # Topics grow more slowly than their class, so that small ones have some too.
     share = np.bincount(labels, minlength=num_classes) ** 0.75
@@ -171,9 +176,7 @@ def _topics(labels: np.ndarray, num_topics: int, rng: np.random.RandomState) -> 
     return Topics(label, birth, popularity)
 
 
-def _own_topic(
-    years: np.ndarray, labels: np.ndarray, topics: Topics, rng: np.random.RandomState
-) -> np.ndarray:
+def _own_topic(years: Array, labels: Array, topics: Topics, rng: Rng) -> Array:
     """A topic of its class for each paper, by popularity, which a topic gains from its birth."""
     first, point = years.min(), rng.random_sample(len(years))
     age = np.arange(first, years.max() + 1)[:, None] - topics.birth + 1.0
@@ -188,13 +191,8 @@ def _own_topic(
 
 
 def _borrow(
-    home: np.ndarray,
-    years: np.ndarray,
-    labels: np.ndarray,
-    field: np.ndarray,
-    borrowed: float,
-    rng: np.random.RandomState,
-) -> np.ndarray:
+    home: Array, years: Array, labels: Array, field: Array, borrowed: float, rng: Rng
+) -> Array:
     """What each paper is about: its topic, or one of another class of its field and year."""
     subject, group = home.copy(), field * 10_000 + years
     line = np.argsort(group, kind="stable")
@@ -210,14 +208,8 @@ def _borrow(
     return subject
 
 
-def _features(
-    subject: np.ndarray,
-    years: np.ndarray,
-    topics: Topics,
-    num_features: int,
-    rng: np.random.RandomState,
-) -> np.ndarray:
-    def directions(count: int) -> np.ndarray:
+def _features(subject: Array, years: Array, topics: Topics, num_features: int, rng: Rng) -> Array:
+    def directions(count: int) -> Array:
         vectors = rng.standard_normal((count, num_features)) / num_features**0.5
         return vectors.astype(np.float32)
 
@@ -236,12 +228,8 @@ def _features(
 
 
 def _citations(
-    time: np.ndarray,
-    groups: tuple[tuple[np.ndarray, np.ndarray], ...],
-    mean: float,
-    shares: np.ndarray,
-    rng: np.random.RandomState,
-) -> np.ndarray:
+    time: Array, groups: tuple[tuple[Array, Array], ...], mean: float, shares: Array, rng: Rng
+) -> Array:
     """Pairs ``[2, E]`` of a paper and one that it cites, which is of a group by kind of citation.
 
     A kind has two arrays of groups, ``[V]`` each: citations go to papers whose group in the first
@@ -269,14 +257,8 @@ def _citations(
 
 
 def _earlier(
-    group: np.ndarray,
-    time: np.ndarray,
-    fame: np.ndarray,
-    wanted: np.ndarray,
-    since: np.ndarray,
-    until: np.ndarray,
-    point: np.ndarray,
-) -> np.ndarray:
+    group: Array, time: Array, fame: Array, wanted: Array, since: Array, until: Array, point: Array
+) -> Array:
     """A paper of a wanted group before ``until``, by fame; -1 where there is none.
 
     It is one of the year that begins with ``since``, or of any time if that year has none.
@@ -286,7 +268,7 @@ def _earlier(
     mass = np.concatenate([[0.0], fame[line].cumsum()])
     position = group[line] * span + (time[line] - origin)
 
-    def index(moment: np.ndarray) -> np.ndarray:
+    def index(moment: Array) -> Array:
         return np.searchsorted(position, wanted * span + np.maximum(moment - origin, 0))
 
     low, high = index(since), index(np.minimum(since + 1, until))

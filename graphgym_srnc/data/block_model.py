@@ -6,15 +6,16 @@ import numpy as np
 import torch
 from torch_geometric.data import Data
 
-from graphgym_srnc.core.errors import InputError
+from graphgym_srnc.errors import InputError
+
+Array = np.ndarray
+Rng = np.random.RandomState
 
 WORDS_PER_NODE = 18
 """Mean number of words a node draws, as in Cora; a word drawn twice counts once."""
 
 
-def class_shares(
-    num_classes: int, class_imbalance: float, rng: np.random.RandomState
-) -> np.ndarray:
+def class_shares(num_classes: int, class_imbalance: float, rng: Rng) -> Array:
     """Shares ``[N]`` of the classes in random order, a geometric series.
 
     The largest is ``class_imbalance`` (1 or more) times the smallest.
@@ -23,9 +24,7 @@ def class_shares(
     return rng.permutation(shares / shares.sum())
 
 
-def class_topics(
-    num_classes: int, num_features: int, signal: float, rng: np.random.RandomState
-) -> np.ndarray:
+def class_topics(num_classes: int, num_features: int, signal: float, rng: Rng) -> Array:
     """Word distributions ``[N, F]``: a Zipf background, and a Zipf of each class's own.
 
     All classes share the background; ``signal`` (0 to 1) is the weight of their own.
@@ -39,9 +38,9 @@ def class_topics(
 def dcsbm(
     *,
     num_nodes: int,
-    shares: np.ndarray,
-    topics: np.ndarray,
-    rng: np.random.RandomState,
+    shares: Array,
+    topics: Array,
+    rng: Rng,
     avg_degree: float = 5.0,
     homophily: float = 0.8,
     degree_exponent: float = 2.8,
@@ -112,7 +111,7 @@ def dcsbm(
     )
 
 
-def _fill(shares: np.ndarray, count: int) -> np.ndarray:
+def _fill(shares: Array, count: int) -> Array:
     """A group for each of ``count`` nodes, sizes in proportion to ``shares`` but two at least."""
     sizes = np.maximum((shares * count).astype(int), 2)
     while sizes.sum() > count:
@@ -122,20 +121,20 @@ def _fill(shares: np.ndarray, count: int) -> np.ndarray:
 
 
 def _edges(
-    theta: np.ndarray,
-    label: np.ndarray,
-    block: np.ndarray,
+    theta: Array,
+    label: Array,
+    block: Array,
     count: int,
     homophily: float,
     cohesion: float,
-    rng: np.random.RandomState,
-) -> np.ndarray:
+    rng: Rng,
+) -> Array:
     """Distinct node pairs ``[2, count]``, fewer in a graph too dense; nodes are sorted by block."""
     mass = np.concatenate([[0.0], theta.cumsum()])
     low_class, high_class = _bounds(mass, label)
     low_block, high_block = _bounds(mass, block)
 
-    def node_at(point: np.ndarray) -> np.ndarray:
+    def node_at(point: Array) -> Array:
         return np.clip(np.searchsorted(mass, point, "right") - 1, 0, len(theta) - 1)
 
     keys = np.empty(0, dtype=np.int64)
@@ -162,7 +161,7 @@ def _edges(
     return np.stack([keys // len(theta), keys % len(theta)])
 
 
-def _bounds(mass: np.ndarray, group: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _bounds(mass: Array, group: Array) -> tuple[Array, Array]:
     """Where the stretch of each node's group begins and ends on the line of propensities."""
     return (
         mass[np.searchsorted(group, group, "left")],
@@ -170,9 +169,7 @@ def _bounds(mass: np.ndarray, group: np.ndarray) -> tuple[np.ndarray, np.ndarray
     )
 
 
-def _words(
-    topics: np.ndarray, label: np.ndarray, rng: np.random.RandomState
-) -> tuple[np.ndarray, np.ndarray]:
+def _words(topics: Array, label: Array, rng: Rng) -> tuple[Array, Array]:
     """Node and word of each draw, ``[W]`` each."""
     count = np.maximum(rng.poisson(WORDS_PER_NODE, len(label)), 1)
     node = np.repeat(np.arange(len(label)), count)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 
-from graphgym_srnc.core.errors import InputError
+from graphgym_srnc.errors import InputError
 
 FAMILIES: dict[str, dict[str, str]] = {
     "Planetoid": {"Cora": "Cora/raw", "CiteSeer": "CiteSeer/raw", "PubMed": "PubMed/raw"},

@@ -6,7 +6,6 @@ Classification (AAAI 2020).
 
 from __future__ import annotations
 
-from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -30,10 +29,9 @@ URL = (
 def load(name: str, root: str = "", two_labels: str = "first", key: str = "name") -> Data:
     """One network: ``x`` ``[V, 6775]`` (0 or 1), ``edge_index`` ``[2, E]``, ``y``, ``num_two``.
 
-    The counts of words are made binary, and the graph undirected and simple. Some papers have two
-    of the five labels: 581 in ACMv9, 166 in Citationv1, 15 in DBLPv7; their number is in
-    ``num_two``. The files do not name the classes, and published lists of them do not agree on an
-    order, so the classes stay numbers.
+    The counts of words are made binary. Some papers have two of the five labels: 581 in ACMv9, 166
+    in Citationv1, 15 in DBLPv7; their number is in ``num_two``. Classes are numbers, because the
+    files do not name them and published lists disagree on their order.
 
     Args:
         name: ``acmv9``, ``citationv1`` or ``dblpv7``; case does not matter.
@@ -44,39 +42,24 @@ def load(name: str, root: str = "", two_labels: str = "first", key: str = "name"
     Raises:
         InputError: unknown name; the file is absent and cannot be downloaded, or is another one.
     """
-    data = matlab.load("citation", URL, NODES, read, name, root, key)
-    y = data.y if two_labels == "first" else data.y.masked_fill(data.two, -1)
-    return Data(
-        x=data.x,
-        edge_index=data.edge_index,
-        y=y,
-        num_nodes=data.num_nodes,
-        cleaned=data.cleaned,
-        num_two=int(data.two.sum()),
-    )
+    data = matlab.load("citation", URL, NODES, _read, name, root, key).clone("y")
+    data.num_two = int(data.two.sum())
+    if two_labels == "drop":
+        data.y = data.y.masked_fill(data.two, -1)
+    return data
 
 
-@lru_cache(maxsize=2)
-def read(file: Path, size: int = 0, changed: int = 0) -> Data:
-    """The network in a file, with ``two`` ``[V]``: which papers have two labels.
-
-    Size and time of change make another file of the same name another entry of the cache.
-
-    Raises:
-        InputError: it is not that network.
-    """
+def _read(file: Path) -> Data:
+    """The network in a file, with ``two`` ``[V]``: which papers have two labels."""
     key, nodes = f"citation/{file.name}", NODES[file.stem]
     shapes = {"network": (nodes, nodes), "attrb": (nodes, WORDS), "group": (nodes, CLASSES)}
     fields = matlab.matrices(file, key, shapes)
-
     group = untrusted.dense(fields["group"]) > 0
-    y = np.where(group.any(1), group.argmax(1), -1)
-    tensors = {
-        "x": untrusted.dense(fields["attrb"]) > 0,
-        "y": y,
-        "edge_index": np.stack(sp.coo_matrix(fields["network"]).nonzero()),
-    }
-    data = Data(**{field: torch.from_numpy(value) for field, value in tensors.items()})
+    data = Data(
+        x=torch.from_numpy(untrusted.dense(fields["attrb"]) > 0),
+        y=torch.from_numpy(np.where(group.any(1), group.argmax(1), -1)),
+        edge_index=torch.from_numpy(np.stack(sp.coo_matrix(fields["network"]).nonzero())),
+    )
     data = cleaning.clean(data, key)
     data.two = torch.from_numpy(group.sum(1) > 1)
     return data

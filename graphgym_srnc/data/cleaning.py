@@ -7,10 +7,10 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from graphgym_srnc.core.errors import InputError
 from graphgym_srnc.core.task import HIDDEN, all_finite
 from graphgym_srnc.data import edges
 from graphgym_srnc.data.columns import LARGEST, largest, magnitude, narrowed
+from graphgym_srnc.errors import InputError
 
 MASKS = ("train_mask", "val_mask", "test_mask")
 """The fields in which a graph holds its own split, ``[V]`` each."""

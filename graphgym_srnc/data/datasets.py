@@ -5,14 +5,12 @@ from __future__ import annotations
 from contextlib import nullcontext, suppress
 from functools import lru_cache
 from hashlib import sha256
-from mmap import ACCESS_READ, mmap
 from pathlib import Path
 
-import torch
 from torch_geometric.data import Data
 
 from graphgym_srnc.data import catalogue, cleaning, home, pyg
-from graphgym_srnc.io import atomic, seal
+from graphgym_srnc.io import tensors
 from graphgym_srnc.io.cache import cache_folder, locked
 
 KEPT = ("x", "edge_index", "y", "node_year", "train_mask", "val_mask", "test_mask")
@@ -23,9 +21,9 @@ KEPT = ("x", "edge_index", "y", "node_year", "train_mask", "val_mask", "test_mas
 def load(name: str, root: str = "") -> Data:
     """One graph: ``x`` ``[V, F]``, ``edge_index`` ``[2, E]``, ``y`` ``[V]``, and public masks.
 
-    A node without a label has ``y`` -1. Nothing is written beside the raw files, and no code in
-    them is run unless within :func:`untrusted.trusted`; see :func:`pyg.read`. The result is shared
-    between calls: do not change it.
+    A node without a label has ``y`` -1. Nothing is written beside the raw files, and they run no
+    code unless :func:`untrusted.trusted`; see :func:`pyg.read`. The result is shared between calls:
+    do not change it.
 
     Args:
         name: see :func:`catalogue.resolve`.
@@ -36,7 +34,7 @@ def load(name: str, root: str = "") -> Data:
             one graph with one label a node.
     """
     family, member = catalogue.resolve(name)
-    base, homes = pyg.dataset_class(family), home.homes(family, root)
+    homes = home.homes(family, root)
     source = _present(family, member, homes)
     data = _load_parsed(_parsed_file(family, member, source))
     if data is None:
@@ -47,7 +45,7 @@ def load(name: str, root: str = "") -> Data:
             source = _present(family, member, homes)
             data = _load_parsed(_parsed_file(family, member, source))
             if data is None:
-                data = pyg.read(base, name, member, homes, source or homes[0])
+                data = pyg.read(family, name, member, homes, source or homes[0])
                 _store_parsed(data, _parsed_file(family, member, _present(family, member, homes)))
     if (family, member) == ("Planetoid", "CiteSeer"):
         # 15 papers are missing in the raw files; PyG fills them in without features, edges or a
@@ -68,26 +66,22 @@ def _parsed_file(family: str, member: str, source: Path | None) -> Path | None:
         return None
     files = home.files_below(source / catalogue.raw_folder(family, member))
     stamp = [(str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in files]
-    digest = sha256(repr((KEPT, stamp, seal.SEAL)).encode()).hexdigest()
-    return cache_folder() / f"{member}-{digest[:16]}.pt"
+    digest = sha256(repr((KEPT, stamp)).encode()).hexdigest()
+    return cache_folder() / f"{member}-{digest[:16]}.safetensors"
 
 
 def _load_parsed(file: Path | None) -> Data | None:
-    """The parsed graph, mapped into memory so that processes share it; None if there is none."""
+    """The parsed graph; None if there is none."""
     if file is None:
         return None
     try:
-        with open(atomic.regular(file), "rb") as opened:
-            with mmap(opened.fileno(), 0, access=ACCESS_READ) as content:
-                whole = seal.check_seal(content)
-        return Data(**torch.load(file, weights_only=True, mmap=True)) if whole else None
-    except Exception:  # whatever is wrong with a file, it is made again
+        return Data(**tensors.read(file)[1])
+    except (OSError, ValueError):  # a damaged file is made again
         return None
 
 
 def _store_parsed(data: Data, file: Path | None) -> None:
     if file is not None:
-        with suppress(OSError), atomic.replacing(file, durable=False) as temporary:
-            torch.save({key: data[key] for key in KEPT if key in data}, temporary)
-            with open(temporary, "r+b") as archive:
-                seal.seal(archive)
+        with suppress(OSError):
+            kept = {key: data[key] for key in KEPT if key in data}
+            tensors.write(file, {}, kept)

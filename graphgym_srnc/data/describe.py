@@ -17,25 +17,16 @@ HUGE = 1e6
 
 
 def describe(task: ShiftTask) -> dict[str, Any]:
-    """What there is to know of a task.
-
-    Returns:
-        ``name``, ``fingerprint``, ``known_classes``, ``open_set``, ``graphs`` (figures by role),
-        ``splits`` (sizes by index set), ``labels`` (what :func:`label_counts` gives), ``info`` and
-        ``warnings``.
-    """
+    """Graphs (by role), splits (sizes by index set), label counts, info and warnings of a task."""
     graphs = {role: _describe_graph(graph) for role, graph in task.graphs().items()}
-    splits = {
-        key: len(getattr(task, key)) for key in ("train", "source_val", "val", "test", "pool")
-    }
-    labels = label_counts(task)
+    labels, sets = label_counts(task), ("train", "source_val", "val", "test", "pool")
     return {
         "name": task.name,
         "fingerprint": task.fingerprint(),
         "known_classes": task.num_known,
         "open_set": task.open_set,
         "graphs": graphs,
-        "splits": splits,
+        "splits": {key: len(getattr(task, key)) for key in sets},
         "labels": labels,
         "info": dict(task.info),
         "warnings": _warnings(task, graphs, labels),
@@ -89,7 +80,7 @@ def _describe_graph(graph: Data) -> dict[str, Any]:
     row, column = graph.edge_index
     y = graph.y_true if "y_true" in graph else graph.y
     both = (y[row] >= 0) & (y[column] >= 0)
-    degrees = degree(row, graph.num_nodes)
+    degrees, same = degree(row, graph.num_nodes), (y[row] == y[column])[both]
     return {
         "nodes": graph.num_nodes,
         "edges": graph.num_edges // 2,
@@ -101,21 +92,16 @@ def _describe_graph(graph: Data) -> dict[str, Any]:
         "max_degree": int(degrees.max()),
         "isolated": int((degrees == 0).sum()),
         "featureless": int((graph.x == 0).all(1).sum()),
-        "homophily": float((y[row] == y[column])[both].float().mean())
-        if both.any()
-        else float("nan"),
+        "homophily": float(same.float().mean()) if both.any() else float("nan"),
     }
 
 
 def _warnings(task: ShiftTask, graphs: dict[str, Any], labels: dict[str, Any]) -> list[str]:
     warnings = []
     for role, graph in graphs.items():
-        for key, text in (
-            ("isolated", "nodes have no edge"),
-            ("featureless", "nodes have no feature"),
-        ):
+        for key, text in (("isolated", "edge"), ("featureless", "feature")):
             if graph[key]:
-                warnings.append(f"{role}: {graph[key]} of {graph['nodes']} {text}")
+                warnings.append(f"{role}: {graph[key]} of {graph['nodes']} nodes have no {text}")
         x = task.graphs()[role].x
         if columns.magnitude(x) > HUGE:
             value, node, column = columns.largest(x)
@@ -123,19 +109,16 @@ def _warnings(task: ShiftTask, graphs: dict[str, Any], labels: dict[str, Any]) -
                 f"{role}: feature {column} of node {node} is {value:g}, which outweighs"
                 " all others. Scale this column."
             )
-        if graph["labelled"] < graph["nodes"]:
-            unlabelled = graph["nodes"] - graph["labelled"]
+        if unlabelled := graph["nodes"] - graph["labelled"]:
             warnings.append(f"{role}: {unlabelled} of {graph['nodes']} nodes have no label")
         if graph["homophily"] < 0.4:
             warnings.append(
                 f"{role}: only {100 * graph['homophily']:.0f} % of edges join nodes of"
                 " the same class. Methods that smooth over neighbours often lose."
             )
-    if task.info.get("unread"):
-        warnings.append(
-            f"not read: {task.info['unread']}"
-            + "; edge weights are not used" * ("edge" in task.info["unread"])
-        )
+    if unread := task.info.get("unread"):
+        more = "; edge weights are not used" * ("edge" in unread)
+        warnings.append(f"not read: {unread}{more}")
     cleaned = {
         "self_loops": "self-loops were removed",
         "duplicates": "repeated edges were merged",

@@ -15,10 +15,10 @@ import pandas
 import scipy.sparse as sp
 from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 
-from graphgym_srnc.core.errors import Collected, InputError
 from graphgym_srnc.core.text import counted, listed, short
 from graphgym_srnc.data.labels import EMPTY
 from graphgym_srnc.data.read import NAMELESS
+from graphgym_srnc.errors import Collected, InputError
 
 Recipe = dict[str, Any]
 """The columns of ``text``, ``numbers`` and ``categories``, and what was learnt of them."""

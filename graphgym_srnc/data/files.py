@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from pathlib import Path
-from typing import Any, Mapping, Sequence
+from typing import Any, Iterable, Mapping, Sequence
 
 import numpy as np
 import scipy.sparse as sp
@@ -12,11 +12,11 @@ import torch
 from torch_geometric.data import Data, HeteroData
 from torch_geometric.utils import index_to_mask
 
-from graphgym_srnc.core.errors import InputError, reading
 from graphgym_srnc.core.task import HIDDEN
 from graphgym_srnc.core.text import listed, plain
-from graphgym_srnc.data import folder, home, matlab, untrusted
+from graphgym_srnc.data import cleaning, folder, home, matlab, untrusted
 from graphgym_srnc.data.cleaning import MASKS
+from graphgym_srnc.errors import InputError, reading
 from graphgym_srnc.io.atomic import restore
 
 GRAPH = ("x", "edge_index", "y")
@@ -30,7 +30,14 @@ IDS = {
 """Fields of a graph, and fields of node ids that are read if there are no masks."""
 
 TEXT = (".csv", ".tsv", ".txt")
-"""Kinds of text tables."""
+"""Suffixes of text tables."""
+
+CSR = tuple(
+    f"{matrix}_{p}" for matrix in ("adj", "attr") for p in ("data", "indices", "indptr", "shape")
+)
+"""Arrays of the two matrices in the ``.npz`` files of benchmarks."""
+
+Fields = dict[str, Any]
 
 
 def locate(path: str, root: str, key: str) -> Path:
@@ -47,7 +54,7 @@ def locate(path: str, root: str, key: str) -> Path:
 
 def load(
     source: Path, features: str = "", labels: str | None = "", root: str = "", mapped: bool = False
-) -> tuple[dict[str, Any], tuple[str, ...]]:
+) -> tuple[Fields, tuple[str, ...]]:
     """Fields of a graph (see the shift ``file``), and class names if labels are words.
 
     Args:
@@ -69,29 +76,21 @@ def load(
         y = None if labels is None else _only(source, "labels", (".npy", *TEXT))
         found = tables.read(edges, x, y, None if y is None else source / "split.csv", mapped)
         if folder.marker(source) != made:
-            raise InputError.plain(
-                "path",
-                f"another process has replaced the folder {source.name} while it was read",
-                "Run the command again",
-            )
+            message = f"another process has replaced the folder {source.name} while it was read"
+            raise InputError.plain("path", message, "Run the command again")
         return found
     if source.suffix in TEXT:
         x = locate(features, root, "features")
         y = None if labels is None else locate(labels, root, "labels")
         return tables.read(source, x, y, None, mapped)
     if mapped:
-        raise InputError.plain(
-            "mapped",
-            f"the features of {source.name} cannot stay on disk",
-            "Set mapped to False, or store them as .npy beside a list of edges",
-        )
+        message = f"the features of {source.name} cannot stay on disk"
+        hint = "Set mapped to False, or store them as .npy beside a list of edges"
+        raise InputError.plain("mapped", message, hint)
     readers = {".pt": _load_pt, ".npz": _load_npz, ".mat": _load_mat}
     if source.suffix not in readers:
-        raise InputError.plain(
-            "path",
-            f"{source.name} has an unknown file type",
-            f"Use a folder, .pt, .npz, .mat, {', '.join(TEXT)}",
-        )
+        message = f"{source.name} has an unknown file type"
+        raise InputError.plain("path", message, f"Use a folder, {', '.join((*readers, *TEXT))}")
     return readers[source.suffix](source), ()
 
 
@@ -99,9 +98,8 @@ def load_unlabelled(path: str, features: str, root: str) -> tuple[Data, Path]:
     """Features and edges of a graph, not checked yet, and where it is, see :func:`load`."""
     source = locate(path, root, "path")
     if features and source.suffix not in TEXT:
-        raise InputError.plain(
-            "features", f"{source.name} contains its own features", f"Leave out {features}"
-        )
+        message = f"{source.name} contains its own features"
+        raise InputError.plain("features", message, f"Leave out {features}")
     fields, _ = load(source, features, None, root)
     return Data(x=fields.get("x"), edge_index=fields.get("edge_index")), source
 
@@ -111,7 +109,8 @@ def num_nodes(source: Path) -> int | None:
     with contextlib.suppress(Exception):  # whoever reads the graph tells what is wrong with it
         if (file := source / "features.npy").exists():
             return len(untrusted.array(file, mapped=True))
-        return int(untrusted.arrays(source / "features.npz", ["shape"])["shape"][0])
+        shape = untrusted.arrays(source / "features.npz", ["shape"])["shape"]
+        return None if shape is None else int(shape[0])
     return None
 
 
@@ -119,49 +118,36 @@ def unread(fields: Mapping[str, Any], read: Sequence[str] = READ) -> str:
     """Names of the fields of a graph that are not ``read``; empty if there is none."""
     if read == READ and not fields.keys() & {*MASKS}:
         read = (*read, *IDS)
-    return listed(
-        [
-            plain(name)
-            for name, value in fields.items()
-            if name not in read and (name != "num_nodes" or value != len(fields["x"]))
-        ],
-        most=50,
-    )
+    ignored = {*read} | ({"num_nodes"} if fields.get("num_nodes") == len(fields["x"]) else set())
+    return listed([plain(name) for name in fields if name not in ignored], most=50)
 
 
-def as_data(fields: dict[str, Any], key: str) -> Data:
-    """A ``Data`` of features, edges, labels and masks alone; errors name ``key``."""
+def as_data(fields: Fields, key: str) -> Data:
+    """A clean graph of features, edges, labels and masks alone; errors name ``key``."""
     missing = [field for field in GRAPH if fields.get(field) is None]
     if missing:
         found = [
             f"{name} ({listed([*map(plain, value)])})" if isinstance(value, dict) else plain(name)
             for name, value in fields.items()
         ]
-        raise InputError.plain(
-            key,
-            f"the graph has no {' and no '.join(missing)}; it has {listed(found) or 'nothing'}",
-            "Save x, edge_index and y",
+        message = (
+            f"the graph has no {' and no '.join(missing)}; it has {listed(found) or 'nothing'}"
         )
+        raise InputError.plain(key, message, "Save x, edge_index and y")
     data = Data(**tensors(fields, READ, key))
     ids = {} if fields.keys() & {*MASKS} else tensors(fields, [*IDS], key)
     size = (*data.x.shape, 0)[0]
     for name, nodes in ids.items():
-        if (
-            nodes.dim() != 1
-            or nodes.dtype not in (torch.int64, torch.int32)
-            or not ((0 <= nodes) & (nodes < size)).all()
-        ):
-            raise InputError.plain(
-                f"{key}: {name}",
-                "the field is not a list of node ids",
-                f"Give node ids from 0 to {size - 1}, or a mask",
-            )
+        is_list = nodes.dim() == 1 and nodes.dtype in (torch.int64, torch.int32)
+        if not is_list or not ((0 <= nodes) & (nodes < size)).all():
+            hint = f"Give node ids from 0 to {size - 1}, or a mask"
+            raise InputError.plain(f"{key}: {name}", "the field is not a list of node ids", hint)
         data[IDS[name]] = index_to_mask(nodes.long(), size) | data.get(IDS[name], False)
-    return data
+    return cleaning.clean(data, key)
 
 
 def tensors(
-    given: Mapping[str, Any] | Data, fields: Sequence[str], key: str
+    given: Mapping[str, Any] | Data, fields: Iterable[str], key: str
 ) -> dict[str, torch.Tensor]:
     """Those of some fields that there are, as CPU tensors; the features alone may be sparse."""
     found = {}
@@ -180,37 +166,30 @@ def tensors(
     return found
 
 
-def _load_pt(source: Path) -> dict[str, Any]:
+def _load_pt(source: Path) -> Fields:
     saved = untrusted.load(source)
     if not isinstance(saved, (Data, dict)):
-        hint = (
-            f"Convert it with data make {source.name} --node TYPE"
-            if isinstance(saved, HeteroData)
-            else "Save a Data object or a dict of tensors"
-        )
-        raise InputError.plain("path", f"{source.name} contains a {type(saved).__name__}", hint)
+        is_hetero = isinstance(saved, HeteroData)
+        convert = f"Convert it with data make {source.name} --node TYPE"
+        hint = convert if is_hetero else "Save a Data object or a dict of tensors"
+        message = f"{source.name} contains a {type(saved).__name__}"
+        raise InputError.plain("path", message, hint)
     fields = {name: value for name, value in saved.items() if value is not None}
     if isinstance(fields.get("split_idx"), dict):
         split = fields.pop("split_idx")
         fields = {f"{part}_idx": ids for part, ids in split.items()} | fields
-    untrusted.check_dense(
-        (fields[name] for name in (*READ, *IDS) if torch.is_tensor(fields.get(name))), source
-    )
+    read = [fields[name] for name in (*READ, *IDS) if torch.is_tensor(fields.get(name))]
+    untrusted.check_dense(read, source)
     return fields
 
 
-def _load_npz(source: Path) -> dict[str, Any]:
+def _load_npz(source: Path) -> Fields:
     """Arrays by name, or the matrices ``adj`` and ``attr`` and the array ``labels``."""
-    names = [
-        f"{matrix}_{part}"
-        for matrix in ("adj", "attr")
-        for part in ("data", "indices", "indptr", "shape")
-    ]
     with reading(source, "a readable .npz of plain arrays"):
-        fields = untrusted.arrays(source, (*READ, *IDS, *names, "labels"))
+        fields: Fields = {**untrusted.arrays(source, (*READ, *IDS, *CSR, "labels"))}
         if fields.get("adj_indptr") is None:
             return fields
-        parts = [fields.pop(name) for name in names]
+        parts = [fields.pop(name) for name in CSR]
         network, x = (
             untrusted.sparse_matrix(sp.csr_matrix((*arrays,), shape))
             for *arrays, shape in (parts[:4], parts[4:])
@@ -218,15 +197,12 @@ def _load_npz(source: Path) -> dict[str, Any]:
         return _of_matrices(source, fields, "adj_data", network, x, fields.pop("labels", None))
 
 
-def _load_mat(source: Path) -> dict[str, Any]:
+def _load_mat(source: Path) -> Fields:
     """``network`` ``[V, V]``, ``attrb`` ``[V, F]`` and ``group``, ``[V, C]`` of 0 and 1 or numbers
     ``[V, 1]``; of several classes of a node the first one counts."""
     if not untrusted.is_trusted():
-        raise InputError.plain(
-            "path",
-            f"{source.name} is a .mat file, and a damaged one can crash SciPy's reader",
-            "If you trust its author, read it with --trust",
-        )
+        message = f"{source.name} is a .mat file, and a damaged one can crash SciPy's reader"
+        raise InputError.plain("path", message, "If you trust its author, read it with --trust")
     names = ("network", "attrb", "group")
     fields = matlab.matrices(source, "path", dict.fromkeys(names))
     network, attrb, group = (fields.pop(name) for name in names)
@@ -239,20 +215,13 @@ def _load_mat(source: Path) -> dict[str, Any]:
     return _of_matrices(source, fields, "network", network, attrb, y.reshape(-1).astype(np.int64))
 
 
-def _of_matrices(
-    source: Path, fields: dict[str, Any], links: str, network: Any, x: Any, y: Any
-) -> dict[str, Any]:
+def _of_matrices(source: Path, fields: Fields, links: str, network: Any, x: Any, y: Any) -> Fields:
     """The fields of a graph whose links and features are matrices; weights of links are named."""
     untrusted.check_dense([x], source)
     network = sp.coo_matrix(network)
     weights = {f"edge weights of {links}": None} if (network.data != 1).any() else {}
-    return {
-        **fields,
-        **weights,
-        "x": untrusted.dense(x),
-        "y": y,
-        "edge_index": np.stack(network.nonzero()),
-    }
+    graph = {"x": untrusted.dense(x), "y": y, "edge_index": np.stack(network.nonzero())}
+    return {**fields, **weights, **graph}
 
 
 def _only(folder: Path, stem: str, suffixes: tuple[str, ...]) -> Path:
@@ -260,7 +229,6 @@ def _only(folder: Path, stem: str, suffixes: tuple[str, ...]) -> Path:
     found = [file for suffix in suffixes if (file := folder / f"{stem}{suffix}").exists()]
     if len(found) != 1:
         message = f"the folder {folder.name} has {len(found) or 'no'} files named {stem}"
-        raise InputError.plain(
-            "path", message, f"Give one file {stem} of type {', '.join(suffixes)}"
-        )
+        hint = f"Give one file {stem} of type {', '.join(suffixes)}"
+        raise InputError.plain("path", message, hint)
     return found[0]

@@ -12,9 +12,9 @@ from typing import Any, Iterable, Iterator, NamedTuple, Sequence
 import numpy as np
 import scipy.sparse as sp
 
-from graphgym_srnc.core.errors import InputError
 from graphgym_srnc.core.text import listed, one_line, tell_changed
 from graphgym_srnc.data import edges
+from graphgym_srnc.errors import InputError
 from graphgym_srnc.io import atomic
 
 TEXT = 2000

@@ -19,13 +19,13 @@ import numpy as np
 import pandas
 import scipy.sparse as sp
 
-from graphgym_srnc.core.errors import Collected, InputError, reading, renamed
 from graphgym_srnc.core.text import counted, listed, one_line
 from graphgym_srnc.data import features
 from graphgym_srnc.data.features import texts
 from graphgym_srnc.data.folder import RECIPE, Graph
 from graphgym_srnc.data.labels import MISSING, changes, cleaned, whole_numbers
 from graphgym_srnc.data.read import NAMELESS, is_counter
+from graphgym_srnc.errors import Collected, InputError, reading, renamed
 from graphgym_srnc.io.atomic import regular
 
 IDS = ("id", "_id", "node_id", "nodeid", "node", "key")

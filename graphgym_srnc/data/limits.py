@@ -14,7 +14,7 @@ from pathlib import Path
 
 import psutil
 
-from graphgym_srnc.core.errors import InputError
+from graphgym_srnc.errors import InputError
 from graphgym_srnc.io.atomic import regular
 
 OPTION = "GRAPHGYM_SRNC_MAX_GIB"

@@ -6,9 +6,9 @@ from collections import Counter
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from graphgym_srnc.core.errors import InputError
 from graphgym_srnc.core.text import short
 from graphgym_srnc.data import read
+from graphgym_srnc.errors import InputError
 
 
 class Names(NamedTuple):

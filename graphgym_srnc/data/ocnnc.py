@@ -6,7 +6,6 @@ Adversarial Graph Domain Alignment (AAAI 2025).
 
 from __future__ import annotations
 
-from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -14,8 +13,8 @@ import scipy.sparse as sp
 import torch
 from torch_geometric.data import Data
 
-from graphgym_srnc.core.errors import InputError
 from graphgym_srnc.data import cleaning, matlab, untrusted
+from graphgym_srnc.errors import InputError
 
 NODES = {"citation-v1": 9737, "dblp-v4": 8653, "acm-v8": 8806}
 """Names and numbers of nodes; a network is in ``ocnnc/<name>.mat`` below the data folder."""
@@ -44,32 +43,21 @@ def load(name: str, root: str = "", key: str = "name") -> Data:
     Raises:
         InputError: unknown name; the file is absent and cannot be downloaded, or is another one.
     """
-    return matlab.load("ocnnc", URL, NODES, read, name, root, key)
+    return matlab.load("ocnnc", URL, NODES, _read, name, root, key)
 
 
-@lru_cache(maxsize=2)
-def read(file: Path, size: int = 0, changed: int = 0) -> Data:
-    """The network in a file; size and time of change tell files of one name apart.
-
-    Raises:
-        InputError: it is not that network.
-    """
+def _read(file: Path) -> Data:
     key, nodes = f"ocnnc/{file.name}", NODES[file.stem]
     shapes = {"adjacency_matrix": (nodes, nodes), "features": (nodes, WORDS), "labels": (1, nodes)}
     fields = matlab.matrices(file, key, shapes)
     y = untrusted.dense(fields["labels"])[0]
     if not np.isin(y, range(CLASSES)).all():
-        raise InputError.plain(
-            f"{key}: labels",
-            f"the labels are from {y.min()} to {y.max()}",
-            f"Use whole numbers from 0 to {CLASSES - 1}",
-        )
-
-    x = untrusted.dense(fields["features"]).astype(np.float32)
-    edges = np.stack(sp.coo_matrix(fields["adjacency_matrix"]).nonzero())
+        message = f"the labels are from {y.min()} to {y.max()}"
+        hint = f"Use whole numbers from 0 to {CLASSES - 1}"
+        raise InputError.plain(f"{key}: labels", message, hint)
     data = Data(
-        x=torch.from_numpy(x),
-        edge_index=torch.from_numpy(edges),
+        x=torch.from_numpy(untrusted.dense(fields["features"]).astype(np.float32)),
+        edge_index=torch.from_numpy(np.stack(sp.coo_matrix(fields["adjacency_matrix"]).nonzero())),
         y=torch.from_numpy(y.astype(np.int64)),
     )
     return cleaning.clean(data, key)

@@ -16,9 +16,9 @@ from typing import Collection
 
 import pandas
 
-from graphgym_srnc.core.errors import InputError, reading
 from graphgym_srnc.core.text import clean, counted
 from graphgym_srnc.data import limits
+from graphgym_srnc.errors import InputError, reading
 from graphgym_srnc.io.atomic import regular
 
 csv.field_size_limit(2**31 - 1)  # a text may be long; the whole file has a limit

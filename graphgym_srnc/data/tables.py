@@ -9,11 +9,11 @@ import numpy as np
 import pandas
 import torch
 
-from graphgym_srnc.core.errors import InputError, reading
 from graphgym_srnc.data import frames, untrusted
 from graphgym_srnc.data import labels as label_words
 from graphgym_srnc.data import read as text_tables
 from graphgym_srnc.data.read import NAMELESS, is_counter, tell
+from graphgym_srnc.errors import InputError, reading
 
 
 def read(

@@ -1,20 +1,14 @@
-"""Reading untrusted files: no pickled code runs, indices stay inside their matrices, and a file's
-content takes no more memory than :mod:`limits` allows."""
+"""Read untrusted files: pickled code never runs, indices of matrices are checked, and the content
+takes no more memory than :mod:`limits` allows."""
 
 from __future__ import annotations
 
-import io
 import math
-import os
-import sys
-import threading
 import warnings
 import zipfile
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import cache
 from pathlib import Path
-from pickle import UnpicklingError
 from typing import IO, Any, Collection, Iterable, Iterator
 
 import numpy as np
@@ -24,10 +18,9 @@ from torch_geometric.data import Data, HeteroData
 from torch_geometric.data.data import DataEdgeAttr, DataTensorAttr
 from torch_geometric.data.storage import BaseStorage, EdgeStorage, GlobalStorage, NodeStorage
 
-from graphgym_srnc.core.errors import InputError, reading
 from graphgym_srnc.data import limits
+from graphgym_srnc.errors import InputError, reading
 from graphgym_srnc.io.atomic import regular
-from graphgym_srnc.io.seal import check_seal
 
 DATA_CLASSES = (
     Data,
@@ -42,15 +35,11 @@ DATA_CLASSES = (
 """What a saved ``Data`` or ``HeteroData`` consists of beside tensors."""
 
 HINT = "If you trust the author of these files, read them with --trust"
-"""Advice in errors of :func:`no_code`."""
+"""Advice in errors about files that may run code."""
 
 _TRUST: ContextVar[bool] = ContextVar("trust", default=False)
 is_trusted = _TRUST.get
 """Whether this is called within :func:`trusted`."""
-
-_LOCK, _REFUSING = threading.Lock(), threading.Event()
-_add_once = cache(sys.addaudithook)  # a hook stays until the process ends
-_TORCH_SWITCH = "TORCH_FORCE_WEIGHTS_ONLY_LOAD"
 
 
 @contextmanager
@@ -67,35 +56,6 @@ def trusted(trust: bool = True) -> Iterator[None]:
 
 
 @contextmanager
-def no_code() -> Iterator[None]:
-    """Within it, unless :func:`trusted`, no code in a file that a foreign reader reads is run.
-
-    A pickle runs code by the classes and functions that it names. CPython raises an audit event
-    before it looks one up, and before it runs a text (PEP 578), in ``pickle``, NumPy, pandas and
-    joblib. Both are refused here, in all threads. Arrays of numbers, and pickles of numbers, texts,
-    lists and dictionaries, name nothing. ``torch.load`` may read tensors only, so that ogb's own
-    files are read too.
-
-    Raises:
-        UnpicklingError: the reader asks for what is refused.
-    """
-    if is_trusted():
-        yield
-        return
-    with _LOCK:
-        _add_once(_refuse_code)
-        before = os.environ.get(_TORCH_SWITCH)
-        os.environ[_TORCH_SWITCH] = "1"
-        _REFUSING.set()
-        try:
-            yield
-        finally:
-            _REFUSING.clear()
-            os.environ.pop(_TORCH_SWITCH)
-            os.environ.update({_TORCH_SWITCH: before} if before is not None else {})
-
-
-@contextmanager
 def tensors_only() -> Iterator[None]:
     """Within it ``torch.load(weights_only=True)`` reads ``DATA_CLASSES`` and checks indices."""
     with (
@@ -104,20 +64,6 @@ def tensors_only() -> Iterator[None]:
     ):
         yield
 
-
-SPARSE = (
-    "format",
-    "_is_array",
-    "shape",
-    "data",
-    "indices",
-    "indptr",
-    "row",
-    "col",
-    "coords",
-    "offsets",
-)
-"""Arrays of a matrix that SciPy saved."""
 
 WORD = 4
 """Bytes that a number takes at least once it is read: features become float32."""
@@ -147,16 +93,16 @@ def array(file: Path, mapped: bool = False) -> np.ndarray:
     return np.load(file, allow_pickle=False, mmap_mode="c" if mapped else None)
 
 
-def arrays(file: Path, wanted: Collection[str]) -> dict[str, np.ndarray | None]:
+def arrays(file: Path, wanted: Collection[str] | None = None) -> dict[str, np.ndarray | None]:
     """The plain arrays of a ``.npz``; those that are not ``wanted`` stay unread and are None."""
     _check_arrays(file, wanted)
     with np.load(file, allow_pickle=False) as found:
-        return {name: found[name] if name in wanted else None for name in found}
+        return {name: found[name] if wanted is None or name in wanted else None for name in found}
 
 
 def sparse_npz(file: Path) -> sp.spmatrix:
     """The matrix of a ``.npz`` that SciPy saved, which fits into memory once it is dense."""
-    _check_arrays(file, SPARSE)
+    _check_arrays(file)
     matrix = sparse_matrix(sp.load_npz(file))
     check_dense([matrix], file)
     return matrix
@@ -173,35 +119,11 @@ def dense(matrix: Any) -> np.ndarray:
     return matrix.toarray() if sp.issparse(matrix) else matrix
 
 
-def saved(content: bytes, device: str | None = None) -> tuple[Any, bool]:
-    """What ``torch.save`` wrote, tensors and plain values only, and whether it was sealed.
-
-    Torch compares no checksum. An archive without a seal has those of its members.
-    """
-    is_sealed = check_seal(content)
-    _check_archive(io.BytesIO(content), "file", len(content))
-    with torch.sparse.check_sparse_tensor_invariants():
-        found = torch.load(io.BytesIO(content), weights_only=True, map_location=device)
-    return found, is_sealed
-
-
 def sparse_matrix(matrix: Any) -> sp.spmatrix:
     """The matrix, after a check of its indices, which SciPy trusts; an array is returned as is."""
     if hasattr(matrix, "check_format"):
         matrix.check_format(full_check=True)
     return matrix
-
-
-def _refuse_code(event: str, arguments: tuple) -> None:
-    """An audit hook: refuse what :func:`no_code` says."""
-    if not _REFUSING.is_set() or event not in ("pickle.find_class", "exec") or is_trusted():
-        return
-    if event == "pickle.find_class":
-        raise UnpicklingError(f"a pickle that needs {'.'.join(map(str, arguments))}")
-    # Imports run code as well, and not that of data.
-    caller = sys._getframe(1).f_globals.get("__name__", "")
-    if caller.startswith(("torch_geometric.", "ogb.")):
-        raise UnpicklingError(f"text that {caller} runs as code")
 
 
 def _check_archive(opened: Path | IO[bytes], name: str, size: int) -> None:
@@ -212,12 +134,12 @@ def _check_archive(opened: Path | IO[bytes], name: str, size: int) -> None:
             raise InputError.plain(name, f"it is damaged: the checksum of {member} is wrong")
 
 
-def _check_arrays(file: Path, wanted: Collection[str]) -> None:
+def _check_arrays(file: Path, wanted: Collection[str] | None = None) -> None:
     """Check the headers and the unpacked size of some arrays of a ``.npz``."""
     needed = 0
     with zipfile.ZipFile(regular(file)) as archive:
         for info in archive.infolist():
-            if info.filename.removesuffix(".npy") in wanted:
+            if wanted is None or info.filename.removesuffix(".npy") in wanted:
                 with archive.open(info) as member:
                     needed += max(info.file_size, _check_header(member, info.file_size))
     limits.check(file, needed, file.stat().st_size)

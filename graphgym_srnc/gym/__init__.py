@@ -1,24 +1,25 @@
 """The GraphGym adapter, the only importer of GraphGym.
 
-``import graphgym_srnc.gym`` makes any GraphGym program know this package.
+``import graphgym_srnc.gym`` registers configs, loader, network, head, loss and metrics with
+GraphGym.
 """
 
 from __future__ import annotations
 
 from graphgym_srnc.core import plugins
-from graphgym_srnc.gym import stock  # the first, since all others import parts of GraphGym
+from graphgym_srnc.core.options import Option
 from graphgym_srnc.gym.build import build_method, build_task
 from graphgym_srnc.gym.config import (
-    Option,
     activate,
     load_config,
     parse_config,
     register_options,
     schema,
 )
+from graphgym_srnc.gym.main import register_train, train
 from graphgym_srnc.gym.modules import TaskDataset, register_modules
-from graphgym_srnc.gym.training import fit, register_train, train, train_standard
-from graphgym_srnc.io.configs import config_names
+from graphgym_srnc.gym.training import fit, train_standard
+from graphgym_srnc.io.config_files import config_names
 from graphgym_srnc.io.settings import config_root
 
 __all__ = [
@@ -33,7 +34,6 @@ __all__ = [
     "load_config",
     "parse_config",
     "schema",
-    "stock",
     "train",
     "train_standard",
 ]

@@ -11,9 +11,9 @@ from torch_geometric.graphgym.optim import create_optimizer
 
 from graphgym_srnc import methods, shifts
 from graphgym_srnc.core import parallel
-from graphgym_srnc.core.errors import InputError, renamed
 from graphgym_srnc.core.task import ShiftTask
-from graphgym_srnc.gym.config import KEYS, CfgNode, activate, check, values
+from graphgym_srnc.errors import InputError, renamed
+from graphgym_srnc.gym.config import KEYS, CfgNode, activate, values
 from graphgym_srnc.gym.encoder import encoder_spec
 from graphgym_srnc.methods.shared.base import Method
 from graphgym_srnc.methods.shared.training import MakeOptimizer, adam
@@ -24,7 +24,7 @@ def build_task(cfg: CfgNode) -> ShiftTask:
     """The scenario ``dataset.format`` on the data set ``dataset.name``.
 
     Raises:
-        InputError: the shift cannot be made as asked.
+        InputError: the shift cannot be made with these options.
     """
     build = shifts.find(cfg.dataset.format)
     return build(name=cfg.dataset.name, root=cfg.dataset.dir, **shift_options(cfg))
@@ -58,41 +58,35 @@ def device(cfg: CfgNode) -> torch.device:
     return torch.device("cuda", torch.cuda.current_device())
 
 
-def build_method(cfg: CfgNode, task: ShiftTask | None = None) -> Method:
-    """The method of a config, with its encoders and optimiser; the config becomes GraphGym's own.
+def build_method(cfg: CfgNode) -> Method:
+    """The method of a config, with its encoder and optimiser; the config becomes GraphGym's own.
 
     Args:
         cfg: a config whose ``train.mode`` is a method.
-        task: the scenario, refused here if the method needs what it lacks.
+    """
+    activate(cfg)  # GraphGym's own layers read it
+    method, optim = methods.find(cfg.train.mode), cfg.optim
+    # Our Adam makes the steps of GraphGym's, and is faster.
+    make_optimizer: MakeOptimizer = (
+        partial(adam, lr=optim.base_lr, weight_decay=optim.weight_decay)
+        if optim.optimizer == "adam"
+        else partial(create_optimizer, cfg=optim)
+    )
+    options = values(cfg, cfg.train.mode, method)
+    return method(encoder=encoder_spec(cfg), make_optimizer=make_optimizer, **options)
+
+
+def visible_task(method: Method | type[Method], task: ShiftTask) -> ShiftTask:
+    """The task that a method is trained on: the one where every class is visible for an oracle.
 
     Raises:
-        InputError: the config or the task does not suit the method.
+        InputError: the method needs the labels of all classes, and the task lacks them.
     """
-    check(cfg)
-    method = methods.find(cfg.train.mode)
-    if task is not None and visible_task(method, task) is None:
+    if not method.oracle:
+        return task
+    if task.oracle is None:
         message = (
-            f"{cfg.train.mode} needs the labels of all classes, but {task.name} has no oracle task"
+            f"{method.key()} needs the labels of all classes, but {task.name} has no oracle task"
         )
         raise InputError.plain("train.mode", message, "Use another method")
-    activate(cfg)
-    return method(
-        encoder=encoder_spec(cfg),
-        make_optimizer=make_optimizer(cfg.optim),
-        **values(cfg, cfg.train.mode, method),
-    )
-
-
-def visible_task(method: Method | type[Method], task: ShiftTask) -> ShiftTask | None:
-    """The task that a method is shown: of an oracle the one with every class visible, if any."""
-    return task.oracle if method.oracle else task
-
-
-def make_optimizer(optim: CfgNode) -> MakeOptimizer:
-    """What makes the optimiser of a config's ``optim`` block from parameters.
-
-    GraphGym's Adam is taken in the faster form that gives equal steps.
-    """
-    if optim.optimizer == "adam":
-        return partial(adam, lr=optim.base_lr, weight_decay=optim.weight_decay)
-    return partial(create_optimizer, cfg=optim)
+    return task.oracle

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import io
-import json
 import random
 import time
 from typing import Any, Callable, cast
@@ -11,16 +9,10 @@ from typing import Any, Callable, cast
 import numpy as np
 import torch
 
-from graphgym_srnc import methods
 from graphgym_srnc.core import environment, parallel
-from graphgym_srnc.data import untrusted
 from graphgym_srnc.gym.recorder import Recorder
-from graphgym_srnc.io import atomic, seal
-from graphgym_srnc.io.cache import source_digest
+from graphgym_srnc.io import tensors
 from graphgym_srnc.io.store import CHECKPOINT, Experiment
-
-FORMAT = 3
-"""Of these files; another one is not read."""
 
 FIRST_COST = 0.02
 """Seconds that the first file is taken to cost, before there is one to measure."""
@@ -29,7 +21,7 @@ FIRST_COST = 0.02
 class Checkpoint:
     """A :class:`graphgym_srnc.train.trainer.Checkpoint` in a file of the directory of a run.
 
-    A file is used only if it is whole and of just this config, seed, split, code and versions,
+    A file is used only if it is whole and of just this config, seed, split and versions,
     since anything else would make other numbers. No code in it is run.
 
     Args:
@@ -53,13 +45,11 @@ class Checkpoint:
     ) -> None:
         self.experiment = experiment
         self.path = experiment.path / str(seed) / CHECKPOINT
-        method = methods.find(experiment.config["train"]["mode"])
-        self.key = {
-            "format": FORMAT,
+        self.seed = seed
+        self.key: dict[str, Any] = {
             "config": experiment.digest,
             "seed": seed,
             "split": split,
-            "code": source_digest(method.__module__, "graphgym_srnc.gym.training"),
             "versions": environment.versions(),
             "processes": parallel.count(),
         }
@@ -72,52 +62,48 @@ class Checkpoint:
         if not content:
             return None
         try:
-            state, key = unpack(content)
-            wrong = [name for name, value in self.key.items() if key.get(name) != value]
+            about, values = tensors.parse(content)
+            wrong = [name for name, value in self.key.items() if about["key"].get(name) != value]
             if not wrong:
-                name, numbers, *rest = state["numpy"]
-                np.random.set_state((name, numbers.numpy(), *rest))
+                state = tensors.join(about["state"], values)
+                found = state["trainer"]
+                np.random.set_state(state["numpy"])
                 random.setstate(state["python"])
                 self.recorder.restore(state["recorder"])
         except Exception:  # whatever is wrong with a file, the run is made again
             wrong = ["file: it is damaged"]
-        seed = self.key["seed"]
         if wrong:
             self.say(
                 f"warning: {self.path} is not used (different {', '.join(wrong)}). "
-                f"Seed {seed} starts from the beginning."
+                f"Seed {self.seed} starts from the beginning."
             )
             return None
-        self.say(f"seed {seed} continues from its checkpoint")
-        return state["trainer"]
+        self.say(f"seed {self.seed} continues from its checkpoint")
+        return found
 
     def write(self, state: Callable[[], dict[str, Any]]) -> None:
         """Keep a state, unless the last one was kept too short a time ago for what it took."""
         begin = time.monotonic()
         if self.share < 1 and (begin - self.last_write) * self.share < self.cost:
             return
-        self.experiment.check_there(self.key["seed"])
+        self.experiment.check_there(self.seed)
         name, numbers, *rest = cast(tuple[Any, ...], np.random.get_state())
-        numpy = (name, torch.from_numpy(numbers.astype(np.int64)), *rest)
-        buffer = io.BytesIO()
-        torch.save(
-            {
-                "key": json.dumps(self.key),
-                "trainer": state(),
-                "numpy": numpy,
-                "python": random.getstate(),
-                "recorder": self.recorder.state(),
-            },
-            buffer,
-        )
-        seal.seal(buffer)
+        values: dict[str, torch.Tensor] = {}
+        whole = {
+            "trainer": state(),
+            "numpy": (name, numbers.tolist(), *rest),
+            "python": random.getstate(),
+            "recorder": self.recorder.state(),
+        }
         try:
-            atomic.write_bytes(self.path, buffer.getvalue())
+            tensors.write(
+                self.path, {"key": self.key, "state": tensors.split(whole, values)}, values
+            )
         except OSError as error:
             self.share = 0.0
             self.say(
                 f"warning: {self.path} cannot be written ({error.strerror}). "
-                f"Seed {self.key['seed']} continues without checkpoints."
+                f"Seed {self.seed} continues without checkpoints."
             )
         self.last_write = time.monotonic()
         self.cost = self.last_write - begin
@@ -130,16 +116,3 @@ class Checkpoint:
             return self.path.read_bytes() or b"empty"
         except OSError:
             return b"unreadable"
-
-
-def unpack(content: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The state in the bytes of a file, and what it is a state of.
-
-    Raises:
-        Exception: of some kind, where the file is damaged or something else.
-    """
-    state, is_sealed = untrusted.saved(content)
-    key = json.loads(state["key"])
-    if not is_sealed and key["format"] >= FORMAT:
-        raise ValueError("it is damaged: its checksum is missing")
-    return state, key

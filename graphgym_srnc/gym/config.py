@@ -1,9 +1,13 @@
-"""Configs: GraphGym's keys, a block per method and shift, and yaml files that say a difference."""
+"""Configs: GraphGym's keys, a block per method and shift, and YAML files that hold a difference."""
 
 from __future__ import annotations
 
+import contextlib
+import difflib
+import functools
+import math
 import os
-from typing import Any, Callable, Iterable, Mapping, Sequence
+from typing import Annotated, Any, Callable, Iterable, Mapping, Sequence
 
 import yaml
 from torch_geometric.graphgym import register
@@ -13,55 +17,49 @@ from yacs.config import CfgNode
 
 from graphgym_srnc import methods, shifts
 from graphgym_srnc.backbones import ACTIVATIONS, BACKBONES, FEATURES, EncoderSpec
-from graphgym_srnc.core.errors import Collected, InputError
-from graphgym_srnc.core.options import Allowed, OneOf, Option, Range
+from graphgym_srnc.core.environment import AUTO, MAX_THREADS
+from graphgym_srnc.core.options import Allowed, OneOf, Option, Range, Share
 from graphgym_srnc.core.options import options as options_of
-from graphgym_srnc.gym.encoder import SPEC_KEYS
-from graphgym_srnc.gym.keys import DONE_ANYWAY, MADE, METHODS_LOOP, TOLD, limits, unread
-from graphgym_srnc.gym.late import enter
-from graphgym_srnc.io.configs import coerce, find, pairs, read, unknown
-from graphgym_srnc.io.settings import config_root, flatten
+from graphgym_srnc.errors import Collected, InputError
+from graphgym_srnc.gym.encoder import SPEC_KEYS, is_fast
+from graphgym_srnc.io import config_files
+from graphgym_srnc.io.settings import flatten, plain_yaml
 from graphgym_srnc.methods.shared.training import adam
 from graphgym_srnc.train import trainer
 
-# Those of libyaml are several times as fast.
+# libyaml's loader and dumper are several times as fast.
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 DUMPER = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
 TRAINING = [option for option in options_of(trainer.fit) if option.key not in ("seed", "callbacks")]
 """The settings of the trainer, which are keys of the block ``train``."""
 
-OWN = {
-    "train": [
-        Option("mode", str, "standard", "method to train; standard = GraphGym's own training."),
-        *TRAINING,
-        Option(
-            "checkpoint",
-            float,
-            0.02,
-            "maximum share of the run time spent on writing checkpoints, from which --resume "
-            "continues; 1 = after every episode, 0 = never.",
-            Range(0, 1),
-        ),
-        Option(
-            "save_model",
-            bool,
-            True,
-            "whether to save the trained model in the folder of the "
-            "run; grid and tune set it to false by default.",
-        ),
-    ],
-    "dataset": [
-        Option(
-            "normalize",
-            str,
-            "none",
-            "scaling of features: row (sum 1), l2 (length 1), auto "
-            "(l2, and dense features are centred) or none.",
-            OneOf(*FEATURES),
-        ),
-    ],
-}
+
+def train_keys(
+    *, mode: str = "standard", checkpoint: Share = 0.02, save_model: bool = True
+) -> None:
+    """Keys of the block ``train`` beside the settings of the trainer.
+
+    Args:
+        mode: method to train; standard = GraphGym's own training.
+        checkpoint: maximum share of the run time spent on writing checkpoints, from which --resume
+            continues; 1 = after every episode, 0 = never.
+        save_model: whether to save the trained model in the folder of the run; grid and tune set it
+            to false by default.
+    """
+
+
+def dataset_keys(*, normalize: Annotated[str, OneOf(*FEATURES)] = "none") -> None:
+    """Keys that this package adds to the block ``dataset``.
+
+    Args:
+        normalize: scaling of features: row (sum 1), l2 (length 1), auto (l2, and dense features are
+            centred) or none.
+    """
+
+
+MODE, *KEPT = options_of(train_keys)
+OWN = {"train": [MODE, *TRAINING, *KEPT], "dataset": options_of(dataset_keys)}
 """Keys of this package in blocks of GraphGym."""
 
 KEYS = {
@@ -75,6 +73,85 @@ KEYS = {
     **{option.key: f"train.{option.key}" for option in TRAINING},
 }
 """GraphGym's key for what the rest of this package calls an option."""
+
+TRAINER_KEYS = {f"train.{option.key}" for option in TRAINING}
+
+READ = {
+    *("accelerator", "out_dir", "seed", "round", "num_threads"),
+    *("custom_metrics", "metric_best", "metric_agg"),
+    *("dataset.format", "dataset.name", "dataset.dir", "dataset.task"),
+    *("dataset.node_encoder", "dataset.edge_encoder"),
+    *("gnn.layers_pre_mp", "gnn.layers_post_mp", "gnn.stage_type", "gnn.batchnorm", "gnn.l2norm"),
+    *("optim.optimizer", "optim.base_lr", "optim.weight_decay", "optim.scheduler"),
+    *SPEC_KEYS.values(),
+}
+"""Keys of GraphGym that a method, its encoder or its run reads."""
+
+LAYERS_READ = {
+    *("gnn.agg", "gnn.normalize_adj", "gnn.msg_direction", "gnn.self_msg", "gnn.keep_edge"),
+    *("gnn.clear_feature", "gnn.att_final_linear", "gnn.att_final_linear_bn"),
+    *("dataset.edge_dim", "mem.inplace", "bn.eps", "bn.mom"),
+}
+"""Keys that GraphGym's own layers read, and ours do not."""
+
+SCREEN = {
+    *("print", "cfg_dest", "tensorboard_each_run", "tensorboard_agg"),
+    *("view_emb", "gpu_mem", "benchmark"),
+}
+"""Keys of what GraphGym shows and where: a method does not read them, and they do no harm."""
+
+MADE = {"run_dir", "share.dim_in", "share.dim_out", "share.num_splits"}
+"""Keys that GraphGym and a run write into a config."""
+
+INSTEAD = {
+    "optim.max_epoch": "train.max_episodes and the steps of the method bound its training",
+    "train.batch_size": "the method's own batch_size is its batch",
+    "train.auto_resume": "use the option --resume",
+    "train.enable_ckpt": "use train.checkpoint and train.save_model",
+    "train.ckpt_period": "use train.checkpoint",
+    "train.eval_period": "every episode is scored",
+    "devices": "torchrun starts several processes",
+    "device": "use accelerator",
+    "dataset.split": "the shift has its own sizes of the split",
+    "model.loss_fun": "a method has its own losses",
+    "model.type": "gnn.layer_type names its encoder",
+    "run_dir": "it is made of out_dir",
+    **dict.fromkeys(MADE - {"run_dir"}, "GraphGym takes it from the data"),
+}
+"""What does the work of a key that is not read."""
+
+DONE_ANYWAY: dict[str, list[Any]] = {"train.eval_period": [1], "train.sampler": ["full_batch"]}
+"""Values that say what a method does in any case, as GraphGym's example config has them."""
+
+METRICS = ("auto", "loss", "accuracy", "precision", "recall", "f1", "auc", "mae", "mse", "rmse")
+"""What ``metric_best`` may be in GraphGym's own training, beside registered metrics."""
+
+ALWAYS = ("auto", "accuracy", "micro_f1", "macro_f1", "macro_recall")
+"""What ``metric_best`` may be for a method, beside your own metrics. Other scores exist only where
+nodes are unknown."""
+
+SCORES = (
+    *("micro_f1", "macro_f1", "macro_recall", "unknown_recall", "unknown_precision"),
+    *("known_accuracy", "known_recall", "hs"),
+)
+"""Scores of every method, which ``custom_metrics`` need not name."""
+
+_late: list[tuple[dict[str, Any], str, Any]] = []
+
+
+def later(registry: dict[str, Any], name: str, module: Any) -> None:
+    """Have :func:`enter` put a module into one of GraphGym's registries.
+
+    GraphGym refuses a name that is taken. Names that other plug-ins may have too, such as ``dann``
+    or ``macro_f1``, therefore wait until every plug-in is imported.
+    """
+    _late.append((registry, name, module))
+
+
+def enter() -> None:
+    """Put the modules that wait into the registries, except those whose name is taken."""
+    for registry, name, module in _late:
+        registry.setdefault(name, module)
 
 
 def schema() -> dict[str, list[Option]]:
@@ -106,9 +183,9 @@ def add_options(cfg: CfgNode) -> None:
 
 
 def register_options() -> None:
-    """Make GraphGym know our keys, and its global config have them."""
+    """Add our keys to GraphGym's registry, and to its global config."""
     register.config_dict.setdefault("graphgym_srnc", add_options)
-    # GraphGym ran set_cfg before it could know us.
+    # GraphGym called set_cfg before this package could register.
     add_options(global_cfg)
 
 
@@ -118,47 +195,47 @@ def values(cfg: CfgNode, block: str, function: Callable) -> dict[str, Any]:
 
 
 def load_config(
-    cfg_file_or_name: str | os.PathLike | None = None,
+    source: str | os.PathLike | config_files.Settings | None = None,
     overrides: Sequence[Any] = (),
     stored: bool = False,
 ) -> CfgNode:
-    """A new config: GraphGym's defaults, then ours, a yaml file, and overrides; checked as a whole.
+    """A new config: GraphGym's defaults, then ours, a YAML file, and overrides; checked as a whole.
 
     Args:
-        cfg_file_or_name: a yaml file, or the name of one that ships with the package, e.g.
-            ``paper/open_set/cora-srnc``; None = our defaults.
-        overrides: keys and values, alternately, e.g. ``["gnn.dim_inner", "64"]``.
-        stored: it is the config of a finished run, in which keys that its method did not read may
-            have any value; they get their default.
+        source: a YAML file, or the name of one that ships with the package, for example
+            ``paper/open_set/cora-srnc``, or what :func:`~graphgym_srnc.io.config_files.read` has
+            read; None = our defaults.
+        overrides: keys and values, alternately, for example ``["gnn.dim_inner", "64"]``.
+        stored: whether it is the config of a finished run, in which keys that its method did not
+            read may have any value; they get their default.
 
     Raises:
-        InputError: no such file, an unknown key, a value of a wrong type or outside its range, or
-            one for a key that the method does not read.
+        InputError: there is no such file, a key is unknown, a value has a wrong type or is out of
+            range, or the method does not read a key that is set.
     """
     cfg = CfgNode()
     set_cfg(cfg)
-    # Once more, since another plug-in may have made a block of a name that we have.
+    # Once more, since another plug-in may have made a block with one of our names.
     add_options(cfg)
-    cfg.run_dir = cfg.out_dir
     default_dir = cfg.dataset.dir
-    _assign_all(cfg, read(config_root() / "default.yaml").items())
-    defaults = flatten(cfg)
-    if cfg_file_or_name is not None:
-        _assign_all(cfg, read(find(cfg_file_or_name)).items())
-        # The yaml may be a whole config that a run has written.
-        defaults["run_dir"] = cfg.run_dir
-    _assign_all(cfg, pairs(overrides))
+    _assign(cfg, config_files.read("default").items())
+    cfg.run_dir = cfg.out_dir
+    defaults = [flatten(cfg)]
+    _assign(cfg, (source if isinstance(source, dict) else config_files.read(source)).items())
+    # The file may be the whole config that a run has written.
+    defaults[0]["run_dir"] = cfg.run_dir
+    _assign(cfg, config_files.pairs(overrides))
     if cfg.dataset.dir == default_dir:
         cfg.dataset.dir = data_root(default_dir)
     if stored:
-        forget_unread(cfg, defaults)
-    refuse(cfg, [defaults], unread(cfg) | MADE)
+        reset_unread(cfg, defaults[0])
+    check(cfg, defaults)
     assert_cfg(cfg)
     return cfg
 
 
 def dump_config(cfg: CfgNode) -> str:
-    """A whole config as yaml, as ``cfg.dump()`` writes it; :func:`parse_config` reads it back."""
+    """A whole config as YAML, as ``cfg.dump()`` writes it; :func:`parse_config` reads it back."""
     return yaml.dump(_plain(cfg), Dumper=DUMPER)
 
 
@@ -175,146 +252,172 @@ def activate(cfg: CfgNode) -> None:
     global_cfg.update(nodes)
 
 
-def current() -> CfgNode:
-    """A copy of GraphGym's global config."""
-    return global_cfg.clone()
-
-
 def data_root(default: str) -> str:
     """The folder of data sets: the environment variable ``GRAPHGYM_SRNC_DATA`` or a default."""
     return os.environ.get("GRAPHGYM_SRNC_DATA") or default
 
 
-def check(cfg: CfgNode) -> None:
-    """Refuse what no run could do, before any long work.
-
-    Raises:
-        InputError: names the keys at fault.
-    """
-    enter()
-    wrong = Collected()
-    for key, allowed in _allowed(cfg).items():
-        value = _get(cfg, key)
-        # None is a key that this GraphGym lacks, or what it makes of devices.
-        if value is not None and not allowed.allows(value):
-            limited = allowed is METHODS_LOOP.get(key)
-            why = f" with train.mode {cfg.train.mode}" if limited else ""
-            wrong.errors.append(InputError(key, value, f"{allowed}{why}"))
-    wrong.check()
-    if cfg.train.mode != "standard":
-        method = methods.find(cfg.train.mode)
-        method(**values(cfg, cfg.train.mode, method))
-
-
-def forget_unread(cfg: CfgNode, defaults: Mapping[str, Any]) -> None:
-    """Give keys that are not read their value in a flat config of defaults."""
-    unset = {key: _unset(key, [defaults]) for key in unread(cfg) | MADE}
-    _assign_all(cfg, [(key, allowed[0]) for key, allowed in unset.items() if allowed])
-
-
-def refuse(cfg: CfgNode, defaults: Sequence[Mapping[str, Any]], keys: Mapping[str, str]) -> None:
-    """Refuse what no run could do, and values for what is not read, which would do nothing.
+def check(cfg: CfgNode, defaults: Sequence[Mapping[str, Any]]) -> None:
+    """Check a whole config before any long work.
 
     Args:
         cfg: the config.
         defaults: flat configs, whose values count as not set.
-        keys: the dotted keys that are not read, and what does the work of each instead.
 
     Raises:
-        InputError: names the keys at fault.
+        InputError: a value is not allowed, or a key is set that the method does not read; names all
+            keys at fault.
     """
-    wrong, of_key = Collected(), {}
-    with wrong.step():
-        _refuse_unread(cfg, defaults, keys)
-    with wrong.step():
-        check(cfg)
-    for error in wrong.errors:
-        of_key.setdefault(error.key, error)
-    wrong.errors = list(of_key.values())
-    wrong.check()
-
-
-def _refuse_unread(
-    cfg: CfgNode,
-    defaults: Sequence[Mapping[str, Any]],
-    keys: Mapping[str, str],
-) -> None:
-    flat, wrong = flatten(cfg), Collected()
-    for key, instead in keys.items():
-        allowed = _unset(key, defaults)
-        if allowed and flat.get(key) is not None and flat[key] not in allowed:
-            message = f"train.mode {cfg.train.mode} does not read this key, set to {flat[key]!r}"
-            hint = f"Remove it, or set it to {allowed[0]!r}" + (f"; {instead}" if instead else "")
+    enter()
+    wrong, mode = Collected(), cfg.train.mode
+    for key, value in flatten(cfg).items():
+        usual = unset(key, defaults) if key in stock_keys() - SCREEN else [value]
+        if value not in usual and not reads(cfg, key):
+            message = f"train.mode {mode} does not read this key, set to {value!r}"
+            hint = f"Remove it, or set it to {usual[0]!r}"
+            hint += f"; {INSTEAD[key]}" if key in INSTEAD else ""
             wrong.errors.append(InputError.plain(key, message, hint))
+    seen = {error.key for error in wrong.errors}
+    for key, limit in limits(cfg).items():
+        value = _get(cfg, key)
+        # GraphGym may lack a key, and makes None of devices.
+        if key not in seen and value is not None and not limit.allows(value):
+            why = f" with train.mode {mode}" * (limit is OF_METHODS.get(key))
+            wrong.errors.append(InputError(key, value, f"{limit}{why}"))
+    if mode == "standard" and cfg.custom_metrics and "micro_f1" not in cfg.custom_metrics:
+        allowed = "a list with micro_f1, or []"
+        wrong.errors.append(InputError("custom_metrics", list(cfg.custom_metrics), allowed))
     wrong.check()
+    if mode != "standard":
+        method = methods.find(mode)
+        method(**values(cfg, mode, method))  # refuses options that do not go together
 
 
-def _unset(key: str, defaults: Sequence[Mapping[str, Any]]) -> list[Any]:
-    """What a key that is not read may be; none where GraphGym has no such key."""
-    return (
-        [1]
-        if key == "gnn.att_heads"
-        else [*(flat[key] for flat in defaults if key in flat), *DONE_ANYWAY.get(key, ())]
-    )
+@functools.cache
+def stock_keys() -> frozenset[str]:
+    """The keys of GraphGym without any plug-in, and ``device`` and ``run_dir``."""
+    stock, plugins = CfgNode(), dict(register.config_dict)
+    register.config_dict.clear()
+    try:
+        set_cfg(stock)
+    finally:
+        register.config_dict.update(plugins)
+    return frozenset({*flatten(stock), *MADE, "device"})
+
+
+def reads(cfg: CfgNode, key: str) -> bool:
+    """Whether a run of a config reads a key of GraphGym or of ours."""
+    mode = cfg.train.mode
+    if key in TRAINER_KEYS:
+        return mode != "standard"
+    if key not in stock_keys():
+        block = key.split(".")[0]
+        own = {*methods.names(), *shifts.names()} - {mode, cfg.dataset.format}
+        return block not in own
+    if key in MADE or mode == "standard":
+        return key not in MADE
+    if key in LAYERS_READ:
+        normal = key.startswith("bn.") and cfg.gnn.batchnorm
+        return normal or cfg.gnn.layer_type not in BACKBONES
+    if key == "optim.momentum":
+        return cfg.optim.optimizer != "adam"
+    return key in READ
+
+
+def unset(key: str, defaults: Sequence[Mapping[str, Any]]) -> list[Any]:
+    """The values of a key that count as not set."""
+    usual = [flat[key] for flat in defaults if key in flat]
+    return usual + DONE_ANYWAY.get(key, [])
+
+
+def reset_unread(cfg: CfgNode, defaults: Mapping[str, Any]) -> None:
+    """Give keys that are not read their value in a flat config of defaults."""
+    for key in stock_keys():
+        if key in defaults and not reads(cfg, key):
+            block, last = _owner(cfg, key)
+            block[last] = defaults[key]
 
 
 def not_read(configs: Sequence[CfgNode], defaults: Sequence[Mapping[str, Any]] = ()) -> list[str]:
-    """Keys that some of the configs set and none of them reads; a note names them.
+    """Keys that some of the configs set and none of them reads, and that do no harm.
 
     Args:
-        configs: those of one command.
+        configs: the configs of one command.
         defaults: flat configs, whose values count as not set; by default ours.
     """
     defaults = defaults or [flatten(load_config())]
-    blocks = set(schema()) - set(OWN)
-    trainer_keys = {f"train.{option.key}" for option in TRAINING}
-
-    def reads(cfg: CfgNode, key: str) -> bool:
-        block, standard = key.split(".")[0], cfg.train.mode == "standard"
-        if block in blocks:
-            return block in (cfg.train.mode, cfg.dataset.format)
-        return not standard if key in trainer_keys else standard or TOLD[key](cfg)
-
+    blocks = {*methods.names(), *shifts.names()}
     return [
         key
         for key in defaults[-1]
-        if (key in TOLD or key in trainer_keys or key.split(".")[0] in blocks)
-        and any(_get(cfg, key) not in _unset(key, defaults) for cfg in configs)
+        if (key in SCREEN or key in TRAINER_KEYS or key.split(".")[0] in blocks)
+        and any(_get(cfg, key) not in unset(key, defaults) for cfg in configs)
         and not any(reads(cfg, key) for cfg in configs)
     ]
 
 
-def stock_defaults() -> list[dict[str, Any]]:
-    """What a config of GraphGym's own ``main.py`` has where nobody has set anything, or as ours."""
-    stock = CfgNode()
-    set_cfg(stock)
-    # The head is what GraphGym's assert_cfg makes of it.
-    return [
-        flatten(stock),
-        flatten(stock) | {"gnn.head": stock.dataset.task},
-        flatten(load_config()),
-    ]
+def own_metrics(cfg: CfgNode) -> list[str]:
+    """The metrics of ``custom_metrics`` that are not scores of every method: your own ones."""
+    return [name for name in cfg.custom_metrics if name not in SCORES]
 
 
-def _allowed(cfg: CfgNode) -> dict[str, Allowed]:
+OF_METHODS: dict[str, Allowed] = {
+    "gnn.stage_type": OneOf("stack"),
+    "gnn.layers_pre_mp": OneOf(0),
+    "gnn.layers_post_mp": OneOf(0, 1),
+    "optim.scheduler": OneOf("none"),
+    "dataset.node_encoder": OneOf(False),
+    "dataset.edge_encoder": OneOf(False),
+    "accelerator": OneOf("auto", "cpu", "cuda"),
+}
+"""What a method's loop and stack of layers can do; other values would silently do nothing."""
+
+
+def limits(cfg: CfgNode) -> dict[str, Allowed]:
     """What the keys of a config may be, by our options and by what GraphGym can do."""
     standard = cfg.train.mode == "standard"
     stock = standard and cfg.model.type == "gnn"
-    layers = set(register.layer_dict) | set(() if stock else BACKBONES)
-    blocks, used = schema(), ("train", "dataset", cfg.dataset.format)
+    layers = {*register.layer_dict, *(() if stock else BACKBONES)}
+    blocks = schema()
+    one_head = cfg.gnn.layer_type == "gatconv" and not is_fast(cfg, "gatconv")
+    own = {
+        f"{block}.{option.key}": option.allowed
+        for block in ("train", "dataset", cfg.dataset.format)
+        for option in blocks.get(block, ())
+    }
+    own |= {
+        KEYS[option.key]: option.allowed
+        for option in options_of(EncoderSpec) + options_of(adam)
+        if option.key in KEYS
+    }
     return {
-        **limits(cfg),
-        **{
-            f"{block}.{option.key}": option.allowed
-            for block in used
-            for option in blocks.get(block, ())
-            if option.allowed
-        },
-        **{
-            KEYS[option.key]: option.allowed
-            for option in options_of(EncoderSpec) + options_of(adam)
-            if option.allowed
-        },
+        "seed": Range(0, 2**32 - 1),
+        "round": Range(0, 17),
+        "num_threads": Range(1, MAX_THREADS, word=AUTO),
+        "print": OneOf("both", "stdout", "file"),
+        "metric_agg": OneOf("argmax", "argmin"),
+        "metric_best": OneOf(*METRICS, *sorted(register.metric_dict))
+        if standard
+        else OneOf(*ALWAYS, *own_metrics(cfg)),
+        "custom_metrics": OneOf(*sorted(register.metric_dict)),
+        "dataset.task": OneOf("node"),
+        "dataset.task_type": OneOf("classification"),
+        "model.type": OneOf(*sorted({"gnn", *register.network_dict})),
+        "gnn.head": OneOf(*sorted({"default", *register.head_dict})),
+        "gnn.stage_type": OneOf(*sorted(register.stage_dict)),
+        "gnn.layers_pre_mp": Range(0),
+        "gnn.layers_post_mp": Range(0),
+        "gnn.agg": OneOf("add", "sum", "mean", "min", "max"),
+        "optim.optimizer": OneOf(*sorted(register.optimizer_dict)),
+        "optim.scheduler": OneOf(*sorted(filter(None, register.scheduler_dict))),
+        "optim.max_epoch": Range(1),
+        "optim.momentum": Range(0, 1),
+        "train.batch_size": Range(1),
+        "bn.mom": Range(0, 1),
+        "bn.eps": Range(0, closed="neither"),
+        **({} if standard else OF_METHODS),
+        **{key: allowed for key, allowed in own.items() if allowed},
+        **({"gnn.att_heads": OneOf(1)} if one_head and not standard else {}),
         "train.mode": OneOf("standard", *methods.names()),
         "dataset.format": OneOf(*shifts.names()),
         "gnn.layer_type": OneOf(*sorted(layers)),
@@ -327,25 +430,75 @@ def _plain(tree: Any) -> Any:
 
 
 def _get(cfg: CfgNode, key: str) -> Any:
+    node: Any = cfg
     for part in key.split("."):
-        cfg = cfg.get(part) if isinstance(cfg, dict) else None
-    return cfg
+        node = node.get(part) if isinstance(node, dict) else None
+    return node
 
 
-def _assign_all(cfg: CfgNode, pairs: Iterable[tuple[str, Any]]) -> None:
-    for key, value in pairs:
-        _assign(cfg, str(key), value if isinstance(value, list) else str(value))
-
-
-def _assign(cfg: CfgNode, key: str, value: Any) -> None:
-    default = _get(cfg, key)
-    if isinstance(default, dict) and value == "":
-        return
-    if key in ("open_set.verify", "localized.verify"):
-        raise InputError.plain(
-            key, "a config cannot say which files are trusted", "Use --trust on the command line"
-        )
-    if default is None or isinstance(default, dict):
-        raise unknown(key, value, flatten(cfg))
+def _owner(cfg: CfgNode, key: str) -> tuple[CfgNode, str]:
     block, _, last = key.rpartition(".")
-    (_get(cfg, block) if block else cfg)[last] = coerce(key, value, default)
+    return _get(cfg, block) if block else cfg, last
+
+
+def _assign(cfg: CfgNode, settings: Iterable[tuple[str, Any]]) -> None:
+    """Set keys to texts, which are converted by the type of the present value."""
+    for key, value in settings:
+        value = value if isinstance(value, list) else str(value)
+        default = _get(cfg, key)
+        if isinstance(default, dict) and value == "":
+            continue
+        if key in ("open_set.verify", "localized.verify"):
+            message = "a config cannot say which files are trusted"
+            raise InputError.plain(key, message, "Use --trust on the command line")
+        if default is None or isinstance(default, dict):
+            near = ", ".join(difflib.get_close_matches(key, list(flatten(cfg)), 3))
+            hint = f"Did you mean {near}?" if near else "`graphgym-srnc options` lists all keys"
+            raise InputError.plain(key, "there is no such config key", hint)
+        block, last = _owner(cfg, key)
+        block[last] = coerce(key, value, default)
+
+
+PARSERS: dict[type, tuple[str, Callable[[str], Any]]] = {
+    bool: ("true or false", lambda text: {"true": True, "false": False}[text.lower()]),
+    int: ("an integer", int),
+    float: ("a number", float),
+    str: ("text", str),
+}
+
+
+def coerce(key: str, value: Any, default: Any) -> Any:
+    """A text as a value of the type of its key's default; a list as it is, or as YAML.
+
+    Raises:
+        InputError: it cannot be converted to that type.
+    """
+    if isinstance(default, (list, tuple)):
+        with contextlib.suppress(ValueError):
+            value = plain_yaml(value) if isinstance(value, str) else value
+        if not isinstance(value, list):
+            raise InputError(key, value, "a list, e.g. [1, 2]")
+        kind = default[0] if default else None
+        return [
+            coerce(key, str(item), _guess(str(item)) if kind is None else kind) for item in value
+        ]
+    if key == "num_threads":
+        # A number or a word, whichever the config has so far.
+        if value == AUTO:
+            return AUTO
+        default = 1
+    words, parse = PARSERS[type(default)]
+    try:
+        parsed = parse(value) if isinstance(value, str) else None
+    except (KeyError, ValueError):
+        parsed = None
+    if parsed is None or isinstance(parsed, float) and not math.isfinite(parsed):
+        raise InputError(key, value, words)
+    return parsed
+
+
+def _guess(text: str) -> Any:
+    for parse in (int, float):
+        with contextlib.suppress(ValueError):
+            return parse(text)
+    return text

@@ -1,9 +1,9 @@
-"""Layers that are registered with GraphGym as an encoder of ours, and when the fast path serves."""
+"""An encoder of layers that are registered with GraphGym, and the choice between it and ours."""
 
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor, nn
@@ -25,7 +25,7 @@ from graphgym_srnc.backbones import (
     View,
     dense,
 )
-from graphgym_srnc.core.errors import InputError, renamed
+from graphgym_srnc.errors import InputError, renamed
 
 SPEC_KEYS = {
     "kind": "gnn.layer_type",
@@ -41,21 +41,20 @@ SPEC_KEYS = {
 
 @renamed(SPEC_KEYS)
 def encoder_spec(cfg: CfgNode) -> EncoderSpec:
-    """The recipe for encoders that a config gives."""
+    """The specification of the encoders of a config."""
     parts = {field: key.split(".") for field, key in SPEC_KEYS.items()}
     fields = {field: cfg[block][key] for field, (block, key) in parts.items()}
     return EncoderSpec(**fields, make=make_encoder)
 
 
 def is_fast(cfg: CfgNode, kind: str) -> bool:
-    """Whether a layer type runs on the fast path, which has no normalisation between layers and
-    activations of its own."""
+    """Whether our own layers can serve: they have no normalisation and fewer activations."""
     plain = not (cfg.gnn.batchnorm or cfg.gnn.l2norm)
     return kind in BACKBONES and plain and cfg.gnn.act in ACTIVATIONS
 
 
 def ignored(cfg: CfgNode) -> set[str]:
-    """Fields of the recipe that change nothing: those of hidden layers where there are none."""
+    """Fields of the specification without effect: those of hidden layers if there are none."""
     kind = cfg.gnn.layer_type
     if cfg.gnn.layers_mp > 1 and not (kind == "sgconv" and is_fast(cfg, kind)):
         return set()
@@ -64,7 +63,7 @@ def ignored(cfg: CfgNode) -> set[str]:
 
 @renamed(SPEC_KEYS)
 def make_encoder(spec: EncoderSpec, in_dim: int, out_dim: int) -> Encoder:
-    """The fast path where it does what the global config asks for, else GraphGym's own layers."""
+    """An encoder of our own layers if they can serve, else of GraphGym's layers."""
     encoder = BACKBONES[spec.kind] if is_fast(cfg, spec.kind) else GymEncoder
     return encoder(spec, in_dim, out_dim)
 
@@ -76,13 +75,13 @@ def edge_index(graph: Graph) -> Tensor:
 
 @dataclass
 class GymBlock(Block):
-    """The whole graph for one of GraphGym's layers, of which ``outputs`` ``[n]`` are kept."""
+    """Input of one of GraphGym's layers: the whole graph; ``outputs`` ``[n]`` are returned."""
 
-    data: Data | None = None
+    data: Data = field(default_factory=Data)
 
 
 def make_layer(kind: str, config: LayerConfig, bare: bool = False) -> nn.Module:
-    """A registered layer, tried on two nodes and a link.
+    """Make a registered layer, and try it on two nodes and an edge.
 
     Args:
         kind: a key of GraphGym's ``layer_dict``.
@@ -90,14 +89,13 @@ def make_layer(kind: str, config: LayerConfig, bare: bool = False) -> nn.Module:
         bare: without normalisation, dropout and activation.
 
     Raises:
-        InputError: it cannot be made, or needs more than features and links.
+        InputError: it cannot be made, or needs more than features and edges.
     """
     wanted = "can be made from a LayerConfig"
     try:
         layer = register.layer_dict[kind](config) if bare else GeneralLayer(kind, config)
         wanted = "maps batch.x [V, F] and batch.edge_index [2, E] to batch.x [V, F']"
-        # A copy, which may remember its graph; and whatever it draws, the run goes on with the
-        # numbers that it would have had.
+        # A copy, since a layer may store its graph; without effect on the run's random numbers.
         with torch.random.fork_rng(devices=[]), torch.no_grad():
             links = torch.tensor([[0, 1], [1, 0]])
             out = (
@@ -139,9 +137,8 @@ class GymLayer(nn.Module):
         self.layer.apply(init_weights)
 
     def forward(self, h: Tensor, block: GymBlock) -> Tensor:
-        """What the layer makes of a state ``[V, K]`` of all nodes, at the nodes of the output."""
-        batch = copy.copy(block.data)
-        batch.x = h
+        """Output ``[n, L]`` at the output nodes, from the states ``[V, K]`` of all nodes."""
+        batch = Data(x=h, edge_index=block.data.edge_index, num_nodes=block.data.num_nodes)
         out = self.layer(batch).x
         if self.bias is not None:
             out = out + self.bias
@@ -163,6 +160,8 @@ class GymEncoder(Encoder):
         data = Data(
             x=dense(graph.whole_features()), edge_index=edge_index(graph), num_nodes=graph.num_nodes
         )
-        blocks = [GymBlock(data=data) for _ in self.layers]
-        blocks[-1].outputs = nodes
+        last = len(self.layers) - 1
+        blocks: list[Block] = [
+            GymBlock(data=data, outputs=nodes if i == last else None) for i in range(last + 1)
+        ]
         return View(data.x, blocks)

@@ -9,21 +9,20 @@ from typing import Any
 from torch_geometric.data import Data
 
 from graphgym_srnc import shifts
-from graphgym_srnc.core.errors import InputError, renamed
 from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.data import files
 from graphgym_srnc.data.names import of_folder
+from graphgym_srnc.errors import InputError, renamed
 from graphgym_srnc.gym.build import build_task
 from graphgym_srnc.gym.config import CfgNode, activate, data_root, load_config, values
 from graphgym_srnc.gym.encoder import encoder_spec
 from graphgym_srnc.io import store
-from graphgym_srnc.io.legacy import modern
 from graphgym_srnc.io.settings import flatten
 from graphgym_srnc.methods.shared.base import Method
 from graphgym_srnc.train import model as models
 from graphgym_srnc.train.model import UNKNOWN, TrainedModel, original_labels
 
-FILE = "model.pt"
+FILE = "model.safetensors"
 """Name of the file in the directory of a run."""
 
 
@@ -62,6 +61,8 @@ class RunModel(TrainedModel):
 
     def folder(self) -> Path | None:
         """Where the target graph of the run lies if it is the user's own, a folder or a file."""
+        if self.cfg is None:
+            return None
         dataset = self.cfg.dataset
         if dataset.format != "file":
             return None
@@ -69,8 +70,9 @@ class RunModel(TrainedModel):
 
     def inputs(self) -> list[str]:
         """The files of the target graph of the run that a user may have named."""
-        own = self.cfg.file if self.cfg.dataset.format == "file" else {}
-        return [str(path) for path in (self.folder(), own.get("features")) if path]
+        own = "" if self.cfg is None else self.cfg.file.features
+        folder = self.folder()
+        return [str(path) for path in (folder, own) if folder and path]
 
     def read(self, path: str, features: str) -> tuple[Data, Path]:
         """Another graph without its labels, and where it lies.
@@ -100,8 +102,9 @@ def save(path: Path, cfg: CfgNode, method: Method, task: ShiftTask, digest: str)
     Raises:
         InputError: the file cannot be written.
     """
-    seen = task.oracle if method.oracle else task
-    names, classes = list(seen.class_names), original_labels(seen)
+    seen = task.oracle if method.oracle and task.oracle else task
+    names = list(seen.class_names)
+    classes: list[int] | list[str] = original_labels(seen)
     if names:
         unknown = UNKNOWN if UNKNOWN not in names else f"{UNKNOWN} class"
         classes = names + [unknown] * seen.open_set
@@ -139,7 +142,7 @@ def load(path: str | Path) -> RunModel:
             model = models.load(path)
             return RunModel(**vars(model), result=model.facts.get("record", {}))
         run, result = _finished(path)
-        settings = flatten(modern(result["config"]))
+        settings = flatten(result["config"])
         cfg = load_config(None, [word for pair in settings.items() for word in pair], stored=True)
         cfg.seed, cfg.dataset.dir = result["seed"], data_root(cfg.dataset.dir)
         activate(cfg)  # GraphGym's own layers read it

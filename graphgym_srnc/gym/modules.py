@@ -1,4 +1,7 @@
-"""What GraphGym's own training needs for our shifts, each part silent until a config names it."""
+"""Loader, network, head, loss and metrics for GraphGym's own training on our shifts.
+
+Each of them does nothing unless a config names it.
+"""
 
 from __future__ import annotations
 
@@ -18,21 +21,19 @@ from torch_geometric.nn import SGConv
 
 from graphgym_srnc import backbones, methods, shifts
 from graphgym_srnc.backbones import Graph, View, dense, prepare
-from graphgym_srnc.core.errors import renamed
 from graphgym_srnc.core.task import HIDDEN, ShiftTask
+from graphgym_srnc.errors import renamed
 from graphgym_srnc.gym.build import build_task
-from graphgym_srnc.gym.config import data_root
+from graphgym_srnc.gym.config import SCORES, data_root, enter, later
 from graphgym_srnc.gym.encoder import SPEC_KEYS, edge_index, encoder_spec
-from graphgym_srnc.gym.keys import SCORES
-from graphgym_srnc.gym.late import enter, later
 from graphgym_srnc.train.metrics import classification_scores
 
 
 class TaskDataset(torch.utils.data.Dataset):
-    """A :class:`ShiftTask` as GraphGym wants it: one ``Data`` with a train, val and test mask.
+    """A :class:`ShiftTask` in GraphGym's form: one ``Data`` with a train, val and test mask.
 
-    Two graphs become one with two parts. ``prepared`` in the ``Data`` is the same graph made ready
-    for the fast path.
+    Two graphs become one graph with two parts. ``prepared`` in the ``Data`` is the same graph in
+    the form that our encoders read.
 
     Args:
         task: the scenario; also in ``.task``.
@@ -71,13 +72,13 @@ class TaskDataset(torch.utils.data.Dataset):
 
 @renamed(SPEC_KEYS)
 def load_shift(format: str, name: str, dataset_dir: str) -> TaskDataset | None:
-    """GraphGym's loader of our shifts; None for other formats, to shadow no other loader."""
+    """GraphGym's loader of our shifts; returns None for other formats, which other loaders read."""
     enter()
     if format not in shifts.names():
         return None
     if cfg.train.mode in methods.names() and cfg.model.type == "gnn":
-        # The model that a main.py makes and a method leaves alone; GraphGym's own has neither all
-        # of our layers nor all of our activations.
+        # main.py makes a model that a method does not use; GraphGym's own network lacks some of our
+        # layers and activations.
         cfg.model.type = "srnc_encoder"
     task_cfg = cfg.clone()
     default = dataset_dir == "./datasets"
@@ -86,7 +87,7 @@ def load_shift(format: str, name: str, dataset_dir: str) -> TaskDataset | None:
 
 
 class OpenSetNodeHead(GNNNodeHead):
-    """GraphGym's node head with a logit per class, also where it makes two classes one output."""
+    """GraphGym's node head with one logit per class, for two classes too."""
 
     def __init__(self, dim_in: int, dim_out: int) -> None:
         super().__init__(dim_in, max(dim_out, 2))
@@ -106,7 +107,7 @@ class SGConvLayer(nn.Module):
 
 
 class EncoderNetwork(nn.Module):
-    """Our encoder of ``cfg.gnn`` as a GraphGym network; leaves the batch as it is."""
+    """Our encoder of ``cfg.gnn`` as a GraphGym network, which does not change the batch."""
 
     def __init__(self, dim_in: int, dim_out: int) -> None:
         super().__init__()
@@ -127,7 +128,7 @@ class EncoderNetwork(nn.Module):
 def open_set_ce(pred: Tensor, true: Tensor) -> tuple[Tensor, Tensor] | None:
     """Cross-entropy over the nodes with a visible label, and log-probabilities ``[n, K]``.
 
-    None unless ``model.loss_fun`` names it.
+    Returns None unless ``model.loss_fun`` names it.
     """
     if cfg.model.loss_fun != "open_set_ce":
         return None
@@ -142,7 +143,7 @@ def metric(
     score: list[Tensor],
     task_type: str | None = None,
 ) -> float:
-    """A figure of :func:`classification_scores` of batches; the last class is the unknown one."""
+    """One of :func:`classification_scores` of batches; the last class is the unknown class."""
     label, scores = torch.cat(true), torch.cat(score)
     binary = scores.ndim == 1
     prediction = (scores > cfg.model.thresh).long() if binary else scores.argmax(1)
@@ -153,14 +154,14 @@ def metric(
 
 
 ACTIVATIONS = {"identity": nn.Identity, "swish": nn.SiLU, "tanh": nn.Tanh}
-"""Those of our own layers that GraphGym lacks."""
+"""Activations of our layers that GraphGym lacks."""
 
 
 def register_modules() -> None:
-    """Enter all of this into GraphGym's registries; a name that is taken keeps its owner."""
+    """Register all of this with GraphGym; a name that is taken keeps its owner."""
     others = dict(register.loader_dict)
     register.loader_dict.clear()
-    # The first, since a loader may raise an error for a format that it does not know.
+    # Ours is first, since another loader may raise an error for an unknown format.
     register.loader_dict.update({"graphgym_srnc": load_shift} | others)
     register.head_dict.setdefault("open_set_node", OpenSetNodeHead)
     register.network_dict.setdefault("srnc_encoder", EncoderNetwork)

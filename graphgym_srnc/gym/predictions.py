@@ -9,8 +9,8 @@ import pandas
 from torch_geometric.data import Data
 
 from graphgym_srnc.backbones.features import feature_warnings
-from graphgym_srnc.core.errors import InputError
 from graphgym_srnc.core.text import aligned, clean, to_csv
+from graphgym_srnc.errors import InputError
 from graphgym_srnc.io import atomic
 from graphgym_srnc.train.model import Prediction, TrainedModel, is_dense
 

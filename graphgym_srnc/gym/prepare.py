@@ -7,8 +7,8 @@ import json
 from typing import Any, Collection, Sequence
 
 from graphgym_srnc import methods, shifts
-from graphgym_srnc.core.errors import InputError
 from graphgym_srnc.data import files
+from graphgym_srnc.errors import InputError
 from graphgym_srnc.gym.build import build_task, shift_options
 from graphgym_srnc.gym.config import CfgNode, data_root
 from graphgym_srnc.io.store import Experiment
@@ -48,13 +48,13 @@ def choose_batches(cfg: CfgNode, given: Collection[str]) -> str:
 def prepare(
     configs: Sequence[CfgNode], names: Sequence[str] = (), forget: bool = True
 ) -> dict[str, str]:
-    """Make one task of each distinct data set, and forget it again.
+    """Make one task of each distinct data set, so that one process downloads and processes it.
 
     Args:
-        configs: the configs of all runs to come. Those that differ in the seed of the split alone
+        configs: the configs of all runs to come. Configs that differ only in the seed of the split
             have the same data; the first of them is tried.
         names: what errors call the configs; by default their numbers.
-        forget: whether to let go of the data in memory.
+        forget: whether to release the data in memory.
 
     Returns:
         The fingerprint of each task that was made, by its :func:`data_key`.
@@ -88,14 +88,14 @@ def check_data(
 ) -> None:
     """Refuse to add runs to finished ones that were made of other data.
 
-    The task of one finished run is made again. It tells whether the graph is the same, and with it
-    the split of all whose data are made from the same settings.
+    The task of one finished run is made again; its fingerprint covers the graph, and the split of
+    all runs whose data are made from the same settings.
 
     Args:
         cfg: the config of the experiment.
         experiment: has the finished runs.
         missing: the seeds to run.
-        fingerprints: of the tasks that have been made, by their :func:`data_key`; grows.
+        fingerprints: fingerprints of tasks by their :func:`data_key`; grows.
 
     Raises:
         InputError: a finished run is of other data, or the data cannot be read.
@@ -110,26 +110,20 @@ def check_data(
         first = _with_seed(cfg, min(kept))
         fingerprints |= prepare([first], [experiment.name], forget=False)
     for seed, result in kept.items():
-        now = fingerprints.get(keys[seed], result["split"])
+        now = fingerprints.get(keys[seed]) or result["split"]
         if result["split"] != now:
             splits = f"split of seed {seed}: {result['split'][:12]} before, {now[:12]} now"
             message = f"the runs in {experiment.path} used other data ({splits})"
             raise InputError.plain("out_dir", message, "Choose another --name, or add --overwrite")
 
 
-def _with_seed(cfg: CfgNode, seed: int) -> CfgNode:
-    cfg = cfg.clone()
-    cfg.seed = seed
-    return cfg
-
-
 def data_key(cfg: CfgNode) -> str:
-    """All that the task of a config is made of: shift, data set, folder, options, split seed."""
+    """All settings that a task is made of: shift, data set, folder, options, split seed."""
     return json.dumps(_data(cfg))
 
 
 def data_name(cfg: CfgNode, seed: int) -> str:
-    """:func:`data_key` of a seed without the folder, which may be another one on each machine."""
+    """:func:`data_key` of a seed without the folder, which may differ between machines."""
     return json.dumps(_data(_with_seed(cfg, seed)) | {"dir": None})
 
 
@@ -142,10 +136,12 @@ def fingerprint(cfg: CfgNode, seed: int) -> str:
     return build_task(_with_seed(cfg, seed)).fingerprint()
 
 
+def _with_seed(cfg: CfgNode, seed: int) -> CfgNode:
+    cfg = cfg.clone()
+    cfg.seed = seed
+    return cfg
+
+
 def _data(cfg: CfgNode) -> dict[str, Any]:
-    return {
-        "format": cfg.dataset.format,
-        "name": cfg.dataset.name,
-        "dir": cfg.dataset.dir,
-        **shift_options(cfg),
-    }
+    data = cfg.dataset
+    return {"format": data.format, "name": data.name, "dir": data.dir, **shift_options(cfg)}

@@ -120,7 +120,8 @@ class Recorder:
         """Show the selected episode of a trained method."""
         self.experiment.check_there(self.cfg.seed)
         self.watch.doing("drawing figures" if self.extras.figures else "writing files")
-        self.board.finish(record, method, task, self.extras.settings(self.cfg))
+        if self.board is not None:
+            self.board.finish(record, method, task, self.extras.settings(self.cfg))
 
     def close(self) -> None:
         """Leave the events on disk, however the training ended."""
@@ -135,7 +136,7 @@ class Recorder:
         """All that :meth:`restore` needs, tensors and plain values."""
         return {
             "train_scores": self.train_scores,
-            "maps": self.board.checkpoint(),
+            "maps": self.board.checkpoint() if self.board is not None else {},
             "seconds": self.seconds(),
         }
 

@@ -1,4 +1,4 @@
-"""One run, from a config and a seed to the stored result, for commands and workers of a grid."""
+"""One run of a config with a seed, for commands and workers of a grid."""
 
 from __future__ import annotations
 
@@ -11,12 +11,11 @@ from torch_geometric import seed_everything
 from graphgym_srnc.core import environment, parallel
 from graphgym_srnc.data.describe import label_counts
 from graphgym_srnc.gym import model as models
-from graphgym_srnc.gym import standard
 from graphgym_srnc.gym.build import build_task, device, visible_task
 from graphgym_srnc.gym.checkpoint import Checkpoint
 from graphgym_srnc.gym.config import CfgNode, activate, dump_config, schema
 from graphgym_srnc.gym.recorder import Extras, Recorder, Silent, Watch
-from graphgym_srnc.gym.training import fit
+from graphgym_srnc.gym.training import fit, fit_standard
 from graphgym_srnc.io.store import Experiment, Result
 from graphgym_srnc.plots import events
 from graphgym_srnc.train.diagnostics import judge
@@ -24,10 +23,10 @@ from graphgym_srnc.train.trainer import RunRecord
 
 
 def experiment(cfg: CfgNode, name: str) -> Experiment:
-    """Where the runs of a config are stored: ``<cfg.out_dir>/<name>``.
+    """The experiment of a config, stored in ``<cfg.out_dir>/<name>``.
 
-    Blocks of other methods and shifts have no say; were they kept, a new method would make old
-    results another config's.
+    It does not contain the blocks of other methods and shifts. Otherwise each new method would
+    change the config of stored results.
     """
     unused = set(schema()) - {"train", "dataset", cfg.train.mode, cfg.dataset.format}
     used = {key: value for key, value in cfg.items() if key not in unused}
@@ -45,20 +44,20 @@ def run(
     """Train and score a config with a seed, and store the result.
 
     Args:
-        base: the config; it stays as it is.
-        seed: seeds the weights, and the split where its seed is -1.
-        experiment: that of the config.
-        watch: who is told after each episode.
+        base: the config, which is not changed.
+        seed: seed of the weights, and of the split if the split's seed is -1.
+        experiment: the experiment of the config.
+        watch: shows progress.
         extras: what is written beside the record.
-        resume: go on from the run's checkpoint if there is one; else what is there of it goes.
+        resume: whether to continue from the run's checkpoint, if there is one.
 
     Returns:
-        The stored result; of several processes that train together the first one stores and returns
-        it, the others have nothing.
+        The stored result. If several processes train together, the first one stores and returns it,
+        and the others return an empty dictionary.
 
     Raises:
-        InputError: the task cannot be made as asked, or the method refuses it.
-        FloatingPointError: a loss is not a number.
+        InputError: the task cannot be made with these options, or does not suit the method.
+        FloatingPointError: a loss term is NaN or infinite.
     """
     watch, extras = watch or Silent(), extras or Extras()
     directory = experiment.path / str(seed)
@@ -77,7 +76,7 @@ def run(
     threads = environment.threads(cfg.num_threads, edges)
     torch.set_num_threads(threads)
     if cfg.train.mode == "standard":
-        model, record, train_scores = standard.train(cfg, task, experiment)
+        model, record, train_scores = fit_standard(cfg, task, experiment.begin(seed))
     else:
         checkpoint = Checkpoint(
             experiment, seed, task.fingerprint(), cfg.train.checkpoint, watch.say, resume, recorder
@@ -93,43 +92,39 @@ def run(
             if cfg.train.save_model:
                 models.save(directory, cfg, model, shown, experiment.digest)
 
-    result = experiment.finish(
-        seed,
-        {
-            "method": cfg.train.mode,
-            "backbone": cfg.gnn.layer_type,
-            "task": task.name,
-            "split": task.fingerprint(),
-            "info": dict(task.info),
-            "lr": cfg.optim.base_lr,
-            "threads": threads,
-            "processes": parallel.count(),
-            "seconds": recorder.seconds(),
-            "peak_memory_mib": environment.peak_memory(),
-            **_outcome(record, train_scores),
-            "params": sum(parameter.numel() for parameter in model.parameters()),
-            "labels": label_counts(task),
-        },
-    )
+    result = {
+        "method": cfg.train.mode,
+        "backbone": cfg.gnn.layer_type,
+        "task": task.name,
+        "split": task.fingerprint(),
+        "info": dict(task.info),
+        "lr": cfg.optim.base_lr,
+        "threads": threads,
+        "processes": parallel.count(),
+        "seconds": recorder.seconds(),
+        "peak_memory_mib": environment.peak_memory(),
+        **_outcome(record, train_scores),
+        "params": sum(parameter.numel() for parameter in model.parameters()),
+        "labels": label_counts(task),
+    }
     if extras.tensorboard and cfg.train.mode == "standard":
         # GraphGym's own training is not watched as it goes.
-        events.write_run(directory, result, extras.settings(cfg))
-    return result
+        events.write_run(directory, {"seed": seed, **result}, extras.settings(cfg))
+    return experiment.finish(seed, result)
 
 
 def _set_up_process(cfg: CfgNode) -> None:
-    """Threads, memory, and random numbers by the seed: a run is the same in whatever process."""
+    """Set threads, memory and random numbers, so that a run is the same in every process."""
     torch.set_num_threads(environment.threads(cfg.num_threads))
     environment.keep_memory()
     torch.use_deterministic_algorithms(True, warn_only=True)
-    # Filling fresh memory guards against reads of it, which is not what makes runs equal, and it
-    # costs time.
+    # Filling fresh memory guards against reading it; it costs time and does not make runs equal.
     torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
     seed_everything(cfg.seed)
 
 
 def _outcome(record: RunRecord, train_scores: Sequence[dict[str, float]]) -> Result:
-    """The part of a result that the record of a training gives."""
+    """The part of a result that comes from the record of the training."""
     history = [
         {
             "number": episode.number,

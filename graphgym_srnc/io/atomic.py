@@ -12,7 +12,7 @@ import shutil
 from pathlib import Path
 from typing import Callable, Iterator
 
-from graphgym_srnc.core.errors import InputError
+from graphgym_srnc.errors import InputError
 
 
 def write_bytes(path: Path, content: bytes, durable: bool = True) -> None:

@@ -2,7 +2,10 @@
 
 ``<out_dir>/<name>/config.yaml``, ``<name>/<seed>/result.json`` (the whole record),
 ``<name>/<seed>/{train,val,test}/stats.json`` and ``<name>/agg/{train,val,test}/{stats,best}.json``.
-All but ``result.json`` follows from it and can be written again.
+
+Both kinds of folders have a ``SHA256SUMS``, see :mod:`.checksums`. That of a run lists the record,
+which is written last, the model, figures and events. That of an experiment lists ``config.yaml``
+and the statistics, which follow from the records; it is removed when a run begins.
 """
 
 from __future__ import annotations
@@ -10,9 +13,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import glob
-import hashlib
 import json
-import math
 import os
 import re
 import shutil
@@ -21,20 +22,16 @@ from pathlib import Path
 from typing import Any, Callable, Iterator, Mapping, Sequence
 
 from graphgym_srnc.core import environment
-from graphgym_srnc.core.errors import InputError
-from graphgym_srnc.io import stats
+from graphgym_srnc.errors import InputError
+from graphgym_srnc.io import checksums, stats
 from graphgym_srnc.io.atomic import discard, refuse_links, regular, write_text
-from graphgym_srnc.io.seal import SIGNATURE, signed
 from graphgym_srnc.io.settings import difference, digest, flatten, shared_text
 from graphgym_srnc.io.stats import SPLITS
 
 Result = dict[str, Any]
 
-FORMAT = 2
-"""Of records. Those of format 1 have no checksum; others are not read."""
-
-CHECKSUM = "sha256"
-"""The key of a record that holds the checksum of all its other keys."""
+FORMAT = 1
+"""Of records; no other one is read."""
 
 DAMAGED = "result.json.damaged"
 """What a record that cannot be read is kept as when its run is made again."""
@@ -42,20 +39,22 @@ DAMAGED = "result.json.damaged"
 MOST_SEEDS, LAST_SEED = 100_000, 2**32 - 1
 """How many runs an experiment may be asked for, and the last seed that numpy takes."""
 
-FRACTION = re.compile(r"(.+_)?(f1|recall|precision|auroc|aupr|fpr95|accuracy|auc|hs|oscr)")
-"""Scores that lie between 0 and 1, or are NaN."""
-
-CHECKPOINT = "checkpoint.pt"
+CHECKPOINT = "checkpoint.safetensors"
 """What a run can go on from, in its directory until its result is."""
 
 LOG = "logging.log"
 """What GraphGym's ``main.py`` has opened in the directory of a run before the run is made."""
 
+LISTED = re.compile(
+    rf"(?!(?:.*/)?\.|.*\\|{checksums.FILE}|{CHECKPOINT}|{LOG}|error\.txt|\w+/stats\.json).+"
+)
+"""Files that the checksums of a run list: all but hidden ones, and what changes later."""
+
 PARTS = {
-    "run.json": (r"\w+\.json", r"\w+\.pt", "error.txt", LOG),
+    "run.json": (r"\w+\.json", r"\w+\.safetensors", "error.txt", LOG, checksums.FILE),
     "../run.json": (".*",),
-    "*/run.json": (r"config\.yaml", r"summary\.\w+", "agg", "mean"),
-    "tuned.json": (r"tuned(\.\w+)?",),
+    "*/run.json": (r"config\.yaml", r"summary\.\w+", "agg", "mean", checksums.FILE),
+    "tuned.json": (r"tuned(\.\w+)?", checksums.FILE),
     "../tuned.json": (r"\w+\.yaml",),
     "edges.*": (r"(nodes|edges|features|labels|split|words|answers|recipe|made_by)\.\w+",),
 }
@@ -79,7 +78,7 @@ class Unreadable(ValueError):
 
 
 class Newer(Unreadable):
-    """A record is of a newer version."""
+    """A record is of another version."""
 
 
 class Experiment:
@@ -151,14 +150,8 @@ class Experiment:
         for seed in present:
             self._check_origin(seed)
         if present and not resume:
-            state = next(
-                (
-                    state
-                    for state, part in (("finished", finished), ("damaged", damaged))
-                    if part.keys() & {*present}
-                ),
-                "half-written",
-            )
+            state = "damaged" if damaged.keys() & {*present} else "half-written"
+            state = "finished" if finished.keys() & {*present} else state
             raise _present(self.path, state, present)
         return [seed for seed in seeds if seed not in finished]
 
@@ -172,7 +165,7 @@ class Experiment:
         self._check_links(seed)
         with _writing(self.path):
             if not anew:
-                for leftover in (run / "error.txt", *run.glob(".*.tmp")):
+                for leftover in (run / "error.txt", run / checksums.FILE, *run.glob(".*.tmp")):
                     leftover.unlink(missing_ok=True)
                 self._keep_damaged(run, run)
                 return run
@@ -183,7 +176,7 @@ class Experiment:
             if run.is_dir() and [child.name for child in run.iterdir()] == [LOG]:
                 os.replace(run / LOG, new / LOG)
             self._remove(seed)
-            self._renew("config.yaml", signed(self.text))
+            self._write_config()
             # At once, so that whatever happens no directory lies there of unknown origin.
             os.replace(new, run)
         return run
@@ -252,7 +245,7 @@ class Experiment:
         new = self.path / f".{seed}.new"
         discard(new)
         shutil.copytree(finished, new)
-        self._renew("config.yaml", signed(self.text))
+        self._write_config()
         self._remove(seed)
         os.replace(new, self.path / str(seed))
 
@@ -270,7 +263,7 @@ class Experiment:
                 write_text(run / "error.txt", story)
 
     def finish(self, seed: int, result: Result) -> Result:
-        """Write the files of a run, ``result.json`` last, and return it as it is read back.
+        """Write the record and the statistics of a run, and return the record as it is read back.
 
         Args:
             seed: the seed of the run.
@@ -282,18 +275,12 @@ class Experiment:
         """
         self.check_there(seed)
         run = self.path / str(seed)
-        result = {
-            "format": FORMAT,
-            "seed": seed,
-            "digest": self.digest,
-            **result,
-            **environment.facts(),
-            "config": self.config,
-        }
-        result = sealed(json.loads(json.dumps(result, default=_plain)))
+        result = {"format": FORMAT, "seed": seed, "digest": self.digest, **result}
+        result |= {**environment.facts(), "config": self.config}
+        result = json.loads(json.dumps(result, default=_plain))
         for name, lines in stats.of_run(result).items():
             write_text(run / name, lines, durable=False)
-        write_text(run / "result.json", json.dumps(result, indent=1) + "\n")
+        write_record(run, result)
         self._remove_checkpoint(seed)
         try:
             return load_result(run)
@@ -308,11 +295,8 @@ class Experiment:
             InputError: it is no longer there.
         """
         if not (self.path / str(seed) / "run.json").is_file():
-            raise InputError.plain(
-                "out_dir",
-                f"{self.path / str(seed)} was removed during the run",
-                "Run the seed again",
-            )
+            message = f"{self.path / str(seed)} was removed during the run"
+            raise InputError.plain("out_dir", message, "Run the seed again")
 
     def result(self, seed: int) -> Result | None:
         """The finished run of this config with a seed, or None."""
@@ -330,22 +314,36 @@ class Experiment:
             digits: decimals, GraphGym's ``cfg.round``.
         """
         refuse_links("out_dir", self.path, "agg", "mean")
-        results = {
-            seed: result
-            for seed, result in self.results().items()
-            if result["digest"] == self.digest
-        }
-        for seed in results:
-            self._remove_checkpoint(seed)
-        for name, lines in stats.of_experiment(results, digits).items() if results else ():
-            self._renew(name, lines, durable=False)
+        if not _seeds(self.path):
+            return {}
+        from filelock import FileLock
+
+        lock = self.path / ".locks" / "agg"
+        lock.parent.mkdir(exist_ok=True)
+        with FileLock(lock):
+            results = {
+                seed: result
+                for seed, result in self.results().items()
+                if result["digest"] == self.digest
+            }
+            for seed in results:
+                self._remove_checkpoint(seed)
+            files = stats.of_experiment(results, digits) if results else {}
+            stale = [name for name, lines in files.items() if not self._has(name, lines)]
+            if stale:
+                (self.path / checksums.FILE).unlink(missing_ok=True)
+            for name in stale:
+                write_text(self.path / name, files[name], durable=False)
+            if files:
+                checksums.write(self.path, ["config.yaml", *files])
         return results
 
     def _check_config(self) -> None:
         """Refuse a config of the user in the place of ours, which may be the one that is read."""
         file = self.path / "config.yaml"
         with contextlib.suppress(OSError):  # what cannot be read is told when it is written
-            if not _seeds(self.path) and SIGNATURE.encode() not in regular(file).read_bytes():
+            ours = _seeds(self.path) or (self.path / ".locks").exists()
+            if not ours and regular(file).is_file():
                 message = f"this program did not write {file}"
                 raise Kept.plain("out_dir", message, "Choose another --name")
 
@@ -400,6 +398,7 @@ class Experiment:
         run, old = self.path / str(seed), self.path / f".{seed}.old"
         discard(old)
         if run.exists():
+            (self.path / checksums.FILE).unlink(missing_ok=True)
             os.replace(run, old)
             shutil.rmtree(old)
 
@@ -408,11 +407,16 @@ class Experiment:
         with contextlib.suppress(OSError):
             (self.path / str(seed) / CHECKPOINT).unlink(missing_ok=True)
 
-    def _renew(self, name: str, text: str, durable: bool = True) -> None:
-        """Write a file unless it is there as it should be."""
+    def _has(self, name: str, text: str) -> bool:
+        """Whether a file is there as it should be."""
         path = self.path / name
-        if not path.is_file() or path.read_bytes() != text.encode():
-            write_text(path, text, durable)
+        return path.is_file() and path.read_bytes() == text.encode()
+
+    def _write_config(self) -> None:
+        """Begin to change the experiment: its checksums go until it is aggregated."""
+        (self.path / checksums.FILE).unlink(missing_ok=True)
+        if not self._has("config.yaml", self.text):
+            write_text(self.path / "config.yaml", self.text)
 
 
 def check_name(name: str) -> None:
@@ -481,11 +485,16 @@ def is_part(path: Path) -> bool:
     )
 
 
-def sealed(record: Mapping[str, Any]) -> Result:
-    """A record, plain JSON, with the checksum of all its keys."""
-    rest = {key: value for key, value in record.items() if key != CHECKSUM}
-    text = json.dumps(rest, sort_keys=True, separators=(",", ":"))
-    return rest | {CHECKSUM: hashlib.sha256(text.encode()).hexdigest()}
+def write_record(run: Path, record: Mapping[str, Any]) -> None:
+    """Write the checksums of all files of a run, and last its record, which finishes it."""
+    text = json.dumps(record, indent=1) + "\n"
+    (run / "result.json").unlink(missing_ok=True)
+    paths = [Path(place, file) for place, _, files in os.walk(run, onerror=_fail) for file in files]
+    regular_files = [path for path in paths if path.is_file() and not path.is_symlink()]
+    names = [path.relative_to(run).as_posix() for path in regular_files]
+    listed = [name for name in names if LISTED.fullmatch(name) and name.isprintable()]
+    checksums.write(run, listed, {"result.json": text.encode()})
+    write_text(run / "result.json", text)
 
 
 def load_result(run: Path) -> Result:
@@ -496,22 +505,23 @@ def load_result(run: Path) -> Result:
         Unreadable: it cannot be used.
     """
     try:
-        text = regular(run / "result.json").read_bytes().decode()
-        result = json.loads(text, object_pairs_hook=_distinct)
+        content = regular(run / "result.json").read_bytes()
+        if not (run / checksums.FILE).exists():
+            raise Unreadable(f"has no checksum: {checksums.FILE} is missing")
+        try:
+            expected = checksums.read(run).get("result.json")
+        except ValueError as error:
+            raise Unreadable(f"cannot be verified: {error}") from error
+        if checksums.of(content) != expected:
+            raise Unreadable("is damaged or was edited: its checksum is wrong")
+        result = json.loads(content)
         number = result["format"]
-        if isinstance(number, int) and number > FORMAT:
-            raise Newer(
-                f"was written by a newer version (format {number}; this one reads up to {FORMAT})"
-            )
-        if type(number) is not int or number < 1:
-            raise Unreadable("is not what this program writes")
-        if number == FORMAT and result[CHECKSUM] != sealed(result)[CHECKSUM]:
-            raise Unreadable("is damaged: its checksum is wrong")
+        if number != FORMAT:
+            raise Newer(f"has format {number!r}, and this version reads format {FORMAT}")
         if str(result["seed"]) != run.name:
             raise Unreadable(f"belongs to seed {result['seed']}")
         if result["digest"] != _digest(shared_text(result["config"])) or not _is_sound(result):
             raise Unreadable("is not what this program writes")
-        _check_ranges(result)
     except (Unreadable, FileNotFoundError):
         raise
     except OSError as error:
@@ -533,10 +543,10 @@ def problem_of(run: Path) -> Unreadable | None:
     """Why the record of a run cannot be used; None where it can, or where there is none."""
     try:
         load_result(run)
-    except FileNotFoundError:
-        pass
     except Unreadable as error:
         return error
+    except FileNotFoundError:
+        return None
     return None
 
 
@@ -557,11 +567,8 @@ def finished_run(path: Path) -> tuple[Path, Result]:
         return path, result
     finished = read_results(path)
     if not finished:
-        raise InputError.plain(
-            "RUN",
-            f"{path} contains no finished run",
-            "Give the folder of a finished run or experiment, or a model file",
-        )
+        hint = "Give the folder of a finished run or experiment, or a model file"
+        raise InputError.plain("RUN", f"{path} contains no finished run", hint)
     return path / str(min(finished)), finished[min(finished)]
 
 
@@ -577,19 +584,13 @@ def experiments(out_dir: str | os.PathLike) -> Iterator[tuple[str, dict[int, Res
 def _is_sound(result: Result) -> bool:
     """Whether all that aggregates and tables are made of is of its kind, as far as it is there."""
     history, selected = result["history"], result["selected"]
-    episodes = (result, *history)
-    figures = [part.get(split, {}) for part in episodes for split in SPLITS]
+    parts = (result, *history)
+    figures = [part.get(split, {}) for part in parts for split in SPLITS]
     figures += [episode["losses"] for episode in history]
-    numbers = [
-        result["lr"],
-        result["params"],
-        *(part.get("seconds", 0.0) for part in episodes),
-        *(value for part in figures for value in part.values()),
-    ]
-    texts = [
-        *(result.get(key, "") for key in ("method", "backbone", "split")),
-        *(result.get("verdict") or {}).get("sentences", {}).values(),
-    ]
+    numbers = [result["lr"], result["params"], *(part.get("seconds", 0.0) for part in parts)]
+    numbers += [value for part in figures for value in part.values()]
+    texts = [result.get(key, "") for key in ("method", "backbone", "split")]
+    texts += (result.get("verdict") or {}).get("sentences", {}).values()
     return (
         isinstance(selected, int)
         and 0 <= selected < len(history)
@@ -602,36 +603,16 @@ def _is_sound(result: Result) -> bool:
     )
 
 
-def _check_ranges(result: Result) -> None:
-    for part in (result, *result["history"]):
-        for split in SPLITS:
-            for name, value in part.get(split, {}).items():
-                if not 0 <= value <= 1 and not math.isnan(value) and FRACTION.fullmatch(name):
-                    raise Unreadable(f"is damaged: {split} {name} is {value}")
-
-
 @functools.lru_cache(1024)
 def _digest(text: str) -> str:
     """The digest of a config; the runs of an experiment share its text."""
     return digest(json.loads(text))
 
 
-def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object of JSON; of a key that is there twice nobody knows which value was meant."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise Unreadable("is damaged: it has a key twice")
-    return found
-
-
 def _present(path: Path, state: str, seeds: Sequence[int]) -> InputError:
     message = f"{path} contains {state} runs (seeds {', '.join(map(str, seeds))})"
-    return InputError.plain(
-        "out_dir",
-        message,
-        "Add --resume to run only the missing seeds, "
-        "--overwrite to run all again, or choose another --name",
-    )
+    hint = "Add --resume to run only the missing seeds, --overwrite to run all again"
+    return InputError.plain("out_dir", message, f"{hint}, or choose another --name")
 
 
 def _seeds(path: Path) -> list[int]:
@@ -668,6 +649,10 @@ def _writing(path: Path) -> Iterator[None]:
     except OSError as error:
         message = f"{path} cannot be written ({error.strerror})"
         raise InputError.plain("out_dir", message) from error
+
+
+def _fail(error: OSError) -> None:
+    raise error
 
 
 def _plain(value: Any) -> Any:

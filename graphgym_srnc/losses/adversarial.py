@@ -14,14 +14,8 @@ def reverse_gradient(h: Tensor, weight: float | Tensor) -> Tensor:
 
     .. math:: R(h) = h, \quad \frac{\partial R}{\partial h} = -\lambda I
 
-    :math:`\lambda` scales only the gradient of the encoder, not that of the domain classifier.
-
-    Args:
-        h: hidden representations, of any shape.
-        weight: :math:`\lambda`.
-
-    Returns:
-        ``h``, unchanged.
+    The ``weight`` :math:`\lambda` scales only the gradient of the encoder, not that of the domain
+    classifier.
 
     References:
         Ganin et al. (JMLR 2016).
@@ -64,13 +58,9 @@ def domain_loss(source_logit: Tensor, target_logit: Tensor) -> Tensor:
 
     Each domain is averaged separately, so a larger domain does not dominate.
 
-    Args:
-        source_logit: :math:`d_s`, of any shape.
-        target_logit: :math:`d_t`, of any shape.
-
     References:
         Ganin et al. (JMLR 2016).
     """
-    return F.binary_cross_entropy_with_logits(
-        source_logit, torch.ones_like(source_logit)
-    ) + F.binary_cross_entropy_with_logits(target_logit, torch.zeros_like(target_logit))
+    cross_entropy = F.binary_cross_entropy_with_logits
+    of_source = cross_entropy(source_logit, torch.ones_like(source_logit))
+    return of_source + cross_entropy(target_logit, torch.zeros_like(target_logit))

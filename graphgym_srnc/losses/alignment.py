@@ -59,37 +59,28 @@ def map_clusters(log_q: Tensor, mapping: Tensor | list[Group], num_outputs: int)
         Log posteriors of the classes, ``[n, num_outputs]``.
     """
     groups = mapping if isinstance(mapping, list) else grouped(mapping, num_outputs)
-    return torch.stack(
-        [
-            log_q[:, group] if isinstance(group, int) else log_q[:, group].logsumexp(1)
-            for group in groups
-        ],
-        1,
+    columns = (
+        log_q[:, group] if isinstance(group, int) else log_q[:, group].logsumexp(1)
+        for group in groups
     )
+    return torch.stack([*columns], 1)
 
 
 def grouped(mapping: Tensor, num_outputs: int) -> list[Group]:
-    """Clusters of each class, in the form that is fastest to index.
+    """Clusters of each class: an integer (one cluster), a slice (consecutive ones) or ids.
 
-    Args:
-        mapping: class of each cluster, ``[C]``.
-        num_outputs: number of classes.
-
-    Returns:
-        For each class an integer (one cluster), a slice (consecutive clusters) or ids of clusters.
+    These are the forms that are fastest to index. ``mapping`` ``[C]`` is the class of each cluster.
     """
-    found: list[list[int]] = [[] for _ in range(num_outputs)]
-    for cluster, k in enumerate(mapping.tolist()):
-        found[k].append(cluster)
-    return [_group(clusters, mapping.device) for clusters in found]
-
-
-def _group(clusters: list[int], device: torch.device) -> Group:
-    if len(clusters) == 1:
-        return clusters[0]
-    if clusters and len(clusters) == clusters[-1] - clusters[0] + 1:
-        return slice(clusters[0], clusters[-1] + 1)
-    return torch.tensor(clusters, dtype=torch.long).to(device)
+    groups: list[Group] = []
+    for k in range(num_outputs):
+        clusters = [cluster for cluster, of in enumerate(mapping.tolist()) if of == k]
+        if len(clusters) == 1:
+            groups.append(clusters[0])
+        elif clusters and len(clusters) == clusters[-1] - clusters[0] + 1:
+            groups.append(slice(clusters[0], clusters[-1] + 1))
+        else:
+            groups.append(torch.tensor(clusters, dtype=torch.long).to(mapping.device))
+    return groups
 
 
 def evidence_lower_bound(log_q: Tensor, log_p: Tensor) -> Tensor:

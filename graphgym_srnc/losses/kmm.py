@@ -8,7 +8,7 @@ from typing import Callable, Iterator, Sequence
 import torch
 from torch import Tensor
 
-from graphgym_srnc.core.errors import InputError
+from graphgym_srnc.errors import InputError
 
 _BLOCK = 2**23
 """Kernel entries computed at a time: 32 MB in float32."""
@@ -33,9 +33,8 @@ def kmm_weights(
     .. math:: K_{ij} = k(z_i, z_j), \quad f_i = -\frac{M}{M'} \sum_j k(z_i, z'_j), \quad
         k(a, b) = \frac{1}{U} \sum_u e^{-\gamma_u \lVert a - b \rVert^2}
 
-    The weights match the target's kernel mean and keep the total weight of each class. The solver
-    is accelerated projected gradient descent with restarts and one product with :math:`K` per step.
-    :math:`K` is stored once, in float32 (:math:`4 M^2` bytes) unless the samples are small.
+    The solver is accelerated projected gradient descent with restarts. :math:`K` is stored once, in
+    float32 (:math:`4 M^2` bytes) unless the samples are small.
 
     Args:
         z_source, z_target: features of the labelled nodes ``[M, d]`` and of the target ``[M', d]``.

@@ -1,6 +1,6 @@
 """Open-set recognition from logits: confidence scores, OpenMax and the thresholds of DOC.
 
-Scores are larger for nodes of known classes.
+Logits are ``[n, N]``. Scores are ``[n]`` and larger for nodes of known classes.
 """
 
 from __future__ import annotations
@@ -22,12 +22,6 @@ def max_softmax(logits: Tensor) -> Tensor:
 
     .. math:: \max_c p_c
 
-    Args:
-        logits: ``[n, N]``.
-
-    Returns:
-        Scores, ``[n]``.
-
     References:
         Hendrycks and Gimpel (ICLR 2017).
     """
@@ -39,12 +33,6 @@ def max_logit(logits: Tensor) -> Tensor:
 
     .. math:: \max_c f_c
 
-    Args:
-        logits: ``[n, N]``.
-
-    Returns:
-        Scores, ``[n]``.
-
     References:
         Hendrycks et al. (ICML 2022).
     """
@@ -55,12 +43,6 @@ def neg_entropy(logits: Tensor) -> Tensor:
     r"""Negative entropy of the class probabilities.
 
     .. math:: \sum_c p_c \log p_c
-
-    Args:
-        logits: ``[n, N]``.
-
-    Returns:
-        Scores, ``[n]``, between :math:`-\log N` and 0.
     """
     log_p = logits.log_softmax(1)
     return (log_p.exp() * log_p).nan_to_num(nan=0.0).sum(1)
@@ -70,13 +52,6 @@ def energy(logits: Tensor, temperature: float = 1.0) -> Tensor:
     r"""Negative free energy of the logits.
 
     .. math:: T \log \sum_c e^{f_c/T}
-
-    Args:
-        logits: ``[n, N]``.
-        temperature: :math:`T`.
-
-    Returns:
-        Scores, ``[n]``.
 
     References:
         Liu et al. (NeurIPS 2020).
@@ -94,13 +69,9 @@ def propagate(score: Tensor, mean_adjacency: Any, steps: int = 2, keep: float = 
 
     Args:
         score: :math:`e`, ``[V]``.
-        mean_adjacency: :math:`D^{-1} A` ``[V, V]`` without self-loops, which supports ``@`` with
-            ``[V, 1]``.
+        mean_adjacency: :math:`D^{-1} A` ``[V, V]`` without self-loops, which supports ``@``.
         steps: number of steps.
         keep: :math:`\alpha`.
-
-    Returns:
-        Smoothed scores, ``[V]``.
 
     References:
         Wu et al. (ICLR 2023), GNNSafe.
@@ -118,11 +89,8 @@ def logit_spread(logits: Tensor, bounded: float = 0.999) -> Tensor:
     .. math:: \lambda \frac{\text{Var} \lVert f \rVert}{\text{E} \lVert f \rVert} + (1 - \lambda)
         \frac{\text{Var} \sum_c f_c}{|\text{E} \sum_c f_c|}
 
-    Variances are population variances. The denominators have no gradient.
-
-    Args:
-        logits: ``[n, N]``.
-        bounded: :math:`\lambda`.
+    Variances are population variances. The denominators have no gradient. ``bounded`` is
+    :math:`\lambda`.
 
     References:
         Yang et al. (ICML 2025), NODESafe.
@@ -179,13 +147,10 @@ def propagate_with_anchors(
 
     Args:
         score: :math:`e`, ``[V]``.
-        adjacency: :math:`A` ``[V, V]``, which supports ``@`` with ``[V, 1]``.
+        adjacency: :math:`A` ``[V, V]``, which supports ``@``.
         anchor: ids of the anchors :math:`G`, without repetition.
         steps: number of steps.
         weight: :math:`\delta`.
-
-    Returns:
-        Averaged scores, ``[V]``.
 
     References:
         Ma et al. (NeurIPS 2024), GRASP.
@@ -273,9 +238,6 @@ def half_unknown(logits: Tensor) -> Tensor:
 
     .. math:: -\frac{1}{2n} \sum_v \log p_{N+1}(v) + \log (1 - p_{N+1}(v))
 
-    Args:
-        logits: ``[n, N + 1]``.
-
     References:
         Saito et al. (ECCV 2018).
     """
@@ -318,8 +280,8 @@ def _fit_tail(distance: Tensor, tail: int) -> tuple[float, float, float] | None:
     from scipy.stats import weibull_min  # slow import, needed by one method only
 
     size = min(tail, max(len(distance) // 2, 3))
-    largest = distance.double().sort(descending=True).values[:size]
-    largest = largest[largest > 1e-9].cpu().numpy()
+    tops = distance.double().sort(descending=True).values[:size]
+    largest = tops[tops > 1e-9].cpu().numpy()
     # For equal distances the likelihood grows with the shape without bound.
     if len(largest) < 3 or largest.max() - largest.min() < 1e-6 * largest.max():
         return None

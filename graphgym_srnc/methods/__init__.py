@@ -9,8 +9,8 @@ import pkgutil
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from graphgym_srnc.core.errors import InputError
 from graphgym_srnc.core.plugins import entries, load
+from graphgym_srnc.errors import InputError
 
 if TYPE_CHECKING:
     from graphgym_srnc.methods.shared.base import Method

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from graphgym_srnc.core.options import Natural, Range, Weight
-from graphgym_srnc.losses.mmd import mmd
+from graphgym_srnc.losses.discrepancy import mmd
 from graphgym_srnc.methods.shared.hops import HopMethod
 
 WIDEST = 2.0

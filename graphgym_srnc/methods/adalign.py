@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from graphgym_srnc.core.options import Count, Natural, Share, Weight
 from graphgym_srnc.losses.adversarial import reverse_gradient
-from graphgym_srnc.losses.characteristic import characteristic_discrepancy
+from graphgym_srnc.losses.discrepancy import characteristic_discrepancy
 from graphgym_srnc.methods.shared.hops import HopMethod
 
 

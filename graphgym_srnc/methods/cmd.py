@@ -6,7 +6,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from graphgym_srnc.core.options import Count, Natural, Weight
-from graphgym_srnc.losses import moments
+from graphgym_srnc.losses import discrepancy
 from graphgym_srnc.methods.shared.scores import Scored
 
 
@@ -49,5 +49,5 @@ class CMD(Scored):
         logits, source, target = self.hidden_states(bounded=True)
         return {
             "source": F.cross_entropy(logits, self.labels),
-            "cmd": self.weight * moments.cmd(source, target, self.order),
+            "cmd": self.weight * discrepancy.cmd(source, target, self.order),
         }

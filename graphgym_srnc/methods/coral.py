@@ -6,7 +6,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from graphgym_srnc.core.options import Natural, Weight
-from graphgym_srnc.losses import moments
+from graphgym_srnc.losses import discrepancy
 from graphgym_srnc.methods.shared.scores import Scored
 
 
@@ -44,5 +44,5 @@ class CORAL(Scored):
         logits, source, target = self.hidden_states()
         return {
             "source": F.cross_entropy(logits, self.labels),
-            "coral": self.weight * moments.coral(source, target),
+            "coral": self.weight * discrepancy.coral(source, target),
         }

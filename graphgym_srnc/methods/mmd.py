@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from graphgym_srnc.core.options import Range, Weight
-from graphgym_srnc.losses import mmd
+from graphgym_srnc.losses import discrepancy
 from graphgym_srnc.losses.adversarial import ganin_schedule
 from graphgym_srnc.methods.shared.scores import Scored
 
@@ -54,5 +54,5 @@ class MMD(Scored):
         weight = self.weight * ganin_schedule(self.progress)
         return {
             "source": F.cross_entropy(logits, self.labels),
-            "mmd": weight * mmd.mmd(source, target),
+            "mmd": weight * discrepancy.mmd(source, target),
         }

@@ -9,7 +9,7 @@ from torch.nn import functional as F
 
 from graphgym_srnc.backbones import Graph
 from graphgym_srnc.core.options import Positive, Share
-from graphgym_srnc.losses.reweighting import conditional_ratio, shift_weights
+from graphgym_srnc.losses.prior import conditional_ratio, shift_weights
 from graphgym_srnc.methods.shared.scores import Scored
 
 

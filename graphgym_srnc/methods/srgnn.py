@@ -10,13 +10,9 @@ from torch.nn import functional as F
 
 from graphgym_srnc.backbones import Graph, dense
 from graphgym_srnc.core.options import Count, Natural, Range, Weight
-from graphgym_srnc.io import cache
-from graphgym_srnc.losses import moments
+from graphgym_srnc.losses import discrepancy
 from graphgym_srnc.losses.kmm import kmm_weights
 from graphgym_srnc.methods.shared.scores import Scored
-
-CACHED_FROM = 1000
-"""Minimum number of target nodes for which reading weights from the cache is faster."""
 
 
 class SRGNN(Scored):
@@ -74,29 +70,14 @@ class SRGNN(Scored):
 
     def begin(self) -> None:
         self.on_target = self.target_view(self.target_nodes)
-        if self.target.num_nodes < CACHED_FROM or self.task.device.type != "cpu":
-            self.beta = self.node_weights()
-            return
-        parts = (
-            self.source.content,
-            self.target.content,
-            self.task.train,
-            self.task.pool,
-            self.labels,
-            self.b_min,
-            self.hops,
-            self.kernel_dim,
-            self.kernel_nodes,
-        )
-        found = cache.memoise("kmm", lambda: {"beta": self.node_weights()}, parts)
-        self.beta = found["beta"]
+        self.beta = self.node_weights()
 
     def losses(self) -> dict[str, Tensor]:
         logits, source, target = self.hidden_states(bounded=True)
         each = F.cross_entropy(logits, self.labels, reduction="none")
         return {
             "source": (self.beta[self.drawn] * each).mean(),
-            "cmd": self.weight * moments.cmd(source, target, self.order),
+            "cmd": self.weight * discrepancy.cmd(source, target, self.order),
         }
 
     @torch.no_grad()

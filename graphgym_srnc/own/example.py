@@ -8,10 +8,10 @@ from typing import Iterable, Sequence
 
 import numpy as np
 
-from graphgym_srnc.core.errors import InputError
 from graphgym_srnc.data import block_model
 from graphgym_srnc.data.cleaning import clean
 from graphgym_srnc.data.folder import check_place, whole
+from graphgym_srnc.errors import InputError
 from graphgym_srnc.shifts import splits
 
 _LINES = Path(__file__).with_name("example_words.txt").read_text(encoding="utf-8").splitlines()

@@ -8,8 +8,8 @@ import numpy as np
 from matplotlib.figure import Figure
 from scipy.optimize import linear_sum_assignment
 
-from graphgym_srnc.core.errors import InputError
 from graphgym_srnc.core.text import short
+from graphgym_srnc.errors import InputError
 from graphgym_srnc.plots.style import PALE, look, style
 
 if TYPE_CHECKING:

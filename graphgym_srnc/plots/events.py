@@ -11,8 +11,8 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, Iterable, Mapping
 
-from graphgym_srnc.core.errors import InputError
 from graphgym_srnc.core.text import LAYERS, METHODS
+from graphgym_srnc.errors import InputError
 from graphgym_srnc.io import store
 
 MEAN = "mean"

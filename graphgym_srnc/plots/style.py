@@ -11,7 +11,7 @@ import matplotlib
 from cycler import cycler
 from matplotlib.figure import Figure
 
-from graphgym_srnc.core.errors import InputError
+from graphgym_srnc.errors import InputError
 from graphgym_srnc.io.atomic import write_bytes
 
 if TYPE_CHECKING:

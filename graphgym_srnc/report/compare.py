@@ -12,8 +12,8 @@ from typing import Any, Iterable, Mapping, NamedTuple, Sequence
 import pandas
 from pandas import DataFrame
 
-from graphgym_srnc.core.errors import InputError
 from graphgym_srnc.core.text import LAYERS, METHODS, clean, method_name
+from graphgym_srnc.errors import InputError
 from graphgym_srnc.io import store
 from graphgym_srnc.io.settings import is_volatile
 from graphgym_srnc.report import statistics

@@ -17,8 +17,8 @@ from typing import Any, Hashable, Iterable, Mapping
 import pandas
 
 from graphgym_srnc.core import environment
-from graphgym_srnc.core.errors import InputError
 from graphgym_srnc.core.text import clean, plain
+from graphgym_srnc.errors import InputError
 from graphgym_srnc.io import store
 from graphgym_srnc.io.settings import flatten, is_volatile
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import fnmatch
 import itertools
 import os
 import re
@@ -16,12 +17,11 @@ import pandas
 from matplotlib.figure import Figure
 
 from graphgym_srnc.core.text import counted, method_name, plain, tell_changed
-from graphgym_srnc.io import store
+from graphgym_srnc.io import checksums, store
 from graphgym_srnc.io.settings import flatten, is_volatile
 from graphgym_srnc.plots import charts
 from graphgym_srnc.plots.events import image, write_events
 from graphgym_srnc.plots.style import encode, save
-from graphgym_srnc.report import intact
 from graphgym_srnc.report.compare import LESS, Table
 from graphgym_srnc.report.frame import COSTS, Collection, Experiment
 from graphgym_srnc.report.html import png_size
@@ -261,7 +261,7 @@ def _png(drawing: Callable[[], Figure] | Figure | Path) -> bytes:
         return b""
     with open(drawing, "rb") as file:
         content = file.read(LARGEST + 1)
-    if len(content) <= LARGEST and intact.picture(content):
+    if len(content) <= LARGEST and checksums.is_edited(drawing):
         tell_changed(str(drawing))
         return b""
     return content
@@ -326,7 +326,9 @@ def _files(experiments: Sequence[Experiment], *patterns: str) -> Iterator[Drawin
     for pattern, experiment in itertools.product(patterns, experiments):
         for seed in sorted(experiment.results):
             folder = experiment.path / str(seed) / "figures"
-            paths = [] if folder.is_symlink() else sorted(folder.glob(f"{pattern}.png"))
+            # An error is raised where a folder cannot be listed; glob would find nothing.
+            names = os.listdir(folder) if folder.is_dir() and not folder.is_symlink() else ()
+            paths = [folder / file for file in sorted(fnmatch.filter(names, f"{pattern}.png"))]
             if pattern == "*-selected":
                 paths = [path for path in paths if not path.name.startswith("confusion")]
             for path in paths:

@@ -11,7 +11,6 @@ from typing import Any, Iterable, Mapping, Sequence, TextIO
 
 import yaml
 
-from graphgym_srnc.core.errors import InputError
 from graphgym_srnc.core.text import (
     LAYERS,
     METHODS,
@@ -22,6 +21,7 @@ from graphgym_srnc.core.text import (
     seeds,
 )
 from graphgym_srnc.core.text import to_csv as csv_of
+from graphgym_srnc.errors import InputError
 from graphgym_srnc.io import atomic, store
 from graphgym_srnc.io.settings import flatten
 from graphgym_srnc.report import render

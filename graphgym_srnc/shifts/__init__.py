@@ -12,9 +12,9 @@ import pkgutil
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Callable
 
-from graphgym_srnc.core.errors import InputError, renamed
 from graphgym_srnc.core.options import checked, options
 from graphgym_srnc.core.plugins import entries, load
+from graphgym_srnc.errors import InputError, renamed
 
 if TYPE_CHECKING:
     from graphgym_srnc.core.task import ShiftTask
@@ -47,11 +47,10 @@ def find(name: str) -> Callable[..., ShiftTask]:
 
 def forget() -> None:
     """Clear the cache of loaded graphs."""
-    from graphgym_srnc.data import citation, datasets, ocnnc
+    from graphgym_srnc.data import datasets, matlab
 
     datasets.load.cache_clear()
-    citation.read.cache_clear()
-    ocnnc.read.cache_clear()
+    matlab.cached.cache_clear()
 
 
 def own_names() -> list[str]:

@@ -9,12 +9,12 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from graphgym_srnc.core.errors import InputError
 from graphgym_srnc.core.options import Natural, OneOf, Range, Share
 from graphgym_srnc.core.task import ShiftTask
-from graphgym_srnc.data import citation, cleaning, files
+from graphgym_srnc.data import citation, files
+from graphgym_srnc.errors import InputError
 from graphgym_srnc.shifts import splits
-from graphgym_srnc.shifts.splits import CountOrRest, Nodes, classes_of
+from graphgym_srnc.shifts.splits import CountOrRest, Nodes, classes_of, relabelled
 
 
 def build(
@@ -36,12 +36,10 @@ def build(
 ) -> ShiftTask:
     """Train on one graph and predict another: citation networks, or your own pair of graphs.
 
-    A random ``val_share`` of the labelled source nodes is held out as ``source_val``. The training
-    nodes are the other labelled source nodes, or ``labels_per_class`` of each class. By default no
-    target label is used before the test: the held-out source nodes are the validation nodes, and
-    all labelled target nodes are test nodes. The pool contains all target nodes. The oracle trains
-    on 60 % of the labelled target nodes with every class visible, validates on 20 % and is tested
-    on the rest.
+    By default no target label is used before the test: the held-out source nodes are the validation
+    nodes, and all labelled target nodes are test nodes. The pool contains all target nodes. The
+    oracle trains on 60 % of the labelled target nodes with every class visible, validates on 20 %
+    and is tested on the rest.
 
     Nodes of masked classes, and of classes that occur only in the target, are unknown. Such source
     nodes are never trained on. Held-out ones help to set the unknown-class threshold, unless
@@ -50,7 +48,7 @@ def build(
     Unlabelled source nodes must not reveal the masked classes. Therefore, if a class is masked and
     all labels are used, a random ``unlabelled_share`` of the labelled source nodes of all classes
     stays unlabelled. Other nodes of masked classes, unless held out, are removed from the source
-    graph. The unlabelled nodes then have the original class proportions.
+    graph.
 
     Args:
         name: ignored.
@@ -84,11 +82,8 @@ def build(
             impossible.
     """
     if not val_share and not num_val:
-        raise InputError.plain(
-            "val_share",
-            "val_share and num_val are both 0, so that no node is left for validation",
-            "Set one of them above 0",
-        )
+        message = "val_share and num_val are both 0, so that no node is left for validation"
+        raise InputError.plain("val_share", message, "Set one of them above 0")
     source, target = (
         path.lower() if path.lower() in citation.NODES else path for path in (source, target)
     )
@@ -100,84 +95,84 @@ def build(
             f"{target} has {other.num_features} features, and {source} has {graph.num_features}"
         )
         raise InputError.plain("target", message, "Give both graphs the same features")
-
     class_names = _one_label_space(graph, names, other, other_names, target)
     of_source, of_target = classes_of(graph.y), classes_of(other.y)
     if len(of_source) < 2:
-        raise InputError.plain(
-            "source", f"{source} has the classes {of_source} only", "Label two classes or more"
-        )
+        message = f"{source} has the classes {of_source} only"
+        raise InputError.plain("source", message, "Label two classes or more")
+
     private = sorted({*of_target} - {*of_source})
-    masked = _masked(of_source, private, num_unseen, unseen, split_seed)
+    # ``unseen`` may also name classes that occur only in the target.
+    chosen = [c for c in unseen if c not in private]
+    chosen = splits.choose_unseen(of_source, 0 if unseen else num_unseen, chosen, split_seed)
+    masked = {*chosen, *unseen}
     open_set = open_set or bool(masked)
     if private and not open_set:
         message = f"{target} has the classes {private}, which {source} does not have"
         raise InputError.plain("target", message, "Set open_set to True to treat them as unknown")
-
-    hidden = sorted({*masked, *private})
+    hidden = sorted(masked | {*private})
     known = [c for c in of_source if c not in hidden]
+
     mixed = bool(masked) and labels_per_class == splits.REST and not drop_nodes
     share = unlabelled_share if mixed else 0.0
     if share and val_share + share >= 1:
         allowed = f"below {1 - val_share:g}, which val_share leaves"
         raise InputError("unlabelled_share", unlabelled_share, allowed)
-    train, source_val, annotated = _draw_source(
-        graph.y, known, val_share, share, labels_per_class, split_seed
-    )
-    at_source, at_target = _relabelled(graph, known), _relabelled(other, known)
-    gone = torch.isin(graph.y, torch.tensor(hidden, dtype=torch.long))
+    # The role of a node does not depend on which classes are masked.
+    order = _shuffled(graph.y, split_seed, "source nodes")
+    hint = "Use a larger share"
+    held_out = splits.count_of(val_share, len(order), "labelled source nodes", hint)
+    source_val = order[:held_out].sort().values
+    annotated = order[held_out + round(share * len(order)) :]
+    train = _train(graph.y, known, annotated, labels_per_class)
+    at_source = relabelled(graph, known)
+    gone = splits.is_in(graph.y, hidden)
     if share:
         gone &= torch.zeros_like(gone).index_fill(0, annotated, True)
     if drop_nodes or share:
-        at_source, train, source_val = _without(at_source, gone, train, source_val)
-    if drop_nodes:
-        if num_val == 0 and not len(source_val):
-            raise InputError.plain(
-                "drop_nodes",
-                "no held-out node is left",
-                "Set drop_nodes to False, or raise val_share",
-            )
+        keep = ~gone
+        at_source, number = splits.induced(at_source, keep), keep.cumsum(0) - 1
+        train, source_val = number[train], number[source_val[keep[source_val]]]
+    if drop_nodes and num_val == 0 and not len(source_val):
+        hint = "Set drop_nodes to False, or raise val_share"
+        raise InputError.plain("drop_nodes", "no held-out node is left", hint)
     labelled = _shuffled(other.y, split_seed, "nodes")
     if num_val >= len(labelled):
         allowed = f"0 to {len(labelled) - 1}, since {target} has {len(labelled)} labelled nodes"
         raise InputError("num_val", num_val, allowed)
+    val, test = splits.cut(labelled, num_val)
 
-    cleaned = {change: graph.cleaned[change] + other.cleaned[change] for change in graph.cleaned}
-    info = {
+    info: dict[str, Any] = {
         "source": source,
         "target": target,
         "split_seed": split_seed,
         "unseen": hidden,
-        "cleaned": cleaned,
+        "cleaned": {
+            change: graph.cleaned[change] + other.cleaned[change] for change in graph.cleaned
+        },
     }
     info |= {"unread": "; ".join(unread + others)} if unread + others else {}
-    counts = {
-        role: g.num_two for role, g in (("source", graph), ("target", other)) if "num_two" in g
-    }
+    roles = (("source", graph), ("target", other))
+    counts = {role: g.num_two for role, g in roles if "num_two" in g}
     info |= {"two_labels": two_labels, "nodes_with_two_labels": counts} if counts else {}
     title = f"cross_graph/{Path(source).stem}-{Path(target).stem}"
+    every = sorted({*of_source, *private})
+    more = {"class_names": class_names, "info": info | {"unseen": []}}
     return ShiftTask(
-        name=title,
-        source=at_source,
-        target=at_target,
-        train=train,
-        source_val=source_val,
-        val=labelled[:num_val].sort().values if num_val else source_val,
-        val_graph=None if num_val else at_source,
-        test=labelled[num_val:].sort().values,
+        title,
+        at_source,
+        relabelled(other, known),
+        train,
+        val if num_val else source_val,
+        test,
         pool=torch.arange(other.num_nodes),
         num_known=len(known),
         open_set=open_set,
-        info=info,
+        val_graph=None if num_val else at_source,
+        source_val=source_val,
         class_names=tuple(class_names[c] for c in known) if class_names else (),
-        oracle=_oracle(
-            f"{title}/oracle",
-            other,
-            sorted({*of_source, *private}),
-            split_seed,
-            class_names=class_names,
-            info=info | {"unseen": []},
-        ),
+        info=info,
+        oracle=_oracle(f"{title}/oracle", other, every, split_seed, **more),
     )
 
 
@@ -187,11 +182,8 @@ def _refuse_twins(source: str, target: str, root: str) -> None:
     if not {source, target} & {*citation.NODES}:
         same = _locate("source", source, root).samefile(_locate("target", target, root))
     if same:
-        raise InputError.plain(
-            "target",
-            f"source and target are the same graph, {source}",
-            "Choose two different graphs",
-        )
+        message = f"source and target are the same graph, {source}"
+        raise InputError.plain("target", message, "Choose two different graphs")
 
 
 def _locate(role: str, path: str, root: str) -> Path:
@@ -209,17 +201,14 @@ def _read(
         return citation.load(path, root, two_labels, role), (), []
     file = _locate(role, path, root)
     if not file.is_dir() and file.suffix not in (".pt", ".npz"):
-        raise InputError.plain(
-            role,
-            f"{path} has an unknown file type",
-            "Use .pt, .npz, or a folder with edges, features and labels",
-        )
+        hint = "Use .pt, .npz, or a folder with edges, features and labels"
+        raise InputError.plain(role, f"{path} has an unknown file type", hint)
     key = f"cross_graph.{role} {file.name}"
     try:
         fields, names = files.load(file, root=root)
     except InputError as error:
         raise error.at(key) from error
-    data = cleaning.clean(files.as_data(fields, key), key)
+    data = files.as_data(fields, key)
     if not classes_of(data.y):
         raise InputError.plain(f"{key}: y", "no node has a label", "Label some nodes")
     unread = files.unread(fields, files.GRAPH)
@@ -232,23 +221,13 @@ def _one_label_space(
     """Number the labels of both graphs consistently if they are text; returns the class names."""
     if bool(names) != bool(other_names):
         wanted, found = ("words", "numbers") if names else ("numbers", "words")
-        raise InputError.plain(
-            "target", f"the labels of {target_name} are {found}", f"Use {wanted}, as in the source"
-        )
+        message = f"the labels of {target_name} are {found}"
+        raise InputError.plain("target", message, f"Use {wanted}, as in the source")
     merged = sorted({*names, *other_names})
     for graph, words in ((source, names), (target, other_names)) if merged else ():
         # The last entry is for the label -1 (no label).
         graph.y = torch.tensor([*map(merged.index, words), -1])[graph.y]
     return tuple(merged)
-
-
-def _masked(
-    classes: list[int], private: list[int], num_unseen: int, unseen: list[int], split_seed: int
-) -> list[int]:
-    """Classes to mask; ``unseen`` may also name classes that occur only in the target."""
-    of_source = [c for c in unseen if c not in private]
-    chosen = splits.choose_unseen(classes, 0 if unseen else num_unseen, of_source, split_seed)
-    return sorted({*chosen, *unseen})
 
 
 def _shuffled(y: Tensor, split_seed: int, stream: str) -> Tensor:
@@ -257,50 +236,14 @@ def _shuffled(y: Tensor, split_seed: int, stream: str) -> Tensor:
     return order[y[order] >= 0]
 
 
-def _draw_source(
-    y: Tensor,
-    known: list[int],
-    val_share: float,
-    unlabelled_share: float,
-    labels_per_class: int,
-    split_seed: int,
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Training nodes, held-out nodes, and the nodes that training nodes are drawn from.
-
-    The role of a node does not depend on which classes are masked.
-    """
-    labelled = _shuffled(y, split_seed, "source nodes")
-    held_out = round(val_share * len(labelled))
-    if val_share and not held_out:
-        message = f"{val_share:g} of {len(labelled)} labelled source nodes rounds to no node"
-        raise InputError.plain("val_share", message, "Use a larger share")
-    rest, train = labelled[held_out + round(unlabelled_share * len(labelled)) :], []
-    for c in known:
-        nodes = rest[y[rest] == c]
-        if len(nodes) < max(labels_per_class, 1):
-            raise splits.too_few(labels_per_class, len(nodes), c)
-        train.append(nodes if labels_per_class == splits.REST else nodes[:labels_per_class])
-    return torch.cat(train).sort().values, labelled[:held_out].sort().values, rest
-
-
-def _relabelled(graph: Data, known: list[int]) -> Data:
-    """The graph with known classes as ``0 .. N - 1`` and all others as ``N``."""
-    return Data(
-        x=graph.x,
-        edge_index=graph.edge_index,
-        y=splits.renumbered(graph.y, known),
-        y_true=graph.y,
-        num_nodes=graph.num_nodes,
-    )
-
-
-def _without(
-    graph: Data, gone: Tensor, train: Tensor, source_val: Tensor
-) -> tuple[Data, Tensor, Tensor]:
-    """The graph without the nodes in ``gone``, and the index sets renumbered accordingly."""
-    keep = ~gone
-    number = keep.cumsum(0) - 1
-    return splits.induced(graph, keep), number[train], number[source_val[keep[source_val]]]
+def _train(y: Tensor, known: list[int], nodes: Tensor, labels_per_class: int) -> Tensor:
+    """The first nodes of each known class."""
+    parts = [nodes[y[nodes] == c] for c in known]
+    for c, part in zip(known, parts):
+        if len(part) < max(labels_per_class, 1):
+            raise splits.too_few(labels_per_class, len(part), c)
+    most = len(nodes) if labels_per_class == splits.REST else labels_per_class
+    return torch.cat([part[:most] for part in parts]).sort().values
 
 
 def _oracle(
@@ -308,8 +251,7 @@ def _oracle(
 ) -> ShiftTask | None:
     """A task on the target with every class visible; None if a class has no training node."""
     labelled = _shuffled(graph.y, split_seed, "target oracle")
-    ends = [int(0.6 * len(labelled)), int(0.8 * len(labelled))]
-    nodes = Nodes(*(part.sort().values for part in labelled.tensor_split(ends)))
+    nodes = Nodes(*splits.cut(labelled, int(0.6 * len(labelled)), int(0.8 * len(labelled))))
     if classes_of(graph.y[nodes.train]) != classes or not len(nodes.val):
         return None
-    return splits.one_graph_task(name, _relabelled(graph, classes), nodes, len(classes), **fields)
+    return splits.one_graph_task(name, relabelled(graph, classes), nodes, len(classes), **fields)

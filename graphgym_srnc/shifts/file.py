@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import torch
 from torch_geometric.data import Data
 
-from graphgym_srnc.core.errors import InputError, renamed
 from graphgym_srnc.core.options import Count, Natural, OneOf
 from graphgym_srnc.core.task import HIDDEN, ShiftTask
-from graphgym_srnc.data import cleaning, files
+from graphgym_srnc.data import files
+from graphgym_srnc.errors import InputError, renamed
 from graphgym_srnc.shifts import given, splits
-from graphgym_srnc.shifts.splits import CountOrRest
+from graphgym_srnc.shifts.splits import CountOrRest, Nodes, Sizes
 
 
 def build(
@@ -77,7 +76,7 @@ def build(
     source = files.locate(path or name, root, "path")
     fields, names = files.load(source, features, labels, root, mapped)
     key = f"file.path {source.name}"
-    data = cleaning.clean(files.as_data(fields, key), key)
+    data = files.as_data(fields, key)
     if not names and (source.is_dir() or source.suffix in (*files.TEXT, ".mat")):
         names = _renumber(data)
     classes = splits.classes_of(data.y)
@@ -85,32 +84,28 @@ def build(
         hint = "Number two classes or more from 0 without a gap, and use -1 for unlabelled nodes"
         raise InputError.plain(f"{key}: y", f"the classes are {classes}", hint)
     if not open_set and (unseen or num_unseen):
-        raise InputError.plain(
-            "open_set",
-            "unseen or num_unseen masks classes, so that some nodes belong to an unknown class",
-            "Set open_set to True",
+        message = (
+            "unseen or num_unseen masks classes, so that some nodes belong to an unknown class"
         )
+        raise InputError.plain("open_set", message, "Set open_set to True")
     masked = splits.choose_unseen(classes, num_unseen, unseen, split_seed)
 
     read = files.GRAPH if split == "auto" and "train_mask" not in data else files.READ
     is_given = split != "random" and "train_mask" in data
     if split == "given" and not is_given:
         raise InputError.plain("split", "the file has no train_mask", "Set split to random or auto")
-    sizes = {"num_val": num_val, "num_test": num_test, "split_seed": split_seed}
+    sizes = Sizes(num_val, num_test, split_seed)
     if is_given:
         masked, nodes = _given_split(data, masked, open_set, sizes, key)
     else:
-        nodes = splits.draw(data.y, masked, labels_per_class=labels_per_class, **sizes)
-    info = {
-        "data": source.name,
-        "split": "given" if is_given else "random",
-        "split_seed": split_seed,
-    }
+        nodes = splits.draw(data.y, masked, labels_per_class, sizes)
+    kind = "given" if is_given else "random"
+    info = {"data": source.name, "split": kind, "split_seed": split_seed}
     info |= {"unread": unread} if (unread := files.unread(fields, read)) else {}
-    title = source.stem if path else name
+    title = f"file/{source.stem if path else name}"
     with renamed(dict.fromkeys(("train", "val", "test"), source.name)):
         return splits.masked_task(
-            f"file/{title}", data, masked, nodes, info=info, open_set=open_set, class_names=names
+            title, data, masked, nodes, info=info, open_set=open_set, class_names=names
         )
 
 
@@ -124,16 +119,13 @@ def _renumber(data: Data) -> tuple[str, ...]:
 
 
 def _given_split(
-    data: Data, masked: list[int], open_set: bool, sizes: dict[str, int], key: str
-) -> tuple[list[int], splits.Nodes]:
+    data: Data, masked: list[int], open_set: bool, sizes: Sizes, key: str
+) -> tuple[list[int], Nodes]:
     """Masked classes and nodes of a split that the file provides."""
     masks = given.masked_nodes(data, key)
     for mask in (mask for mask, nodes in masks.items() if not len(nodes)):
-        raise InputError.plain(
-            f"{key}: {mask}",
-            "the mask contains no node",
-            "Leave it out, and the nodes are drawn at random",
-        )
+        hint = "Leave it out, and the nodes are drawn at random"
+        raise InputError.plain(f"{key}: {mask}", "the mask contains no node", hint)
     train, val, test = masks["train_mask"], masks.get("val_mask"), masks.get("test_mask")
     untaught = {*splits.classes_of(data.y)} - {*splits.classes_of(data.y[train])}
     masked = sorted({*masked, *untaught})
@@ -142,7 +134,6 @@ def _given_split(
         hint = "Add a training node of each class, or set file.open_set to True"
         raise InputError.plain(f"{key}: train_mask", message, hint)
     if val is None or test is None:
-        rest = data.y.index_fill(0, train, HIDDEN)
-        val, test = splits.draw_val_test(rest, **sizes, val=val, test=test)
-    known = ~torch.isin(data.y[train], torch.tensor(masked, dtype=torch.long))
-    return masked, splits.Nodes(train[known], val, test, train[~known])
+        val, test = splits.draw_val_test(data.y.index_fill(0, train, HIDDEN), sizes, val, test)
+    hidden = splits.is_in(data.y[train], masked)
+    return masked, Nodes(train[~hidden], val, test, train[hidden])

@@ -11,12 +11,12 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from graphgym_srnc.core.errors import InputError
 from graphgym_srnc.core.task import HIDDEN, ShiftTask
 from graphgym_srnc.data import cleaning, files
 from graphgym_srnc.data.cleaning import MASKS
 from graphgym_srnc.data.labels import UNKNOWN
 from graphgym_srnc.data.labels import cleaned as clean_words
+from graphgym_srnc.errors import InputError
 from graphgym_srnc.shifts import splits
 
 
@@ -70,35 +70,33 @@ def from_data(
         untaught = [c for c in new if c in graph.y[nodes]]
         if untaught and not open_set:
             message = f"the classes {values[untaught].tolist()} have no training node"
-            raise InputError.plain(
-                "open_set", message, "Set open_set to True, or add training nodes of them"
-            )
+            hint = "Set open_set to True, or add training nodes of them"
+            raise InputError.plain("open_set", message, hint)
     for graph in graphs:
         graph.y = splits.renumbered(graph.y_true, known.tolist())
 
     if open_set and held_out and not len(val) and not len(source_val):
         train, held = _hold_out(source.y, train, held_out, seed)
         val, source_val = (held, source_val) if source is target else (val, held)
-    val_graph = None
-    if len(source_val) and not len(val):
-        val, val_graph = source_val, source
+    is_source = len(source_val) > 0 and not len(val)
     pool = splits.others(target.num_nodes, train if source is target else train[:0])
-    pool = pool if len(pool) else train  # every node is a training node, as in a refit after search
     task = ShiftTask(
-        name="data",
-        source=source,
-        target=target,
-        train=train,
-        val=val,
-        test=test,
-        source_val=source_val,
-        pool=pool,
+        "data",
+        source,
+        target,
+        train,
+        source_val if is_source else val,
+        test,
+        pool=pool if len(pool) else train,  # every node is labelled, as in a refit after search
         num_known=len(known),
         open_set=open_set,
-        val_graph=val_graph,
+        val_graph=source if is_source else None,
+        source_val=source_val,
         scored=False,
     )
-    return task, _classes(values[known.numpy()], open_set)
+    classes = values[known.numpy()]
+    unknown = UNKNOWN if classes.dtype.kind == "U" else HIDDEN
+    return task, np.append(classes, unknown) if open_set else classes
 
 
 def unlabelled(data: Data, key: str = "graph") -> Data:
@@ -108,12 +106,9 @@ def unlabelled(data: Data, key: str = "graph") -> Data:
         InputError: the graph is not a PyG ``Data``, or its features or edges are invalid.
     """
     if not isinstance(data, Data):
-        raise InputError.plain(
-            key,
-            f"the graph is a {type(data).__name__}",
-            "Give a torch_geometric.data.Data with x and edge_index. Labels and "
-            "masks are its fields y and train_mask",
-        )
+        hint = "Give a torch_geometric.data.Data with x and edge_index. Labels and "
+        hint += "masks are its fields y and train_mask"
+        raise InputError.plain(key, f"the graph is a {type(data).__name__}", hint)
     found = Data(**files.tensors(data, ("x", "edge_index"), key))
     x, edge_index = cleaning.features_and_edges(found, key)
     return Data(x=x, edge_index=edge_index, num_nodes=len(x))
@@ -121,11 +116,6 @@ def unlabelled(data: Data, key: str = "graph") -> Data:
 
 def masked_nodes(data: Data, key: str, masks: Sequence[str] = MASKS) -> dict[str, Tensor]:
     """Ids of the nodes of each mask that a graph has, by the name of the mask.
-
-    Args:
-        data: a graph with ``y`` ``[V]``.
-        key: name of the graph in error messages.
-        masks: names of the masks to read.
 
     Raises:
         InputError: :func:`cleaning.mask` refuses a mask, or it contains a node without a label.
@@ -141,28 +131,24 @@ def masked_nodes(data: Data, key: str, masks: Sequence[str] = MASKS) -> dict[str
     return ids
 
 
-def _split(source: Data, target: Data) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def _split(source: Data, target: Data) -> list[Tensor]:
     """Training and held-out nodes of the source, and validation and test nodes of the target."""
     none = torch.empty(0, dtype=torch.long)
     if source is target:
         ids = masked_nodes(source, "graph")
         if "train_mask" not in ids:
-            raise InputError.plain(
-                "graph: train_mask",
-                "the graph has no training mask",
-                "Add a mask [V] of the nodes to learn from; other labels are not read",
-            )
-        return ids["train_mask"], none, ids.get("val_mask", none), ids.get("test_mask", none)
+            hint = "Add a mask [V] of the nodes to learn from; other labels are not read"
+            raise InputError.plain("graph: train_mask", "the graph has no training mask", hint)
+        return [ids["train_mask"], none, ids.get("val_mask", none), ids.get("test_mask", none)]
     at_source = masked_nodes(source, "source", ("train_mask", "val_mask"))
     at_target = masked_nodes(target, "target", ("val_mask", "test_mask"))
     held = at_source.get("val_mask", none)
     every = (source.y.index_fill(0, held, HIDDEN) >= 0).nonzero().view(-1)
-    return (
+    return [
         at_source.get("train_mask", every),
         held,
-        at_target.get("val_mask", none),
-        at_target.get("test_mask", none),
-    )
+        *(at_target.get(mask, none) for mask in ("val_mask", "test_mask")),
+    ]
 
 
 def labels(
@@ -183,31 +169,27 @@ def labels(
         InputError: another shape, or labels that are neither words nor integers from -1.
     """
     if isinstance(y, np.ma.MaskedArray):
-        y = np.where(np.ma.getmaskarray(y), None, y.data)
+        y = np.where(np.ma.getmaskarray(y), np.array(None, dtype=object), y.data)
     if not isinstance(y, Tensor):
         y = _array(y)
     if isinstance(y, Tensor) or y.dtype.kind in "biuf":
         y = files.tensors({"y": y}, ("y",), key.removesuffix(": y"))["y"]
         return cleaning.labels(y, num_nodes, key).numpy()
     if y.shape not in ((num_nodes,), (num_nodes, 1)):
-        raise InputError.plain(
-            key,
-            f"the labels have the shape {y.shape}",
-            f"Give one label per node, shape [{num_nodes}]",
-        )
+        hint = f"Give one label per node, shape [{num_nodes}]"
+        raise InputError.plain(key, f"the labels have the shape {y.shape}", hint)
     cells = [None if _is_empty(cell) else cell for cell in y.reshape(-1).tolist()]
     given = [cell for cell in cells if cell is not None]
-    numbers = [cell for cell in given if isinstance(cell, (Real, np.bool_))]
+    numbers: list[Any] = [cell for cell in given if isinstance(cell, (Real, np.bool_))]
     wrong = [cell for cell in given if not isinstance(cell, (str, Real, np.bool_))] or [
         number for number in numbers if not HIDDEN <= number < 2**63 or number != int(number)
     ]
     if wrong:
-        hint = "Use words, or integers from 0, and -1 for nodes without a label"
-        raise InputError.plain(
-            key,
-            f"the label {str(wrong[0])[:30]!r} is neither a word nor an integer from -1 to 2^63",
-            hint,
+        message = (
+            f"the label {str(wrong[0])[:30]!r} is neither a word nor an integer from -1 to 2^63"
         )
+        hint = "Use words, or integers from 0, and -1 for nodes without a label"
+        raise InputError.plain(key, message, hint)
     if len(numbers) == len(given):
         return np.array([HIDDEN if cell is None else int(cell) for cell in cells], dtype=np.int64)
     words = [
@@ -228,12 +210,8 @@ def _array(y: Any) -> np.ndarray:
 
 
 def _is_empty(cell: Any) -> bool:
-    return (
-        cell is None
-        or isinstance(cell, Real)
-        and cell != cell
-        or type(cell).__name__ in ("NAType", "NaTType")
-    )  # of pandas
+    is_nan = isinstance(cell, Real) and cell != cell
+    return cell is None or is_nan or type(cell).__name__ in ("NAType", "NaTType")  # of pandas
 
 
 def _numbered(graphs: dict[str, Data]) -> tuple[list[Data], np.ndarray]:
@@ -245,16 +223,14 @@ def _numbered(graphs: dict[str, Data]) -> tuple[list[Data], np.ndarray]:
         if graph.y is not None
     }
     # A graph without any label is of either kind.
-    labelled = {role: label for role, label in given.items() if (label != _none(label)).any()}
+    empty = {"U": "", "i": HIDDEN}
+    labelled = {role: y for role, y in given.items() if (y != empty[y.dtype.kind]).any()}
     kinds = {label.dtype.kind for label in labelled.values()}
     if not given or len(kinds) > 1:
         found = "are words in one graph and numbers in the other" if kinds else "are missing"
-        raise InputError.plain(
-            f"{list(graphs)[-1]}: y",
-            f"the labels {found}",
-            "Give labels that are all words or all whole numbers",
-        )
-    none = "" if kinds == {"U"} else HIDDEN
+        hint = "Give labels that are all words or all whole numbers"
+        raise InputError.plain(f"{list(graphs)[-1]}: y", f"the labels {found}", hint)
+    none = empty["U" if kinds == {"U"} else "i"]
     values = np.unique(np.concatenate([*labelled.values(), np.array([none])]))
     values = values[values != none]
     cleaned = []
@@ -272,16 +248,6 @@ def _held(graph: Data, role: str) -> list[bool]:
     size = graph.num_nodes
     found = [cleaning.mask(mask, size, f"{role}: {name}") for name, mask in masks.items()]
     return torch.stack(found).any(0).tolist() if found else []
-
-
-def _none(label: np.ndarray) -> str | int:
-    return "" if label.dtype.kind == "U" else HIDDEN
-
-
-def _classes(known: np.ndarray, open_set: bool) -> np.ndarray:
-    """Original label of each class of the task."""
-    unknown = UNKNOWN if known.dtype.kind == "U" else HIDDEN
-    return np.append(known, unknown) if open_set else known
 
 
 def _hold_out(y: Tensor, train: Tensor, share: float, seed: int) -> tuple[Tensor, Tensor]:

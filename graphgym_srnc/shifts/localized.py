@@ -14,7 +14,7 @@ from graphgym_srnc.core.options import Count, Natural, Range
 from graphgym_srnc.core.task import HIDDEN, ShiftTask
 from graphgym_srnc.data import catalogue, datasets
 from graphgym_srnc.shifts import splits
-from graphgym_srnc.shifts.splits import CountOrRest, Nodes, Split
+from graphgym_srnc.shifts.splits import CountOrRest, Nodes, Sizes, Split
 
 TOLERANCE = 1e-9
 """Personalised PageRank is iterated until its total change is below this value."""
@@ -71,10 +71,8 @@ def build(
     classes = splits.classes_of(data.y)
     masked = splits.choose_unseen(classes, num_unseen, unseen, split_seed)
     val, test = splits.public(data, split, split_seed, name)
-    sizes = {"num_val": num_val, "num_test": num_test, "split_seed": split_seed}
-    uniform = splits.draw(
-        data.y, masked, labels_per_class=labels_per_class, **sizes, val=val, test=test
-    )
+    sizes = Sizes(num_val, num_test, split_seed)
+    uniform = splits.draw(data.y, masked, labels_per_class, sizes, val, test)
     everywhere = torch.cat([uniform.train, uniform.extra]).sort().values
 
     fixed = torch.cat([data.y.new_empty(0), *(nodes for nodes in (val, test) if nodes is not None)])
@@ -82,20 +80,19 @@ def build(
     train, seeds, filled = _localized(
         data.edge_index, y, masked, restart, labels_per_class, split_seed
     )
-    # Validation and test exclude the training nodes of the task and of its oracle, so that both
-    # share them.
-    rest = data.y.index_fill(0, torch.cat([train, everywhere]), HIDDEN)
-    full_name, is_public = catalogue.full_name(name), val is not None
-    test = None if num_test == splits.REST else test
-    val, test = splits.draw_val_test(rest, **sizes, val=val, test=test)
+    full_name = catalogue.full_name(name)
     info = {
         "data": full_name,
-        "split": "public" if is_public else "random",
+        "split": "random" if val is None else "public",
         "split_seed": split_seed,
         "restart": restart,
         "seeds": seeds,
         "filled": filled,
     }
+    # Validation and test exclude the training nodes of the task and of its oracle, so that both
+    # share them.
+    rest = data.y.index_fill(0, torch.cat([train, everywhere]), HIDDEN)
+    val, test = splits.draw_val_test(rest, sizes, val, None if num_test == splits.REST else test)
 
     def make(title: str, hidden: list[int], nodes: Tensor) -> ShiftTask:
         return splits.masked_task(
@@ -118,11 +115,11 @@ def build(
 def personalised_pagerank(
     edge_index: Tensor, num_nodes: int, seeds: Tensor, restart: float
 ) -> np.ndarray:
-    r"""Personalised PageRank of every node for each seed.
+    r"""Personalised PageRank of every node for each seed, by power iteration.
 
-    The value of a node is the share of steps that a random walk from the seed spends there. Row
-    :math:`s` solves :math:`\pi = a e_s + (1 - a)\, \pi D^{-1} A` by power iteration. A step takes
-    time O(S·E), without a dense V-by-V matrix, and reduces the error by the factor :math:`1 - a`.
+    Row :math:`s` solves :math:`\pi = a e_s + (1 - a)\, \pi D^{-1} A`: the share of steps that a
+    random walk from the seed spends at each node. A step takes time O(S·E) and reduces the error by
+    the factor :math:`1 - a`.
 
     Args:
         edge_index: an undirected graph, ``[2, E]``.
@@ -143,7 +140,7 @@ def personalised_pagerank(
     # With a large restart probability the sum converges before the walk reaches far nodes, which
     # would then be unordered.
     while moved.sum(0).max() > TOLERANCE or np.count_nonzero(share) > reached:
-        reached = np.count_nonzero(share)
+        reached = int(np.count_nonzero(share))
         moved = step @ moved
         share = share + moved
     return share.T
@@ -154,14 +151,7 @@ def _localized(
 ) -> tuple[Tensor, list[int], int]:
     """Training nodes, the seed of each known class, and the number of nodes no seed reaches.
 
-    Args:
-        edge_index: the graph, ``[2, E]``.
-        y: classes ``[V]``; -1 for nodes that must not be labelled. Each known class has at least
-            ``count`` nodes.
-        masked: classes to leave out.
-        restart: see :func:`personalised_pagerank`.
-        count: number of training nodes of each class.
-        split_seed: seed of the seed nodes, of ties and of added nodes.
+    ``y`` is -1 for nodes that must not be labelled; each known class has ``count`` others.
     """
     order = splits.shuffled(len(y), split_seed, "localized seeds")
     of_class = [order[y[order] == c] for c in splits.classes_of(y) if c not in masked]

@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Annotated
 
 import torch
-from torch_geometric.data import Data
 
-from graphgym_srnc.core.errors import InputError
 from graphgym_srnc.core.options import Range
 from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.data import ocnnc
+from graphgym_srnc.errors import InputError
 from graphgym_srnc.shifts import splits
 
 
@@ -48,54 +47,32 @@ def build(
     """
     names = source.lower(), target.lower()
     if names[0] == names[1]:
-        raise InputError.plain(
-            "target",
-            f"source and target are the same network, {source}",
-            "Choose two different networks",
-        )
-    graph, other = (
-        ocnnc.load(member, root, role) for member, role in zip(names, ("source", "target"))
-    )
-    unseen = [c for c in splits.classes_of(other.y) if c >= ocnnc.KNOWN]
-    at_source = splits.induced(_relabelled(graph), graph.y < ocnnc.KNOWN)
-
+        message = f"source and target are the same network, {source}"
+        raise InputError.plain("target", message, "Choose two different networks")
+    graph, other = ocnnc.load(names[0], root, "source"), ocnnc.load(names[1], root, "target")
+    known = range(ocnnc.KNOWN)
+    at_source = splits.induced(splits.relabelled(graph, known), graph.y < ocnnc.KNOWN)
     order = splits.shuffled(at_source.num_nodes, split_seed, "source nodes")
-    held_out = round(val_share * len(order))
-    if val_share and not held_out:
-        message = f"{val_share:g} of {len(order)} nodes rounds to no node"
-        raise InputError.plain("val_share", message, "Use 0 or a larger share")
-    source_val, train = order[:held_out].sort().values, order[held_out:].sort().values
-
+    held_out = splits.count_of(val_share, len(order), "nodes", "Use 0 or a larger share")
+    source_val, train = splits.cut(order, held_out)
     every = torch.arange(other.num_nodes)
-    info = {
-        "source": names[0],
-        "target": names[1],
-        "split_seed": split_seed,
-        "unseen": unseen,
-        "cleaned": {key: graph.cleaned[key] + other.cleaned[key] for key in graph.cleaned},
-    }
     return ShiftTask(
-        name=f"ocnnc/{names[0]}-{names[1]}",
-        source=at_source,
-        target=_relabelled(other),
-        train=train,
-        source_val=source_val,
-        val=source_val if held_out else train,
-        val_graph=at_source,
+        f"ocnnc/{names[0]}-{names[1]}",
+        at_source,
+        splits.relabelled(other, known),
+        train,
+        source_val if held_out else train,
         test=every,
         pool=every,
         num_known=ocnnc.KNOWN,
         open_set=True,
-        info=info,
-    )
-
-
-def _relabelled(graph: Data) -> Data:
-    """The graph with all unknown classes merged into one."""
-    return Data(
-        x=graph.x,
-        edge_index=graph.edge_index,
-        y=graph.y.clamp(max=ocnnc.KNOWN),
-        y_true=graph.y,
-        num_nodes=graph.num_nodes,
+        val_graph=at_source,
+        source_val=source_val,
+        info={
+            "source": names[0],
+            "target": names[1],
+            "split_seed": split_seed,
+            "unseen": [c for c in splits.classes_of(other.y) if c >= ocnnc.KNOWN],
+            "cleaned": {key: graph.cleaned[key] + other.cleaned[key] for key in graph.cleaned},
+        },
     )

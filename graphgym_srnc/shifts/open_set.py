@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Sequence
 
-from graphgym_srnc.core.errors import InputError
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
 from graphgym_srnc.core.options import Count, Natural, OneOf
-from graphgym_srnc.core.task import ShiftTask
+from graphgym_srnc.core.task import HIDDEN, ShiftTask
 from graphgym_srnc.data import catalogue, datasets
+from graphgym_srnc.errors import InputError
 from graphgym_srnc.shifts import splits
-from graphgym_srnc.shifts.splits import CountOrRest, Split
+from graphgym_srnc.shifts.splits import CountOrRest, Nodes, Sizes, Split
 
 
 def build(
@@ -29,10 +33,9 @@ def build(
 ) -> ShiftTask:
     """Mask classes of a public data set (Table 1 of the paper).
 
-    The labelled nodes of each known class are ``labels_per_class`` random nodes that are neither
-    validation nor test nodes. The pool contains every unlabelled node, including validation and
-    test nodes, whose labels are never used (transductive setting). The oracle uses the same split,
-    and labels the same number of nodes of each masked class.
+    The pool contains every unlabelled node, including validation and test nodes, whose labels are
+    never used (transductive setting). The oracle uses the same split, and labels the same number of
+    nodes of each masked class.
 
     Args:
         name: data set, for example ``Cora``, ``CitationFull/DBLP``, ``Photo`` or ``ogbn-arxiv``;
@@ -68,35 +71,15 @@ def build(
     val, test = splits.public(data, split, split_seed, name)
     if unseen_nodes == "balanced":
         val = test = None
-    count = splits.REST if labelled == "public" else labels_per_class
-    nodes = splits.draw(
-        data.y,
-        masked,
-        labels_per_class=count,
-        num_val=num_val,
-        num_test=num_test,
-        split_seed=split_seed,
-        val=val,
-        test=test,
-    )
+    count, sizes = labels_per_class, Sizes(num_val, num_test, split_seed)
     if labelled == "public":
-        nodes = splits.publicly_labelled(nodes, data, masked, split_seed, name)
-    nodes = splits.with_unseen(
-        nodes,
-        data.y,
-        masked,
-        unseen_nodes,
-        unscored,
-        num_val=num_val,
-        num_test=num_test,
-        split_seed=split_seed,
-    )
-    full_name = catalogue.full_name(name)
-    info = {
-        "data": full_name,
-        "split": "random" if val is None else "public",
-        "split_seed": split_seed,
-    }
+        count = splits.REST
+    nodes = splits.draw(data.y, masked, count, sizes, val, test)
+    if labelled == "public":
+        nodes = _publicly_labelled(nodes, data, masked, split_seed, name)
+    nodes = _with_unseen(nodes, data.y, masked, unseen_nodes, unscored, sizes)
+    full_name, drawn = catalogue.full_name(name), val is None
+    info = {"data": full_name, "split": "random" if drawn else "public", "split_seed": split_seed}
     return splits.masked_task(
         f"open_set/{name}",
         data,
@@ -106,3 +89,46 @@ def build(
         open_set=bool(masked),
         class_names=catalogue.CLASS_NAMES.get(full_name, ()),
     )
+
+
+def _publicly_labelled(
+    nodes: Nodes, data: Data, unseen: Sequence[int], split_seed: int, name: str
+) -> Nodes:
+    """The same split, with the data set's own training nodes as labelled nodes."""
+    if "train_mask" not in data:
+        message = f"{name} has no public training nodes"
+        raise InputError.plain("labelled", message, "Set labelled to drawn")
+    train = splits.column(data.train_mask, split_seed) & (data.y >= 0)
+    if train[torch.cat([nodes.val, nodes.test])].any():
+        message = "some public training nodes were drawn as validation or test nodes"
+        raise InputError.plain("labelled", message, "Set labelled to drawn")
+    masked = splits.is_in(data.y, unseen)
+    return nodes._replace(
+        train=(train & ~masked).nonzero().view(-1), extra=(train & masked).nonzero().view(-1)
+    )
+
+
+def _with_unseen(
+    nodes: Nodes,
+    y: Tensor,
+    unseen: Sequence[int],
+    kind: str,
+    unscored: Sequence[int],
+    sizes: Sizes,
+) -> Nodes:
+    """The same split, with the nodes of masked classes that ``unseen_nodes`` names."""
+    never = splits.is_in(y, unscored)
+    masked = splits.is_in(y, unseen) & ~never
+    if kind == "all":
+        val, test = (part[~masked[part]] for part in (nodes.val, nodes.test))
+        test = torch.cat([test, masked.nonzero().view(-1)]).sort().values
+        nodes = nodes._replace(val=val, test=test, extra=nodes.extra[:0])
+    if kind == "balanced":
+        rest = y.index_fill(0, torch.cat([nodes.train, nodes.extra]), HIDDEN)
+        few = sizes.num_test if sizes.num_test == splits.REST else sizes.num_test // 2
+        half = sizes._replace(num_val=sizes.num_val // 2, num_test=few)
+        sides = (rest.masked_fill(~side, HIDDEN) for side in (masked, ~masked & ~never))
+        halves = zip(*(splits.draw_val_test(side, half) for side in sides))
+        val, test = (torch.cat(parts).sort().values for parts in halves)
+        nodes = nodes._replace(val=val, test=test)
+    return nodes._replace(val=nodes.val[~never[nodes.val]], test=nodes.test[~never[nodes.test]])

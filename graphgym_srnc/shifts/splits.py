@@ -1,8 +1,7 @@
 """Random choice of masked classes and nodes, and construction of tasks from them.
 
 All randomness derives from the split seed; global random generators are not used. Errors name an
-option without its shift, for example ``labels_per_class``.
-:func:`graphgym_srnc.shifts.find` adds the name of the shift.
+option without its shift, which :func:`graphgym_srnc.shifts.find` adds.
 """
 
 from __future__ import annotations
@@ -16,11 +15,10 @@ import numpy as np
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
-from torch_geometric.utils import subgraph
 
-from graphgym_srnc.core.errors import InputError
 from graphgym_srnc.core.options import OneOf, Range
 from graphgym_srnc.core.task import HIDDEN, ShiftTask
+from graphgym_srnc.errors import InputError
 
 REST = -1
 """Value of a count option that means "all remaining nodes"."""
@@ -55,6 +53,14 @@ CountOrRest = Annotated[int, _CountOrRest(1)]
 Split = Annotated[str, OneOf("auto", "public", "random")]
 
 
+class Sizes(NamedTuple):
+    """Number of validation and test nodes of a random split, and its seed."""
+
+    num_val: int
+    num_test: int
+    split_seed: int
+
+
 class Nodes(NamedTuple):
     """Ids of training, validation and test nodes.
 
@@ -70,9 +76,7 @@ class Nodes(NamedTuple):
 def generator(split_seed: int, stream: str) -> np.random.RandomState:
     """Random generator for one purpose; NumPy guarantees that its stream never changes.
 
-    Args:
-        split_seed: from 0 to 2³² - 1.
-        stream: a key of :data:`STREAMS`, or any other name, whose number is a hash of the name.
+    ``stream`` is a key of :data:`STREAMS`, or any other name, whose number is a hash of the name.
     """
     if not 0 <= split_seed < 2**32:
         raise InputError("split_seed", split_seed, f"0 to {2**32 - 1}")
@@ -85,9 +89,19 @@ def shuffled(count: int, split_seed: int, stream: str) -> Tensor:
     return torch.from_numpy(generator(split_seed, stream).permutation(count))
 
 
+def cut(order: Tensor, *ends: int) -> list[Tensor]:
+    """Consecutive parts of an order, each sorted."""
+    return [part.sort().values for part in order.tensor_split(ends)]
+
+
 def classes_of(y: Tensor) -> list[int]:
     """Sorted classes that have at least one node."""
     return y[y >= 0].unique().tolist()
+
+
+def is_in(y: Tensor, classes: Sequence[int]) -> Tensor:
+    """Mask ``[V]`` of the nodes of some classes."""
+    return torch.isin(y, torch.tensor([*classes], dtype=torch.long))
 
 
 def others(num_nodes: int, nodes: Tensor) -> Tensor:
@@ -104,16 +118,21 @@ def renumbered(y: Tensor, known: Sequence[int]) -> Tensor:
     return number[y]
 
 
+def relabelled(graph: Data, known: Sequence[int], **fields: Tensor) -> Data:
+    """The graph with :func:`renumbered` labels; ``y_true`` keeps the original classes."""
+    return Data(
+        x=graph.x,
+        edge_index=graph.edge_index,
+        y=renumbered(graph.y, known),
+        y_true=graph.y,
+        num_nodes=graph.num_nodes,
+        **fields,
+    )
+
+
 def induced(graph: Data, keep: Tensor) -> Data:
     """Subgraph induced on the nodes where ``keep`` ``[V]`` is true."""
-    edges, _ = subgraph(keep, graph.edge_index, relabel_nodes=True, num_nodes=graph.num_nodes)
-    return Data(
-        x=graph.x[keep],
-        edge_index=edges,
-        y=graph.y[keep],
-        y_true=graph.y_true[keep],
-        num_nodes=int(keep.sum()),
-    )
+    return graph.subgraph(keep)
 
 
 def choose_unseen(
@@ -121,9 +140,8 @@ def choose_unseen(
 ) -> list[int]:
     """Classes to mask: ``unseen`` if it is not empty, else ``num_unseen`` random classes.
 
-    The possible sets of masked classes are visited in random order. Consecutive split seeds from 0
-    mask every set once before a set repeats, which keeps splits as independent as possible. If
-    there are more than 100,000 sets, each seed draws one independently.
+    The possible sets are visited in random order: consecutive split seeds from 0 mask every set
+    once before a set repeats. If there are more than 100,000 sets, each seed draws independently.
 
     Raises:
         InputError: a class does not exist or is named twice, or fewer than two known classes
@@ -146,12 +164,9 @@ def choose_unseen(
         order = generator(split_seed, "classes").permutation(list(classes))
         return sorted(int(c) for c in order[:num_unseen])
     turn, position = divmod(split_seed, count)
-    chosen = generator(turn, "masked sets").permutation(count)[position]
-    return list(
-        next(
-            itertools.islice(itertools.combinations(sorted(classes), num_unseen), int(chosen), None)
-        )
-    )
+    chosen = int(generator(turn, "masked sets").permutation(count)[position])
+    sets = itertools.combinations(sorted(classes), num_unseen)
+    return list(next(itertools.islice(sets, chosen, None)))
 
 
 def too_few(labels_per_class: int, available: int, label: int) -> InputError:
@@ -162,40 +177,44 @@ def too_few(labels_per_class: int, available: int, label: int) -> InputError:
     return InputError.plain("labels_per_class", message, f"{hint} the class with unseen")
 
 
+def count_of(share: float, nodes: int, what: str, hint: str) -> int:
+    """Number of nodes that a share holds out; an error if the share rounds to no node."""
+    count = round(share * nodes)
+    if share and not count:
+        message = f"{share:g} of {nodes} {what} rounds to no node"
+        raise InputError.plain("val_share", message, hint)
+    return count
+
+
+def column(mask: Tensor, split_seed: int) -> Tensor:
+    """Mask ``[V]`` of the selected public split out of ``[V, K]``, or the only one."""
+    return mask if mask.dim() == 1 else mask[:, split_seed % mask.size(1)]
+
+
 def public(
     data: Data, split: str, split_seed: int, name: str
 ) -> tuple[Tensor | None, Tensor | None]:
     """The data set's own validation and test nodes; None for both if they are to be drawn.
 
-    Args:
-        data: a graph. Public splits are ``val_mask`` and ``test_mask``, ``[V]``, or ``[V, K]`` with
-            one column per split.
-        split: ``public``, ``random``, or ``auto``, which uses public nodes if there are any.
-        split_seed: selects one of several public splits.
-        name: data set, for error messages.
-
     Raises:
-        InputError: ``split`` is ``public``, but there are no public nodes.
+        InputError: ``split`` is ``public``, but the graph has no ``val_mask`` and ``test_mask``.
     """
     has_public = "val_mask" in data and "test_mask" in data
     if split == "public" and not has_public:
-        raise InputError.plain(
-            "split", f"{name} has no public validation and test nodes", "Set split to random"
-        )
+        message = f"{name} has no public validation and test nodes"
+        raise InputError.plain("split", message, "Set split to random")
     if split == "random" or not has_public:
         return None, None
-    masks = (_column(mask, split_seed) for mask in (data.val_mask, data.test_mask))
-    return tuple((mask & (data.y >= 0)).nonzero().view(-1) for mask in masks)
+    masks = (column(mask, split_seed) for mask in (data.val_mask, data.test_mask))
+    val, test = ((mask & (data.y >= 0)).nonzero().view(-1) for mask in masks)
+    return val, test
 
 
 def draw(
     y: Tensor,
-    unseen: Sequence[int] = (),
-    *,
+    unseen: Sequence[int],
     labels_per_class: int,
-    num_val: int,
-    num_test: int,
-    split_seed: int,
+    sizes: Sizes,
     val: Tensor | None = None,
     test: Tensor | None = None,
 ) -> Nodes:
@@ -209,17 +228,15 @@ def draw(
         unseen: masked classes.
         labels_per_class: number of labelled nodes of each known class, -1 = all nodes that are
             neither validation nor test nodes.
-        num_val, num_test: sizes, if ``val`` or ``test`` is not given; ``num_test`` -1 = all
-            remaining nodes.
-        split_seed: seed of the random order.
+        sizes: sizes, if ``val`` or ``test`` is not given; ``num_test`` -1 = all remaining nodes.
         val, test: given ids.
 
     Raises:
         InputError: a known class has fewer nodes than requested.
     """
-    order, free = shuffled(len(y), split_seed, "nodes"), _free(y, val, test)
+    order, free = shuffled(len(y), sizes.split_seed, "nodes"), _free(y, val, test)
     if labels_per_class == REST:
-        val, test = _val_test(order[free[order]], num_val, num_test, val, test, share=0.5)
+        val, test = _val_test(order[free[order]], sizes, val, test, share=0.5)
         for c in set(classes_of(y)) - set(unseen):
             nodes = order[(free & (y == c))[order]]
             if len(nodes) and torch.isin(nodes, torch.cat([val, test])).all():
@@ -227,113 +244,32 @@ def draw(
                 val, test = val[val != nodes[0]], test[test != nodes[0]]
         free[torch.cat([val, test])] = False
 
-    train, extra = [], []
+    parts, rare = [order[:0]], [order[:0]]
     for c in classes_of(y):
         nodes = order[(free & (y == c))[order]]
         most = len(nodes) if labels_per_class == REST else labels_per_class
         if c in unseen:
             # A small masked class keeps half of its nodes for validation and test.
-            extra.append(nodes[: min(most, len(nodes) // 2)])
+            rare.append(nodes[: min(most, len(nodes) // 2)])
         elif len(nodes) < max(most, 1):
             raise too_few(labels_per_class, len(nodes), c)
         else:
-            train.append(nodes[:most])
-    train, extra = torch.cat(train).sort().values, torch.cat([order[:0], *extra]).sort().values
-
+            parts.append(nodes[:most])
+    train, extra = torch.cat(parts).sort().values, torch.cat(rare).sort().values
     if labels_per_class != REST:
         rest = y.index_fill(0, torch.cat([train, extra]), HIDDEN)
-        test = None if num_test == REST else test
-        val, test = draw_val_test(
-            rest, num_val=num_val, num_test=num_test, split_seed=split_seed, val=val, test=test
-        )
+        val, test = draw_val_test(rest, sizes, val, None if sizes.num_test == REST else test)
+    assert val is not None and test is not None
     return Nodes(train, val.sort().values, test.sort().values, extra)
 
 
 def draw_val_test(
-    y: Tensor,
-    *,
-    num_val: int,
-    num_test: int,
-    split_seed: int,
-    val: Tensor | None = None,
-    test: Tensor | None = None,
+    y: Tensor, sizes: Sizes, val: Tensor | None = None, test: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
     """Draw validation and test nodes from the labelled nodes, as :func:`draw` does."""
-    order = shuffled(len(y), split_seed, "nodes")
-    val, test = _val_test(order[_free(y, val, test)[order]], num_val, num_test, val, test)
+    order = shuffled(len(y), sizes.split_seed, "nodes")
+    val, test = _val_test(order[_free(y, val, test)[order]], sizes, val, test)
     return val.sort().values, test.sort().values
-
-
-def publicly_labelled(
-    nodes: Nodes, data: Data, unseen: Sequence[int], split_seed: int, name: str
-) -> Nodes:
-    """The same split, with the data set's own training nodes as labelled nodes.
-
-    Raises:
-        InputError: the data set has no training nodes, or one is a validation or test node.
-    """
-    if "train_mask" not in data:
-        raise InputError.plain(
-            "labelled", f"{name} has no public training nodes", "Set labelled to drawn"
-        )
-    train = _column(data.train_mask, split_seed) & (data.y >= 0)
-    if train[torch.cat([nodes.val, nodes.test])].any():
-        raise InputError.plain(
-            "labelled",
-            "some public training nodes were drawn as validation or test nodes",
-            "Set labelled to drawn",
-        )
-    masked = torch.isin(data.y, torch.tensor(unseen, dtype=torch.long))
-    return nodes._replace(
-        train=(train & ~masked).nonzero().view(-1), extra=(train & masked).nonzero().view(-1)
-    )
-
-
-def with_unseen(
-    nodes: Nodes,
-    y: Tensor,
-    unseen: Sequence[int],
-    kind: str,
-    unscored: Sequence[int],
-    *,
-    num_val: int,
-    num_test: int,
-    split_seed: int,
-) -> Nodes:
-    """The same split, with another choice of validation and test nodes of masked classes.
-
-    Args:
-        nodes: the split.
-        y: original classes, ``[V]``, -1 = unlabelled.
-        unseen: masked classes.
-        kind: ``split`` (unchanged), ``all`` (all are test nodes, none is in validation) or
-            ``balanced`` (validation and test are drawn again, half of each from masked classes).
-        unscored: masked classes to exclude from validation and test.
-        num_val, num_test, split_seed: sizes and seed of nodes that are drawn again.
-    """
-    ids = torch.tensor([c for c in unseen if c not in unscored], dtype=torch.long)
-    never = torch.isin(y, torch.tensor(list(unscored), dtype=torch.long))
-    masked = torch.isin(y, ids)
-    if kind == "all":
-        every = masked.nonzero().view(-1)
-        val, test = (part[~masked[part]] for part in (nodes.val, nodes.test))
-        nodes = nodes._replace(
-            val=val, test=torch.cat([test, every]).sort().values, extra=nodes.extra[:0]
-        )
-    if kind == "balanced":
-        rest = y.index_fill(0, torch.cat([nodes.train, nodes.extra]), HIDDEN)
-        halves = [
-            draw_val_test(
-                rest.masked_fill(~side, HIDDEN),
-                num_val=num_val // 2,
-                num_test=num_test if num_test == REST else num_test // 2,
-                split_seed=split_seed,
-            )
-            for side in (masked, ~masked & ~never)
-        ]
-        val, test = (torch.cat(parts).sort().values for parts in zip(*halves))
-        nodes = nodes._replace(val=val, test=test)
-    return nodes._replace(val=nodes.val[~never[nodes.val]], test=nodes.test[~never[nodes.test]])
 
 
 def one_graph_task(
@@ -341,12 +277,10 @@ def one_graph_task(
 ) -> ShiftTask:
     """A task on one graph, whose pool contains all nodes except the training nodes."""
     return ShiftTask(
-        name=name,
-        source=graph,
-        target=graph,
-        train=nodes.train,
-        val=nodes.val,
-        test=nodes.test,
+        name,
+        graph,
+        graph,
+        *nodes[:3],
         pool=others(graph.num_nodes, nodes.train),
         num_known=num_known,
         open_set=open_set,
@@ -364,34 +298,17 @@ def masked_task(
     class_names: Sequence[str] = (),
     info: Mapping[str, Any],
 ) -> ShiftTask:
-    """A task on one graph whose masked classes are relabelled as unknown, with its oracle.
+    """A task on one graph whose classes ``unseen`` are relabelled as unknown, with its oracle.
 
-    Known classes are renumbered ``0 .. N - 1`` in order; ``y_true`` keeps the original classes.
-
-    Args:
-        name: name of the task.
-        data: a clean graph with original classes ``y`` ``[V]``.
-        unseen: masked classes.
-        nodes: the split.
-        open_set: whether there is an unknown class.
-        class_names: name of each original class, by its number.
-        info: additional information about the split.
+    ``data`` has the original classes ``y`` ``[V]``, and ``class_names`` their names, by number.
     """
     classes = classes_of(data.y)
 
     def make(name: str, known: list[int], nodes: Nodes, **fields: Any) -> ShiftTask:
-        graph = Data(
-            x=data.x,
-            edge_index=data.edge_index,
-            y=renumbered(data.y, known),
-            y_true=data.y,
-            num_nodes=data.num_nodes,
-        )
         masking = {"unseen": [c for c in classes if c not in known], "cleaned": dict(data.cleaned)}
         names = tuple(class_names[c] for c in known) if class_names else ()
-        return one_graph_task(
-            name, graph, nodes, len(known), class_names=names, info={**masking, **info}, **fields
-        )
+        fields |= {"class_names": names, "info": {**masking, **info}}
+        return one_graph_task(name, relabelled(data, known), nodes, len(known), **fields)
 
     every = torch.cat([nodes.train, nodes.extra]).sort().values
     oracle = None
@@ -399,11 +316,6 @@ def masked_task(
         oracle = make(f"{name}/oracle", classes, nodes._replace(train=every))
     known = [c for c in classes if c not in unseen]
     return make(name, known, nodes, open_set=open_set, oracle=oracle)
-
-
-def _column(mask: Tensor, split_seed: int) -> Tensor:
-    """Mask ``[V]`` of the selected public split out of ``[V, K]``, or the only one."""
-    return mask if mask.dim() == 1 else mask[:, split_seed % mask.size(1)]
 
 
 def _free(y: Tensor, val: Tensor | None, test: Tensor | None) -> Tensor:
@@ -416,15 +328,10 @@ def _free(y: Tensor, val: Tensor | None, test: Tensor | None) -> Tensor:
 
 
 def _val_test(
-    nodes: Tensor,
-    num_val: int,
-    num_test: int,
-    val: Tensor | None,
-    test: Tensor | None,
-    share: float = 1.0,
+    nodes: Tensor, sizes: Sizes, val: Tensor | None, test: Tensor | None, share: float = 1.0
 ) -> tuple[Tensor, Tensor]:
     """Validation and test nodes, drawn from a share of ``nodes`` unless they are given."""
-    room = int(len(nodes) * share)
+    (num_val, num_test, _), room = sizes, int(len(nodes) * share)
     if val is None and test is None:
         if num_test == REST:
             num_val = min(num_val, max(room // 3, 1))

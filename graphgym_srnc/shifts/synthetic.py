@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from typing import Annotated
 
+import numpy as np
 import torch
+from torch_geometric.data import Data
 
 from graphgym_srnc.core.options import Count, Natural, OneOf, Positive, Range, Share, Weight
 from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.data.block_model import class_shares, class_topics, dcsbm
 from graphgym_srnc.data.cleaning import clean
 from graphgym_srnc.shifts import splits
-from graphgym_srnc.shifts.splits import CountOrRest
+from graphgym_srnc.shifts.splits import CountOrRest, Sizes
 
 
 def build(
@@ -71,45 +73,50 @@ def build(
         InputError: a value is out of range, or there are too few nodes.
     """
     rng = splits.generator(split_seed, "synthetic")
-    shape = {
-        "num_nodes": num_nodes,
-        "avg_degree": avg_degree,
-        "homophily": homophily,
-        "degree_exponent": degree_exponent,
-        "blocks_per_class": blocks_per_class,
-    }
+
+    def graph(shares: np.ndarray, topics: np.ndarray) -> Data:
+        return clean(
+            dcsbm(
+                num_nodes=num_nodes,
+                shares=shares,
+                topics=topics,
+                rng=rng,
+                avg_degree=avg_degree,
+                homophily=homophily,
+                degree_exponent=degree_exponent,
+                blocks_per_class=blocks_per_class,
+            )
+        )
+
     shares = class_shares(num_classes, class_imbalance, rng)
     topics = class_topics(num_classes, num_features, signal, rng)
-    source = clean(dcsbm(shares=shares, topics=topics, rng=rng, **shape))
-    sizes = {"labels_per_class": labels_per_class, "num_val": num_val, "split_seed": split_seed}
-    info = {"split_seed": split_seed, "mode": mode}
+    source, info = graph(shares, topics), {"split_seed": split_seed, "mode": mode}
+    sizes = Sizes(num_val, num_test, split_seed)
     if mode == "open_set":
         masked = splits.choose_unseen(range(num_classes), num_unseen, unseen, split_seed)
-        nodes = splits.draw(source.y, masked, num_test=num_test, **sizes)
+        nodes = splits.draw(source.y, masked, labels_per_class, sizes)
         return splits.masked_task("synthetic/open_set", source, masked, nodes, info=info)
 
     shares = (1 - shift) * shares + shift * rng.permutation(shares)
     replaced = class_topics(num_classes, num_features, signal, rng)
-    topics = (1 - shift) * topics + shift * replaced
-    target = clean(dcsbm(shares=shares, topics=topics, rng=rng, **shape))
-    at_source = splits.draw(source.y, num_test=1, **sizes)
-    at_target = splits.draw(target.y, num_test=num_test, **sizes)
-    for graph in (source, target):
-        graph.y_true = graph.y
-    oracle = splits.one_graph_task(
-        "synthetic/close_set/oracle", target, at_target, num_classes, info=info
-    )
+    target = graph(shares, (1 - shift) * topics + shift * replaced)
+    at_source = splits.draw(source.y, (), labels_per_class, sizes._replace(num_test=1))
+    at_target = splits.draw(target.y, (), labels_per_class, sizes)
+    for made in (source, target):
+        made.y_true = made.y
+    name = "synthetic/close_set"
+    oracle = splits.one_graph_task(f"{name}/oracle", target, at_target, num_classes, info=info)
     return ShiftTask(
-        name="synthetic/close_set",
-        source=source,
-        target=target,
-        train=at_source.train,
-        source_val=at_source.val,
-        val=at_target.val,
-        test=at_target.test,
+        name,
+        source,
+        target,
+        at_source.train,
+        at_target.val,
+        at_target.test,
         pool=torch.arange(num_nodes),
         num_known=num_classes,
         open_set=False,
+        source_val=at_source.val,
         info=info,
         oracle=oracle,
     )

@@ -8,10 +8,10 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from graphgym_srnc.core.errors import InputError
 from graphgym_srnc.core.options import Count, Natural, OneOf, Range
 from graphgym_srnc.core.task import ShiftTask
-from graphgym_srnc.data import arxiv_histogram, arxiv_like, catalogue, cleaning, datasets
+from graphgym_srnc.data import arxiv_like, catalogue, cleaning, datasets
+from graphgym_srnc.errors import InputError
 from graphgym_srnc.shifts import splits
 from graphgym_srnc.shifts.splits import Nodes
 
@@ -47,16 +47,15 @@ def build(
     - ``eerm``: labels until 2011, validation 2012-2014, the same test periods.
     - ``ogb``: labels until 2017, validation 2018, test period 2019-2020.
 
-    Each graph is induced on all nodes until its last year. The source is therefore a part of the
-    validation graph, which is a part of the target. Test nodes are those of the period. The pool
-    contains all target nodes that are not in the source. Graphs also have ``node_year`` ``[V]``.
-    The oracle also labels half of the period's nodes, validates on a tenth of them, and is tested
-    on the rest.
+    Each graph is induced on all nodes until its last year. Test nodes are those of the period. The
+    pool contains all target nodes that are not in the source. Graphs also have ``node_year``
+    ``[V]``. The oracle also labels half of the period's nodes, validates on a tenth of them, and is
+    tested on the rest.
 
     ``arxiv_like`` has the years and classes of the real papers, but synthetic features and
-    citations. The real graph has 1,166,243 citations. The paper counts 2,501,829 edges: the
-    citations, their reverses, and one self-loop per node. Here repeated edges are merged, as in
-    every other data set, which leaves 2,315,598. Backbones add self-loops where they need them.
+    citations. The paper counts 2,501,829 edges of the real graph: 1,166,243 citations, their
+    reverses, and one self-loop per node. Here repeated edges are merged and there are no
+    self-loops, which leaves 2,315,598.
 
     Args:
         name: ``ogbn-arxiv``, which the package ``ogb`` loads; or ``arxiv_like``, a synthetic graph
@@ -80,12 +79,11 @@ def build(
             class has no source node.
     """
     source_end, val_end, *ends = BOUNDS[split]
-    begins = [val_end, *ends]
-    if period > len(ends):
-        periods = enumerate(zip(begins, ends), 1)
-        allowed = ", ".join(f"{i} ({begin + 1}-{end})" for i, (begin, end) in periods)
-        raise InputError("period", period, allowed)
-    begin, end = begins[period - 1], ends[period - 1]
+    periods = [*zip([val_end, *ends], ends)]
+    if period > len(periods):
+        named = (f"{i} ({begin + 1}-{end})" for i, (begin, end) in enumerate(periods, 1))
+        raise InputError("period", period, ", ".join(named))
+    begin, end = periods[period - 1]
 
     data = _load(name, root, split_seed, scale, split)
     classes = splits.classes_of(data.y)
@@ -99,20 +97,15 @@ def build(
         message = f"no node until {source_end} has class {', '.join(map(str, missing))}"
         raise InputError.plain("unseen", message, f"Mask the classes {sorted(masked + missing)}")
     val, test = _between(validation, source_end, val_end), _between(target, begin, end)
-    for part, nodes, after, until in (
-        ("validation", val, source_end, val_end),
-        ("test", test, begin, end),
+    for part, nodes, years in (
+        ("validation", val, f"{source_end + 1}-{val_end}"),
+        ("test", test, f"{begin + 1}-{end}"),
     ):
         if not len(nodes):
-            message = (
-                f"{name!r} has no {part} node of {after + 1}-{until}; its years are "
-                f"{_histogram(data.node_year)}"
-            )
-            raise InputError.plain("name", message)
+            message = f"{name!r} has no {part} node of {years}; its years are "
+            raise InputError.plain("name", message + _histogram(data.node_year))
 
-    title = f"temporal/{name}/{begin + 1}-{end}"
-    names = arxiv_histogram.CLASS_NAMES
-    names = names if len(classes) == len(names) else ()
+    names = arxiv_like.CLASS_NAMES if len(classes) == len(arxiv_like.CLASS_NAMES) else ()
     info = {
         "data": name,
         "split": split,
@@ -124,7 +117,7 @@ def build(
         "split_seed": split_seed,
         "cleaned": dict(data.cleaned),
     }
-    pool = (target.node_year > source_end).nonzero().view(-1)
+    title = f"temporal/{name}/{begin + 1}-{end}"
     oracle = _oracle(
         f"{title}/oracle",
         _until(end, data, classes),
@@ -136,20 +129,20 @@ def build(
         info=info | {"unseen": []},
     )
     return ShiftTask(
-        name=title,
-        source=source,
-        target=target,
-        val_graph=validation,
-        train=train,
-        source_val=source_val,
-        val=val,
-        test=test,
-        pool=pool,
+        title,
+        source,
+        target,
+        train,
+        val,
+        test,
+        pool=(target.node_year > source_end).nonzero().view(-1),
         num_known=len(known),
         open_set=bool(masked),
+        val_graph=validation,
+        source_val=source_val,
+        class_names=tuple(names[c] for c in known) if names else (),
         info=info,
         oracle=oracle,
-        class_names=tuple(names[c] for c in known) if names else (),
     )
 
 
@@ -163,17 +156,15 @@ def _load(name: str, root: str, split_seed: int, scale: float, split: str) -> Da
     if not name or catalogue.resolve(name) != ("OGB", REAL):
         raise InputError("name", name, f"{REAL} or {GENERATED}")
     if scale != 1:
-        raise InputError.plain(
-            "scale", f"only {GENERATED} can be made smaller", f"Set scale to 1 for {name}"
-        )
-    data = datasets.load(name, root)
-    bounds = torch.tensor(BOUNDS["srnc"])
-    period = torch.bucketize(data.node_year, bounds)
-    counts = tuple(torch.bincount(period, minlength=len(bounds)).tolist())
+        message = f"only {GENERATED} can be made smaller"
+        raise InputError.plain("scale", message, f"Set scale to 1 for {name}")
+    data, bounds = datasets.load(name, root), BOUNDS["srnc"]
+    found = torch.bucketize(data.node_year, torch.tensor(bounds)).bincount(minlength=len(bounds))
+    counts = tuple(found.tolist())
     if split == "srnc" and counts != NODES:
         message = (
-            f"this is not the real {REAL}: it has {counts} papers until {BOUNDS['srnc']}, "
-            f"not {NODES}; its years are {_histogram(data.node_year)}"
+            f"this is not the real {REAL}: it has {counts} papers until {bounds}, not {NODES}; "
+            f"its years are {_histogram(data.node_year)}"
         )
         raise InputError.plain("name", message)
     return data
@@ -186,17 +177,8 @@ def _histogram(year: Tensor) -> str:
 
 def _until(last: int, data: Data, known: Sequence[int]) -> Data:
     """Subgraph of the nodes until a year; classes not in ``known`` become the unknown class."""
-    nodes = data.node_year <= last
-    number = nodes.cumsum(0) - 1
-    edges = number[data.edge_index[:, nodes[data.edge_index].all(0)]]
-    return Data(
-        x=data.x[nodes],
-        edge_index=edges,
-        y=splits.renumbered(data.y, known)[nodes],
-        y_true=data.y[nodes],
-        node_year=data.node_year[nodes],
-        num_nodes=int(nodes.sum()),
-    )
+    graph = splits.relabelled(data, known, node_year=data.node_year)
+    return splits.induced(graph, data.node_year <= last)
 
 
 def _between(graph: Data, after: int, until: int) -> Tensor:
@@ -205,7 +187,7 @@ def _between(graph: Data, after: int, until: int) -> Tensor:
     return (years & (graph.y >= 0)).nonzero().view(-1)
 
 
-def _hold_out(y: Tensor, num_known: int, share: float, split_seed: int) -> tuple[Tensor, Tensor]:
+def _hold_out(y: Tensor, num_known: int, share: float, split_seed: int) -> list[Tensor]:
     """Training and held-out nodes of known classes; each class keeps at least one training node."""
     order = splits.shuffled(len(y), split_seed, "nodes")
     order = order[(y[order] >= 0) & (y[order] < num_known)]
@@ -213,8 +195,8 @@ def _hold_out(y: Tensor, num_known: int, share: float, split_seed: int) -> tuple
     for c in range(num_known):
         first[(y[order] == c).nonzero().view(-1)[:1]] = True
     order = torch.cat([order[~first], order[first]])
-    held = min(round(share * len(order)), int((~first).sum()))
-    return order[held:].sort().values, order[:held].sort().values
+    held, train = splits.cut(order, min(round(share * len(order)), int((~first).sum())))
+    return [train, held]
 
 
 def _oracle(
@@ -232,10 +214,9 @@ def _oracle(
     """
     order = test[splits.shuffled(len(test), split_seed, "period oracle")]
     half, tenth = len(order) // 2, -(-len(order) // 10)
-    known_before = ((graph.node_year <= source_end) & (graph.y >= 0)).nonzero().view(-1)
-    train, val, rest = order[:half], order[half : half + tenth], order[half + tenth :]
-    train = torch.cat([known_before, train])
+    train, val, rest = splits.cut(order, half, half + tenth)
+    before = ((graph.node_year <= source_end) & (graph.y >= 0)).nonzero().view(-1)
+    train = torch.cat([before, train]).sort().values
     if not len(rest) or len(splits.classes_of(graph.y[train])) < num_classes:
         return None
-    nodes = Nodes(*(ids.sort().values for ids in (train, val, rest)))
-    return splits.one_graph_task(name, graph, nodes, num_classes, **fields)
+    return splits.one_graph_task(name, graph, Nodes(train, val, rest), num_classes, **fields)

@@ -14,9 +14,10 @@ from typing import Any, Sequence
 import yaml
 
 from graphgym_srnc.core import environment
-from graphgym_srnc.core.errors import InputError
+from graphgym_srnc.errors import InputError
 from graphgym_srnc.gym import load_config
-from graphgym_srnc.io.atomic import refuse_links, regular, write_text
+from graphgym_srnc.io import checksums
+from graphgym_srnc.io.atomic import discard, refuse_links, regular, write_text
 from graphgym_srnc.io.settings import flatten
 from graphgym_srnc.sweep.search import Arm, Words
 from graphgym_srnc.sweep.study import Study, outcome
@@ -74,6 +75,7 @@ def write(study: Study, sampler: str) -> tuple[list[list[str]], list[str], Path 
         choices; and the grid file, None if every trial failed.
     """
     refuse_links("out_dir", study.folder, CONFIGS)
+    discard(study.folder / checksums.FILE)
     rows = [["method", "trials", *STATES, "seconds", "default", "best"]]
     sentences: list[str] = []
     records: dict[str, Any] = {}
@@ -132,6 +134,8 @@ def write(study: Study, sampler: str) -> tuple[list[list[str]], list[str], Path 
         **environment.facts(),
     }
     write_text(study.folder / RECORD, json.dumps(record, indent=1, allow_nan=False) + "\n")
+    names = [GRID, *(f"{CONFIGS}/{file.name}" for file in files)] if files else []
+    checksums.write(study.folder, [RECORD, *names])
     return rows, sentences, grid if files else None
 
 

@@ -188,7 +188,6 @@ def _serve(pipe: Connection, output: str) -> None:
         os.environ.setdefault(f"{library}_NUM_THREADS", "1")
 
     with contextlib.suppress(EOFError):
-        environment.is_command = True
         with environment.uncollected():
             execute = pipe.recv()
         # Imports stay, so that the collection after each run takes milliseconds.

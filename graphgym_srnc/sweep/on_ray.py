@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Generator, Iterator, Mapping, Sequence
 
 from graphgym_srnc import __version__
-from graphgym_srnc.core.errors import InputError
+from graphgym_srnc.errors import InputError
 from graphgym_srnc.sweep.jobs import DataOf, Execute, Job, Limits, Outcome, attempt
 
 try:

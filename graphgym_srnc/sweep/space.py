@@ -17,7 +17,7 @@ import re
 from pathlib import Path
 from typing import Iterator, NamedTuple, Sequence, Union
 
-from graphgym_srnc.core.errors import InputError
+from graphgym_srnc.errors import InputError
 from graphgym_srnc.io.atomic import regular
 from graphgym_srnc.io.settings import config_root, plain_yaml
 

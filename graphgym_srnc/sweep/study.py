@@ -6,9 +6,9 @@ read.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
+import math
 import random
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,7 +22,7 @@ from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend, JournalFileOpenLock
 from optuna.trial import FrozenTrial, TrialState
 
-from graphgym_srnc.core.errors import InputError, reading
+from graphgym_srnc.errors import InputError, reading
 from graphgym_srnc.gym import run
 from graphgym_srnc.io.atomic import refuse_links
 from graphgym_srnc.sweep import plan
@@ -49,7 +49,7 @@ class _Candidate:
     """A trial that is not over."""
 
     arm: Arm
-    trial: optuna.Trial
+    trial: Any  # of Optuna
     runs: list[str] = field(default_factory=list)  # its experiments, one for each block
     scores: list[float] = field(default_factory=list)
     seconds: float = 0.0
@@ -73,7 +73,6 @@ class Study:
 
     def __post_init__(self) -> None:
         self._books: dict[str, optuna.Study] = {}
-
         self._runs_of_a_trial = len(self.blocks) * len(self.seeds)
 
     @property
@@ -118,7 +117,9 @@ class Study:
         optuna.logging.set_verbosity(optuna.logging.ERROR)
         file = self.folder / JOURNAL
         with reading(file, "a journal of Optuna", "out_dir", "Remove it; finished runs are kept"):
-            storage = _journal(file)
+            self._read(_journal(file))
+
+    def _read(self, storage: JournalStorage) -> None:
         present = optuna.get_all_study_names(storage)
         for arm in self.arms:
             name = self._name(arm)
@@ -138,6 +139,26 @@ class Study:
                 study.enqueue_trial(trial.params)
                 study.tell(trial.number, state=TrialState.FAIL)
             self._books[arm.name] = study
+            for trial in self.results(arm):
+                self._compare(arm, trial)
+
+    def _compare(self, arm: Arm, trial: FrozenTrial) -> None:
+        """Compare a finished trial of the journal with its stored runs, which have checksums."""
+        found = outcome(trial)
+        if found["state"] == "failed":
+            return
+        one = _Candidate(arm, trial)
+        cells = self._cells(one, self.seeds)
+        first = self.seeds[: 1 if self.prune and len(self.seeds) > 1 else len(self.seeds)]
+        names = [cell.experiment.name for cell in cells]
+        same = found["runs"] == names and set(found["setting"]) == set(arm.space)
+        for value, seeds in ((found["first"], first), (found["value"], self.seeds)):
+            if value is not None:
+                results = [cell.experiment.result(seed) for cell in cells for seed in seeds]
+                scores = [result["score"] for result in results if result]
+                same = same and scores != [] and math.isclose(mean(scores), value)
+        if not same:
+            raise ValueError(f"trial {trial.number} of {arm.name} is not that of its runs")
 
     def _name(self, arm: Arm) -> str:
         """Name of Optuna's study: another config, task, space or seed makes it another study."""
@@ -207,12 +228,11 @@ class Study:
         planned = []
         for one in batch:
             try:
-                configs = [one.arm.config(block, one.trial.params) for block in self.blocks]
+                cells = self._cells(one, seeds)
             except InputError as error:  # values that do not go together
                 one.why = str(error)
                 progress.say(f"{one.arm.name}: FAILED: {error}")
                 continue
-            cells = [self._cell(one, cfg, seeds) for cfg in configs]
             one.runs = [cell.experiment.name for cell in cells]
             planned += [(one, cell) for cell in cells]
             for text in [text for cell in cells for text in cell.experiment.warnings]:
@@ -236,6 +256,11 @@ class Study:
                     one.scores.append(result["score"])
                     one.seconds += result["seconds"]
 
+    def _cells(self, one: _Candidate, seeds: range) -> list[plan.Cell]:
+        """The runs of a trial, one cell for each block."""
+        configs = [one.arm.config(block, one.trial.params) for block in self.blocks]
+        return [self._cell(one, cfg, seeds) for cfg in configs]
+
     def _cell(self, one: _Candidate, cfg: CfgNode, seeds: range) -> plan.Cell:
         cfg.out_dir = str(self.folder / RUNS)
         # Named by its config, so that another study finds it again.
@@ -246,18 +271,22 @@ class Study:
         return plan.Cell(cfg, experiment, seeds, missing, setting)
 
 
-def _journal(file: Path) -> JournalStorage:
-    """Open Optuna's journal without the line that a killed process may have left half-written.
+class _Held(JournalFileOpenLock):
+    """A lock of the journal that does nothing, since a study holds its whole folder."""
 
-    The caller holds the study, so that a lock of Optuna is one of a killed process, too.
-    """
+    def acquire(self) -> bool:
+        return True
+
+    def release(self) -> None:
+        return None
+
+
+def _journal(file: Path) -> JournalStorage:
+    """Open Optuna's journal without the line that a killed process may have left half-written."""
     file.touch()
     with open(file, "rb+") as stream:
         stream.truncate(stream.read().rfind(b"\n") + 1)
-    lock = JournalFileOpenLock(str(file))
-    with contextlib.suppress(FileNotFoundError):
-        Path(f"{file}.lock").unlink()
-    return JournalStorage(JournalFileBackend(str(file), lock_obj=lock))
+    return JournalStorage(JournalFileBackend(str(file), lock_obj=_Held(str(file))))
 
 
 def outcome(trial: FrozenTrial) -> dict[str, Any]:

@@ -8,8 +8,8 @@ import functools
 import gc
 import sys
 
-from graphgym_srnc.core.errors import InputError
 from graphgym_srnc.data import untrusted
+from graphgym_srnc.errors import InputError
 from graphgym_srnc.gym import parse_config, prepare, run
 from graphgym_srnc.report.summary import line
 from graphgym_srnc.sweep.jobs import Job

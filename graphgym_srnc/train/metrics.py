@@ -10,7 +10,7 @@ import torch
 from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 
-from graphgym_srnc.core.errors import InputError
+from graphgym_srnc.errors import InputError
 
 if TYPE_CHECKING:
     from graphgym_srnc.core.task import ShiftTask

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import io
-import json
 import os
 import textwrap
 from dataclasses import asdict, dataclass, field, replace
@@ -18,20 +16,15 @@ from torch_geometric.data import Data
 from graphgym_srnc import __version__, methods, shifts
 from graphgym_srnc.backbones import Encoder, EncoderSpec, prepare
 from graphgym_srnc.backbones.sparse import Sparse
-from graphgym_srnc.core.errors import InputError
 from graphgym_srnc.core.options import options as options_of
 from graphgym_srnc.core.task import HIDDEN, ShiftTask, Sizes
-from graphgym_srnc.data import untrusted
 from graphgym_srnc.data.names import check_features
-from graphgym_srnc.io import atomic, seal
+from graphgym_srnc.errors import InputError
+from graphgym_srnc.io import tensors
 from graphgym_srnc.methods.shared.base import Method
 
-FORMAT = 3
-"""Format of model files. Format 1 was used by two incompatible writers; format 2 has no checksum.
-"""
-
-UNSEALED = 2
-"""Format without a checksum, which can still be read."""
+FORMAT = 1
+"""Format of model files; no other one is read."""
 
 UNKNOWN = "unknown"
 """Name of the unknown class."""
@@ -159,26 +152,20 @@ class TrainedModel:
         """
         encoders = (module for module in self.method.modules() if isinstance(module, Encoder))
         spec = vars(self.method.encoder).items()
-        about = json.dumps(
-            {
-                "format": FORMAT,
-                "version": __version__,
-                "method": self.name,
-                "options": self.options,
-                "encoder": {name: value for name, value in spec if name not in ("make", "base")},
-                "registered": any(module.registered for module in encoders),
-                "sizes": asdict(self.method.task),
-                "classes": list(self.classes),
-                "dense": self.dense,
-                "facts": self.facts,
-            },
-            default=float,
-        )
-        content = io.BytesIO()
-        torch.save({"about": about, "state": self.method.state_dict()}, content)
-        seal.seal(content)
+        about = {
+            "format": FORMAT,
+            "version": __version__,
+            "method": self.name,
+            "options": self.options,
+            "encoder": {name: value for name, value in spec if name not in ("make", "base")},
+            "registered": any(module.registered for module in encoders),
+            "sizes": asdict(self.method.task),
+            "classes": list(self.classes),
+            "dense": self.dense,
+            "facts": self.facts,
+        }
         try:
-            atomic.write_bytes(Path(path), content.getvalue())
+            tensors.write(Path(path), about, self.method.state_dict())
         except OSError as error:
             message = f"{path} cannot be written ({error.strerror})"
             raise InputError.plain("path", message) from error
@@ -201,7 +188,10 @@ def load(path: str | os.PathLike, encoder: EncoderSpec | None = None) -> Trained
         InputError: the file does not exist, is damaged or of another kind, or needs ``encoder``.
     """
     with refused(path):
-        about, state = _read(Path(path))
+        about, state = tensors.read(path)
+        if about["format"] != FORMAT:
+            found = f"{about['format']!r}, written by version {about['version']}"
+            raise ValueError(f"its format is {found}; this version reads format {FORMAT}")
         kind, options, sizes = methods.find(about["method"]), about["options"], about["sizes"]
         classes, facts = about["classes"], about["facts"]
         _check_types(options, {option.key: option.type for option in options_of(kind)})
@@ -221,29 +211,16 @@ def load(path: str | os.PathLike, encoder: EncoderSpec | None = None) -> Trained
         return TrainedModel(method, options, classes, about["dense"] is True, facts)
 
 
-def facts_of(path: str | os.PathLike) -> dict[str, Any]:
-    """Additional values that are stored with a model, and the name of its method as ``method``.
-
-    Raises:
-        InputError: the file does not exist, is damaged, or is of another kind or format.
-    """
-    with refused(path):
-        about, _ = _read(Path(path))
-        _check_types({"facts": about["facts"]}, {"facts": dict})
-        return {**about["facts"], "method": about["method"]}
-
-
 @contextlib.contextmanager
 def refused(path: str | os.PathLike) -> Iterator[None]:
     """Convert any exception raised in the context to an ``InputError`` about a model file."""
     try:
         yield
-    except Exception as error:  # torch has no specific exception for foreign files
+    except Exception as error:  # the values of a foreign file may be anything
         reason = "it is damaged, or another kind of file"
         if isinstance(error, OSError):
-            reason = error.strerror
+            reason = str(error.strerror)
         elif isinstance(error, (TypeError, ValueError)):
-            # Other messages are hidden: for a foreign pickle torch explains how to run its code.
             reason = textwrap.shorten(str(error), 200)
         message = f"{path} cannot be read as a trained model ({reason})"
         raise InputError.plain("path", message) from error
@@ -257,22 +234,6 @@ def original_labels(task: ShiftTask) -> list[int]:
     )
     known = [int(y_true[y == label][0]) for label in range(task.num_known)]
     return known + [HIDDEN] * task.open_set
-
-
-def _read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    """Description and weights stored in a model file."""
-    found, is_sealed = untrusted.saved(atomic.regular(path).read_bytes(), "cpu")
-    about = json.loads(found["about"])
-    number = about["format"]
-    if number not in (UNSEALED, FORMAT):
-        age = "newer " * (isinstance(number, int) and number > FORMAT)
-        raise ValueError(
-            f"its format is {number}, written by {age}version {about['version']}; this"
-            f" version reads format {FORMAT}"
-        )
-    if is_sealed != (number == FORMAT):
-        raise ValueError("it is damaged: its checksum is missing")
-    return about, found["state"]
 
 
 def _check_types(values: Mapping[str, Any], types: Mapping[str, Any]) -> None:

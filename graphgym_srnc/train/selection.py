@@ -7,8 +7,8 @@ import math
 import torch
 from torch import Tensor
 
-from graphgym_srnc.core.errors import InputError
 from graphgym_srnc.core.task import ShiftTask
+from graphgym_srnc.errors import InputError
 from graphgym_srnc.losses.modularity import modularity
 from graphgym_srnc.methods.shared.base import Method
 from graphgym_srnc.train.metrics import ExtraScores, scores_of

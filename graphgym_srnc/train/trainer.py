@@ -15,9 +15,9 @@ from torch import Tensor
 
 from graphgym_srnc.backbones.features import feature_warnings
 from graphgym_srnc.core import parallel
-from graphgym_srnc.core.errors import InputError
 from graphgym_srnc.core.options import Natural, OneOf, Range, Share, checked
 from graphgym_srnc.core.task import HIDDEN, ShiftTask
+from graphgym_srnc.errors import InputError
 from graphgym_srnc.methods.shared.base import Method
 from graphgym_srnc.methods.shared.resume import random_state, set_random_state
 from graphgym_srnc.train.metrics import ExtraScores, scores_of

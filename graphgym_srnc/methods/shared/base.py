@@ -12,9 +12,9 @@ from torch_geometric.data import Data
 from graphgym_srnc import backbones
 from graphgym_srnc.backbones import Batches, Encoder, EncoderSpec, Graph, prepare
 from graphgym_srnc.core import options
-from graphgym_srnc.core.errors import InputError
 from graphgym_srnc.core.options import Natural, Weight
 from graphgym_srnc.core.task import ShiftTask, Sizes
+from graphgym_srnc.errors import InputError
 from graphgym_srnc.methods.shared.correction import Correction, PriorCorrection
 from graphgym_srnc.methods.shared.resume import Resumable, random_state
 from graphgym_srnc.methods.shared.threshold import Cut, Threshold

@@ -43,7 +43,8 @@ class Resumable(nn.Module):
         """Become the method that a :meth:`checkpoint` on the same task was taken of."""
         if "base" in state:
             self.encoder = blank(self.encoder, task.num_features)
-            self.encoder.base.load_state_dict(state["base"])
+            if self.encoder.base is not None:
+                self.encoder.base.load_state_dict(state["base"])
         self.setup(task)
         set_random_state(state["draws"], task.device)
         self.ready()

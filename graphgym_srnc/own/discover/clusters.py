@@ -21,8 +21,8 @@ from torch_geometric.data import Data
 
 from graphgym_srnc.backbones import Sparse, prepare
 from graphgym_srnc.backbones.features import Mapped
-from graphgym_srnc.core.errors import InputError
 from graphgym_srnc.core.options import Count, OneOf, checked
+from graphgym_srnc.errors import InputError
 
 TOPICS, STEPS, RESTART = 20, 10, 0.1
 """Width of :func:`topics`; steps and restart of its personalised PageRank."""

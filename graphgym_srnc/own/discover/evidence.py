@@ -19,8 +19,8 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from graphgym_srnc.backbones import prepare
-from graphgym_srnc.core.errors import InputError
 from graphgym_srnc.core.task import ShiftTask
+from graphgym_srnc.errors import InputError
 from graphgym_srnc.own.discover.clusters import (
     Discovery,
     centres,

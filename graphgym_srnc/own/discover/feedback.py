@@ -12,9 +12,9 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from graphgym_srnc.core.errors import InputError
 from graphgym_srnc.data import folder
 from graphgym_srnc.data.names import Names
+from graphgym_srnc.errors import InputError
 from graphgym_srnc.io.atomic import regular
 from graphgym_srnc.own.discover.clusters import Discovery
 from graphgym_srnc.own.discover.table import NAMELESS

@@ -14,9 +14,9 @@ from sklearn.neighbors import NearestNeighbors
 from torch import Tensor
 
 from graphgym_srnc.core import progress
-from graphgym_srnc.core.errors import InputError
 from graphgym_srnc.core.text import guarded
 from graphgym_srnc.data.names import Names
+from graphgym_srnc.errors import InputError
 from graphgym_srnc.own.discover.clusters import Discovery
 from graphgym_srnc.own.discover.page import layout
 from graphgym_srnc.own.tables import formats

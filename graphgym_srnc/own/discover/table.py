@@ -11,10 +11,10 @@ from torch_geometric.data import Data
 
 from graphgym_srnc.backbones import prepare
 from graphgym_srnc.core import text
-from graphgym_srnc.core.errors import InputError
 from graphgym_srnc.core.text import plain
 from graphgym_srnc.data import read
 from graphgym_srnc.data.names import Names, of_folder
+from graphgym_srnc.errors import InputError
 from graphgym_srnc.own.discover.clusters import Cluster, Discovery, are_words, features, members
 
 NAMELESS = Names(None, None, None)

@@ -10,9 +10,9 @@ from xml.etree import ElementTree
 
 import pandas
 
-from graphgym_srnc.core.errors import InputError, reading
 from graphgym_srnc.core.text import counted, listed
 from graphgym_srnc.data import limits, read
+from graphgym_srnc.errors import InputError, reading
 from graphgym_srnc.io.atomic import regular
 
 EXTRAS = {".parquet": "parquet", ".xlsx": "excel"}
@@ -60,14 +60,8 @@ def table(path: Path, notes: list[str], ids: Collection[str] | None = None) -> p
 def graph(path: Path, notes: list[str]) -> list[pandas.DataFrame]:
     """Read one file of nodes, which have a column ``id``, and links: a frame of each."""
     kind = read.kind(path)
-    readers = {
-        ".graphml": _xml,
-        ".gexf": _xml,
-        ".json": _json_graph,
-        ".gml": _gml,
-        ".net": _pajek,
-        ".paj": _pajek,
-    }
+    readers = {".graphml": _xml, ".gexf": _xml, ".json": _json_graph, ".gml": _gml}
+    readers |= {".net": _pajek, ".paj": _pajek}
     if kind in readers:
         with reading(path, f"a readable {kind} file", path.name):
             nodes, pairs = readers[kind](path, notes)
@@ -91,40 +85,39 @@ def _xml(path: Path, notes: list[str]) -> tuple[list[Record], list[Record]]:
     root = ElementTree.fromstring(read.binary(path))
     for element in root.iter():
         element.tag = element.tag.rpartition("}")[2]  # without its namespace
-    parent, *others = root.findall("graph") or [None]
-    if parent is None:
+    parents = root.findall("graph")
+    if not parents:
         raise InputError.plain(path.name, f"there is no graph in its first element, {root.tag}")
+    parent, *others = parents
     repeated: set[str] = set()
 
     def records(what: str) -> list[Record]:
         keys = [*root.findall("key"), *parent.findall(f"attributes[@class='{what}']/attribute")]
         keys = [key for key in keys if key.get("for", what) in (what, "all")]
-        names = {
-            key.get("id"): key.get("attr.name")
-            or key.get("title")
-            or key.get("yfiles.type")
-            or key.get("id")
-            for key in keys
-        }
-        defaults = {
-            names[key.get("id")]: "".join(default.itertext())
-            for key in keys
-            for default in key.findall("default")
-        }
+        names: dict[str, str] = {}
+        defaults: Record = {}
+        for key in keys:
+            id = key.get("id", "")
+            named = (key.get(word) for word in ("attr.name", "title", "yfiles.type"))
+            names[id] = next(filter(None, named), id)
+            for text in key.findall("default"):
+                defaults[names[id]] = "".join(text.itertext())
         found = [*parent.iter(what)]
         limits.check_table(path, len(found), len(names))
+        rows: list[Record] = []
         for element in found:
-            cells = {}
+            row: Record = {**element.attrib}
+            if what == "node" and "label" in row:  # what GEXF calls it is its name
+                row["name"] = row.pop("label")
+            cells: Record = {}
             for cell in (*element.findall("data"), *element.findall("attvalues/attvalue")):
                 id = cell.get("key") or cell.get("for") or cell.get("id") or cell.tag
                 label = cell.findall(".//NodeLabel")[:1]  # in yEd's files
                 name = "label" if label else names.get(id, id)
                 repeated.update({name} & cells.keys())
                 cells[name] = cell.get("value", "".join([*label, cell][0].itertext()))
-            if what == "node" and "label" in element.attrib:  # what GEXF calls it is its name
-                element.set("name", element.attrib.pop("label"))
-            element.attrib["data"] = defaults | cells
-        return [element.attrib for element in found]
+            rows.append({**row, "data": defaults | cells})
+        return rows
 
     both = records("node"), records("edge")
     strange = {"more graph": others} | {
@@ -172,12 +165,10 @@ def _pajek(path: Path, notes: list[str]) -> tuple[list[Record], list[Record]]:
         elif kind in ("edgeslist", "arcslist"):
             pairs += [[first, other] for first, *others in rows for other in others]
         elif kind == "matrix":
-            pairs += [
-                [str(row + 1), str(column + 1)]
-                for row, cells in enumerate(rows)
-                for column, cell in enumerate(cells)
-                if float(cell)
-            ]
+            cells = (
+                (a, b) for a, row in enumerate(rows, 1) for b, x in enumerate(row, 1) if float(x)
+            )
+            pairs += [[str(a), str(b)] for a, b in cells]
         elif kind != "network":
             notes.append(f"! {path.name}: not read: *{section}")
     return (
@@ -189,25 +180,20 @@ def _pajek(path: Path, notes: list[str]) -> tuple[list[Record], list[Record]]:
 def _json_graph(path: Path, notes: list[str]) -> tuple[list[Record], list[Record]]:
     document = _json(path)
     outer = document if isinstance(document, dict) else {}
-    inner = [
-        found
-        for found in (outer, outer.get("graph"), outer.get("elements"))
-        if isinstance(found, dict) and {*NODES} & found.keys() and {*LINKS} & found.keys()
-    ]
-    if not inner:  # the others are of the JSON Graph Format, and of Cytoscape
-        raise InputError.plain(
-            path.name,
-            f"it holds {sorted(outer)[:8] or 'a list'}",
-            "Give an object with nodes and links, or a second file of links",
-        )
+    # The others are of the JSON Graph Format, and of Cytoscape.
+    objects = [x for x in (outer, outer.get("graph"), outer.get("elements")) if isinstance(x, dict)]
+    inner = [found for found in objects if {*NODES} & found.keys() and {*LINKS} & found.keys()]
+    if not inner:
+        hint = "Give an object with nodes and links, or a second file of links"
+        raise InputError.plain(path.name, f"it holds {sorted(outer)[:8] or 'a list'}", hint)
     nodes, pairs = (
         next(inner[0][name] for name in names if name in inner[0]) for names in (NODES, LINKS)
     )
     if isinstance(nodes, dict):
         nodes = [{**fields, "id": id} for id, fields in nodes.items()]
-    if not any({"id", "key", *WRAPPERS} & node.keys() for node in nodes) and all(
-        str(pair.get("source")).isdecimal() for pair in pairs
-    ):  # as D3 numbers nodes
+    is_numbered = all(str(pair.get("source")).isdecimal() for pair in pairs)
+    if is_numbered and not any({"id", "key", *WRAPPERS} & node.keys() for node in nodes):
+        # As D3 numbers nodes.
         nodes = [{**node, "index": str(place)} for place, node in enumerate(nodes)]
     return [
         {"id": node.pop("key"), **node} if "key" in node and "id" not in node else node

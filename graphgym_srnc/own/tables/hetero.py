@@ -13,11 +13,11 @@ import torch
 from sklearn.preprocessing import normalize
 from torch_geometric.data import Data, HeteroData
 
-from graphgym_srnc.core.errors import InputError, reading
 from graphgym_srnc.core.text import listed, plain
 from graphgym_srnc.data import cleaning, features, files, limits, untrusted
 from graphgym_srnc.data.cleaning import MASKS
 from graphgym_srnc.data.folder import Graph
+from graphgym_srnc.errors import InputError, reading
 
 MAX_ENTRIES = 50_000_000
 """Maximum number of entries of a product of matrices; 50 million take 4 GiB."""
@@ -41,11 +41,9 @@ def read_pt(path: Path) -> HeteroData:
     """Read and check a PyG ``HeteroData`` that ``torch.save`` wrote; no pickled code runs."""
     data = untrusted.load(path, "data make")
     if not isinstance(data, HeteroData):
-        raise InputError.plain(
-            "data make",
-            f"{path.name} contains a {type(data).__name__}, not a HeteroData",
-            "A Data needs no conversion: set file.path to it",
-        )
+        message = f"{path.name} contains a {type(data).__name__}, not a HeteroData"
+        hint = "A Data needs no conversion: set file.path to it"
+        raise InputError.plain("data make", message, hint)
     with reading(path, "a valid HeteroData", "data make"), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a type may have no links
         values = (value for store in data.stores for value in store.values())
@@ -96,36 +94,31 @@ def make_graph(
     """
     if node not in data.node_types:
         raise InputError("--node", node, ", ".join(data.node_types))
-    size = data[node].num_nodes
+    size, store = data[node].num_nodes, data[node]
     found = [_project(data, path, node, limits) for path in metapaths]
     edges = np.stack(sum((links for links, _ in found), sp.csr_matrix((size, size))).nonzero())
     if not edges.size:
-        raise InputError.plain(
-            "--metapath",
-            f"none of the paths {[*metapaths]} links two nodes",
-            f"Give types from {node} to {node}; the links are {data.edge_types}",
-        )
+        message = f"none of the paths {[*metapaths]} links two nodes"
+        hint = f"Give types from {node} to {node}; the links are {data.edge_types}"
+        raise InputError.plain("--metapath", message, hint)
     x, words, source = _features(data, node, bag or node, options)
     if not x.nnz:
         raise InputError.plain("--bag", f"all features ({source}) are zero", "Give another path")
     labels = _labels(data, node, labels_from or node)
     split = _split(data, node, labels) if labels and not labels_from else None
-    ids = data[node].get("ids", [*map(str, range(size))])
+    ids = store.get("ids", [*map(str, range(size))])
     if len({*ids} - {""}) < size:
-        raise InputError.plain(
-            f"{node}: ids", "an id is empty or occurs twice", "Give each node its own id"
-        )
+        message = "an id is empty or occurs twice"
+        raise InputError.plain(f"{node}: ids", message, "Give each node its own id")
     notes = [*(words for _, words in found), f"features: {source}"]
     notes += [f"labels: {labels_from or f'{node}.y'}"] if labels else []
     read = {*FIELDS, "num_nodes"} - {*(() if split else MASKS)}
+    types = data.to_dict().items()
     unread = [
-        plain(f"{types}.{field}")
-        for types, store in data.to_dict().items()
-        for field in store
-        if field not in read
+        plain(f"{name}.{field}") for name, fields in types for field in fields if field not in read
     ]
     notes += [f"not read: {listed(unread)}"] if unread else []
-    texts = data[node].get("name", data[node].get("text"))
+    texts = store.get("name", store.get("text"))
     return Graph(edges.astype(np.int64), x, words, ids, texts, labels, split), notes
 
 
@@ -150,12 +143,12 @@ def _project(data: HeteroData, path: str, node: str, limits: Limits) -> tuple[sp
     kept = (both.row != both.col) & (both.data >= limits.min_count)
     row, column, value = both.row[kept], both.col[kept], both.data[kept]
     if limits.top:
-        loops, degree = both.diagonal(), np.asarray(both.sum(1)).ravel()
-        strength = (
-            2 * value / (loops[row] + loops[column])
-            if symmetric and len(types) % 2
-            else value / np.sqrt(degree[row] * degree[column])
-        )
+        if symmetric and len(types) % 2:
+            loops = both.diagonal()
+            strength = 2 * value / (loops[row] + loops[column])
+        else:
+            degree = np.asarray(both.sum(1)).ravel()
+            strength = value / np.sqrt(degree[row] * degree[column])
         order = np.lexsort((column, -strength, row))
         rank = np.arange(len(row)) - np.searchsorted(row[order], row[order])
         row, column = (ends[order[rank < limits.top]] for ends in (row, column))
@@ -179,15 +172,12 @@ def _steps(
     linked = {pair for types in data.edge_types for pair in (types[::2], types[::-2])}
     if types[0] != node or {*zip(types, types[1:])} - linked:
         raise InputError(option, path, f"types from {node} on, along links of {data.edge_types}")
+    both = [(ends[::2], store.edge_index) for ends, store in data.edge_items()]
+    both += [(ends[::-2], store.edge_index.flip(0)) for ends, store in data.edge_items()]
     for pair in zip(types, types[1:]):
-        found = [store.edge_index for ends, store in data.edge_items() if ends[::2] == pair]
-        found += [
-            store.edge_index.flip(0) for ends, store in data.edge_items() if ends[::-2] == pair
-        ]
-        ends = torch.cat(found, 1).numpy()
-        steps.append(
-            sp.csr_matrix((np.ones(ends.shape[1]), ends), [data[kind].num_nodes for kind in pair])
-        )
+        ends = torch.cat([edges for ends, edges in both if ends == pair], 1).numpy()
+        shape = [data[kind].num_nodes for kind in pair]
+        steps.append(sp.csr_matrix((np.ones(ends.shape[1]), ends), shape))
         steps[-1].data[:] = 1
     for after in range(2, len(steps)) if max_degree else ():
         to, onward = steps[after - 1 : after + 1]
@@ -269,10 +259,7 @@ def _split(data: HeteroData, node: str, labels: Sequence[str]) -> list[str]:
     wrong = sum(masks.values()) > torch.tensor([*map(bool, labels)])
     if wrong.any():
         message = f"node {int(wrong.int().argmax())} has no label, or is in another mask too"
-        raise InputError.plain(
-            f"{node}: {listed([*masks])}",
-            message,
-            "Put only labelled nodes into a mask, and each into one mask",
-        )
+        hint = "Put only labelled nodes into a mask, and each into one mask"
+        raise InputError.plain(f"{node}: {listed([*masks])}", message, hint)
     every = np.ones(len(labels), dtype=bool)
     return np.select([*map(np.asarray, masks.values()), every], [*masks, ""], "").tolist()

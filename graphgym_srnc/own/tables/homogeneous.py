@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from graphgym_srnc.core.errors import InputError, reading
 from graphgym_srnc.data import frames, read
 from graphgym_srnc.data.folder import Graph
+from graphgym_srnc.errors import InputError, reading
 from graphgym_srnc.own.tables import formats, profile
 
 

@@ -10,10 +10,10 @@ import scipy.sparse as sp
 import torch
 from torch_geometric.data import Data
 
-from graphgym_srnc.core.errors import InputError, reading
 from graphgym_srnc.core.text import counted, listed
 from graphgym_srnc.data import cleaning, limits, read
 from graphgym_srnc.data.folder import Graph
+from graphgym_srnc.errors import InputError, reading
 from graphgym_srnc.io.atomic import regular
 
 PARTS = {"train": "train", "valid": "val", "test": "test"}
@@ -34,20 +34,15 @@ def read_folder(path: Path) -> tuple[Graph, list[str]]:
     for kind, count in (("node", len(x)), ("edge", edges.size(1))):
         file = raw / f"num-{kind}-list.csv.gz"
         if file.exists() and _numbers(file, int).tolist() != [[count]]:
-            raise InputError.plain(
-                file.name,
-                f"it does not say {count:,}, the number of lines",
-                "Give a complete folder of one graph",
-            )
+            message = f"it does not say {count:,}, the number of lines"
+            raise InputError.plain(file.name, message, "Give a complete folder of one graph")
     y = cleaning.labels(_numbers(raw / "node-label.csv.gz", float), len(x), "node-label.csv.gz")
     names = _names(path, "labelidx2*", y[y >= 0].unique().tolist())
     labels = [names.get(label, "") for label in y.tolist()]
     split, bare = _split(path, labels)
     notes = [f"split: {counted(bare, 'node')} without a label left out"] if bare else []
-    unread = sorted(
-        {file.name for file in raw.iterdir() if file.name.partition(".")[0] not in READ}
-    )
-    notes += [f"not read: {listed(unread)}"] if unread else []
+    unread = {file.name for file in raw.iterdir() if file.name.partition(".")[0] not in READ}
+    notes += [f"not read: {listed(sorted(unread))}"] if unread else []
     ids = [*_names(path, "nodeidx2*", range(len(x))).values()]
     features = sp.csr_matrix(x.numpy())
     return Graph(edges.numpy(), features, (), ids, None, labels, split), notes
@@ -64,12 +59,10 @@ def _split(path: Path, labels: list[str]) -> tuple[list[str] | None, int]:
     }
     parts = pandas.concat([pandas.Series(part, ids) for part, ids in nodes.items()])
     wrong = parts.index.duplicated() | ~parts.index.isin(range(len(labels)))
-    if wrong.any() or len(folders) > 1:
-        message = (
-            f"it contains node {parts.index[wrong.argmax()]} twice, or there is no such node"
-            if wrong.any()
-            else f"it contains {len(folders)} folders"
-        )
+    message = f"it contains {len(folders)} folders" if len(folders) > 1 else ""
+    if wrong.any():
+        message = f"it contains node {parts.index[wrong.argmax()]} twice, or there is no such node"
+    if message:
         raise InputError.plain("split", message, "Give one split, with each node in one part")
     found = parts.reindex(range(len(labels)), fill_value="")
     split = [part if label else "" for part, label in zip(found, labels)]

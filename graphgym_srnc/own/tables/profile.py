@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from graphgym_srnc.core.errors import InputError
 from graphgym_srnc.core.text import plain, short
 from graphgym_srnc.data import features
 from graphgym_srnc.data.frames import Look
+from graphgym_srnc.errors import InputError
 from graphgym_srnc.io import atomic
 from graphgym_srnc.report.html import fill
 

@@ -1,0 +1,88 @@
+"""Checksums of the files of a folder, as ``sha256sum`` writes and checks them."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import re
+from pathlib import Path
+from typing import Iterable, Iterator, Mapping
+
+from graphgym_srnc.io.atomic import regular, write_text
+
+FILE = "SHA256SUMS"
+"""Name of the file with a checksum for each listed file of its folder."""
+
+LINE = re.compile(r"([0-9a-f]{64}) [ *](?!/)((?!\.\.(?:/|$)|.*/\.\.(?:/|$)).+)")
+"""A checksum and a path inside the folder."""
+
+
+def of(content: bytes) -> str:
+    """The SHA-256 of some bytes in hexadecimal digits."""
+    return hashlib.sha256(content).hexdigest()
+
+
+def write(folder: Path, names: Iterable[str], coming: Mapping[str, bytes] = {}) -> None:
+    """List the checksums of some files, given by their paths within a folder.
+
+    Args:
+        folder: receives the list.
+        names: files that are there.
+        coming: contents of files that are written after the list.
+    """
+    sums = {name: of((folder / name).read_bytes()) for name in names}
+    sums |= {name: of(content) for name, content in coming.items()}
+    text = "".join(f"{sums[name]}  {name}\n" for name in sorted(sums))
+    with contextlib.suppress(OSError, ValueError):
+        if regular(folder / FILE).read_text(encoding="utf-8") == text:
+            return
+    write_text(folder / FILE, text)
+
+
+def read(folder: Path) -> dict[str, str]:
+    """The listed checksums by path.
+
+    Raises:
+        FileNotFoundError: the folder has no list.
+        ValueError: the list is damaged.
+    """
+    lines = regular(folder / FILE).read_text(encoding="utf-8").splitlines()
+    found = [LINE.fullmatch(line) for line in lines]
+    sums = {match[2]: match[1] for match in found if match}
+    if len(sums) < len(lines) or not lines:
+        raise ValueError(f"{FILE} is damaged")
+    return sums
+
+
+def verify(folder: Path) -> Iterator[tuple[str, str]]:
+    """The path and the problem of each listed file that is no longer as it was written.
+
+    Raises:
+        FileNotFoundError: the folder has no list.
+    """
+    try:
+        sums = read(folder)
+    except ValueError:
+        yield FILE, "is damaged"
+        return
+    for name, expected in sums.items():
+        path = folder / name
+        try:
+            if of(regular(path).read_bytes()) != expected:
+                yield name, "is damaged or was edited: its checksum is wrong"
+        except FileNotFoundError:
+            yield name, f"is missing, but {FILE} lists it"
+        except OSError as error:
+            yield name, f"cannot be read ({error.strerror})"
+
+
+def is_edited(path: Path) -> bool:
+    """Whether the list of its folder, or of the folder above, has another checksum for a file."""
+    for folder in path.absolute().parents[:2]:
+        try:
+            expected = read(folder).get(path.absolute().relative_to(folder).as_posix())
+        except (OSError, ValueError):
+            continue
+        if expected is not None:
+            return of(path.read_bytes()) != expected
+    return False

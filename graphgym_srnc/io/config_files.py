@@ -1,0 +1,94 @@
+"""Config files by name and the settings in them, as text; what they mean is known to ``gym``."""
+
+from __future__ import annotations
+
+import difflib
+import os
+from pathlib import Path
+from typing import Any, Iterable, Sequence
+
+from graphgym_srnc.core.text import tell_changed
+from graphgym_srnc.errors import InputError
+from graphgym_srnc.io.checksums import is_edited
+from graphgym_srnc.io.settings import config_root, leaves, plain_yaml
+
+Settings = dict[str, Any]
+"""Values by dotted key; each is a text or a list of texts."""
+
+
+def config_names() -> list[str]:
+    """Names of all shipped configs, e.g. ``paper/open_set/cora-srnc``, sorted."""
+    found = (path.relative_to(config_root()) for path in config_root().rglob("*.yaml"))
+    return sorted(name.with_suffix("").as_posix() for name in found)
+
+
+def find(cfg_file_or_name: str | os.PathLike) -> Path:
+    """The file of a config: your own file if there is one, else the shipped config of that name.
+
+    Raises:
+        InputError: there is no such file.
+    """
+    name, root = str(cfg_file_or_name), config_root()
+    for path in (Path(name), Path(f"{name}.yaml"), root / name, root / f"{name}.yaml"):
+        if path.is_file():
+            return path
+    near = difflib.get_close_matches(name, config_names(), 3)
+    near = near or ["own", "paper/open_set/cora-srnc-plus"]
+    hint = (
+        f"Give a yaml file, or a shipped config such as {', '.join(near)}; `graphgym-srnc options` "
+        "lists all"
+    )
+    raise InputError.plain("--cfg", f"there is no config {name!r}", hint)
+
+
+def read(cfg_file_or_name: str | os.PathLike | None) -> Settings:
+    """The settings of a config, see :func:`find`; None has no settings.
+
+    Every scalar stays text, so that the type of its key and not YAML decides what it is: a data set
+    named 2024 remains a name.
+
+    Raises:
+        InputError: there is no such file, or it is not a config.
+    """
+    if cfg_file_or_name is None:
+        return {}
+    path = find(cfg_file_or_name)
+    try:
+        text = path.read_text(encoding="utf-8")
+        tree = plain_yaml(text) or {}
+    except (OSError, ValueError) as error:
+        reason = " ".join(str(error).split())
+        raise InputError.plain("--cfg", f"{path} is not a readable yaml file ({reason})") from error
+    if is_edited(path):
+        tell_changed(str(path))
+    if not isinstance(tree, dict):
+        raise InputError.plain("--cfg", f"{path} contains no blocks of keys and values")
+    flat: Settings = {}
+    for key, value in leaves(tree):
+        if key in flat:
+            raise InputError.plain("--cfg", f"{path} sets {key} twice", "Remove one of them")
+        flat[key] = value
+    return flat
+
+
+def pairs(words: Sequence[Any]) -> Iterable[tuple[str, Any]]:
+    """Pairs of key and value from the command line.
+
+    Raises:
+        InputError: a key has no value.
+    """
+    for word in words[::2]:
+        key, equals, value = str(word).partition("=")
+        if equals:
+            raise InputError.plain(
+                "overrides",
+                f"{word!r} has an equals sign",
+                f"Write the key and the value with a space: {key} {value}",
+            )
+    if len(words) % 2:
+        raise InputError.plain(
+            "overrides",
+            f"{words[-1]!r} has no value",
+            "Write the settings as pairs: key value key value ...",
+        )
+    return zip(map(str, words[::2]), words[1::2])
