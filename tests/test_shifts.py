@@ -24,7 +24,7 @@ from graphgym_srnc.data.block_model import class_shares, class_topics, dcsbm
 from graphgym_srnc.data.cleaning import clean
 from graphgym_srnc.data.describe import describe
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.plots.shift import figure
+from graphgym_srnc.plots.charts import shift_figure
 from graphgym_srnc.report.summary import show_shift
 from graphgym_srnc.shifts import splits
 from graphgym_srnc.shifts.localized import personalised_pagerank
@@ -175,7 +175,7 @@ def test_close_set_differs_in_classes_and_words(tmp_path):
     assert task.oracle.source is task.target
     same = synthetic(mode="close_set", shift=0.0, **SMALL)
     assert torch.equal(same.source.y.bincount(), same.target.y.bincount())
-    figure(describe(task)).savefig(tmp_path / "shift.png")
+    shift_figure(describe(task)).savefig(tmp_path / "shift.png")
     assert (tmp_path / "shift.png").read_bytes().startswith(b"\x89PNG")
 
 
